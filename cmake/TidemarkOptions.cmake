@@ -1,0 +1,41 @@
+option(TIDEMARK_BUILD_EXAMPLES "Build the programs in examples/" ON)
+option(TIDEMARK_BUILD_TESTS "Build the tests" ON)
+option(TIDEMARK_BUILD_BENCHMARKS "Build the benchmarks in bench/" ON)
+option(TIDEMARK_WERROR "Treat warnings as errors" ON)
+set(TIDEMARK_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address,undefined' or 'thread'")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(TIDEMARK_CCACHE ccache)
+if(TIDEMARK_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TIDEMARK_CCACHE})
+endif()
+
+add_library(tidemark_flags INTERFACE)
+add_library(tidemark::flags ALIAS tidemark_flags)
+target_include_directories(tidemark_flags INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/tidemark>)
+target_compile_features(tidemark_flags INTERFACE cxx_std_20)
+# Warnings are ours alone: they do not reach those who link an installed Tidemark.
+target_compile_options(tidemark_flags INTERFACE
+  "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wnon-virtual-dtor>>")
+# GCC 12 sees overlapping copies in string concatenations that have none (GCC bug 105651).
+target_compile_options(tidemark_flags INTERFACE
+  $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>>)
+if(TIDEMARK_WERROR)
+  target_compile_options(tidemark_flags INTERFACE
+    "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Werror>>")
+endif()
+if(TIDEMARK_SANITIZE)
+  # Without no-recover, undefined behaviour would be printed and the test would still pass.
+  add_compile_options(-fsanitize=${TIDEMARK_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TIDEMARK_SANITIZE})
+endif()

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Builds Tidemark and runs its tests. See usage() below.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/test.sh [--sanitize address|thread] [--long] [--no-setup] [-- CTEST_ARGUMENTS]
+
+Installs what is missing, builds everything and runs all tests but the long ones.
+  --sanitize address   build the runtime's tests, and only those, with AddressSanitizer and
+                       UndefinedBehaviorSanitizer, and run them
+  --sanitize thread    the same with ThreadSanitizer
+  --long               run the long tests too
+  --no-setup           install nothing
+  -- ...               what follows goes to ctest: -- -R shape
+TEXT
+}
+
+preset=release
+targets=(all)
+select=()
+exclude=(--label-exclude '^long$')
+setup=yes
+while [[ $# -gt 0 ]]; do
+  case "$1" in
+    --sanitize)
+      case "${2-}" in
+        address) preset=asan ;;
+        thread) preset=tsan ;;
+        *) echo "test.sh: --sanitize takes 'address' or 'thread'" >&2; exit 2 ;;
+      esac
+      targets=(tests_runtime)
+      select=(--label-regex '^runtime$')
+      shift
+      ;;
+    --long) exclude=() ;;
+    --no-setup) setup=no ;;
+    --) shift; break ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "test.sh: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
+  esac
+  shift
+done
+
+if [[ $setup == yes ]]; then scripts/setup.sh; fi
+cmake --preset "$preset"
+cmake --build --preset "$preset" --parallel "$(nproc)" --target "${targets[@]}"
+
+# ThreadSanitizer cannot place its shadow memory when the kernel spreads mappings widely.
+run=()
+if [[ $preset == tsan ]] && setarch "$(uname -m)" --addr-no-randomize true 2> /dev/null; then
+  run=(setarch "$(uname -m)" --addr-no-randomize)
+fi
+exec "${run[@]}" ctest --preset "$preset" --parallel "$(nproc)" "${select[@]}" "${exclude[@]}" "$@"
