@@ -1,0 +1,26 @@
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+
+DataError::DataError(const std::string& file, int64_t offset, const std::string& what)
+    : Error(file + ", byte " + std::to_string(offset) + ": " + what),
+      file_(file),
+      offset_(offset) {}
+
+InfeasibleBudget::InfeasibleBudget(Bytes budget, Bytes minimum)
+    : Error("a budget of " + std::to_string(budget.count()) + " bytes (" +
+            format_bytes(budget) +
+            ") is too small: the least that this program can run in is " +
+            std::to_string(minimum.count()) + " bytes (" + format_bytes(minimum) + ")"),
+      budget_(budget),
+      minimum_(minimum) {}
+
+namespace detail {
+void check_failed(const char* file, int line, const char* condition,
+                  const std::string& message) {
+  throw std::logic_error(std::string(file) + ":" + std::to_string(line) + ": " + condition +
+                         ": " + message);
+}
+}  // namespace detail
+
+}  // namespace tidemark
