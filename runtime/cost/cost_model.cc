@@ -1,0 +1,85 @@
+#include "runtime/cost/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tidemark {
+namespace {
+
+Nanos from_seconds(double seconds) { return Nanos(std::llround(seconds * 1e9)); }
+
+// A link is measured anew only by a step that moved this much: less says more about the clock.
+constexpr double kEnoughBytes = 1 << 20;
+
+// DELTA, Section 4.1: "only 35% of the bandwidth is used".
+constexpr double kUnmeasuredShare = 0.35;
+
+}  // namespace
+
+CostModel::CostModel(const DeviceProfile& profile) : profile_(profile), entries_(1) {
+  offload_.bandwidth = profile.offload_bandwidth;
+  reload_.bandwidth = profile.reload_bandwidth;
+}
+
+Nanos CostModel::modelled(const OpCost& cost) const {
+  double seconds = static_cast<double>(cost.bytes_moved.count()) /
+                   (profile_.memory_bandwidth * profile_.memory_efficiency);
+  // What is no matrix product does a few operations per element, which no device is short of.
+  if (cost.matrix) {
+    seconds =
+        std::max(seconds, cost.flops / (profile_.float32_flops * profile_.compute_efficiency));
+  }
+  return std::max(from_seconds(seconds), profile_.kernel_floor);
+}
+
+CostKey CostModel::key(uint64_t signature_hash, const OpCost& cost) {
+  const auto [found, is_new] =
+      keys_.try_emplace(signature_hash, static_cast<CostKey>(entries_.size()));
+  if (is_new) entries_.push_back({signature_hash, modelled(cost), Nanos(0)});
+  return found->second;
+}
+
+Nanos CostModel::transfer_time(Bytes bytes, const Link& link, double share) const {
+  return profile_.transfer_latency +
+         from_seconds(static_cast<double>(bytes.count()) / (link.bandwidth * share));
+}
+
+Nanos CostModel::offload_time(Bytes bytes) const { return transfer_time(bytes, offload_, 1); }
+
+Nanos CostModel::reload_time(Bytes bytes) const { return transfer_time(bytes, reload_, 1); }
+
+Nanos CostModel::swap_time(Bytes bytes) const {
+  return transfer_time(bytes, offload_, offload_.measured ? 1 : kUnmeasuredShare) +
+         transfer_time(bytes, reload_, reload_.measured ? 1 : kUnmeasuredShare);
+}
+
+void CostModel::measured_op(CostKey key, Nanos time) {
+  if (key == 0 || time <= Nanos(0)) return;
+  Nanos& least = entries_.at(key).measured;
+  least = least == Nanos(0) ? time : std::min(least, time);
+}
+
+void CostModel::measured_copy(StreamId stream, Bytes bytes, Nanos time) {
+  if (stream == StreamId::kCompute || time <= Nanos(0)) return;
+  Link& link = stream == StreamId::kOffload ? offload_ : reload_;
+  // The latency is priced apart; half is left at least, should the profile overstate it.
+  const Nanos moving = std::max(time - profile_.transfer_latency, Nanos(time.count() / 2));
+  link.bytes += static_cast<double>(bytes.count());
+  link.seconds += to_seconds(moving);
+}
+
+void CostModel::end_step(bool use) {
+  for (Entry& entry : entries_) {
+    if (use && entry.measured > Nanos(0)) entry.time = entry.measured;
+    entry.measured = Nanos(0);
+  }
+  for (Link* link : {&offload_, &reload_}) {
+    if (use && link->bytes >= kEnoughBytes && link->seconds > 0) {
+      link->bandwidth = link->bytes / link->seconds;
+      link->measured = true;
+    }
+    link->bytes = link->seconds = 0;
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,76 @@
+// How long things take: what the issue clock, DELTA's c_r and c_s, and the simulator count
+// with.
+//
+// An operator is priced by its key (operator and signature). Before it has been timed: roofline
+// over the device's profile, max(flops / rate, bytes / bandwidth, floor). After: the smallest
+// of the recent measured times, taken over at a step's end only, so that decisions within a
+// step depend on the program alone. Transfers likewise: the profile's link, then the measured
+// one.
+//
+// Threads: the issuing thread.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/core/units.h"
+#include "runtime/device/device.h"
+
+namespace tidemark {
+
+// What an operator does, stated by the operator for its shapes.
+struct OpCost {
+  double flops = 0;      // multiply and add count as two
+  Bytes bytes_moved{0};  // read + written, each tensor once
+  bool matrix = false;   // convolution or matrix product: runs at the matrix rate
+};
+
+using CostKey = uint32_t;  // from CostModel::key(); 0: none
+
+class CostModel {
+ public:
+  explicit CostModel(const DeviceProfile& profile);
+
+  Nanos modelled(const OpCost& cost) const;
+  // A key for a signature, the same each time; the first call fixes its modelled time.
+  CostKey key(uint64_t signature_hash, const OpCost& cost);
+  Nanos time(CostKey key) const { return entries_[key].time; }
+
+  // One way over the link, latency included, as measured if it has been, else as the profile
+  // has it.
+  Nanos offload_time(Bytes bytes) const;
+  Nanos reload_time(Bytes bytes) const;
+  // DELTA's c_s = m / b: there and back. b is the link as measured or, before that, 35 % of the
+  // profile's (Section 4.1: "only 35% of the bandwidth is used").
+  Nanos swap_time(Bytes bytes) const;
+
+  // Collected during a step ... A copy's stream is kOffload or kReload; key 0, other streams
+  // and times of 0 are ignored.
+  void measured_op(CostKey key, Nanos time);
+  void measured_copy(StreamId stream, Bytes bytes, Nanos time);
+  // ... and taken over here, at its end. `use` false: measurements are counted and forgotten.
+  void end_step(bool use);
+
+ private:
+  struct Entry {
+    uint64_t signature = 0;
+    Nanos time{0};
+    Nanos measured{0};  // least of this step; 0: none
+  };
+  struct Link {
+    double bandwidth = 0;  // bytes per second
+    bool measured = false;
+    double bytes = 0;  // this step
+    double seconds = 0;
+  };
+  Nanos transfer_time(Bytes bytes, const Link& link, double share) const;
+
+  DeviceProfile profile_;
+  std::vector<Entry> entries_;
+  std::unordered_map<uint64_t, CostKey> keys_;
+  Link offload_;
+  Link reload_;
+};
+
+}  // namespace tidemark

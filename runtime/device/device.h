@@ -1,0 +1,108 @@
+// A device: memory, three streams, and a clock.
+//
+// `cpu` computes on worker threads, `cuda` on a GPU, `sim:<profile>` computes nothing and keeps
+// virtual time. All three are asynchronous: enqueueing returns at once, and results exist when
+// the event is done.
+//
+// Threads: one issuing thread calls every method. Work runs on threads of the device's own.
+//
+// Failure: work that throws holds its stream where it is: nothing behind it, nor anything that
+// waits for it, runs, so no data that it was to move is overwritten. From then on until
+// `resume()`, each enqueue, copy, wait and synchronize throws DeviceError with the cause, and
+// does nothing else. `resume()` lets streams go on, beginning with another try of the work that
+// failed.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/core/units.h"
+#include "runtime/device/profile.h"
+#include "runtime/device/stream.h"
+
+namespace tidemark {
+
+// A range of memory, page-aligned. `data()` is null on devices without data.
+class MemoryRegion {
+ public:
+  virtual ~MemoryRegion() = default;
+  virtual std::byte* data() const = 0;
+  virtual Bytes size() const = 0;
+};
+
+enum class MemoryKind : uint8_t { kDevice, kHost };
+
+// What ran when, for telemetry and the cost model; reported once the work is done.
+struct Completion {
+  uint64_t tag = 0;
+  StreamId stream = StreamId::kCompute;
+  Nanos start{0};  // on the device's clock; waiting for other streams is not in it
+  Nanos end{0};
+};
+
+struct Work {
+  // Called once, or again after a failure; `native_stream` is the cudaStream_t, null elsewhere.
+  // Throws to report failure; must then leave its outputs writable again.
+  // Destroyed on a thread of the device's, before the work counts as done: hold no tensors.
+  std::function<void(void* native_stream)> run;
+  Nanos cost{0};     // expected duration; what it takes on the simulator
+  uint64_t tag = 0;  // reported in a Completion if not 0
+};
+
+struct Copy {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  Bytes bytes{0};
+  uint64_t tag = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const std::string& name() const = 0;  // "cpu", "cuda:0", "sim:a100-80gb"
+  virtual const DeviceProfile& profile() const = 0;
+  // False: tensors have no data, work is not run, reads of values give nothing.
+  virtual bool has_data() const = 0;
+
+  // Reserves address space of exactly `size`; pages are taken when touched. Throws DeviceError.
+  virtual std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) = 0;
+
+  // Runs on the device.
+  virtual Event enqueue(StreamId stream, Work work) = 0;
+  // Runs on the host in stream order, such as disk I/O. It must not touch device memory that
+  // the host cannot read, nor enqueue.
+  virtual Event enqueue_host(StreamId stream, Work work) = 0;
+  // Copies across the link (kOffload, kReload) or within device memory (kCompute; may overlap).
+  virtual Event copy(StreamId stream, const Copy& copy) = 0;
+  // Work enqueued on `waiter` from now on starts after everything that the fence names.
+  virtual void wait(StreamId waiter, const Fence& fence) = 0;
+
+  virtual bool done(const Fence& fence) const = 0;
+  // The host waits. Throws DeviceError if work failed, now or since the last call.
+  virtual void synchronize(const Fence& fence) = 0;
+  virtual void synchronize_all() = 0;
+  virtual void resume() = 0;
+
+  // Time since the device was made: real, or virtual on the simulator.
+  virtual Nanos now() const = 0;
+  // Total time that `stream` has stood still for other streams with work of its own to do.
+  virtual Nanos stalled(StreamId stream) const = 0;
+  // Moves out the completions that have been recorded since the last call; the buffer is
+  // bounded, and what did not fit is dropped.
+  virtual std::vector<Completion> take_completions() = 0;
+};
+
+struct CpuOptions {
+  int threads = 0;  // of the compute stream; 0: all cores
+};
+// Profile "host" prices its work until measurements arrive.
+std::unique_ptr<Device> make_cpu_device(const CpuOptions& options = {});
+std::unique_ptr<Device> make_sim_device(const DeviceProfile& profile);
+// "cpu", "sim:<profile>". Throws UsageError that says what there is.
+std::unique_ptr<Device> make_device(const std::string& name, const CpuOptions& options = {});
+
+}  // namespace tidemark

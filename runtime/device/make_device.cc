@@ -1,0 +1,17 @@
+#include "runtime/core/errors.h"
+#include "runtime/device/device.h"
+
+namespace tidemark {
+
+std::unique_ptr<Device> make_device(const std::string& name, const CpuOptions& options) {
+  if (name == "cpu") return make_cpu_device(options);
+  if (name.starts_with("sim:")) return make_sim_device(load_profile(name.substr(4)));
+  std::string there_is = "cpu, sim:FILE.json";
+  for (const std::string& profile : profile_names()) there_is += ", sim:" + profile;
+  if (name.starts_with("cuda")) {
+    throw UsageError("this build has no CUDA device; there are " + there_is);
+  }
+  throw UsageError("there is no device '" + name + "'; there are " + there_is);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,115 @@
+#include "runtime/cost/cost_model.h"
+
+#include <gtest/gtest.h>
+
+namespace tidemark {
+namespace {
+
+using namespace literals;
+
+// 100 useful operations and 10 useful bytes per nanosecond.
+DeviceProfile test_profile() {
+  DeviceProfile profile;
+  profile.float32_flops = 200e9;
+  profile.compute_efficiency = 0.5;
+  profile.memory_bandwidth = 20e9;
+  profile.memory_efficiency = 0.5;
+  profile.offload_bandwidth = 2e9;
+  profile.reload_bandwidth = 4e9;
+  profile.transfer_latency = Nanos(100);
+  profile.kernel_floor = Nanos(50);
+  return profile;
+}
+
+class CostModelTest : public ::testing::Test {
+ protected:
+  CostModel model_{test_profile()};
+};
+
+TEST_F(CostModelTest, RooflineTakesTheSlowerOfArithmeticAndMemory) {
+  EXPECT_EQ(model_.modelled({.flops = 1e6, .bytes_moved = 1000_B, .matrix = true}),
+            Nanos(10'000));
+  EXPECT_EQ(model_.modelled({.flops = 1e6, .bytes_moved = 1'000'000_B, .matrix = true}),
+            Nanos(100'000));
+  EXPECT_EQ(model_.modelled({.flops = 1e9, .bytes_moved = 1'000'000_B, .matrix = false}),
+            Nanos(100'000));
+  EXPECT_EQ(model_.modelled({.flops = 1, .bytes_moved = 8_B, .matrix = true}), Nanos(50));
+  EXPECT_EQ(model_.modelled({}), Nanos(50));
+}
+
+TEST_F(CostModelTest, AKeyIsOfItsSignatureAndKeepsItsFirstModelledTime) {
+  const CostKey a = model_.key(17, {.bytes_moved = 10'000_B});
+  const CostKey b = model_.key(18, {.bytes_moved = 20'000_B});
+  EXPECT_NE(a, 0u);
+  EXPECT_NE(a, b);
+  EXPECT_EQ(model_.key(17, {.bytes_moved = 999'999_B}), a);
+  EXPECT_EQ(model_.time(a), Nanos(1000));
+  EXPECT_EQ(model_.time(b), Nanos(2000));
+  EXPECT_EQ(model_.time(0), Nanos(0));
+}
+
+TEST_F(CostModelTest, TheLeastMeasuredTimeOfAStepIsTakenOverAtItsEnd) {
+  const CostKey key = model_.key(1, {.bytes_moved = 10'000_B});
+  model_.measured_op(key, Nanos(700));
+  model_.measured_op(key, Nanos(600));
+  model_.measured_op(key, Nanos(900));
+  EXPECT_EQ(model_.time(key), Nanos(1000)) << "a decision changed within a step";
+  model_.end_step(true);
+  EXPECT_EQ(model_.time(key), Nanos(600));
+  model_.end_step(true);
+  EXPECT_EQ(model_.time(key), Nanos(600)) << "a step without it forgets nothing";
+  // It may have become slower for good.
+  model_.measured_op(key, Nanos(800));
+  model_.end_step(true);
+  EXPECT_EQ(model_.time(key), Nanos(800));
+}
+
+TEST_F(CostModelTest, UnusedMeasurementsAreForgotten) {
+  const CostKey key = model_.key(1, {.bytes_moved = 10'000_B});
+  model_.measured_op(key, Nanos(600));
+  model_.measured_copy(StreamId::kOffload, 8_MiB, Nanos(1));
+  model_.end_step(false);
+  model_.end_step(true);
+  EXPECT_EQ(model_.time(key), Nanos(1000));
+  EXPECT_EQ(model_.offload_time(2000_B), Nanos(1100));
+}
+
+TEST_F(CostModelTest, WhatCannotBeMeasuredIsIgnored) {
+  const CostKey key = model_.key(1, {.bytes_moved = 10'000_B});
+  model_.measured_op(0, Nanos(5));
+  model_.measured_op(key, Nanos(0));
+  model_.measured_copy(StreamId::kCompute, 8_MiB, Nanos(1000));
+  model_.measured_copy(StreamId::kReload, 8_MiB, Nanos(0));
+  model_.end_step(true);
+  EXPECT_EQ(model_.time(0), Nanos(0));
+  EXPECT_EQ(model_.time(key), Nanos(1000));
+  EXPECT_EQ(model_.reload_time(4000_B), Nanos(1100));
+}
+
+TEST_F(CostModelTest, TransfersTakeTheProfilesLinkThenTheMeasuredOne) {
+  EXPECT_EQ(model_.offload_time(2000_B), Nanos(1100));
+  EXPECT_EQ(model_.reload_time(2000_B), Nanos(600));
+  // Two copies of 4,000,000 bytes in 1 ms of moving each: 4 bytes per nanosecond.
+  for (int i = 0; i < 2; ++i) {
+    model_.measured_copy(StreamId::kOffload, Bytes(4'000'000), Nanos(1'000'100));
+  }
+  EXPECT_EQ(model_.offload_time(2000_B), Nanos(1100)) << "a decision changed within a step";
+  model_.end_step(true);
+  EXPECT_EQ(model_.offload_time(2000_B), Nanos(600));
+  EXPECT_EQ(model_.reload_time(2000_B), Nanos(600));
+  // A few bytes say nothing about the link.
+  model_.measured_copy(StreamId::kOffload, 8_B, Nanos(1'000'000));
+  model_.end_step(true);
+  EXPECT_EQ(model_.offload_time(2000_B), Nanos(600));
+}
+
+TEST_F(CostModelTest, SwappingIsThereAndBackOverAShareOfTheLinkUntilThatIsMeasured) {
+  // 100 + 7000 / (2 x 0.35) there, 100 + 7000 / (4 x 0.35) back.
+  EXPECT_EQ(model_.swap_time(7000_B), Nanos(100 + 10'000 + 100 + 5000));
+  model_.measured_copy(StreamId::kOffload, Bytes(4'000'000), Nanos(1'000'100));
+  model_.end_step(true);
+  EXPECT_EQ(model_.swap_time(7000_B), Nanos(100 + 1750 + 100 + 5000));
+}
+
+}  // namespace
+}  // namespace tidemark
