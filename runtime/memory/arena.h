@@ -1,0 +1,66 @@
+// One range of memory of exactly the budget, from which everything on the device comes:
+// tensors, workspaces, library scratchpads and staging, parameters included.
+//
+// Threads: the issuing thread.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "runtime/device/device.h"
+#include "runtime/memory/category.h"
+#include "runtime/memory/offset_allocator.h"
+
+namespace tidemark {
+
+// Bytes by category, with blocks rounded up as the arena rounds them.
+class CategoryBytes {
+ public:
+  Bytes& operator[](Category c) { return bytes_[static_cast<size_t>(c)]; }
+  Bytes operator[](Category c) const { return bytes_[static_cast<size_t>(c)]; }
+  Bytes total() const;
+
+ private:
+  std::array<Bytes, kCategoryCount> bytes_{};
+};
+
+class Arena {
+ public:
+  // Throws DeviceError if the device cannot map `capacity`. Only whole multiples of kAlignment
+  // are handed out.
+  Arena(Device& device, MemoryKind kind, Bytes capacity);
+  virtual ~Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // None when no hole is large enough. Workspaces, gone by the next operator, are cut from the
+  // upper end of a hole. Virtual for tests that let it fail.
+  virtual std::optional<Allocation> allocate(Bytes size, Category category);
+  std::optional<Allocation> allocate_at(Offset offset, Bytes size, Category category);
+  // REQUIRES: `block` and `category` as they were handed out.
+  void free(const Block& block, Category category, const Fence& last_use);
+  void hold(const Block& unused, const Fence& last_use) { offsets_.hold(unused, last_use); }
+
+  // Null on a device without data.
+  std::byte* address(Offset offset) const;
+  const OffsetAllocator& offsets() const { return offsets_; }
+  const CategoryBytes& live() const { return live_; }
+
+  // The most that was live at once since reset_peak(), and what it was made of.
+  const CategoryBytes& peak_live() const { return peak_live_; }
+  // Highest end offset since reset_peak(): what the arena had to be at least.
+  Bytes peak_reserved() const { return offsets_.high_water() - Offset(0); }
+  void reset_peak();
+
+ private:
+  void count(const Block& block, Category category);
+
+  std::unique_ptr<MemoryRegion> region_;
+  OffsetAllocator offsets_;
+  CategoryBytes live_;
+  CategoryBytes peak_live_;
+  Bytes peak_used_{0};  // the sum of peak_live_
+};
+
+}  // namespace tidemark

@@ -1,0 +1,158 @@
+#include "runtime/memory/disk_file.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <system_error>
+
+#include "runtime/core/errors.h"
+#include "runtime/core/log.h"
+
+namespace tidemark {
+namespace {
+
+constexpr long kTmpfsMagic = 0x01021994;
+
+std::string cause(int error) { return std::generic_category().message(error); }
+
+class TemporaryFile final : public DiskFile {
+ public:
+  TemporaryFile(const std::string& directory, bool direct) {
+    fd_ = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+    if (fd_ < 0) {  // not every file system has O_TMPFILE
+      std::string path = directory + "/tidemark-XXXXXX";
+      fd_ = ::mkostemp(path.data(), O_CLOEXEC);
+      if (fd_ < 0) throw DataError(directory, 0, "no temporary file here: " + cause(errno));
+      ::unlink(path.c_str());
+    }
+    struct statfs info {};
+    if (::fstatfs(fd_, &info) == 0 && info.f_type == kTmpfsMagic) {
+      log().warn("{} is a file system in memory: the disk tier frees nothing there", directory);
+    }
+    direct_ = direct && try_direct();
+    if (!direct_) {
+      log().info("{}: no O_DIRECT, so the disk tier flushes what it writes", directory);
+      ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);  // no reading ahead into the page cache
+    }
+  }
+  ~TemporaryFile() override { ::close(fd_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  bool allocate(Offset begin, Offset end) override {
+    // Past this limit the kernel does not only refuse but ends the process (SIGXFSZ).
+    rlimit largest{};
+    if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 &&
+        largest.rlim_cur < static_cast<rlim_t>(end.value())) {
+      return false;
+    }
+    int error = 0;
+    do {
+      error = ::posix_fallocate(fd_, begin.value(), (end - begin).count());
+    } while (error == EINTR);
+    if (error == EINVAL && direct_) {  // its emulation writes single bytes
+      set_direct(false);
+      direct_ = false;
+      return allocate(begin, end);
+    }
+    if (error == ENOSPC || error == EFBIG || error == EDQUOT) return false;
+    if (error != 0) {
+      throw DeviceError("[disk tier] allocating " + std::to_string((end - begin).count()) +
+                        " bytes: " + cause(error));
+    }
+    return true;
+  }
+
+  ssize_t write(const std::byte* from, size_t bytes, Offset at) override {
+    const ssize_t done = ::pwrite(fd_, from, bytes, at.value());
+    if (done > 0 && !direct_) {
+      // On its way to the disk before its pages are let go: dirty pages would stay.
+      constexpr unsigned kAll =
+          SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+      if (::sync_file_range(fd_, at.value(), done, kAll) != 0 && ::fdatasync(fd_) != 0)
+        return -1;
+      ::posix_fadvise(fd_, at.value(), done, POSIX_FADV_DONTNEED);
+    }
+    return done;
+  }
+
+  ssize_t read(std::byte* to, size_t bytes, Offset at) override {
+    const ssize_t done = ::pread(fd_, to, bytes, at.value());
+    if (done > 0 && !direct_) ::posix_fadvise(fd_, at.value(), done, POSIX_FADV_DONTNEED);
+    return done;
+  }
+
+ private:
+  bool set_direct(bool on) {
+    const int flags = ::fcntl(fd_, F_GETFL);
+    return ::fcntl(fd_, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+  }
+
+  // Some file systems take the flag and refuse the write.
+  bool try_direct() {
+    if (!set_direct(true)) return false;
+    const size_t size = static_cast<size_t>(kDiskAlignment.count());
+    void* const page = std::aligned_alloc(size, size);
+    if (!page) throw std::bad_alloc();
+    std::memset(page, 0, size);
+    const bool good = ::pwrite(fd_, page, size, 0) == static_cast<ssize_t>(size) &&
+                      ::pread(fd_, page, size, 0) == static_cast<ssize_t>(size);
+    std::free(page);
+    if (!good) set_direct(false);
+    return good;
+  }
+
+  int fd_ = -1;
+  std::atomic<bool> direct_ = false;
+};
+
+template <class Transfer>
+void transfer_fully(const char* what, size_t bytes, Offset at, const Transfer& transfer) {
+  const auto page = static_cast<size_t>(kDiskAlignment.count());
+  for (size_t done = 0; done < bytes;) {
+    const Offset place = at + Bytes(static_cast<int64_t>(done));
+    const ssize_t n = transfer(done, bytes - done, place);
+    if (n < 0 && errno == EINTR) continue;
+    // What is left must begin on a page again.
+    const size_t step = n < 0 ? 0 : static_cast<size_t>(n) / page * page;
+    if (step == 0) {
+      throw DeviceError(std::string("[disk tier] ") + what + " " +
+                        std::to_string(bytes - done) + " bytes at " +
+                        std::to_string(place.value()) + ": " +
+                        (n < 0 ? cause(errno) : "cut short after " + std::to_string(n)));
+    }
+    done += step;
+  }
+}
+
+}  // namespace
+
+void write_fully(DiskFile& file, const std::byte* from, size_t bytes, Offset at) {
+  transfer_fully("writing", bytes, at, [&](size_t done, size_t rest, Offset place) {
+    return file.write(from + done, rest, place);
+  });
+}
+
+void read_fully(DiskFile& file, std::byte* to, size_t bytes, Offset at) {
+  transfer_fully("reading", bytes, at, [&](size_t done, size_t rest, Offset place) {
+    return file.read(to + done, rest, place);
+  });
+}
+
+std::unique_ptr<DiskFile> make_temporary_file(const std::string& directory, bool direct) {
+  std::string place = directory;
+  if (place.empty()) {
+    const char* const tmpdir = std::getenv("TMPDIR");
+    place = tmpdir && *tmpdir ? tmpdir : "/var/tmp";
+  }
+  return std::make_unique<TemporaryFile>(place, direct);
+}
+
+}  // namespace tidemark

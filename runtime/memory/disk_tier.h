@@ -1,0 +1,19 @@
+// The disk tier on a file of the caller's; tier.h makes the usual one.
+#pragma once
+
+#include <memory>
+
+#include "runtime/memory/disk_file.h"
+#include "runtime/memory/tier.h"
+
+namespace tidemark {
+
+// The file grows in steps of this, or by what is asked for if there is no more.
+inline constexpr Bytes kDiskStep{64 << 20};
+
+// `file` may be null on a device without data, and when the limit is 0. It lives until the last
+// work on it is done.
+std::unique_ptr<Tier> make_disk_tier_on(Device& device, Bytes limit,
+                                        std::shared_ptr<DiskFile> file);
+
+}  // namespace tidemark

@@ -1,0 +1,30 @@
+// Counts and sums over one training step; what a progress bar and the JSON summary show.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/core/units.h"
+
+namespace tidemark {
+
+struct StepStats {
+  int64_t operators = 0;
+  int64_t evictions = 0;
+  int64_t offloads = 0;     // copied out
+  int64_t clean_drops = 0;  // released for nothing: a valid copy was on a tier
+  int64_t reloads = 0;      // prefetches included
+  int64_t prefetches = 0;
+  int64_t recomputes = 0;
+  int64_t compactions = 0;
+  int64_t austere_rooms = 0;  // times that the last resort had to make room
+  Bytes evicted_bytes{0};
+  Bytes offload_bytes{0};
+  Bytes reload_bytes{0};
+  Nanos recompute_time{0};  // measured where the device has measured it, else as modelled
+  Nanos stall_time{0};      // the compute stream stood still for a copy
+  Nanos duration{0};        // on the device's clock
+  Bytes peak_reserved{0};
+  Bytes peak_live{0};
+};
+
+}  // namespace tidemark

@@ -1,0 +1,271 @@
+// What every tier promises, on a device that works at once and on one that works on threads.
+#include "runtime/memory/tier.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/runtime/memory/fake_device.h"
+
+namespace tidemark {
+namespace {
+
+using namespace literals;
+
+size_t count(Bytes bytes) { return static_cast<size_t>(bytes.count()); }
+
+std::vector<std::byte> pattern(Bytes size, uint64_t seed) {
+  std::vector<std::byte> data(count(size));
+  for (size_t i = 0; i < data.size(); i += sizeof seed) {
+    seed = seed * 6364136223846793005U + 1442695040888963407U;
+    std::memcpy(&data[i], &seed, std::min(sizeof seed, data.size() - i));
+  }
+  return data;
+}
+
+struct TierCase {
+  std::string name;
+  std::function<std::unique_ptr<Tier>(Device&, Bytes)> make;
+  Bytes unit;  // what a block is rounded up to
+};
+
+struct DeviceCase {
+  std::string name;
+  std::function<std::unique_ptr<Device>()> make;
+};
+
+class TierTest : public ::testing::TestWithParam<std::tuple<TierCase, DeviceCase>> {
+ protected:
+  std::unique_ptr<Tier> make(Bytes limit) { return tier_case().make(*device_, limit); }
+  Bytes unit() const { return tier_case().unit; }
+  Device& device() { return *device_; }
+  static const TierCase& tier_case() { return std::get<0>(GetParam()); }
+
+  // Stores after everything that the block's fence names, as tier.h asks of the caller.
+  Event store(Tier& tier, const Allocation& to, const std::vector<std::byte>& from,
+              uint64_t tag = 0) {
+    device().wait(StreamId::kOffload, to.fence);
+    return tier.store(to.block, from.data(), Bytes(static_cast<int64_t>(from.size())), tag);
+  }
+  Event load(Tier& tier, const Block& from, std::vector<std::byte>& to, const Fence& stored) {
+    device().wait(StreamId::kReload, stored);
+    return tier.load(from, to.data(), Bytes(static_cast<int64_t>(to.size())), 0);
+  }
+
+ private:
+  std::unique_ptr<Device> device_ = std::get<1>(GetParam()).make();
+};
+
+TEST_P(TierTest, WhatIsStoredComesBack) {
+  const auto tier = make(40_MiB);
+  EXPECT_EQ(tier->name(), tier_case().name);
+  const std::vector<Bytes> sizes{1_B,
+                                 511_B,
+                                 4_KiB,
+                                 Bytes(4097),
+                                 1_MiB,
+                                 4_MiB,
+                                 Bytes((4 << 20) + 1),
+                                 Bytes((9 << 20) + 123)};
+  std::vector<Allocation> blocks;
+  std::vector<std::vector<std::byte>> data;
+  std::vector<Event> stored;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    blocks.push_back(tier->reserve(sizes[i]).value());
+    data.push_back(pattern(sizes[i], static_cast<uint32_t>(i)));
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    stored.push_back(store(*tier, blocks[i], data[i]));
+  }
+  for (size_t i = sizes.size(); i-- > 0;) {
+    std::vector<std::byte> back(data[i].size());
+    device().synchronize(load(*tier, blocks[i].block, back, stored[i]));
+    EXPECT_TRUE(back == data[i]) << "of " << sizes[i].count() << " bytes";
+  }
+}
+
+//   block   AAAA -> loaded, released -> BBBB stored there while A's load may still run
+TEST_P(TierTest, AFenceOrdersTheReuseOfABlock) {
+  const auto tier = make(1_MiB);
+  const auto a = pattern(1_MiB, 1);
+  for (uint32_t round = 0; round < 5; ++round) {
+    const auto b = pattern(1_MiB, 2 + round);
+    std::vector<std::byte> a_back(a.size()), b_back(b.size());
+    const Allocation first = tier->reserve(1_MiB).value();
+    const Event stored = store(*tier, first, a);
+    const Event loaded = load(*tier, first.block, a_back, stored);
+    tier->release(first.block, loaded);
+    const Allocation second = tier->reserve(1_MiB).value();
+    EXPECT_EQ(second.block, first.block);
+    EXPECT_EQ(second.fence[StreamId::kReload], loaded.ticket);
+    const Event stored_b = store(*tier, second, b);
+    const Event loaded_b = load(*tier, second.block, b_back, stored_b);
+    device().synchronize(loaded_b);
+    EXPECT_TRUE(a_back == a);
+    EXPECT_TRUE(b_back == b);
+    tier->release(second.block, loaded_b);
+  }
+}
+
+TEST_P(TierTest, BothDirectionsAtOnce) {
+  const auto tier = make(32_MiB);
+  std::vector<std::vector<std::byte>> data, back;
+  std::vector<Allocation> blocks;
+  std::vector<Event> stored;
+  for (uint32_t i = 0; i < 6; ++i) {
+    data.push_back(pattern(5_MiB, i));
+    back.emplace_back(data.back().size());
+    blocks.push_back(tier->reserve(5_MiB).value());
+  }
+  for (size_t i = 0; i < data.size(); ++i) {
+    stored.push_back(store(*tier, blocks[i], data[i]));
+    if (i > 0) load(*tier, blocks[i - 1].block, back[i - 1], stored[i - 1]);
+  }
+  load(*tier, blocks.back().block, back.back(), stored.back());
+  device().synchronize_all();
+  for (size_t i = 0; i < data.size(); ++i) EXPECT_TRUE(back[i] == data[i]) << i;
+}
+
+TEST_P(TierTest, TheLimitIsExact) {
+  const Bytes limit = 10 * unit();
+  const auto tier = make(limit);
+  EXPECT_EQ(tier->limit(), limit);
+  EXPECT_FALSE(tier->reserve(limit + 1_B));
+  const auto whole = tier->reserve(limit);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(tier->used(), limit);
+  EXPECT_FALSE(tier->reserve(1_B));
+  tier->release(whole->block, {});
+  EXPECT_EQ(tier->used(), 0_B);
+
+  std::vector<Block> blocks;
+  while (const auto next = tier->reserve(unit() - 1_B)) blocks.push_back(next->block);
+  EXPECT_EQ(blocks.size(), 10U);
+  EXPECT_EQ(tier->used(), limit);
+  for (const Block& block : blocks) {
+    EXPECT_EQ(block.offset.value() % unit().count(), 0);
+    tier->release(block, {});
+  }
+}
+
+TEST_P(TierTest, ALimitBelowAUnitIsKept) {
+  const auto tier = make(2 * unit() - 1_B);
+  EXPECT_EQ(tier->limit(), 2 * unit() - 1_B);
+  EXPECT_TRUE(tier->reserve(1_B));
+  EXPECT_FALSE(tier->reserve(1_B));
+  EXPECT_FALSE(make(unit() - 1_B)->reserve(1_B));
+}
+
+TEST_P(TierTest, ALimitOfNothingAnswersNone) {
+  const auto tier = make(0_B);
+  EXPECT_FALSE(tier->reserve(1_B));
+  EXPECT_FALSE(tier->reserve(0_B));
+  EXPECT_EQ(tier->limit(), 0_B);
+  EXPECT_EQ(tier->used(), 0_B);
+  EXPECT_EQ(tier->peak(), 0_B);
+}
+
+TEST_P(TierTest, PeakIsTheHighestEnd) {
+  const auto tier = make(10 * unit());
+  const Block a = tier->reserve(3 * unit())->block;
+  const Block b = tier->reserve(4 * unit())->block;
+  tier->release(b, {});
+  tier->release(a, {});
+  EXPECT_FALSE(tier->reserve(11 * unit()));
+  EXPECT_EQ(tier->peak(), 7 * unit());
+}
+
+TEST_P(TierTest, CompletionsCarryTheTag) {
+  const auto tier = make(1_MiB);
+  const Allocation block = tier->reserve(4_KiB).value();
+  const auto data = pattern(4_KiB, 1);
+  const Event stored = store(*tier, block, data, 42);
+  EXPECT_EQ(stored.stream, StreamId::kOffload);
+  device().synchronize(stored);
+  const auto completions = device().take_completions();
+  ASSERT_EQ(completions.size(), 1U);
+  EXPECT_EQ(completions[0].tag, 42U);
+  EXPECT_EQ(completions[0].stream, StreamId::kOffload);
+}
+
+TEST_P(TierTest, ACopyLargerThanItsBlockIsAMistake) {
+  const auto tier = make(1_MiB);
+  const Block block = tier->reserve(unit())->block;
+  std::vector<std::byte> data(count(unit()) + 1);
+  const Bytes size(static_cast<int64_t>(data.size()));
+  EXPECT_THROW(tier->store(block, data.data(), size, 0), std::logic_error);
+  EXPECT_THROW(tier->load(block, data.data(), size, 0), std::logic_error);
+}
+
+TEST_P(TierTest, TimesGrowWithBytes) {
+  const auto tier = make(1_MiB);
+  EXPECT_GE(tier->store_time(0_B), Nanos(0));
+  EXPECT_LE(tier->store_time(1_MiB), tier->store_time(2_MiB));
+  EXPECT_LE(tier->load_time(1_MiB), tier->load_time(2_MiB));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiers, TierTest,
+    ::testing::Combine(
+        ::testing::Values(TierCase{"host", make_host_tier, kAlignment},
+                          TierCase{"disk",
+                                   [](Device& device, Bytes limit) {
+                                     return make_disk_tier(device, limit);
+                                   },
+                                   4_KiB}),
+        ::testing::Values(DeviceCase{"fake", [] { return std::make_unique<FakeDevice>(); }},
+                          DeviceCase{"cpu", [] { return make_cpu_device({.threads = 1}); }})),
+    [](const auto& c) { return std::get<0>(c.param).name + "_" + std::get<1>(c.param).name; });
+
+TEST(TierWithoutDataTest, OnlyCounts) {
+  FakeDevice device(false);
+  for (const bool host : {true, false}) {
+    const auto tier =
+        host ? make_host_tier(device, 1_MiB) : make_disk_tier(device, 1_MiB, "/nowhere");
+    const Block block = tier->reserve(512_KiB)->block;
+    const Event stored = tier->store(block, nullptr, 512_KiB, 7);
+    const Event loaded = tier->load(block, nullptr, 512_KiB, 8);
+    EXPECT_EQ(stored.stream, StreamId::kOffload);
+    EXPECT_EQ(loaded.stream, StreamId::kReload);
+    EXPECT_FALSE(tier->reserve(1_MiB));
+    tier->release(block, loaded);
+    EXPECT_EQ(tier->peak(), 512_KiB);
+  }
+}
+
+// The fake device: 1 GB/s out, 2 GB/s in, 0.1 and 0.2 GB/s to and from the disk, 1 us of
+// latency.
+TEST(TierCostTest, FollowsTheProfile) {
+  FakeDevice device;
+  const auto host = make_host_tier(device, 1_MiB);
+  EXPECT_EQ(host->store_time(Bytes(1'000'000)), Nanos(1'001'000));
+  EXPECT_EQ(host->load_time(Bytes(1'000'000)), Nanos(501'000));
+  const auto disk = make_disk_tier(device, 1_MiB);
+  EXPECT_EQ(disk->store_time(Bytes(1'000'000)), Nanos(10'001'000));
+  EXPECT_EQ(disk->load_time(Bytes(1'000'000)), Nanos(5'001'000));
+
+  const Block block = disk->reserve(Bytes(1'000'000))->block;
+  const std::vector<std::byte> data(1'000'000);
+  device.enqueued.clear();
+  disk->store(block, data.data(), Bytes(1'000'000), 0);
+  ASSERT_EQ(device.enqueued.size(), 1U);
+  EXPECT_EQ(device.enqueued[0], std::make_pair(StreamId::kOffload, Nanos(10'001'000)));
+}
+
+TEST(HostTierTest, MapsExactlyItsLimit) {
+  FakeDevice device;
+  make_host_tier(device, Bytes(123'457));
+  make_host_tier(device, 0_B);
+  ASSERT_EQ(device.mapped.size(), 1U);
+  EXPECT_EQ(device.mapped[0], std::make_pair(MemoryKind::kHost, Bytes(123'457)));
+}
+
+}  // namespace
+}  // namespace tidemark
