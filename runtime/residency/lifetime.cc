@@ -1,0 +1,331 @@
+// From creation to burial: what becomes of a storage as its users and readers go.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/residency/new_block.h"
+#include "runtime/residency/residency.h"
+#include "runtime/residency/walk.h"
+
+namespace tidemark {
+namespace {
+
+constexpr Bytes kDownloadPiece{4 << 20};
+
+}  // namespace
+
+Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs,
+                     EventLog& log, ReleasePolicy& policy, const ResidencyOptions& options)
+    : device_(device),
+      arena_(arena),
+      tiers_(std::move(tiers)),
+      costs_(costs),
+      log_(log),
+      policy_(policy),
+      options_(options) {}
+
+Residency::~Residency() {
+  burying_ = true;  // storages that go now are collected, and deleted below
+  for (Storage* s = storages_; s; s = s->next_) {
+    s->residence_ = Residence::kLost;
+    if (s->recipe_) drop_recipe(*s);
+  }
+  for (Storage* s : graveyard_) {
+    (s->previous_ ? s->previous_->next_ : storages_) = s->next_;
+    if (s->next_) s->next_->previous_ = s->previous_;
+    delete s;
+  }
+  for (Storage* s = storages_; s;) {
+    s->owner_ = nullptr;
+    s->hook = {};
+    s = std::exchange(s->next_, nullptr);
+  }
+}
+
+IntrusivePtr<Storage> Residency::create(Bytes bytes, Category category, const char* origin) {
+  auto storage = make_intrusive<Storage>(this, next_id_++, std::max(bytes, Bytes(1)), category, origin);
+  storage->next_ = storages_;
+  if (storages_) storages_->previous_ = storage.get();
+  storages_ = storage.get();
+  return storage;
+}
+
+void Residency::become_resident(Storage& storage, NewBlock& block, Event written) {
+  if (storage.residence_ == Residence::kEvicted && storage.users_ > 0) --evicted_users_;
+  storage.residence_ = Residence::kResident;
+  storage.written_ = written;
+  storage.touched_ = block.fence();
+  storage.touched_.include(written);
+  storage.block_ = block.keep();
+  offer_to_policy(storage);
+}
+
+// What can never be released is not offered.
+void Residency::offer_to_policy(Storage& storage) {
+  if (!storage.resident() || storage.category == Category::kWorkspace || !options_.managed) return;
+  const bool evictable = options_.evict && !storage.evict_pinned && storage.recipe_;
+  if (evictable || can_offload(storage)) {
+    policy_.add(storage);
+  } else {
+    policy_.remove(storage);
+  }
+}
+
+// Frees the block in stream order.
+void Residency::leave_arena(Storage& storage, Residence next) {
+  policy_.remove(storage);
+  if (std::exchange(storage.prefetched_, false)) --prefetched_;
+  if (options_.poison && device_.has_data()) {
+    std::byte* address = arena_.address(storage.block_.offset);
+    const auto size = static_cast<size_t>(storage.block_.size.count());
+    try {
+      device_.wait(StreamId::kCompute, storage.touched_);
+      storage.touched_.include(device_.enqueue(
+          StreamId::kCompute, {[=](void*) { std::fill_n(address, size, std::byte{0xDB}); }, Nanos(0), 0}));
+    } catch (const DeviceError&) {  // a failed device takes no work; handles go all the same
+    }
+  }
+  arena_.free(storage.block_, storage.category, storage.touched_);
+  storage.block_ = {};
+  storage.residence_ = next;
+  if (next == Residence::kEvicted && storage.users_ > 0) ++evicted_users_;
+}
+
+void Residency::on_unused(Storage& storage) {
+  if (storage.residence_ == Residence::kEvicted) {
+    --evicted_users_;
+    storage.residence_ = Residence::kDead;
+  } else if (storage.pins_ == 0 && storage.wanted_ == 0) {
+    settle_unused(storage);
+  }
+}
+
+void Residency::settle_unused(Storage& storage) {
+  if (!available(storage)) return;
+  const bool read_by_recipes = storage.readers_ > 0 && options_.evict && options_.managed;
+  if (read_by_recipes) {
+    // Bytes that a recipe may still want and that cannot be computed are kept: they may be
+    // offloaded like any others.
+    const bool only_source = storage.recipe_ ? evicted_users_ > 0 && !runnable(storage) : true;
+    if (only_source && !(options_.known_to_fit && evicted_users_ == 0)) return;
+    if (!storage.recipe_ || storage.runnable_at_ != epoch_) ++epoch_;
+  }
+  drop_tier_copy(storage);
+  if (storage.resident()) {
+    leave_arena(storage, Residence::kDead);
+  } else {
+    policy_.on_fetched(storage);
+    storage.residence_ = Residence::kDead;
+  }
+}
+
+void Residency::on_unreferenced(Storage& storage) {
+  graveyard_.push_back(&storage);
+  if (burying_) return;
+  burying_ = true;
+  while (!graveyard_.empty()) {
+    Storage* next = graveyard_.back();
+    graveyard_.pop_back();
+    bury(*next);
+  }
+  burying_ = false;
+}
+
+void Residency::bury(Storage& storage) {
+  drop_tier_copy(storage);
+  if (storage.resident()) {
+    leave_arena(storage, Residence::kDead);
+  } else if (storage.residence_ == Residence::kOffloaded) {
+    policy_.on_fetched(storage);
+  }
+  drop_recipe(storage);
+  (storage.previous_ ? storage.previous_->next_ : storages_) = storage.next_;
+  if (storage.next_) storage.next_->previous_ = storage.previous_;
+  delete &storage;
+}
+
+void Residency::set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe) {
+  if (recipe->kept_by_++ == 0) {
+    for (const Recipe::Input& input : recipe->inputs) ++input.storage->readers_;
+  }
+  storage.recipe_ = std::move(recipe);
+  offer_to_policy(storage);
+}
+
+void Residency::drop_recipe(Storage& storage) {
+  IntrusivePtr<Recipe> recipe = std::exchange(storage.recipe_, {});
+  if (!recipe) return;
+  offer_to_policy(storage);
+  for (Recipe::Output& output : recipe->outputs) {
+    if (output.storage == &storage) output.storage = nullptr;
+  }
+  if (--recipe->kept_by_ > 0) return;
+  for (const Recipe::Input& input : recipe->inputs) --input.storage->readers_;
+}
+
+void Residency::upload(Storage& storage, const void* from, std::shared_ptr<const void> keep_alive) {
+  TIDEMARK_CHECK(storage.residence_ == Residence::kEmpty, "uploads fill empty storages");
+  settle_host_buffers(/*wait=*/false);
+  NewBlock block = allocate(storage.size(), storage.category, StreamId::kReload, storage.origin());
+  const Event done = device_.copy(
+      StreamId::kReload, {arena_.address(block.offset()), static_cast<const std::byte*>(from),
+                          storage.bytes(), 0});
+  host_buffers_.push_back({done, std::move(keep_alive)});
+  storage.last_access = clock_;
+  become_resident(storage, block, done);
+}
+
+void Residency::settle_host_buffers(bool wait) {
+  if (wait) {
+    for (const HostBuffer& buffer : host_buffers_) device_.synchronize(buffer.done);
+  }
+  std::erase_if(host_buffers_, [&](const HostBuffer& buffer) { return device_.done(buffer.done); });
+}
+
+bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, void* to) {
+  fetch(storage, Reason::kNeeded);
+  if (!device_.has_data()) {
+    device_.synchronize(storage.written_);
+    return false;
+  }
+  // By way of a buffer of our own: a copy that fails is tried again, when `to` may be gone.
+  const Bytes piece = std::min(bytes, kDownloadPiece);
+  const auto size = static_cast<size_t>(piece.count());
+  const std::shared_ptr<std::byte[]> buffer = std::make_shared_for_overwrite<std::byte[]>(size);
+  device_.wait(StreamId::kOffload, storage.written_);
+  for (Bytes at{0}; at < bytes; at += piece) {
+    const Bytes part = std::min(piece, bytes - at);
+    const Event done = device_.copy(
+        StreamId::kOffload,
+        {buffer.get(), arena_.address(storage.block_.offset + offset + at), part, 0});
+    storage.touched_.include(done);
+    host_buffers_.push_back({done, buffer});
+    device_.synchronize(done);
+    std::copy_n(buffer.get(), static_cast<size_t>(part.count()),
+                static_cast<std::byte*>(to) + at.count());
+  }
+  settle_host_buffers(/*wait=*/false);
+  return true;
+}
+
+void Residency::begin_step() {
+  phase_ = Phase::kForward;
+  stats_ = {};
+  step_began_ = device_.now();
+  stalled_before_ = device_.stalled(StreamId::kCompute);
+  arena_.reset_peak();
+}
+
+StepStats Residency::end_step(bool synchronize) {
+  // Whatever lives on needs no recipe: what was to be recomputed is brought back now.
+  while (evicted_users_ > 0) {
+    std::vector<Storage*> evicted;
+    for_each_storage([&](Storage& s) {
+      if (s.residence_ == Residence::kEvicted && s.users_ > 0) evicted.push_back(&s);
+    });
+    std::reverse(evicted.begin(), evicted.end());  // oldest first
+    for (Storage* storage : evicted) {
+      if (storage->residence_ == Residence::kEvicted) materialise(*storage, Reason::kEndOfStep);
+      drop_recipe(*storage);
+    }
+  }
+  std::vector<IntrusivePtr<Storage>> survivors;
+  for_each_storage([&](Storage& s) {
+    if (s.users_ > 0) survivors.emplace_back(&s);
+  });
+  for (const auto& storage : survivors) drop_recipe(*storage);
+  ++epoch_;
+  if (synchronize) device_.synchronize_all();
+  settle_host_buffers(/*wait=*/synchronize);
+  take_completions();
+  costs_.end_step(/*use=*/true);
+  stats_.stall_time = device_.stalled(StreamId::kCompute) - stalled_before_;
+  stats_.duration = device_.now() - step_began_;
+  stats_.peak_reserved = arena_.peak_reserved();
+  stats_.peak_live = arena_.peak_live().total();
+  return stats_;
+}
+
+void Residency::abort_step() {
+  settle_host_buffers(/*wait=*/false);
+  take_completions();
+  costs_.end_step(/*use=*/false);
+}
+
+uint64_t Residency::log(EventKind kind, Reason reason, const Storage& storage, StreamId stream,
+                        Nanos expected) {
+  EventRecord event;
+  event.kind = kind;
+  event.reason = reason;
+  event.stream = static_cast<uint8_t>(stream);
+  event.category = static_cast<uint8_t>(storage.category);
+  event.storage = storage.id();
+  event.name = storage.origin();
+  event.bytes = storage.size();
+  event.issued = clock_;
+  event.expected = expected;
+  event.used = arena_.offsets().used();
+  return log_.record(event);
+}
+
+void Residency::measure(uint64_t tag, const Measured& work) {
+  constexpr size_t kKept = 1 << 16;  // work that has not been timed by then never will be
+  measured_.resize(tag - first_measured_ + 1);
+  measured_.back() = work;
+  while (measured_.size() > kKept) {
+    measured_.pop_front();
+    ++first_measured_;
+  }
+}
+
+// Joins what the device has timed with what was issued.
+void Residency::take_completions() {
+  for (const Completion& done : device_.take_completions()) {
+    log_.complete(done.tag, done.start, done.end);
+    if (done.tag < first_measured_ || done.tag - first_measured_ >= measured_.size()) continue;
+    const Measured& work = measured_[done.tag - first_measured_];
+    const Nanos time = done.end - done.start;
+    if (work.key) costs_.measured_op(work.key, time);
+    if (work.copied > Bytes(0)) costs_.measured_copy(done.stream, work.copied, time);
+    if (work.recomputed) stats_.recompute_time += time;
+  }
+}
+
+std::string Residency::describe_memory() {
+  constexpr size_t kLargest = 5;
+  std::vector<Storage*> resident;
+  for (Storage* s = storages_; s; s = s->next_) {
+    if (s->resident()) resident.push_back(s);
+  }
+  std::sort(resident.begin(), resident.end(), [](const Storage* a, const Storage* b) {
+    return a->size() != b->size() ? a->size() > b->size() : a->id() < b->id();
+  });
+  const OffsetAllocator& offsets = arena_.offsets();
+  std::string text = "  in use: " + format_bytes(offsets.used()) + " of " +
+                     format_bytes(offsets.capacity()) + "; largest hole " +
+                     format_bytes(offsets.largest_hole()) + " of " + format_bytes(offsets.unused()) +
+                     " unused, in " + std::to_string(offsets.holes().size()) + " pieces";
+  for (size_t c = 0; c < kCategoryCount; ++c) {
+    const auto category = static_cast<Category>(c);
+    if (arena_.live()[category] == Bytes(0)) continue;
+    text += "\n  " + std::string(to_string(category)) + ": " + format_bytes(arena_.live()[category]);
+  }
+  text += "\n  largest tensors:";
+  for (size_t i = 0; i < std::min(kLargest, resident.size()); ++i) {
+    Storage& s = *resident[i];
+    const char* why = s.pins_ > 0           ? "needed by the operator"
+                      : s.wanted_ > 0       ? "needed by a recomputation"
+                      : !options_.managed   ? "memory is not managed"
+                      : can_evict(s)        ? "can be evicted"
+                      : can_offload(s)      ? "can be offloaded if a tier has room"
+                      : tiers_.empty()      ? "cannot be recomputed, and there is no tier"
+                                            : "cannot be released";
+    text += "\n    " + format_bytes(s.size()) + " from " + s.origin() + " (" + why + ")";
+  }
+  for (const Tier* tier : tiers_) {
+    text += "\n  " + tier->name() + " tier: " + format_bytes(tier->used()) + " of " +
+            format_bytes(tier->limit()) + " used";
+  }
+  return text;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,167 @@
+// Bringing back what was evicted: walks over the graph of recipes, never recursive.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/residency/claims.h"
+#include "runtime/residency/residency.h"
+#include "runtime/residency/walk.h"
+
+namespace tidemark {
+
+// Can the storage's recipe be run, with everything that has to be recomputed for it?
+bool Residency::runnable(const Storage& storage) const {
+  if (!storage.recipe_) return false;
+  if (storage.runnable_at_ == epoch_) return true;
+  const uint64_t walk = ++walk_;
+  std::vector<const Storage*> pending{&storage};
+  std::vector<const Storage*> seen{&storage};
+  storage.mark_ = walk;
+  while (!pending.empty()) {
+    const Storage* next = pending.back();
+    pending.pop_back();
+    for (const Recipe::Input& input : next->recipe_->inputs) {
+      const Storage& source = *input.storage;
+      if (source.version_ != input.version) return false;
+      if (available(source) || source.mark_ == walk || source.runnable_at_ == epoch_) continue;
+      if (!source.recipe_) return false;
+      source.mark_ = walk;
+      pending.push_back(&source);
+      seen.push_back(&source);
+    }
+  }
+  for (const Storage* s : seen) s->runnable_at_ = epoch_;
+  return true;
+}
+
+std::optional<Nanos> Residency::recompute_cost(Storage& storage, Nanos enough) const {
+  if (!runnable(storage)) return std::nullopt;
+  const uint64_t walk = ++walk_;
+  Nanos total{0};
+  std::vector<const Recipe*> pending{storage.recipe_.get()};
+  storage.recipe_->mark_ = walk;
+  while (!pending.empty() && total <= enough) {
+    const Recipe* call = pending.back();
+    pending.pop_back();
+    total += costs_.time(call->cost_key);
+    for (const Recipe::Input& input : call->inputs) {
+      Storage& source = *input.storage;
+      if (source.resident() || source.mark_ == walk) continue;
+      source.mark_ = walk;
+      if (source.residence_ == Residence::kOffloaded) {
+        total += reload_cost(source);
+      } else if (source.recipe_->mark_ != walk) {
+        source.recipe_->mark_ = walk;
+        pending.push_back(source.recipe_.get());
+      }
+    }
+  }
+  return total;
+}
+
+// The calls to run again for `root`, each once, inputs before users.
+std::vector<IntrusivePtr<Recipe>> Residency::plan_recomputation(Storage& root) {
+  struct Frame {
+    Recipe* call;
+    size_t next_input = 0;
+  };
+  const uint64_t walk = ++walk_;
+  std::vector<IntrusivePtr<Recipe>> plan;
+  std::vector<Frame> stack{{root.recipe_.get()}};
+  root.recipe_->mark_ = walk;
+  while (!stack.empty()) {
+    Frame& frame = stack.back();
+    if (frame.next_input == frame.call->inputs.size()) {
+      plan.emplace_back(frame.call);
+      stack.pop_back();
+      continue;
+    }
+    Storage& source = *frame.call->inputs[frame.next_input++].storage;
+    if (available(source) || source.recipe_->mark_ == walk) continue;
+    source.recipe_->mark_ = walk;
+    stack.push_back({source.recipe_.get()});
+  }
+  return plan;
+}
+
+void Residency::materialise(Storage& root, Reason reason) {
+  if (root.residence_ != Residence::kEvicted && root.residence_ != Residence::kDead) return;
+  TIDEMARK_CHECK(runnable(root), "what was evicted can be recomputed");
+  const auto plan = plan_recomputation(root);
+  // Every input that the plan will read is claimed until it has been, so that none is evicted again
+  // before its use and each call runs once.
+  std::vector<Claims> claims;
+  claims.reserve(plan.size() + 1);
+  claims.emplace_back(*this);
+  claims.back().add(root);
+  for (const auto& call : plan) {
+    claims.emplace_back(*this);
+    for (const Recipe::Input& input : call->inputs) claims.back().add(*input.storage);
+  }
+  for (size_t i = 0; i < plan.size(); ++i) {
+    issue(*plan[i], /*again=*/true, reason);
+    claims[i + 1].drop();
+  }
+}
+
+// Recomputes the inputs that were evicted, and those offloaded that are better recomputed. The rest
+// is fetched when the call is issued.
+void Residency::materialise_inputs(Recipe& call) {
+  for (const Recipe::Input& input : call.inputs) {
+    Storage& storage = *input.storage;
+    if (storage.residence_ == Residence::kOffloaded && !options_.austere_only &&
+        can_evict(storage) && policy_.recompute_offloaded(*this, storage)) {
+      drop_tier_copy(storage);
+      policy_.on_fetched(storage);
+      storage.residence_ = Residence::kEvicted;
+      if (storage.users_ > 0) ++evicted_users_;
+    }
+    materialise(storage, Reason::kNeeded);
+  }
+}
+
+// Would recomputing `from` read `target`, now or once what is here only for a recomputation under
+// way (nobody uses it) is gone again?
+bool Residency::reaches(Storage& from, const Storage& target) const {
+  const uint64_t walk = ++walk_;
+  std::vector<const Storage*> pending{&from};
+  from.mark_ = walk;
+  while (!pending.empty()) {
+    const Storage* next = pending.back();
+    pending.pop_back();
+    if (!next->recipe_) continue;
+    for (const Recipe::Input& input : next->recipe_->inputs) {
+      const Storage& source = *input.storage;
+      if (&source == &target) return true;
+      const bool stays = available(source) && (source.users_ > 0 || !source.recipe_);
+      if (stays || source.mark_ == walk) continue;
+      source.mark_ = walk;
+      pending.push_back(&source);
+    }
+  }
+  return false;
+}
+
+bool Residency::depends_on_written(Storage& storage) const {
+  for (const Storage* written : writing_) {
+    if (reaches(storage, *written)) return true;
+  }
+  return false;
+}
+
+// `storage` is about to be written in place: what was evicted and would be recomputed from its
+// present contents comes back first, and needs no recipe any more.
+void Residency::protect_readers_of(Storage& storage) {
+  if (storage.readers_ == 0 || evicted_users_ == 0) return;
+  std::vector<IntrusivePtr<Storage>> readers;
+  for_each_storage([&](Storage& s) {
+    if (s.residence_ == Residence::kEvicted && s.users_ > 0 && reaches(s, storage)) {
+      readers.emplace_back(&s);
+    }
+  });
+  for (size_t i = readers.size(); i-- > 0;) {  // oldest first
+    materialise(*readers[i], Reason::kOverwritten);
+    drop_recipe(*readers[i]);
+  }
+}
+
+}  // namespace tidemark

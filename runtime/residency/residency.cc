@@ -1,0 +1,203 @@
+// Running calls: the life of an operator.
+#include "runtime/residency/residency.h"
+
+#include <utility>
+
+#include "runtime/residency/claims.h"
+#include "runtime/residency/new_block.h"
+#include "runtime/residency/walk.h"
+
+namespace tidemark {
+
+// Pins and blocks of a call being issued. What is not kept by commit() is undone.
+class Residency::Issue {
+ public:
+  explicit Issue(Residency& residency) : residency_(residency) {}
+  Issue(const Issue&) = delete;
+  Issue& operator=(const Issue&) = delete;
+  ~Issue() {
+    for (auto& [storage, fresh, before] : outputs_) {
+      if (fresh) residency_.leave_arena(*storage, before);
+    }
+    for (const auto& storage : pinned_) {
+      if (--storage->pins_ == 0 && storage->wanted_ == 0 && storage->users_ == 0) {
+        residency_.settle_unused(*storage);
+      }
+    }
+  }
+
+  void pin(Storage& storage) {
+    ++storage.pins_;
+    pinned_.emplace_back(&storage);
+  }
+  // Gives `storage` a block that the call will write.
+  void place(Storage& storage, const char* for_whom) {
+    const Residence before = storage.residence_;
+    NewBlock block = residency_.allocate(storage.size(), storage.category, StreamId::kCompute,
+                                         for_whom);
+    storage.last_access = residency_.clock_;
+    residency_.become_resident(storage, block, Event{});
+    outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
+    pin(storage);
+  }
+  // A block that is freed when the call has run.
+  Storage& scratch(Bytes bytes, const char* for_whom) {
+    IntrusivePtr<Storage> storage = residency_.create(bytes, Category::kWorkspace, for_whom);
+    place(*storage, for_whom);
+    return *outputs_.back().storage;
+  }
+  // The call has been launched: what it wrote stays.
+  void commit() {
+    for (Output& output : outputs_) output.fresh = false;
+  }
+
+ private:
+  struct Output {
+    IntrusivePtr<Storage> storage;
+    bool fresh;
+    Residence before;
+  };
+  Residency& residency_;
+  std::vector<Output> outputs_;
+  std::vector<IntrusivePtr<Storage>> pinned_;
+};
+
+namespace {
+
+// Forgets what was being written, however the call ends.
+class WritingScope {
+ public:
+  explicit WritingScope(std::vector<Storage*>& writing) : writing_(writing) {}
+  ~WritingScope() { writing_.clear(); }
+  WritingScope(const WritingScope&) = delete;
+  WritingScope& operator=(const WritingScope&) = delete;
+
+ private:
+  std::vector<Storage*>& writing_;
+};
+
+}  // namespace
+
+void Residency::execute(const IntrusivePtr<Recipe>& call) {
+  bool pure = true;
+  Claims inputs(*this);
+  for (const Recipe::Input& input : call->inputs) {
+    if (input.storage->residence_ == Residence::kLost) {
+      throw UsageError("[" + std::string(call->name()) + "] an input's bytes are lost");
+    }
+    inputs.add(*input.storage);
+    pure = pure && !input.written;
+  }
+  materialise_inputs(*call);
+  const WritingScope writing(writing_);
+  for (const Recipe::Input& input : call->inputs) {
+    if (input.written && input.storage->readers_ > 0) writing_.push_back(input.storage.get());
+  }
+  for (Storage* storage : std::vector(writing_)) protect_readers_of(*storage);
+  issue(*call, /*again=*/false, Reason::kNone);
+  if (pure && options_.managed && options_.evict) {
+    for (const Recipe::Output& output : call->outputs) set_recipe(*output.storage, call);
+  }
+  writing_.clear();
+  inputs.drop();
+  try {
+    policy_.after_operator(*this);
+  } catch (const Error&) {
+    // The call has been issued, and what failed here was best effort. A device that has failed says
+    // so again at the next call.
+  }
+}
+
+// Resident, whatever it takes short of recomputing a claimed storage.
+void Residency::fetch(Storage& storage, Reason reason) {
+  materialise(storage, reason);
+  if (storage.residence_ == Residence::kOffloaded) {
+    reload(storage, allocate(storage.size(), storage.category, StreamId::kReload, storage.origin()),
+           EventKind::kReload, reason);
+  }
+  TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
+  if (std::exchange(storage.prefetched_, false)) --prefetched_;
+}
+
+void Residency::issue(Recipe& call, bool again, Reason reason) {
+  Issue issue(*this);
+  for (const Recipe::Input& input : call.inputs) {
+    fetch(*input.storage, reason == Reason::kNone ? Reason::kNeeded : reason);
+    issue.pin(*input.storage);
+  }
+  std::vector<Storage*> outputs;
+  outputs.reserve(call.outputs.size());
+  for (const Recipe::Output& output : call.outputs) {
+    Storage* storage = output.storage;
+    // A sibling that is here, on a tier or wanted by nobody is written to scratch: its block, if
+    // any, may be in use.
+    const bool missing =
+        storage && (storage->residence_ == Residence::kEmpty ||
+                    storage->residence_ == Residence::kEvicted ||
+                    (storage->residence_ == Residence::kDead && storage->wanted_ > 0));
+    if (missing) {
+      issue.place(*storage, call.name());
+    } else {
+      TIDEMARK_CHECK(again, "outputs of a new call are empty");
+      storage = &issue.scratch(output.bytes, call.name());
+    }
+    outputs.push_back(storage);
+  }
+  Storage* workspace =
+      call.workspace > Bytes(0) ? &issue.scratch(call.workspace, call.name()) : nullptr;
+
+  // From here on nothing moves.
+  std::vector<std::byte*> input_addresses, output_addresses;
+  for (const Recipe::Input& input : call.inputs) {
+    Storage& storage = *input.storage;
+    device_.wait(StreamId::kCompute,
+                 input.written ? storage.touched_ : Fence(storage.written_));
+    input_addresses.push_back(arena_.address(storage.block_.offset));
+  }
+  for (Storage* storage : outputs) output_addresses.push_back(arena_.address(storage->block_.offset));
+  const Nanos cost = costs_.time(call.cost_key);
+  const uint64_t tag =
+      log_.record({.kind = again ? EventKind::kRecompute : EventKind::kOperator,
+                   .reason = reason,
+                   .stream = static_cast<uint8_t>(StreamId::kCompute),
+                   .category = static_cast<uint8_t>(outputs.empty() ? Category::kWorkspace
+                                                                    : outputs.front()->category),
+                   .storage = outputs.empty() ? 0 : outputs.front()->id(),
+                   .name = call.name(),
+                   .bytes = outputs.empty() ? Bytes(0) : outputs.front()->size(),
+                   .issued = clock_,
+                   .expected = cost,
+                   .used = arena_.offsets().used()});
+  measure(tag, {call.cost_key, Bytes(0), again});
+  const Event done = call.launch(
+      device_,
+      {input_addresses, output_addresses,
+       workspace ? arena_.address(workspace->block_.offset) : nullptr},
+      tag);
+  issue.commit();
+
+  clock_ += std::max(cost, Nanos(1));
+  auto used = [&](Storage& storage) {
+    storage.touched_.include(done);
+    storage.last_access = clock_;
+    policy_.touch(storage);
+  };
+  for (const Recipe::Input& input : call.inputs) {
+    used(*input.storage);
+    if (!input.written) continue;
+    Storage& storage = *input.storage;
+    drop_tier_copy(storage);
+    drop_recipe(storage);
+    if (storage.readers_ > 0) ++epoch_;
+    ++storage.version_;
+    storage.written_ = done;
+  }
+  for (Storage* storage : outputs) {
+    storage->written_ = done;
+    used(*storage);
+  }
+  if (workspace) workspace->touched_.include(done);
+  ++(again ? stats_.recomputes : stats_.operators);
+}
+
+}  // namespace tidemark

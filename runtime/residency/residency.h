@@ -1,0 +1,221 @@
+// The mechanism: pin, evict, offload, reload, recompute. It owns the state of every storage and
+// runs every operator; what to release and when to prefetch it asks its ReleasePolicy.
+//
+// An operator's life (execute): pin inputs, bring back those that are away, make room for outputs
+// and workspace, launch, unpin. The issuing thread never waits for the device, except when it reads
+// values. Every decision comes from the order of calls and the issue clock, never from what has
+// completed.
+//
+// Making room, in this order, until the allocation fits:
+//   1. slide blocks together, where there is room enough but in pieces and moving is cheaper
+//      than releasing;
+//   2. release what the policy chooses;
+//   3. the austere schedule: release everything that is not pinned, in a fixed order and by fixed
+//      rules, slide the rest together, try once more;
+//   4. OutOfMemory, which says why. Nothing has changed for the caller: the operator did not run.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/errors.h"
+#include "runtime/cost/cost_model.h"
+#include "runtime/device/device.h"
+#include "runtime/memory/arena.h"
+#include "runtime/memory/tier.h"
+#include "runtime/residency/policy.h"
+#include "runtime/telemetry/event_log.h"
+#include "runtime/telemetry/step_stats.h"
+#include "runtime/tensor/recipe.h"
+#include "runtime/tensor/storage.h"
+
+namespace tidemark {
+
+struct ResidencyOptions {
+  // Off: storages are counted and freed, never released; an operator that does not fit is an error.
+  bool managed = true;
+  // The program is known to fit (a dry run said so): inputs that only recipes could still want are
+  // dropped, so that memory is used exactly as without management.
+  bool known_to_fit = false;
+  bool evict = true;
+  // Release only by the austere schedule: what defines the smallest feasible budget.
+  bool austere_only = false;
+  // Off: each copy is waited for by compute before anything else runs.
+  bool overlap = true;
+  // Slide blocks together instead of releasing, where that is cheaper.
+  bool slide = true;
+  // Overwrite freed blocks with a pattern (debugging; devices with data).
+  bool poison = false;
+};
+
+// Of a training step; where the program is tells what it will want next.
+enum class Phase : uint8_t { kForward, kBackward, kUpdate };
+
+class Residency final : public StorageOwner {
+ public:
+  Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs, EventLog& log,
+            ReleasePolicy& policy, const ResidencyOptions& options);
+  // Storages that outlive it become kLost.
+  ~Residency() override;
+
+  // An empty storage: its bytes come with the operator or the upload that writes it.
+  IntrusivePtr<Storage> create(Bytes bytes, Category category, const char* origin);
+
+  // Runs a call. Outputs must be kEmpty. Keeps `call` as the outputs' recipe if it can be run again.
+  // Throws OutOfMemory, DeviceError; then outputs are still kEmpty and inputs are as they were.
+  void execute(const IntrusivePtr<Recipe>& call);
+
+  // Fills an empty storage from host memory that `keep_alive` holds until the copy is done. `from`
+  // may be null on devices without data.
+  void upload(Storage& storage, const void* from, std::shared_ptr<const void> keep_alive);
+  // Waits for the bytes and copies [offset, offset + bytes) of them out. False on devices without
+  // data.
+  bool download(Storage& storage, Bytes offset, Bytes bytes, void* to);
+
+  // A step's end: everything that is alive keeps its bytes without need of a recipe from now on
+  // (evicted storages are brought back first). Measured costs are taken over.
+  void begin_step();
+  // `synchronize`: waits for the device first, so that the figures are whole.
+  StepStats end_step(bool synchronize);
+  // A step that threw: clears what was under way. What is evicted keeps its recipe.
+  void abort_step();
+
+  void set_phase(Phase phase) { phase_ = phase; }
+  Phase phase() const { return phase_; }
+  const StepStats& stats() const { return stats_; }
+
+  // --- for policies ---
+  bool may_release(const Storage& storage) const {
+    return storage.resident() && storage.pins_ == 0 && storage.wanted_ == 0;
+  }
+  // Releases one storage the way the director wants. False if it cannot be released at all now.
+  bool release(Storage& storage, Reason reason);
+  // Brings an offloaded storage back if the arena has room as it is; true if it did.
+  bool prefetch(Storage& storage);
+  Nanos clock() const { return clock_; }
+  const Arena& arena() const { return arena_; }
+  const CostModel& costs() const { return costs_; }
+  // c_r: time to recompute it with its ancestors that are not resident, offloaded ones at their
+  // reload cost. None if that is impossible. Stops counting once above `enough`.
+  std::optional<Nanos> recompute_cost(Storage& storage, Nanos enough) const;
+  // c_s for one direction, as the tier that it is on (or would go to) is expected to take.
+  Nanos reload_cost(const Storage& storage) const;
+  // How many storages were prefetched and have not been used yet.
+  int prefetched() const { return prefetched_; }
+
+  // Where and how much: one line per category and the largest storages; for error messages.
+  std::string describe_memory();
+
+  // StorageOwner
+  void on_unused(Storage& storage) override;
+  void on_unreferenced(Storage& storage) override;
+
+ private:
+  // What an operator being issued holds on to; lets go of it when it ends, however it ends.
+  class Issue;
+  // A recomputation's claims on the inputs that it has yet to read.
+  class Claims;
+  // Given back to the arena unless it is kept.
+  class NewBlock;
+  // Work whose time is not known yet.
+  struct Measured {
+    CostKey key = 0;
+    Bytes copied{0};
+    bool recomputed = false;
+  };
+
+  // room.cc: finding space in the arena.
+  NewBlock allocate(Bytes size, Category category, StreamId user, const char* for_whom);
+  std::optional<Allocation> make_room(Bytes size, Category category);
+  bool release_best(Bytes size);
+  void release_everything();
+  bool slide_for(Bytes size, bool at_any_cost);
+  void move_block(Storage& storage, Offset to);
+  [[noreturn]] void throw_out_of_memory(Bytes size, const char* for_whom);
+
+  // residency.cc: running calls.
+  void issue(Recipe& call, bool again, Reason reason);
+  void fetch(Storage& storage, Reason reason);
+
+  // materialise.cc: bringing back what was evicted.
+  void materialise(Storage& root, Reason reason);
+  void materialise_inputs(Recipe& call);
+  std::vector<IntrusivePtr<Recipe>> plan_recomputation(Storage& root);
+  bool runnable(const Storage& storage) const;
+  bool reaches(Storage& from, const Storage& target) const;
+  void protect_readers_of(Storage& storage);
+  bool depends_on_written(Storage& storage) const;
+  static bool available(const Storage& storage) {
+    return storage.residence_ == Residence::kResident ||
+           storage.residence_ == Residence::kOffloaded;
+  }
+
+  // transfer.cc: sending away and bringing back copies.
+  bool can_offload(const Storage& storage) const;
+  bool can_evict(Storage& storage) const;
+  void evict(Storage& storage, Reason reason);
+  bool offload(Storage& storage, Reason reason);
+  void drop_clean(Storage& storage, Reason reason);
+  void reload(Storage& storage, NewBlock block, EventKind kind, Reason reason);
+  std::optional<Allocation> reserve_on_tier(Bytes size, Tier*& tier);
+  void give_up_copies_for(Bytes size);
+  void drop_tier_copy(Storage& storage);
+
+  // lifetime.cc: from creation to burial.
+  void become_resident(Storage& storage, NewBlock& block, Event written);
+  void offer_to_policy(Storage& storage);
+  void leave_arena(Storage& storage, Residence next);
+  void settle_unused(Storage& storage);
+  void set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe);
+  void drop_recipe(Storage& storage);
+  void bury(Storage& storage);
+  void settle_host_buffers(bool wait);
+  uint64_t log(EventKind kind, Reason reason, const Storage& storage, StreamId stream,
+               Nanos expected);
+  void measure(uint64_t tag, const Measured& work);
+  void take_completions();
+  template <class Visit>
+  void for_each_storage(Visit visit);
+
+  // Host memory that a copy under way reads or writes.
+  struct HostBuffer {
+    Event done;
+    std::shared_ptr<const void> keep_alive;
+  };
+
+  Device& device_;
+  Arena& arena_;
+  std::vector<Tier*> tiers_;  // nearest first
+  CostModel& costs_;
+  EventLog& log_;
+  ReleasePolicy& policy_;
+  const ResidencyOptions options_;
+
+  Nanos clock_{0};
+  Phase phase_ = Phase::kForward;
+  StepStats stats_;
+  Nanos step_began_{0};
+  Nanos stalled_before_{0};
+  Storage* storages_ = nullptr;  // all alive, newest first
+  uint32_t next_id_ = 1;
+  int prefetched_ = 0;
+  int64_t evicted_users_ = 0;   // storages that are evicted and have users
+  mutable uint64_t walk_ = 0;   // mark of the current graph walk
+  uint64_t epoch_ = 1;          // grows when a recipe may have stopped being runnable
+  // Being written in place by the call that is being issued: nothing that would be recomputed from
+  // their present contents may be evicted until it is launched.
+  std::vector<Storage*> writing_;
+  std::vector<Storage*> graveyard_;
+  bool burying_ = false;
+  std::vector<HostBuffer> host_buffers_;
+  std::deque<Measured> measured_;  // tags are consecutive from first_measured_
+  uint64_t first_measured_ = 1;
+};
+
+}  // namespace tidemark

@@ -1,0 +1,157 @@
+// Sending storages away, and bringing copies back.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/residency/new_block.h"
+#include "runtime/residency/residency.h"
+#include "runtime/residency/walk.h"
+
+namespace tidemark {
+
+bool Residency::can_offload(const Storage& storage) const {
+  return !storage.offload_pinned && !tiers_.empty();
+}
+
+bool Residency::can_evict(Storage& storage) const {
+  return options_.evict && !storage.evict_pinned && runnable(storage) &&
+         !depends_on_written(storage);
+}
+
+bool Residency::release(Storage& storage, Reason reason) {
+  if (storage.tier_) {
+    drop_clean(storage, reason);
+    return true;
+  }
+  const bool evictable = can_evict(storage);
+  const bool offloadable = can_offload(storage);
+  if (offloadable && (!evictable || policy_.decide(*this, storage) == Action::kOffload) &&
+      offload(storage, reason)) {
+    return true;
+  }
+  if (!evictable) return false;
+  evict(storage, reason);
+  return true;
+}
+
+void Residency::evict(Storage& storage, Reason reason) {
+  leave_arena(storage, Residence::kEvicted);
+  log(EventKind::kEvict, reason, storage, StreamId::kCompute, Nanos(0));
+  ++stats_.evictions;
+  stats_.evicted_bytes += storage.size();
+}
+
+bool Residency::offload(Storage& storage, Reason reason) {
+  Tier* tier = nullptr;
+  const auto place = reserve_on_tier(storage.size(), tier);
+  if (!place) return false;
+  Event done;
+  try {
+    device_.wait(StreamId::kOffload, storage.written_);
+    device_.wait(StreamId::kOffload, place->fence);
+    const uint64_t tag = log(EventKind::kOffload, reason, storage, StreamId::kOffload,
+                             tier->store_time(storage.bytes()));
+    measure(tag, {0, tier == tiers_.front() ? storage.bytes() : Bytes(0), false});
+    done = tier->store(place->block, arena_.address(storage.block_.offset), storage.bytes(), tag);
+  } catch (...) {
+    tier->release(place->block, place->fence);
+    throw;
+  }
+  storage.tier_ = tier;
+  storage.tier_block_ = place->block;
+  storage.tier_fence_ = Fence(done);
+  storage.touched_.include(done);
+  leave_arena(storage, Residence::kOffloaded);
+  policy_.on_offloaded(storage);
+  ++stats_.offloads;
+  stats_.offload_bytes += storage.size();
+  if (!options_.overlap) device_.wait(StreamId::kCompute, done);
+  return true;
+}
+
+// A valid copy is on a tier already: only the block is freed.
+void Residency::drop_clean(Storage& storage, Reason reason) {
+  leave_arena(storage, Residence::kOffloaded);
+  log(EventKind::kDropClean, reason, storage, StreamId::kCompute, Nanos(0));
+  policy_.on_offloaded(storage);
+  ++stats_.clean_drops;
+}
+
+void Residency::reload(Storage& storage, NewBlock block, EventKind kind, Reason reason) {
+  Tier& tier = *storage.tier_;
+  device_.wait(StreamId::kReload, storage.tier_fence_);
+  const uint64_t tag =
+      log(kind, reason, storage, StreamId::kReload, tier.load_time(storage.bytes()));
+  measure(tag, {0, &tier == tiers_.front() ? storage.bytes() : Bytes(0), false});
+  const Event done =
+      tier.load(storage.tier_block_, arena_.address(block.offset()), storage.bytes(), tag);
+  storage.tier_fence_.include(done);
+  become_resident(storage, block, done);
+  policy_.on_fetched(storage);
+  ++stats_.reloads;
+  stats_.reload_bytes += storage.size();
+  if (!options_.overlap) device_.wait(StreamId::kCompute, done);
+}
+
+bool Residency::prefetch(Storage& storage) {
+  const auto place = arena_.allocate(storage.size(), storage.category);
+  if (!place) return false;
+  NewBlock block(arena_, storage.category, *place);
+  device_.wait(StreamId::kReload, block.fence());
+  reload(storage, std::move(block), EventKind::kPrefetch, Reason::kNone);
+  storage.prefetched_ = true;
+  ++prefetched_;
+  ++stats_.prefetches;
+  return true;
+}
+
+// The nearest tier that has room. Copies of resident storages make way first: nothing is lost.
+std::optional<Allocation> Residency::reserve_on_tier(Bytes size, Tier*& tier) {
+  for (Tier* candidate : tiers_) {
+    if (size > candidate->limit()) continue;
+    tier = candidate;
+    if (auto place = tier->reserve(size)) return place;
+    std::vector<Storage*> clean;
+    for_each_storage([&](Storage& s) {
+      if (s.resident() && s.tier_ == tier) clean.push_back(&s);
+    });
+    for (size_t i = clean.size(); i-- > 0;) {  // oldest first
+      drop_tier_copy(*clean[i]);
+      if (auto place = tier->reserve(size)) return place;
+    }
+  }
+  return std::nullopt;
+}
+
+// The austere schedule's way to room on full tiers: what can be computed need not be copied.
+void Residency::give_up_copies_for(Bytes size) {
+  std::vector<Storage*> copied;
+  for_each_storage([&](Storage& s) {
+    if (s.residence_ == Residence::kOffloaded && s.wanted_ == 0 && can_evict(s)) copied.push_back(&s);
+  });
+  Bytes freed{0};
+  for (size_t i = copied.size(); i-- > 0 && freed < size;) {
+    Storage& storage = *copied[i];
+    if (!can_evict(storage)) continue;
+    drop_tier_copy(storage);
+    policy_.on_fetched(storage);
+    storage.residence_ = Residence::kEvicted;
+    if (storage.users_ > 0) ++evicted_users_;
+    freed += storage.size();
+  }
+}
+
+void Residency::drop_tier_copy(Storage& storage) {
+  if (!storage.tier_) return;
+  storage.tier_->release(storage.tier_block_, storage.tier_fence_);
+  storage.tier_ = nullptr;
+  storage.tier_fence_ = {};
+}
+
+Nanos Residency::reload_cost(const Storage& storage) const {
+  const Tier* tier = storage.tier_ ? storage.tier_ : tiers_.empty() ? nullptr : tiers_.front();
+  if (!tier) return Nanos(0);
+  return tier == tiers_.front() ? std::max(costs_.reload_time(storage.bytes()), Nanos(1))
+                                : tier->load_time(storage.bytes());
+}
+
+}  // namespace tidemark

@@ -1,0 +1,156 @@
+// One training run: a device, its memory of exactly the budget, and the policy that manages it.
+//
+//   Session session({.device = "cpu", .budget = 512_MiB});
+//   for (...) session.step([&] { ...forward, backward, update... });
+//
+// A session is current on the thread that made it, until it is destroyed or another is made;
+// operators run in the current one. Tensors must not be used after their session.
+//
+// Threads: everything of one session on one thread; different sessions on different threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/delta/delta_policy.h"
+#include "runtime/residency/residency.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tidemark {
+
+enum class PolicyKind : uint8_t { kNone, kDelta };
+
+struct SessionOptions {
+  std::string device = "cpu";  // "cpu", "sim:<profile>"
+  int threads = 0;             // of the compute stream; 0: all cores
+  // Everything on the device stays within this. None: the device's memory.
+  std::optional<Bytes> budget{};
+  // The unmanaged peak of a step where a dry run has found it: at or above it, nothing is released.
+  std::optional<Bytes> unmanaged_peak{};
+  PolicyKind policy = PolicyKind::kDelta;
+  DeltaOptions delta{};
+  ResidencyOptions residency{};
+  Bytes host_limit{0};  // tiers for offloading; 0: none
+  Bytes disk_limit{0};
+  std::string disk_directory{};  // empty: TMPDIR, else /var/tmp
+  uint64_t seed = 0;           // of the random numbers
+  size_t event_capacity = 1 << 16;
+  // Wait for the device at the end of each step, so that its figures are whole. Off: figures of work
+  // that is still running count towards the next step, and the host may run ahead.
+  bool synchronize_steps = true;
+};
+
+// What a dispatched call looks like from outside: for capture, and for tests that fail on purpose.
+using DispatchObserver = std::function<void(std::string_view operator_name, const Recipe& call)>;
+
+class Session {
+ public:
+  explicit Session(const SessionOptions& options);
+  // For tests: a device and an arena of one's own.
+  Session(const SessionOptions& options, std::unique_ptr<Device> device,
+          std::unique_ptr<Arena> arena = nullptr);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Throws UsageError if there is none on this thread.
+  static Session& current();
+  // With several sessions on one thread: operators run in this one from now on.
+  void make_current();
+
+  // One training step, whole: forward, backward, update; micro-batches lie within one. If `body`
+  // throws, the step is given up, the session stays usable, and the exception goes on.
+  template <class Body>
+  const StepStats& step(Body&& body) {
+    begin_step();
+    try {
+      std::forward<Body>(body)();
+      return end_step();
+    } catch (...) {
+      abort_step();
+      throw;
+    }
+  }
+
+  // A tensor filled from host memory, which `keep_alive` holds until it has been copied. `data` may
+  // be null on devices without data. It cannot be recomputed, so it is never evicted.
+  Tensor upload(const TensorMeta& meta, Category category, const void* data,
+                std::shared_ptr<const void> keep_alive, const char* name = "upload");
+  // Copies the values of a contiguous tensor out and waits for them; false without data.
+  bool download(const Tensor& tensor, void* to);
+
+  // The category that operators give to their outputs from now on; see ScopedCategory.
+  Category category() const { return category_; }
+  void set_category(Category category) { category_ = category; }
+
+  // The next `count` numbers of the random stream: the Philox offset they start at.
+  uint64_t reserve_random(uint64_t count) { return std::exchange(random_offset_, random_offset_ + count); }
+  uint64_t seed() const { return options_.seed; }
+
+  const SessionOptions& options() const { return options_; }
+  Device& device() { return *device_; }
+  const Arena& arena() const { return *arena_; }
+  CostModel& costs() { return costs_; }
+  EventLog& events() { return events_; }
+  Residency& residency() { return *residency_; }
+  int threads() const { return threads_; }
+  const Tier* host() const { return host_.get(); }
+  const Tier* disk() const { return disk_.get(); }
+  // Highest end offset in the arena since the session began.
+  Bytes peak_reserved() const;
+  // The most that was live at once, and what it was made of.
+  const CategoryBytes& peak_live() const;
+
+  // Where the dispatcher keeps what it has worked out per signature; opaque here.
+  std::shared_ptr<void>& dispatch_cache() { return dispatch_cache_; }
+
+  void set_observer(DispatchObserver observer) { observer_ = std::move(observer); }
+  const DispatchObserver& observer() const { return observer_; }
+
+ private:
+  void begin_step();
+  const StepStats& end_step();
+  void abort_step();
+  void note_peak();
+
+  SessionOptions options_;
+  int threads_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Tier> host_;
+  std::unique_ptr<Tier> disk_;
+  CostModel costs_;
+  EventLog events_;
+  std::unique_ptr<ReleasePolicy> policy_;
+  std::unique_ptr<Residency> residency_;
+  Category category_ = Category::kActivation;
+  uint64_t random_offset_ = 0;
+  StepStats last_step_;
+  Bytes peak_reserved_{0};
+  CategoryBytes peak_live_;
+  DispatchObserver observer_;
+  std::shared_ptr<void> dispatch_cache_;
+};
+
+// Outputs of operators are of this category while it lives.
+class ScopedCategory {
+ public:
+  ScopedCategory(Session& session, Category category)
+      : session_(session), before_(session.category()) {
+    session.set_category(category);
+  }
+  ~ScopedCategory() { session_.set_category(before_); }
+  ScopedCategory(const ScopedCategory&) = delete;
+  ScopedCategory& operator=(const ScopedCategory&) = delete;
+
+ private:
+  Session& session_;
+  Category before_;
+};
+
+}  // namespace tidemark

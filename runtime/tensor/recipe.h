@@ -1,0 +1,57 @@
+// How to compute storages (again): one call of an operator, with everything that it depended on.
+//
+// Declared here and implemented in ops/, so that the runtime never includes an operator. The first
+// execution and every recomputation take the same path through `launch`: same kernel, same
+// attributes, same random state.
+//
+// Recipes belong to calls, not to outputs: the siblings of a multi-output call come back together.
+// Operators that write in place have calls too, but these are never kept: what they wrote cannot be
+// computed again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/core/intrusive_ptr.h"
+#include "runtime/core/units.h"
+#include "runtime/cost/cost_model.h"
+#include "runtime/device/device.h"
+#include "runtime/tensor/storage.h"
+
+namespace tidemark {
+
+class Recipe : public RefCounted {
+ public:
+  struct Input {
+    IntrusivePtr<Storage> storage;
+    uint32_t version = 0;  // of the storage when the call was issued
+    bool written = false;  // the operator writes it in place
+  };
+  struct Output {
+    Storage* storage = nullptr;  // null once it is gone: then scratch is written
+    Bytes bytes{0};
+  };
+  struct Addresses {
+    std::span<std::byte* const> inputs;   // as `inputs`
+    std::span<std::byte* const> outputs;  // as `outputs`
+    std::byte* workspace = nullptr;       // `workspace` bytes, kAlignment-aligned
+  };
+
+  virtual const char* name() const = 0;  // of the operator; static text
+  // Enqueues on the compute stream. Inputs are ready and everything stays put until the event.
+  virtual Event launch(Device& device, const Addresses& addresses, uint64_t tag) = 0;
+
+  std::vector<Input> inputs;    // distinct storages, in a fixed order
+  std::vector<Output> outputs;  // distinct storages
+  Bytes workspace{0};
+  CostKey cost_key = 0;
+
+ private:
+  friend class Residency;
+  mutable uint64_t mark_ = 0;  // of graph walks
+  int32_t kept_by_ = 0;        // storages that have it as their recipe
+};
+
+}  // namespace tidemark

@@ -1,0 +1,143 @@
+// The unit of residency: one block of bytes, wherever it is at the moment.
+//
+// Tensors are views of a storage. Two counts keep it: `users` (tensor handles, saved tensors,
+// pending operators) are those who will want its bytes; references (IntrusivePtr) are users and
+// also the recipes that read it. When the last user goes its block is freed at once, in stream
+// order; what remains is a node of the recomputation graph, for as long as a recipe needs it.
+//
+//            execute              evict                     (no copy; recipe runs again)
+//   kEmpty ----------> kResident <--------> kEvicted
+//                       |  ^   recompute
+//               offload |  | reload
+//                       v  |
+//                      kOffloaded     on a tier: host or disk
+//   kDead: no user wants it any more and its block is gone; its recipe may still be of use.
+//   kLost: its bytes cannot be had again (the session is gone, or its recomputation is impossible).
+//
+// A resident storage may keep a valid copy on a tier ("clean"): releasing it again is free.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "runtime/core/intrusive_ptr.h"
+#include "runtime/core/units.h"
+#include "runtime/device/stream.h"
+#include "runtime/memory/category.h"
+#include "runtime/memory/offset_allocator.h"
+
+namespace tidemark {
+
+class Recipe;
+class Storage;
+class Tier;
+
+enum class Residence : uint8_t { kEmpty, kResident, kEvicted, kOffloaded, kDead, kLost };
+
+// Who keeps a storage's bytes: the residency manager, told here without being known here.
+class StorageOwner {
+ public:
+  virtual ~StorageOwner() = default;
+  // The last user went.
+  virtual void on_unused(Storage& storage) = 0;
+  // The last reference went; deletes it, without recursion along recipes.
+  virtual void on_unreferenced(Storage& storage) = 0;
+};
+
+// Links of a storage in a policy's index of what may be released; a policy's alone.
+struct ReleaseHook {
+  Storage* previous = nullptr;
+  Storage* next = nullptr;
+  void* bucket = nullptr;  // null: not in the index
+};
+
+class Storage final : public RefCounted {
+ public:
+  Storage(StorageOwner* owner, uint32_t id, Bytes bytes, Category category, const char* origin);
+  ~Storage() override;
+
+  uint32_t id() const { return id_; }
+  Bytes bytes() const { return bytes_; }              // as asked for
+  Bytes size() const { return align_up(bytes_); }     // as it occupies the arena
+  const char* origin() const { return origin_; }      // the operator that made it; static text
+  StorageOwner* owner() const { return owner_; }
+  int64_t users() const { return users_; }
+  // Counts in-place writes.
+  uint32_t version() const { return version_; }
+  Residence residence() const { return residence_; }
+  bool resident() const { return residence_ == Residence::kResident; }
+
+  // DELTA's flags. evict_pinned: may be offloaded, not evicted. offload_pinned: the reverse.
+  bool evict_pinned = false;
+  bool offload_pinned = false;
+
+  Category category;
+  // When it was last used, on the issue clock; s(t) counts from here.
+  Nanos last_access{0};
+  ReleaseHook hook;
+
+  void add_user() { ++users_; }
+  void release_user() {
+    if (--users_ == 0 && owner_) owner_->on_unused(*this);
+  }
+
+ private:
+  friend class Residency;
+  void dispose() override;
+
+  StorageOwner* owner_;
+  const uint32_t id_;
+  const Bytes bytes_;
+  const char* origin_;
+  int64_t users_ = 0;
+  uint32_t version_ = 0;
+  Residence residence_ = Residence::kEmpty;
+
+  // The rest is the residency manager's.
+  IntrusivePtr<Recipe> recipe_;  // how to compute it again; null: it cannot be
+  int32_t readers_ = 0;          // recipes alive that read it
+  int32_t pins_ = 0;             // an operator being issued needs it where it is
+  int32_t wanted_ = 0;           // a recomputation under way will read it: offload, do not evict
+  Block block_;                  // in the arena, if resident
+  Event written_;                // the work that last wrote it
+  Fence touched_;                // the last work of each stream that reads or writes the block
+  Tier* tier_ = nullptr;         // where a valid copy is; null: nowhere
+  Block tier_block_;
+  Fence tier_fence_;             // the last work that reads or writes the copy
+  bool prefetched_ = false;      // brought in ahead of need and not used yet
+  mutable uint64_t mark_ = 0;            // of graph walks
+  mutable uint64_t runnable_at_ = 0;  // the epoch in which its recipe was last found to be runnable
+  Storage* next_ = nullptr;      // all storages of the owner
+  Storage* previous_ = nullptr;
+};
+
+// A user of a storage: keeps its bytes obtainable.
+class StorageUse {
+ public:
+  StorageUse() = default;
+  explicit StorageUse(IntrusivePtr<Storage> storage) : storage_(std::move(storage)) {
+    if (storage_) storage_->add_user();
+  }
+  StorageUse(const StorageUse& other) : StorageUse(other.storage_) {}
+  StorageUse(StorageUse&& other) noexcept = default;
+  StorageUse& operator=(StorageUse other) noexcept {
+    std::swap(storage_, other.storage_);
+    return *this;
+  }
+  ~StorageUse() {
+    if (storage_) storage_->release_user();
+  }
+
+  Storage* get() const { return storage_.get(); }
+  Storage* operator->() const { return storage_.get(); }
+  Storage& operator*() const { return *storage_; }
+  explicit operator bool() const { return static_cast<bool>(storage_); }
+  const IntrusivePtr<Storage>& ptr() const { return storage_; }
+
+ private:
+  IntrusivePtr<Storage> storage_;
+};
+
+}  // namespace tidemark
