@@ -1,0 +1,33 @@
+#include "ops/autograd/accumulate.h"
+
+#include "ops/registry/dispatch.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+std::vector<TensorMeta> infer(const OpQuery& query) {
+  const TensorMeta& a = query.inputs[0];
+  const TensorMeta& b = query.inputs[1];
+  if (a.shape != b.shape || a.dtype != DType::kFloat32 || b.dtype != DType::kFloat32) {
+    throw UsageError("[accumulate] gradients of one tensor have shapes " + a.shape.to_string() +
+                     " and " + b.shape.to_string());
+  }
+  return {TensorMeta::contiguous(a.dtype, a.shape)};
+}
+
+OpCost cost(const OpQuery& query) {
+  const Bytes bytes = query.outputs[0].bytes();
+  return {static_cast<double>(query.outputs[0].shape.elements()), bytes * 3, false};
+}
+
+}  // namespace
+
+const OpDef kAccumulate{.name = "accumulate",
+                        .infer = infer,
+                        .cost = cost,
+                        .prepare = {prepare_accumulate_cpu, nullptr, nullptr}};
+
+Tensor accumulate(const Tensor& a, const Tensor& b) { return dispatch1(kAccumulate, {a, b}); }
+
+}  // namespace tidemark

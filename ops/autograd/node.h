@@ -1,0 +1,44 @@
+// A differentiable call in the graph that backward() walks; private to autograd.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/autograd/autograd.h"
+#include "runtime/core/intrusive_ptr.h"
+
+namespace tidemark {
+
+class GradNode final : public RefCounted {
+ public:
+  struct Edge {
+    IntrusivePtr<GradNode> node;  // null: that input needs no gradient
+    size_t output = 0;            // which of the node's outputs the input was
+  };
+
+  GradNode(const char* made_by, uint64_t when) : name(made_by), sequence(when) {}
+
+  const char* name;
+  uint64_t sequence;          // program order
+  size_t outputs = 1;
+  std::vector<Edge> inputs;
+  GradFn grad;                // empty once it has run
+  bool leaf = false;
+  Tensor collected;           // of a leaf: its gradient so far
+
+ private:
+  // Chains of calls are as long as the program: taken apart in a loop.
+  void dispose() override;
+};
+
+// What a tensor knows of its making.
+struct GradState final : RefCounted {
+  GradState(IntrusivePtr<GradNode> made_by, size_t index) : node(std::move(made_by)), output(index) {}
+  IntrusivePtr<GradNode> node;
+  size_t output;
+};
+
+// Null if the tensor needs no gradient.
+GradState* grad_state(const Tensor& tensor);
+
+}  // namespace tidemark

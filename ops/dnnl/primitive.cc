@@ -1,0 +1,83 @@
+#include "ops/dnnl/primitive.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace tidemark::onednn {
+
+const dnnl::engine& engine() {
+  static const auto& instance = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return instance;
+}
+
+const dnnl::primitive_attr& attributes() {
+  static const auto& instance = *[] {
+    auto* attributes = new dnnl::primitive_attr;
+    attributes->set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attributes;
+  }();
+  return instance;
+}
+
+int usable_threads(int threads) { return std::clamp(threads, 1, omp_get_thread_limit()); }
+
+UseThreads::UseThreads(int threads) : before_(omp_get_max_threads()) {
+  omp_set_num_threads(usable_threads(threads));
+}
+
+UseThreads::~UseThreads() { omp_set_num_threads(before_); }
+
+dnnl::memory::desc nhwc(const Shape& shape) {
+  return {{shape[0], shape[3], shape[1], shape[2]},
+          dnnl::memory::data_type::f32,
+          dnnl::memory::format_tag::nhwc};
+}
+
+dnnl::memory::desc vector(int64_t extent) {
+  return {{extent}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a};
+}
+
+dnnl::memory::desc any_layout(const dnnl::memory::desc& desc) {
+  return {desc.dims(), desc.data_type(), dnnl::memory::format_tag::any};
+}
+
+Primitive::Primitive(const dnnl::primitive_desc_base& description,
+                     std::initializer_list<int> arguments, int threads, WorkspaceLayout& layout)
+    : description_(description), threads_(threads), scratchpad_(description.scratchpad_desc()) {
+  scratchpad_at_ = layout.add(Bytes(static_cast<int64_t>(scratchpad_.get_size())));
+  for (int which : arguments) arguments_.emplace_back(which, argument(which));
+}
+
+dnnl::memory::desc Primitive::argument(int which) const {
+  return description_.query_md(dnnl::query::exec_arg_md, which);
+}
+
+void Primitive::run(std::byte* workspace, std::initializer_list<void*> pointers) {
+  const UseThreads use(threads_);
+  std::call_once(once_, [&] { primitive_ = dnnl::primitive(description_.get()); });
+  thread_local dnnl::stream stream(engine());
+  std::unordered_map<int, dnnl::memory> memory;
+  auto pointer = pointers.begin();
+  for (const auto& [which, desc] : arguments_) {
+    memory.emplace(which, dnnl::memory(desc, engine(), *pointer++));
+  }
+  if (scratchpad_.get_size() > 0) {
+    memory.emplace(DNNL_ARG_SCRATCHPAD,
+                   dnnl::memory(scratchpad_, engine(), workspace + scratchpad_at_));
+  }
+  primitive_.execute(stream, memory);
+  stream.wait();
+}
+
+std::unique_ptr<Primitive> make_reorder(const dnnl::memory::desc& from,
+                                        const dnnl::memory::desc& to, int threads,
+                                        WorkspaceLayout& layout) {
+  if (from == to) return nullptr;
+  const dnnl::reorder::primitive_desc description(engine(), from, engine(), to, attributes());
+  return std::make_unique<Primitive>(
+      description, std::initializer_list<int>{DNNL_ARG_FROM, DNNL_ARG_TO}, threads, layout);
+}
+
+}  // namespace tidemark::onednn

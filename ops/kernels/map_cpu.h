@@ -1,0 +1,67 @@
+// Kernels that compute each output element from the same element of each input: a functor (see
+// functors.h) and the types are all there is to say.
+//
+//   PreparedKernel prepare_add_cpu(const OpQuery& q) { return map_cpu<Add, float, float,
+//   float>(q); }
+#pragma once
+
+#include <array>
+#include <type_traits>
+#include <utility>
+
+#include "ops/kernels/strided.h"
+#include "ops/registry/op.h"
+
+namespace tidemark {
+
+// A functor without members, or one made from the call's scalars by F::from(scalars).
+template <class F>
+F make_functor(const Scalars& scalars) {
+  if constexpr (std::is_empty_v<F>) {
+    return F();
+  } else {
+    return F::from(scalars);
+  }
+}
+
+namespace detail {
+
+template <class F, class Out, class... In, size_t... I>
+PreparedKernel map_cpu(const OpQuery& query, std::index_sequence<I...>) {
+  const StridedLoop loop =
+      make_loop(query.outputs[0].shape, {&query.outputs[0], &query.inputs[I]...});
+  return {Bytes(0), [loop](const KernelArgs& args) {
+            const F f = make_functor<F>(args.scalars);
+            apply(
+                loop, [f](Out& y, const In&... x) { y = f(x...); }, args.out<Out>(0),
+                args.in<In>(I)...);
+          }};
+}
+
+template <class F, class Out, class... In, size_t... I>
+PreparedKernel update_cpu(const OpQuery& query, std::index_sequence<I...>) {
+  const StridedLoop loop =
+      make_loop(query.inputs[0].shape, {&query.inputs[0], &query.inputs[I + 1]...});
+  return {Bytes(0), [loop](const KernelArgs& args) {
+            const F f = make_functor<F>(args.scalars);
+            apply(
+                loop, [f](Out& y, const In&... x) { y = f(y, x...); }, args.inout<Out>(0),
+                args.in<In>(I + 1)...);
+          }};
+}
+
+}  // namespace detail
+
+// y = f(x...): the output from the inputs, which broadcast to its shape.
+template <class F, class Out, class... In>
+PreparedKernel map_cpu(const OpQuery& query) {
+  return detail::map_cpu<F, Out, In...>(query, std::index_sequence_for<In...>());
+}
+
+// y = f(y, x...): input 0 in place, from the other inputs, which broadcast to its shape.
+template <class F, class Out, class... In>
+PreparedKernel update_cpu(const OpQuery& query) {
+  return detail::update_cpu<F, Out, In...>(query, std::index_sequence_for<In...>());
+}
+
+}  // namespace tidemark

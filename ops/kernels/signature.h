@@ -1,0 +1,48 @@
+// What the descriptions of operators share: checks, output shapes, costs.
+//
+// Messages read "[add] shapes (2, 3) and (4) do not broadcast".
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "ops/registry/op.h"
+
+namespace tidemark {
+
+[[noreturn]] void fail(const char* op, const std::string& what);
+
+// Throws UsageError "[op] what" unless `condition`.
+inline void require(bool condition, const char* op, const char* what) {
+  if (!condition) fail(op, what);
+}
+
+// Throws UsageError unless there are `count` inputs, and input `i` is of `dtype`.
+void require_inputs(const OpQuery& query, const char* op, size_t count);
+void require_dtype(const OpQuery& query, const char* op, size_t i, DType dtype);
+
+// broadcast_shapes with the operator's name in the message.
+Shape broadcast(const char* op, const Shape& a, const Shape& b);
+
+// -1 is the last dimension. Throws UsageError if there is no such dimension.
+size_t dimension(const char* op, int64_t d, const Shape& shape);
+
+// Bytes that reading or writing a view touches: a broadcast dimension counts once.
+Bytes touched_bytes(const TensorMeta& meta);
+
+// Each input read once, each output written once, so many operations for each element of the
+// largest of them. Inputs of `written` (OpDef::written_inputs) are read and written.
+OpCost streaming_cost(const OpQuery& query, double flops_per_element, uint32_t written = 0);
+
+// A shape as an operator's attribute.
+struct ShapeAttrs {
+  int64_t rank = 0;
+  int64_t extents[kMaxRank] = {};
+
+  ShapeAttrs() = default;
+  explicit ShapeAttrs(const Shape& shape);
+  Shape shape() const;
+};
+
+}  // namespace tidemark

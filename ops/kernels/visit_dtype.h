@@ -1,0 +1,43 @@
+// From a type known at run time to one known to the compiler.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "runtime/core/dtype.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+
+template <class T>
+struct TypeTag {
+  using Type = T;
+};
+
+// visit(TypeTag<T>()) with the C++ type of `dtype`: float, int64_t, int32_t, uint8_t or bool.
+template <class Visitor>
+auto visit_dtype(DType dtype, const Visitor& visit) {
+  switch (dtype) {
+    case DType::kFloat32: return visit(TypeTag<float>());
+    case DType::kInt64: return visit(TypeTag<int64_t>());
+    case DType::kInt32: return visit(TypeTag<int32_t>());
+    case DType::kUInt8: return visit(TypeTag<uint8_t>());
+    case DType::kBool: return visit(TypeTag<bool>());
+    default: break;
+  }
+  throw UsageError("no kernels for " + std::string(to_string(dtype)));
+}
+
+// The same for kernels that only move bytes: an unsigned integer of that size.
+template <class Visitor>
+auto visit_size(DType dtype, const Visitor& visit) {
+  switch (size_of(dtype).count()) {
+    case 8: return visit(TypeTag<uint64_t>());
+    case 4: return visit(TypeTag<uint32_t>());
+    case 2: return visit(TypeTag<uint16_t>());
+    default: return visit(TypeTag<uint8_t>());
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,160 @@
+#include "ops/registry/dispatch.h"
+
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+#include "ops/registry/op_call.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+// What is worked out once per signature.
+struct Prepared {
+  std::vector<TensorMeta> outputs;
+  std::shared_ptr<const PreparedKernel> kernel;
+  Bytes workspace{0};
+  CostKey cost_key = 0;
+};
+
+using SessionCache = std::unordered_map<std::string, Prepared>;
+
+// Kernels are shared by all sessions of the process, so that a dry run's are used by the real one.
+std::shared_ptr<const PreparedKernel> prepare_kernel(const std::string& signature, Backend backend,
+                                                     const OpDef& op, const OpQuery& query) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, std::shared_ptr<const PreparedKernel>> kernels;
+  const PrepareKernel prepare = op.prepare[static_cast<size_t>(backend)];
+  if (!prepare) return nullptr;
+  const std::string key = signature + static_cast<char>(backend);
+  {
+    const std::scoped_lock lock(mutex);
+    if (const auto found = kernels.find(key); found != kernels.end()) return found->second;
+  }
+  auto kernel = std::make_shared<const PreparedKernel>(prepare(query));
+  const std::scoped_lock lock(mutex);
+  return kernels.emplace(key, std::move(kernel)).first->second;
+}
+
+template <class T>
+void append(std::string& key, const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+void append(std::string& key, const TensorMeta& meta) {
+  append(key, static_cast<char>(meta.dtype));
+  append(key, static_cast<char>(meta.shape.rank()));
+  for (size_t i = 0; i < meta.shape.rank(); ++i) {
+    append(key, meta.shape[i]);
+    append(key, meta.strides[i]);
+  }
+  // Alignment is all that a kernel may make of an address.
+  append(key, static_cast<char>(meta.offset * size_of(meta.dtype).count() % 64));
+}
+
+// The same bytes for the same operator, attributes, inputs and threads; unique per process.
+void write_signature(std::string& key, const OpDef& op, const OpQuery& query) {
+  key.clear();
+  append(key, &op);
+  append(key, query.threads);
+  key.append(reinterpret_cast<const char*>(query.attrs.data()), query.attrs.size());
+  for (const TensorMeta& meta : query.inputs) append(key, meta);
+}
+
+Prepared prepare(Session& session, const std::string& signature, const OpDef& op, OpQuery query) {
+  Prepared prepared;
+  prepared.outputs = op.infer(query);
+  query.outputs = prepared.outputs;
+  const Device& device = session.device();
+  const Backend backend = device.profile().backend;
+  prepared.kernel = prepare_kernel(signature, backend, op, query);
+  if (prepared.kernel) {
+    prepared.workspace = prepared.kernel->workspace;
+  } else if (device.has_data()) {
+    throw UsageError("[" + std::string(op.name) + "] has no kernel for device " + device.name());
+  } else if (op.modelled_workspace) {
+    prepared.workspace = op.modelled_workspace(query);
+  }
+  prepared.cost_key =
+      session.costs().key(std::hash<std::string>{}(signature), op.cost(query));
+  return prepared;
+}
+
+const Prepared& look_up(Session& session, const OpDef& op, const OpQuery& query) {
+  if (!session.dispatch_cache()) session.dispatch_cache() = std::make_shared<SessionCache>();
+  auto& cache = *static_cast<SessionCache*>(session.dispatch_cache().get());
+  thread_local std::string signature;
+  write_signature(signature, op, query);
+  if (const auto found = cache.find(signature); found != cache.end()) return found->second;
+  return cache.emplace(signature, prepare(session, signature, op, query)).first->second;
+}
+
+uint32_t slot_of(OpCall& call, Storage* storage, bool written) {
+  for (uint32_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.inputs[i].storage.get() != storage) continue;
+    call.inputs[i].written = call.inputs[i].written || written;
+    return i;
+  }
+  call.inputs.push_back({IntrusivePtr<Storage>(storage), storage->version(), written});
+  return static_cast<uint32_t>(call.inputs.size() - 1);
+}
+
+}  // namespace
+
+std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                             const Scalars& scalars) {
+  Session& session = Session::current();
+  auto body = std::make_shared<OpCall::Body>();
+  body->op = &op;
+  body->attrs = attrs;
+  body->scalars = scalars;
+  body->inputs.reserve(inputs.size());
+  for (const Tensor& input : inputs) {
+    if (!input.defined()) throw UsageError("[" + std::string(op.name) + "] an input is undefined");
+    if (input.storage()->owner() != &session.residency()) {
+      throw UsageError("[" + std::string(op.name) + "] an input belongs to another session");
+    }
+    body->inputs.push_back(input.meta());
+  }
+  const Prepared& prepared =
+      look_up(session, op, {body->inputs, {}, body->attrs, session.threads()});
+  body->outputs = prepared.outputs;
+  body->kernel = prepared.kernel;
+
+  std::vector<uint32_t> slots(inputs.size());
+  auto call = make_intrusive<OpCall>(body, std::vector<uint32_t>{});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    slots[i] = slot_of(*call, inputs[i].storage().get(), (op.written_inputs >> i & 1) != 0);
+  }
+  call->set_slots(std::move(slots));
+  call->workspace = prepared.workspace;
+  call->cost_key = prepared.cost_key;
+  call->expected = session.costs().time(prepared.cost_key);
+
+  std::vector<Tensor> outputs;
+  outputs.reserve(prepared.outputs.size());
+  for (const TensorMeta& meta : prepared.outputs) {
+    StorageUse storage(session.residency().create(meta.bytes(), session.category(), op.name));
+    call->outputs.push_back({storage.get(), storage->bytes()});
+    outputs.emplace_back(std::move(storage), meta);
+  }
+  if (session.observer()) session.observer()(op.name, *call);
+  session.residency().execute(call);
+  return outputs;
+}
+
+std::vector<Tensor> dispatch(const OpDef& op, std::initializer_list<Tensor> inputs,
+                             const Attrs& attrs, const Scalars& scalars) {
+  return dispatch(op, std::span(inputs.begin(), inputs.size()), attrs, scalars);
+}
+
+Tensor dispatch1(const OpDef& op, std::initializer_list<Tensor> inputs, const Attrs& attrs,
+                 const Scalars& scalars) {
+  return std::move(dispatch(op, inputs, attrs, scalars).front());
+}
+
+}  // namespace tidemark

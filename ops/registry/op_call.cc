@@ -1,0 +1,47 @@
+#include "ops/registry/op_call.h"
+
+#include <utility>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+// What a kernel needs when its turn comes; the arena keeps the addresses good until then.
+struct Launch {
+  std::shared_ptr<const OpCall::Body> body;
+  std::vector<std::byte*> inputs;
+  std::vector<std::byte*> outputs;
+  std::byte* workspace;
+
+  void run(void* native_stream) const {
+    const KernelArgs args{body->inputs,  body->outputs, inputs,        outputs,
+                          workspace,     body->attrs,   body->scalars, native_stream};
+    try {
+      body->kernel->run(args);
+    } catch (const std::exception& error) {
+      throw DeviceError("[" + std::string(body->op->name) + "] " + error.what());
+    }
+  }
+};
+
+}  // namespace
+
+Event OpCall::launch(Device& device, const Addresses& addresses, uint64_t tag) {
+  if (!device.has_data()) return device.enqueue(StreamId::kCompute, {{}, expected, tag});
+  auto launch = std::make_shared<Launch>();
+  launch->body = body_;
+  launch->workspace = addresses.workspace;
+  launch->inputs.reserve(slots_.size());
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const TensorMeta& meta = body_->inputs[i];
+    launch->inputs.push_back(addresses.inputs[slots_[i]] + meta.offset * size_of(meta.dtype).count());
+  }
+  launch->outputs.assign(addresses.outputs.begin(), addresses.outputs.end());
+  return device.enqueue(StreamId::kCompute, {[launch = std::move(launch)](void* native_stream) {
+                                               launch->run(native_stream);
+                                             },
+                                             expected, tag});
+}
+
+}  // namespace tidemark
