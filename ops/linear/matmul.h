@@ -1,0 +1,30 @@
+// The product of two matrices, either of which may be given transposed.
+//
+// a (M, K), or (K, M) if transpose_a; b (K, N), or (N, K) if transpose_b -> y (M, N) = a b [+
+// bias], bias (N) being added to every row.
+//
+// Gradients, of a and b as they enter the product: ga = gy b^T, gb = a^T gy, gbias = gy summed
+// over M. A gradient of a transposed operand is computed transposed; no operand is ever copied
+// for it.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/registry/op.h"
+
+namespace tidemark {
+
+struct MatmulAttrs {
+  int64_t transpose_a = 0;
+  int64_t transpose_b = 0;
+};
+
+// `bias` may be undefined. Throws UsageError if shapes do not fit.
+Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false,
+              bool transpose_b = false, const Tensor& bias = {});
+
+extern const OpDef kMatmul;  // a, b[, bias] -> y
+
+PreparedKernel prepare_matmul_cpu(const OpQuery& query);
+
+}  // namespace tidemark

@@ -1,0 +1,56 @@
+// Batch normalisation of training, alone or with the ReLU (and the residual addition) after it.
+//
+//   mean[c], var[c] over N, H, W (var biased);  inv[c] = 1 / sqrt(var[c] + eps)
+//   y = (x - mean) * inv * gamma + beta;   batch_norm_relu: y = max(0, that [+ residual])
+//
+// x (..., C), gamma (C), beta (C)[, residual like x] -> y like x, mean (C), var (C). Pure:
+// running statistics are another operator (running_stats.h), so computing y again does not
+// touch them.
+//
+// Gradients, with g = gy (batch_norm_relu: gy where y > 0, else 0) and M = elements of x / C:
+//   gbeta = sum g;  ggamma = sum g * (x - mean) * inv;  gresidual = g
+//   gx = gamma * inv * (g - gbeta / M - (x - mean) * inv * ggamma / M)
+// Saved for them: x, mean, var and gamma; for ReLU beta too, as y > 0 is computed again from x;
+// with a residual, y instead. No mask is stored, and y is what the next layer keeps anyway.
+//
+// Source: Ioffe and Szegedy, Batch Normalization, 2015, algorithm 1 and section 3.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/registry/op.h"
+
+namespace tidemark {
+
+struct BatchNormResult {
+  Tensor y;
+  Tensor mean;  // no gradient flows through these two
+  Tensor var;
+};
+
+// Throw UsageError if shapes do not fit.
+BatchNormResult batch_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                           double eps = 1e-5);
+// `residual` may be undefined.
+BatchNormResult batch_norm_relu(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                                double eps = 1e-5, const Tensor& residual = {});
+
+struct BatchNormAttrs {
+  double eps = 1e-5;
+  int64_t relu = 0;  // 1: y = max(0, ...); a fourth input is the residual
+};
+struct BatchNormGradAttrs {
+  double eps = 1e-5;
+  int64_t relu = 0;      // 1: the sixth input is beta, or y if there was a residual
+  int64_t residual = 0;  // 1: there was one; the fourth output is its gradient
+  int64_t frozen = 0;    // 1: mean and var do not depend on x (inference): gx = gamma * inv * g
+};
+
+extern const OpDef kBatchNorm;      // x, gamma, beta[, residual] -> y, mean, var
+extern const OpDef kBatchNormGrad;  // x, gy, gamma, mean, var[, beta or y]
+                                    //   -> gx, ggamma, gbeta[, gresidual]
+
+PreparedKernel prepare_batch_norm_cpu(const OpQuery& query);
+PreparedKernel prepare_batch_norm_grad_cpu(const OpQuery& query);
+
+}  // namespace tidemark

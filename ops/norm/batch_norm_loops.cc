@@ -1,0 +1,203 @@
+#include "ops/norm/batch_norm_loops.h"
+
+#include <cmath>
+
+#define TIDEMARK_INLINE static inline __attribute__((always_inline))
+
+namespace tidemark {
+namespace {
+
+TIDEMARK_INLINE void moments_of(const float* __restrict x, int64_t rows, int64_t channels,
+                                float* __restrict mean, float* __restrict squares) {
+  for (int64_t c = 0; c < channels; ++c) mean[c] = squares[c] = 0;
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const float* x0 = x + r * channels;
+    const float *x1 = x0 + channels, *x2 = x1 + channels, *x3 = x2 + channels;
+    for (int64_t c = 0; c < channels; ++c) mean[c] += (x0[c] + x1[c]) + (x2[c] + x3[c]);
+  }
+  for (; r < rows; ++r) {
+    for (int64_t c = 0; c < channels; ++c) mean[c] += x[r * channels + c];
+  }
+  const float share = 1.0f / static_cast<float>(rows);
+  for (int64_t c = 0; c < channels; ++c) mean[c] *= share;
+  for (r = 0; r + 4 <= rows; r += 4) {
+    const float* x0 = x + r * channels;
+    const float *x1 = x0 + channels, *x2 = x1 + channels, *x3 = x2 + channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const float d0 = x0[c] - mean[c], d1 = x1[c] - mean[c];
+      const float d2 = x2[c] - mean[c], d3 = x3[c] - mean[c];
+      squares[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);
+    }
+  }
+  for (; r < rows; ++r) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float d = x[r * channels + c] - mean[c];
+      squares[c] += d * d;
+    }
+  }
+}
+
+// Not a number stays what it is.
+TIDEMARK_INLINE float relu_of(float value) { return value < 0 ? 0 : value; }
+
+TIDEMARK_INLINE void affine_of(const float* __restrict x, const float* __restrict scale,
+                               const float* __restrict shift, const float* __restrict residual,
+                               bool relu, float* __restrict y, int64_t rows, int64_t channels) {
+  for (int64_t r = 0; r < rows; ++r, x += channels, y += channels) {
+    if (residual) {
+      for (int64_t c = 0; c < channels; ++c) {
+        y[c] = relu_of(x[c] * scale[c] + shift[c] + residual[c]);
+      }
+      residual += channels;
+    } else if (relu) {
+      for (int64_t c = 0; c < channels; ++c) y[c] = relu_of(x[c] * scale[c] + shift[c]);
+    } else {
+      for (int64_t c = 0; c < channels; ++c) y[c] = x[c] * scale[c] + shift[c];
+    }
+  }
+}
+
+template <Mask mask>
+TIDEMARK_INLINE float masked(float x, float gy, float y, float scale, float shift) {
+  if constexpr (mask == Mask::kFromX) return x * scale + shift > 0 ? gy : 0;
+  if constexpr (mask == Mask::kFromY) return y > 0 ? gy : 0;
+  return gy;
+}
+
+// `y`, `shift` and `g` are never read, and may be anything, where the mask or `keep` leaves
+// them out.
+template <Mask mask>
+TIDEMARK_INLINE void grad_sums_of(const float* __restrict x, const float* __restrict gy,
+                                  const float* __restrict y, const GradChannels& channel,
+                                  float* __restrict sum, float* __restrict product,
+                                  int64_t rows, int64_t channels) {
+  const float* __restrict mean = channel.mean;
+  const float* __restrict scale = channel.scale;
+  const float* __restrict shift = mask == Mask::kFromX ? channel.shift : channel.scale;
+  const float* __restrict out = mask == Mask::kFromY ? y : gy;
+  for (int64_t c = 0; c < channels; ++c) sum[c] = product[c] = 0;
+  int64_t at = 0;
+  int64_t r = 0;
+  for (; r + 2 <= rows; r += 2, at += 2 * channels) {
+    const float *x0 = x + at, *x1 = x0 + channels;
+    const float *gy0 = gy + at, *gy1 = gy0 + channels;
+    const float *y0 = out + at, *y1 = y0 + channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const float g0 = masked<mask>(x0[c], gy0[c], y0[c], scale[c], shift[c]);
+      const float g1 = masked<mask>(x1[c], gy1[c], y1[c], scale[c], shift[c]);
+      sum[c] += g0 + g1;
+      product[c] += g0 * (x0[c] - mean[c]) + g1 * (x1[c] - mean[c]);
+    }
+  }
+  for (; r < rows; ++r, at += channels) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float g = masked<mask>(x[at + c], gy[at + c], out[at + c], scale[c], shift[c]);
+      sum[c] += g;
+      product[c] += g * (x[at + c] - mean[c]);
+    }
+  }
+}
+
+template <Mask mask>
+TIDEMARK_INLINE void grad_apply_of(const float* __restrict x, const float* __restrict gy,
+                                   const float* __restrict y, const GradChannels& channel,
+                                   float* __restrict gx, float* __restrict g_out, int64_t rows,
+                                   int64_t channels) {
+  const float* __restrict mean = channel.mean;
+  const float* __restrict scale = channel.scale;
+  const float* __restrict slope = channel.slope;
+  const float* __restrict constant = channel.constant;
+  const float* __restrict shift = mask == Mask::kFromX ? channel.shift : channel.scale;
+  const float* __restrict out = mask == Mask::kFromY ? y : gy;
+  for (int64_t r = 0; r < rows; ++r) {
+    if (g_out) {
+      for (int64_t c = 0; c < channels; ++c) {
+        const float g = masked<mask>(x[c], gy[c], out[c], scale[c], shift[c]);
+        g_out[c] = g;
+        gx[c] = scale[c] * g + (slope[c] * (x[c] - mean[c]) + constant[c]);
+      }
+      g_out += channels;
+    } else {
+      for (int64_t c = 0; c < channels; ++c) {
+        const float g = masked<mask>(x[c], gy[c], out[c], scale[c], shift[c]);
+        gx[c] = scale[c] * g + (slope[c] * (x[c] - mean[c]) + constant[c]);
+      }
+    }
+    x += channels, gy += channels, out += channels, gx += channels;
+  }
+}
+
+// One set of loops for one instruction set. (Attributes rather than compiler flags for a file:
+// the linker may then never pick a library's inline function compiled for a newer processor.)
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                     \
+  struct name {                                                                              \
+    __VA_ARGS__ static void moments(const float* x, int64_t rows, int64_t channels,          \
+                                    float* mean, float* squares) {                           \
+      moments_of(x, rows, channels, mean, squares);                                          \
+    }                                                                                        \
+    __VA_ARGS__ static void affine(const float* x, const float* scale, const float* shift,   \
+                                   const float* residual, bool relu, float* y, int64_t rows, \
+                                   int64_t channels) {                                       \
+      affine_of(x, scale, shift, residual, relu, y, rows, channels);                         \
+    }                                                                                        \
+    __VA_ARGS__ static void grad_sums(const float* x, const float* gy, const float* y,       \
+                                      Mask mask, const GradChannels& channel, float* sum,    \
+                                      float* product, int64_t rows, int64_t channels) {      \
+      if (mask == Mask::kNone) {                                                             \
+        grad_sums_of<Mask::kNone>(x, gy, y, channel, sum, product, rows, channels);          \
+      } else if (mask == Mask::kFromX) {                                                     \
+        grad_sums_of<Mask::kFromX>(x, gy, y, channel, sum, product, rows, channels);         \
+      } else {                                                                               \
+        grad_sums_of<Mask::kFromY>(x, gy, y, channel, sum, product, rows, channels);         \
+      }                                                                                      \
+    }                                                                                        \
+    __VA_ARGS__ static void grad_apply(const float* x, const float* gy, const float* y,      \
+                                       Mask mask, const GradChannels& channel, float* gx,    \
+                                       float* g, int64_t rows, int64_t channels) {           \
+      if (mask == Mask::kNone) {                                                             \
+        grad_apply_of<Mask::kNone>(x, gy, y, channel, gx, g, rows, channels);                \
+      } else if (mask == Mask::kFromX) {                                                     \
+        grad_apply_of<Mask::kFromX>(x, gy, y, channel, gx, g, rows, channels);               \
+      } else {                                                                               \
+        grad_apply_of<Mask::kFromY>(x, gy, y, channel, gx, g, rows, channels);               \
+      }                                                                                      \
+    }                                                                                        \
+    static constexpr BatchNormLoops table() {                                                \
+      return {moments, affine, grad_sums, grad_apply};                                       \
+    }                                                                                        \
+  };
+
+TIDEMARK_DEFINE_LOOPS(Baseline, )
+#if defined(__x86_64__)
+TIDEMARK_DEFINE_LOOPS(Avx2, __attribute__((target("avx2,fma"))))
+TIDEMARK_DEFINE_LOOPS(Avx512, __attribute__((target("avx512f,avx512vl,avx512dq,fma"))))
+#endif
+
+BatchNormLoops choose() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq")) {
+    return Avx512::table();
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2::table();
+#endif
+  return Baseline::table();
+}
+
+}  // namespace
+
+const BatchNormLoops& batch_norm_loops() {
+  static const BatchNormLoops loops = choose();
+  return loops;
+}
+
+void fold_batch_norm(int64_t channels, double eps, const float* gamma, const float* beta,
+                     const float* mean, const float* var, float* scale, float* shift) {
+  for (int64_t c = 0; c < channels; ++c) {
+    scale[c] = static_cast<float>(gamma[c] / std::sqrt(double{var[c]} + eps));
+    if (shift) shift[c] = static_cast<float>(beta[c] - double{mean[c]} * scale[c]);
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,77 @@
+#include "ops/pool/avg_pool2d.h"
+
+#include "ops/autograd/autograd.h"
+#include "ops/registry/dispatch.h"
+#include "ops/shapes/check.h"
+#include "ops/view/contiguous.h"
+
+namespace tidemark {
+namespace {
+
+std::vector<TensorMeta> infer_avg_pool2d(const OpQuery& query) {
+  constexpr const char* kName = "avg_pool2d";
+  check_float32(kName, query, {4});
+  const auto& attrs = query.attr<AvgPool2dAttrs>();
+  const Shape& x = query.inputs[0].shape;
+  if (!attrs.adaptive) {
+    return {TensorMeta::contiguous(DType::kFloat32, pooled_shape(kName, query, x, attrs.pool))};
+  }
+  check_fits(kName, query, attrs.height >= 1 && attrs.width >= 1,
+             "the output must have at least one row and column");
+  return {TensorMeta::contiguous(DType::kFloat32, {x[0], attrs.height, attrs.width, x[3]})};
+}
+
+std::vector<TensorMeta> infer_avg_pool2d_grad(const OpQuery& query) {
+  constexpr const char* kName = "avg_pool2d_grad";
+  check_float32(kName, query, {4});
+  const auto& attrs = query.attr<AvgPool2dAttrs>();
+  const Shape& gy = query.inputs[0].shape;
+  const Shape x{gy[0], attrs.height, attrs.width, gy[3]};
+  check_fits(kName, query, x.elements() > 0, "the input's height and width must be given");
+  check_fits(kName, query, attrs.adaptive || pooled_shape(kName, query, x, attrs.pool) == gy,
+             "the output's gradient does not have the output's shape");
+  return {TensorMeta::contiguous(DType::kFloat32, x)};
+}
+
+// An addition for each input, as windows hardly overlap, and a division for each output.
+OpCost cost(const OpQuery& query) {
+  return {.flops = static_cast<double>(query.inputs[0].shape.elements()) +
+                   static_cast<double>(query.outputs[0].shape.elements()),
+          .bytes_moved = bytes_moved(query)};
+}
+
+Tensor run(const Tensor& x_in, const AvgPool2dAttrs& attrs) {
+  const Tensor x = contiguous(x_in);
+  Tensor y = dispatch1(kAvgPool2d, {x}, attrs);
+  AvgPool2dAttrs grad_attrs = attrs;
+  grad_attrs.height = x.extent(1);
+  grad_attrs.width = x.extent(2);
+  record("avg_pool2d", {x}, std::span(&y, 1),
+         [grad_attrs](std::span<const Tensor> gys, std::span<Tensor> grads,
+                      std::span<const bool> wanted) {
+           if (!wanted[0]) return;
+           grads[0] = dispatch1(kAvgPool2dGrad, {contiguous(gys[0])}, grad_attrs);
+         });
+  return y;
+}
+
+}  // namespace
+
+const OpDef kAvgPool2d{.name = "avg_pool2d",
+                       .infer = infer_avg_pool2d,
+                       .cost = cost,
+                       .prepare = {prepare_avg_pool2d_cpu, nullptr, nullptr}};
+const OpDef kAvgPool2dGrad{.name = "avg_pool2d_grad",
+                           .infer = infer_avg_pool2d_grad,
+                           .cost = cost,
+                           .prepare = {prepare_avg_pool2d_grad_cpu, nullptr, nullptr}};
+
+Tensor avg_pool2d(const Tensor& x, const Pool2dAttrs& attrs, bool count_include_pad) {
+  return run(x, {attrs, count_include_pad, 0, 0, 0});
+}
+
+Tensor adaptive_avg_pool2d(const Tensor& x, int64_t height, int64_t width) {
+  return run(x, {{}, 1, 1, height, width});
+}
+
+}  // namespace tidemark

@@ -1,0 +1,102 @@
+#include "ops/kernels/parallel_for.h"
+#include "ops/pool/avg_pool2d.h"
+
+namespace tidemark {
+namespace {
+
+// Windows of each axis, from the outputs' side; `cells`: what a mean is over, 0: those there
+// are.
+struct Pooling {
+  Windows rows;
+  Windows columns;
+  int64_t cells;
+
+  Pooling(const AvgPool2dAttrs& attrs, const Shape& x, const Shape& y) : cells(0) {
+    if (attrs.adaptive) {
+      rows = adaptive_windows(x[1], y[1]);
+      columns = adaptive_windows(x[2], y[2]);
+    } else {
+      const auto& [window, stride, padding] = attrs.pool;
+      rows = sliding_windows(x[1], y[1], window[0], stride[0], padding[0]);
+      columns = sliding_windows(x[2], y[2], window[1], stride[1], padding[1]);
+      if (attrs.count_include_pad) cells = window[0] * window[1];
+    }
+  }
+  float share(int64_t p, int64_t q) const {
+    const int64_t there =
+        rows[static_cast<size_t>(p)].size() * columns[static_cast<size_t>(q)].size();
+    return 1.0f / static_cast<float>(cells > 0 ? cells : there);
+  }
+};
+
+void add_row(const float* __restrict from, float* __restrict to, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) to[c] += from[c];
+}
+
+void forward(const Pooling& pooling, const KernelArgs& args) {
+  const Shape& x_shape = args.input_metas[0].shape;
+  const Shape& y_shape = args.output_metas[0].shape;
+  const int64_t channels = x_shape[3];
+  const int64_t outputs = y_shape[1] * y_shape[2];
+  const int64_t each = x_shape[1] * x_shape[2] * channels / outputs + 1;
+  const float* x = args.in<float>(0);
+  float* y = args.out<float>(0);
+  parallel_tasks(x_shape[0] * outputs, each, [&](int64_t task) {
+    const int64_t n = task / outputs;
+    const int64_t p = task % outputs / y_shape[2], q = task % y_shape[2];
+    const Range& rows = pooling.rows[static_cast<size_t>(p)];
+    const Range& columns = pooling.columns[static_cast<size_t>(q)];
+    float* to = y + task * channels;
+    for (int64_t c = 0; c < channels; ++c) to[c] = 0;
+    for (int64_t h = rows.begin; h < rows.end; ++h) {
+      for (int64_t w = columns.begin; w < columns.end; ++w) {
+        add_row(x + ((n * x_shape[1] + h) * x_shape[2] + w) * channels, to, channels);
+      }
+    }
+    const float share = pooling.share(p, q);
+    for (int64_t c = 0; c < channels; ++c) to[c] *= share;
+  });
+}
+
+void backward(const Pooling& pooling, const Windows& rows, const Windows& columns,
+              const KernelArgs& args) {
+  const Shape& y_shape = args.input_metas[0].shape;
+  const Shape& x_shape = args.output_metas[0].shape;
+  const int64_t height = x_shape[1], width = x_shape[2], channels = x_shape[3];
+  const float* gy = args.in<float>(0);
+  float* gx = args.out<float>(0);
+  parallel_tasks(x_shape[0] * height, width * channels, [&](int64_t task) {
+    const int64_t n = task / height, h = task % height;
+    const Range& out_rows = rows[static_cast<size_t>(h)];
+    for (int64_t w = 0; w < width; ++w) {
+      const Range& out_columns = columns[static_cast<size_t>(w)];
+      float* __restrict to = gx + (task * width + w) * channels;
+      for (int64_t c = 0; c < channels; ++c) to[c] = 0;
+      for (int64_t p = out_rows.begin; p < out_rows.end; ++p) {
+        for (int64_t q = out_columns.begin; q < out_columns.end; ++q) {
+          const float share = pooling.share(p, q);
+          const float* __restrict g = gy + ((n * y_shape[1] + p) * y_shape[2] + q) * channels;
+          for (int64_t c = 0; c < channels; ++c) to[c] += g[c] * share;
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+PreparedKernel prepare_avg_pool2d_cpu(const OpQuery& query) {
+  const Pooling pooling(query.attr<AvgPool2dAttrs>(), query.inputs[0].shape,
+                        query.outputs[0].shape);
+  return {Bytes(0), [pooling](const KernelArgs& args) { forward(pooling, args); }};
+}
+
+PreparedKernel prepare_avg_pool2d_grad_cpu(const OpQuery& query) {
+  const Shape& x = query.outputs[0].shape;
+  const Pooling pooling(query.attr<AvgPool2dAttrs>(), x, query.inputs[0].shape);
+  const Windows rows = seen_by(pooling.rows, x[1]);
+  const Windows columns = seen_by(pooling.columns, x[2]);
+  return {Bytes(0), [=](const KernelArgs& args) { backward(pooling, rows, columns, args); }};
+}
+
+}  // namespace tidemark

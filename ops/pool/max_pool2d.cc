@@ -1,0 +1,81 @@
+#include "ops/pool/max_pool2d.h"
+
+#include "ops/autograd/autograd.h"
+#include "ops/registry/dispatch.h"
+#include "ops/shapes/check.h"
+#include "ops/view/contiguous.h"
+
+namespace tidemark {
+namespace {
+
+DType index_type(const Pool2dAttrs& attrs) {
+  return attrs.window[0] * attrs.window[1] <= 256 ? DType::kUInt8 : DType::kInt32;
+}
+
+std::vector<TensorMeta> infer_max_pool2d(const OpQuery& query) {
+  check_float32("max_pool2d", query, {4});
+  const auto& attrs = query.attr<Pool2dAttrs>();
+  const Shape y = pooled_shape("max_pool2d", query, query.inputs[0].shape, attrs);
+  return {TensorMeta::contiguous(DType::kFloat32, y),
+          TensorMeta::contiguous(index_type(attrs), y)};
+}
+
+std::vector<TensorMeta> infer_max_pool2d_grad(const OpQuery& query) {
+  constexpr const char* kName = "max_pool2d_grad";
+  const auto& attrs = query.attr<Pool2dGradAttrs>();
+  check_fits(kName, query, query.inputs.size() == 2 && query.inputs[0].shape.rank() == 4,
+             "takes the output's gradient (N, P, Q, C) and its index");
+  const TensorMeta& gy = query.inputs[0];
+  const TensorMeta& index = query.inputs[1];
+  check_fits(kName, query, gy.dtype == DType::kFloat32 && gy.is_contiguous(),
+             "the gradient must be contiguous float32");
+  check_fits(
+      kName, query,
+      index.dtype == index_type(attrs.pool) && index.is_contiguous() && index.shape == gy.shape,
+      "the index does not belong to the gradient");
+  const Shape x{gy.shape[0], attrs.height, attrs.width, gy.shape[3]};
+  check_fits(kName, query, pooled_shape(kName, query, x, attrs.pool) == gy.shape,
+             "the output's gradient does not have the output's shape");
+  return {TensorMeta::contiguous(DType::kFloat32, x)};
+}
+
+// One comparison, or addition, for each cell of each window.
+OpCost cost_of(const OpQuery& query, const Shape& y, const Pool2dAttrs& attrs) {
+  return {.flops = static_cast<double>(y.elements()) *
+                   static_cast<double>(attrs.window[0] * attrs.window[1]),
+          .bytes_moved = bytes_moved(query)};
+}
+OpCost cost_max_pool2d(const OpQuery& query) {
+  return cost_of(query, query.outputs[0].shape, query.attr<Pool2dAttrs>());
+}
+OpCost cost_max_pool2d_grad(const OpQuery& query) {
+  return cost_of(query, query.inputs[0].shape, query.attr<Pool2dGradAttrs>().pool);
+}
+
+}  // namespace
+
+const OpDef kMaxPool2d{.name = "max_pool2d",
+                       .infer = infer_max_pool2d,
+                       .cost = cost_max_pool2d,
+                       .prepare = {prepare_max_pool2d_cpu, nullptr, nullptr}};
+const OpDef kMaxPool2dGrad{.name = "max_pool2d_grad",
+                           .infer = infer_max_pool2d_grad,
+                           .cost = cost_max_pool2d_grad,
+                           .prepare = {prepare_max_pool2d_grad_cpu, nullptr, nullptr}};
+
+Tensor max_pool2d(const Tensor& x_in, const Pool2dAttrs& attrs) {
+  const Tensor x = contiguous(x_in);
+  std::vector<Tensor> outputs = dispatch(kMaxPool2d, {x}, attrs);
+  if (!needs_grad({x})) return outputs[0];
+  const Pool2dGradAttrs grad_attrs{attrs, x.extent(1), x.extent(2)};
+  record(
+      "max_pool2d", {x}, std::span(outputs).first(1),
+      [grad_attrs, index = Saved(outputs[1])](
+          std::span<const Tensor> gys, std::span<Tensor> grads, std::span<const bool> wanted) {
+        if (!wanted[0]) return;
+        grads[0] = dispatch1(kMaxPool2dGrad, {contiguous(gys[0]), index.get()}, grad_attrs);
+      });
+  return outputs[0];
+}
+
+}  // namespace tidemark

@@ -1,0 +1,31 @@
+// The largest value of each window; not-a-number counts as the largest.
+//
+// x (N, H, W, C) -> y (N, P, Q, C) and index (N, P, Q, C): which cell of the window it was, row
+// by row, padding counted; uint8 for windows of at most 256 cells, else int32. Of equal values,
+// the first. P = (H + 2*padding - window) / stride + 1.
+//
+// Gradient: gx[h,w] is the sum of gy over the windows whose index says (h, w). Saved: index
+// alone.
+#pragma once
+
+#include "ops/pool/windows.h"
+#include "ops/registry/op.h"
+
+namespace tidemark {
+
+// Throws UsageError if the window does not fit, or padding is more than half of it.
+Tensor max_pool2d(const Tensor& x, const Pool2dAttrs& attrs);
+
+struct Pool2dGradAttrs {
+  Pool2dAttrs pool;
+  int64_t height = 0;  // of x
+  int64_t width = 0;
+};
+
+extern const OpDef kMaxPool2d;      // x -> y, index
+extern const OpDef kMaxPool2dGrad;  // gy, index -> gx
+
+PreparedKernel prepare_max_pool2d_cpu(const OpQuery& query);
+PreparedKernel prepare_max_pool2d_grad_cpu(const OpQuery& query);
+
+}  // namespace tidemark

@@ -1,0 +1,194 @@
+#include "ops/norm/batch_norm.h"
+
+#include <cmath>
+
+#include "ops/norm/batch_norm_inference.h"
+#include "ops/norm/running_stats.h"
+#include "tests/support/run_kernel.h"
+
+namespace tidemark {
+namespace {
+
+using testing::Array;
+using testing::expect_near;
+using testing::run_kernel;
+using testing::same_bits;
+
+constexpr double kEps = 1e-3;
+
+struct Case {
+  Shape shape;
+  bool relu;
+  bool residual;
+  int threads;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Shape& shape : {Shape{2, 1}, Shape{5, 3}, Shape{2, 3, 5, 7}, Shape{1, 9, 11, 16},
+                             Shape{4, 13, 17, 64}, Shape{3, 5, 5, 130}, Shape{2, 30, 31, 70}}) {
+    for (int threads : {1, 2, 3}) {
+      all.push_back({shape, false, false, threads});
+      all.push_back({shape, true, false, threads});
+      all.push_back({shape, true, true, threads});
+    }
+  }
+  return all;
+}
+
+// Everything in double, straight from the formulas. `frozen`: mean and var as given.
+struct Reference {
+  std::vector<double> y, mean, var, gx, ggamma, gbeta, gresidual;
+
+  Reference(const Case& c, const Array& x, const Array& gamma, const Array& beta,
+            const Array& residual, const Array& gy, const Array* frozen_mean = nullptr,
+            const Array* frozen_var = nullptr) {
+    const size_t channels = gamma.values.size(), n = x.values.size();
+    const double m = static_cast<double>(n / channels);
+    mean.assign(channels, 0);
+    var.assign(channels, 0);
+    for (size_t i = 0; i < n; ++i) mean[i % channels] += x[i] / m;
+    for (size_t i = 0; i < n; ++i)
+      var[i % channels] += std::pow(x[i] - mean[i % channels], 2) / m;
+    if (frozen_mean) {
+      mean.assign(frozen_mean->values.begin(), frozen_mean->values.end());
+      var.assign(frozen_var->values.begin(), frozen_var->values.end());
+    }
+    ggamma.assign(channels, 0);
+    gbeta.assign(channels, 0);
+    const auto normal = [&](size_t i) {
+      return (x[i] - mean[i % channels]) / std::sqrt(var[i % channels] + kEps);
+    };
+    for (size_t i = 0; i < n; ++i) {
+      double value = normal(i) * gamma[i % channels] + beta[i % channels];
+      if (c.residual) value += residual[i];
+      const double g = c.relu && value <= 0 ? 0 : gy[i];
+      y.push_back(c.relu ? std::max(0.0, value) : value);
+      gresidual.push_back(g);
+      gbeta[i % channels] += g;
+      ggamma[i % channels] += g * normal(i);
+    }
+    for (size_t i = 0; i < n; ++i) {
+      const size_t k = i % channels;
+      const double spread = frozen_mean ? 0 : gbeta[k] / m + normal(i) * ggamma[k] / m;
+      gx.push_back(gamma[k] / std::sqrt(var[k] + kEps) * (gresidual[i] - spread));
+    }
+  }
+};
+
+class BatchNorm : public ::testing::TestWithParam<Case> {
+ protected:
+  const Case c = GetParam();
+  const Shape channels{c.shape.back()};
+  Array x = Array::random(c.shape, 1, -2, 3);
+  Array gamma = Array::random(channels, 2, 0.5, 2);
+  Array beta = Array::random(channels, 3);
+  Array residual = Array::random(c.shape, 4);
+  Array gy = Array::random(c.shape, 5);
+
+  std::vector<Array> with_residual(std::vector<Array> inputs) const {
+    if (c.residual) inputs.push_back(residual);
+    return inputs;
+  }
+  testing::KernelRun forward() const {
+    return run_kernel(kBatchNorm, with_residual({x, gamma, beta}), BatchNormAttrs{kEps, c.relu},
+                      c.threads);
+  }
+  testing::KernelRun backward(const Array& y, const Array& mean, const Array& var,
+                              bool frozen = false) const {
+    std::vector<Array> inputs{x, gy, gamma, mean, var};
+    if (c.relu) inputs.push_back(c.residual ? y : beta);
+    return run_kernel(kBatchNormGrad, inputs,
+                      BatchNormGradAttrs{kEps, c.relu, c.residual, frozen}, c.threads);
+  }
+};
+
+TEST_P(BatchNorm, AgreesWithTheDefinition) {
+  const Reference reference(c, x, gamma, beta, residual, gy);
+  const auto y = forward();
+  expect_near(y[0], reference.y, 1e-5, "y");
+  expect_near(y[1], reference.mean, 1e-6, "mean");
+  expect_near(y[2], reference.var, 1e-6, "var");
+  const auto grad = backward(y[0], y[1], y[2]);
+  expect_near(grad[0], reference.gx, 2e-5, "gx");
+  expect_near(grad[1], reference.ggamma, 1e-5, "ggamma");
+  expect_near(grad[2], reference.gbeta, 1e-5, "gbeta");
+  if (c.residual) expect_near(grad[3], reference.gresidual, 0, "gresidual");
+}
+
+TEST_P(BatchNorm, InferenceUsesTheGivenStatistics) {
+  const Array mean = Array::random(channels, 6), var = Array::random(channels, 7, 0.5, 2);
+  const Reference reference(c, x, gamma, beta, residual, gy, &mean, &var);
+  const auto y = run_kernel(kBatchNormInference, with_residual({x, gamma, beta, mean, var}),
+                            BatchNormAttrs{kEps, c.relu}, c.threads);
+  expect_near(y[0], reference.y, 1e-5, "y");
+  const auto grad = backward(y[0], mean, var, true);
+  expect_near(grad[0], reference.gx, 1e-5, "gx");
+  expect_near(grad[1], reference.ggamma, 1e-5, "ggamma");
+  expect_near(grad[2], reference.gbeta, 1e-5, "gbeta");
+}
+
+TEST_P(BatchNorm, RepeatsToTheBit) {
+  const auto y = forward();
+  const auto grad = backward(y[0], y[1], y[2]);
+  for (int i = 0; i < 3; ++i) {
+    const auto again = forward();
+    const auto grad_again = backward(y[0], y[1], y[2]);
+    for (size_t k = 0; k < y.outputs.size(); ++k) EXPECT_TRUE(same_bits(y[k], again[k]));
+    for (size_t k = 0; k < grad.outputs.size(); ++k) {
+      EXPECT_TRUE(same_bits(grad[k], grad_again[k]));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, BatchNorm, ::testing::ValuesIn(cases()));
+
+TEST(BatchNormMoments, KeepTheirDigitsFarFromZero) {
+  Array x = Array::random({4, 32, 32, 8}, 1);
+  for (float& value : x.values) value += 1000;
+  const Array one = Array::filled({8}, 1), zero = Array::filled({8}, 0);
+  const auto run = run_kernel(kBatchNorm, {x, one, zero}, BatchNormAttrs{kEps, 0});
+  const Reference reference({x.shape, false, false, 2}, x, one, zero, x, x);
+  for (size_t c = 0; c < 8; ++c) {
+    EXPECT_NEAR(run[2][c], reference.var[c], 1e-4) << c;
+  }
+}
+
+TEST(BatchNormRelu, DoesNotHideWhatIsNotANumber) {
+  Array x = Array::random({4, 2, 2, 3}, 1);
+  x.values[5] = std::nanf("");
+  const Array one = Array::filled({3}, 1);
+  const auto run = run_kernel(kBatchNorm, {x, one, one}, BatchNormAttrs{kEps, 1});
+  EXPECT_TRUE(std::isnan(run[0][5]));
+}
+
+TEST(RunningStats, MoveByTheirMomentumWithTheUnbiasedVariance) {
+  const Array running_mean = Array::random({5}, 1), running_var = Array::random({5}, 2, 0, 2);
+  const Array mean = Array::random({5}, 3), var = Array::random({5}, 4, 0, 2);
+  const double count = 24;
+  const auto run = run_kernel(kUpdateRunningStats, {running_mean, running_var, mean, var}, {},
+                              2, {}, {0.1, count / (count - 1)});
+  for (size_t c = 0; c < 5; ++c) {
+    EXPECT_NEAR(run.inputs[0][c], 0.9 * running_mean[c] + 0.1 * mean[c], 1e-6);
+    EXPECT_NEAR(run.inputs[1][c], 0.9 * running_var[c] + 0.1 * var[c] * count / (count - 1),
+                1e-6);
+  }
+  EXPECT_EQ(kUpdateRunningStats.written_inputs, 3u);
+}
+
+TEST(BatchNormErrors, NameTheOperatorAndTheShapes) {
+  const std::vector<TensorMeta> in{TensorMeta::contiguous(DType::kFloat32, {2, 3, 3, 8}),
+                                   TensorMeta::contiguous(DType::kFloat32, {8}),
+                                   TensorMeta::contiguous(DType::kFloat32, {4})};
+  const Attrs attrs = BatchNormAttrs{};
+  try {
+    kBatchNorm.infer({in, {}, attrs});
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("[batch_norm] ", 0), 0u) << error.what();
+    EXPECT_NE(std::string(error.what()).find("(2, 3, 3, 8), (8), (4)"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace tidemark

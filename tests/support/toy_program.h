@@ -1,0 +1,44 @@
+// Programs of toy operators for testing the runtime without real ones: arithmetic on uint32_t that
+// mixes every input element into every output, so that a wrong byte anywhere shows in the result.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/residency/residency.h"
+#include "runtime/session/session.h"
+
+namespace tidemark::testing {
+
+// out_j[i] = mix of input[i mod n] of each input, of `salt` and j. The workspace is filled first and
+// read back, as scratch would be. Written inputs are overwritten with the mix.
+class ToyCall final : public Recipe {
+ public:
+  explicit ToyCall(uint32_t salt) : salt_(salt) {}
+  const char* name() const override { return "toy"; }
+  Event launch(Device& device, const Addresses& addresses, uint64_t tag) override;
+
+ private:
+  uint32_t salt_;
+};
+
+struct ToyOutput {
+  int64_t words = 128;
+};
+
+// A storage user: what a tensor handle is to the runtime.
+using Handle = StorageUse;
+
+Handle toy_upload(Session& session, int64_t words, uint32_t salt,
+                  Category category = Category::kData);
+std::vector<Handle> toy_call(Session& session, const std::vector<Handle>& inputs,
+                             const std::vector<ToyOutput>& outputs, uint32_t salt,
+                             int64_t workspace_words = 0);
+// Writes inputs[0] in place, reading the others.
+void toy_update(Session& session, const std::vector<Handle>& inputs, uint32_t salt);
+// FNV-1a of its bytes; 0 on devices without data.
+uint64_t toy_hash(Session& session, const Handle& handle);
+
+}  // namespace tidemark::testing
