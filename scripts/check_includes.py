@@ -36,7 +36,7 @@ PURE = {"runtime/planner": {"runtime/core", "runtime/graph"}}
 # The top of the house: none of these includes another.
 TOP = {"examples", "bench", "tests"}
 # Within ops/, what serves all operator families and knows none of them.
-OPS_SHARED = {"registry", "autograd", "capture"}
+OPS_SHARED = {"registry", "autograd", "capture", "kernels"}
 
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 HEADERS = {".h", ".cuh"}

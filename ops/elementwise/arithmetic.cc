@@ -1,0 +1,112 @@
+#include "ops/elementwise/arithmetic.h"
+
+#include "ops/autograd/autograd.h"
+#include "ops/elementwise/kernels.h"
+#include "ops/elementwise/unary.h"
+#include "ops/kernels/signature.h"
+#include "ops/reduce/reduce.h"
+#include "ops/registry/dispatch.h"
+
+namespace tidemark {
+namespace {
+
+template <const OpDef* op>
+std::vector<TensorMeta> infer_binary(const OpQuery& query) {
+  require_inputs(query, op->name, 2);
+  for (size_t i = 0; i < 2; ++i) require_dtype(query, op->name, i, DType::kFloat32);
+  return {TensorMeta::contiguous(
+      DType::kFloat32, broadcast(op->name, query.inputs[0].shape, query.inputs[1].shape))};
+}
+
+// g (of y's shape), y, b -> of y's shape
+std::vector<TensorMeta> infer_div_grad(const OpQuery& query) {
+  require_inputs(query, kDivGrad.name, 3);
+  for (size_t i = 0; i < 3; ++i) require_dtype(query, kDivGrad.name, i, DType::kFloat32);
+  return {TensorMeta::contiguous(DType::kFloat32, query.inputs[1].shape)};
+}
+
+template <int flops>
+OpCost cost(const OpQuery& query) {
+  return streaming_cost(query, flops);
+}
+
+Saved save_if(bool wanted, const Tensor& tensor) { return wanted ? Saved(tensor) : Saved(); }
+
+}  // namespace
+
+#define TIDEMARK_BINARY(symbol, text, flops, kernel)    \
+  const OpDef symbol = {.name = text,                   \
+                        .infer = infer_binary<&symbol>, \
+                        .cost = cost<flops>,            \
+                        .prepare = {elementwise::prepare_##kernel##_cpu}}
+TIDEMARK_BINARY(kAdd, "add", 1, add);
+TIDEMARK_BINARY(kSub, "sub", 1, sub);
+TIDEMARK_BINARY(kMul, "mul", 1, mul);
+TIDEMARK_BINARY(kDiv, "div", 1, div);
+TIDEMARK_BINARY(kAddScaled, "add_scaled", 2, add_scaled);
+#undef TIDEMARK_BINARY
+const OpDef kDivGrad = {.name = "div_grad",
+                        .infer = infer_div_grad,
+                        .cost = cost<2>,
+                        .prepare = {elementwise::prepare_div_grad_cpu}};
+
+Tensor add(const Tensor& a, const Tensor& b) {
+  Tensor y = dispatch1(kAdd, {a, b});
+  if (!needs_grad({a, b})) return y;
+  record("add", {a, b}, {&y, 1},
+         [as = a.shape(), bs = b.shape()](auto g, auto grads, auto wanted) {
+           if (wanted[0]) grads[0] = sum_to(g[0], as);
+           if (wanted[1]) grads[1] = sum_to(g[0], bs);
+         });
+  return y;
+}
+
+Tensor sub(const Tensor& a, const Tensor& b) {
+  Tensor y = dispatch1(kSub, {a, b});
+  if (!needs_grad({a, b})) return y;
+  record("sub", {a, b}, {&y, 1},
+         [as = a.shape(), bs = b.shape()](auto g, auto grads, auto wanted) {
+           if (wanted[0]) grads[0] = sum_to(g[0], as);
+           if (wanted[1]) grads[1] = neg(sum_to(g[0], bs));
+         });
+  return y;
+}
+
+Tensor add_scaled(const Tensor& a, const Tensor& b, double s) {
+  Tensor y = dispatch1(kAddScaled, {a, b}, {}, {s});
+  if (!needs_grad({a, b})) return y;
+  record("add_scaled", {a, b}, {&y, 1},
+         [as = a.shape(), bs = b.shape(), s](auto g, auto grads, auto wanted) {
+           if (wanted[0]) grads[0] = sum_to(g[0], as);
+           if (wanted[1]) grads[1] = scale(sum_to(g[0], bs), s);
+         });
+  return y;
+}
+
+Tensor mul(const Tensor& a, const Tensor& b) {
+  Tensor y = dispatch1(kMul, {a, b});
+  if (!needs_grad({a, b})) return y;
+  record("mul", {a, b}, {&y, 1},
+         [as = a.shape(), bs = b.shape(), a_ = save_if(needs_grad({b}), a),
+          b_ = save_if(needs_grad({a}), b)](auto g, auto grads, auto wanted) {
+           if (wanted[0]) grads[0] = sum_to(mul(g[0], b_.get()), as);
+           if (wanted[1]) grads[1] = sum_to(mul(g[0], a_.get()), bs);
+         });
+  return y;
+}
+
+Tensor div(const Tensor& a, const Tensor& b) {
+  Tensor y = dispatch1(kDiv, {a, b});
+  if (!needs_grad({a, b})) return y;
+  record("div", {a, b}, {&y, 1},
+         [as = a.shape(), bs = b.shape(), b_ = Saved(b), y_ = save_if(needs_grad({b}), y)](
+             auto g, auto grads, auto wanted) {
+           if (wanted[0]) grads[0] = sum_to(div(g[0], b_.get()), as);
+           if (wanted[1]) {
+             grads[1] = sum_to(dispatch1(kDivGrad, {g[0], y_.get(), b_.get()}), bs);
+           }
+         });
+  return y;
+}
+
+}  // namespace tidemark

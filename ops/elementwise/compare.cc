@@ -1,0 +1,104 @@
+#include "ops/elementwise/compare.h"
+
+#include "ops/autograd/autograd.h"
+#include "ops/elementwise/kernels.h"
+#include "ops/kernels/signature.h"
+#include "ops/reduce/reduce.h"
+#include "ops/registry/dispatch.h"
+
+namespace tidemark {
+namespace {
+
+struct CastAttrs {
+  int64_t to;
+};
+
+bool has_kernels(DType dtype) { return dtype <= DType::kBool; }
+
+template <const OpDef* op>
+std::vector<TensorMeta> infer_comparison(const OpQuery& query) {
+  require_inputs(query, op->name, 2);
+  require_dtype(query, op->name, 1, query.inputs[0].dtype);
+  require(has_kernels(query.inputs[0].dtype), op->name, "no kernel for this type");
+  return {TensorMeta::contiguous(
+      DType::kBool, broadcast(op->name, query.inputs[0].shape, query.inputs[1].shape))};
+}
+
+std::vector<TensorMeta> infer_where(const OpQuery& query) {
+  require_inputs(query, "where", 3);
+  require_dtype(query, "where", 0, DType::kBool);
+  require_dtype(query, "where", 1, DType::kFloat32);
+  require_dtype(query, "where", 2, DType::kFloat32);
+  const Shape both = broadcast("where", query.inputs[1].shape, query.inputs[2].shape);
+  return {
+      TensorMeta::contiguous(DType::kFloat32, broadcast("where", query.inputs[0].shape, both))};
+}
+
+// condition, g -> of g's shape
+template <const OpDef* op>
+std::vector<TensorMeta> infer_where_grad(const OpQuery& query) {
+  require_inputs(query, op->name, 2);
+  require_dtype(query, op->name, 0, DType::kBool);
+  require_dtype(query, op->name, 1, DType::kFloat32);
+  return {TensorMeta::contiguous(DType::kFloat32, query.inputs[1].shape)};
+}
+
+std::vector<TensorMeta> infer_cast(const OpQuery& query) {
+  require_inputs(query, "cast", 1);
+  const DType to = static_cast<DType>(query.attr<CastAttrs>().to);
+  require(has_kernels(query.inputs[0].dtype) && has_kernels(to), "cast",
+          "no kernel for this pair of types");
+  return {TensorMeta::contiguous(to, query.inputs[0].shape)};
+}
+
+OpCost cost(const OpQuery& query) { return streaming_cost(query, 1); }
+
+}  // namespace
+
+const OpDef kEq = {.name = "eq",
+                   .infer = infer_comparison<&kEq>,
+                   .cost = cost,
+                   .prepare = {elementwise::prepare_eq_cpu}};
+const OpDef kGt = {.name = "gt",
+                   .infer = infer_comparison<&kGt>,
+                   .cost = cost,
+                   .prepare = {elementwise::prepare_gt_cpu}};
+const OpDef kWhere = {.name = "where",
+                      .infer = infer_where,
+                      .cost = cost,
+                      .prepare = {elementwise::prepare_where_cpu}};
+const OpDef kWhereGrad = {.name = "where_grad",
+                          .infer = infer_where_grad<&kWhereGrad>,
+                          .cost = cost,
+                          .prepare = {elementwise::prepare_where_grad_cpu}};
+const OpDef kWhereOtherGrad = {.name = "where_other_grad",
+                               .infer = infer_where_grad<&kWhereOtherGrad>,
+                               .cost = cost,
+                               .prepare = {elementwise::prepare_where_other_grad_cpu}};
+const OpDef kCast = {.name = "cast",
+                     .infer = infer_cast,
+                     .cost = cost,
+                     .prepare = {elementwise::prepare_cast_cpu}};
+
+Tensor eq(const Tensor& a, const Tensor& b) { return dispatch1(kEq, {a, b}); }
+
+Tensor gt(const Tensor& a, const Tensor& b) { return dispatch1(kGt, {a, b}); }
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  Tensor y = dispatch1(kWhere, {condition, a, b});
+  if (!needs_grad({a, b})) return y;
+  record(
+      "where", {a, b}, {&y, 1},
+      [as = a.shape(), bs = b.shape(), c = Saved(condition)](auto g, auto grads, auto wanted) {
+        if (wanted[0]) grads[0] = sum_to(dispatch1(kWhereGrad, {c.get(), g[0]}), as);
+        if (wanted[1]) grads[1] = sum_to(dispatch1(kWhereOtherGrad, {c.get(), g[0]}), bs);
+      });
+  return y;
+}
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return dispatch1(kCast, {x}, CastAttrs{static_cast<int64_t>(dtype)});
+}
+
+}  // namespace tidemark

@@ -1,0 +1,36 @@
+// One tensor, float32: y = f(x), contiguous, of x's shape.
+//
+// g is the gradient of y. Throws UsageError if x is not float32.
+#pragma once
+
+#include "ops/registry/op.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tidemark {
+
+Tensor scale(const Tensor& x, double s);  // s x; dx = s g
+Tensor neg(const Tensor& x);              // dx = -g
+Tensor abs(const Tensor& x);              // dx = g sign(x), 0 at 0
+Tensor relu(const Tensor& x);             // max(x, 0); dx = g where y > 0; keeps y
+Tensor exp(const Tensor& x);              // dx = g y
+Tensor log(const Tensor& x);              // natural; dx = g / x
+Tensor sqrt(const Tensor& x);             // dx = g / 2y
+Tensor tanh(const Tensor& x);             // dx = g (1 - y^2)
+Tensor sigmoid(const Tensor& x);          // 1 / (1 + e^-x); dx = g y (1 - y)
+
+extern const OpDef kScale;
+extern const OpDef kNeg;
+extern const OpDef kAbs;
+extern const OpDef kAbsGrad;
+extern const OpDef kRelu;
+extern const OpDef kReluGrad;
+extern const OpDef kExp;
+extern const OpDef kLog;
+extern const OpDef kSqrt;
+extern const OpDef kSqrtGrad;
+extern const OpDef kTanh;
+extern const OpDef kTanhGrad;
+extern const OpDef kSigmoid;
+extern const OpDef kSigmoidGrad;
+
+}  // namespace tidemark

@@ -1,0 +1,111 @@
+#include "ops/autograd/autograd.h"
+#include "ops/kernels/signature.h"
+#include "ops/loss/kernels.h"
+#include "ops/loss/loss.h"
+#include "ops/registry/dispatch.h"
+#include "ops/view/contiguous.h"
+
+namespace tidemark {
+namespace {
+
+// Inputs `at` and `at` + 1: (N, C) float32, gapless, and (N) int64.
+void check_batch(const char* op, const OpQuery& query, size_t at) {
+  require_dtype(query, op, at, DType::kFloat32);
+  require_dtype(query, op, at + 1, DType::kInt64);
+  const Shape &scores = query.inputs[at].shape, &labels = query.inputs[at + 1].shape;
+  if (scores.rank() != 2 || !(labels == Shape{scores[0]})) {
+    fail(op, "scores must be (N, C) and labels (N), not " + scores.to_string() + " and " +
+                 labels.to_string());
+  }
+  require(query.inputs[at].is_contiguous(), op, "scores must be contiguous");
+}
+
+TensorMeta scalar() { return TensorMeta::contiguous(DType::kFloat32, {}); }
+
+// log_probs, labels -> loss
+std::vector<TensorMeta> infer_nll_loss(const OpQuery& query) {
+  require_inputs(query, "nll_loss", 2);
+  check_batch("nll_loss", query, 0);
+  return {scalar()};
+}
+
+// g, labels -> d log_probs
+std::vector<TensorMeta> infer_nll_loss_grad(const OpQuery& query) {
+  require_inputs(query, "nll_loss_grad", 2);
+  require_dtype(query, "nll_loss_grad", 0, DType::kFloat32);
+  require_dtype(query, "nll_loss_grad", 1, DType::kInt64);
+  return {TensorMeta::contiguous(
+      DType::kFloat32,
+      {query.inputs[1].shape[0], query.attr<loss::NllLossGradAttrs>().classes})};
+}
+
+// logits, labels -> loss, log_probs
+std::vector<TensorMeta> infer_cross_entropy(const OpQuery& query) {
+  require_inputs(query, "cross_entropy", 2);
+  check_batch("cross_entropy", query, 0);
+  return {scalar(), TensorMeta::contiguous(DType::kFloat32, query.inputs[0].shape)};
+}
+
+// g, log_probs, labels -> d logits
+std::vector<TensorMeta> infer_cross_entropy_grad(const OpQuery& query) {
+  require_inputs(query, "cross_entropy_grad", 3);
+  require_dtype(query, "cross_entropy_grad", 0, DType::kFloat32);
+  check_batch("cross_entropy_grad", query, 1);
+  return {TensorMeta::contiguous(DType::kFloat32, query.inputs[1].shape)};
+}
+
+// One score of each row is read.
+OpCost nll_loss_cost(const OpQuery& query) {
+  const int64_t rows = query.inputs[1].shape[0];
+  return {static_cast<double>(rows), Bytes(rows * 12 + 4), false};
+}
+
+template <int flops>
+OpCost cost(const OpQuery& query) {
+  return streaming_cost(query, flops);
+}
+
+}  // namespace
+
+const OpDef kNllLoss = {.name = "nll_loss",
+                        .infer = infer_nll_loss,
+                        .cost = nll_loss_cost,
+                        .prepare = {loss::prepare_nll_loss_cpu}};
+const OpDef kNllLossGrad = {.name = "nll_loss_grad",
+                            .infer = infer_nll_loss_grad,
+                            .cost = cost<0>,
+                            .prepare = {loss::prepare_nll_loss_grad_cpu}};
+const OpDef kCrossEntropy = {.name = "cross_entropy",
+                             .infer = infer_cross_entropy,
+                             .cost = cost<25>,
+                             .prepare = {loss::prepare_cross_entropy_cpu}};
+const OpDef kCrossEntropyGrad = {.name = "cross_entropy_grad",
+                                 .infer = infer_cross_entropy_grad,
+                                 .cost = cost<22>,
+                                 .prepare = {loss::prepare_cross_entropy_grad_cpu}};
+
+Tensor nll_loss(const Tensor& log_probs, const Tensor& labels) {
+  const Tensor x = contiguous(log_probs);
+  Tensor y = dispatch1(kNllLoss, {x, labels});
+  if (!needs_grad({x})) return y;
+  record("nll_loss", {x}, {&y, 1},
+         [labels_ = Saved(labels), classes = x.extent(1)](auto g, auto grads, auto) {
+           grads[0] =
+               dispatch1(kNllLossGrad, {g[0], labels_.get()}, loss::NllLossGradAttrs{classes});
+         });
+  return y;
+}
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
+  const Tensor x = contiguous(logits);
+  std::vector<Tensor> y = dispatch(kCrossEntropy, {x, labels});
+  if (needs_grad({x})) {
+    record("cross_entropy", {x}, {y.data(), 1},
+           [log_probs = Saved(y[1]), labels_ = Saved(labels)](auto g, auto grads, auto) {
+             grads[0] = dispatch1(kCrossEntropyGrad, {g[0], log_probs.get(), labels_.get()});
+           });
+  }
+  return y[0];
+}
+
+}  // namespace tidemark

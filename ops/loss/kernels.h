@@ -1,0 +1,23 @@
+// The family's kernels and attributes.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/registry/op.h"
+
+namespace tidemark::loss {
+
+struct NllLossGradAttrs {
+  int64_t classes;
+};
+
+PreparedKernel prepare_softmax_cpu(const OpQuery& query);
+PreparedKernel prepare_softmax_grad_cpu(const OpQuery& query);
+PreparedKernel prepare_log_softmax_cpu(const OpQuery& query);
+PreparedKernel prepare_log_softmax_grad_cpu(const OpQuery& query);
+PreparedKernel prepare_nll_loss_cpu(const OpQuery& query);
+PreparedKernel prepare_nll_loss_grad_cpu(const OpQuery& query);
+PreparedKernel prepare_cross_entropy_cpu(const OpQuery& query);
+PreparedKernel prepare_cross_entropy_grad_cpu(const OpQuery& query);
+
+}  // namespace tidemark::loss

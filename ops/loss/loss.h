@@ -1,0 +1,36 @@
+// Softmax and the losses made of it, float32. Labels are int64 class numbers.
+//
+// A label outside [0, C) makes the loss NaN, and the gradient of its row; nothing is read or
+// written out of bounds. Sums over a batch are in float64, in order. Throws UsageError for
+// other types, or shapes that do not fit.
+#pragma once
+
+#include "ops/registry/op.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tidemark {
+
+// Over the last dimension, x (..., C) -> y (..., C).
+// y = e^x / sum e^x; dx = y (g - sum g y).
+Tensor softmax(const Tensor& x);
+// y = x - log sum e^x, stable; dx = g - e^y sum g.
+Tensor log_softmax(const Tensor& x);
+
+// -mean over n of log_probs[n, labels[n]]; log_probs (N, C), labels (N) -> a scalar.
+// d log_probs[n, labels[n]] = -g / N, 0 elsewhere.
+Tensor nll_loss(const Tensor& log_probs, const Tensor& labels);
+
+// nll_loss(log_softmax(logits), labels) as one operator, which keeps the log-probabilities.
+// d logits = (e^log_probs - one_hot(labels)) g / N.
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels);
+
+extern const OpDef kSoftmax;
+extern const OpDef kSoftmaxGrad;
+extern const OpDef kLogSoftmax;
+extern const OpDef kLogSoftmaxGrad;
+extern const OpDef kNllLoss;
+extern const OpDef kNllLossGrad;
+extern const OpDef kCrossEntropy;
+extern const OpDef kCrossEntropyGrad;
+
+}  // namespace tidemark

@@ -1,0 +1,76 @@
+#include <memory>
+
+#include "ops/dnnl/primitive.h"
+#include "ops/kernels/parallel_for.h"
+#include "ops/loss/kernels.h"
+#include "ops/loss/log_softmax_cpu.h"
+
+namespace tidemark::loss {
+namespace {
+
+dnnl::memory::desc rows(const TensorMeta& x) {
+  const int64_t columns = x.shape.back();
+  return {{x.shape.elements() / columns, columns},
+          dnnl::memory::data_type::f32,
+          dnnl::memory::format_tag::ab};
+}
+
+template <class Softmax>
+typename Softmax::primitive_desc describe(const TensorMeta& x) {
+  const typename Softmax::desc desc(dnnl::prop_kind::forward_training, rows(x), 1);
+  return {desc, onednn::attributes(), onednn::engine()};
+}
+
+// g, y -> dx
+template <class Softmax, class SoftmaxGrad>
+PreparedKernel prepare_backward(const OpQuery& query) {
+  const TensorMeta& y = query.inputs[1];
+  if (y.shape.elements() == 0) return {Bytes(0), [](const KernelArgs&) {}};
+  const typename SoftmaxGrad::desc desc(rows(y), rows(y), 1);
+  const typename SoftmaxGrad::primitive_desc description(
+      desc, onednn::attributes(), onednn::engine(), describe<Softmax>(y));
+  onednn::WorkspaceLayout layout;
+  auto primitive = std::make_shared<onednn::Primitive>(
+      description,
+      std::initializer_list<int>{DNNL_ARG_DIFF_DST, DNNL_ARG_DST, DNNL_ARG_DIFF_SRC},
+      query.threads, layout);
+  return {layout.total(), [primitive](const KernelArgs& args) {
+            primitive->run(args.workspace, {args.inputs[0], args.inputs[1], args.outputs[0]});
+          }};
+}
+
+}  // namespace
+
+PreparedKernel prepare_softmax_cpu(const OpQuery& query) {
+  const TensorMeta& x = query.inputs[0];
+  if (x.shape.elements() == 0) return {Bytes(0), [](const KernelArgs&) {}};
+  onednn::WorkspaceLayout layout;
+  auto primitive = std::make_shared<onednn::Primitive>(
+      describe<dnnl::softmax_forward>(x),
+      std::initializer_list<int>{DNNL_ARG_SRC, DNNL_ARG_DST}, query.threads, layout);
+  return {layout.total(), [primitive](const KernelArgs& args) {
+            primitive->run(args.workspace, {args.inputs[0], args.outputs[0]});
+          }};
+}
+
+PreparedKernel prepare_log_softmax_cpu(const OpQuery& query) {
+  const Shape& shape = query.inputs[0].shape;
+  if (shape.elements() == 0) return {Bytes(0), [](const KernelArgs&) {}};
+  return {Bytes(0), [classes = shape.back(),
+                     rows = shape.elements() / shape.back()](const KernelArgs& args) {
+            const float* x = args.in<float>(0);
+            float* y = args.out<float>(0);
+            parallel_tasks(rows, kExpElements * classes, [&](int64_t row) {
+              log_softmax_row(x + row * classes, y + row * classes, classes);
+            });
+          }};
+}
+
+PreparedKernel prepare_softmax_grad_cpu(const OpQuery& query) {
+  return prepare_backward<dnnl::softmax_forward, dnnl::softmax_backward>(query);
+}
+PreparedKernel prepare_log_softmax_grad_cpu(const OpQuery& query) {
+  return prepare_backward<dnnl::logsoftmax_forward, dnnl::logsoftmax_backward>(query);
+}
+
+}  // namespace tidemark::loss

@@ -1,0 +1,12 @@
+// The family's kernels.
+#pragma once
+
+#include "ops/registry/op.h"
+
+namespace tidemark::optimizer {
+
+PreparedKernel prepare_sgd_cpu(const OpQuery& query);
+PreparedKernel prepare_sgd_momentum_cpu(const OpQuery& query);
+PreparedKernel prepare_adam_cpu(const OpQuery& query);
+
+}  // namespace tidemark::optimizer

@@ -1,0 +1,53 @@
+// Optimizer updates, each one fused pass over a parameter and its state, in place, float32.
+//
+// The arithmetic, its order and its rounding to float32 are those of PyTorch's single-tensor
+// reference code (torch/optim/{sgd,adam}.py). Scalars are float64 until they meet an element.
+// All tensors of a call have one shape; parameters and state are contiguous, gradients need not
+// be. Throws UsageError if the shapes differ, or, with gradients on, if the parameter needs
+// one: call under NoGrad.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/registry/op.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tidemark {
+
+struct SgdOptions {
+  double lr = 0;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+// d = grad + weight_decay param; with momentum, buffer = momentum buffer + (1 - dampening) d
+// (first step: buffer = d), and d = buffer, or d + momentum buffer with nesterov; param -= lr
+// d. `momentum_buffer` is undefined exactly if momentum is 0.
+void sgd_step_(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer,
+               const SgdOptions& options, bool first_step);
+
+struct AdamOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool decoupled =
+      false;  // AdamW: param -= lr weight_decay param; else grad += weight_decay param
+};
+
+// m += (1 - beta1) (grad - m); v = beta2 v + (1 - beta2) grad^2;
+// param -= lr / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + eps).
+// `step` counts from 1; m and v start as zeros.
+void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
+                const AdamOptions& options, int64_t step);
+
+// Scalars: lr, momentum, dampening, weight_decay, nesterov (0 or 1), first step (0 or 1).
+extern const OpDef kSgdStep;          // param, grad
+extern const OpDef kSgdMomentumStep;  // param, grad, momentum buffer
+// Scalars: lr, beta1, beta2, eps, weight_decay, step, decoupled (0 or 1).
+extern const OpDef kAdamStep;  // param, grad, m, v
+
+}  // namespace tidemark

@@ -1,0 +1,42 @@
+// The session's stream of random numbers, shared by all devices.
+//
+// Number k under a seed is word k % 4 of Philox's block k / 4, whoever draws it: an operator is
+// given where in the stream it starts, so that running it again draws the same numbers.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "runtime/core/host_device.h"
+#include "runtime/core/philox.h"
+
+namespace tidemark {
+
+TIDEMARK_HOST_DEVICE inline std::array<uint32_t, 4> random_block(uint64_t seed,
+                                                                 uint64_t block) {
+  return philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0},
+                    philox_key(seed));
+}
+
+// Calls f(i, bits) with numbers [start + begin, start + end), as i in [begin, end).
+template <class F>
+TIDEMARK_HOST_DEVICE void for_random_bits(uint64_t seed, uint64_t start, int64_t begin,
+                                          int64_t end, const F& f) {
+  int64_t i = begin;
+  while (i < end) {
+    const uint64_t number = start + static_cast<uint64_t>(i);
+    const std::array<uint32_t, 4> words = random_block(seed, number / 4);
+    for (uint64_t word = number % 4; word < 4 && i < end; ++word, ++i) f(i, words[word]);
+  }
+}
+
+// Two independent standard normal values from two numbers (Box and Muller, 1958).
+TIDEMARK_HOST_DEVICE inline std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
+  // In (0, 1], for the logarithm.
+  const float radius = std::sqrt(-2 * std::log(uniform_float(a) + 0x1p-24f));
+  const float angle = 6.2831853f * uniform_float(b);
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+}  // namespace tidemark

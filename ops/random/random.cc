@@ -1,0 +1,82 @@
+#include "ops/random/random.h"
+
+#include <string>
+
+#include "ops/autograd/autograd.h"
+#include "ops/random/kernels.h"
+#include "ops/registry/dispatch.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+template <const OpDef* op>
+std::vector<TensorMeta> infer_random(const OpQuery& query) {
+  require_inputs(query, op->name, 0);
+  const Shape shape = query.attr<random::RandomAttrs>().shape.shape();
+  for (int64_t extent : shape) {
+    if (extent < 0) fail(op->name, "a negative extent in shape " + shape.to_string());
+  }
+  return {TensorMeta::contiguous(DType::kFloat32, shape)};
+}
+
+std::vector<TensorMeta> infer_dropout(const OpQuery& query) {
+  require_inputs(query, "dropout", 1);
+  require_dtype(query, "dropout", 0, DType::kFloat32);
+  const double p = query.attr<random::DropoutAttrs>().p;
+  if (!(p >= 0 && p < 1)) fail("dropout", "p is " + std::to_string(p) + ", not in [0, 1)");
+  return {TensorMeta::contiguous(DType::kFloat32, query.inputs[0].shape)};
+}
+
+// A quarter of Philox's ten rounds for each number, and what is made of it.
+OpCost cost(const OpQuery& query) { return streaming_cost(query, 30); }
+
+// Where a call's numbers start. Whole blocks, so that neighbours do not share one.
+double reserve(Session& session, int64_t count) {
+  return static_cast<double>(
+      session.reserve_random((static_cast<uint64_t>(count) + 3) / 4 * 4));
+}
+
+Tensor draw(const OpDef& op, const Shape& shape, double a, double b) {
+  Session& session = Session::current();
+  const random::RandomAttrs attrs{ShapeAttrs(shape), static_cast<int64_t>(session.seed())};
+  return dispatch1(op, {}, attrs, {reserve(session, shape.elements()), a, b});
+}
+
+}  // namespace
+
+const OpDef kUniform = {.name = "uniform",
+                        .infer = infer_random<&kUniform>,
+                        .cost = cost,
+                        .prepare = {random::prepare_uniform_cpu}};
+const OpDef kNormal = {.name = "normal",
+                       .infer = infer_random<&kNormal>,
+                       .cost = cost,
+                       .prepare = {random::prepare_normal_cpu}};
+const OpDef kDropout = {.name = "dropout",
+                        .infer = infer_dropout,
+                        .cost = cost,
+                        .prepare = {random::prepare_dropout_cpu}};
+
+Tensor uniform(const Shape& shape, double low, double high) {
+  return draw(kUniform, shape, low, high);
+}
+
+Tensor normal(const Shape& shape, double mean, double deviation) {
+  return draw(kNormal, shape, mean, deviation);
+}
+
+Tensor dropout(const Tensor& x, double p) {
+  if (p == 0) return x;
+  Session& session = Session::current();
+  const random::DropoutAttrs attrs{p, static_cast<int64_t>(session.seed())};
+  const Scalars scalars{reserve(session, x.elements())};
+  Tensor y = dispatch1(kDropout, {x}, attrs, scalars);
+  if (!needs_grad({x})) return y;
+  record("dropout", {x}, {&y, 1}, [attrs, scalars](auto g, auto grads, auto) {
+    grads[0] = dispatch1(kDropout, {g[0]}, attrs, scalars);
+  });
+  return y;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,25 @@
+// The family's kernels and attributes.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/registry/op.h"
+
+namespace tidemark::reduce {
+
+struct SumAttrs {
+  int64_t dims;  // bit d: dimension d is summed over
+  int64_t keep;  // 1: it stays, with extent 1
+};
+
+struct MaxGradAttrs {
+  int64_t extent;  // of the last dimension of x
+};
+
+PreparedKernel prepare_sum_cpu(const OpQuery& query);
+PreparedKernel prepare_max_cpu(const OpQuery& query);
+PreparedKernel prepare_max_grad_cpu(const OpQuery& query);
+PreparedKernel prepare_argmax_cpu(const OpQuery& query);
+PreparedKernel prepare_accuracy_count_cpu(const OpQuery& query);
+
+}  // namespace tidemark::reduce

@@ -1,0 +1,46 @@
+// Sums and the like over dimensions, float32. Dimensions may be negative: -1 is the last.
+//
+// Partial sums are over ranges that the shapes alone decide, and are added in order, so that
+// the result is the same whatever the number of threads. Sums are kept in float32 over at most
+// a few hundred terms and in float64 above.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+
+#include "ops/registry/op.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tidemark {
+
+// Over all elements: a scalar (rank 0). dx = g everywhere, a view of g.
+Tensor sum(const Tensor& x);
+Tensor mean(const Tensor& x);  // dx = g / n
+// Over `dims`, which stay as extents of 1 if `keep`. Throws UsageError for one that is not
+// there, or is named twice.
+Tensor sum(const Tensor& x, std::initializer_list<int64_t> dims, bool keep = false);
+Tensor mean(const Tensor& x, std::initializer_list<int64_t> dims, bool keep = false);
+
+// x summed over the dimensions along which `shape` was repeated to become x's: the gradient of
+// broadcasting. x itself if the shapes are equal. Throws UsageError if `shape` does not
+// broadcast to x's.
+Tensor sum_to(const Tensor& x, const Shape& shape);
+
+// Over the last dimension, which must not be empty: (..., C) -> (...).
+// The largest value and (int64) where it is first; NaN counts as larger than all. dx = g there,
+// 0 elsewhere; indices have no gradient.
+std::pair<Tensor, Tensor> max(const Tensor& x);
+Tensor argmax(const Tensor& x);
+
+// How many rows of logits (N, C) have their largest value at labels (N, int64): a scalar,
+// int64.
+Tensor accuracy_count(const Tensor& logits, const Tensor& labels);
+
+extern const OpDef kSum;  // scalar 0: a factor
+extern const OpDef kMax;
+extern const OpDef kMaxGrad;
+extern const OpDef kArgmax;
+extern const OpDef kAccuracyCount;
+
+}  // namespace tidemark

@@ -1,0 +1,117 @@
+#include "ops/autograd/autograd.h"
+#include "ops/kernels/signature.h"
+#include "ops/reduce/kernels.h"
+#include "ops/reduce/reduce.h"
+#include "ops/registry/dispatch.h"
+
+namespace tidemark {
+namespace {
+
+using reduce::SumAttrs;
+
+bool summed(const SumAttrs& attrs, size_t d) { return attrs.dims >> d & 1; }
+
+std::vector<TensorMeta> infer_sum(const OpQuery& query) {
+  require_inputs(query, "sum", 1);
+  require_dtype(query, "sum", 0, DType::kFloat32);
+  const auto& attrs = query.attr<SumAttrs>();
+  const Shape& x = query.inputs[0].shape;
+  Shape y;
+  for (size_t d = 0; d < x.rank(); ++d) {
+    if (!summed(attrs, d)) {
+      y.push_back(x[d]);
+    } else if (attrs.keep) {
+      y.push_back(1);
+    }
+  }
+  return {TensorMeta::contiguous(DType::kFloat32, y)};
+}
+
+OpCost cost(const OpQuery& query) { return streaming_cost(query, 1); }
+
+Tensor scaled_sum(const char* name, const Tensor& x, const SumAttrs& attrs, double factor) {
+  Tensor y = dispatch1(kSum, {x}, attrs, {factor});
+  if (!needs_grad({x})) return y;
+  record(name, {x}, {&y, 1}, [shape = x.shape(), attrs, factor](auto g, auto grads, auto) {
+    const Tensor scaled =
+        factor == 1 ? g[0] : dispatch1(kSum, {g[0]}, SumAttrs{0, 0}, {factor});
+    TensorMeta meta{scaled.dtype(), shape, shape, scaled.meta().offset};
+    size_t from = 0;  // dimension of g
+    for (size_t d = 0; d < shape.rank(); ++d) {
+      meta.strides[d] = summed(attrs, d) ? 0 : scaled.meta().strides[from];
+      if (!summed(attrs, d) || attrs.keep) ++from;
+    }
+    grads[0] = scaled.view(meta);
+  });
+  return y;
+}
+
+SumAttrs over_all(const Tensor& x) { return {(int64_t{1} << x.shape().rank()) - 1, 0}; }
+
+SumAttrs over(const char* op, const Tensor& x, std::initializer_list<int64_t> dims, bool keep) {
+  SumAttrs attrs{0, keep};
+  for (int64_t d : dims) {
+    const int64_t bit = int64_t{1} << dimension(op, d, x.shape());
+    if (attrs.dims & bit) fail(op, "dimension " + std::to_string(d) + " is named twice");
+    attrs.dims |= bit;
+  }
+  return attrs;
+}
+
+double inverse_count(const Tensor& x, const SumAttrs& attrs) {
+  double count = 1;
+  for (size_t d = 0; d < x.shape().rank(); ++d) {
+    if (summed(attrs, d)) count *= static_cast<double>(x.extent(d));
+  }
+  return 1 / count;
+}
+
+}  // namespace
+
+const OpDef kSum = {
+    .name = "sum", .infer = infer_sum, .cost = cost, .prepare = {reduce::prepare_sum_cpu}};
+
+Tensor sum(const Tensor& x) { return scaled_sum("sum", x, over_all(x), 1); }
+
+Tensor sum(const Tensor& x, std::initializer_list<int64_t> dims, bool keep) {
+  return scaled_sum("sum", x, over("sum", x, dims, keep), 1);
+}
+
+Tensor mean(const Tensor& x) {
+  return scaled_sum("mean", x, over_all(x), inverse_count(x, over_all(x)));
+}
+
+Tensor mean(const Tensor& x, std::initializer_list<int64_t> dims, bool keep) {
+  const SumAttrs attrs = over("mean", x, dims, keep);
+  return scaled_sum("mean", x, attrs, inverse_count(x, attrs));
+}
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  if (!(broadcast("sum_to", x.shape(), shape) == x.shape())) {
+    fail("sum_to",
+         "shape " + shape.to_string() + " does not broadcast to " + x.shape().to_string());
+  }
+  // Dimensions that the shape lacks go; those where it has 1 stay.
+  const size_t lead = x.shape().rank() - shape.rank();
+  SumAttrs missing{(int64_t{1} << lead) - 1, 0}, repeated{0, 1};
+  for (size_t d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 1 && x.extent(lead + d) != 1) repeated.dims |= int64_t{1} << (lead + d);
+  }
+  if (repeated.dims == 0) return scaled_sum("sum", x, missing, 1);
+  // Both at once, keeping all, and then a view without the leading ones.
+  repeated.dims |= missing.dims;
+  const Tensor y = scaled_sum("sum", x, repeated, 1);
+  if (lead == 0) return y;
+  Tensor view = y.view({y.dtype(), shape, contiguous_strides(shape), y.meta().offset});
+  record("reshape", {y}, {&view, 1}, [meta = y.meta()](auto g, auto grads, auto) {
+    Shape strides;
+    const size_t added = meta.shape.rank() - g[0].shape().rank();
+    for (size_t d = 0; d < added; ++d) strides.push_back(0);
+    for (int64_t stride : g[0].meta().strides) strides.push_back(stride);
+    grads[0] = g[0].view({meta.dtype, meta.shape, strides, g[0].meta().offset});
+  });
+  return view;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,116 @@
+#include "ops/register.h"
+
+#include "ops/autograd/accumulate.h"
+#include "ops/conv/conv2d.h"
+#include "ops/create/create.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/linear/matmul.h"
+#include "ops/loss/loss.h"
+#include "ops/norm/batch_norm.h"
+#include "ops/norm/batch_norm_inference.h"
+#include "ops/norm/running_stats.h"
+#include "ops/optimizer/optimizer.h"
+#include "ops/pool/avg_pool2d.h"
+#include "ops/pool/max_pool2d.h"
+#include "ops/random/random.h"
+#include "ops/reduce/reduce.h"
+#include "ops/view/contiguous.h"
+#include "ops/view/view.h"
+
+namespace tidemark {
+namespace {
+
+constexpr const OpDef* kOperators[] = {
+    // autograd
+    &kAccumulate,
+    // conv
+    &kConv2d,
+    &kConv2dGradInput,
+    &kConv2dGradWeight,
+    // create
+    &kArange,
+    &kFill,
+    // elementwise
+    &kAbs,
+    &kAbsGrad,
+    &kAdd,
+    &kAddInPlace,
+    &kAddScaled,
+    &kCast,
+    &kCopyInPlace,
+    &kDiv,
+    &kDivGrad,
+    &kEq,
+    &kExp,
+    &kFillInPlace,
+    &kGt,
+    &kLog,
+    &kMul,
+    &kMulInPlace,
+    &kNeg,
+    &kRelu,
+    &kReluGrad,
+    &kScale,
+    &kSigmoid,
+    &kSigmoidGrad,
+    &kSqrt,
+    &kSqrtGrad,
+    &kSub,
+    &kTanh,
+    &kTanhGrad,
+    &kWhere,
+    &kWhereGrad,
+    &kWhereOtherGrad,
+    // linear
+    &kMatmul,
+    // loss
+    &kCrossEntropy,
+    &kCrossEntropyGrad,
+    &kLogSoftmax,
+    &kLogSoftmaxGrad,
+    &kNllLoss,
+    &kNllLossGrad,
+    &kSoftmax,
+    &kSoftmaxGrad,
+    // norm
+    &kBatchNorm,
+    &kBatchNormGrad,
+    &kBatchNormInference,
+    &kUpdateRunningStats,
+    // optimizer
+    &kAdamStep,
+    &kSgdMomentumStep,
+    &kSgdStep,
+    // pool
+    &kAvgPool2d,
+    &kAvgPool2dGrad,
+    &kMaxPool2d,
+    &kMaxPool2dGrad,
+    // random
+    &kDropout,
+    &kNormal,
+    &kUniform,
+    // reduce
+    &kAccuracyCount,
+    &kArgmax,
+    &kMax,
+    &kMaxGrad,
+    &kSum,
+    // view
+    &kConcat,
+    &kCopy,
+    &kNarrowGrad,
+};
+
+}  // namespace
+
+std::span<const OpDef* const> all_operators() { return kOperators; }
+
+const OpDef* find_operator(std::string_view name) {
+  for (const OpDef* op : kOperators) {
+    if (name == op->name) return op;
+  }
+  return nullptr;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,97 @@
+#include "ops/elementwise/unary.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/view/view.h"
+#include "tests/support/gradcheck.h"
+
+namespace tidemark::testing {
+namespace {
+
+using UnaryTest = SessionTest;
+
+struct Case {
+  const char* name;
+  Tensor (*run)(const Tensor&);
+  double (*expected)(double);
+  float low, high;
+};
+const Case kCases[] = {
+    {"scale", [](const Tensor& x) { return scale(x, -2.5); }, [](double x) { return -2.5 * x; },
+     -2, 2},
+    {"neg", neg, [](double x) { return -x; }, -2, 2},
+    {"abs", abs, [](double x) { return std::abs(x); }, -2, 2},
+    {"relu", relu, [](double x) { return x > 0 ? x : 0; }, -2, 2},
+    {"exp", exp, [](double x) { return std::exp(x); }, -2, 2},
+    {"log", log, [](double x) { return std::log(x); }, 0.5, 2},
+    {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0.5, 2},
+    {"tanh", tanh, [](double x) { return std::tanh(x); }, -2, 2},
+    {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -2, 2},
+};
+
+TEST_F(UnaryTest, AgreesWithPlainLoops) {
+  for (const Case& c : kCases) {
+    for (const Shape& shape : {Shape{}, Shape{0, 4}, Shape{3, 5}, Shape{70003}}) {
+      SCOPED_TRACE(c.name + shape.to_string());
+      const std::vector<float> x = random_values(shape.elements(), 3, c.low, c.high);
+      std::vector<double> expected;
+      for (float value : x) expected.push_back(c.expected(value));
+      expect_close(c.run(from(x, shape)), expected);
+    }
+  }
+}
+
+TEST_F(UnaryTest, StridedInputs) {
+  const std::vector<float> x = random_values(6 * 5, 3, 0.5, 2);
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    std::vector<double> expected;
+    for (size_t i = 0; i < 5; ++i) {
+      for (size_t j = 1; j < 4; ++j) expected.push_back(c.expected(x[j * 5 + i]));
+    }
+    const Tensor y = c.run(transpose(narrow(from(x, {6, 5}), 0, 1, 3), 0, 1));
+    EXPECT_EQ(y.shape(), (Shape{5, 3}));
+    EXPECT_TRUE(y.meta().is_contiguous());
+    expect_close(y, expected);
+  }
+}
+
+TEST_F(UnaryTest, Gradients) {
+  for (const Case& c : kCases) {
+    for (const Shape& shape : {Shape{}, Shape{0, 4}, Shape{3, 5}}) {
+      SCOPED_TRACE(c.name + shape.to_string());
+      check_gradients([&](std::vector<Tensor> x) { return c.run(x[0]); }, {shape},
+                      {.low = c.low, .high = c.high, .gap = 0.1F});
+    }
+  }
+}
+
+TEST_F(UnaryTest, GradientsOfStridedInputsAndOutputs) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    check_gradients(
+        [&](std::vector<Tensor> x) { return transpose(c.run(transpose(x[0], 0, 1)), 0, 1); },
+        {{3, 4}}, {.low = c.low, .high = c.high, .gap = 0.1F});
+  }
+}
+
+TEST_F(UnaryTest, ReluKeepsNanAndItsGradientIsZeroAtZero) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Tensor x = from<float>({-1, 0, 2, nan}, {4});
+  require_grad(x);
+  const Tensor y = relu(x);
+  EXPECT_TRUE(std::isnan(to_vector(y)[3]));
+  backward(y, from<float>({1, 1, 1, 1}, {4}));
+  const std::vector<float> gradient = to_vector(grad_of(x));
+  EXPECT_EQ(std::vector<float>(gradient.begin(), gradient.begin() + 3),
+            (std::vector<float>{0, 0, 1}));
+}
+
+TEST_F(UnaryTest, OtherTypesAreRefused) {
+  EXPECT_EQ(usage_error([] { relu(from<int64_t>({1}, {1})); }),
+            "[relu] input 0 of shape (1) is int64, not float32");
+}
+
+}  // namespace
+}  // namespace tidemark::testing

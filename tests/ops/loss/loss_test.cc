@@ -1,0 +1,134 @@
+#include "ops/loss/loss.h"
+
+#include <cmath>
+
+#include "ops/elementwise/elementwise.h"
+#include "ops/view/view.h"
+#include "tests/support/gradcheck.h"
+
+namespace tidemark::testing {
+namespace {
+
+using LossTest = SessionTest;
+
+std::vector<double> plain_log_softmax(const std::vector<float>& x, size_t classes) {
+  std::vector<double> y;
+  for (size_t row = 0; row + classes <= x.size(); row += classes) {
+    double largest = x[row], sum = 0;
+    for (size_t c = 0; c < classes; ++c) largest = std::max(largest, double{x[row + c]});
+    for (size_t c = 0; c < classes; ++c) sum += std::exp(x[row + c] - largest);
+    for (size_t c = 0; c < classes; ++c) y.push_back(x[row + c] - largest - std::log(sum));
+  }
+  return y;
+}
+
+TEST_F(LossTest, SoftmaxAgreesWithPlainLoops) {
+  for (const Shape& shape :
+       {Shape{7}, Shape{3, 1}, Shape{5, 10}, Shape{2, 3, 17}, Shape{64, 1000}, Shape{0, 4}}) {
+    SCOPED_TRACE(shape.to_string());
+    const std::vector<float> x = random_values(shape.elements(), 1, -8, 8);
+    const std::vector<double> logs = plain_log_softmax(x, static_cast<size_t>(shape.back()));
+    std::vector<double> probs;
+    for (double log : logs) probs.push_back(std::exp(log));
+    expect_close(log_softmax(from(x, shape)), logs, 2e-6);
+    expect_close(softmax(from(x, shape)), probs, 2e-6);
+  }
+}
+
+TEST_F(LossTest, LargeValuesDoNotOverflow) {
+  const Tensor x = from<float>({1000, 999, -1000}, {1, 3});
+  expect_close(log_softmax(x), plain_log_softmax({1000, 999, -1000}, 3), 1e-6);
+  const std::vector<float> loss = to_vector(cross_entropy(x, from<int64_t>({2}, {1})));
+  EXPECT_NEAR(loss[0], 2000.31326, 1e-3);
+}
+
+TEST_F(LossTest, SoftmaxGradients) {
+  check_gradients([](std::vector<Tensor> x) { return softmax(x[0]); }, {{3, 5}});
+  check_gradients([](std::vector<Tensor> x) { return log_softmax(x[0]); }, {{3, 5}});
+  check_gradients([](std::vector<Tensor> x) { return log_softmax(transpose(x[0], 0, 1)); },
+                  {{3, 5}});
+  check_gradients([](std::vector<Tensor> x) { return transpose(softmax(x[0]), 0, 1); },
+                  {{3, 5}});
+  check_gradients([](std::vector<Tensor> x) { return softmax(x[0]); }, {{0, 5}});
+}
+
+TEST_F(LossTest, CrossEntropyAgreesWithPlainLoopsAndWithItsParts) {
+  for (const auto& [rows, classes] : {std::pair{1, 1}, {4, 3}, {32, 10}, {64, 1000}}) {
+    SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(classes));
+    const Shape shape{rows, classes};
+    const std::vector<float> x = random_values(shape.elements(), 2, -4, 4);
+    const std::vector<double> logs = plain_log_softmax(x, static_cast<size_t>(classes));
+    std::vector<int64_t> labels;
+    double loss = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      labels.push_back(row * 7 % classes);
+      loss -= logs[static_cast<size_t>(row * classes + labels.back())] / rows;
+    }
+    Tensor logits = from(x, shape);
+    require_grad(logits);
+    const Tensor label_tensor = from(labels, {rows});
+    const Tensor fused = cross_entropy(logits, label_tensor);
+    expect_close(fused, std::vector<double>{loss}, 2e-6);
+    backward(fused);
+    const std::vector<float> gradient = to_vector(grad_of(logits));
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      const bool hit = labels[i / static_cast<size_t>(classes)] ==
+                       static_cast<int64_t>(i % static_cast<size_t>(classes));
+      ASSERT_NEAR(gradient[i], (std::exp(logs[i]) - hit) / rows, 1e-6) << i;
+    }
+    clear_grad(logits);
+    const Tensor parts = nll_loss(log_softmax(logits), label_tensor);
+    EXPECT_EQ(to_vector(parts), to_vector(fused));
+    backward(parts);
+    expect_close(grad_of(logits), gradient, 1e-6);
+  }
+}
+
+TEST_F(LossTest, Gradients) {
+  const Tensor labels = from<int64_t>({2, 0, 1, 1}, {4});
+  check_gradients([&](std::vector<Tensor> x) { return cross_entropy(x[0], labels); }, {{4, 3}});
+  check_gradients([&](std::vector<Tensor> x) { return nll_loss(x[0], labels); }, {{4, 3}});
+  check_gradients(
+      [&](std::vector<Tensor> x) { return cross_entropy(transpose(x[0], 0, 1), labels); },
+      {{3, 4}});
+  check_gradients([&](std::vector<Tensor> x) { return scale(cross_entropy(x[0], labels), 3); },
+                  {{4, 3}});
+}
+
+TEST_F(LossTest, LabelsOutOfRangeMakeNanAndNothingElse) {
+  const Tensor labels = from<int64_t>({0, 3, -1}, {3});
+  for (const bool fused : {true, false}) {
+    Tensor x = random_leaf({3, 3}, 1);
+    const Tensor loss = fused ? cross_entropy(x, labels) : nll_loss(x, labels);
+    EXPECT_TRUE(std::isnan(to_vector(loss)[0]));
+    backward(loss);
+    const std::vector<float> gradient = to_vector(grad_of(x));
+    for (size_t i = 0; i < 9; ++i) EXPECT_EQ(std::isnan(gradient[i]), i >= 3) << i;
+  }
+}
+
+TEST_F(LossTest, LabelsMayBeStrided) {
+  const Tensor x = random_tensor({3, 4}, 1);
+  const Tensor all = from<int64_t>({1, 9, 2, 9, 3, 9}, {3, 2});
+  const Tensor labels = squeeze(narrow(all, 1, 0, 1), 1);
+  EXPECT_EQ(to_vector(cross_entropy(x, labels)),
+            to_vector(cross_entropy(x, from<int64_t>({1, 2, 3}, {3}))));
+}
+
+TEST_F(LossTest, EmptyBatchIsNan) {
+  const Tensor x = from<float>({}, {0, 4});
+  EXPECT_TRUE(std::isnan(to_vector(cross_entropy(x, from<int64_t>({}, {0})))[0]));
+}
+
+TEST_F(LossTest, Errors) {
+  const Tensor x = random_tensor({3, 4}, 1);
+  EXPECT_EQ(usage_error([&] {
+              cross_entropy(x, from<int64_t>({1, 2}, {2}));
+            }),
+            "[cross_entropy] scores must be (N, C) and labels (N), not (3, 4) and (2)");
+  EXPECT_THROW(nll_loss(x, random_tensor({3}, 1)), UsageError);
+  EXPECT_THROW(softmax(random_tensor({}, 1)), UsageError);
+}
+
+}  // namespace
+}  // namespace tidemark::testing

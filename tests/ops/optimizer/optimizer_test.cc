@@ -1,0 +1,172 @@
+#include "ops/optimizer/optimizer.h"
+
+#include <cmath>
+
+#include "ops/reduce/reduce.h"
+#include "ops/view/view.h"
+#include "tests/support/values.h"
+
+namespace tidemark::testing {
+namespace {
+
+using OptimizerTest = SessionTest;
+using Values = std::vector<float>;
+
+constexpr int kSteps = 5;
+
+Values gradient_of_step(size_t count, int step) {
+  return random_values(static_cast<int64_t>(count), 100 + static_cast<uint32_t>(step));
+}
+
+// torch/optim/sgd.py, _single_tensor_sgd, operation by operation on float32 values.
+void reference_sgd(Values& param, Values grad, Values& buffer, const SgdOptions& o,
+                   bool first) {
+  for (size_t i = 0; i < param.size(); ++i) {
+    volatile float d = grad[i];  // volatile: every operation rounds, none is contracted
+    if (o.weight_decay != 0) {
+      volatile float decay = static_cast<float>(o.weight_decay) * param[i];
+      d = d + decay;
+    }
+    if (o.momentum != 0) {
+      if (first) {
+        buffer[i] = d;
+      } else {
+        volatile float kept = static_cast<float>(o.momentum) * buffer[i];
+        volatile float added = static_cast<float>(1 - o.dampening) * d;
+        buffer[i] = kept + added;
+      }
+      if (o.nesterov) {
+        volatile float ahead = static_cast<float>(o.momentum) * buffer[i];
+        d = d + ahead;
+      } else {
+        d = buffer[i];
+      }
+    }
+    volatile float update = static_cast<float>(-o.lr) * d;
+    param[i] = param[i] + update;
+  }
+}
+
+// torch/optim/adam.py, _single_tensor_adam (AdamW: adamw.py), in the same way.
+void reference_adam(Values& param, Values grad, Values& m, Values& v, const AdamOptions& o,
+                    int step) {
+  const double correction1 = 1 - std::pow(o.beta1, step);
+  const double correction2 = 1 - std::pow(o.beta2, step);
+  for (size_t i = 0; i < param.size(); ++i) {
+    volatile float p = param[i], d = grad[i];
+    if (o.weight_decay != 0) {
+      if (o.decoupled) {
+        p = p * static_cast<float>(1 - o.lr * o.weight_decay);
+      } else {
+        volatile float decay = static_cast<float>(o.weight_decay) * p;
+        d = d + decay;
+      }
+    }
+    volatile float difference = d - m[i];
+    volatile float moved = static_cast<float>(1 - o.beta1) * difference;
+    m[i] = m[i] + moved;
+    volatile float kept = static_cast<float>(o.beta2) * v[i];
+    volatile float share = static_cast<float>(1 - o.beta2) * d;
+    volatile float added = share * d;
+    v[i] = kept + added;
+    volatile float root = std::sqrt(v[i]);
+    volatile float corrected = root / static_cast<float>(std::sqrt(correction2));
+    volatile float denominator = corrected + static_cast<float>(o.eps);
+    volatile float step_m = static_cast<float>(-(o.lr / correction1)) * m[i];
+    volatile float update = step_m / denominator;
+    param[i] = p + update;
+  }
+}
+
+TEST_F(OptimizerTest, SgdIsTheReferenceToTheBit) {
+  for (const SgdOptions& o : std::vector<SgdOptions>{
+           {.lr = 0.1},
+           {.lr = 0.1, .weight_decay = 0.01},
+           {.lr = 0.1, .momentum = 0.9},
+           {.lr = 0.1, .momentum = 0.9, .dampening = 0.5},
+           {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4},
+           {.lr = 0.1, .momentum = 0.9, .nesterov = true},
+           {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true}}) {
+    for (const size_t count : {0, 1, 7, 70001}) {
+      SCOPED_TRACE(::testing::Message() << o.momentum << ' ' << o.dampening << ' '
+                                        << o.weight_decay << ' ' << o.nesterov << ' ' << count);
+      const Shape shape{static_cast<int64_t>(count)};
+      Values param = random_values(shape[0], 1), buffer(count, 0.5F);
+      const Tensor p = from(param, shape);
+      const Tensor b = o.momentum != 0 ? from(buffer, shape) : Tensor();
+      for (int step = 0; step < kSteps; ++step) {
+        SgdOptions now = o;
+        now.lr = o.lr / (1 + step);
+        const Values grad = gradient_of_step(count, step);
+        sgd_step_(p, from(grad, shape), b, now, step == 0);
+        reference_sgd(param, grad, buffer, now, step == 0);
+      }
+      EXPECT_TRUE(same_bits(to_vector(p), param));
+      EXPECT_TRUE(!b.defined() || same_bits(to_vector(b), buffer));
+    }
+  }
+}
+
+TEST_F(OptimizerTest, AdamIsTheReferenceToTheBit) {
+  for (const AdamOptions& o :
+       std::vector<AdamOptions>{{.lr = 1e-3},
+                                {.lr = 1e-2, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6},
+                                {.lr = 1e-3, .weight_decay = 0.01},
+                                {.lr = 1e-3, .weight_decay = 0.01, .decoupled = true}}) {
+    for (const size_t count : {0, 1, 7, 70001}) {
+      SCOPED_TRACE(::testing::Message()
+                   << o.weight_decay << ' ' << o.decoupled << ' ' << count);
+      const Shape shape{static_cast<int64_t>(count)};
+      Values param = random_values(shape[0], 1), m(count), v(count);
+      const Tensor p = from(param, shape), pm = from(m, shape), pv = from(v, shape);
+      for (int step = 1; step <= kSteps; ++step) {
+        AdamOptions now = o;
+        now.lr = o.lr / step;
+        const Values grad = gradient_of_step(count, step);
+        adam_step_(p, from(grad, shape), pm, pv, now, step);
+        reference_adam(param, grad, m, v, now, step);
+      }
+      EXPECT_TRUE(same_bits(to_vector(p), param));
+      EXPECT_TRUE(same_bits(to_vector(pm), m));
+      EXPECT_TRUE(same_bits(to_vector(pv), v));
+    }
+  }
+}
+
+TEST_F(OptimizerTest, ExpandedGradients) {
+  // d(sum)/d(param) is an expanded view.
+  Tensor param = random_leaf({3, 4}, 1);
+  Values expected = to_vector(param), buffer(12);
+  const Tensor b = from(buffer, {3, 4});
+  backward(sum(param));
+  const SgdOptions o{.lr = 0.5, .momentum = 0.9};
+  {
+    const NoGrad no_grad;
+    sgd_step_(param, grad_of(param), b, o, true);
+  }
+  reference_sgd(expected, Values(12, 1), buffer, o, true);
+  EXPECT_TRUE(same_bits(to_vector(param), expected));
+}
+
+TEST_F(OptimizerTest, Errors) {
+  const Tensor a = random_tensor({3}, 1), b = random_tensor({4}, 1);
+  EXPECT_EQ(usage_error([&] { sgd_step_(a, b, {}, {.lr = 1}, true); }),
+            "[sgd_step_] a parameter of shape (3) with a gradient or state of shape (4)");
+  EXPECT_THROW(sgd_step_(a, a, b, {.lr = 1}, true), UsageError);
+  EXPECT_THROW(sgd_step_(a, a, {}, {.lr = 1, .momentum = 0.9}, true), UsageError);
+  EXPECT_THROW(sgd_step_(a, a, {}, {.lr = 1, .nesterov = true}, true), UsageError);
+  EXPECT_THROW(adam_step_(a, a, a, b, {}, 1), UsageError);
+  EXPECT_THROW(adam_step_(a, a, a, a, {}, 0), UsageError);
+  const Tensor leaf = random_leaf({3}, 1);
+  EXPECT_THROW(sgd_step_(leaf, a, {}, {.lr = 1}, true), UsageError);
+}
+
+TEST_F(OptimizerTest, CostCountsWhatIsReadAndWritten) {
+  const std::vector<TensorMeta> inputs(4, TensorMeta::contiguous(DType::kFloat32, {100}));
+  const Attrs attrs;
+  EXPECT_EQ(kAdamStep.cost({inputs, {}, attrs}).bytes_moved, Bytes(7 * 400));
+  EXPECT_EQ(kSgdStep.cost({std::span(inputs).first(2), {}, attrs}).bytes_moved, Bytes(3 * 400));
+}
+
+}  // namespace
+}  // namespace tidemark::testing
