@@ -23,8 +23,11 @@ Storage* DeltaPolicy::choose(const Residency& residency) {
                      [&](const Storage& s) { return residency.may_release(s); });
 }
 
-// Algorithm 3. F = h_r / h_o = c_r / c_s, equations (4) to (6): m and s cancel.
+// Algorithm 3. F = h_r / h_o = c_r / c_s, equations (4) to (6): m and s cancel. c_r is what it
+// would cost now; what a gradient was made from is gone when it is used again, and its cost is
+// then a good part of the step, so gradients are offloaded.
 Action DeltaPolicy::decide(const Residency& residency, Storage& storage) {
+  if (storage.category == Category::kGradient) return Action::kOffload;
   const Nanos swap = residency.costs().swap_time(storage.bytes());
   const auto recompute = residency.recompute_cost(storage, swap);
   return recompute && *recompute <= swap ? Action::kEvict : Action::kOffload;

@@ -2,7 +2,8 @@
 // switches. What is ours in it are repairs, each of which can be taken back:
 //   - Assumption 2 (nothing is released in backward) is off, as a budget must hold there too;
 //   - the prefetcher (Algorithm 4) stops when memory *or* the count runs out;
-//   - an offloaded storage that is needed is recomputed only if that is cheaper than reloading.
+//   - an offloaded storage that is needed is recomputed only if that is cheaper than reloading;
+//   - gradients, which the paper never releases, are offloaded rather than evicted.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -19,21 +20,22 @@ struct DeltaOptions {
   // Filter: "base" (the paper's choice), "lru", "greedy".
   std::string filter = "base";
   // Release as soon as this share of the arena is in use, ahead of need, so that copies overlap
-  // compute (Section 4.3: three quarters). 0: off. Best effort: what the last operator touched stays.
+  // compute (Section 4.3: three quarters). 0: off. Best effort: what the last operator touched
+  // stays.
   double early_start = 0.75;
   // Prefetcher: at most this many storages brought back and not yet used. 0: off.
   int prefetch = 4;
   // The paper's Assumption 2: nothing is released in backward, but as the last resort.
   bool assumption2 = false;
-  // The paper's rule for an offloaded storage that is needed: recompute unless that is impossible.
-  // Off: whichever is cheaper.
+  // The paper's rule for an offloaded storage that is needed: recompute unless that is
+  // impossible. Off: whichever is cheaper.
   bool always_recompute = false;
 };
 
 class DeltaPolicy final : public ReleasePolicy {
  public:
-  // `known_to_fit`: early start has nothing to do. Throws UsageError for an unknown filter or values
-  // out of range.
+  // `known_to_fit`: early start has nothing to do. Throws UsageError for an unknown filter or
+  // values out of range.
   DeltaPolicy(const DeltaOptions& options, bool known_to_fit);
 
   void add(Storage& storage) override { index_.add(storage); }
@@ -55,8 +57,8 @@ class DeltaPolicy final : public ReleasePolicy {
   const HeuristicFn score_;
   const bool known_to_fit_;
   ReleaseIndex index_;
-  // Offloaded storages, the next to prefetch first: what forward offloads is wanted again in the
-  // reverse order; what is offloaded later is wanted last.
+  // Offloaded storages, the next to prefetch first: what forward offloads is wanted again in
+  // the reverse order; what is offloaded later is wanted last.
   std::deque<Storage*> queue_;
   bool in_forward_ = true;
 };

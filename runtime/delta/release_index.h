@@ -1,12 +1,12 @@
-// The storages that may be released, ordered so that the best by a heuristic is found exactly in
-// O(distinct sizes): one list per size, stalest first. Training programs have a few dozen sizes and
-// thousands of tensors.
+// The storages that may be released, ordered so that the best by a heuristic is found exactly
+// in O(distinct sizes): one list per size, stalest first. Training programs have a few dozen
+// sizes and thousands of tensors.
 //
 //   size 51 MiB:  stalest <-> ... <-> freshest     compare only the first of each list
 //   size 12 MiB:  stalest <-> ... <-> freshest
 //
-// Links live in the storages (ReleaseHook): adding, removing and touching are O(1) (adding one that
-// is not the freshest walks from the fresh end).
+// Links live in the storages (ReleaseHook): adding, removing and touching are O(1) (adding one
+// that is not the freshest walks from the fresh end).
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -31,8 +31,8 @@ class ReleaseIndex {
   bool contains(const Storage& storage) const { return storage.hook.bucket != nullptr; }
   size_t size() const { return size_; }
 
-  // The storage with the least score for which `eligible` holds. Ties go to the stalest within one
-  // size, then to the least id. Null if none.
+  // The storage with the least score for which `eligible` holds. Ties go to the stalest within
+  // one size, then to the least id. Null if none.
   template <class Eligible>
   Storage* best(HeuristicFn score, Nanos now, Eligible eligible) const {
     Storage* best = nullptr;

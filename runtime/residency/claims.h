@@ -8,8 +8,8 @@
 
 namespace tidemark {
 
-// While claimed, a storage is neither evicted nor, if it has no users, freed. The austere schedule
-// may still offload it.
+// While claimed, a storage is neither evicted nor, if it has no users, freed. The austere
+// schedule may still offload it.
 class Residency::Claims {
  public:
   explicit Claims(Residency& residency) : residency_(&residency) {}

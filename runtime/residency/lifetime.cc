@@ -42,7 +42,8 @@ Residency::~Residency() {
 }
 
 IntrusivePtr<Storage> Residency::create(Bytes bytes, Category category, const char* origin) {
-  auto storage = make_intrusive<Storage>(this, next_id_++, std::max(bytes, Bytes(1)), category, origin);
+  auto storage =
+      make_intrusive<Storage>(this, next_id_++, std::max(bytes, Bytes(1)), category, origin);
   storage->next_ = storages_;
   if (storages_) storages_->previous_ = storage.get();
   storages_ = storage.get();
@@ -61,7 +62,8 @@ void Residency::become_resident(Storage& storage, NewBlock& block, Event written
 
 // What can never be released is not offered.
 void Residency::offer_to_policy(Storage& storage) {
-  if (!storage.resident() || storage.category == Category::kWorkspace || !options_.managed) return;
+  if (!storage.resident() || storage.category == Category::kWorkspace || !options_.managed)
+    return;
   const bool evictable = options_.evict && !storage.evict_pinned && storage.recipe_;
   if (evictable || can_offload(storage)) {
     policy_.add(storage);
@@ -80,7 +82,8 @@ void Residency::leave_arena(Storage& storage, Residence next) {
     try {
       device_.wait(StreamId::kCompute, storage.touched_);
       storage.touched_.include(device_.enqueue(
-          StreamId::kCompute, {[=](void*) { std::fill_n(address, size, std::byte{0xDB}); }, Nanos(0), 0}));
+          StreamId::kCompute,
+          {[=](void*) { std::fill_n(address, size, std::byte{0xDB}); }, Nanos(0), 0}));
     } catch (const DeviceError&) {  // a failed device takes no work; handles go all the same
     }
   }
@@ -162,10 +165,12 @@ void Residency::drop_recipe(Storage& storage) {
   for (const Recipe::Input& input : recipe->inputs) --input.storage->readers_;
 }
 
-void Residency::upload(Storage& storage, const void* from, std::shared_ptr<const void> keep_alive) {
+void Residency::upload(Storage& storage, const void* from,
+                       std::shared_ptr<const void> keep_alive) {
   TIDEMARK_CHECK(storage.residence_ == Residence::kEmpty, "uploads fill empty storages");
   settle_host_buffers(/*wait=*/false);
-  NewBlock block = allocate(storage.size(), storage.category, StreamId::kReload, storage.origin());
+  NewBlock block =
+      allocate(storage.size(), storage.category, StreamId::kReload, storage.origin());
   const Event done = device_.copy(
       StreamId::kReload, {arena_.address(block.offset()), static_cast<const std::byte*>(from),
                           storage.bytes(), 0});
@@ -178,7 +183,8 @@ void Residency::settle_host_buffers(bool wait) {
   if (wait) {
     for (const HostBuffer& buffer : host_buffers_) device_.synchronize(buffer.done);
   }
-  std::erase_if(host_buffers_, [&](const HostBuffer& buffer) { return device_.done(buffer.done); });
+  std::erase_if(host_buffers_,
+                [&](const HostBuffer& buffer) { return device_.done(buffer.done); });
 }
 
 bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, void* to) {
@@ -302,23 +308,25 @@ std::string Residency::describe_memory() {
   const OffsetAllocator& offsets = arena_.offsets();
   std::string text = "  in use: " + format_bytes(offsets.used()) + " of " +
                      format_bytes(offsets.capacity()) + "; largest hole " +
-                     format_bytes(offsets.largest_hole()) + " of " + format_bytes(offsets.unused()) +
-                     " unused, in " + std::to_string(offsets.holes().size()) + " pieces";
+                     format_bytes(offsets.largest_hole()) + " of " +
+                     format_bytes(offsets.unused()) + " unused, in " +
+                     std::to_string(offsets.holes().size()) + " pieces";
   for (size_t c = 0; c < kCategoryCount; ++c) {
     const auto category = static_cast<Category>(c);
     if (arena_.live()[category] == Bytes(0)) continue;
-    text += "\n  " + std::string(to_string(category)) + ": " + format_bytes(arena_.live()[category]);
+    text += "\n  " + std::string(to_string(category)) + ": " +
+            format_bytes(arena_.live()[category]);
   }
   text += "\n  largest tensors:";
   for (size_t i = 0; i < std::min(kLargest, resident.size()); ++i) {
     Storage& s = *resident[i];
-    const char* why = s.pins_ > 0           ? "needed by the operator"
-                      : s.wanted_ > 0       ? "needed by a recomputation"
-                      : !options_.managed   ? "memory is not managed"
-                      : can_evict(s)        ? "can be evicted"
-                      : can_offload(s)      ? "can be offloaded if a tier has room"
-                      : tiers_.empty()      ? "cannot be recomputed, and there is no tier"
-                                            : "cannot be released";
+    const char* why = s.pins_ > 0         ? "needed by the operator"
+                      : s.wanted_ > 0     ? "needed by a recomputation"
+                      : !options_.managed ? "memory is not managed"
+                      : can_evict(s)      ? "can be evicted"
+                      : can_offload(s)    ? "can be offloaded if a tier has room"
+                      : tiers_.empty()    ? "cannot be recomputed, and there is no tier"
+                                          : "cannot be released";
     text += "\n    " + format_bytes(s.size()) + " from " + s.origin() + " (" + why + ")";
   }
   for (const Tier* tier : tiers_) {

@@ -87,8 +87,8 @@ void Residency::materialise(Storage& root, Reason reason) {
   if (root.residence_ != Residence::kEvicted && root.residence_ != Residence::kDead) return;
   TIDEMARK_CHECK(runnable(root), "what was evicted can be recomputed");
   const auto plan = plan_recomputation(root);
-  // Every input that the plan will read is claimed until it has been, so that none is evicted again
-  // before its use and each call runs once.
+  // Every input that the plan will read is claimed until it has been, so that none is evicted
+  // again before its use and each call runs once.
   std::vector<Claims> claims;
   claims.reserve(plan.size() + 1);
   claims.emplace_back(*this);
@@ -103,24 +103,21 @@ void Residency::materialise(Storage& root, Reason reason) {
   }
 }
 
-// Recomputes the inputs that were evicted, and those offloaded that are better recomputed. The rest
-// is fetched when the call is issued.
+// Recomputes the inputs that were evicted, and those offloaded that are better recomputed. The
+// rest is fetched when the call is issued.
 void Residency::materialise_inputs(Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
     Storage& storage = *input.storage;
     if (storage.residence_ == Residence::kOffloaded && !options_.austere_only &&
         can_evict(storage) && policy_.recompute_offloaded(*this, storage)) {
-      drop_tier_copy(storage);
-      policy_.on_fetched(storage);
-      storage.residence_ = Residence::kEvicted;
-      if (storage.users_ > 0) ++evicted_users_;
+      give_up_copy(storage, Reason::kNeeded);
     }
     materialise(storage, Reason::kNeeded);
   }
 }
 
-// Would recomputing `from` read `target`, now or once what is here only for a recomputation under
-// way (nobody uses it) is gone again?
+// Would recomputing `from` read `target`, now or once what is here only for a recomputation
+// under way (nobody uses it) is gone again?
 bool Residency::reaches(Storage& from, const Storage& target) const {
   const uint64_t walk = ++walk_;
   std::vector<const Storage*> pending{&from};

@@ -1,4 +1,5 @@
-// Private to residency/: a block that the arena has just handed out, given back unless it is kept.
+// Private to residency/: a block that the arena has just handed out, given back unless it is
+// kept.
 #pragma once
 
 #include <utility>

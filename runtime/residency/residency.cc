@@ -33,8 +33,8 @@ class Residency::Issue {
   // Gives `storage` a block that the call will write.
   void place(Storage& storage, const char* for_whom) {
     const Residence before = storage.residence_;
-    NewBlock block = residency_.allocate(storage.size(), storage.category, StreamId::kCompute,
-                                         for_whom);
+    NewBlock block =
+        residency_.allocate(storage.size(), storage.category, StreamId::kCompute, for_whom);
     storage.last_access = residency_.clock_;
     residency_.become_resident(storage, block, Event{});
     outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
@@ -103,8 +103,8 @@ void Residency::execute(const IntrusivePtr<Recipe>& call) {
   try {
     policy_.after_operator(*this);
   } catch (const Error&) {
-    // The call has been issued, and what failed here was best effort. A device that has failed says
-    // so again at the next call.
+    // The call has been issued, and what failed here was best effort. A device that has failed
+    // says so again at the next call.
   }
 }
 
@@ -112,7 +112,8 @@ void Residency::execute(const IntrusivePtr<Recipe>& call) {
 void Residency::fetch(Storage& storage, Reason reason) {
   materialise(storage, reason);
   if (storage.residence_ == Residence::kOffloaded) {
-    reload(storage, allocate(storage.size(), storage.category, StreamId::kReload, storage.origin()),
+    reload(storage,
+           allocate(storage.size(), storage.category, StreamId::kReload, storage.origin()),
            EventKind::kReload, reason);
   }
   TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
@@ -129,8 +130,8 @@ void Residency::issue(Recipe& call, bool again, Reason reason) {
   outputs.reserve(call.outputs.size());
   for (const Recipe::Output& output : call.outputs) {
     Storage* storage = output.storage;
-    // A sibling that is here, on a tier or wanted by nobody is written to scratch: its block, if
-    // any, may be in use.
+    // A sibling that is here, on a tier or wanted by nobody is written to scratch: its block,
+    // if any, may be in use.
     const bool missing =
         storage && (storage->residence_ == Residence::kEmpty ||
                     storage->residence_ == Residence::kEvicted ||
@@ -154,14 +155,15 @@ void Residency::issue(Recipe& call, bool again, Reason reason) {
                  input.written ? storage.touched_ : Fence(storage.written_));
     input_addresses.push_back(arena_.address(storage.block_.offset));
   }
-  for (Storage* storage : outputs) output_addresses.push_back(arena_.address(storage->block_.offset));
+  for (Storage* storage : outputs)
+    output_addresses.push_back(arena_.address(storage->block_.offset));
   const Nanos cost = costs_.time(call.cost_key);
   const uint64_t tag =
       log_.record({.kind = again ? EventKind::kRecompute : EventKind::kOperator,
                    .reason = reason,
                    .stream = static_cast<uint8_t>(StreamId::kCompute),
-                   .category = static_cast<uint8_t>(outputs.empty() ? Category::kWorkspace
-                                                                    : outputs.front()->category),
+                   .category = static_cast<uint8_t>(
+                       outputs.empty() ? Category::kWorkspace : outputs.front()->category),
                    .storage = outputs.empty() ? 0 : outputs.front()->id(),
                    .name = call.name(),
                    .bytes = outputs.empty() ? Bytes(0) : outputs.front()->size(),
@@ -169,11 +171,11 @@ void Residency::issue(Recipe& call, bool again, Reason reason) {
                    .expected = cost,
                    .used = arena_.offsets().used()});
   measure(tag, {call.cost_key, Bytes(0), again});
-  const Event done = call.launch(
-      device_,
-      {input_addresses, output_addresses,
-       workspace ? arena_.address(workspace->block_.offset) : nullptr},
-      tag);
+  const Event done =
+      call.launch(device_,
+                  {input_addresses, output_addresses,
+                   workspace ? arena_.address(workspace->block_.offset) : nullptr},
+                  tag);
   issue.commit();
 
   clock_ += std::max(cost, Nanos(1));

@@ -1,18 +1,19 @@
 // The mechanism: pin, evict, offload, reload, recompute. It owns the state of every storage and
 // runs every operator; what to release and when to prefetch it asks its ReleasePolicy.
 //
-// An operator's life (execute): pin inputs, bring back those that are away, make room for outputs
-// and workspace, launch, unpin. The issuing thread never waits for the device, except when it reads
-// values. Every decision comes from the order of calls and the issue clock, never from what has
-// completed.
+// An operator's life (execute): pin inputs, bring back those that are away, make room for
+// outputs and workspace, launch, unpin. The issuing thread never waits for the device, except
+// when it reads values. Every decision comes from the order of calls and the issue clock, never
+// from what has completed.
 //
 // Making room, in this order, until the allocation fits:
 //   1. slide blocks together, where there is room enough but in pieces and moving is cheaper
 //      than releasing;
 //   2. release what the policy chooses;
-//   3. the austere schedule: release everything that is not pinned, in a fixed order and by fixed
-//      rules, slide the rest together, try once more;
-//   4. OutOfMemory, which says why. Nothing has changed for the caller: the operator did not run.
+//   3. the austere schedule: release everything that is not pinned, in a fixed order and by
+//      fixed rules, slide the rest together, try once more;
+//   4. OutOfMemory, which says why. Nothing has changed for the caller: the operator did not
+//      run.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -38,10 +39,11 @@
 namespace tidemark {
 
 struct ResidencyOptions {
-  // Off: storages are counted and freed, never released; an operator that does not fit is an error.
+  // Off: storages are counted and freed, never released; an operator that does not fit is an
+  // error.
   bool managed = true;
-  // The program is known to fit (a dry run said so): inputs that only recipes could still want are
-  // dropped, so that memory is used exactly as without management.
+  // The program is known to fit (a dry run said so): inputs that only recipes could still want
+  // are dropped, so that memory is used exactly as without management.
   bool known_to_fit = false;
   bool evict = true;
   // Release only by the austere schedule: what defines the smallest feasible budget.
@@ -59,23 +61,24 @@ enum class Phase : uint8_t { kForward, kBackward, kUpdate };
 
 class Residency final : public StorageOwner {
  public:
-  Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs, EventLog& log,
-            ReleasePolicy& policy, const ResidencyOptions& options);
+  Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs,
+            EventLog& log, ReleasePolicy& policy, const ResidencyOptions& options);
   // Storages that outlive it become kLost.
   ~Residency() override;
 
   // An empty storage: its bytes come with the operator or the upload that writes it.
   IntrusivePtr<Storage> create(Bytes bytes, Category category, const char* origin);
 
-  // Runs a call. Outputs must be kEmpty. Keeps `call` as the outputs' recipe if it can be run again.
-  // Throws OutOfMemory, DeviceError; then outputs are still kEmpty and inputs are as they were.
+  // Runs a call. Outputs must be kEmpty. Keeps `call` as the outputs' recipe if it can be run
+  // again. Throws OutOfMemory, DeviceError; then outputs are still kEmpty and inputs are as
+  // they were.
   void execute(const IntrusivePtr<Recipe>& call);
 
-  // Fills an empty storage from host memory that `keep_alive` holds until the copy is done. `from`
-  // may be null on devices without data.
+  // Fills an empty storage from host memory that `keep_alive` holds until the copy is done.
+  // `from` may be null on devices without data.
   void upload(Storage& storage, const void* from, std::shared_ptr<const void> keep_alive);
-  // Waits for the bytes and copies [offset, offset + bytes) of them out. False on devices without
-  // data.
+  // Waits for the bytes and copies [offset, offset + bytes) of them out. False on devices
+  // without data.
   bool download(Storage& storage, Bytes offset, Bytes bytes, void* to);
 
   // A step's end: everything that is alive keeps its bytes without need of a recipe from now on
@@ -165,6 +168,7 @@ class Residency final : public StorageOwner {
   void reload(Storage& storage, NewBlock block, EventKind kind, Reason reason);
   std::optional<Allocation> reserve_on_tier(Bytes size, Tier*& tier);
   void give_up_copies_for(Bytes size);
+  void give_up_copy(Storage& storage, Reason reason);
   void drop_tier_copy(Storage& storage);
 
   // lifetime.cc: from creation to burial.
@@ -205,11 +209,11 @@ class Residency final : public StorageOwner {
   Storage* storages_ = nullptr;  // all alive, newest first
   uint32_t next_id_ = 1;
   int prefetched_ = 0;
-  int64_t evicted_users_ = 0;   // storages that are evicted and have users
-  mutable uint64_t walk_ = 0;   // mark of the current graph walk
-  uint64_t epoch_ = 1;          // grows when a recipe may have stopped being runnable
-  // Being written in place by the call that is being issued: nothing that would be recomputed from
-  // their present contents may be evicted until it is launched.
+  int64_t evicted_users_ = 0;  // storages that are evicted and have users
+  mutable uint64_t walk_ = 0;  // mark of the current graph walk
+  uint64_t epoch_ = 1;         // grows when a recipe may have stopped being runnable
+  // Being written in place by the call that is being issued: nothing that would be recomputed
+  // from their present contents may be evicted until it is launched.
   std::vector<Storage*> writing_;
   std::vector<Storage*> graveyard_;
   bool burying_ = false;

@@ -50,12 +50,13 @@ bool Residency::release_best(Bytes size) {
   return found;
 }
 
-// The austere schedule: by fixed rules, in the order of creation. What a recomputation under way
-// will read is copied out rather than evicted, so that it always gets on.
+// The austere schedule: by fixed rules, in the order of creation. What a recomputation under
+// way will read is copied out rather than evicted, so that it always gets on.
 void Residency::release_everything() {
   std::vector<Storage*> resident;
   for_each_storage([&](Storage& s) {
-    if (s.resident() && s.pins_ == 0 && s.category != Category::kWorkspace) resident.push_back(&s);
+    if (s.resident() && s.pins_ == 0 && s.category != Category::kWorkspace)
+      resident.push_back(&s);
   });
   for (size_t i = resident.size(); i-- > 0;) {
     Storage& storage = *resident[i];
@@ -74,8 +75,8 @@ void Residency::release_everything() {
   }
 }
 
-// Slides blocks down to join holes into one of at least `size`: the run of neighbouring blocks that
-// costs the least to move.
+// Slides blocks down to join holes into one of at least `size`: the run of neighbouring blocks
+// that costs the least to move.
 //
 //   | a |  hole  | b |hole| c |     need: both holes
 //   | a | b |     hole    | c |     b has moved
@@ -92,9 +93,12 @@ bool Residency::slide_for(Bytes size, bool at_any_cost) {
     return a->block_.offset < b->block_.offset;
   });
   // The hole left by moving placed[i..j] lies between the end of i-1 and the start of j+1.
-  auto start_of_gap = [&](size_t i) { return i == 0 ? Offset(0) : placed[i - 1]->block_.end(); };
+  auto start_of_gap = [&](size_t i) {
+    return i == 0 ? Offset(0) : placed[i - 1]->block_.end();
+  };
   auto end_of_gap = [&](size_t j) {
-    return j + 1 == placed.size() ? Offset(offsets.capacity().count()) : placed[j + 1]->block_.offset;
+    return j + 1 == placed.size() ? Offset(offsets.capacity().count())
+                                  : placed[j + 1]->block_.offset;
   };
   Bytes least = offsets.capacity() + kAlignment;
   size_t first = 0, last = 0;
@@ -147,7 +151,8 @@ void Residency::move_block(Storage& storage, Offset to) {
 }
 
 void Residency::throw_out_of_memory(Bytes size, const char* for_whom) {
-  log_.record({.kind = EventKind::kOutOfMemory, .name = for_whom, .bytes = size, .issued = clock_});
+  log_.record(
+      {.kind = EventKind::kOutOfMemory, .name = for_whom, .bytes = size, .issued = clock_});
   throw OutOfMemory("[" + std::string(for_whom) + "] out of memory: asked for " +
                         format_bytes(size) + ", budget " +
                         format_bytes(arena_.offsets().capacity()) + "\n" + describe_memory(),

@@ -51,7 +51,8 @@ bool Residency::offload(Storage& storage, Reason reason) {
     const uint64_t tag = log(EventKind::kOffload, reason, storage, StreamId::kOffload,
                              tier->store_time(storage.bytes()));
     measure(tag, {0, tier == tiers_.front() ? storage.bytes() : Bytes(0), false});
-    done = tier->store(place->block, arena_.address(storage.block_.offset), storage.bytes(), tag);
+    done =
+        tier->store(place->block, arena_.address(storage.block_.offset), storage.bytes(), tag);
   } catch (...) {
     tier->release(place->block, place->fence);
     throw;
@@ -126,18 +127,25 @@ std::optional<Allocation> Residency::reserve_on_tier(Bytes size, Tier*& tier) {
 void Residency::give_up_copies_for(Bytes size) {
   std::vector<Storage*> copied;
   for_each_storage([&](Storage& s) {
-    if (s.residence_ == Residence::kOffloaded && s.wanted_ == 0 && can_evict(s)) copied.push_back(&s);
+    if (s.residence_ == Residence::kOffloaded && s.wanted_ == 0 && can_evict(s))
+      copied.push_back(&s);
   });
   Bytes freed{0};
   for (size_t i = copied.size(); i-- > 0 && freed < size;) {
     Storage& storage = *copied[i];
     if (!can_evict(storage)) continue;
-    drop_tier_copy(storage);
-    policy_.on_fetched(storage);
-    storage.residence_ = Residence::kEvicted;
-    if (storage.users_ > 0) ++evicted_users_;
+    give_up_copy(storage, Reason::kAustere);
     freed += storage.size();
   }
+}
+
+// What was offloaded is evicted instead: recomputed when it is needed.
+void Residency::give_up_copy(Storage& storage, Reason reason) {
+  drop_tier_copy(storage);
+  policy_.on_fetched(storage);
+  storage.residence_ = Residence::kEvicted;
+  if (storage.users_ > 0) ++evicted_users_;
+  log(EventKind::kGiveUpCopy, reason, storage, StreamId::kCompute, Nanos(0));
 }
 
 void Residency::drop_tier_copy(Storage& storage) {

@@ -15,8 +15,9 @@ std::vector<Session*>& sessions() {
 }
 
 int thread_count(const SessionOptions& options) {
-  return options.threads > 0 ? options.threads
-                             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return options.threads > 0
+             ? options.threads
+             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 Bytes capacity_of(const SessionOptions& options, const Device& device) {
@@ -45,7 +46,8 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
       arena_(arena ? std::move(arena)
                    : std::make_unique<Arena>(*device_, MemoryKind::kDevice,
                                              capacity_of(options, *device_))),
-      host_(options.host_limit > Bytes(0) ? make_host_tier(*device_, options.host_limit) : nullptr),
+      host_(options.host_limit > Bytes(0) ? make_host_tier(*device_, options.host_limit)
+                                          : nullptr),
       disk_(options.disk_limit > Bytes(0)
                 ? make_disk_tier(*device_, options.disk_limit, options.disk_directory)
                 : nullptr),
@@ -57,8 +59,9 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
       residency.known_to_fit ||
       (options.unmanaged_peak && arena_->offsets().capacity() >= *options.unmanaged_peak);
   policy_ = std::make_unique<DeltaPolicy>(options.delta, residency.known_to_fit);
-  residency_ = std::make_unique<Residency>(*device_, *arena_, tiers_of(host_.get(), disk_.get()),
-                                           costs_, events_, *policy_, residency);
+  residency_ =
+      std::make_unique<Residency>(*device_, *arena_, tiers_of(host_.get(), disk_.get()), costs_,
+                                  events_, *policy_, residency);
   sessions().push_back(this);
 }
 
@@ -101,7 +104,9 @@ bool Session::download(const Tensor& tensor, void* to) {
                               tensor.meta().bytes(), to);
 }
 
-Bytes Session::peak_reserved() const { return std::max(peak_reserved_, arena_->peak_reserved()); }
+Bytes Session::peak_reserved() const {
+  return std::max(peak_reserved_, arena_->peak_reserved());
+}
 
 const CategoryBytes& Session::peak_live() const {
   return arena_->peak_live().total() > peak_live_.total() ? arena_->peak_live() : peak_live_;
@@ -114,13 +119,15 @@ void Session::note_peak() {
 
 void Session::begin_step() {
   note_peak();
-  events_.record({.kind = EventKind::kStepBegin, .issued = residency_->clock(), .start = device_->now()});
+  events_.record(
+      {.kind = EventKind::kStepBegin, .issued = residency_->clock(), .start = device_->now()});
   residency_->begin_step();
 }
 
 const StepStats& Session::end_step() {
   last_step_ = residency_->end_step(options_.synchronize_steps);
-  events_.record({.kind = EventKind::kStepEnd, .issued = residency_->clock(), .start = device_->now()});
+  events_.record(
+      {.kind = EventKind::kStepEnd, .issued = residency_->clock(), .start = device_->now()});
   note_peak();
   return last_step_;
 }

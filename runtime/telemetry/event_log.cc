@@ -15,6 +15,7 @@ std::string_view to_string(EventKind kind) {
     case EventKind::kReload: return "reload";
     case EventKind::kPrefetch: return "prefetch";
     case EventKind::kDropClean: return "drop clean";
+    case EventKind::kGiveUpCopy: return "give up copy";
     case EventKind::kCompact: return "compact";
     case EventKind::kStepBegin: return "step begin";
     case EventKind::kStepEnd: return "step end";

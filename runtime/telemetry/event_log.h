@@ -18,14 +18,15 @@
 namespace tidemark {
 
 enum class EventKind : uint8_t {
-  kOperator,   // an operator of the program
-  kRecompute,  // an operator run again
-  kEvict,      // bytes freed, to be recomputed
-  kOffload,    // copied out and freed
-  kReload,     // copied in because it was needed
-  kPrefetch,   // copied in ahead of need
-  kDropClean,  // freed, its copy on a tier being valid
-  kCompact,    // moved within the arena
+  kOperator,    // an operator of the program
+  kRecompute,   // an operator run again
+  kEvict,       // bytes freed, to be recomputed
+  kOffload,     // copied out and freed
+  kReload,      // copied in because it was needed
+  kPrefetch,    // copied in ahead of need
+  kDropClean,   // freed, its copy on a tier being valid
+  kGiveUpCopy,  // its copy on a tier dropped: to be recomputed instead of reloaded
+  kCompact,     // moved within the arena
   kStepBegin,
   kStepEnd,
   kOutOfMemory,

@@ -31,7 +31,7 @@ bool runs_on_compute(EventKind kind) {
 
 bool is_instant(EventKind kind) {
   return kind == EventKind::kEvict || kind == EventKind::kDropClean ||
-         kind == EventKind::kOutOfMemory;
+         kind == EventKind::kGiveUpCopy || kind == EventKind::kOutOfMemory;
 }
 
 }  // namespace

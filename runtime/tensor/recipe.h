@@ -1,12 +1,13 @@
-// How to compute storages (again): one call of an operator, with everything that it depended on.
+// How to compute storages (again): one call of an operator, with everything that it depended
+// on.
 //
-// Declared here and implemented in ops/, so that the runtime never includes an operator. The first
-// execution and every recomputation take the same path through `launch`: same kernel, same
-// attributes, same random state.
+// Declared here and implemented in ops/, so that the runtime never includes an operator. The
+// first execution and every recomputation take the same path through `launch`: same kernel,
+// same attributes, same random state.
 //
-// Recipes belong to calls, not to outputs: the siblings of a multi-output call come back together.
-// Operators that write in place have calls too, but these are never kept: what they wrote cannot be
-// computed again.
+// Recipes belong to calls, not to outputs: the siblings of a multi-output call come back
+// together. Operators that write in place have calls too, but these are never kept: what they
+// wrote cannot be computed again.
 #pragma once
 
 #include <cstddef>

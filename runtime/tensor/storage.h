@@ -12,7 +12,8 @@
 //                       v  |
 //                      kOffloaded     on a tier: host or disk
 //   kDead: no user wants it any more and its block is gone; its recipe may still be of use.
-//   kLost: its bytes cannot be had again (the session is gone, or its recomputation is impossible).
+//   kLost: its bytes cannot be had again (the session is gone, or its recomputation is
+//   impossible).
 //
 // A resident storage may keep a valid copy on a tier ("clean"): releasing it again is free.
 //
@@ -59,9 +60,9 @@ class Storage final : public RefCounted {
   ~Storage() override;
 
   uint32_t id() const { return id_; }
-  Bytes bytes() const { return bytes_; }              // as asked for
-  Bytes size() const { return align_up(bytes_); }     // as it occupies the arena
-  const char* origin() const { return origin_; }      // the operator that made it; static text
+  Bytes bytes() const { return bytes_; }           // as asked for
+  Bytes size() const { return align_up(bytes_); }  // as it occupies the arena
+  const char* origin() const { return origin_; }   // the operator that made it; static text
   StorageOwner* owner() const { return owner_; }
   int64_t users() const { return users_; }
   // Counts in-place writes.
@@ -99,17 +100,18 @@ class Storage final : public RefCounted {
   IntrusivePtr<Recipe> recipe_;  // how to compute it again; null: it cannot be
   int32_t readers_ = 0;          // recipes alive that read it
   int32_t pins_ = 0;             // an operator being issued needs it where it is
-  int32_t wanted_ = 0;           // a recomputation under way will read it: offload, do not evict
-  Block block_;                  // in the arena, if resident
-  Event written_;                // the work that last wrote it
-  Fence touched_;                // the last work of each stream that reads or writes the block
-  Tier* tier_ = nullptr;         // where a valid copy is; null: nowhere
+  int32_t wanted_ = 0;    // a recomputation under way will read it: offload, do not evict
+  Block block_;           // in the arena, if resident
+  Event written_;         // the work that last wrote it
+  Fence touched_;         // the last work of each stream that reads or writes the block
+  Tier* tier_ = nullptr;  // where a valid copy is; null: nowhere
   Block tier_block_;
-  Fence tier_fence_;             // the last work that reads or writes the copy
-  bool prefetched_ = false;      // brought in ahead of need and not used yet
-  mutable uint64_t mark_ = 0;            // of graph walks
-  mutable uint64_t runnable_at_ = 0;  // the epoch in which its recipe was last found to be runnable
-  Storage* next_ = nullptr;      // all storages of the owner
+  Fence tier_fence_;           // the last work that reads or writes the copy
+  bool prefetched_ = false;    // brought in ahead of need and not used yet
+  mutable uint64_t mark_ = 0;  // of graph walks
+  mutable uint64_t runnable_at_ =
+      0;                     // the epoch in which its recipe was last found to be runnable
+  Storage* next_ = nullptr;  // all storages of the owner
   Storage* previous_ = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// A view of a storage: type, shape, strides and where in the storage it starts. Copying a tensor
-// copies the handle. Values are in row-major order unless the strides say otherwise.
+// A view of a storage: type, shape, strides and where in the storage it starts. Copying a
+// tensor copies the handle. Values are in row-major order unless the strides say otherwise.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -42,8 +42,8 @@ class Tensor {
   int64_t elements() const { return meta_.shape.elements(); }
   const StorageUse& storage() const { return storage_; }
 
-  // Another view of the same storage, without autograd state: see ops/view for the differentiable
-  // ones.
+  // Another view of the same storage, without autograd state: see ops/view for the
+  // differentiable ones.
   Tensor view(const TensorMeta& meta) const { return Tensor(storage_, meta); }
 
   // The gradient's bookkeeping; opaque here, see ops/autograd.

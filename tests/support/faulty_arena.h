@@ -32,8 +32,8 @@ class FaultyArena final : public Arena {
 
   std::optional<Allocation> allocate(Bytes size, Category category) override {
     ++calls_;
-    const bool fails = at_ != 0 && (fault_ == AllocationFault::kNoneSince ? calls_ >= at_
-                                                                          : calls_ == at_);
+    const bool fails =
+        at_ != 0 && (fault_ == AllocationFault::kNoneSince ? calls_ >= at_ : calls_ == at_);
     if (!fails) return Arena::allocate(size, category);
     ++faults_;
     if (fault_ != AllocationFault::kThrowOnce) return std::nullopt;

@@ -1,5 +1,6 @@
-// Programs of toy operators for testing the runtime without real ones: arithmetic on uint32_t that
-// mixes every input element into every output, so that a wrong byte anywhere shows in the result.
+// Programs of toy operators for testing the runtime without real ones: arithmetic on uint32_t
+// that mixes every input element into every output, so that a wrong byte anywhere shows in the
+// result.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace tidemark::testing {
 
-// out_j[i] = mix of input[i mod n] of each input, of `salt` and j. The workspace is filled first and
-// read back, as scratch would be. Written inputs are overwritten with the mix.
+// out_j[i] = mix of input[i mod n] of each input, of `salt` and j. The workspace is filled
+// first and read back, as scratch would be. Written inputs are overwritten with the mix.
 class ToyCall final : public Recipe {
  public:
   explicit ToyCall(uint32_t salt) : salt_(salt) {}

@@ -1,8 +1,9 @@
-// What a filter releases first: the storage with the smallest h(m, s), where m is its size and s
-// the time since its last use on the issue clock.
+// What a filter releases first: the storage with the smallest h(m, s), where m is its size and
+// s the time since its last use on the issue clock.
 //
-// Every heuristic here falls with s at a given m, or does not depend on it: so within one size the
-// stalest storage is always (one of) the best, and the index need only compare one per size.
+// Every heuristic here falls with s at a given m, or does not depend on it: so within one size
+// the stalest storage is always (one of) the best, and the index need only compare one per
+// size.
 //
 // To add one: a function in a file of its own here, a line in registry.cc.
 #pragma once

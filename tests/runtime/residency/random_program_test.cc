@@ -1,0 +1,149 @@
+// The same random program of toy operators under many budgets, tiers and policies: every result
+// equal to the bit to the unmanaged run's.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "runtime/core/errors.h"
+#include "tests/support/faulty_device.h"
+#include "tests/support/random_program.h"
+#include "tests/support/toy_program.h"
+
+namespace tidemark::testing {
+namespace {
+
+using namespace tidemark::literals;
+
+// More with TIDEMARK_TEST_SEEDS=1000, to look for the rare ones.
+uint32_t seeds() {
+  const char* text = std::getenv("TIDEMARK_TEST_SEEDS");
+  return text ? static_cast<uint32_t>(std::atoi(text)) : 6;
+}
+
+struct Setting {
+  std::string name;
+  Bytes host{0};
+  Bytes disk{0};
+  std::string filter = "base";
+  double early_start = 0;
+  bool overlap = true;
+  bool evict = true;
+  bool austere = false;
+  bool slide = true;
+  bool always_recompute = false;
+  bool assumption2 = false;
+  bool slow_copies = false;
+};
+
+void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
+
+SessionOptions options_of(const Setting& setting, Bytes budget) {
+  SessionOptions options;
+  options.threads = 1;
+  options.budget = budget;
+  options.host_limit = setting.host;
+  options.disk_limit = setting.disk;
+  options.delta.filter = setting.filter;
+  options.delta.early_start = setting.early_start;
+  options.delta.always_recompute = setting.always_recompute;
+  options.delta.assumption2 = setting.assumption2;
+  options.residency.overlap = setting.overlap;
+  options.residency.evict = setting.evict;
+  options.residency.austere_only = setting.austere;
+  options.residency.slide = setting.slide;
+  options.residency.poison = !setting.slow_copies;  // poisoning makes compute wait for copies
+  return options;
+}
+
+class RandomProgram : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(RandomProgram, EqualsTheUnmanagedRunToTheBit) {
+  const Setting& setting = GetParam();
+  const Bytes smallest = kRandomProgramSmallest;
+  int64_t released = 0;
+  for (uint32_t seed = 1; seed <= seeds(); ++seed) {
+    SessionOptions unmanaged;
+    unmanaged.threads = 1;
+    unmanaged.budget = 64_MiB;
+    unmanaged.policy = PolicyKind::kNone;
+    std::vector<uint64_t> expected;
+    {
+      Session session(unmanaged);
+      expected = run_random_program(session, seed, 3, 60);
+    }
+    for (const Bytes budget : {smallest, smallest * 2, 64_MiB}) {
+      auto device = std::make_unique<FaultyDevice>(make_cpu_device({.threads = 1}));
+      if (setting.slow_copies) device->delay_copies(seed, Nanos(100'000));
+      Session session(options_of(setting, budget), std::move(device));
+      ASSERT_EQ(run_random_program(session, seed, 3, 60), expected)
+          << setting.name << ", seed " << seed << ", budget " << budget.count();
+      EXPECT_LE(session.peak_reserved(), budget);
+      session.events().for_each([&](const EventRecord& event) {
+        released += event.kind == EventKind::kEvict || event.kind == EventKind::kOffload;
+      });
+    }
+  }
+  EXPECT_GT(released, 0) << "the budgets should have been tight";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, RandomProgram,
+    ::testing::Values(
+        Setting{.name = "base", .host = 64_MiB},
+        Setting{.name = "lru_early", .host = 64_MiB, .filter = "lru", .early_start = 0.75},
+        Setting{.name = "greedy", .host = 64_MiB, .filter = "greedy", .early_start = 0.5},
+        Setting{.name = "serial_copies", .host = 64_MiB, .overlap = false},
+        Setting{.name = "offload_only", .host = 64_MiB, .evict = false},
+        Setting{.name = "austere", .host = 64_MiB, .austere = true},
+        Setting{.name = "disk", .disk = 64_MiB, .early_start = 0.75},
+        Setting{.name = "small_host_then_disk", .host = 64_KiB, .disk = 64_MiB},
+        Setting{.name = "always_recompute", .host = 64_MiB, .always_recompute = true},
+        Setting{.name = "assumption2", .host = 64_MiB, .assumption2 = true},
+        Setting{.name = "no_sliding", .host = 64_MiB, .slide = false},
+        Setting{.name = "slow_copies", .host = 64_MiB, .slow_copies = true},
+        Setting{.name = "slow_copies_early",
+                .host = 64_KiB,
+                .disk = 64_MiB,
+                .early_start = 0.75,
+                .slow_copies = true},
+        Setting{.name = "slow_copies_offload_only",
+                .host = 64_MiB,
+                .early_start = 0.5,
+                .evict = false,
+                .slow_copies = true}),
+    [](const auto& tested) { return tested.param.name; });
+
+// Without a tier, whatever cannot be recomputed has to stay; where that is too much, the error
+// is typed. Each budget is tried.
+TEST(RandomProgramEvictOnly, EqualsTheUnmanagedRunToTheBit) {
+  int64_t evicted = 0;
+  for (uint32_t seed = 1; seed <= seeds(); ++seed) {
+    SessionOptions options;
+    options.threads = 1;
+    options.budget = 64_MiB;
+    options.policy = PolicyKind::kNone;
+    std::vector<uint64_t> expected;
+    {
+      Session session(options);
+      expected = run_random_program(session, seed, 3, 60);
+    }
+    options.policy = PolicyKind::kDelta;
+    options.residency.poison = true;
+    for (const Bytes budget : {56_KiB, 64_KiB, 80_KiB, 96_KiB}) {
+      options.budget = budget;
+      Session session(options);
+      try {
+        ASSERT_EQ(run_random_program(session, seed, 3, 60), expected) << "seed " << seed;
+      } catch (const OutOfMemory&) {
+        continue;
+      }
+      session.events().for_each(
+          [&](const EventRecord& event) { evicted += event.kind == EventKind::kEvict; });
+    }
+  }
+  EXPECT_GT(evicted, 0);
+}
+
+}  // namespace
+}  // namespace tidemark::testing

@@ -1,0 +1,301 @@
+// What was evicted comes back: chains, siblings, inputs that are kept for it.
+#include "tests/runtime/residency/scene.h"
+
+namespace tidemark::testing {
+namespace {
+
+//   x -> a -> b -> c     all but x evicted; c is asked for
+TEST(Recompute, BringsBackAChain) {
+  Scene scene;
+  const Handle x = scene.data();
+  const Handle a = scene.call({x}), b = scene.call({a}), c = scene.call({b});
+  const uint64_t hash_a = scene.hash(a), hash_b = scene.hash(b), hash_c = scene.hash(c);
+  for (const Handle& handle : {a, b, c}) EXPECT_TRUE(scene.evict(handle));
+  EXPECT_EQ(scene.used(), units(1));
+
+  EXPECT_EQ(scene.hash(c), hash_c);
+  EXPECT_EQ(scene.stats().recomputes, 3);
+  EXPECT_TRUE(resident(a) && resident(b) && resident(c)) << "all have users";
+  EXPECT_EQ(scene.hash(a), hash_a);
+  EXPECT_EQ(scene.hash(b), hash_b);
+  EXPECT_EQ(scene.stats().recomputes, 3) << "nothing was run twice";
+}
+
+//   x -> (a) -> (b) -> c     nobody uses a and b: they pass through
+TEST(Recompute, DropsIntermediatesThatNobodyUses) {
+  Scene scene;
+  const Handle x = scene.data();
+  Handle a = scene.call({x}), b = scene.call({a});
+  const Handle c = scene.call({b});
+  const uint64_t hash = scene.hash(c);
+  a = {};
+  b = {};
+  EXPECT_EQ(scene.used(), units(2)) << "x, which c's recipe needs, and c";
+  ASSERT_TRUE(scene.evict(c));
+  EXPECT_EQ(scene.hash(c), hash);
+  EXPECT_EQ(scene.stats().recomputes, 3);
+  EXPECT_EQ(scene.used(), units(2));
+}
+
+//        a -> b
+//   x <          > d     a diamond: x's reader is run once
+//        a -> c
+TEST(Recompute, RunsASharedAncestorOnce) {
+  Scene scene;
+  const Handle x = scene.data();
+  Handle a = scene.call({x}), b = scene.call({a}), c = scene.call({a});
+  const Handle d = scene.call({b, c});
+  const uint64_t hash = scene.hash(d);
+  a = b = c = {};
+  ASSERT_TRUE(scene.evict(d));
+  EXPECT_EQ(scene.hash(d), hash);
+  EXPECT_EQ(scene.stats().recomputes, 4);
+}
+
+TEST(Recompute, SiblingsComeBackTogether) {
+  Scene scene;
+  const Handle x = scene.data();
+  const auto pair = scene.calls({x}, {1, 2});
+  const uint64_t first = scene.hash(pair[0]), second = scene.hash(pair[1]);
+  ASSERT_TRUE(scene.evict(pair[0]) && scene.evict(pair[1]));
+  EXPECT_EQ(scene.hash(pair[1]), second);
+  EXPECT_TRUE(resident(pair[0]));
+  EXPECT_EQ(scene.hash(pair[0]), first);
+  EXPECT_EQ(scene.stats().recomputes, 1);
+}
+
+TEST(Recompute, ADeadSiblingIsWrittenToScratch) {
+  Scene scene;
+  const Handle x = scene.data();
+  auto pair = scene.calls({x}, {1, 8});
+  const uint64_t hash = scene.hash(pair[0]);
+  pair.pop_back();
+  EXPECT_EQ(scene.used(), units(2));
+  ASSERT_TRUE(scene.evict(pair[0]));
+  const Bytes peak_before = scene.session().arena().peak_reserved();
+  EXPECT_EQ(scene.hash(pair[0]), hash);
+  EXPECT_EQ(scene.used(), units(2)) << "the scratch is gone again";
+  EXPECT_LE(scene.session().arena().peak_reserved(), peak_before);
+}
+
+// A sibling that has been written in place since must not get its old bytes back.
+TEST(Recompute, LeavesAResidentSiblingAlone) {
+  Scene scene;
+  const Handle x = scene.data();
+  const auto pair = scene.calls({x}, {1, 1});
+  const uint64_t first = scene.hash(pair[0]);
+  scene.update({pair[1], x});
+  const uint64_t second = scene.hash(pair[1]);
+  ASSERT_TRUE(scene.evict(pair[0]));
+  EXPECT_EQ(scene.hash(pair[0]), first);
+  EXPECT_EQ(scene.hash(pair[1]), second);
+}
+
+TEST(Recompute, LeavesAnOffloadedSiblingAlone) {
+  Scene scene({.host = 8});
+  const Handle x = scene.data();
+  const auto pair = scene.calls({x}, {1, 1});
+  const uint64_t first = scene.hash(pair[0]), second = scene.hash(pair[1]);
+  ASSERT_TRUE(scene.evict(pair[0]) && scene.offload(pair[1]));
+  EXPECT_EQ(scene.hash(pair[0]), first);
+  EXPECT_TRUE(offloaded(pair[1]));
+  EXPECT_EQ(scene.hash(pair[1]), second);
+  EXPECT_EQ(scene.stats().reloads, 1);
+}
+
+TEST(Recompute, ReloadsAnInputThatIsOnATier) {
+  Scene scene({.host = 8});
+  const Handle x = scene.data();
+  const Handle a = scene.call({x}), b = scene.call({a});
+  const uint64_t hash = scene.hash(b);
+  ASSERT_TRUE(scene.evict(b) && scene.offload(a));
+  EXPECT_EQ(scene.hash(b), hash);
+  EXPECT_EQ(scene.stats().recomputes, 1);
+  EXPECT_EQ(scene.stats().reloads, 1);
+}
+
+TEST(Recompute, KeepsABatchThatRecipesMayWant) {
+  Scene scene;
+  Handle a;
+  scene.session().step([&] {
+    Handle x = scene.data(4);
+    a = scene.call({x});
+    x = {};
+    EXPECT_EQ(scene.used(), units(5));
+    const uint64_t hash = scene.hash(a);
+    ASSERT_TRUE(scene.evict(a));
+    EXPECT_EQ(scene.hash(a), hash);
+  });
+  EXPECT_EQ(scene.used(), units(1)) << "at the step's end recipes go, and the batch with them";
+  EXPECT_FALSE(scene.evict(a)) << "what survives a step has no recipe";
+}
+
+TEST(Recompute, AKeptBatchMayBeOffloaded) {
+  Scene scene({.arena = 6, .host = 8});
+  Handle x = scene.data(4);
+  const Handle a = scene.call({x});
+  const uint64_t hash = scene.hash(a);
+  x = {};
+  const Handle big = scene.call({a}, 5);
+  EXPECT_EQ(scene.session().host()->used(), units(4));
+  ASSERT_TRUE(scene.evict(big) && scene.evict(a));
+  EXPECT_EQ(scene.hash(a), hash);
+}
+
+TEST(Recompute, DropsABatchAtOnceWhereTheStepIsKnownToFit) {
+  Scene scene({.known_to_fit = true});
+  Handle x = scene.data(4);
+  const Handle a = scene.call({x});
+  x = {};
+  EXPECT_EQ(scene.used(), units(1));
+  EXPECT_FALSE(scene.evict(a)) << "its recipe cannot run any more";
+  EXPECT_TRUE(resident(a));
+}
+
+// Dead, and its own recipe has become impossible: its bytes are the only source of b's.
+//   x -> a -> b    b evicted, x overwritten, a dropped
+TEST(Recompute, KeepsTheOnlySourceOfAnEvictedStorage) {
+  Scene scene;
+  const Handle x = scene.data();
+  Handle a = scene.call({x});
+  const Handle b = scene.call({a});
+  const uint64_t hash = scene.hash(b);
+  ASSERT_TRUE(scene.evict(b));
+  scene.update({x});
+  a = {};
+  EXPECT_EQ(scene.used(), units(2));
+  EXPECT_EQ(scene.hash(b), hash);
+}
+
+// The same, but nothing is evicted when a goes: it is freed, and b cannot be evicted any more.
+TEST(Recompute, WhatHasLostItsSourceIsNotEvicted) {
+  Scene scene;
+  const Handle x = scene.data();
+  Handle a = scene.call({x});
+  const Handle b = scene.call({a});
+  const uint64_t hash = scene.hash(b);
+  ASSERT_TRUE(scene.evict(b));  // so that recipes have been found to be runnable
+  EXPECT_EQ(scene.hash(b), hash);
+  scene.update({x});
+  a = {};
+  EXPECT_EQ(scene.used(), units(2));
+  EXPECT_FALSE(scene.evict(b));
+  EXPECT_EQ(scene.hash(b), hash);
+}
+
+// x1 .. x12 fit three at a time: what a recomputation will read is not evicted before it has
+// been.
+TEST(Recompute, DoesNotThrashWithinOneRecomputation) {
+  Scene scene({.arena = 4});
+  const Handle x = scene.data();
+  std::vector<Handle> chain{x};
+  for (int i = 0; i < 12; ++i) chain.push_back(scene.call({chain.back()}));
+  const uint64_t hash = scene.hash(chain.back());
+  for (size_t i = 1; i < chain.size(); ++i) {
+    if (resident(chain[i])) {
+      EXPECT_TRUE(scene.evict(chain[i]));
+    }
+  }
+  const int64_t before = scene.stats().recomputes;
+  EXPECT_EQ(scene.hash(chain.back()), hash);
+  EXPECT_EQ(scene.stats().recomputes - before, 12);
+}
+
+//        a -> (b)
+//   x <           > d     and e; arena: x e a b, then c: e goes, b waits for d and stays
+//        a -> (c)
+TEST(Recompute, TheAustereScheduleSparesWhatIsStillToBeRead) {
+  Scene scene({.arena = 4, .austere_only = true});
+  const Handle x = scene.data();
+  Handle a = scene.call({x}), b = scene.call({a}), c = scene.call({a});
+  a = {};
+  const Handle d = scene.call({b, c});
+  const uint64_t hash = scene.hash(d);
+  b = c = {};
+  const Handle e = scene.call({x});
+  ASSERT_TRUE(scene.evict(d));
+  EXPECT_EQ(scene.hash(d), hash);
+  EXPECT_TRUE(evicted(e));
+  EXPECT_EQ(scene.stats().recomputes, 4);
+}
+
+// As long as a program gets: neither the stack nor quadratic time may be in the way, also when
+// everything is destroyed.
+TEST(Recompute, DeepChain) {
+  constexpr int kDepth = 20000;
+  Scene scene({.arena = 8, .poison = false});
+  const Handle x = scene.data();
+  Handle last = x;
+  for (int i = 0; i < kDepth; ++i) last = scene.call({last});
+  EXPECT_EQ(scene.used(), units(2));
+  const uint64_t hash = scene.hash(last);
+  ASSERT_TRUE(scene.evict(last));
+  EXPECT_EQ(scene.hash(last), hash);
+  EXPECT_EQ(scene.stats().recomputes, kDepth) << "each once";
+  ASSERT_TRUE(scene.evict(last));
+  last = {};
+  EXPECT_EQ(scene.used(), units(1));
+}
+
+TEST(Recompute, DeepChainOfUsedStorages) {
+  constexpr int kDepth = 20000;
+  Scene scene({.arena = kDepth + 8, .poison = false});
+  std::vector<Handle> chain{scene.data()};
+  for (int i = 0; i < kDepth; ++i) chain.push_back(scene.call({chain.back()}));
+  const uint64_t hash = scene.hash(chain.back());
+  for (size_t i = 1; i < chain.size(); ++i) ASSERT_TRUE(scene.evict(chain[i]));
+  EXPECT_EQ(scene.hash(chain.back()), hash);
+  EXPECT_EQ(scene.stats().recomputes, kDepth);
+  for (size_t i = 1; i < chain.size(); i += 2) ASSERT_TRUE(scene.evict(chain[i]));
+  for (size_t i = 1; i < chain.size(); i += 2) scene.hash(chain[i]);
+  EXPECT_EQ(scene.stats().recomputes, kDepth + kDepth / 2);
+}
+
+TEST(Recompute, ADeepChainOutlivesItsSession) {
+  Handle last;
+  {
+    Scene scene({.arena = 8, .poison = false});
+    last = scene.data();
+    for (int i = 0; i < 20000; ++i) last = scene.call({last});
+    ASSERT_TRUE(scene.evict(last));
+  }
+  EXPECT_EQ(last->residence(), Residence::kLost);
+}
+
+TEST(Recompute, WhatSurvivesAStepHasItsBytesAndNoRecipe) {
+  Scene scene;
+  Handle x = scene.data(), a, b;
+  uint64_t hash_a = 0, hash_b = 0;
+  scene.session().step([&] {
+    a = scene.call({x});
+    b = scene.call({a});
+    hash_a = scene.hash(a);
+    hash_b = scene.hash(b);
+    ASSERT_TRUE(scene.evict(b) && scene.evict(a));
+  });
+  EXPECT_EQ(scene.stats().recomputes, 2);
+  EXPECT_TRUE(resident(a) && resident(b));
+  for (const EventRecord& event : scene.events(EventKind::kRecompute)) {
+    EXPECT_EQ(event.reason, Reason::kEndOfStep);
+  }
+  x = {};
+  EXPECT_EQ(scene.used(), units(2)) << "no recipe keeps x";
+  EXPECT_FALSE(scene.evict(a));
+  EXPECT_EQ(scene.hash(a), hash_a);
+  EXPECT_EQ(scene.hash(b), hash_b);
+}
+
+TEST(Recompute, TheTimeOfTheStepsEndIsTheStepsOwn) {
+  Scene scene;
+  const Handle x = scene.data();
+  Handle a;
+  const StepStats& stats = scene.session().step([&] {
+    a = scene.call({x}, 16);
+    ASSERT_TRUE(scene.evict(a));
+  });
+  EXPECT_EQ(stats.recomputes, 1);
+  EXPECT_GT(stats.recompute_time, Nanos(0));
+}
+
+}  // namespace
+}  // namespace tidemark::testing

@@ -1,0 +1,149 @@
+// Moving blocks together: which ones, and that nothing that reads or writes them is overtaken.
+// Pictures show one letter per unit; see Scene::picture().
+#include "tests/runtime/residency/scene.h"
+
+namespace tidemark::testing {
+namespace {
+
+// Fills the arena with blocks of `sizes` and drops those that `gaps` names.
+std::vector<Handle> lay_out(Scene& scene, const std::vector<int64_t>& sizes,
+                            const std::vector<size_t>& gaps) {
+  std::vector<Handle> blocks;
+  for (const int64_t size : sizes) blocks.push_back(scene.data(size));
+  for (const size_t gap : gaps) blocks[gap] = {};
+  return blocks;
+}
+
+//   a b . c d . e       2 units are needed: c and d slide down by one, nothing else moves
+//   a b c d ? ? e
+TEST(Sliding, MovesTheCheapestRun) {
+  Scene scene({.arena = 7, .host = 16, .evict = false});
+  const auto blocks = lay_out(scene, {1, 1, 1, 1, 1, 1, 1}, {2, 5});
+  ASSERT_EQ(scene.picture(), "ab.cd.e");
+  std::vector<uint64_t> hashes;
+  for (const Handle& block : blocks) hashes.push_back(block ? scene.hash(block) : 0);
+  const Handle x = scene.data(2);
+  EXPECT_EQ(scene.picture(), "abcdeef");
+  EXPECT_EQ(scene.count(EventKind::kCompact), 2);
+  EXPECT_EQ(scene.stats().compactions, 1);
+  EXPECT_EQ(scene.stats().offloads, 0);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i]) {
+      EXPECT_EQ(scene.hash(blocks[i]), hashes[i]) << "block " << i;
+    }
+  }
+}
+
+//   aaa . b . c . d     b is the smallest run between two holes; aaa stays
+TEST(Sliding, PrefersTheSmallerOfTwoRuns) {
+  Scene scene({.arena = 9, .host = 16, .evict = false});
+  const auto blocks = lay_out(scene, {1, 3, 1, 1, 1, 1, 1}, {0, 2, 4});
+  ASSERT_EQ(scene.picture(), ".aaa.b.cd");
+  const Handle x = scene.data(2);
+  EXPECT_EQ(scene.picture(), ".aaabccde");
+  EXPECT_EQ(scene.count(EventKind::kCompact), 1);
+}
+
+// Off: something is released instead.
+TEST(Sliding, CanBeSwitchedOff) {
+  Scene scene({.arena = 7, .host = 16, .evict = false, .slide = false});
+  const auto blocks = lay_out(scene, {1, 1, 1, 1, 1, 1, 1}, {2, 5});
+  const Handle x = scene.data(2);
+  EXPECT_EQ(scene.count(EventKind::kCompact), 0);
+  EXPECT_GT(scene.stats().offloads, 0);
+}
+
+// Operands of the call that needs the room are slid too, where nothing else helps.
+//   w . x . y     w, x and y are read, 2 units are written
+//   w x ? ? y
+TEST(Sliding, MovesPinnedBlocksAsTheLastResort) {
+  Scene scene({.arena = 5, .slide = false});
+  const auto blocks = lay_out(scene, {1, 1, 1, 1, 1}, {1, 3});
+  const uint64_t before = scene.hash(blocks[4]);
+  const Handle out = scene.call({blocks[0], blocks[2], blocks[4]}, 2);
+  EXPECT_EQ(scene.picture(), "abccd");
+  EXPECT_EQ(scene.hash(blocks[4]), before);
+  Scene ample;
+  const auto same = lay_out(ample, {1, 1, 1, 1, 1}, {1, 3});
+  EXPECT_EQ(scene.hash(out), ample.hash(ample.call({same[0], same[2], same[4]}, 2)));
+}
+
+// A block moves into space that a slow copy still reads: it waits for it.
+//   x y .    x is being copied out; y moves over its place
+//   y ? ?
+TEST(Sliding, WaitsForCopiesThatStillReadTheSpace) {
+  Scene scene({.arena = 9, .host = 16, .evict = false, .poison = false});
+  scene.device().delay_copies(5, Nanos(500'000));
+  for (int round = 0; round < 6; ++round) {
+    Handle x = scene.data(3), y = scene.data(2);
+    const uint64_t hash_x = scene.hash(x), hash_y = scene.hash(y);
+    const Handle rest = scene.data(1);
+    ASSERT_TRUE(scene.offload(x));
+    ASSERT_EQ(scene.picture(), "...aab...");
+    Handle z = scene.data(6);
+    EXPECT_EQ(scene.picture(), "aabcccccc");
+    EXPECT_EQ(scene.hash(y), hash_y);
+    z = {};
+    EXPECT_EQ(scene.hash(x), hash_x);
+  }
+  EXPECT_EQ(scene.stats().offloads, 6);
+}
+
+// What a slow move has left is written at once, by another stream.
+//   . y .    y moves down; an upload takes the place that it is read from
+TEST(Sliding, TheVacatedSpaceWaitsForTheMove) {
+  Scene scene({.arena = 6, .host = 16, .evict = false, .poison = false});
+  for (int round = 0; round < 8; ++round) {
+    Handle gap = scene.data(2), y = scene.data(2);
+    const uint64_t hash = scene.hash(y);
+    gap = {};
+    ASSERT_EQ(scene.picture(), "..aa..");
+    scene.device().delay_copies(static_cast<uint64_t>(round), Nanos(500'000));
+    const Handle x = scene.data(4);
+    EXPECT_EQ(scene.picture(), "aabbbb");
+    EXPECT_EQ(scene.hash(y), hash);
+  }
+}
+
+// A block that is dropped while it still moves: who gets its new place waits for the move.
+TEST(Sliding, TheNewPlaceWaitsForTheMoveToo) {
+  const auto upload = [](Scene& scene) {
+    return toy_upload(scene.session(), 2 * kUnitWords, 77);
+  };
+  Scene ample;
+  const uint64_t expected = ample.hash(upload(ample));
+  for (uint64_t round = 0; round < 8; ++round) {
+    Scene scene({.arena = 6, .host = 16, .evict = false, .poison = false});
+    Handle gap = scene.data(2), y = scene.data(2);
+    scene.session().device().synchronize_all();
+    gap = {};
+    scene.device().delay_copies(round, Nanos(500'000));
+    const Handle x = scene.call({}, 4);  // by compute, as the move
+    ASSERT_EQ(scene.picture(), "aabbbb");
+    y = {};
+    const Handle w = upload(scene);  // by the reload stream
+    ASSERT_EQ(scene.picture(), "aabbbb");
+    scene.session().device().synchronize_all();
+    EXPECT_EQ(scene.hash(w), expected);
+  }
+}
+
+// A block that is still being brought in moves when it is there.
+TEST(Sliding, WaitsForAReloadUnderWay) {
+  Scene scene({.arena = 6, .host = 16, .evict = false, .poison = false});
+  scene.device().delay_copies(11, Nanos(500'000));
+  for (int round = 0; round < 6; ++round) {
+    Handle gap = scene.data(2), y = scene.data(2);
+    const uint64_t hash = scene.hash(y);
+    ASSERT_TRUE(scene.offload(y));
+    ASSERT_TRUE(scene.residency().prefetch(*y));
+    gap = {};
+    ASSERT_EQ(scene.picture(), "..aa..");
+    const Handle x = scene.data(4);
+    EXPECT_EQ(scene.picture(), "aabbbb");
+    EXPECT_EQ(scene.hash(y), hash);
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::testing
