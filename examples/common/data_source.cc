@@ -1,0 +1,115 @@
+#include "examples/common/data_source.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSyntheticSize = 100'000;
+
+// Installed beside the program, or where this was built from.
+std::string digits_path() {
+  const fs::path name = fs::path("digits") / "digits.csv.gz";
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path installed =
+        program.parent_path().parent_path() / "share/tidemark/data" / name;
+    if (fs::exists(installed, error)) return installed.string();
+  }
+  return (fs::path(TIDEMARK_DATA_DIR) / name).string();
+}
+
+int64_t or_default(int64_t value, int64_t fallback) { return value > 0 ? value : fallback; }
+
+}  // namespace
+
+DataSource describe_data(const TrainFlags& flags) {
+  DataSource data;
+  const size_t colon = flags.data.find(':');
+  data.kind = flags.data.substr(0, colon);
+  if (colon != std::string::npos) data.path = flags.data.substr(colon + 1);
+
+  int64_t size = 224, channels = 3;
+  data.classes = or_default(flags.classes, 1000);
+  if (data.kind == "digits") {
+    size = 32, channels = 1;
+    data.classes = 10;
+    data.train_size = 1437, data.test_size = 360;
+    data.default_epochs = 5;
+  } else if (data.kind == "synthetic") {
+    data.train_size = kSyntheticSize;
+    data.default_steps = 20;
+  } else if (data.kind == "mnist") {
+    size = 28, channels = 1;
+    data.classes = 10;
+    data.train_size = 60'000, data.test_size = 10'000;
+    data.default_epochs = 1;
+  } else if (data.kind == "cifar10") {
+    size = 32;
+    data.classes = 10;
+    data.train_size = 50'000, data.test_size = 10'000;
+    data.default_epochs = 1;
+  } else if (data.kind == "folder") {
+    data.default_epochs = 1;
+  } else {
+    throw UsageError("--data: '" + flags.data +
+                     "' is none of digits, synthetic, mnist:DIR, cifar10:DIR, folder:DIR");
+  }
+  const bool wants_path =
+      data.kind == "mnist" || data.kind == "cifar10" || data.kind == "folder";
+  if (wants_path == data.path.empty()) {
+    throw UsageError("--data: " + data.kind +
+                     (wants_path ? " needs a directory, as in " + data.kind + ":DIR"
+                                 : " takes no directory"));
+  }
+  size = or_default(flags.image_size, size);
+  data.sample = Shape{size, size, channels};
+  return data;
+}
+
+DataSource open_data(const TrainFlags& flags) {
+  DataSource data = describe_data(flags);
+  const ImageOptions images{.size = data.sample[0]};
+  const auto open = [&](Split split) -> std::shared_ptr<const Dataset> {
+    if (data.kind == "digits") return open_digits(digits_path(), split, images);
+    if (data.kind == "mnist") return open_mnist(data.path, split, images);
+    if (data.kind == "cifar10") return open_cifar10(data.path, split, images);
+    if (data.kind == "folder") {
+      return open_image_folder(data.path, split, {.image_size = data.sample[0]});
+    }
+    return make_synthetic(data.sample, data.classes, data.train_size, flags.seed);
+  };
+  data.train = open(Split::kTrain);
+  if (data.kind != "synthetic") data.test = open(Split::kTest);
+  data.sample = data.train->sample_shape();
+  data.classes = data.train->classes();
+  data.train_size = data.train->size();
+  data.test_size = data.test ? data.test->size() : 0;
+  return data;
+}
+
+Schedule make_schedule(const TrainFlags& flags, const DataSource& data) {
+  Schedule schedule;
+  schedule.batch = flags.batch;
+  if (data.train_size > 0) {
+    schedule.batch = std::min(flags.batch, data.train_size);
+    schedule.steps_per_epoch = (data.train_size + schedule.batch - 1) / schedule.batch;
+    schedule.last_batch = data.train_size - (schedule.steps_per_epoch - 1) * schedule.batch;
+  }
+  schedule.steps = flags.steps;
+  if (schedule.steps == 0 && flags.epochs == 0) schedule.steps = data.default_steps;
+  if (schedule.steps == 0) {
+    const int64_t epochs = or_default(flags.epochs, data.default_epochs);
+    // Of unknown data a few steps stand for all.
+    schedule.steps = schedule.steps_per_epoch > 0 ? epochs * schedule.steps_per_epoch : 2;
+  }
+  return schedule;
+}
+
+}  // namespace tidemark

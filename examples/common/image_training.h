@@ -1,0 +1,64 @@
+// A ResNet with its optimizer, and what one step of training and of evaluation does. The dry
+// run and the real run are both made of this, so they cannot differ.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "examples/common/data_source.h"
+#include "examples/common/flags.h"
+#include "models/data/loader.h"
+#include "models/dry_run.h"
+#include "models/optim/optimizer.h"
+#include "models/resnet.h"
+
+namespace tidemark {
+
+// Nothing on devices without data.
+struct StepOutcome {
+  std::optional<float> loss;       // mean over the batch
+  std::optional<int64_t> correct;  // images whose class was guessed
+};
+
+class ImageTraining {
+ public:
+  // In the current session. Throws UsageError, OutOfMemory.
+  ImageTraining(const TrainFlags& flags, const DataSource& data);
+
+  // For step `step` of `steps`, by the schedule of the flags.
+  void set_learning_rate(int64_t step, int64_t steps);
+
+  // To be called within Session::step; wait for the outcome.
+  StepOutcome train(const HostBatch& batch);
+  StepOutcome evaluate(const HostBatch& batch);
+
+  // Over parameters, buffers and optimizer state.
+  std::optional<std::string> checksum() const;
+
+ private:
+  struct Input {
+    Tensor images;
+    Tensor labels;
+  };
+  Input upload(const HostBatch& batch) const;
+
+  bool cosine_;
+  ParameterInit init_;
+  ResNet model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  double base_rate_;
+};
+
+// A batch of a size alone, for devices without data.
+HostBatch shape_only(const Shape& sample, int64_t size);
+
+// All kinds of step that a run of `schedule` will go through.
+Program training_program(const TrainFlags& flags, const DataSource& data,
+                         const Schedule& schedule);
+
+}  // namespace tidemark

@@ -1,0 +1,65 @@
+#include "examples/common/progress.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+namespace tidemark {
+namespace {
+
+// Share of the past in the moving average.
+constexpr double kMemory = 0.9;
+constexpr int64_t kBarWidth = 16;
+
+std::string bar(int64_t done, int64_t all) {
+  const int64_t filled = done * kBarWidth / std::max<int64_t>(all, 1);
+  std::string text(static_cast<size_t>(filled), '=');
+  if (filled < kBarWidth) text += '>';
+  text.resize(kBarWidth, ' ');
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+ProgressLine::ProgressLine(std::FILE* out, int64_t steps, Bytes budget)
+    : out_(out), terminal_(isatty(fileno(out)) != 0), steps_(steps), budget_(budget) {}
+
+ProgressLine::~ProgressLine() {
+  if (terminal_ && done_ > 0) std::fputc('\n', out_);
+}
+
+void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
+                        std::optional<int64_t> correct, int64_t size) {
+  ++done_;
+  if (correct) {
+    accuracy_ = kMemory * accuracy_ +
+                (1 - kMemory) * static_cast<double>(*correct) / static_cast<double>(size);
+    weight_ = kMemory * weight_ + (1 - kMemory);
+  }
+  const int64_t every = std::max<int64_t>(1, steps_ / kPlainLines);
+  if (!terminal_ && done_ != 1 && done_ != steps_ && done_ % every != 0) return;
+
+  std::string line = fmt::format("step {}/{} ", done_, steps_);
+  if (terminal_) line += bar(done_, steps_) + " ";
+  line += fmt::format("{:.0f} ms", to_ms(stats.duration));
+  if (loss) line += fmt::format("  loss {:.4f}", *loss);
+  if (weight_ > 0) line += fmt::format("  accuracy {:.1f} %", 100 * accuracy_ / weight_);
+  line +=
+      fmt::format("  peak {:.1f} of {:.1f} MiB", to_mib(stats.peak_reserved), to_mib(budget_));
+  const Bytes released = stats.evicted_bytes + stats.offload_bytes;
+  if (released.count() > 0) line += fmt::format("  released {}", format_bytes(released));
+  if (stats.recomputes > 0)
+    line += fmt::format("  recomputed {:.0f} ms", to_ms(stats.recompute_time));
+
+  constexpr const char* kBackToStart = "\r\x1b[K";
+  if (terminal_) {
+    fmt::print(out_, "{}{}", kBackToStart, line);
+  } else {
+    fmt::print(out_, "{}\n", line);
+  }
+  std::fflush(out_);
+}
+
+}  // namespace tidemark

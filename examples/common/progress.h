@@ -1,0 +1,39 @@
+// The progress of training on standard error: on a terminal one line that changes in place,
+// elsewhere a plain line now and then.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+
+#include "runtime/core/units.h"
+#include "runtime/telemetry/step_stats.h"
+
+namespace tidemark {
+
+class ProgressLine {
+ public:
+  // Plain lines: the first, the last, and about `kPlainLines` between.
+  ProgressLine(std::FILE* out, int64_t steps, Bytes budget);
+  // Ends the line in place.
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  // After each step. `correct` of `size` images.
+  void step(const StepStats& stats, std::optional<float> loss, std::optional<int64_t> correct,
+            int64_t size);
+
+ private:
+  static constexpr int64_t kPlainLines = 20;
+
+  std::FILE* out_;
+  bool terminal_;
+  int64_t steps_;
+  int64_t done_ = 0;
+  Bytes budget_;
+  double accuracy_ = 0;  // moving average
+  double weight_ = 0;
+};
+
+}  // namespace tidemark

@@ -1,0 +1,205 @@
+#include "examples/common/report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::optional<Bytes>& bytes) {
+  return bytes ? Json(bytes->count()) : Json(nullptr);
+}
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json step_json(size_t index, const StepRecord& record) {
+  const StepStats& s = record.stats;
+  Json json;
+  json["step"] = index;
+  json["loss"] =
+      record.loss && std::isfinite(*record.loss) ? Json(*record.loss) : Json(nullptr);
+  json["loss_bits"] = record.loss
+                          ? Json(fmt::format("{:08x}", std::bit_cast<uint32_t>(*record.loss)))
+                          : Json(nullptr);
+  json["ms"] = to_ms(s.duration);
+  json["mode"] = "dynamic";
+  json["peak_reserved_bytes"] = s.peak_reserved.count();
+  json["peak_live_bytes"] = s.peak_live.count();
+  json["evictions"] = s.evictions;
+  json["offloads"] = s.offloads;
+  json["reloads"] = s.reloads;
+  json["prefetches"] = s.prefetches;
+  json["recomputes"] = s.recomputes;
+  json["clean_drops"] = s.clean_drops;
+  json["compactions"] = s.compactions;
+  json["evicted_bytes"] = s.evicted_bytes.count();
+  json["offload_bytes"] = s.offload_bytes.count();
+  json["reload_bytes"] = s.reload_bytes.count();
+  json["recompute_ms"] = to_ms(s.recompute_time);
+  json["stall_ms"] = to_ms(s.stall_time);
+  return json;
+}
+
+StepStats sum(const std::vector<StepRecord>& steps) {
+  StepStats total;
+  for (const StepRecord& record : steps) {
+    const StepStats& s = record.stats;
+    total.evictions += s.evictions;
+    total.offloads += s.offloads;
+    total.clean_drops += s.clean_drops;
+    total.reloads += s.reloads;
+    total.prefetches += s.prefetches;
+    total.recomputes += s.recomputes;
+    total.compactions += s.compactions;
+    total.austere_rooms += s.austere_rooms;
+    total.evicted_bytes += s.evicted_bytes;
+    total.offload_bytes += s.offload_bytes;
+    total.reload_bytes += s.reload_bytes;
+    total.recompute_time += s.recompute_time;
+    total.stall_time += s.stall_time;
+    total.duration += s.duration;
+  }
+  return total;
+}
+
+double percent(Bytes part, Bytes whole) {
+  return whole.count() == 0
+             ? 0
+             : 100.0 * static_cast<double>(part.count()) / static_cast<double>(whole.count());
+}
+
+double percent(Nanos part, Nanos whole) {
+  return percent(Bytes(part.count()), Bytes(whole.count()));
+}
+
+// One line per category that occurs: name and two columns of bytes.
+std::string category_lines(const CategoryBytes& left, const CategoryBytes& right) {
+  std::string text;
+  for (size_t i = 0; i < kCategoryCount; ++i) {
+    const auto category = static_cast<Category>(i);
+    if (left[category].count() == 0 && right[category].count() == 0) continue;
+    text += fmt::format("  {:<24}{:>14}{:>16}\n", to_string(category),
+                        format_bytes(left[category]), format_bytes(right[category]));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_json(const RunReport& report) {
+  const TrainFlags& flags = report.flags;
+  const bool managed = flags.policy != "none";
+  Json json;
+  json["program"] = report.program;
+  json["model"] = flags.model;
+  json["device"] = flags.device;
+  json["policy"] = flags.policy;
+  json["filter"] = managed ? Json(flags.delta.filter) : Json(nullptr);
+  json["batch"] = report.batch;
+  json["budget_bytes"] = or_null(report.budget);
+  json["minimum_budget_bytes"] = report.minimum ? Json(report.minimum->budget.count()) : Json();
+  json["unmanaged_peak_bytes"] =
+      report.unmanaged ? Json(report.unmanaged->peak.count()) : Json();
+  json["peak_reserved_bytes"] = or_null(report.peak_reserved);
+  json["peak_live_bytes"] = or_null(report.peak_live);
+  json["host_peak_bytes"] = or_null(report.host_peak);
+  json["disk_peak_bytes"] = or_null(report.disk_peak);
+  json["loader_bytes"] = report.loader_bytes.count();
+  json["process_peak_bytes"] = or_null(report.process_peak);
+  json["params_checksum"] = or_null(report.params_checksum);
+  json["steps"] = Json::array();
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    json["steps"].push_back(step_json(i, report.steps[i]));
+  }
+  json["eval"] = {{"accuracy", or_null(report.accuracy)}};
+  return json.dump(1);
+}
+
+void write_json(const RunReport& report, const std::string& path) {
+  std::ofstream file(path);
+  file << to_json(report) << '\n';
+  file.close();
+  if (!file)
+    throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
+}
+
+std::string need_table(const RunReport& report) {
+  const UnmanagedNeed& need = *report.unmanaged;
+  const MinimumBudget& minimum = *report.minimum;
+  std::string text = fmt::format("{} at batch {} on {}\n\n  {:<24}{:>14}{:>16}\n",
+                                 report.flags.model, report.batch, report.flags.device,
+                                 "memory at the peak", "unmanaged", "smallest");
+  text += category_lines(need.categories, minimum.categories);
+  text += fmt::format("  {:<24}{:>14}{:>16}\n", "total live", format_bytes(need.live),
+                      format_bytes(minimum.categories.total()));
+  text += fmt::format("  {:<24}{:>14}{:>16}\n", "budget needed", format_bytes(need.peak),
+                      format_bytes(minimum.budget));
+  text += fmt::format("  {:<24}{:>14}{:>16}\n\n", "in bytes", need.peak.count(),
+                      minimum.budget.count());
+  text += fmt::format(
+      "The smallest feasible budget is {:.1f} % of the unmanaged peak. The largest operator,\n"
+      "{}, works on {} at once.\n",
+      percent(minimum.budget, need.peak), need.operator_name,
+      format_bytes(need.largest_operator));
+  return text;
+}
+
+std::string result_table(const RunReport& report) {
+  const StepStats total = sum(report.steps);
+  std::string text =
+      fmt::format("\n  {:<24}{:>14}{:>16}\n", "memory at the peak", "unmanaged", "this run");
+  text += category_lines(report.unmanaged->categories, report.peak_categories);
+  const Bytes peak = report.peak_reserved.value_or(Bytes(0));
+  text += fmt::format("  {:<24}{:>14}{:>16}\n", "peak of the arena",
+                      format_bytes(report.unmanaged->peak), format_bytes(peak));
+  if (report.budget) {
+    text += fmt::format("  {:<24}{:>14}{:>16}\n", "budget", "-", format_bytes(*report.budget));
+  }
+  const Bytes saved = report.unmanaged->peak - peak;
+  text += fmt::format("\n  saved       {} ({:.1f} % of the unmanaged peak)\n",
+                      format_bytes(saved), percent(saved, report.unmanaged->peak));
+  text += fmt::format(
+      "  recomputed  {} operators, {:.1f} ms ({:.1f} % of the time); {} evictions\n",
+      total.recomputes, to_ms(total.recompute_time),
+      percent(total.recompute_time, total.duration), total.evictions);
+  text += fmt::format(
+      "  moved       {} out in {} copies, {} back in {}; {} released with a copy kept\n",
+      format_bytes(total.offload_bytes), total.offloads, format_bytes(total.reload_bytes),
+      total.reloads, total.clean_drops);
+  text += fmt::format("  waited      {:.1f} ms for copies ({:.1f} % of the time)\n",
+                      to_ms(total.stall_time), percent(total.stall_time, total.duration));
+  if (report.host_peak && report.host_peak->count() > 0) {
+    text += fmt::format("  host memory {}\n", format_bytes(*report.host_peak));
+  }
+  if (report.disk_peak && report.disk_peak->count() > 0) {
+    text += fmt::format("  disk        {}\n", format_bytes(*report.disk_peak));
+  }
+  if (report.process_peak) {
+    text += fmt::format("  process     {} at most; arena {} + host {} + loading {}\n",
+                        format_bytes(*report.process_peak), format_bytes(peak),
+                        format_bytes(report.host_peak.value_or(Bytes(0))),
+                        format_bytes(report.loader_bytes));
+  }
+  if (!report.steps.empty()) {
+    text += fmt::format("  time        {} steps, {:.1f} ms each\n", report.steps.size(),
+                        to_ms(total.duration) / static_cast<double>(report.steps.size()));
+  }
+  if (report.accuracy) {
+    text += fmt::format("  accuracy    {:.2f} % of the test images\n", 100 * *report.accuracy);
+  }
+  return text;
+}
+
+}  // namespace tidemark

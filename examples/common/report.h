@@ -1,0 +1,52 @@
+// What a run says about itself when it is over: a JSON file for programs, tables for people.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "examples/common/flags.h"
+#include "models/dry_run.h"
+#include "runtime/memory/arena.h"
+#include "runtime/telemetry/step_stats.h"
+
+namespace tidemark {
+
+struct StepRecord {
+  std::optional<float> loss;
+  StepStats stats;
+};
+
+// Filled in as things become known.
+struct RunReport {
+  std::string program = "train_resnet";
+  TrainFlags flags;
+  int64_t batch = 0;
+  std::optional<Bytes> budget;  // none: as much as the unmanaged run takes
+  std::optional<UnmanagedNeed> unmanaged;
+  std::optional<MinimumBudget> minimum;
+
+  std::vector<StepRecord> steps;
+  std::optional<double> accuracy;  // of the test split
+  std::optional<Bytes> peak_reserved;
+  std::optional<Bytes> peak_live;
+  CategoryBytes peak_categories;
+  std::optional<Bytes> host_peak;
+  std::optional<Bytes> disk_peak;
+  std::optional<std::string> params_checksum;
+  Bytes host_limit{0};
+  Bytes loader_bytes{0};
+  std::optional<Bytes> process_peak;
+};
+
+std::string to_json(const RunReport& report);
+// Throws DataError if the file cannot be written.
+void write_json(const RunReport& report, const std::string& path);
+
+// What --dry-run prints.
+std::string need_table(const RunReport& report);
+// What was saved, what it cost, and where the peak is.
+std::string result_table(const RunReport& report);
+
+}  // namespace tidemark

@@ -1,0 +1,74 @@
+#include "models/nn/layers.h"
+
+#include <cmath>
+
+#include "ops/autograd/autograd.h"
+#include "ops/conv/conv2d.h"
+#include "ops/linear/linear.h"
+#include "ops/norm/batch_norm.h"
+#include "ops/norm/batch_norm_inference.h"
+#include "ops/norm/running_stats.h"
+
+namespace tidemark {
+
+Conv2d::Conv2d(const Conv2dOptions& options, ParameterInit& init)
+    : options_(options),
+      weight_(init.kaiming_normal_fan_out(
+          Shape{options.out, options.kernel, options.kernel, options.in / options.groups})) {
+  register_parameter("weight", weight_);
+}
+
+Tensor Conv2d::forward(const Tensor& x) const {
+  return conv2d(x, weight_, {},
+                {.stride = {options_.stride, options_.stride},
+                 .padding = {options_.padding, options_.padding},
+                 .dilation = {options_.dilation, options_.dilation},
+                 .groups = options_.groups});
+}
+
+BatchNorm2d::BatchNorm2d(int64_t channels, ParameterInit& init, float gamma)
+    : weight_(init.constant(Shape{channels}, gamma)),
+      bias_(init.constant(Shape{channels}, 0)),
+      running_mean_(ParameterInit::buffer(Shape{channels}, 0)),
+      running_var_(ParameterInit::buffer(Shape{channels}, 1)) {
+  register_parameter("weight", weight_);
+  register_parameter("bias", bias_);
+  register_buffer("running_mean", running_mean_);
+  register_buffer("running_var", running_var_);
+}
+
+Tensor BatchNorm2d::forward(const Tensor& x) const {
+  if (!training()) {
+    return batch_norm_inference(x, weight_, bias_, running_mean_, running_var_, kEpsilon);
+  }
+  const BatchNormResult result = batch_norm(x, weight_, bias_, kEpsilon);
+  track(x, result.mean, result.var);
+  return result.y;
+}
+
+Tensor BatchNorm2d::forward_relu(const Tensor& x, const Tensor& residual) const {
+  if (!training()) {
+    return batch_norm_inference_relu(x, weight_, bias_, running_mean_, running_var_, kEpsilon,
+                                     residual);
+  }
+  const BatchNormResult result = batch_norm_relu(x, weight_, bias_, kEpsilon, residual);
+  track(x, result.mean, result.var);
+  return result.y;
+}
+
+void BatchNorm2d::track(const Tensor& x, const Tensor& mean, const Tensor& var) const {
+  const NoGrad no_grad;
+  update_running_stats_(running_mean_, running_var_, mean, var, kMomentum,
+                        x.elements() / x.shape().back());
+}
+
+Linear::Linear(int64_t in, int64_t out, ParameterInit& init)
+    : weight_(init.uniform(Shape{out, in}, 1 / std::sqrt(static_cast<double>(in)))),
+      bias_(init.uniform(Shape{out}, 1 / std::sqrt(static_cast<double>(in)))) {
+  register_parameter("weight", weight_);
+  register_parameter("bias", bias_);
+}
+
+Tensor Linear::forward(const Tensor& x) const { return linear(x, weight_, bias_); }
+
+}  // namespace tidemark

@@ -1,0 +1,69 @@
+// The modules that networks here are made of. Images are (N, H, W, C).
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <cstdint>
+
+#include "models/nn/module.h"
+#include "models/nn/parameter_init.h"
+
+namespace tidemark {
+
+struct Conv2dOptions {
+  int64_t in = 0;  // channels
+  int64_t out = 0;
+  int64_t kernel = 1;  // height and width
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t dilation = 1;
+  int64_t groups = 1;
+};
+
+// No bias: batch normalisation follows, and has one. weight (K, R, S, C / groups).
+class Conv2d : public Module {
+ public:
+  Conv2d(const Conv2dOptions& options, ParameterInit& init);
+  Tensor forward(const Tensor& x) const;
+
+ private:
+  Conv2dOptions options_;
+  Tensor weight_;
+};
+
+// weight, bias, running_mean, running_var (C). In training mode it normalises by the batch's
+// own statistics and moves the running ones towards them; in evaluation it uses the running
+// ones.
+class BatchNorm2d : public Module {
+ public:
+  // `gamma`: the weight's first value.
+  BatchNorm2d(int64_t channels, ParameterInit& init, float gamma = 1);
+  Tensor forward(const Tensor& x) const;
+  // relu(forward(x)) and relu(forward(x) + residual), as one operator.
+  Tensor forward_relu(const Tensor& x, const Tensor& residual = {}) const;
+
+ private:
+  static constexpr double kEpsilon = 1e-5;
+  static constexpr double kMomentum = 0.1;  // share of the batch in the running statistics
+
+  // Moves the running statistics by those of a batch like x.
+  void track(const Tensor& x, const Tensor& mean, const Tensor& var) const;
+
+  Tensor weight_;
+  Tensor bias_;
+  Tensor running_mean_;
+  Tensor running_var_;
+};
+
+// x (N, in) -> (N, out). weight (out, in), bias (out), both uniform in +-1/sqrt(in) at first.
+class Linear : public Module {
+ public:
+  Linear(int64_t in, int64_t out, ParameterInit& init);
+  Tensor forward(const Tensor& x) const;
+
+ private:
+  Tensor weight_;
+  Tensor bias_;
+};
+
+}  // namespace tidemark

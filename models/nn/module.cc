@@ -1,0 +1,49 @@
+#include "models/nn/module.h"
+
+#include "ops/autograd/autograd.h"
+
+namespace tidemark {
+
+std::vector<NamedTensor> Module::parameters() const {
+  std::vector<NamedTensor> all;
+  collect(&Module::parameters_, "", all);
+  return all;
+}
+
+std::vector<NamedTensor> Module::buffers() const {
+  std::vector<NamedTensor> all;
+  collect(&Module::buffers_, "", all);
+  return all;
+}
+
+int64_t Module::parameter_elements() const {
+  int64_t count = 0;
+  for (const NamedTensor& parameter : parameters()) count += parameter.tensor.elements();
+  return count;
+}
+
+void Module::train(bool on) {
+  training_ = on;
+  for (const auto& [name, child] : children_) child->train(on);
+}
+
+void Module::register_parameter(std::string name, Tensor& tensor) {
+  require_grad(tensor);
+  parameters_.push_back({std::move(name), tensor});
+}
+
+void Module::register_buffer(std::string name, const Tensor& tensor) {
+  buffers_.push_back({std::move(name), tensor});
+}
+
+void Module::register_child(std::string name, Module& child) {
+  children_.emplace_back(std::move(name), &child);
+}
+
+void Module::collect(List list, const std::string& prefix,
+                     std::vector<NamedTensor>& into) const {
+  for (const NamedTensor& own : this->*list) into.push_back({prefix + own.name, own.tensor});
+  for (const auto& [name, child] : children_) child->collect(list, prefix + name + ".", into);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,63 @@
+// A part of a network: parameters, buffers and smaller parts, each under a name.
+//
+//   struct Head : Module {
+//     explicit Head(ParameterInit& init) : fc(512, 10, init) { register_child("fc", fc); }
+//     Tensor forward(const Tensor& x) { return fc.forward(x); }
+//     Linear fc;
+//   };
+//
+// Names are joined with dots ("layer1.0.conv1.weight"), as in PyTorch. A module owns its
+// tensors; it stays where it was made, since its parent points at it.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/tensor/tensor.h"
+
+namespace tidemark {
+
+// A handle to the same values, not a copy of them.
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // Own ones first, then those of the children, each in the order of registration.
+  std::vector<NamedTensor> parameters() const;
+  std::vector<NamedTensor> buffers() const;
+  // Number of trained values.
+  int64_t parameter_elements() const;
+
+  // Training mode, which a module starts in, or evaluation; of the children too.
+  void train(bool on = true);
+  bool training() const { return training_; }
+
+ protected:
+  // Marks it as a leaf that gradients are collected for. The member `tensor` keeps that mark.
+  void register_parameter(std::string name, Tensor& tensor);
+  void register_buffer(std::string name, const Tensor& tensor);
+  // REQUIRES: `child` lives as long as this module.
+  void register_child(std::string name, Module& child);
+
+ private:
+  using List = std::vector<NamedTensor> Module::*;
+  void collect(List list, const std::string& prefix, std::vector<NamedTensor>& into) const;
+
+  std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> buffers_;
+  std::vector<std::pair<std::string, Module*>> children_;
+  bool training_ = true;
+};
+
+}  // namespace tidemark

@@ -1,0 +1,30 @@
+#include "models/optim/optimizer.h"
+
+namespace tidemark {
+namespace {
+
+class Adam final : public Optimizer {
+ public:
+  Adam(std::vector<NamedTensor> parameters, const AdamOptions& options)
+      : Optimizer(std::move(parameters), options.lr), options_(options) {
+    make_state({"mean", "variance"});
+  }
+
+ private:
+  void update(size_t i, const Tensor& gradient) override {
+    AdamOptions now = options_;
+    now.lr = learning_rate();
+    adam_step_(parameter(i), gradient, state_of(i, 0), state_of(i, 1), now, updates(i));
+  }
+
+  const AdamOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adam(std::vector<NamedTensor> parameters,
+                                     const AdamOptions& options) {
+  return std::make_unique<Adam>(std::move(parameters), options);
+}
+
+}  // namespace tidemark

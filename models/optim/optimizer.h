@@ -1,0 +1,64 @@
+// What turns gradients into new parameters.
+//
+// State (momenta) is made with the optimizer, not at its first step: so all steps need the same
+// memory, and a dry run of one step finds the true peak. It is zero at first.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/nn/module.h"
+#include "ops/optimizer/optimizer.h"
+
+namespace tidemark {
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // Updates, in order, each parameter that has a gradient, and drops that gradient as soon as
+  // its update has been issued.
+  void step();
+  void zero_grad();  // drops all gradients
+
+  double learning_rate() const { return learning_rate_; }
+  void set_learning_rate(double rate) { learning_rate_ = rate; }
+
+  // "layer1.0.conv1.weight.momentum", parameter by parameter.
+  const std::vector<NamedTensor>& state() const { return state_; }
+
+ protected:
+  Optimizer(std::vector<NamedTensor> parameters, double learning_rate);
+  // Adds zeros of the shape of each parameter, for every name.
+  void make_state(const std::vector<std::string>& names);
+  // State tensor `which` (position in make_state's names) of parameter `i`.
+  const Tensor& state_of(size_t i, size_t which) const {
+    return state_[i * states_per_parameter_ + which].tensor;
+  }
+  const Tensor& parameter(size_t i) const { return parameters_[i].tensor; }
+  // Updates of parameter `i`, one under way included.
+  int64_t updates(size_t i) const { return updates_[i]; }
+
+ private:
+  virtual void update(size_t i, const Tensor& gradient) = 0;
+
+  std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> state_;
+  size_t states_per_parameter_ = 0;
+  double learning_rate_;
+  std::vector<int64_t> updates_;
+};
+
+// The rules, and their options, are those of ops/optimizer/optimizer.h. SGD has no state
+// without momentum.
+std::unique_ptr<Optimizer> make_sgd(std::vector<NamedTensor> parameters,
+                                    const SgdOptions& options);
+// AdamW if options.decoupled.
+std::unique_ptr<Optimizer> make_adam(std::vector<NamedTensor> parameters,
+                                     const AdamOptions& options);
+
+}  // namespace tidemark

@@ -1,0 +1,166 @@
+#include "examples/common/flags.h"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+std::optional<TrainFlags> parse(std::vector<std::string> arguments, int& code) {
+  arguments.insert(arguments.begin(), "train_resnet");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  return parse_flags(static_cast<int>(argv.size()), argv.data(), code);
+}
+
+TrainFlags parsed(const std::vector<std::string>& arguments) {
+  int code = 0;
+  const std::optional<TrainFlags> flags = parse(arguments, code);
+  EXPECT_TRUE(flags) << code;
+  return flags.value_or(TrainFlags());
+}
+
+TEST(Flags, Defaults) {
+  const TrainFlags flags = parsed({});
+  EXPECT_EQ(flags.model, "resnet18");
+  EXPECT_EQ(flags.device, "cpu");
+  EXPECT_EQ(flags.policy, "delta");
+  EXPECT_FALSE(flags.budget);
+  EXPECT_FALSE(flags.host_limit);
+  EXPECT_EQ(flags.disk_limit, Bytes(0));
+  EXPECT_EQ(flags.delta.early_start, 0.75);
+  EXPECT_FALSE(flags.delta.assumption2);
+  EXPECT_TRUE(flags.overlap);
+}
+
+TEST(Flags, EveryOneOfTheContract) {
+  const TrainFlags flags = parsed({"--model",
+                                   "resnet50",
+                                   "--data",
+                                   "synthetic",
+                                   "--batch",
+                                   "8",
+                                   "--steps",
+                                   "3",
+                                   "--image-size",
+                                   "64",
+                                   "--optimizer",
+                                   "adamw",
+                                   "--lr",
+                                   "0.5",
+                                   "--device",
+                                   "sim:host",
+                                   "--budget",
+                                   "1.5GiB",
+                                   "--host-limit",
+                                   "10MiB",
+                                   "--disk-limit",
+                                   "1GiB",
+                                   "--policy",
+                                   "delta",
+                                   "--filter",
+                                   "greedy",
+                                   "--early-start",
+                                   "off",
+                                   "--prefetch",
+                                   "7",
+                                   "--assumption2",
+                                   "on",
+                                   "--no-overlap",
+                                   "--seed",
+                                   "9",
+                                   "--threads",
+                                   "2",
+                                   "--json",
+                                   "a.json",
+                                   "--trace",
+                                   "t.json",
+                                   "--dry-run",
+                                   "--momentum",
+                                   "0.5",
+                                   "--weight-decay",
+                                   "0"});
+  EXPECT_EQ(flags.model, "resnet50");
+  EXPECT_EQ(flags.data, "synthetic");
+  EXPECT_EQ(flags.batch, 8);
+  EXPECT_EQ(flags.steps, 3);
+  EXPECT_EQ(flags.image_size, 64);
+  EXPECT_EQ(flags.optimizer, "adamw");
+  EXPECT_EQ(flags.learning_rate, 0.5);
+  EXPECT_EQ(flags.momentum, 0.5);
+  EXPECT_EQ(flags.weight_decay, 0);
+  EXPECT_EQ(flags.device, "sim:host");
+  EXPECT_EQ(flags.budget->bytes, Bytes(3 << 29));
+  EXPECT_EQ(flags.host_limit, Bytes(10 << 20));
+  EXPECT_EQ(flags.disk_limit, Bytes(1 << 30));
+  EXPECT_EQ(flags.delta.filter, "greedy");
+  EXPECT_EQ(flags.delta.early_start, 0);
+  EXPECT_EQ(flags.delta.prefetch, 7);
+  EXPECT_TRUE(flags.delta.assumption2);
+  EXPECT_FALSE(flags.overlap);
+  EXPECT_EQ(flags.seed, 9u);
+  EXPECT_EQ(flags.threads, 2);
+  EXPECT_EQ(flags.json, "a.json");
+  EXPECT_EQ(flags.trace, "t.json");
+  EXPECT_TRUE(flags.dry_run);
+}
+
+TEST(Flags, EarlyStartIsAShare) {
+  EXPECT_EQ(parsed({"--early-start", "0.5"}).delta.early_start, 0.5);
+}
+
+class BadFlags : public ::testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(BadFlags, EndWithCodeTwo) {
+  int code = 0;
+  EXPECT_FALSE(parse(GetParam(), code));
+  EXPECT_EQ(code, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BadFlags,
+                         ::testing::Values(std::vector<std::string>{"--no-such-flag"},
+                                           std::vector<std::string>{"stray"},
+                                           std::vector<std::string>{"--model", "resnet19"},
+                                           std::vector<std::string>{"--budget", "0%"},
+                                           std::vector<std::string>{"--budget", "fifty%"},
+                                           std::vector<std::string>{"--budget", "-1"},
+                                           std::vector<std::string>{"--budget", "1 parsec"},
+                                           std::vector<std::string>{"--host-limit", "none"},
+                                           std::vector<std::string>{"--early-start", "1.5"},
+                                           std::vector<std::string>{"--early-start", "0"},
+                                           std::vector<std::string>{"--filter", "dtr"},
+                                           std::vector<std::string>{"--policy", "tide"},
+                                           std::vector<std::string>{"--assumption2", "maybe"},
+                                           std::vector<std::string>{"--batch", "0"},
+                                           std::vector<std::string>{"--steps", "2", "--epochs",
+                                                                    "2"},
+                                           std::vector<std::string>{"--optimizer", "lion"}));
+
+TEST(Flags, HelpIsNoMistake) {
+  int code = 7;
+  ::testing::internal::CaptureStdout();
+  EXPECT_FALSE(parse({"--help"}, code));
+  const std::string help = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(code, 0);
+  for (const char* flag :
+       {"--model", "--data", "--budget", "--host-limit", "--disk-limit", "--policy", "--filter",
+        "--early-start", "--prefetch", "--assumption2", "--no-overlap", "--dry-run", "--trace",
+        "--json", "Exit codes"}) {
+    EXPECT_THAT(help, ::testing::HasSubstr(flag));
+  }
+}
+
+TEST(Budget, SharesAreRoundedDownToBlocks) {
+  EXPECT_EQ(parse_budget("50%").resolve(Bytes(4096)), Bytes(2048));
+  EXPECT_EQ(parse_budget("33.3%").resolve(Bytes(4096)), Bytes(1024));
+  EXPECT_EQ(parse_budget("100%").resolve(Bytes(4096)), Bytes(4096));
+  EXPECT_EQ(parse_budget("1000").resolve(Bytes(4096)), Bytes(1000));
+  EXPECT_THROW(parse_budget(""), UsageError);
+  EXPECT_THROW(parse_budget("%"), UsageError);
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,102 @@
+#include "examples/common/report.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::json;
+
+RunReport sample() {
+  RunReport report;
+  report.batch = 8;
+  report.unmanaged.emplace();
+  report.unmanaged->peak = Bytes(4096);
+  report.minimum = MinimumBudget{.budget = Bytes(1024)};
+  report.budget = Bytes(2048);
+  report.peak_reserved = Bytes(2048);
+  report.peak_live = Bytes(1536);
+  report.host_peak = report.disk_peak = Bytes(0);
+  report.params_checksum = "0123456789abcdef";
+  StepRecord step;
+  step.loss = 1.5F;
+  step.stats.evictions = 3;
+  step.stats.duration = Nanos(2'000'000);
+  report.steps = {step};
+  report.accuracy = 0.5;
+  return report;
+}
+
+// Scripts rely on these names.
+TEST(Report, JsonHasTheKeysOfTheContract) {
+  const Json json = Json::parse(to_json(sample()));
+  EXPECT_EQ(json.at("program"), "train_resnet");
+  EXPECT_EQ(json.at("model"), "resnet18");
+  EXPECT_EQ(json.at("device"), "cpu");
+  EXPECT_EQ(json.at("policy"), "delta");
+  EXPECT_EQ(json.at("filter"), "base");
+  EXPECT_EQ(json.at("batch"), 8);
+  EXPECT_EQ(json.at("budget_bytes"), 2048);
+  EXPECT_EQ(json.at("minimum_budget_bytes"), 1024);
+  EXPECT_EQ(json.at("unmanaged_peak_bytes"), 4096);
+  EXPECT_EQ(json.at("peak_reserved_bytes"), 2048);
+  EXPECT_EQ(json.at("peak_live_bytes"), 1536);
+  EXPECT_EQ(json.at("host_peak_bytes"), 0);
+  EXPECT_EQ(json.at("disk_peak_bytes"), 0);
+  EXPECT_EQ(json.at("params_checksum"), "0123456789abcdef");
+  EXPECT_EQ(json.at("eval").at("accuracy"), 0.5);
+  const Json& step = json.at("steps").at(0);
+  EXPECT_EQ(step.at("step"), 0);
+  EXPECT_EQ(step.at("loss"), 1.5);
+  EXPECT_EQ(step.at("loss_bits"), "3fc00000");
+  EXPECT_EQ(step.at("ms"), 2.0);
+  EXPECT_EQ(step.at("mode"), "dynamic");
+  for (const char* key :
+       {"peak_reserved_bytes", "evictions", "offloads", "reloads", "recomputes",
+        "offload_bytes", "reload_bytes", "recompute_ms", "stall_ms"}) {
+    EXPECT_TRUE(step.contains(key)) << key;
+  }
+}
+
+TEST(Report, WhatIsNotKnownIsNull) {
+  RunReport report;
+  report.flags.policy = "none";
+  report.steps.emplace_back();
+  const Json json = Json::parse(to_json(report));
+  for (const char* key :
+       {"filter", "budget_bytes", "minimum_budget_bytes", "unmanaged_peak_bytes",
+        "peak_reserved_bytes", "host_peak_bytes", "params_checksum"}) {
+    EXPECT_TRUE(json.at(key).is_null()) << key;
+  }
+  EXPECT_TRUE(json.at("steps")[0].at("loss").is_null());
+  EXPECT_TRUE(json.at("steps")[0].at("loss_bits").is_null());
+  EXPECT_TRUE(json.at("eval").at("accuracy").is_null());
+}
+
+TEST(Report, ALossThatIsNoNumberKeepsItsBits) {
+  RunReport report = sample();
+  report.steps[0].loss = std::numeric_limits<float>::infinity();
+  const Json json = Json::parse(to_json(report));
+  EXPECT_TRUE(json.at("steps")[0].at("loss").is_null());
+  EXPECT_EQ(json.at("steps")[0].at("loss_bits"), "7f800000");
+}
+
+TEST(Report, TablesSayTheNumbers) {
+  const std::string need = need_table(sample());
+  EXPECT_THAT(need, ::testing::HasSubstr("4096"));
+  EXPECT_THAT(need, ::testing::HasSubstr("1024"));
+  EXPECT_THAT(need, ::testing::HasSubstr("25.0 %"));
+  EXPECT_THAT(result_table(sample()), ::testing::HasSubstr("saved       2.0 KiB (50.0 %"));
+}
+
+TEST(Report, UnwritableFileIsAnError) {
+  EXPECT_THROW(write_json(sample(), "/nowhere/at/all.json"), DataError);
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,209 @@
+// The program as scripts use it: exit codes, the JSON file, and results that do not depend on
+// memory.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+struct Result {
+  int code = -1;
+  std::string out, error;
+  Json json;  // null if none was written
+};
+
+class TrainResnetTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "train_resnet_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static std::string read(const fs::path& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  Result run(const std::string& arguments) const {
+    const fs::path json = folder_ / "run.json", out = folder_ / "out",
+                   error = folder_ / "error";
+    fs::remove(json);
+    const std::string command = std::string(TIDEMARK_TRAIN_RESNET) + " " + arguments +
+                                " --json " + json.string() + " > " + out.string() + " 2> " +
+                                error.string();
+    Result result;
+    const int status = std::system(command.c_str());
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.out = read(out);
+    result.error = read(error);
+    if (fs::exists(json)) result.json = Json::parse(read(json));
+    return result;
+  }
+
+  // Three steps of a small problem.
+  Result train(const std::string& arguments) const {
+    return run("--image-size 8 --batch 32 --steps 3 --threads 2 --seed 3 " + arguments);
+  }
+
+  static std::vector<std::string> loss_bits(const Json& json) {
+    std::vector<std::string> bits;
+    for (const Json& step : json.at("steps")) bits.push_back(step.at("loss_bits"));
+    return bits;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(TrainResnetTest, SameBitsWhateverTheMemory) {
+  const Result free = train("--policy none");
+  ASSERT_EQ(free.code, 0) << free.error;
+  const std::vector<std::string> bits = loss_bits(free.json);
+  ASSERT_EQ(bits.size(), 3u);
+  EXPECT_TRUE(free.json.at("budget_bytes").is_null());
+  EXPECT_EQ(free.json.at("peak_reserved_bytes"), free.json.at("unmanaged_peak_bytes"));
+
+  const auto minimum = free.json.at("minimum_budget_bytes").get<int64_t>();
+  for (const std::string& managed : {
+           std::string("--budget 100%"),
+           std::string("--budget 70%"),
+           std::string("--budget 50% --filter lru"),
+           std::string("--budget 50% --filter greedy --assumption2 on"),
+           std::string("--budget 40% --no-overlap"),
+           std::string("--budget 40% --early-start off --prefetch 0"),
+           std::string("--budget 40% --host-limit 0 --disk-limit 1GiB"),
+           "--budget " + std::to_string(minimum),
+       }) {
+    const Result result = train(managed);
+    ASSERT_EQ(result.code, 0) << managed << "\n" << result.error;
+    EXPECT_EQ(loss_bits(result.json), bits) << managed;
+    EXPECT_EQ(result.json.at("params_checksum"), free.json.at("params_checksum")) << managed;
+    EXPECT_EQ(result.json.at("eval"), free.json.at("eval")) << managed;
+    EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes")) << managed;
+  }
+}
+
+TEST_F(TrainResnetTest, AtTheUnmanagedPeakNothingIsReleased) {
+  const Result result = train("--budget 100%");
+  ASSERT_EQ(result.code, 0) << result.error;
+  for (const Json& step : result.json.at("steps")) {
+    EXPECT_EQ(step.at("evictions"), 0);
+    EXPECT_EQ(step.at("offloads"), 0);
+    EXPECT_EQ(step.at("recomputes"), 0);
+  }
+}
+
+TEST_F(TrainResnetTest, EpochsWithASmallerLastBatchHaveTheirPeakForeseen) {
+  const Result result = run("--image-size 8 --batch 400 --epochs 1 --threads 2 --policy none");
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(result.json.at("steps").size(), 4u);
+  EXPECT_EQ(result.json.at("peak_reserved_bytes"), result.json.at("unmanaged_peak_bytes"));
+  EXPECT_GT(result.json.at("eval").at("accuracy"), 0.0);
+}
+
+TEST_F(TrainResnetTest, OneByteUnderTheMinimumIsRefusedBeforeTraining) {
+  const Result dry = train("--dry-run");
+  ASSERT_EQ(dry.code, 0) << dry.error;
+  const auto minimum = dry.json.at("minimum_budget_bytes").get<int64_t>();
+  EXPECT_THAT(dry.out, HasSubstr(std::to_string(minimum)));
+  const Result refused = train("--budget " + std::to_string(minimum - 1));
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.error, HasSubstr(std::to_string(minimum)));
+  EXPECT_TRUE(refused.json.at("steps").empty());
+  EXPECT_EQ(refused.json.at("minimum_budget_bytes"), minimum);
+  EXPECT_EQ(refused.json.at("budget_bytes"), minimum - 1);
+}
+
+TEST_F(TrainResnetTest, WithoutManagementLessThanThePeakIsRefused) {
+  const Result result = train("--policy none --budget 90%");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_TRUE(result.json.at("steps").empty());
+}
+
+TEST_F(TrainResnetTest, MistakesEndWithCodeTwo) {
+  EXPECT_EQ(run("--budget much").code, 2);
+  EXPECT_EQ(run("--data imagenet").code, 2);
+  EXPECT_EQ(run("--device tpu").code, 2);
+  EXPECT_EQ(run("--device sim:abacus").code, 2);
+  const Result missing = run("--data mnist:" + (folder_ / "none").string());
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.error, HasSubstr("none"));
+}
+
+TEST_F(TrainResnetTest, DryRunReadsNoData) {
+  const Result result = run("--dry-run --model resnet50 --data folder:/nowhere --batch 8");
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_THAT(result.out, HasSubstr("activations"));
+  EXPECT_TRUE(result.json.at("steps").empty());
+}
+
+TEST_F(TrainResnetTest, SimulatorHasTimesAndNoLosses) {
+  const Result result =
+      run("--device sim:a100-80gb --model resnet50 --data synthetic --batch 64 --steps 2 "
+          "--budget 50%");
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_TRUE(result.json.at("params_checksum").is_null());
+  ASSERT_EQ(result.json.at("steps").size(), 2u);
+  EXPECT_TRUE(result.json.at("steps")[0].at("loss").is_null());
+  EXPECT_GT(result.json.at("steps")[0].at("ms"), 0);
+  EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes"));
+}
+
+TEST_F(TrainResnetTest, TraceIsJson) {
+  const fs::path trace = folder_ / "trace.json";
+  ASSERT_EQ(train("--budget 50% --trace " + trace.string()).code, 0);
+  EXPECT_FALSE(Json::parse(read(trace)).at("traceEvents").empty());
+}
+
+TEST_F(TrainResnetTest, InterruptFinishesTheStepAndReports) {
+  const fs::path json = folder_ / "run.json";
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    if (!std::freopen("/dev/null", "w", stdout)) _exit(1);
+    execl(TIDEMARK_TRAIN_RESNET, "train_resnet", "--image-size", "8", "--batch", "8", "--steps",
+          "100000", "--threads", "2", "--json", json.c_str(), nullptr);
+    _exit(1);
+  }
+  close(ends[1]);
+  std::FILE* lines = fdopen(ends[0], "r");
+  char line[256];
+  ASSERT_NE(std::fgets(line, sizeof(line), lines), nullptr);
+  EXPECT_THAT(line, HasSubstr("step 1/100000"));
+  kill(child, SIGINT);
+  while (std::fgets(line, sizeof(line), lines)) {
+  }
+  std::fclose(lines);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  const Json report = Json::parse(read(json));
+  EXPECT_GE(report.at("steps").size(), 1u);
+  EXPECT_TRUE(report.at("params_checksum").is_string());
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,115 @@
+#include "models/dry_run.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "models/optim/optimizer.h"
+#include "models/resnet.h"
+#include "ops/autograd/autograd.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/reduce/reduce.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+constexpr Bytes kBlock{64 << 10};
+constexpr int64_t kElements = kBlock.count() / 4;
+
+// x -> relu -> relu ... -> sum, and back: `depth` activations of one block each are kept.
+Program chain(int depth) {
+  return [depth] {
+    const auto w =
+        std::make_shared<Tensor>(upload_constant({kElements}, 1, Category::kParameter, "w"));
+    require_grad(*w);
+    const auto sgd = std::shared_ptr<Optimizer>(make_sgd({{"w", *w}}, {.lr = 0.1}));
+    const auto step = [w, sgd, depth] {
+      Tensor x = *w;
+      for (int i = 0; i < depth; ++i) x = relu(x);
+      backward(sum(x));
+      sgd->step();
+    };
+    return std::vector<std::function<void()>>{step, step};
+  };
+}
+
+SessionOptions on(const std::string& device) {
+  return {.device = device, .threads = 1, .host_limit = Bytes(64 << 20)};
+}
+
+// Runs the program for real; its peak.
+Bytes run(SessionOptions options, const Program& program) {
+  Session session(options);
+  for (const auto& step : program()) session.step(step);
+  return session.peak_reserved();
+}
+
+TEST(DryRun, UnmanagedPeakIsThatOfTheRealRun) {
+  const Program program = chain(10);
+  const UnmanagedNeed need = measure_unmanaged(on("cpu"), program);
+  EXPECT_GE(need.live, 11 * kBlock);
+  EXPECT_GE(need.peak, need.live);
+  EXPECT_EQ(need.categories.total(), need.live);
+  SessionOptions real = on("cpu");
+  real.policy = PolicyKind::kNone;
+  real.budget = need.peak;
+  EXPECT_EQ(run(real, program), need.peak);
+  real.budget = need.peak - kAlignment;
+  EXPECT_THROW(run(real, program), OutOfMemory);
+}
+
+TEST(DryRun, MinimumIsTheLargestOperatorWithAmpleTiers) {
+  const Program program = chain(10);
+  const UnmanagedNeed need = measure_unmanaged(on("cpu"), program);
+  const MinimumBudget minimum = find_minimum_budget(on("cpu"), program, need);
+  EXPECT_EQ(minimum.budget, need.largest_operator) << need.operator_name;
+  EXPECT_EQ(minimum.probes, 1);
+  EXPECT_GE(need.largest_operator, 3 * kBlock);
+  EXPECT_LT(minimum.budget, need.peak);
+}
+
+TEST(DryRun, MinimumTrainsForRealAndLessDoesNot) {
+  const Program program = chain(10);
+  for (const Bytes host : {Bytes(0), kBlock, 64 * kBlock}) {
+    SessionOptions real = on("cpu");
+    real.host_limit = host;
+    const UnmanagedNeed need = measure_unmanaged(real, program);
+    const MinimumBudget minimum = find_minimum_budget(real, program, need);
+    EXPECT_LE(minimum.budget, need.peak);
+    EXPECT_GE(minimum.budget, need.largest_operator);
+    real.budget = minimum.budget;
+    EXPECT_LE(run(real, program), minimum.budget) << host.count();
+    real.budget = minimum.budget - kAlignment;
+    EXPECT_THROW(run(real, program), OutOfMemory) << host.count();
+  }
+}
+
+TEST(DryRun, TighterTiersNeedNoLess) {
+  const Program program = chain(10);
+  Bytes previous{0};
+  for (const Bytes host : {64 * kBlock, 2 * kBlock, Bytes(0)}) {
+    SessionOptions options = on("cpu");
+    options.host_limit = host;
+    const UnmanagedNeed need = measure_unmanaged(options, program);
+    const Bytes now = find_minimum_budget(options, program, need).budget;
+    EXPECT_GE(now, previous);
+    previous = now;
+  }
+}
+
+TEST(DryRun, LeavesTheCurrentSessionAlone) {
+  Session session({.device = "sim:a100-80gb"});
+  measure_unmanaged(on("cpu"), chain(2));
+  EXPECT_EQ(&Session::current(), &session);
+}
+
+TEST(DryRun, ErrorsOfTheProgramComeThrough) {
+  const Program broken = []() -> std::vector<std::function<void()>> {
+    return {[] { throw UsageError("no such thing"); }};
+  };
+  EXPECT_THROW(measure_unmanaged(on("cpu"), broken), UsageError);
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,80 @@
+#include "models/nn/module.h"
+
+#include <gmock/gmock.h>
+
+#include "models/nn/layers.h"
+#include "ops/autograd/autograd.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct Pair : Module {
+  explicit Pair(ParameterInit& init)
+      : fc(3, 2, init), norm(4, init), scale(init.constant({1}, 2)) {
+    register_child("fc", fc);
+    register_child("norm", norm);
+    register_parameter("scale", scale);
+  }
+  Linear fc;
+  BatchNorm2d norm;
+  Tensor scale;
+};
+
+struct Outer : Module {
+  explicit Outer(ParameterInit& init) : pair(init) { register_child("pair", pair); }
+  Pair pair;
+};
+
+std::vector<std::string> names(const std::vector<NamedTensor>& list) {
+  std::vector<std::string> all;
+  for (const NamedTensor& one : list) all.push_back(one.name);
+  return all;
+}
+
+class ModuleTest : public ::testing::Test {
+ protected:
+  Session session_{{.device = "sim:host"}};
+  ParameterInit init_{1};
+};
+
+TEST_F(ModuleTest, NamesAreJoinedWithDotsOwnOnesFirst) {
+  const Outer outer(init_);
+  EXPECT_THAT(names(outer.parameters()),
+              ElementsAre("pair.scale", "pair.fc.weight", "pair.fc.bias", "pair.norm.weight",
+                          "pair.norm.bias"));
+  EXPECT_THAT(names(outer.buffers()),
+              ElementsAre("pair.norm.running_mean", "pair.norm.running_var"));
+  EXPECT_EQ(outer.parameter_elements(), 1 + 3 * 2 + 2 + 4 + 4);
+}
+
+TEST_F(ModuleTest, ParametersNeedGradientsAndBuffersDoNot) {
+  const Outer outer(init_);
+  for (const NamedTensor& one : outer.parameters()) EXPECT_TRUE(requires_grad(one.tensor));
+  for (const NamedTensor& one : outer.buffers()) EXPECT_FALSE(requires_grad(one.tensor));
+}
+
+TEST_F(ModuleTest, Categories) {
+  const Outer outer(init_);
+  for (const NamedTensor& one : outer.parameters()) {
+    EXPECT_EQ(one.tensor.storage()->category, Category::kParameter) << one.name;
+  }
+  for (const NamedTensor& one : outer.buffers()) {
+    EXPECT_EQ(one.tensor.storage()->category, Category::kBuffer) << one.name;
+  }
+}
+
+TEST_F(ModuleTest, TrainingModeReachesTheChildren) {
+  Outer outer(init_);
+  EXPECT_TRUE(outer.pair.norm.training());
+  outer.train(false);
+  EXPECT_FALSE(outer.training());
+  EXPECT_FALSE(outer.pair.norm.training());
+  outer.train();
+  EXPECT_TRUE(outer.pair.norm.training());
+}
+
+}  // namespace
+}  // namespace tidemark

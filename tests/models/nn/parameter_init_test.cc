@@ -1,0 +1,71 @@
+#include "models/nn/parameter_init.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+std::vector<float> values_of(const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  EXPECT_TRUE(Session::current().download(tensor, values.data()));
+  return values;
+}
+
+// Computed by scripts/make_golden.py, draw_normal(7, 3, 5, 0.5) and draw_uniform(7, 4, 5,
+// 0.25).
+TEST(ParameterInit, DrawsAreThoseOfTheGoldenFiles) {
+  const std::vector<float> normal = draw_normal(7, 3, 5, 0.5);
+  const std::vector<float> uniform = draw_uniform(7, 4, 5, 0.25);
+  EXPECT_THAT(normal, ::testing::Pointwise(
+                          ::testing::FloatEq(),
+                          (std::vector<float>{-0.277472377F, -0.610443771F, 0.130244002F,
+                                              -0.629182279F, -1.09809363F})));
+  EXPECT_THAT(uniform, ::testing::ElementsAre(0.138485759F, 0.152996331F, 0.136675209F,
+                                              0.17407763F, -0.0588448346F));
+}
+
+TEST(ParameterInit, NormalHasItsMoments) {
+  const std::vector<float> values = draw_normal(1, 0, 100'000, 2.0);
+  double sum = 0, squares = 0;
+  for (const float v : values) sum += v, squares += static_cast<double>(v) * v;
+  const double n = static_cast<double>(values.size());
+  EXPECT_NEAR(sum / n, 0, 4 * 2.0 / std::sqrt(n));
+  EXPECT_NEAR(squares / n, 4.0, 0.1);
+}
+
+TEST(ParameterInit, UniformStaysWithinItsBound) {
+  const std::vector<float> values = draw_uniform(1, 0, 10'000, 0.25);
+  EXPECT_THAT(values,
+              ::testing::Each(::testing::AllOf(::testing::Ge(-0.25F), ::testing::Lt(0.25F))));
+  EXPECT_LT(*std::min_element(values.begin(), values.end()), -0.24F);
+  EXPECT_GT(*std::max_element(values.begin(), values.end()), 0.24F);
+}
+
+TEST(ParameterInit, IndexCountsParametersAndNotBuffers) {
+  Session session({.device = "cpu", .budget = Bytes(1 << 20)});
+  ParameterInit init(9);
+  init.constant({2}, 1);
+  ParameterInit::buffer({2}, 1);
+  const Tensor second = init.normal({3}, 1.0);
+  EXPECT_EQ(values_of(second), draw_normal(9, 1, 3, 1.0));
+  const Tensor third = init.uniform({3}, 1.0);
+  EXPECT_EQ(values_of(third), draw_uniform(9, 2, 3, 1.0));
+  EXPECT_EQ(values_of(init.constant({2}, 5)), (std::vector<float>{5, 5}));
+}
+
+TEST(ParameterInit, KaimingPreservesTheVarianceOfGradients) {
+  Session session({.device = "cpu", .budget = Bytes(1 << 20)});
+  ParameterInit init(9);
+  const Tensor weight = init.kaiming_normal_fan_out({32, 3, 3, 16});
+  EXPECT_EQ(values_of(weight),
+            draw_normal(9, 0, 32 * 3 * 3 * 16, std::sqrt(2.0 / (32 * 3 * 3))));
+}
+
+}  // namespace
+}  // namespace tidemark

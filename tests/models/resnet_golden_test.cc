@@ -1,0 +1,168 @@
+// One SGD step of ResNets against PyTorch, from the same weights and images. The files and how
+// they are made: scripts/make_golden.py.
+//
+// The reference is PyTorch in float64; PyTorch in float32, of which the file has the error, is
+// the yardstick. A ReLU whose input is within rounding of zero can fall either way, and then
+// one gradient is off by far more than the rest: so the median over tensors is held to a small
+// multiple of the yardstick's median, and each tensor to one of its worst.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "models/optim/optimizer.h"
+#include "models/resnet.h"
+#include "ops/autograd/autograd.h"
+#include "ops/loss/loss.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::json;
+using TensorValues = std::vector<float>;
+
+// Ours and PyTorch's float32 round differently; neither is the better one.
+constexpr double kMultiple = 8;
+// Values in the file have 8 digits; below this a difference says nothing.
+constexpr double kFloor = 1e-7;
+
+TensorValues values_of(const Tensor& tensor) {
+  TensorValues values(static_cast<size_t>(tensor.elements()));
+  Session::current().download(tensor, values.data());
+  return values;
+}
+
+class GoldenTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::ifstream file(std::string(TIDEMARK_GOLDEN_DIR) + "/" + GetParam() + ".json");
+    ASSERT_TRUE(file);
+    golden_ = Json::parse(file);
+  }
+  template <class T>
+  T golden(const char* key) const {
+    return golden_.at(key).get<T>();
+  }
+
+  Tensor images() const {
+    const int64_t size = golden<int64_t>("image");
+    const Shape shape{golden<int64_t>("batch"), size, size, golden<int64_t>("channels")};
+    const auto values = std::make_shared<const TensorValues>(draw_normal(
+        golden<uint64_t>("seed"), golden<uint32_t>("images_index"), shape.elements(), 1.0));
+    return Session::current().upload(TensorMeta::contiguous(DType::kFloat32, shape),
+                                     Category::kData, values->data(), values);
+  }
+  Tensor labels() const {
+    const auto values = std::make_shared<std::vector<int64_t>>(golden<size_t>("batch"));
+    for (size_t i = 0; i < values->size(); ++i) {
+      (*values)[i] = static_cast<int64_t>(7 * i + 3) % golden<int64_t>("classes");
+    }
+    const Shape shape{static_cast<int64_t>(values->size())};
+    return Session::current().upload(TensorMeta::contiguous(DType::kInt64, shape),
+                                     Category::kData, values->data(), values);
+  }
+
+  // Compares samples and norm of one tensor; notes both relative errors.
+  void compare(const std::string& name, const TensorValues& ours) {
+    const Json& expected = golden_.at("tensors").at(name);
+    ASSERT_EQ(ours.size(), expected.at("count").get<size_t>()) << name;
+    const auto norm = expected.at("norm").get<double>();
+    const auto samples = expected.at("values").get<std::vector<double>>();
+    double difference = 0, squares = 0;
+    for (size_t j = 0; j < samples.size(); ++j) {
+      const double d = ours[(j * 7919 + 13) % ours.size()] - samples[j];
+      difference += d * d;
+    }
+    for (const float v : ours) squares += static_cast<double>(v) * v;
+    // As if the samples were all of the tensor.
+    const double share = static_cast<double>(ours.size()) / static_cast<double>(samples.size());
+    const double error = std::sqrt(difference * share) / norm;
+    comparisons_[name.substr(0, name.find('/'))].push_back(
+        {name, std::max(error, std::abs(std::sqrt(squares) - norm) / norm),
+         expected.at("error").get<double>()});
+  }
+
+  static double median(std::vector<double> values) {
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return values[values.size() / 2];
+  }
+  // By kind, since rounding touches gradients far more than what a small step makes of them.
+  void judge() {
+    size_t compared = 0;
+    for (const auto& [kind, all] : comparisons_) {
+      std::vector<double> errors, yardsticks;
+      for (const Comparison& one : all) {
+        errors.push_back(one.error);
+        yardsticks.push_back(one.yardstick);
+      }
+      const double worst = *std::max_element(yardsticks.begin(), yardsticks.end());
+      for (const Comparison& one : all) {
+        EXPECT_LE(one.error, kMultiple * worst + kFloor) << one.name;
+      }
+      EXPECT_LE(median(errors), kMultiple * median(yardsticks) + kFloor) << kind;
+      compared += all.size();
+    }
+    EXPECT_EQ(compared, golden_.at("tensors").size());
+  }
+
+  struct Comparison {
+    std::string name;
+    double error;      // relative
+    double yardstick;  // PyTorch's in float32
+  };
+  Json golden_;
+  std::map<std::string, std::vector<Comparison>> comparisons_;  // "gradient", "parameter", ...
+};
+
+TEST_P(GoldenTest, OneSgdStepAgreesWithPyTorch) {
+  Session session({.device = "cpu", .threads = 2, .budget = Bytes(int64_t{2} << 30)});
+  ResNetOptions options = resnet_options(golden<std::string>("model"));
+  options.cifar_stem = golden<bool>("cifar_stem");
+  options.in_channels = golden<int64_t>("channels");
+  options.classes = golden<int64_t>("classes");
+  options.residual_gamma = golden<float>("residual_gamma");
+  ParameterInit init(golden<uint64_t>("seed"));
+  ResNet model(options, init);
+  const auto sgd =
+      make_sgd(model.parameters(), {.lr = golden<double>("learning_rate"),
+                                    .momentum = golden<double>("momentum"),
+                                    .weight_decay = golden<double>("weight_decay")});
+  float loss = 0, loss_after = 0;
+  session.step([&] {
+    const Tensor result = cross_entropy(model.forward(images()), labels());
+    session.download(result, &loss);
+    backward(result);
+    for (const NamedTensor& one : model.parameters()) {
+      compare("gradient/" + one.name, values_of(grad_of(one.tensor)));
+    }
+    sgd->step();
+  });
+  for (const NamedTensor& one : model.parameters()) {
+    compare("parameter/" + one.name, values_of(one.tensor));
+  }
+  for (const NamedTensor& one : model.buffers()) {
+    compare("buffer/" + one.name, values_of(one.tensor));
+  }
+  judge();
+  session.step([&] {
+    const NoGrad no_grad;
+    session.download(cross_entropy(model.forward(images()), labels()), &loss_after);
+  });
+  const double scale = golden<double>("loss");
+  EXPECT_NEAR(loss, scale, kMultiple * golden<double>("loss_error") + kFloor * scale);
+  EXPECT_NEAR(loss_after, golden<double>("loss_after"),
+              kMultiple * golden<double>("loss_after_error") + kFloor * scale);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, GoldenTest,
+                         ::testing::Values("resnet18_cifar", "resnet50_imagenet"),
+                         [](const auto& file) { return std::string(file.param); });
+
+}  // namespace
+}  // namespace tidemark
