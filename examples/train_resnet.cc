@@ -181,7 +181,8 @@ int run(const TrainFlags& flags, RunReport& report) {
   const Schedule schedule = make_schedule(flags, data);
   report.batch = schedule.batch;
   const auto begin = std::chrono::steady_clock::now();
-  const SessionOptions options = plan(flags, training_program(flags, data, schedule), report);
+  const Program program = training_program(flags, data, schedule);
+  SessionOptions options = plan(flags, program, report);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (flags.dry_run) {
     fmt::print("{}", need_table(report));
@@ -189,6 +190,7 @@ int run(const TrainFlags& flags, RunReport& report) {
     return kDone;
   }
   check_budget(options, report);
+  options = feasible_schedule(options, program, *report.unmanaged, *report.minimum);
   // Now, so that a path that cannot be written is known before an hour of training.
   if (!flags.json.empty()) write_json(report, flags.json);
   announce(flags, data, schedule, report, options, took.count());

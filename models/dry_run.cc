@@ -1,6 +1,7 @@
 #include "models/dry_run.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "runtime/core/errors.h"
@@ -20,25 +21,38 @@ Bytes working_set(const Recipe& call) {
   return sum;
 }
 
-struct TooMuchRecomputation {};
+constexpr size_t kTrialRounds = 8;
+constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
 
-std::optional<CategoryBytes> run_austere(SessionOptions options, const Program& program,
-                                         Bytes budget, int64_t most_recomputations) {
-  options.budget = budget;
+// What was live at the peak; none if the program does not complete within the budget, with at
+// most so many recomputations in a step.
+std::optional<CategoryBytes> run(const SessionOptions& options, const Program& program,
+                                 int64_t most_recomputations) {
   try {
     Session session(options);
-    session.set_observer([&session, most_recomputations](std::string_view, const Recipe&) {
-      if (session.residency().stats().recomputes > most_recomputations) {
-        throw TooMuchRecomputation();
-      }
-    });
-    for (const std::function<void()>& step : program()) session.step(step);
+    for (const std::function<void()>& step : program()) {
+      if (session.step(step).recomputes > most_recomputations) return std::nullopt;
+    }
     return session.peak_live();
   } catch (const OutOfMemory&) {
     return std::nullopt;
-  } catch (const TooMuchRecomputation&) {
-    return std::nullopt;
   }
+}
+
+// Room for everything twice, as tiers too come to be in pieces.
+bool tiers_are_ample(const SessionOptions& options, const UnmanagedNeed& need) {
+  return options.host_limit + options.disk_limit >= 2 * need.peak;
+}
+
+// Each step several times: what tiers hold, and in how many pieces, goes on from step to step.
+Program repeated(const Program& program) {
+  return [&program] {
+    std::vector<std::function<void()>> steps;
+    for (const std::function<void()>& step : program()) {
+      steps.insert(steps.end(), kTrialRounds, step);
+    }
+    return steps;
+  };
 }
 
 }  // namespace
@@ -93,8 +107,8 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
   // With ample tiers the bound itself is feasible, so it is tried first.
   for (int64_t budget = low; budget < high; budget = low + (high - low) / 2) {
     ++found.probes;
-    if (const std::optional<CategoryBytes> peak =
-            run_austere(options, program, Bytes(budget * unit), most)) {
+    options.budget = Bytes(budget * unit);
+    if (const std::optional<CategoryBytes> peak = run(options, program, most)) {
       high = budget;
       found.budget = Bytes(budget * unit);
       found.categories = *peak;
@@ -102,7 +116,28 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
       low = budget + 1;
     }
   }
+  // Tiers that are nearly full may come to be in too many pieces only after some steps.
+  options.budget = found.budget;
+  while (!tiers_are_ample(options, need) && found.budget < need.peak &&
+         !run(options, repeated(program), most)) {
+    found.budget = std::min(need.peak, found.budget + align_up(share_of(found.budget, 0.02)));
+    options.budget = found.budget;
+    ++found.probes;
+  }
   return found;
+}
+
+SessionOptions feasible_schedule(SessionOptions options, const Program& program,
+                                 const UnmanagedNeed& need, const MinimumBudget& minimum) {
+  const bool managed = options.policy != PolicyKind::kNone;
+  if (!managed || tiers_are_ample(options, need) || *options.budget >= need.peak)
+    return options;
+  const Program rounds = repeated(program);
+  options.residency.learn_costs = false;
+  if (run(simulated(options), rounds, kAnyNumber)) return options;
+  options.residency.austere_only = true;
+  if (!run(simulated(options), rounds, kAnyNumber)) options.budget = minimum.budget;
+  return options;
 }
 
 }  // namespace tidemark

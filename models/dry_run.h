@@ -37,9 +37,10 @@ struct UnmanagedNeed {
 UnmanagedNeed measure_unmanaged(const SessionOptions& options, const Program& program);
 
 // The smallest budget at which the austere schedule completes with the tiers of `options`,
-// running no more than kMostRecomputations times the operators of a step again. Just above what
-// cannot be done at all, with tiers that are too small, a step would otherwise be all
-// recomputation.
+// running no more than kMostRecomputations times the operators of a step again (just above what
+// cannot be done at all, with tiers that are too small, a step would be all recomputation). At
+// most the unmanaged peak, which holds for sessions that are told of it
+// (SessionOptions::unmanaged_peak).
 inline constexpr int64_t kMostRecomputations = 16;
 struct MinimumBudget {
   Bytes budget{0};
@@ -48,6 +49,16 @@ struct MinimumBudget {
 };
 MinimumBudget find_minimum_budget(const SessionOptions& options, const Program& program,
                                   const UnmanagedNeed& need);
+
+// The options with which the real run completes at its budget, which is at least the minimum.
+//
+// With ample tiers any policy does, and they come back as they are. Where tiers are limited,
+// what a policy has put where decides whether it gets on; so it is tried here, and the real run
+// keeps to the costs that were tried. If it does not complete, the austere schedule is used; if
+// the budget is one of the rare ones above the minimum at which that fails too, within the
+// minimum.
+SessionOptions feasible_schedule(SessionOptions options, const Program& program,
+                                 const UnmanagedNeed& need, const MinimumBudget& minimum);
 
 // The simulated twin of a session: the same but for its device.
 SessionOptions simulated(SessionOptions options);

@@ -38,10 +38,10 @@ DataSource describe_data(const TrainFlags& flags) {
   int64_t size = 224, channels = 3;
   data.classes = or_default(flags.classes, 1000);
   if (data.kind == "digits") {
-    size = 32, channels = 1;
+    size = 16, channels = 1;
     data.classes = 10;
     data.train_size = 1437, data.test_size = 360;
-    data.default_epochs = 5;
+    data.default_epochs = 6;
   } else if (data.kind == "synthetic") {
     data.train_size = kSyntheticSize;
     data.default_steps = 20;

@@ -79,7 +79,7 @@ void add_task_flags(CLI::App& app, TrainFlags& flags) {
       ->group(group);
   app.add_option(
          "--image-size", flags.image_size,
-         "Height and width that images are resized to [digits and cifar10 32, mnist 28, "
+         "Height and width that images are resized to [digits 16, mnist 28, cifar10 32, "
          "others 224]")
       ->check(CLI::Range(8, 4096))
       ->group(group);
@@ -94,7 +94,7 @@ void add_task_flags(CLI::App& app, TrainFlags& flags) {
                            ->check(CLI::Range(1, 1 << 30))
                            ->group(group);
   app.add_option("--epochs", flags.epochs,
-                 "Times through the training images [digits 5, synthetic 20 steps, others 1]")
+                 "Times through the training images [digits 6, synthetic 20 steps, others 1]")
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(steps)
       ->group(group);
@@ -109,7 +109,7 @@ void add_optimizer_flags(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::NonNegativeNumber)
       ->group(group);
   app.add_option("--lr-schedule", flags.schedule,
-                 "cosine: the rate falls to 0 over the run; constant: it stays")
+                 "constant, or cosine: falling to 0 over the run")
       ->check(CLI::IsMember({"cosine", "constant"}))
       ->group(group);
   app.add_option("--momentum", flags.momentum, "Momentum of sgd; 0 needs no state")

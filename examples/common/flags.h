@@ -34,7 +34,7 @@ struct TrainFlags {
 
   std::string optimizer = "sgd";
   std::optional<double> learning_rate;  // none: the optimizer's default
-  std::string schedule = "cosine";      // of the learning rate: towards 0, or "constant"
+  std::string schedule = "constant";    // of the learning rate; or "cosine": falling to 0
   double momentum = 0.9;
   double weight_decay = 5e-4;
 

@@ -12,8 +12,21 @@ Bytes CategoryBytes::total() const {
   return sum;
 }
 
+namespace {
+
+std::unique_ptr<MemoryRegion> map_region(Device& device, MemoryKind kind, Bytes capacity) {
+  if (capacity == Bytes(0)) return nullptr;
+  try {
+    return device.map(kind, capacity);
+  } catch (const DeviceError& error) {
+    throw OutOfMemory(error.what(), capacity, capacity);
+  }
+}
+
+}  // namespace
+
 Arena::Arena(Device& device, MemoryKind kind, Bytes capacity)
-    : region_(capacity > Bytes(0) ? device.map(kind, capacity) : nullptr), offsets_(capacity) {}
+    : region_(map_region(device, kind, capacity)), offsets_(capacity) {}
 
 std::optional<Allocation> Arena::allocate(Bytes size, Category category) {
   const auto allocation = offsets_.allocate(size, category == Category::kWorkspace);

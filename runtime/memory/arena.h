@@ -27,7 +27,7 @@ class CategoryBytes {
 
 class Arena {
  public:
-  // Throws DeviceError if the device cannot map `capacity`. Only whole multiples of kAlignment
+  // Throws OutOfMemory if the device cannot map `capacity`. Only whole multiples of kAlignment
   // are handed out.
   Arena(Device& device, MemoryKind kind, Bytes capacity);
   virtual ~Arena() = default;

@@ -243,7 +243,7 @@ StepStats Residency::end_step(bool synchronize) {
   if (synchronize) device_.synchronize_all();
   settle_host_buffers(/*wait=*/synchronize);
   take_completions();
-  costs_.end_step(/*use=*/true);
+  costs_.end_step(options_.learn_costs);
   stats_.stall_time = device_.stalled(StreamId::kCompute) - stalled_before_;
   stats_.duration = device_.now() - step_began_;
   stats_.peak_reserved = arena_.peak_reserved();

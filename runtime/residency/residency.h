@@ -48,6 +48,9 @@ struct ResidencyOptions {
   bool evict = true;
   // Release only by the austere schedule: what defines the smallest feasible budget.
   bool austere_only = false;
+  // Off: operators and copies are priced by the profile alone, so that decisions are those of
+  // the simulator, step for step.
+  bool learn_costs = true;
   // Off: each copy is waited for by compute before anything else runs.
   bool overlap = true;
   // Slide blocks together instead of releasing, where that is cheaper.
@@ -137,7 +140,8 @@ class Residency final : public StorageOwner {
   NewBlock allocate(Bytes size, Category category, StreamId user, const char* for_whom);
   std::optional<Allocation> make_room(Bytes size, Category category);
   bool release_best(Bytes size);
-  void release_everything();
+  void release_austerely(Bytes size);
+  void release_austerely(Storage& storage);
   bool slide_for(Bytes size, bool at_any_cost);
   void move_block(Storage& storage, Offset to);
   [[noreturn]] void throw_out_of_memory(Bytes size, const char* for_whom);

@@ -23,7 +23,7 @@ std::optional<Allocation> Residency::make_room(Bytes size, Category category) {
   if (!options_.managed || size > arena_.offsets().capacity()) return std::nullopt;
   if (!options_.austere_only && release_best(size)) return arena_.allocate(size, category);
   ++stats_.austere_rooms;
-  release_everything();
+  release_austerely(align_up(size));
   slide_for(size, /*at_any_cost=*/true);
   return arena_.allocate(size, category);
 }
@@ -50,26 +50,33 @@ bool Residency::release_best(Bytes size) {
   return found;
 }
 
-// The austere schedule: by fixed rules, in the order of creation. What a recomputation under
-// way will read is copied out rather than evicted, so that it always gets on.
-void Residency::release_everything() {
+// The austere schedule: the stalest first, by fixed rules, until sliding the rest together
+// would give the room. What a recomputation under way will read is copied out rather than
+// evicted, so that it always gets on.
+void Residency::release_austerely(Bytes size) {
   std::vector<Storage*> resident;
   for_each_storage([&](Storage& s) {
     if (s.resident() && s.pins_ == 0 && s.category != Category::kWorkspace)
       resident.push_back(&s);
   });
-  for (size_t i = resident.size(); i-- > 0;) {
-    Storage& storage = *resident[i];
-    if (storage.tier_) {
-      drop_clean(storage, Reason::kAustere);
-      continue;
-    }
-    if (can_offload(storage) && offload(storage, Reason::kAustere)) continue;
-    if (storage.wanted_ == 0 && can_evict(storage)) {
-      evict(storage, Reason::kAustere);
-      continue;
-    }
-    if (!can_offload(storage)) continue;
+  std::sort(resident.begin(), resident.end(), [](const Storage* a, const Storage* b) {
+    return a->last_access != b->last_access ? a->last_access < b->last_access
+                                            : a->id() < b->id();
+  });
+  for (Storage* storage : resident) {
+    if (arena_.offsets().unused() >= size) return;
+    release_austerely(*storage);
+  }
+}
+
+void Residency::release_austerely(Storage& storage) {
+  if (storage.tier_) {
+    drop_clean(storage, Reason::kAustere);
+  } else if (can_offload(storage) && offload(storage, Reason::kAustere)) {
+    return;
+  } else if (storage.wanted_ == 0 && can_evict(storage)) {
+    evict(storage, Reason::kAustere);
+  } else if (can_offload(storage)) {
     give_up_copies_for(storage.size());
     offload(storage, Reason::kAustere);
   }

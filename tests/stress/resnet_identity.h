@@ -1,0 +1,145 @@
+// Trains a ResNet for a few steps with the pieces of train_resnet, under a list of memory
+// settings, and expects the same losses, parameters, buffers and optimizer state, to the bit.
+//
+// Threads: the calling thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "examples/common/image_training.h"
+#include "models/dry_run.h"
+#include "runtime/core/errors.h"
+#include "runtime/session/session.h"
+
+namespace tidemark::testing {
+
+enum class TierKind { kHost, kDisk };
+
+struct Memory {
+  double share = 0;  // of the unmanaged peak; 0: the smallest feasible budget
+  std::string filter = "base";
+  bool overlap = true;
+  TierKind tier = TierKind::kHost;
+};
+
+inline void PrintTo(const Memory& memory, std::ostream* out) {
+  *out << (memory.share > 0 ? std::to_string(memory.share) : "smallest") << ", "
+       << memory.filter << (memory.overlap ? "" : ", no overlap")
+       << (memory.tier == TierKind::kDisk ? ", disk" : "");
+}
+
+class ResnetIdentity {
+ public:
+  struct Outcome {
+    std::vector<uint32_t> loss_bits;
+    std::string checksum;
+    bool operator==(const Outcome&) const = default;
+  };
+
+  ResnetIdentity(const std::string& model, const std::string& data, int64_t image_size,
+                 int64_t batch, int64_t steps) {
+    flags_.model = model;
+    flags_.data = data;
+    flags_.image_size = image_size;
+    flags_.batch = batch;
+    flags_.steps = steps;
+    flags_.seed = 5;
+    flags_.threads = 2;
+    data_ = open_data(flags_);
+    data_.test = nullptr;  // training alone
+    data_.test_size = 0;
+    program_ = training_program(flags_, data_, make_schedule(flags_, data_));
+    need_ = measure_unmanaged(options_of({}), program_);
+    SessionOptions options = options_of({});
+    options.policy = PolicyKind::kNone;
+    options.budget = need_.peak;
+    expected_ = train(options);
+    EXPECT_EQ(peak_, need_.peak) << "what the dry run foresees";
+    EXPECT_EQ(train(options), expected_) << "a repeated run";
+  }
+
+  // The same as unmanaged, within the budget.
+  void check(const Memory& memory) {
+    SCOPED_TRACE(::testing::PrintToString(memory));
+    SessionOptions options = options_of(memory);
+    options.budget = budget_of(memory, options);
+    EXPECT_EQ(train(options), expected_);
+    EXPECT_LE(peak_, *options.budget);
+    if (memory.share < 1) {
+      EXPECT_GT(total_.evictions + total_.offloads, 0);
+    }
+  }
+
+  // With all the memory of the unmanaged run, managing does nothing.
+  void check_untouched() {
+    SessionOptions options = options_of({});
+    options.budget = options.unmanaged_peak = need_.peak;
+    EXPECT_EQ(train(options), expected_);
+    EXPECT_EQ(peak_, need_.peak);
+    EXPECT_EQ(total_.evictions + total_.offloads + total_.clean_drops, 0);
+    EXPECT_EQ(total_.reloads + total_.recomputes + total_.compactions, 0);
+  }
+
+  // One block less than the smallest budget is too little.
+  void check_too_little() {
+    SessionOptions options = options_of({});
+    options.budget = budget_of({}, options) - kAlignment;
+    EXPECT_THROW(train(options), OutOfMemory);
+  }
+
+ private:
+  SessionOptions options_of(const Memory& memory) const {
+    SessionOptions options;
+    options.threads = flags_.threads;
+    options.delta.filter = memory.filter;
+    options.residency.overlap = memory.overlap;
+    (memory.tier == TierKind::kHost ? options.host_limit : options.disk_limit) = 2 * need_.peak;
+    return options;
+  }
+
+  Bytes budget_of(const Memory& memory, const SessionOptions& options) const {
+    if (memory.share > 0) return Budget{.bytes = {}, .share = memory.share}.resolve(need_.peak);
+    return find_minimum_budget(options, program_, need_).budget;
+  }
+
+  Outcome train(const SessionOptions& options) {
+    Outcome outcome;
+    total_ = {};
+    Session session(options);
+    ImageTraining training(flags_, data_);
+    Loader loader(data_.train, {.batch = flags_.batch, .shuffle = true, .seed = flags_.seed});
+    for (int64_t i = 0; i < flags_.steps; ++i) {
+      const HostBatch batch = loader.next().value();
+      const StepStats& stats = session.step([&] {
+        outcome.loss_bits.push_back(std::bit_cast<uint32_t>(*training.train(batch).loss));
+      });
+      total_.evictions += stats.evictions;
+      total_.offloads += stats.offloads;
+      total_.clean_drops += stats.clean_drops;
+      total_.reloads += stats.reloads;
+      total_.recomputes += stats.recomputes;
+      total_.compactions += stats.compactions;
+    }
+    outcome.checksum = training.checksum().value();
+    peak_ = session.peak_reserved();
+    return outcome;
+  }
+
+  TrainFlags flags_;
+  DataSource data_;
+  Program program_;
+  UnmanagedNeed need_;
+  Outcome expected_;
+  // Of the last run.
+  Bytes peak_{0};
+  StepStats total_;
+};
+
+}  // namespace tidemark::testing

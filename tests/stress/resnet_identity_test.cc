@@ -1,0 +1,27 @@
+// ResNet-18 on small digits: what is trained does not depend on memory. The whole matrix is in
+// resnet_identity_long_test.cc.
+#include "tests/stress/resnet_identity.h"
+
+namespace tidemark::testing {
+namespace {
+
+TEST(ResnetIdentity, Resnet18OnDigits) {
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/8, /*steps=*/2);
+  resnet.check_untouched();
+  resnet.check_too_little();
+  for (const Memory& memory : {
+           Memory{.share = 1},
+           Memory{.share = 0.7},
+           Memory{.share = 0.5, .filter = "lru"},
+           Memory{.share = 0.5, .filter = "greedy", .tier = TierKind::kDisk},
+           Memory{.share = 0.4, .overlap = false},
+           Memory{},
+           Memory{.filter = "lru", .tier = TierKind::kDisk},
+           Memory{.filter = "greedy", .overlap = false},
+       }) {
+    resnet.check(memory);
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::testing
