@@ -26,7 +26,9 @@ add_library(tidemark::thrust ALIAS tidemark_thrust)
 set_target_properties(tidemark_thrust PROPERTIES EXPORT_NAME thrust)
 target_include_directories(tidemark_thrust SYSTEM INTERFACE
   $<BUILD_INTERFACE:${TIDEMARK_THRUST_INCLUDE_DIR}>)
+# nvcc has its own: the GPU.
 target_compile_definitions(tidemark_thrust INTERFACE
-  THRUST_HOST_SYSTEM=THRUST_HOST_SYSTEM_CPP THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_OMP)
+  THRUST_HOST_SYSTEM=THRUST_HOST_SYSTEM_CPP
+  $<$<COMPILE_LANGUAGE:CXX>:THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_OMP>)
 target_link_libraries(tidemark_thrust INTERFACE OpenMP::OpenMP_CXX)
 set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES tidemark_flags tidemark_thrust)

@@ -1,8 +1,19 @@
-# tidemark_library(runtime_core SOURCES a.cc b.cc DEPS runtime_x PUBLIC_LIBS lib PRIVATE_LIBS lib)
-#   One folder, one target: tidemark_runtime_core, alias tidemark::runtime_core.
+# tidemark_library(runtime_core SOURCES a.cc b.cc DEPS runtime_x PUBLIC_LIBS lib PRIVATE_LIBS lib
+#                  CUDA_SOURCES a_cuda.cu NO_CUDA_SOURCES no_cuda.cc)
+#   One folder, one target: tidemark_runtime_core, alias tidemark::runtime_core. CUDA_SOURCES are
+#   part of it, and it links tidemark::cuda, in builds with CUDA; NO_CUDA_SOURCES in others.
 function(tidemark_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PUBLIC_LIBS;PRIVATE_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" ""
+    "SOURCES;CUDA_SOURCES;NO_CUDA_SOURCES;DEPS;PUBLIC_LIBS;PRIVATE_LIBS" ${ARGN})
   set(target tidemark_${name})
+  if(TIDEMARK_CUDA_FOUND)
+    list(APPEND ARG_SOURCES ${ARG_CUDA_SOURCES})
+    if(ARG_CUDA_SOURCES)
+      list(APPEND ARG_DEPS cuda)
+    endif()
+  else()
+    list(APPEND ARG_SOURCES ${ARG_NO_CUDA_SOURCES})
+  endif()
   if(ARG_SOURCES)
     add_library(${target} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
@@ -51,6 +62,10 @@ function(tidemark_test path)
   # Tests run side by side, so idle OpenMP threads must not spin.
   set_tests_properties(${test_name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${labels}"
                                                ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
+  if("cuda" IN_LIST labels)  # without a GPU every one of them skips; ctest says so too
+    set_tests_properties(${test_name} PROPERTIES
+      SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests")
+  endif()
   foreach(label ${labels})
     if(NOT TARGET tests_${label})
       add_custom_target(tests_${label})

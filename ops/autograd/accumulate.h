@@ -1,4 +1,5 @@
-// Sums two gradients of one tensor: out of place, so that it can be recomputed like any operator.
+// Sums two gradients of one tensor: out of place, so that it can be recomputed like any
+// operator.
 #pragma once
 
 #include "ops/registry/op.h"

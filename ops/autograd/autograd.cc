@@ -45,7 +45,8 @@ Saved::Saved(const Tensor& tensor)
 
 Tensor Saved::get() const {
   if (tensor_.defined() && tensor_.storage()->version() != version_) {
-    throw std::logic_error("[backward] a tensor from " + std::string(tensor_.storage()->origin()) +
+    throw std::logic_error("[backward] a tensor from " +
+                           std::string(tensor_.storage()->origin()) +
                            " that the gradient needs was written in place after it was saved");
   }
   return tensor_;
@@ -67,7 +68,8 @@ void record(const char* name, std::initializer_list<Tensor> inputs, std::span<Te
   node->grad = std::move(grad);
   for (const Tensor& input : inputs) {
     const GradState* state = input.defined() ? grad_state(input) : nullptr;
-    node->inputs.push_back(state ? GradNode::Edge{state->node, state->output} : GradNode::Edge{});
+    node->inputs.push_back(state ? GradNode::Edge{state->node, state->output}
+                                 : GradNode::Edge{});
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i].set_autograd(make_intrusive<GradState>(node, i));

@@ -1,9 +1,9 @@
 // Reverse-mode differentiation.
 //
 // While operators run, `record` links each differentiable call to those that made its inputs;
-// backward() walks the links from the last call to the first. Gradients of a tensor that several
-// calls used are summed in the reverse of program order, so the result does not depend on memory.
-// A call's saved tensors are dropped as soon as its gradient has run.
+// backward() walks the links from the last call to the first. Gradients of a tensor that
+// several calls used are summed in the reverse of program order, so the result does not depend
+// on memory. A call's saved tensors are dropped as soon as its gradient has run.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -19,10 +19,10 @@
 namespace tidemark {
 
 // Gradients of a call's inputs from those of its outputs. `grad_outputs[i]` is undefined where
-// output i did not influence the result; leave `grad_inputs[i]` undefined where there is none (or
-// `wanted[i]` is false, for which no work should be done).
-using GradFn = std::function<void(std::span<const Tensor> grad_outputs, std::span<Tensor> grad_inputs,
-                                  std::span<const bool> wanted)>;
+// output i did not influence the result; leave `grad_inputs[i]` undefined where there is none
+// (or `wanted[i]` is false, for which no work should be done).
+using GradFn = std::function<void(std::span<const Tensor> grad_outputs,
+                                  std::span<Tensor> grad_inputs, std::span<const bool> wanted)>;
 
 // A tensor kept for backward, which must not be written in place until then. `get` throws
 // std::logic_error if it was.
@@ -37,9 +37,9 @@ class Saved {
   uint32_t version_ = 0;
 };
 
-// Marks `outputs` as made from `inputs` by a call named `name`, if gradients are on and any input
-// needs one. `grad` keeps what it captures; capture Saved, never an output Tensor with its autograd
-// state (a cycle): Saved drops that state.
+// Marks `outputs` as made from `inputs` by a call named `name`, if gradients are on and any
+// input needs one. `grad` keeps what it captures; capture Saved, never an output Tensor with
+// its autograd state (a cycle): Saved drops that state.
 void record(const char* name, std::initializer_list<Tensor> inputs, std::span<Tensor> outputs,
             GradFn grad);
 // Whether record() would do anything: lets an operator skip outputs that only backward reads.

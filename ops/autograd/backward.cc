@@ -75,7 +75,8 @@ class Walk {
     grad(grad_outputs, grad_inputs, {wanted.get(), count});
     grad_outputs.clear();
     for (size_t i = 0; i < count; ++i) {
-      if (wanted[i] && grad_inputs[i].defined()) send(node.inputs[i], std::move(grad_inputs[i]));
+      if (wanted[i] && grad_inputs[i].defined())
+        send(node.inputs[i], std::move(grad_inputs[i]));
     }
   }
 
@@ -85,15 +86,16 @@ class Walk {
 
 Tensor ones_like(Session& session, const Tensor& tensor) {
   auto one = std::make_shared<const float>(1.0F);
-  return session.upload(TensorMeta::contiguous(DType::kFloat32, tensor.shape()), Category::kGradient,
-                        one.get(), one, "backward");
+  return session.upload(TensorMeta::contiguous(DType::kFloat32, tensor.shape()),
+                        Category::kGradient, one.get(), one, "backward");
 }
 
 }  // namespace
 
 void backward(const Tensor& root, const Tensor& seed) {
   const GradState* state = grad_state(root);
-  if (!state) throw UsageError("[backward] nothing that the tensor was made from needs a gradient");
+  if (!state)
+    throw UsageError("[backward] nothing that the tensor was made from needs a gradient");
   if (!seed.defined() && root.elements() != 1) {
     throw UsageError("[backward] the tensor has shape " + root.shape().to_string() +
                      ", not one element; give its gradient");
@@ -103,7 +105,8 @@ void backward(const Tensor& root, const Tensor& seed) {
   const ScopedCategory gradients(session, Category::kGradient);
   const PhaseScope phase(session.residency());
   Walk walk;
-  walk.send({state->node, state->output}, seed.defined() ? Tensor(seed) : ones_like(session, root));
+  walk.send({state->node, state->output},
+            seed.defined() ? Tensor(seed) : ones_like(session, root));
   walk.run();
 }
 

@@ -19,12 +19,12 @@ class GradNode final : public RefCounted {
   GradNode(const char* made_by, uint64_t when) : name(made_by), sequence(when) {}
 
   const char* name;
-  uint64_t sequence;          // program order
+  uint64_t sequence;  // program order
   size_t outputs = 1;
   std::vector<Edge> inputs;
-  GradFn grad;                // empty once it has run
+  GradFn grad;  // empty once it has run
   bool leaf = false;
-  Tensor collected;           // of a leaf: its gradient so far
+  Tensor collected;  // of a leaf: its gradient so far
 
  private:
   // Chains of calls are as long as the program: taken apart in a loop.
@@ -33,7 +33,8 @@ class GradNode final : public RefCounted {
 
 // What a tensor knows of its making.
 struct GradState final : RefCounted {
-  GradState(IntrusivePtr<GradNode> made_by, size_t index) : node(std::move(made_by)), output(index) {}
+  GradState(IntrusivePtr<GradNode> made_by, size_t index)
+      : node(std::move(made_by)), output(index) {}
   IntrusivePtr<GradNode> node;
   size_t output;
 };

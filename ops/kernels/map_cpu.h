@@ -6,23 +6,13 @@
 #pragma once
 
 #include <array>
-#include <type_traits>
 #include <utility>
 
+#include "ops/kernels/functor.h"
 #include "ops/kernels/strided.h"
 #include "ops/registry/op.h"
 
 namespace tidemark {
-
-// A functor without members, or one made from the call's scalars by F::from(scalars).
-template <class F>
-F make_functor(const Scalars& scalars) {
-  if constexpr (std::is_empty_v<F>) {
-    return F();
-  } else {
-    return F::from(scalars);
-  }
-}
 
 namespace detail {
 

@@ -1,37 +1,15 @@
 // y = factor * sum of x over some dimensions.
 //
-// What lies behind one another is merged first. Then x is, for most calls, (outer, summed,
-// inner) with gapless `inner`, or gapless `summed` without an `inner`; anything else takes the
-// general way, one output after the other.
+// What takes the general way (groups.h) is summed one output after the other.
 #include <algorithm>
 #include <vector>
 
 #include "ops/kernels/parallel_for.h"
+#include "ops/reduce/groups.h"
 #include "ops/reduce/kernels.h"
 
 namespace tidemark::reduce {
 namespace {
-
-struct Group {
-  int64_t extent = 1;
-  int64_t stride = 0;
-  bool summed = false;
-};
-
-std::vector<Group> merge(const TensorMeta& x, int64_t dims) {
-  std::vector<Group> groups;
-  for (size_t d = 0; d < x.shape.rank(); ++d) {
-    if (x.shape[d] == 1) continue;
-    const bool summed = dims >> d & 1;
-    Group* last = groups.empty() ? nullptr : &groups.back();
-    if (last && last->summed == summed && last->stride == x.strides[d] * x.shape[d]) {
-      *last = {last->extent * x.shape[d], x.strides[d], summed};
-    } else {
-      groups.push_back({x.shape[d], x.strides[d], summed});
-    }
-  }
-  return groups;
-}
 
 float scaled(double total, const KernelArgs& args) {
   return static_cast<float>(total * args.scalars[0]);
@@ -159,7 +137,7 @@ PreparedKernel prepare_general(const std::vector<Group>& groups, int64_t outputs
 
 PreparedKernel prepare_sum_cpu(const OpQuery& query) {
   const TensorMeta& x = query.inputs[0];
-  const std::vector<Group> groups = merge(x, query.attr<SumAttrs>().dims);
+  const std::vector<Group> groups = merge_groups(x, query.attr<SumAttrs>().dims);
   const int64_t outputs = query.outputs[0].shape.elements();
   if (outputs == 0) return {Bytes(0), [](const KernelArgs&) {}};
   if (x.shape.elements() == 0) {
@@ -167,14 +145,11 @@ PreparedKernel prepare_sum_cpu(const OpQuery& query) {
               std::fill_n(args.out<float>(0), outputs, scaled(0, args));
             }};
   }
-  size_t i = 0;
-  Group outer, summed, inner;
-  if (i < groups.size() && !groups[i].summed) outer = groups[i++];
-  if (i < groups.size() && groups[i].summed) summed = groups[i++];
-  if (i < groups.size() && !groups[i].summed) inner = groups[i++];
-  if (i == groups.size() && summed.stride != 0) {
-    if (inner.extent == 1 && summed.stride == 1) return prepare_rows(outer, summed);
-    if (inner.extent > 1 && inner.stride == 1) return prepare_columns(outer, summed, inner);
+  const Groups parts(groups);
+  switch (parts.form) {
+    case Groups::Form::kRows: return prepare_rows(parts.outer, parts.summed);
+    case Groups::Form::kColumns: return prepare_columns(parts.outer, parts.summed, parts.inner);
+    case Groups::Form::kGeneral: break;
   }
   return prepare_general(groups, outputs);
 }

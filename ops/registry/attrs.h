@@ -1,8 +1,8 @@
 // An operator's attributes: a plain struct of int64_t and double members, held by value.
 //
-// Attributes are part of a call's signature: what the kernel, its workspace and its cost are chosen
-// by. What changes from step to step without changing the kernel (a learning rate, a random offset)
-// goes into Scalars instead, and is an input of a captured graph.
+// Attributes are part of a call's signature: what the kernel, its workspace and its cost are
+// chosen by. What changes from step to step without changing the kernel (a learning rate, a
+// random offset) goes into Scalars instead, and is an input of a captured graph.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ class Attrs {
   template <class T>
   Attrs(const T& value) {  // NOLINT: a call reads best with the bare struct
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kCapacity);
-    static_assert(alignof(T) == 8, "members are int64_t or double, so that there is no padding");
+    static_assert(alignof(T) == 8,
+                  "members are int64_t or double, so that there is no padding");
     std::memcpy(bytes_.data(), &value, sizeof(T));
     size_ = sizeof(T);
   }

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "ops/registry/kernels.h"
 #include "ops/registry/op_call.h"
 #include "runtime/core/errors.h"
 
@@ -22,12 +23,14 @@ struct Prepared {
 
 using SessionCache = std::unordered_map<std::string, Prepared>;
 
-// Kernels are shared by all sessions of the process, so that a dry run's are used by the real one.
-std::shared_ptr<const PreparedKernel> prepare_kernel(const std::string& signature, Backend backend,
-                                                     const OpDef& op, const OpQuery& query) {
+// Kernels are shared by all sessions of the process, so that a dry run's are used by the real
+// one.
+std::shared_ptr<const PreparedKernel> prepare_kernel(const std::string& signature,
+                                                     Backend backend, const OpDef& op,
+                                                     const OpQuery& query) {
   static std::mutex mutex;
   static std::unordered_map<std::string, std::shared_ptr<const PreparedKernel>> kernels;
-  const PrepareKernel prepare = op.prepare[static_cast<size_t>(backend)];
+  const PrepareKernel prepare = find_kernel(op, backend);
   if (!prepare) return nullptr;
   const std::string key = signature + static_cast<char>(backend);
   {
@@ -61,11 +64,13 @@ void write_signature(std::string& key, const OpDef& op, const OpQuery& query) {
   key.clear();
   append(key, &op);
   append(key, query.threads);
+  append(key, query.tf32);
   key.append(reinterpret_cast<const char*>(query.attrs.data()), query.attrs.size());
   for (const TensorMeta& meta : query.inputs) append(key, meta);
 }
 
-Prepared prepare(Session& session, const std::string& signature, const OpDef& op, OpQuery query) {
+Prepared prepare(Session& session, const std::string& signature, const OpDef& op,
+                 OpQuery query) {
   Prepared prepared;
   prepared.outputs = op.infer(query);
   query.outputs = prepared.outputs;
@@ -75,12 +80,13 @@ Prepared prepare(Session& session, const std::string& signature, const OpDef& op
   if (prepared.kernel) {
     prepared.workspace = prepared.kernel->workspace;
   } else if (device.has_data()) {
-    throw UsageError("[" + std::string(op.name) + "] has no kernel for device " + device.name());
+    throw UsageError("[" + std::string(op.name) + "] has no kernel for device " +
+                     device.name() +
+                     (backend == Backend::kCuda ? "; call register_cuda_kernels() first" : ""));
   } else if (op.modelled_workspace) {
     prepared.workspace = op.modelled_workspace(query);
   }
-  prepared.cost_key =
-      session.costs().key(std::hash<std::string>{}(signature), op.cost(query));
+  prepared.cost_key = session.costs().key(std::hash<std::string>{}(signature), op.cost(query));
   return prepared;
 }
 
@@ -105,8 +111,8 @@ uint32_t slot_of(OpCall& call, Storage* storage, bool written) {
 
 }  // namespace
 
-std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
-                             const Scalars& scalars) {
+std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
+                             const Attrs& attrs, const Scalars& scalars) {
   Session& session = Session::current();
   auto body = std::make_shared<OpCall::Body>();
   body->op = &op;
@@ -114,14 +120,15 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs, co
   body->scalars = scalars;
   body->inputs.reserve(inputs.size());
   for (const Tensor& input : inputs) {
-    if (!input.defined()) throw UsageError("[" + std::string(op.name) + "] an input is undefined");
+    if (!input.defined())
+      throw UsageError("[" + std::string(op.name) + "] an input is undefined");
     if (input.storage()->owner() != &session.residency()) {
       throw UsageError("[" + std::string(op.name) + "] an input belongs to another session");
     }
     body->inputs.push_back(input.meta());
   }
-  const Prepared& prepared =
-      look_up(session, op, {body->inputs, {}, body->attrs, session.threads()});
+  const Prepared& prepared = look_up(
+      session, op, {body->inputs, {}, body->attrs, session.threads(), session.options().tf32});
   body->outputs = prepared.outputs;
   body->kernel = prepared.kernel;
 

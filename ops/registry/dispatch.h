@@ -14,9 +14,9 @@
 namespace tidemark {
 
 // Runs `op` in the current session (Session::current()) and gives its outputs, without touching
-// autograd. Inputs may be views; undefined tensors are not allowed. Outputs get the category of the
-// phase: activations in forward, gradients in backward.
-// Throws UsageError (shapes, types, tensors of another session), OutOfMemory, DeviceError.
+// autograd. Inputs may be views; undefined tensors are not allowed. Outputs get the category of
+// the phase: activations in forward, gradients in backward. Throws UsageError (shapes, types,
+// tensors of another session), OutOfMemory, DeviceError.
 std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
                              const Attrs& attrs = {}, const Scalars& scalars = {});
 std::vector<Tensor> dispatch(const OpDef& op, std::initializer_list<Tensor> inputs,

@@ -1,9 +1,9 @@
 // What an operator is: a name, shapes, costs, and a kernel for each backend.
 //
 // A new operator is one folder entry with one stem: `softmax.h` (the function people call),
-// `softmax.cc` (this description and the gradient), `softmax_cpu.cc`, `softmax_cuda.cu`; and one
-// line in ops/register.cc. It gets managed memory, recomputation, pricing, capture and simulation
-// from the dispatcher, without a line of its own.
+// `softmax.cc` (this description and the gradient), `softmax_cpu.cc`, `softmax_cuda.cu`; and
+// one line in ops/register.cc. It gets managed memory, recomputation, pricing, capture and
+// simulation from the dispatcher, without a line of its own.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +28,9 @@ struct OpQuery {
   std::span<const TensorMeta> outputs;  // empty while they are being inferred
   const Attrs& attrs;
   int threads = 1;  // of the compute stream; part of the signature
+  // Float32 products may take inputs rounded to TF32 (SessionOptions::tf32); part of the
+  // signature.
+  bool tf32 = true;
 
   template <class T>
   const T& attr() const {
@@ -38,12 +41,12 @@ struct OpQuery {
 struct KernelArgs {
   std::span<const TensorMeta> input_metas;
   std::span<const TensorMeta> output_metas;
-  std::span<std::byte* const> inputs;   // each tensor's first element (offset applied)
+  std::span<std::byte* const> inputs;  // each tensor's first element (offset applied)
   std::span<std::byte* const> outputs;
-  std::byte* workspace;                 // aligned to kAlignment; contents undefined
+  std::byte* workspace;  // aligned to kAlignment; contents undefined
   const Attrs& attrs;
   const Scalars& scalars;
-  void* native_stream;                  // cudaStream_t on CUDA
+  void* native_stream;  // cudaStream_t on CUDA
 
   template <class T>
   const T* in(size_t i) const {
@@ -64,10 +67,10 @@ struct KernelArgs {
   }
 };
 
-// A kernel made ready for one signature: algorithm chosen, library descriptors built. Made once,
-// kept for the process and shared by all calls of the signature. `run` is called on the compute
-// stream's thread; expensive set-up that only running needs (code generation) belongs in its first
-// call, since a dry run prepares kernels for their workspace alone.
+// A kernel made ready for one signature: algorithm chosen, library descriptors built. Made
+// once, kept for the process and shared by all calls of the signature. `run` is called on the
+// compute stream's thread; expensive set-up that only running needs (code generation) belongs
+// in its first call, since a dry run prepares kernels for their workspace alone.
 struct PreparedKernel {
   Bytes workspace{0};
   std::function<void(const KernelArgs&)> run;
@@ -78,10 +81,12 @@ using PrepareKernel = PreparedKernel (*)(const OpQuery&);
 
 struct OpDef {
   const char* name;
-  // Output shapes. Throws UsageError, message starting with "[name] ", for inputs that do not fit.
+  // Output shapes. Throws UsageError, message starting with "[name] ", for inputs that do not
+  // fit.
   std::vector<TensorMeta> (*infer)(const OpQuery&);
   OpCost (*cost)(const OpQuery&);
-  // Scratch on devices whose kernels are not at hand (the simulator's GPU profiles); null: none.
+  // Scratch on devices whose kernels are not at hand (the simulator's GPU profiles); null:
+  // none.
   Bytes (*modelled_workspace)(const OpQuery&) = nullptr;
   // Bit i: input i is written in place. Such an operator cannot be run again.
   uint32_t written_inputs = 0;

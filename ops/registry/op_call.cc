@@ -15,8 +15,8 @@ struct Launch {
   std::byte* workspace;
 
   void run(void* native_stream) const {
-    const KernelArgs args{body->inputs,  body->outputs, inputs,        outputs,
-                          workspace,     body->attrs,   body->scalars, native_stream};
+    const KernelArgs args{body->inputs, body->outputs, inputs,        outputs,
+                          workspace,    body->attrs,   body->scalars, native_stream};
     try {
       body->kernel->run(args);
     } catch (const std::exception& error) {
@@ -35,7 +35,8 @@ Event OpCall::launch(Device& device, const Addresses& addresses, uint64_t tag) {
   launch->inputs.reserve(slots_.size());
   for (size_t i = 0; i < slots_.size(); ++i) {
     const TensorMeta& meta = body_->inputs[i];
-    launch->inputs.push_back(addresses.inputs[slots_[i]] + meta.offset * size_of(meta.dtype).count());
+    launch->inputs.push_back(addresses.inputs[slots_[i]] +
+                             meta.offset * size_of(meta.dtype).count());
   }
   launch->outputs.assign(addresses.outputs.begin(), addresses.outputs.end());
   return device.enqueue(StreamId::kCompute, {[launch = std::move(launch)](void* native_stream) {

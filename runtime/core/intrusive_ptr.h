@@ -43,8 +43,8 @@ class IntrusivePtr {
   IntrusivePtr(IntrusivePtr&& other) noexcept
       : object_(std::exchange(other.object_, nullptr)) {}
   template <class Derived>
-    requires std::is_convertible_v<Derived*, T*>
-  IntrusivePtr(const IntrusivePtr<Derived>& other) : IntrusivePtr(other.get()) {}  // NOLINT
+  requires std::is_convertible_v<Derived*, T*> IntrusivePtr(const IntrusivePtr<Derived>& other)
+      : IntrusivePtr(other.get()) {}  // NOLINT
   IntrusivePtr& operator=(IntrusivePtr other) noexcept {
     std::swap(object_, other.object_);
     return *this;

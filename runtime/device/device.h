@@ -35,7 +35,8 @@ class MemoryRegion {
 
 enum class MemoryKind : uint8_t { kDevice, kHost };
 
-// What ran when, for telemetry and the cost model; reported once the work is done.
+// What ran when, for telemetry and the cost model; reported once the work is done. Where the
+// host cannot read device memory, work in a row on one stream with one tag is reported as one.
 struct Completion {
   uint64_t tag = 0;
   StreamId stream = StreamId::kCompute;
@@ -67,6 +68,8 @@ class Device {
   virtual const DeviceProfile& profile() const = 0;
   // False: tensors have no data, work is not run, reads of values give nothing.
   virtual bool has_data() const = 0;
+  // False: the host must not touch what map(kDevice) gives, in host work neither; it copies.
+  virtual bool host_reads_device_memory() const { return true; }
 
   // Reserves address space of exactly `size`; pages are taken when touched. Throws DeviceError.
   virtual std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) = 0;
@@ -102,7 +105,7 @@ struct CpuOptions {
 // Profile "host" prices its work until measurements arrive.
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options = {});
 std::unique_ptr<Device> make_sim_device(const DeviceProfile& profile);
-// "cpu", "sim:<profile>". Throws UsageError that says what there is.
+// "cpu", "cuda", "cuda:<number>", "sim:<profile>". Throws UsageError that says what there is.
 std::unique_ptr<Device> make_device(const std::string& name, const CpuOptions& options = {});
 
 }  // namespace tidemark

@@ -19,24 +19,36 @@ struct Disk {
 
   static constexpr size_t kHalf = static_cast<size_t>(kDiskStaging.count()) / 2;
 
-  void write(const std::byte* from, size_t bytes, Offset at) const {
-    std::byte* const half = staging->data();
-    for (size_t done = 0; done < bytes; done += kHalf) {
-      const size_t part = std::min(kHalf, bytes - done);
-      const size_t whole = rounded(part);
-      std::memcpy(half, from + done, part);
-      std::memset(half + part, 0, whole - part);
-      write_fully(*file, half, whole, at + Bytes(static_cast<int64_t>(done)));
-    }
+  std::byte* out() const { return staging->data(); }
+  std::byte* in() const { return staging->data() + kHalf; }
+
+  // Pieces of at most kHalf, between the staging memory and the file.
+  void write_staged(size_t bytes, Offset at) const {
+    const size_t whole = rounded(bytes);
+    std::memset(out() + bytes, 0, whole - bytes);
+    write_fully(*file, out(), whole, at);
+  }
+  void read_staged(size_t bytes, Offset at) const {
+    read_fully(*file, in(), rounded(bytes), at);
   }
 
+  // f(begin, size) for each piece.
+  template <class F>
+  static void for_each_piece(size_t bytes, const F& f) {
+    for (size_t done = 0; done < bytes; done += kHalf) f(done, std::min(kHalf, bytes - done));
+  }
+
+  void write(const std::byte* from, size_t bytes, Offset at) const {
+    for_each_piece(bytes, [&](size_t begin, size_t part) {
+      std::memcpy(out(), from + begin, part);
+      write_staged(part, at + Bytes(static_cast<int64_t>(begin)));
+    });
+  }
   void read(std::byte* to, size_t bytes, Offset at) const {
-    std::byte* const half = staging->data() + kHalf;
-    for (size_t done = 0; done < bytes; done += kHalf) {
-      const size_t part = std::min(kHalf, bytes - done);
-      read_fully(*file, half, rounded(part), at + Bytes(static_cast<int64_t>(done)));
-      std::memcpy(to + done, half, part);
-    }
+    for_each_piece(bytes, [&](size_t begin, size_t part) {
+      read_staged(part, at + Bytes(static_cast<int64_t>(begin)));
+      std::memcpy(to + begin, in(), part);
+    });
   }
 
   static size_t rounded(size_t bytes) {
@@ -77,6 +89,9 @@ class DiskTier final : public Tier {
 
   Event store(const Block& block, const std::byte* from, Bytes bytes, uint64_t tag) override {
     check(block, bytes);
+    if (disk_ && !device_.host_reads_device_memory()) {
+      return store_by_copies(block, from, bytes, tag);
+    }
     return device_.enqueue_host(StreamId::kOffload, {[disk = disk_, block, from, bytes](void*) {
                                                        if (disk)
                                                          disk->write(from, size(bytes),
@@ -87,6 +102,9 @@ class DiskTier final : public Tier {
 
   Event load(const Block& block, std::byte* to, Bytes bytes, uint64_t tag) override {
     check(block, bytes);
+    if (disk_ && !device_.host_reads_device_memory()) {
+      return load_by_copies(block, to, bytes, tag);
+    }
     return device_.enqueue_host(StreamId::kReload, {[disk = disk_, block, to, bytes](void*) {
                                                       if (disk)
                                                         disk->read(to, size(bytes),
@@ -115,6 +133,36 @@ class DiskTier final : public Tier {
     TIDEMARK_CHECK(bytes <= block.size, "a copy of " + std::to_string(bytes.count()) +
                                             " bytes in a block of " +
                                             std::to_string(block.size.count()));
+  }
+
+  // The same in pieces: the device copies to and from the staging memory, the host to and from
+  // the file, one after the other on the stream. A piece that fails holds those behind it.
+  Event store_by_copies(const Block& block, const std::byte* from, Bytes bytes, uint64_t tag) {
+    Event last;
+    Disk::for_each_piece(size(bytes), [&](size_t begin, size_t part) {
+      const Bytes part_bytes(static_cast<int64_t>(part));
+      const Offset at = block.offset + Bytes(static_cast<int64_t>(begin));
+      device_.copy(StreamId::kOffload, {disk_->out(), from + begin, part_bytes, tag});
+      last = device_.enqueue_host(StreamId::kOffload, {[disk = disk_, part, at](void*) {
+                                                         disk->write_staged(part, at);
+                                                       },
+                                                       store_time(part_bytes), tag});
+    });
+    return last;
+  }
+  Event load_by_copies(const Block& block, std::byte* to, Bytes bytes, uint64_t tag) {
+    Event last;
+    Disk::for_each_piece(size(bytes), [&](size_t begin, size_t part) {
+      const Bytes part_bytes(static_cast<int64_t>(part));
+      const Offset at = block.offset + Bytes(static_cast<int64_t>(begin));
+      device_.enqueue_host(StreamId::kReload,
+                           {[disk = disk_, part, at](void*) { disk->read_staged(part, at); },
+                            load_time(part_bytes), tag});
+      last = device_.copy(StreamId::kReload, {to + begin, disk_->in(), part_bytes, tag});
+    });
+    // The staging memory stays until the last copy has read it.
+    device_.enqueue_host(StreamId::kReload, {[disk = disk_](void*) {}, Nanos(0), 0});
+    return last;
   }
 
   // False: the disk is full.

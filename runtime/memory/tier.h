@@ -49,8 +49,8 @@ std::unique_ptr<Tier> make_host_tier(Device& device, Bytes limit);
 // past the page cache where the file system allows, else flushed and dropped from it. Space is
 // allocated on disk before it is used. Staging memory is bounded (`kDiskStaging`, from the
 // host). Throws DataError if the directory cannot be used. On a device without data no file is
-// made. Its work reads and writes `from` and `to` on the host: on devices whose memory the host
-// cannot read, go by way of the host tier.
+// made. Where the host cannot read device memory, the device copies to and from the staging
+// memory, in pieces on the same stream.
 inline constexpr Bytes kDiskStaging{8 << 20};
 std::unique_ptr<Tier> make_disk_tier(Device& device, Bytes limit,
                                      const std::string& directory = "");

@@ -45,6 +45,7 @@ class FaultyDevice : public Device {
   const std::string& name() const override { return inner_->name(); }
   const DeviceProfile& profile() const override { return inner_->profile(); }
   bool has_data() const override { return inner_->has_data(); }
+  bool host_reads_device_memory() const override { return inner_->host_reads_device_memory(); }
   std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) override {
     return inner_->map(kind, size);
   }

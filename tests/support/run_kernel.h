@@ -1,17 +1,22 @@
-// Runs an operator's CPU kernel on plain vectors, without a session, the way the dispatcher
-// would: infer, prepare, run. The workspace and the outputs end in guards, which must come back
-// untouched.
+// Runs an operator's kernel on plain vectors, without a session, the way the dispatcher would:
+// infer, prepare, run. The workspace and the outputs end in guards, which must come back
+// untouched. On the CPU the kernel is called there and then; on other devices through Device.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "ops/registry/kernels.h"
 #include "ops/registry/op.h"
+#include "runtime/device/device.h"
+#include "tests/support/device_under_test.h"
 
 namespace tidemark::testing {
 
@@ -46,6 +51,8 @@ class GuardedBlock {
     std::memset(memory_.get() + bytes_, kGuard, kGuardBytes);
   }
   std::byte* data() const { return memory_.get(); }
+  // With the guard, and aligned.
+  Bytes total() const { return align_up(Bytes(static_cast<int64_t>(bytes_))) + kAlignment; }
   bool intact() const {
     for (size_t i = 0; i < kGuardBytes; ++i) {
       if (memory_.get()[bytes_ + i] != std::byte{kGuard}) return false;
@@ -72,33 +79,99 @@ struct KernelRun {
   const Array& operator[](size_t i) const { return outputs[i]; }
 };
 
-// Inputs are float32, or of `dtypes` where given.
-inline KernelRun run_kernel(const OpDef& op, const std::vector<Array>& inputs,
-                            const Attrs& attrs = {}, int threads = 2,
-                            const std::vector<DType>& dtypes = {},
-                            const Scalars& scalars = {}) {
+// One of each name for the whole program, never destroyed.
+inline Device& device_named(const std::string& name) {
+  static auto& devices = *new std::map<std::string, std::unique_ptr<Device>>;
+  std::unique_ptr<Device>& device = devices[name];
+  if (!device) device = make_device(name);
+  return *device;
+}
+
+// The blocks' copies on a device: their addresses there, and the way back.
+class BlocksOnDevice {
+ public:
+  BlocksOnDevice(Device& device, std::vector<GuardedBlock>& blocks)
+      : device_(device), blocks_(blocks) {
+    Bytes total{0};
+    for (const GuardedBlock& block : blocks) {
+      offsets_.push_back(total.count());
+      total += block.total();
+    }
+    region_ = device.map(MemoryKind::kDevice, total);
+    Fence fence;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      fence.include(
+          device.copy(StreamId::kReload, {at(i), blocks[i].data(), blocks[i].total(), 0}));
+    }
+    device.wait(StreamId::kCompute, fence);
+  }
+  std::byte* at(size_t i) const { return region_->data() + offsets_[i]; }
+  void fetch(Event computed) {
+    device_.wait(StreamId::kOffload, computed);
+    Fence fence;
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      fence.include(
+          device_.copy(StreamId::kOffload, {blocks_[i].data(), at(i), blocks_[i].total(), 0}));
+    }
+    device_.synchronize(fence);
+  }
+
+ private:
+  Device& device_;
+  std::vector<GuardedBlock>& blocks_;
+  std::vector<int64_t> offsets_;
+  std::unique_ptr<MemoryRegion> region_;
+};
+
+struct KernelOptions {
+  int threads = 2;
+  std::vector<DType> dtypes{};  // of the inputs; float32 where none is given
+  Scalars scalars{};
+  bool tf32 = false;
+  std::string device = device_under_test();
+};
+
+inline KernelRun run_kernel_with(const KernelOptions& options, const OpDef& op,
+                                 const std::vector<Array>& inputs, const Attrs& attrs = {}) {
   KernelRun run;
   std::vector<TensorMeta> metas;
-  std::vector<GuardedBlock> blocks;
-  std::vector<std::byte*> in, out;
+  std::vector<GuardedBlock> blocks;  // inputs, outputs, workspace
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const DType dtype = i < dtypes.size() ? dtypes[i] : DType::kFloat32;
+    const DType dtype = i < options.dtypes.size() ? options.dtypes[i] : DType::kFloat32;
     metas.push_back(TensorMeta::contiguous(dtype, inputs[i].shape));
     blocks.emplace_back(metas.back().bytes());
     std::memcpy(blocks.back().data(), inputs[i].values.data(),
                 static_cast<size_t>(metas.back().bytes().count()));
-    in.push_back(blocks.back().data());
   }
-  run.metas = op.infer({metas, {}, attrs, threads});
-  const OpQuery query{metas, run.metas, attrs, threads};
-  for (const TensorMeta& meta : run.metas) {
-    blocks.emplace_back(meta.bytes());
-    out.push_back(blocks.back().data());
-  }
-  const PreparedKernel kernel = op.prepare[static_cast<size_t>(Backend::kCpu)](query);
+  run.metas = op.infer({metas, {}, attrs, options.threads, options.tf32});
+  const OpQuery query{metas, run.metas, attrs, options.threads, options.tf32};
+  for (const TensorMeta& meta : run.metas) blocks.emplace_back(meta.bytes());
+
+  const bool cpu = options.device == "cpu";
+  const Backend backend = cpu ? Backend::kCpu : device_named(options.device).profile().backend;
+  const PrepareKernel prepare = find_kernel(op, backend);
+  if (!prepare) throw UsageError(std::string(op.name) + " has no kernel on " + options.device);
+  const PreparedKernel kernel = prepare(query);
   run.workspace = kernel.workspace;
   blocks.emplace_back(kernel.workspace);
-  kernel.run({metas, run.metas, in, out, blocks.back().data(), attrs, scalars, nullptr});
+
+  const auto launch = [&](const auto& address, void* native_stream) {
+    std::vector<std::byte*> in, out;
+    for (size_t i = 0; i < metas.size(); ++i) in.push_back(address(i));
+    for (size_t i = 0; i < run.metas.size(); ++i) out.push_back(address(metas.size() + i));
+    kernel.run({metas, run.metas, in, out, address(blocks.size() - 1), attrs, options.scalars,
+                native_stream});
+  };
+  if (cpu) {
+    launch([&](size_t i) { return blocks[i].data(); }, nullptr);
+  } else {
+    Device& device = device_named(options.device);
+    BlocksOnDevice there(device, blocks);
+    const auto work = [&](void* stream) {
+      launch([&](size_t i) { return there.at(i); }, stream);
+    };
+    there.fetch(device.enqueue(StreamId::kCompute, {work, Nanos(0), 0}));
+  }
   for (const GuardedBlock& block : blocks) EXPECT_TRUE(block.intact()) << op.name;
   const auto take = [](const TensorMeta& meta, const std::byte* from) {
     const auto bytes = static_cast<size_t>(meta.bytes().count());
@@ -106,9 +179,22 @@ inline KernelRun run_kernel(const OpDef& op, const std::vector<Array>& inputs,
     std::memcpy(array.values.data(), from, bytes);
     return array;
   };
-  for (size_t i = 0; i < out.size(); ++i) run.outputs.push_back(take(run.metas[i], out[i]));
-  for (size_t i = 0; i < in.size(); ++i) run.inputs.push_back(take(metas[i], in[i]));
+  for (size_t i = 0; i < metas.size(); ++i) {
+    run.inputs.push_back(take(metas[i], blocks[i].data()));
+  }
+  for (size_t i = 0; i < run.metas.size(); ++i) {
+    run.outputs.push_back(take(run.metas[i], blocks[metas.size() + i].data()));
+  }
   return run;
+}
+
+// Inputs are float32, or of `dtypes` where given.
+inline KernelRun run_kernel(const OpDef& op, const std::vector<Array>& inputs,
+                            const Attrs& attrs = {}, int threads = 2,
+                            const std::vector<DType>& dtypes = {},
+                            const Scalars& scalars = {}) {
+  return run_kernel_with({.threads = threads, .dtypes = dtypes, .scalars = scalars}, op, inputs,
+                         attrs);
 }
 
 // `a` and `b` are the same to the bit.

@@ -11,16 +11,18 @@
 #include "ops/autograd/autograd.h"
 #include "ops/view/contiguous.h"
 #include "runtime/session/session.h"
+#include "tests/support/device_under_test.h"
 
 namespace tidemark::testing {
 
-// A test with a session of its own: CPU, two threads.
+// A test with a session of its own: on the device under test, two threads, float32 throughout.
 class SessionTest : public ::testing::Test {
  protected:
   static SessionOptions options() {
     SessionOptions options;
-    options.device = "cpu";
+    options.device = device_under_test();
     options.threads = 2;
+    options.tf32 = false;
     options.budget = Bytes(256 << 20);
     options.seed = 42;
     return options;

@@ -127,16 +127,13 @@ TEST(Profile, NoProfileIsNeededForZeroTimes) {
 }
 
 TEST(MakeDevice, UnknownNamesSayWhatThereIs) {
-  for (const std::string name : {"gpu", "", "CPU", "sim:", "sim:a1000", "cuda", "cuda:1"}) {
+  for (const std::string name : {"gpu", "", "CPU", "sim:", "sim:a1000"}) {
     SCOPED_TRACE(name);
     try {
       make_device(name);
       FAIL() << "did not throw";
     } catch (const UsageError& error) {
       EXPECT_THAT(error.what(), HasSubstr("a100-80gb"));
-      if (name.starts_with("cuda")) {
-        EXPECT_THAT(error.what(), HasSubstr("no CUDA device"));
-      }
     }
   }
 }

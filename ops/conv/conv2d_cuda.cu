@@ -1,0 +1,105 @@
+// cuDNN's (ops/cudnn), on NHWC activations and weights as they lie.
+#include <algorithm>
+#include <memory>
+
+#include "ops/conv/conv2d.h"
+#include "ops/cudnn/convolution.h"
+#include "ops/kernels/columns_cuda.cuh"
+#include "ops/kernels/map_cuda.cuh"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark {
+namespace {
+
+using cudnn::Convolution;
+using cudnn::ConvolutionPlan;
+using cudnn::Pass;
+
+std::shared_ptr<const ConvolutionPlan> make_plan(Pass pass, const Conv2dAttrs& attrs,
+                                                 const TensorMeta& x, const TensorMeta& w,
+                                                 const TensorMeta& y, bool tf32) {
+  const Convolution problem{pass,         x.shape,       w.shape,        y.shape,
+                            attrs.stride, attrs.padding, attrs.dilation, tf32};
+  return std::make_shared<const ConvolutionPlan>(
+      problem, cudnn::properties_of(CudaContext::current().gpu()));
+}
+
+cudnnHandle_t handle(const KernelArgs& args) {
+  return CudaContext::current().cudnn(args.native_stream);
+}
+
+struct AddTo {
+  TIDEMARK_HOST_DEVICE void operator()(float& y, const float& bias) const { y += bias; }
+};
+
+PreparedKernel nothing() {
+  return {Bytes(0), [](const KernelArgs&) {}};
+}
+
+void clear(const KernelArgs& args, size_t output) {
+  TIDEMARK_CUDA_CALL(cudaMemsetAsync(
+      args.outputs[output], 0, static_cast<size_t>(args.output_metas[output].bytes().count()),
+      CudaContext::stream(args.native_stream)));
+}
+
+PreparedKernel prepare_conv2d(const OpQuery& query) {
+  const TensorMeta& y = query.outputs[0];
+  if (y.shape.elements() == 0) return nothing();
+  const bool bias = query.inputs.size() == 3;
+  const auto plan = make_plan(Pass::kForward, query.attr<Conv2dAttrs>(), query.inputs[0],
+                              query.inputs[1], y, query.tf32);
+  const TensorMeta& last = query.inputs.back();
+  const PackedLoop loop =
+      bias ? pack(make_loop(y.shape, {&y, &last}), {y, last}) : PackedLoop();
+  return {plan->workspace(), [plan, bias, loop](const KernelArgs& args) {
+            plan->run(handle(args), args.inputs[0], args.inputs[1], args.outputs[0],
+                      args.workspace);
+            if (!bias) return;
+            apply_cuda(loop, args, AddTo(), Updates<float>{args.out<float>(0)},
+                       Reads<const float>{args.in<float>(2)});
+          }};
+}
+
+PreparedKernel prepare_conv2d_grad_input(const OpQuery& query) {
+  if (query.outputs[0].shape.elements() == 0) return nothing();
+  const auto plan = make_plan(Pass::kGradInput, query.attr<Conv2dGradInputAttrs>().conv,
+                              query.outputs[0], query.inputs[1], query.inputs[0], query.tf32);
+  return {plan->workspace(), [plan](const KernelArgs& args) {
+            plan->run(handle(args), args.outputs[0], args.inputs[1], args.inputs[0],
+                      args.workspace);
+          }};
+}
+
+PreparedKernel prepare_conv2d_grad_weight(const OpQuery& query) {
+  const auto& attrs = query.attr<Conv2dGradWeightAttrs>();
+  const bool bias = attrs.bias != 0;
+  const Shape& gy = query.inputs[1].shape;
+  if (gy.elements() == 0) {
+    return {Bytes(0), [bias](const KernelArgs& args) {
+              clear(args, 0);
+              if (bias) clear(args, 1);
+            }};
+  }
+  const auto plan = make_plan(Pass::kGradWeight, attrs.conv, query.inputs[0], query.outputs[0],
+                              query.inputs[1], query.tf32);
+  const ColumnSums sums(1, gy.elements() / gy.back(), gy.back(), 0, gy.back(), true);
+  // One after the other, the two can have the same workspace.
+  const Bytes workspace =
+      bias ? std::max(plan->workspace(), sums.workspace()) : plan->workspace();
+  return {workspace, [plan, bias, sums](const KernelArgs& args) {
+            plan->run(handle(args), args.inputs[0], args.outputs[0], args.inputs[1],
+                      args.workspace);
+            if (bias) sums.run(args, args.in<float>(1), args.out<float>(1), 1, args.workspace);
+          }};
+}
+
+}  // namespace
+
+void register_conv2d_cuda() {
+  set_kernel(kConv2d, Backend::kCuda, prepare_conv2d);
+  set_kernel(kConv2dGradInput, Backend::kCuda, prepare_conv2d_grad_input);
+  set_kernel(kConv2dGradWeight, Backend::kCuda, prepare_conv2d_grad_weight);
+}
+
+}  // namespace tidemark

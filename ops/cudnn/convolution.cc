@@ -1,0 +1,213 @@
+#include "ops/cudnn/convolution.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark::cudnn {
+namespace {
+
+enum : int64_t { kX = 1, kW = 2, kY = 3 };
+constexpr int64_t kByteAlignment = 16;
+
+// (N, H, W, C) as it lies, in cuDNN's order of dimensions: N, C, H, W.
+Descriptor tensor(const Shape& nhwc, int64_t id) {
+  const std::array<int64_t, 4> dims{nhwc[0], nhwc[3], nhwc[1], nhwc[2]};
+  const std::array<int64_t, 4> strides{nhwc[1] * nhwc[2] * nhwc[3], 1, nhwc[2] * nhwc[3],
+                                       nhwc[3]};
+  Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT);
+  tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const int64_t>(dims));
+  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const int64_t>(strides));
+  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
+  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kByteAlignment);
+  tensor.finalize();
+  return tensor;
+}
+
+Descriptor geometry(const Convolution& problem) {
+  Descriptor geometry(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  const auto pair = [](const std::array<int64_t, 2>& values) {
+    return std::span<const int64_t>(values);
+  };
+  geometry.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
+  geometry.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  geometry.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
+  geometry.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, pair(problem.padding));
+  geometry.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, pair(problem.padding));
+  geometry.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, pair(problem.dilation));
+  geometry.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, pair(problem.stride));
+  geometry.finalize();
+  return geometry;
+}
+
+struct PassNames {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t conv, x, w, y, alpha, beta;
+};
+
+constexpr PassNames names_of(Pass pass) {
+  switch (pass) {
+    case Pass::kForward:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case Pass::kGradInput:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case Pass::kGradWeight: break;
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+}
+
+Descriptor operation_graph(const Convolution& problem) {
+  const PassNames names = names_of(problem.pass);
+  Descriptor operation(names.operation);
+  operation.set(names.conv, geometry(problem));
+  operation.set(names.x, tensor(problem.x, kX));
+  operation.set(names.w, tensor(problem.w, kW));
+  operation.set(names.y, tensor(problem.y, kY));
+  operation.set(names.alpha, 1.0f);
+  operation.set(names.beta, 0.0f);
+  operation.finalize();
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+  graph.finalize();
+  return graph;
+}
+
+// Engines with their settings, best first.
+std::vector<Descriptor> suggestions(const Descriptor& graph, const Descriptor& device,
+                                    cudnnBackendHeurMode_t mode) {
+  Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
+  std::vector<Descriptor> configs;
+  try {
+    heuristics.finalize();
+    int64_t count = 0;
+    check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+          "cudnnBackendGetAttribute");
+    std::vector<cudnnBackendDescriptor_t> raw;
+    for (int64_t i = 0; i < count; ++i) {
+      configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      raw.push_back(configs.back().raw());
+    }
+    int64_t filled = 0;
+    check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &filled, raw.data()),
+          "cudnnBackendGetAttribute");
+    configs.erase(configs.begin() + std::min(filled, count), configs.end());
+  } catch (const DeviceError&) {
+    configs.clear();  // this mode knows nothing of the problem; the next may
+  }
+  return configs;
+}
+
+EngineTraits traits_of(const Descriptor& engine) {
+  EngineTraits traits;
+  for (auto note : engine.get_all<cudnnBackendNumericalNote_t>(
+           CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT)) {
+    switch (note) {
+      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: traits.deterministic = false; break;
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: traits.tensor_cores = true; break;
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS: traits.down_converts = true; break;
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: traits.rounds_sums = true; break;
+      case CUDNN_NUMERICAL_NOTE_FFT:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: traits.transforms = true; break;
+      default: break;
+    }
+  }
+  for (auto note : engine.get_all<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+                                                              CUDNN_BEHAVIOR_NOTE_TYPE_COUNT)) {
+    if (note == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) traits.compiles = true;
+  }
+  return traits;
+}
+
+const char* name_of(Pass pass) {
+  switch (pass) {
+    case Pass::kForward: return "forward";
+    case Pass::kGradInput: return "gradient of x";
+    case Pass::kGradWeight: return "gradient of w";
+  }
+  return "?";
+}
+
+}  // namespace
+
+bool acceptable(const EngineTraits& traits, bool tf32) {
+  return traits.deterministic && !traits.down_converts && !traits.rounds_sums &&
+         !traits.transforms && !traits.compiles && (tf32 || !traits.tensor_cores) &&
+         traits.workspace <= kWorkspaceCap;
+}
+
+ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& device) {
+  const Descriptor graph = operation_graph(problem);
+  int rank = 0;
+  for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    for (const Descriptor& config : suggestions(graph, device, mode)) {
+      const int place = rank++;
+      try {
+        const Descriptor engine =
+            config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+        EngineTraits traits = traits_of(engine);
+        // Before the plan is made, which costs most.
+        if (!acceptable(traits, problem.tf32)) continue;
+        auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+        plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+        plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+        plan->finalize();
+        traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+        if (!acceptable(traits, problem.tf32)) continue;
+        plan_ = std::move(plan);
+        traits_ = traits;
+        name_ = "engine " +
+                std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
+                ", rank " + std::to_string(place);
+        return;
+      } catch (const DeviceError&) {
+        continue;  // heuristics also name engines that turn out not to support the problem
+      }
+    }
+  }
+  throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
+                    " for the " + name_of(problem.pass) + " of x " + problem.x.to_string() +
+                    ", w " + problem.w.to_string() + ", y " + problem.y.to_string() +
+                    " among " + std::to_string(rank));
+}
+
+void ConvolutionPlan::run(cudnnHandle_t handle, void* x, void* w, void* y,
+                          void* workspace) const {
+  const std::array<int64_t, 3> ids{kX, kW, kY};
+  const std::array<void*, 3> pointers{x, w, y};
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids));
+  pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers);
+  pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {&workspace, 1});
+  pack.finalize();
+  check(cudnnBackendExecute(handle, plan_->raw(), pack.raw()), "cudnnBackendExecute");
+}
+
+}  // namespace tidemark::cudnn

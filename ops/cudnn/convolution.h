@@ -1,0 +1,75 @@
+// Convolutions by cuDNN: one plan for a pass and its shapes, chosen once.
+//
+// Tensors lie as Tidemark's do: x (N, H, W, C), w (K, R, S, C / groups), y (N, P, Q, K),
+// float32, without gaps; no pass reorders them. The choice follows from the problem and the
+// device alone: the first plan in the order of cuDNN's heuristics that gives the same bits each
+// time, stays within kWorkspaceCap, and rounds no more than the problem allows. Nothing is
+// timed.
+//
+// Threads: any.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/cudnn/backend.h"
+#include "runtime/core/shape.h"
+#include "runtime/core/units.h"
+
+namespace tidemark::cudnn {
+
+// The most scratch that a convolution may ask for, whatever the budget: what a plan does must
+// not depend on it. Engines for Hopper take less than 2 MiB mostly; this much lets images of
+// three channels be padded for its tensor cores. Those for Ampere copy their inputs first, so
+// that there, large batches of large images go without tensor cores.
+inline constexpr Bytes kWorkspaceCap{256 << 20};
+
+enum class Pass : uint8_t { kForward, kGradInput, kGradWeight };
+
+struct Convolution {
+  Pass pass = Pass::kForward;
+  Shape x, w, y;
+  std::array<int64_t, 2> stride{1, 1};
+  std::array<int64_t, 2> padding{0, 0};
+  std::array<int64_t, 2> dilation{1, 1};
+  bool tf32 = true;  // products of inputs rounded to 10 bits of mantissa, added up in float32
+};
+
+// What an engine says of itself.
+struct EngineTraits {
+  bool deterministic = true;
+  bool tensor_cores = false;   // for float32 tensors, TF32
+  bool down_converts = false;  // inputs to less than TF32
+  bool rounds_sums = false;    // adds up in less than float32
+  bool transforms = false;     // Winograd or Fourier: other roundings than the direct sum's
+  bool compiles = false;       // generates its kernel when the plan is made, for seconds
+  Bytes workspace{0};
+};
+
+// The rule by which engines are taken.
+bool acceptable(const EngineTraits& traits, bool tf32);
+
+class ConvolutionPlan {
+ public:
+  // Throws DeviceError, naming the shapes, if cuDNN has no acceptable engine.
+  ConvolutionPlan(const Convolution& problem, const Descriptor& device);
+
+  Bytes workspace() const { return traits_.workspace; }
+  const EngineTraits& traits() const { return traits_; }
+  // For logs and tests: "engine 47, rank 0".
+  const std::string& name() const { return name_; }
+
+  // Enqueues on the handle's stream. One of x, w, y is written, by the pass. All but the
+  // workspace are aligned to 16 bytes at least. Throws DeviceError.
+  void run(cudnnHandle_t handle, void* x, void* w, void* y, void* workspace) const;
+
+ private:
+  std::unique_ptr<Descriptor> plan_;
+  EngineTraits traits_;
+  std::string name_;
+};
+
+}  // namespace tidemark::cudnn

@@ -1,0 +1,39 @@
+// Launches of the simplest shape.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "ops/registry/op.h"
+#include "runtime/device/cuda/check.h"
+#include "runtime/device/cuda/context.h"
+
+namespace tidemark {
+
+inline constexpr int kLaunchThreads = 256;
+
+// Of this thread among all of a launch().
+__device__ inline int64_t thread_index() {
+  return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+}
+
+// kernel(arguments...) on `blocks` blocks of `threads` threads; nothing if there are none.
+template <class... Parameter, class... Argument>
+void launch_blocks(const KernelArgs& args, int64_t blocks, int threads,
+                   void (*kernel)(Parameter...), const Argument&... arguments) {
+  if (blocks == 0) return;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = CudaContext::stream(args.native_stream);
+  check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), "cudaLaunchKernelEx");
+}
+
+// The same with a thread for each of n pieces of work; the last block may have some to spare.
+template <class... Parameter, class... Argument>
+void launch(const KernelArgs& args, int64_t n, void (*kernel)(Parameter...),
+            const Argument&... arguments) {
+  launch_blocks(args, (n + kLaunchThreads - 1) / kLaunchThreads, kLaunchThreads, kernel,
+                arguments...);
+}
+
+}  // namespace tidemark

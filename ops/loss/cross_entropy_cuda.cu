@@ -1,0 +1,119 @@
+#include "ops/loss/kernels.h"
+#include "ops/loss/loss.h"
+#include "ops/loss/rows_cuda.cuh"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark {
+namespace {
+
+// From what is known of the scores (N, C) and labels (N).
+struct Batch {
+  Batch(int64_t class_count, const TensorMeta& labels)
+      : rows(labels.shape[0]), classes(class_count), label_step(labels.strides[0]) {}
+
+  int64_t rows;
+  int64_t classes;
+  int64_t label_step;
+};
+
+__device__ bool valid(const Batch& batch, int64_t label) {
+  return label >= 0 && label < batch.classes;
+}
+
+// One block for the batch: rows are few, and one score of each is read.
+__global__ void __launch_bounds__(kLaunchThreads)
+    mean_loss_kernel(Batch batch, const float* log_probs, const int64_t* labels, float* loss) {
+  double sum = 0;
+  for (int64_t row = threadIdx.x; row < batch.rows; row += kLaunchThreads) {
+    const int64_t label = labels[row * batch.label_step];
+    sum -= valid(batch, label) ? log_probs[row * batch.classes + label] : NAN;
+  }
+  const double total = block_sum<kLaunchThreads>(sum);
+  if (threadIdx.x == 0) *loss = static_cast<float>(total / static_cast<double>(batch.rows));
+}
+
+__global__ void nll_loss_grad_kernel(Batch batch, const float* g, const int64_t* labels,
+                                     float* dx) {
+  const int64_t i = thread_index();
+  if (i >= batch.rows * batch.classes) return;
+  const int64_t row = i / batch.classes;
+  const int64_t label = labels[row * batch.label_step];
+  const float mine =
+      i - row * batch.classes == label ? -(*g / static_cast<float>(batch.rows)) : 0;
+  dx[i] = valid(batch, label) ? mine : NAN;
+}
+
+template <int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    log_probs_kernel(int64_t classes, const float* logits, float* log_probs) {
+  const float* from = logits + blockIdx.x * classes;
+  const RowMoments row = row_moments<kThreads>(from, classes);
+  const double shift = row.largest + log(row.sum);
+  for (int64_t c = threadIdx.x; c < classes; c += kThreads) {
+    log_probs[blockIdx.x * classes + c] = static_cast<float>(from[c] - shift);
+  }
+}
+
+__global__ void cross_entropy_grad_kernel(Batch batch, const float* g, const float* log_probs,
+                                          const int64_t* labels, float* dx) {
+  const int64_t i = thread_index();
+  if (i >= batch.rows * batch.classes) return;
+  const int64_t row = i / batch.classes;
+  const int64_t label = labels[row * batch.label_step];
+  const float share = *g / static_cast<float>(batch.rows);
+  const float probability = expf(log_probs[i]);
+  const float mine = i - row * batch.classes == label ? probability - 1 : probability;
+  dx[i] = valid(batch, label) ? mine * share : NAN;
+}
+
+PreparedKernel prepare_nll_loss(const OpQuery& query) {
+  const Batch batch(query.inputs[0].shape[1], query.inputs[1]);
+  return {Bytes(0), [batch](const KernelArgs& args) {
+            launch_blocks(args, 1, kLaunchThreads, mean_loss_kernel, batch, args.in<float>(0),
+                          args.in<int64_t>(1), args.out<float>(0));
+          }};
+}
+
+PreparedKernel prepare_nll_loss_grad(const OpQuery& query) {
+  const Batch batch(query.outputs[0].shape[1], query.inputs[1]);
+  return {Bytes(0), [batch](const KernelArgs& args) {
+            launch(args, batch.rows * batch.classes, nll_loss_grad_kernel, batch,
+                   args.in<float>(0), args.in<int64_t>(1), args.out<float>(0));
+          }};
+}
+
+PreparedKernel prepare_cross_entropy(const OpQuery& query) {
+  const Batch batch(query.inputs[0].shape[1], query.inputs[1]);
+  return {Bytes(0), [batch](const KernelArgs& args) {
+            float* log_probs = args.out<float>(1);
+            if (batch.classes > 0) {
+              with_row_threads(batch.classes, [&]<int kThreads>() {
+                launch_blocks(args, batch.rows, kThreads, log_probs_kernel<kThreads>,
+                              batch.classes, args.in<float>(0), log_probs);
+              });
+            }
+            launch_blocks(args, 1, kLaunchThreads, mean_loss_kernel, batch, log_probs,
+                          args.in<int64_t>(1), args.out<float>(0));
+          }};
+}
+
+PreparedKernel prepare_cross_entropy_grad(const OpQuery& query) {
+  const Batch batch(query.inputs[1].shape[1], query.inputs[2]);
+  return {Bytes(0), [batch](const KernelArgs& args) {
+            launch(args, batch.rows * batch.classes, cross_entropy_grad_kernel, batch,
+                   args.in<float>(0), args.in<float>(1), args.in<int64_t>(2),
+                   args.out<float>(0));
+          }};
+}
+
+}  // namespace
+
+void register_cross_entropy_cuda() {
+  set_kernel(kNllLoss, Backend::kCuda, prepare_nll_loss);
+  set_kernel(kNllLossGrad, Backend::kCuda, prepare_nll_loss_grad);
+  set_kernel(kCrossEntropy, Backend::kCuda, prepare_cross_entropy);
+  set_kernel(kCrossEntropyGrad, Backend::kCuda, prepare_cross_entropy_grad);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,385 @@
+// Own kernels rather than cuDNN's, whose fast ones for NHWC do not repeat to the bit. Forward
+// reads x twice, backward reads x and gy (and y) twice; all of it in 16-byte vectors where C
+// allows.
+#include <cmath>
+
+#include "ops/kernels/columns_cuda.cuh"
+#include "ops/norm/batch_norm.h"
+#include "ops/norm/batch_norm_inference.h"
+#include "ops/norm/batch_norm_loops.h"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark {
+namespace {
+
+constexpr int kThreads = ColumnTiles::kThreads;
+constexpr int kFinishChannels = 16;  // of a block of the kernels that add up stretches
+constexpr int kFinishLanes = kThreads / kFinishChannels;
+
+// Of a set of values: how many, their mean, and the sum of squared distances from it.
+struct Moments {
+  double count, mean, squares;
+};
+
+// Chan, Golub and LeVeque.
+struct MergeMoments {
+  __device__ void operator()(Moments& a, const Moments& b) const {
+    const double total = a.count + b.count;
+    if (total == 0) return;
+    const double delta = b.mean - a.mean, share = b.count / total;
+    a.mean += delta * share;
+    a.squares += b.squares + delta * delta * (a.count * share);
+    a.count = total;
+  }
+};
+
+struct Pair {
+  double a, b;
+};
+
+struct AddPairs {
+  __device__ void operator()(Pair& a, const Pair& b) const {
+    a.a += b.a;
+    a.b += b.b;
+  }
+};
+
+// Combines the partial results (stretches, channels) of this thread's channel; whole in lane 0.
+template <class T, class Combine>
+__device__ T combine_stretches(const ColumnTiles& tiles, const T* partial, int64_t channel,
+                               const Combine& combine) {
+  __shared__ T shared[kThreads];
+  const int lane = threadIdx.x / kFinishChannels;
+  T mine{};
+  if (channel < tiles.columns) {
+    for (int64_t s = lane; s < tiles.stretches; s += kFinishLanes) {
+      combine(mine, partial[s * tiles.columns + channel]);
+    }
+  }
+  shared[threadIdx.x] = mine;
+  __syncthreads();
+  for (int half = kFinishLanes / 2; half > 0; half /= 2) {
+    if (lane < half) combine(shared[threadIdx.x], shared[threadIdx.x + half * kFinishChannels]);
+    __syncthreads();
+  }
+  return shared[threadIdx.x];
+}
+
+__device__ int64_t finish_channel() {
+  return int64_t{blockIdx.x} * kFinishChannels + threadIdx.x % kFinishChannels;
+}
+__device__ bool finishes(const ColumnTiles& tiles, int64_t channel) {
+  return threadIdx.x < kFinishChannels && channel < tiles.columns;
+}
+int64_t finish_blocks(const ColumnTiles& tiles) {
+  return (tiles.columns + kFinishChannels - 1) / kFinishChannels;
+}
+
+__device__ float fold_scale(double eps, float gamma, float var) {
+  return static_cast<float>(gamma / sqrt(double{var} + eps));
+}
+__device__ float fold_shift(float beta, float mean, float scale) {
+  return static_cast<float>(beta - double{mean} * scale);
+}
+
+template <int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    moments_kernel(ColumnTiles tiles, const float* x, Moments* partial) {
+  __shared__ Moments shared[kThreads];
+  const auto place = tiles.place(blockIdx.x, threadIdx.x);
+  const bool inside = place.column < tiles.columns;
+  float mean[kWidth] = {}, squares[kWidth] = {};
+  float count = 0;
+  if (inside) {
+#pragma unroll 4
+    for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
+      const auto pack = load_pack<kWidth>(x + r * tiles.columns + place.column);
+      count += 1;
+      const float share = __frcp_rn(count);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {  // Welford
+        const float delta = pack.v[i] - mean[i];
+        mean[i] += delta * share;
+        squares[i] += delta * (pack.v[i] - mean[i]);
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    Moments mine{count, mean[i], squares[i]};
+    combine_row_lanes(tiles, place, shared, mine, MergeMoments());
+    if (inside && place.row_lane == 0) {
+      partial[place.stretch * tiles.columns + place.column + i] = mine;
+    }
+  }
+}
+
+struct Folded {
+  float* scale;
+  float* shift;
+};
+
+__global__ void __launch_bounds__(kThreads)
+    finish_moments(ColumnTiles tiles, const Moments* partial, double eps, const float* gamma,
+                   const float* beta, float* mean, float* var, Folded folded) {
+  const int64_t c = finish_channel();
+  const Moments total = combine_stretches(tiles, partial, c, MergeMoments());
+  if (!finishes(tiles, c)) return;
+  mean[c] = static_cast<float>(total.mean);
+  var[c] = static_cast<float>(total.squares / static_cast<double>(tiles.rows));
+  folded.scale[c] = fold_scale(eps, gamma[c], var[c]);
+  folded.shift[c] = fold_shift(beta[c], mean[c], folded.scale[c]);
+}
+
+// `beta` may be null, and then shift.
+__global__ void fold_kernel(int64_t channels, double eps, const float* gamma, const float* beta,
+                            const float* mean, const float* var, Folded folded) {
+  const int64_t c = thread_index();
+  if (c >= channels) return;
+  folded.scale[c] = fold_scale(eps, gamma[c], var[c]);
+  if (beta) folded.shift[c] = fold_shift(beta[c], mean[c], folded.scale[c]);
+}
+
+// y = x * scale + shift [+ residual], then max(0, y) if `relu`; not-a-number stays what it is.
+template <int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    affine_kernel(ColumnTiles tiles, const float* x, Folded folded, const float* residual,
+                  bool relu, float* y) {
+  const auto place = tiles.place(blockIdx.x, threadIdx.x);
+  if (place.column >= tiles.columns) return;
+  const auto scale = load_pack<kWidth>(folded.scale + place.column);
+  const auto shift = load_pack<kWidth>(folded.shift + place.column);
+#pragma unroll 2
+  for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
+    const int64_t at = r * tiles.columns + place.column;
+    auto pack = load_pack<kWidth>(x + at);
+    FloatPack<kWidth> more{};
+    if (residual) more = load_pack<kWidth>(residual + at);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      float value = pack.v[i] * scale.v[i] + shift.v[i];
+      if (residual) value += more.v[i];
+      pack.v[i] = relu && value < 0 ? 0 : value;
+    }
+    store_pack<kWidth>(y + at, pack);
+  }
+}
+
+struct GradInputs {
+  const float* x;
+  const float* gy;
+  const float* y;  // Mask::kFromY only
+  Mask mask;
+};
+
+// g of one pack; `pack` is x's.
+template <int kWidth>
+__device__ FloatPack<kWidth> masked(const GradInputs& in, int64_t at,
+                                    const FloatPack<kWidth>& pack,
+                                    const FloatPack<kWidth>& scale,
+                                    const FloatPack<kWidth>& shift) {
+  auto g = load_pack<kWidth>(in.gy + at);
+  if (in.mask == Mask::kFromX) {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      g.v[i] = pack.v[i] * scale.v[i] + shift.v[i] > 0 ? g.v[i] : 0;
+    }
+  } else if (in.mask == Mask::kFromY) {
+    const auto y = load_pack<kWidth>(in.y + at);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) g.v[i] = y.v[i] > 0 ? g.v[i] : 0;
+  }
+  return g;
+}
+
+// Of one column: sums of g, and of g * (x - mean).
+template <int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    grad_sums_kernel(ColumnTiles tiles, GradInputs in, const float* mean, Folded folded,
+                     Pair* partial) {
+  __shared__ Pair shared[kThreads];
+  const auto place = tiles.place(blockIdx.x, threadIdx.x);
+  const bool inside = place.column < tiles.columns;
+  float sum[kWidth] = {}, product[kWidth] = {};
+  if (inside) {
+    const auto center = load_pack<kWidth>(mean + place.column);
+    FloatPack<kWidth> scale{}, shift{};
+    if (in.mask == Mask::kFromX) {
+      scale = load_pack<kWidth>(folded.scale + place.column);
+      shift = load_pack<kWidth>(folded.shift + place.column);
+    }
+#pragma unroll 2
+    for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
+      const int64_t at = r * tiles.columns + place.column;
+      const auto pack = load_pack<kWidth>(in.x + at);
+      const auto g = masked<kWidth>(in, at, pack, scale, shift);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        sum[i] += g.v[i];
+        product[i] += g.v[i] * (pack.v[i] - center.v[i]);
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    Pair mine{sum[i], product[i]};
+    combine_row_lanes(tiles, place, shared, mine, AddPairs());
+    if (inside && place.row_lane == 0) {
+      partial[place.stretch * tiles.columns + place.column + i] = mine;
+    }
+  }
+}
+
+// gx = scale * g + slope * (x - mean) + constant
+struct GradChannel {
+  float* slope;
+  float* constant;
+};
+
+__global__ void __launch_bounds__(kThreads)
+    finish_grad(ColumnTiles tiles, const Pair* partial, double eps, bool frozen,
+                const float* var, const float* scale, float* ggamma, float* gbeta,
+                GradChannel channel) {
+  const int64_t c = finish_channel();
+  const Pair total = combine_stretches(tiles, partial, c, AddPairs());
+  if (!finishes(tiles, c)) return;
+  const double variance = double{var[c]} + eps, count = static_cast<double>(tiles.rows);
+  ggamma[c] = static_cast<float>(total.b / sqrt(variance));
+  gbeta[c] = static_cast<float>(total.a);
+  channel.slope[c] = frozen ? 0 : static_cast<float>(-scale[c] * total.b / (variance * count));
+  channel.constant[c] = frozen ? 0 : static_cast<float>(-scale[c] * total.a / count);
+}
+
+// `g_out`, the residual's gradient, may be null.
+template <int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    grad_apply_kernel(ColumnTiles tiles, GradInputs in, const float* mean, Folded folded,
+                      GradChannel channel, float* gx, float* g_out) {
+  const auto place = tiles.place(blockIdx.x, threadIdx.x);
+  if (place.column >= tiles.columns) return;
+  const auto center = load_pack<kWidth>(mean + place.column);
+  const auto scale = load_pack<kWidth>(folded.scale + place.column);
+  FloatPack<kWidth> shift{};
+  if (in.mask == Mask::kFromX) shift = load_pack<kWidth>(folded.shift + place.column);
+  const auto slope = load_pack<kWidth>(channel.slope + place.column);
+  const auto constant = load_pack<kWidth>(channel.constant + place.column);
+#pragma unroll 2
+  for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
+    const int64_t at = r * tiles.columns + place.column;
+    const auto pack = load_pack<kWidth>(in.x + at);
+    const auto g = masked<kWidth>(in, at, pack, scale, shift);
+    FloatPack<kWidth> out;
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      out.v[i] = scale.v[i] * g.v[i] + (slope.v[i] * (pack.v[i] - center.v[i]) + constant.v[i]);
+    }
+    if (g_out) store_pack<kWidth>(g_out + at, g);
+    store_pack<kWidth>(gx + at, out);
+  }
+}
+
+// Partial results of the stretches, then rows of one float for each channel, each on 16 bytes.
+struct Layout {
+  ColumnTiles tiles;
+  int64_t partial_bytes, row_bytes;
+  Bytes workspace;
+
+  Layout(const Shape& x, int64_t bytes_of_partial, int64_t rows)
+      : tiles(x.elements() / x.back(), x.back()),
+        partial_bytes(
+            align_up(Bytes(tiles.stretches * tiles.columns * bytes_of_partial), Bytes(16))
+                .count()),
+        row_bytes(align_up(Bytes(tiles.columns * 4), Bytes(16)).count()),
+        workspace(partial_bytes + rows * row_bytes) {}
+
+  float* row(const KernelArgs& args, int64_t which) const {
+    return reinterpret_cast<float*>(args.workspace + partial_bytes + which * row_bytes);
+  }
+  template <class T>
+  T* partial(const KernelArgs& args) const {
+    return reinterpret_cast<T*>(args.workspace);
+  }
+  // launches kernel<4> or kernel<1> over all rows and columns
+  template <class Kernel, class... Argument>
+  void run(const KernelArgs& args, Kernel wide, Kernel narrow,
+           const Argument&... arguments) const {
+    launch_blocks(args, tiles.blocks(), kThreads, tiles.width == 4 ? wide : narrow, tiles,
+                  arguments...);
+  }
+};
+
+PreparedKernel nothing() {
+  return {Bytes(0), [](const KernelArgs&) {}};
+}
+
+PreparedKernel prepare_batch_norm(const OpQuery& query) {
+  if (query.inputs[0].shape.elements() == 0) return nothing();
+  const Layout layout(query.inputs[0].shape, sizeof(Moments), 2);
+  return {layout.workspace,
+          [layout, attrs = query.attr<BatchNormAttrs>()](const KernelArgs& args) {
+            const float* x = args.in<float>(0);
+            const float* residual = args.inputs.size() == 4 ? args.in<float>(3) : nullptr;
+            const Folded folded{layout.row(args, 0), layout.row(args, 1)};
+            auto* partial = layout.partial<Moments>(args);
+            layout.run(args, moments_kernel<4>, moments_kernel<1>, x, partial);
+            launch_blocks(args, finish_blocks(layout.tiles), kThreads, finish_moments,
+                          layout.tiles, partial, attrs.eps, args.in<float>(1),
+                          args.in<float>(2), args.out<float>(1), args.out<float>(2), folded);
+            layout.run(args, affine_kernel<4>, affine_kernel<1>, x, folded, residual,
+                       attrs.relu != 0, args.out<float>(0));
+          }};
+}
+
+PreparedKernel prepare_batch_norm_inference(const OpQuery& query) {
+  if (query.inputs[0].shape.elements() == 0) return nothing();
+  const Layout layout(query.inputs[0].shape, 0, 2);
+  return {layout.workspace,
+          [layout, attrs = query.attr<BatchNormAttrs>()](const KernelArgs& args) {
+            const float* residual = args.inputs.size() == 6 ? args.in<float>(5) : nullptr;
+            const Folded folded{layout.row(args, 0), layout.row(args, 1)};
+            launch(args, layout.tiles.columns, fold_kernel, layout.tiles.columns, attrs.eps,
+                   args.in<float>(1), args.in<float>(2), args.in<float>(3), args.in<float>(4),
+                   folded);
+            layout.run(args, affine_kernel<4>, affine_kernel<1>, args.in<float>(0), folded,
+                       residual, attrs.relu != 0, args.out<float>(0));
+          }};
+}
+
+PreparedKernel prepare_batch_norm_grad(const OpQuery& query) {
+  if (query.inputs[0].shape.elements() == 0) return nothing();
+  const Layout layout(query.inputs[0].shape, sizeof(Pair), 4);
+  return {
+      layout.workspace,
+      [layout, attrs = query.attr<BatchNormGradAttrs>()](const KernelArgs& args) {
+        const Mask mask = !attrs.relu      ? Mask::kNone
+                          : attrs.residual ? Mask::kFromY
+                                           : Mask::kFromX;
+        const float* mean = args.in<float>(3);
+        const float* var = args.in<float>(4);
+        const float* beta = mask == Mask::kFromX ? args.in<float>(5) : nullptr;
+        const GradInputs in{args.in<float>(0), args.in<float>(1),
+                            mask == Mask::kFromY ? args.in<float>(5) : nullptr, mask};
+        const Folded folded{layout.row(args, 0), layout.row(args, 1)};
+        const GradChannel channel{layout.row(args, 2), layout.row(args, 3)};
+        auto* partial = layout.partial<Pair>(args);
+        launch(args, layout.tiles.columns, fold_kernel, layout.tiles.columns, attrs.eps,
+               args.in<float>(2), beta, mean, var, folded);
+        layout.run(args, grad_sums_kernel<4>, grad_sums_kernel<1>, in, mean, folded, partial);
+        launch_blocks(args, finish_blocks(layout.tiles), kThreads, finish_grad, layout.tiles,
+                      partial, attrs.eps, attrs.frozen != 0, var, folded.scale,
+                      args.out<float>(1), args.out<float>(2), channel);
+        layout.run(args, grad_apply_kernel<4>, grad_apply_kernel<1>, in, mean, folded, channel,
+                   args.out<float>(0), attrs.residual ? args.out<float>(3) : nullptr);
+      }};
+}
+
+}  // namespace
+
+void register_batch_norm_cuda() {
+  set_kernel(kBatchNorm, Backend::kCuda, prepare_batch_norm);
+  set_kernel(kBatchNormGrad, Backend::kCuda, prepare_batch_norm_grad);
+  set_kernel(kBatchNormInference, Backend::kCuda, prepare_batch_norm_inference);
+}
+
+}  // namespace tidemark

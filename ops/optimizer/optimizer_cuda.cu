@@ -1,0 +1,78 @@
+// One kernel for each parameter: value, gradient and state are read and written once.
+#include "ops/kernels/map_cuda.cuh"
+#include "ops/optimizer/functors.h"
+#include "ops/optimizer/optimizer.h"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark {
+namespace {
+
+PreparedKernel prepare_sgd(const OpQuery& query) {
+  const auto& in = query.inputs;
+  const PackedLoop loop = pack(make_loop(in[0].shape, {&in[0], &in[1]}), {in[0], in[1]});
+  return {Bytes(0), [loop](const KernelArgs& args) {
+            const SgdNumbers numbers(args.scalars);
+            const auto step = [&](const auto& f) {
+              apply_cuda(loop, args, f, Updates<float>{args.inout<float>(0)},
+                         Reads<const float>{args.in<float>(1)});
+            };
+            if (numbers.weight_decay == 0) return step(SgdStep<false>{numbers});
+            step(SgdStep<true>{numbers});
+          }};
+}
+
+PreparedKernel prepare_sgd_momentum(const OpQuery& query) {
+  const auto& in = query.inputs;
+  const PackedLoop loop =
+      pack(make_loop(in[0].shape, {&in[0], &in[1], &in[2]}), {in[0], in[1], in[2]});
+  return {Bytes(0), [loop](const KernelArgs& args) {
+            const SgdNumbers numbers(args.scalars);
+            const auto step = [&]<bool decay, bool first, bool nesterov>() {
+              apply_cuda(loop, args, SgdMomentumStep<decay, first, nesterov>{numbers},
+                         Updates<float>{args.inout<float>(0)},
+                         Reads<const float>{args.in<float>(1)},
+                         Updates<float>{args.inout<float>(2)});
+            };
+            const bool decay = numbers.weight_decay != 0;
+            const bool nesterov = args.scalars[4] != 0, first = args.scalars[5] != 0;
+            switch (decay << 2 | first << 1 | nesterov << 0) {
+              case 0b000: return step.template operator()<false, false, false>();
+              case 0b001: return step.template operator()<false, false, true>();
+              case 0b010: return step.template operator()<false, true, false>();
+              case 0b011: return step.template operator()<false, true, true>();
+              case 0b100: return step.template operator()<true, false, false>();
+              case 0b101: return step.template operator()<true, false, true>();
+              case 0b110: return step.template operator()<true, true, false>();
+              default: return step.template operator()<true, true, true>();
+            }
+          }};
+}
+
+PreparedKernel prepare_adam(const OpQuery& query) {
+  const auto& in = query.inputs;
+  const PackedLoop loop = pack(make_loop(in[0].shape, {&in[0], &in[1], &in[2], &in[3]}),
+                               {in[0], in[1], in[2], in[3]});
+  return {Bytes(0), [loop](const KernelArgs& args) {
+            const AdamNumbers numbers(args.scalars);
+            const auto step = [&](const auto& f) {
+              apply_cuda(loop, args, f, Updates<float>{args.inout<float>(0)},
+                         Reads<const float>{args.in<float>(1)},
+                         Updates<float>{args.inout<float>(2)},
+                         Updates<float>{args.inout<float>(3)});
+            };
+            if (numbers.weight_decay == 0) return step(AdamStep<Decay::kNone>{numbers});
+            if (args.scalars[6] != 0) return step(AdamStep<Decay::kDecoupled>{numbers});
+            step(AdamStep<Decay::kCoupled>{numbers});
+          }};
+}
+
+}  // namespace
+
+void register_optimizer_cuda() {
+  set_kernel(kSgdStep, Backend::kCuda, prepare_sgd);
+  set_kernel(kSgdMomentumStep, Backend::kCuda, prepare_sgd_momentum);
+  set_kernel(kAdamStep, Backend::kCuda, prepare_adam);
+}
+
+}  // namespace tidemark

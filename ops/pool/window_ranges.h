@@ -1,0 +1,69 @@
+// The windows of windows.h as arithmetic, for kernels that cannot be handed tables: what an
+// output sees along one axis, and which outputs see an input.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/pool/windows.h"
+#include "runtime/core/host_device.h"
+
+namespace tidemark {
+
+struct WindowAxis {
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  int64_t window = 0;  // 0: adaptive, the inputs are shared as evenly as can be
+  int64_t stride = 1;
+  int64_t padding = 0;
+
+  // Padding left out.
+  TIDEMARK_HOST_DEVICE Range seen_from(int64_t output) const {
+    if (window == 0) {
+      return {output * inputs / outputs, ((output + 1) * inputs + outputs - 1) / outputs};
+    }
+    const int64_t begin = first_cell(output), end = begin + window;
+    return {begin > 0 ? begin : 0, end < inputs ? end : inputs};
+  }
+  // Empty if none does.
+  TIDEMARK_HOST_DEVICE Range that_see(int64_t input) const {
+    if (window == 0) {
+      return {input * outputs / inputs, ((input + 1) * outputs + inputs - 1) / inputs};
+    }
+    const int64_t before = input + padding - window;  // windows that start here end too soon
+    const int64_t begin = before < 0 ? 0 : before / stride + 1;
+    const int64_t end = (input + padding) / stride + 1;
+    const int64_t last = end < outputs ? end : outputs;
+    return {begin < last ? begin : last, last};
+  }
+  // Padding counted: may be negative.
+  TIDEMARK_HOST_DEVICE int64_t first_cell(int64_t output) const {
+    return output * stride - padding;
+  }
+};
+
+// Rows and columns of images (N, H, W, C), pooled to (N, P, Q, C).
+struct WindowGrid {
+  WindowAxis rows, columns;
+  int64_t channels = 0;
+
+  // Where pixel (n, h, w) of the input, or output, is.
+  TIDEMARK_HOST_DEVICE int64_t input(int64_t n, int64_t h, int64_t w) const {
+    return ((n * rows.inputs + h) * columns.inputs + w) * channels;
+  }
+  TIDEMARK_HOST_DEVICE int64_t output(int64_t n, int64_t p, int64_t q) const {
+    return ((n * rows.outputs + p) * columns.outputs + q) * channels;
+  }
+};
+
+inline WindowGrid sliding_grid(const Shape& x, const Shape& y, const Pool2dAttrs& attrs) {
+  const auto axis = [&](size_t i) {
+    return WindowAxis{x[i + 1], y[i + 1], attrs.window[i], attrs.stride[i], attrs.padding[i]};
+  };
+  return {axis(0), axis(1), x[3]};
+}
+
+inline WindowGrid adaptive_grid(const Shape& x, const Shape& y) {
+  return {{x[1], y[1]}, {x[2], y[2]}, x[3]};
+}
+
+}  // namespace tidemark

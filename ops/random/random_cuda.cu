@@ -1,0 +1,105 @@
+// Four numbers for each thread. The numbers themselves are those of every device (numbers.h).
+#include <algorithm>
+
+#include "ops/kernels/launch_cuda.cuh"
+#include "ops/kernels/strided.h"
+#include "ops/random/kernels.h"
+#include "ops/random/numbers.h"
+#include "ops/random/random.h"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark {
+namespace {
+
+constexpr int64_t kEach = 4;
+
+struct Stream {
+  uint64_t seed;
+  uint64_t offset;
+};
+
+__global__ void uniform_kernel(Stream stream, int64_t n, float low, float high, float* y) {
+  const int64_t begin = thread_index() * kEach;
+  for_random_bits(stream.seed, stream.offset, begin, min(begin + kEach, n),
+                  [&](int64_t i, uint32_t bits) {
+                    const float value = low + (high - low) * uniform_float(bits);
+                    y[i] = value < high ? value : low;  // rounding may reach the open end
+                  });
+}
+
+// In pairs; the last may be half.
+__global__ void normal_kernel(Stream stream, int64_t n, float mean, float deviation, float* y) {
+  const int64_t begin = thread_index() * kEach;
+  uint32_t first = 0;
+  for_random_bits(stream.seed, stream.offset, begin, min(begin + kEach, (n + 1) / 2 * 2),
+                  [&](int64_t i, uint32_t bits) {
+                    if (i % 2 == 0) {
+                      first = bits;
+                      return;
+                    }
+                    const auto pair = normal_pair(first, bits);
+                    y[i - 1] = mean + deviation * pair[0];
+                    if (i < n) y[i] = mean + deviation * pair[1];
+                  });
+}
+
+__global__ void dropout_kernel(Stream stream, const __grid_constant__ StridedLoop loop,
+                               bool flat, uint64_t threshold, float factor, const float* x,
+                               float* y) {
+  const int64_t begin = thread_index() * kEach;
+  for_random_bits(stream.seed, stream.offset, begin, min(begin + kEach, loop.elements),
+                  [&](int64_t i, uint32_t bits) {
+                    const float value = x[flat ? i : loop.offset(0, i)];
+                    y[i] = bits >= threshold ? value * factor : 0;
+                  });
+}
+
+Stream stream_of(const KernelArgs& args, uint64_t seed) {
+  return {seed, static_cast<uint64_t>(args.scalars[0])};
+}
+
+int64_t threads_for(int64_t n) { return (n + kEach - 1) / kEach; }
+
+PreparedKernel prepare_uniform(const OpQuery& query) {
+  const int64_t n = query.outputs[0].shape.elements();
+  const uint64_t seed = static_cast<uint64_t>(query.attr<random::RandomAttrs>().seed);
+  return {Bytes(0), [=](const KernelArgs& args) {
+            launch(args, threads_for(n), uniform_kernel, stream_of(args, seed), n,
+                   static_cast<float>(args.scalars[1]), static_cast<float>(args.scalars[2]),
+                   args.out<float>(0));
+          }};
+}
+
+PreparedKernel prepare_normal(const OpQuery& query) {
+  const int64_t n = query.outputs[0].shape.elements();
+  const uint64_t seed = static_cast<uint64_t>(query.attr<random::RandomAttrs>().seed);
+  return {Bytes(0), [=](const KernelArgs& args) {
+            launch(args, threads_for(n), normal_kernel, stream_of(args, seed), n,
+                   static_cast<float>(args.scalars[1]), static_cast<float>(args.scalars[2]),
+                   args.out<float>(0));
+          }};
+}
+
+PreparedKernel prepare_dropout(const OpQuery& query) {
+  const StridedLoop loop = make_loop(query.outputs[0].shape, {&query.inputs[0]});
+  const auto& attrs = query.attr<random::DropoutAttrs>();
+  const uint64_t seed = static_cast<uint64_t>(attrs.seed);
+  const uint64_t threshold = static_cast<uint64_t>(attrs.p * 0x1p32);
+  const float factor = static_cast<float>(1 / (1 - attrs.p));
+  return {Bytes(0), [=](const KernelArgs& args) {
+            launch(args, threads_for(loop.elements), dropout_kernel, stream_of(args, seed),
+                   loop, loop.flat(1), threshold, factor, args.in<float>(0),
+                   args.out<float>(0));
+          }};
+}
+
+}  // namespace
+
+void register_random_cuda() {
+  set_kernel(kUniform, Backend::kCuda, prepare_uniform);
+  set_kernel(kNormal, Backend::kCuda, prepare_normal);
+  set_kernel(kDropout, Backend::kCuda, prepare_dropout);
+}
+
+}  // namespace tidemark

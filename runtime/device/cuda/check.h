@@ -1,0 +1,36 @@
+// Every CUDA, cuDNN and cuBLAS call is checked: TIDEMARK_CUDA_CALL(cudaFoo(x)) throws
+// DeviceError that names the call and the library's words for what went wrong. A kernel's own
+// launches are checked with check_launch(); the operator's name is put in front by who runs the
+// kernel.
+#pragma once
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+namespace tidemark {
+
+// REQUIRES: the status is not success.
+[[noreturn]] void throw_cuda(cudaError_t status, const char* call);
+[[noreturn]] void throw_cudnn(cudnnStatus_t status, const char* call);
+[[noreturn]] void throw_cublas(cublasStatus_t status, const char* call);
+
+inline void check_cuda(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) throw_cuda(status, call);
+}
+inline void check_cudnn(cudnnStatus_t status, const char* call) {
+  if (status != CUDNN_STATUS_SUCCESS) throw_cudnn(status, call);
+}
+inline void check_cublas(cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw_cublas(status, call);
+}
+
+// After <<<...>>>: what was wrong with the launch itself. Faults of a running kernel surface
+// later.
+inline void check_launch(const char* kernel) { check_cuda(cudaGetLastError(), kernel); }
+
+}  // namespace tidemark
+
+#define TIDEMARK_CUDA_CALL(call) ::tidemark::check_cuda((call), #call)
+#define TIDEMARK_CUDNN_CALL(call) ::tidemark::check_cudnn((call), #call)
+#define TIDEMARK_CUBLAS_CALL(call) ::tidemark::check_cublas((call), #call)

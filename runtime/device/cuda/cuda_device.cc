@@ -1,0 +1,533 @@
+#include "runtime/device/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/errors.h"
+#include "runtime/core/log.h"
+#include "runtime/device/cuda/host_task.h"
+#include "runtime/device/cuda/stream_queue.h"
+
+namespace tidemark {
+namespace {
+
+// What is at an address. Shared with the regions, which may outlive the device.
+struct AddressMap {
+  struct DeviceRange {
+    const std::byte* begin;
+    const std::byte* end;
+  };
+  std::vector<DeviceRange> device;
+  std::vector<HostMemory*> host;
+
+  bool is_device(const std::byte* address) const {
+    return std::any_of(device.begin(), device.end(), [&](const DeviceRange& range) {
+      return address >= range.begin && address < range.end;
+    });
+  }
+  HostMemory* host_at(const std::byte* address) const {
+    for (HostMemory* memory : host) {
+      if (memory->contains(address)) return memory;
+    }
+    return nullptr;
+  }
+};
+
+class DeviceRegion final : public MemoryRegion {
+ public:
+  DeviceRegion(std::shared_ptr<CudaDriver> driver, std::shared_ptr<AddressMap> map,
+               const std::string& device_name, Bytes size)
+      : driver_(std::move(driver)), map_(std::move(map)), size_(size) {
+    TIDEMARK_CHECK(size >= Bytes(0), "a region of negative size");
+    const auto bytes = static_cast<size_t>(std::max(size, Bytes(1)).count());
+    void* address = nullptr;
+    const DriverStatus status = driver_->allocate(DriverMemory::kDevice, &address, bytes);
+    if (!status.ok()) {
+      Bytes free{0};
+      Bytes total{0};
+      (void)driver_->memory_info(&free, &total);
+      throw DeviceError("cannot take " + format_bytes(size) + " (" +
+                        std::to_string(size.count()) + " bytes) of device memory on " +
+                        device_name + ", which has " + format_bytes(free) + " free of " +
+                        format_bytes(total) + ": " + driver_->describe(status));
+    }
+    data_ = static_cast<std::byte*>(address);
+    map_->device.push_back({data_, data_ + bytes});
+  }
+  ~DeviceRegion() override {
+    std::erase_if(map_->device, [&](const auto& range) { return range.begin == data_; });
+    (void)driver_->free(DriverMemory::kDevice, data_);
+  }
+  DeviceRegion(const DeviceRegion&) = delete;
+  DeviceRegion& operator=(const DeviceRegion&) = delete;
+
+  std::byte* data() const override { return data_; }
+  Bytes size() const override { return size_; }
+
+ private:
+  const std::shared_ptr<CudaDriver> driver_;
+  const std::shared_ptr<AddressMap> map_;
+  const Bytes size_;
+  std::byte* data_ = nullptr;
+};
+
+class HostRegion final : public MemoryRegion {
+ public:
+  HostRegion(const std::shared_ptr<CudaDriver>& driver, std::shared_ptr<AddressMap> map,
+             const std::string& device_name, Bytes size, Bytes chunk)
+      : map_(std::move(map)), memory_(driver, device_name, size, chunk) {
+    map_->host.push_back(&memory_);
+  }
+  ~HostRegion() override { std::erase(map_->host, &memory_); }
+  HostRegion(const HostRegion&) = delete;
+  HostRegion& operator=(const HostRegion&) = delete;
+
+  std::byte* data() const override { return memory_.data(); }
+  Bytes size() const override { return memory_.size(); }
+
+ private:
+  const std::shared_ptr<AddressMap> map_;
+  HostMemory memory_;
+};
+
+// Pinned memory through which one stream copies what is pageable. Its work is in stream order,
+// so one buffer serves all of it.
+class Staging {
+ public:
+  Staging(std::shared_ptr<CudaDriver> driver, const std::string& device_name, Bytes size)
+      : driver_(std::move(driver)), size_(size) {
+    void* address = nullptr;
+    const DriverStatus status =
+        driver_->allocate(DriverMemory::kPinned, &address, static_cast<size_t>(size.count()));
+    if (!status.ok()) {
+      throw DeviceError("cannot take " + format_bytes(size) + " (" +
+                        std::to_string(size.count()) +
+                        " bytes) of pinned host memory for copies of " + device_name + ": " +
+                        driver_->describe(status));
+    }
+    data_ = static_cast<std::byte*>(address);
+  }
+  ~Staging() { (void)driver_->free(DriverMemory::kPinned, data_); }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  std::byte* data() const { return data_; }
+  Bytes size() const { return size_; }
+
+ private:
+  const std::shared_ptr<CudaDriver> driver_;
+  const Bytes size_;
+  std::byte* data_ = nullptr;
+};
+
+// Below this distance overlapping ranges are moved by a kernel; from it on, by copies of that
+// many bytes at a time, which take a few microseconds each to issue.
+constexpr int64_t kLeastPieceOfMove = 256 << 10;
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(std::shared_ptr<CudaDriver> driver, std::string name, DeviceProfile profile,
+             const CudaDeviceOptions& options)
+      : driver_(std::move(driver)),
+        name_(std::move(name)),
+        profile_(std::move(profile)),
+        options_(options),
+        tasks_(std::make_shared<HostTasks>(name_)),
+        addresses_(std::make_shared<AddressMap>()),
+        clock_(*driver_) {
+    check_driver(*driver_, driver_->use(), "cudaSetDevice");
+    for (StreamId stream : kAllStreams) {
+      queues_[index(stream)] = std::make_unique<StreamQueue>(*driver_, clock_, stream);
+    }
+    clock_.tie(queue(StreamId::kCompute).native());
+  }
+
+  ~CudaDevice() override {
+    tasks_->progress.shut_down();
+    (void)driver_->use();
+    for (const auto& queue : queues_) {
+      const DriverStatus status = driver_->synchronize_stream(queue->native());
+      if (!status.ok() && status != kDriverUnloading) {
+        log().debug("{}: {} when it was closed", name_, driver_->describe(status));
+      }
+    }
+  }
+
+  const std::string& name() const override { return name_; }
+  const DeviceProfile& profile() const override { return profile_; }
+  bool has_data() const override { return true; }
+  bool host_reads_device_memory() const override { return false; }
+
+  std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) override {
+    check_driver(*driver_, driver_->use(), "cudaSetDevice");
+    if (kind == MemoryKind::kDevice) {
+      return std::make_unique<DeviceRegion>(driver_, addresses_, name_, size);
+    }
+    return std::make_unique<HostRegion>(driver_, addresses_, name_, size, options_.pin_chunk);
+  }
+
+  Event enqueue(StreamId stream, Work work) override {
+    return issue(stream, work.tag, "kernel", [&](StreamQueue& to) {
+      to.count_commands(1);
+      work.run(to.native());
+      check_driver(*driver_, driver_->last_error(), "a launch");
+    });
+  }
+
+  Event enqueue_host(StreamId stream, Work work) override {
+    return issue(stream, work.tag, "host work",
+                 [&](StreamQueue& to) { launch(to, stream, std::move(work.run)); });
+  }
+
+  Event copy(StreamId stream, const Copy& copy) override {
+    return issue(stream, copy.tag, "copy", [&](StreamQueue& to) {
+      if (copy.bytes == Bytes(0)) return;  // the addresses may be null
+      if (overlaps(copy)) {
+        move(to, stream, copy);
+      } else {
+        copy_pieces(to, stream, copy);
+      }
+    });
+  }
+
+  void wait(StreamId waiter, const Fence& fence) override {
+    tasks_->progress.check();
+    check_enqueued(fence);
+    for (StreamId stream : kAllStreams) {
+      if (stream != waiter) fences_[index(waiter)].include({stream, fence[stream]});
+    }
+  }
+
+  bool done(const Fence& fence) const override {
+    for (StreamId stream : kAllStreams) {
+      if (!reached(stream, fence[stream])) return false;
+    }
+    return true;
+  }
+
+  void synchronize(const Fence& fence) override {
+    check_enqueued(fence);
+    host_wait(fence);
+  }
+  void synchronize_all() override { host_wait(everything()); }
+
+  // What was enqueued before runs first, also what was cut short in the middle of being issued.
+  void resume() override {
+    try {
+      tasks_->progress.check();
+    } catch (const DeviceError&) {
+      refused_ = true;
+    }
+    if (!std::exchange(refused_, false)) return;
+    tasks_->progress.resume();
+    try {
+      drain();
+    } catch (const DeviceError&) {
+      refused_ = true;  // it failed again, and says so at the next call
+    }
+  }
+
+  Nanos now() const override { return clock_.now(); }
+  Nanos stalled(StreamId stream) const override {
+    (void)queue(stream).look();
+    return queue(stream).stalled();
+  }
+  std::vector<Completion> take_completions() override {
+    std::vector<Completion> completions;
+    for (const auto& queue : queues_) {
+      (void)queue->look();
+      queue->take_completions(completions);
+    }
+    return completions;
+  }
+
+ private:
+  static size_t index(StreamId stream) { return static_cast<size_t>(stream); }
+  StreamQueue& queue(StreamId stream) const { return *queues_[index(stream)]; }
+
+  void check_enqueued(const Fence& fence) const {
+    for (StreamId stream : kAllStreams) {
+      TIDEMARK_CHECK(fence[stream] <= queue(stream).issued(),
+                     "a wait for work that is not enqueued");
+    }
+  }
+  Fence everything() const {
+    Fence fence;
+    for (StreamId stream : kAllStreams) fence.include({stream, queue(stream).issued()});
+    return fence;
+  }
+
+  // Does not throw: a GPU that is lost has done nothing more.
+  bool reached(StreamId stream, Ticket ticket) const {
+    StreamQueue& queue = this->queue(stream);
+    if (ticket <= queue.completed()) return true;
+    if (!queue.look().ok()) return false;
+    if (ticket <= queue.completed()) return true;
+    try {
+      if (driver_->query(queue.event_for(ticket)) == kDriverNotReady) return false;
+    } catch (const DeviceError&) {
+      return false;
+    }
+    return queue.look().ok() && ticket <= queue.completed();
+  }
+
+  // Waits, but not inside CUDA while host work is pending: that may fail, and hold the stream.
+  void host_wait(const Fence& fence) {
+    try {
+      tasks_->progress.check();
+      for (StreamId stream : kAllStreams) {
+        if (!reached(stream, fence[stream])) wait_for(queue(stream).event_for(fence[stream]));
+      }
+      for (StreamId stream : kAllStreams) {
+        check_driver(*driver_, queue(stream).look(), "cudaEventQuery");
+      }
+      tasks_->progress.check();
+    } catch (const DeviceError&) {
+      refused_ = true;
+      throw;
+    }
+  }
+
+  void wait_for(DriverEvent event) {
+    // Acquire: what the host work wrote is there to be read.
+    while (tasks_->pending.load(std::memory_order_acquire) > 0) {
+      const DriverStatus status = driver_->query(event);
+      if (status != kDriverNotReady) return check_driver(*driver_, status, "cudaEventQuery");
+      tasks_->progress.check();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    check_driver(*driver_, driver_->synchronize_event(event), "cudaEventSynchronize");
+  }
+
+  // All that is in the streams, ticket or not.
+  void drain() {
+    tasks_->progress.check();
+    for (const auto& queue : queues_) {
+      if (queue->commands_in_flight() > 0) wait_for(queue->event_at_end());
+    }
+    for (const auto& queue : queues_) {
+      check_driver(*driver_, queue->look(), "cudaEventQuery");
+    }
+    tasks_->progress.check();
+  }
+
+  // Waits until the stream's queue has room.
+  void make_room(StreamQueue& queue) {
+    const Ticket limit = options_.tickets_in_flight;
+    if (queue.issued() - queue.completed() >= limit) {
+      check_driver(*driver_, queue.look(), "cudaEventQuery");
+      // Half-empty before going on: waiting for each would cost more than the work.
+      if (queue.issued() - queue.completed() >= limit) {
+        wait_for(queue.event_for(queue.issued() - limit / 2));
+        check_driver(*driver_, queue.look(), "cudaEventQuery");
+      }
+    }
+    make_room_beside_host_work(queue);
+  }
+  void make_room_beside_host_work(StreamQueue& queue) {
+    if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
+    check_driver(*driver_, queue.look(), "cudaEventQuery");
+    if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
+    // Relaxed: only this thread makes it grow.
+    if (tasks_->pending.load(std::memory_order_relaxed) == 0) return;
+    wait_for(queue.event_at_end());
+    check_driver(*driver_, queue.look(), "cudaEventQuery");
+  }
+
+  // The one path of everything that is enqueued. On failure all that has been issued is let
+  // finish before anything else can be, so that no half of a piece of work runs beside it.
+  Event issue(StreamId stream, uint64_t tag, const char* what,
+              const std::function<void(StreamQueue&)>& commands) {
+    StreamQueue& to = queue(stream);
+    std::optional<StreamQueue::Begun> begun;
+    std::string cause;
+    try {
+      tasks_->progress.check();
+      if (to.marks() >= kMarksBeforeALook) {
+        check_driver(*driver_, to.look(), "cudaEventQuery");
+      }
+      make_room(to);
+      check_driver(*driver_, driver_->use(), "cudaSetDevice");
+      begun = to.begin(tag, events_to_wait_for(stream));
+      commands(to);
+      const Event event = to.end(*begun);
+      fences_[index(stream)] = Fence();
+      return event;
+    } catch (const std::exception& error) {
+      cause = error.what();
+    } catch (...) {
+      cause = "unknown exception";
+    }
+    if (begun) to.abandon(*begun);
+    (void)driver_->last_error();
+    refused_ = true;
+    tasks_->progress.check();
+    try {
+      drain();
+    } catch (const DeviceError&) {
+      // Held by host work that failed; resume() will wait for the rest.
+    }
+    throw DeviceError(cause + " (" + name_ + ", " + what + " on the " +
+                      std::string(to_string(stream)) + " stream)");
+  }
+
+  const std::vector<DriverEvent>& events_to_wait_for(StreamId waiter) {
+    events_.clear();
+    const Fence& fence = fences_[index(waiter)];
+    for (StreamId stream : kAllStreams) {
+      if (!reached(stream, fence[stream])) {
+        events_.push_back(queue(stream).event_for(fence[stream]));
+      }
+    }
+    return events_;
+  }
+
+  void launch(StreamQueue& to, StreamId stream, std::function<void(void*)> run) {
+    HostTask* const task = to.keep(std::make_unique<HostTask>(tasks_, stream, std::move(run)));
+    tasks_->pending.fetch_add(1, std::memory_order_relaxed);
+    const DriverStatus status = driver_->launch_host_func(to.native(), &HostTask::run_it, task);
+    if (!status.ok()) tasks_->pending.fetch_sub(1, std::memory_order_relaxed);
+    check_driver(*driver_, status, "cudaLaunchHostFunc");
+    to.count_commands(1);
+  }
+
+  static bool overlaps(const Copy& copy) {
+    return copy.to < copy.from + copy.bytes.count() && copy.from < copy.to + copy.bytes.count();
+  }
+
+  // As memmove().
+  void move(StreamQueue& to, StreamId stream, const Copy& copy) {
+    const int64_t bytes = copy.bytes.count();
+    if (copy.to == copy.from) return;
+    if (!addresses_->is_device(copy.to)) {
+      return launch(to, stream, [copy](void*) {
+        std::memmove(copy.to, copy.from, static_cast<size_t>(copy.bytes.count()));
+      });
+    }
+    const int64_t distance = std::abs(copy.to - copy.from);
+    const bool upwards = copy.to > copy.from;
+    if (distance < kLeastPieceOfMove && distance < bytes / 16) {
+      constexpr int64_t kWord = 16;
+      TIDEMARK_CHECK(reinterpret_cast<uintptr_t>(copy.to) % kWord == 0 &&
+                         reinterpret_cast<uintptr_t>(copy.from) % kWord == 0,
+                     "moves within the arena are aligned");
+      // What lies beyond the last whole word goes first when moving up, last when moving down.
+      const int64_t whole = bytes / kWord * kWord;
+      auto rest = [&] {
+        if (whole < bytes) {
+          copy_part(to, copy.to + whole, copy.from + whole, bytes - whole);
+        }
+      };
+      if (upwards) rest();
+      check_driver(*driver_,
+                   driver_->move(copy.to, copy.from, static_cast<size_t>(whole), to.native()),
+                   "move_on_gpu");
+      to.count_commands(1);
+      if (!upwards) rest();
+      return;
+    }
+    for (int64_t done = 0; done < bytes; done += distance) {
+      const int64_t part = std::min(distance, bytes - done);
+      const int64_t at = upwards ? bytes - done - part : done;
+      copy_part(to, copy.to + at, copy.from + at, part);
+    }
+  }
+
+  void copy_part(StreamQueue& to, std::byte* target, const std::byte* source, int64_t bytes) {
+    make_room_beside_host_work(to);
+    check_driver(*driver_,
+                 driver_->copy(target, source, static_cast<size_t>(bytes), to.native()),
+                 "cudaMemcpyAsync");
+    to.count_commands(1);
+  }
+
+  // How far a copy may go from `address` as one piece, and whether CUDA can take it.
+  struct Side {
+    bool device = false;
+    bool direct = false;
+    int64_t bytes = 0;
+  };
+  Side side_at(const std::byte* address, int64_t bytes) const {
+    if (addresses_->is_device(address)) return {true, true, bytes};
+    if (HostMemory* const memory = addresses_->host_at(address)) {
+      const HostMemory::Piece piece = memory->piece_at(address);
+      return {false, piece.pinned, std::min(bytes, piece.bytes.count())};
+    }
+    return {false, false, bytes};
+  }
+
+  void copy_pieces(StreamQueue& to, StreamId stream, const Copy& copy) {
+    const int64_t bytes = copy.bytes.count();
+    if (!addresses_->is_device(copy.to) && !addresses_->is_device(copy.from)) {
+      return launch(to, stream, [copy](void*) {
+        std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.bytes.count()));
+      });
+    }
+    for (int64_t done = 0; done < bytes;) {
+      std::byte* const target = copy.to + done;
+      const std::byte* const source = copy.from + done;
+      const Side a = side_at(target, bytes - done);
+      const Side b = side_at(source, bytes - done);
+      int64_t part = std::min(a.bytes, b.bytes);
+      if (a.direct && b.direct) {
+        copy_part(to, target, source, part);
+      } else {
+        const Staging& staging = staging_of(stream);
+        part = std::min(part, staging.size().count());
+        make_room_beside_host_work(to);
+        if (a.device) {
+          launch(to, stream, [source, part, half = staging.data()](void*) {
+            std::memcpy(half, source, static_cast<size_t>(part));
+          });
+          copy_part(to, target, staging.data(), part);
+        } else {
+          copy_part(to, staging.data(), source, part);
+          launch(to, stream, [target, part, half = staging.data()](void*) {
+            std::memcpy(target, half, static_cast<size_t>(part));
+          });
+        }
+      }
+      done += part;
+    }
+  }
+
+  const Staging& staging_of(StreamId stream) {
+    std::unique_ptr<Staging>& staging = staging_[index(stream)];
+    if (!staging) staging = std::make_unique<Staging>(driver_, name_, options_.staging);
+    return *staging;
+  }
+
+  static constexpr size_t kMarksBeforeALook = 64;
+
+  const std::shared_ptr<CudaDriver> driver_;
+  const std::string name_;
+  const DeviceProfile profile_;
+  const CudaDeviceOptions options_;
+  const std::shared_ptr<HostTasks> tasks_;
+  const std::shared_ptr<AddressMap> addresses_;
+  GpuClock clock_;
+  std::array<std::unique_ptr<Staging>, kStreamCount> staging_;
+  // What the next work of each stream waits for.
+  std::array<Fence, kStreamCount> fences_{};
+  std::vector<DriverEvent> events_;
+  // Something has thrown since the last resume().
+  bool refused_ = false;
+  std::array<std::unique_ptr<StreamQueue>, kStreamCount> queues_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device_on(std::shared_ptr<CudaDriver> driver,
+                                            const std::string& name,
+                                            const DeviceProfile& profile,
+                                            const CudaDeviceOptions& options) {
+  return std::make_unique<CudaDevice>(std::move(driver), name, profile, options);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,158 @@
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "runtime/core/errors.h"
+#include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/move_cuda.h"
+
+namespace tidemark {
+namespace {
+
+static_assert(kDriverOk.code == cudaSuccess);
+static_assert(kDriverInvalidValue.code == cudaErrorInvalidValue);
+static_assert(kDriverOutOfMemory.code == cudaErrorMemoryAllocation);
+static_assert(kDriverUnloading.code == cudaErrorCudartUnloading);
+static_assert(kDriverNotReady.code == cudaErrorNotReady);
+static_assert(kDriverLaunchFailure.code == cudaErrorLaunchFailure);
+
+cudaStream_t as_stream(DriverStream stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t as_event(DriverEvent event) { return static_cast<cudaEvent_t>(event); }
+
+// An error that was returned is not to be found again by the next check of a launch.
+DriverStatus status(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) (void)cudaGetLastError();
+  return {static_cast<int>(error)};
+}
+
+class Driver final : public CudaDriver {
+ public:
+  explicit Driver(int gpu) : gpu_(gpu) {}
+
+  std::string describe(DriverStatus s) const override {
+    const auto error = static_cast<cudaError_t>(s.code);
+    return std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")";
+  }
+
+  DriverStatus use() override { return status(cudaSetDevice(gpu_)); }
+
+  DriverStatus properties(GpuProperties* out) override {
+    cudaDeviceProp found{};
+    if (const auto error = cudaGetDeviceProperties(&found, gpu_)) return status(error);
+    int clock_khz = 0;
+    int memory_clock_khz = 0;
+    if (const auto error = cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, gpu_)) {
+      return status(error);
+    }
+    if (const auto error =
+            cudaDeviceGetAttribute(&memory_clock_khz, cudaDevAttrMemoryClockRate, gpu_)) {
+      return status(error);
+    }
+    out->name = found.name;
+    out->capability = found.major * 10 + found.minor;
+    out->multiprocessors = found.multiProcessorCount;
+    out->clock_hz = clock_khz * 1e3;
+    out->memory_clock_hz = memory_clock_khz * 1e3;
+    out->memory_bus_bits = found.memoryBusWidth;
+    out->memory = Bytes(static_cast<int64_t>(found.totalGlobalMem));
+    return kDriverOk;
+  }
+
+  DriverStatus memory_info(Bytes* free, Bytes* total) override {
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    const DriverStatus result = status(cudaMemGetInfo(&free_bytes, &total_bytes));
+    *free = Bytes(static_cast<int64_t>(free_bytes));
+    *total = Bytes(static_cast<int64_t>(total_bytes));
+    return result;
+  }
+
+  DriverStatus last_error() override { return {static_cast<int>(cudaGetLastError())}; }
+
+  DriverStatus create_stream(DriverStream* out) override {
+    cudaStream_t stream = nullptr;
+    const auto error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    *out = stream;
+    return status(error);
+  }
+  DriverStatus destroy_stream(DriverStream stream) override {
+    return status(cudaStreamDestroy(as_stream(stream)));
+  }
+  DriverStatus synchronize_stream(DriverStream stream) override {
+    return status(cudaStreamSynchronize(as_stream(stream)));
+  }
+
+  DriverStatus create_event(DriverEvent* out, bool timed) override {
+    cudaEvent_t event = nullptr;
+    const auto error =
+        cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming);
+    *out = event;
+    return status(error);
+  }
+  DriverStatus destroy_event(DriverEvent event) override {
+    return status(cudaEventDestroy(as_event(event)));
+  }
+  DriverStatus record(DriverEvent event, DriverStream stream) override {
+    return status(cudaEventRecord(as_event(event), as_stream(stream)));
+  }
+  DriverStatus query(DriverEvent event) override {
+    const DriverStatus result = status(cudaEventQuery(as_event(event)));
+    // "Not ready" is an answer, but cudaGetLastError() would find it too.
+    if (result == kDriverNotReady) (void)cudaGetLastError();
+    return result;
+  }
+  DriverStatus synchronize_event(DriverEvent event) override {
+    return status(cudaEventSynchronize(as_event(event)));
+  }
+  DriverStatus wait(DriverStream stream, DriverEvent event) override {
+    return status(cudaStreamWaitEvent(as_stream(stream), as_event(event), 0));
+  }
+  DriverStatus elapsed_ms(float* out, DriverEvent start, DriverEvent end) override {
+    return status(cudaEventElapsedTime(out, as_event(start), as_event(end)));
+  }
+
+  DriverStatus copy(void* to, const void* from, size_t bytes, DriverStream stream) override {
+    return status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)));
+  }
+  DriverStatus move(void* to, const void* from, size_t bytes, DriverStream stream) override {
+    return status(move_on_gpu(to, from, bytes, as_stream(stream)));
+  }
+  DriverStatus launch_host_func(DriverStream stream, void (*run)(void*),
+                                void* argument) override {
+    return status(cudaLaunchHostFunc(as_stream(stream), run, argument));
+  }
+
+  DriverStatus allocate(DriverMemory kind, void** out, size_t bytes) override {
+    return status(kind == DriverMemory::kDevice
+                      ? cudaMalloc(out, bytes)
+                      : cudaHostAlloc(out, bytes, cudaHostAllocDefault));
+  }
+  DriverStatus free(DriverMemory kind, void* address) override {
+    return status(kind == DriverMemory::kDevice ? cudaFree(address) : cudaFreeHost(address));
+  }
+  DriverStatus pin(void* address, size_t bytes) override {
+    return status(cudaHostRegister(address, bytes, cudaHostRegisterDefault));
+  }
+  DriverStatus unpin(void* address) override { return status(cudaHostUnregister(address)); }
+
+ private:
+  const int gpu_;
+};
+
+}  // namespace
+
+std::shared_ptr<CudaDriver> make_cuda_driver(int gpu) {
+  int count = 0;
+  if (const auto error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    (void)cudaGetLastError();
+    throw UsageError(std::string("no CUDA device can be used: ") + cudaGetErrorString(error) +
+                     " (" + cudaGetErrorName(error) + ")");
+  }
+  if (gpu < 0 || gpu >= count) {
+    throw UsageError("there is no cuda:" + std::to_string(gpu) + "; this machine has " +
+                     std::to_string(count) + (count == 1 ? " GPU" : " GPUs"));
+  }
+  return std::make_shared<Driver>(gpu);
+}
+
+}  // namespace tidemark

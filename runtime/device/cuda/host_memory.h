@@ -1,0 +1,67 @@
+// Host memory that the GPU copies to and from at full speed: mapped at once, pinned bit by bit.
+//
+// Pinning costs about as much as touching every page, so a chunk is pinned when the first copy
+// reaches it; a large limit costs nothing until it is used. A chunk that the system refuses to
+// pin stays pageable: copies of it go through a small pinned buffer. The first refusal is
+// logged.
+//
+// Threads: the issuing thread. Errors: DeviceError if the range cannot be mapped.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/core/units.h"
+#include "runtime/device/cuda/driver.h"
+
+namespace tidemark {
+
+// A multiple of any page size.
+inline constexpr Bytes kPinChunk{64 << 20};
+
+class HostMemory {
+ public:
+  HostMemory(std::shared_ptr<CudaDriver> driver, std::string device_name, Bytes size,
+             Bytes chunk = kPinChunk);
+  ~HostMemory();
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+
+  std::byte* data() const { return data_; }
+  Bytes size() const { return size_; }
+  bool contains(const std::byte* address) const {
+    return address >= data_ && address < data_ + size_.count();
+  }
+
+  // From an address on, what one copy may take: within one chunk, as CUDA refuses copies that
+  // straddle two pinned ranges.
+  struct Piece {
+    Bytes bytes{0};
+    bool pinned = false;
+  };
+  // REQUIRES: contains(address). Pins the chunk if nobody has tried yet.
+  Piece piece_at(const std::byte* address);
+
+  Bytes pinned() const { return pinned_; }
+  Bytes refused() const { return refused_; }
+
+ private:
+  enum class Chunk : uint8_t { kUntouched, kPinned, kPageable };
+  Chunk pin(size_t index);
+  std::byte* start_of(size_t index) const;
+  Bytes bytes_of(size_t index) const;
+
+  const std::shared_ptr<CudaDriver> driver_;
+  const std::string device_name_;
+  const Bytes size_;
+  const Bytes chunk_;
+  size_t mapped_ = 0;  // in whole pages
+  std::byte* data_ = nullptr;
+  std::vector<Chunk> chunks_;
+  Bytes pinned_{0};
+  Bytes refused_{0};
+};
+
+}  // namespace tidemark

@@ -1,0 +1,122 @@
+// Kernels on the GPU against those on the CPU, at shapes like a network's; and against
+// themselves.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/conv/conv2d.h"
+#include "ops/linear/matmul.h"
+#include "ops/norm/batch_norm.h"
+#include "ops/optimizer/optimizer.h"
+#include "ops/pool/avg_pool2d.h"
+#include "ops/pool/max_pool2d.h"
+#include "tests/support/run_kernel.h"
+
+namespace tidemark {
+namespace {
+
+using testing::Array;
+using testing::KernelOptions;
+using testing::KernelRun;
+using testing::run_kernel_with;
+using testing::same_bits;
+
+// ||a - b|| / ||b||
+double distance(const Array& a, const Array& b) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < b.values.size(); ++i) {
+    difference += std::pow(double{a[i]} - b[i], 2);
+    norm += std::pow(double{b[i]}, 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+struct Case {
+  const char* what;
+  const OpDef& op;
+  std::vector<Array> inputs;
+  Attrs attrs;
+  bool products;  // of matrices: TF32 makes a difference
+};
+
+std::vector<Case> cases() {
+  const auto random = [](const Shape& shape) {
+    static uint32_t seed = 0;
+    return Array::random(shape, ++seed);
+  };
+  const Conv2dAttrs same{.padding = {1, 1}}, strided{.stride = {2, 2}, .padding = {1, 1}};
+  const Conv2dAttrs first{.stride = {2, 2}, .padding = {3, 3}};
+  const Pool2dAttrs pool{{3, 3}, {2, 2}, {1, 1}};
+  return {
+      {"3x3", kConv2d, {random({8, 28, 28, 64}), random({64, 3, 3, 64})}, same, true},
+      {"3x3 with bias",
+       kConv2d,
+       {random({4, 14, 14, 32}), random({48, 3, 3, 32}), random({48})},
+       strided,
+       true},
+      {"7x7 of images", kConv2d, {random({4, 64, 64, 3}), random({64, 7, 7, 3})}, first, true},
+      {"1x1",
+       kConv2d,
+       {random({8, 14, 14, 256}), random({64, 1, 1, 256})},
+       Conv2dAttrs{},
+       true},
+      {"gradient of x",
+       kConv2dGradInput,
+       {random({8, 14, 14, 64}), random({64, 3, 3, 32})},
+       Conv2dGradInputAttrs{strided, 28, 28},
+       true},
+      {"gradient of w",
+       kConv2dGradWeight,
+       {random({8, 28, 28, 32}), random({8, 14, 14, 64})},
+       Conv2dGradWeightAttrs{strided, 3, 3, 1},
+       true},
+      {"product",
+       kMatmul,
+       {random({256, 512}), random({384, 512}), random({384})},
+       MatmulAttrs{0, 1},
+       true},
+      {"deep product",
+       kMatmul,
+       {random({4096, 64}), random({4096, 32})},
+       MatmulAttrs{1, 0},
+       true},
+      {"batch norm",
+       kBatchNorm,
+       {random({16, 28, 28, 64}), random({64}), random({64})},
+       BatchNormAttrs{1e-5, 1},
+       false},
+      {"max pooling", kMaxPool2d, {random({4, 56, 56, 64})}, pool, false},
+      {"global mean",
+       kAvgPool2d,
+       {random({16, 7, 7, 512})},
+       AvgPool2dAttrs{{}, 1, 1, 1, 1},
+       false},
+  };
+}
+
+TEST(AgreementTest, WithTheCpuAndWithItself) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.what);
+    const KernelRun cpu = run_kernel_with({.device = "cpu"}, c.op, c.inputs, c.attrs);
+    for (const bool tf32 : {false, true}) {
+      SCOPED_TRACE(tf32 ? "tf32" : "float32");
+      KernelOptions options;
+      options.tf32 = tf32;
+      const KernelRun gpu = run_kernel_with(options, c.op, c.inputs, c.attrs);
+      const KernelRun again = run_kernel_with(options, c.op, c.inputs, c.attrs);
+      EXPECT_EQ(gpu.workspace, again.workspace);
+      const double tolerance = tf32 && c.products ? 2e-3 : 1e-5;
+      for (size_t i = 0; i < gpu.outputs.size(); ++i) {
+        EXPECT_TRUE(same_bits(gpu[i], again[i])) << "output " << i;
+        if (gpu.metas[i].dtype == DType::kFloat32) {
+          EXPECT_LT(distance(gpu[i], cpu[i]), tolerance) << "output " << i;
+        } else {
+          EXPECT_TRUE(same_bits(gpu[i], cpu[i])) << "output " << i;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,131 @@
+// The choice of cuDNN's engines for GPUs that need not be there: their properties are enough.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "ops/cudnn/convolution.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark::cudnn {
+namespace {
+
+struct Gpu {
+  const char* name;
+  int capability, multiprocessors, shared_memory, l2_mib;
+};
+constexpr Gpu kA100{"NVIDIA A100-SXM4-80GB", 800, 108, 166912, 40};
+constexpr Gpu kH100{"NVIDIA H100 80GB HBM3", 900, 132, 232448, 50};
+
+Descriptor properties(const Gpu& gpu) {
+  return device_properties(
+      R"({"cudaDeviceId":0,"driverVer":13000,"isTccDriver":0,"maxCtasPerSM":32,)"
+      R"("maxRegistersPerSM":65536,"maxSharedMemoryPerBlock":49152,"maxThreadsPerBlock":1024,)"
+      R"("maxThreadsPerSM":2048,"memClockRateKHz":2000000,"pciDeviceId":0,"regsPerBlock":65536,)"
+      R"("reservedSharedMemoryPerBlock":1024,"smClockRateKHz":1500000,"supportCoopLaunch":1,)"
+      R"("totalGlobalMem":85017493504,"warpSize":32,"maxBlockSize":[1024,1024,64],)"
+      R"("maxGridSize":[2147483647,65535,65535],"deviceName":")" +
+      std::string(gpu.name) + R"(","deviceVer":)" + std::to_string(gpu.capability) +
+      R"(,"multiProcessorCount":)" + std::to_string(gpu.multiprocessors) +
+      R"(,"maxSharedMemoryPerBlockOptin":)" + std::to_string(gpu.shared_memory) +
+      R"(,"l2CacheSize":)" + std::to_string(gpu.l2_mib << 20) + "}");
+}
+
+struct Layer {
+  int64_t size, inputs, outputs, window, stride;
+};
+const std::vector<Layer> kResNet50{
+    {224, 3, 64, 7, 2},    {56, 64, 64, 1, 1},   {56, 64, 64, 3, 1},   {56, 64, 256, 1, 1},
+    {56, 256, 64, 1, 1},   {56, 256, 128, 1, 1}, {56, 128, 128, 3, 2}, {28, 128, 512, 1, 1},
+    {56, 256, 512, 1, 2},  {28, 512, 256, 1, 1}, {28, 256, 256, 3, 2}, {14, 256, 1024, 1, 1},
+    {14, 1024, 512, 1, 1}, {14, 512, 512, 3, 2}, {7, 512, 2048, 1, 1}, {7, 512, 512, 3, 1}};
+
+Convolution convolution(Pass pass, const Layer& layer, int64_t batch, bool tf32) {
+  const int64_t padding = layer.window / 2;
+  const int64_t size = (layer.size + 2 * padding - layer.window) / layer.stride + 1;
+  return {pass,
+          {batch, layer.size, layer.size, layer.inputs},
+          {layer.outputs, layer.window, layer.window, layer.inputs},
+          {batch, size, size, layer.outputs},
+          {layer.stride, layer.stride},
+          {padding, padding},
+          {1, 1},
+          tf32};
+}
+
+constexpr Pass kPasses[] = {Pass::kForward, Pass::kGradInput, Pass::kGradWeight};
+
+TEST(PlanTest, EnginesAreTakenThatRepeatToTheBitWithinTheCap) {
+  EXPECT_TRUE(acceptable({.tensor_cores = true, .workspace = kWorkspaceCap}, true));
+  EXPECT_TRUE(acceptable({}, false));
+  EXPECT_FALSE(acceptable({.tensor_cores = true}, false));
+  EXPECT_FALSE(acceptable({.deterministic = false}, true));
+  EXPECT_FALSE(acceptable({.down_converts = true}, true));
+  EXPECT_FALSE(acceptable({.rounds_sums = true}, true));
+  EXPECT_FALSE(acceptable({.transforms = true}, true));
+  EXPECT_FALSE(acceptable({.compiles = true}, true));
+  EXPECT_FALSE(acceptable({.workspace = kWorkspaceCap + Bytes(1)}, true));
+}
+
+TEST(PlanTest, EveryConvolutionOfResNet50HasAPlanThatIsAlwaysTheSame) {
+  for (const Gpu* each : {&kA100, &kH100}) {
+    const Gpu& gpu = *each;
+    const Descriptor device = properties(gpu), again = properties(gpu);
+    for (const int64_t batch : {1, 32, 256}) {
+      for (const Layer& layer : kResNet50) {
+        for (const Pass pass : kPasses) {
+          for (const bool tf32 : {true, false}) {
+            const Convolution problem = convolution(pass, layer, batch, tf32);
+            SCOPED_TRACE(std::string(gpu.name) + ", x " + problem.x.to_string() + ", w " +
+                         problem.w.to_string() + ", tf32 " + std::to_string(tf32));
+            const ConvolutionPlan plan(problem, device);
+            EXPECT_TRUE(acceptable(plan.traits(), tf32));
+            // The first layer's gradients would take a gigabyte on tensor cores. For single
+            // images cuDNN at times thinks better of other engines, and those for A100 copy
+            // their inputs, which at batch 256 is more than the cap.
+            const bool usual =
+                layer.inputs > 3 && (batch == 32 || (batch == 256 && each == &kH100));
+            if (tf32 && usual) {
+              EXPECT_TRUE(plan.traits().tensor_cores);
+            }
+            const ConvolutionPlan same(problem, again);
+            EXPECT_EQ(plan.name(), same.name());
+            EXPECT_EQ(plan.workspace(), same.workspace());
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanTest, GroupsStridesAndDilationsHavePlans) {
+  const Descriptor device = properties(kH100);
+  for (const Pass pass : kPasses) {
+    for (const bool tf32 : {true, false}) {
+      // Groups of 2, and as many as channels.
+      EXPECT_NO_THROW(ConvolutionPlan(
+          {pass, {2, 6, 5, 4}, {6, 3, 3, 2}, {2, 6, 5, 6}, {1, 1}, {2, 1}, {2, 1}, tf32},
+          device));
+      EXPECT_NO_THROW(ConvolutionPlan(
+          {pass, {2, 8, 8, 32}, {32, 3, 3, 1}, {2, 8, 8, 32}, {1, 1}, {1, 1}, {1, 1}, tf32},
+          device));
+      EXPECT_NO_THROW(ConvolutionPlan(
+          {pass, {2, 5, 6, 3}, {4, 3, 2, 3}, {2, 2, 5, 4}, {2, 1}, {0, 0}, {1, 1}, tf32},
+          device));
+    }
+  }
+}
+
+TEST(PlanTest, WhatCannotBePlannedIsRefusedWithItsShapes) {
+  // y is not what this convolution gives.
+  Convolution wrong = convolution(Pass::kForward, kResNet50[1], 2, true);
+  wrong.y = {2, 9, 9, 64};
+  try {
+    const ConvolutionPlan plan(wrong, properties(kH100));
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("cudnn"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::cudnn

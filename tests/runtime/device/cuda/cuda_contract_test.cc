@@ -1,0 +1,53 @@
+// The contracts of every device, for the CUDA device over a driver that delays and reorders.
+#include <gtest/gtest.h>
+
+#include "runtime/device/cuda/cuda_device.h"
+#include "tests/runtime/device/device_failure_contract.h"
+#include "tests/support/fake_cuda_driver.h"
+#include "tests/support/gpu_kernels_device.h"
+
+namespace tidemark {
+namespace {
+
+std::unique_ptr<Device> make_on(const FakeCudaOptions& options, bool kernels) {
+  // The deleter runs when the device and its regions are gone.
+  std::shared_ptr<FakeCudaDriver> fake(new FakeCudaDriver(options), [](FakeCudaDriver* driver) {
+    EXPECT_THAT(driver->violations(), ::testing::IsEmpty());
+    EXPECT_EQ(driver->live_objects(), 0u);
+    delete driver;
+  });
+  CudaDeviceOptions device_options;
+  device_options.commands_beside_host_work = kMaxInFlight;  // the contract fills the queues
+  device_options.pin_chunk = Bytes(1 << 20);
+  device_options.staging = Bytes(64 << 10);
+  auto device = make_cuda_device_on(fake, "cuda:0", load_profile("h100-80gb"), device_options);
+  return std::make_unique<GpuKernelsDevice>(std::move(device), kernels ? fake : nullptr);
+}
+
+struct Prompt {
+  static std::unique_ptr<Device> make() { return make_on({}, true); }
+};
+struct Delayed {
+  static std::unique_ptr<Device> make() {
+    return make_on({.seed = 7, .longest_delay = Nanos(2'000)}, true);
+  }
+};
+// Everything that is enqueued is host work, which is what can fail and be tried again.
+struct HostWork {
+  static std::unique_ptr<Device> make() { return make_on({}, false); }
+};
+// No host memory can be pinned: every copy goes through staging.
+struct Pageable {
+  static std::unique_ptr<Device> make() {
+    return make_on({.pinnable = Bytes(3 * (64 << 10))}, true);
+  }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaPrompt, DeviceContract, Prompt);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaDelayed, DeviceContract, Delayed);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaHostWork, DeviceContract, HostWork);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaPageable, DeviceContract, Pageable);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaHostWork, DeviceFailureContract, HostWork);
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,435 @@
+#include "runtime/device/cuda/cuda_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "runtime/core/errors.h"
+#include "runtime/memory/disk_tier.h"
+#include "runtime/memory/tier.h"
+#include "tests/runtime/device/device_contract.h"
+#include "tests/runtime/memory/faulty_file.h"
+#include "tests/support/fake_cuda_driver.h"
+
+namespace tidemark {
+// For its gates; the contract itself is cuda_contract_test.cc's.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceContract);
+
+namespace {
+
+using namespace tidemark::literals;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class CudaDeviceTest : public ::testing::Test {
+ protected:
+  void make(FakeCudaOptions driver = {}, CudaDeviceOptions options = {}) {
+    fake_ = std::make_shared<FakeCudaDriver>(driver);
+    options.pin_chunk = 64_KiB;
+    options.staging = 16_KiB;
+    device_ = make_cuda_device_on(fake_, "cuda:0", load_profile("h100-80gb"), options);
+  }
+  void TearDown() override {
+    device_.reset();
+    if (!fake_) return;
+    EXPECT_THAT(fake_->violations(), IsEmpty());
+    EXPECT_EQ(fake_->live_objects(), 0u);
+  }
+
+  // A kernel on the fake GPU.
+  Work kernel(std::function<void()> run, uint64_t tag = 0) {
+    return {
+        [fake = fake_.get(), run = std::move(run)](void* native) { fake->launch(native, run); },
+        Nanos(1000), tag};
+  }
+  Work gated(Gate& gate, uint64_t tag = 0) {
+    return kernel([wait = gate.work()] { wait.run(nullptr); }, tag);
+  }
+  static std::vector<std::byte> pattern(int64_t bytes, int salt = 1) {
+    std::vector<std::byte> data(static_cast<size_t>(bytes));
+    for (size_t i = 0; i < data.size(); ++i) {
+      data[i] = static_cast<std::byte>((i * 2654435761u >> 11) + static_cast<size_t>(salt));
+    }
+    return data;
+  }
+  std::string error_of(const std::function<void()>& run) {
+    try {
+      run();
+    } catch (const DeviceError& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << "no DeviceError";
+    return "";
+  }
+
+  std::shared_ptr<FakeCudaDriver> fake_;
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(CudaDeviceTest, KernelsAreIssuedByTheCallerAndGetTheStream) {
+  make();
+  std::vector<void*> streams;
+  for (StreamId stream : kAllStreams) {
+    device_->enqueue(stream, {[&](void* native) { streams.push_back(native); }, Nanos(0), 0});
+  }
+  ASSERT_EQ(streams.size(), 3u);
+  std::sort(streams.begin(), streams.end());
+  EXPECT_EQ(std::unique(streams.begin(), streams.end()), streams.end());
+  EXPECT_NE(streams.front(), nullptr);
+}
+
+TEST_F(CudaDeviceTest, WorkThatNobodyTimesOrWaitsForRecordsNoEvent) {
+  make();
+  const int64_t before = fake_->calls(DriverCall::kRecord);
+  for (int i = 0; i < 100; ++i) device_->enqueue(StreamId::kCompute, kernel([] {}));
+  EXPECT_EQ(fake_->calls(DriverCall::kRecord), before);
+  device_->synchronize_all();
+  EXPECT_EQ(fake_->calls(DriverCall::kRecord), before + 1);
+}
+
+TEST_F(CudaDeviceTest, TimedWorkBehindTimedWorkTakesOneEvent) {
+  make();
+  Gate gate;
+  device_->enqueue(StreamId::kCompute, gated(gate, 1));
+  const int64_t before = fake_->calls(DriverCall::kRecord);
+  for (uint64_t tag = 2; tag <= 50; ++tag) {
+    device_->enqueue(StreamId::kCompute, kernel([] {}, tag));
+  }
+  EXPECT_EQ(fake_->calls(DriverCall::kRecord), before + 49);
+  gate.open();
+  device_->synchronize_all();
+  const auto completions = device_->take_completions();
+  ASSERT_EQ(completions.size(), 50u);
+  for (size_t i = 1; i < completions.size(); ++i) {
+    EXPECT_EQ(completions[i].start, completions[i - 1].end);
+  }
+}
+
+TEST_F(CudaDeviceTest, EventsAreUsedAgain) {
+  make();
+  for (int round = 0; round < 50; ++round) {
+    for (uint64_t tag = 1; tag <= 20; ++tag) {
+      device_->wait(StreamId::kOffload,
+                    device_->enqueue(StreamId::kCompute, kernel([] {}, tag)));
+      device_->enqueue(StreamId::kOffload, kernel([] {}, 100 + tag));
+    }
+    device_->synchronize_all();
+    EXPECT_EQ(device_->take_completions().size(), 40u);
+  }
+  EXPECT_LE(fake_->calls(DriverCall::kCreateEvent), 200);
+}
+
+TEST_F(CudaDeviceTest, AWaitForTimedWorkDoesNotWaitForWhatFollowsIt) {
+  //   reload   | 1 | ===== 2 =====
+  //   compute      | 3 |
+  make();
+  Gate gate;
+  const Event first = device_->enqueue(StreamId::kReload, kernel([] {}, 1));
+  device_->enqueue(StreamId::kReload, gated(gate, 2));
+  device_->wait(StreamId::kCompute, first);
+  device_->synchronize(device_->enqueue(StreamId::kCompute, kernel([] {}, 3)));
+  EXPECT_FALSE(gate.is_open());
+}
+
+TEST_F(CudaDeviceTest, AStallIsTheTimeWithWorkOfItsOwnToDo) {
+  make();
+  Gate gate;
+  const Event copy = device_->enqueue(StreamId::kReload, gated(gate, 1));
+  device_->wait(StreamId::kCompute, copy);
+  device_->enqueue(StreamId::kCompute, kernel([] {}, 2));
+  gate.open();
+  device_->synchronize_all();
+  EXPECT_GT(device_->stalled(StreamId::kCompute), Nanos(0));
+  EXPECT_LE(device_->stalled(StreamId::kCompute), device_->now());
+  EXPECT_EQ(device_->stalled(StreamId::kReload), Nanos(0));
+  const auto done = completions_by_tag(*device_);
+  EXPECT_GE(done.at(2).start, done.at(1).end) << "the stall is not part of the work";
+}
+
+TEST_F(CudaDeviceTest, PiecesOfOneTagAreOneCompletion) {
+  make();
+  for (int i = 0; i < 3; ++i) device_->enqueue(StreamId::kOffload, kernel([] {}, 5));
+  device_->enqueue(StreamId::kReload, kernel([] {}, 6));
+  device_->enqueue_host(StreamId::kOffload, work_that([] {}, 5));
+  device_->synchronize_all();
+  EXPECT_EQ(device_->take_completions().size(), 2u);
+}
+
+TEST_F(CudaDeviceTest, DeviceMemoryIsAskedForExactly) {
+  make({.device_memory = 1_MiB});
+  const auto region = device_->map(MemoryKind::kDevice, Bytes(1000));
+  EXPECT_EQ(fake_->device_bytes(), Bytes(1000));
+  const std::string what = error_of([&] { device_->map(MemoryKind::kDevice, 2_MiB); });
+  EXPECT_THAT(what, HasSubstr("device memory on cuda:0"));
+  EXPECT_THAT(what, HasSubstr("2.0 MiB (2097152 bytes)"));
+  EXPECT_THAT(what, HasSubstr("free of 1.0 MiB"));
+  const std::string host =
+      error_of([&] { device_->map(MemoryKind::kHost, Bytes(int64_t{1} << 60)); });
+  EXPECT_THAT(host, HasSubstr("host memory"));
+}
+
+TEST_F(CudaDeviceTest, HostMemoryIsPinnedAsItIsReached) {
+  make();
+  const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
+  const auto host = device_->map(MemoryKind::kHost, 1_MiB);
+  EXPECT_EQ(fake_->pinned(), 0_B);
+  device_->copy(StreamId::kOffload, {host->data() + 100, arena->data(), 64_KiB, 0});
+  EXPECT_EQ(fake_->pinned(), 128_KiB) << "two chunks";
+  EXPECT_EQ(fake_->calls(DriverCall::kCopy), 2) << "no copy straddles them";
+  device_->copy(StreamId::kOffload, {host->data(), arena->data(), 128_KiB, 0});
+  EXPECT_EQ(fake_->pinned(), 128_KiB);
+  device_->synchronize_all();
+}
+
+TEST_F(CudaDeviceTest, CopiesAreRightWhateverTheHostMemoryIs) {
+  // Chunks 0 and 1 of the host region can be pinned, the others cannot; a vector never is.
+  make({.pinnable = 64_KiB * 2 + 16_KiB * 2});
+  const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
+  const auto host = device_->map(MemoryKind::kHost, 320_KiB);
+  const auto in = pattern(300'001);
+  const Bytes size(300'001);
+  std::memcpy(host->data(), in.data(), in.size());
+  std::vector<std::byte> back(in.size());
+  const Event loaded =
+      device_->copy(StreamId::kReload, {arena->data() + 512, host->data(), size, 1});
+  device_->wait(StreamId::kOffload, loaded);
+  device_->synchronize(
+      device_->copy(StreamId::kOffload, {back.data(), arena->data() + 512, size, 2}));
+  EXPECT_EQ(back, in);
+
+  const auto again = pattern(300'001, 9);
+  const Event uploaded =
+      device_->copy(StreamId::kReload, {arena->data(), again.data(), size, 3});
+  device_->wait(StreamId::kOffload, uploaded);
+  device_->synchronize(
+      device_->copy(StreamId::kOffload, {host->data(), arena->data(), size, 4}));
+  EXPECT_EQ(std::memcmp(host->data(), again.data(), again.size()), 0);
+  EXPECT_EQ(completions_by_tag(*device_).size(), 4u);
+}
+
+TEST_F(CudaDeviceTest, WithoutPinnedMemoryForStagingACopySaysSo) {
+  make({.pinnable = 8_KiB});
+  const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
+  std::vector<std::byte> user(1000);
+  const std::string what = error_of([&] {
+    device_->copy(StreamId::kOffload, {user.data(), arena->data(), Bytes(1000), 0});
+  });
+  EXPECT_THAT(what, HasSubstr("cannot take 16.0 KiB (16384 bytes) of pinned host memory"));
+  EXPECT_THAT(what, HasSubstr("copy on the offload stream"));
+}
+
+TEST_F(CudaDeviceTest, MovesWithinTheArenaMayOverlap) {
+  make();
+  constexpr int64_t kSize = 2 << 20;
+  const auto arena = device_->map(MemoryKind::kDevice, Bytes(2 * kSize));
+  for (int64_t size : {kSize, kSize - 7, int64_t{512}, int64_t{3}}) {
+    for (int64_t shift :
+         {int64_t{512}, int64_t{64 << 10}, int64_t{300 << 10}, int64_t{1} << 20}) {
+      for (bool up : {true, false}) {
+        const auto data = pattern(size, static_cast<int>(shift));
+        std::byte* const from = arena->data() + (up ? 0 : shift);
+        std::byte* const to = arena->data() + (up ? shift : 0);
+        std::memcpy(from, data.data(), data.size());
+        device_->synchronize(device_->copy(StreamId::kCompute, {to, from, Bytes(size), 0}));
+        EXPECT_EQ(std::memcmp(to, data.data(), data.size()), 0) << size << " by " << shift;
+      }
+    }
+  }
+  EXPECT_GT(fake_->calls(DriverCall::kMove), 0);
+  EXPECT_GT(fake_->calls(DriverCall::kCopy), 0);
+}
+
+TEST_F(CudaDeviceTest, ALaunchThatIsRefusedThrowsAndIsNotEnqueued) {
+  make();
+  device_->enqueue(StreamId::kCompute, kernel([] {}));
+  const std::string what = error_of([&] {
+    device_->enqueue(StreamId::kCompute,
+                     {[&](void*) { fake_->refuse_launch({98}); }, Nanos(0), 4});
+  });
+  EXPECT_THAT(what, HasSubstr("fake error 98"));
+  EXPECT_THAT(what, HasSubstr("cuda:0"));
+  const std::string kernels = error_of([&] {
+    device_->enqueue(StreamId::kCompute,
+                     {[](void*) { throw DeviceError("[conv2d] no plan"); }, Nanos(0), 5});
+  });
+  EXPECT_THAT(kernels, StartsWith("[conv2d] no plan (cuda:0, kernel on the compute stream"));
+  device_->resume();
+  EXPECT_EQ(device_->enqueue(StreamId::kCompute, kernel([] {})).ticket, 2u);
+  device_->synchronize_all();
+  EXPECT_THAT(device_->take_completions(), IsEmpty());
+}
+
+// What was launched before a failure in the same work must not run on beside what follows.
+TEST_F(CudaDeviceTest, AFailureInTheMiddleOfWorkWaitsForItsFirstHalf) {
+  make({.longest_delay = Nanos(200'000)});
+  std::atomic<bool> ran{false};
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, {[&](void* native) {
+                                                       fake_->launch(native,
+                                                                     [&] { ran = true; });
+                                                       throw DeviceError("[x] second launch");
+                                                     },
+                                                     Nanos(0), 0}),
+               DeviceError);
+  EXPECT_TRUE(ran);
+}
+
+TEST_F(CudaDeviceTest, EveryCallThatFailsIsADeviceErrorAndLeavesTheDeviceUsable) {
+  const DriverCall kinds[] = {DriverCall::kCreateEvent,    DriverCall::kRecord,
+                              DriverCall::kWait,           DriverCall::kCopy,
+                              DriverCall::kLaunchHostFunc, DriverCall::kUse};
+  for (DriverCall kind : kinds) {
+    for (int64_t nth = 1; nth <= 12; ++nth) {
+      SCOPED_TRACE(static_cast<int>(kind) * 100 + nth);
+      make({.seed = static_cast<uint64_t>(nth)});
+      const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
+      const auto host = device_->map(MemoryKind::kHost, 1_MiB);
+      std::vector<std::byte> user(40'000);
+      fake_->fail(kind, nth, kDriverInvalidValue);
+      auto program = [&](uint64_t tag) {
+        const Event a = device_->enqueue(StreamId::kCompute, kernel([] {}, tag));
+        device_->wait(StreamId::kOffload, a);
+        const Event b =
+            device_->copy(StreamId::kOffload, {host->data(), arena->data(), 100_KiB, tag + 1});
+        device_->wait(StreamId::kReload, b);
+        device_->copy(StreamId::kReload, {arena->data(), user.data(), Bytes(40'000), tag + 2});
+        device_->enqueue_host(StreamId::kOffload, work_that([] {}, tag + 3));
+        device_->synchronize_all();
+      };
+      int failures = 0;
+      for (uint64_t round = 0; round < 8; ++round) {
+        try {
+          program(10 * (round + 1));
+        } catch (const DeviceError& error) {
+          ++failures;  // the call is made in one of the rounds, or in none
+          EXPECT_THAT(error.what(), HasSubstr("fake error 1"));
+          device_->resume();
+        }
+      }
+      EXPECT_LE(failures, 1);
+      device_.reset();
+    }
+    TearDown();
+  }
+}
+
+TEST_F(CudaDeviceTest, ALostGpuIsSaidByEveryCallAndHangsNothing) {
+  make();
+  Gate gate;
+  const Event held = device_->enqueue(StreamId::kCompute, gated(gate, 1));
+  device_->enqueue_host(StreamId::kCompute, work_that([] {}, 2));
+  fake_->lose_gpu(kDriverLaunchFailure);
+  gate.open();
+  EXPECT_THAT(error_of([&] { device_->synchronize(held); }), HasSubstr("CUDA_LAUNCH_BLOCKING"));
+  EXPECT_FALSE(device_->done(held));
+  device_->resume();
+  EXPECT_THROW(device_->enqueue(StreamId::kReload, kernel([] {})), DeviceError);
+  EXPECT_THROW(device_->synchronize_all(), DeviceError);
+  EXPECT_THAT(device_->take_completions(), IsEmpty());
+  device_.reset();
+}
+
+TEST_F(CudaDeviceTest, SurvivesTheDriversShutdown) {
+  make();
+  device_->enqueue(StreamId::kCompute, kernel([] {}, 1));
+  fake_->lose_gpu(kDriverUnloading);
+  device_.reset();
+}
+
+// CUDA's queues are finite: a launch into a full one waits for the stream. Behind host work
+// that has failed that would be for ever.
+TEST_F(CudaDeviceTest, BesideHostWorkNoQueueIsFilled) {
+  make({.queue_capacity = 1000});
+  std::atomic<bool> broken{true};
+  Gate gate;
+  const Event io = device_->enqueue_host(StreamId::kOffload, work_that([&] {
+                                           gate.work().run(nullptr);
+                                           if (broken) throw std::runtime_error("disk full");
+                                         }));
+  device_->wait(StreamId::kCompute, io);
+  int issued = 0;
+  std::thread opener([&] { gate.open(); });
+  EXPECT_THROW(
+      {
+        for (; issued < 5000; ++issued) device_->enqueue(StreamId::kCompute, kernel([] {}, 7));
+        device_->synchronize_all();
+      },
+      DeviceError);
+  opener.join();
+  EXPECT_LT(issued, 1000);
+  broken = false;
+  device_->resume();
+  device_->synchronize_all();
+}
+
+class CudaDiskTierTest : public CudaDeviceTest {
+ protected:
+  std::unique_ptr<Tier> make_tier(Bytes limit) {
+    auto file = std::make_unique<FaultyFile>();
+    file_ = file.get();
+    return make_disk_tier_on(*device_, limit, std::move(file));
+  }
+  FaultyFile* file_ = nullptr;
+};
+
+TEST_F(CudaDiskTierTest, StoresAndLoadsThroughPinnedStaging) {
+  make({.seed = 3, .longest_delay = Nanos(20'000)});
+  const auto arena = device_->map(MemoryKind::kDevice, 32_MiB);
+  auto tier = make_tier(32_MiB);
+  const Bytes size(9'000'001);
+  const auto data = pattern(size.count());
+  std::memcpy(arena->data(), data.data(), data.size());
+  const Block block = tier->reserve(size)->block;
+  const Event stored = tier->store(block, arena->data(), size, 1);
+  device_->wait(StreamId::kReload, stored);
+  const Event loaded = tier->load(block, arena->data() + (16 << 20), size, 2);
+  device_->synchronize(loaded);
+  EXPECT_EQ(std::memcmp(arena->data() + (16 << 20), data.data(), data.size()), 0);
+  EXPECT_EQ(completions_by_tag(*device_).size(), 2u);
+  // The device's copies, not the host, have touched device memory: three pieces each way.
+  EXPECT_GE(fake_->calls(DriverCall::kCopy), 6);
+  tier.reset();
+}
+
+TEST_F(CudaDiskTierTest, AFailedWriteHoldsTheStreamUntilItSucceeds) {
+  make();
+  const auto arena = device_->map(MemoryKind::kDevice, 32_MiB);
+  auto tier = make_tier(32_MiB);
+  const Bytes size = 9_MiB;
+  const auto data = pattern(size.count());
+  std::memcpy(arena->data(), data.data(), data.size());
+  std::atomic<int> turn{0};
+  file_->fault = [&] { return ++turn == 2 ? EIO : 0; };
+  const Block block = tier->reserve(size)->block;
+  try {  // the failure may be known before the last piece has been issued
+    const Event stored = tier->store(block, arena->data(), size, 1);
+    device_->synchronize(stored);
+    FAIL() << "did not throw";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("offload stream"));
+  }
+  device_->resume();
+  const Event stored = tier->store(block, arena->data(), size, 2);
+  device_->wait(StreamId::kReload, stored);
+  device_->synchronize(tier->load(block, arena->data() + (16 << 20), size, 3));
+  EXPECT_EQ(std::memcmp(arena->data() + (16 << 20), data.data(), data.size()), 0);
+  tier.reset();
+}
+
+TEST_F(CudaDiskTierTest, ATierMayGoWhileItsWorkIsPending) {
+  make({.seed = 5, .longest_delay = Nanos(50'000)});
+  const auto arena = device_->map(MemoryKind::kDevice, 32_MiB);
+  auto tier = make_tier(32_MiB);
+  const Block block = tier->reserve(6_MiB)->block;
+  const Event stored = tier->store(block, arena->data(), 6_MiB, 1);
+  device_->wait(StreamId::kReload, stored);
+  tier->load(block, arena->data(), 6_MiB, 2);
+  tier.reset();
+  device_->synchronize_all();
+}
+
+}  // namespace
+}  // namespace tidemark

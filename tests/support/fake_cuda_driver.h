@@ -1,0 +1,160 @@
+// A CUDA runtime without a GPU: streams are threads, device memory is host memory, and
+// everything takes as long as the seed says. It is stricter than CUDA: what CUDA forgives in
+// silence (a wait for an event that was never recorded, a handle that is gone, a copy that is
+// not asynchronous because its memory is not pinned) is a violation, listed for the test to
+// find.
+//
+// Threads: calls come from one thread; host functions and kernels run on those of the streams.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/device/cuda/driver.h"
+
+namespace tidemark {
+
+enum class DriverCall : uint8_t {
+  kUse,
+  kProperties,
+  kMemoryInfo,
+  kCreateStream,
+  kDestroyStream,
+  kSynchronizeStream,
+  kCreateEvent,
+  kDestroyEvent,
+  kRecord,
+  kQuery,
+  kSynchronizeEvent,
+  kWait,
+  kElapsed,
+  kCopy,
+  kMove,
+  kLaunchHostFunc,
+  kAllocate,
+  kFree,
+  kPin,
+  kUnpin,
+};
+inline constexpr size_t kDriverCallCount = 20;
+
+struct FakeCudaOptions {
+  uint64_t seed = 1;
+  // Each command waits for a random time up to this before it runs: streams overtake each
+  // other.
+  Nanos longest_delay{0};
+  Bytes device_memory{int64_t{1} << 40};
+  Bytes pinnable{int64_t{1} << 40};  // as `ulimit -l` would say
+  // Launching into a stream with this many commands in its queue waits, as in CUDA. 0: no end.
+  size_t queue_capacity = 0;
+};
+
+class FakeCudaDriver final : public CudaDriver {
+ public:
+  explicit FakeCudaDriver(const FakeCudaOptions& options = {});
+  ~FakeCudaDriver() override;  // finishes what is queued
+
+  // What a kernel's <<<...>>> is: `run` in stream order.
+  void launch(DriverStream stream, std::function<void()> run);
+  // The next last_error() gives `status`, as after a launch that was refused.
+  void refuse_launch(DriverStatus status);
+  // The n-th call of this kind from now, from 1, does nothing and gives `status`.
+  void fail(DriverCall call, int64_t nth, DriverStatus status);
+  // A kernel has faulted: nothing runs any more, and every call gives `status`.
+  void lose_gpu(DriverStatus status);
+
+  int64_t calls(DriverCall call) const { return calls_[static_cast<size_t>(call)]; }
+  std::vector<std::string> violations() const;
+  Bytes pinned() const;
+  Bytes device_bytes() const;
+  // Streams, events, allocations and pinned ranges that have not been given back.
+  size_t live_objects() const;
+
+  std::string describe(DriverStatus status) const override;
+  DriverStatus use() override;
+  DriverStatus properties(GpuProperties* out) override;
+  DriverStatus memory_info(Bytes* free, Bytes* total) override;
+  DriverStatus last_error() override;
+  DriverStatus create_stream(DriverStream* out) override;
+  DriverStatus destroy_stream(DriverStream stream) override;
+  DriverStatus synchronize_stream(DriverStream stream) override;
+  DriverStatus create_event(DriverEvent* out, bool timed) override;
+  DriverStatus destroy_event(DriverEvent event) override;
+  DriverStatus record(DriverEvent event, DriverStream stream) override;
+  DriverStatus query(DriverEvent event) override;
+  DriverStatus synchronize_event(DriverEvent event) override;
+  DriverStatus wait(DriverStream stream, DriverEvent event) override;
+  DriverStatus elapsed_ms(float* out, DriverEvent start, DriverEvent end) override;
+  DriverStatus copy(void* to, const void* from, size_t bytes, DriverStream stream) override;
+  DriverStatus move(void* to, const void* from, size_t bytes, DriverStream stream) override;
+  DriverStatus launch_host_func(DriverStream stream, void (*run)(void*),
+                                void* argument) override;
+  DriverStatus allocate(DriverMemory kind, void** out, size_t bytes) override;
+  DriverStatus free(DriverMemory kind, void* address) override;
+  DriverStatus pin(void* address, size_t bytes) override;
+  DriverStatus unpin(void* address) override;
+
+ private:
+  struct FakeEvent {
+    bool timed = false;
+    uint64_t recorded = 0;   // how often it has been put in a queue
+    uint64_t completed = 0;  // which of these has been reached
+    int64_t stamp = 0;       // host nanoseconds, of `completed`
+  };
+  struct FakeStream {
+    std::deque<std::function<void()>> queue;  // each runs without the lock
+    bool running = false;
+    bool closed = false;
+    std::mt19937_64 random;
+    std::thread thread;
+  };
+  struct Range {
+    size_t bytes = 0;
+    size_t mapped = 0;
+    bool device = false;
+    bool registered = false;  // memory of the caller's, pinned
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  // Counts the call and says how it is to fail.
+  DriverStatus enter(Lock& lock, DriverCall call);
+  void violation(const std::string& what) { violations_.push_back(what); }
+  FakeStream* find_stream(DriverStream stream, const char* call);
+  std::shared_ptr<FakeEvent> find_event(DriverEvent event, const char* call);
+  void push(Lock& lock, FakeStream& stream, std::function<void()> command);
+  void run_stream(FakeStream& stream);
+  // The range that holds all of [address, address + bytes), or null.
+  const Range* range_of(const void* address, size_t bytes) const;
+  void check_copy(const void* to, const void* from, size_t bytes, const char* when);
+
+  const FakeCudaOptions options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<DriverStream, std::unique_ptr<FakeStream>> streams_;
+  std::map<DriverEvent, std::shared_ptr<FakeEvent>> events_;
+  std::map<const std::byte*, Range> ranges_;
+  uintptr_t next_handle_ = 1;
+  std::array<std::atomic<int64_t>, kDriverCallCount> calls_{};
+  struct Fault {
+    DriverCall call;
+    int64_t nth;
+    DriverStatus status;
+  };
+  std::vector<Fault> faults_;
+  DriverStatus refused_ = kDriverOk;
+  std::optional<DriverStatus> lost_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace tidemark
