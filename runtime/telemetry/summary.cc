@@ -30,6 +30,7 @@ std::vector<KindTotal> totals_by_kind(std::span<const EventRecord> events) {
     add(total, event);
   }
   std::vector<KindTotal> result;
+  result.reserve(totals.size());
   for (const auto& [kind, total] : totals) result.push_back(total);
   return result;
 }

@@ -29,8 +29,9 @@ namespace tidemark {
 struct CudaDeviceOptions {
   // With host work pending, the commands that a stream may have in flight. Launching into a
   // full queue waits, inside CUDA, for the stream; if that stream is held by host work that
-  // failed, for ever. CUDA's queues hold about a thousand.
-  int64_t commands_beside_host_work = 512;
+  // failed, for ever. CUDA's queues hold about a thousand, and an operator may be several
+  // launches.
+  int64_t commands_beside_host_work = 256;
   // The most tickets that a stream may have in flight.
   Ticket tickets_in_flight = kMaxInFlight;
   Bytes pin_chunk = kPinChunk;

@@ -17,7 +17,8 @@ std::unique_ptr<Device> make_on(const FakeCudaOptions& options, bool kernels) {
     delete driver;
   });
   CudaDeviceOptions device_options;
-  device_options.commands_beside_host_work = kMaxInFlight;  // the contract fills the queues
+  // The contract fills the queues; a ticket is a few commands.
+  device_options.commands_beside_host_work = 4 * kMaxInFlight;
   device_options.pin_chunk = Bytes(1 << 20);
   device_options.staging = Bytes(64 << 10);
   auto device = make_cuda_device_on(fake, "cuda:0", load_profile("h100-80gb"), device_options);
