@@ -1,5 +1,7 @@
 #include "ops/norm/batch_norm.h"
 
+#include <utility>
+
 #include "ops/autograd/autograd.h"
 #include "ops/registry/dispatch.h"
 #include "ops/shapes/check.h"
@@ -88,21 +90,25 @@ BatchNormResult run(const Tensor& x_in, const Tensor& gamma_in, const Tensor& be
     std::vector<Saved> saved{Saved(x), Saved(gamma), Saved(outputs[1]), Saved(outputs[2])};
     if (relu) saved.push_back(with_residual ? Saved(outputs[0]) : Saved(beta));
     const BatchNormGradAttrs grad_attrs{eps, relu, with_residual, 0};
-    auto grad = [=](std::span<const Tensor> gys, std::span<Tensor> grads,
-                    std::span<const bool> wanted) {
-      std::vector<Tensor> inputs{saved[0].get(), contiguous(gys[0])};
-      for (size_t i = 1; i < saved.size(); ++i) inputs.push_back(saved[i].get());
-      std::vector<Tensor> made = dispatch(kBatchNormGrad, inputs, grad_attrs);
-      for (size_t i = 0; i < made.size(); ++i) {
-        if (wanted[i]) grads[i] = made[i];
-      }
-    };
-    record("batch_norm", {x, gamma, beta, residual}, std::span(outputs).first(1), grad);
+    record("batch_norm", {x, gamma, beta, residual}, std::span(outputs).first(1),
+           batch_norm_gradient(std::move(saved), grad_attrs));
   }
   return {outputs[0], outputs[1], outputs[2]};
 }
 
 }  // namespace
+
+GradFn batch_norm_gradient(std::vector<Saved> saved, const BatchNormGradAttrs& attrs) {
+  return [saved = std::move(saved), attrs](std::span<const Tensor> gys, std::span<Tensor> grads,
+                                           std::span<const bool> wanted) {
+    std::vector<Tensor> inputs{saved[0].get(), contiguous(gys[0])};
+    for (size_t i = 1; i < saved.size(); ++i) inputs.push_back(saved[i].get());
+    std::vector<Tensor> made = dispatch(kBatchNormGrad, inputs, attrs);
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (wanted[i]) grads[i] = made[i];
+    }
+  };
+}
 
 const OpDef kBatchNorm{.name = "batch_norm",
                        .infer = infer_batch_norm,

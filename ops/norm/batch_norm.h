@@ -17,7 +17,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "ops/autograd/autograd.h"
 #include "ops/registry/op.h"
 
 namespace tidemark {
@@ -49,6 +51,10 @@ struct BatchNormGradAttrs {
 extern const OpDef kBatchNorm;      // x, gamma, beta[, residual] -> y, mean, var
 extern const OpDef kBatchNormGrad;  // x, gy, gamma, mean, var[, beta or y]
                                     //   -> gx, ggamma, gbeta[, gresidual]
+
+// The gradient of either: `saved` are x, gamma, mean, var[, beta or y] as kBatchNormGrad takes
+// them.
+GradFn batch_norm_gradient(std::vector<Saved> saved, const BatchNormGradAttrs& attrs);
 
 PreparedKernel prepare_batch_norm_cpu(const OpQuery& query);
 PreparedKernel prepare_batch_norm_grad_cpu(const OpQuery& query);

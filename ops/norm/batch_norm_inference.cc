@@ -1,5 +1,7 @@
 #include "ops/norm/batch_norm_inference.h"
 
+#include <utility>
+
 #include "ops/autograd/autograd.h"
 #include "ops/registry/dispatch.h"
 #include "ops/shapes/check.h"
@@ -52,16 +54,8 @@ Tensor run(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta_in,
     std::vector<Saved> saved{Saved(x), Saved(gamma), Saved(mean), Saved(var)};
     if (relu) saved.push_back(with_residual ? Saved(y[0]) : Saved(beta));
     const BatchNormGradAttrs grad_attrs{eps, relu, with_residual, 1};
-    auto grad = [=](std::span<const Tensor> gys, std::span<Tensor> grads,
-                    std::span<const bool> wanted) {
-      std::vector<Tensor> inputs{saved[0].get(), contiguous(gys[0])};
-      for (size_t i = 1; i < saved.size(); ++i) inputs.push_back(saved[i].get());
-      std::vector<Tensor> made = dispatch(kBatchNormGrad, inputs, grad_attrs);
-      for (size_t i = 0; i < made.size(); ++i) {
-        if (wanted[i]) grads[i] = made[i];
-      }
-    };
-    record("batch_norm_inference", {x, gamma, beta, residual}, y, grad);
+    record("batch_norm_inference", {x, gamma, beta, residual}, y,
+           batch_norm_gradient(std::move(saved), grad_attrs));
   }
   return y[0];
 }

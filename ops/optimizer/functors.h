@@ -41,6 +41,23 @@ struct SgdMomentumStep {
   }
 };
 
+// Calls step(functor) with the variant that a call's scalars ask for.
+template <class Step>
+void with_sgd_momentum_step(const Scalars& scalars, const Step& step) {
+  const SgdNumbers n(scalars);
+  const bool decay = n.weight_decay != 0, first = scalars[5] != 0, nesterov = scalars[4] != 0;
+  switch (decay << 2 | first << 1 | nesterov << 0) {
+    case 0b000: return step(SgdMomentumStep<false, false, false>{n});
+    case 0b001: return step(SgdMomentumStep<false, false, true>{n});
+    case 0b010: return step(SgdMomentumStep<false, true, false>{n});
+    case 0b011: return step(SgdMomentumStep<false, true, true>{n});
+    case 0b100: return step(SgdMomentumStep<true, false, false>{n});
+    case 0b101: return step(SgdMomentumStep<true, false, true>{n});
+    case 0b110: return step(SgdMomentumStep<true, true, false>{n});
+    default: return step(SgdMomentumStep<true, true, true>{n});
+  }
+}
+
 struct AdamNumbers {
   explicit AdamNumbers(const Scalars& s)
       : shrink(static_cast<float>(1 - s[0] * s[4])),

@@ -27,25 +27,11 @@ PreparedKernel prepare_sgd_momentum(const OpQuery& query) {
   const PackedLoop loop =
       pack(make_loop(in[0].shape, {&in[0], &in[1], &in[2]}), {in[0], in[1], in[2]});
   return {Bytes(0), [loop](const KernelArgs& args) {
-            const SgdNumbers numbers(args.scalars);
-            const auto step = [&]<bool decay, bool first, bool nesterov>() {
-              apply_cuda(loop, args, SgdMomentumStep<decay, first, nesterov>{numbers},
-                         Updates<float>{args.inout<float>(0)},
+            with_sgd_momentum_step(args.scalars, [&](const auto& f) {
+              apply_cuda(loop, args, f, Updates<float>{args.inout<float>(0)},
                          Reads<const float>{args.in<float>(1)},
                          Updates<float>{args.inout<float>(2)});
-            };
-            const bool decay = numbers.weight_decay != 0;
-            const bool nesterov = args.scalars[4] != 0, first = args.scalars[5] != 0;
-            switch (decay << 2 | first << 1 | nesterov << 0) {
-              case 0b000: return step.template operator()<false, false, false>();
-              case 0b001: return step.template operator()<false, false, true>();
-              case 0b010: return step.template operator()<false, true, false>();
-              case 0b011: return step.template operator()<false, true, true>();
-              case 0b100: return step.template operator()<true, false, false>();
-              case 0b101: return step.template operator()<true, false, true>();
-              case 0b110: return step.template operator()<true, true, false>();
-              default: return step.template operator()<true, true, true>();
-            }
+            });
           }};
 }
 

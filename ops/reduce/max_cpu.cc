@@ -4,38 +4,20 @@
 #include "ops/kernels/parallel_for.h"
 #include "ops/kernels/strided.h"
 #include "ops/reduce/kernels.h"
+#include "ops/reduce/rows.h"
 
 namespace tidemark::reduce {
 namespace {
 
-// The rows along the last dimension, wherever they are.
-struct Rows {
-  explicit Rows(const TensorMeta& x) {
-    const size_t rank = x.shape.rank() - 1;
-    const TensorMeta starts{x.dtype, Shape(std::span(x.shape.begin(), rank)),
-                            Shape(std::span(x.strides.begin(), rank)), 0};
-    loop = make_loop(starts.shape, {&starts});
-    length = x.shape.back();
-    step = x.strides.back();
+// Where the largest of a row is first.
+int64_t argmax(const Rows& rows, const float* x, int64_t row) {
+  x += rows.loop.offset(0, row);
+  int64_t best = 0;
+  for (int64_t i = 1; i < rows.length && !std::isnan(x[best * rows.step]); ++i) {
+    if (!(x[i * rows.step] <= x[best * rows.step])) best = i;
   }
-  int64_t count() const { return loop.elements; }
-  // Where the largest of a row is first.
-  int64_t argmax(const float* x, int64_t row) const {
-    x += loop.offset(0, row);
-    int64_t best = 0;
-    for (int64_t i = 1; i < length && !std::isnan(x[best * step]); ++i) {
-      if (!(x[i * step] <= x[best * step])) best = i;
-    }
-    return best;
-  }
-  float value(const float* x, int64_t row, int64_t i) const {
-    return x[loop.offset(0, row) + i * step];
-  }
-
-  StridedLoop loop;
-  int64_t length;
-  int64_t step;
-};
+  return best;
+}
 
 }  // namespace
 
@@ -45,8 +27,8 @@ PreparedKernel prepare_max_cpu(const OpQuery& query) {
             float* values = args.out<float>(0);
             int64_t* indices = args.out<int64_t>(1);
             parallel_tasks(rows.count(), rows.length, [&](int64_t row) {
-              indices[row] = rows.argmax(x, row);
-              values[row] = rows.value(x, row, indices[row]);
+              indices[row] = argmax(rows, x, row);
+              values[row] = x[rows.loop.offset(0, row) + indices[row] * rows.step];
             });
           }};
 }
@@ -56,7 +38,7 @@ PreparedKernel prepare_argmax_cpu(const OpQuery& query) {
             const float* x = args.in<float>(0);
             int64_t* indices = args.out<int64_t>(0);
             parallel_tasks(rows.count(), rows.length,
-                           [&](int64_t row) { indices[row] = rows.argmax(x, row); });
+                           [&](int64_t row) { indices[row] = argmax(rows, x, row); });
           }};
 }
 
@@ -82,7 +64,7 @@ PreparedKernel prepare_accuracy_count_cpu(const OpQuery& query) {
             const int64_t* labels = args.in<int64_t>(1);
             uint8_t* right = reinterpret_cast<uint8_t*>(args.workspace);
             parallel_tasks(rows.count(), rows.length, [&](int64_t row) {
-              right[row] = rows.argmax(logits, row) == labels[row * label_step];
+              right[row] = argmax(rows, logits, row) == labels[row * label_step];
             });
             int64_t count = 0;
             for (int64_t row = 0; row < rows.count(); ++row) count += right[row];

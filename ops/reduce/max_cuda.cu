@@ -2,28 +2,14 @@
 #include "ops/kernels/strided.h"
 #include "ops/reduce/kernels.h"
 #include "ops/reduce/reduce.h"
+#include "ops/reduce/rows.h"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
 
 namespace tidemark {
 namespace {
 
-// The rows along the last dimension, wherever they are.
-struct Rows {
-  explicit Rows(const TensorMeta& x) {
-    const size_t rank = x.shape.rank() - 1;
-    const TensorMeta starts{x.dtype, Shape(std::span(x.shape.begin(), rank)),
-                            Shape(std::span(x.strides.begin(), rank)), 0};
-    loop = make_loop(starts.shape, {&starts});
-    length = x.shape.back();
-    step = x.strides.back();
-  }
-  int64_t count() const { return loop.elements; }
-
-  StridedLoop loop;
-  int64_t length;
-  int64_t step;
-};
+using reduce::Rows;
 
 struct Candidate {
   float value;
