@@ -7,4 +7,4 @@ import sys
 
 code = subprocess.run(sys.argv[1:], stdout=sys.stderr).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
-sys.exit(code)
+sys.exit(code if code >= 0 else 128 - code)  # as a shell says that a signal ended it
