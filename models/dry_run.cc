@@ -39,12 +39,13 @@ std::optional<CategoryBytes> run(const SessionOptions& options, const Program& p
   }
 }
 
-// Room for everything twice, as tiers too come to be in pieces.
+// Room for everything and as much again: copies are rounded up on the disk, and what only
+// recipes still read is there as well.
 bool tiers_are_ample(const SessionOptions& options, const UnmanagedNeed& need) {
   return options.host_limit + options.disk_limit >= 2 * need.peak;
 }
 
-// Each step several times: what tiers hold, and in how many pieces, goes on from step to step.
+// Each step several times: what tiers hold goes on from step to step.
 Program repeated(const Program& program) {
   return [&program] {
     std::vector<std::function<void()>> steps;
@@ -116,7 +117,7 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
       low = budget + 1;
     }
   }
-  // Tiers that are nearly full may come to be in too many pieces only after some steps.
+  // Tiers that are nearly full may turn out to be too small only after some steps.
   options.budget = found.budget;
   while (!tiers_are_ample(options, need) && found.budget < need.peak &&
          !run(options, repeated(program), most)) {

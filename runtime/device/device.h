@@ -35,8 +35,8 @@ class MemoryRegion {
 
 enum class MemoryKind : uint8_t { kDevice, kHost };
 
-// What ran when, for telemetry and the cost model; reported once the work is done. Where the
-// host cannot read device memory, work in a row on one stream with one tag is reported as one.
+// What ran when, for telemetry and the cost model; reported once the work is done. Work in a
+// row on one stream with one tag is reported as one.
 struct Completion {
   uint64_t tag = 0;
   StreamId stream = StreamId::kCompute;

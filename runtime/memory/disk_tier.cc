@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/core/errors.h"
+#include "runtime/memory/pieces.h"
 #include "runtime/memory/transfer_time.h"
 
 namespace tidemark {
@@ -22,7 +23,7 @@ struct Disk {
   std::byte* out() const { return staging->data(); }
   std::byte* in() const { return staging->data() + kHalf; }
 
-  // Pieces of at most kHalf, between the staging memory and the file.
+  // At most kHalf, between the staging memory and the file.
   void write_staged(size_t bytes, Offset at) const {
     const size_t whole = rounded(bytes);
     std::memset(out() + bytes, 0, whole - bytes);
@@ -32,21 +33,28 @@ struct Disk {
     read_fully(*file, in(), rounded(bytes), at);
   }
 
-  // f(begin, size) for each piece.
-  template <class F>
-  static void for_each_piece(size_t bytes, const F& f) {
-    for (size_t done = 0; done < bytes; done += kHalf) f(done, std::min(kHalf, bytes - done));
-  }
-
-  void write(const std::byte* from, size_t bytes, Offset at) const {
-    for_each_piece(bytes, [&](size_t begin, size_t part) {
-      std::memcpy(out(), from + begin, part);
-      write_staged(part, at + Bytes(static_cast<int64_t>(begin)));
+  // visit(offset in the file, where the bytes begin in the whole, how many): what the staging
+  // memory holds at a time.
+  template <class Visit>
+  static void for_each_transfer(const Pieces& pieces, Bytes bytes, const Visit& visit) {
+    for_each_piece(pieces, bytes, [&](Offset at, Bytes begin, Bytes part) {
+      constexpr Bytes kMost{static_cast<int64_t>(kHalf)};
+      for (Bytes done{0}; done < part; done += kMost) {
+        visit(at + done, static_cast<size_t>((begin + done).count()),
+              static_cast<size_t>(std::min(kMost, part - done).count()));
+      }
     });
   }
-  void read(std::byte* to, size_t bytes, Offset at) const {
-    for_each_piece(bytes, [&](size_t begin, size_t part) {
-      read_staged(part, at + Bytes(static_cast<int64_t>(begin)));
+
+  void write(const std::byte* from, Bytes bytes, const Pieces& to) const {
+    for_each_transfer(to, bytes, [&](Offset at, size_t begin, size_t part) {
+      std::memcpy(out(), from + begin, part);
+      write_staged(part, at);
+    });
+  }
+  void read(std::byte* to, Bytes bytes, const Pieces& from) const {
+    for_each_transfer(from, bytes, [&](Offset at, size_t begin, size_t part) {
+      read_staged(part, at);
       std::memcpy(to + begin, in(), part);
     });
   }
@@ -70,47 +78,47 @@ class DiskTier final : public Tier {
 
   const std::string& name() const override { return name_; }
 
-  std::optional<Allocation> reserve(Bytes size) override {
-    if (size > limit_) return std::nullopt;
-    auto allocation = offsets_.allocate(align_up(std::max(size, Bytes(1)), kDiskAlignment));
-    if (!allocation) return std::nullopt;
-    const Offset end = allocation->block.end();
+  std::optional<TierSpace> reserve(Bytes size) override {
+    auto space = reserve_pieces(offsets_, align_up(std::max(size, Bytes(1)), kDiskAlignment));
+    if (!space) return std::nullopt;
+    Offset end;
+    for (const Block& piece : space->pieces) end = std::max(end, piece.end());
     if (!grow(end)) {
-      offsets_.free(allocation->block, allocation->fence);
+      release(space->pieces, space->fence);
       return std::nullopt;
     }
     peak_ = std::max(peak_, end);
-    return allocation;
+    return space;
   }
 
-  void release(const Block& block, const Fence& last_use) override {
-    offsets_.free(block, last_use);
+  void release(const Pieces& pieces, const Fence& last_use) override {
+    release_pieces(offsets_, pieces, last_use);
   }
 
-  Event store(const Block& block, const std::byte* from, Bytes bytes, uint64_t tag) override {
-    check(block, bytes);
+  Event store(const Pieces& pieces, const std::byte* from, Bytes bytes, uint64_t tag,
+              Fence* enqueued) override {
+    check_pieces(pieces, bytes);
     if (disk_ && !device_.host_reads_device_memory()) {
-      return store_by_copies(block, from, bytes, tag);
+      return store_by_copies(pieces, from, bytes, tag, enqueued);
     }
-    return device_.enqueue_host(StreamId::kOffload, {[disk = disk_, block, from, bytes](void*) {
-                                                       if (disk)
-                                                         disk->write(from, size(bytes),
-                                                                     block.offset);
-                                                     },
-                                                     store_time(bytes), tag});
+    auto write = [disk = disk_, pieces, from, bytes](void*) {
+      if (disk) disk->write(from, bytes, pieces);
+    };
+    return noted(device_.enqueue_host(StreamId::kOffload, {write, store_time(bytes), tag}),
+                 enqueued);
   }
 
-  Event load(const Block& block, std::byte* to, Bytes bytes, uint64_t tag) override {
-    check(block, bytes);
+  Event load(const Pieces& pieces, std::byte* to, Bytes bytes, uint64_t tag,
+             Fence* enqueued) override {
+    check_pieces(pieces, bytes);
     if (disk_ && !device_.host_reads_device_memory()) {
-      return load_by_copies(block, to, bytes, tag);
+      return load_by_copies(pieces, to, bytes, tag, enqueued);
     }
-    return device_.enqueue_host(StreamId::kReload, {[disk = disk_, block, to, bytes](void*) {
-                                                      if (disk)
-                                                        disk->read(to, size(bytes),
-                                                                   block.offset);
-                                                    },
-                                                    load_time(bytes), tag});
+    auto read = [disk = disk_, pieces, to, bytes](void*) {
+      if (disk) disk->read(to, bytes, pieces);
+    };
+    return noted(device_.enqueue_host(StreamId::kReload, {read, load_time(bytes), tag}),
+                 enqueued);
   }
 
   Nanos store_time(Bytes bytes) const override {
@@ -127,22 +135,20 @@ class DiskTier final : public Tier {
   Bytes peak() const override { return peak_ - Offset(0); }
 
  private:
-  static size_t size(Bytes bytes) { return static_cast<size_t>(bytes.count()); }
-
-  static void check(const Block& block, Bytes bytes) {
-    TIDEMARK_CHECK(bytes <= block.size, "a copy of " + std::to_string(bytes.count()) +
-                                            " bytes in a block of " +
-                                            std::to_string(block.size.count()));
+  static Event noted(Event event, Fence* enqueued) {
+    if (enqueued) enqueued->include(event);
+    return event;
   }
 
-  // The same in pieces: the device copies to and from the staging memory, the host to and from
-  // the file, one after the other on the stream. A piece that fails holds those behind it.
-  Event store_by_copies(const Block& block, const std::byte* from, Bytes bytes, uint64_t tag) {
+  // The device copies to and from the staging memory, the host to and from the file, one after
+  // the other on the stream. A transfer that fails holds those behind it.
+  Event store_by_copies(const Pieces& pieces, const std::byte* from, Bytes bytes, uint64_t tag,
+                        Fence* enqueued) {
     Event last;
-    Disk::for_each_piece(size(bytes), [&](size_t begin, size_t part) {
+    Disk::for_each_transfer(pieces, bytes, [&](Offset at, size_t begin, size_t part) {
       const Bytes part_bytes(static_cast<int64_t>(part));
-      const Offset at = block.offset + Bytes(static_cast<int64_t>(begin));
-      device_.copy(StreamId::kOffload, {disk_->out(), from + begin, part_bytes, tag});
+      noted(device_.copy(StreamId::kOffload, {disk_->out(), from + begin, part_bytes, tag}),
+            enqueued);
       last = device_.enqueue_host(StreamId::kOffload, {[disk = disk_, part, at](void*) {
                                                          disk->write_staged(part, at);
                                                        },
@@ -150,15 +156,16 @@ class DiskTier final : public Tier {
     });
     return last;
   }
-  Event load_by_copies(const Block& block, std::byte* to, Bytes bytes, uint64_t tag) {
+  Event load_by_copies(const Pieces& pieces, std::byte* to, Bytes bytes, uint64_t tag,
+                       Fence* enqueued) {
     Event last;
-    Disk::for_each_piece(size(bytes), [&](size_t begin, size_t part) {
+    Disk::for_each_transfer(pieces, bytes, [&](Offset at, size_t begin, size_t part) {
       const Bytes part_bytes(static_cast<int64_t>(part));
-      const Offset at = block.offset + Bytes(static_cast<int64_t>(begin));
       device_.enqueue_host(StreamId::kReload,
                            {[disk = disk_, part, at](void*) { disk->read_staged(part, at); },
                             load_time(part_bytes), tag});
       last = device_.copy(StreamId::kReload, {to + begin, disk_->in(), part_bytes, tag});
+      noted(last, enqueued);
     });
     // The staging memory stays until the last copy has read it.
     device_.enqueue_host(StreamId::kReload, {[disk = disk_](void*) {}, Nanos(0), 0});

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "runtime/core/errors.h"
+#include "runtime/memory/pieces.h"
 #include "runtime/memory/tier.h"
 #include "runtime/memory/transfer_time.h"
 
@@ -18,16 +19,32 @@ class HostTier final : public Tier {
 
   const std::string& name() const override { return name_; }
 
-  std::optional<Allocation> reserve(Bytes size) override { return offsets_.allocate(size); }
-  void release(const Block& block, const Fence& last_use) override {
-    offsets_.free(block, last_use);
+  std::optional<TierSpace> reserve(Bytes size) override {
+    return reserve_pieces(offsets_, align_up(std::max(size, Bytes(1))));
+  }
+  void release(const Pieces& pieces, const Fence& last_use) override {
+    release_pieces(offsets_, pieces, last_use);
   }
 
-  Event store(const Block& block, const std::byte* from, Bytes bytes, uint64_t tag) override {
-    return device_.copy(StreamId::kOffload, {address(block, bytes), from, bytes, tag});
+  Event store(const Pieces& pieces, const std::byte* from, Bytes bytes, uint64_t tag,
+              Fence* enqueued) override {
+    check_pieces(pieces, bytes);
+    Event last;
+    for_each_piece(pieces, bytes, [&](Offset at, Bytes begin, Bytes part) {
+      last = device_.copy(StreamId::kOffload, {address(at), advance(from, begin), part, tag});
+      if (enqueued) enqueued->include(last);
+    });
+    return last;
   }
-  Event load(const Block& block, std::byte* to, Bytes bytes, uint64_t tag) override {
-    return device_.copy(StreamId::kReload, {to, address(block, bytes), bytes, tag});
+  Event load(const Pieces& pieces, std::byte* to, Bytes bytes, uint64_t tag,
+             Fence* enqueued) override {
+    check_pieces(pieces, bytes);
+    Event last;
+    for_each_piece(pieces, bytes, [&](Offset at, Bytes begin, Bytes part) {
+      last = device_.copy(StreamId::kReload, {advance(to, begin), address(at), part, tag});
+      if (enqueued) enqueued->include(last);
+    });
+    return last;
   }
   Nanos store_time(Bytes bytes) const override {
     const DeviceProfile& profile = device_.profile();
@@ -43,13 +60,14 @@ class HostTier final : public Tier {
   Bytes peak() const override { return offsets_.high_water() - Offset(0); }
 
  private:
-  std::byte* address(const Block& block, Bytes bytes) const {
-    TIDEMARK_CHECK(bytes <= block.size, "a copy of " + std::to_string(bytes.count()) +
-                                            " bytes in a block of " +
-                                            std::to_string(block.size.count()));
+  std::byte* address(Offset at) const {
     TIDEMARK_CHECK(region_, "the tier is empty");
-    std::byte* const data = region_->data();
-    return data ? data + block.offset.value() : nullptr;
+    return advance(region_->data(), at - Offset(0));
+  }
+  // On devices without data addresses are null, and stay so.
+  template <class Byte>
+  static Byte* advance(Byte* address, Bytes by) {
+    return address ? address + by.count() : nullptr;
   }
 
   std::string name_ = "host";

@@ -1,9 +1,10 @@
 // Where released storages go: host memory, and below it the disk. Each has a limit of its own
 // that is never exceeded, as it is itself an arena of that size.
 //
-// A block is reserved before a copy begins, so a full tier is an answer (none), not a failure
-// in the middle. Copies are stream-ordered: `store` runs on the offload stream, `load` on the
-// reload stream, and a block's fence orders its reuse.
+// Space is reserved before a copy begins, so a full tier is an answer (none), not a failure in
+// the middle. It comes in several pieces where no hole is large enough: a tier has room as long
+// as enough of it is unused, in whatever order blocks came and went. Copies are stream-ordered:
+// `store` runs on the offload stream, `load` on the reload stream, and fences order reuse.
 //
 // Threads: the issuing thread.
 #pragma once
@@ -11,11 +12,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/device/device.h"
 #include "runtime/memory/offset_allocator.h"
 
 namespace tidemark {
+
+// Where a copy lies, in the order of its bytes: nearly always one block.
+using Pieces = std::vector<Block>;
+
+// Space handed out, and what has to be done before it may be written.
+struct TierSpace {
+  Pieces pieces;
+  Fence fence;
+};
 
 class Tier {
  public:
@@ -23,14 +34,18 @@ class Tier {
   virtual const std::string& name() const = 0;  // "host", "disk"
 
   // None when the tier has no room: its limit is reached, or the disk is full.
-  virtual std::optional<Allocation> reserve(Bytes size) = 0;
+  virtual std::optional<TierSpace> reserve(Bytes size) = 0;
   // `last_use`: the work that may still read or write it.
-  virtual void release(const Block& block, const Fence& last_use) = 0;
+  virtual void release(const Pieces& pieces, const Fence& last_use) = 0;
 
-  // Enqueues the copy; waiting for `from`, `to` and the block's fence is the caller's. `tag` as
-  // in Work. REQUIRES: `block` is reserved and holds at least `bytes`.
-  virtual Event store(const Block& block, const std::byte* from, Bytes bytes, uint64_t tag) = 0;
-  virtual Event load(const Block& block, std::byte* to, Bytes bytes, uint64_t tag) = 0;
+  // Enqueues the copy; waiting for `from`, `to` and the space's fence is the caller's. `tag` as
+  // in Work. `enqueued`, if given, learns of all work, also of what was enqueued before an
+  // exception: it runs once the device resumes. REQUIRES: `pieces` are reserved and hold at
+  // least `bytes`.
+  virtual Event store(const Pieces& pieces, const std::byte* from, Bytes bytes, uint64_t tag,
+                      Fence* enqueued = nullptr) = 0;
+  virtual Event load(const Pieces& pieces, std::byte* to, Bytes bytes, uint64_t tag,
+                     Fence* enqueued = nullptr) = 0;
   // Expected time of either, for the cost model; unloaded link.
   virtual Nanos store_time(Bytes bytes) const = 0;
   virtual Nanos load_time(Bytes bytes) const = 0;

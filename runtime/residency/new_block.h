@@ -24,6 +24,8 @@ class Residency::NewBlock {
   Offset offset() const { return place_.block.offset; }
   // The last work on the space, from before it was handed out.
   const Fence& fence() const { return place_.fence; }
+  // What it is given back with: all work on it that is not done.
+  Fence& fence() { return place_.fence; }
   const Block& keep() {
     arena_ = nullptr;
     return place_.block;

@@ -170,7 +170,7 @@ class Residency final : public StorageOwner {
   bool offload(Storage& storage, Reason reason);
   void drop_clean(Storage& storage, Reason reason);
   void reload(Storage& storage, NewBlock block, EventKind kind, Reason reason);
-  std::optional<Allocation> reserve_on_tier(Bytes size, Tier*& tier);
+  std::optional<TierSpace> reserve_on_tier(Bytes size, Tier*& tier);
   void give_up_copies_for(Bytes size);
   void give_up_copy(Storage& storage, Reason reason);
   void drop_tier_copy(Storage& storage);

@@ -42,23 +42,26 @@ void Residency::evict(Storage& storage, Reason reason) {
 
 bool Residency::offload(Storage& storage, Reason reason) {
   Tier* tier = nullptr;
-  const auto place = reserve_on_tier(storage.size(), tier);
-  if (!place) return false;
+  auto space = reserve_on_tier(storage.size(), tier);
+  if (!space) return false;
   Event done;
+  Fence enqueued;
   try {
     device_.wait(StreamId::kOffload, storage.written_);
-    device_.wait(StreamId::kOffload, place->fence);
+    device_.wait(StreamId::kOffload, space->fence);
     const uint64_t tag = log(EventKind::kOffload, reason, storage, StreamId::kOffload,
                              tier->store_time(storage.bytes()));
     measure(tag, {0, tier == tiers_.front() ? storage.bytes() : Bytes(0), false});
-    done =
-        tier->store(place->block, arena_.address(storage.block_.offset), storage.bytes(), tag);
+    done = tier->store(space->pieces, arena_.address(storage.block_.offset), storage.bytes(),
+                       tag, &enqueued);
   } catch (...) {
-    tier->release(place->block, place->fence);
+    storage.touched_.include(enqueued);
+    space->fence.include(enqueued);
+    tier->release(space->pieces, space->fence);
     throw;
   }
   storage.tier_ = tier;
-  storage.tier_block_ = place->block;
+  storage.tier_pieces_ = std::move(space->pieces);
   storage.tier_fence_ = Fence(done);
   storage.touched_.include(done);
   leave_arena(storage, Residence::kOffloaded);
@@ -83,8 +86,16 @@ void Residency::reload(Storage& storage, NewBlock block, EventKind kind, Reason 
   const uint64_t tag =
       log(kind, reason, storage, StreamId::kReload, tier.load_time(storage.bytes()));
   measure(tag, {0, &tier == tiers_.front() ? storage.bytes() : Bytes(0), false});
-  const Event done =
-      tier.load(storage.tier_block_, arena_.address(block.offset()), storage.bytes(), tag);
+  Fence enqueued;
+  Event done;
+  try {
+    done = tier.load(storage.tier_pieces_, arena_.address(block.offset()), storage.bytes(), tag,
+                     &enqueued);
+  } catch (...) {
+    block.fence().include(enqueued);
+    storage.tier_fence_.include(enqueued);
+    throw;
+  }
   storage.tier_fence_.include(done);
   become_resident(storage, block, done);
   policy_.on_fetched(storage);
@@ -106,18 +117,18 @@ bool Residency::prefetch(Storage& storage) {
 }
 
 // The nearest tier that has room. Copies of resident storages make way first: nothing is lost.
-std::optional<Allocation> Residency::reserve_on_tier(Bytes size, Tier*& tier) {
+std::optional<TierSpace> Residency::reserve_on_tier(Bytes size, Tier*& tier) {
   for (Tier* candidate : tiers_) {
     if (size > candidate->limit()) continue;
     tier = candidate;
-    if (auto place = tier->reserve(size)) return place;
+    if (auto space = tier->reserve(size)) return space;
     std::vector<Storage*> clean;
     for_each_storage([&](Storage& s) {
       if (s.resident() && s.tier_ == tier) clean.push_back(&s);
     });
     for (size_t i = clean.size(); i-- > 0;) {  // oldest first
       drop_tier_copy(*clean[i]);
-      if (auto place = tier->reserve(size)) return place;
+      if (auto space = tier->reserve(size)) return space;
     }
   }
   return std::nullopt;
@@ -150,7 +161,7 @@ void Residency::give_up_copy(Storage& storage, Reason reason) {
 
 void Residency::drop_tier_copy(Storage& storage) {
   if (!storage.tier_) return;
-  storage.tier_->release(storage.tier_block_, storage.tier_fence_);
+  storage.tier_->release(storage.tier_pieces_, storage.tier_fence_);
   storage.tier_ = nullptr;
   storage.tier_fence_ = {};
 }

@@ -27,13 +27,12 @@
 #include "runtime/core/units.h"
 #include "runtime/device/stream.h"
 #include "runtime/memory/category.h"
-#include "runtime/memory/offset_allocator.h"
+#include "runtime/memory/tier.h"
 
 namespace tidemark {
 
 class Recipe;
 class Storage;
-class Tier;
 
 enum class Residence : uint8_t { kEmpty, kResident, kEvicted, kOffloaded, kDead, kLost };
 
@@ -105,7 +104,7 @@ class Storage final : public RefCounted {
   Event written_;         // the work that last wrote it
   Fence touched_;         // the last work of each stream that reads or writes the block
   Tier* tier_ = nullptr;  // where a valid copy is; null: nowhere
-  Block tier_block_;
+  Pieces tier_pieces_;
   Fence tier_fence_;           // the last work that reads or writes the copy
   bool prefetched_ = false;    // brought in ahead of need and not used yet
   mutable uint64_t mark_ = 0;  // of graph walks

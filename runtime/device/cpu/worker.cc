@@ -86,7 +86,11 @@ bool CpuWorker::run(Item& item) {
     // Before the work counts as done, so that who has synchronized finds it.
     const Completion completion{item.tag, stream_, start, clock_.now()};
     MutexLock lock(mutex_);
-    if (completions_.size() < kMaxCompletions) completions_.push_back(completion);
+    if (!completions_.empty() && completions_.back().tag == item.tag) {
+      completions_.back().end = completion.end;  // another part of the same work
+    } else if (completions_.size() < kMaxCompletions) {
+      completions_.push_back(completion);
+    }
   }
   item.run = nullptr;
   progress_.complete(stream_, next_ticket_++);

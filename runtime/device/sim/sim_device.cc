@@ -151,7 +151,9 @@ class SimDevice : public Device {
   }
   Event finish(StreamId stream, Nanos start, Nanos end, uint64_t tag) {
     Lane& own = lane(stream);
-    if (tag != 0 && own.completions.size() < kMaxCompletions) {
+    if (tag != 0 && !own.completions.empty() && own.completions.back().tag == tag) {
+      own.completions.back().end = end;  // another part of the same work
+    } else if (tag != 0 && own.completions.size() < kMaxCompletions) {
       own.completions.push_back({tag, stream, start, end});
     }
     return {stream, own.timeline.push(end)};

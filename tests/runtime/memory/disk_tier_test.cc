@@ -34,7 +34,7 @@ TEST_F(DiskTierTest, StagingIsBounded) {
   ASSERT_EQ(device_.mapped.size(), 1U);
   EXPECT_EQ(device_.mapped[0], std::make_pair(MemoryKind::kHost, kDiskStaging));
   const auto whole = data(20_MiB, 3);
-  const Block block = tier->reserve(20_MiB)->block;
+  const Pieces block = tier->reserve(20_MiB)->pieces;
   tier->store(block, whole.data(), 20_MiB, 0);
   EXPECT_EQ(file_->transfers, 5U);
   EXPECT_EQ(device_.mapped.size(), 1U);
@@ -68,14 +68,14 @@ TEST_F(DiskTierTest, AFullDiskAnswersNone) {
 
   const auto whole = data(1_MiB, 9);
   auto back = data(1_MiB, 0);
-  tier->store(b->block, whole.data(), 1_MiB, 0);
-  device_.synchronize(tier->load(b->block, back.data(), 1_MiB, 0));
+  tier->store(b->pieces, whole.data(), 1_MiB, 0);
+  device_.synchronize(tier->load(b->pieces, back.data(), 1_MiB, 0));
   EXPECT_EQ(back, whole);
 
-  tier->release(a->block, Event{StreamId::kReload, 4});
+  tier->release(a->pieces, Event{StreamId::kReload, 4});
   const auto again = tier->reserve(2_MiB);
   ASSERT_TRUE(again);
-  EXPECT_EQ(again->block, a->block);
+  EXPECT_EQ(again->pieces, a->pieces);
   EXPECT_EQ(again->fence[StreamId::kReload], 4U);
 }
 
@@ -88,7 +88,7 @@ TEST_F(DiskTierTest, ShortTransfersAndInterruptsAreGoneOnFrom) {
   for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<std::byte>(i * 31 >> 4);
   std::vector<std::byte> back(whole.size());
   const Bytes size(static_cast<int64_t>(whole.size()));
-  const Block block = tier->reserve(size)->block;
+  const Pieces block = tier->reserve(size)->pieces;
   tier->store(block, whole.data(), size, 0);
   device_.synchronize(tier->load(block, back.data(), size, 0));
   EXPECT_EQ(back, whole);
@@ -98,7 +98,7 @@ TEST_F(DiskTierTest, AnErrorIsThrownAndTheSameWorkSucceedsLater) {
   const auto tier = make(16_MiB);
   const auto whole = data(9_MiB, 5);
   auto back = data(9_MiB, 0);
-  const Block block = tier->reserve(9_MiB)->block;
+  const Pieces block = tier->reserve(9_MiB)->pieces;
   int calls = 0;
   file_->fault = [&] { return ++calls == 2 ? EIO : 0; };  // in the middle
   const Event stored = tier->store(block, whole.data(), 9_MiB, 0);
@@ -120,7 +120,7 @@ TEST_F(DiskTierTest, AnErrorIsThrownAndTheSameWorkSucceedsLater) {
 
 TEST_F(DiskTierTest, AFileThatEndsEarlyIsAnError) {
   const auto tier = make(1_MiB);
-  const Block block = tier->reserve(8_KiB)->block;
+  const Pieces block = tier->reserve(8_KiB)->pieces;
   file_->most_at_once = 0;
   auto back = data(8_KiB, 0);
   EXPECT_THROW(device_.synchronize(tier->load(block, back.data(), 8_KiB, 0)), DeviceError);
@@ -129,7 +129,7 @@ TEST_F(DiskTierTest, AFileThatEndsEarlyIsAnError) {
 TEST_F(DiskTierTest, PendingWorkKeepsTheFile) {
   auto tier = make(1_MiB);
   const auto whole = data(64_KiB, 5);
-  const Block block = tier->reserve(64_KiB)->block;
+  const Pieces block = tier->reserve(64_KiB)->pieces;
   bool broken = true;
   file_->fault = [&] { return broken ? EIO : 0; };
   const Event stored = tier->store(block, whole.data(), 64_KiB, 0);
@@ -146,10 +146,10 @@ TEST_F(DiskTierTest, PendingWorkKeepsTheFile) {
 TEST_F(DiskTierTest, NothingStaleReachesTheDisk) {
   const auto tier = make(1_MiB);
   const auto secret = data(8_KiB, 0xaa);
-  const Block a = tier->reserve(8_KiB)->block;
+  const Pieces a = tier->reserve(8_KiB)->pieces;
   tier->store(a, secret.data(), 8_KiB, 0);
   const auto byte = data(1_B, 0xbb);
-  const Block b = tier->reserve(1_B)->block;
+  const Pieces b = tier->reserve(1_B)->pieces;
   tier->store(b, byte.data(), 1_B, 0);
   auto back = data(4_KiB, 1);
   device_.synchronize(tier->load(b, back.data(), 4_KiB, 0));

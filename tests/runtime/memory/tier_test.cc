@@ -49,12 +49,12 @@ class TierTest : public ::testing::TestWithParam<std::tuple<TierCase, DeviceCase
   static const TierCase& tier_case() { return std::get<0>(GetParam()); }
 
   // Stores after everything that the block's fence names, as tier.h asks of the caller.
-  Event store(Tier& tier, const Allocation& to, const std::vector<std::byte>& from,
+  Event store(Tier& tier, const TierSpace& to, const std::vector<std::byte>& from,
               uint64_t tag = 0) {
     device().wait(StreamId::kOffload, to.fence);
-    return tier.store(to.block, from.data(), Bytes(static_cast<int64_t>(from.size())), tag);
+    return tier.store(to.pieces, from.data(), Bytes(static_cast<int64_t>(from.size())), tag);
   }
-  Event load(Tier& tier, const Block& from, std::vector<std::byte>& to, const Fence& stored) {
+  Event load(Tier& tier, const Pieces& from, std::vector<std::byte>& to, const Fence& stored) {
     device().wait(StreamId::kReload, stored);
     return tier.load(from, to.data(), Bytes(static_cast<int64_t>(to.size())), 0);
   }
@@ -74,7 +74,7 @@ TEST_P(TierTest, WhatIsStoredComesBack) {
                                  4_MiB,
                                  Bytes((4 << 20) + 1),
                                  Bytes((9 << 20) + 123)};
-  std::vector<Allocation> blocks;
+  std::vector<TierSpace> blocks;
   std::vector<std::vector<std::byte>> data;
   std::vector<Event> stored;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -86,7 +86,7 @@ TEST_P(TierTest, WhatIsStoredComesBack) {
   }
   for (size_t i = sizes.size(); i-- > 0;) {
     std::vector<std::byte> back(data[i].size());
-    device().synchronize(load(*tier, blocks[i].block, back, stored[i]));
+    device().synchronize(load(*tier, blocks[i].pieces, back, stored[i]));
     EXPECT_TRUE(back == data[i]) << "of " << sizes[i].count() << " bytes";
   }
 }
@@ -98,26 +98,26 @@ TEST_P(TierTest, AFenceOrdersTheReuseOfABlock) {
   for (uint32_t round = 0; round < 5; ++round) {
     const auto b = pattern(1_MiB, 2 + round);
     std::vector<std::byte> a_back(a.size()), b_back(b.size());
-    const Allocation first = tier->reserve(1_MiB).value();
+    const TierSpace first = tier->reserve(1_MiB).value();
     const Event stored = store(*tier, first, a);
-    const Event loaded = load(*tier, first.block, a_back, stored);
-    tier->release(first.block, loaded);
-    const Allocation second = tier->reserve(1_MiB).value();
-    EXPECT_EQ(second.block, first.block);
+    const Event loaded = load(*tier, first.pieces, a_back, stored);
+    tier->release(first.pieces, loaded);
+    const TierSpace second = tier->reserve(1_MiB).value();
+    EXPECT_EQ(second.pieces, first.pieces);
     EXPECT_EQ(second.fence[StreamId::kReload], loaded.ticket);
     const Event stored_b = store(*tier, second, b);
-    const Event loaded_b = load(*tier, second.block, b_back, stored_b);
+    const Event loaded_b = load(*tier, second.pieces, b_back, stored_b);
     device().synchronize(loaded_b);
     EXPECT_TRUE(a_back == a);
     EXPECT_TRUE(b_back == b);
-    tier->release(second.block, loaded_b);
+    tier->release(second.pieces, loaded_b);
   }
 }
 
 TEST_P(TierTest, BothDirectionsAtOnce) {
   const auto tier = make(32_MiB);
   std::vector<std::vector<std::byte>> data, back;
-  std::vector<Allocation> blocks;
+  std::vector<TierSpace> blocks;
   std::vector<Event> stored;
   for (uint32_t i = 0; i < 6; ++i) {
     data.push_back(pattern(5_MiB, i));
@@ -126,9 +126,9 @@ TEST_P(TierTest, BothDirectionsAtOnce) {
   }
   for (size_t i = 0; i < data.size(); ++i) {
     stored.push_back(store(*tier, blocks[i], data[i]));
-    if (i > 0) load(*tier, blocks[i - 1].block, back[i - 1], stored[i - 1]);
+    if (i > 0) load(*tier, blocks[i - 1].pieces, back[i - 1], stored[i - 1]);
   }
-  load(*tier, blocks.back().block, back.back(), stored.back());
+  load(*tier, blocks.back().pieces, back.back(), stored.back());
   device().synchronize_all();
   for (size_t i = 0; i < data.size(); ++i) EXPECT_TRUE(back[i] == data[i]) << i;
 }
@@ -142,16 +142,17 @@ TEST_P(TierTest, TheLimitIsExact) {
   ASSERT_TRUE(whole);
   EXPECT_EQ(tier->used(), limit);
   EXPECT_FALSE(tier->reserve(1_B));
-  tier->release(whole->block, {});
+  tier->release(whole->pieces, {});
   EXPECT_EQ(tier->used(), 0_B);
 
-  std::vector<Block> blocks;
-  while (const auto next = tier->reserve(unit() - 1_B)) blocks.push_back(next->block);
+  std::vector<Pieces> blocks;
+  while (const auto next = tier->reserve(unit() - 1_B)) blocks.push_back(next->pieces);
   EXPECT_EQ(blocks.size(), 10U);
   EXPECT_EQ(tier->used(), limit);
-  for (const Block& block : blocks) {
-    EXPECT_EQ(block.offset.value() % unit().count(), 0);
-    tier->release(block, {});
+  for (const Pieces& pieces : blocks) {
+    ASSERT_EQ(pieces.size(), 1U);
+    EXPECT_EQ(pieces[0].offset.value() % unit().count(), 0);
+    tier->release(pieces, {});
   }
 }
 
@@ -174,17 +175,57 @@ TEST_P(TierTest, ALimitOfNothingAnswersNone) {
 
 TEST_P(TierTest, PeakIsTheHighestEnd) {
   const auto tier = make(10 * unit());
-  const Block a = tier->reserve(3 * unit())->block;
-  const Block b = tier->reserve(4 * unit())->block;
+  const Pieces a = tier->reserve(3 * unit())->pieces;
+  const Pieces b = tier->reserve(4 * unit())->pieces;
   tier->release(b, {});
   tier->release(a, {});
   EXPECT_FALSE(tier->reserve(11 * unit()));
   EXPECT_EQ(tier->peak(), 7 * unit());
 }
 
+//   |aa|bb|cc|dd|   b and d go    |aa|ee|cc|ee|
+TEST_P(TierTest, TakesSeveralHolesWhereNoneIsLargeEnough) {
+  const Bytes quarter = 3 * unit();
+  const auto tier = make(4 * quarter);
+  std::vector<TierSpace> spaces;
+  std::vector<std::vector<std::byte>> data;
+  std::vector<Event> stored;
+  for (uint32_t i = 0; i < 4; ++i) {
+    spaces.push_back(tier->reserve(quarter).value());
+    data.push_back(pattern(quarter, i));
+    stored.push_back(store(*tier, spaces[i], data[i]));
+  }
+  device().synchronize_all();
+  device().take_completions();
+  tier->release(spaces[1].pieces, stored[1]);
+  tier->release(spaces[3].pieces, stored[3]);
+  EXPECT_FALSE(tier->reserve(2 * quarter + 1_B));
+
+  const auto whole = pattern(2 * quarter - 3_B, 9);
+  const TierSpace space = tier->reserve(2 * quarter - 3_B).value();
+  EXPECT_EQ(space.pieces.size(), 2U);
+  EXPECT_EQ(space.fence[StreamId::kOffload], stored[3].ticket) << "all holes' fences";
+  EXPECT_EQ(tier->used(), tier->limit());
+  const Event written = store(*tier, space, whole, 42);
+  std::vector<std::byte> back(whole.size());
+  device().synchronize(load(*tier, space.pieces, back, written));
+  EXPECT_TRUE(back == whole);
+  ASSERT_EQ(device().take_completions().size(), 1U) << "one transfer, however many pieces";
+  for (const size_t i : {0U, 2U}) {
+    std::vector<std::byte> neighbour(data[i].size());
+    device().synchronize(load(*tier, spaces[i].pieces, neighbour, stored[i]));
+    EXPECT_TRUE(neighbour == data[i]) << i;
+  }
+  tier->release(space.pieces, written);
+  tier->release(spaces[0].pieces, {});
+  tier->release(spaces[2].pieces, {});
+  EXPECT_EQ(tier->used(), 0_B);
+  EXPECT_EQ(tier->reserve(4 * quarter).value().pieces.size(), 1U) << "holes have joined";
+}
+
 TEST_P(TierTest, CompletionsCarryTheTag) {
   const auto tier = make(1_MiB);
-  const Allocation block = tier->reserve(4_KiB).value();
+  const TierSpace block = tier->reserve(4_KiB).value();
   const auto data = pattern(4_KiB, 1);
   const Event stored = store(*tier, block, data, 42);
   EXPECT_EQ(stored.stream, StreamId::kOffload);
@@ -197,7 +238,7 @@ TEST_P(TierTest, CompletionsCarryTheTag) {
 
 TEST_P(TierTest, ACopyLargerThanItsBlockIsAMistake) {
   const auto tier = make(1_MiB);
-  const Block block = tier->reserve(unit())->block;
+  const Pieces block = tier->reserve(unit())->pieces;
   std::vector<std::byte> data(count(unit()) + 1);
   const Bytes size(static_cast<int64_t>(data.size()));
   EXPECT_THROW(tier->store(block, data.data(), size, 0), std::logic_error);
@@ -229,7 +270,7 @@ TEST(TierWithoutDataTest, OnlyCounts) {
   for (const bool host : {true, false}) {
     const auto tier =
         host ? make_host_tier(device, 1_MiB) : make_disk_tier(device, 1_MiB, "/nowhere");
-    const Block block = tier->reserve(512_KiB)->block;
+    const Pieces block = tier->reserve(512_KiB)->pieces;
     const Event stored = tier->store(block, nullptr, 512_KiB, 7);
     const Event loaded = tier->load(block, nullptr, 512_KiB, 8);
     EXPECT_EQ(stored.stream, StreamId::kOffload);
@@ -251,7 +292,7 @@ TEST(TierCostTest, FollowsTheProfile) {
   EXPECT_EQ(disk->store_time(Bytes(1'000'000)), Nanos(10'001'000));
   EXPECT_EQ(disk->load_time(Bytes(1'000'000)), Nanos(5'001'000));
 
-  const Block block = disk->reserve(Bytes(1'000'000))->block;
+  const Pieces block = disk->reserve(Bytes(1'000'000))->pieces;
   const std::vector<std::byte> data(1'000'000);
   device.enqueued.clear();
   disk->store(block, data.data(), Bytes(1'000'000), 0);

@@ -146,16 +146,14 @@ struct Setting {
 std::vector<Setting> settings() {
   SceneOptions both{.arena = 9, .host = 32};
   both.delta = {.early_start = 0.75, .prefetch = 2};
+  SceneOptions scattered{.arena = 11, .host = 5};  // copies lie in several pieces
   SceneOptions offload{.arena = 8, .host = 64, .evict = false};
   offload.delta = {.early_start = 0.75, .prefetch = 2};
   SceneOptions disk{.arena = 8, .disk = 512, .evict = false};
   SceneOptions serial{.arena = 8, .host = 64, .evict = false, .overlap = false};
   SceneOptions austere{.arena = 8, .host = 64, .austere_only = true, .poison = false};
-  return {{"both", both},
-          {"offload", offload},
-          {"disk", disk},
-          {"serial", serial},
-          {"austere", austere}};
+  return {{"both", both}, {"scattered", scattered}, {"offload", offload},
+          {"disk", disk}, {"serial", serial},       {"austere", austere}};
 }
 
 class Fault : public ::testing::TestWithParam<Setting> {};

@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{.name = "offload_only", .host = 64_MiB, .evict = false},
         Setting{.name = "austere", .host = 64_MiB, .austere = true},
         Setting{.name = "disk", .disk = 64_MiB, .early_start = 0.75},
-        Setting{.name = "small_host_then_disk", .host = 64_KiB, .disk = 64_MiB},
+        Setting{.name = "small_host_then_disk", .host = 24_KiB, .disk = 64_MiB},
         Setting{.name = "always_recompute", .host = 64_MiB, .always_recompute = true},
         Setting{.name = "assumption2", .host = 64_MiB, .assumption2 = true},
         Setting{.name = "no_sliding", .host = 64_MiB, .slide = false},

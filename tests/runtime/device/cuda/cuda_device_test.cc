@@ -382,7 +382,7 @@ TEST_F(CudaDiskTierTest, StoresAndLoadsThroughPinnedStaging) {
   const Bytes size(9'000'001);
   const auto data = pattern(size.count());
   std::memcpy(arena->data(), data.data(), data.size());
-  const Block block = tier->reserve(size)->block;
+  const Pieces block = tier->reserve(size)->pieces;
   const Event stored = tier->store(block, arena->data(), size, 1);
   device_->wait(StreamId::kReload, stored);
   const Event loaded = tier->load(block, arena->data() + (16 << 20), size, 2);
@@ -403,7 +403,7 @@ TEST_F(CudaDiskTierTest, AFailedWriteHoldsTheStreamUntilItSucceeds) {
   std::memcpy(arena->data(), data.data(), data.size());
   std::atomic<int> turn{0};
   file_->fault = [&] { return ++turn == 2 ? EIO : 0; };
-  const Block block = tier->reserve(size)->block;
+  const Pieces block = tier->reserve(size)->pieces;
   try {  // the failure may be known before the last piece has been issued
     const Event stored = tier->store(block, arena->data(), size, 1);
     device_->synchronize(stored);
@@ -423,7 +423,7 @@ TEST_F(CudaDiskTierTest, ATierMayGoWhileItsWorkIsPending) {
   make({.seed = 5, .longest_delay = Nanos(50'000)});
   const auto arena = device_->map(MemoryKind::kDevice, 32_MiB);
   auto tier = make_tier(32_MiB);
-  const Block block = tier->reserve(6_MiB)->block;
+  const Pieces block = tier->reserve(6_MiB)->pieces;
   const Event stored = tier->store(block, arena->data(), 6_MiB, 1);
   device_->wait(StreamId::kReload, stored);
   tier->load(block, arena->data(), 6_MiB, 2);

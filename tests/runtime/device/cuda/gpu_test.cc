@@ -172,8 +172,8 @@ TEST_F(GpuTest, TheDiskTierGoesThroughStaging) {
   const Bytes size(static_cast<int64_t>(data.size()));
   const auto place = tier->reserve(size);
   ASSERT_TRUE(place);
-  device_->wait(StreamId::kReload, tier->store(place->block, arena->data(), size, 1));
-  device_->synchronize(tier->load(place->block, arena->data() + (32 << 20), size, 2));
+  device_->wait(StreamId::kReload, tier->store(place->pieces, arena->data(), size, 1));
+  device_->synchronize(tier->load(place->pieces, arena->data() + (32 << 20), size, 2));
   EXPECT_EQ(download(arena->data() + (32 << 20), size.count()), data);
 }
 
