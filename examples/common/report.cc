@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "examples/common/process_memory.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -117,6 +119,7 @@ std::string to_json(const RunReport& report) {
   json["host_peak_bytes"] = or_null(report.host_peak);
   json["disk_peak_bytes"] = or_null(report.disk_peak);
   json["loader_bytes"] = report.loader_bytes.count();
+  json["program_memory_bytes"] = kProgramMemory.count();
   json["process_peak_bytes"] = or_null(report.process_peak);
   json["params_checksum"] = or_null(report.params_checksum);
   json["steps"] = Json::array();
@@ -187,10 +190,15 @@ std::string result_table(const RunReport& report) {
     text += fmt::format("  disk        {}\n", format_bytes(*report.disk_peak));
   }
   if (report.process_peak) {
-    text += fmt::format("  process     {} at most; arena {} + host {} + loading {}\n",
-                        format_bytes(*report.process_peak), format_bytes(peak),
-                        format_bytes(report.host_peak.value_or(Bytes(0))),
-                        format_bytes(report.loader_bytes));
+    const Bytes host = report.host_peak.value_or(Bytes(0));
+    const Bytes rest =
+        std::max(Bytes(0), *report.process_peak - peak - host - report.loader_bytes);
+    text += fmt::format(
+        "  process     {} at most: arena {} + host {} + loading {} + {} for the program (at "
+        "most "
+        "{})\n",
+        format_bytes(*report.process_peak), format_bytes(peak), format_bytes(host),
+        format_bytes(report.loader_bytes), format_bytes(rest), format_bytes(kProgramMemory));
   }
   if (!report.steps.empty()) {
     text += fmt::format("  time        {} steps, {:.1f} ms each\n", report.steps.size(),

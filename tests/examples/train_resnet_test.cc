@@ -73,6 +73,18 @@ class TrainResnetTest : public ::testing::Test {
   fs::path folder_;
 };
 
+TEST_F(TrainResnetTest, TheProcessTakesItsPartsAndAConstant) {
+  const Result result =
+      run("--model resnet50 --data synthetic --batch 8 --image-size 128 --steps 2 --threads 2 "
+          "--budget 50% --host-limit 1GiB");
+  ASSERT_EQ(result.code, 0) << result.error;
+  const auto bytes = [&](const char* name) { return result.json.at(name).get<int64_t>(); };
+  const int64_t parts =
+      bytes("budget_bytes") + bytes("host_peak_bytes") + bytes("loader_bytes");
+  EXPECT_GT(parts, 2 * bytes("program_memory_bytes")) << "the figures say nothing";
+  EXPECT_LE(bytes("process_peak_bytes"), parts + bytes("program_memory_bytes"));
+}
+
 TEST_F(TrainResnetTest, SameBitsWhateverTheMemory) {
   const Result free = train("--policy none");
   ASSERT_EQ(free.code, 0) << free.error;
