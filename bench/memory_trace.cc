@@ -1,200 +1,165 @@
 #include "bench/memory_trace.h"
 
-#include <algorithm>
-#include <array>
-#include <fstream>
-#include <sstream>
-#include <unordered_map>
+#include <zlib.h>
 
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "models/data/file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
+namespace {
+
+constexpr std::string_view kFirstLine = "tidemark-trace 1";
+constexpr std::string_view kLetters = "pgobadw";
+static_assert(kLetters.size() == kCategoryCount);
+// Far above any recorded step; a damaged file unpacks to no more.
+constexpr int64_t kLargestFile = int64_t{256} << 20;
+// Sums of sizes cannot overflow.
+constexpr int64_t kLargestBlock = int64_t{1} << 50;
+
+// All of `text`, in decimal digits alone.
+std::optional<int64_t> number(std::string_view text, int64_t largest) {
+  int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < 0 || value > largest) return std::nullopt;
+  return value;
+}
+
+class Parser {
+ public:
+  Parser(const std::string& path, std::string_view text) : path_(path), text_(text) {}
+
+  MemoryTrace parse() {
+    if (next_line() != kFirstLine)
+      fail("not a memory trace: no '" + std::string(kFirstLine) + "'");
+    while (!ended_) event(next_line());
+    if (at_ != text_.size()) {
+      line_ = at_;
+      fail("more follows after the end");
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw DataError(path_, static_cast<int64_t>(line_), what);
+  }
+
+  std::string_view next_line() {
+    line_ = at_;
+    const size_t end = text_.find('\n', at_);
+    if (end == std::string_view::npos) fail("truncated: a line or the 'end' line is missing");
+    at_ = end + 1;
+    return text_.substr(line_, end - line_);
+  }
+
+  void event(std::string_view line) {
+    if (line.starts_with("+ ")) {
+      allocate(line.substr(2));
+    } else if (line.starts_with("- ")) {
+      free(line.substr(2));
+    } else if (line.starts_with("@ ")) {
+      note(line.substr(2));
+    } else if (line.starts_with("end ")) {
+      const auto events = number(line.substr(4), kLargestFile);
+      if (events != static_cast<int64_t>(trace_.events.size()))
+        fail("not all events are there");
+      ended_ = true;
+    } else {
+      fail("unknown line");
+    }
+  }
+
+  void allocate(std::string_view words) {
+    const size_t space = words.find(' ');
+    if (space == std::string_view::npos || words.size() != space + 2)
+      fail("not '+ SIZE CATEGORY'");
+    const auto size = number(words.substr(0, space), kLargestBlock);
+    const size_t letter = kLetters.find(words[space + 1]);
+    if (!size || letter == std::string_view::npos) fail("not '+ SIZE CATEGORY'");
+    live_.push_back(trace_.blocks++);
+    trace_.events.push_back(
+        {TraceEvent::kAllocate, static_cast<Category>(letter), live_.back(), Bytes(*size)});
+  }
+
+  void free(std::string_view word) {
+    const auto age = number(word, static_cast<int64_t>(live_.size()) - 1);
+    if (!age) fail("frees no live block");
+    const auto block = live_.end() - 1 - *age;
+    trace_.events.push_back({.kind = TraceEvent::kFree, .block = *block});
+    live_.erase(block);
+  }
+
+  void note(std::string_view words) {
+    const size_t space = words.find(' ');
+    if (space == std::string_view::npos) fail("not '@ NAME VALUE'");
+    trace_.about[std::string(words.substr(0, space))] = words.substr(space + 1);
+  }
+
+  const std::string& path_;
+  std::string_view text_;
+  size_t line_ = 0;  // where the current line begins
+  size_t at_ = 0;
+  bool ended_ = false;
+  std::vector<int64_t> live_;  // blocks, ascending
+  MemoryTrace trace_;
+};
+
+std::string to_text(const MemoryTrace& trace) {
+  std::string text(kFirstLine);
+  for (const auto& [name, value] : trace.about) text += "\n@ " + name + " " + value;
+  std::vector<int64_t> live;  // blocks, ascending
+  for (const TraceEvent& event : trace.events) {
+    if (event.kind == TraceEvent::kAllocate) {
+      live.push_back(event.block);
+      text += "\n+ " + std::to_string(event.size.count()) + " ";
+      text += kLetters[static_cast<size_t>(event.category)];
+    } else {
+      const auto block = std::lower_bound(live.begin(), live.end(), event.block);
+      text += "\n- " + std::to_string(live.end() - 1 - block);
+      live.erase(block);
+    }
+  }
+  return text + "\nend " + std::to_string(trace.events.size()) + "\n";
+}
+
+}  // namespace
 
 Bytes MemoryTrace::max_live() const {
-  std::unordered_map<int64_t, Bytes> sizes;
+  std::vector<Bytes> sizes;
   Bytes live{0}, most{0};
   for (const TraceEvent& event : events) {
     if (event.kind == TraceEvent::kAllocate) {
-      live += sizes[event.id] = std::max(align_up(event.size), kAlignment);
+      sizes.push_back(std::max(align_up(event.size), kAlignment));
+      live += sizes.back();
       most = std::max(most, live);
     } else {
-      live -= sizes[event.id];
+      live -= sizes[static_cast<size_t>(event.block)];
     }
   }
   return most;
 }
 
-Bytes MemoryTrace::total() const {
-  Bytes sum{0};
-  for (const TraceEvent& event : events) {
-    if (event.kind == TraceEvent::kAllocate) sum += std::max(align_up(event.size), kAlignment);
-  }
-  return sum;
-}
-
 MemoryTrace read_trace(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw DataError(path, 0, "cannot be read");
-  MemoryTrace trace;
-  std::unordered_map<int64_t, bool> live;
-  std::string line;
-  for (int64_t offset = 0; std::getline(file, line);
-       offset += static_cast<int64_t>(line.size()) + 1) {
-    std::istringstream words(line);
-    std::string kind, tag;
-    if (!(words >> kind) || kind[0] == '#') continue;
-    TraceEvent event;
-    int64_t size = 0;
-    bool good = static_cast<bool>(words >> event.id);
-    if (kind == "a") {
-      good = good && words >> size && size >= 0 && !live[event.id];
-      event.size = Bytes(size);
-      event.workspace = good && words >> tag && tag == "w";
-    } else {
-      event.kind = TraceEvent::kFree;
-      good = good && kind == "f" && live[event.id];
-    }
-    if (!good) throw DataError(path, offset, "not 'a NEW_ID SIZE [w]' or 'f ID': " + line);
-    live[event.id] = event.kind == TraceEvent::kAllocate;
-    trace.events.push_back(event);
-  }
-  return trace;
+  const std::vector<uint8_t> bytes = read_whole_file(path, kLargestFile).bytes;
+  return Parser(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}).parse();
 }
 
-namespace {
-
-class ResNetTrace {
- public:
-  explicit ResNetTrace(const ResNetTraceOptions& options) : options_(options) {}
-
-  MemoryTrace make() {
-    layers();
-    for (const Layer& layer : layers_) {
-      parameters_.push_back({allocate(layer.weight), allocate(layer.weight)});  // and momentum
-    }
-    for (int step = 0; step < options_.steps; ++step) train();
-    return trace_;
+void write_trace(const MemoryTrace& trace, const std::string& path) {
+  const std::string text = to_text(trace);
+  const char* const mode = path.ends_with(".gz") ? "wb9" : "wbT";  // T: as it is
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), mode), gzclose);
+  if (!file) throw DataError(path, 0, "cannot be written");
+  const int written = gzwrite(file.get(), text.data(), static_cast<unsigned>(text.size()));
+  if (written != static_cast<int>(text.size()) || gzflush(file.get(), Z_FINISH) != Z_OK) {
+    throw DataError(path, 0, "cannot be written");
   }
-
- private:
-  struct Layer {  // convolution, batch norm, ReLU
-    Bytes weight, output, workspace;
-    int64_t channels = 0;
-    bool relu = true;
-    bool ends_block = false;
-  };
-  struct Saved {
-    int64_t convolution = 0, normalised = 0, statistics = 0, activated = 0;
-  };
-
-  void layer(int64_t in, int64_t out, int64_t kernel, int64_t side, bool relu = true) {
-    Layer l;
-    l.channels = out;
-    l.weight = Bytes(4 * in * out * kernel * kernel);
-    l.output = Bytes(4 * options_.batch * out * side * side);
-    // As library convolutions ask for: a copy of the weights, and a slice of the input per
-    // thread.
-    l.workspace = kernel == 1 ? Bytes(l.weight.count() / 2)
-                              : Bytes(l.weight.count() + 4 * in * kernel * kernel * side * 16);
-    l.relu = relu;
-    layers_.push_back(l);
-  }
-
-  void layers() {
-    int64_t side = options_.image / 2;
-    layer(3, 64, 7, side);
-    side /= 2;
-    int64_t in = 64;
-    const std::array<int, 4> blocks{3, 4, 6, 3};
-    for (size_t stage = 0; stage < blocks.size(); ++stage) {
-      const int64_t width = int64_t{64} << stage;
-      for (int block = 0; block < blocks[stage]; ++block) {
-        const int64_t before = side;
-        if (stage > 0 && block == 0) side /= 2;
-        layer(in, width, 1, before);
-        layer(width, width, 3, side);
-        if (block == 0) layer(in, 4 * width, 1, side, false);
-        layer(width, 4 * width, 1, side);
-        layers_.back().ends_block = true;
-        in = 4 * width;
-      }
-    }
-  }
-
-  int64_t allocate(Bytes size, bool workspace = false) {
-    trace_.events.push_back({TraceEvent::kAllocate, ++last_id_, size, workspace});
-    return last_id_;
-  }
-  void free(int64_t id) { trace_.events.push_back({TraceEvent::kFree, id, Bytes(0), false}); }
-
-  void train() {
-    const int64_t data =
-        allocate(Bytes(4 * 3 * options_.batch * options_.image * options_.image));
-    std::vector<Saved> saved;
-    for (const Layer& l : layers_) {
-      Saved s;
-      s.convolution = allocate(l.output);
-      free(allocate(l.workspace, true));
-      s.normalised = allocate(l.output);
-      s.statistics = allocate(Bytes(8 * l.channels));
-      if (l.ends_block) {  // the sum with the shortcut takes the place of the normalised one
-        const int64_t sum = allocate(l.output);
-        free(s.normalised);
-        s.normalised = sum;
-      }
-      if (l.relu) {
-        s.activated = allocate(l.output);
-        free(s.normalised);
-        s.normalised = 0;
-      }
-      saved.push_back(s);
-    }
-
-    std::vector<int64_t> weight_gradients;
-    int64_t gradient = allocate(layers_.back().output);
-    for (size_t i = layers_.size(); i-- > 0;) {
-      const Layer& l = layers_[i];
-      Saved& s = saved[i];
-      if (s.activated) {
-        const int64_t of_relu = allocate(l.output);
-        free(gradient);
-        free(s.activated);
-        gradient = of_relu;
-      }
-      const int64_t of_norm = allocate(l.output);
-      free(gradient);
-      if (s.normalised) free(s.normalised);
-      free(s.convolution);
-      free(s.statistics);
-      if (i > 0) {
-        const int64_t of_input = allocate(layers_[i - 1].output);
-        free(allocate(l.workspace, true));
-        gradient = of_input;
-      }
-      const int64_t of_weight = allocate(l.weight);
-      free(allocate(l.workspace, true));
-      free(of_norm);
-      if (options_.update_in_backward) {
-        free(of_weight);
-      } else {
-        weight_gradients.push_back(of_weight);
-      }
-    }
-    for (const int64_t id : weight_gradients) free(id);
-    free(data);
-  }
-
-  ResNetTraceOptions options_;
-  std::vector<Layer> layers_;
-  std::vector<std::pair<int64_t, int64_t>> parameters_;
-  MemoryTrace trace_;
-  int64_t last_id_ = 0;
-};
-
-}  // namespace
-
-MemoryTrace resnet_like_trace(const ResNetTraceOptions& options) {
-  return ResNetTrace(options).make();
 }
 
 }  // namespace tidemark

@@ -1,48 +1,54 @@
-// A sequence of allocations and frees: recorded from a run, or made up in the shape of one.
+// A sequence of allocations and frees: what a run asked an arena for, without where it was put.
 //
-// The text format has one event per line:
-//   a ID SIZE [w]   allocate SIZE bytes as block ID; w: a workspace
-//   f ID            free it
-//   # ...           a comment
+// The text format, which may be gzipped; sizes in bytes:
+//   tidemark-trace 1
+//   @ NAME VALUE      about the run; VALUE goes on to the line's end
+//   + SIZE CATEGORY   allocate
+//   - AGE             free: 0 is the youngest block that is live, 1 the one before it, ...
+//   end EVENTS        how many + and - lines there were
+// CATEGORY is a letter: p(arameter) g(radient) o(ptimizer state) b(uffer) a(ctivation) d(ata)
+// w(orkspace). Ages instead of names make steps that are alike alike in the file, which halves
+// it.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "runtime/core/units.h"
+#include "runtime/memory/category.h"
 
 namespace tidemark {
 
 struct TraceEvent {
   enum Kind : uint8_t { kAllocate, kFree };
   Kind kind = kAllocate;
-  int64_t id = 0;
-  Bytes size{0};  // of an allocation
-  bool workspace = false;
+  Category category = Category::kActivation;  // of an allocation
+  int64_t block = 0;                          // numbered from 0 in the order of allocation
+  Bytes size{0};                              // of an allocation
+  bool operator==(const TraceEvent&) const = default;
 };
 
 struct MemoryTrace {
+  std::map<std::string, std::string> about;
   std::vector<TraceEvent> events;
-  Bytes max_live() const;  // sizes rounded up as an arena does
-  Bytes total() const;     // of all that is ever allocated
+  int64_t blocks = 0;  // allocated in all
+
+  // The most that is live at once, with sizes rounded up as an arena does: no arena can be
+  // smaller.
+  Bytes max_live() const;
+  bool operator==(const MemoryTrace&) const = default;
 };
 
-// Throws DataError with the byte at fault: unknown line, an id allocated twice or freed
-// unallocated.
+// Throws DataError with the byte at fault, counted in the unpacked text (in the file where the
+// gzip data themselves are damaged): not a trace, an unknown or malformed line, a block freed
+// that is not there, a file that ends early or goes on after its end.
 MemoryTrace read_trace(const std::string& path);
 
-struct ResNetTraceOptions {
-  int batch = 8;
-  int image = 224;
-  int steps = 3;
-  // Parameters are updated as their gradients appear, which then live shortly.
-  bool update_in_backward = false;
-};
-
-// ResNet-50's tensors by size and lifetime: activations pile up in the forward pass and go in
-// reverse order in the backward pass, gradients of weights stay until the update, convolutions
-// have workspaces.
-MemoryTrace resnet_like_trace(const ResNetTraceOptions& options);
+// Gzipped if the name ends in ".gz"; the same trace gives the same bytes. Throws DataError if
+// the file cannot be written. REQUIRES: events as an arena sees them; no name in `about` has a
+// space, no text a line's end.
+void write_trace(const MemoryTrace& trace, const std::string& path);
 
 }  // namespace tidemark

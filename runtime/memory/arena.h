@@ -34,12 +34,14 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
+  // Virtual for arenas that fail, record what they are asked for, or choose otherwise.
+  //
   // None when no hole is large enough. Workspaces, gone by the next operator, are cut from the
-  // upper end of a hole. Virtual for tests that let it fail.
+  // upper end of a hole.
   virtual std::optional<Allocation> allocate(Bytes size, Category category);
-  std::optional<Allocation> allocate_at(Offset offset, Bytes size, Category category);
+  virtual std::optional<Allocation> allocate_at(Offset offset, Bytes size, Category category);
   // REQUIRES: `block` and `category` as they were handed out.
-  void free(const Block& block, Category category, const Fence& last_use);
+  virtual void free(const Block& block, Category category, const Fence& last_use);
   void hold(const Block& unused, const Fence& last_use) { offsets_.hold(unused, last_use); }
 
   // Null on a device without data.
