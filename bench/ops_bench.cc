@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/attention/kernels.h"
 #include "ops/conv/conv2d.h"
 #include "ops/linear/matmul.h"
 #include "ops/norm/batch_norm.h"
@@ -118,6 +119,19 @@ void add_norm(int64_t n, int64_t extent, int64_t channels) {
       BatchNormGradAttrs{eps, 1, 1, 0});
 }
 
+// BERT-base's heads.
+void add_attention(int64_t n, int64_t tokens, double dropout) {
+  const Shape x{n, tokens, 12, 64};
+  for (const bool materialised : {true, false}) {
+    const attention::AttentionAttrs attrs{materialised ? 0 : 1, 0, dropout, 0.125, 1};
+    const std::string layer = std::to_string(tokens) + (dropout > 0 ? "/dropout" : "/plain") +
+                              (materialised ? "/materialised" : "/memory_efficient");
+    const Shape saved = materialised ? Shape{n, 12, tokens, tokens} : Shape{n, 12, tokens};
+    add("attention/" + layer, kAttention, {x, x, x}, attrs);
+    add("attention_grad/" + layer, kAttentionGrad, {x, x, x, x, x, saved}, attrs);
+  }
+}
+
 void add_all() {
   const int64_t n = from_environment("TIDEMARK_BENCH_BATCH", 8);
   add_convolution(n, 224, 3, 64, 7, 2);
@@ -137,6 +151,9 @@ void add_all() {
   add("max_pool2d/112x112x64", kMaxPool2d, {{n, 112, 112, 64}}, pool);
   add("max_pool2d_grad/112x112x64", kMaxPool2dGrad, {y, y}, Pool2dGradAttrs{pool, 112, 112},
       {DType::kFloat32, DType::kUInt8});
+  for (const int64_t tokens : {128, 512}) {
+    for (const double dropout : {0.0, 0.1}) add_attention(n, tokens, dropout);
+  }
   add("matmul/classifier", kMatmul, {{n, 2048}, {1000, 2048}}, MatmulAttrs{0, 1});
   add("matmul/classifier_grad_weight", kMatmul, {{n, 1000}, {n, 2048}}, MatmulAttrs{1, 0});
 }

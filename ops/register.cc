@@ -1,13 +1,16 @@
 #include "ops/register.h"
 
+#include "ops/attention/attention.h"
 #include "ops/autograd/accumulate.h"
 #include "ops/conv/conv2d.h"
 #include "ops/create/create.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/embedding/embedding.h"
 #include "ops/linear/matmul.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/batch_norm_inference.h"
+#include "ops/norm/layer_norm.h"
 #include "ops/norm/running_stats.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/pool/avg_pool2d.h"
@@ -21,6 +24,9 @@ namespace tidemark {
 namespace {
 
 constexpr const OpDef* kOperators[] = {
+    // attention
+    &kAttention,
+    &kAttentionGrad,
     // autograd
     &kAccumulate,
     // conv
@@ -43,6 +49,8 @@ constexpr const OpDef* kOperators[] = {
     &kEq,
     &kExp,
     &kFillInPlace,
+    &kGelu,
+    &kGeluGrad,
     &kGt,
     &kLog,
     &kMul,
@@ -61,6 +69,9 @@ constexpr const OpDef* kOperators[] = {
     &kWhere,
     &kWhereGrad,
     &kWhereOtherGrad,
+    // embedding
+    &kEmbedding,
+    &kEmbeddingGrad,
     // linear
     &kMatmul,
     // loss
@@ -76,9 +87,12 @@ constexpr const OpDef* kOperators[] = {
     &kBatchNorm,
     &kBatchNormGrad,
     &kBatchNormInference,
+    &kLayerNorm,
+    &kLayerNormGrad,
     &kUpdateRunningStats,
     // optimizer
     &kAdamStep,
+    &kClip,
     &kSgdMomentumStep,
     &kSgdStep,
     // pool
@@ -93,8 +107,10 @@ constexpr const OpDef* kOperators[] = {
     // reduce
     &kAccuracyCount,
     &kArgmax,
+    &kJoinNorms,
     &kMax,
     &kMaxGrad,
+    &kNorm,
     &kSum,
     // view
     &kConcat,

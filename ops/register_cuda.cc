@@ -11,6 +11,7 @@ void register_cuda_kernels() {
   std::call_once(once, [] {
     register_accumulate_cuda();
     register_arithmetic_cuda();
+    register_attention_cuda();
     register_avg_pool2d_cuda();
     register_batch_norm_cuda();
     register_compare_cuda();
@@ -18,10 +19,14 @@ void register_cuda_kernels() {
     register_copy_cuda();
     register_create_cuda();
     register_cross_entropy_cuda();
+    register_embedding_cuda();
+    register_gelu_cuda();
     register_inplace_cuda();
+    register_layer_norm_cuda();
     register_matmul_cuda();
     register_max_cuda();
     register_max_pool2d_cuda();
+    register_norm_cuda();
     register_optimizer_cuda();
     register_random_cuda();
     register_running_stats_cuda();

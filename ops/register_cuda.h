@@ -6,6 +6,7 @@ namespace tidemark {
 
 void register_accumulate_cuda();
 void register_arithmetic_cuda();
+void register_attention_cuda();
 void register_avg_pool2d_cuda();
 void register_batch_norm_cuda();
 void register_compare_cuda();
@@ -13,10 +14,14 @@ void register_conv2d_cuda();
 void register_copy_cuda();
 void register_create_cuda();
 void register_cross_entropy_cuda();
+void register_embedding_cuda();
+void register_gelu_cuda();
 void register_inplace_cuda();
+void register_layer_norm_cuda();
 void register_matmul_cuda();
 void register_max_cuda();
 void register_max_pool2d_cuda();
+void register_norm_cuda();
 void register_optimizer_cuda();
 void register_random_cuda();
 void register_running_stats_cuda();

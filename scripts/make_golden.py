@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the files in tests/golden: one SGD step of ResNets, computed by PyTorch.
+"""Makes the files in tests/golden: one SGD step of ResNets, attention, and gradients of BERT and
+GPT-2, computed by PyTorch and Hugging Face transformers.
 
-    pip install torch torchvision numpy
-    scripts/make_golden.py [--out tests/golden]
+    pip install torch torchvision transformers numpy
+    scripts/make_golden.py [--out tests/golden] [--only bert]
 
-Weights and images are not stored: they are drawn from Philox by the rule in
+Of BERT and GPT-2 the weights are stored, in safetensors files as Hugging Face writes them. ResNets'
+weights and images are not stored: they are drawn from Philox by the rule in
 models/nn/parameter_init.h, here in NumPy. Of each tensor after the step a few values are
 stored, computed in float64, with the relative error that PyTorch itself makes in float32: that
 error is the yardstick for what tests/models/resnet_golden_test.cc allows.
@@ -15,8 +17,10 @@ import math
 import pathlib
 
 import numpy as np
+import safetensors.torch
 import torch
 import torchvision
+import transformers
 
 PARAMETER_STREAM = 0x50415241
 IMAGES_INDEX = 1_000_000  # of the "parameter" that the images are
@@ -30,6 +34,16 @@ CASES = [
     # float32 gradients are 2 % off its float64 ones; a smaller last gamma makes it a sharp test.
     dict(name="resnet50_imagenet", model="resnet50", cifar_stem=False, image=64, batch=8,
          channels=3, classes=1000, seed=8, residual_gamma=0.2),
+]
+
+
+# Multi-head attention, forward and backward; of sequences that end early, `lengths` says where.
+ATTENTION_CASES = [
+    dict(name="plain", seed=11, batch=2, length=70, width=24, heads=3),
+    dict(name="bert", seed=12, batch=3, length=37, width=32, heads=4, lengths=[37, 20, 1],
+         dropout=0.1),
+    dict(name="gpt2", seed=13, batch=2, length=150, width=16, heads=2, fused=True, causal=True,
+         dropout=0.2),
 ]
 
 
@@ -162,13 +176,210 @@ def make(case):
     return golden
 
 
+def dropout_multipliers(seed, rows, keys, p):
+    """What probabilities are multiplied by, (rows, keys): the rule in ops/attention/dropout.h, for
+    the first call of a session."""
+    row_blocks = (keys + 63) // 64 * 16
+    counter = np.zeros((rows * row_blocks, 4), dtype=np.uint64)
+    counter[:, 0] = np.arange(rows * row_blocks)
+    drawn = philox4x32(counter, (seed & 0xFFFFFFFF, seed >> 32)).reshape(rows, row_blocks, 4)
+    key = np.arange(keys)
+    numbers = drawn[:, key // 64 * 16 + key % 16, key % 64 // 16]
+    return np.where(numbers >= np.uint64(int(p * 2**32)), 1 / (1 - p), 0.0)
+
+
+def run_attention(case, dtype):
+    b, t, width, heads = case["batch"], case["length"], case["width"], case["heads"]
+    fused, p = case.get("fused", False), case.get("dropout", 0)
+    names = ["c_attn", "c_proj"] if fused else ["query", "key", "value", "output"]
+    parameters, index = {}, 0
+    for name in names:
+        out = 3 * width if name == "c_attn" else width
+        weight = draw_normal(case["seed"], index, width * out, 0.3)
+        shape = (width, out) if fused else (out, width)
+        parameters[name + ".weight"] = torch.from_numpy(weight.reshape(shape)).to(dtype)
+        parameters[name + ".bias"] = torch.zeros(out, dtype=dtype)
+        index += 2
+    x, g = (torch.from_numpy(draw_normal(case["seed"], IMAGES_INDEX + i, b * t * width, 1.0)
+                             .reshape(b, t, width)).to(dtype) for i in range(2))
+    for leaf in [x, *parameters.values()]:
+        leaf.requires_grad_()
+
+    def project(rows, name):
+        weight, bias = parameters[name + ".weight"], parameters[name + ".bias"]
+        return rows @ (weight if fused else weight.T) + bias
+
+    if fused:
+        qkv = project(x, "c_attn").split(width, dim=2)
+    else:
+        qkv = [project(x, name) for name in names[:3]]
+    q, k, v = (rows.reshape(b, t, heads, width // heads).transpose(1, 2) for rows in qkv)
+    seen = torch.ones(b, 1, t, t, dtype=torch.bool)
+    if "lengths" in case:
+        seen &= (torch.arange(t) < torch.tensor(case["lengths"])[:, None])[:, None, None, :]
+    if case.get("causal", False):
+        seen &= torch.tril(torch.ones(t, t, dtype=torch.bool))
+    if p == 0:
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+    else:
+        scores = (q @ k.transpose(2, 3)) / math.sqrt(width // heads)
+        probabilities = scores.masked_fill(~seen, -math.inf).softmax(dim=3)
+        multipliers = dropout_multipliers(case["seed"], b * heads * t, t, p)
+        y = (probabilities * torch.from_numpy(multipliers.reshape(b, heads, t, t)).to(dtype)) @ v
+    y = project(y.transpose(1, 2).reshape(b, t, width), names[-1])
+    y.backward(g)
+    tensors = {"y": y, "gradient/x": x.grad}
+    tensors |= {"gradient/" + name: leaf.grad for name, leaf in parameters.items()}
+    return {name: to_tidemark(tensor) for name, tensor in tensors.items()}
+
+
+def samples_of(exact, single):
+    """Of each tensor: a few values in float64, and how far off they are in float32."""
+    samples = {}
+    for name, values in exact.items():
+        scale = max(1.0, float(np.linalg.norm(values)))
+        samples[name] = dict(
+            count=len(values), norm=rounded(np.linalg.norm(values)),
+            error=rounded(np.linalg.norm(single[name] - values) / scale),
+            values=[rounded(values[i]) for i in positions(len(values))])
+    return samples
+
+
+def make_attention(case):
+    golden = dict(fused=False, causal=False, dropout=0, lengths=None)
+    golden |= case | dict(deviation=0.3, inputs_index=IMAGES_INDEX)
+    return golden | dict(tensors=samples_of(run_attention(case, torch.float64),
+                                            run_attention(case, torch.float32)))
+
+
+def write_cases(path, cases):
+    text = "[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n"
+    path.write_text(text.replace('"tensors": {"', '\n "tensors": {"').replace('}, "', '},\n  "'))
+    print(f"{path.stem}: {len(cases)} cases")
+
+
+def write_attention(out):
+    write_cases(out / "attention.json", [make_attention(case) for case in ATTENTION_CASES])
+
+
+# Small ones, with every parameter at random so that each of them shows. Their weights are rounded
+# to half precision before anything is computed, and stored so.
+LANGUAGE = dict(vocabulary=60, positions=24, layers=2, width=32, heads=4, inner=64)
+
+
+def language_model(kind):
+    # Dropout off; padding's row takes part like any other, as PyTorch has it.
+    if kind == "gpt2":
+        config = transformers.GPT2Config(
+            vocab_size=LANGUAGE["vocabulary"], n_positions=LANGUAGE["positions"],
+            n_embd=LANGUAGE["width"], n_layer=LANGUAGE["layers"], n_head=LANGUAGE["heads"],
+            bos_token_id=0, eos_token_id=0)
+        return transformers.GPT2LMHeadModel(config).eval()
+    config = transformers.BertConfig(
+        vocab_size=LANGUAGE["vocabulary"], hidden_size=LANGUAGE["width"],
+        num_hidden_layers=LANGUAGE["layers"], num_attention_heads=LANGUAGE["heads"],
+        intermediate_size=LANGUAGE["inner"], max_position_embeddings=LANGUAGE["positions"])
+    make = dict(masked=transformers.BertForMaskedLM, spans=transformers.BertForQuestionAnswering)
+    return make[kind](config).eval()
+
+
+def language_weights(kinds, seed, dtype):
+    """Every parameter of these models, by name."""
+    torch.manual_seed(seed)
+    weights = {}
+    for kind in kinds:
+        for name, parameter in language_model(kind).named_parameters():
+            if name in weights:
+                continue
+            values = 0.15 * torch.randn(parameter.shape)
+            if "LayerNorm.weight" in name or "ln_" in name and name.endswith("weight"):
+                values += 1
+            weights[name] = values.to(dtype).to(torch.float32)
+    return weights
+
+
+def run_language(case, weights, dtype):
+    model = language_model(case["kind"])
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(weights[name])
+    model.to(dtype)
+    tokens = torch.tensor(case["tokens"])
+    rows, length = tokens.shape
+    if case["kind"] == "gpt2":
+        logits = model(input_ids=tokens).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                                 torch.tensor(case["labels"]).flatten())
+        tensors = {"logits": logits}
+    else:
+        seen = (torch.arange(length) < torch.tensor(case["lengths"])[:, None]).to(torch.int64)
+        out = model(input_ids=tokens, token_type_ids=torch.tensor(case["segments"]),
+                    attention_mask=seen)
+        if case["kind"] == "masked":
+            logits = out.logits.flatten(0, 1)[torch.tensor(case["masked_positions"])]
+            loss = torch.nn.functional.cross_entropy(logits, torch.tensor(case["masked_labels"]))
+            tensors = {"logits": logits}
+        else:
+            starts, ends = torch.tensor(case["starts"]), torch.tensor(case["ends"])
+            loss = (torch.nn.functional.cross_entropy(out.start_logits, starts)
+                    + torch.nn.functional.cross_entropy(out.end_logits, ends)) / 2
+            tensors = {"start": out.start_logits, "end": out.end_logits}
+    loss.backward()
+    tensors["loss"] = loss
+    tensors |= {"gradient/" + name: p.grad for name, p in parameters.items()}
+    return {name: to_tidemark(tensor) for name, tensor in tensors.items()}
+
+
+def language_case(kind):
+    draw = np.random.default_rng(17)
+    rows, length = 3, 20
+    case = dict(LANGUAGE, kind=kind,
+                tokens=draw.integers(1, LANGUAGE["vocabulary"], (rows, length)).tolist())
+    if kind == "gpt2":
+        return case | dict(labels=draw.integers(0, LANGUAGE["vocabulary"], (rows, length)).tolist())
+    lengths = [20, 13, 7]
+    for row, end in enumerate(lengths):
+        case["tokens"][row][end:] = [0] * (length - end)
+    case |= dict(lengths=lengths, segments=[[0] * 5 + [1] * (length - 5)] * rows)
+    if kind == "spans":
+        return case | dict(starts=[6, 5, 0], ends=[9, 12, 0])
+    places = [1, 4, 11, 19, 22, 32, 41, 46]
+    return case | dict(masked_positions=places,
+                       masked_labels=draw.integers(1, LANGUAGE["vocabulary"],
+                                                   len(places)).tolist())
+
+
+def write_language(out, name, kinds, seed, dtype):
+    weights = language_weights(kinds, seed, dtype)
+    safetensors.torch.save_file({k: v.to(dtype).contiguous() for k, v in weights.items()},
+                                out / f"{name}.safetensors", metadata={"format": "pt"})
+    cases = [language_case(kind) for kind in kinds]
+    write_cases(out / f"{name}.json", [
+        case | dict(tensors=samples_of(run_language(case, weights, torch.float64),
+                                       run_language(case, weights, torch.float32)))
+        for case in cases])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path,
                         default=pathlib.Path(__file__).parent.parent / "tests" / "golden")
-    out = parser.parse_args().out
+    parser.add_argument("--only", default="", help="only the files whose name begins so")
+    arguments = parser.parse_args()
+    out = arguments.out
     out.mkdir(parents=True, exist_ok=True)
+    for name, write in {
+            "attention": write_attention,
+            "bert_small": lambda out: write_language(out, "bert_small", ["masked", "spans"], 5,
+                                                     torch.float16),
+            "gpt2_small": lambda out: write_language(out, "gpt2_small", ["gpt2"], 6,
+                                                     torch.bfloat16)}.items():
+        if name.startswith(arguments.only):
+            write(out)
     for case in CASES:
+        if not case["name"].startswith(arguments.only):
+            continue
         golden = make(case)
         header = {k: v for k, v in golden.items() if k != "tensors"}
         lines = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in golden["tensors"].items()]

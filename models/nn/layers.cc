@@ -4,10 +4,15 @@
 
 #include "ops/autograd/autograd.h"
 #include "ops/conv/conv2d.h"
+#include "ops/elementwise/inplace.h"
+#include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/batch_norm_inference.h"
+#include "ops/norm/layer_norm.h"
 #include "ops/norm/running_stats.h"
+#include "ops/random/random.h"
+#include "ops/view/view.h"
 
 namespace tidemark {
 
@@ -70,5 +75,33 @@ Linear::Linear(int64_t in, int64_t out, ParameterInit& init)
 }
 
 Tensor Linear::forward(const Tensor& x) const { return linear(x, weight_, bias_); }
+
+LayerNorm::LayerNorm(int64_t columns, ParameterInit& init, double eps)
+    : eps_(eps),
+      weight_(init.constant(Shape{columns}, 1)),
+      bias_(init.constant(Shape{columns}, 0)) {
+  register_parameter("weight", weight_);
+  register_parameter("bias", bias_);
+}
+
+Tensor LayerNorm::forward(const Tensor& x) const { return layer_norm(x, weight_, bias_, eps_); }
+
+Embedding::Embedding(const EmbeddingOptions& options, ParameterInit& init)
+    : padding_idx_(options.padding_idx),
+      weight_(init.normal(Shape{options.rows, options.columns}, options.deviation)) {
+  if (padding_idx_) {
+    const int64_t row = *padding_idx_ < 0 ? *padding_idx_ + options.rows : *padding_idx_;
+    fill_(narrow(weight_, 0, row, 1), 0);
+  }
+  register_parameter("weight", weight_);
+}
+
+Tensor Embedding::forward(const Tensor& ids) const {
+  return embedding(weight_, ids, padding_idx_);
+}
+
+Tensor Dropout::forward(const Tensor& x) const { return training() ? dropout(x, p_) : x; }
+
+Tensor Gelu::forward(const Tensor& x) const { return gelu(x, kind_); }
 
 }  // namespace tidemark

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "models/nn/module.h"
 #include "models/nn/parameter_init.h"
+#include "ops/elementwise/gelu.h"
 
 namespace tidemark {
 
@@ -64,6 +66,60 @@ class Linear : public Module {
  private:
   Tensor weight_;
   Tensor bias_;
+};
+
+// weight, bias (C), 1 and 0 at first; over the last dimension of x.
+class LayerNorm : public Module {
+ public:
+  LayerNorm(int64_t columns, ParameterInit& init, double eps = 1e-5);
+  Tensor forward(const Tensor& x) const;
+
+ private:
+  double eps_;
+  Tensor weight_;
+  Tensor bias_;
+};
+
+struct EmbeddingOptions {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  // Of a row that stands for nothing: 0 at first, and without a gradient.
+  std::optional<int64_t> padding_idx{};
+  double deviation = 1;  // of the first weights, which are normal around 0
+};
+
+// ids (...) -> (..., columns). weight (rows, columns).
+class Embedding : public Module {
+ public:
+  Embedding(const EmbeddingOptions& options, ParameterInit& init);
+  Tensor forward(const Tensor& ids) const;
+  // For the layer that shares it. The same leaf: gradients of both uses add up.
+  const Tensor& weight() const { return weight_; }
+
+ private:
+  std::optional<int64_t> padding_idx_;
+  Tensor weight_;
+};
+
+// In training mode drops each element with probability p and scales the others by 1 / (1 - p);
+// in evaluation x itself. No parameters.
+class Dropout : public Module {
+ public:
+  explicit Dropout(double p) : p_(p) {}
+  Tensor forward(const Tensor& x) const;
+
+ private:
+  double p_;
+};
+
+// No parameters.
+class Gelu : public Module {
+ public:
+  explicit Gelu(GeluKind kind = GeluKind::kExact) : kind_(kind) {}
+  Tensor forward(const Tensor& x) const;
+
+ private:
+  GeluKind kind_;
 };
 
 }  // namespace tidemark

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/nn/module.h"
@@ -30,6 +31,11 @@ class Optimizer {
 
   // "layer1.0.conv1.weight.momentum", parameter by parameter.
   const std::vector<NamedTensor>& state() const { return state_; }
+  // How often each parameter has been updated, which Adam's correction and the first step of
+  // momentum go by: with the state, what a checkpoint needs.
+  const std::vector<int64_t>& update_counts() const { return updates_; }
+  // REQUIRES: as many as there are parameters.
+  void set_update_counts(std::vector<int64_t> counts) { updates_ = std::move(counts); }
 
  protected:
   Optimizer(std::vector<NamedTensor> parameters, double learning_rate);

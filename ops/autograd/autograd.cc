@@ -89,5 +89,8 @@ void require_grad(Tensor& tensor) {
 bool requires_grad(const Tensor& tensor) { return grad_state(tensor) != nullptr; }
 Tensor grad_of(const Tensor& leaf) { return leaf_node(leaf).collected; }
 void clear_grad(const Tensor& leaf) { leaf_node(leaf).collected = {}; }
+void set_grad(const Tensor& leaf, const Tensor& gradient) {
+  leaf_node(leaf).collected = gradient;
+}
 
 }  // namespace tidemark

@@ -64,6 +64,8 @@ bool requires_grad(const Tensor& tensor);
 // The collected gradient of a leaf; undefined if there is none yet.
 Tensor grad_of(const Tensor& leaf);
 void clear_grad(const Tensor& leaf);
+// Puts another in its place: one that no other tensor shares, say, before writing to it.
+void set_grad(const Tensor& leaf, const Tensor& gradient);
 
 // Adds d(root)/d(leaf) to every leaf's gradient. `root` has one element, or `seed` gives its
 // gradient. Tells the session that the backward phase has begun, and its end.

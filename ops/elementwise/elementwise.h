@@ -3,5 +3,6 @@
 
 #include "ops/elementwise/arithmetic.h"  // IWYU pragma: export
 #include "ops/elementwise/compare.h"     // IWYU pragma: export
+#include "ops/elementwise/gelu.h"        // IWYU pragma: export
 #include "ops/elementwise/inplace.h"     // IWYU pragma: export
 #include "ops/elementwise/unary.h"       // IWYU pragma: export

@@ -27,6 +27,9 @@ PreparedKernel prepare_tanh_grad_cpu(const OpQuery& query);
 PreparedKernel prepare_sigmoid_cpu(const OpQuery& query);
 PreparedKernel prepare_sigmoid_grad_cpu(const OpQuery& query);
 
+PreparedKernel prepare_gelu_cpu(const OpQuery& query);
+PreparedKernel prepare_gelu_grad_cpu(const OpQuery& query);
+
 PreparedKernel prepare_eq_cpu(const OpQuery& query);
 PreparedKernel prepare_gt_cpu(const OpQuery& query);
 PreparedKernel prepare_where_cpu(const OpQuery& query);

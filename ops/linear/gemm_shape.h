@@ -1,31 +1,87 @@
-// A product of row-major matrices as libraries of column-major ones see it.
+// A product of row-major matrices as libraries of column-major ones see it, batched.
 //
 // A row-major matrix is its own transpose read by columns, so y = a b is asked for as
-// y^T = b^T a^T: the library's first operand is b, its second a, and nothing is copied.
+// y^T = b^T a^T: the library's first operand is b, its second a, and nothing is copied. Strided
+// views will do if one of their last two dimensions is gapless; how the others are strided is
+// free.
 #pragma once
 
 #include <cstdint>
 
+#include "ops/kernels/strided.h"
 #include "ops/linear/matmul.h"
 
 namespace tidemark {
 
+// How the last two dimensions of a view lie.
+struct MatrixLayout {
+  bool fits = false;      // one of them is gapless, and rows (or columns) do not overlap
+  bool by_rows = true;    // else by columns
+  int64_t leading = 1;    // from one row, or column, to the next
+  int64_t rows, columns;  // of the view
+
+  explicit MatrixLayout(const TensorMeta& x) {
+    const size_t last = x.shape.rank() - 1;
+    rows = x.shape[last - 1];
+    columns = x.shape[last];
+    const int64_t down = x.strides[last - 1], across = x.strides[last];
+    if ((columns == 1 || across == 1) && (rows == 1 || down >= columns)) {
+      fits = true;
+      leading = rows == 1 ? columns : down;
+    } else if ((rows == 1 || down == 1) && (columns == 1 || across >= rows)) {
+      fits = true;
+      by_rows = false;
+      leading = columns == 1 ? rows : across;
+    }
+  }
+};
+
 struct GemmShape {
   struct Matrix {
-    int64_t rows, columns;  // as it lies; columns are gapless, one behind the other
+    int64_t rows, columns;  // as it lies; columns are gapless, `leading` from one to the next
     bool transposed;        // before it enters the product
+    int64_t leading;
   };
 
-  // a, b: shapes of matmul's operands.
-  GemmShape(const Shape& a, const Shape& b, const MatmulAttrs& attrs)
-      : first{b[1], b[0], attrs.transpose_b != 0},
-        second{a[1], a[0], attrs.transpose_a != 0},
-        m(b[attrs.transpose_b ? 0 : 1]),
-        n(a[attrs.transpose_a ? 1 : 0]),
-        k(a[attrs.transpose_a ? 0 : 1]) {}
+  // a, b, y: matmul's operands and result, of which y must lie by rows.
+  GemmShape(const TensorMeta& a, const TensorMeta& b, const TensorMeta& y,
+            const MatmulAttrs& attrs)
+      : first(matrix(b, attrs.transpose_b != 0)),
+        second(matrix(a, attrs.transpose_a != 0)),
+        result(matrix(y, false)),
+        m(result.rows),
+        n(result.columns),
+        k(a.shape[a.shape.rank() - (attrs.transpose_a ? 2 : 1)]),
+        batches(loop(a, b, y)) {
+    for (const TensorMeta* meta : {&a, &b, &y}) aligned = aligned && meta->offset % 4 == 0;
+    for (size_t operand = 0; operand < 3; ++operand) {
+      for (size_t d = 0; d + 1 < batches.rank; ++d) {
+        aligned = aligned && batches.strides[operand][d] % 4 == 0;
+      }
+    }
+  }
 
-  Matrix first, second;
-  int64_t m, n, k;  // the product, (m, n) by columns, is matmul's y
+  Matrix first, second, result;
+  int64_t m, n, k;      // the product, (m, n) by columns, is matmul's y
+  StridedLoop batches;  // over the leading dimensions; operands y, a, b
+  // Libraries take the last of them as a batch of one stride; each of the others is a call.
+  bool aligned = true;  // all that calls are given starts on 16 bytes
+
+ private:
+  static Matrix matrix(const TensorMeta& x, bool transposed) {
+    const MatrixLayout layout(x);
+    if (layout.by_rows) return {layout.columns, layout.rows, transposed, layout.leading};
+    return {layout.rows, layout.columns, !transposed, layout.leading};
+  }
+  static StridedLoop loop(const TensorMeta& a, const TensorMeta& b, const TensorMeta& y) {
+    const auto leading = [](const TensorMeta& x) {
+      const size_t rank = x.shape.rank() - 2;
+      return TensorMeta{x.dtype, Shape(std::span(x.shape.begin(), rank)),
+                        Shape(std::span(x.strides.begin(), rank)), 0};
+    };
+    const TensorMeta to = leading(y), left = leading(a), right = leading(b);
+    return make_loop(to.shape, {&to, &left, &right});
+  }
 };
 
 }  // namespace tidemark

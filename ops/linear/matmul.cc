@@ -1,41 +1,61 @@
 #include "ops/linear/matmul.h"
 
+#include <algorithm>
+#include <string>
+
 #include "ops/autograd/autograd.h"
+#include "ops/linear/gemm_shape.h"
 #include "ops/reduce/reduce.h"
 #include "ops/registry/dispatch.h"
 #include "ops/shapes/check.h"
 #include "ops/view/contiguous.h"
+#include "ops/view/view.h"
 
 namespace tidemark {
 namespace {
 
 std::vector<TensorMeta> infer(const OpQuery& query) {
   const bool bias = query.inputs.size() == 3;
-  if (bias) {
-    check_float32("matmul", query, {2, 2, 1});
-  } else {
-    check_float32("matmul", query, {2, 2});
+  if (query.inputs.size() != 2 && !bias) throw_misfit("matmul", query, "takes 2 or 3 inputs");
+  for (size_t i = 0; i < query.inputs.size(); ++i) {
+    const TensorMeta& input = query.inputs[i];
+    const std::string which = "input " + std::to_string(i);
+    if (input.dtype != DType::kFloat32) {
+      throw_misfit("matmul", query,
+                   which + " must be float32, not " + std::string(to_string(input.dtype)));
+    }
+    if (input.shape.elements() == 0) throw_misfit("matmul", query, which + " is empty");
+    if (i < 2 && input.shape.rank() < 2) {
+      throw_misfit("matmul", query, which + " must have 2 dimensions or more");
+    }
+    const bool lies = i < 2 ? MatrixLayout(input).fits : input.is_contiguous();
+    if (!lies) throw_misfit("matmul", query, which + " must be gapless in one dimension");
   }
   const auto& attrs = query.attr<MatmulAttrs>();
   const Shape& a = query.inputs[0].shape;
   const Shape& b = query.inputs[1].shape;
-  const int64_t m = a[attrs.transpose_a ? 1 : 0], n = b[attrs.transpose_b ? 0 : 1];
-  const bool fits = a[attrs.transpose_a ? 0 : 1] == b[attrs.transpose_b ? 1 : 0];
-  if (!fits) {
+  const size_t rank = a.rank(), row = rank - 2, column = rank - 1;
+  check_fits("matmul", query,
+             b.rank() == rank && std::equal(a.begin(), a.begin() + row, b.begin()),
+             "the dimensions before the last two must be the same");
+  if (a[attrs.transpose_a ? row : column] != b[attrs.transpose_b ? column : row]) {
     throw_misfit("matmul", query,
                  std::string("the matrices") +
                      (attrs.transpose_a ? ", the first transposed" : "") +
                      (attrs.transpose_b ? ", the second transposed" : "") +
                      ", do not have a dimension in common");
   }
-  check_fits("matmul", query, !bias || query.inputs[2].shape[0] == n,
+  Shape y = a;
+  y[row] = a[attrs.transpose_a ? column : row];
+  y[column] = b[attrs.transpose_b ? row : column];
+  check_fits("matmul", query, !bias || query.inputs[2].shape == Shape{y[column]},
              "the bias must have one element for each column of the product");
-  return {TensorMeta::contiguous(DType::kFloat32, {m, n})};
+  return {TensorMeta::contiguous(DType::kFloat32, y)};
 }
 
 OpCost cost(const OpQuery& query) {
   const Shape& a = query.inputs[0].shape;
-  const int64_t depth = a[query.attr<MatmulAttrs>().transpose_a ? 0 : 1];
+  const int64_t depth = a[a.rank() - (query.attr<MatmulAttrs>().transpose_a ? 2 : 1)];
   return {.flops = 2.0 * static_cast<double>(query.outputs[0].shape.elements()) *
                    static_cast<double>(depth),
           .bytes_moved = bytes_moved(query),
@@ -46,6 +66,11 @@ Tensor product(const Tensor& a, const Tensor& b, bool transpose_a, bool transpos
   return dispatch1(kMatmul, {a, b}, MatmulAttrs{transpose_a, transpose_b});
 }
 
+// x, or a copy where a product could not read it as it lies.
+Tensor as_matrices(const Tensor& x) {
+  return x.shape().rank() < 2 || MatrixLayout(x.meta()).fits ? x : contiguous(x);
+}
+
 }  // namespace
 
 // GPU libraries multiply matrices without workspace, hence no modelled one.
@@ -54,10 +79,11 @@ const OpDef kMatmul{.name = "matmul",
                     .cost = cost,
                     .prepare = {prepare_matmul_cpu, nullptr, nullptr}};
 
-Tensor matmul(const Tensor& a_in, const Tensor& b_in, bool ta, bool tb, const Tensor& bias) {
-  const Tensor a = contiguous(a_in);
-  const Tensor b = contiguous(b_in);
-  const MatmulAttrs attrs{ta, tb};
+Tensor matmul(const Tensor& a_in, const Tensor& b_in, bool transpose_a, bool transpose_b,
+              const Tensor& bias) {
+  const Tensor a = as_matrices(a_in);
+  const Tensor b = as_matrices(b_in);
+  const MatmulAttrs attrs{transpose_a, transpose_b};
   Tensor y = bias.defined() ? dispatch1(kMatmul, {a, b, contiguous(bias)}, attrs)
                             : dispatch1(kMatmul, {a, b}, attrs);
   Saved saved_a = needs_grad({b}) ? Saved(a) : Saved();
@@ -65,16 +91,16 @@ Tensor matmul(const Tensor& a_in, const Tensor& b_in, bool ta, bool tb, const Te
   record(
       "matmul", {a, b, bias}, std::span(&y, 1),
       [=](std::span<const Tensor> gys, std::span<Tensor> grads, std::span<const bool> wanted) {
-        const Tensor gy = contiguous(gys[0]);
+        const Tensor gy = as_matrices(gys[0]);
         if (wanted[0]) {
-          grads[0] = ta ? product(saved_b.get(), gy, tb, true)
-                        : product(gy, saved_b.get(), false, !tb);
+          grads[0] = transpose_a ? product(saved_b.get(), gy, transpose_b, true)
+                                 : product(gy, saved_b.get(), false, !transpose_b);
         }
         if (wanted[1]) {
-          grads[1] = tb ? product(gy, saved_a.get(), true, ta)
-                        : product(saved_a.get(), gy, !ta, false);
+          grads[1] = transpose_b ? product(gy, saved_a.get(), true, transpose_a)
+                                 : product(saved_a.get(), gy, !transpose_a, false);
         }
-        if (wanted[2]) grads[2] = sum(gy, {0});
+        if (wanted[2]) grads[2] = sum(reshape(gy, {-1, gy.shape().back()}), {0});
       });
   return y;
 }

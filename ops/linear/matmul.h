@@ -1,11 +1,16 @@
-// The product of two matrices, either of which may be given transposed.
+// The product of two matrices, either of which may be given transposed; or of each pair of two
+// batches of them.
 //
-// a (M, K), or (K, M) if transpose_a; b (K, N), or (N, K) if transpose_b -> y (M, N) = a b [+
-// bias], bias (N) being added to every row.
+// a (..., M, K), or (..., K, M) if transpose_a; b (..., K, N), or (..., N, K) if transpose_b ->
+// y (..., M, N) = a b [+ bias], contiguous; bias (N) is added to every row. The leading
+// dimensions of a and b are the same; expand() repeats one of them without a copy.
+//
+// Views are taken as they lie if one of their last two dimensions is gapless, so the heads of
+// attention, permute(x, {0, 2, 1, 3}), need no copy; others are copied first.
 //
 // Gradients, of a and b as they enter the product: ga = gy b^T, gb = a^T gy, gbias = gy summed
-// over M. A gradient of a transposed operand is computed transposed; no operand is ever copied
-// for it.
+// over all but N. A gradient of a transposed operand is computed transposed; no operand is ever
+// copied for it.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,36 @@
 #include <memory>
+#include <utility>
 
 #include "ops/dnnl/primitive.h"
+#include "ops/linear/gemm_shape.h"
 #include "ops/linear/matmul.h"
 
 namespace tidemark {
 namespace {
 
-dnnl::memory::desc matrix(const Shape& shape, bool transposed) {
-  using Tag = dnnl::memory::format_tag;
-  const int64_t rows = shape[transposed ? 1 : 0], columns = shape[transposed ? 0 : 1];
-  return {{rows, columns}, dnnl::memory::data_type::f32, transposed ? Tag::ba : Tag::ab};
+// A matrix, or a batch of them, that enters the product transposed if `transposed`.
+dnnl::memory::desc matrix(const TensorMeta& x, bool transposed) {
+  dnnl::memory::dims extents(x.shape.begin(), x.shape.end());
+  dnnl::memory::dims strides(x.strides.begin(), x.strides.end());
+  const size_t row = extents.size() - 2, column = extents.size() - 1;
+  for (size_t d = 0; d < row; ++d) {
+    if (strides[d] == 0) extents[d] = strides[d] = 1;  // repeated
+  }
+  const MatrixLayout layout(x);
+  strides[row] = layout.by_rows ? layout.leading : 1;
+  strides[column] = layout.by_rows ? 1 : layout.leading;
+  if (transposed) {
+    std::swap(extents[row], extents[column]);
+    std::swap(strides[row], strides[column]);
+  }
+  return {extents, dnnl::memory::data_type::f32, strides};
+}
+
+dnnl::memory::desc bias_row(int64_t columns, size_t rank) {
+  dnnl::memory::dims extents(rank, 1), strides(rank, columns);
+  extents.back() = columns;
+  strides.back() = 1;
+  return {extents, dnnl::memory::data_type::f32, strides};
 }
 
 // oneDNN reads a wide second matrix, as it lies, at half of its speed for some widths. Blocking
@@ -20,8 +41,9 @@ bool worth_blocking(const OpQuery& query) {
   constexpr int64_t kColumns = 2048;
   constexpr Bytes kMost{32 << 20};
   const Shape& y = query.outputs[0].shape;
-  return !query.attr<MatmulAttrs>().transpose_b && y[0] >= kRows && y[1] > kColumns &&
-         query.inputs[1].bytes() <= kMost;
+  const bool by_rows = MatrixLayout(query.inputs[1]).by_rows;
+  return by_rows != (query.attr<MatmulAttrs>().transpose_b != 0) && y.rank() == 2 &&
+         y[0] >= kRows && y[1] > kColumns && query.inputs[1].bytes() <= kMost;
 }
 
 struct Product {
@@ -37,12 +59,13 @@ PreparedKernel prepare_matmul_cpu(const OpQuery& query) {
   const onednn::UseThreads use(query.threads);
   const auto& attrs = query.attr<MatmulAttrs>();
   const bool bias = query.inputs.size() == 3;
-  const auto a = matrix(query.inputs[0].shape, attrs.transpose_a != 0);
-  const auto plain = matrix(query.inputs[1].shape, attrs.transpose_b != 0);
+  const auto a = matrix(query.inputs[0], attrs.transpose_a != 0);
+  const auto plain = matrix(query.inputs[1], attrs.transpose_b != 0);
   const auto b = worth_blocking(query) ? onednn::any_layout(plain) : plain;
-  const auto y = matrix(query.outputs[0].shape, false);
+  const auto y = matrix(query.outputs[0], false);
   const auto desc =
-      bias ? dnnl::matmul::desc(a, b, matrix({1, query.inputs[2].shape[0]}, false), y)
+      bias ? dnnl::matmul::desc(
+                 a, b, bias_row(query.inputs[2].shape[0], query.outputs[0].shape.rank()), y)
            : dnnl::matmul::desc(a, b, y);
   const dnnl::matmul::primitive_desc description(desc, onednn::attributes(), onednn::engine());
 

@@ -96,13 +96,16 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& labels) {
   return y;
 }
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels,
+                     std::optional<int64_t> ignore_index) {
   const Tensor x = contiguous(logits);
-  std::vector<Tensor> y = dispatch(kCrossEntropy, {x, labels});
+  const loss::CrossEntropyAttrs attrs{ignore_index.has_value(), ignore_index.value_or(0)};
+  std::vector<Tensor> y = dispatch(kCrossEntropy, {x, labels}, attrs);
   if (needs_grad({x})) {
     record("cross_entropy", {x}, {y.data(), 1},
-           [log_probs = Saved(y[1]), labels_ = Saved(labels)](auto g, auto grads, auto) {
-             grads[0] = dispatch1(kCrossEntropyGrad, {g[0], log_probs.get(), labels_.get()});
+           [attrs, log_probs = Saved(y[1]), labels_ = Saved(labels)](auto g, auto grads, auto) {
+             grads[0] =
+                 dispatch1(kCrossEntropyGrad, {g[0], log_probs.get(), labels_.get()}, attrs);
            });
   }
   return y[0];

@@ -9,16 +9,43 @@ namespace {
 
 // From what is known of the scores (N, C) and labels (N).
 struct Batch {
-  Batch(int64_t class_count, const TensorMeta& labels)
-      : rows(labels.shape[0]), classes(class_count), label_step(labels.strides[0]) {}
+  Batch(int64_t class_count, const TensorMeta& labels,
+        const loss::CrossEntropyAttrs& cross = {})
+      : rows(labels.shape[0]),
+        classes(class_count),
+        label_step(labels.strides[0]),
+        attrs(cross) {}
 
   int64_t rows;
   int64_t classes;
   int64_t label_step;
+  loss::CrossEntropyAttrs attrs;
 };
 
 __device__ bool valid(const Batch& batch, int64_t label) {
   return label >= 0 && label < batch.classes;
+}
+
+__device__ bool ignored(const Batch& batch, int64_t label) {
+  return batch.attrs.ignores && label == batch.attrs.ignored;
+}
+
+// Rows that count, for all threads of the only block. Where none does, 1: what is divided by it
+// is 0.
+__device__ double counted(const Batch& batch, const int64_t* labels) {
+  if (!batch.attrs.ignores) return static_cast<double>(batch.rows);
+  double count = 0;
+  for (int64_t row = threadIdx.x; row < batch.rows; row += kLaunchThreads) {
+    count += !ignored(batch, labels[row * batch.label_step]);
+  }
+  const double total = block_sum<kLaunchThreads>(count);
+  return total > 0 ? total : 1;
+}
+
+__global__ void __launch_bounds__(kLaunchThreads)
+    count_kernel(Batch batch, const int64_t* labels, float* count) {
+  const double total = counted(batch, labels);
+  if (threadIdx.x == 0) *count = static_cast<float>(total);
 }
 
 // One block for the batch: rows are few, and one score of each is read.
@@ -27,10 +54,12 @@ __global__ void __launch_bounds__(kLaunchThreads)
   double sum = 0;
   for (int64_t row = threadIdx.x; row < batch.rows; row += kLaunchThreads) {
     const int64_t label = labels[row * batch.label_step];
+    if (ignored(batch, label)) continue;
     sum -= valid(batch, label) ? log_probs[row * batch.classes + label] : NAN;
   }
   const double total = block_sum<kLaunchThreads>(sum);
-  if (threadIdx.x == 0) *loss = static_cast<float>(total / static_cast<double>(batch.rows));
+  const double count = counted(batch, labels);
+  if (threadIdx.x == 0) *loss = static_cast<float>(total / count);
 }
 
 __global__ void nll_loss_grad_kernel(Batch batch, const float* g, const int64_t* labels,
@@ -55,13 +84,19 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// `count` may be null: all rows count.
 __global__ void cross_entropy_grad_kernel(Batch batch, const float* g, const float* log_probs,
-                                          const int64_t* labels, float* dx) {
+                                          const int64_t* labels, const float* count,
+                                          float* dx) {
   const int64_t i = thread_index();
   if (i >= batch.rows * batch.classes) return;
   const int64_t row = i / batch.classes;
   const int64_t label = labels[row * batch.label_step];
-  const float share = *g / static_cast<float>(batch.rows);
+  if (ignored(batch, label)) {
+    dx[i] = 0;
+    return;
+  }
+  const float share = *g / (count ? *count : static_cast<float>(batch.rows));
   const float probability = expf(log_probs[i]);
   const float mine = i - row * batch.classes == label ? probability - 1 : probability;
   dx[i] = valid(batch, label) ? mine * share : NAN;
@@ -84,7 +119,8 @@ PreparedKernel prepare_nll_loss_grad(const OpQuery& query) {
 }
 
 PreparedKernel prepare_cross_entropy(const OpQuery& query) {
-  const Batch batch(query.inputs[0].shape[1], query.inputs[1]);
+  const Batch batch(query.inputs[0].shape[1], query.inputs[1],
+                    query.attr<loss::CrossEntropyAttrs>());
   return {Bytes(0), [batch](const KernelArgs& args) {
             float* log_probs = args.out<float>(1);
             if (batch.classes > 0) {
@@ -99,11 +135,17 @@ PreparedKernel prepare_cross_entropy(const OpQuery& query) {
 }
 
 PreparedKernel prepare_cross_entropy_grad(const OpQuery& query) {
-  const Batch batch(query.inputs[1].shape[1], query.inputs[2]);
-  return {Bytes(0), [batch](const KernelArgs& args) {
+  const Batch batch(query.inputs[1].shape[1], query.inputs[2],
+                    query.attr<loss::CrossEntropyAttrs>());
+  const bool some = batch.attrs.ignores != 0;
+  return {Bytes(some ? 4 : 0), [batch, some](const KernelArgs& args) {
+            float* count = some ? reinterpret_cast<float*>(args.workspace) : nullptr;
+            const int64_t* labels = args.in<int64_t>(2);
+            if (some)
+              launch_blocks(args, 1, kLaunchThreads, count_kernel, batch, labels, count);
             launch(args, batch.rows * batch.classes, cross_entropy_grad_kernel, batch,
-                   args.in<float>(0), args.in<float>(1), args.in<int64_t>(2),
-                   args.out<float>(0));
+                   args.in<float>(0), args.in<float>(1), labels,
+                   static_cast<const float*>(count), args.out<float>(0));
           }};
 }
 

@@ -11,6 +11,12 @@ struct NllLossGradAttrs {
   int64_t classes;
 };
 
+// Of cross entropy and its gradient.
+struct CrossEntropyAttrs {
+  int64_t ignores = 0;  // 1: rows with the label `ignored` do not count
+  int64_t ignored = 0;
+};
+
 PreparedKernel prepare_softmax_cpu(const OpQuery& query);
 PreparedKernel prepare_softmax_grad_cpu(const OpQuery& query);
 PreparedKernel prepare_log_softmax_cpu(const OpQuery& query);

@@ -5,6 +5,9 @@
 // other types, or shapes that do not fit.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "ops/registry/op.h"
 #include "runtime/tensor/tensor.h"
 
@@ -22,7 +25,12 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& labels);
 
 // nll_loss(log_softmax(logits), labels) as one operator, which keeps the log-probabilities.
 // d logits = (e^log_probs - one_hot(labels)) g / N.
-Tensor cross_entropy(const Tensor& logits, const Tensor& labels);
+//
+// Rows whose label is `ignore_index`, where there is one (any number: PyTorch's is -100), count
+// neither for the sum nor for N, and get no gradient. If none counts, the loss is 0 and so are
+// all gradients (PyTorch: NaN), so that a batch without masked words does no harm.
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels,
+                     std::optional<int64_t> ignore_index = std::nullopt);
 
 extern const OpDef kSoftmax;
 extern const OpDef kSoftmaxGrad;

@@ -7,15 +7,20 @@
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/batch_norm_inference.h"
 #include "ops/norm/batch_norm_loops.h"
+#include "ops/norm/stretches_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
 
 namespace tidemark {
 namespace {
 
-constexpr int kThreads = ColumnTiles::kThreads;
-constexpr int kFinishChannels = 16;  // of a block of the kernels that add up stretches
-constexpr int kFinishLanes = kThreads / kFinishChannels;
+using norm::AddPairs;
+using norm::combine_stretches;
+using norm::finish_blocks;
+using norm::finish_channel;
+using norm::finishes;
+using norm::kThreads;
+using norm::Pair;
 
 // Of a set of values: how many, their mean, and the sum of squared distances from it.
 struct Moments {
@@ -33,48 +38,6 @@ struct MergeMoments {
     a.count = total;
   }
 };
-
-struct Pair {
-  double a, b;
-};
-
-struct AddPairs {
-  __device__ void operator()(Pair& a, const Pair& b) const {
-    a.a += b.a;
-    a.b += b.b;
-  }
-};
-
-// Combines the partial results (stretches, channels) of this thread's channel; whole in lane 0.
-template <class T, class Combine>
-__device__ T combine_stretches(const ColumnTiles& tiles, const T* partial, int64_t channel,
-                               const Combine& combine) {
-  __shared__ T shared[kThreads];
-  const int lane = threadIdx.x / kFinishChannels;
-  T mine{};
-  if (channel < tiles.columns) {
-    for (int64_t s = lane; s < tiles.stretches; s += kFinishLanes) {
-      combine(mine, partial[s * tiles.columns + channel]);
-    }
-  }
-  shared[threadIdx.x] = mine;
-  __syncthreads();
-  for (int half = kFinishLanes / 2; half > 0; half /= 2) {
-    if (lane < half) combine(shared[threadIdx.x], shared[threadIdx.x + half * kFinishChannels]);
-    __syncthreads();
-  }
-  return shared[threadIdx.x];
-}
-
-__device__ int64_t finish_channel() {
-  return int64_t{blockIdx.x} * kFinishChannels + threadIdx.x % kFinishChannels;
-}
-__device__ bool finishes(const ColumnTiles& tiles, int64_t channel) {
-  return threadIdx.x < kFinishChannels && channel < tiles.columns;
-}
-int64_t finish_blocks(const ColumnTiles& tiles) {
-  return (tiles.columns + kFinishChannels - 1) / kFinishChannels;
-}
 
 __device__ float fold_scale(double eps, float gamma, float var) {
   return static_cast<float>(gamma / sqrt(double{var} + eps));

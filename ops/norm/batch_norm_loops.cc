@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#define TIDEMARK_INLINE static inline __attribute__((always_inline))
+#include "ops/kernels/instruction_sets.h"
 
 namespace tidemark {
 namespace {
@@ -128,8 +128,6 @@ TIDEMARK_INLINE void grad_apply_of(const float* __restrict x, const float* __res
   }
 }
 
-// One set of loops for one instruction set. (Attributes rather than compiler flags for a file:
-// the linker may then never pick a library's inline function compiled for a newer processor.)
 #define TIDEMARK_DEFINE_LOOPS(name, ...)                                                     \
   struct name {                                                                              \
     __VA_ARGS__ static void moments(const float* x, int64_t rows, int64_t channels,          \
@@ -168,27 +166,12 @@ TIDEMARK_INLINE void grad_apply_of(const float* __restrict x, const float* __res
     }                                                                                        \
   };
 
-TIDEMARK_DEFINE_LOOPS(Baseline, )
-#if defined(__x86_64__)
-TIDEMARK_DEFINE_LOOPS(Avx2, __attribute__((target("avx2,fma"))))
-TIDEMARK_DEFINE_LOOPS(Avx512, __attribute__((target("avx512f,avx512vl,avx512dq,fma"))))
-#endif
-
-BatchNormLoops choose() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq")) {
-    return Avx512::table();
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2::table();
-#endif
-  return Baseline::table();
-}
+TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
 
 }  // namespace
 
 const BatchNormLoops& batch_norm_loops() {
-  static const BatchNormLoops loops = choose();
+  static const BatchNormLoops loops = best_instruction_set<Baseline, Avx2, Avx512>();
   return loops;
 }
 

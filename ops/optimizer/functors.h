@@ -72,6 +72,12 @@ struct AdamNumbers {
       minus_step_size;
 };
 
+// What clip_ multiplies by.
+TIDEMARK_HOST_DEVICE inline float clip_factor(float norm, float max_norm) {
+  const float factor = max_norm / (norm + 1e-6F);
+  return factor > 1 ? 1 : factor;
+}
+
 enum class Decay { kNone, kCoupled, kDecoupled };
 
 template <Decay decay>

@@ -8,5 +8,6 @@ namespace tidemark::optimizer {
 PreparedKernel prepare_sgd_cpu(const OpQuery& query);
 PreparedKernel prepare_sgd_momentum_cpu(const OpQuery& query);
 PreparedKernel prepare_adam_cpu(const OpQuery& query);
+PreparedKernel prepare_clip_cpu(const OpQuery& query);
 
 }  // namespace tidemark::optimizer

@@ -25,6 +25,16 @@ std::vector<TensorMeta> infer_step(const OpQuery& query) {
   return {};
 }
 
+std::vector<TensorMeta> infer_clip(const OpQuery& query) {
+  require_inputs(query, "clip_", 2);
+  for (size_t i = 0; i < 2; ++i) require_dtype(query, "clip_", i, DType::kFloat32);
+  require(query.inputs[0].is_contiguous(), "clip_", "the gradient must be contiguous");
+  if (query.inputs[1].shape.elements() != 1) {
+    fail("clip_", "a norm of shape " + query.inputs[1].shape.to_string());
+  }
+  return {};
+}
+
 template <const OpDef* op, int flops>
 OpCost cost(const OpQuery& query) {
   return streaming_cost(query, flops, op->written_inputs);
@@ -54,6 +64,12 @@ const OpDef kAdamStep = {.name = "adam_step_",
                          .written_inputs = 0b1101,
                          .prepare = {optimizer::prepare_adam_cpu}};
 
+const OpDef kClip = {.name = "clip_",
+                     .infer = infer_clip,
+                     .cost = cost<&kClip, 1>,
+                     .written_inputs = 0b01,
+                     .prepare = {optimizer::prepare_clip_cpu}};
+
 void sgd_step_(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer,
                const SgdOptions& o, bool first_step) {
   require_off_tape("sgd_step_", param);
@@ -77,6 +93,12 @@ void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const 
   dispatch(kAdamStep, {param, grad, m, v}, {},
            {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, static_cast<double>(step),
             o.decoupled * 1.});
+}
+
+void clip_(const Tensor& grad, const Tensor& norm, double max_norm) {
+  require_off_tape("clip_", grad);
+  if (!(max_norm > 0)) fail("clip_", "a largest norm of " + std::to_string(max_norm));
+  dispatch(kClip, {grad, norm}, {}, {max_norm});
 }
 
 }  // namespace tidemark

@@ -44,10 +44,18 @@ struct AdamOptions {
 void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
                 const AdamOptions& options, int64_t step);
 
+// grad *= min(1, max_norm / (norm + 1e-6)), `norm` a scalar on the device: nothing waits for
+// it. As torch.nn.utils.clip_grad_norm_: what is not a number in `norm` becomes so in `grad`.
+// Not differentiable. Throws UsageError if `grad` is a view with gaps, or max_norm is not above
+// 0.
+void clip_(const Tensor& grad, const Tensor& norm, double max_norm);
+
 // Scalars: lr, momentum, dampening, weight_decay, nesterov (0 or 1), first step (0 or 1).
 extern const OpDef kSgdStep;          // param, grad
 extern const OpDef kSgdMomentumStep;  // param, grad, momentum buffer
 // Scalars: lr, beta1, beta2, eps, weight_decay, step, decoupled (0 or 1).
 extern const OpDef kAdamStep;  // param, grad, m, v
+// Scalar: max_norm.
+extern const OpDef kClip;  // grad, norm
 
 }  // namespace tidemark

@@ -42,4 +42,14 @@ PreparedKernel prepare_adam_cpu(const OpQuery& query) {
           }};
 }
 
+PreparedKernel prepare_clip_cpu(const OpQuery& query) {
+  return {Bytes(0), [n = query.inputs[0].shape.elements()](const KernelArgs& args) {
+            float* grad = args.inout<float>(0);
+            const float factor =
+                clip_factor(*args.in<float>(1), static_cast<float>(args.scalars[0]));
+            if (factor == 1) return;
+            parallel_for(n, [=](int64_t i) { grad[i] *= factor; });
+          }};
+}
+
 }  // namespace tidemark::optimizer

@@ -53,12 +53,26 @@ PreparedKernel prepare_adam(const OpQuery& query) {
           }};
 }
 
+__global__ void clip_kernel(int64_t n, float max_norm, float* grad, const float* norm) {
+  const float factor = clip_factor(*norm, max_norm);
+  const int64_t i = thread_index();
+  if (factor != 1 && i < n) grad[i] *= factor;
+}
+
+PreparedKernel prepare_clip(const OpQuery& query) {
+  return {Bytes(0), [n = query.inputs[0].shape.elements()](const KernelArgs& args) {
+            launch(args, n, clip_kernel, n, static_cast<float>(args.scalars[0]),
+                   args.inout<float>(0), args.in<float>(1));
+          }};
+}
+
 }  // namespace
 
 void register_optimizer_cuda() {
   set_kernel(kSgdStep, Backend::kCuda, prepare_sgd);
   set_kernel(kSgdMomentumStep, Backend::kCuda, prepare_sgd_momentum);
   set_kernel(kAdamStep, Backend::kCuda, prepare_adam);
+  set_kernel(kClip, Backend::kCuda, prepare_clip);
 }
 
 }  // namespace tidemark

@@ -9,9 +9,9 @@ namespace {
 struct Pooling {
   Windows rows;
   Windows columns;
-  int64_t cells;
+  int64_t cells = 0;
 
-  Pooling(const AvgPool2dAttrs& attrs, const Shape& x, const Shape& y) : cells(0) {
+  Pooling(const AvgPool2dAttrs& attrs, const Shape& x, const Shape& y) {
     if (attrs.adaptive) {
       rows = adaptive_windows(x[1], y[1]);
       columns = adaptive_windows(x[2], y[2]);

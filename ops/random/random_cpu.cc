@@ -1,9 +1,11 @@
 #include <algorithm>
 
+#include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
 #include "ops/kernels/strided.h"
 #include "ops/random/kernels.h"
 #include "ops/random/numbers.h"
+#include "ops/random/words_cpu.h"
 
 namespace tidemark::random {
 namespace {
@@ -12,6 +14,44 @@ uint64_t offset_of(const KernelArgs& args) { return static_cast<uint64_t>(args.s
 
 // Drawing costs about as much as moving ten elements.
 constexpr int64_t kGrain = kSerialElements / 10;
+
+// What dropout does to an element whose number is `bits`.
+struct Drop {
+  uint32_t threshold;  // kept are the numbers from this one on
+  float factor;
+
+  TIDEMARK_INLINE float operator()(uint32_t bits, float x) const {
+    return bits >= threshold ? x * factor : 0;
+  }
+};
+
+// Elements [begin, end) of gapless x and y; element i has number `start` + i.
+TIDEMARK_INLINE void dropout_of(uint64_t seed, uint64_t start, Drop drop,
+                                const float* __restrict x, float* __restrict y, int64_t begin,
+                                int64_t end) {
+  uint32_t words[kWords];
+  while (begin < end) {
+    const uint64_t number = start + static_cast<uint64_t>(begin);
+    const int64_t skip = static_cast<int64_t>(number % 4);
+    random_words(seed, number / 4, words);
+    const int64_t count = std::min(end - begin, kWords - skip);
+    for (int64_t i = 0; i < count; ++i) y[begin + i] = drop(words[skip + i], x[begin + i]);
+    begin += count;
+  }
+}
+
+using DropoutLoop = void (*)(uint64_t seed, uint64_t start, Drop drop, const float* x, float* y,
+                             int64_t begin, int64_t end);
+
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                      \
+  struct name {                                                                               \
+    __VA_ARGS__ static void dropout(uint64_t seed, uint64_t start, Drop drop, const float* x, \
+                                    float* y, int64_t begin, int64_t end) {                   \
+      dropout_of(seed, start, drop, x, y, begin, end);                                        \
+    }                                                                                         \
+    static constexpr DropoutLoop table() { return dropout; }                                  \
+  };
+TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
 
 }  // namespace
 
@@ -56,20 +96,20 @@ PreparedKernel prepare_normal_cpu(const OpQuery& query) {
 }
 
 PreparedKernel prepare_dropout_cpu(const OpQuery& query) {
+  static const DropoutLoop flat_loop = best_instruction_set<Baseline, Avx2, Avx512>();
   const StridedLoop loop = make_loop(query.outputs[0].shape, {&query.inputs[0]});
   const auto& attrs = query.attr<DropoutAttrs>();
   const uint64_t seed = static_cast<uint64_t>(attrs.seed);
-  // Kept are the numbers from this one on.
-  const uint64_t threshold = static_cast<uint64_t>(attrs.p * 0x1p32);
-  const float factor = static_cast<float>(1 / (1 - attrs.p));
+  const Drop drop{static_cast<uint32_t>(attrs.p * 0x1p32),
+                  static_cast<float>(1 / (1 - attrs.p))};
   return {Bytes(0), [=](const KernelArgs& args) {
             const float* x = args.in<float>(0);
             float* y = args.out<float>(0);
-            const bool flat = loop.flat(1);
+            const uint64_t start = offset_of(args);
             parallel_chunks(loop.elements, kGrain, [&](int64_t begin, int64_t end) {
-              for_random_bits(seed, offset_of(args), begin, end, [&](int64_t i, uint32_t bits) {
-                const float value = x[flat ? i : loop.offset(0, i)];
-                y[i] = bits >= threshold ? value * factor : 0;
+              if (loop.flat(1)) return flat_loop(seed, start, drop, x, y, begin, end);
+              for_random_bits(seed, start, begin, end, [&](int64_t i, uint32_t bits) {
+                y[i] = drop(bits, x[loop.offset(0, i)]);
               });
             });
           }};

@@ -1,6 +1,7 @@
 // The family's kernels and attributes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "ops/registry/op.h"
@@ -21,5 +22,9 @@ PreparedKernel prepare_max_cpu(const OpQuery& query);
 PreparedKernel prepare_max_grad_cpu(const OpQuery& query);
 PreparedKernel prepare_argmax_cpu(const OpQuery& query);
 PreparedKernel prepare_accuracy_count_cpu(const OpQuery& query);
+
+inline constexpr size_t kMostNorms = 32;  // of one join_norms: OpDef has a bit for each input
+PreparedKernel prepare_norm_cpu(const OpQuery& query);
+void join_norms_cpu(const KernelArgs& args);
 
 }  // namespace tidemark::reduce

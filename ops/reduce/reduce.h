@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <utility>
 
 #include "ops/registry/op.h"
@@ -37,10 +38,19 @@ Tensor argmax(const Tensor& x);
 // int64.
 Tensor accuracy_count(const Tensor& logits, const Tensor& labels);
 
+// The square root of the sum of squares of all elements: a scalar. Squares are summed in
+// float64, so it is infinite only where it is no float32. No gradient.
+Tensor norm(const Tensor& x);
+// Of the elements of all tensors together, one operator for each and one for every 32. Throws
+// UsageError if there are none.
+Tensor norm(std::span<const Tensor> tensors);
+
 extern const OpDef kSum;  // scalar 0: a factor
 extern const OpDef kMax;
 extern const OpDef kMaxGrad;
 extern const OpDef kArgmax;
 extern const OpDef kAccuracyCount;
+extern const OpDef kNorm;
+extern const OpDef kJoinNorms;
 
 }  // namespace tidemark

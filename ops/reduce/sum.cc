@@ -101,7 +101,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (repeated.dims == 0) return scaled_sum("sum", x, missing, 1);
   // Both at once, keeping all, and then a view without the leading ones.
   repeated.dims |= missing.dims;
-  const Tensor y = scaled_sum("sum", x, repeated, 1);
+  Tensor y = scaled_sum("sum", x, repeated, 1);
   if (lead == 0) return y;
   Tensor view = y.view({y.dtype(), shape, contiguous_strides(shape), y.meta().offset});
   record("reshape", {y}, {&view, 1}, [meta = y.meta()](auto g, auto grads, auto) {

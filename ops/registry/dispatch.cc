@@ -1,5 +1,6 @@
 #include "ops/registry/dispatch.h"
 
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -62,7 +63,7 @@ void append(std::string& key, const TensorMeta& meta) {
 // The same bytes for the same operator, attributes, inputs and threads; unique per process.
 void write_signature(std::string& key, const OpDef& op, const OpQuery& query) {
   key.clear();
-  append(key, &op);
+  append(key, reinterpret_cast<uintptr_t>(&op));
   append(key, query.threads);
   append(key, query.tf32);
   key.append(reinterpret_cast<const char*>(query.attrs.data()), query.attrs.size());

@@ -1,6 +1,9 @@
 #include "ops/view/contiguous.h"
 
+#include <string>
+
 #include "ops/autograd/autograd.h"
+#include "ops/create/create.h"
 #include "ops/kernels/signature.h"
 #include "ops/registry/dispatch.h"
 #include "ops/view/kernels.h"
@@ -68,6 +71,30 @@ Tensor concat(std::initializer_list<Tensor> tensors, int64_t d) {
     }
   });
   return y;
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t d, int64_t parts) {
+  const size_t at = dimension("split", d, x.shape());
+  if (parts < 1 || x.extent(at) % parts != 0) {
+    fail("split", "dimension " + std::to_string(at) + " of shape " + x.shape().to_string() +
+                      " does not have " + std::to_string(parts) + " equal parts");
+  }
+  TensorMeta meta = x.meta();
+  meta.shape[at] /= parts;
+  std::vector<Tensor> views;
+  for (int64_t i = 0; i < parts; ++i) {
+    views.push_back(x.view(meta));
+    meta.offset += meta.shape[at] * meta.strides[at];
+  }
+  record("split", {x}, views,
+         [at = static_cast<int64_t>(at), part = meta.shape](auto g, auto grads, auto) {
+           std::vector<Tensor> all(g.begin(), g.end());
+           for (Tensor& each : all) {
+             if (!each.defined()) each = zeros(part);
+           }
+           grads[0] = dispatch(kConcat, all, view::ConcatAttrs{at}).front();
+         });
+  return views;
 }
 
 }  // namespace tidemark

@@ -1,7 +1,9 @@
 // Copies that make tensors gapless.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
+#include <vector>
 
 #include "ops/registry/op.h"
 #include "runtime/tensor/tensor.h"
@@ -15,6 +17,10 @@ Tensor contiguous(const Tensor& x);
 // Tensors of one type behind one another along dimension d; the other extents are equal. Each
 // gradient is a view of g. Throws UsageError if shapes or types differ, or there are none.
 Tensor concat(std::initializer_list<Tensor> tensors, int64_t d);
+// The reverse: x in `parts` of equal extent along dimension d, as views. The gradient is all of
+// theirs behind one another: one copy, where a narrow() for each part would fill and add whole
+// tensors. Throws UsageError if the extent cannot be divided so.
+std::vector<Tensor> split(const Tensor& x, int64_t d, int64_t parts);
 
 extern const OpDef kCopy;
 extern const OpDef kConcat;

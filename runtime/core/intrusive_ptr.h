@@ -42,9 +42,9 @@ class IntrusivePtr {
   IntrusivePtr(const IntrusivePtr& other) : IntrusivePtr(other.object_) {}
   IntrusivePtr(IntrusivePtr&& other) noexcept
       : object_(std::exchange(other.object_, nullptr)) {}
-  template <class Derived>
+  template <class Derived>  // NOLINTNEXTLINE(google-explicit-constructor): as Derived* does
   requires std::is_convertible_v<Derived*, T*> IntrusivePtr(const IntrusivePtr<Derived>& other)
-      : IntrusivePtr(other.get()) {}  // NOLINT
+      : IntrusivePtr(other.get()) {}
   IntrusivePtr& operator=(IntrusivePtr other) noexcept {
     std::swap(object_, other.object_);
     return *this;

@@ -1,7 +1,10 @@
 // Every family's operators under an ample and a tight budget: the same bits.
 #include "ops/create/create.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/embedding/embedding.h"
 #include "ops/loss/loss.h"
+#include "ops/norm/layer_norm.h"
+#include "ops/optimizer/optimizer.h"
 #include "ops/random/random.h"
 #include "ops/reduce/reduce.h"
 #include "ops/view/contiguous.h"
@@ -18,11 +21,11 @@ struct Result {
 };
 
 // A chain of layers whose outputs backward needs.
-Result run(std::optional<Bytes> budget) {
+Result run_layers(std::optional<Bytes> budget) {
   SessionOptions options;
   options.threads = 2;
   options.budget = budget;
-  options.policy = budget ? PolicyKind::kDelta : PolicyKind::kNone;
+  options.policy = budget ? "delta" : "none";
   Session session(options);
   Result result;
   const StepStats stats = session.step([&] {
@@ -48,7 +51,46 @@ Result run(std::optional<Bytes> budget) {
   return result;
 }
 
-TEST(EvictionTest, ResultsAreTheSameToTheBit) {
+// What a transformer is made of beside attention, and its update with clipped gradients.
+Result run_transformer(std::optional<Bytes> budget) {
+  SessionOptions options;
+  options.threads = 2;
+  options.budget = budget;
+  options.host_limit = Bytes(64 << 20);
+  options.policy = budget ? "delta" : "none";
+  Session session(options);
+  Result result;
+  std::vector<Tensor> leaves{random_leaf({1000, 128}, 1), random_leaf({128}, 2, 0.5, 1.5),
+                             random_leaf({128}, 3)};
+  const StepStats stats = session.step([&] {
+    const Tensor ids = cast(scale(uniform({4, 64}), 1000), DType::kInt64);
+    const Tensor labels = cast(scale(uniform({256}), 8), DType::kInt64);
+    Tensor h = embedding(leaves[0], ids, 0);
+    for (int layer = 0; layer < 6; ++layer) {
+      const Tensor normal = layer_norm(h, leaves[1], leaves[2]);
+      h = add(h, dropout(gelu(normal, layer % 2 ? GeluKind::kTanh : GeluKind::kExact), 0.1));
+    }
+    const Tensor loss = cross_entropy(reshape(h, {256, 128}), labels, 3);
+    backward(loss);
+    const NoGrad no_grad;
+    std::vector<Tensor> gradients;
+    for (const Tensor& leaf : leaves) gradients.push_back(grad_of(leaf));
+    const Tensor all = norm(gradients);
+    for (const Tensor& gradient : gradients) clip_(gradient, all, 0.01);
+    result.loss = to_vector(loss);
+    result.loss.push_back(to_vector(all)[0]);
+    result.x = to_vector(grad_of(leaves[0]));
+    result.bias = to_vector(grad_of(leaves[1]));
+  });
+  result.recomputes = stats.recomputes;
+  result.peak = session.peak_reserved();
+  return result;
+}
+
+class EvictionTest : public ::testing::TestWithParam<Result (*)(std::optional<Bytes>)> {};
+
+TEST_P(EvictionTest, ResultsAreTheSameToTheBit) {
+  const auto run = GetParam();
   const Result ample = run(std::nullopt);
   ASSERT_EQ(ample.recomputes, 0);
   for (const int percent : {60, 35}) {
@@ -62,6 +104,9 @@ TEST(EvictionTest, ResultsAreTheSameToTheBit) {
     EXPECT_TRUE(same_bits(tight.bias, ample.bias));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Programs, EvictionTest,
+                         ::testing::Values(run_layers, run_transformer));
 
 }  // namespace
 }  // namespace tidemark::testing

@@ -84,6 +84,51 @@ TEST_F(LayersTest, FusedReluAndResidualInBothModes) {
   }
 }
 
+TEST_F(LayersTest, LayerNormStartsAsNormalisation) {
+  const LayerNorm norm(4, init_, 0);
+  EXPECT_EQ(norm.parameters()[0].name, "weight");
+  EXPECT_EQ(norm.parameters()[1].name, "bias");
+  const std::vector<float> y = values_of(norm.forward(tensor({1, 4}, {1, 2, 3, 6})));
+  EXPECT_NEAR(y[0], -2 / std::sqrt(3.5), 1e-6);
+  EXPECT_NEAR(y[3], 3 / std::sqrt(3.5), 1e-6);
+}
+
+TEST_F(LayersTest, EmbeddingKeepsItsPaddingRowAtZero) {
+  for (const int64_t padding : {int64_t{1}, int64_t{-2}}) {
+    const Embedding table({.rows = 3, .columns = 2, .padding_idx = padding, .deviation = 0.02},
+                          init_);
+    ASSERT_EQ(table.parameters()[0].name, "weight");
+    const Tensor weight = table.parameters()[0].tensor;
+    const std::vector<float> values = values_of(weight);
+    EXPECT_NE(values[0], 0);
+    EXPECT_EQ(values[2], 0);
+    EXPECT_EQ(values[3], 0);
+    EXPECT_NE(values[5], 0);
+    const auto ids =
+        std::make_shared<const std::vector<int64_t>>(std::vector<int64_t>{2, 1, 2});
+    const Tensor id_tensor = session_.upload(TensorMeta::contiguous(DType::kInt64, {3, 1}),
+                                             Category::kData, ids->data(), ids);
+    const Tensor y = table.forward(id_tensor);
+    EXPECT_EQ(y.shape(), (Shape{3, 1, 2}));
+    EXPECT_EQ(values_of(y)[1], values[5]);
+    backward(sum(y));
+    EXPECT_THAT(values_of(grad_of(weight)), ::testing::ElementsAre(0, 0, 0, 0, 2, 2));
+  }
+}
+
+TEST_F(LayersTest, DropoutAndGeluHaveNoParameters) {
+  Dropout drop(0.5);
+  const Tensor x = tensor({64}, std::vector<float>(64, 1));
+  const std::vector<float> y = values_of(drop.forward(x));
+  EXPECT_THAT(y, ::testing::Contains(0));
+  EXPECT_THAT(y, ::testing::Contains(2));
+  drop.train(false);
+  EXPECT_EQ(drop.forward(x).storage().get(), x.storage().get());
+  EXPECT_TRUE(drop.parameters().empty());
+  EXPECT_NEAR(values_of(Gelu().forward(x))[0], 0.84134474, 1e-6);
+  EXPECT_NEAR(values_of(Gelu(GeluKind::kTanh).forward(x))[0], 0.84119199, 1e-6);
+}
+
 TEST_F(LayersTest, GradientsReachAllParameters) {
   const Conv2d conv({.in = 1, .out = 2, .kernel = 3, .padding = 1}, init_);
   const BatchNorm2d norm(2, init_);

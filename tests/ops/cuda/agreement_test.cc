@@ -4,12 +4,16 @@
 
 #include <cmath>
 
+#include "ops/attention/kernels.h"
 #include "ops/conv/conv2d.h"
+#include "ops/elementwise/gelu.h"
 #include "ops/linear/matmul.h"
 #include "ops/norm/batch_norm.h"
+#include "ops/norm/layer_norm.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
+#include "ops/reduce/reduce.h"
 #include "tests/support/run_kernel.h"
 
 namespace tidemark {
@@ -44,6 +48,7 @@ std::vector<Case> cases() {
     static uint32_t seed = 0;
     return Array::random(shape, ++seed);
   };
+  const auto heads = [&] { return random({4, 200, 12, 64}); };
   const Conv2dAttrs same{.padding = {1, 1}}, strided{.stride = {2, 2}, .padding = {1, 1}};
   const Conv2dAttrs first{.stride = {2, 2}, .padding = {3, 3}};
   const Pool2dAttrs pool{{3, 3}, {2, 2}, {1, 1}};
@@ -75,6 +80,31 @@ std::vector<Case> cases() {
        {random({256, 512}), random({384, 512}), random({384})},
        MatmulAttrs{0, 1},
        true},
+      {"batched product",
+       kMatmul,
+       {random({8, 12, 128, 64}), random({8, 12, 128, 64})},
+       MatmulAttrs{0, 1},
+       true},
+      {"attention, materialised",
+       kAttention,
+       {heads(), heads(), heads()},
+       attention::AttentionAttrs{0, 1, 0.1, 0.125, 1},
+       true},
+      {"attention, memory-efficient",
+       kAttention,
+       {heads(), heads(), heads()},
+       attention::AttentionAttrs{1, 1, 0.1, 0.125, 1},
+       true},
+      {"gradient of attention, materialised",
+       kAttentionGrad,
+       {heads(), heads(), heads(), heads(), heads(), random({4, 12, 200, 200})},
+       attention::AttentionAttrs{0, 0, 0.1, 0.125, 1},
+       true},
+      {"gradient of attention, memory-efficient",
+       kAttentionGrad,
+       {heads(), heads(), heads(), heads(), heads(), random({4, 12, 200})},
+       attention::AttentionAttrs{1, 1, 0.1, 0.125, 1},
+       true},
       {"deep product",
        kMatmul,
        {random({4096, 64}), random({4096, 32})},
@@ -85,6 +115,24 @@ std::vector<Case> cases() {
        {random({16, 28, 28, 64}), random({64}), random({64})},
        BatchNormAttrs{1e-5, 1},
        false},
+      {"layer norm",
+       kLayerNorm,
+       {random({1024, 768}), random({768}), random({768})},
+       LayerNormAttrs{},
+       false},
+      {"gradient of layer norm",
+       kLayerNormGrad,
+       {random({1024, 768}), random({1024, 768}), random({768}), random({1024}),
+        random({1024})},
+       LayerNormAttrs{},
+       false},
+      {"gelu", kGelu, {random({1024, 3072})}, GeluAttrs{0}, false},
+      {"gradient of gelu",
+       kGeluGrad,
+       {random({1024, 3072}), random({1024, 3072})},
+       GeluAttrs{1},
+       false},
+      {"norm", kNorm, {random({30522, 64})}, {}, false},
       {"max pooling", kMaxPool2d, {random({4, 56, 56, 64})}, pool, false},
       {"global mean",
        kAvgPool2d,

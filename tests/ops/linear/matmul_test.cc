@@ -70,6 +70,28 @@ TEST_P(Matmul, RepeatsToTheBit) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Matmul, ::testing::ValuesIn(cases()));
 
+TEST(BatchedMatmul, IsAProductForEachOfTheBatch) {
+  const auto at = [](const Array& x, int64_t i) {
+    const int64_t rows = x.shape[2], columns = x.shape[3];
+    const auto from = x.values.begin() + i * rows * columns;
+    return Array{{rows, columns}, {from, from + rows * columns}};
+  };
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const MatmulAttrs attrs{ta, tb};
+      const Array a = Array::random(ta ? Shape{2, 3, 7, 5} : Shape{2, 3, 5, 7}, 1);
+      const Array b = Array::random(tb ? Shape{2, 3, 9, 7} : Shape{2, 3, 7, 9}, 2);
+      const Array bias = Array::random({9}, 3);
+      const auto run = run_kernel(kMatmul, {a, b, bias}, attrs);
+      ASSERT_EQ(run[0].shape, Shape({2, 3, 5, 9}));
+      for (int64_t i = 0; i < 6; ++i) {
+        const auto one = run_kernel(kMatmul, {at(a, i), at(b, i), bias}, attrs);
+        expect_near(at(run[0], i), {one[0].values.begin(), one[0].values.end()}, 1e-6, "y");
+      }
+    }
+  }
+}
+
 TEST(MatmulErrors, NameTheOperatorAndTheShapes) {
   const auto error_of = [](const std::vector<Shape>& shapes,
                            const Attrs& attrs) -> std::string {
@@ -87,9 +109,10 @@ TEST(MatmulErrors, NameTheOperatorAndTheShapes) {
        {error_of({{2, 3}, {3, 5}}, MatmulAttrs{0, 1}),
         error_of({{2, 3}, {4, 5}}, MatmulAttrs{}),
         error_of({{2, 3}, {3, 5}, {2}}, MatmulAttrs{}), error_of({{2, 3}, {3}}, MatmulAttrs{}),
-        error_of({{2, 3}}, MatmulAttrs{})}) {
+        error_of({{2, 3}}, MatmulAttrs{}), error_of({{4, 2, 3}, {2, 3}}, MatmulAttrs{}),
+        error_of({{4, 2, 3}, {5, 2, 3}}, MatmulAttrs{0, 1})}) {
     EXPECT_EQ(error.rfind("[matmul] ", 0), 0u) << error;
-    EXPECT_NE(error.find("(2, 3)"), std::string::npos) << error;
+    EXPECT_NE(error.find("2, 3)"), std::string::npos) << error;
   }
 }
 

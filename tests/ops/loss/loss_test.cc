@@ -107,6 +107,59 @@ TEST_F(LossTest, LabelsOutOfRangeMakeNanAndNothingElse) {
   }
 }
 
+// The mean over the rows that count: what cross entropy makes of those alone.
+TEST_F(LossTest, IgnoredLabelsDoNotCount) {
+  for (const int64_t ignored : {int64_t{-100}, int64_t{1}}) {
+    const std::vector<float> values = random_values(5 * 4, 1, -3, 3);
+    Tensor all = from(values, {5, 4});
+    require_grad(all);
+    const Tensor loss =
+        cross_entropy(all, from<int64_t>({ignored, 2, ignored, 0, 3}, {5}), ignored);
+    backward(scale(loss, 2));
+    std::vector<float> kept(values.begin() + 4, values.begin() + 8);
+    kept.insert(kept.end(), values.begin() + 12, values.end());
+    Tensor few = from(kept, {3, 4});
+    require_grad(few);
+    const Tensor expected = cross_entropy(few, from<int64_t>({2, 0, 3}, {3}));
+    backward(scale(expected, 2));
+    EXPECT_EQ(to_vector(loss), to_vector(expected));
+    const std::vector<float> gradient = to_vector(grad_of(all));
+    const std::vector<float> of_few = to_vector(grad_of(few));
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(gradient[i], 0);
+      EXPECT_EQ(gradient[4 + i], of_few[i]);
+      EXPECT_EQ(gradient[8 + i], 0);
+      EXPECT_EQ(gradient[16 + i], of_few[8 + i]);
+    }
+  }
+}
+
+TEST_F(LossTest, IgnoringIsDifferentiable) {
+  const Tensor labels = from<int64_t>({2, -100, 1, -100}, {4});
+  check_gradients([&](std::vector<Tensor> x) { return cross_entropy(x[0], labels, -100); },
+                  {{4, 3}});
+}
+
+TEST_F(LossTest, WhereNoLabelCountsTheLossIsZero) {
+  Tensor x = random_leaf({2, 3}, 1);
+  const Tensor loss = cross_entropy(x, from<int64_t>({-100, -100}, {2}), -100);
+  EXPECT_EQ(to_vector(loss)[0], 0);
+  backward(loss);
+  EXPECT_EQ(to_vector(grad_of(x)), std::vector<float>(6, 0));
+  const Tensor none = from<float>({}, {0, 3});
+  EXPECT_EQ(to_vector(cross_entropy(none, from<int64_t>({}, {0}), -100))[0], 0);
+}
+
+TEST_F(LossTest, OtherLabelsOutOfRangeAreStillNan) {
+  Tensor x = random_leaf({3, 3}, 1);
+  const Tensor loss = cross_entropy(x, from<int64_t>({0, -100, 7}, {3}), -100);
+  EXPECT_TRUE(std::isnan(to_vector(loss)[0]));
+  backward(loss);
+  const std::vector<float> gradient = to_vector(grad_of(x));
+  EXPECT_EQ(gradient[4], 0);
+  EXPECT_TRUE(std::isnan(gradient[8]));
+}
+
 TEST_F(LossTest, LabelsMayBeStrided) {
   const Tensor x = random_tensor({3, 4}, 1);
   const Tensor all = from<int64_t>({1, 9, 2, 9, 3, 9}, {3, 2});

@@ -168,5 +168,29 @@ TEST_F(OptimizerTest, CostCountsWhatIsReadAndWritten) {
   EXPECT_EQ(kSgdStep.cost({std::span(inputs).first(2), {}, attrs}).bytes_moved, Bytes(3 * 400));
 }
 
+TEST_F(OptimizerTest, ClipScalesDownToTheLimitAndNeverUp) {
+  const Values values = random_values(70001, 1);
+  for (const float norm : {0.5F, 2.0F, 8.0F}) {
+    SCOPED_TRACE(norm);
+    const Tensor grad = from(values, {70001});
+    clip_(grad, from<float>({norm}, {}), 2);
+    const double factor = std::min(1.0, 2 / (norm + 1e-6));
+    std::vector<double> expected;
+    for (float value : values) expected.push_back(value * factor);
+    expect_close(grad, expected, 2e-7);
+    if (norm < 2) {
+      EXPECT_TRUE(same_bits(to_vector(grad), values));
+    }
+  }
+}
+
+TEST_F(OptimizerTest, ClipRefusesWhatItCannotScale) {
+  const Tensor one = from<float>({1}, {}), grad = random_tensor({4, 2}, 1);
+  EXPECT_EQ(usage_error([&] { clip_(transpose(grad, 0, 1), one, 1); }),
+            "[clip_] the gradient must be contiguous");
+  EXPECT_EQ(usage_error([&] { clip_(grad, grad, 1); }), "[clip_] a norm of shape (4, 2)");
+  EXPECT_NE(usage_error([&] { clip_(grad, one, -1); }), "");
+}
+
 }  // namespace
 }  // namespace tidemark::testing

@@ -97,6 +97,21 @@ TEST_F(RandomTest, BackwardDrawsTheMaskOfItsForward) {
   EXPECT_EQ(to_vector(grad_of(x)), to_vector(second));
 }
 
+TEST_F(RandomTest, DropoutTakesTheStreamInOrderFromAnyOffset) {
+  for (const uint64_t shift : {0u, 1u, 3u}) {
+    session_.reserve_random(shift);
+    for (const int64_t n : {1, 5, 255, 256, 1000, 100003}) {
+      const std::vector<float> x = random_values(n, 1, 1, 2);
+      const uint64_t start = session_.reserve_random(0);
+      const std::vector<float> y = to_vector(dropout(from(x, {n}), 0.25));
+      for (size_t i = 0; i < y.size(); ++i) {
+        const float kept = x[i] * static_cast<float>(1 / 0.75);
+        ASSERT_EQ(y[i], number(42, start + i) >= 0x40000000u ? kept : 0) << n << " " << i;
+      }
+    }
+  }
+}
+
 TEST_F(RandomTest, DropoutOfAViewIsThatOfItsElements) {
   const Tensor x = random_tensor({30, 20}, 1, 1, 2);
   const uint64_t start = session_.reserve_random(0);
@@ -105,6 +120,21 @@ TEST_F(RandomTest, DropoutOfAViewIsThatOfItsElements) {
   for (size_t i = 0; i < y.size(); ++i) {
     ASSERT_EQ(y[i], number(42, start + i) >= 0x80000000u ? values[i] * 2 : 0) << i;
   }
+}
+
+// Nothing lives on for backward: neither a mask nor the input.
+TEST_F(RandomTest, DropoutStoresNoMask) {
+  Tensor x = random_leaf({1000}, 1);
+  const Tensor seed = random_tensor({1000}, 2);
+  const Tensor y = dropout(x, 0.5);
+  EXPECT_EQ(session_.arena().live()[Category::kActivation], align_up(Bytes(4000)));
+  std::vector<std::string> launched;
+  session_.set_observer([&](std::string_view name, const Recipe& call) {
+    launched.push_back(std::string(name) + " of " + std::to_string(call.inputs.size()));
+  });
+  backward(y, seed);
+  session_.set_observer({});
+  EXPECT_EQ(launched, std::vector<std::string>{"dropout of 1"});
 }
 
 TEST_F(RandomTest, EdgesOfDropout) {

@@ -167,6 +167,23 @@ TEST_F(ViewTest, GradientsOfConcat) {
       {{2, 3}, {2, 1}});
 }
 
+TEST_F(ViewTest, SplitIsTheReverseOfConcat) {
+  const Tensor x = random_tensor({2, 6}, 1);
+  const std::vector<Tensor> parts = split(x, -1, 3);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[1].storage().get(), x.storage().get());
+  EXPECT_EQ(to_vector(parts[1]), to_vector(narrow(x, 1, 2, 2)));
+  EXPECT_EQ(to_vector(concat({parts[0], parts[1], parts[2]}, 1)), to_vector(x));
+  EXPECT_EQ(usage_error([&] { split(x, 1, 4); }),
+            "[split] dimension 1 of shape (2, 6) does not have 4 equal parts");
+  check_gradients(
+      [](std::vector<Tensor> in) {
+        const std::vector<Tensor> part = split(in[0], 1, 3);
+        return mul(part[2], transpose(part[0], 0, 1));
+      },
+      {{2, 6}});
+}
+
 TEST_F(ViewTest, GradientsOfOverlappingNarrows) {
   check_gradients(
       [](std::vector<Tensor> x) { return mul(narrow(x[0], 0, 0, 3), narrow(x[0], 0, 1, 3)); },

@@ -1,0 +1,206 @@
+#include "ops/attention/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "ops/attention/kernels.h"
+#include "ops/autograd/autograd.h"
+#include "ops/kernels/signature.h"
+#include "ops/registry/dispatch.h"
+#include "ops/shapes/check.h"
+#include "ops/view/contiguous.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+using attention::AttentionAttrs;
+using attention::Extents;
+
+// Its rows of D elements are gapless, and apart from one another.
+bool has_rows(const TensorMeta& x) {
+  return (x.shape[3] == 1 || x.strides[3] == 1) &&
+         (x.shape[1] == 1 || x.strides[1] >= x.shape[3]);
+}
+
+void check_rows(const char* op, const OpQuery& query, size_t i) {
+  const TensorMeta& x = query.inputs[i];
+  const std::string which = "input " + std::to_string(i);
+  if (x.dtype != DType::kFloat32) {
+    throw_misfit(op, query, which + " must be float32, not " + std::string(to_string(x.dtype)));
+  }
+  check_fits(op, query, x.shape.rank() == 4, "queries, keys and values must be (B, T, H, D)");
+  if (x.shape.elements() == 0) throw_misfit(op, query, which + " is empty");
+  if (!has_rows(x)) throw_misfit(op, query, which + " must consist of gapless rows");
+}
+
+// q, k and v at `at`, and keys, if given, at `keys_at`.
+void check_operands(const char* op, const OpQuery& query, size_t at, size_t keys_at) {
+  if (query.inputs.size() != keys_at && query.inputs.size() != keys_at + 1) {
+    throw_misfit(op, query, "takes " + std::to_string(keys_at) + " inputs, or one more");
+  }
+  for (size_t i = at; i < at + 3; ++i) check_rows(op, query, i);
+  const Shape& q = query.inputs[at].shape;
+  const Shape& k = query.inputs[at + 1].shape;
+  check_fits(op, query, k == query.inputs[at + 2].shape, "keys and values must have one shape");
+  check_fits(op, query, q[0] == k[0] && q[2] == k[2] && q[3] == k[3],
+             "queries and keys must agree in all but their number");
+  if (query.inputs.size() == keys_at) return;
+  const TensorMeta& keys = query.inputs[keys_at];
+  const bool lengths = keys.shape == Shape{q[0]};
+  check_fits(op, query, lengths || keys.shape == Shape{q[0], k[1]},
+             "which keys there are must be said by (B) lengths or a (B, Tk) mask");
+  const bool whole = keys.dtype == DType::kInt32 || keys.dtype == DType::kInt64;
+  if (!whole && (lengths || (keys.dtype != DType::kBool && keys.dtype != DType::kUInt8))) {
+    throw_misfit(op, query,
+                 (lengths ? "lengths must be int32 or int64, not "
+                          : "a mask must be bool, uint8, int32 or int64, not ") +
+                     std::string(to_string(keys.dtype)));
+  }
+}
+
+Shape saved_shape(const AttentionAttrs& attrs, const Shape& q, const Shape& k) {
+  if (attrs.materialised()) return {q[0], q[2], q[1], k[1]};
+  return {q[0], q[2], q[1]};
+}
+
+std::vector<TensorMeta> infer(const OpQuery& query) {
+  check_operands("attention", query, 0, 3);
+  const auto& attrs = query.attr<AttentionAttrs>();
+  if (!(attrs.dropout >= 0 && attrs.dropout < 1)) {
+    fail("attention", "p is " + std::to_string(attrs.dropout) + ", not in [0, 1)");
+  }
+  const Shape& q = query.inputs[0].shape;
+  return {
+      TensorMeta::contiguous(DType::kFloat32, q),
+      TensorMeta::contiguous(DType::kFloat32, saved_shape(attrs, q, query.inputs[1].shape))};
+}
+
+std::vector<TensorMeta> infer_grad(const OpQuery& query) {
+  constexpr const char* kName = "attention_grad";
+  check_operands(kName, query, 1, 6);
+  const Shape& q = query.inputs[1].shape;
+  const Shape& k = query.inputs[2].shape;
+  const Shape saved = saved_shape(query.attr<AttentionAttrs>(), q, k);
+  for (const auto& [i, shape] : {std::pair{0, &q}, {4, &q}, {5, &saved}}) {
+    const TensorMeta& input = query.inputs[static_cast<size_t>(i)];
+    check_fits(kName, query,
+               input.shape == *shape && input.dtype == DType::kFloat32 && input.is_contiguous(),
+               "y, its gradient and what was saved must be as attention gave them");
+  }
+  return {TensorMeta::contiguous(DType::kFloat32, q),
+          TensorMeta::contiguous(DType::kFloat32, k),
+          TensorMeta::contiguous(DType::kFloat32, k)};
+}
+
+// Pairs of a query and a key that it may see, over all heads.
+double pairs(const OpQuery& query, size_t q) {
+  const Extents extents(query.inputs[q], query.inputs[q + 1]);
+  const auto heads = static_cast<double>(extents.all_heads());
+  const auto queries = static_cast<double>(extents.queries);
+  const auto keys = static_cast<double>(extents.keys);
+  if (!query.attr<AttentionAttrs>().causal) return heads * queries * keys;
+  const double ramp = std::min(queries, keys);
+  return heads * (ramp * (ramp + 1) / 2 + (queries - ramp) * keys);
+}
+
+// One multiply-add for each pair and element of a head in each product, and some thirty
+// operations for its exponential and dropout.
+OpCost products(const OpQuery& query, size_t q, int count) {
+  const auto depth = static_cast<double>(query.inputs[q].shape[3]);
+  OpCost cost = streaming_cost(query, 0);
+  cost.flops = pairs(query, q) * (2 * depth * count + 30);
+  cost.matrix = true;
+  return cost;
+}
+
+OpCost cost(const OpQuery& query) { return products(query, 0, 2); }
+
+// Memory-efficient: the scores once more.
+OpCost cost_grad(const OpQuery& query) {
+  return products(query, 1, query.attr<AttentionAttrs>().materialised() ? 4 : 5);
+}
+
+Bytes matrix_bytes(const OpQuery& query, size_t q) {
+  const Extents extents(query.inputs[q], query.inputs[q + 1]);
+  return size_of(DType::kFloat32) * (extents.all_heads() * extents.queries * extents.keys);
+}
+
+// As the CUDA kernels have it: materialised, what dropout leaves of P.
+Bytes model_workspace(const OpQuery& query) {
+  const auto& attrs = query.attr<AttentionAttrs>();
+  return attrs.materialised() && attrs.dropout > 0 ? matrix_bytes(query, 0) : Bytes(0);
+}
+
+// One number for each query; materialised, dP besides.
+Bytes model_grad_workspace(const OpQuery& query) {
+  const Extents extents(query.inputs[1], query.inputs[2]);
+  const Bytes rows =
+      align_up(size_of(DType::kFloat32) * (extents.all_heads() * extents.queries));
+  return query.attr<AttentionAttrs>().materialised() ? rows + matrix_bytes(query, 1) : rows;
+}
+
+// x, or a copy with gapless rows.
+Tensor with_rows(const Tensor& x) {
+  return x.shape().rank() != 4 || has_rows(x.meta()) ? x : contiguous(x);
+}
+
+// Inputs of a call, of which the last may be missing.
+std::vector<Tensor> operands(std::initializer_list<Tensor> tensors, const Tensor& keys) {
+  std::vector<Tensor> all(tensors);
+  if (keys.defined()) all.push_back(keys);
+  return all;
+}
+
+}  // namespace
+
+const OpDef kAttention{.name = "attention",
+                       .infer = infer,
+                       .cost = cost,
+                       .modelled_workspace = model_workspace,
+                       .prepare = {attention::prepare_attention_cpu}};
+const OpDef kAttentionGrad{.name = "attention_grad",
+                           .infer = infer_grad,
+                           .cost = cost_grad,
+                           .modelled_workspace = model_grad_workspace,
+                           .prepare = {attention::prepare_attention_grad_cpu}};
+
+Tensor scaled_dot_product_attention(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
+                                    const AttentionOptions& options) {
+  Session& session = Session::current();
+  const Tensor q = with_rows(q_in), k = with_rows(k_in), v = with_rows(v_in);
+  const int64_t depth = q.shape().rank() == 0 ? 1 : q.shape().back();
+  const AttentionAttrs attrs{
+      static_cast<int64_t>(options.implementation), options.causal, options.dropout,
+      options.scale.value_or(1 / std::sqrt(static_cast<double>(depth))),
+      // Without dropout nothing depends on the seed: one signature for all.
+      options.dropout > 0 ? static_cast<int64_t>(session.seed()) : 0};
+  Scalars scalars{};
+  if (options.dropout > 0 && q.shape().rank() == 4 && k.shape().rank() == 4) {
+    const Extents extents(q.meta(), k.meta());
+    const int64_t blocks =
+        extents.all_heads() * extents.queries * attention::Dropout::blocks_of_row(extents.keys);
+    // Whole blocks, wherever the stream stands.
+    const uint64_t start = session.reserve_random(static_cast<uint64_t>(blocks) * 4 + 3);
+    const uint64_t first_block = (start + 3) / 4;
+    scalars[0] = static_cast<double>(first_block);
+  }
+  std::vector<Tensor> out =
+      dispatch(kAttention, operands({q, k, v}, options.keys), attrs, scalars);
+  if (!needs_grad({q, k, v})) return out[0];
+  record(
+      "attention", {q, k, v}, {out.data(), 1},
+      [=, q_ = Saved(q), k_ = Saved(k), v_ = Saved(v), y_ = Saved(out[0]),
+       saved_ = Saved(out[1]), keys_ = Saved(options.keys)](auto g, auto grads, auto) {
+        std::vector<Tensor> gradients = dispatch(
+            kAttentionGrad,
+            operands({contiguous(g[0]), q_.get(), k_.get(), v_.get(), y_.get(), saved_.get()},
+                     keys_.get()),
+            attrs, scalars);
+        for (size_t i = 0; i < 3; ++i) grads[i] = std::move(gradients[i]);
+      });
+  return out[0];
+}
+
+}  // namespace tidemark

@@ -1,0 +1,151 @@
+// Materialised attention: products by cuBLASLt, which reads and writes heads where they lie,
+// and our own kernels over rows of scores in between.
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+#include "ops/attention/call_cuda.cuh"
+#include "ops/kernels/block_cuda.cuh"
+#include "ops/linear/gemm_cuda.h"
+
+namespace tidemark::attention {
+namespace {
+
+struct Larger {
+  __device__ float operator()(float a, float b) const { return b > a ? b : a; }
+};
+
+// A block for each row of scores, which becomes one of probabilities.
+template <int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    softmax_kernel(const __grid_constant__ Call call, float* scores) {
+  const int64_t keys = call.extents.keys, queries = call.extents.queries;
+  const int64_t number = blockIdx.x, query = number % queries;
+  const int64_t b = number / queries / call.extents.heads;
+  float* row = scores + number * keys;
+  float mine = -INFINITY;
+  for (int64_t key = threadIdx.x; key < keys; key += kThreads) {
+    if (call.sees(b, query, key)) mine = Larger()(mine, row[key]);
+  }
+  const float largest = block_reduce<kThreads>(mine, Larger());
+  float part = 0;
+  for (int64_t key = threadIdx.x; key < keys; key += kThreads) {
+    const float p = call.sees(b, query, key) ? expf(row[key] - largest) : 0;
+    row[key] = p;
+    part += p;
+  }
+  const float sum = block_sum<kThreads>(part);
+  const float share = largest == -INFINITY ? 0 : 1 / sum;
+  for (int64_t key = threadIdx.x; key < keys; key += kThreads) row[key] *= share;
+}
+
+// A thread for each element.
+__global__ void drop_kernel(const __grid_constant__ Call call, int64_t elements, const float* p,
+                            float* kept) {
+  const int64_t i = thread_index();
+  if (i >= elements) return;
+  const int64_t keys = call.extents.keys;
+  kept[i] = p[i] * call.multiplier(i / keys, i % keys);
+}
+
+// dP as it comes from the product becomes dS, but for the scale.
+__global__ void score_grad_kernel(const __grid_constant__ Call call, int64_t elements,
+                                  const float* p, const float* delta, float* dp) {
+  const int64_t i = thread_index();
+  if (i >= elements) return;
+  const int64_t keys = call.extents.keys, number = i / keys;
+  dp[i] = p[i] * (dp[i] * call.multiplier(number, i % keys) - delta[number]);
+}
+
+// (B, T, H, D) as (B, H, T, D).
+TensorMeta heads(const TensorMeta& x) {
+  return {x.dtype,
+          {x.shape[0], x.shape[2], x.shape[1], x.shape[3]},
+          {x.strides[0], x.strides[2], x.strides[1], x.strides[3]},
+          x.offset};
+}
+
+TensorMeta matrix_of(const Call& call) {
+  const Extents& e = call.extents;
+  return TensorMeta::contiguous(DType::kFloat32, {e.batch, e.heads, e.queries, e.keys});
+}
+
+Bytes most(std::initializer_list<Bytes> workspaces) {
+  return align_up(*std::max_element(workspaces.begin(), workspaces.end()));
+}
+
+}  // namespace
+
+PreparedKernel prepare_materialised_cuda(const OpQuery& query) {
+  const Call prepared(query, 0, 3);
+  const TensorMeta p = matrix_of(prepared);
+  const GemmPlan scores(
+      GemmShape(heads(query.inputs[0]), heads(query.inputs[1]), p, MatmulAttrs{0, 1}), false,
+      query.tf32, static_cast<float>(prepared.attrs.scale));
+  const GemmPlan output(
+      GemmShape(p, heads(query.inputs[2]), heads(query.outputs[0]), MatmulAttrs{}), false,
+      query.tf32);
+  const Bytes library = most({scores.workspace(), output.workspace()});
+  const bool drops = prepared.attrs.dropout > 0;
+  return {drops ? library + p.bytes() : library, [=](const KernelArgs& args) {
+            const Call call = prepared.with(args);
+            float* probabilities = args.out<float>(1);
+            scores.run(args.native_stream, call.q, call.k, nullptr, probabilities,
+                       args.workspace);
+            with_row_threads(call.extents.keys, [&]<int kThreads>() {
+              launch_blocks(args, call.rows(), kThreads, softmax_kernel<kThreads>, call,
+                            probabilities);
+            });
+            const float* kept = probabilities;
+            if (drops) {
+              float* to = reinterpret_cast<float*>(args.workspace + library.count());
+              const int64_t elements = p.shape.elements();
+              launch(args, elements, drop_kernel, call, elements, probabilities, to);
+              kept = to;
+            }
+            output.run(args.native_stream, kept, call.v, nullptr, args.out<float>(0),
+                       args.workspace);
+          }};
+}
+
+// g, q, k, v, y, P[, keys] -> dq, dk, dv
+PreparedKernel prepare_materialised_grad_cuda(const OpQuery& query) {
+  const Call prepared(query, 1, 6);
+  const TensorMeta p = matrix_of(prepared);
+  const TensorMeta g = heads(query.inputs[0]), q = heads(query.inputs[1]),
+                   k = heads(query.inputs[2]), v = heads(query.inputs[3]);
+  const float scale = static_cast<float>(prepared.attrs.scale);
+  const auto plan = [&](const TensorMeta& a, const TensorMeta& b, const TensorMeta& y,
+                        const MatmulAttrs& attrs, float factor) {
+    return GemmPlan(GemmShape(a, b, y, attrs), false, query.tf32, factor);
+  };
+  const GemmPlan dv = plan(p, g, heads(query.outputs[2]), MatmulAttrs{1, 0}, 1);
+  const GemmPlan dp = plan(g, v, p, MatmulAttrs{0, 1}, 1);
+  const GemmPlan dq = plan(p, k, heads(query.outputs[0]), MatmulAttrs{}, scale);
+  const GemmPlan dk = plan(p, q, heads(query.outputs[1]), MatmulAttrs{1, 0}, scale);
+  const Bytes library = most({dv.workspace(), dp.workspace(), dq.workspace(), dk.workspace()});
+  const Bytes delta_bytes = align_up(size_of(DType::kFloat32) * prepared.rows());
+  return {
+      library + delta_bytes + p.bytes(), [=](const KernelArgs& args) {
+        const Call call = prepared.with(args);
+        void* stream = args.native_stream;
+        float* delta = reinterpret_cast<float*>(args.workspace + library.count());
+        float* matrix =
+            reinterpret_cast<float*>(args.workspace + library.count() + delta_bytes.count());
+        const float *gy = args.in<float>(0), *probabilities = args.in<float>(5);
+        const int64_t elements = p.shape.elements();
+        launch_delta(args, call, gy, args.in<float>(4), delta);
+        const float* kept = probabilities;
+        if (call.dropout.active()) {
+          launch(args, elements, drop_kernel, call, elements, probabilities, matrix);
+          kept = matrix;
+        }
+        dv.run(stream, kept, gy, nullptr, args.out<float>(2), args.workspace);
+        dp.run(stream, gy, call.v, nullptr, matrix, args.workspace);
+        launch(args, elements, score_grad_kernel, call, elements, probabilities, delta, matrix);
+        dq.run(stream, matrix, call.k, nullptr, args.out<float>(0), args.workspace);
+        dk.run(stream, matrix, call.q, nullptr, args.out<float>(1), args.workspace);
+      }};
+}
+
+}  // namespace tidemark::attention

@@ -1,0 +1,63 @@
+// What attention's kernels on CUDA are told of a call.
+#pragma once
+
+#include "ops/attention/kernels.h"
+#include "ops/kernels/launch_cuda.cuh"
+
+namespace tidemark::attention {
+
+struct Call {
+  // Input `at` is q, followed by k and v; input `keys_at`, if there is one, says which keys
+  // there are.
+  Call(const OpQuery& query, size_t at, size_t keys_at)
+      : attrs(query.attr<AttentionAttrs>()),
+        extents(query.inputs[at], query.inputs[at + 1]),
+        q_rows(query.inputs[at]),
+        k_rows(query.inputs[at + 1]),
+        v_rows(query.inputs[at + 2]),
+        whole_q(TensorMeta::contiguous(DType::kFloat32, query.inputs[at].shape)),
+        whole_k(TensorMeta::contiguous(DType::kFloat32, query.inputs[at + 1].shape)),
+        first_input(at),
+        keys_input(query.inputs.size() > keys_at ? keys_at : 0),
+        filter(keys_input ? KeyFilter(query.inputs[keys_input]) : KeyFilter()) {}
+
+  // The same with this call's addresses and numbers.
+  Call with(const KernelArgs& args) const {
+    Call call = *this;
+    call.q = args.in<float>(first_input);
+    call.k = args.in<float>(first_input + 1);
+    call.v = args.in<float>(first_input + 2);
+    call.keys = keys_input ? args.inputs[keys_input] : nullptr;
+    call.dropout = Dropout(attrs.dropout, attrs.seed, args.scalars[0], extents.keys);
+    return call;
+  }
+
+  TIDEMARK_HOST_DEVICE bool sees(int64_t b, int64_t query, int64_t key) const {
+    return key < extents.keys && (attrs.causal == 0 || key <= query) &&
+           filter.keeps(keys, b, key);
+  }
+  // What P is multiplied by. `row` counts queries over all heads.
+  TIDEMARK_HOST_DEVICE float multiplier(int64_t row, int64_t key) const {
+    return dropout.active() ? dropout.multiplier(row, key) : 1;
+  }
+  int64_t rows() const { return extents.all_heads() * extents.queries; }
+
+  AttentionAttrs attrs;
+  Extents extents;
+  Rows q_rows, k_rows, v_rows;
+  Rows whole_q, whole_k;  // of gapless tensors of q's and k's shapes
+  size_t first_input, keys_input;
+  KeyFilter filter;
+  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  const void* keys = nullptr;
+  Dropout dropout;
+};
+
+// delta[row] = sum over d of g y, for backward.
+void launch_delta(const KernelArgs& args, const Call& call, const float* g, const float* y,
+                  float* delta);
+
+PreparedKernel prepare_materialised_cuda(const OpQuery& query);
+PreparedKernel prepare_materialised_grad_cuda(const OpQuery& query);
+
+}  // namespace tidemark::attention

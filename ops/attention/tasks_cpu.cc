@@ -1,0 +1,62 @@
+#include "ops/attention/tasks_cpu.h"
+
+#include <limits>
+
+namespace tidemark::attention {
+
+void pack(const float* from, int64_t step, int64_t rows, int64_t depth, int64_t padded_rows,
+          int64_t width, float factor, float* to) {
+  for (int64_t r = 0; r < padded_rows; ++r, to += width) {
+    const int64_t n = r < rows ? depth : 0;
+    for (int64_t d = 0; d < n; ++d) to[d] = from[r * step + d] * factor;
+    std::fill(to + n, to + width, 0.0F);
+  }
+}
+
+void pack_transposed(const float* from, int64_t step, int64_t rows, int64_t depth,
+                     int64_t width, float* to) {
+  constexpr int64_t kLine = 16;
+  for (int64_t begin = 0; begin < width; begin += kLine) {
+    const int64_t n = std::clamp<int64_t>(rows - begin, 0, kLine);
+    const float* source = from + begin * step;
+    for (int64_t d = 0; d < depth; ++d) {
+      float* line = to + d * width + begin;
+      for (int64_t r = 0; r < n; ++r) line[r] = source[r * step + d];
+      std::fill(line + n, line + kLine, 0.0F);
+    }
+  }
+}
+
+void unpack(const float* from, int64_t width, int64_t rows, int64_t depth, float factor,
+            float* to, int64_t step) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t d = 0; d < depth; ++d) to[r * step + d] = from[r * width + d] * factor;
+  }
+}
+
+Problem::Problem(const OpQuery& query, size_t at, size_t keys_at)
+    : attrs(query.attr<AttentionAttrs>()),
+      extents(query.inputs[at], query.inputs[at + 1]),
+      q(query.inputs[at]),
+      k(query.inputs[at + 1]),
+      v(query.inputs[at + 2]),
+      whole_q(TensorMeta::contiguous(DType::kFloat32, query.inputs[at].shape)),
+      whole_k(TensorMeta::contiguous(DType::kFloat32, query.inputs[at + 1].shape)),
+      keys_input(query.inputs.size() > keys_at ? keys_at : 0),
+      filter(keys_input ? KeyFilter(query.inputs[keys_input]) : KeyFilter()),
+      width(pad(extents.depth, kColumnPad)),
+      queries(pad(extents.queries, kRowPad)),
+      keys(pad(extents.keys, kColumnPad)) {}
+
+int64_t Problem::fill_mask(const KernelArgs& args, int64_t b, float* mask) const {
+  const void* data = keys_input ? args.inputs[keys_input] : nullptr;
+  int64_t used = 0;
+  for (int64_t key = 0; key < keys; ++key) {
+    const bool kept = key < extents.keys && filter.keeps(data, b, key);
+    mask[key] = kept ? 0 : -std::numeric_limits<float>::infinity();
+    if (kept) used = key + 1;
+  }
+  return used;
+}
+
+}  // namespace tidemark::attention

@@ -1,0 +1,35 @@
+#include "ops/elementwise/gelu.h"
+#include "ops/elementwise/gelu_functors.h"
+#include "ops/kernels/map_cuda.cuh"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark {
+namespace {
+
+struct DeviceMath {
+  static __device__ float exp_negative(float x) { return expf(x); }
+  static __device__ float normal_cdf(float x) { return 0.5F * erfcf(x * -0.707106781F); }
+  static __device__ float logistic(float x) { return 1 / (1 + expf(-x)); }
+};
+
+PreparedKernel prepare_gelu(const OpQuery& query) {
+  if (query.attr<GeluAttrs>().tanh) return map_cuda<GeluTanh<DeviceMath>, float, float>(query);
+  return map_cuda<Gelu<DeviceMath>, float, float>(query);
+}
+
+PreparedKernel prepare_gelu_grad(const OpQuery& query) {
+  if (query.attr<GeluAttrs>().tanh) {
+    return map_cuda<GeluTanhGrad<DeviceMath>, float, float, float>(query);
+  }
+  return map_cuda<GeluGrad<DeviceMath>, float, float, float>(query);
+}
+
+}  // namespace
+
+void register_gelu_cuda() {
+  set_kernel(kGelu, Backend::kCuda, prepare_gelu);
+  set_kernel(kGeluGrad, Backend::kCuda, prepare_gelu_grad);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "ops/embedding/embedding.h"
+#include "ops/kernels/parallel_for.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+// Sums are in float over so many positions, in double above.
+constexpr int64_t kRun = 256;
+// Of a row that one task sums up.
+constexpr int64_t kColumns = 256;
+
+template <class Id>
+void forward(const KernelArgs& args, int64_t rows, int64_t width, int64_t count) {
+  const float* table = args.in<float>(0);
+  const Id* ids = args.in<Id>(1);
+  float* y = args.out<float>(0);
+  // Before the copies, which other threads make: an exception must not leave those.
+  for (int64_t i = 0; i < count; ++i) {
+    if (ids[i] >= 0 && ids[i] < rows) continue;
+    throw UsageError("id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
+                     " is not in [0, " + std::to_string(rows) + ")");
+  }
+  parallel_tasks(count, width,
+                 [&](int64_t i) { std::copy_n(table + ids[i] * width, width, y + i * width); });
+}
+
+// dx = sum of gy over `count` positions; `columns` of each, at most kColumns.
+void sum_rows(const float* gy, int64_t width, const int32_t* positions, int64_t count,
+              int64_t columns, float* dx) {
+  double total[kColumns] = {};
+  for (int64_t run = 0; run < count; run += kRun) {
+    const int64_t end = std::min(count, run + kRun);
+    std::memcpy(dx, gy + positions[run] * width, static_cast<size_t>(columns) * 4);
+    for (int64_t i = run + 1; i < end; ++i) {
+      const float* from = gy + positions[i] * width;
+      for (int64_t c = 0; c < columns; ++c) dx[c] += from[c];
+    }
+    if (count <= kRun) return;
+    for (int64_t c = 0; c < columns; ++c) total[c] += dx[c];
+  }
+  for (int64_t c = 0; c < columns; ++c) dx[c] = static_cast<float>(total[c]);
+}
+
+// Sorts positions by id, keeping their order, by counting; then each row adds up its own.
+// Workspace: where each row's positions start (V + 1), the positions, all int32.
+template <class Id>
+void backward(const KernelArgs& args, int64_t rows, int64_t padding, int64_t width,
+              int64_t count) {
+  const float* gy = args.in<float>(0);
+  const Id* ids = args.in<Id>(1);
+  float* dx = args.out<float>(0);
+  int32_t* starts = reinterpret_cast<int32_t*>(args.workspace);
+  int32_t* positions = starts + rows + 1;
+  const auto counts = [&](Id id) { return id >= 0 && id < rows && id != padding; };
+  std::fill_n(starts, rows + 1, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    if (counts(ids[i])) ++starts[ids[i] + 1];
+  }
+  for (int64_t v = 0; v < rows; ++v) starts[v + 1] += starts[v];
+  for (int64_t i = 0; i < count; ++i) {
+    if (counts(ids[i])) positions[starts[ids[i]]++] = static_cast<int32_t>(i);
+  }
+  // Each start has moved to the next row's.
+  const int64_t blocks = (width + kColumns - 1) / kColumns;
+  parallel_tasks(rows * blocks, std::min(width, kColumns), [&](int64_t task) {
+    const int64_t v = task / blocks, column = task % blocks * kColumns;
+    const int64_t columns = std::min(kColumns, width - column);
+    const int64_t first = v == 0 ? 0 : starts[v - 1];
+    float* to = dx + v * width + column;
+    if (starts[v] == first) {
+      std::fill_n(to, columns, 0.0F);
+    } else {
+      sum_rows(gy + column, width, positions + first, starts[v] - first, columns, to);
+    }
+  });
+}
+
+}  // namespace
+
+PreparedKernel prepare_embedding_cpu(const OpQuery& query) {
+  const Shape& table = query.inputs[0].shape;
+  const auto run = query.inputs[1].dtype == DType::kInt64 ? forward<int64_t> : forward<int32_t>;
+  return {Bytes(0),
+          [=, rows = table[0], width = table[1], count = query.inputs[1].shape.elements()](
+              const KernelArgs& args) { run(args, rows, width, count); }};
+}
+
+PreparedKernel prepare_embedding_grad_cpu(const OpQuery& query) {
+  const auto& attrs = query.attr<EmbeddingGradAttrs>();
+  const int64_t count = query.inputs[1].shape.elements();
+  const auto run =
+      query.inputs[1].dtype == DType::kInt64 ? backward<int64_t> : backward<int32_t>;
+  return {
+      Bytes((attrs.rows + 1 + count) * 4),
+      [=, rows = attrs.rows, padding = attrs.padding_idx, width = query.inputs[0].shape.back()](
+          const KernelArgs& args) { run(args, rows, padding, width, count); }};
+}
+
+}  // namespace tidemark

@@ -1,0 +1,217 @@
+// Backward sorts the positions by id (a radix sort that keeps their order), then adds up runs
+// of kRun sorted positions. An id whose positions are all in one run is done by it; of the
+// others, runs leave partial sums, which are added up in order. No float is added atomically.
+#include <algorithm>
+
+#include "ops/embedding/embedding.h"
+#include "ops/kernels/launch_cuda.cuh"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark {
+namespace {
+
+constexpr int kDigits = 256;       // of the sort: a byte; a thread for each in a block
+constexpr int64_t kTile = 1024;    // positions that a block sorts
+constexpr int64_t kRun = 128;      // positions that are summed in float
+constexpr int64_t kColumns = 128;  // of a row, for a block
+
+template <class Id>
+__global__ void forward_kernel(int64_t rows, int64_t width, int64_t count, const float* table,
+                               const Id* ids, float* y) {
+  const int64_t i = thread_index();
+  if (i >= count * width) return;
+  const int64_t position = i / width, id = ids[position];
+  y[i] = id >= 0 && id < rows ? table[id * width + (i - position * width)] : NAN;
+}
+
+// Ids as the sort sees them: those that get no gradient come last, as `rows`.
+template <class Id>
+struct Keys {
+  const Id* ids;
+  int64_t rows, padding, count;
+
+  __device__ int64_t operator()(int64_t position) const {
+    const int64_t id = ids[position];
+    return id >= 0 && id < rows && id != padding ? id : rows;
+  }
+};
+
+// The order so far; the positions themselves before the first pass.
+__device__ int32_t position_at(const int32_t* order, int64_t i) {
+  return order ? order[i] : static_cast<int32_t>(i);
+}
+
+// The digits of a tile, and how many they are, into shared memory.
+template <class Id>
+__device__ int load_digits(const Keys<Id>& keys, int shift, const int32_t* order,
+                           uint8_t* digits, int32_t* positions) {
+  const int64_t first = blockIdx.x * kTile;
+  const int length = static_cast<int>(min(kTile, keys.count - first));
+  for (int i = static_cast<int>(threadIdx.x); i < length; i += kDigits) {
+    positions[i] = position_at(order, first + i);
+    digits[i] = static_cast<uint8_t>(keys(positions[i]) >> shift);
+  }
+  __syncthreads();
+  return length;
+}
+
+// counts (digit, tile)
+template <class Id>
+__global__ void __launch_bounds__(kDigits) count_kernel(Keys<Id> keys, int shift, int64_t tiles,
+                                                        const int32_t* order, int32_t* counts) {
+  __shared__ uint8_t digits[kTile];
+  __shared__ int32_t positions[kTile];
+  const int length = load_digits(keys, shift, order, digits, positions);
+  int32_t mine = 0;
+  for (int i = 0; i < length; ++i) mine += digits[i] == threadIdx.x;
+  counts[threadIdx.x * tiles + blockIdx.x] = mine;
+}
+
+// One block: counts become the number of positions before them.
+__global__ void __launch_bounds__(kDigits) scan_kernel(int64_t tiles, int32_t* counts) {
+  __shared__ int32_t sums[kDigits];
+  int32_t* mine = counts + threadIdx.x * tiles;
+  int32_t sum = 0;
+  for (int64_t i = 0; i < tiles; ++i) sum += mine[i];
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  int32_t before = 0;
+  for (unsigned digit = 0; digit < threadIdx.x; ++digit) before += sums[digit];
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int32_t count = mine[i];
+    mine[i] = before;
+    before += count;
+  }
+}
+
+// Each thread places the positions of one digit, in their order.
+template <class Id>
+__global__ void __launch_bounds__(kDigits)
+    place_kernel(Keys<Id> keys, int shift, int64_t tiles, const int32_t* order,
+                 const int32_t* counts, int32_t* placed) {
+  __shared__ uint8_t digits[kTile];
+  __shared__ int32_t positions[kTile];
+  const int length = load_digits(keys, shift, order, digits, positions);
+  int32_t at = counts[threadIdx.x * tiles + blockIdx.x];
+  for (int i = 0; i < length; ++i) {
+    if (digits[i] == threadIdx.x) placed[at++] = positions[i];
+  }
+}
+
+// Block (run, columns). partial (runs, 2, width): of the id that goes on from the run before,
+// and of the one that goes on to the run behind.
+template <class Id>
+__global__ void __launch_bounds__(kColumns)
+    sum_kernel(Keys<Id> keys, int64_t width, int64_t column_blocks, const int32_t* order,
+               const float* gy, float* dx, float* partial) {
+  const int64_t run = blockIdx.x / column_blocks;
+  const int64_t column = blockIdx.x % column_blocks * kColumns + threadIdx.x;
+  if (column >= width) return;
+  const int64_t first = run * kRun, end = min(first + kRun, keys.count);
+  const int64_t before = first > 0 ? keys(order[first - 1]) : -1;
+  const int64_t behind = end < keys.count ? keys(order[end]) : -1;
+  int64_t id = keys(order[first]);
+  float sum = 0;
+  for (int64_t i = first; id < keys.rows; ++i) {
+    sum += gy[order[i] * width + column];
+    const int64_t next = i + 1 < end ? keys(order[i + 1]) : -1;
+    if (next == id) continue;
+    if (id == behind) {  // to the end: ids are sorted
+      partial[(2 * run + 1) * width + column] = sum;
+    } else if (id == before) {
+      partial[2 * run * width + column] = sum;
+    } else {
+      dx[id * width + column] = sum;
+    }
+    if (next < 0) break;
+    id = next;
+    sum = 0;
+  }
+}
+
+// Block (run, columns): of the id that begins in this run and goes on behind it.
+template <class Id>
+__global__ void __launch_bounds__(kColumns)
+    finish_kernel(Keys<Id> keys, int64_t width, int64_t column_blocks, const int32_t* order,
+                  float* dx, const float* partial) {
+  const int64_t run = blockIdx.x / column_blocks;
+  const int64_t column = blockIdx.x % column_blocks * kColumns + threadIdx.x;
+  const int64_t first = run * kRun, end = first + kRun;
+  if (column >= width || end >= keys.count) return;
+  const int64_t id = keys(order[end - 1]);
+  if (id >= keys.rows || keys(order[end]) != id) return;
+  // The id before this run has it too: it began there.
+  if (first > 0 && keys(order[first - 1]) == id) return;
+  double total = partial[(2 * run + 1) * width + column];
+  for (int64_t next = run + 1; next * kRun < keys.count; ++next) {
+    if (keys(order[next * kRun]) != id) break;
+    const int64_t next_end = (next + 1) * kRun;
+    const bool goes_on =
+        next_end < keys.count && keys(order[next_end - 1]) == id && keys(order[next_end]) == id;
+    total += partial[(2 * next + goes_on) * width + column];
+    if (!goes_on) break;
+  }
+  dx[id * width + column] = static_cast<float>(total);
+}
+
+template <class Id>
+PreparedKernel prepare_forward(const OpQuery& query) {
+  const Shape& table = query.inputs[0].shape;
+  return {Bytes(0), [rows = table[0], width = table[1],
+                     count = query.inputs[1].shape.elements()](const KernelArgs& args) {
+            launch(args, count * width, forward_kernel<Id>, rows, width, count,
+                   args.in<float>(0), args.in<Id>(1), args.out<float>(0));
+          }};
+}
+
+template <class Id>
+PreparedKernel prepare_backward(const OpQuery& query) {
+  const auto attrs = query.attr<EmbeddingGradAttrs>();
+  const int64_t width = query.inputs[0].shape.back();
+  const int64_t count = query.inputs[1].shape.elements();
+  const int64_t tiles = (count + kTile - 1) / kTile, runs = (count + kRun - 1) / kRun;
+  const int64_t column_blocks = (width + kColumns - 1) / kColumns;
+  const Bytes sum_bytes(2 * runs * width * 4), order_bytes(count * 4);
+  return {sum_bytes + 2 * order_bytes + Bytes(tiles * kDigits * 4),
+          [=, bytes = query.outputs[0].bytes()](const KernelArgs& args) {
+            float* dx = args.out<float>(0);
+            TIDEMARK_CUDA_CALL(cudaMemsetAsync(dx, 0, static_cast<size_t>(bytes.count()),
+                                               CudaContext::stream(args.native_stream)));
+            if (count == 0 || width == 0) return;
+            float* partial = reinterpret_cast<float*>(args.workspace);
+            int32_t* from = reinterpret_cast<int32_t*>(args.workspace + sum_bytes.count());
+            int32_t* to = from + count;
+            int32_t* counts = to + count;
+            const Keys<Id> keys{args.in<Id>(1), attrs.rows, attrs.padding_idx, count};
+            const int32_t* order = nullptr;
+            for (int shift = 0; shift == 0 || attrs.rows >> shift > 0; shift += 8) {
+              launch_blocks(args, tiles, kDigits, count_kernel<Id>, keys, shift, tiles, order,
+                            counts);
+              launch_blocks(args, 1, kDigits, scan_kernel, tiles, counts);
+              launch_blocks(args, tiles, kDigits, place_kernel<Id>, keys, shift, tiles, order,
+                            static_cast<const int32_t*>(counts), to);
+              order = to;
+              std::swap(from, to);
+            }
+            launch_blocks(args, runs * column_blocks, kColumns, sum_kernel<Id>, keys, width,
+                          column_blocks, order, args.in<float>(0), dx, partial);
+            launch_blocks(args, runs * column_blocks, kColumns, finish_kernel<Id>, keys, width,
+                          column_blocks, order, dx, static_cast<const float*>(partial));
+          }};
+}
+
+}  // namespace
+
+void register_embedding_cuda() {
+  set_kernel(kEmbedding, Backend::kCuda, [](const OpQuery& query) {
+    return query.inputs[1].dtype == DType::kInt64 ? prepare_forward<int64_t>(query)
+                                                  : prepare_forward<int32_t>(query);
+  });
+  set_kernel(kEmbeddingGrad, Backend::kCuda, [](const OpQuery& query) {
+    return query.inputs[1].dtype == DType::kInt64 ? prepare_backward<int64_t>(query)
+                                                  : prepare_backward<int32_t>(query);
+  });
+}
+
+}  // namespace tidemark

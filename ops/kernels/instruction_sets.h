@@ -1,0 +1,53 @@
+// Inner loops for the CPU, compiled for several instruction sets; the best that this processor
+// has is chosen when the program runs.
+//
+// The loops are always_inline functions (TIDEMARK_INLINE). A macro DEFINE(name, attributes)
+// makes a struct `name` of functions that have those attributes and call the loops, and of
+// table(), which gives pointers to them:
+//
+//   #define DEFINE(name, ...)
+//     struct name {
+//       __VA_ARGS__ static void f(const float* x, int64_t n) { f_of(x, n); }
+//       static constexpr Table table() { return {f}; }
+//     };
+//   TIDEMARK_FOR_EACH_INSTRUCTION_SET(DEFINE)
+//   const Table& loops() {
+//     static const Table table = best_instruction_set<Baseline, Avx2, Avx512>();
+//     return table;
+//   }
+//
+// (Attributes rather than compiler flags for a file: the linker may then never pick a library's
+// inline function compiled for a newer processor.) Lambdas do not inherit the attributes: keep
+// them out of the loops. Results may differ in the last bit between instruction sets, as some
+// fuse a product and a sum.
+#pragma once
+
+#define TIDEMARK_INLINE inline __attribute__((always_inline))
+
+#if defined(__x86_64__)
+#define TIDEMARK_FOR_EACH_INSTRUCTION_SET(DEFINE)   \
+  DEFINE(Baseline, )                                \
+  DEFINE(Avx2, __attribute__((target("avx2,fma")))) \
+  DEFINE(Avx512, __attribute__((target("avx512f,avx512vl,avx512dq,fma"))))
+#else
+#define TIDEMARK_FOR_EACH_INSTRUCTION_SET(DEFINE) \
+  DEFINE(Baseline, )                              \
+  using Avx2 = Baseline;                          \
+  using Avx512 = Baseline;
+#endif
+
+namespace tidemark {
+
+template <class Baseline, class Avx2, class Avx512>
+auto best_instruction_set() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq")) {
+    return Avx512::table();
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2::table();
+#endif
+  return Baseline::table();
+}
+
+}  // namespace tidemark

@@ -1,0 +1,234 @@
+// A row stays in the first-level cache: forward goes over it three times, backward twice, and
+// memory is read and written once. Sums over rows are over stretches of them, which the shape
+// alone decides.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ops/kernels/instruction_sets.h"
+#include "ops/kernels/parallel_for.h"
+#include "ops/norm/layer_norm.h"
+
+namespace tidemark {
+namespace {
+
+// Sums are in float side by side, and in double over runs of this many columns and over blocks
+// of this many rows.
+constexpr int64_t kLanes = 32;
+constexpr int64_t kRun = 4096;
+constexpr int64_t kBlockRows = 128;
+
+TIDEMARK_INLINE double add_lanes(const float* lanes) {
+  double total = 0;
+  for (int64_t lane = 0; lane < kLanes; ++lane) total += lanes[lane];
+  return total;
+}
+
+TIDEMARK_INLINE double sum_of(const float* __restrict x, int64_t n) {
+  double total = 0;
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = std::min(n, i + kRun);
+    float lanes[kLanes] = {};
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane];
+    }
+    for (int64_t lane = 0; i < end; ++i, ++lane) lanes[lane] += x[i];
+    total += add_lanes(lanes);
+  }
+  return total;
+}
+
+TIDEMARK_INLINE double squares_of(const float* __restrict x, float mean, int64_t n) {
+  double total = 0;
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = std::min(n, i + kRun);
+    float lanes[kLanes] = {};
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        const float d = x[i + lane] - mean;
+        lanes[lane] += d * d;
+      }
+    }
+    for (int64_t lane = 0; i < end; ++i, ++lane) lanes[lane] += (x[i] - mean) * (x[i] - mean);
+    total += add_lanes(lanes);
+  }
+  return total;
+}
+
+TIDEMARK_INLINE void forward_of(const float* __restrict x, const float* __restrict gamma,
+                                const float* __restrict beta, double eps, float* __restrict y,
+                                float* __restrict means, float* __restrict rstds, int64_t rows,
+                                int64_t columns) {
+  const double share = 1.0 / static_cast<double>(columns);
+  for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
+    const float mean = static_cast<float>(sum_of(x, columns) * share);
+    const double var = squares_of(x, mean, columns) * share;
+    const float rstd = static_cast<float>(1 / std::sqrt(var + eps));
+    for (int64_t c = 0; c < columns; ++c) y[c] = (x[c] - mean) * rstd * gamma[c] + beta[c];
+    means[r] = mean;
+    rstds[r] = rstd;
+  }
+}
+
+struct Grad {
+  const float* x;
+  const float* gy;
+  const float* gamma;
+  const float* mean;
+  const float* rstd;
+  float* gx;
+};
+
+// One element of the sums: of g and g * h over the row, of gy * h and gy over rows.
+#define TIDEMARK_ADD_ELEMENT(lane, c)   \
+  const float h = (x[c] - mean) * rstd; \
+  const float g = gy[c] * gamma[c];     \
+  plain[lane] += g;                     \
+  product[lane] += g * h;               \
+  ggamma[c] += gy[c] * h;               \
+  gbeta[c] += gy[c];
+
+// Rows [first, first + rows); into ggamma and gbeta, their sums.
+TIDEMARK_INLINE void backward_of(const Grad& in, int64_t first, int64_t rows, int64_t columns,
+                                 float* __restrict ggamma, float* __restrict gbeta) {
+  const float* __restrict gamma = in.gamma;
+  const float share = 1.0F / static_cast<float>(columns);
+  for (int64_t c = 0; c < columns; ++c) ggamma[c] = gbeta[c] = 0;
+  for (int64_t r = first; r < first + rows; ++r) {
+    const float* __restrict x = in.x + r * columns;
+    const float* __restrict gy = in.gy + r * columns;
+    float* __restrict gx = in.gx + r * columns;
+    const float mean = in.mean[r], rstd = in.rstd[r];
+    double sum = 0, sum_product = 0;
+    for (int64_t i = 0; i < columns;) {
+      const int64_t end = std::min(columns, i + kRun);
+      float plain[kLanes] = {}, product[kLanes] = {};
+      for (; i + kLanes <= end; i += kLanes) {
+        for (int64_t lane = 0; lane < kLanes; ++lane) {
+          TIDEMARK_ADD_ELEMENT(lane, i + lane)
+        }
+      }
+      for (int64_t lane = 0; i < end; ++i, ++lane) {
+        TIDEMARK_ADD_ELEMENT(lane, i)
+      }
+      sum += add_lanes(plain);
+      sum_product += add_lanes(product);
+    }
+    const float a = static_cast<float>(sum) * share;
+    const float b = static_cast<float>(sum_product) * share;
+    for (int64_t c = 0; c < columns; ++c) {
+      const float h = (x[c] - mean) * rstd;
+      gx[c] = rstd * ((gy[c] * gamma[c] - a) - h * b);
+    }
+  }
+}
+
+struct Loops {
+  void (*forward)(const float* x, const float* gamma, const float* beta, double eps, float* y,
+                  float* means, float* rstds, int64_t rows, int64_t columns);
+  void (*backward)(const Grad& in, int64_t first, int64_t rows, int64_t columns, float* ggamma,
+                   float* gbeta);
+};
+
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                   \
+  struct name {                                                                            \
+    __VA_ARGS__ static void forward(const float* x, const float* gamma, const float* beta, \
+                                    double eps, float* y, float* means, float* rstds,      \
+                                    int64_t rows, int64_t columns) {                       \
+      forward_of(x, gamma, beta, eps, y, means, rstds, rows, columns);                     \
+    }                                                                                      \
+    __VA_ARGS__ static void backward(const Grad& in, int64_t first, int64_t rows,          \
+                                     int64_t columns, float* ggamma, float* gbeta) {       \
+      backward_of(in, first, rows, columns, ggamma, gbeta);                                \
+    }                                                                                      \
+    static constexpr Loops table() { return {forward, backward}; }                         \
+  };
+TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
+
+const Loops& loops() {
+  static const Loops best = best_instruction_set<Baseline, Avx2, Avx512>();
+  return best;
+}
+
+// Sums over rows. In the workspace, each stretch has two rows of double (its sums) and two of
+// float (those of a block).
+struct Stretches {
+  static constexpr int64_t kMost = 64;  // enough to keep threads evenly busy
+  static constexpr int64_t kLeastRows = 16;
+
+  int64_t rows, columns, count, rows_each, stride;
+
+  explicit Stretches(const Shape& x)
+      : rows(x.elements() / x.back()),
+        columns(x.back()),
+        rows_each(std::max(kLeastRows, (rows + kMost - 1) / kMost)),
+        stride(align_up(Bytes(columns * 24), Bytes(64)).count()) {
+    count = (rows + rows_each - 1) / rows_each;
+  }
+  Bytes workspace() const { return Bytes(count * stride); }
+  double* sums(std::byte* at, int64_t stretch, int64_t which) const {
+    return reinterpret_cast<double*>(at + stretch * stride) + which * columns;
+  }
+  float* block(std::byte* at, int64_t stretch, int64_t which) const {
+    return reinterpret_cast<float*>(sums(at, stretch, 2)) + which * columns;
+  }
+};
+
+void run_backward(const Stretches& stretches, const KernelArgs& args) {
+  const Grad in{args.in<float>(0), args.in<float>(1), args.in<float>(2),
+                args.in<float>(3), args.in<float>(4), args.out<float>(0)};
+  const int64_t columns = stretches.columns;
+  parallel_tasks(stretches.count, stretches.rows_each * columns, [&](int64_t stretch) {
+    double* ggamma = stretches.sums(args.workspace, stretch, 0);
+    double* gbeta = stretches.sums(args.workspace, stretch, 1);
+    float* block_ggamma = stretches.block(args.workspace, stretch, 0);
+    float* block_gbeta = stretches.block(args.workspace, stretch, 1);
+    std::memset(ggamma, 0, static_cast<size_t>(columns) * 16);
+    const int64_t end = std::min(stretches.rows, (stretch + 1) * stretches.rows_each);
+    for (int64_t row = stretch * stretches.rows_each; row < end; row += kBlockRows) {
+      loops().backward(in, row, std::min(kBlockRows, end - row), columns, block_ggamma,
+                       block_gbeta);
+      for (int64_t c = 0; c < columns; ++c) {
+        ggamma[c] += block_ggamma[c];
+        gbeta[c] += block_gbeta[c];
+      }
+    }
+  });
+  float* ggamma = args.out<float>(1);
+  float* gbeta = args.out<float>(2);
+  parallel_tasks(columns, 2 * stretches.count, [&](int64_t c) {
+    double gamma_sum = 0, beta_sum = 0;
+    for (int64_t stretch = 0; stretch < stretches.count; ++stretch) {
+      gamma_sum += stretches.sums(args.workspace, stretch, 0)[c];
+      beta_sum += stretches.sums(args.workspace, stretch, 1)[c];
+    }
+    ggamma[c] = static_cast<float>(gamma_sum);
+    gbeta[c] = static_cast<float>(beta_sum);
+  });
+}
+
+}  // namespace
+
+PreparedKernel prepare_layer_norm_cpu(const OpQuery& query) {
+  const int64_t columns = query.inputs[0].shape.back();
+  const int64_t rows = query.inputs[0].shape.elements() / columns;
+  const double eps = query.attr<LayerNormAttrs>().eps;
+  return {Bytes(0), [=](const KernelArgs& args) {
+            const float* x = args.in<float>(0);
+            float* y = args.out<float>(0);
+            const int64_t grain = std::max<int64_t>(1, kSerialElements / columns);
+            parallel_chunks(rows, grain, [&](int64_t begin, int64_t end) {
+              loops().forward(x + begin * columns, args.in<float>(1), args.in<float>(2), eps,
+                              y + begin * columns, args.out<float>(1) + begin,
+                              args.out<float>(2) + begin, end - begin, columns);
+            });
+          }};
+}
+
+PreparedKernel prepare_layer_norm_grad_cpu(const OpQuery& query) {
+  const Stretches stretches(query.inputs[0].shape);
+  return {stretches.workspace(),
+          [stretches](const KernelArgs& args) { run_backward(stretches, args); }};
+}
+
+}  // namespace tidemark

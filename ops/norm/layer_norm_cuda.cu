@@ -1,0 +1,196 @@
+// A block for each row, which is read again from the cache; in vectors of 16 bytes where the
+// rows allow it. Sums over rows are those of column_tiles.h.
+#include "ops/kernels/block_cuda.cuh"
+#include "ops/kernels/columns_cuda.cuh"
+#include "ops/norm/layer_norm.h"
+#include "ops/norm/stretches_cuda.cuh"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark {
+namespace {
+
+using norm::AddPairs;
+using norm::Pair;
+
+template <int kThreads, int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    forward_kernel(int64_t columns, double eps, const float* x, const float* gamma,
+                   const float* beta, float* y, float* mean_out, float* rstd_out) {
+  const float* from = x + blockIdx.x * columns;
+  float* to = y + blockIdx.x * columns;
+  const int64_t first = int64_t{threadIdx.x} * kWidth, step = kThreads * kWidth;
+  float sum = 0;
+  for (int64_t c = first; c < columns; c += step) {
+    const auto pack = load_pack<kWidth>(from + c);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) sum += pack.v[i];
+  }
+  const double share = 1.0 / static_cast<double>(columns);
+  const float mean = static_cast<float>(block_sum<kThreads>(static_cast<double>(sum)) * share);
+  float squares = 0;
+  for (int64_t c = first; c < columns; c += step) {
+    const auto pack = load_pack<kWidth>(from + c);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) squares += (pack.v[i] - mean) * (pack.v[i] - mean);
+  }
+  const double var = block_sum<kThreads>(static_cast<double>(squares)) * share;
+  const float rstd = static_cast<float>(1 / sqrt(var + eps));
+  for (int64_t c = first; c < columns; c += step) {
+    auto pack = load_pack<kWidth>(from + c);
+    const auto scale = load_pack<kWidth>(gamma + c), shift = load_pack<kWidth>(beta + c);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      pack.v[i] = (pack.v[i] - mean) * rstd * scale.v[i] + shift.v[i];
+    }
+    store_pack<kWidth>(to + c, pack);
+  }
+  if (threadIdx.x == 0) {
+    mean_out[blockIdx.x] = mean;
+    rstd_out[blockIdx.x] = rstd;
+  }
+}
+
+struct GradInputs {
+  const float* x;
+  const float* gy;
+  const float* gamma;
+  const float* mean;
+  const float* rstd;
+};
+
+struct PlusPairs {
+  __device__ Pair operator()(Pair a, const Pair& b) const {
+    AddPairs()(a, b);
+    return a;
+  }
+};
+
+template <int kThreads, int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    grad_input_kernel(int64_t columns, GradInputs in, float* gx) {
+  const int64_t start = blockIdx.x * columns;
+  const float mean = in.mean[blockIdx.x], rstd = in.rstd[blockIdx.x];
+  const int64_t first = int64_t{threadIdx.x} * kWidth, step = kThreads * kWidth;
+  float sum = 0, product = 0;
+  for (int64_t c = first; c < columns; c += step) {
+    const auto x = load_pack<kWidth>(in.x + start + c),
+               gy = load_pack<kWidth>(in.gy + start + c);
+    const auto gamma = load_pack<kWidth>(in.gamma + c);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const float g = gy.v[i] * gamma.v[i];
+      sum += g;
+      product += g * ((x.v[i] - mean) * rstd);
+    }
+  }
+  const Pair total = block_reduce<kThreads>(Pair{sum, product}, PlusPairs());
+  const float share = 1.0F / static_cast<float>(columns);
+  const float a = static_cast<float>(total.a) * share, b = static_cast<float>(total.b) * share;
+  for (int64_t c = first; c < columns; c += step) {
+    const auto x = load_pack<kWidth>(in.x + start + c),
+               gy = load_pack<kWidth>(in.gy + start + c);
+    const auto gamma = load_pack<kWidth>(in.gamma + c);
+    FloatPack<kWidth> out;
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const float h = (x.v[i] - mean) * rstd;
+      out.v[i] = rstd * ((gy.v[i] * gamma.v[i] - a) - h * b);
+    }
+    store_pack<kWidth>(gx + start + c, out);
+  }
+}
+
+// Of one column: sums of gy * h, and of gy.
+template <int kWidth>
+__global__ void __launch_bounds__(norm::kThreads)
+    grad_sums_kernel(ColumnTiles tiles, GradInputs in, Pair* partial) {
+  __shared__ Pair shared[norm::kThreads];
+  const auto place = tiles.place(blockIdx.x, threadIdx.x);
+  const bool inside = place.column < tiles.columns;
+  float product[kWidth] = {}, sum[kWidth] = {};
+  if (inside) {
+#pragma unroll 2
+    for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
+      const int64_t at = r * tiles.columns + place.column;
+      const auto x = load_pack<kWidth>(in.x + at), gy = load_pack<kWidth>(in.gy + at);
+      const float mean = in.mean[r], rstd = in.rstd[r];
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        product[i] += gy.v[i] * ((x.v[i] - mean) * rstd);
+        sum[i] += gy.v[i];
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    Pair mine{product[i], sum[i]};
+    combine_row_lanes(tiles, place, shared, mine, AddPairs());
+    if (inside && place.row_lane == 0) {
+      partial[place.stretch * tiles.columns + place.column + i] = mine;
+    }
+  }
+}
+
+__global__ void __launch_bounds__(norm::kThreads)
+    finish_grad(ColumnTiles tiles, const Pair* partial, float* ggamma, float* gbeta) {
+  const int64_t c = norm::finish_channel();
+  const Pair total = norm::combine_stretches(tiles, partial, c, AddPairs());
+  if (!norm::finishes(tiles, c)) return;
+  ggamma[c] = static_cast<float>(total.a);
+  gbeta[c] = static_cast<float>(total.b);
+}
+
+// Whether four elements of every input may be read as one.
+bool vectors_fit(const OpQuery& query) {
+  bool fit = query.inputs[0].shape.back() % 4 == 0;
+  for (const TensorMeta& input : query.inputs) fit = fit && input.offset % 4 == 0;
+  return fit;
+}
+
+PreparedKernel prepare_layer_norm(const OpQuery& query) {
+  const int64_t columns = query.inputs[0].shape.back();
+  const int64_t rows = query.inputs[0].shape.elements() / columns;
+  return {Bytes(0), [=, wide = vectors_fit(query),
+                     eps = query.attr<LayerNormAttrs>().eps](const KernelArgs& args) {
+            with_row_threads(columns, [&]<int kThreads>() {
+              launch_blocks(args, rows, kThreads,
+                            wide ? forward_kernel<kThreads, 4> : forward_kernel<kThreads, 1>,
+                            columns, eps, args.in<float>(0), args.in<float>(1),
+                            args.in<float>(2), args.out<float>(0), args.out<float>(1),
+                            args.out<float>(2));
+            });
+          }};
+}
+
+PreparedKernel prepare_layer_norm_grad(const OpQuery& query) {
+  const int64_t columns = query.inputs[0].shape.back();
+  const int64_t rows = query.inputs[0].shape.elements() / columns;
+  const bool wide = vectors_fit(query);
+  const ColumnTiles tiles(rows, columns, 1, wide);
+  const Bytes workspace(tiles.stretches * columns * static_cast<int64_t>(sizeof(Pair)));
+  return {workspace, [=](const KernelArgs& args) {
+            const GradInputs in{args.in<float>(0), args.in<float>(1), args.in<float>(2),
+                                args.in<float>(3), args.in<float>(4)};
+            Pair* partial = reinterpret_cast<Pair*>(args.workspace);
+            with_row_threads(columns, [&]<int kThreads>() {
+              launch_blocks(
+                  args, rows, kThreads,
+                  wide ? grad_input_kernel<kThreads, 4> : grad_input_kernel<kThreads, 1>,
+                  columns, in, args.out<float>(0));
+            });
+            launch_blocks(args, tiles.blocks(), norm::kThreads,
+                          wide ? grad_sums_kernel<4> : grad_sums_kernel<1>, tiles, in, partial);
+            launch_blocks(args, norm::finish_blocks(tiles), norm::kThreads, finish_grad, tiles,
+                          partial, args.out<float>(1), args.out<float>(2));
+          }};
+}
+
+}  // namespace
+
+void register_layer_norm_cuda() {
+  set_kernel(kLayerNorm, Backend::kCuda, prepare_layer_norm);
+  set_kernel(kLayerNormGrad, Backend::kCuda, prepare_layer_norm_grad);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,67 @@
+// Runs that the shape decides are summed up in float64, and these sums in order.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/kernels/parallel_for.h"
+#include "ops/kernels/strided.h"
+#include "ops/reduce/kernels.h"
+
+namespace tidemark::reduce {
+namespace {
+
+constexpr int64_t kRun = 16 << 10;
+
+double squares_of(const float* x, int64_t n) {
+  constexpr int64_t kLanes = 16;
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] += double{x[i + lane]} * double{x[i + lane]};
+    }
+  }
+  for (int64_t lane = 0; i < n; ++i, ++lane) lanes[lane] += double{x[i]} * double{x[i]};
+  double total = 0;
+  for (double lane : lanes) total += lane;
+  return total;
+}
+
+double strided_squares(const StridedLoop& loop, const float* x, int64_t begin, int64_t end) {
+  double total = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const double value = x[loop.offset(0, i)];
+    total += value * value;
+  }
+  return total;
+}
+
+}  // namespace
+
+PreparedKernel prepare_norm_cpu(const OpQuery& query) {
+  const StridedLoop loop = make_loop(query.inputs[0].shape, {&query.inputs[0]});
+  const int64_t n = loop.elements;
+  const int64_t runs = (n + kRun - 1) / kRun;
+  return {Bytes(runs * 8), [=](const KernelArgs& args) {
+            const float* x = args.in<float>(0);
+            double* partial = reinterpret_cast<double*>(args.workspace);
+            parallel_tasks(runs, kRun, [&](int64_t run) {
+              const int64_t begin = run * kRun, end = std::min(n, begin + kRun);
+              partial[run] = loop.flat(1) ? squares_of(x + begin, end - begin)
+                                          : strided_squares(loop, x, begin, end);
+            });
+            double total = 0;
+            for (int64_t run = 0; run < runs; ++run) total += partial[run];
+            *args.out<float>(0) = static_cast<float>(std::sqrt(total));
+          }};
+}
+
+void join_norms_cpu(const KernelArgs& args) {
+  double total = 0;
+  for (size_t i = 0; i < args.inputs.size(); ++i) {
+    const double one = *args.in<float>(i);
+    total += one * one;
+  }
+  *args.out<float>(0) = static_cast<float>(std::sqrt(total));
+}
+
+}  // namespace tidemark::reduce

@@ -1,0 +1,75 @@
+#include "ops/kernels/block_cuda.cuh"
+#include "ops/kernels/strided.h"
+#include "ops/reduce/kernels.h"
+#include "ops/reduce/reduce.h"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark {
+namespace {
+
+constexpr int64_t kRun = 8192;  // that one block sums up: 32 elements for each thread
+
+__device__ double square(double x) { return x * x; }
+
+__global__ void __launch_bounds__(kLaunchThreads)
+    sum_squares(const __grid_constant__ StridedLoop loop, bool flat, const float* x,
+                double* partial) {
+  const int64_t end = min((int64_t{blockIdx.x} + 1) * kRun, loop.elements);
+  double sum = 0;
+#pragma unroll 4
+  for (int64_t i = blockIdx.x * kRun + threadIdx.x; i < end; i += kLaunchThreads) {
+    sum += square(x[flat ? i : loop.offset(0, i)]);
+  }
+  const double total = block_sum<kLaunchThreads>(sum);
+  if (threadIdx.x == 0) partial[blockIdx.x] = total;
+}
+
+__global__ void __launch_bounds__(kLaunchThreads)
+    finish_norm(int64_t runs, const double* partial, float* y) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < runs; i += kLaunchThreads) sum += partial[i];
+  const double total = block_sum<kLaunchThreads>(sum);
+  if (threadIdx.x == 0) *y = static_cast<float>(sqrt(total));
+}
+
+PreparedKernel prepare_norm(const OpQuery& query) {
+  const StridedLoop loop = make_loop(query.inputs[0].shape, {&query.inputs[0]});
+  const int64_t runs = (loop.elements + kRun - 1) / kRun;
+  return {Bytes(runs * 8), [=](const KernelArgs& args) {
+            double* partial = reinterpret_cast<double*>(args.workspace);
+            launch_blocks(args, runs, kLaunchThreads, sum_squares, loop, loop.flat(1),
+                          args.in<float>(0), partial);
+            launch_blocks(args, 1, kLaunchThreads, finish_norm, runs, partial,
+                          args.out<float>(0));
+          }};
+}
+
+struct Norms {
+  const float* at[reduce::kMostNorms];
+  int count;
+};
+
+__global__ void join_norms(const __grid_constant__ Norms norms, float* y) {
+  double total = 0;
+  for (int i = 0; i < norms.count; ++i) total += square(*norms.at[i]);
+  *y = static_cast<float>(sqrt(total));
+}
+
+PreparedKernel prepare_join_norms(const OpQuery& query) {
+  return {Bytes(0), [count = static_cast<int>(query.inputs.size())](const KernelArgs& args) {
+            Norms norms{{}, count};
+            for (int i = 0; i < count; ++i)
+              norms.at[i] = args.in<float>(static_cast<size_t>(i));
+            launch_blocks(args, 1, 1, join_norms, norms, args.out<float>(0));
+          }};
+}
+
+}  // namespace
+
+void register_norm_cuda() {
+  set_kernel(kNorm, Backend::kCuda, prepare_norm);
+  set_kernel(kJoinNorms, Backend::kCuda, prepare_join_norms);
+}
+
+}  // namespace tidemark

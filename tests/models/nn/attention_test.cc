@@ -1,0 +1,83 @@
+#include "models/nn/attention.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/values.h"
+
+namespace tidemark::testing {
+namespace {
+
+class MultiHeadAttentionTest : public SessionTest {
+ protected:
+  ParameterInit init_{1};
+};
+
+std::vector<std::string> names(const Module& module) {
+  std::vector<std::string> all;
+  for (const NamedTensor& parameter : module.parameters()) all.push_back(parameter.name);
+  return all;
+}
+
+TEST_F(MultiHeadAttentionTest, CarriesTheNamesOfBertAndGpt2) {
+  const MultiHeadAttention bert({.width = 8,
+                                 .heads = 2,
+                                 .query = "self.query",
+                                 .key = "self.key",
+                                 .value = "self.value",
+                                 .output = "output.dense"},
+                                init_);
+  EXPECT_EQ(names(bert),
+            (std::vector<std::string>{"self.query.weight", "self.query.bias", "self.key.weight",
+                                      "self.key.bias", "self.value.weight", "self.value.bias",
+                                      "output.dense.weight", "output.dense.bias"}));
+  const MultiHeadAttention gpt2({.width = 8, .heads = 2, .fused = true, .output = "c_proj"},
+                                init_);
+  EXPECT_EQ(names(gpt2), (std::vector<std::string>{"c_attn.weight", "c_attn.bias",
+                                                   "c_proj.weight", "c_proj.bias"}));
+  EXPECT_EQ(gpt2.parameters()[0].tensor.shape(), Shape({8, 24}));
+}
+
+// Between the projections and attention nothing is copied, forward; backward, the fused
+// gradients are put behind one another.
+TEST_F(MultiHeadAttentionTest, ViewsNeedNoCopies) {
+  for (const bool fused : {false, true}) {
+    SCOPED_TRACE(fused);
+    const MultiHeadAttention attention({.width = 8, .heads = 2, .fused = fused}, init_);
+    std::vector<std::string> ops;
+    session_.set_observer(
+        [&](std::string_view name, const Recipe&) { ops.emplace_back(name); });
+    const Tensor y = attention.forward(random_tensor({2, 5, 8}, 1));
+    std::vector<std::string> expected(fused ? 1 : 3, "matmul");
+    expected.insert(expected.end(), {"attention", "matmul"});
+    EXPECT_EQ(ops, expected);
+    ops.clear();
+    backward(y, random_tensor({2, 5, 8}, 2));
+    session_.set_observer(nullptr);
+    EXPECT_EQ(std::count(ops.begin(), ops.end(), "concat"), fused ? 1 : 0);
+    EXPECT_EQ(std::count(ops.begin(), ops.end(), "copy"), 0);
+    EXPECT_EQ(std::count(ops.begin(), ops.end(), "narrow_grad"), 0);
+    for (const NamedTensor& parameter : attention.parameters()) {
+      EXPECT_EQ(grad_of(parameter.tensor).shape(), parameter.tensor.shape()) << parameter.name;
+    }
+  }
+}
+
+TEST_F(MultiHeadAttentionTest, DropsInTrainingOnly) {
+  MultiHeadAttention attention({.width = 8, .heads = 2, .dropout = 0.5}, init_);
+  const Tensor x = random_tensor({1, 20, 8}, 1);
+  EXPECT_NE(to_vector(attention.forward(x)), to_vector(attention.forward(x)));
+  attention.train(false);
+  EXPECT_EQ(to_vector(attention.forward(x)), to_vector(attention.forward(x)));
+}
+
+TEST_F(MultiHeadAttentionTest, RefusesWhatDoesNotFit) {
+  EXPECT_NE(usage_error([&] { MultiHeadAttention({.width = 8, .heads = 3}, init_); }), "");
+  const MultiHeadAttention attention({.width = 8, .heads = 2}, init_);
+  EXPECT_NE(usage_error([&] {
+              attention.forward(random_tensor({2, 5, 6}, 1));
+            }).find("(2, 5, 6)"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tidemark::testing

@@ -1,0 +1,426 @@
+#include "ops/attention/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "ops/attention/kernels.h"
+#include "ops/view/view.h"
+#include "tests/support/gradcheck.h"
+#include "tests/support/run_kernel.h"
+
+namespace tidemark::testing {
+namespace {
+
+using enum AttentionImplementation;
+
+struct Case {
+  const char* name;
+  int64_t batch, queries, keys, heads, depth;
+  bool causal = false;
+  double dropout = 0;
+  enum { kAll, kLengths, kMask } filter = kAll;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+// Tiles are of 64 queries and 128 keys, on GPUs of 32 or fewer; dropout's chunks of 64 keys.
+const Case kCases[] = {
+    {"one", 1, 1, 1, 1, 1},
+    {"tiny", 2, 3, 5, 2, 4},
+    {"one_query", 2, 1, 150, 3, 8},
+    {"one_key", 2, 70, 1, 2, 8},
+    {"whole_tiles", 1, 128, 256, 2, 64},
+    {"odd", 2, 67, 131, 3, 20},
+    {"deep", 1, 33, 40, 1, 128},
+    {"deepest", 1, 9, 12, 1, 200},
+    {"causal", 2, 133, 133, 2, 16, true},
+    {"causal_more_keys", 1, 20, 150, 2, 8, true},
+    {"causal_more_queries", 1, 150, 20, 2, 8, true},
+    {"lengths", 3, 70, 140, 2, 16, false, 0, Case::kLengths},
+    {"mask", 3, 40, 140, 2, 16, false, 0, Case::kMask},
+    {"dropout", 2, 67, 131, 2, 16, false, 0.3},
+    {"everything", 3, 140, 140, 2, 24, true, 0.1, Case::kMask},
+    {"everything_with_lengths", 3, 66, 200, 1, 32, true, 0.5, Case::kLengths},
+};
+
+// The keys that batch entry b has; entry 1 has none.
+bool has_key(const Case& c, int64_t b, int64_t key) {
+  if (c.filter == Case::kAll) return true;
+  if (b == 1) return false;
+  if (c.filter == Case::kLengths) return key < c.keys - 3 * b;
+  return (key * 7 + b) % 3 != 0;
+}
+
+Tensor keys_of(const Case& c) {
+  if (c.filter == Case::kAll) return {};
+  std::vector<int64_t> lengths;
+  std::vector<uint8_t> mask;
+  for (int64_t b = 0; b < c.batch; ++b) {
+    lengths.push_back(b == 1 ? 0 : c.keys - 3 * b);
+    for (int64_t key = 0; key < c.keys; ++key) mask.push_back(has_key(c, b, key));
+  }
+  return c.filter == Case::kLengths ? from(lengths, {c.batch})
+                                    : from(mask, {c.batch, c.keys}, DType::kBool);
+}
+
+AttentionOptions options_of(const Case& c, AttentionImplementation implementation) {
+  AttentionOptions options;
+  options.keys = keys_of(c);
+  options.causal = c.causal;
+  options.dropout = c.dropout;
+  options.implementation = implementation;
+  return options;
+}
+
+// y and the gradients of q, k and v, by the definition, in float64.
+struct Reference {
+  std::vector<double> y, dq, dk, dv;
+};
+
+Reference define(const Case& c, const std::vector<float>& q, const std::vector<float>& k,
+                 const std::vector<float>& v, const std::vector<float>& g, uint64_t seed,
+                 uint64_t first_block) {
+  Reference out{std::vector<double>(q.size()), std::vector<double>(q.size()),
+                std::vector<double>(k.size()), std::vector<double>(k.size())};
+  const double scale = 1 / std::sqrt(static_cast<double>(c.depth));
+  const attention::Dropout dropout(c.dropout, static_cast<int64_t>(seed),
+                                   static_cast<double>(first_block), c.keys);
+  const auto at = [&](int64_t rows, int64_t b, int64_t h, int64_t t) {
+    return static_cast<size_t>(((b * rows + t) * c.heads + h) * c.depth);
+  };
+  const auto depth = static_cast<size_t>(c.depth);
+  const auto dot = [&](const auto& a, size_t i, const auto& b, size_t j) {
+    double sum = 0;
+    for (size_t d = 0; d < depth; ++d) sum += double{a[i + d]} * b[j + d];
+    return sum;
+  };
+  for (int64_t b = 0; b < c.batch; ++b) {
+    for (int64_t h = 0; h < c.heads; ++h) {
+      for (int64_t i = 0; i < c.queries; ++i) {
+        const size_t query = at(c.queries, b, h, i);
+        std::vector<double> p(static_cast<size_t>(c.keys)), kept(p.size()), dp(p.size());
+        double sum = 0, delta = 0;
+        for (int64_t j = 0; j < c.keys; ++j) {
+          if (!has_key(c, b, j) || (c.causal && j > i)) continue;
+          const auto n = static_cast<size_t>(j);
+          p[n] = std::exp(dot(q, query, k, at(c.keys, b, h, j)) * scale);
+          sum += p[n];
+          kept[n] =
+              dropout.active() ? dropout.multiplier((b * c.heads + h) * c.queries + i, j) : 1;
+        }
+        for (size_t j = 0; j < p.size(); ++j) {
+          p[j] = sum > 0 ? p[j] / sum : 0;
+          const size_t key = at(c.keys, b, h, static_cast<int64_t>(j));
+          dp[j] = kept[j] * dot(g, query, v, key);
+          delta += p[j] * dp[j];
+          for (size_t d = 0; d < depth; ++d) {
+            out.y[query + d] += kept[j] * p[j] * v[key + d];
+            out.dv[key + d] += kept[j] * p[j] * g[query + d];
+          }
+        }
+        for (size_t j = 0; j < p.size(); ++j) {
+          const size_t key = at(c.keys, b, h, static_cast<int64_t>(j));
+          const double ds = p[j] * (dp[j] - delta) * scale;
+          for (size_t d = 0; d < depth; ++d) {
+            out.dq[query + d] += ds * k[key + d];
+            out.dk[key + d] += ds * q[query + d];
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+class AttentionCases : public SessionTest, public ::testing::WithParamInterface<Case> {
+ protected:
+  static Shape query_shape(const Case& c) { return {c.batch, c.queries, c.heads, c.depth}; }
+  static Shape key_shape(const Case& c) { return {c.batch, c.keys, c.heads, c.depth}; }
+};
+
+TEST_P(AttentionCases, BothImplementationsAgreeWithTheDefinition) {
+  const Case& c = GetParam();
+  const auto count = [](const Shape& shape) { return shape.elements(); };
+  const auto q = random_values(count(query_shape(c)), 1, -2, 2);
+  const auto k = random_values(count(key_shape(c)), 2, -2, 2);
+  const auto v = random_values(count(key_shape(c)), 3);
+  const auto g = random_values(count(query_shape(c)), 4);
+  session_.reserve_random(5);  // calls do not depend on where in a block the stream stands
+  for (const AttentionImplementation implementation : {kMaterialised, kMemoryEfficient}) {
+    SCOPED_TRACE(implementation == kMaterialised ? "materialised" : "memory-efficient");
+    const uint64_t start = session_.reserve_random(0);
+    Tensor q_leaf = from(q, query_shape(c)), k_leaf = from(k, key_shape(c)),
+           v_leaf = from(v, key_shape(c));
+    for (Tensor* leaf : {&q_leaf, &k_leaf, &v_leaf}) require_grad(*leaf);
+    const Tensor y =
+        scaled_dot_product_attention(q_leaf, k_leaf, v_leaf, options_of(c, implementation));
+    backward(y, from(g, query_shape(c)));
+    const Reference want = define(c, q, k, v, g, session_.seed(), (start + 3) / 4);
+    ASSERT_EQ(y.shape(), query_shape(c));
+    expect_close(y, want.y, 2e-6);
+    expect_close(grad_of(q_leaf), want.dq, 1e-5);
+    expect_close(grad_of(k_leaf), want.dk, 1e-5);
+    expect_close(grad_of(v_leaf), want.dv, 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, AttentionCases, ::testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+using AttentionTest = SessionTest;
+
+constexpr AttentionImplementation kBoth[] = {kMaterialised, kMemoryEfficient};
+
+TEST_F(AttentionTest, GradientsAgreeWithFiniteDifferences) {
+  for (const AttentionImplementation implementation : kBoth) {
+    for (const bool masked : {false, true}) {
+      const Tensor mask =
+          from(std::vector<uint8_t>{1, 0, 1, 1, 1, 1, 1, 1, 0, 0}, {2, 5}, DType::kBool);
+      check_gradients(
+          [&](std::vector<Tensor> in) {
+            AttentionOptions options;
+            options.implementation = implementation;
+            options.scale = 0.7;
+            options.causal = masked;
+            if (masked) options.keys = mask;
+            return scaled_dot_product_attention(in[0], in[1], in[2], options);
+          },
+          {{2, 4, 2, 3}, {2, 5, 2, 3}, {2, 5, 2, 3}});
+    }
+  }
+}
+
+TEST_F(AttentionTest, ImplementationsDropTheSameElements) {
+  // With v the identity, y is the matrix of what dropout leaves.
+  constexpr int64_t kKeys = 70;
+  std::vector<float> identity(kKeys * kKeys);
+  for (int64_t i = 0; i < kKeys; ++i) identity[static_cast<size_t>(i * (kKeys + 1))] = 1;
+  const Tensor q = random_tensor({1, 40, 1, kKeys}, 1),
+               k = random_tensor({1, kKeys, 1, kKeys}, 2);
+  const Tensor v = from(identity, {1, kKeys, 1, kKeys});
+  std::vector<float> kept[2];
+  int64_t dropped = 0;
+  for (const AttentionImplementation implementation : kBoth) {
+    Session session(options());
+    AttentionOptions options;
+    options.dropout = 0.3;
+    options.implementation = implementation;
+    const auto here = [&](const Tensor& x) {
+      session_.make_current();
+      const std::vector<float> values = to_vector(x);
+      session.make_current();
+      return from(values, x.shape());
+    };
+    kept[static_cast<size_t>(implementation)] =
+        to_vector(scaled_dot_product_attention(here(q), here(k), here(v), options));
+  }
+  session_.make_current();
+  for (size_t i = 0; i < kept[0].size(); ++i) {
+    ASSERT_EQ(kept[0][i] == 0, kept[1][i] == 0) << i;
+    dropped += kept[0][i] == 0;
+  }
+  EXPECT_NEAR(static_cast<double>(dropped) / static_cast<double>(kept[0].size()), 0.3, 0.03);
+}
+
+TEST_F(AttentionTest, TakesViewsAndSharedHeads) {
+  const Tensor qkv = random_tensor({2, 9, 3, 4, 8}, 1);
+  const auto third = [&](int64_t i) { return squeeze(narrow(qkv, 2, i, 1), 2); };
+  const Tensor one = narrow(third(1), 2, 0, 1);
+  const Tensor shared = expand(one, {2, 9, 4, 8});
+  const Tensor turned = transpose(random_tensor({2, 9, 8, 4}, 2), 2, 3);  // rows with gaps
+  for (const AttentionImplementation implementation : kBoth) {
+    AttentionOptions options;
+    options.implementation = implementation;
+    expect_close(
+        scaled_dot_product_attention(third(0), third(1), third(2), options),
+        to_vector(scaled_dot_product_attention(contiguous(third(0)), contiguous(third(1)),
+                                               contiguous(third(2)), options)));
+    expect_close(scaled_dot_product_attention(turned, shared, third(2), options),
+                 to_vector(scaled_dot_product_attention(contiguous(turned), contiguous(shared),
+                                                        contiguous(third(2)), options)));
+  }
+}
+
+TEST_F(AttentionTest, LengthsAndMasksOfAllTypesSayTheSame) {
+  const Tensor q = random_tensor({2, 3, 2, 4}, 1), k = random_tensor({2, 5, 2, 4}, 2);
+  const auto with = [&](const Tensor& keys) {
+    AttentionOptions options;
+    options.keys = keys;
+    return to_vector(scaled_dot_product_attention(q, k, k, options));
+  };
+  const std::vector<float> expected = with(from(std::vector<int64_t>{4, 1}, {2}));
+  EXPECT_EQ(with(from(std::vector<int32_t>{4, 1}, {2})), expected);
+  const std::vector<int64_t> mask{1, 1, 1, 1, 0, 1, 0, 0, 0, 0};
+  const Shape shape{2, 5};
+  EXPECT_EQ(with(from(mask, shape)), expected);
+  EXPECT_EQ(with(from(std::vector<int32_t>(mask.begin(), mask.end()), shape)), expected);
+  const std::vector<uint8_t> bytes(mask.begin(), mask.end());
+  EXPECT_EQ(with(from(bytes, shape)), expected);
+  EXPECT_EQ(with(from(bytes, shape, DType::kBool)), expected);
+  // Longer than there are keys: all of them.
+  EXPECT_EQ(with(from(std::vector<int64_t>{9, 5}, {2})), with({}));
+}
+
+// Blocks of a kernel test start as not-a-number: outputs must be written in full.
+TEST_F(AttentionTest, WhatIsSavedIsWhole) {
+  constexpr int64_t kBatch = 2, kHeads = 2, kQueries = 70, kKeys = 300;
+  const Shape q{kBatch, kQueries, kHeads, 8}, k{kBatch, kKeys, kHeads, 8};
+  const std::vector<int64_t> lengths{40, 0};
+  Array keys{{kBatch}, std::vector<float>(2 * kBatch)};
+  std::memcpy(keys.values.data(), lengths.data(), sizeof(int64_t) * kBatch);
+  const std::vector<Array> inputs{Array::random(q, 1), Array::random(k, 2), Array::random(k, 3),
+                                  keys};
+  const std::vector<DType> dtypes{DType::kFloat32, DType::kFloat32, DType::kFloat32,
+                                  DType::kInt64};
+  const auto run = [&](AttentionImplementation implementation) {
+    const attention::AttentionAttrs attrs{static_cast<int64_t>(implementation), 1, 0, 0.3, 0};
+    return run_kernel(kAttention, inputs, attrs, 2, dtypes);
+  };
+  const KernelRun materialised = run(kMaterialised), efficient = run(kMemoryEfficient);
+  ASSERT_EQ(materialised[1].shape, Shape({kBatch, kHeads, kQueries, kKeys}));
+  ASSERT_EQ(efficient[1].shape, Shape({kBatch, kHeads, kQueries}));
+  for (int64_t row = 0; row < kBatch * kHeads * kQueries; ++row) {
+    const int64_t b = row / (kHeads * kQueries);
+    const int64_t seen = std::min(lengths[static_cast<size_t>(b)], row % kQueries + 1);
+    double sum = 0;
+    for (int64_t key = 0; key < kKeys; ++key) {
+      const float p = materialised[1][static_cast<size_t>(row * kKeys + key)];
+      if (key < seen) {
+        EXPECT_GT(p, 0);
+      } else {
+        ASSERT_EQ(p, 0) << "row " << row << ", key " << key;
+      }
+      sum += p;
+    }
+    EXPECT_NEAR(sum, seen > 0 ? 1 : 0, 1e-6);
+    const float log_sum = efficient[1][static_cast<size_t>(row)];
+    EXPECT_EQ(std::isinf(log_sum), seen == 0) << log_sum;
+  }
+}
+
+struct Result {
+  std::vector<float> y, dq, dk, dv;
+  int64_t recomputes = 0;
+  Bytes peak{0};
+
+  bool same_as(const Result& other) const {
+    return same_bits(y, other.y) && same_bits(dq, other.dq) && same_bits(dk, other.dk) &&
+           same_bits(dv, other.dv);
+  }
+};
+
+// Layers of attention, dropout on, in a session of its own.
+Result run_layers(AttentionImplementation implementation, int threads,
+                  std::optional<Bytes> budget) {
+  SessionOptions session_options;
+  session_options.device = device_under_test();
+  session_options.threads = threads;
+  session_options.tf32 = false;
+  session_options.budget = budget;
+  if (budget) session_options.host_limit = Bytes(64 << 20);
+  session_options.policy = budget ? "delta" : "none";
+  Session session(session_options);
+  Result result;
+  const StepStats stats = session.step([&] {
+    Tensor q = random_leaf({2, 70, 8, 16}, 1), k = random_leaf({2, 70, 8, 16}, 2),
+           v = random_leaf({2, 70, 8, 16}, 3);
+    AttentionOptions options;
+    options.causal = true;
+    options.dropout = 0.2;
+    options.implementation = implementation;
+    options.keys = from(std::vector<int64_t>{70, 50}, {2});
+    Tensor y = q;
+    for (int layer = 0; layer < 6; ++layer) {
+      y = scaled_dot_product_attention(y, k, v, options);
+    }
+    backward(y, random_tensor(y.shape(), 4));
+    result.y = to_vector(y);
+    result.dq = to_vector(grad_of(q));
+    result.dk = to_vector(grad_of(k));
+    result.dv = to_vector(grad_of(v));
+  });
+  result.recomputes = stats.recomputes;
+  result.peak = session.peak_reserved();
+  return result;
+}
+
+TEST_F(AttentionTest, ThreadsDoNotMatter) {
+  for (const AttentionImplementation implementation : kBoth) {
+    const Result one = run_layers(implementation, 1, std::nullopt);
+    EXPECT_TRUE(run_layers(implementation, 2, std::nullopt).same_as(one));
+    EXPECT_TRUE(run_layers(implementation, 7, std::nullopt).same_as(one));
+  }
+}
+
+TEST_F(AttentionTest, BudgetsDoNotMatter) {
+  for (const AttentionImplementation implementation : kBoth) {
+    SCOPED_TRACE(static_cast<int64_t>(implementation));
+    const Result ample = run_layers(implementation, 2, std::nullopt);
+    const Result tight =
+        run_layers(implementation, 2, align_down(Bytes(ample.peak.count() * 7 / 10)));
+    EXPECT_GT(tight.recomputes, 0);
+    EXPECT_TRUE(tight.same_as(ample));
+  }
+}
+
+TEST_F(AttentionTest, MemoryEfficientNeedsLittleMemory) {
+  constexpr int64_t kTokens = 2048, kHeads = 12;
+  const Shape shape{1, kTokens, kHeads, 64};
+  const Bytes tensor = size_of(DType::kFloat32) * shape.elements();
+  const Bytes rows = size_of(DType::kFloat32) * (kHeads * kTokens);
+  const auto peak = [&](AttentionImplementation implementation) {
+    Session session({.device = "sim:a100-80gb", .policy = "none"});
+    session.step([&] {
+      Tensor leaf[3];
+      for (Tensor& each : leaf) {
+        each = session.upload(TensorMeta::contiguous(DType::kFloat32, shape), Category::kData,
+                              nullptr, nullptr);
+        require_grad(each);
+      }
+      AttentionOptions options;
+      options.dropout = 0.1;
+      options.implementation = implementation;
+      const Tensor y = scaled_dot_product_attention(leaf[0], leaf[1], leaf[2], options);
+      backward(y, session.upload(y.meta(), Category::kData, nullptr, nullptr));
+    });
+    return session.peak_live().total();
+  };
+  // q, k, v, y and the gradients of all four; what was saved; one number for each query.
+  const Bytes efficient = 8 * tensor + rows + rows;
+  EXPECT_EQ(peak(kMemoryEfficient), efficient);
+  // The probabilities, and as much again for their gradient.
+  EXPECT_EQ(peak(kMaterialised), 8 * tensor + 2 * (rows * kTokens) + rows);
+  EXPECT_GT(peak(kMaterialised).count(), 8 * efficient.count());
+  session_.make_current();
+}
+
+TEST_F(AttentionTest, RefusesWhatDoesNotFit) {
+  const Tensor q = random_tensor({2, 3, 2, 4}, 1), k = random_tensor({2, 5, 2, 4}, 2);
+  const auto error = [&](const Tensor& queries, const Tensor& keys, const Tensor& values,
+                         const AttentionOptions& options = {}) {
+    return usage_error([&] { scaled_dot_product_attention(queries, keys, values, options); });
+  };
+  EXPECT_EQ(error(q, k, k), "");
+  const auto refused = [](const std::string& message, const char* part) {
+    return message.rfind("[attention] ", 0) == 0 && message.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(refused(error(q, k, q), "(2, 3, 2, 4), (2, 5, 2, 4), (2, 3, 2, 4)"));
+  EXPECT_TRUE(refused(error(q, random_tensor({2, 5, 1, 4}, 1), k), "(2, 5, 1, 4)"));
+  EXPECT_TRUE(refused(error(reshape(q, {6, 8}), k, k), "(6, 8)"));
+  EXPECT_TRUE(refused(error(q, from(std::vector<int64_t>(80), {2, 5, 2, 4}), k), "float32"));
+  AttentionOptions options;
+  options.dropout = 1;
+  EXPECT_TRUE(refused(error(q, k, k, options), "[0, 1)"));
+  options.dropout = 0;
+  options.keys = from(std::vector<int64_t>{1, 2, 3}, {3});
+  EXPECT_TRUE(refused(error(q, k, k, options), "(B, Tk)"));
+  options.keys = from(std::vector<uint8_t>{1, 2}, {2});
+  EXPECT_TRUE(refused(error(q, k, k, options), "int32 or int64"));
+  options.keys = random_tensor({2, 5}, 1);
+  EXPECT_TRUE(refused(error(q, k, k, options), "bool"));
+}
+
+}  // namespace
+}  // namespace tidemark::testing

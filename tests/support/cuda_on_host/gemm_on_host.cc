@@ -1,0 +1,42 @@
+// GemmPlan as plain loops over the very description that cuBLASLt is given.
+#include "ops/linear/gemm_cuda.h"
+
+namespace tidemark {
+
+struct GemmPlan::Product {
+  GemmShape shape;
+  bool bias;
+  float scale;
+};
+
+GemmPlan::GemmPlan(const GemmShape& shape, bool bias, bool, float scale)
+    : product_(std::make_shared<const Product>(Product{shape, bias, scale})) {}
+
+// Some, so that its place among other parts of a workspace is tested.
+Bytes GemmPlan::workspace() const { return Bytes(100); }
+
+void GemmPlan::run(void*, const float* a, const float* b, const float* bias, float* y,
+                   std::byte* workspace) const {
+  const auto& [shape, with_bias, scale] = *product_;
+  std::fill_n(workspace, 100, std::byte{0xAB});
+  const auto at = [](const GemmShape::Matrix& matrix, int64_t row, int64_t column) {
+    if (matrix.transposed) std::swap(row, column);
+    return column * matrix.leading + row;
+  };
+  for (int64_t i = 0; i < shape.batches.elements; ++i) {
+    const float* first = b + shape.batches.offset(2, i);
+    const float* second = a + shape.batches.offset(1, i);
+    float* to = y + shape.batches.offset(0, i);
+    for (int64_t column = 0; column < shape.n; ++column) {
+      for (int64_t row = 0; row < shape.m; ++row) {
+        float sum = 0;
+        for (int64_t l = 0; l < shape.k; ++l) {
+          sum += first[at(shape.first, row, l)] * second[at(shape.second, l, column)];
+        }
+        to[column * shape.result.leading + row] = scale * sum + (with_bias ? bias[row] : 0);
+      }
+    }
+  }
+}
+
+}  // namespace tidemark
