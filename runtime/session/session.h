@@ -17,13 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/delta/delta_policy.h"
+#include "runtime/delta/policies/policy.h"
 #include "runtime/residency/residency.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tidemark {
-
-enum class PolicyKind : uint8_t { kNone, kDelta };
 
 struct SessionOptions {
   std::string device = "cpu";  // "cpu", "sim:<profile>"
@@ -37,7 +35,8 @@ struct SessionOptions {
   // The unmanaged peak of a step where a dry run has found it: at or above it, nothing is
   // released.
   std::optional<Bytes> unmanaged_peak{};
-  PolicyKind policy = PolicyKind::kDelta;
+  // "none", or a name from runtime/delta/policies/policy.h.
+  std::string policy = "delta";
   DeltaOptions delta{};
   ResidencyOptions residency{};
   Bytes host_limit{0};  // tiers for offloading; 0: none
@@ -99,6 +98,9 @@ class Session {
   uint64_t reserve_random(uint64_t count) {
     return std::exchange(random_offset_, random_offset_ + count);
   }
+  // For a run that goes on where another stopped.
+  uint64_t random_offset() const { return random_offset_; }
+  void set_random_offset(uint64_t offset) { random_offset_ = offset; }
   uint64_t seed() const { return options_.seed; }
 
   const SessionOptions& options() const { return options_; }

@@ -1,0 +1,184 @@
+#include "models/checkpoint/weights.h"
+
+#include <memory>
+#include <unordered_set>
+#include <utility>
+
+#include "models/checkpoint/safetensors_header.h"
+#include "ops/autograd/autograd.h"
+#include "ops/elementwise/inplace.h"
+#include "runtime/core/errors.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+constexpr size_t kNamesInMessage = 8;
+
+std::vector<std::string> names_in_file(const std::string& ours, const WeightNames& names) {
+  return names ? names(ours) : std::vector<std::string>{ours};
+}
+
+bool same_values(const Tensor& a, const Tensor& b) {
+  return a.storage().get() == b.storage().get() && a.meta().offset == b.meta().offset &&
+         a.shape() == b.shape() && a.dtype() == b.dtype();
+}
+
+std::vector<NamedTensor> all_of(const Module& module) {
+  std::vector<NamedTensor> all = module.parameters();
+  for (NamedTensor& buffer : module.buffers()) all.push_back(std::move(buffer));
+  return all;
+}
+
+// Of one of `parts` equal parts.
+Shape part_shape(const NamedTensor& tensor, size_t parts) {
+  Shape shape = tensor.tensor.shape();
+  if (parts == 1) return shape;
+  const auto count = static_cast<int64_t>(parts);
+  if (shape.rank() == 0 || shape[0] % count != 0) {
+    throw UsageError("[weights] '" + tensor.name + "' " + shape.to_string() +
+                     " cannot be cut into " + std::to_string(parts) + " equal parts");
+  }
+  shape[0] /= count;
+  return shape;
+}
+
+std::string list(const std::vector<std::string>& names) {
+  std::string text = std::to_string(names.size()) + " (";
+  for (size_t i = 0; i < names.size() && i < kNamesInMessage; ++i) {
+    text += (i > 0 ? ", " : "") + names[i];
+  }
+  return text + (names.size() > kNamesInMessage ? ", ...)" : ")");
+}
+
+struct Match {
+  Tensor tensor;
+  std::vector<const SafetensorsEntry*> parts;
+};
+
+void check_entry(const SafetensorsFile& file, const SafetensorsEntry& entry,
+                 const NamedTensor& ours, const Shape& shape) {
+  if (entry.dtype != ours.tensor.dtype() || !(entry.shape == shape)) {
+    file.fail(entry, "is " + entry.type + ' ' + entry.shape.to_string() + ", '" + ours.name +
+                         "' takes " + std::string(to_string(ours.tensor.dtype())) + ' ' +
+                         shape.to_string());
+  }
+}
+
+}  // namespace
+
+std::vector<NamedTensor> without_shared(std::span<const NamedTensor> tensors) {
+  std::vector<NamedTensor> kept;
+  for (const NamedTensor& named : tensors) {
+    bool shared = false;
+    for (const NamedTensor& other : kept) {
+      shared = shared || same_values(named.tensor, other.tensor);
+    }
+    if (!shared) kept.push_back(named);
+  }
+  return kept;
+}
+
+void assign_values(const Tensor& tensor, std::vector<std::byte> bytes) {
+  const NoGrad no_grad;
+  const auto owned = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  copy_(tensor,
+        Session::current().upload(TensorMeta::contiguous(tensor.dtype(), tensor.shape()),
+                                  Category::kData, owned->data(), owned, "load"));
+}
+
+std::vector<std::byte> values_of(const Tensor& tensor) {
+  std::vector<std::byte> bytes(static_cast<size_t>(tensor.meta().bytes().count()));
+  if (!Session::current().download(tensor, bytes.data())) {
+    throw UsageError("[weights] there are no values to save on a device without data");
+  }
+  return bytes;
+}
+
+LoadReport load_tensors(std::span<const NamedTensor> tensors, SafetensorsFile& file,
+                        const LoadOptions& options) {
+  LoadReport report;
+  std::vector<Match> matches;
+  std::vector<std::pair<Tensor, std::string>> absent;
+  std::unordered_set<std::string_view> used;
+  for (const NamedTensor& ours : tensors) {
+    const std::vector<std::string> names = names_in_file(ours.name, options.names);
+    if (names.empty()) continue;
+    Match match{ours.tensor, {}};
+    const Shape shape = part_shape(ours, names.size());
+    for (const std::string& name : names) {
+      const SafetensorsEntry* entry = file.find(name);
+      if (entry == nullptr) {
+        absent.emplace_back(ours.tensor, name);
+        continue;
+      }
+      check_entry(file, *entry, ours, shape);
+      used.insert(entry->name);
+      match.parts.push_back(entry);
+    }
+    if (match.parts.size() != names.size()) continue;
+    bool shared = false;
+    for (const Match& other : matches) {
+      shared = shared || same_values(other.tensor, match.tensor);
+    }
+    if (!shared) matches.push_back(std::move(match));
+  }
+  for (auto& [tensor, name] : absent) {
+    bool shared = false;
+    for (const Match& match : matches) shared = shared || same_values(match.tensor, tensor);
+    if (!shared) report.missing.push_back(std::move(name));
+  }
+  for (const SafetensorsEntry& entry : file.entries()) {
+    if (!used.contains(entry.name)) report.unexpected.push_back(entry.name);
+  }
+  std::string complaint;
+  if (!report.missing.empty() && !options.missing_allowed) {
+    complaint = "missing tensors: " + list(report.missing);
+  }
+  if (!report.unexpected.empty() && !options.unexpected_allowed) {
+    complaint += (complaint.empty() ? "" : "; ") + std::string("unexpected tensors: ") +
+                 list(report.unexpected);
+  }
+  if (!complaint.empty()) {
+    throw DataError(file.path(), kSafetensorsPrefix, complaint);
+  }
+  for (const Match& match : matches) {
+    std::vector<std::byte> bytes(static_cast<size_t>(match.tensor.meta().bytes().count()));
+    std::span<std::byte> rest(bytes);
+    for (const SafetensorsEntry* part : match.parts) {
+      const auto size = static_cast<size_t>(part->bytes().count());
+      file.read(*part, rest.first(size));
+      rest = rest.subspan(size);
+    }
+    assign_values(match.tensor, std::move(bytes));
+    ++report.loaded;
+  }
+  return report;
+}
+
+LoadReport load_into(Module& module, SafetensorsFile& file, const LoadOptions& options) {
+  return load_tensors(all_of(module), file, options);
+}
+
+void save_tensors(const std::string& path, std::span<const NamedTensor> tensors,
+                  const SafetensorsMetadata& metadata, const WeightNames& names) {
+  std::vector<SafetensorsSpec> specs;
+  std::vector<Tensor> saved;
+  for (const NamedTensor& ours : without_shared(tensors)) {
+    const std::vector<std::string> parts = names_in_file(ours.name, names);
+    if (parts.empty()) continue;
+    const Shape shape = part_shape(ours, parts.size());
+    for (const std::string& name : parts) specs.push_back({name, ours.tensor.dtype(), shape});
+    saved.push_back(ours.tensor);
+  }
+  SafetensorsWriter writer(path, specs, metadata);
+  for (const Tensor& tensor : saved) writer.write(values_of(tensor));
+  writer.commit();
+}
+
+void save_weights(const std::string& path, const Module& module,
+                  const SafetensorsMetadata& metadata, const WeightNames& names) {
+  save_tensors(path, all_of(module), metadata, names);
+}
+
+}  // namespace tidemark

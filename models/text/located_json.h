@@ -1,0 +1,50 @@
+// JSON read with the place known: nlohmann's parser over an iterator that says how far it has
+// come, so that every complaint can say where.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+namespace tidemark {
+
+class LocatedIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  // `*reached` is kept at the offset behind the last character read.
+  LocatedIterator(const char* at, const char* begin, int64_t* reached)
+      : at_(at), begin_(begin), reached_(reached) {}
+  reference operator*() const { return *at_; }
+  LocatedIterator& operator++() {
+    ++at_;
+    *reached_ = at_ - begin_;
+    return *this;
+  }
+  LocatedIterator operator++(int) {
+    LocatedIterator before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const LocatedIterator& other) const { return at_ == other.at_; }
+  bool operator!=(const LocatedIterator& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  const char* begin_;
+  int64_t* reached_;
+};
+
+struct LocatedRange {
+  LocatedIterator begin, end;
+  LocatedRange(std::string_view text, int64_t* reached)
+      : begin(text.data(), text.data(), reached),
+        end(text.data() + text.size(), text.data(), reached) {}
+};
+
+}  // namespace tidemark

@@ -1,0 +1,132 @@
+#include "models/checkpoint/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string_view>
+
+#include "runtime/core/errors.h"
+#include "tests/models/data/files.h"
+
+namespace tidemark {
+namespace {
+
+using testing::data_error;
+using testing::TempFolder;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::string content(const std::string& path) {
+  const testing::ByteVector bytes = testing::read_bytes(path);
+  return {bytes.begin(), bytes.end()};
+}
+
+size_t files_in(const TempFolder& folder) {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder.path()),
+                                           std::filesystem::directory_iterator()));
+}
+
+TEST(AtomicFile, AppearsWithCommit) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/state";
+  {
+    AtomicFile file(path);
+    file.write(bytes_of("hello "));
+    file.write(bytes_of("world"));
+    file.overwrite(6, bytes_of("W"));
+    EXPECT_EQ(file.size(), 11);
+    EXPECT_FALSE(std::filesystem::exists(path));
+    file.commit();
+    EXPECT_EQ(content(path), "hello World");
+  }
+  EXPECT_EQ(content(path), "hello World");
+  EXPECT_EQ(files_in(folder), 1u);
+}
+
+TEST(AtomicFile, WithoutCommitTheOldOneStays) {
+  const TempFolder folder;
+  const std::string path = folder.write("state", {'o', 'l', 'd'});
+  {
+    AtomicFile file(path);
+    file.write(bytes_of("new"));
+  }
+  EXPECT_EQ(content(path), "old");
+  EXPECT_EQ(files_in(folder), 1u);
+}
+
+TEST(AtomicFile, WhereNothingCanBeWrittenIsAnError) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/none/state";
+  data_error([&] { AtomicFile file(path); }, path);
+  std::filesystem::create_directory(folder.path() + "/taken");
+  const std::string taken = folder.path() + "/taken";
+  AtomicFile file(taken);
+  file.write(bytes_of("x"));
+  EXPECT_EQ(data_error([&] { file.commit(); }, taken), 1);
+}
+
+// The system ends the process at a chosen byte of the file, as a crash would.
+void write_and_die_at(const std::string& path, rlim_t limit) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit no_core{0, 0}, size{limit, limit};
+    setrlimit(RLIMIT_CORE, &no_core);
+    setrlimit(RLIMIT_FSIZE, &size);
+    AtomicFile file(path);
+    for (int i = 0; i < 10; ++i) file.write(bytes_of("0123456789"));
+    file.commit();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (limit < 100) {
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) << limit;
+  } else {
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << limit;
+  }
+}
+
+TEST(AtomicFile, ACrashLeavesTheOldOneAndTheNextAttemptWorks) {
+  const TempFolder folder;
+  const std::string path = folder.write("state", {'o', 'l', 'd'});
+  for (const rlim_t limit : {0, 1, 10, 55, 99}) {
+    write_and_die_at(path, limit);
+    EXPECT_EQ(content(path), "old") << limit;
+  }
+  write_and_die_at(path, 1000);
+  EXPECT_EQ(content(path).size(), 100u);
+  EXPECT_EQ(files_in(folder), 1u) << "what crashes left is gone";
+}
+
+TEST(AtomicFile, AFullDiskIsAnErrorThatNamesTheByte) {
+  const TempFolder folder;
+  const std::string path = folder.write("state", {'o', 'l', 'd'});
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{64, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  int64_t offset = 0;
+  {
+    AtomicFile file(path);
+    offset = data_error(
+        [&] {
+          for (int i = 0; i < 10; ++i) file.write(bytes_of("0123456789"));
+        },
+        path);
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(offset, 64);
+  EXPECT_EQ(content(path), "old");
+  EXPECT_EQ(files_in(folder), 1u);
+}
+
+}  // namespace
+}  // namespace tidemark
