@@ -40,7 +40,7 @@ SessionOptions session_options(const TrainFlags& flags) {
   SessionOptions options;
   options.device = flags.device;
   options.threads = flags.threads;
-  options.policy = flags.policy == "none" ? PolicyKind::kNone : PolicyKind::kDelta;
+  options.policy = flags.policy;
   options.delta = flags.delta;
   options.residency.overlap = flags.overlap;
   options.disk_limit = flags.disk_limit;
@@ -66,14 +66,14 @@ SessionOptions plan(const TrainFlags& flags, const Program& program, RunReport& 
     if (memory < peak) report.budget = memory;
   }
   options.budget = report.budget.value_or(peak);
-  if (options.policy == PolicyKind::kNone) options.host_limit = options.disk_limit = Bytes(0);
+  if (options.policy == "none") options.host_limit = options.disk_limit = Bytes(0);
   report.host_limit = options.host_limit;
   return options;
 }
 
 // Throws InfeasibleBudget.
 void check_budget(const SessionOptions& options, const RunReport& report) {
-  const bool managed = options.policy != PolicyKind::kNone;
+  const bool managed = options.policy != "none";
   const Bytes least = managed ? report.minimum->budget : report.unmanaged->peak;
   if (*options.budget < least) throw InfeasibleBudget(*options.budget, least);
 }

@@ -66,7 +66,7 @@ SessionOptions simulated(SessionOptions options) {
 
 UnmanagedNeed measure_unmanaged(const SessionOptions& real, const Program& program) {
   SessionOptions options = simulated(real);
-  options.policy = PolicyKind::kNone;
+  options.policy = "none";
   options.budget = kUnlimited;
   options.unmanaged_peak.reset();
   options.host_limit = options.disk_limit = Bytes(0);
@@ -95,7 +95,7 @@ UnmanagedNeed measure_unmanaged(const SessionOptions& real, const Program& progr
 MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& program,
                                   const UnmanagedNeed& need) {
   SessionOptions options = simulated(real);
-  options.policy = PolicyKind::kDelta;
+  options.policy = "delta";
   options.residency.austere_only = true;
   options.unmanaged_peak.reset();
 
@@ -130,7 +130,7 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
 
 SessionOptions feasible_schedule(SessionOptions options, const Program& program,
                                  const UnmanagedNeed& need, const MinimumBudget& minimum) {
-  const bool managed = options.policy != PolicyKind::kNone;
+  const bool managed = options.policy != "none";
   if (!managed || tiers_are_ample(options, need) || *options.budget >= need.peak)
     return options;
   const Program rounds = repeated(program);

@@ -150,10 +150,13 @@ void add_memory_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--disk-directory", flags.disk_directory,
                  "Where that space is [TMPDIR, else /var/tmp]")
       ->group(group);
-  app.add_option("--policy", flags.policy,
-                 "none: never release; delta: evict, offload and recompute as DELTA does")
-      ->check(CLI::IsMember({"none", "delta"}))
-      ->group(group);
+  std::vector<std::string> names{"none"};
+  std::string about = "What to release, and how; none: never release";
+  for (const PolicyInfo& policy : policies()) {
+    names.emplace_back(policy.name);
+    about += "; " + std::string(policy.name) + ": " + std::string(policy.about);
+  }
+  app.add_option("--policy", flags.policy, about)->check(CLI::IsMember(names))->group(group);
   app.add_option("--filter", flags.delta.filter, "What DELTA releases first")
       ->check(CLI::IsMember({"base", "lru", "greedy"}))
       ->group(group);

@@ -119,11 +119,12 @@ Program training_program(const TrainFlags& flags, const DataSource& data,
   return [=] {
     const auto training = std::make_shared<ImageTraining>(flags, data);
     std::vector<std::function<void()>> steps;
+    steps.reserve(train.size() + test.size());
     for (const int64_t size : train) {
-      steps.push_back([=] { training->train(shape_only(data.sample, size)); });
+      steps.emplace_back([=] { training->train(shape_only(data.sample, size)); });
     }
     for (const int64_t size : test) {
-      steps.push_back([=] { training->evaluate(shape_only(data.sample, size)); });
+      steps.emplace_back([=] { training->evaluate(shape_only(data.sample, size)); });
     }
     return steps;
   };

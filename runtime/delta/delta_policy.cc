@@ -58,7 +58,7 @@ void DeltaPolicy::on_fetched(Storage& storage) {
   if (place != queue_.end()) queue_.erase(place);
 }
 
-void DeltaPolicy::after_operator(Residency& residency) {
+void DeltaPolicy::after_operator(Residency& residency, const Recipe& /*call*/) {
   in_forward_ = residency.phase() == Phase::kForward;
   if (known_to_fit_) return;
   start_early(residency);

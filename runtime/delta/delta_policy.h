@@ -47,7 +47,7 @@ class DeltaPolicy final : public ReleasePolicy {
   bool may_release_now(const Residency& residency) const override;
   void on_offloaded(Storage& storage) override;
   void on_fetched(Storage& storage) override;
-  void after_operator(Residency& residency) override;
+  void after_operator(Residency& residency, const Recipe& call) override;
 
  private:
   void start_early(Residency& residency) const;

@@ -31,6 +31,14 @@ class ReleaseIndex {
   bool contains(const Storage& storage) const { return storage.hook.bucket != nullptr; }
   size_t size() const { return size_; }
 
+  // Each storage, one size after the other, stalest first. `visit` may not change the index.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const auto& bucket : buckets_) {
+      for (Storage* s = bucket->stalest; s; s = s->hook.next) visit(*s);
+    }
+  }
+
   // The storage with the least score for which `eligible` holds. Ties go to the stalest within
   // one size, then to the least id. Null if none.
   template <class Eligible>

@@ -91,6 +91,7 @@ void Residency::leave_arena(Storage& storage, Residence next) {
   storage.block_ = {};
   storage.residence_ = next;
   if (next == Residence::kEvicted && storage.users_ > 0) ++evicted_users_;
+  if (next == Residence::kEvicted || next == Residence::kDead) policy_.on_evicted(storage);
 }
 
 void Residency::on_unused(Storage& storage) {
@@ -118,6 +119,7 @@ void Residency::settle_unused(Storage& storage) {
   } else {
     policy_.on_fetched(storage);
     storage.residence_ = Residence::kDead;
+    policy_.on_evicted(storage);
   }
 }
 
@@ -141,6 +143,7 @@ void Residency::bury(Storage& storage) {
     policy_.on_fetched(storage);
   }
   drop_recipe(storage);
+  policy_.on_gone(storage);
   (storage.previous_ ? storage.previous_->next_ : storages_) = storage.next_;
   if (storage.next_) storage.next_->previous_ = storage.previous_;
   delete &storage;
@@ -219,6 +222,7 @@ void Residency::begin_step() {
   step_began_ = device_.now();
   stalled_before_ = device_.stalled(StreamId::kCompute);
   arena_.reset_peak();
+  policy_.begin_step(*this);
 }
 
 StepStats Residency::end_step(bool synchronize) {
@@ -248,6 +252,7 @@ StepStats Residency::end_step(bool synchronize) {
   stats_.duration = device_.now() - step_began_;
   stats_.peak_reserved = arena_.peak_reserved();
   stats_.peak_live = arena_.peak_live().total();
+  policy_.end_step(*this);
   return stats_;
 }
 

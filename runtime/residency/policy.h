@@ -1,16 +1,20 @@
 // What decides: which storage to release (Filter), how (Director), what to fetch ahead
 // (Prefetcher). Declared here for the mechanism to ask; implemented in delta/.
 //
+// What every policy must answer is pure; what only some care for does nothing by default.
+//
 // Threads: the session's issuing thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "runtime/core/units.h"
 #include "runtime/tensor/storage.h"
 
 namespace tidemark {
 
+class Recipe;
 class Residency;
 
 enum class Action : uint8_t { kEvict, kOffload };
@@ -28,6 +32,15 @@ class ReleasePolicy {
 
   // Filter: the best to release now, or null.
   virtual Storage* choose(const Residency& residency) = 0;
+  // What releasing it is expected to cost later on. Policies that know let whole runs of
+  // neighbouring blocks be released for one hole, where that costs less than sliding blocks
+  // together does; none: never.
+  virtual std::optional<Nanos> price(const Residency& /*residency*/, Storage& /*storage*/) {
+    return std::nullopt;
+  }
+  virtual bool knows_prices() const { return false; }
+  // May it be offloaded other than as the last resort?
+  virtual bool may_offload(const Storage& /*storage*/) const { return true; }
   // Director. Asked only when both are possible.
   virtual Action decide(const Residency& residency, Storage& storage) = 0;
   // An offloaded storage is needed and could be recomputed instead: should it be?
@@ -36,10 +49,17 @@ class ReleasePolicy {
   virtual bool may_release_now(const Residency& residency) const = 0;
 
   // A storage went to a tier, or came back or was given up.
-  virtual void on_offloaded(Storage& storage) = 0;
-  virtual void on_fetched(Storage& storage) = 0;
-  // An operator has been issued: the moment for early start and prefetching.
-  virtual void after_operator(Residency& residency) = 0;
+  virtual void on_offloaded(Storage& /*storage*/) {}
+  virtual void on_fetched(Storage& /*storage*/) {}
+  // Its bytes are nowhere: it was evicted, or nobody uses it any more and its recipe is kept.
+  virtual void on_evicted(Storage& /*storage*/) {}
+  // It is about to be deleted.
+  virtual void on_gone(Storage& /*storage*/) {}
+  // The program has issued a call (a recomputation is not one): the moment for early start and
+  // prefetching. May throw; the call stands.
+  virtual void after_operator(Residency& /*residency*/, const Recipe& /*call*/) {}
+  virtual void begin_step(Residency& /*residency*/) {}
+  virtual void end_step(Residency& /*residency*/) {}
 };
 
 }  // namespace tidemark

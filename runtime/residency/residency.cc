@@ -101,7 +101,7 @@ void Residency::execute(const IntrusivePtr<Recipe>& call) {
   writing_.clear();
   inputs.drop();
   try {
-    if (!options_.austere_only) policy_.after_operator(*this);
+    if (!options_.austere_only) policy_.after_operator(*this, *call);
   } catch (const Error&) {
     // The call has been issued, and what failed here was best effort. A device that has failed
     // says so again at the next call.

@@ -100,8 +100,15 @@ class Residency final : public StorageOwner {
   bool may_release(const Storage& storage) const {
     return storage.resident() && storage.pins_ == 0 && storage.wanted_ == 0;
   }
+  // Can it be recomputed, now?
+  bool may_evict(Storage& storage) const { return can_evict(storage); }
   // Releases one storage the way the director wants. False if it cannot be released at all now.
   bool release(Storage& storage, Reason reason);
+  // Copies one out that stays where it is: releasing it later is free. False if no tier has
+  // room, or it has a copy already, or may not be offloaded.
+  bool copy_out(Storage& storage, Reason reason);
+  // Resident, with a valid copy on a tier?
+  bool has_copy(const Storage& storage) const { return storage.resident() && storage.tier_; }
   // Brings an offloaded storage back if the arena has room as it is; true if it did.
   bool prefetch(Storage& storage);
   Nanos clock() const { return clock_; }
@@ -112,6 +119,8 @@ class Residency final : public StorageOwner {
   std::optional<Nanos> recompute_cost(Storage& storage, Nanos enough) const;
   // c_s for one direction, as the tier that it is on (or would go to) is expected to take.
   Nanos reload_cost(const Storage& storage) const;
+  // The limit of the nearest tier; 0 without one.
+  Bytes tier_room() const { return tiers_.empty() ? Bytes(0) : tiers_.front()->limit(); }
   // How many storages were prefetched and have not been used yet.
   int prefetched() const { return prefetched_; }
 
@@ -142,7 +151,14 @@ class Residency final : public StorageOwner {
   bool release_best(Bytes size);
   void release_austerely(Bytes size);
   void release_austerely(Storage& storage);
+  struct Run;
+  std::vector<Storage*> placed() const;
+  template <class Cost, class Stays>
+  std::optional<Run> cheapest_run(const std::vector<Storage*>& blocks, Bytes size,
+                                  const Cost& cost, const Stays& stays) const;
+  std::optional<Run> cheapest_slide(const std::vector<Storage*>& blocks, Bytes size) const;
   bool slide_for(Bytes size, bool at_any_cost);
+  bool release_window(Bytes size);
   void move_block(Storage& storage, Offset to);
   [[noreturn]] void throw_out_of_memory(Bytes size, const char* for_whom);
 
@@ -168,6 +184,7 @@ class Residency final : public StorageOwner {
   bool can_evict(Storage& storage) const;
   void evict(Storage& storage, Reason reason);
   bool offload(Storage& storage, Reason reason);
+  bool store(Storage& storage, EventKind kind, Reason reason);
   void drop_clean(Storage& storage, Reason reason);
   void reload(Storage& storage, NewBlock block, EventKind kind, Reason reason);
   std::optional<TierSpace> reserve_on_tier(Bytes size, Tier*& tier);

@@ -39,7 +39,8 @@ bool Residency::release_best(Bytes size) {
     }
   } unreleasable{policy_, {}};
   bool found = false;
-  while (!(found = arena_.offsets().fits(size) || slide_for(size, /*at_any_cost=*/false))) {
+  while (!(found = arena_.offsets().fits(size) || release_window(size) ||
+                   slide_for(size, /*at_any_cost=*/false))) {
     if (!policy_.may_release_now(*this)) break;
     Storage* storage = policy_.choose(*this);
     if (!storage) break;
@@ -82,6 +83,71 @@ void Residency::release_austerely(Storage& storage) {
   }
 }
 
+// The blocks in the arena, by offset.
+std::vector<Storage*> Residency::placed() const {
+  std::vector<Storage*> placed;
+  for (Storage* s = storages_; s; s = s->next_) {
+    if (s->resident()) placed.push_back(s);
+  }
+  std::sort(placed.begin(), placed.end(), [](const Storage* a, const Storage* b) {
+    return a->block_.offset < b->block_.offset;
+  });
+  return placed;
+}
+
+// Neighbouring blocks, blocks[first] to blocks[last].
+struct Residency::Run {
+  size_t first = 0;
+  size_t last = 0;
+  Nanos cost{0};
+};
+
+// The run that costs least to turn into one hole of `size`, when block b takes `cost(b)`, none
+// if it cannot be had, and leaves `stays(b)` of its size to be put at the run's beginning.
+template <class Cost, class Stays>
+std::optional<Residency::Run> Residency::cheapest_run(const std::vector<Storage*>& blocks,
+                                                      Bytes size, const Cost& cost,
+                                                      const Stays& stays) const {
+  // The hole left by blocks[i..j] lies between the end of i-1 and the start of j+1.
+  const auto begin = [&](size_t i) { return i == 0 ? Offset(0) : blocks[i - 1]->block_.end(); };
+  const auto end = [&](size_t j) {
+    return j + 1 == blocks.size() ? Offset(arena_.offsets().capacity().count())
+                                  : blocks[j + 1]->block_.offset;
+  };
+  std::optional<Run> best;
+  std::vector<Nanos> costs(blocks.size());
+  Bytes staying{0};
+  Nanos total{0};
+  for (size_t i = 0, j = 0; j < blocks.size(); ++j) {
+    const std::optional<Nanos> own = cost(*blocks[j]);
+    if (!own) {
+      i = j + 1;
+      staying = Bytes(0);
+      total = Nanos(0);
+      continue;
+    }
+    costs[j] = *own;
+    total += *own;
+    staying += stays(*blocks[j]);
+    for (; i <= j && end(j) - begin(i) - staying >= size; ++i) {
+      if (!best || total < best->cost) best = Run{i, j, total};
+      total -= costs[i];
+      staying -= stays(*blocks[i]);
+    }
+  }
+  return best;
+}
+
+std::optional<Residency::Run> Residency::cheapest_slide(const std::vector<Storage*>& blocks,
+                                                        Bytes size) const {
+  if (arena_.offsets().unused() < size) return std::nullopt;
+  std::optional<Run> run = cheapest_run(
+      blocks, size, [](const Storage& s) { return std::optional(Nanos(s.size().count())); },
+      [](const Storage& s) { return s.size(); });
+  if (run) run->cost = costs_.modelled({0, Bytes(run->cost.count()) * 2, false});
+  return run;
+}
+
 // Slides blocks down to join holes into one of at least `size`: the run of neighbouring blocks
 // that costs the least to move.
 //
@@ -92,45 +158,35 @@ bool Residency::slide_for(Bytes size, bool at_any_cost) {
   size = align_up(size);
   if (offsets.fits(size)) return true;
   if (!(options_.slide || at_any_cost) || offsets.unused() < size) return false;
-  std::vector<Storage*> placed;
-  for_each_storage([&](Storage& s) {
-    if (s.resident()) placed.push_back(&s);
-  });
-  std::sort(placed.begin(), placed.end(), [](const Storage* a, const Storage* b) {
-    return a->block_.offset < b->block_.offset;
-  });
-  // The hole left by moving placed[i..j] lies between the end of i-1 and the start of j+1.
-  auto start_of_gap = [&](size_t i) {
-    return i == 0 ? Offset(0) : placed[i - 1]->block_.end();
-  };
-  auto end_of_gap = [&](size_t j) {
-    return j + 1 == placed.size() ? Offset(offsets.capacity().count())
-                                  : placed[j + 1]->block_.offset;
-  };
-  Bytes least = offsets.capacity() + kAlignment;
-  size_t first = 0, last = 0;
-  Bytes moved{0};
-  for (size_t i = 0, j = 0; j < placed.size(); ++j) {
-    moved += placed[j]->size();
-    while (i <= j && end_of_gap(j) - start_of_gap(i) - moved >= size) {
-      if (moved < least) {
-        least = moved;
-        first = i;
-        last = j;
-      }
-      moved -= placed[i++]->size();
-    }
-  }
-  if (least > offsets.capacity()) return false;
-  const Nanos cost = costs_.modelled({0, least * 2, false});
-  if (!at_any_cost && cost > costs_.offload_time(size)) return false;
-  Offset to = start_of_gap(first);
-  for (size_t k = first; k <= last; ++k) {
-    if (placed[k]->block_.offset != to) move_block(*placed[k], to);
-    to = placed[k]->block_.end();
+  const std::vector<Storage*> blocks = placed();
+  const std::optional<Run> run = cheapest_slide(blocks, size);
+  if (!run || (!at_any_cost && run->cost > costs_.offload_time(size))) return false;
+  Offset to = run->first == 0 ? Offset(0) : blocks[run->first - 1]->block_.end();
+  for (size_t k = run->first; k <= run->last; ++k) {
+    if (blocks[k]->block_.offset != to) move_block(*blocks[k], to);
+    to = blocks[k]->block_.end();
   }
   ++stats_.compactions;
   return offsets.fits(size);
+}
+
+// Releases a run of neighbouring blocks, so that what is freed is one hole (Coop: Zhang et al.,
+// 2023), if the policy knows prices and it costs less than sliding does.
+bool Residency::release_window(Bytes size) {
+  if (!policy_.knows_prices() || !policy_.may_release_now(*this)) return false;
+  size = align_up(size);
+  const std::vector<Storage*> blocks = placed();
+  const std::optional<Run> run = cheapest_run(
+      blocks, size,
+      [&](Storage& s) { return may_release(s) ? policy_.price(*this, s) : std::nullopt; },
+      [](const Storage&) { return Bytes(0); });
+  if (!run) return false;
+  const std::optional<Run> slide = cheapest_slide(blocks, size);
+  if (slide && slide->cost <= run->cost) return false;
+  for (size_t k = run->first; k <= run->last; ++k) {
+    if (!release(*blocks[k], Reason::kNoRoom)) return false;
+  }
+  return arena_.offsets().fits(size);
 }
 
 void Residency::move_block(Storage& storage, Offset to) {

@@ -23,7 +23,7 @@ bool Residency::release(Storage& storage, Reason reason) {
     return true;
   }
   const bool evictable = can_evict(storage);
-  const bool offloadable = can_offload(storage);
+  const bool offloadable = can_offload(storage) && policy_.may_offload(storage);
   if (offloadable && (!evictable || policy_.decide(*this, storage) == Action::kOffload) &&
       offload(storage, reason)) {
     return true;
@@ -41,6 +41,19 @@ void Residency::evict(Storage& storage, Reason reason) {
 }
 
 bool Residency::offload(Storage& storage, Reason reason) {
+  if (!store(storage, EventKind::kOffload, reason)) return false;
+  leave_arena(storage, Residence::kOffloaded);
+  policy_.on_offloaded(storage);
+  return true;
+}
+
+bool Residency::copy_out(Storage& storage, Reason reason) {
+  return storage.resident() && !storage.tier_ && can_offload(storage) &&
+         store(storage, EventKind::kCopyOut, reason);
+}
+
+// Gives a resident storage a copy on a tier. False: none has room.
+bool Residency::store(Storage& storage, EventKind kind, Reason reason) {
   Tier* tier = nullptr;
   auto space = reserve_on_tier(storage.size(), tier);
   if (!space) return false;
@@ -49,8 +62,8 @@ bool Residency::offload(Storage& storage, Reason reason) {
   try {
     device_.wait(StreamId::kOffload, storage.written_);
     device_.wait(StreamId::kOffload, space->fence);
-    const uint64_t tag = log(EventKind::kOffload, reason, storage, StreamId::kOffload,
-                             tier->store_time(storage.bytes()));
+    const uint64_t tag =
+        log(kind, reason, storage, StreamId::kOffload, tier->store_time(storage.bytes()));
     measure(tag, {0, tier == tiers_.front() ? storage.bytes() : Bytes(0), false});
     done = tier->store(space->pieces, arena_.address(storage.block_.offset), storage.bytes(),
                        tag, &enqueued);
@@ -64,8 +77,6 @@ bool Residency::offload(Storage& storage, Reason reason) {
   storage.tier_pieces_ = std::move(space->pieces);
   storage.tier_fence_ = Fence(done);
   storage.touched_.include(done);
-  leave_arena(storage, Residence::kOffloaded);
-  policy_.on_offloaded(storage);
   ++stats_.offloads;
   stats_.offload_bytes += storage.size();
   if (!options_.overlap) device_.wait(StreamId::kCompute, done);
@@ -156,6 +167,7 @@ void Residency::give_up_copy(Storage& storage, Reason reason) {
   policy_.on_fetched(storage);
   storage.residence_ = Residence::kEvicted;
   if (storage.users_ > 0) ++evicted_users_;
+  policy_.on_evicted(storage);
   log(EventKind::kGiveUpCopy, reason, storage, StreamId::kCompute, Nanos(0));
 }
 

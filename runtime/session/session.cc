@@ -54,11 +54,14 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
       costs_(device_->profile()),
       events_(options.event_capacity) {
   ResidencyOptions residency = options.residency;
-  residency.managed = residency.managed && options.policy != PolicyKind::kNone;
+  const bool managed = options.policy != "none";
+  const PolicyInfo& policy = find_policy(managed ? options.policy : "delta");
+  residency.managed = residency.managed && managed;
+  residency.evict = residency.evict && policy.evicts;
   residency.known_to_fit =
       residency.known_to_fit ||
       (options.unmanaged_peak && arena_->offsets().capacity() >= *options.unmanaged_peak);
-  policy_ = std::make_unique<DeltaPolicy>(options.delta, residency.known_to_fit);
+  policy_ = policy.make({options.delta, residency.known_to_fit, options.seed});
   residency_ =
       std::make_unique<Residency>(*device_, *arena_, tiers_of(host_.get(), disk_.get()), costs_,
                                   events_, *policy_, residency);

@@ -11,6 +11,7 @@ std::string_view to_string(EventKind kind) {
     case EventKind::kOperator: return "operator";
     case EventKind::kRecompute: return "recompute";
     case EventKind::kEvict: return "evict";
+    case EventKind::kCopyOut: return "copy out";
     case EventKind::kOffload: return "offload";
     case EventKind::kReload: return "reload";
     case EventKind::kPrefetch: return "prefetch";

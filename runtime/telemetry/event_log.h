@@ -21,6 +21,7 @@ enum class EventKind : uint8_t {
   kOperator,    // an operator of the program
   kRecompute,   // an operator run again
   kEvict,       // bytes freed, to be recomputed
+  kCopyOut,     // copied out ahead of need, and still here
   kOffload,     // copied out and freed
   kReload,      // copied in because it was needed
   kPrefetch,    // copied in ahead of need

@@ -53,6 +53,12 @@ struct ReleaseHook {
   void* bucket = nullptr;  // null: not in the index
 };
 
+// Where a storage came first in a step; a policy's forecast keeps it.
+struct ForecastHook {
+  uint32_t step = 0;  // 0: none
+  uint32_t item = 0;
+};
+
 class Storage final : public RefCounted {
  public:
   Storage(StorageOwner* owner, uint32_t id, Bytes bytes, Category category, const char* origin);
@@ -77,6 +83,7 @@ class Storage final : public RefCounted {
   // When it was last used, on the issue clock; s(t) counts from here.
   Nanos last_access{0};
   ReleaseHook hook;
+  ForecastHook forecast;
 
   void add_user() { ++users_; }
   void release_user() {

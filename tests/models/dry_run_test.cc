@@ -52,7 +52,7 @@ TEST(DryRun, UnmanagedPeakIsThatOfTheRealRun) {
   EXPECT_GE(need.peak, need.live);
   EXPECT_EQ(need.categories.total(), need.live);
   SessionOptions real = on("cpu");
-  real.policy = PolicyKind::kNone;
+  real.policy = "none";
   real.budget = need.peak;
   EXPECT_EQ(run(real, program), need.peak);
   real.budget = need.peak - kAlignment;

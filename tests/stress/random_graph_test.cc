@@ -68,7 +68,7 @@ struct Expected {
     SessionOptions options{.threads = 1};
     Values nothing;
     need = measure_unmanaged(options, program(seed, &nothing));
-    options.policy = PolicyKind::kNone;
+    options.policy = "none";
     options.budget = need.peak;
     unmanaged = run(seed, options);
   }
@@ -216,7 +216,7 @@ TEST(RandomGraph, AtTheUnmanagedPeakNothingIsReleased) {
 }
 
 TEST(RandomGraph, ReadsTheSameBitsAgain) {
-  SessionOptions options{.threads = 1, .policy = PolicyKind::kNone};
+  SessionOptions options{.threads = 1, .policy = "none"};
   options.budget = expected(1).need.peak;
   EXPECT_EQ(run(1, options).read, expected(1).unmanaged.read);
   EXPECT_NE(expected(2).unmanaged.read, expected(1).unmanaged.read);

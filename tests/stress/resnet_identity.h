@@ -58,7 +58,7 @@ class ResnetIdentity {
     program_ = training_program(flags_, data_, make_schedule(flags_, data_));
     need_ = measure_unmanaged(options_of({}), program_);
     SessionOptions options = options_of({});
-    options.policy = PolicyKind::kNone;
+    options.policy = "none";
     options.budget = need_.peak;
     expected_ = train(options);
     EXPECT_EQ(peak_, need_.peak) << "what the dry run foresees";

@@ -77,7 +77,7 @@ TEST_P(SmallestBudget, IsTheLargestWorkingSetOfOneCall) {
     SessionOptions options;
     options.threads = 1;
     options.budget = 16_MiB;
-    options.policy = PolicyKind::kNone;
+    options.policy = "none";
     Session session(options);
     ample.run(session, seed);
   }
@@ -158,7 +158,7 @@ TEST(OutOfMemory, LeavesEverythingUsable) {
 
 TEST(OutOfMemory, AnUnmanagedSessionReleasesNothing) {
   SessionOptions options = session_options({.arena = 6, .host = 16});
-  options.policy = PolicyKind::kNone;
+  options.policy = "none";
   Session session(options);
   const Handle x = toy_upload(session, 4 * kUnitWords, 1);
   EXPECT_THROW(toy_upload(session, 4 * kUnitWords, 2), OutOfMemory);

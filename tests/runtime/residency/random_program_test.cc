@@ -66,7 +66,7 @@ TEST_P(RandomProgram, EqualsTheUnmanagedRunToTheBit) {
     SessionOptions unmanaged;
     unmanaged.threads = 1;
     unmanaged.budget = 64_MiB;
-    unmanaged.policy = PolicyKind::kNone;
+    unmanaged.policy = "none";
     std::vector<uint64_t> expected;
     {
       Session session(unmanaged);
@@ -122,13 +122,13 @@ TEST(RandomProgramEvictOnly, EqualsTheUnmanagedRunToTheBit) {
     SessionOptions options;
     options.threads = 1;
     options.budget = 64_MiB;
-    options.policy = PolicyKind::kNone;
+    options.policy = "none";
     std::vector<uint64_t> expected;
     {
       Session session(options);
       expected = run_random_program(session, seed, 3, 60);
     }
-    options.policy = PolicyKind::kDelta;
+    options.policy = "delta";
     options.residency.poison = true;
     for (const Bytes budget : {56_KiB, 64_KiB, 80_KiB, 96_KiB}) {
       options.budget = budget;

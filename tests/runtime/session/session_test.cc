@@ -157,10 +157,10 @@ TEST(Session, AtTheUnmanagedPeakNothingIsReleased) {
     return stats.evictions + stats.offloads + stats.clean_drops;
   };
   SessionOptions options = small();
-  options.policy = PolicyKind::kNone;
+  options.policy = "none";
   Session unmanaged(options);
   EXPECT_EQ(run(unmanaged), 0);
-  options.policy = PolicyKind::kDelta;
+  options.policy = "delta";
   options.unmanaged_peak = options.budget = unmanaged.peak_reserved();
   Session at_peak(options);
   EXPECT_EQ(run(at_peak), 0);

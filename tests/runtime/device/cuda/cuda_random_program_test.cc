@@ -35,13 +35,13 @@ TEST_P(CudaRandomProgram, EqualsTheUnmanagedRunToTheBit) {
     SessionOptions options;
     options.threads = 1;
     options.budget = 64_MiB;
-    options.policy = PolicyKind::kNone;
+    options.policy = "none";
     std::vector<uint64_t> expected;
     {
       Session session(options);
       expected = run_random_program(session, seed, 2, 50);
     }
-    options.policy = PolicyKind::kDelta;
+    options.policy = "delta";
     options.host_limit = setting.host;
     options.disk_limit = setting.disk;
     options.delta.early_start = setting.early_start;

@@ -244,13 +244,13 @@ TEST_F(GpuTest, TheRandomProgramEqualsTheUnmanagedRunToTheBit) {
     SessionOptions options;
     options.threads = 1;
     options.budget = 64_MiB;
-    options.policy = PolicyKind::kNone;
+    options.policy = "none";
     std::vector<uint64_t> expected;
     {
       Session session(options);
       expected = run_random_program(session, seed, 2, 50);
     }
-    options.policy = PolicyKind::kDelta;
+    options.policy = "delta";
     options.delta.early_start = 0.5;
     for (const bool disk : {false, true}) {
       (disk ? options.disk_limit : options.host_limit) = 64_MiB;

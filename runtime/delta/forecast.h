@@ -1,0 +1,67 @@
+// The last step as a forecast of this one: when will a storage be used next?
+//
+// Storages are new in every step, so they are known by the place where they come first
+// (step_record.h). From the first call on that differs from the last step's, nothing is
+// forecast for the rest of the step.
+//
+//   last step    0: conv(x, w) -> a    1: relu(a) -> b    ...    40: relu_grad(b, g)
+//   this step    0: conv(x, w) -> a    1: relu(a) -> b    now: b is used next by call 40
+//
+// Time is that of the program's own calls, as the cost model prices them; what is recomputed is
+// not in it.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "runtime/delta/step_record.h"
+#include "runtime/tensor/recipe.h"
+
+namespace tidemark {
+
+class Forecast {
+ public:
+  static constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
+
+  void begin_step();
+  void end_step();
+  // A call of the program, in order; recomputations are not told.
+  void record(const Recipe& call, const CostModel& costs);
+  // Nobody uses the storage any more.
+  void ended(const Storage& storage);
+  // The storage is about to be deleted.
+  void forget(const Storage& storage);
+
+  // Has this step gone as the last one so far, and is there more of it to come?
+  bool known() const { return known_; }
+  // The next call that uses it; last().calls.size() if none does in this step.
+  // REQUIRES for the rest: known().
+  size_t next_call(const Storage& storage) const;
+  // From the end of the last call to the beginning of that one, which may be one of the next
+  // step's if it lives that long. kNever: nobody will.
+  Nanos until_next_use(const Storage& storage) const;
+
+  size_t calls() const { return this_.calls.size(); }  // of this step so far
+  Nanos time() const { return this_.duration; }        // of them
+  const StepRecord& last() const { return last_; }
+  // Its number in last(); kNone if it was not in it.
+  uint32_t item_of(const Storage& storage) const;
+  // The storage that bears the number now; null if there is none (yet, or any more).
+  Storage* storage_of(uint32_t item) const {
+    return item < storages_.size() ? storages_[item] : nullptr;
+  }
+
+ private:
+  uint32_t use(Storage& storage, uint32_t call);
+
+  uint32_t step_ = 0;  // of what is being recorded, from 1
+  bool known_ = false;
+  StepRecord last_;
+  StepRecord this_;
+  std::vector<Storage*> storages_;  // by number
+};
+
+}  // namespace tidemark

@@ -1,0 +1,16 @@
+#include "runtime/delta/delta_policy.h"
+
+#include "runtime/delta/policies/policy.h"
+
+namespace tidemark {
+
+std::unique_ptr<ReleasePolicy> make_delta_policy(const PolicySettings& settings) {
+  return std::make_unique<DeltaPolicy>(settings.delta, settings.known_to_fit);
+}
+
+// The same machinery; that nothing is recomputed is the session's doing (PolicyInfo::evicts).
+std::unique_ptr<ReleasePolicy> make_offload_only_policy(const PolicySettings& settings) {
+  return make_delta_policy(settings);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,80 @@
+// Capuchin (Peng et al., 2020), on the last step's accesses: swap what the link can carry out
+// and back before it is used again (its free time, Section 4.4), the one with most to spare
+// first; when there is none, recompute, by memory saved per second, MSPS = m / c_r.
+//
+// Where Capuchin plans once from a profiled step, this decides as memory is needed; in a step
+// that does not go as the last one it is MSPS alone.
+#include <deque>
+
+#include "runtime/delta/forecast.h"
+#include "runtime/delta/policies/indexed_policy.h"
+#include "runtime/delta/policies/policy.h"
+
+namespace tidemark {
+namespace {
+
+class MspsPolicy final : public IndexedPolicy {
+ public:
+  Storage* choose(const Residency& residency) override {
+    if (forecast_.known()) {
+      Storage* storage = least([&](const Storage& s) -> std::optional<double> {
+        if (!residency.may_release(s) || s.offload_pinned) return std::nullopt;
+        const Nanos free = free_time(residency, s);
+        if (free < Nanos(0)) return std::nullopt;
+        return -static_cast<double>(free.count());
+      });
+      if (storage) return storage;
+    }
+    Storage* storage = least([&](Storage& s) -> std::optional<double> {
+      if (!residency.may_release(s) || !residency.may_evict(s)) return std::nullopt;
+      const auto cost = residency.recompute_cost(s, Forecast::kNever);
+      if (!cost) return std::nullopt;
+      return static_cast<double>(cost->count()) / static_cast<double>(s.size().count());
+    });
+    if (storage) return storage;
+    return least([&](const Storage& s) -> std::optional<double> {
+      if (!residency.may_release(s)) return std::nullopt;
+      return static_cast<double>(s.last_access.count());
+    });
+  }
+  Action decide(const Residency& residency, Storage& storage) override {
+    const bool hidden = forecast_.known() && free_time(residency, storage) >= Nanos(0);
+    return hidden ? Action::kOffload : Action::kEvict;
+  }
+
+  void on_offloaded(Storage& storage) override { away_.push_back(&storage); }
+  void on_fetched(Storage& storage) override { std::erase(away_, &storage); }
+  // "In-trigger": brought back as long before it is used as that takes, while there is room.
+  void after_operator(Residency& residency, const Recipe& call) override {
+    forecast_.record(call, residency.costs());
+    if (!forecast_.known()) return;
+    std::vector<Storage*> due;
+    for (Storage* storage : away_) {
+      const Nanos lead = 2 * residency.reload_cost(*storage);
+      if (forecast_.until_next_use(*storage) <= lead) due.push_back(storage);
+    }
+    for (Storage* storage : due) {
+      if (!residency.prefetch(*storage)) return;
+    }
+  }
+  void begin_step(Residency& /*residency*/) override { forecast_.begin_step(); }
+  void end_step(Residency& /*residency*/) override { forecast_.end_step(); }
+
+ private:
+  Nanos free_time(const Residency& residency, const Storage& storage) const {
+    const Nanos until = forecast_.until_next_use(storage);
+    return until - residency.costs().offload_time(storage.bytes()) -
+           residency.reload_cost(storage);
+  }
+
+  Forecast forecast_;
+  std::deque<Storage*> away_;
+};
+
+}  // namespace
+
+std::unique_ptr<ReleasePolicy> make_msps_policy(const PolicySettings& /*settings*/) {
+  return std::make_unique<MspsPolicy>();
+}
+
+}  // namespace tidemark

@@ -1,0 +1,47 @@
+// The policies by name, for --policy and for comparisons.
+//
+// To add one: a file of its own here with a function that makes it, and a line in registry.cc.
+//
+// Threads: any; a policy belongs to its session's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/delta/delta_policy.h"
+#include "runtime/residency/policy.h"
+
+namespace tidemark {
+
+struct PolicySettings {
+  DeltaOptions delta;         // for those that are made of its parts
+  bool known_to_fit = false;  // nothing will have to be released
+  uint64_t seed = 0;          // for those that draw lots
+};
+
+struct PolicyInfo {
+  std::string_view name;
+  std::string_view about;  // for --help: a line
+  // Does it recompute? If not, no recipes are kept, which may let inputs go sooner.
+  bool evicts = true;
+  std::unique_ptr<ReleasePolicy> (*make)(const PolicySettings& settings) = nullptr;
+};
+
+std::span<const PolicyInfo> policies();
+// Throws UsageError that lists the names.
+const PolicyInfo& find_policy(std::string_view name);
+
+std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_delta_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_dtr_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_lru_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_greedy_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_msps_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_offload_only_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_checkpoint_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_random_policy(const PolicySettings& settings);
+
+}  // namespace tidemark

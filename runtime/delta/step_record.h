@@ -1,0 +1,43 @@
+// One step as a policy has seen it: calls in order, and the storages that they used. Pure data,
+// so that plans can be made and tested without a session.
+//
+// Storages are numbered as they come first: the operands of call 0, inputs before outputs, then
+// the new ones of call 1, and so on. Two steps that run the same calls number alike.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "runtime/core/units.h"
+#include "runtime/cost/cost_model.h"
+
+namespace tidemark {
+
+struct StepRecord {
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
+  struct Call {
+    CostKey key = 0;
+    Nanos begin{0};  // sum of the costs of the calls before it
+    Nanos cost{0};
+    Bytes workspace{0};
+    std::vector<uint32_t> inputs;   // items
+    std::vector<uint32_t> outputs;  // those that somebody held on to
+  };
+  struct Item {
+    Bytes bytes{0};  // as it occupies the arena
+    bool may_evict = false;
+    bool may_offload = false;
+    bool persistent = false;       // there before the step, and after it
+    uint32_t producer = kNone;     // the call that makes it; none: it came from outside
+    uint32_t end = 0;              // it is gone once this many calls have run
+    std::vector<uint32_t> uses{};  // calls, in order, the producer among them
+  };
+
+  std::vector<Call> calls;
+  std::vector<Item> items;
+  Nanos duration{0};
+};
+
+}  // namespace tidemark

@@ -1,0 +1,52 @@
+// What to release during a step, and how, for as little time as possible: planned from the
+// record of a step that repeats.
+//
+// Between two uses of a storage lies a gap, in which it need not be there. The plan chooses
+// gaps until what is live fits at every call:
+//
+//   bytes   ____                     first the copies that the link carries out and back while
+//    live  /    \___  <- limit       compute goes on, of what would cost most to compute again
+//      ___/         \                per byte; then evictions, the least time per byte and call
+//     forward   backward             first (what they need again is counted with them).
+//
+// Greedy with lazy evaluation: a gap's price only rises and its use only falls as others are
+// chosen. A choice that later ones have made needless is taken back.
+//
+// Pure: no session, no tensors.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/delta/step_record.h"
+#include "runtime/residency/policy.h"
+
+namespace tidemark {
+
+struct PlanLimits {
+  Bytes room{0};       // for everything live at once
+  Bytes tier_room{0};  // for copies; 0: nothing is offloaded
+  // Of the link: each transfer takes `latency` + bytes / bandwidth (bytes per second).
+  double out_bandwidth = 1;
+  double in_bandwidth = 1;
+  Nanos latency{0};
+};
+
+struct PlannedRelease {
+  uint32_t item = 0;
+  uint32_t from = 0;  // the call after which it may go
+  uint32_t to = 0;    // the call that wants it; less than `from`: one of the next step
+  Action action = Action::kEvict;
+  uint32_t reload_at = 0;  // of an offload: after this call it is brought back
+};
+
+struct ReleasePlan {
+  std::vector<PlannedRelease> releases;  // by `from`
+  Bytes unmanaged{0};                    // most bytes live at once
+  Bytes peak{0};                         // the same under the plan
+  Nanos recomputation{0};                // expected, for the whole step
+};
+
+ReleasePlan make_release_plan(const StepRecord& step, const PlanLimits& limits);
+
+}  // namespace tidemark

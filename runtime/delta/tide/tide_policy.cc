@@ -1,0 +1,237 @@
+#include "runtime/delta/tide/tide_policy.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/delta/policies/policy.h"
+
+namespace tidemark {
+namespace {
+
+// Steps after which a new program's plan is made anew, as its operators are timed.
+constexpr int kLearningSteps = 1;
+
+constexpr Nanos kSomeTime{1'000'000};
+
+}  // namespace
+
+TidePolicy::Fate TidePolicy::fate_of(const Storage& storage) const {
+  if (!planned_ || !forecast_.known()) return Fate::kStays;
+  const uint32_t item = forecast_.item_of(storage);
+  return item < fates_.size() ? fates_[item].fate : Fate::kStays;
+}
+
+std::optional<Nanos> TidePolicy::evict_price(const Residency& residency,
+                                             Storage& storage) const {
+  if (storage.category == Category::kGradient || !residency.may_evict(storage)) {
+    return std::nullopt;
+  }
+  const auto again = residency.recompute_cost(storage, Forecast::kNever);
+  if (!again) return std::nullopt;
+  // The more has been computed again in this step, the less will do any good.
+  const Nanos program = forecast_.time();
+  const Nanos recomputed = residency.clock() - step_began_ - program;
+  const double thrash = static_cast<double>(recomputed.count()) /
+                        static_cast<double>(std::max(program, kSomeTime).count());
+  return Nanos(static_cast<int64_t>(
+      std::min(1e15, static_cast<double>(again->count()) * (1 + 8 * thrash * thrash))));
+}
+
+// What compute waits for: copies under way, this one, and what it takes to come back beyond the
+// time there is. Where the link is what everything waits for, each copy costs its own time, so
+// no more is counted of those under way.
+Nanos TidePolicy::offload_price(const Residency& residency, const Storage& storage) const {
+  const Nanos out = residency.costs().offload_time(storage.bytes());
+  const Nanos backlog = std::clamp(link_free_ - residency.clock(), Nanos(0), out);
+  const Nanos back = residency.reload_cost(storage);
+  const Nanos until = until_next_use(residency, storage);
+  return backlog + out + std::max(Nanos(0), back - until);
+}
+
+Nanos TidePolicy::until_next_use(const Residency& residency, const Storage& storage) const {
+  if (!forecast_.known()) return residency.clock() - storage.last_access;
+  return std::min(forecast_.until_next_use(storage), 2 * forecast_.last().duration);
+}
+
+Storage* TidePolicy::choose(const Residency& residency) {
+  // Free, or decided already: the one that frees most for longest.
+  Storage* best = least([&](const Storage& s) -> std::optional<double> {
+    if (!residency.may_release(s)) return std::nullopt;
+    const Fate fate = fate_of(s);
+    const Nanos until = until_next_use(residency, s);
+    const bool copied =
+        residency.has_copy(s) &&
+        (fate == Fate::kOffload ? fates_[forecast_.item_of(s)].copied <= residency.clock()
+                                : until > 4 * residency.reload_cost(s));
+    if (!copied && fate != Fate::kEvict) return std::nullopt;
+    return -static_cast<double>(s.size().count()) * static_cast<double>(until.count());
+  });
+  if (best) return best;
+  return least([&](Storage& s) -> std::optional<double> {
+    if (!residency.may_release(s)) return std::nullopt;
+    Nanos price = offload_price(residency, s);
+    if (const auto again = evict_price(residency, s)) price = std::min(price, *again);
+    const Nanos until = std::max(Nanos(1), until_next_use(residency, s));
+    return static_cast<double>(price.count()) /
+           (static_cast<double>(s.size().count()) * static_cast<double>(until.count()));
+  });
+}
+
+std::optional<Nanos> TidePolicy::price(const Residency& residency, Storage& storage) {
+  const Fate fate = fate_of(storage);
+  if (fate == Fate::kEvict) return Nanos(0);
+  const Nanos until = until_next_use(residency, storage);
+  Nanos price;
+  if (residency.has_copy(storage)) {
+    price = std::max(Nanos(0), 4 * residency.reload_cost(storage) - until);
+  } else {
+    price = offload_price(residency, storage);
+    if (const auto again = evict_price(residency, storage)) price = std::min(price, *again);
+  }
+  // What is wanted again at once makes room for a moment only.
+  const Nanos horizon(forecast_.last().duration.count() / 16);
+  if (until >= horizon) return price;
+  const double often = static_cast<double>(horizon.count()) /
+                       static_cast<double>(std::max(Nanos(1), until).count());
+  return Nanos(
+      static_cast<int64_t>(std::min(1e15, static_cast<double>(price.count()) * often)));
+}
+
+Action TidePolicy::decide(const Residency& residency, Storage& storage) {
+  switch (fate_of(storage)) {
+    case Fate::kEvict: return Action::kEvict;
+    case Fate::kOffload: return Action::kOffload;
+    case Fate::kStays: break;
+  }
+  const auto again = evict_price(residency, storage);
+  if (again && *again <= offload_price(residency, storage)) return Action::kEvict;
+  link_free_ =
+      std::max(link_free_, residency.clock()) + residency.costs().offload_time(storage.bytes());
+  return Action::kOffload;
+}
+
+bool TidePolicy::recompute_offloaded(const Residency& residency, Storage& storage) {
+  const Nanos reload = residency.reload_cost(storage);
+  const auto again = residency.recompute_cost(storage, reload);
+  return again && *again < reload;
+}
+
+void TidePolicy::on_evicted(Storage& storage) {
+  if (storage.users() == 0) forecast_.ended(storage);
+}
+
+void TidePolicy::after_operator(Residency& residency, const Recipe& call) {
+  const auto index = static_cast<uint32_t>(forecast_.calls());
+  forecast_.record(call, residency.costs());
+  if (known_to_fit_ || !planned_) return;
+  if (!forecast_.known()) {  // it has gone another way: what was planned means nothing
+    planned_ = false;
+    return;
+  }
+  // What was wanted by this call has had its gap.
+  for (const uint32_t item : forecast_.last().calls[index].inputs) fates_[item] = {};
+  begin_releases(residency, index);
+  bring_back(residency, index);
+}
+
+void TidePolicy::begin_releases(Residency& residency, uint32_t call) {
+  for (; next_release_ < plan_.releases.size() && plan_.releases[next_release_].from <= call;
+       ++next_release_) {
+    const PlannedRelease& release = plan_.releases[next_release_];
+    Storage* storage = forecast_.storage_of(release.item);
+    if (!storage || !storage->resident()) continue;
+    if (release.action == Action::kEvict) {
+      fates_[release.item] = {Fate::kEvict, Nanos(0)};
+      if (residency.may_release(*storage)) residency.release(*storage, Reason::kEarlyStart);
+    } else if (residency.has_copy(*storage) ||
+               residency.copy_out(*storage, Reason::kEarlyStart)) {
+      link_free_ = std::max(link_free_, residency.clock()) +
+                   residency.costs().offload_time(storage->bytes());
+      fates_[release.item] = {Fate::kOffload, link_free_};
+    }
+  }
+}
+
+void TidePolicy::bring_back(Residency& residency, uint32_t call) {
+  due_.insert(due_.end(), reload_at_[call].begin(), reload_at_[call].end());
+  while (!due_.empty()) {
+    Storage* storage = forecast_.storage_of(due_.front());
+    if (storage && storage->residence() == Residence::kOffloaded &&
+        !residency.prefetch(*storage)) {
+      return;  // no room: again after the next operator
+    }
+    fates_[due_.front()] = {};
+    due_.erase(due_.begin());
+  }
+}
+
+void TidePolicy::begin_step(Residency& residency) {
+  step_began_ = residency.clock();
+  forecast_.begin_step();
+  next_release_ = 0;
+  due_.clear();
+}
+
+void TidePolicy::end_step(Residency& residency) {
+  const bool repeated = forecast_.known() && forecast_.calls() == forecast_.last().calls.size();
+  forecast_.end_step();
+  if (known_to_fit_ || forecast_.last().calls.empty()) return;
+  learn(residency, repeated);
+}
+
+// One step with each way of planning, then the best for as long as steps repeat. That is also
+// what keeps a plan from thrashing.
+void TidePolicy::learn(const Residency& residency, bool repeated) {
+  if (!repeated) {
+    trial_ = {.warm_up = kLearningSteps};
+    planned_ = false;
+    return;
+  }
+  if (trial_.over) return;
+  if (trial_.warm_up > 0) {
+    --trial_.warm_up;
+    return;
+  }
+  const Nanos took = residency.stats().duration;
+  if (trial_.next == 0 || took < trial_.least) {
+    trial_.least = took;
+    trial_.best = trial_.next;
+  }
+  ++trial_.next;
+  trial_.over = trial_.next > options_.ways.size();
+  const size_t way = trial_.over ? trial_.best : trial_.next;
+  if (way == 0) {
+    planned_ = false;
+  } else {
+    make_plan(residency, options_.ways[way - 1]);
+  }
+}
+
+void TidePolicy::make_plan(const Residency& residency, const TideWay& way) {
+  constexpr Bytes kProbe{64 << 20};
+  const CostModel& costs = residency.costs();
+  PlanLimits limits;
+  limits.room = share_of(residency.arena().offsets().capacity(), 1 - way.slack);
+  limits.tier_room = way.link_share > 0 ? residency.tier_room() : Bytes(0);
+  limits.latency = costs.offload_time(Bytes(0));
+  const auto bandwidth = [&](Nanos time) {
+    return static_cast<double>(kProbe.count()) / std::max(1e-9, to_seconds(time));
+  };
+  limits.out_bandwidth = bandwidth(costs.offload_time(kProbe) - limits.latency);
+  limits.in_bandwidth =
+      std::max(0.01, way.link_share) * bandwidth(costs.reload_time(kProbe) - limits.latency);
+  plan_ = make_release_plan(forecast_.last(), limits);
+  planned_ = true;
+  fates_.assign(forecast_.last().items.size(), {});
+  reload_at_.assign(forecast_.last().calls.size(), {});
+  for (const PlannedRelease& release : plan_.releases) {
+    if (release.action != Action::kOffload) continue;
+    reload_at_[release.reload_at].push_back(release.item);
+  }
+}
+
+std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings) {
+  return std::make_unique<TidePolicy>(TideOptions{}, settings.known_to_fit);
+}
+
+}  // namespace tidemark
