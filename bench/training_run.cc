@@ -139,7 +139,7 @@ TrainingResult train(const TrainingRun& run, const MakeArena& make_arena) {
     result.budget = align_up(minimum + Bytes(std::llround(more)));
   } else {
     result.budget = kEndless;
-    options.policy = PolicyKind::kNone;
+    options.policy = "none";
   }
   options.budget = result.budget;
 

@@ -268,7 +268,7 @@ LANGUAGE = dict(vocabulary=60, positions=24, layers=2, width=32, heads=4, inner=
 
 
 def language_model(kind):
-    # Dropout off; padding's row takes part like any other, as PyTorch has it.
+    # Without dropout.
     if kind == "gpt2":
         config = transformers.GPT2Config(
             vocab_size=LANGUAGE["vocabulary"], n_positions=LANGUAGE["positions"],
@@ -292,7 +292,7 @@ def language_weights(kinds, seed, dtype):
             if name in weights:
                 continue
             values = 0.15 * torch.randn(parameter.shape)
-            if "LayerNorm.weight" in name or "ln_" in name and name.endswith("weight"):
+            if name.endswith("weight") and ("LayerNorm" in name or "ln_" in name):
                 values += 1
             weights[name] = values.to(dtype).to(torch.float32)
     return weights

@@ -1,35 +1,20 @@
 #include "examples/common/data_source.h"
 
 #include <algorithm>
-#include <filesystem>
 
+#include "examples/common/bundled.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int64_t kSyntheticSize = 100'000;
-
-// Installed beside the program, or where this was built from.
-std::string digits_path() {
-  const fs::path name = fs::path("digits") / "digits.csv.gz";
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    const fs::path installed =
-        program.parent_path().parent_path() / "share/tidemark/data" / name;
-    if (fs::exists(installed, error)) return installed.string();
-  }
-  return (fs::path(TIDEMARK_DATA_DIR) / name).string();
-}
 
 int64_t or_default(int64_t value, int64_t fallback) { return value > 0 ? value : fallback; }
 
 }  // namespace
 
-DataSource describe_data(const TrainFlags& flags) {
+DataSource describe_data(const ResNetFlags& flags) {
   DataSource data;
   const size_t colon = flags.data.find(':');
   data.kind = flags.data.substr(0, colon);
@@ -73,11 +58,12 @@ DataSource describe_data(const TrainFlags& flags) {
   return data;
 }
 
-DataSource open_data(const TrainFlags& flags) {
+DataSource open_data(const ResNetFlags& flags) {
   DataSource data = describe_data(flags);
   const ImageOptions images{.size = data.sample[0]};
   const auto open = [&](Split split) -> std::shared_ptr<const Dataset> {
-    if (data.kind == "digits") return open_digits(digits_path(), split, images);
+    if (data.kind == "digits")
+      return open_digits(bundled_path("digits/digits.csv.gz"), split, images);
     if (data.kind == "mnist") return open_mnist(data.path, split, images);
     if (data.kind == "cifar10") return open_cifar10(data.path, split, images);
     if (data.kind == "folder") {
@@ -94,8 +80,8 @@ DataSource open_data(const TrainFlags& flags) {
   return data;
 }
 
-Schedule make_schedule(const TrainFlags& flags, const DataSource& data) {
-  Schedule schedule;
+ImageSchedule make_schedule(const ResNetFlags& flags, const DataSource& data) {
+  ImageSchedule schedule;
   schedule.batch = flags.batch;
   if (data.train_size > 0) {
     schedule.batch = std::min(flags.batch, data.train_size);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/common/flags.h"
+#include "examples/common/resnet_flags.h"
 #include "models/data/dataset.h"
 #include "runtime/core/shape.h"
 
@@ -28,12 +28,12 @@ struct DataSource {
 };
 
 // From flags alone, without touching a file. Throws UsageError.
-DataSource describe_data(const TrainFlags& flags);
+DataSource describe_data(const ResNetFlags& flags);
 // With the datasets open, and their sizes. Throws UsageError, DataError.
-DataSource open_data(const TrainFlags& flags);
+DataSource open_data(const ResNetFlags& flags);
 
 // What a run goes through.
-struct Schedule {
+struct ImageSchedule {
   int64_t batch = 0;
   int64_t steps = 0;            // in all
   int64_t steps_per_epoch = 0;  // 0: not known
@@ -43,6 +43,6 @@ struct Schedule {
     return steps_per_epoch > 0 && (step + 1) % steps_per_epoch == 0 ? last_batch : batch;
   }
 };
-Schedule make_schedule(const TrainFlags& flags, const DataSource& data);
+ImageSchedule make_schedule(const ResNetFlags& flags, const DataSource& data);
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// The command line of train_resnet.
+// The flags that every training program has, once they are understood.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,19 @@ struct Budget {
 // "50%", "33.3%", or as parse_bytes. Throws UsageError.
 Budget parse_budget(std::string_view text);
 
-struct TrainFlags {
-  std::string model = "resnet18";
-  std::string stem = "auto";  // "cifar" for images of up to 64 x 64, else "imagenet"
-  std::string data = "digits";
-  int64_t batch = 64;
-  int64_t steps = 0;       // 0: by epochs
-  int64_t epochs = 0;      // 0: the data's default
-  int64_t image_size = 0;  // 0: the data's default
-  int64_t classes = 0;     // of data that does not say; 0: 1000
+// Each program's own flags are made from this.
+struct RunFlags {
+  std::string model;
+  std::string data;
+  int64_t batch = 0;
+  int64_t steps = 0;   // 0: by epochs
+  int64_t epochs = 0;  // 0: the data's default
 
-  std::string optimizer = "sgd";
+  std::string optimizer;
   std::optional<double> learning_rate;  // none: the optimizer's default
-  std::string schedule = "constant";    // of the learning rate; or "cosine": falling to 0
+  std::string schedule = "constant";    // of the learning rate
   double momentum = 0.9;
-  double weight_decay = 5e-4;
+  double weight_decay = 0;
 
   std::string device = "cpu";
   int threads = 0;
@@ -52,10 +50,10 @@ struct TrainFlags {
   bool dry_run = false;
   std::string json;  // files; empty: none
   std::string trace;
+
+  bool on_simulator() const { return device.starts_with("sim:"); }
 };
 
-// Nothing if the program is to end now, with `exit_code`: after --help, or after a mistake,
-// which has been explained on standard error.
-std::optional<TrainFlags> parse_flags(int argc, char** argv, int& exit_code);
+inline constexpr int kUsageExitCode = 2;
 
 }  // namespace tidemark

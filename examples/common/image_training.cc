@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kLargestSmallImage = 64;
 
-ResNetOptions network(const TrainFlags& flags, const DataSource& data) {
+ResNetOptions network(const ResNetFlags& flags, const DataSource& data) {
   ResNetOptions options = resnet_options(flags.model);
   options.cifar_stem =
       flags.stem == "cifar" || (flags.stem == "auto" && data.sample[0] <= kLargestSmallImage);
@@ -25,31 +25,14 @@ ResNetOptions network(const TrainFlags& flags, const DataSource& data) {
   return options;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const TrainFlags& flags, const ResNet& model) {
-  if (flags.optimizer == "sgd") {
-    return make_sgd(model.parameters(), {.lr = flags.learning_rate.value_or(0.05),
-                                         .momentum = flags.momentum,
-                                         .weight_decay = flags.weight_decay});
-  }
-  return make_adam(model.parameters(), {.lr = flags.learning_rate.value_or(1e-3),
-                                        .weight_decay = flags.weight_decay,
-                                        .decoupled = flags.optimizer == "adamw"});
-}
-
-template <class T>
-std::optional<T> read_scalar(const Tensor& tensor) {
-  T value{};
-  if (!Session::current().download(tensor, &value)) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
-ImageTraining::ImageTraining(const TrainFlags& flags, const DataSource& data)
+ImageTraining::ImageTraining(const ResNetFlags& flags, const DataSource& data)
     : cosine_(flags.schedule == "cosine"),
       init_(flags.seed),
       model_(network(flags, data), init_),
-      optimizer_(make_optimizer(flags, model_)),
+      optimizer_(
+          make_optimizer(flags, model_.parameters(), flags.optimizer == "sgd" ? 0.05 : 1e-3)),
       base_rate_(optimizer_->learning_rate()) {}
 
 void ImageTraining::set_learning_rate(int64_t step, int64_t steps) {
@@ -78,7 +61,7 @@ StepOutcome ImageTraining::train(const HostBatch& batch) {
   }
   backward(loss);
   optimizer_->step();
-  return {read_scalar<float>(loss), read_scalar<int64_t>(correct)};
+  return {read_scalar<float>(loss), read_scalar<int64_t>(correct), batch.size};
 }
 
 StepOutcome ImageTraining::evaluate(const HostBatch& batch) {
@@ -88,7 +71,7 @@ StepOutcome ImageTraining::evaluate(const HostBatch& batch) {
   const Tensor logits = model_.forward(input.images);
   const Tensor loss = cross_entropy(logits, input.labels);
   const Tensor correct = accuracy_count(logits, input.labels);
-  return {read_scalar<float>(loss), read_scalar<int64_t>(correct)};
+  return {read_scalar<float>(loss), read_scalar<int64_t>(correct), batch.size};
 }
 
 std::optional<std::string> ImageTraining::checksum() const {
@@ -104,8 +87,8 @@ HostBatch shape_only(const Shape& sample, int64_t size) {
   return batch;
 }
 
-Program training_program(const TrainFlags& flags, const DataSource& data,
-                         const Schedule& schedule) {
+Program training_program(const ResNetFlags& flags, const DataSource& data,
+                         const ImageSchedule& schedule) {
   std::vector<int64_t> train{schedule.batch, schedule.batch};
   const bool reaches_last =
       schedule.steps_per_epoch > 0 && schedule.steps >= schedule.steps_per_epoch;

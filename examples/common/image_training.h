@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "examples/common/data_source.h"
-#include "examples/common/flags.h"
+#include "examples/common/resnet_flags.h"
+#include "examples/common/training.h"
 #include "models/data/loader.h"
 #include "models/dry_run.h"
 #include "models/optim/optimizer.h"
@@ -19,16 +20,10 @@
 
 namespace tidemark {
 
-// Nothing on devices without data.
-struct StepOutcome {
-  std::optional<float> loss;       // mean over the batch
-  std::optional<int64_t> correct;  // images whose class was guessed
-};
-
 class ImageTraining {
  public:
   // In the current session. Throws UsageError, OutOfMemory.
-  ImageTraining(const TrainFlags& flags, const DataSource& data);
+  ImageTraining(const ResNetFlags& flags, const DataSource& data);
 
   // For step `step` of `steps`, by the schedule of the flags.
   void set_learning_rate(int64_t step, int64_t steps);
@@ -58,7 +53,7 @@ class ImageTraining {
 HostBatch shape_only(const Shape& sample, int64_t size);
 
 // All kinds of step that a run of `schedule` will go through.
-Program training_program(const TrainFlags& flags, const DataSource& data,
-                         const Schedule& schedule);
+Program training_program(const ResNetFlags& flags, const DataSource& data,
+                         const ImageSchedule& schedule);
 
 }  // namespace tidemark

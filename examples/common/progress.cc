@@ -23,11 +23,16 @@ std::string bar(int64_t done, int64_t all) {
 
 }  // namespace
 
-ProgressLine::ProgressLine(std::FILE* out, int64_t steps, Bytes budget)
-    : out_(out), terminal_(isatty(fileno(out)) != 0), steps_(steps), budget_(budget) {}
+ProgressLine::ProgressLine(std::FILE* out, int64_t steps, Bytes budget, int64_t done)
+    : out_(out),
+      terminal_(isatty(fileno(out)) != 0),
+      steps_(steps),
+      first_(done),
+      done_(done),
+      budget_(budget) {}
 
 ProgressLine::~ProgressLine() {
-  if (terminal_ && done_ > 0) std::fputc('\n', out_);
+  if (terminal_ && done_ > first_) std::fputc('\n', out_);
 }
 
 void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
@@ -39,7 +44,7 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
     weight_ = kMemory * weight_ + (1 - kMemory);
   }
   const int64_t every = std::max<int64_t>(1, steps_ / kPlainLines);
-  if (!terminal_ && done_ != 1 && done_ != steps_ && done_ % every != 0) return;
+  if (!terminal_ && done_ != first_ + 1 && done_ != steps_ && done_ % every != 0) return;
 
   std::string line = fmt::format("step {}/{} ", done_, steps_);
   if (terminal_) line += bar(done_, steps_) + " ";

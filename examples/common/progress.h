@@ -14,13 +14,14 @@ namespace tidemark {
 class ProgressLine {
  public:
   // Plain lines: the first, the last, and about `kPlainLines` between.
-  ProgressLine(std::FILE* out, int64_t steps, Bytes budget);
+  // `done`: steps before the first.
+  ProgressLine(std::FILE* out, int64_t steps, Bytes budget, int64_t done = 0);
   // Ends the line in place.
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // After each step. `correct` of `size` images.
+  // After each step. `correct` of `size` guesses.
   void step(const StepStats& stats, std::optional<float> loss, std::optional<int64_t> correct,
             int64_t size);
 
@@ -30,7 +31,8 @@ class ProgressLine {
   std::FILE* out_;
   bool terminal_;
   int64_t steps_;
-  int64_t done_ = 0;
+  int64_t first_;
+  int64_t done_;
   Bytes budget_;
   double accuracy_ = 0;  // moving average
   double weight_ = 0;

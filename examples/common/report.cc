@@ -101,7 +101,7 @@ std::string category_lines(const CategoryBytes& left, const CategoryBytes& right
 }  // namespace
 
 std::string to_json(const RunReport& report) {
-  const TrainFlags& flags = report.flags;
+  const RunFlags& flags = report.flags;
   const bool managed = flags.policy != "none";
   Json json;
   json["program"] = report.program;
@@ -124,9 +124,11 @@ std::string to_json(const RunReport& report) {
   json["params_checksum"] = or_null(report.params_checksum);
   json["steps"] = Json::array();
   for (size_t i = 0; i < report.steps.size(); ++i) {
-    json["steps"].push_back(step_json(i, report.steps[i]));
+    json["steps"].push_back(
+        step_json(static_cast<size_t>(report.first_step) + i, report.steps[i]));
   }
-  json["eval"] = {{"accuracy", or_null(report.accuracy)}};
+  json["eval"] = {{"accuracy", or_null(report.evaluation.accuracy)}};
+  for (const auto& [name, score] : report.evaluation.scores) json["eval"][name] = score;
   return json.dump(1);
 }
 
@@ -204,8 +206,12 @@ std::string result_table(const RunReport& report) {
     text += fmt::format("  time        {} steps, {:.1f} ms each\n", report.steps.size(),
                         to_ms(total.duration) / static_cast<double>(report.steps.size()));
   }
-  if (report.accuracy) {
-    text += fmt::format("  accuracy    {:.2f} % of the test images\n", 100 * *report.accuracy);
+  if (report.evaluation.accuracy) {
+    text += fmt::format("  accuracy    {:.2f} % of the test {}\n",
+                        100 * *report.evaluation.accuracy, report.evaluation.of);
+  }
+  for (const auto& [name, score] : report.evaluation.scores) {
+    text += fmt::format("  {:<11} {:.4f}\n", name, score);
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "examples/common/flags.h"
+#include "examples/common/training.h"
 #include "models/dry_run.h"
 #include "runtime/memory/arena.h"
 #include "runtime/telemetry/step_stats.h"
@@ -20,15 +21,16 @@ struct StepRecord {
 
 // Filled in as things become known.
 struct RunReport {
-  std::string program = "train_resnet";
-  TrainFlags flags;
+  std::string program;
+  RunFlags flags;
   int64_t batch = 0;
   std::optional<Bytes> budget;  // none: as much as the unmanaged run takes
   std::optional<UnmanagedNeed> unmanaged;
   std::optional<MinimumBudget> minimum;
 
+  int64_t first_step = 0;  // of `steps`: more than 0 in a run that goes on
   std::vector<StepRecord> steps;
-  std::optional<double> accuracy;  // of the test split
+  Evaluation evaluation;
   std::optional<Bytes> peak_reserved;
   std::optional<Bytes> peak_live;
   CategoryBytes peak_categories;

@@ -16,12 +16,12 @@ constexpr double kMaskedShare = 0.15;
 constexpr uint64_t kMaskPercent = 80, kRandomPercent = 10;
 
 // Of the text in a sequence between [CLS] and [SEP].
-int64_t text_length(const CorpusBatchOptions& options) {
-  if (options.length < 3) {
-    throw UsageError("[masked batches] a sequence of " + std::to_string(options.length) +
+int64_t text_length(int64_t length) {
+  if (length < 3) {
+    throw UsageError("[masked batches] a sequence of " + std::to_string(length) +
                      " tokens has no room for text between [CLS] and [SEP]");
   }
-  return options.length - 2;
+  return length - 2;
 }
 
 }  // namespace
@@ -88,6 +88,11 @@ std::vector<int64_t> SequenceOrder::at(LoaderPosition position) {
   return numbers;
 }
 
+int64_t masked_per_row(int64_t length) {
+  return std::max<int64_t>(
+      1, std::llround(kMaskedShare * static_cast<double>(text_length(length))));
+}
+
 MaskedBatches::MaskedBatches(const TextCorpus& corpus, const Vocabulary& vocabulary,
                              const CorpusBatchOptions& options)
     : tokens_(corpus.tokens()),
@@ -96,13 +101,13 @@ MaskedBatches::MaskedBatches(const TextCorpus& corpus, const Vocabulary& vocabul
       separator_(vocabulary.separator()),
       mask_(vocabulary.mask()),
       pad_(vocabulary.pad()),
-      order_(static_cast<int64_t>(tokens_.size()) / text_length(options), options) {}
+      order_(static_cast<int64_t>(tokens_.size()) / text_length(options.length), options) {}
 
 MaskedBatch MaskedBatches::at(LoaderPosition position) {
   const CorpusBatchOptions& options = order_.options();
-  const int64_t text = text_length(options);
+  const int64_t text = text_length(options.length);
   MaskedBatch batch{padded_batch(options.batch, options.length, pad_), {}, 0, {}, {}};
-  batch.per_row = std::max<int64_t>(1, std::llround(kMaskedShare * static_cast<double>(text)));
+  batch.per_row = masked_per_row(options.length);
   batch.mask.assign(batch.mask.size(), 1);
   batch.lengths.assign(batch.lengths.size(), options.length);
   batch.labels.assign(batch.tokens.size(), kIgnoreLabel);

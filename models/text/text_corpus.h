@@ -81,6 +81,10 @@ struct MaskedBatch : TokenBatch {
   std::vector<int64_t> masked_labels;     // (N, P)
 };
 
+// Tokens of a sequence of `length` that are to be predicted. Throws UsageError if there is no
+// room for text.
+int64_t masked_per_row(int64_t length);
+
 // Masked language modelling as BERT does it: [CLS] text [SEP]; 15 % of the text's tokens (at
 // least one) are to be predicted, of which 80 % become [MASK], 10 % a token drawn from the
 // vocabulary, 10 % stay. Drawn anew in every epoch.

@@ -8,7 +8,7 @@ namespace {
 
 bool lives_on(const Storage& storage) {
   return storage.category == Category::kParameter ||
-         storage.category == Category::kOptimizerState;
+         storage.category == Category::kOptimizerState || storage.category == Category::kBuffer;
 }
 
 bool same_call(const StepRecord::Call& a, const StepRecord::Call& b) {
@@ -20,16 +20,18 @@ bool same_call(const StepRecord::Call& a, const StepRecord::Call& b) {
 void Forecast::begin_step() {
   ++step_;
   this_ = {};
+  in_step_ = true;
   known_ = !last_.calls.empty();
 }
 
 void Forecast::end_step() {
   last_ = std::exchange(this_, {});
   storages_.resize(std::min(storages_.size(), last_.items.size()));
-  known_ = false;
+  in_step_ = known_ = false;
 }
 
 void Forecast::record(const Recipe& recipe, const CostModel& costs) {
+  if (!in_step_) return;
   const auto index = static_cast<uint32_t>(this_.calls.size());
   StepRecord::Call call{recipe.cost_key,
                         this_.duration,
@@ -38,7 +40,9 @@ void Forecast::record(const Recipe& recipe, const CostModel& costs) {
                         {},
                         {}};
   for (const Recipe::Input& input : recipe.inputs) {
-    call.inputs.push_back(use(*input.storage, index));
+    const uint32_t item = use(*input.storage, index);
+    if (input.written) this_.items[item].may_evict = false;
+    call.inputs.push_back(item);
   }
   for (const Recipe::Output& output : recipe.outputs) {
     if (!output.storage) continue;
@@ -54,6 +58,7 @@ void Forecast::record(const Recipe& recipe, const CostModel& costs) {
 uint32_t Forecast::use(Storage& storage, uint32_t call) {
   if (storage.forecast.step != step_) {
     const auto number = static_cast<uint32_t>(this_.items.size());
+    forget(storage);
     storage.forecast = {step_, number};
     if (storages_.size() <= number) storages_.resize(number + 1);
     storages_[number] = &storage;
@@ -69,8 +74,11 @@ uint32_t Forecast::use(Storage& storage, uint32_t call) {
 }
 
 void Forecast::ended(const Storage& storage) {
-  if (storage.forecast.step != step_ || this_.items.empty()) return;
+  if (!in_step_ || storage.forecast.step != step_) return;
+  // What a recomputation brings back for a moment ends again, and is forgotten by then.
+  if (storage_of(storage.forecast.item) != &storage) return;
   this_.items[storage.forecast.item].end = static_cast<uint32_t>(this_.calls.size());
+  forget(storage);
 }
 
 void Forecast::forget(const Storage& storage) {
@@ -98,10 +106,12 @@ size_t Forecast::next_call(const Storage& storage) const {
 Nanos Forecast::until_next_use(const Storage& storage) const {
   const uint32_t item = item_of(storage);
   if (item == StepRecord::kNone) return kNever;
+  // In the last step's time throughout: what calls are thought to cost may have changed since.
+  const Nanos now = calls() < last_.calls.size() ? last_.calls[calls()].begin : last_.duration;
   const size_t next = next_call(storage);
-  if (next < last_.calls.size()) return last_.calls[next].begin - this_.duration;
+  if (next < last_.calls.size()) return last_.calls[next].begin - now;
   if (!last_.items[item].persistent) return kNever;
-  return last_.duration - this_.duration + last_.calls[last_.items[item].uses.front()].begin;
+  return last_.duration - now + last_.calls[last_.items[item].uses.front()].begin;
 }
 
 }  // namespace tidemark

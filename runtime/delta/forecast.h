@@ -28,9 +28,9 @@ class Forecast {
 
   void begin_step();
   void end_step();
-  // A call of the program, in order; recomputations are not told.
+  // A call of the program, in order; recomputations are not told. Outside a step: ignored.
   void record(const Recipe& call, const CostModel& costs);
-  // Nobody uses the storage any more.
+  // Nobody uses the storage any more. From the second time on: ignored.
   void ended(const Storage& storage);
   // The storage is about to be deleted.
   void forget(const Storage& storage);
@@ -58,6 +58,7 @@ class Forecast {
   uint32_t use(Storage& storage, uint32_t call);
 
   uint32_t step_ = 0;  // of what is being recorded, from 1
+  bool in_step_ = false;
   bool known_ = false;
   StepRecord last_;
   StepRecord this_;

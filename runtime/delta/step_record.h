@@ -26,8 +26,8 @@ struct StepRecord {
     std::vector<uint32_t> outputs;  // those that somebody held on to
   };
   struct Item {
-    Bytes bytes{0};  // as it occupies the arena
-    bool may_evict = false;
+    Bytes bytes{0};          // as it occupies the arena
+    bool may_evict = false;  // can be computed again: not written in place, for one
     bool may_offload = false;
     bool persistent = false;       // there before the step, and after it
     uint32_t producer = kNone;     // the call that makes it; none: it came from outside

@@ -98,6 +98,7 @@ void Residency::on_unused(Storage& storage) {
   if (storage.residence_ == Residence::kEvicted) {
     --evicted_users_;
     storage.residence_ = Residence::kDead;
+    policy_.on_evicted(storage);
   } else if (storage.pins_ == 0 && storage.wanted_ == 0) {
     settle_unused(storage);
   }

@@ -51,7 +51,8 @@ class ReleasePolicy {
   // A storage went to a tier, or came back or was given up.
   virtual void on_offloaded(Storage& /*storage*/) {}
   virtual void on_fetched(Storage& /*storage*/) {}
-  // Its bytes are nowhere: it was evicted, or nobody uses it any more and its recipe is kept.
+  // Its bytes are nowhere: it was evicted, or nobody uses it any more and its recipe is kept;
+  // both, for what is evicted first.
   virtual void on_evicted(Storage& /*storage*/) {}
   // It is about to be deleted.
   virtual void on_gone(Storage& /*storage*/) {}

@@ -130,7 +130,9 @@ std::optional<Residency::Run> Residency::cheapest_run(const std::vector<Storage*
     total += *own;
     staying += stays(*blocks[j]);
     for (; i <= j && end(j) - begin(i) - staying >= size; ++i) {
-      if (!best || total < best->cost) best = Run{i, j, total};
+      // For nothing, a part of a run is better than the run.
+      const bool less = !best || total < best->cost || (total == best->cost && best->last == j);
+      if (less) best = Run{i, j, total};
       total -= costs[i];
       staying -= stays(*blocks[i]);
     }
@@ -181,7 +183,7 @@ bool Residency::release_window(Bytes size) {
       [&](Storage& s) { return may_release(s) ? policy_.price(*this, s) : std::nullopt; },
       [](const Storage&) { return Bytes(0); });
   if (!run) return false;
-  const std::optional<Run> slide = cheapest_slide(blocks, size);
+  const auto slide = options_.slide ? cheapest_slide(blocks, size) : std::nullopt;
   if (slide && slide->cost <= run->cost) return false;
   for (size_t k = run->first; k <= run->last; ++k) {
     if (!release(*blocks[k], Reason::kNoRoom)) return false;

@@ -7,8 +7,8 @@
 namespace tidemark {
 namespace {
 
-TrainFlags flags_for(const std::string& data) {
-  TrainFlags flags;
+ResNetFlags flags_for(const std::string& data) {
+  ResNetFlags flags;
   flags.data = data;
   return flags;
 }
@@ -19,7 +19,7 @@ TEST(DataSource, DescribesWithoutTouchingFiles) {
   EXPECT_EQ(mnist.classes, 10);
   EXPECT_EQ(mnist.train_size, 60'000);
   EXPECT_EQ(mnist.path, "/nowhere/at/all");
-  TrainFlags flags = flags_for("folder:x");
+  ResNetFlags flags = flags_for("folder:x");
   flags.image_size = 96;
   flags.classes = 12;
   const DataSource folder = describe_data(flags);
@@ -44,11 +44,11 @@ TEST(DataSource, DescriptionOfDigitsIsTheirTruth) {
 }
 
 TEST(Schedule, EpochsStepsAndTheLastBatch) {
-  TrainFlags flags = flags_for("digits");
+  ResNetFlags flags = flags_for("digits");
   flags.batch = 100;
   flags.epochs = 2;
   const DataSource data = describe_data(flags);
-  const Schedule epochs = make_schedule(flags, data);
+  const ImageSchedule epochs = make_schedule(flags, data);
   EXPECT_EQ(epochs.steps_per_epoch, 15);
   EXPECT_EQ(epochs.steps, 30);
   EXPECT_EQ(epochs.last_batch, 37);

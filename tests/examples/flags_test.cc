@@ -1,4 +1,4 @@
-#include "examples/common/flags.h"
+#include "examples/common/resnet_flags.h"
 
 #include <gmock/gmock.h>
 
@@ -9,22 +9,22 @@
 namespace tidemark {
 namespace {
 
-std::optional<TrainFlags> parse(std::vector<std::string> arguments, int& code) {
+std::optional<ResNetFlags> parse(std::vector<std::string> arguments, int& code) {
   arguments.insert(arguments.begin(), "train_resnet");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
-  return parse_flags(static_cast<int>(argv.size()), argv.data(), code);
+  return parse_resnet_flags(static_cast<int>(argv.size()), argv.data(), code);
 }
 
-TrainFlags parsed(const std::vector<std::string>& arguments) {
+ResNetFlags parsed(const std::vector<std::string>& arguments) {
   int code = 0;
-  const std::optional<TrainFlags> flags = parse(arguments, code);
+  const std::optional<ResNetFlags> flags = parse(arguments, code);
   EXPECT_TRUE(flags) << code;
-  return flags.value_or(TrainFlags());
+  return flags.value_or(ResNetFlags());
 }
 
 TEST(Flags, Defaults) {
-  const TrainFlags flags = parsed({});
+  const ResNetFlags flags = parsed({});
   EXPECT_EQ(flags.model, "resnet18");
   EXPECT_EQ(flags.device, "cpu");
   EXPECT_EQ(flags.policy, "delta");
@@ -37,52 +37,52 @@ TEST(Flags, Defaults) {
 }
 
 TEST(Flags, EveryOneOfTheContract) {
-  const TrainFlags flags = parsed({"--model",
-                                   "resnet50",
-                                   "--data",
-                                   "synthetic",
-                                   "--batch",
-                                   "8",
-                                   "--steps",
-                                   "3",
-                                   "--image-size",
-                                   "64",
-                                   "--optimizer",
-                                   "adamw",
-                                   "--lr",
-                                   "0.5",
-                                   "--device",
-                                   "sim:host",
-                                   "--budget",
-                                   "1.5GiB",
-                                   "--host-limit",
-                                   "10MiB",
-                                   "--disk-limit",
-                                   "1GiB",
-                                   "--policy",
-                                   "delta",
-                                   "--filter",
-                                   "greedy",
-                                   "--early-start",
-                                   "off",
-                                   "--prefetch",
-                                   "7",
-                                   "--assumption2",
-                                   "on",
-                                   "--no-overlap",
-                                   "--seed",
-                                   "9",
-                                   "--threads",
-                                   "2",
-                                   "--json",
-                                   "a.json",
-                                   "--trace",
-                                   "t.json",
-                                   "--dry-run",
-                                   "--momentum",
-                                   "0.5",
-                                   "--weight-decay",
-                                   "0"});
+  const ResNetFlags flags = parsed({"--model",
+                                    "resnet50",
+                                    "--data",
+                                    "synthetic",
+                                    "--batch",
+                                    "8",
+                                    "--steps",
+                                    "3",
+                                    "--image-size",
+                                    "64",
+                                    "--optimizer",
+                                    "adamw",
+                                    "--lr",
+                                    "0.5",
+                                    "--device",
+                                    "sim:host",
+                                    "--budget",
+                                    "1.5GiB",
+                                    "--host-limit",
+                                    "10MiB",
+                                    "--disk-limit",
+                                    "1GiB",
+                                    "--policy",
+                                    "delta",
+                                    "--filter",
+                                    "greedy",
+                                    "--early-start",
+                                    "off",
+                                    "--prefetch",
+                                    "7",
+                                    "--assumption2",
+                                    "on",
+                                    "--no-overlap",
+                                    "--seed",
+                                    "9",
+                                    "--threads",
+                                    "2",
+                                    "--json",
+                                    "a.json",
+                                    "--trace",
+                                    "t.json",
+                                    "--dry-run",
+                                    "--momentum",
+                                    "0.5",
+                                    "--weight-decay",
+                                    "0"});
   EXPECT_EQ(flags.model, "resnet50");
   EXPECT_EQ(flags.data, "synthetic");
   EXPECT_EQ(flags.batch, 8);

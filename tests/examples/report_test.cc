@@ -14,6 +14,8 @@ using Json = nlohmann::json;
 
 RunReport sample() {
   RunReport report;
+  report.program = "train_resnet";
+  report.flags.model = "resnet18";
   report.batch = 8;
   report.unmanaged.emplace();
   report.unmanaged->peak = Bytes(4096);
@@ -28,7 +30,7 @@ RunReport sample() {
   step.stats.evictions = 3;
   step.stats.duration = Nanos(2'000'000);
   report.steps = {step};
-  report.accuracy = 0.5;
+  report.evaluation.accuracy = 0.5;
   return report;
 }
 

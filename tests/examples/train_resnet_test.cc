@@ -6,71 +6,28 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/support/program_test.h"
 
 namespace tidemark {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 using ::testing::HasSubstr;
+using testing::Json;
+using Result = testing::ProgramResult;
 
-struct Result {
-  int code = -1;
-  std::string out, error;
-  Json json;  // null if none was written
-};
-
-class TrainResnetTest : public ::testing::Test {
+class TrainResnetTest : public testing::ProgramTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "train_resnet_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  static std::string read(const fs::path& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-
-  Result run(const std::string& arguments) const {
-    const fs::path json = folder_ / "run.json", out = folder_ / "out",
-                   error = folder_ / "error";
-    fs::remove(json);
-    const std::string command = std::string(TIDEMARK_TRAIN_RESNET) + " " + arguments +
-                                " --json " + json.string() + " > " + out.string() + " 2> " +
-                                error.string();
-    Result result;
-    const int status = std::system(command.c_str());
-    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    result.out = read(out);
-    result.error = read(error);
-    if (fs::exists(json)) result.json = Json::parse(read(json));
-    return result;
-  }
+  TrainResnetTest() : ProgramTest(TIDEMARK_TRAIN_RESNET) {}
 
   // Three steps of a small problem.
   Result train(const std::string& arguments) const {
     return run("--image-size 8 --batch 32 --steps 3 --threads 2 --seed 3 " + arguments);
   }
-
-  static std::vector<std::string> loss_bits(const Json& json) {
-    std::vector<std::string> bits;
-    for (const Json& step : json.at("steps")) bits.push_back(step.at("loss_bits"));
-    return bits;
-  }
-
-  fs::path folder_;
 };
 
 TEST_F(TrainResnetTest, TheProcessTakesItsPartsAndAConstant) {

@@ -27,11 +27,12 @@ struct Memory {
   std::string filter = "base";
   bool overlap = true;
   TierKind tier = TierKind::kHost;
+  std::string policy = "delta";
 };
 
 inline void PrintTo(const Memory& memory, std::ostream* out) {
   *out << (memory.share > 0 ? std::to_string(memory.share) : "smallest") << ", "
-       << memory.filter << (memory.overlap ? "" : ", no overlap")
+       << memory.policy << ", " << memory.filter << (memory.overlap ? "" : ", no overlap")
        << (memory.tier == TierKind::kDisk ? ", disk" : "");
 }
 
@@ -98,6 +99,7 @@ class ResnetIdentity {
   SessionOptions options_of(const Memory& memory) const {
     SessionOptions options;
     options.threads = flags_.threads;
+    options.policy = memory.policy;
     options.delta.filter = memory.filter;
     options.residency.overlap = memory.overlap;
     (memory.tier == TierKind::kHost ? options.host_limit : options.disk_limit) = 2 * need_.peak;
@@ -132,7 +134,7 @@ class ResnetIdentity {
     return outcome;
   }
 
-  TrainFlags flags_;
+  ResNetFlags flags_;
   DataSource data_;
   Program program_;
   UnmanagedNeed need_;

@@ -23,5 +23,13 @@ TEST(ResnetIdentity, Resnet18OnDigits) {
   }
 }
 
+// Enough steps for a plan to be made and carried out.
+TEST(ResnetIdentity, Resnet18OnDigitsByPolicy) {
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/4, /*steps=*/5);
+  for (const char* policy : {"tide", "dtr"}) {
+    for (const double share : {0.7, 0.5}) resnet.check({.share = share, .policy = policy});
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::testing

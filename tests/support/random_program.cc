@@ -7,8 +7,8 @@
 
 namespace tidemark::testing {
 
-std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int steps,
-                                         int calls) {
+std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int steps, int calls,
+                                         bool alike) {
   std::vector<uint64_t> hashes;
   std::mt19937 random(seed);
   auto pick = [&](int64_t n) {
@@ -21,6 +21,7 @@ std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int st
   }
   std::vector<Handle> kept;  // survives steps
   for (int step = 0; step < steps; ++step) {
+    if (alike) random.seed(seed);
     session.step([&] {
       std::vector<Handle> live = parameters;
       live.push_back(toy_upload(session, words(), random()));

@@ -12,7 +12,9 @@ namespace tidemark::testing {
 // What its largest call needs: seven operands (inputs, outputs and workspace) of 2048 words.
 inline constexpr Bytes kRandomProgramSmallest{2048 * 4 * 7};
 
-// Hashes of every value that the program reads, in order.
-std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int steps, int calls);
+// Hashes of every value that the program reads, in order. `alike`: each step runs the same
+// calls (but for the first, which has nothing from a step before it).
+std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int steps, int calls,
+                                         bool alike = false);
 
 }  // namespace tidemark::testing

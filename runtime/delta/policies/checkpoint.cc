@@ -45,7 +45,8 @@ class CheckpointPolicy final : public EvictOnlyPolicy {
   // At a segment's end: what forward still wants crosses the border and stays, also later. The
   // last segment stays whole, as backward begins with it.
   void drop_segment(Residency& residency) {
-    if (forecast_.calls() % segment_ != 0) return;
+    const bool last = forecast_.calls() + segment_ > forward_end_;
+    if (last || forecast_.calls() % segment_ != 0) return;
     std::vector<Storage*> inside;
     index().for_each([&](Storage& storage) {
       if (storage.category != Category::kActivation || borders_.count(&storage) > 0) return;

@@ -67,7 +67,7 @@ class DtrPolicy final : public EvictOnlyPolicy {
     return least([&](Storage& storage) -> std::optional<double> {
       if (!evictable(residency, storage)) return std::nullopt;
       const auto bytes = static_cast<double>(storage.size().count());
-      const Nanos staleness = residency.clock() - storage.last_access;
+      const Nanos staleness = std::max(Nanos(1), residency.clock() - storage.last_access);
       return neighbourhood_cost(storage) / (bytes * static_cast<double>(staleness.count()));
     });
   }

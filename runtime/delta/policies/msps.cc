@@ -4,7 +4,7 @@
 //
 // Where Capuchin plans once from a profiled step, this decides as memory is needed; in a step
 // that does not go as the last one it is MSPS alone.
-#include <deque>
+#include <vector>
 
 #include "runtime/delta/forecast.h"
 #include "runtime/delta/policies/indexed_policy.h"
@@ -16,7 +16,7 @@ namespace {
 class MspsPolicy final : public IndexedPolicy {
  public:
   Storage* choose(const Residency& residency) override {
-    if (forecast_.known()) {
+    if (forecast_.known() && residency.tier_room() > Bytes(0)) {
       Storage* storage = least([&](const Storage& s) -> std::optional<double> {
         if (!residency.may_release(s) || s.offload_pinned) return std::nullopt;
         const Nanos free = free_time(residency, s);
@@ -68,7 +68,7 @@ class MspsPolicy final : public IndexedPolicy {
   }
 
   Forecast forecast_;
-  std::deque<Storage*> away_;
+  std::vector<Storage*> away_;
 };
 
 }  // namespace

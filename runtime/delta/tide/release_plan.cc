@@ -152,7 +152,7 @@ class Planner {
       for (const uint32_t input : producer.inputs) {
         if (present(input, call) || offloaded(input, call)) continue;
         const uint32_t next = item(input).producer;
-        if (next == kNone) return std::nullopt;
+        if (next == kNone || !item(input).may_evict) return std::nullopt;
         if (seen_[next] == walk_) continue;
         seen_[next] = walk_;
         pending.push_back(next);
@@ -235,11 +235,14 @@ class Planner {
     }
     for (const Transfer& t : accepted) {
       const Gap& gap = gaps_[t.gap];
-      const uint32_t out = first_call_at(t.left);
-      const uint32_t back = last_call_before(t.back);
+      const uint32_t out = std::max(first_call_at(t.left), gap.wraps() ? 0 : gap.from + 1);
+      const uint32_t back = std::min(last_call_before(t.back), gap.to - 1);
       Choice choice{{gap.item, gap.from, gap.to, Action::kOffload, back}, Nanos(0), {}, true};
       choice.absent.push_back({out, back + 1});
-      if (gap.wraps()) choice.absent.push_back({std::max(gap.from + 1, out), calls_});
+      if (gap.wraps()) {  // out in the step before, if it takes no longer
+        const uint32_t left = first_call_at(t.left + step_.duration);
+        choice.absent.push_back({std::max(gap.from + 1, left), calls_});
+      }
       choose(std::move(choice));
     }
   }
@@ -349,8 +352,13 @@ class Planner {
         }
         const Nanos time = time_of(bytes(choice.release.item), limits_.in_bandwidth);
         const uint32_t earlier = last_call_before(step_.calls[to].begin - time);
-        choice.release.reload_at =
+        const uint32_t back =
             std::max(choice.release.from, std::min(choice.release.reload_at, earlier));
+        Range& absent = choice.absent.front();
+        const Range early{std::min(absent.end, std::max(absent.begin, back + 1)), absent.end};
+        add(early, bytes(choice.release.item));
+        absent.end = early.begin;
+        choice.release.reload_at = back;
       }
     }
   }

@@ -44,7 +44,7 @@ struct ReleasePlan {
   std::vector<PlannedRelease> releases;  // by `from`
   Bytes unmanaged{0};                    // most bytes live at once
   Bytes peak{0};                         // the same under the plan
-  Nanos recomputation{0};                // expected, for the whole step
+  Nanos recomputation{0};                // expected when each was chosen, for the whole step
 };
 
 ReleasePlan make_release_plan(const StepRecord& step, const PlanLimits& limits);

@@ -13,6 +13,8 @@ constexpr int kLearningSteps = 1;
 
 constexpr Nanos kSomeTime{1'000'000};
 
+bool has_tier(const Residency& residency) { return residency.tier_room() > Bytes(0); }
+
 }  // namespace
 
 TidePolicy::Fate TidePolicy::fate_of(const Storage& storage) const {
@@ -23,9 +25,8 @@ TidePolicy::Fate TidePolicy::fate_of(const Storage& storage) const {
 
 std::optional<Nanos> TidePolicy::evict_price(const Residency& residency,
                                              Storage& storage) const {
-  if (storage.category == Category::kGradient || !residency.may_evict(storage)) {
-    return std::nullopt;
-  }
+  const bool rather_offload = storage.category == Category::kGradient && has_tier(residency);
+  if (rather_offload || !residency.may_evict(storage)) return std::nullopt;
   const auto again = residency.recompute_cost(storage, Forecast::kNever);
   if (!again) return std::nullopt;
   // The more has been computed again in this step, the less will do any good.
@@ -46,6 +47,15 @@ Nanos TidePolicy::offload_price(const Residency& residency, const Storage& stora
   const Nanos back = residency.reload_cost(storage);
   const Nanos until = until_next_use(residency, storage);
   return backlog + out + std::max(Nanos(0), back - until);
+}
+
+// Of what can be done with it.
+std::optional<Nanos> TidePolicy::release_price(const Residency& residency,
+                                               Storage& storage) const {
+  std::optional<Nanos> least = evict_price(residency, storage);
+  if (!has_tier(residency) || storage.offload_pinned) return least;
+  const Nanos offload = offload_price(residency, storage);
+  return least ? std::min(*least, offload) : offload;
 }
 
 Nanos TidePolicy::until_next_use(const Residency& residency, const Storage& storage) const {
@@ -69,10 +79,10 @@ Storage* TidePolicy::choose(const Residency& residency) {
   if (best) return best;
   return least([&](Storage& s) -> std::optional<double> {
     if (!residency.may_release(s)) return std::nullopt;
-    Nanos price = offload_price(residency, s);
-    if (const auto again = evict_price(residency, s)) price = std::min(price, *again);
+    const auto price = release_price(residency, s);
+    if (!price) return std::nullopt;
     const Nanos until = std::max(Nanos(1), until_next_use(residency, s));
-    return static_cast<double>(price.count()) /
+    return static_cast<double>(price->count()) /
            (static_cast<double>(s.size().count()) * static_cast<double>(until.count()));
   });
 }
@@ -85,8 +95,9 @@ std::optional<Nanos> TidePolicy::price(const Residency& residency, Storage& stor
   if (residency.has_copy(storage)) {
     price = std::max(Nanos(0), 4 * residency.reload_cost(storage) - until);
   } else {
-    price = offload_price(residency, storage);
-    if (const auto again = evict_price(residency, storage)) price = std::min(price, *again);
+    const auto least = release_price(residency, storage);
+    if (!least) return std::nullopt;
+    price = *least;
   }
   // What is wanted again at once makes room for a moment only.
   const Nanos horizon(forecast_.last().duration.count() / 16);
@@ -121,13 +132,10 @@ void TidePolicy::on_evicted(Storage& storage) {
 }
 
 void TidePolicy::after_operator(Residency& residency, const Recipe& call) {
+  if (known_to_fit_) return;
   const auto index = static_cast<uint32_t>(forecast_.calls());
   forecast_.record(call, residency.costs());
-  if (known_to_fit_ || !planned_) return;
-  if (!forecast_.known()) {  // it has gone another way: what was planned means nothing
-    planned_ = false;
-    return;
-  }
+  if (!planned_ || !forecast_.known()) return;
   // What was wanted by this call has had its gap.
   for (const uint32_t item : forecast_.last().calls[index].inputs) fates_[item] = {};
   begin_releases(residency, index);
@@ -142,7 +150,9 @@ void TidePolicy::begin_releases(Residency& residency, uint32_t call) {
     if (!storage || !storage->resident()) continue;
     if (release.action == Action::kEvict) {
       fates_[release.item] = {Fate::kEvict, Nanos(0)};
-      if (residency.may_release(*storage)) residency.release(*storage, Reason::kEarlyStart);
+      if (residency.may_release(*storage) && residency.may_evict(*storage)) {
+        residency.release(*storage, Reason::kEarlyStart);
+      }
     } else if (residency.has_copy(*storage) ||
                residency.copy_out(*storage, Reason::kEarlyStart)) {
       link_free_ = std::max(link_free_, residency.clock()) +
@@ -180,7 +190,7 @@ void TidePolicy::end_step(Residency& residency) {
 }
 
 // One step with each way of planning, then the best for as long as steps repeat. That is also
-// what keeps a plan from thrashing.
+// what keeps a plan from thrashing. Where a step fits as it is, there is nothing to plan.
 void TidePolicy::learn(const Residency& residency, bool repeated) {
   if (!repeated) {
     trial_ = {.warm_up = kLearningSteps};
@@ -192,13 +202,17 @@ void TidePolicy::learn(const Residency& residency, bool repeated) {
     --trial_.warm_up;
     return;
   }
-  const Nanos took = residency.stats().duration;
+  const StepStats& stats = residency.stats();
+  const Nanos took = stats.duration;
+  const bool fits = trial_.next == 0 && stats.evictions + stats.offloads + stats.clean_drops +
+                                                stats.reloads + stats.recomputes ==
+                                            0;
   if (trial_.next == 0 || took < trial_.least) {
     trial_.least = took;
     trial_.best = trial_.next;
   }
   ++trial_.next;
-  trial_.over = trial_.next > options_.ways.size();
+  trial_.over = fits || trial_.next > options_.ways.size();
   const size_t way = trial_.over ? trial_.best : trial_.next;
   if (way == 0) {
     planned_ = false;

@@ -4,7 +4,7 @@
 //
 //   copy out  as soon as the plan has it, while it stays where it is (pre-cleaning): releasing
 //             it later costs nothing, and no operator waits for the copy;
-//   evict     only when room is needed, planned ones first;
+//   evict     as soon as the plan has it;
 //   bring back at the planned call, if there is room; else as soon as there is.
 //
 // Unplanned (the first step, or one that differs from the last): the least price per byte and
@@ -64,6 +64,7 @@ class TidePolicy final : public IndexedPolicy {
   Fate fate_of(const Storage& storage) const;
   std::optional<Nanos> evict_price(const Residency& residency, Storage& storage) const;
   Nanos offload_price(const Residency& residency, const Storage& storage) const;
+  std::optional<Nanos> release_price(const Residency& residency, Storage& storage) const;
   Nanos until_next_use(const Residency& residency, const Storage& storage) const;
   void begin_releases(Residency& residency, uint32_t call);
   void bring_back(Residency& residency, uint32_t call);

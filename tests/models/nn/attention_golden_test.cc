@@ -2,40 +2,15 @@
 // The file and how it is made: scripts/make_golden.py.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "models/nn/attention.h"
+#include "tests/support/golden.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
 namespace {
-
-using Json = nlohmann::json;
-
-// Of a tensor's norm, or of 1: a multiple of what PyTorch's own float32 is off.
-constexpr double kMultiple = 8, kFloor = 2e-7;
-
-void compare(const Json& golden, const std::string& name, const std::vector<float>& ours) {
-  const Json& expected = golden.at("tensors").at(name);
-  ASSERT_EQ(ours.size(), expected.at("count").get<size_t>()) << name;
-  const auto norm = expected.at("norm").get<double>();
-  const auto samples = expected.at("values").get<std::vector<double>>();
-  double difference = 0, squares = 0;
-  for (size_t j = 0; j < samples.size(); ++j) {
-    difference += std::pow(ours[(j * 7919 + 13) % ours.size()] - samples[j], 2);
-  }
-  for (const float v : ours) squares += double{v} * v;
-  // As if the samples were all of the tensor.
-  const double share = static_cast<double>(ours.size()) / static_cast<double>(samples.size());
-  const double scale = std::max(1.0, norm);
-  const double allowed = kMultiple * expected.at("error").get<double>() + kFloor;
-  EXPECT_LE(std::sqrt(difference * share) / scale, allowed) << name;
-  EXPECT_LE(std::abs(std::sqrt(squares) - norm) / scale, allowed) << name;
-}
 
 void check(const Json& golden, AttentionImplementation implementation) {
   SessionOptions options;
@@ -68,10 +43,10 @@ void check(const Json& golden, AttentionImplementation implementation) {
   }
   const Tensor y = attention.forward(x, keys);
   backward(y, drawn(1));
-  compare(golden, "y", to_vector(y));
-  compare(golden, "gradient/x", to_vector(grad_of(x)));
+  compare_samples(golden, "y", to_vector(y));
+  compare_samples(golden, "gradient/x", to_vector(grad_of(x)));
   for (const NamedTensor& parameter : attention.parameters()) {
-    compare(golden, "gradient/" + parameter.name, to_vector(grad_of(parameter.tensor)));
+    compare_samples(golden, "gradient/" + parameter.name, to_vector(grad_of(parameter.tensor)));
   }
   EXPECT_EQ(golden.at("tensors").size(), 2 + attention.parameters().size());
 }

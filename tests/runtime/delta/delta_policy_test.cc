@@ -1,92 +1,13 @@
-// DELTA's decisions, on a simulated device whose prices are round: computing costs what a call
-// says, swapping costs one nanosecond per byte, there and back.
+// DELTA's decisions, on the stage with round prices.
 #include "runtime/delta/delta_policy.h"
 
 #include <gtest/gtest.h>
 
 #include "runtime/core/errors.h"
-#include "tests/support/toy_program.h"
+#include "tests/runtime/delta/stage.h"
 
 namespace tidemark::testing {
 namespace {
-
-constexpr Bytes kUnit = kAlignment;
-
-DeviceProfile round_prices() {
-  DeviceProfile profile;
-  profile.name = "round";
-  profile.memory = kUnit * 1024;
-  profile.float32_flops = 1e9;
-  profile.memory_bandwidth = 1e9;
-  profile.offload_bandwidth = profile.reload_bandwidth = 2e9 / 0.35;
-  profile.duplex_offload_bandwidth = profile.duplex_reload_bandwidth = 2e9 / 0.35;
-  profile.disk_write_bandwidth = profile.disk_read_bandwidth = 1e9;
-  return profile;
-}
-
-class Stage {
- public:
-  explicit Stage(int64_t arena, const DeltaOptions& delta, int64_t host = 256,
-                 ResidencyOptions residency = {})
-      : session_(options(arena, delta, host, residency), make_sim_device(round_prices())) {}
-
-  // A call that takes `cost`.
-  Handle call(const std::vector<Handle>& inputs, int64_t units = 1, int64_t cost = 1,
-              Category category = Category::kActivation) {
-    auto call = make_intrusive<ToyCall>(1);
-    for (const Handle& input : inputs) {
-      call->inputs.push_back({input.ptr(), input->version(), false});
-    }
-    Handle out(session_.residency().create(kUnit * units, category, "toy"));
-    call->outputs.push_back({out.get(), out->bytes()});
-    call->cost_key = session_.costs().key(static_cast<uint64_t>(cost), {0, Bytes(cost), false});
-    session_.residency().execute(call);
-    return out;
-  }
-  Handle data(int64_t units = 1) { return toy_upload(session_, units * 128, 1); }
-  bool release(const Handle& handle) {
-    return session_.residency().release(*handle, Reason::kNoRoom);
-  }
-  // Which of `handles` are not resident, in the order in which they went.
-  std::string released(const std::vector<Handle>& handles) {
-    std::string text;
-    session_.events().for_each([&](const EventRecord& event) {
-      for (size_t i = 0; i < handles.size(); ++i) {
-        const bool goes = event.kind == EventKind::kEvict ||
-                          event.kind == EventKind::kOffload ||
-                          event.kind == EventKind::kDropClean;
-        if (goes && event.storage == handles[i]->id()) text += static_cast<char>('a' + i);
-      }
-    });
-    return text;
-  }
-  std::string prefetched(const std::vector<Handle>& handles) {
-    std::string text;
-    session_.events().for_each([&](const EventRecord& event) {
-      for (size_t i = 0; i < handles.size(); ++i) {
-        if (event.kind == EventKind::kPrefetch && event.storage == handles[i]->id()) {
-          text += static_cast<char>('a' + i);
-        }
-      }
-    });
-    return text;
-  }
-  Bytes used() { return session_.arena().offsets().used(); }
-  Residency& residency() { return session_.residency(); }
-  const StepStats& stats() { return residency().stats(); }
-
- private:
-  static SessionOptions options(int64_t arena, const DeltaOptions& delta, int64_t host,
-                                const ResidencyOptions& residency) {
-    SessionOptions options;
-    options.budget = kUnit * arena;
-    options.host_limit = kUnit * host;
-    options.delta = delta;
-    options.residency = residency;
-    return options;
-  }
-  Session session_;
-};
 
 constexpr Residence kEvicted = Residence::kEvicted;
 constexpr Residence kOffloaded = Residence::kOffloaded;

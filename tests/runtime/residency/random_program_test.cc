@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <string>
+#include <string_view>
 
 #include "runtime/core/errors.h"
 #include "tests/support/faulty_device.h"
@@ -18,13 +20,14 @@ using namespace tidemark::literals;
 // More with TIDEMARK_TEST_SEEDS=1000, to look for the rare ones.
 uint32_t seeds() {
   const char* text = std::getenv("TIDEMARK_TEST_SEEDS");
-  return text ? static_cast<uint32_t>(std::atoi(text)) : 6;
+  return text ? static_cast<uint32_t>(std::atoi(text)) : 3;
 }
 
 struct Setting {
   std::string name;
   Bytes host{0};
   Bytes disk{0};
+  std::string policy = "delta";
   std::string filter = "base";
   double early_start = 0;
   bool overlap = true;
@@ -34,6 +37,7 @@ struct Setting {
   bool always_recompute = false;
   bool assumption2 = false;
   bool slow_copies = false;
+  bool alike = false;  // steps, so that policies which learn from the last one have a say
 };
 
 void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
@@ -44,6 +48,7 @@ SessionOptions options_of(const Setting& setting, Bytes budget) {
   options.budget = budget;
   options.host_limit = setting.host;
   options.disk_limit = setting.disk;
+  options.policy = setting.policy;
   options.delta.filter = setting.filter;
   options.delta.early_start = setting.early_start;
   options.delta.always_recompute = setting.always_recompute;
@@ -61,6 +66,10 @@ class RandomProgram : public ::testing::TestWithParam<Setting> {};
 TEST_P(RandomProgram, EqualsTheUnmanagedRunToTheBit) {
   const Setting& setting = GetParam();
   const Bytes smallest = kRandomProgramSmallest;
+  const auto run = [&](Session& session, uint32_t seed) {
+    return setting.alike ? run_random_program(session, seed, 8, 30, /*alike=*/true)
+                         : run_random_program(session, seed, 3, 60);
+  };
   int64_t released = 0;
   for (uint32_t seed = 1; seed <= seeds(); ++seed) {
     SessionOptions unmanaged;
@@ -70,13 +79,13 @@ TEST_P(RandomProgram, EqualsTheUnmanagedRunToTheBit) {
     std::vector<uint64_t> expected;
     {
       Session session(unmanaged);
-      expected = run_random_program(session, seed, 3, 60);
+      expected = run(session, seed);
     }
     for (const Bytes budget : {smallest, smallest * 2, 64_MiB}) {
       auto device = std::make_unique<FaultyDevice>(make_cpu_device({.threads = 1}));
       if (setting.slow_copies) device->delay_copies(seed, Nanos(100'000));
       Session session(options_of(setting, budget), std::move(device));
-      ASSERT_EQ(run_random_program(session, seed, 3, 60), expected)
+      ASSERT_EQ(run(session, seed), expected)
           << setting.name << ", seed " << seed << ", budget " << budget.count();
       EXPECT_LE(session.peak_reserved(), budget);
       session.events().for_each([&](const EventRecord& event) {
@@ -111,13 +120,43 @@ INSTANTIATE_TEST_SUITE_P(
                 .host = 64_MiB,
                 .early_start = 0.5,
                 .evict = false,
-                .slow_copies = true}),
+                .slow_copies = true},
+        Setting{.name = "tide", .host = 64_MiB, .policy = "tide"},
+        Setting{.name = "tide_alike", .host = 64_MiB, .policy = "tide", .alike = true},
+        Setting{.name = "tide_alike_small_host_then_disk",
+                .host = 24_KiB,
+                .disk = 64_MiB,
+                .policy = "tide",
+                .alike = true},
+        Setting{.name = "tide_alike_slow_copies",
+                .host = 64_MiB,
+                .policy = "tide",
+                .slow_copies = true,
+                .alike = true},
+        Setting{.name = "tide_alike_serial_copies",
+                .host = 64_MiB,
+                .policy = "tide",
+                .overlap = false,
+                .alike = true},
+        Setting{.name = "dtr", .host = 64_MiB, .policy = "dtr"},
+        Setting{.name = "lru", .host = 64_MiB, .policy = "lru"},
+        Setting{.name = "by_size", .host = 64_MiB, .policy = "greedy"},
+        Setting{.name = "msps", .host = 64_MiB, .policy = "msps"},
+        Setting{.name = "msps_alike_slow_copies",
+                .host = 64_MiB,
+                .policy = "msps",
+                .slow_copies = true,
+                .alike = true},
+        Setting{.name = "offload_only_by_name", .host = 64_MiB, .policy = "offload-only"},
+        Setting{
+            .name = "checkpoint_alike", .host = 64_MiB, .policy = "checkpoint", .alike = true},
+        Setting{.name = "random", .host = 64_MiB, .policy = "random"}),
     [](const auto& tested) { return tested.param.name; });
 
 // Without a tier, whatever cannot be recomputed has to stay; where that is too much, the error
 // is typed. Each budget is tried.
 TEST(RandomProgramEvictOnly, EqualsTheUnmanagedRunToTheBit) {
-  int64_t evicted = 0;
+  std::map<std::string_view, int64_t> evicted;
   for (uint32_t seed = 1; seed <= seeds(); ++seed) {
     SessionOptions options;
     options.threads = 1;
@@ -126,23 +165,29 @@ TEST(RandomProgramEvictOnly, EqualsTheUnmanagedRunToTheBit) {
     std::vector<uint64_t> expected;
     {
       Session session(options);
-      expected = run_random_program(session, seed, 3, 60);
+      expected = run_random_program(session, seed, 6, 30, /*alike=*/true);
     }
-    options.policy = "delta";
     options.residency.poison = true;
-    for (const Bytes budget : {56_KiB, 64_KiB, 80_KiB, 96_KiB}) {
-      options.budget = budget;
-      Session session(options);
-      try {
-        ASSERT_EQ(run_random_program(session, seed, 3, 60), expected) << "seed " << seed;
-      } catch (const OutOfMemory&) {
-        continue;
+    for (const PolicyInfo& policy : policies()) {
+      options.policy = policy.name;
+      for (const Bytes budget : {56_KiB, 64_KiB, 80_KiB, 96_KiB}) {
+        options.budget = budget;
+        Session session(options);
+        try {
+          ASSERT_EQ(run_random_program(session, seed, 6, 30, /*alike=*/true), expected)
+              << policy.name << ", seed " << seed;
+        } catch (const OutOfMemory&) {
+          continue;
+        }
+        session.events().for_each([&](const EventRecord& event) {
+          evicted[policy.name] += event.kind == EventKind::kEvict;
+        });
       }
-      session.events().for_each(
-          [&](const EventRecord& event) { evicted += event.kind == EventKind::kEvict; });
     }
   }
-  EXPECT_GT(evicted, 0);
+  for (const PolicyInfo& policy : policies()) {
+    EXPECT_EQ(evicted[policy.name] > 0, policy.evicts) << policy.name;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// The part of the command line that training programs share. Only for files that parse flags:
+// it brings in all of CLI11.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "examples/common/flags.h"
+
+namespace tidemark {
+
+// What the help of a program says about flags that all have.
+struct OptimizerHelp {
+  std::string rate;                    // of --lr
+  std::vector<std::string> schedules;  // that --lr-schedule takes
+  std::string schedule;
+  std::string seed;
+};
+
+// Groups of flags for the help, in the program's order. The names are those of the contract.
+void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& group,
+                      const std::string& batch, const std::string& epochs);
+void add_memory_flags(CLI::App& app, RunFlags& flags);
+void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& help);
+void add_machine_flags(CLI::App& app, RunFlags& flags);
+
+// How all programs' help looks.
+void set_up_help(CLI::App& app, const std::string& footer);
+// False if the program is to end now, with `exit_code`: after --help, or after a mistake, which
+// has been explained on standard error.
+bool parse_or_explain(CLI::App& app, int argc, char** argv, int& exit_code);
+
+}  // namespace tidemark

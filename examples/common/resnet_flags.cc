@@ -1,0 +1,78 @@
+#include "examples/common/resnet_flags.h"
+
+#include "examples/common/flag_groups.h"
+#include "models/resnet.h"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kDescription =
+    R"(Trains a ResNet under a memory budget, with results that do not depend on it.
+
+Before training, a dry run on the simulator finds what the run needs without a budget, and the
+least it could work with; a budget below that is refused.)";
+
+constexpr const char* kFooter = R"(
+Examples:
+  The bundled handwritten digits in half the memory that they need:
+    train_resnet --budget 50%
+  The same losses without a budget (compare "loss_bits" in the two files):
+    train_resnet --json free.json;  train_resnet --budget 50% --json half.json
+  What would ResNet-50 need at batch 256 on an A100, and how little could it do with?
+    train_resnet --dry-run --model resnet50 --data synthetic --batch 256 --device sim:a100-80gb
+  Release to at most 1 GiB of host memory, then to disk, and look at it in ui.perfetto.dev:
+    train_resnet --budget 300MiB --host-limit 1GiB --disk-limit 8GiB --trace trace.json
+
+Exit codes: 0 done; 2 usage or bad input; 3 the budget is infeasible, or memory ran out;
+130 interrupted, after finishing the step.)";
+
+void add_task_flags(CLI::App& app, ResNetFlags& flags) {
+  const char* group = "What to train";
+  app.add_option("--model", flags.model, "Network")
+      ->check(CLI::IsMember(resnet_names()))
+      ->group(group);
+  app.add_option(
+         "--stem", flags.stem,
+         "First layers: cifar (3x3, no pooling) or imagenet (7x7, pooling); auto: cifar up "
+         "to 64 x 64 pixels")
+      ->check(CLI::IsMember({"auto", "cifar", "imagenet"}))
+      ->group(group);
+  app.add_option(
+         "--data", flags.data,
+         "digits (bundled), synthetic, mnist:DIR, cifar10:DIR or folder:DIR (class folders "
+         "of JPEG and PNG)")
+      ->group(group);
+  app.add_option(
+         "--image-size", flags.image_size,
+         "Height and width that images are resized to [digits 16, mnist 28, cifar10 32, "
+         "others 224]")
+      ->check(CLI::Range(8, 4096))
+      ->group(group);
+  app.add_option("--classes", flags.classes,
+                 "Classes of synthetic data, or of a folder that is not read [1000]")
+      ->check(CLI::Range(2, 1 << 20))
+      ->group(group);
+  add_length_flags(
+      app, flags, group, "Images per step",
+      "Times through the training images [digits 6, synthetic 20 steps, others 1]");
+}
+
+}  // namespace
+
+std::optional<ResNetFlags> parse_resnet_flags(int argc, char** argv, int& exit_code) {
+  CLI::App app(kDescription, "train_resnet");
+  set_up_help(app, kFooter);
+  ResNetFlags flags;
+  add_task_flags(app, flags);
+  add_memory_flags(app, flags);
+  add_optimizer_flags(app, flags,
+                      {.rate = "Learning rate [sgd 0.05, adam and adamw 0.001]",
+                       .schedules = {"cosine", "constant"},
+                       .schedule = "constant, or cosine: falling to 0 over the run",
+                       .seed = "Of first weights and of the order of images"});
+  add_machine_flags(app, flags);
+  if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;
+  return flags;
+}
+
+}  // namespace tidemark

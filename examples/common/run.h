@@ -1,0 +1,26 @@
+// From flags to an exit code: what every training program does.
+//
+// A dry run on the simulator (models/dry_run.h) gives the unmanaged peak and the smallest
+// feasible budget; a budget below that is refused; a session of exactly the budget is made, and
+// each batch is one step of it. Progress goes to standard error, tables to standard output, and
+// the report to --json. Ctrl-C ends the run after its step.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "examples/common/flags.h"
+#include "examples/common/training.h"
+
+namespace tidemark {
+
+// `with_data`: whether the run reads any; if not, sizes alone are known. Throws UsageError,
+// DataError.
+using OpenJob = std::function<std::unique_ptr<Job>(bool with_data)>;
+
+// The exit code: 0 done, 1 failed, 2 bad input, 3 the budget is infeasible or memory ran out,
+// 130 interrupted. Explains itself on standard error as `program`.
+int run_job(const std::string& program, const RunFlags& flags, const OpenJob& open);
+
+}  // namespace tidemark

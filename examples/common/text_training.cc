@@ -1,0 +1,198 @@
+#include "examples/common/text_training.h"
+
+#include <utility>
+
+#include "models/bert.h"
+#include "models/checksum.h"
+#include "models/gpt2.h"
+#include "models/optim/clip.h"
+#include "models/optim/schedule.h"
+#include "ops/autograd/autograd.h"
+#include "ops/loss/loss.h"
+#include "ops/reduce/reduce.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+template <class Options>
+Options with_flags(Options options, const BertFlags& flags, const TextData& data) {
+  options.vocabulary = data.vocabulary_size;
+  options.dropout = options.attention_dropout = flags.dropout;
+  options.attention = flags.attention;
+  return options;
+}
+
+BertOptions bert(const BertFlags& flags, const TextData& data) {
+  BertOptions options = with_flags(bert_options(flags.model), flags, data);
+  options.pad = data.pad;
+  return options;
+}
+
+TextNetwork::Output guesses(const Tensor& logits, const Tensor& labels) {
+  TextNetwork::Output output;
+  output.loss = cross_entropy(logits, labels);
+  const NoGrad no_grad;
+  output.correct = accuracy_count(logits, labels);
+  return output;
+}
+
+class Masked final : public TextNetwork {
+ public:
+  Masked(const BertOptions& options, ParameterInit& init) : model_(options, init) {}
+  Output run(const Input& input) const override {
+    return guesses(model_.logits({.tokens = input.tokens}, input.positions), input.labels);
+  }
+  Module& module() override { return model_; }
+
+ private:
+  BertForMaskedLm model_;
+};
+
+class Causal final : public TextNetwork {
+ public:
+  Causal(const Gpt2Options& options, ParameterInit& init) : model_(options, init) {}
+  Output run(const Input& input) const override {
+    return guesses(model_.logits(input.tokens), input.labels);
+  }
+  Module& module() override { return model_; }
+
+ private:
+  Gpt2 model_;
+};
+
+class Spans final : public TextNetwork {
+ public:
+  Spans(const BertOptions& options, ParameterInit& init) : model_(options, init) {}
+  Output run(const Input& input) const override {
+    const BertForSpans::Logits logits = model_.logits(
+        {.tokens = input.tokens, .segments = input.segments, .keys = input.lengths});
+    return {BertForSpans::loss(logits, input.labels, input.ends), {}, logits.start, logits.end};
+  }
+  Module& module() override { return model_; }
+
+ private:
+  BertForSpans model_;
+};
+
+std::unique_ptr<TextNetwork> make_network(const BertFlags& flags, const TextData& data) {
+  ParameterInit init(flags.seed);
+  if (flags.task == "clm") {
+    return std::make_unique<Causal>(with_flags(gpt2_options(flags.model), flags, data), init);
+  }
+  if (flags.task == "squad") return std::make_unique<Spans>(bert(flags, data), init);
+  return std::make_unique<Masked>(bert(flags, data), init);
+}
+
+Tensor upload(const TextBatch::Ids& ids, const Shape& shape, const char* name) {
+  return Session::current().upload(TensorMeta::contiguous(DType::kInt64, shape),
+                                   Category::kData, ids ? ids->data() : nullptr, ids, name);
+}
+
+TextNetwork::Input upload(const BertFlags& flags, const TextBatch& batch) {
+  const Shape whole{batch.rows, batch.length};
+  TextNetwork::Input input;
+  input.tokens = upload(batch.tokens, whole, "tokens");
+  if (flags.task == "mlm") {
+    input.positions = upload(batch.positions, Shape{batch.asked}, "masked positions");
+  }
+  if (flags.task == "squad") {
+    input.segments = upload(batch.segments, whole, "segments");
+    input.lengths = upload(batch.lengths, Shape{batch.rows}, "lengths");
+    input.ends = upload(batch.ends, Shape{batch.rows}, "ends");
+  }
+  input.labels = upload(batch.labels, Shape{batch.asked}, "labels");
+  return input;
+}
+
+StepOutcome outcome_of(const Tensor& loss, const Tensor& correct, const TextBatch& batch) {
+  StepOutcome outcome{read_scalar<float>(loss), std::nullopt, batch.asked};
+  if (correct) outcome.correct = read_scalar<int64_t>(correct);
+  return outcome;
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  if (!Session::current().download(tensor, values.data())) return {};
+  return values;
+}
+
+}  // namespace
+
+double base_rate(const BertFlags& flags) {
+  double rate = 1e-4;
+  if (flags.model == "bert-tiny") rate = 1e-3;
+  if (flags.task == "squad") rate = 5e-5;
+  return flags.optimizer == "sgd" ? 10 * rate : rate;
+}
+
+TextTraining::TextTraining(const BertFlags& flags, const TextData& data)
+    : flags_(flags),
+      network_(make_network(flags, data)),
+      optimizer_(make_optimizer(flags, network_->module().parameters(), base_rate(flags))),
+      parameters_(network_->module().parameters()),
+      rate_(optimizer_->learning_rate()) {}
+
+void TextTraining::set_learning_rate(int64_t step, int64_t steps) {
+  optimizer_->set_learning_rate(learning_rate({.kind = *parse_schedule(flags_.schedule),
+                                               .rate = rate_,
+                                               .warmup_steps = flags_.warmup,
+                                               .total_steps = steps},
+                                              step));
+}
+
+StepOutcome TextTraining::train(const TextBatch& batch) {
+  model().train();
+  Tensor loss, correct;
+  {
+    const TextNetwork::Output output = network_->run(upload(flags_, batch));
+    loss = output.loss;
+    correct = output.correct;
+  }
+  backward(loss);
+  if (flags_.clip > 0) clip_grad_norm_(parameters_, flags_.clip);
+  optimizer_->step();
+  return outcome_of(loss, correct, batch);
+}
+
+TextTraining::Answers TextTraining::evaluate(const TextBatch& batch) {
+  const NoGrad no_grad;
+  model().train(false);
+  const TextNetwork::Output output = network_->run(upload(flags_, batch));
+  Answers answers{outcome_of(output.loss, output.correct, batch), {}, {}};
+  if (output.start) {
+    answers.start = values_of(output.start);
+    answers.end = values_of(output.end);
+  }
+  return answers;
+}
+
+std::optional<std::string> TextTraining::checksum() const {
+  return tensors_checksum({parameters_, optimizer_->state()});
+}
+
+Program training_program(const BertFlags& flags, TextData& data, int64_t steps) {
+  // Sizes decide, so of each there is one; twice the first, as the second step is the first
+  // that finds all state in its place.
+  std::vector<TextBatch> train, test;
+  const auto add = [](std::vector<TextBatch>& kinds, const TextBatch& batch) {
+    for (const TextBatch& kind : kinds) {
+      if (kind.rows == batch.rows && kind.length == batch.length) return;
+    }
+    kinds.push_back({.rows = batch.rows, .length = batch.length, .asked = batch.asked});
+  };
+  const bool vary = flags.task == "squad" && data.batches_per_epoch() > 0;
+  for (int64_t step = 0; step < (vary ? steps : 1); ++step) add(train, data.train(step));
+  for (int64_t i = 0; i < data.test_batches(); ++i) add(test, data.test(i));
+  train.insert(train.begin(), train.front());
+  return [=, &data] {
+    const auto training = std::make_shared<TextTraining>(flags, data);
+    std::vector<std::function<void()>> all;
+    all.reserve(train.size() + test.size());
+    for (const TextBatch& batch : train) all.emplace_back([=] { training->train(batch); });
+    for (const TextBatch& batch : test) all.emplace_back([=] { training->evaluate(batch); });
+    return all;
+  };
+}
+
+}  // namespace tidemark

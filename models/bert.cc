@@ -1,0 +1,176 @@
+#include "models/bert.h"
+
+#include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/gelu.h"
+#include "ops/elementwise/unary.h"
+#include "ops/embedding/embedding.h"
+#include "ops/linear/linear.h"
+#include "ops/loss/loss.h"
+#include "ops/view/contiguous.h"
+#include "ops/view/view.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+struct NamedOptions {
+  const char* name;
+  BertOptions options;
+};
+
+const std::vector<NamedOptions>& table() {
+  static const std::vector<NamedOptions> entries{
+      {"bert-tiny", {.layers = 2, .width = 128, .heads = 2, .inner = 512}},
+      {"bert-base", {}},
+      {"bert-large", {.layers = 24, .width = 1024, .heads = 16, .inner = 4096}},
+  };
+  return entries;
+}
+
+MultiHeadAttentionOptions attention_options(const BertOptions& options) {
+  MultiHeadAttentionOptions attention;
+  attention.width = options.width;
+  attention.heads = options.heads;
+  attention.dropout = options.attention_dropout;
+  attention.implementation = options.attention;
+  attention.query = "self.query";
+  attention.key = "self.key";
+  attention.value = "self.value";
+  attention.output = "output.dense";
+  return attention;
+}
+
+EmbeddingOptions table_of(int64_t rows, const BertOptions& options) {
+  return {.rows = rows, .columns = options.width, .deviation = 0.02};
+}
+
+EmbeddingOptions word_table(const BertOptions& options) {
+  EmbeddingOptions words = table_of(options.vocabulary, options);
+  words.padding_idx = options.pad;
+  return words;
+}
+
+}  // namespace
+
+const std::vector<std::string>& bert_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const NamedOptions& entry : table()) all.emplace_back(entry.name);
+    return all;
+  }();
+  return names;
+}
+
+BertOptions bert_options(const std::string& name) {
+  for (const NamedOptions& entry : table()) {
+    if (name == entry.name) return entry.options;
+  }
+  std::string known;
+  for (const std::string& one : bert_names()) known += (known.empty() ? "" : ", ") + one;
+  throw UsageError("there is no model '" + name + "'; there are " + known);
+}
+
+BertLayer::BertLayer(const BertOptions& options, ParameterInit& init)
+    : attention_(attention_options(options), init),
+      attention_norm_(options.width, init, options.norm_eps),
+      inner_({.in = options.width, .out = options.inner}, init),
+      outer_({.in = options.inner, .out = options.width}, init),
+      norm_(options.width, init, options.norm_eps),
+      dropout_(options.dropout) {
+  register_child("attention", attention_);
+  register_child("attention.output.LayerNorm", attention_norm_);
+  register_child("intermediate.dense", inner_);
+  register_child("output.dense", outer_);
+  register_child("output.LayerNorm", norm_);
+  register_child("dropout", dropout_);
+}
+
+Tensor BertLayer::forward(const Tensor& x, const Tensor& keys) const {
+  const Tensor y =
+      attention_norm_.forward(add(dropout_.forward(attention_.forward(x, keys)), x));
+  return norm_.forward(
+      add(dropout_.forward(outer_.forward(gelu(inner_.forward(y), GeluKind::kExact))), y));
+}
+
+Bert::Bert(const BertOptions& options, ParameterInit& init)
+    : options_(options),
+      words_(word_table(options), init),
+      positions_(table_of(options.positions, options), init),
+      segments_(table_of(options.segments, options), init),
+      norm_(options.width, init, options.norm_eps),
+      dropout_(options.dropout) {
+  register_child("embeddings.word_embeddings", words_);
+  register_child("embeddings.position_embeddings", positions_);
+  register_child("embeddings.token_type_embeddings", segments_);
+  register_child("embeddings.LayerNorm", norm_);
+  register_child("embeddings.dropout", dropout_);
+  for (int64_t i = 0; i < options.layers; ++i) {
+    layers_.push_back(std::make_unique<BertLayer>(options, init));
+    register_child("encoder.layer." + std::to_string(i), *layers_.back());
+  }
+  if (options.pooler) {
+    pooler_.emplace(DenseOptions{.in = options.width, .out = options.width}, init);
+    register_child("pooler.dense", *pooler_);
+  }
+}
+
+Tensor Bert::embed(const BertInput& input) const {
+  const Shape& shape = input.tokens.shape();
+  if (shape.rank() != 2 || shape[1] > options_.positions) {
+    throw UsageError("[bert] tokens must be (N, L), L at most " +
+                     std::to_string(options_.positions) + ", not " + shape.to_string());
+  }
+  const Tensor positions = narrow(positions_.weight(), 0, 0, shape[1]);
+  const Tensor words = words_.forward(input.tokens);
+  if (!input.segments) {
+    return add(words, add(positions, narrow(segments_.weight(), 0, 0, 1)));
+  }
+  return add(add(words, segments_.forward(input.segments)), positions);
+}
+
+Tensor Bert::forward(const BertInput& input) const {
+  Tensor x = dropout_.forward(norm_.forward(embed(input)));
+  for (const auto& layer : layers_) x = layer->forward(x, input.keys);
+  return x;
+}
+
+Tensor Bert::pooled(const Tensor& x) const {
+  if (!pooler_) throw UsageError("[bert] this one was made without a pooler");
+  return tanh(pooler_->forward(squeeze(narrow(x, 1, 0, 1), 1)));
+}
+
+BertForMaskedLm::BertForMaskedLm(const BertOptions& options, ParameterInit& init)
+    : bert_(options, init),
+      transform_({.in = options.width, .out = options.width}, init),
+      norm_(options.width, init, options.norm_eps),
+      bias_(init.constant(Shape{options.vocabulary}, 0)) {
+  register_child("bert", bert_);
+  register_child("cls.predictions.transform.dense", transform_);
+  register_child("cls.predictions.transform.LayerNorm", norm_);
+  register_parameter("cls.predictions.bias", bias_);
+}
+
+Tensor BertForMaskedLm::logits(const BertInput& input, const Tensor& positions) const {
+  const Tensor x = bert_.forward(input);
+  Tensor rows = reshape(x, {-1, x.extent(2)});
+  if (positions) rows = embedding(rows, positions);
+  const Tensor y = norm_.forward(gelu(transform_.forward(rows), GeluKind::kExact));
+  return linear(y, bert_.word_weight(), bias_);
+}
+
+BertForSpans::BertForSpans(const BertOptions& options, ParameterInit& init)
+    : bert_(options, init), outputs_({.in = options.width, .out = 2}, init) {
+  register_child("bert", bert_);
+  register_child("qa_outputs", outputs_);
+}
+
+BertForSpans::Logits BertForSpans::logits(const BertInput& input) const {
+  const std::vector<Tensor> parts = split(outputs_.forward(bert_.forward(input)), 2, 2);
+  return {contiguous(squeeze(parts[0], 2)), contiguous(squeeze(parts[1], 2))};
+}
+
+Tensor BertForSpans::loss(const Logits& logits, const Tensor& starts, const Tensor& ends) {
+  return scale(add(cross_entropy(logits.start, starts), cross_entropy(logits.end, ends)), 0.5);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,127 @@
+#include "models/gpt2.h"
+
+#include <cmath>
+
+#include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/gelu.h"
+#include "ops/linear/linear.h"
+#include "ops/view/view.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+struct NamedOptions {
+  const char* name;
+  Gpt2Options options;
+};
+
+const std::vector<NamedOptions>& table() {
+  static const std::vector<NamedOptions> entries{
+      {"gpt2", {}},
+      {"gpt2-medium", {.layers = 24, .width = 1024, .heads = 16}},
+      {"gpt2-large", {.layers = 36, .width = 1280, .heads = 20}},
+      {"gpt2-xl", {.layers = 48, .width = 1600, .heads = 25}},
+  };
+  return entries;
+}
+
+constexpr double kDeviation = 0.02;
+
+double residual_deviation(const Gpt2Options& options) {
+  return kDeviation / std::sqrt(2.0 * static_cast<double>(options.layers));
+}
+
+MultiHeadAttentionOptions attention_options(const Gpt2Options& options) {
+  MultiHeadAttentionOptions attention;
+  attention.width = options.width;
+  attention.heads = options.heads;
+  attention.causal = true;
+  attention.dropout = options.attention_dropout;
+  attention.implementation = options.attention;
+  attention.fused = true;
+  attention.fused_name = "c_attn";
+  attention.output = "c_proj";
+  attention.deviation = kDeviation;
+  attention.output_deviation = residual_deviation(options);
+  return attention;
+}
+
+EmbeddingOptions table_of(int64_t rows, const Gpt2Options& options) {
+  return {.rows = rows, .columns = options.width, .deviation = kDeviation};
+}
+
+}  // namespace
+
+const std::vector<std::string>& gpt2_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const NamedOptions& entry : table()) all.emplace_back(entry.name);
+    return all;
+  }();
+  return names;
+}
+
+Gpt2Options gpt2_options(const std::string& name) {
+  for (const NamedOptions& entry : table()) {
+    if (name == entry.name) return entry.options;
+  }
+  std::string known;
+  for (const std::string& one : gpt2_names()) known += (known.empty() ? "" : ", ") + one;
+  throw UsageError("there is no model '" + name + "'; there are " + known);
+}
+
+Gpt2Layer::Gpt2Layer(const Gpt2Options& options, ParameterInit& init)
+    : norm1_(options.width, init, options.norm_eps),
+      attention_(attention_options(options), init),
+      norm2_(options.width, init, options.norm_eps),
+      inner_({.in = options.width, .out = 4 * options.width, .in_first = true}, init),
+      outer_({.in = 4 * options.width,
+              .out = options.width,
+              .deviation = residual_deviation(options),
+              .in_first = true},
+             init),
+      dropout_(options.dropout) {
+  register_child("ln_1", norm1_);
+  register_child("attn", attention_);
+  register_child("ln_2", norm2_);
+  register_child("mlp.c_fc", inner_);
+  register_child("mlp.c_proj", outer_);
+  register_child("dropout", dropout_);
+}
+
+Tensor Gpt2Layer::forward(const Tensor& x) const {
+  const Tensor y = add(dropout_.forward(attention_.forward(norm1_.forward(x))), x);
+  const Tensor inner = gelu(inner_.forward(norm2_.forward(y)), GeluKind::kTanh);
+  return add(dropout_.forward(outer_.forward(inner)), y);
+}
+
+Gpt2::Gpt2(const Gpt2Options& options, ParameterInit& init)
+    : options_(options),
+      words_(table_of(options.vocabulary, options), init),
+      positions_(table_of(options.positions, options), init),
+      dropout_(options.dropout),
+      norm_(options.width, init, options.norm_eps) {
+  register_child("transformer.wte", words_);
+  register_child("transformer.wpe", positions_);
+  register_child("transformer.drop", dropout_);
+  for (int64_t i = 0; i < options.layers; ++i) {
+    layers_.push_back(std::make_unique<Gpt2Layer>(options, init));
+    register_child("transformer.h." + std::to_string(i), *layers_.back());
+  }
+  register_child("transformer.ln_f", norm_);
+}
+
+Tensor Gpt2::logits(const Tensor& tokens) const {
+  if (tokens.shape().rank() != 2 || tokens.extent(1) > options_.positions) {
+    throw UsageError("[gpt2] tokens must be (N, L), L at most " +
+                     std::to_string(options_.positions) + ", not " +
+                     tokens.shape().to_string());
+  }
+  Tensor x = dropout_.forward(
+      add(words_.forward(tokens), narrow(positions_.weight(), 0, 0, tokens.extent(1))));
+  for (const auto& layer : layers_) x = layer->forward(x);
+  return linear(reshape(norm_.forward(x), {-1, options_.width}), words_.weight());
+}
+
+}  // namespace tidemark

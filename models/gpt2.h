@@ -1,0 +1,74 @@
+// GPT-2 (Radford et al., 2019): a transformer that predicts the next token. Parameters have the
+// names, and the (in, out) weights, of Hugging Face transformers: "transformer.h.0.attn.c_attn
+// .weight".
+//
+//   x = dropout(words + positions)                                       (N, L, width)
+//   layer: x = x + dropout(attention(norm(x)));  x = x + dropout(outer(gelu(inner(norm(x)))))
+//   logits = norm(x) words^T                                             (N L, vocabulary)
+//
+// First weights are normal with deviation 0.02, those that write to the residual stream with
+// 0.02 / sqrt(2 layers); biases 0, norms 1 and 0.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/nn/attention.h"
+#include "models/nn/dense.h"
+#include "models/nn/layers.h"
+#include "models/nn/module.h"
+#include "models/nn/parameter_init.h"
+
+namespace tidemark {
+
+struct Gpt2Options {
+  int64_t vocabulary = 50257;
+  int64_t positions = 1024;  // longest sequence
+  int64_t layers = 12;
+  int64_t width = 768;
+  int64_t heads = 12;
+  double dropout = 0.1;            // in training mode
+  double attention_dropout = 0.1;  // of attention's probabilities
+  double norm_eps = 1e-5;
+  AttentionImplementation attention = AttentionImplementation::kMemoryEfficient;
+};
+
+// "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl".
+const std::vector<std::string>& gpt2_names();
+// Throws UsageError for other names.
+Gpt2Options gpt2_options(const std::string& name);
+
+class Gpt2Layer : public Module {
+ public:
+  Gpt2Layer(const Gpt2Options& options, ParameterInit& init);
+  Tensor forward(const Tensor& x) const;
+
+ private:
+  LayerNorm norm1_;
+  MultiHeadAttention attention_;
+  LayerNorm norm2_;
+  Dense inner_, outer_;
+  Dropout dropout_;
+};
+
+class Gpt2 : public Module {
+ public:
+  Gpt2(const Gpt2Options& options, ParameterInit& init);
+
+  // tokens (N, L), int64 or int32 -> (N L, vocabulary): row n L + l says what follows token l.
+  // Throws UsageError if shapes do not fit.
+  Tensor logits(const Tensor& tokens) const;
+
+ private:
+  Gpt2Options options_;
+  Embedding words_, positions_;
+  Dropout dropout_;
+  std::vector<std::unique_ptr<Gpt2Layer>> layers_;
+  LayerNorm norm_;
+};
+
+}  // namespace tidemark

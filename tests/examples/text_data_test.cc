@@ -1,0 +1,87 @@
+#include "examples/common/text_data.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "examples/common/bert_flags.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+BertFlags parsed(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "train_bert");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  int code = 0;
+  const std::optional<BertFlags> flags =
+      parse_bert_flags(static_cast<int>(argv.size()), argv.data(), code);
+  EXPECT_TRUE(flags) << code;
+  return flags.value_or(BertFlags());
+}
+
+TEST(BertFlagsTest, DefaultsFollowModelAndTask) {
+  const BertFlags plain = parsed({});
+  EXPECT_EQ(plain.model, "bert-tiny");
+  EXPECT_EQ(plain.task, "mlm");
+  EXPECT_EQ(plain.length, 128);
+  EXPECT_EQ(plain.batch, 32);
+  EXPECT_EQ(plain.steps, 100);
+  EXPECT_EQ(plain.optimizer, "adamw");
+  EXPECT_EQ(plain.schedule, "linear");
+  EXPECT_EQ(plain.attention, AttentionImplementation::kMemoryEfficient);
+  EXPECT_EQ(parsed({"--model", "gpt2"}).task, "clm");
+  const BertFlags squad = parsed({"--task", "squad", "--data", "x"});
+  EXPECT_EQ(squad.length, 384);
+  EXPECT_EQ(squad.batch, 8);
+  EXPECT_EQ(squad.epochs, 1);
+  EXPECT_EQ(parsed({"--attention", "materialised"}).attention,
+            AttentionImplementation::kMaterialised);
+}
+
+TEST(DescribeTextTest, RowsOfTheTableAreThePublishedOnes) {
+  EXPECT_EQ(describe_text(parsed({"--model", "bert-base"}))->vocabulary_size, 30522);
+  EXPECT_EQ(describe_text(parsed({"--model", "gpt2-xl"}))->vocabulary_size, 50257);
+  EXPECT_EQ(describe_text(parsed({}))->vocabulary_size, 8192);
+  EXPECT_EQ(describe_text(parsed({"--vocab-size", "500"}))->vocabulary_size, 500);
+}
+
+class TextDataTest : public ::testing::TestWithParam<const char*> {};
+
+// The dry run of a machine without the data is that of one with them.
+TEST_P(TextDataTest, DescriptionOfTheBundledTextIsItsTruth) {
+  const BertFlags flags = parsed(
+      {"--model", GetParam(), "--vocab-size", "300", "--seq-length", "24", "--batch", "6"});
+  const auto described = describe_text(flags), opened = open_text(flags);
+  EXPECT_EQ(opened->vocabulary_size, described->vocabulary_size);
+  EXPECT_EQ(opened->pad, described->pad);
+  EXPECT_GT(opened->batches_per_epoch(), 1000);
+  EXPECT_GT(opened->test_batches(), 0);
+  for (const auto& [real, sizes] : {std::pair(opened->train(3), described->train(3)),
+                                    std::pair(opened->test(0), described->test(0))}) {
+    EXPECT_EQ(real.rows, sizes.rows);
+    EXPECT_EQ(real.length, sizes.length);
+    EXPECT_EQ(real.asked, sizes.asked);
+    EXPECT_EQ(static_cast<int64_t>(real.tokens->size()), real.rows * real.length);
+    EXPECT_EQ(static_cast<int64_t>(real.labels->size()), real.asked);
+    EXPECT_EQ(sizes.tokens, nullptr);
+  }
+}
+
+TEST_P(TextDataTest, StepsAreAFunctionOfTheirNumber) {
+  const BertFlags flags = parsed(
+      {"--model", GetParam(), "--vocab-size", "300", "--seq-length", "24", "--batch", "6"});
+  const auto one = open_text(flags), other = open_text(flags);
+  EXPECT_EQ(one->fingerprint(), other->fingerprint());
+  const int64_t far = one->batches_per_epoch() + 5;
+  EXPECT_EQ(*one->train(far).tokens, *other->train(far).tokens);
+  EXPECT_NE(*one->train(5).tokens, *one->train(far).tokens);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TextDataTest, ::testing::Values("bert-tiny", "gpt2"),
+                         [](const auto& one) { return one.index == 0 ? "masked" : "causal"; });
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,291 @@
+// The program as scripts use it: losses that fall, results that do not depend on memory, runs
+// that go on, weights, and mistakes.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "runtime/delta/policies/policy.h"
+#include "tests/support/program_test.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::Json;
+using Result = testing::ProgramResult;
+
+class TrainBertTest : public testing::ProgramTest {
+ protected:
+  TrainBertTest() : ProgramTest(TIDEMARK_TRAIN_BERT) {}
+
+  void SetUp() override {
+    ProgramTest::SetUp();
+    text_ = write("text", sentences(400));
+    squad_ = write("squad.json", questions());
+  }
+
+  std::string write(const std::string& name, const std::string& content) const {
+    const fs::path path = folder_ / name;
+    std::ofstream(path) << content;
+    return path.string();
+  }
+
+  static std::string sentences(size_t count) {
+    const std::vector<std::string> who{"the moon", "a tide", "the sea", "one boat"};
+    const std::vector<std::string> does{"raises", "carries", "follows"};
+    const std::vector<std::string> what{"the water", "a wave", "the harbour", "every stone",
+                                        "the shore"};
+    std::string text;
+    for (size_t i = 0; i < count; ++i) {
+      text += who[i * 7 % 4] + ' ' + does[i * 5 / 2 % 3] + ' ' + what[i * 11 / 3 % 5] + ".\n";
+    }
+    return text;
+  }
+
+  // Contexts of different lengths, so that batches have different ones too.
+  static std::string questions() {
+    Json paragraphs = Json::array();
+    for (size_t i = 0; i < 12; ++i) {
+      const std::string before = sentences(i % 4 * 3), answer = "number " + std::to_string(i);
+      Json one;
+      one["context"] = before + "It is " + answer + " of them.";
+      one["qas"] = {{{"id", "q" + std::to_string(i)},
+                     {"question", "Which is it?"},
+                     {"answers", {{{"text", answer}, {"answer_start", before.size() + 6}}}}}};
+      paragraphs.push_back(one);
+    }
+    return Json{{"version", "1.1"}, {"data", {{{"title", "t"}, {"paragraphs", paragraphs}}}}}
+        .dump();
+  }
+
+  // A few steps of a small problem, dropout on.
+  std::string small(const std::string& arguments) const {
+    return "--data " + text_ + " --vocab-size 200 --seq-length 16 --batch 8 --threads 2 " +
+           "--seed 3 " + arguments;
+  }
+  Result train(const std::string& arguments) const {
+    return run(small("--steps 3 " + arguments));
+  }
+  Result train_squad(const std::string& arguments) const {
+    return run("--task squad --data " + squad_ + " --test " + squad_ +
+               " --vocab-size 200 --seq-length 64 --batch 4 --threads 2 --seed 3 " + arguments);
+  }
+
+  std::string text_, squad_;
+};
+
+TEST_F(TrainBertTest, LossFallsOnTheBundledText) {
+  const Result result =
+      run("--steps 30 --vocab-size 1024 --seq-length 64 --batch 16 --threads 2 --seed 1");
+  ASSERT_EQ(result.code, 0) << result.error;
+  const Json& steps = result.json.at("steps");
+  ASSERT_EQ(steps.size(), 30u);
+  const auto mean = [&](size_t from) {
+    double sum = 0;
+    for (size_t i = from; i < from + 5; ++i) sum += steps[i].at("loss").get<double>();
+    return sum / 5;
+  };
+  EXPECT_LT(mean(25), mean(0) - 0.5);
+  EXPECT_GT(result.json.at("eval").at("accuracy"), 0.02);
+  EXPECT_EQ(result.json.at("program"), "train_bert");
+  EXPECT_EQ(result.json.at("model"), "bert-tiny");
+}
+
+TEST_F(TrainBertTest, SameBitsWhateverTheMemory) {
+  for (const std::string attention : {"--attention materialised ", "--model bert-tiny "}) {
+    const Result free = train(attention + "--policy none");
+    ASSERT_EQ(free.code, 0) << free.error;
+    const std::vector<std::string> bits = loss_bits(free.json);
+    ASSERT_EQ(bits.size(), 3u);
+    EXPECT_EQ(free.json.at("peak_reserved_bytes"), free.json.at("unmanaged_peak_bytes"));
+    const auto minimum = free.json.at("minimum_budget_bytes").get<int64_t>();
+    for (const std::string& managed : {
+             std::string("--budget 100%"),
+             std::string("--budget 50%"),
+             std::string("--budget 50% --filter greedy --no-overlap"),
+             std::string("--budget 40% --host-limit 0 --disk-limit 1GiB"),
+             "--budget " + std::to_string(minimum),
+         }) {
+      const Result result = train(attention + managed);
+      ASSERT_EQ(result.code, 0) << managed << "\n" << result.error;
+      EXPECT_EQ(loss_bits(result.json), bits) << managed;
+      EXPECT_EQ(result.json.at("params_checksum"), free.json.at("params_checksum")) << managed;
+      EXPECT_EQ(result.json.at("eval"), free.json.at("eval")) << managed;
+      EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes"))
+          << managed;
+    }
+  }
+}
+
+TEST_F(TrainBertTest, SameBitsUnderEveryPolicyDownToTheMinimum) {
+  const Result free = train("--policy none");
+  ASSERT_EQ(free.code, 0) << free.error;
+  const auto minimum = free.json.at("minimum_budget_bytes").get<int64_t>();
+  for (const PolicyInfo& policy : policies()) {
+    for (const std::string& budget : {std::string("60%"), std::to_string(minimum)}) {
+      const std::string managed =
+          "--policy " + std::string(policy.name) + " --budget " + budget;
+      const Result result = train(managed);
+      ASSERT_EQ(result.code, 0) << managed << "\n" << result.error;
+      EXPECT_EQ(loss_bits(result.json), loss_bits(free.json)) << managed;
+      EXPECT_EQ(result.json.at("params_checksum"), free.json.at("params_checksum")) << managed;
+    }
+  }
+}
+
+TEST_F(TrainBertTest, OneByteUnderTheMinimumIsRefusedBeforeTraining) {
+  const Result dry = train("--dry-run");
+  ASSERT_EQ(dry.code, 0) << dry.error;
+  const auto minimum = dry.json.at("minimum_budget_bytes").get<int64_t>();
+  EXPECT_THAT(dry.out, HasSubstr(std::to_string(minimum)));
+  const Result refused = train("--budget " + std::to_string(minimum - 1));
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.error, HasSubstr(std::to_string(minimum)));
+  EXPECT_TRUE(refused.json.at("steps").empty());
+}
+
+TEST_F(TrainBertTest, SquadBatchesOfAllLengthsKeepBitsAndBudget) {
+  const Result free = train_squad("--epochs 2 --policy none");
+  ASSERT_EQ(free.code, 0) << free.error;
+  EXPECT_GE(free.json.at("steps").size(), 6u);
+  EXPECT_EQ(free.json.at("peak_reserved_bytes"), free.json.at("unmanaged_peak_bytes"));
+  EXPECT_TRUE(free.json.at("eval").at("f1").is_number());
+  const auto minimum = free.json.at("minimum_budget_bytes").get<int64_t>();
+  for (const std::string& budget : {std::string("50%"), std::to_string(minimum)}) {
+    const Result result = train_squad("--epochs 2 --budget " + budget);
+    ASSERT_EQ(result.code, 0) << budget << "\n" << result.error;
+    EXPECT_EQ(loss_bits(result.json), loss_bits(free.json)) << budget;
+    EXPECT_EQ(result.json.at("params_checksum"), free.json.at("params_checksum")) << budget;
+    EXPECT_EQ(result.json.at("eval"), free.json.at("eval")) << budget;
+  }
+}
+
+TEST_F(TrainBertTest, SquadIsLearnt) {
+  const Result result =
+      train_squad("--epochs 40 --lr 0.001 --lr-schedule constant --dropout 0");
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_GT(result.json.at("eval").at("accuracy"), 0.8);
+}
+
+TEST_F(TrainBertTest, ResumedRunsHaveTheBitsOfWholeOnes) {
+  const std::string constant = "--lr-schedule constant ";
+  const std::string checkpoint = " --checkpoint " + (folder_ / "state").string();
+  const Result whole = run(small(constant + "--steps 7"));
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  ASSERT_EQ(run(small(constant + "--steps 4" + checkpoint)).code, 0);
+  const Result rest = run(small(constant + "--steps 7 --budget 50% --resume" + checkpoint));
+  ASSERT_EQ(rest.code, 0) << rest.error;
+  ASSERT_EQ(rest.json.at("steps").size(), 3u);
+  EXPECT_EQ(rest.json.at("steps")[0].at("step"), 4);
+  std::vector<std::string> bits = loss_bits(whole.json);
+  bits.erase(bits.begin(), bits.begin() + 4);
+  EXPECT_EQ(loss_bits(rest.json), bits);
+  EXPECT_EQ(rest.json.at("params_checksum"), whole.json.at("params_checksum"));
+  EXPECT_EQ(rest.json.at("eval"), whole.json.at("eval"));
+
+  const Result other = run(small(constant + "--steps 7 --dropout 0 --resume" + checkpoint));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.error, HasSubstr("dropout"));
+}
+
+TEST_F(TrainBertTest, AKilledRunGoesOn) {
+  const std::string flags =
+      small("--steps 300 --checkpoint-every 3 --checkpoint ") + (folder_ / "state").string();
+  const Result whole = run(small("--steps 300"));
+  ASSERT_EQ(whole.code, 0) << whole.error;
+
+  std::vector<std::string> words{"train_bert"};
+  std::istringstream split(flags);
+  for (std::string word; split >> word;) words.push_back(word);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    if (!std::freopen("/dev/null", "w", stdout)) _exit(1);
+    execv(TIDEMARK_TRAIN_BERT, argv.data());
+    _exit(1);
+  }
+  close(ends[1]);
+  std::FILE* lines = fdopen(ends[0], "r");
+  char line[256];
+  bool reached = false;
+  while (!reached && std::fgets(line, sizeof(line), lines)) {
+    reached = std::string(line).starts_with("step 60/");
+  }
+  kill(child, SIGKILL);
+  std::fclose(lines);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(reached);
+  ASSERT_TRUE(WIFSIGNALED(status)) << "it ended before it was killed";
+
+  const Result rest = run(flags + " --resume");
+  ASSERT_EQ(rest.code, 0) << rest.error;
+  EXPECT_GE(rest.json.at("steps").at(0).at("step"), 57);
+  EXPECT_EQ(rest.json.at("params_checksum"), whole.json.at("params_checksum"));
+}
+
+TEST_F(TrainBertTest, WeightsGoFromOneTaskToAnother) {
+  const std::string weights = (folder_ / "weights.safetensors").string(),
+                    words = (folder_ / "vocab.txt").string();
+  const Result saved = train("--save " + weights + " --save-vocab " + words);
+  ASSERT_EQ(saved.code, 0) << saved.error;
+  const std::string from = "--weights " + weights + " --vocab " + words;
+  const Result same = run("--data " + text_ + " --seq-length 16 --batch 8 --steps 1 " + from);
+  EXPECT_EQ(same.code, 0) << same.error;
+  EXPECT_THAT(same.out, ::testing::Not(HasSubstr("new:")));
+  const Result squad =
+      run("--task squad --data " + squad_ + " --seq-length 64 --steps 1 " + from);
+  EXPECT_EQ(squad.code, 0) << squad.error;
+  EXPECT_THAT(squad.out, HasSubstr("new: qa_outputs.weight, qa_outputs.bias"));
+  const Result larger =
+      run("--data " + text_ + " --batch 2 --steps 1 --vocab-size 300 " + from);
+  EXPECT_EQ(larger.code, 2);
+  EXPECT_THAT(larger.error, HasSubstr("300"));
+}
+
+TEST_F(TrainBertTest, MistakesEndWithCodeTwo) {
+  for (const char* flags :
+       {"--model bert-huge", "--task nsp", "--task clm", "--model gpt2 --task mlm",
+        "--attention flash", "--dropout 1", "--seq-length 513", "--resume",
+        "--task squad --steps 1", "--test x.json", "--budget much", "--lr-schedule steps",
+        "--device sim:host --save x", "--data /nowhere/text", "--vocab /nowhere/vocab.txt",
+        "--device sim:abacus", "--steps 1 --epochs 1"}) {
+    EXPECT_EQ(run(flags).code, 2) << flags;
+  }
+  EXPECT_EQ(train("--weights " + text_).code, 2) << "no vocabulary";
+  const std::string words =
+      " --vocab " + write("vocab", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n");
+  EXPECT_EQ(train("--weights /nowhere/file" + words).code, 2);
+  EXPECT_EQ(train("--weights " + text_ + words).code, 2);
+  EXPECT_EQ(train("--resume --checkpoint /nowhere/state").code, 2);
+  EXPECT_EQ(train("--checkpoint /nowhere/state").code, 2);
+  EXPECT_EQ(run("--task squad --data " + text_).code, 2);
+  EXPECT_EQ(run(small("--batch 5000")).code, 2) << "longer than the text";
+}
+
+TEST_F(TrainBertTest, SimulatorTrainsWhatNoMachineHereCould) {
+  const Result result =
+      run("--model gpt2-xl --device sim:a100-80gb --batch 8 --seq-length 1024 "
+          "--steps 2 --budget 50%");
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_TRUE(result.json.at("params_checksum").is_null());
+  ASSERT_EQ(result.json.at("steps").size(), 2u);
+  EXPECT_GT(result.json.at("steps")[0].at("ms"), 0);
+  EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes"));
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,137 @@
+// BERT and GPT-2 against Hugging Face transformers: the same weights, read from a safetensors
+// file with its names, give the same logits, loss and gradients. The files and how they are
+// made: scripts/make_golden.py.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "models/bert.h"
+#include "models/checkpoint/hugging_face.h"
+#include "models/gpt2.h"
+#include "ops/autograd/autograd.h"
+#include "ops/loss/loss.h"
+#include "ops/view/view.h"
+#include "tests/support/golden.h"
+#include "tests/support/values.h"
+
+namespace tidemark::testing {
+namespace {
+
+std::string path(const std::string& name) {
+  return std::string(TIDEMARK_GOLDEN_DIR) + "/" + name;
+}
+
+// Numbers of a list, or of a list of lists of equal length.
+Tensor numbers(const Json& json) {
+  std::vector<int64_t> values;
+  Shape shape{static_cast<int64_t>(json.size())};
+  if (json[0].is_array()) {
+    shape = Shape{shape[0], static_cast<int64_t>(json[0].size())};
+    for (const Json& row : json) {
+      for (const Json& value : row) values.push_back(value);
+    }
+  } else {
+    values = json.get<std::vector<int64_t>>();
+  }
+  return from(values, shape);
+}
+
+void load(Module& model, const std::string& file_name) {
+  SafetensorsFile file(path(file_name));
+  const LoadReport report =
+      load_into(model, file, {.names = hugging_face_names(file), .unexpected_allowed = true});
+  EXPECT_EQ(report.loaded, static_cast<int64_t>(model.parameters().size()));
+}
+
+// After backward().
+void compare_gradients(const Json& golden, const Module& model) {
+  size_t compared = 0;
+  for (const auto& [name, samples] : golden.at("tensors").items()) {
+    compared += name.starts_with("gradient/") ? 1 : 0;
+  }
+  EXPECT_EQ(compared, model.parameters().size());
+  for (const NamedTensor& parameter : model.parameters()) {
+    compare_samples(golden, "gradient/" + parameter.name, to_vector(grad_of(parameter.tensor)));
+  }
+}
+
+class TransformerGoldenTest : public ::testing::TestWithParam<AttentionImplementation> {
+ protected:
+  template <class Options>
+  Options small(const Json& golden) const {
+    Options options;
+    options.vocabulary = golden.at("vocabulary");
+    options.positions = golden.at("positions");
+    options.layers = golden.at("layers");
+    options.width = golden.at("width");
+    options.heads = golden.at("heads");
+    options.dropout = options.attention_dropout = 0;
+    options.attention = GetParam();
+    return options;
+  }
+  BertOptions bert(const Json& golden) const {
+    BertOptions options = small<BertOptions>(golden);
+    options.inner = golden.at("inner");
+    return options;
+  }
+
+  Session session_{{.threads = 2, .budget = Bytes(64 << 20)}};
+  ParameterInit init_{1};
+};
+
+TEST_P(TransformerGoldenTest, MaskedLm) {
+  const Json golden = read_golden(path("bert_small.json")).at(0);
+  BertForMaskedLm model(bert(golden), init_);
+  load(model, "bert_small.safetensors");
+  const Tensor logits = model.logits({.tokens = numbers(golden.at("tokens")),
+                                      .segments = numbers(golden.at("segments")),
+                                      .keys = numbers(golden.at("lengths"))},
+                                     numbers(golden.at("masked_positions")));
+  compare_samples(golden, "logits", to_vector(logits));
+  const Tensor loss = cross_entropy(logits, numbers(golden.at("masked_labels")));
+  compare_samples(golden, "loss", to_vector(loss));
+  backward(loss);
+  compare_gradients(golden, model);
+}
+
+TEST_P(TransformerGoldenTest, Spans) {
+  const Json golden = read_golden(path("bert_small.json")).at(1);
+  BertForSpans model(bert(golden), init_);
+  load(model, "bert_small.safetensors");
+  const BertForSpans::Logits logits = model.logits({.tokens = numbers(golden.at("tokens")),
+                                                    .segments = numbers(golden.at("segments")),
+                                                    .keys = numbers(golden.at("lengths"))});
+  compare_samples(golden, "start", to_vector(logits.start));
+  compare_samples(golden, "end", to_vector(logits.end));
+  const Tensor loss =
+      BertForSpans::loss(logits, numbers(golden.at("starts")), numbers(golden.at("ends")));
+  compare_samples(golden, "loss", to_vector(loss));
+  backward(loss);
+  compare_gradients(golden, model);
+}
+
+TEST_P(TransformerGoldenTest, Gpt2) {
+  const Json golden = read_golden(path("gpt2_small.json")).at(0);
+  Gpt2 model(small<Gpt2Options>(golden), init_);
+  load(model, "gpt2_small.safetensors");
+  const Tensor logits = model.logits(numbers(golden.at("tokens")));
+  compare_samples(golden, "logits", to_vector(logits));
+  const Tensor labels = numbers(golden.at("labels"));
+  const Tensor loss = cross_entropy(logits, reshape(labels, {-1}));
+  compare_samples(golden, "loss", to_vector(loss));
+  backward(loss);
+  compare_gradients(golden, model);
+}
+
+INSTANTIATE_TEST_SUITE_P(Attention, TransformerGoldenTest,
+                         ::testing::Values(AttentionImplementation::kMaterialised,
+                                           AttentionImplementation::kMemoryEfficient),
+                         [](const auto& one) {
+                           return one.param == AttentionImplementation::kMaterialised
+                                      ? "materialised"
+                                      : "memory_efficient";
+                         });
+
+}  // namespace
+}  // namespace tidemark::testing

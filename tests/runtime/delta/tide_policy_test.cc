@@ -1,0 +1,243 @@
+// The plan carried out, on the stage with round prices and a small training program.
+#include "runtime/delta/tide/tide_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/runtime/delta/stage.h"
+
+namespace tidemark::testing {
+namespace {
+
+constexpr int kSettled = 20;  // steps, after which every way has been tried
+constexpr int64_t kLayers = 10;
+// Steps by one plan differ a little, by what the one before has left away.
+constexpr double kRounding = 1.02;
+
+// Layers of a cheap and a dear activation, their gradients, and an update with optimizer state:
+//   h_i = f(x_i, w_i) takes 2000, x_{i+1} = g(h_i) takes 60; backward twice that.
+class Training {
+ public:
+  Training(int64_t arena, int64_t host, const std::string& policy = "tide",
+           const ResidencyOptions& residency = {})
+      : stage_(policy, arena, host, {}, residency) {
+    for (int64_t i = 0; i < kLayers; ++i) {
+      weights_.push_back(stage_.data(1, Category::kParameter));
+      states_.push_back(stage_.data(1, Category::kOptimizerState));
+    }
+  }
+
+  // How long it took. `extra`: a call more in the middle.
+  Nanos step(bool extra = false) {
+    const StepStats& stats = stage_.session().step([&] {
+      std::vector<Handle> x{stage_.data(4)}, h;
+      for (const Handle& weight : weights_) {
+        h.push_back(stage_.call({x.back(), weight}, 4, 2000));
+        x.push_back(stage_.call({h.back()}, 4, 60));
+      }
+      if (extra) stage_.call({x.back()}, 1, 100);
+      stage_.residency().set_phase(Phase::kBackward);
+      Handle gradient = stage_.call({x.back()}, 4, 100);
+      std::vector<Handle> gradients(weights_.size());
+      for (size_t i = weights_.size(); i-- > 0;) {
+        const Handle inner = stage_.call({gradient, x[i + 1], h[i]}, 4, 120);
+        gradients[i] = stage_.call({inner, x[i]}, 1, 2000, Category::kGradient);
+        gradient = stage_.call({inner, weights_[i]}, 4, 2000);
+        x[i + 1] = {};
+        h[i] = {};
+      }
+      stage_.residency().set_phase(Phase::kUpdate);
+      for (size_t i = 0; i < weights_.size(); ++i) {
+        stage_.update({weights_[i], gradients[i], states_[i]}, 100);
+        stage_.update({states_[i], gradients[i]}, 100);
+      }
+    });
+    return stats.duration;
+  }
+  int64_t count(EventKind kind, Reason reason) {
+    const auto events = stage_.step_events();
+    return std::count_if(events.begin(), events.end(), [&](const EventRecord& event) {
+      return event.kind == kind && event.reason == reason;
+    });
+  }
+  int64_t planned() {
+    return count(EventKind::kCopyOut, Reason::kEarlyStart) +
+           count(EventKind::kEvict, Reason::kEarlyStart);
+  }
+  Stage& stage() { return stage_; }
+
+ private:
+  Stage stage_;
+  std::vector<Handle> weights_, states_;
+};
+
+int64_t unmanaged_peak() {
+  Training training(1000, 0, "none");
+  training.step();
+  return training.stage().session().peak_reserved().count() / kUnit.count();
+}
+
+// Nobody has said that it fits: the first steps show it, and nothing is tried.
+TEST(Tide, ReleasesNothingWhereEverythingFits) {
+  Training training(unmanaged_peak(), 1000);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  EXPECT_EQ(training.stage().count(EventKind::kEvict), 0);
+  EXPECT_EQ(training.stage().count(EventKind::kOffload), 0);
+  EXPECT_EQ(training.stage().count(EventKind::kCopyOut), 0);
+}
+
+// Copies leave ahead of need, and what they are of is dropped when room is needed; they come
+// back ahead of use.
+TEST(Tide, FollowsItsPlan) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  EXPECT_GT(training.count(EventKind::kCopyOut, Reason::kEarlyStart), 0);
+  std::map<uint32_t, EventKind> last;
+  int64_t clean = 0, ahead = 0, in_time = 0;
+  for (const EventRecord& event : training.stage().step_events()) {
+    if (event.kind == EventKind::kDropClean) {
+      ++clean;
+      if (event.category == static_cast<uint8_t>(Category::kActivation)) {
+        EXPECT_EQ(last[event.storage], EventKind::kCopyOut);
+      }
+    }
+    ahead += event.kind == EventKind::kPrefetch;
+    in_time += event.kind == EventKind::kReload;
+    if (event.storage) last[event.storage] = event.kind;
+  }
+  EXPECT_GT(clean, 0);
+  EXPECT_GT(ahead, in_time) << "most come back ahead of use";
+}
+
+TEST(Tide, EvictsByPlanWithoutATier) {
+  Training training(unmanaged_peak() * 5 / 10, 0);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  EXPECT_GT(training.count(EventKind::kEvict, Reason::kEarlyStart), 0);
+  EXPECT_GT(training.stage().stats().recomputes, 0);
+  EXPECT_EQ(training.stage().count(EventKind::kOffload), 0);
+  EXPECT_EQ(training.stage().count(EventKind::kCopyOut), 0);
+}
+
+// A step without a plan, one with each way of planning, and from then on the best of them.
+TEST(Tide, TriesItsWaysAndKeepsTheBest) {
+  for (const int64_t tenths : {4, 6, 8}) {
+    Training training(unmanaged_peak() * tenths / 10, 1000);
+    std::vector<Nanos> took;
+    std::vector<int64_t> planned;
+    for (int i = 0; i < kSettled + 4; ++i) {
+      took.push_back(training.step());
+      planned.push_back(training.planned());
+    }
+    // One to see the program, two with prices that are learnt, then one for each way.
+    const auto ways = TideOptions{}.ways.size();
+    EXPECT_EQ(planned[0] + planned[1] + planned[2], 0);
+    EXPECT_GT(planned[3], 0);
+    const auto first = took.begin() + 2, last = first + static_cast<ptrdiff_t>(ways) + 1;
+    const Nanos best = *std::min_element(first, last);
+    for (auto step = last + 1; step != took.end(); ++step) {
+      EXPECT_LE(step->count(), best.count() * kRounding)
+          << tenths << " tenths, step " << step - took.begin();
+    }
+  }
+}
+
+TEST(Tide, IsNeverWorseThanWithoutAPlan) {
+  for (const int64_t host : {0, 1000}) {
+    for (const int64_t tenths : {4, 5, 6, 7, 8, 9}) {
+      const int64_t arena = unmanaged_peak() * tenths / 10;
+      Training training(arena, host);
+      Nanos unplanned{0}, settled{0};
+      try {
+        for (int i = 0; i < kSettled; ++i) {
+          settled = training.step();
+          if (i == 2) unplanned = settled;
+        }
+      } catch (const OutOfMemory&) {
+        EXPECT_EQ(host, 0) << tenths;
+        continue;
+      }
+      EXPECT_LE(settled.count(), unplanned.count() * kRounding)
+          << tenths << " tenths, host " << host;
+    }
+  }
+}
+
+// A call more than in the last step: the rest goes by price alone, and so does every step until
+// two in a row have been alike.
+TEST(Tide, FallsBackAndLearnsAgainWhereAStepDiffers) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  ASSERT_GT(training.planned(), 0);
+  training.step(/*extra=*/true);
+  int64_t after = -1;  // planned releases since the call that differs
+  for (const EventRecord& event : training.stage().step_events()) {
+    if (event.kind == EventKind::kOperator && event.bytes == kUnit && after < 0) after = 0;
+    after += after >= 0 && event.reason == Reason::kEarlyStart;
+  }
+  EXPECT_EQ(after, 0);
+  for (int i = 0; i < 3; ++i) {
+    training.step();
+    EXPECT_EQ(training.planned(), 0) << i;
+  }
+  training.step();
+  EXPECT_GT(training.planned(), 0);
+}
+
+// A step that throws leaves the plan for those that follow it.
+TEST(Tide, KeepsItsPlanOverAStepThatThrows) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  ASSERT_GT(training.planned(), 0);
+  const Nanos before = training.step();
+  EXPECT_THROW(training.stage().session().step([&] {
+    training.stage().call({}, 1, 5);
+    throw UsageError("given up");
+  }),
+               UsageError);
+  training.step();
+  const Nanos after = training.step();
+  EXPECT_GT(training.planned(), 0);
+  EXPECT_LE(after.count(), before.count() * kRounding);
+}
+
+// Without a tier what cannot be computed is no choice: a run that frees it is not tried.
+TEST(Tide, WithoutATierOffersOnlyWhatCanBeComputed) {
+  Stage stage("tide", 4, 0);
+  const Handle batch = stage.data();
+  const Handle a = stage.call({}, 1, 1000), b = stage.call({}, 1, 2000);
+  const Handle more = stage.data();
+  stage.call({}, 1, 100);
+  EXPECT_EQ(stage.released({batch, a, b, more}), "b");
+  stage.call({}, 2, 100);
+  EXPECT_EQ(stage.released({batch, a, b, more}), "bc");
+  EXPECT_EQ(stage.stats().austere_rooms, 0);
+}
+
+TEST(Tide, OffloadsGradientsButEvictsThemWhereThereIsNoTier) {
+  for (const int64_t host : {0, 64}) {
+    Stage stage("tide", 2, host);
+    const Handle gradient = stage.call({}, 1, 1, Category::kGradient);
+    ASSERT_TRUE(stage.release(gradient));
+    EXPECT_EQ(stage.released({gradient}), "a");
+    EXPECT_EQ(gradient->residence(), host ? Residence::kOffloaded : Residence::kEvicted);
+    Stage full("tide", 1, host);
+    const Handle other = full.call({}, 1, 1, Category::kGradient);
+    full.call({}, 1);
+    EXPECT_EQ(full.released({other}), "a");
+    EXPECT_EQ(full.stats().austere_rooms, 0);
+  }
+}
+
+// The first step: whichever waits less for it. 4 units take 359 each way.
+TEST(Tide, UnplannedTakesTheCheaper) {
+  Stage stage("tide", 64, 64);
+  const Handle cheap = stage.call({}, 4, 300), dear = stage.call({}, 4, 5000);
+  ASSERT_TRUE(stage.release(cheap) && stage.release(dear));
+  EXPECT_EQ(cheap->residence(), Residence::kEvicted);
+  EXPECT_EQ(dear->residence(), Residence::kOffloaded);
+}
+
+}  // namespace
+}  // namespace tidemark::testing

@@ -1,0 +1,204 @@
+#include "runtime/planner/layout/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "runtime/core/errors.h"
+#include "runtime/planner/layout/exact_search.h"
+#include "runtime/planner/layout/heuristics.h"
+#include "runtime/planner/validator.h"
+
+namespace tidemark::planner {
+namespace {
+
+std::vector<Buffer> random_buffers(uint64_t seed, int count, int span, int most) {
+  std::mt19937_64 random(seed);
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < count; ++i) {
+    const auto begin = static_cast<int64_t>(random() % static_cast<uint64_t>(span));
+    const auto life = static_cast<int64_t>(random() % 5 + 1);
+    buffers.push_back(
+        {begin, begin + life,
+         Bytes(static_cast<int64_t>(random() % static_cast<uint64_t>(most) + 1))});
+  }
+  return buffers;
+}
+
+bool meet(const Buffer& a, const Buffer& b) { return a.begin < b.end && b.begin < a.end; }
+
+// The least height, by trying each order of placement at the lowest free place: some order
+// gives a least layout, as that can be slid down.
+Bytes least_height(const std::vector<Buffer>& buffers) {
+  std::vector<size_t> order(buffers.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  Bytes least(std::numeric_limits<int64_t>::max());
+  do {
+    Offsets offsets(buffers.size());
+    for (size_t k = 0; k < order.size(); ++k) {
+      Offset place;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t j = 0; j < k; ++j) {
+          const size_t other = order[j];
+          if (meet(buffers[order[k]], buffers[other]) &&
+              place < offsets[other] + buffers[other].size &&
+              offsets[other] < place + buffers[order[k]].size) {
+            place = offsets[other] + buffers[other].size;
+            moved = true;
+          }
+        }
+      }
+      offsets[order[k]] = place;
+    }
+    least = std::min(least, height(buffers, offsets));
+  } while (std::next_permutation(order.begin(), order.end()));
+  return least;
+}
+
+TEST(LayoutTest, LiteralProblem) {
+  //  3 | . b b .     a, c and d fit round b only if a and d lie above or below it alike.
+  //  1 | a a d d
+  const std::vector<Buffer> buffers = {{0, 2, Bytes(2)}, {1, 3, Bytes(3)}, {2, 4, Bytes(2)}};
+  const Layout layout = plan_layout(buffers);
+  EXPECT_EQ(layout.height, Bytes(5));
+  EXPECT_TRUE(layout.optimal());
+  EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty());
+}
+
+TEST(LayoutTest, NothingAndEmptyBuffersTakeNoSpace) {
+  EXPECT_EQ(plan_layout({}).height, Bytes(0));
+  const Layout layout = plan_layout({{0, 0, Bytes(100)}, {0, 5, Bytes(0)}, {3, 5, Bytes(7)}});
+  EXPECT_EQ(layout.height, Bytes(7));
+  EXPECT_TRUE(layout.optimal());
+}
+
+TEST(LayoutTest, EqualsBruteForceOnTinyProblems) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const std::vector<Buffer> buffers =
+        random_buffers(seed, 3 + static_cast<int>(seed % 5), 8, 6);
+    const Layout layout = plan_layout(buffers);
+    const Bytes least = least_height(buffers);
+    EXPECT_EQ(layout.height, least) << seed;
+    EXPECT_EQ(layout.bound, least) << seed;
+    EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty()) << seed;
+  }
+}
+
+TEST(ExactSearchTest, EveryCombinationDecidesAlike) {
+  const Stopwatch watch(60);
+  int above_load = 0;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    const std::vector<Buffer> buffers =
+        random_buffers(seed, 5 + static_cast<int>(seed % 3), 6, 7);
+    const Bytes least = least_height(buffers);
+    if (least > max_load(buffers)) ++above_load;
+    // All combinations take turns.
+    const auto bits = static_cast<unsigned>(seed);
+    ExactSearchOptions options;
+    options.decompose = (bits & 1) != 0;
+    options.infer_lowest = (bits & 2) != 0;
+    options.remember = (bits & 4) != 0;
+    const Walk walk = (bits & 8) != 0 ? Walk::kLocal : Walk::kBottomUp;
+    const auto rank = static_cast<Rank>(seed / 16 % 5);
+    ExactSearch search(buffers, options);
+    ASSERT_EQ(search.run(least - Bytes(1), walk, rank, seed / 80, INT64_MAX, watch),
+              Verdict::kDoesNotFit)
+        << seed;
+    ASSERT_EQ(search.run(least, walk, rank, seed / 80, INT64_MAX, watch), Verdict::kFits)
+        << seed;
+    EXPECT_TRUE(layout_violations(buffers, search.offsets(), height(buffers, search.offsets()))
+                    .empty());
+    EXPECT_LE(height(buffers, search.offsets()), least);
+  }
+  EXPECT_GT(above_load, 0);  // or the proofs above were all by the load
+}
+
+TEST(ExactSearchTest, LimitsEndIt) {
+  const std::vector<Buffer> buffers = random_buffers(1, 200, 100, 1000);
+  ExactSearch search(buffers);
+  EXPECT_EQ(search.run(max_load(buffers), Walk::kLocal, Rank::kSize, 0, 3, Stopwatch(60)),
+            Verdict::kUnknown);
+  EXPECT_LE(search.nodes(), 3);
+}
+
+TEST(HeuristicsTest, AreValidAndNeverBelowTheLoad) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const std::vector<Buffer> buffers = random_buffers(seed, 300, 150, 1000);
+    const auto check = [&](const Offsets& offsets) {
+      const Bytes top = height(buffers, offsets);
+      EXPECT_GE(top, max_load(buffers));
+      EXPECT_TRUE(layout_violations(buffers, offsets, top).empty());
+      return top;
+    };
+    Bytes best = check(best_fit_online(buffers));
+    best = std::min(best, check(lowest_longest(buffers)));
+    for (const FitOrder order :
+         {FitOrder::kSize, FitOrder::kLifetime, FitOrder::kArea, FitOrder::kLoad}) {
+      best = std::min(best, check(first_fit(buffers, order)));
+    }
+    LayoutOptions options;
+    options.limits.nodes = 2000;
+    const Layout layout = plan_layout(buffers, options);
+    EXPECT_LE(layout.height, best);
+    EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty());
+  }
+}
+
+TEST(HeuristicsTest, BestFitTakesTheSmallestHoleAndJoinsFreedOnes) {
+  // a 4, b 1, c 2, d 1 side by side; a and c end, then e of 2 goes into c's place.
+  const std::vector<Buffer> buffers = {{0, 2, Bytes(4)}, {0, 9, Bytes(1)}, {0, 2, Bytes(2)},
+                                       {0, 9, Bytes(1)}, {3, 9, Bytes(2)}, {3, 9, Bytes(5)}};
+  const Offsets offsets = best_fit_online(buffers);
+  EXPECT_EQ(offsets[4], Offset(5));
+  EXPECT_EQ(offsets[5], Offset(8));  // no hole of 5: 4 alone is free
+}
+
+TEST(HeuristicsTest, CountsMeetings) {
+  const std::vector<Buffer> buffers = {
+      {0, 2, Bytes(1)}, {1, 3, Bytes(1)}, {2, 4, Bytes(1)}, {0, 4, Bytes(0)}};
+  EXPECT_EQ(count_meetings(buffers, 100), 2);
+  EXPECT_EQ(count_meetings(buffers, 1), 1);
+}
+
+TEST(LayoutTest, SameNodesAndSeedGiveTheSameLayout) {
+  const std::vector<Buffer> buffers = random_buffers(7, 400, 100, 1000);
+  LayoutOptions options;
+  options.limits.nodes = 30'000;
+  options.limits.seconds = 1e6;
+  const Layout first = plan_layout(buffers, options), second = plan_layout(buffers, options);
+  EXPECT_EQ(first.offsets, second.offsets);
+  EXPECT_EQ(first.nodes, second.nodes);
+  EXPECT_EQ(first.bound, second.bound);
+}
+
+TEST(LayoutTest, StopsAtTheTargetAndAtOnceWithoutTime) {
+  const std::vector<Buffer> buffers = random_buffers(7, 400, 100, 1000);
+  LayoutOptions options;
+  options.target = 2 * max_load(buffers);
+  EXPECT_EQ(plan_layout(buffers, options).nodes, 0);
+  options.target = Bytes(0);
+  options.limits.seconds = 0;
+  const Layout layout = plan_layout(buffers, options);
+  EXPECT_EQ(layout.nodes, 0);
+  EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty());
+}
+
+TEST(LayoutTest, ManyBuffers) {
+  const std::vector<Buffer> buffers = random_buffers(3, 200'000, 100'000, 1 << 20);
+  const Layout layout = plan_layout(buffers, {.limits = {.nodes = 1000}});
+  EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty());
+  EXPECT_GE(layout.height, layout.bound);
+}
+
+TEST(LayoutTest, RefusesWhatHasNoMeaning) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  EXPECT_THROW(plan_layout({{0, 1, Bytes(-1)}}), UsageError);
+  EXPECT_THROW(plan_layout({{2, 1, Bytes(1)}}), UsageError);
+  EXPECT_THROW(plan_layout({{-kMax, kMax, Bytes(1)}}), UsageError);
+  EXPECT_THROW(plan_layout({{0, 1, Bytes(kMax)}, {5, 6, Bytes(1)}}), UsageError);
+}
+
+}  // namespace
+}  // namespace tidemark::planner

@@ -1,0 +1,142 @@
+#include "runtime/planner/order/order.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/planner/lifetimes.h"
+#include "runtime/planner/order/graph.h"
+#include "runtime/planner/order/passes.h"
+#include "tests/runtime/planner/random_problem.h"
+
+namespace tidemark::planner {
+namespace {
+
+// a writes y (4) and z (4); b: y -> 1 byte; c: z -> 1 byte; d reads both.
+Problem diamond() {
+  Problem problem;
+  const auto storage = [&](int64_t size) {
+    Storage s;
+    s.name = "s" + std::to_string(problem.storages.size());
+    s.size = Bytes(size);
+    problem.storages.push_back(s);
+    return static_cast<StorageId>(problem.storages.size() - 1);
+  };
+  const auto op = [&](std::vector<StorageId> inputs, std::vector<StorageId> outputs) {
+    Operator o;
+    o.name = "op" + std::to_string(problem.operators.size());
+    o.inputs = std::move(inputs);
+    o.outputs = std::move(outputs);
+    problem.operators.push_back(o);
+  };
+  const StorageId y = storage(4), z = storage(8), u = storage(1), v = storage(2);
+  op({}, {y, z}), op({y}, {u}), op({z}, {v}), op({u, v}, {});
+  return problem;
+}
+
+TEST(OrderTest, LiteralProblem) {
+  const Problem problem = diamond();
+  EXPECT_EQ(peak_load(problem, {0, 1, 2, 3}), Bytes(13));  // y, z and u
+  EXPECT_EQ(peak_load(problem, {0, 2, 1, 3}), Bytes(14));
+  EXPECT_EQ(lescea(problem), (std::vector<OpId>{0, 2, 1, 3}));  // frees the most at once
+  EXPECT_EQ(load_bound(problem), Bytes(12));
+  const Order order = plan_order(problem);
+  EXPECT_EQ(order.order, (std::vector<OpId>{0, 1, 2, 3}));
+  EXPECT_EQ(order.bound, Bytes(13));
+}
+
+TEST(OrderTest, EqualsBruteForceOnTinyProblems) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    RandomProblemOptions options;
+    options.ops = 3 + static_cast<int>(seed % 5);
+    options.in_place = false;
+    const Problem problem = random_problem(seed, options);
+    check_problem(problem);
+    Bytes least(INT64_MAX);
+    for_each_order(problem, [&](const std::vector<OpId>& order) {
+      least = std::min(least, peak_load(problem, order));
+    });
+    const Order order = plan_order(problem);
+    EXPECT_EQ(order.load, least) << seed;
+    EXPECT_EQ(peak_load(problem, order.order), order.load) << seed;
+    EXPECT_EQ(order.bound, least) << seed;
+    EXPECT_LE(load_bound(problem), least) << seed;
+  }
+}
+
+TEST(OrderTest, BoundHoldsInPlaceToo) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    RandomProblemOptions options;
+    options.ops = 6;
+    const Problem problem = random_problem(seed, options);
+    Bytes least(INT64_MAX);
+    for_each_order(problem, [&](const std::vector<OpId>& order) {
+      const auto lives = lifetimes(problem, order);
+      const auto pairs = usable_in_place(problem, lives, order);
+      least = std::min(least, max_load(to_blocks(lives, pairs).buffers));
+    });
+    EXPECT_LE(load_bound(problem), least) << seed;
+    EXPECT_LE(plan_order(problem).bound, least) << seed;
+  }
+}
+
+TEST(OrderTest, NeverWorseThanTheBaselinesAndValid) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    RandomProblemOptions options;
+    options.ops = 150;
+    const Problem problem = random_problem(seed, options);
+    OrderOptions order_options;
+    order_options.limits.nodes = 20'000;
+    const Order order = plan_order(problem, order_options);
+    EXPECT_LE(order.load, peak_load(problem, program_order(problem)));
+    EXPECT_LE(order.load, peak_load(problem, lescea(problem)));
+    EXPECT_GE(order.load, order.bound);
+    EXPECT_EQ(plan_order(problem, order_options).order, order.order) << "not deterministic";
+  }
+}
+
+TEST(OrderGraphTest, LoadsAgreeWithLifetimesAndBackwards) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const Problem problem = random_problem(seed, {.ops = 20});
+    const OrderGraph graph(problem);
+    std::vector<OpId> order = lescea(problem);
+    const int64_t load = load_of(graph, order);
+    EXPECT_EQ(Bytes(load), peak_load(problem, order)) << seed;
+    std::reverse(order.begin(), order.end());
+    EXPECT_EQ(load_of(graph.reversed(), order), load) << seed;
+  }
+}
+
+TEST(OrderStateTest, UndoRestoresAll) {
+  const Problem problem = random_problem(5, {.ops = 30});
+  const OrderGraph graph(problem);
+  OrderState state(graph);
+  std::vector<std::pair<int64_t, uint64_t>> seen;
+  std::vector<std::vector<int64_t>> growths;
+  const auto growth_of_all = [&] {
+    std::vector<int64_t> all;
+    for (size_t i = 0; i < graph.size(); ++i) {
+      all.push_back(state.growth(static_cast<OpId>(i)));
+      all.push_back(state.transient(static_cast<OpId>(i)));
+    }
+    return all;
+  };
+  for (const OpId op : lescea(problem)) {
+    seen.emplace_back(state.live(), state.key());
+    growths.push_back(growth_of_all());
+    state.run(op);
+  }
+  while (!seen.empty()) {
+    state.undo();
+    EXPECT_EQ(std::pair(state.live(), state.key()), seen.back());
+    EXPECT_EQ(growth_of_all(), growths.back());
+    seen.pop_back();
+    growths.pop_back();
+  }
+}
+
+TEST(OrderTest, NoOperators) {
+  EXPECT_TRUE(plan_order(Problem{}).order.empty());
+  EXPECT_EQ(plan_order(Problem{}).load, Bytes(0));
+}
+
+}  // namespace
+}  // namespace tidemark::planner

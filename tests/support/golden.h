@@ -1,0 +1,45 @@
+// Tensors against the samples of PyTorch's in tests/golden, which scripts/make_golden.py makes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace tidemark::testing {
+
+using Json = nlohmann::json;
+
+inline Json read_golden(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  return Json::parse(file);
+}
+
+// Of a tensor's norm, or of 1: a multiple of what PyTorch's own float32 is off.
+inline constexpr double kGoldenMultiple = 8, kGoldenFloor = 2e-7;
+
+inline void compare_samples(const Json& golden, const std::string& name,
+                            const std::vector<float>& ours) {
+  const Json& expected = golden.at("tensors").at(name);
+  ASSERT_EQ(ours.size(), expected.at("count").get<size_t>()) << name;
+  const auto norm = expected.at("norm").get<double>();
+  const auto samples = expected.at("values").get<std::vector<double>>();
+  double difference = 0, squares = 0;
+  for (size_t j = 0; j < samples.size(); ++j) {
+    difference += std::pow(ours[(j * 7919 + 13) % ours.size()] - samples[j], 2);
+  }
+  for (const float v : ours) squares += double{v} * v;
+  // As if the samples were all of the tensor.
+  const double share = static_cast<double>(ours.size()) / static_cast<double>(samples.size());
+  const double scale = std::max(1.0, norm);
+  const double allowed = kGoldenMultiple * expected.at("error").get<double>() + kGoldenFloor;
+  EXPECT_LE(std::sqrt(difference * share) / scale, allowed) << name;
+  EXPECT_LE(std::abs(std::sqrt(squares) - norm) / scale, allowed) << name;
+}
+
+}  // namespace tidemark::testing

@@ -1,0 +1,72 @@
+// Programs as scripts use them: exit code, output, and the JSON file.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tidemark::testing {
+
+using Json = nlohmann::json;
+
+struct ProgramResult {
+  int code = -1;
+  std::string out, error;
+  Json json;  // null if none was written
+};
+
+// With an empty folder of its own.
+class ProgramTest : public ::testing::Test {
+ protected:
+  explicit ProgramTest(std::string program) : program_(std::move(program)) {}
+
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "program_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static std::string read(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  ProgramResult run(const std::string& arguments) const {
+    const std::filesystem::path json = folder_ / "run.json", out = folder_ / "out",
+                                error = folder_ / "error";
+    std::filesystem::remove(json);
+    const std::string command = program_ + " " + arguments + " --json " + json.string() +
+                                " > " + out.string() + " 2> " + error.string();
+    ProgramResult result;
+    const int status = std::system(command.c_str());
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.out = read(out);
+    result.error = read(error);
+    if (std::filesystem::exists(json)) result.json = Json::parse(read(json));
+    return result;
+  }
+
+  static std::vector<std::string> loss_bits(const Json& json) {
+    std::vector<std::string> bits;
+    for (const Json& step : json.at("steps")) bits.push_back(step.at("loss_bits"));
+    return bits;
+  }
+
+  std::filesystem::path folder_;
+
+ private:
+  std::string program_;
+};
+
+}  // namespace tidemark::testing
