@@ -126,6 +126,7 @@ Program program_of(const TrainingRun& run) {
 
 TrainingResult train(const TrainingRun& run, const MakeArena& make_arena) {
   SessionOptions options{.device = run.device, .threads = kThreads};
+  options.policy = "delta";
   options.delta.filter = run.filter;
   options.event_capacity = 1 << 20;
   TrainingResult result;

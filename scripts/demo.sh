@@ -26,5 +26,6 @@ done
 if [[ $setup == yes ]]; then scripts/setup.sh; fi
 cmake --preset release
 cmake --build --preset release --target train_resnet
-exec build/release/bin/train_resnet --model resnet18 --data digits --budget 50% --seed 2 \
+exec build/release/bin/train_resnet --model resnet18 --data digits --budget 50% \
+  --batch 32 --epochs 6 --lr-schedule cosine --seed 2 \
   "${arguments[@]}"

@@ -105,7 +105,8 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
     about += "; " + std::string(policy.name) + ": " + std::string(policy.about);
   }
   app.add_option("--policy", flags.policy, about)->check(CLI::IsMember(names))->group(group);
-  app.add_option("--filter", flags.delta.filter, "What DELTA releases first")
+  app.add_option("--filter", flags.delta.filter,
+                 "What delta and tide release first [delta: base; tide: by price]")
       ->check(CLI::IsMember({"base", "lru", "greedy"}))
       ->group(group);
   app.add_option_function<std::string>(

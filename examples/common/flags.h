@@ -42,7 +42,7 @@ struct RunFlags {
   std::optional<Bytes> host_limit;  // none: twice the unmanaged peak
   Bytes disk_limit{0};
   std::string disk_directory;
-  std::string policy = "delta";
+  std::string policy = "tide";
   DeltaOptions delta;
   bool overlap = true;
   uint64_t seed = 0;

@@ -102,13 +102,14 @@ std::string category_lines(const CategoryBytes& left, const CategoryBytes& right
 
 std::string to_json(const RunReport& report) {
   const RunFlags& flags = report.flags;
-  const bool managed = flags.policy != "none";
   Json json;
   json["program"] = report.program;
   json["model"] = flags.model;
   json["device"] = flags.device;
   json["policy"] = flags.policy;
-  json["filter"] = managed ? Json(flags.delta.filter) : Json(nullptr);
+  const bool delta = flags.policy == "delta";
+  const std::string& filter = flags.delta.filter;
+  json["filter"] = !filter.empty() ? Json(filter) : delta ? Json("base") : Json(nullptr);
   json["batch"] = report.batch;
   json["budget_bytes"] = or_null(report.budget);
   json["minimum_budget_bytes"] = report.minimum ? Json(report.minimum->budget.count()) : Json();

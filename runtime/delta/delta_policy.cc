@@ -9,7 +9,7 @@ namespace tidemark {
 
 DeltaPolicy::DeltaPolicy(const DeltaOptions& options, bool known_to_fit)
     : options_(options),
-      score_(find_heuristic(options.filter).score),
+      score_(find_heuristic(options.filter.empty() ? "base" : options.filter).score),
       known_to_fit_(known_to_fit) {
   if (!(options.early_start >= 0 && options.early_start <= 1)) {
     throw UsageError("early start is a share of the budget, from 0 (off) to 1");

@@ -17,8 +17,8 @@
 namespace tidemark {
 
 struct DeltaOptions {
-  // Filter: "base" (the paper's choice), "lru", "greedy".
-  std::string filter = "base";
+  // Filter: "base" (the paper's choice, and what empty means), "lru", "greedy".
+  std::string filter{};
   // Release as soon as this share of the arena is in use, ahead of need, so that copies overlap
   // compute (Section 4.3: three quarters). 0: off. Best effort: what the last operator touched
   // stays.

@@ -36,7 +36,7 @@ struct SessionOptions {
   // released.
   std::optional<Bytes> unmanaged_peak{};
   // "none", or a name from runtime/delta/policies/policy.h.
-  std::string policy = "delta";
+  std::string policy = "tide";
   DeltaOptions delta{};
   ResidencyOptions residency{};
   Bytes host_limit{0};  // tiers for offloading; 0: none

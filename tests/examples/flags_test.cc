@@ -27,7 +27,7 @@ TEST(Flags, Defaults) {
   const ResNetFlags flags = parsed({});
   EXPECT_EQ(flags.model, "resnet18");
   EXPECT_EQ(flags.device, "cpu");
-  EXPECT_EQ(flags.policy, "delta");
+  EXPECT_EQ(flags.policy, "tide");
   EXPECT_FALSE(flags.budget);
   EXPECT_FALSE(flags.host_limit);
   EXPECT_EQ(flags.disk_limit, Bytes(0));

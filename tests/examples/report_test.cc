@@ -16,6 +16,8 @@ RunReport sample() {
   RunReport report;
   report.program = "train_resnet";
   report.flags.model = "resnet18";
+  report.flags.policy = "delta";
+  report.flags.delta.filter = "base";
   report.batch = 8;
   report.unmanaged.emplace();
   report.unmanaged->peak = Bytes(4096);

@@ -77,6 +77,10 @@ Storage* TidePolicy::choose(const Residency& residency) {
     return -static_cast<double>(s.size().count()) * static_cast<double>(until.count());
   });
   if (best) return best;
+  if (options_.filter) {
+    return index().best(options_.filter, residency.clock(),
+                        [&](const Storage& s) { return residency.may_release(s); });
+  }
   return least([&](Storage& s) -> std::optional<double> {
     if (!residency.may_release(s)) return std::nullopt;
     const auto price = release_price(residency, s);
@@ -245,7 +249,10 @@ void TidePolicy::make_plan(const Residency& residency, const TideWay& way) {
 }
 
 std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings) {
-  return std::make_unique<TidePolicy>(TideOptions{}, settings.known_to_fit);
+  TideOptions options;
+  const std::string& filter = settings.delta.filter;
+  if (!filter.empty()) options.filter = find_heuristic(filter).score;
+  return std::make_unique<TidePolicy>(options, settings.known_to_fit);
 }
 
 }  // namespace tidemark

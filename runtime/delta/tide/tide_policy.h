@@ -7,8 +7,9 @@
 //   evict     as soon as the plan has it;
 //   bring back at the planned call, if there is room; else as soon as there is.
 //
-// Unplanned (the first step, or one that differs from the last): the least price per byte and
-// time until the next use, or since the last where that is unknown. The price is what computing
+// Unplanned (the first step, or one that differs from the last): what a filter says if one is
+// given, else the least price per byte and time until the next use, or since the last where
+// that is unknown. The price is what computing
 // it again would take now, or what the link would make compute wait for, counting the copies
 // already under way: whichever is less.
 //
@@ -39,6 +40,7 @@ struct TideOptions {
   std::vector<TideWay> ways{{0.02, 0.5}, {0.05, 0.5}, {0.1, 0.5},  {0.15, 0.5},
                             {0.2, 0.5},  {0.02, 0},   {0.05, 0},   {0.1, 0},
                             {0.05, 0.3}, {0.1, 0.3},  {0.05, 0.8}, {0.1, 0.8}};
+  HeuristicFn filter = nullptr;  // for what is unplanned; null: by price
 };
 
 class TidePolicy final : public IndexedPolicy {
@@ -47,7 +49,7 @@ class TidePolicy final : public IndexedPolicy {
       : options_(options), known_to_fit_(known_to_fit) {}
 
   Storage* choose(const Residency& residency) override;
-  bool knows_prices() const override { return true; }
+  bool knows_prices() const override { return !options_.filter; }
   std::optional<Nanos> price(const Residency& residency, Storage& storage) override;
   Action decide(const Residency& residency, Storage& storage) override;
   bool recompute_offloaded(const Residency& residency, Storage& storage) override;

@@ -230,6 +230,21 @@ TEST(Tide, OffloadsGradientsButEvictsThemWhereThereIsNoTier) {
   }
 }
 
+// a is small, dear and the stalest, b the largest, c the cheapest.
+TEST(Tide, UnplannedGoesByTheFilterThatIsGiven) {
+  const auto first_released = [](const std::string& filter) {
+    Stage stage("tide", 8, 0, {.filter = filter});
+    const Handle a = stage.call({}, 2, 900), b = stage.call({}, 4, 800),
+                 c = stage.call({}, 2, 1);
+    stage.call({}, 2, 1);
+    return stage.released({a, b, c});
+  };
+  EXPECT_EQ(first_released("lru"), "a");
+  EXPECT_EQ(first_released("greedy"), "b");
+  EXPECT_EQ(first_released(""), "c");
+  EXPECT_THROW(first_released("oldest"), UsageError);
+}
+
 // The first step: whichever waits less for it. 4 units take 359 each way.
 TEST(Tide, UnplannedTakesTheCheaper) {
   Stage stage("tide", 64, 64);

@@ -57,6 +57,28 @@ Bytes least_height(const std::vector<Buffer>& buffers) {
   return least;
 }
 
+// Whether all fit below `capacity`, by trying every offset of each.
+bool fits(const std::vector<Buffer>& buffers, int64_t capacity) {
+  Offsets offsets;
+  const auto walk = [&](const auto& self) -> bool {
+    const size_t i = offsets.size();
+    if (i == buffers.size()) return true;
+    for (int64_t at = 0; at + buffers[i].size.count() <= capacity; ++at) {
+      bool free = true;
+      for (size_t j = 0; j < i && free; ++j) {
+        free = !meet(buffers[i], buffers[j]) || Offset(at) >= offsets[j] + buffers[j].size ||
+               offsets[j] >= Offset(at) + buffers[i].size;
+      }
+      if (!free) continue;
+      offsets.emplace_back(at);
+      if (self(self)) return true;
+      offsets.pop_back();
+    }
+    return false;
+  };
+  return walk(walk);
+}
+
 TEST(LayoutTest, LiteralProblem) {
   //  3 | . b b .     a, c and d fit round b only if a and d lie above or below it alike.
   //  1 | a a d d
@@ -86,33 +108,54 @@ TEST(LayoutTest, EqualsBruteForceOnTinyProblems) {
   }
 }
 
-TEST(ExactSearchTest, EveryCombinationDecidesAlike) {
+void expect_decision(const std::vector<Buffer>& buffers, Bytes capacity, bool expected) {
   const Stopwatch watch(60);
-  int above_load = 0;
-  for (uint64_t seed = 0; seed < 1500; ++seed) {
-    const std::vector<Buffer> buffers =
-        random_buffers(seed, 5 + static_cast<int>(seed % 3), 6, 7);
-    const Bytes least = least_height(buffers);
-    if (least > max_load(buffers)) ++above_load;
-    // All combinations take turns.
-    const auto bits = static_cast<unsigned>(seed);
+  for (unsigned bits = 0; bits < 80; ++bits) {
     ExactSearchOptions options;
     options.decompose = (bits & 1) != 0;
     options.infer_lowest = (bits & 2) != 0;
     options.remember = (bits & 4) != 0;
     const Walk walk = (bits & 8) != 0 ? Walk::kLocal : Walk::kBottomUp;
-    const auto rank = static_cast<Rank>(seed / 16 % 5);
     ExactSearch search(buffers, options);
-    ASSERT_EQ(search.run(least - Bytes(1), walk, rank, seed / 80, INT64_MAX, watch),
-              Verdict::kDoesNotFit)
-        << seed;
-    ASSERT_EQ(search.run(least, walk, rank, seed / 80, INT64_MAX, watch), Verdict::kFits)
-        << seed;
-    EXPECT_TRUE(layout_violations(buffers, search.offsets(), height(buffers, search.offsets()))
-                    .empty());
-    EXPECT_LE(height(buffers, search.offsets()), least);
+    // Twice with one object: nothing of a run may stay behind.
+    for (const uint64_t seed : {0, 1}) {
+      ASSERT_EQ(
+          search.run(capacity, walk, static_cast<Rank>(bits / 16), seed, INT64_MAX, watch),
+          expected ? Verdict::kFits : Verdict::kDoesNotFit)
+          << bits;
+      if (!expected) continue;
+      const Bytes top = height(buffers, search.offsets());
+      EXPECT_LE(top, capacity);
+      EXPECT_TRUE(layout_violations(buffers, search.offsets(), top).empty());
+    }
   }
-  EXPECT_GT(above_load, 0);  // or the proofs above were all by the load
+}
+
+// Its least height is above its max load, which is rare.
+const std::vector<Buffer> kAboveLoad = {{3, 4, Bytes(1)}, {4, 8, Bytes(4)},  {1, 4, Bytes(1)},
+                                        {2, 3, Bytes(1)}, {5, 6, Bytes(1)},  {0, 1, Bytes(4)},
+                                        {0, 3, Bytes(4)}, {7, 10, Bytes(4)}, {6, 9, Bytes(1)},
+                                        {0, 2, Bytes(1)}, {3, 7, Bytes(2)},  {2, 5, Bytes(3)}};
+
+TEST(ExactSearchTest, ProvesThatTheLoadIsNotEnough) {
+  ASSERT_EQ(max_load(kAboveLoad), Bytes(9));
+  ASSERT_FALSE(fits(kAboveLoad, 9));
+  ASSERT_TRUE(fits(kAboveLoad, 10));
+  expect_decision(kAboveLoad, Bytes(9), false);
+  expect_decision(kAboveLoad, Bytes(10), true);
+  const Layout layout = plan_layout(kAboveLoad);
+  EXPECT_EQ(layout.height, Bytes(10));
+  EXPECT_EQ(layout.bound, Bytes(10));
+}
+
+TEST(ExactSearchTest, EveryCombinationDecidesAlike) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const std::vector<Buffer> buffers =
+        random_buffers(seed, 5 + static_cast<int>(seed % 8), 7, 4);
+    const Bytes load = max_load(buffers);
+    expect_decision(buffers, load, fits(buffers, load.count()));
+    expect_decision(buffers, load - Bytes(1), false);
+  }
 }
 
 TEST(ExactSearchTest, LimitsEndIt) {

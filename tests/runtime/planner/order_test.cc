@@ -62,6 +62,26 @@ TEST(OrderTest, EqualsBruteForceOnTinyProblems) {
   }
 }
 
+TEST(OrderSearchTest, DecidesAlikeInBothDirections) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const Problem problem =
+        random_problem(seed, {.ops = 3 + static_cast<int>(seed % 5), .in_place = false});
+    int64_t least = INT64_MAX;
+    const OrderGraph graph(problem), reversed = graph.reversed();
+    for_each_order(problem, [&](const std::vector<OpId>& order) {
+      least = std::min(least, load_of(graph, order));
+    });
+    const std::vector<int> prefer(graph.size(), 0);
+    for (const OrderGraph* direction : {&graph, &reversed}) {
+      OrderSearch search(*direction);
+      EXPECT_EQ(search.run(least, prefer, INT64_MAX, Stopwatch(60)), SearchEnd::kFound) << seed;
+      EXPECT_EQ(load_of(*direction, search.order()), least) << seed;
+      EXPECT_EQ(search.run(least - 1, prefer, INT64_MAX, Stopwatch(60)), SearchEnd::kExhausted)
+          << seed;
+    }
+  }
+}
+
 TEST(OrderTest, BoundHoldsInPlaceToo) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     RandomProblemOptions options;

@@ -1,173 +1,166 @@
+// Plans of real and random problems, checked by the validator, and the validator by plans that
+// are wrong.
 #include "runtime/planner/planner.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/baselines/baselines.h"
+#include "runtime/planner/io/layout_csv.h"
+#include "runtime/planner/io/order_graph.h"
+#include "runtime/planner/io/text_file.h"
 #include "runtime/planner/validator.h"
-#include "tests/runtime/planner/random_problem.h"
 
 namespace tidemark::planner {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+namespace fs = std::filesystem;
 
-TEST(PlannerTest, AllOptionsAndBaselinesGiveValidPlans) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    RandomProblemOptions shape;
-    shape.ops = 1 + static_cast<int>(seed % 40);
-    shape.aliases = seed % 3 != 0;
-    const Problem problem = random_problem(seed, shape);
-    Bytes best(INT64_MAX);
-    for (const Baseline& baseline : baselines()) {
-      const Plan plan = baseline.plan(problem);
-      EXPECT_THAT(violations(problem, plan), IsEmpty()) << seed << ", " << baseline.name;
-      EXPECT_EQ(plan.method, baseline.name);
-      best = std::min(best, plan.peak);
-    }
-    for (const bool reorder : {false, true}) {
-      for (const bool in_place : {false, true}) {
-        PlannerOptions options;
-        options.limits.nodes = 20'000;
-        options.reorder = reorder;
-        options.in_place = in_place;
-        const Plan plan = plan_step(problem, options);
-        EXPECT_THAT(violations(problem, plan), IsEmpty()) << seed;
-        EXPECT_TRUE(in_place || plan.in_place.empty());
-        if (reorder && in_place) {
-          EXPECT_LE(plan.peak, best) << seed;
+std::vector<std::string> files(const std::string& folder, const std::string& ending) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(std::string(TIDEMARK_INSTANCES) + folder)) {
+    if (entry.path().string().ends_with(ending)) found.push_back(entry.path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<Buffer> random_buffers(std::mt19937& random, size_t count) {
+  std::vector<Buffer> buffers;
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t begin = random() % 6;
+    buffers.push_back({begin, begin + 1 + static_cast<int64_t>(random() % 4),
+                       Bytes(1 + static_cast<int64_t>(random() % 5))});
+  }
+  return buffers;
+}
+
+// The least height over all orders in which buffers are put at the lowest place that is free:
+// some order gives an optimum.
+Bytes least_height(const std::vector<Buffer>& buffers) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), 0);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  do {
+    std::vector<int64_t> offsets(buffers.size(), -1);
+    int64_t top = 0;
+    for (const size_t i : order) {
+      int64_t at = 0;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t j = 0; j < buffers.size(); ++j) {
+          const bool together = offsets[j] >= 0 && buffers[i].begin < buffers[j].end &&
+                                buffers[j].begin < buffers[i].end;
+          if (!together || at >= offsets[j] + buffers[j].size.count() ||
+              offsets[j] >= at + buffers[i].size.count()) {
+            continue;
+          }
+          at = offsets[j] + buffers[j].size.count();
+          moved = true;
         }
-        const Plan again = plan_step(problem, options);
-        EXPECT_EQ(again.order, plan.order);
-        EXPECT_EQ(again.peak, plan.peak);
       }
+      offsets[i] = at;
+      top = std::max(top, at + buffers[i].size.count());
+    }
+    least = std::min(least, top);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return Bytes(least);
+}
+
+TEST(LayoutTest, EveryInstanceAtItsBound) {
+  const std::vector<std::string> all = files("/layout", ".csv");
+  ASSERT_GE(all.size(), 10U);
+  for (const std::string& file : all) {
+    const LayoutInstance instance = parse_layout_csv(read_text(file), file);
+    const Layout layout = plan_layout(instance.buffers, {.limits = {.seconds = 60}});
+    EXPECT_EQ(layout.height, max_load(instance.buffers)) << file;
+    EXPECT_EQ(layout_violations(instance.buffers, layout.offsets, layout.height),
+              std::vector<std::string>{})
+        << file;
+  }
+}
+
+TEST(LayoutTest, AsLowAsTryingEverything) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<Buffer> buffers = random_buffers(random, 2 + random() % 5);
+    const Layout layout = plan_layout(buffers);
+    EXPECT_EQ(layout.height, least_height(buffers)) << round;
+    EXPECT_LE(layout.bound, layout.height);
+    EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty()) << round;
+  }
+}
+
+TEST(LayoutTest, TheSameEachTime) {
+  std::mt19937 random(2);
+  const std::vector<Buffer> buffers = random_buffers(random, 60);
+  const LayoutOptions options{.limits = {.seconds = 60, .nodes = 10'000}};
+  const Layout once = plan_layout(buffers, options);
+  const Layout again = plan_layout(buffers, options);
+  EXPECT_EQ(once.height, again.height);
+  EXPECT_TRUE(std::equal(once.offsets.begin(), once.offsets.end(), again.offsets.begin()));
+}
+
+TEST(ValidatorTest, SeesABufferMovedOntoAnother) {
+  const std::vector<Buffer> buffers{{0, 4, Bytes(10)}, {2, 6, Bytes(10)}};
+  EXPECT_TRUE(layout_violations(buffers, {Offset(0), Offset(10)}, Bytes(20)).empty());
+  EXPECT_FALSE(layout_violations(buffers, {Offset(0), Offset(9)}, Bytes(19)).empty());
+  EXPECT_FALSE(layout_violations(buffers, {Offset(0), Offset(10)}, Bytes(19)).empty());
+  EXPECT_FALSE(layout_violations(buffers, {Offset(0), Offset(11)}, Bytes(20)).empty());
+}
+
+// MODel's graphs of training steps.
+TEST(PlannerTest, GraphsOfTrainingSteps) {
+  for (const std::string name : {"alexnet_1_train", "mobilenet_1_train", "resnet18_1_train"}) {
+    const std::string file = std::string(TIDEMARK_INSTANCES) + "/order/" + name + ".json.gz";
+    for (const OrderInstance& instance : parse_order_graphs(read_text(file), file)) {
+      const Plan plan = plan_step(instance.problem, {.limits = {.seconds = 20}});
+      EXPECT_EQ(violations(instance.problem, plan), std::vector<std::string>{}) << file;
+      EXPECT_LE(plan.bound, plan.peak);
+      for (const Baseline& baseline : baselines()) {
+        if (!baseline.quick) continue;
+        const Plan other = baseline.plan(instance.problem);
+        EXPECT_EQ(violations(instance.problem, other), std::vector<std::string>{})
+            << baseline.name;
+        EXPECT_LE(plan.peak, other.peak) << baseline.name << " of " << file;
+      }
+      Plan wrong = plan;
+      std::swap(wrong.order.front(), wrong.order.back());
+      EXPECT_FALSE(violations(instance.problem, wrong).empty());
+      wrong = plan;
+      wrong.peak = wrong.peak - Bytes(1);
+      EXPECT_FALSE(violations(instance.problem, wrong).empty());
     }
   }
 }
 
-// The note's chain: a = f(x), b = f(a), c = f(b), each of 10 bytes.
-Problem chain(bool b_is_used_again) {
-  Problem problem;
-  for (int i = 0; i < 4; ++i) {
-    Storage s;
-    s.name = std::string(1, "xabc"[i]);
-    s.size = Bytes(10);
-    s.at_start = i == 0;
-    s.at_end = i == 3;
-    problem.storages.push_back(s);
+TEST(FilesTest, WhatIsWrongIsSaidWithItsPlace) {
+  for (const std::string text :
+       {"", "id,lower,upper\n", "id,lower,upper,size\na,0,3\n",
+        "id,lower,upper,size\na,3,0,4\n", "id,lower,upper,size\na,0,3,-4\n",
+        "id,lower,upper,size\na,0,3,4\na,0,3,4\n",
+        "id,lower,upper,size\na,0,3,9223372036854775807\nb,0,3,9223372036854775807\n"}) {
+    EXPECT_THROW(parse_layout_csv(text, "f.csv"), DataError) << text;
   }
-  for (int i = 0; i < 3; ++i) {
-    Operator op;
-    op.name = "sigmoid" + std::to_string(i);
-    op.inputs = {i};
-    op.outputs = {i + 1};
-    problem.operators.push_back(op);
-    problem.may_be_in_place.push_back({i, i, i + 1});
+  for (
+      const std::string text :
+      {"", "{", "{\"nodes\":1,\"edges\":[]}",
+       R"({"nodes":[{"name":"a"}],"edges":[{"name":"e","size":1,"source":"a","sinks":["b"]}]})",
+       R"({"nodes":[{"name":"a"},{"name":"a"}],"edges":[]})",
+       R"({"nodes":[{"name":"a"},{"name":"b"}],"edges":[)"
+       R"({"name":"e","size":1,"source":"a","sinks":["b"]},)"
+       R"({"name":"f","size":1,"source":"b","sinks":["a"]}]})",
+       R"({"nodes":[{"name":"a"},{"name":"b"}],"edges":[)"
+       R"({"name":"e","size":-1,"source":"a","sinks":["b"]}]})"}) {
+    EXPECT_THROW(parse_order_graphs(text, "g.json"), DataError) << text;
   }
-  if (b_is_used_again) {
-    Operator op;
-    op.name = "f";
-    op.inputs = {2};
-    problem.operators.push_back(op);
-  }
-  return problem;
-}
-
-Bytes note(const Problem& problem, bool in_place, bool sharing) {
-  MemoryNoteOptions options;
-  options.in_place = in_place;
-  options.sharing = sharing;
-  const Plan plan = memory_note(problem, options);
-  EXPECT_THAT(violations(problem, plan), IsEmpty());
-  return plan.peak;
-}
-
-TEST(MemoryNoteTest, CountersDecide) {
-  EXPECT_EQ(note(chain(false), false, false), Bytes(40));
-  EXPECT_EQ(note(chain(false), true, false), Bytes(10));
-  EXPECT_EQ(note(chain(false), false, true), Bytes(20));
-  EXPECT_EQ(note(chain(false), true, true), Bytes(10));
-  // The trap: b is still needed after c = f(b), so c must not take its place.
-  EXPECT_EQ(note(chain(true), true, false), Bytes(20));
-}
-
-TEST(MemoryNoteTest, BlocksGrowWithinTheRange) {
-  Problem problem;
-  for (const int64_t size : {100, 1, 120, 1}) {
-    Storage s;
-    s.size = Bytes(size);
-    problem.storages.push_back(s);
-    Operator op;
-    op.outputs = {static_cast<StorageId>(problem.storages.size() - 1)};
-    problem.operators.push_back(op);
-  }
-  // 120 grows the block of 100; 1 is too small to take it, and shares with 1.
-  EXPECT_EQ(note(problem, false, true), Bytes(121));
-}
-
-TEST(PlannerTest, InPlaceWhereItPays) {
-  const Plan plan = plan_step(chain(false));
-  EXPECT_EQ(plan.peak, Bytes(10));
-  EXPECT_EQ(plan.bound, Bytes(10));
-  EXPECT_EQ(plan.in_place.size(), 3U);
-}
-
-TEST(PlannerTest, NothingToPlan) {
-  const Plan plan = plan_step(Problem{});
-  EXPECT_EQ(plan.peak, Bytes(0));
-  EXPECT_THAT(violations(Problem{}, plan), IsEmpty());
-}
-
-std::string refusal(const std::function<void(Problem&)>& spoil) {
-  Problem problem = chain(false);
-  spoil(problem);
-  try {
-    plan_step(problem);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-TEST(ProblemTest, RefusesWithThePlace) {
-  EXPECT_THAT(refusal([](Problem& p) { p.storages[1].size = Bytes(-1); }),
-              HasSubstr("storage 1 'a': negative size"));
-  EXPECT_THAT(refusal([](Problem& p) { p.storages[1].size = Bytes(INT64_MAX); }),
-              HasSubstr("sum to more"));
-  EXPECT_THAT(refusal([](Problem& p) { p.operators[1].workspace = Bytes(-5); }),
-              HasSubstr("operator 1 'sigmoid1', workspace: negative"));
-  EXPECT_THAT(refusal([](Problem& p) { p.operators[1].inputs = {9}; }),
-              HasSubstr("input 9 does not exist"));
-  EXPECT_THAT(refusal([](Problem& p) { p.operators[2].outputs = {-2}; }),
-              HasSubstr("output -2 does not exist"));
-  EXPECT_THAT(refusal([](Problem& p) { p.operators[0].after = {7}; }),
-              HasSubstr("runs after 7"));
-  EXPECT_THAT(refusal([](Problem& p) { p.operators[0].after = {2}; }), HasSubstr("cycle"));
-  EXPECT_THAT(refusal([](Problem& p) { p.operators[1].after = {1}; }), HasSubstr("cycle"));
-  EXPECT_THAT(refusal([](Problem& p) { p.operators[2].outputs.push_back(1); }),
-              HasSubstr("as operator 0 'sigmoid0' does"));
-  EXPECT_THAT(refusal([](Problem& p) { p.operators[2].outputs.push_back(0); }),
-              HasSubstr("there at the start"));
-  EXPECT_THAT(refusal([](Problem& p) { p.storages.push_back({}); }),
-              HasSubstr("neither written nor"));
-  EXPECT_THAT(refusal([](Problem& p) {
-                p.storages[2].alias_of = 1;
-                p.storages[2].alias_offset = Bytes(1);
-              }),
-              HasSubstr("reaches out of"));
-  EXPECT_THAT(refusal([](Problem& p) {
-                p.storages[2].alias_of = 1;
-                p.storages[3].alias_of = 2;
-              }),
-              HasSubstr("alias of an alias"));
-  EXPECT_THAT(refusal([](Problem& p) {
-                p.may_be_in_place.push_back({0, 3, 1});
-              }),
-              HasSubstr("in-place pair"));
 }
 
 }  // namespace

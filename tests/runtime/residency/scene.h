@@ -43,6 +43,7 @@ inline SessionOptions session_options(const SceneOptions& scene) {
   options.budget = units(scene.arena);
   options.host_limit = units(scene.host);
   options.disk_limit = units(scene.disk);
+  options.policy = "delta";
   options.delta = scene.delta;
   options.residency = {.known_to_fit = scene.known_to_fit,
                        .evict = scene.evict,

@@ -44,6 +44,7 @@ TEST(Session, OnesThatFailToOpenAreNotCurrent) {
   bad.device = "tpu";
   EXPECT_THROW(Session{bad}, UsageError);
   bad = small();
+  bad.policy = "delta";
   bad.delta.early_start = 2;
   EXPECT_THROW(Session{bad}, UsageError);
   bad = small();

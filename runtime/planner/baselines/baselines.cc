@@ -1,0 +1,68 @@
+#include "runtime/planner/baselines/baselines.h"
+
+#include <utility>
+
+#include "runtime/planner/assemble.h"
+#include "runtime/planner/layout/heuristics.h"
+#include "runtime/planner/limits.h"
+#include "runtime/planner/order/order.h"
+
+namespace tidemark::planner {
+namespace {
+
+Baseline note(const char* name, bool in_place, bool sharing) {
+  Baseline baseline;
+  baseline.name = name;
+  baseline.in_place = in_place;
+  baseline.quick = true;
+  baseline.plan = [=](const Problem& problem) {
+    const Stopwatch watch(0);
+    MemoryNoteOptions options;
+    options.in_place = in_place;
+    options.sharing = sharing;
+    Plan plan = memory_note(problem, options);
+    plan.method = name;
+    plan.seconds = watch.seconds();
+    return plan;
+  };
+  return baseline;
+}
+
+Baseline laid_out(const char* name, bool reorders, bool quick, const Place& place) {
+  Baseline baseline;
+  baseline.name = name;
+  baseline.reorders = reorders;
+  baseline.quick = quick;
+  baseline.plan = [=](const Problem& problem) {
+    const Stopwatch watch(0);
+    Plan plan =
+        assemble(problem, reorders ? lescea(problem) : program_order(problem), false, place);
+    plan.method = name;
+    plan.seconds = watch.seconds();
+    return plan;
+  };
+  return baseline;
+}
+
+Offsets by_size(const std::vector<Buffer>& buffers) {
+  return first_fit(buffers, FitOrder::kSize);
+}
+
+}  // namespace
+
+const std::vector<Baseline>& baselines() {
+  static const auto* const all = new std::vector<Baseline>{
+      note("no sharing", false, false),
+      note("in place", true, false),
+      note("sharing", false, true),
+      note("in place and sharing", true, true),
+      laid_out("program order, best fit", false, true, best_fit_online),
+      laid_out("program order, greedy by size", false, false, by_size),
+      laid_out("program order, LLFB", false, false, lowest_longest),
+      laid_out("LESCEA, best fit", true, true, best_fit_online),
+      laid_out("LESCEA, greedy by size", true, false, by_size),
+  };
+  return *all;
+}
+
+}  // namespace tidemark::planner

@@ -1,0 +1,29 @@
+// Layout problems as MiniMalloc writes them.
+//
+//   id,lower,upper,size            and with a last column `offset` once they are solved
+//   b1,0,3,4096                    live in [0, 3)
+//
+// Columns go by their names, in any order; others are an error, as what they ask for
+// (alignment, gaps) would be ignored.
+//
+// Threads: functions without state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/planner/layout/layout.h"
+
+namespace tidemark::planner {
+
+struct LayoutInstance {
+  std::vector<std::string> ids;
+  std::vector<Buffer> buffers;
+};
+
+// Throws DataError with the place for what is not such a file, for a size below 0, an end
+// before its begin, an id that comes twice, and sums beyond 63 bits; `name` is for the message.
+LayoutInstance parse_layout_csv(const std::string& text, const std::string& name);
+std::string format_layout_csv(const LayoutInstance& instance, const Offsets& offsets);
+
+}  // namespace tidemark::planner

@@ -1,0 +1,53 @@
+#include "runtime/planner/io/text_file.h"
+
+#include <zlib.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark::planner {
+
+std::string read_text(const std::string& path, Bytes limit) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw DataError(path, 0, "is a folder");
+  // zlib reads what is not compressed as it is.
+  errno = 0;
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), &gzclose);
+  if (!file) throw DataError(path, 0, std::strerror(errno != 0 ? errno : ENOMEM));
+  std::string text;
+  std::array<char, 1 << 16> part{};
+  for (;;) {
+    const int got = gzread(file.get(), part.data(), static_cast<unsigned>(part.size()));
+    if (got > 0) text.append(part.data(), static_cast<size_t>(got));
+    if (static_cast<int64_t>(text.size()) > limit.count()) {
+      throw DataError(path, limit.count(), "is longer than " + format_bytes(limit));
+    }
+    if (got < static_cast<int>(part.size())) {
+      int error = Z_OK;
+      const char* message = gzerror(file.get(), &error);
+      if (got < 0 || (error != Z_OK && error != Z_STREAM_END)) {
+        throw DataError(path, static_cast<int64_t>(text.size()),
+                        error == Z_BUF_ERROR ? "is truncated" : message);
+      }
+      if (path.ends_with(".gz") && gzdirect(file.get()) != 0 && !text.empty()) {
+        throw DataError(path, 0, "is not compressed, but named so");
+      }
+      return text;
+    }
+  }
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) throw DataError(path, 0, "cannot be written");
+}
+
+}  // namespace tidemark::planner

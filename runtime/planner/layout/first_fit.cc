@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/planner/layout/heuristics.h"
+
+namespace tidemark::planner {
+namespace {
+
+// Largest sum of sizes that each buffer meets: a sparse table over the load profile.
+std::vector<int64_t> loads_met(const std::vector<Buffer>& buffers) {
+  std::vector<int64_t> times;
+  for (const Buffer& b : buffers) times.push_back(b.begin), times.push_back(b.end);
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  const auto index = [&](int64_t t) {
+    return std::lower_bound(times.begin(), times.end(), t) - times.begin();
+  };
+  std::vector<int64_t> load(times.size() + 1, 0);
+  for (const Buffer& b : buffers) {
+    load[index(b.begin)] += b.size.count();
+    load[index(b.end)] -= b.size.count();
+  }
+  std::partial_sum(load.begin(), load.end(), load.begin());
+  std::vector<std::vector<int64_t>> table{load};
+  for (size_t width = 1; 2 * width <= load.size(); width *= 2) {
+    const std::vector<int64_t>& below = table.back();
+    std::vector<int64_t> row(load.size() - 2 * width + 1);
+    for (size_t i = 0; i < row.size(); ++i) row[i] = std::max(below[i], below[i + width]);
+    table.push_back(std::move(row));
+  }
+  std::vector<int64_t> met(buffers.size(), 0);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (is_empty(buffers[i])) continue;
+    const auto first = index(buffers[i].begin), last = index(buffers[i].end);
+    size_t level = 0;
+    while ((std::ptrdiff_t{2} << level) <= last - first) ++level;
+    met[i] = std::max(table[level][first], table[level][last - (std::ptrdiff_t{1} << level)]);
+  }
+  return met;
+}
+
+std::vector<size_t> in_order(const std::vector<Buffer>& buffers, FitOrder order) {
+  std::vector<std::pair<double, double>> keys(buffers.size());
+  std::vector<int64_t> met;
+  if (order == FitOrder::kLoad) met = loads_met(buffers);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const double size = static_cast<double>(buffers[i].size.count());
+    const double life =
+        static_cast<double>(buffers[i].end) - static_cast<double>(buffers[i].begin);
+    switch (order) {
+      case FitOrder::kSize: keys[i] = {size, life}; break;
+      case FitOrder::kLifetime: keys[i] = {life, size}; break;
+      case FitOrder::kArea: keys[i] = {size * life, size}; break;
+      case FitOrder::kLoad: keys[i] = {static_cast<double>(met[i]), size * life}; break;
+    }
+  }
+  std::vector<size_t> result(buffers.size());
+  std::iota(result.begin(), result.end(), size_t{0});
+  std::stable_sort(result.begin(), result.end(),
+                   [&](size_t a, size_t b) { return keys[a] > keys[b]; });
+  return result;
+}
+
+// Placed buffers, found by time: a tree over the begins of all, each node with the latest end
+// below it, so that those that miss an interval are skipped in bulk.
+class PlacedBuffers {
+ public:
+  explicit PlacedBuffers(const std::vector<Buffer>& buffers) : buffers_(buffers) {
+    by_begin_.resize(buffers.size());
+    std::iota(by_begin_.begin(), by_begin_.end(), size_t{0});
+    std::sort(by_begin_.begin(), by_begin_.end(), [&](size_t a, size_t b) {
+      return std::pair(buffers[a].begin, a) < std::pair(buffers[b].begin, b);
+    });
+    position_.resize(buffers.size());
+    for (size_t k = 0; k < by_begin_.size(); ++k) position_[by_begin_[k]] = k;
+    while (leaves_ < buffers.size()) leaves_ *= 2;
+    latest_.assign(2 * leaves_, kNone);
+  }
+  void add(size_t i) {
+    for (size_t node = leaves_ + position_[i]; node > 0; node /= 2) {
+      latest_[node] = std::max(latest_[node], buffers_[i].end);
+    }
+  }
+  template <class Visit>
+  void for_each_meeting(const Buffer& buffer, Visit visit) const {
+    walk(1, 0, leaves_, buffer, visit);
+  }
+
+ private:
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+  template <class Visit>
+  void walk(size_t node, size_t first, size_t width, const Buffer& buffer, Visit& visit) const {
+    if (latest_[node] == kNone || latest_[node] <= buffer.begin) return;
+    if (first >= by_begin_.size() || buffers_[by_begin_[first]].begin >= buffer.end) return;
+    if (width == 1) return visit(by_begin_[first]);
+    walk(2 * node, first, width / 2, buffer, visit);
+    walk(2 * node + 1, first + width / 2, width / 2, buffer, visit);
+  }
+
+  const std::vector<Buffer>& buffers_;
+  std::vector<size_t> by_begin_, position_;
+  size_t leaves_ = 1;
+  std::vector<int64_t> latest_;
+};
+
+}  // namespace
+
+Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order) {
+  Offsets offsets(buffers.size());
+  PlacedBuffers placed(buffers);
+  std::vector<std::pair<Offset, Offset>> taken;
+  for (const size_t i : in_order(buffers, order)) {
+    if (is_empty(buffers[i])) continue;
+    taken.clear();
+    placed.for_each_meeting(buffers[i], [&](size_t j) {
+      taken.emplace_back(offsets[j], offsets[j] + buffers[j].size);
+    });
+    std::sort(taken.begin(), taken.end());
+    Offset place;
+    for (const auto& [begin, end] : taken) {
+      if (begin - place >= buffers[i].size) break;
+      place = std::max(place, end);
+    }
+    offsets[i] = place;
+    placed.add(i);
+  }
+  return offsets;
+}
+
+int64_t count_meetings(const std::vector<Buffer>& buffers, int64_t limit) {
+  std::vector<int64_t> begins, ends;
+  for (const Buffer& b : buffers) {
+    if (is_empty(b)) continue;
+    begins.push_back(b.begin), ends.push_back(b.end);
+  }
+  std::sort(begins.begin(), begins.end());
+  std::sort(ends.begin(), ends.end());
+  int64_t count = 0;
+  size_t over = 0;
+  for (size_t k = 0; k < begins.size() && count < limit; ++k) {
+    while (ends[over] <= begins[k]) ++over;
+    count += static_cast<int64_t>(k - over);
+  }
+  return std::min(count, limit);
+}
+
+}  // namespace tidemark::planner

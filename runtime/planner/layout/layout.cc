@@ -1,0 +1,184 @@
+#include "runtime/planner/layout/layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/core/errors.h"
+#include "runtime/planner/layout/exact_search.h"
+#include "runtime/planner/layout/heuristics.h"
+
+namespace tidemark::planner {
+namespace {
+
+// Beyond these the slower heuristics would not end in a fraction of a second.
+constexpr int64_t kMaxMeetings = 10'000'000;
+constexpr size_t kMaxForLowestLongest = 20'000;
+
+struct Candidate {
+  const char* method;
+  Offsets offsets;
+};
+
+void offer(const std::vector<Buffer>& buffers, Candidate candidate, Layout& best) {
+  const Bytes top = height(buffers, candidate.offsets);
+  if (!best.method.empty() && top >= best.height) return;
+  best.height = top;
+  best.offsets = std::move(candidate.offsets);
+  best.method = candidate.method;
+}
+
+// Runs the exact search at falling heights: first at the least one worth trying, and where that
+// is not decided, half-way between what is known.
+class ExactPlanner {
+ public:
+  ExactPlanner(const std::vector<Buffer>& buffers, const LayoutOptions& options,
+               const Stopwatch& watch, Layout& best)
+      : buffers_(buffers), options_(options), watch_(watch), best_(best) {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (is_empty(buffers[i])) continue;
+      kept_.push_back(i);
+      waiting_.push_back(buffers[i]);
+      unit_ = std::gcd(unit_, buffers[i].size.count());
+    }
+  }
+
+  void run(Bytes goal) {
+    if (waiting_.size() > ExactSearch::kMaxBuffers) return;
+    ExactSearch search(waiting_);
+    // Many short runs before few long ones: where one order wanders off, another goes straight.
+    // The tenth part of them aims between, so that there is something if the goal is too low.
+    int64_t length = kFirstRun;
+    for (uint64_t round = 0; best_.height > goal && may_go_on(search); ++round) {
+      const Walk walk = round % 2 == 0 ? Walk::kBottomUp : Walk::kLocal;
+      for (const Rank rank : kRanks) {
+        if (attempt(search, goal, walk, rank, round / 2, length) == Verdict::kDoesNotFit) {
+          goal = best_.bound;
+        }
+        if (best_.height <= goal || !may_go_on(search)) return;
+      }
+      if (round % 10 == 9) {
+        improve(search, length);
+        goal = std::max(goal, best_.bound);
+        length = std::min(2 * length, kLongestRun);
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kFirstRun = 5000, kLongestRun = 1 << 20;
+  static constexpr Rank kRanks[] = {Rank::kLoadLifetime, Rank::kLifetime, Rank::kLoad,
+                                    Rank::kArea, Rank::kSize};
+
+  bool may_go_on(const ExactSearch& search) const {
+    return search.nodes() < options_.limits.nodes && !watch_.expired();
+  }
+
+  Verdict attempt(ExactSearch& search, Bytes aim, Walk walk, Rank rank, uint64_t round,
+                  int64_t length) {
+    const uint64_t seed = round == 0 ? 0 : options_.limits.seed * 1'000'003 + round;
+    const Verdict verdict =
+        search.run(aim, walk, rank, seed,
+                   std::min(length, options_.limits.nodes - search.nodes()), watch_);
+    best_.nodes = search.nodes();
+    if (verdict == Verdict::kFits) take(search);
+    if (verdict == Verdict::kDoesNotFit) {
+      // Buffers that rest on each other end at sums of sizes.
+      best_.bound = std::max(best_.bound, Bytes((aim.count() / unit_ + 1) * unit_));
+    }
+    return verdict;
+  }
+
+  // Half-way between what is proven and what is found.
+  void improve(ExactSearch& search, int64_t length) {
+    for (const Rank rank : kRanks) {
+      if (best_.height - best_.bound <= Bytes(unit_) || !may_go_on(search)) return;
+      const Bytes aim = best_.bound + Bytes((best_.height - best_.bound).count() / 2);
+      attempt(search, aim, Walk::kBottomUp, rank, 0, length);
+    }
+  }
+
+  void take(const ExactSearch& search) {
+    Offsets offsets(buffers_.size());
+    for (size_t k = 0; k < kept_.size(); ++k) offsets[kept_[k]] = search.offsets()[k];
+    offer(buffers_, {"exact search", std::move(offsets)}, best_);
+  }
+
+  const std::vector<Buffer>& buffers_;
+  const LayoutOptions& options_;
+  const Stopwatch& watch_;
+  Layout& best_;
+  std::vector<size_t> kept_;
+  std::vector<Buffer> waiting_;
+  int64_t unit_ = 0;  // divides all sizes
+};
+
+}  // namespace
+
+Bytes max_load(const std::vector<Buffer>& buffers) {
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  changes.reserve(2 * buffers.size());
+  for (const Buffer& b : buffers) {
+    if (is_empty(b)) continue;
+    changes.emplace_back(b.begin, b.size.count());
+    changes.emplace_back(b.end, -b.size.count());
+  }
+  std::sort(changes.begin(), changes.end());
+  int64_t load = 0, most = 0;
+  for (const auto& [time, change] : changes) most = std::max(most, load += change);
+  return Bytes(most);
+}
+
+Bytes height(const std::vector<Buffer>& buffers, const Offsets& offsets) {
+  Offset top;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (!is_empty(buffers[i])) top = std::max(top, offsets[i] + buffers[i].size);
+  }
+  return top - Offset();
+}
+
+void check_buffers(const std::vector<Buffer>& buffers) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& b = buffers[i];
+    const std::string where = "buffer " + std::to_string(i);
+    if (b.size < Bytes(0)) throw UsageError(where + ": its size is negative");
+    if (b.begin > b.end) throw UsageError(where + ": it ends before it begins");
+    int64_t lifetime = 0;
+    if (__builtin_sub_overflow(b.end, b.begin, &lifetime)) {
+      throw UsageError(where + ": its lifetime does not fit in 63 bits");
+    }
+    if (__builtin_add_overflow(sum, b.size.count(), &sum)) {
+      throw UsageError(where + ": the sum of sizes up to it does not fit in 63 bits");
+    }
+  }
+}
+
+Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& options) {
+  check_buffers(buffers);
+  const Stopwatch watch(options.limits.seconds);
+  Layout best;
+  best.bound = max_load(buffers);
+  const Bytes goal = std::max(best.bound, options.target);
+  offer(buffers, {"best fit", best_fit_online(buffers)}, best);
+  const bool few = count_meetings(buffers, kMaxMeetings) < kMaxMeetings;
+  const struct {
+    const char* name;
+    FitOrder order;
+  } orders[] = {{"greedy by size", FitOrder::kSize},
+                {"greedy by area", FitOrder::kArea},
+                {"greedy by load", FitOrder::kLoad},
+                {"greedy by lifetime", FitOrder::kLifetime}};
+  for (const auto& [name, order] : orders) {
+    if (best.height <= goal || !few || watch.expired()) break;
+    offer(buffers, {name, first_fit(buffers, order)}, best);
+  }
+  if (best.height > goal && few && buffers.size() <= kMaxForLowestLongest) {
+    offer(buffers, {"LLFB", lowest_longest(buffers)}, best);
+  }
+  if (best.height > goal && few && options.exact) {
+    ExactPlanner(buffers, options, watch, best).run(goal);
+  }
+  return best;
+}
+
+}  // namespace tidemark::planner

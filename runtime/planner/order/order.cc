@@ -1,0 +1,151 @@
+#include "runtime/planner/order/order.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "runtime/planner/lifetimes.h"
+#include "runtime/planner/order/passes.h"
+
+namespace tidemark::planner {
+namespace {
+
+// In steps of search. What the longest runs do not decide, more of them rarely do; for an order
+// that is good enough, not even the long ones are worth their time.
+constexpr int64_t kFirstRun = 2000, kLongestRun = 1 << 24, kLongestGoodRun = 1 << 14;
+// Budgets nearer to each other than this share of the load are not told apart.
+constexpr int64_t kSteps = 4096;
+
+class OrderPlanner {
+ public:
+  OrderPlanner(const Problem& problem, const OrderOptions& options)
+      : graph_(problem),
+        options_(options),
+        watch_(options.limits.seconds),
+        reversed_(graph_.reversed()),
+        forwards_(graph_),
+        backwards_(reversed_) {}
+
+  Order run(const Problem& problem) {
+    offer(program_order(problem), "program order");
+    offer(lescea(graph_), "LESCEA");
+    offer_reversed(lescea(reversed_), "LESCEA from the end");
+    for (const int64_t load : forced_loads(graph_)) bound_ = std::max(bound_, load);
+    if (options_.search) improve();
+    Order result;
+    result.order = best_;
+    result.load = Bytes(load_);
+    result.bound = Bytes(bound_);
+    result.method = method_;
+    result.nodes = nodes();
+    return result;
+  }
+
+ private:
+  void offer(const std::vector<OpId>& order, const char* method) {
+    const int64_t load = load_of(graph_, order);
+    if (!best_.empty() && load >= load_) return;
+    best_ = order;
+    load_ = load;
+    method_ = method;
+  }
+
+  void offer_reversed(std::vector<OpId> order, const char* method) {
+    std::reverse(order.begin(), order.end());
+    offer(order, method);
+  }
+
+  bool may_go_on() const {
+    return load_ > bound_ && nodes() < options_.limits.nodes && !watch_.expired();
+  }
+
+  int64_t nodes() const { return forwards_.nodes() + backwards_.nodes(); }
+
+  // Of operators that change memory alike: as in the best order so far, in program order, or
+  // in any.
+  std::vector<int> preference(int64_t round, bool backwards) const {
+    std::vector<int> prefer(graph_.size());
+    if (round % 2 == 0) {
+      for (size_t t = 0; t < best_.size(); ++t) prefer[best_[t]] = static_cast<int>(t);
+    } else {
+      std::iota(prefer.begin(), prefer.end(), 0);
+    }
+    if (round >= 2) {
+      std::mt19937_64 random(options_.limits.seed * 1'000'003 + static_cast<uint64_t>(round));
+      std::shuffle(prefer.begin(), prefer.end(), random);
+    }
+    if (backwards) {
+      for (int& p : prefer) p = -p;
+    }
+    return prefer;
+  }
+
+  SearchEnd attempt(int64_t budget, int64_t round, int64_t length, bool backwards) {
+    OrderSearch& search = backwards ? backwards_ : forwards_;
+    const int64_t left = options_.limits.nodes - nodes();
+    const SearchEnd end =
+        search.run(budget, preference(round, backwards), std::min(length, left), watch_);
+    if (end == SearchEnd::kFound && backwards) offer_reversed(search.order(), "search");
+    if (end == SearchEnd::kFound && !backwards) offer(search.order(), "search");
+    return end;
+  }
+
+  // At the bound first, as that is often reached; then half-way, and nearer to what is known
+  // each time that neither direction gives an answer. Longer each round.
+  void improve() {
+    int64_t length = kFirstRun;
+    for (int64_t round = 0; may_go_on(); ++round, length *= 2) {
+      const bool good = static_cast<double>(load_ - bound_) <=
+                        options_.good_gap * static_cast<double>(bound_);
+      if (length > (good ? kLongestGoodRun : kLongestRun)) return prove(round, length);
+      int64_t low = bound_;
+      int64_t budget = bound_;
+      while (low < load_ && may_go_on()) {
+        SearchEnd end = SearchEnd::kLimit;
+        for (const bool backwards : {false, true}) {
+          if (end == SearchEnd::kLimit) end = attempt(budget, round, length, backwards);
+        }
+        if (end == SearchEnd::kExhausted && !has_in_place()) {
+          // In place, an order may need less than the search can know.
+          bound_ = std::max(bound_, budget + 1);
+        }
+        if (end != SearchEnd::kFound) low = budget + 1;
+        budget = low + (load_ - low) / 2;
+        if (budget + load_ / kSteps >= load_) break;
+      }
+    }
+  }
+
+  // The next better order: where the search ends without one, there is none.
+  void prove(int64_t round, int64_t length) {
+    while (may_go_on() && !has_in_place()) {
+      SearchEnd end = attempt(load_ - 1, round, length, false);
+      if (end == SearchEnd::kLimit && may_go_on())
+        end = attempt(load_ - 1, round, length, true);
+      if (end == SearchEnd::kExhausted) bound_ = load_;
+      if (end != SearchEnd::kFound) return;
+    }
+  }
+
+  bool has_in_place() const {
+    return std::any_of(graph_.ops.begin(), graph_.ops.end(),
+                       [](const OrderGraph::Op& op) { return op.in_place > 0; });
+  }
+
+  OrderGraph graph_;
+  const OrderOptions& options_;
+  Stopwatch watch_;
+  OrderGraph reversed_;
+  OrderSearch forwards_, backwards_;
+  std::vector<OpId> best_;
+  const char* method_ = "";
+  int64_t load_ = 0, bound_ = 0;
+};
+
+}  // namespace
+
+Order plan_order(const Problem& problem, const OrderOptions& options) {
+  return OrderPlanner(problem, options).run(problem);
+}
+
+}  // namespace tidemark::planner

@@ -1,0 +1,66 @@
+#include "runtime/planner/planner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/planner/assemble.h"
+#include "runtime/planner/baselines/baselines.h"
+#include "runtime/planner/lifetimes.h"
+#include "runtime/planner/order/order.h"
+
+namespace tidemark::planner {
+namespace {
+
+// Baselines cost a few milliseconds each up to here; from there on best fit stands for them.
+constexpr size_t kMaxOpsForAllBaselines = 50'000;
+
+// With the order as it is, no plan is below the load that it forces.
+Bytes bound_in_order(const Problem& problem, const std::vector<OpId>& order, bool in_place) {
+  return assemble(problem, order, in_place,
+                  [](const std::vector<Buffer>& buffers) { return Offsets(buffers.size()); })
+      .load;
+}
+
+}  // namespace
+
+Plan plan_step(const Problem& problem, const PlannerOptions& options) {
+  check_problem(problem);
+  const Stopwatch watch(options.limits.seconds);
+  Limits limits = options.limits;
+
+  std::vector<OpId> order = program_order(problem);
+  Bytes bound;
+  std::string method = "program order";
+  if (options.reorder) {
+    limits.seconds = options.limits.seconds / 2;
+    Order found = plan_order(problem, {limits});
+    order = std::move(found.order);
+    bound = found.bound;
+    method = found.method;
+  } else {
+    bound = bound_in_order(problem, order, options.in_place);
+  }
+
+  limits.seconds = std::max(0.0, watch.left());
+  std::string layout_method;
+  Plan best =
+      assemble(problem, order, options.in_place, [&](const std::vector<Buffer>& buffers) {
+        Layout layout = plan_layout(buffers, {limits});
+        layout_method = layout.method;
+        return std::move(layout.offsets);
+      });
+  best.method = method + ", " + layout_method;
+  for (const Baseline& baseline : baselines()) {
+    if (best.peak <= bound) break;
+    if (baseline.reorders && !options.reorder) continue;
+    if (baseline.in_place && !options.in_place) continue;
+    if (problem.op_count() > kMaxOpsForAllBaselines && !baseline.quick) continue;
+    Plan plan = baseline.plan(problem);
+    if (plan.peak < best.peak) best = std::move(plan);
+  }
+  best.bound = bound;
+  best.seconds = watch.seconds();
+  return best;
+}
+
+}  // namespace tidemark::planner

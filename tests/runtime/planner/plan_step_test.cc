@@ -1,0 +1,174 @@
+#include "runtime/planner/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "runtime/core/errors.h"
+#include "runtime/planner/baselines/baselines.h"
+#include "runtime/planner/validator.h"
+#include "tests/runtime/planner/random_problem.h"
+
+namespace tidemark::planner {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(PlannerTest, AllOptionsAndBaselinesGiveValidPlans) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    RandomProblemOptions shape;
+    shape.ops = 1 + static_cast<int>(seed % 40);
+    shape.aliases = seed % 3 != 0;
+    const Problem problem = random_problem(seed, shape);
+    Bytes best(INT64_MAX);
+    for (const Baseline& baseline : baselines()) {
+      const Plan plan = baseline.plan(problem);
+      EXPECT_THAT(violations(problem, plan), IsEmpty()) << seed << ", " << baseline.name;
+      EXPECT_EQ(plan.method, baseline.name);
+      best = std::min(best, plan.peak);
+    }
+    for (const bool reorder : {false, true}) {
+      for (const bool in_place : {false, true}) {
+        PlannerOptions options;
+        options.limits.nodes = 20'000;
+        options.reorder = reorder;
+        options.in_place = in_place;
+        const Plan plan = plan_step(problem, options);
+        EXPECT_THAT(violations(problem, plan), IsEmpty()) << seed;
+        EXPECT_TRUE(in_place || plan.in_place.empty());
+        if (reorder && in_place) {
+          EXPECT_LE(plan.peak, best) << seed;
+        }
+        const Plan again = plan_step(problem, options);
+        EXPECT_EQ(again.order, plan.order);
+        EXPECT_EQ(again.peak, plan.peak);
+      }
+    }
+  }
+}
+
+// The note's chain: a = f(x), b = f(a), c = f(b), each of 10 bytes.
+Problem chain(bool b_is_used_again) {
+  Problem problem;
+  for (int i = 0; i < 4; ++i) {
+    Storage s;
+    s.name = std::string(1, "xabc"[i]);
+    s.size = Bytes(10);
+    s.at_start = i == 0;
+    s.at_end = i == 3;
+    problem.storages.push_back(s);
+  }
+  for (int i = 0; i < 3; ++i) {
+    Operator op;
+    op.name = "sigmoid" + std::to_string(i);
+    op.inputs = {i};
+    op.outputs = {i + 1};
+    problem.operators.push_back(op);
+    problem.may_be_in_place.push_back({i, i, i + 1});
+  }
+  if (b_is_used_again) {
+    Operator op;
+    op.name = "f";
+    op.inputs = {2};
+    problem.operators.push_back(op);
+  }
+  return problem;
+}
+
+Bytes note(const Problem& problem, bool in_place, bool sharing) {
+  MemoryNoteOptions options;
+  options.in_place = in_place;
+  options.sharing = sharing;
+  const Plan plan = memory_note(problem, options);
+  EXPECT_THAT(violations(problem, plan), IsEmpty());
+  return plan.peak;
+}
+
+TEST(MemoryNoteTest, CountersDecide) {
+  EXPECT_EQ(note(chain(false), false, false), Bytes(40));
+  EXPECT_EQ(note(chain(false), true, false), Bytes(10));
+  EXPECT_EQ(note(chain(false), false, true), Bytes(20));
+  EXPECT_EQ(note(chain(false), true, true), Bytes(10));
+  // The trap: b is still needed after c = f(b), so c must not take its place.
+  EXPECT_EQ(note(chain(true), true, false), Bytes(20));
+}
+
+TEST(MemoryNoteTest, BlocksGrowWithinTheRange) {
+  Problem problem;
+  for (const int64_t size : {100, 1, 120, 1}) {
+    Storage s;
+    s.size = Bytes(size);
+    problem.storages.push_back(s);
+    Operator op;
+    op.outputs = {static_cast<StorageId>(problem.storages.size() - 1)};
+    problem.operators.push_back(op);
+  }
+  // 120 grows the block of 100; 1 is too small to take it, and shares with 1.
+  EXPECT_EQ(note(problem, false, true), Bytes(121));
+}
+
+TEST(PlannerTest, InPlaceWhereItPays) {
+  const Plan plan = plan_step(chain(false));
+  EXPECT_EQ(plan.peak, Bytes(10));
+  EXPECT_EQ(plan.bound, Bytes(10));
+  EXPECT_EQ(plan.in_place.size(), 3U);
+}
+
+TEST(PlannerTest, NothingToPlan) {
+  const Plan plan = plan_step(Problem{});
+  EXPECT_EQ(plan.peak, Bytes(0));
+  EXPECT_THAT(violations(Problem{}, plan), IsEmpty());
+}
+
+std::string refusal(const std::function<void(Problem&)>& spoil) {
+  Problem problem = chain(false);
+  spoil(problem);
+  try {
+    plan_step(problem);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ProblemTest, RefusesWithThePlace) {
+  EXPECT_THAT(refusal([](Problem& p) { p.storages[1].size = Bytes(-1); }),
+              HasSubstr("storage 1 'a': negative size"));
+  EXPECT_THAT(refusal([](Problem& p) { p.storages[1].size = Bytes(INT64_MAX); }),
+              HasSubstr("sum to more"));
+  EXPECT_THAT(refusal([](Problem& p) { p.operators[1].workspace = Bytes(-5); }),
+              HasSubstr("operator 1 'sigmoid1', workspace: negative"));
+  EXPECT_THAT(refusal([](Problem& p) { p.operators[1].inputs = {9}; }),
+              HasSubstr("input 9 does not exist"));
+  EXPECT_THAT(refusal([](Problem& p) { p.operators[2].outputs = {-2}; }),
+              HasSubstr("output -2 does not exist"));
+  EXPECT_THAT(refusal([](Problem& p) { p.operators[0].after = {7}; }),
+              HasSubstr("runs after 7"));
+  EXPECT_THAT(refusal([](Problem& p) { p.operators[0].after = {2}; }), HasSubstr("cycle"));
+  EXPECT_THAT(refusal([](Problem& p) { p.operators[1].after = {1}; }), HasSubstr("cycle"));
+  EXPECT_THAT(refusal([](Problem& p) { p.operators[2].outputs.push_back(1); }),
+              HasSubstr("as operator 0 'sigmoid0' does"));
+  EXPECT_THAT(refusal([](Problem& p) { p.operators[2].outputs.push_back(0); }),
+              HasSubstr("there at the start"));
+  EXPECT_THAT(refusal([](Problem& p) { p.storages.push_back({}); }),
+              HasSubstr("neither written nor"));
+  EXPECT_THAT(refusal([](Problem& p) {
+                p.storages[2].alias_of = 1;
+                p.storages[2].alias_offset = Bytes(1);
+              }),
+              HasSubstr("reaches out of"));
+  EXPECT_THAT(refusal([](Problem& p) {
+                p.storages[2].alias_of = 1;
+                p.storages[3].alias_of = 2;
+              }),
+              HasSubstr("alias of an alias"));
+  EXPECT_THAT(refusal([](Problem& p) {
+                p.may_be_in_place.push_back({0, 3, 1});
+              }),
+              HasSubstr("in-place pair"));
+}
+
+}  // namespace
+}  // namespace tidemark::planner
