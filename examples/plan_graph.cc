@@ -2,13 +2,16 @@
 //
 //   $ plan_graph --layout problem.csv --output solved.csv --svg solved.svg
 //   $ plan_graph --order step.json.gz --output order.json
+//   $ plan_graph --model resnet50 --batch 32 --svg step.svg
 //
-// --layout takes buffers with lifetimes (MiniMalloc's CSV) and gives each an offset; --order
-// takes a training step as a graph and orders its operators. The formats are described in
-// runtime/planner/io/.
+// A step graph (runtime/graph/json.h), given as a file or captured from a network by name, is
+// planned whole: order and offsets. // --layout takes buffers with lifetimes (MiniMalloc's CSV)
+// and gives each an offset; --order takes a training step as others write it and orders its
+// operators (runtime/planner/io/).
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -18,9 +21,12 @@
 #include <string>
 #include <vector>
 
+#include "examples/planning/capture_model.h"
 #include "runtime/core/errors.h"
+#include "runtime/graph/json.h"
 #include "runtime/planner/assemble.h"
 #include "runtime/planner/baselines/baselines.h"
+#include "runtime/planner/from_graph.h"
 #include "runtime/planner/io/layout_csv.h"
 #include "runtime/planner/io/order_graph.h"
 #include "runtime/planner/io/svg.h"
@@ -29,6 +35,7 @@
 #include "runtime/planner/layout/layout.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/order/order.h"
+#include "runtime/planner/planner.h"
 #include "runtime/planner/validator.h"
 
 namespace tidemark::planner {
@@ -40,7 +47,9 @@ enum ExitCode { kDone = 0, kFailed = 1, kBadInput = 2, kDoesNotFit = 3 };
 constexpr size_t kMaxBuffersToCompare = 20'000;
 
 struct Flags {
-  std::string layout, order, output, svg;
+  std::string graph, layout, order, output, save_graph, svg;
+  CaptureRequest capture;
+  bool estimate = false;
   int64_t capacity = 0;
   bool resident = false;
   Limits limits;
@@ -177,15 +186,174 @@ int run_order(const Flags& flags) {
   return kDone;
 }
 
+StepGraph read_or_capture(const Flags& flags) {
+  if (!flags.graph.empty()) return graph_from_json(read_text(flags.graph), flags.graph);
+  return capture_model(flags.capture);
+}
+
+// Up to the operator that begins the backward pass there is nothing for it to keep: what
+// MXNet's script calls forward only.
+Problem forward_only(StepGraph graph) {
+  const auto is_gradient = [&](const StepGraph::Op& op) {
+    return std::any_of(op.outputs.begin(), op.outputs.end(), [&](uint32_t output) {
+      return graph.storages[output].category == "gradients";
+    });
+  };
+  const auto end = std::find_if(graph.ops.begin(), graph.ops.end(), is_gradient);
+  graph.ops.erase(end, graph.ops.end());
+  // Nothing is kept for later: a storage goes with its last use.
+  std::vector<size_t> last(graph.storages.size(), graph.ops.size());
+  for (size_t k = 0; k < graph.ops.size(); ++k) {
+    graph.ops[k].released.clear();
+    for (const StepGraph::Input& input : graph.ops[k].inputs) last[input.storage] = k;
+    for (const uint32_t output : graph.ops[k].outputs) last[output] = k;
+  }
+  for (uint32_t s = 0; s < last.size(); ++s) {
+    if (last[s] < graph.ops.size() && !graph.storages[s].at_end) {
+      graph.ops[last[s]].released.push_back(s);
+    }
+  }
+  return problem_from_graph(graph);
+}
+
+// What MXNet's memory cost script prints.
+int run_estimate(const Problem& whole, const StepGraph& graph) {
+  const Problem forward = forward_only(graph);
+  fmt::print("{:<44} {:>16} {:>16}\n", "bytes", "training", "forward only");
+  const auto row = [&](const char* what, bool in_place, bool sharing) {
+    const MemoryNoteOptions options{.in_place = in_place, .sharing = sharing};
+    fmt::print("{:<44} {:>16} {:>16}\n", what, memory_note(whole, options).peak.count(),
+               memory_note(forward, options).peak.count());
+  };
+  row("no sharing", false, false);
+  row("in place", true, false);
+  row("sharing", false, true);
+  row("in place and sharing", true, true);
+  return kDone;
+}
+
+nlohmann::json to_json(const Problem& problem, const Plan& plan) {
+  nlohmann::json json{{"peak", plan.peak.count()},
+                      {"bound", plan.bound.count()},
+                      {"gap", plan.gap()},
+                      {"seconds", plan.seconds},
+                      {"method", plan.method},
+                      {"order", plan.order},
+                      {"placements", nlohmann::json::array()}};
+  for (const Placement& p : plan.placements) {
+    nlohmann::json entry{{"name", p.storage != kNone ? problem.storages[p.storage].name
+                                                     : problem.operators[p.workspace_of].name},
+                         {"begin", p.begin},
+                         {"end", p.end},
+                         {"size", p.size.count()},
+                         {"offset", p.offset.value()}};
+    entry[p.storage != kNone ? "storage" : "workspace_of"] =
+        p.storage != kNone ? p.storage : p.workspace_of;
+    json["placements"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+int run_graph(const Flags& flags) {
+  const Stopwatch reading(0);
+  const StepGraph graph = read_or_capture(flags);
+  const std::string name = flags.graph.empty()
+                               ? fmt::format("{}, batch {}, {}", flags.capture.model,
+                                             flags.capture.batch, flags.capture.optimizer)
+                               : flags.graph;
+  if (!flags.save_graph.empty()) write_text(flags.save_graph, tidemark::to_json(graph));
+  const Problem problem = problem_from_graph(graph);
+  fmt::print("{}: {} operators, {} storages; {} of program order ({:.2f} s to capture)\n", name,
+             graph.ops.size(), graph.storages.size(), format_bytes(program_order_peak(graph)),
+             reading.seconds());
+  if (flags.estimate) return run_estimate(problem, graph);
+
+  PlannerOptions options;
+  options.limits = flags.limits;
+  const Plan plan = plan_step(problem, options);
+  require_valid(violations(problem, plan));
+  print_header("method");
+  nlohmann::json methods = nlohmann::json::array();
+  for (const Baseline& baseline : baselines()) {
+    if (!baseline.quick && problem.storages.size() > kMaxBuffersToCompare) continue;
+    const Stopwatch watch(0);
+    const Plan other = baseline.plan(problem);
+    require_valid(violations(problem, other));
+    const double seconds = watch.seconds();
+    print_row(baseline.name, other.peak, plan.bound, seconds);
+    methods.push_back(
+        {{"name", baseline.name}, {"peak", other.peak.count()}, {"seconds", seconds}});
+  }
+  print_row("plan: " + plan.method, plan.peak, plan.bound, plan.seconds);
+  const Bytes unused = plan.peak - plan.load;
+  fmt::print("fragmentation {:.3f} %\n", 100.0 * static_cast<double>(unused.count()) /
+                                             static_cast<double>(plan.peak.count()));
+  if (!flags.output.empty()) {
+    nlohmann::json json = to_json(problem, plan);
+    json["graph"] = name;
+    json["operators"] = graph.ops.size();
+    json["storages"] = graph.storages.size();
+    json["program_order_load"] = program_order_peak(graph).count();
+    json["load"] = plan.load.count();
+    json["methods"] = std::move(methods);
+    write_text(flags.output, json.dump(1) + "\n");
+  }
+  if (!flags.svg.empty()) {
+    std::vector<Buffer> buffers;
+    Offsets offsets;
+    std::vector<std::string> names;
+    for (const Placement& p : plan.placements) {
+      if (p.size == Bytes(0) || p.begin >= p.end) continue;
+      buffers.push_back({p.begin, p.end, p.size});
+      offsets.push_back(p.offset);
+      names.push_back(p.storage != kNone ? problem.storages[p.storage].name
+                                         : problem.operators[p.workspace_of].name);
+    }
+    write_text(flags.svg,
+               draw_layout(buffers, offsets,
+                           {name + ": " + format_bytes(plan.peak), names, plan.bound}));
+  }
+  return kDone;
+}
+
 int run(int argc, char** argv) {
-  CLI::App app{"Plans memory: offsets for buffers, or an order for operators."};
+  CLI::App app{
+      "Plans memory: a training step's order and offsets; or offsets for buffers, or an order "
+      "for operators, alone."};
   Flags flags;
+  auto* graph = app.add_option("GRAPH", flags.graph,
+                               "Step graph, as --save-graph writes it; may be gzipped (.gz)");
+  auto* model = app.add_option("--model", flags.capture.model,
+                               "A training step of this network, captured on the simulator")
+                    ->excludes(graph);
+  app.add_option("--batch", flags.capture.batch, "Of --model")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str()
+      ->needs(model);
+  app.add_option("--image-size", flags.capture.image_size, "Of --model [224]")
+      ->check(CLI::Range(1, 1 << 14))
+      ->needs(model);
+  app.add_option("--seq-length", flags.capture.length, "Of --model [128]")
+      ->check(CLI::Range(1, 1 << 16))
+      ->needs(model);
+  app.add_option("--optimizer", flags.capture.optimizer, "Of --model")
+      ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
+      ->capture_default_str()
+      ->needs(model);
+  app.add_option("--profile", flags.capture.profile, "Of --model: the device that prices it")
+      ->capture_default_str()
+      ->needs(model);
+  app.add_flag("--estimate", flags.estimate,
+               "Print what MXNet's memory cost script does: without sharing, in place, with "
+               "sharing, with both; and forward only");
+  app.add_option("--save-graph", flags.save_graph, "Write the captured step");
   auto* layout = app.add_option("--layout", flags.layout,
                                 "CSV of buffers: id,lower,upper,size; lower <= time < upper");
   auto* order =
       app.add_option("--order", flags.order,
                      "JSON graph of a training step, or several; may be gzipped (.gz)");
-  layout->excludes(order);
+  layout->excludes(order)->excludes(graph)->excludes(model);
+  order->excludes(graph)->excludes(model);
   app.add_option("--capacity", flags.capacity,
                  "stop at a layout of at most so many bytes; exit code 3 if none is found")
       ->check(CLI::PositiveNumber)
@@ -212,8 +380,11 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kBadInput;
   }
+  if (!flags.graph.empty() || !flags.capture.model.empty()) return run_graph(flags);
   if (flags.layout.empty() && flags.order.empty()) {
-    fmt::print(stderr, "plan_graph: give --layout FILE or --order FILE; see --help\n");
+    fmt::print(stderr,
+               "plan_graph: give GRAPH.json, --model NAME, --layout FILE or --order FILE; see "
+               "--help\n");
     return kBadInput;
   }
   return flags.layout.empty() ? run_order(flags) : run_layout(flags);

@@ -1,6 +1,8 @@
 #include "runtime/memory/arena.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "runtime/core/errors.h"
 
@@ -42,8 +44,8 @@ std::optional<Allocation> Arena::allocate_at(Offset offset, Bytes size, Category
 
 void Arena::count(const Block& block, Category category) {
   live_[category] += block.size;
-  if (offsets_.used() > peak_used_) {
-    peak_used_ = offsets_.used();
+  if (used() > peak_used_) {
+    peak_used_ = used();
     peak_live_ = live_;
   }
 }
@@ -51,8 +53,38 @@ void Arena::count(const Block& block, Category category) {
 void Arena::free(const Block& block, Category category, const Fence& last_use) {
   TIDEMARK_CHECK(live_[category] >= block.size,
                  "more " + std::string(to_string(category)) + " freed than allocated");
-  offsets_.free(block, last_use);
+  if (in_plan(block)) {
+    plan_used_ -= block.size;
+  } else {
+    offsets_.free(block, last_use);
+  }
   live_[category] -= block.size;
+}
+
+std::optional<Fence> Arena::open_plan(const Block& range) {
+  TIDEMARK_CHECK(!plan_, "one plan at a time");
+  const auto taken = offsets_.allocate_at(range.offset, range.size);
+  if (!taken) return std::nullopt;
+  plan_ = taken->block;
+  plan_used_ = Bytes(0);
+  return taken->fence;
+}
+
+Block Arena::place(Offset offset, Bytes size, Category category) {
+  const Block block{offset, std::max(align_up(size), kAlignment)};
+  TIDEMARK_CHECK(in_plan(block), "a planned place lies within the plan");
+  plan_used_ += block.size;
+  count(block, category);
+  return block;
+}
+
+void Arena::close_plan(const std::vector<Block>& live, const Fence& last_use) {
+  TIDEMARK_CHECK(plan_.has_value(), "there is a plan to close");
+  offsets_.free(*std::exchange(plan_, std::nullopt), last_use);
+  for (const Block& block : live) {
+    const auto kept = offsets_.allocate_at(block.offset, block.size);
+    TIDEMARK_CHECK(kept.has_value(), "planned blocks in use do not overlap");
+  }
 }
 
 std::byte* Arena::address(Offset offset) const {
@@ -64,7 +96,7 @@ std::byte* Arena::address(Offset offset) const {
 
 void Arena::reset_peak() {
   offsets_.reset_high_water();
-  peak_used_ = offsets_.used();
+  peak_used_ = used();
   peak_live_ = live_;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "runtime/device/device.h"
 #include "runtime/memory/category.h"
@@ -42,6 +43,24 @@ class Arena {
   virtual std::optional<Allocation> allocate_at(Offset offset, Bytes size, Category category);
   // REQUIRES: `block` and `category` as they were handed out.
   virtual void free(const Block& block, Category category, const Fence& last_use);
+
+  // A range that is planned: taken as a whole, and from then on places within it are given
+  // without looking, as whoever planned it knows that they are unused by then; freeing them
+  // says nothing of when they may be written again. None if the range is not one hole. Its
+  // fence: the last work on it.
+  std::optional<Fence> open_plan(const Block& range);
+  // REQUIRES: a plan is open, and the block lies within it.
+  Block place(Offset offset, Bytes size, Category category);
+  bool in_plan(const Block& block) const {
+    return plan_ && block.offset >= plan_->offset && block.end() <= plan_->end();
+  }
+  // The range is as any other again: `live` are the blocks in it that are in use, by offset.
+  void close_plan(const std::vector<Block>& live, const Fence& last_use);
+  // Handed out: of a plan, what is in use of it.
+  Bytes used() const {
+    return plan_ ? offsets_.used() - plan_->size + plan_used_ : offsets_.used();
+  }
+
   void hold(const Block& unused, const Fence& last_use) { offsets_.hold(unused, last_use); }
 
   // Null on a device without data.
@@ -60,6 +79,8 @@ class Arena {
 
   std::unique_ptr<MemoryRegion> region_;
   OffsetAllocator offsets_;
+  std::optional<Block> plan_;
+  Bytes plan_used_{0};
   CategoryBytes live_;
   CategoryBytes peak_live_;
   Bytes peak_used_{0};  // the sum of peak_live_

@@ -159,6 +159,12 @@ Bytes OffsetAllocator::largest_hole() const {
   return largest;
 }
 
+bool OffsetAllocator::packed() const {
+  if (segments_.empty()) return true;
+  const auto& [offset, last] = *segments_.rbegin();
+  return last.is_hole ? offset == Offset(0) + used_ : used_ == capacity_;
+}
+
 void OffsetAllocator::reset_high_water() {
   high_water_ = Offset(0);
   if (segments_.empty()) return;

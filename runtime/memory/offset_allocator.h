@@ -69,6 +69,8 @@ class OffsetAllocator {
   Bytes used() const { return used_; }
   Bytes unused() const { return capacity_ - used_; }
   Bytes largest_hole() const;
+  // Do all blocks lie together at the lower end?
+  bool packed() const;
   // Highest end of any block since the last reset.
   Offset high_water() const { return high_water_; }
   // To the highest end of the blocks handed out now.

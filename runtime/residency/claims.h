@@ -18,6 +18,13 @@ class Residency::Claims {
   Claims& operator=(Claims&&) = delete;
   ~Claims() { drop(); }
 
+  // Those that defer() made for a call.
+  static Claims adopt(Residency& residency, const Recipe& call) {
+    Claims claims(residency);
+    for (const Recipe::Input& input : call.inputs) claims.storages_.push_back(input.storage);
+    return claims;
+  }
+
   void add(Storage& storage) {
     ++storage.wanted_;
     storages_.emplace_back(&storage);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/residency/memory_timer.h"
 #include "runtime/residency/new_block.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/walk.h"
@@ -72,21 +73,32 @@ void Residency::offer_to_policy(Storage& storage) {
   }
 }
 
+// Who gets its planned place waits for the copies that it saw; compute runs in order.
+void Residency::note_copies(const Storage& storage) {
+  last_compute_.ticket = std::max(last_compute_.ticket, storage.touched_[StreamId::kCompute]);
+  Fence copies = plan_copies_;
+  copies.include(Event{StreamId::kOffload, storage.touched_[StreamId::kOffload]});
+  copies.include(Event{StreamId::kReload, storage.touched_[StreamId::kReload]});
+  if (copies == plan_copies_) return;
+  plan_copies_ = copies;
+  new_copies_ = true;
+}
+
 // Frees the block in stream order.
 void Residency::leave_arena(Storage& storage, Residence next) {
+  const MemoryTimer timer(*this);
   policy_.remove(storage);
   if (std::exchange(storage.prefetched_, false)) --prefetched_;
   if (options_.poison && device_.has_data()) {
-    std::byte* address = arena_.address(storage.block_.offset);
-    const auto size = static_cast<size_t>(storage.block_.size.count());
     try {
       device_.wait(StreamId::kCompute, storage.touched_);
-      storage.touched_.include(device_.enqueue(
-          StreamId::kCompute,
-          {[=](void*) { std::fill_n(address, size, std::byte{0xDB}); }, Nanos(0), 0}));
+      storage.touched_.include(device_.fill(StreamId::kCompute,
+                                            arena_.address(storage.block_.offset),
+                                            storage.block_.size, std::byte{0xDB}));
     } catch (const DeviceError&) {  // a failed device takes no work; handles go all the same
     }
   }
+  if (planned_) note_copies(storage);
   arena_.free(storage.block_, storage.category, storage.touched_);
   storage.block_ = {};
   storage.residence_ = next;
@@ -95,6 +107,7 @@ void Residency::leave_arena(Storage& storage, Residence next) {
 }
 
 void Residency::on_unused(Storage& storage) {
+  if (unused_listener_) unused_listener_->on_unused(storage);
   if (storage.residence_ == Residence::kEvicted) {
     --evicted_users_;
     storage.residence_ = Residence::kDead;
@@ -111,7 +124,8 @@ void Residency::settle_unused(Storage& storage) {
     // Bytes that a recipe may still want and that cannot be computed are kept: they may be
     // offloaded like any others.
     const bool only_source = storage.recipe_ ? evicted_users_ > 0 && !runnable(storage) : true;
-    if (only_source && !(options_.known_to_fit && evicted_users_ == 0)) return;
+    const bool fits = options_.known_to_fit || planned_;
+    if (only_source && !(fits && evicted_users_ == 0)) return;
     if (!storage.recipe_ || storage.runnable_at_ != epoch_) ++epoch_;
   }
   drop_tier_copy(storage);
@@ -173,8 +187,8 @@ void Residency::upload(Storage& storage, const void* from,
                        std::shared_ptr<const void> keep_alive) {
   TIDEMARK_CHECK(storage.residence_ == Residence::kEmpty, "uploads fill empty storages");
   settle_host_buffers(/*wait=*/false);
-  NewBlock block =
-      allocate(storage.size(), storage.category, StreamId::kReload, storage.origin());
+  NewBlock block = allocate(storage.size(), storage.category, StreamId::kReload,
+                            storage.origin(), storage.planned_at);
   const Event done = device_.copy(
       StreamId::kReload, {arena_.address(block.offset()), static_cast<const std::byte*>(from),
                           storage.bytes(), 0});
@@ -193,34 +207,33 @@ void Residency::settle_host_buffers(bool wait) {
 
 bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, void* to) {
   fetch(storage, Reason::kNeeded);
-  if (!device_.has_data()) {
-    device_.synchronize(storage.written_);
-    return false;
-  }
   // By way of a buffer of our own: a copy that fails is tried again, when `to` may be gone.
+  const bool has_data = device_.has_data();
   const Bytes piece = std::min(bytes, kDownloadPiece);
-  const auto size = static_cast<size_t>(piece.count());
+  const auto size = static_cast<size_t>(has_data ? piece.count() : 0);
   const std::shared_ptr<std::byte[]> buffer = std::make_shared_for_overwrite<std::byte[]>(size);
   device_.wait(StreamId::kOffload, storage.written_);
   for (Bytes at{0}; at < bytes; at += piece) {
     const Bytes part = std::min(piece, bytes - at);
-    const Event done = device_.copy(
-        StreamId::kOffload,
-        {buffer.get(), arena_.address(storage.block_.offset + offset + at), part, 0});
+    const std::byte* from =
+        has_data ? arena_.address(storage.block_.offset + offset + at) : nullptr;
+    const Event done = device_.copy(StreamId::kOffload, {buffer.get(), from, part, 0});
     storage.touched_.include(done);
     host_buffers_.push_back({done, buffer});
     device_.synchronize(done);
+    if (!has_data) continue;
     std::copy_n(buffer.get(), static_cast<size_t>(part.count()),
                 static_cast<std::byte*>(to) + at.count());
   }
   settle_host_buffers(/*wait=*/false);
-  return true;
+  return has_data;
 }
 
 void Residency::begin_step() {
   phase_ = Phase::kForward;
   stats_ = {};
   step_began_ = device_.now();
+  modelled_began_ = device_.modelled_now();
   stalled_before_ = device_.stalled(StreamId::kCompute);
   arena_.reset_peak();
   policy_.begin_step(*this);
@@ -251,6 +264,7 @@ StepStats Residency::end_step(bool synchronize) {
   costs_.end_step(options_.learn_costs);
   stats_.stall_time = device_.stalled(StreamId::kCompute) - stalled_before_;
   stats_.duration = device_.now() - step_began_;
+  stats_.modelled = device_.modelled_now() - modelled_began_;
   stats_.peak_reserved = arena_.peak_reserved();
   stats_.peak_live = arena_.peak_live().total();
   policy_.end_step(*this);
@@ -275,7 +289,7 @@ uint64_t Residency::log(EventKind kind, Reason reason, const Storage& storage, S
   event.bytes = storage.size();
   event.issued = clock_;
   event.expected = expected;
-  event.used = arena_.offsets().used();
+  event.used = arena_.used();
   return log_.record(event);
 }
 
@@ -300,6 +314,16 @@ void Residency::take_completions() {
     if (work.copied > Bytes(0)) costs_.measured_copy(done.stream, work.copied, time);
     if (work.recomputed) stats_.recompute_time += time;
   }
+}
+
+Residency::Kept Residency::kept() const {
+  Kept kept;
+  for (const Storage* s = storages_; s; s = s->next_) {
+    ++kept.storages;
+    kept.recipes += s->recipe_ ? 1 : 0;
+  }
+  kept.host_buffers = static_cast<int64_t>(host_buffers_.size());
+  return kept;
 }
 
 std::string Residency::describe_memory() {

@@ -98,7 +98,7 @@ void Residency::materialise(Storage& root, Reason reason) {
     for (const Recipe::Input& input : call->inputs) claims.back().add(*input.storage);
   }
   for (size_t i = 0; i < plan.size(); ++i) {
-    issue(*plan[i], /*again=*/true, reason);
+    issue(*plan[i], Run::kAgain, reason);
     claims[i + 1].drop();
   }
 }

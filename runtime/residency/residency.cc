@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/residency/claims.h"
+#include "runtime/residency/memory_timer.h"
 #include "runtime/residency/new_block.h"
 #include "runtime/residency/walk.h"
 
@@ -33,16 +34,17 @@ class Residency::Issue {
   // Gives `storage` a block that the call will write.
   void place(Storage& storage, const char* for_whom) {
     const Residence before = storage.residence_;
-    NewBlock block =
-        residency_.allocate(storage.size(), storage.category, StreamId::kCompute, for_whom);
+    NewBlock block = residency_.allocate(storage.size(), storage.category, StreamId::kCompute,
+                                         for_whom, storage.planned_at);
     storage.last_access = residency_.clock_;
     residency_.become_resident(storage, block, Event{});
     outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
     pin(storage);
   }
   // A block that is freed when the call has run.
-  Storage& scratch(Bytes bytes, const char* for_whom) {
+  Storage& scratch(Bytes bytes, const char* for_whom, std::optional<Offset> at = std::nullopt) {
     IntrusivePtr<Storage> storage = residency_.create(bytes, Category::kWorkspace, for_whom);
+    storage->planned_at = at;
     place(*storage, for_whom);
     return *outputs_.back().storage;
   }
@@ -78,7 +80,30 @@ class WritingScope {
 
 }  // namespace
 
-void Residency::execute(const IntrusivePtr<Recipe>& call) {
+void Residency::execute(const IntrusivePtr<Recipe>& call) { run(call, Run::kFirst); }
+
+void Residency::defer(Recipe& call) {
+  for (const Recipe::Input& input : call.inputs) {
+    ++input.storage->wanted_;
+    if (input.written) ++input.storage->version_;
+  }
+}
+
+void Residency::execute_deferred(const IntrusivePtr<Recipe>& call) {
+  run(call, Run::kDeferred);
+  Claims::adopt(*this, *call).drop();
+}
+
+void Residency::give_up(Recipe& call) {
+  const Claims claims = Claims::adopt(*this, call);
+  for (const Recipe::Output& output : call.outputs) {
+    if (output.storage->residence_ == Residence::kEmpty) {
+      output.storage->residence_ = Residence::kLost;
+    }
+  }
+}
+
+void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
   bool pure = true;
   Claims inputs(*this);
   for (const Recipe::Input& input : call->inputs) {
@@ -94,14 +119,15 @@ void Residency::execute(const IntrusivePtr<Recipe>& call) {
     if (input.written && input.storage->readers_ > 0) writing_.push_back(input.storage.get());
   }
   for (Storage* storage : std::vector(writing_)) protect_readers_of(*storage);
-  issue(*call, /*again=*/false, Reason::kNone);
+  issue(*call, kind, Reason::kNone);
   if (pure && options_.managed && options_.evict) {
     for (const Recipe::Output& output : call->outputs) set_recipe(*output.storage, call);
   }
   writing_.clear();
   inputs.drop();
   try {
-    if (!options_.austere_only) policy_.after_operator(*this, *call);
+    const MemoryTimer timer(*this);
+    if (!options_.austere_only && !planned_) policy_.after_operator(*this, *call);
   } catch (const Error&) {
     // The call has been issued, and what failed here was best effort. A device that has failed
     // says so again at the next call.
@@ -120,7 +146,8 @@ void Residency::fetch(Storage& storage, Reason reason) {
   if (std::exchange(storage.prefetched_, false)) --prefetched_;
 }
 
-void Residency::issue(Recipe& call, bool again, Reason reason) {
+void Residency::issue(Recipe& call, Run kind, Reason reason) {
+  const bool again = kind == Run::kAgain;
   Issue issue(*this);
   for (const Recipe::Input& input : call.inputs) {
     fetch(*input.storage, reason == Reason::kNone ? Reason::kNeeded : reason);
@@ -144,8 +171,9 @@ void Residency::issue(Recipe& call, bool again, Reason reason) {
     }
     outputs.push_back(storage);
   }
-  Storage* workspace =
-      call.workspace > Bytes(0) ? &issue.scratch(call.workspace, call.name()) : nullptr;
+  Storage* workspace = call.workspace > Bytes(0)
+                           ? &issue.scratch(call.workspace, call.name(), call.workspace_at)
+                           : nullptr;
 
   // From here on nothing moves.
   std::vector<std::byte*> input_addresses, output_addresses;
@@ -169,7 +197,7 @@ void Residency::issue(Recipe& call, bool again, Reason reason) {
                    .bytes = outputs.empty() ? Bytes(0) : outputs.front()->size(),
                    .issued = clock_,
                    .expected = cost,
-                   .used = arena_.offsets().used()});
+                   .used = arena_.used()});
   measure(tag, {call.cost_key, Bytes(0), again});
   const Event done =
       call.launch(device_,
@@ -177,6 +205,7 @@ void Residency::issue(Recipe& call, bool again, Reason reason) {
                    workspace ? arena_.address(workspace->block_.offset) : nullptr},
                   tag);
   issue.commit();
+  last_compute_ = done;
 
   clock_ += std::max(cost, Nanos(1));
   auto used = [&](Storage& storage) {
@@ -191,7 +220,7 @@ void Residency::issue(Recipe& call, bool again, Reason reason) {
     drop_tier_copy(storage);
     drop_recipe(storage);
     if (storage.readers_ > 0) ++epoch_;
-    ++storage.version_;
+    if (kind == Run::kFirst) ++storage.version_;
     storage.written_ = done;
   }
   for (Storage* storage : outputs) {

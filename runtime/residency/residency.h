@@ -55,8 +55,17 @@ struct ResidencyOptions {
   bool overlap = true;
   // Slide blocks together instead of releasing, where that is cheaper.
   bool slide = true;
+  // Count the host's time in StepStats::memory_time; takes some itself.
+  bool time_memory = false;
   // Overwrite freed blocks with a pattern (debugging; devices with data).
   bool poison = false;
+};
+
+// Told of storages whose last user went.
+class UnusedListener {
+ public:
+  virtual ~UnusedListener() = default;
+  virtual void on_unused(Storage& storage) = 0;
 };
 
 // Of a training step; where the program is tells what it will want next.
@@ -76,6 +85,30 @@ class Residency final : public StorageOwner {
   // again. Throws OutOfMemory, DeviceError; then outputs are still kEmpty and inputs are as
   // they were.
   void execute(const IntrusivePtr<Recipe>& call);
+
+  // A call that has been issued but is to be run later: its inputs' bytes stay obtainable, and
+  // what it writes in place counts as written from now on. Then execute_deferred() runs it;
+  // if that throws it may be tried again. Or give_up() says that it never will be: its outputs
+  // are lost, what it would have written in place stays as it is.
+  void defer(Recipe& call);
+  void execute_deferred(const IntrusivePtr<Recipe>& call);
+  void give_up(Recipe& call);
+
+  // --- for plans ---
+  // A plan is followed from now on, in `size` bytes from `base` on: blocks of storages that say
+  // where (`planned_at`) are placed there without looking. What nobody uses is freed at once,
+  // as where all is known to fit, and the policy is not asked for its moment.
+  // REQUIRES: that range is unused; what is placed is unused by then.
+  void open_plan(Offset base, Bytes size);
+  // Blocks stay where they are. No-op without a plan.
+  void close_plan();
+  // Brings everything back and slides it together at the arena's lower end, in the order in
+  // which it lies. Where that ends. Only between operators.
+  Offset pack();
+  // Of all that has users, wherever it is, as it occupies the arena.
+  Bytes bytes_in_use() const;
+  // Null: nobody.
+  void set_unused_listener(UnusedListener* listener) { unused_listener_ = listener; }
 
   // Fills an empty storage from host memory that `keep_alive` holds until the copy is done.
   // `from` may be null on devices without data.
@@ -124,6 +157,14 @@ class Residency final : public StorageOwner {
   // How many storages were prefetched and have not been used yet.
   int prefetched() const { return prefetched_; }
 
+  // What it keeps, counted: for tests and long runs.
+  struct Kept {
+    int64_t storages = 0;
+    int64_t recipes = 0;       // storages that have one
+    int64_t host_buffers = 0;  // copies from and to host memory that may be under way
+  };
+  Kept kept() const;
+
   // Where and how much: one line per category and the largest storages; for error messages.
   std::string describe_memory();
 
@@ -138,6 +179,8 @@ class Residency final : public StorageOwner {
   class Claims;
   // Given back to the arena unless it is kept.
   class NewBlock;
+  // Counts the host's time from here to its end as spent on memory.
+  class MemoryTimer;
   // Work whose time is not known yet.
   struct Measured {
     CostKey key = 0;
@@ -146,24 +189,27 @@ class Residency final : public StorageOwner {
   };
 
   // room.cc: finding space in the arena.
-  NewBlock allocate(Bytes size, Category category, StreamId user, const char* for_whom);
+  NewBlock allocate(Bytes size, Category category, StreamId user, const char* for_whom,
+                    std::optional<Offset> at = std::nullopt);
   std::optional<Allocation> make_room(Bytes size, Category category);
   bool release_best(Bytes size);
   void release_austerely(Bytes size);
   void release_austerely(Storage& storage);
-  struct Run;
+  struct Stretch;
   std::vector<Storage*> placed() const;
   template <class Cost, class Stays>
-  std::optional<Run> cheapest_run(const std::vector<Storage*>& blocks, Bytes size,
-                                  const Cost& cost, const Stays& stays) const;
-  std::optional<Run> cheapest_slide(const std::vector<Storage*>& blocks, Bytes size) const;
+  std::optional<Stretch> cheapest_run(const std::vector<Storage*>& blocks, Bytes size,
+                                      const Cost& cost, const Stays& stays) const;
+  std::optional<Stretch> cheapest_slide(const std::vector<Storage*>& blocks, Bytes size) const;
   bool slide_for(Bytes size, bool at_any_cost);
   bool release_window(Bytes size);
   void move_block(Storage& storage, Offset to);
   [[noreturn]] void throw_out_of_memory(Bytes size, const char* for_whom);
 
   // residency.cc: running calls.
-  void issue(Recipe& call, bool again, Reason reason);
+  enum class Run : uint8_t { kFirst, kDeferred, kAgain };
+  void run(const IntrusivePtr<Recipe>& call, Run kind);
+  void issue(Recipe& call, Run kind, Reason reason);
   void fetch(Storage& storage, Reason reason);
 
   // materialise.cc: bringing back what was evicted.
@@ -197,6 +243,7 @@ class Residency final : public StorageOwner {
   void offer_to_policy(Storage& storage);
   void leave_arena(Storage& storage, Residence next);
   void settle_unused(Storage& storage);
+  void note_copies(const Storage& storage);
   void set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe);
   void drop_recipe(Storage& storage);
   void bury(Storage& storage);
@@ -226,6 +273,7 @@ class Residency final : public StorageOwner {
   Phase phase_ = Phase::kForward;
   StepStats stats_;
   Nanos step_began_{0};
+  Nanos modelled_began_{0};
   Nanos stalled_before_{0};
   Storage* storages_ = nullptr;  // all alive, newest first
   uint32_t next_id_ = 1;
@@ -237,6 +285,14 @@ class Residency final : public StorageOwner {
   // from their present contents may be evicted until it is launched.
   std::vector<Storage*> writing_;
   std::vector<Storage*> graveyard_;
+  bool planned_ = false;
+  // Of the plan: work on other streams than compute on blocks that were freed, and whether
+  // compute has yet to be told to wait for it.
+  Fence plan_copies_;
+  bool new_copies_ = false;
+  Event last_compute_;
+  int timing_ = 0;  // MemoryTimers alive
+  UnusedListener* unused_listener_ = nullptr;
   bool burying_ = false;
   std::vector<HostBuffer> host_buffers_;
   std::deque<Measured> measured_;  // tags are consecutive from first_measured_

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/residency/memory_timer.h"
 #include "runtime/residency/new_block.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/walk.h"
@@ -10,7 +11,17 @@ namespace tidemark {
 
 // `user` is the stream that will write the block first; it waits for the block's last users.
 Residency::NewBlock Residency::allocate(Bytes size, Category category, StreamId user,
-                                        const char* for_whom) {
+                                        const char* for_whom, std::optional<Offset> at) {
+  const MemoryTimer timer(*this);
+  if (at && planned_) {
+    // Compute runs in order; the reload stream has to wait for it, and it for copies.
+    if (user != StreamId::kCompute) {
+      device_.wait(user, last_compute_);
+    } else if (std::exchange(new_copies_, false)) {
+      device_.wait(user, plan_copies_);
+    }
+    return NewBlock(arena_, category, {arena_.place(*at, size, category), {}});
+  }
   auto place = arena_.allocate(size, category);
   if (!place) place = make_room(size, category);
   if (!place) throw_out_of_memory(size, for_whom);
@@ -96,7 +107,7 @@ std::vector<Storage*> Residency::placed() const {
 }
 
 // Neighbouring blocks, blocks[first] to blocks[last].
-struct Residency::Run {
+struct Residency::Stretch {
   size_t first = 0;
   size_t last = 0;
   Nanos cost{0};
@@ -105,16 +116,16 @@ struct Residency::Run {
 // The run that costs least to turn into one hole of `size`, when block b takes `cost(b)`, none
 // if it cannot be had, and leaves `stays(b)` of its size to be put at the run's beginning.
 template <class Cost, class Stays>
-std::optional<Residency::Run> Residency::cheapest_run(const std::vector<Storage*>& blocks,
-                                                      Bytes size, const Cost& cost,
-                                                      const Stays& stays) const {
+std::optional<Residency::Stretch> Residency::cheapest_run(const std::vector<Storage*>& blocks,
+                                                          Bytes size, const Cost& cost,
+                                                          const Stays& stays) const {
   // The hole left by blocks[i..j] lies between the end of i-1 and the start of j+1.
   const auto begin = [&](size_t i) { return i == 0 ? Offset(0) : blocks[i - 1]->block_.end(); };
   const auto end = [&](size_t j) {
     return j + 1 == blocks.size() ? Offset(arena_.offsets().capacity().count())
                                   : blocks[j + 1]->block_.offset;
   };
-  std::optional<Run> best;
+  std::optional<Stretch> best;
   std::vector<Nanos> costs(blocks.size());
   Bytes staying{0};
   Nanos total{0};
@@ -132,7 +143,7 @@ std::optional<Residency::Run> Residency::cheapest_run(const std::vector<Storage*
     for (; i <= j && end(j) - begin(i) - staying >= size; ++i) {
       // For nothing, a part of a run is better than the run.
       const bool less = !best || total < best->cost || (total == best->cost && best->last == j);
-      if (less) best = Run{i, j, total};
+      if (less) best = Stretch{i, j, total};
       total -= costs[i];
       staying -= stays(*blocks[i]);
     }
@@ -140,10 +151,10 @@ std::optional<Residency::Run> Residency::cheapest_run(const std::vector<Storage*
   return best;
 }
 
-std::optional<Residency::Run> Residency::cheapest_slide(const std::vector<Storage*>& blocks,
-                                                        Bytes size) const {
+std::optional<Residency::Stretch> Residency::cheapest_slide(const std::vector<Storage*>& blocks,
+                                                            Bytes size) const {
   if (arena_.offsets().unused() < size) return std::nullopt;
-  std::optional<Run> run = cheapest_run(
+  std::optional<Stretch> run = cheapest_run(
       blocks, size, [](const Storage& s) { return std::optional(Nanos(s.size().count())); },
       [](const Storage& s) { return s.size(); });
   if (run) run->cost = costs_.modelled({0, Bytes(run->cost.count()) * 2, false});
@@ -161,7 +172,7 @@ bool Residency::slide_for(Bytes size, bool at_any_cost) {
   if (offsets.fits(size)) return true;
   if (!(options_.slide || at_any_cost) || offsets.unused() < size) return false;
   const std::vector<Storage*> blocks = placed();
-  const std::optional<Run> run = cheapest_slide(blocks, size);
+  const std::optional<Stretch> run = cheapest_slide(blocks, size);
   if (!run || (!at_any_cost && run->cost > costs_.offload_time(size))) return false;
   Offset to = run->first == 0 ? Offset(0) : blocks[run->first - 1]->block_.end();
   for (size_t k = run->first; k <= run->last; ++k) {
@@ -178,7 +189,7 @@ bool Residency::release_window(Bytes size) {
   if (!policy_.knows_prices() || !policy_.may_release_now(*this)) return false;
   size = align_up(size);
   const std::vector<Storage*> blocks = placed();
-  const std::optional<Run> run = cheapest_run(
+  const std::optional<Stretch> run = cheapest_run(
       blocks, size,
       [&](Storage& s) { return may_release(s) ? policy_.price(*this, s) : std::nullopt; },
       [](const Storage&) { return Bytes(0); });
@@ -189,6 +200,57 @@ bool Residency::release_window(Bytes size) {
     if (!release(*blocks[k], Reason::kNoRoom)) return false;
   }
   return arena_.offsets().fits(size);
+}
+
+void Residency::open_plan(Offset base, Bytes size) {
+  const std::optional<Fence> before = arena_.open_plan({base, size});
+  TIDEMARK_CHECK(before.has_value(), "a plan's range is unused");
+  planned_ = true;
+  device_.wait(StreamId::kCompute, *before);
+  device_.wait(StreamId::kReload, *before);
+}
+
+void Residency::close_plan() {
+  if (!std::exchange(planned_, false)) return;
+  std::vector<Block> live;
+  for (const Storage* storage : placed()) {
+    if (arena_.in_plan(storage->block_)) live.push_back(storage->block_);
+  }
+  Fence last_use = plan_copies_;
+  last_use.include(last_compute_);
+  arena_.close_plan(live, last_use);
+}
+
+Bytes Residency::bytes_in_use() const {
+  Bytes sum{0};
+  for (const Storage* s = storages_; s; s = s->next_) {
+    const bool empty = s->residence_ == Residence::kEmpty;
+    if (s->users_ > 0 && !empty) sum += s->size();
+  }
+  return sum;
+}
+
+Offset Residency::pack() {
+  const auto slide_all = [&] {
+    Offset to(0);
+    for (Storage* storage : placed()) {
+      if (storage->block_.offset != to) move_block(*storage, to);
+      to = storage->block_.end();
+      storage->planned_at.reset();
+    }
+    return to;
+  };
+  std::vector<IntrusivePtr<Storage>> away;
+  for_each_storage([&](Storage& s) {
+    const bool gone =
+        s.residence_ == Residence::kOffloaded || s.residence_ == Residence::kEvicted;
+    if (gone && s.users_ > 0) away.emplace_back(&s);
+  });
+  const OffsetAllocator& offsets = arena_.offsets();
+  if (away.empty() && offsets.packed()) return Offset(0) + offsets.used();
+  slide_all();
+  for (const auto& storage : away) fetch(*storage, Reason::kNeeded);
+  return slide_all();
 }
 
 void Residency::move_block(Storage& storage, Offset to) {

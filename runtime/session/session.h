@@ -19,6 +19,7 @@
 
 #include "runtime/delta/policies/policy.h"
 #include "runtime/residency/residency.h"
+#include "runtime/session/interceptor.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tidemark {
@@ -39,6 +40,9 @@ struct SessionOptions {
   std::string policy = "tide";
   DeltaOptions delta{};
   ResidencyOptions residency{};
+  // Prices to go by, with which the same program decides the same on any device; nothing is
+  // learnt then. Null: none.
+  std::shared_ptr<const CostTable> costs{};
   Bytes host_limit{0};  // tiers for offloading; 0: none
   Bytes disk_limit{0};
   std::string disk_directory{};  // empty: TMPDIR, else /var/tmp
@@ -120,6 +124,16 @@ class Session {
   // Where the dispatcher keeps what it has worked out per signature; opaque here.
   std::shared_ptr<void>& dispatch_cache() { return dispatch_cache_; }
 
+  // What tensors and the dispatcher are made of: as Residency's functions of these names, but
+  // seen by the interceptor, which may put them off.
+  void execute(const IntrusivePtr<Recipe>& call);
+  void upload(Storage& storage, const void* data, std::shared_ptr<const void> keep_alive);
+  bool download(Storage& storage, Bytes offset, Bytes bytes, void* to);
+
+  const StepInterceptor* interceptor() const { return interceptor_.get(); }
+  // From the next step on. Null: none. Only between steps.
+  void set_interceptor(std::unique_ptr<StepInterceptor> interceptor);
+
   void set_observer(DispatchObserver observer) { observer_ = std::move(observer); }
   const DispatchObserver& observer() const { return observer_; }
 
@@ -128,6 +142,7 @@ class Session {
   const StepStats& end_step();
   void abort_step();
   void note_peak();
+  bool intercepted() const { return in_step_ && interceptor_; }
 
   SessionOptions options_;
   int threads_;
@@ -139,6 +154,8 @@ class Session {
   EventLog events_;
   std::unique_ptr<ReleasePolicy> policy_;
   std::unique_ptr<Residency> residency_;
+  std::unique_ptr<StepInterceptor> interceptor_;
+  bool in_step_ = false;
   Category category_ = Category::kActivation;
   uint64_t random_offset_ = 0;
   StepStats last_step_;

@@ -17,12 +17,18 @@ struct StepStats {
   int64_t recomputes = 0;
   int64_t compactions = 0;
   int64_t austere_rooms = 0;  // times that the last resort had to make room
+  bool planned = false;       // all of it ran by a plan
   Bytes evicted_bytes{0};
   Bytes offload_bytes{0};
   Bytes reload_bytes{0};
   Nanos recompute_time{0};  // measured where the device has measured it, else as modelled
   Nanos stall_time{0};      // the compute stream stood still for a copy
-  Nanos duration{0};        // on the device's clock
+  // The host's, with ResidencyOptions::time_memory: finding and freeing blocks, deciding what
+  // to release and when, and issuing that.
+  Nanos memory_time{0};
+  int64_t memory_timings = 0;  // stretches of it, each of which reads the clock twice
+  Nanos duration{0};           // on the device's clock
+  Nanos modelled{0};           // the same where it is not measured, but priced throughout
   Bytes peak_reserved{0};
   Bytes peak_live{0};
 };

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -48,6 +49,7 @@ class Recipe : public RefCounted {
   std::vector<Output> outputs;  // distinct storages
   Bytes workspace{0};
   CostKey cost_key = 0;
+  std::optional<Offset> workspace_at;  // as Storage::planned_at
 
  private:
   friend class Residency;

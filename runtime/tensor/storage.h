@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "runtime/core/intrusive_ptr.h"
@@ -53,8 +54,8 @@ struct ReleaseHook {
   void* bucket = nullptr;  // null: not in the index
 };
 
-// Where a storage came first in a step; a policy's forecast keeps it.
-struct ForecastHook {
+// Where a storage came first in a step; kept by whoever numbers storages.
+struct StepHook {
   uint32_t step = 0;  // 0: none
   uint32_t item = 0;
 };
@@ -83,7 +84,10 @@ class Storage final : public RefCounted {
   // When it was last used, on the issue clock; s(t) counts from here.
   Nanos last_access{0};
   ReleaseHook hook;
-  ForecastHook forecast;
+  StepHook forecast;  // a policy's
+  StepHook capture;   // of the step that is being captured or replayed
+  // Where a plan wants its next block. Best effort: elsewhere if that is taken.
+  std::optional<Offset> planned_at;
 
   void add_user() { ++users_; }
   void release_user() {

@@ -16,7 +16,9 @@
 #include "examples/common/image_training.h"
 #include "models/dry_run.h"
 #include "runtime/core/errors.h"
+#include "runtime/replay/step_planner.h"
 #include "runtime/session/session.h"
+#include "tests/support/device_under_test.h"
 
 namespace tidemark::testing {
 
@@ -88,6 +90,23 @@ class ResnetIdentity {
     EXPECT_EQ(total_.reloads + total_.recomputes + total_.compactions, 0);
   }
 
+  // By a plan from the third step on; then again within just what that plan takes.
+  void check_planned() {
+    SessionOptions options = options_of({.policy = "tide"});
+    options.budget = need_.peak;
+    plan_ = true;
+    EXPECT_EQ(train(options), expected_);
+    EXPECT_EQ(planned_, flags_.steps - 2);
+    EXPECT_EQ(last_.peak_reserved, planned_peak_);
+    EXPECT_LT(planned_peak_, need_.peak);
+    options.budget = planned_peak_;
+    EXPECT_EQ(train(options), expected_);
+    EXPECT_EQ(planned_, flags_.steps - 2);
+    EXPECT_EQ(last_.peak_reserved, planned_peak_);
+    EXPECT_EQ(last_.evictions + last_.offloads + last_.reloads, 0);
+    plan_ = false;
+  }
+
   // One block less than the smallest budget is too little.
   void check_too_little() {
     SessionOptions options = options_of({});
@@ -98,6 +117,7 @@ class ResnetIdentity {
  private:
   SessionOptions options_of(const Memory& memory) const {
     SessionOptions options;
+    options.device = device_under_test();
     options.threads = flags_.threads;
     options.policy = memory.policy;
     options.delta.filter = memory.filter;
@@ -115,6 +135,7 @@ class ResnetIdentity {
     Outcome outcome;
     total_ = {};
     Session session(options);
+    if (plan_) plan_steps(session, {.background = false});
     ImageTraining training(flags_, data_);
     Loader loader(data_.train, {.batch = flags_.batch, .shuffle = true, .seed = flags_.seed});
     for (int64_t i = 0; i < flags_.steps; ++i) {
@@ -122,12 +143,18 @@ class ResnetIdentity {
       const StepStats& stats = session.step([&] {
         outcome.loss_bits.push_back(std::bit_cast<uint32_t>(*training.train(batch).loss));
       });
+      last_ = stats;
       total_.evictions += stats.evictions;
       total_.offloads += stats.offloads;
       total_.clean_drops += stats.clean_drops;
       total_.reloads += stats.reloads;
       total_.recomputes += stats.recomputes;
       total_.compactions += stats.compactions;
+    }
+    if (plan_) {
+      planned_ = plan_counts(session).planned_steps;
+      const PlannedStep* plan = current_plan(session);
+      planned_peak_ = plan ? session.residency().bytes_in_use() + plan->peak : Bytes(0);
     }
     outcome.checksum = training.checksum().value();
     peak_ = session.peak_reserved();
@@ -142,6 +169,11 @@ class ResnetIdentity {
   // Of the last run.
   Bytes peak_{0};
   StepStats total_;
+  StepStats last_;
+
+  bool plan_ = false;
+  int64_t planned_ = 0;  // steps
+  Bytes planned_peak_{0};
 };
 
 }  // namespace tidemark::testing

@@ -31,5 +31,10 @@ TEST(ResnetIdentity, Resnet18OnDigitsByPolicy) {
   }
 }
 
+TEST(ResnetIdentity, Resnet18OnDigitsByPlan) {
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/16, /*steps=*/4);
+  resnet.check_planned();
+}
+
 }  // namespace
 }  // namespace tidemark::testing

@@ -53,7 +53,7 @@ Handle toy_upload(Session& session, int64_t words, uint32_t salt, Category categ
   auto data = std::make_shared<std::vector<uint32_t>>(static_cast<size_t>(words));
   for (size_t i = 0; i < data->size(); ++i) (*data)[i] = mix(salt, static_cast<uint32_t>(i));
   Handle handle(session.residency().create(Bytes(words * 4), category, "upload"));
-  session.residency().upload(*handle, data->data(), data);
+  session.upload(*handle, data->data(), data);
   return handle;
 }
 
@@ -78,7 +78,7 @@ std::vector<Handle> toy_call(Session& session, const std::vector<Handle>& inputs
   call->cost_key =
       session.costs().key(static_cast<uint64_t>(words) + 1,
                           {words * 100, Bytes(static_cast<int64_t>(words) * 8), false});
-  session.residency().execute(call);
+  session.execute(call);
   return handles;
 }
 
@@ -91,12 +91,12 @@ void toy_update(Session& session, const std::vector<Handle>& inputs, uint32_t sa
   }
   call->inputs.front().written = true;
   call->cost_key = session.costs().key(7, {1000, Bytes(1000), false});
-  session.residency().execute(call);
+  session.execute(call);
 }
 
 uint64_t toy_hash(Session& session, const Handle& handle) {
   std::vector<unsigned char> bytes(static_cast<size_t>(handle->bytes().count()));
-  if (!session.residency().download(*handle, Bytes(0), handle->bytes(), bytes.data())) return 0;
+  if (!session.download(*handle, Bytes(0), handle->bytes(), bytes.data())) return 0;
   uint64_t hash = 14695981039346656037ULL;
   for (unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211ULL;
   return hash;

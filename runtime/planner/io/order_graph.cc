@@ -225,6 +225,8 @@ Json parse_json(const std::string& text, const std::string& name) {
     return json;
   } catch (const Json::parse_error& error) {
     throw DataError(name, static_cast<int64_t>(error.byte), error.what());
+  } catch (const Json::out_of_range& error) {  // a number that is none here
+    throw DataError(name, 0, error.what());
   }
 }
 

@@ -1,0 +1,128 @@
+// What running by plan saves: the issuing thread's time for memory (finding and freeing blocks,
+// deciding what to release), and the arena's peak, beside dynamic steps.
+//
+//   plan_overhead [FILE.json]
+//
+// ResNets at large batch on the simulator, where launches are bookkeeping alone. Each mode runs
+// a session of its own; figures are medians over its last steps, less what the clock takes. The
+// modes: unmanaged; tide with a budget of the unmanaged peak; tide within 60 % of it; by plan.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/training_run.h"
+#include "runtime/core/errors.h"
+#include "runtime/replay/step_planner.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kSteps = 40;
+constexpr int kCounted = 15;  // the last
+
+struct Mode {
+  const char* name;
+  const char* policy;
+  double share = 1;  // of the unmanaged peak
+  bool plan = false;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// What a stretch that does nothing is timed as.
+double clock_ns() {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> values(10001);
+  for (double& value : values) {
+    const auto begin = Clock::now();
+    value = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+  }
+  return median(std::move(values));
+}
+
+Json measure(const TrainingRun& run, const Mode& mode, Bytes unmanaged_peak) {
+  SessionOptions options{.device = run.device, .threads = 1};
+  options.policy = mode.policy;
+  options.budget = share_of(unmanaged_peak, mode.share);
+  if (mode.share >= 1) options.budget = unmanaged_peak;
+  if (mode.share >= 1) options.unmanaged_peak = unmanaged_peak;
+  options.host_limit = unmanaged_peak;
+  options.residency.time_memory = true;
+  Session session(options);
+  if (mode.plan) plan_steps(session, {.background = false});
+  const std::function<void()> step = program_of(run)().front();
+  std::vector<double> memory, host;
+  StepStats last;
+  for (int i = 0; i < kSteps; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    last = session.step(step);
+    const std::chrono::duration<double, std::nano> took =
+        std::chrono::steady_clock::now() - begin;
+    if (i < kSteps - kCounted) continue;
+    memory.push_back(static_cast<double>(last.memory_time.count()) -
+                     clock_ns() * static_cast<double>(last.memory_timings));
+    host.push_back(took.count());
+  }
+  const auto operators = static_cast<double>(last.operators);
+  Json row{{"model", run.model},
+           {"batch", run.batch},
+           {"mode", mode.name},
+           {"planned", last.planned},
+           {"operators", last.operators},
+           {"peak_bytes", last.peak_reserved.count()},
+           {"memory_us_per_step", median(memory) / 1e3},
+           {"memory_ns_per_operator", median(memory) / operators},
+           {"host_us_per_step", median(host) / 1e3}};
+  if (const PlannedStep* plan = mode.plan ? current_plan(session) : nullptr) {
+    row["plan_seconds"] = plan->seconds;
+    row["plan_peak_bytes"] = (session.residency().bytes_in_use() + plan->peak).count();
+    row["plan_bound_bytes"] = (session.residency().bytes_in_use() + plan->bound).count();
+  }
+  return row;
+}
+
+int run(int argc, char** argv) {
+  Json rows = Json::array();
+  fmt::print("{:<18}{:<22}{:>10}{:>18}{:>14}\n", "network", "mode", "peak GiB", "memory ns/op",
+             "host us/step");
+  for (const auto& [model, batch] :
+       {std::pair{"resnet18", 256}, {"resnet50", 256}, {"resnext50_32x4d", 256}}) {
+    const TrainingRun run{.model = model, .device = "sim:a100-80gb", .batch = batch};
+    SessionOptions options{.device = run.device, .threads = 1};
+    const Bytes peak = measure_unmanaged(options, program_of(run)).peak;
+    for (const Mode& mode :
+         {Mode{"unmanaged", "none"}, Mode{"tide, 100 %", "tide"},
+          Mode{"tide, 60 %", "tide", 0.6}, Mode{"planned", "tide", 1, true}}) {
+      Json row = measure(run, mode, peak);
+      fmt::print("{:<18}{:<22}{:>10.3f}{:>18.0f}{:>14.0f}\n", model, mode.name,
+                 row["peak_bytes"].get<double>() / (1 << 30),
+                 row["memory_ns_per_operator"].get<double>(),
+                 row["host_us_per_step"].get<double>());
+      rows.push_back(std::move(row));
+    }
+  }
+  if (argc > 1) std::ofstream(argv[1]) << Json{{"rows", rows}}.dump(1) << '\n';
+  return 0;
+}
+
+}  // namespace
+}  // namespace tidemark
+
+int main(int argc, char** argv) {
+  try {
+    return tidemark::run(argc, argv);
+  } catch (const tidemark::Error& error) {
+    fmt::print(stderr, "plan_overhead: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,73 @@
+#include "examples/planning/capture_model.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "examples/common/bert_job.h"
+#include "examples/common/resnet_job.h"
+#include "models/bert.h"
+#include "models/gpt2.h"
+#include "models/image_model.h"
+#include "runtime/core/errors.h"
+#include "runtime/replay/step_planner.h"
+
+namespace tidemark {
+namespace {
+
+template <class Flags>
+void fill_in(Flags& flags, const CaptureRequest& request) {
+  flags.model = request.model;
+  flags.batch = request.batch;
+  flags.optimizer = request.optimizer;
+  flags.device = "sim:" + request.profile;
+  flags.threads = 1;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::unique_ptr<Job> open(const CaptureRequest& request) {
+  if (contains(image_model_names(), request.model)) {
+    ResNetFlags flags;
+    fill_in(flags, request);
+    flags.data = "synthetic";
+    flags.image_size = request.image_size > 0 ? request.image_size : 224;
+    return open_resnet_job(flags, /*with_data=*/false);
+  }
+  if (contains(bert_names(), request.model) || contains(gpt2_names(), request.model)) {
+    BertFlags flags;
+    fill_in(flags, request);
+    flags.task = flags.is_gpt2() ? "clm" : "mlm";
+    flags.length = request.length > 0 ? request.length : 128;
+    return open_bert_job(flags, /*with_data=*/false);
+  }
+  std::string names;
+  for (const std::string& name : capturable_models()) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  throw UsageError("there is no network '" + request.model + "'; there are: " + names);
+}
+
+}  // namespace
+
+std::vector<std::string> capturable_models() {
+  std::vector<std::string> names = image_model_names();
+  for (const auto* more : {&bert_names(), &gpt2_names()}) {
+    names.insert(names.end(), more->begin(), more->end());
+  }
+  return names;
+}
+
+StepGraph capture_model(const CaptureRequest& request) {
+  const std::unique_ptr<Job> job = open(request);
+  Session session({.device = "sim:" + request.profile,
+                   .threads = 1,
+                   .budget = Bytes(int64_t{1} << 50),
+                   .policy = "none"});
+  const std::function<void()> step = job->dry_run()().front();
+  session.step(step);
+  return record_step(session, step);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,33 @@
+// Graphs as text: JSON, one operator or storage a line, so that two of them can be compared by
+// eye and by diff.
+//
+//   {"format": "tidemark step graph", "version": 1,
+//    "storages": [
+//      {"origin": "upload", "category": "data", "size": 4096},
+//      {"origin": "weight", "category": "parameter", "size": 512, "at_start": true,
+//       "at_end": true}],
+//    "ops": [
+//      {"kind": "upload", "name": "upload", "outputs": [0]},
+//      {"kind": "call", "name": "conv2d", "signature": "00c0ffee00c0ffee",
+//       "inputs": [[0, 0], [1, 0]], "outputs": [2], "released": [0], "workspace": 1024,
+//       "cost_ns": 81000},
+//      {"kind": "call", "name": "sgd", "inputs": [[1, 0, "written"], [8, 0]]}]}
+//
+// Inputs are [storage, version]; what is left out is 0, false or empty. Sizes are bytes.
+//
+// Threads: functions without state.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/graph/step_graph.h"
+
+namespace tidemark {
+
+std::string to_json(const StepGraph& graph);
+// Throws DataError that names `source` and the place: text that is no JSON, another format or
+// version, a value of the wrong kind, or what graph_violations() finds.
+StepGraph graph_from_json(std::string_view text, const std::string& source);
+
+}  // namespace tidemark

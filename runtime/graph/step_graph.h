@@ -1,0 +1,88 @@
+// One step as the program issued it: its operators, uploads and reads, and the storages that
+// they use. What planners read, and what a later step is matched against.
+//
+//   op 0  upload            -> s0
+//   op 1  conv    s0 s1@0   -> s2       s1 was there before: a parameter
+//   op 2  relu    s2        -> s3       after it the program lets go of s2
+//   ...
+//   op 9  sgd     s1@0! s8              writes s1 in place: from now on it is s1@1
+//   op 10 read    s7                    the program waits for a value
+//
+// Views are of their storage, so there are no aliases here. Storages are numbered as they come
+// first: inputs of an operator before its outputs.
+//
+// Threads: values, no state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/core/units.h"
+
+namespace tidemark {
+
+struct StepGraph {
+  enum class Kind : uint8_t { kCall, kUpload, kRead };
+
+  struct Storage {
+    std::string origin;     // the operator or upload that made it
+    std::string category;   // as runtime/memory/category.h names it
+    Bytes size{0};          // as it occupies the arena
+    bool at_start = false;  // it was there before the step
+    bool at_end = false;    // it is there after it
+    bool operator==(const Storage&) const = default;
+  };
+  struct Input {
+    uint32_t storage = 0;
+    uint32_t version = 0;  // how often the step had written it in place before
+    bool written = false;  // in place
+    bool operator==(const Input&) const = default;
+  };
+  struct Op {
+    Kind kind = Kind::kCall;
+    std::string name;
+    // Of the call without its operands: operator, attributes, shapes. Hyper-parameters that
+    // change from step to step are not in it.
+    uint64_t signature = 0;
+    std::vector<Input> inputs{};
+    std::vector<uint32_t> outputs{};
+    // The program let go of them after this one was issued, and before the next.
+    std::vector<uint32_t> released{};
+    Bytes workspace{0};
+    Nanos cost{0};
+    bool operator==(const Op&) const = default;
+  };
+
+  std::vector<Op> ops;
+  std::vector<Storage> storages;
+
+  bool operator==(const StepGraph&) const = default;
+};
+
+// Can a plan of one be used for the other? Costs may differ.
+bool same_program(const StepGraph& a, const StepGraph& b);
+// Equal for these; differs for others, but for collisions of 64 bits.
+uint64_t signature_of(const StepGraph& graph);
+
+// What is wrong with it: ids out of range, a storage used before it is made or after it was
+// let go of, one made twice, versions that do not follow the writes, negative or huge sizes.
+// Empty: it is well formed. At most `limit` lines, each with the operator's number.
+std::vector<std::string> graph_violations(const StepGraph& graph, size_t limit = 20);
+
+// Why steps like this cannot be planned, in words; empty if they can. A storage that is made in
+// one step and gone in a later one has no place of its own in either.
+std::string why_not_plannable(const StepGraph& graph);
+
+// Of each storage, the operators between which it lives in program order: [first, last], from
+// where it comes first (0 if it was there before) to where the program lets go of it (the last
+// if it stays).
+struct Life {
+  uint32_t first = 0;
+  uint32_t last = 0;
+};
+std::vector<Life> liveness(const StepGraph& graph);
+// Most bytes live at once in program order, workspaces included.
+Bytes program_order_peak(const StepGraph& graph);
+
+}  // namespace tidemark

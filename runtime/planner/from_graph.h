@@ -1,0 +1,27 @@
+// A captured step as a planning problem.
+//
+// Operators keep their numbers. What is written in place gets a name for each version, all
+// aliases of one storage; who reads a version comes before the next is written. A read is a
+// barrier: everything before it in program order stays before, everything after, after.
+//
+// A storage lives until the program has let go of it, which may be later than its last use: the
+// operator then being issued counts as a use.
+//
+// Threads: functions without state.
+#pragma once
+
+#include "runtime/graph/step_graph.h"
+#include "runtime/planner/problem.h"
+
+namespace tidemark::planner {
+
+struct FromGraphOptions {
+  // Storages that are there before and after the step are left out of the memory (size 0):
+  // whoever runs the plan keeps them apart.
+  bool residents_apart = false;
+};
+
+// REQUIRES: graph_violations() finds nothing.
+Problem problem_from_graph(const StepGraph& graph, const FromGraphOptions& options = {});
+
+}  // namespace tidemark::planner

@@ -1,0 +1,65 @@
+#include "runtime/replay/recorder.h"
+
+#include <utility>
+
+namespace tidemark {
+
+uint64_t call_signature(const Recipe& call) { return call.cost_key; }
+
+void StepRecorder::begin_step() {
+  numbering_.begin_step();
+  graph_ = {};
+  versions_.clear();
+}
+
+uint32_t StepRecorder::number(Storage& storage, bool at_start) {
+  if (numbering_.has(storage)) return StepNumbering::of(storage);
+  graph_.storages.push_back({.origin = storage.origin(),
+                             .category = std::string(to_string(storage.category)),
+                             .size = storage.size(),
+                             .at_start = at_start,
+                             .at_end = true});
+  versions_.push_back(0);
+  return numbering_.number(storage);
+}
+
+void StepRecorder::call(const Recipe& call, const CostModel& costs) {
+  StepGraph::Op op;
+  op.name = call.name();
+  op.signature = call_signature(call);
+  op.workspace = align_up(call.workspace);
+  op.cost = costs.time(call.cost_key);
+  for (const Recipe::Input& input : call.inputs) {
+    const uint32_t storage = number(*input.storage, /*at_start=*/true);
+    op.inputs.push_back({storage, versions_[storage], input.written});
+    if (input.written) ++versions_[storage];
+  }
+  for (const Recipe::Output& output : call.outputs) {
+    op.outputs.push_back(number(*output.storage, /*at_start=*/false));
+  }
+  graph_.ops.push_back(std::move(op));
+}
+
+void StepRecorder::upload(Storage& storage) {
+  StepGraph::Op op{.kind = StepGraph::Kind::kUpload, .name = storage.origin()};
+  op.outputs.push_back(number(storage, /*at_start=*/false));
+  graph_.ops.push_back(std::move(op));
+}
+
+void StepRecorder::read(Storage& storage) {
+  StepGraph::Op op{.kind = StepGraph::Kind::kRead, .name = "read"};
+  const uint32_t item = number(storage, /*at_start=*/true);
+  op.inputs.push_back({item, versions_[item], false});
+  graph_.ops.push_back(std::move(op));
+}
+
+void StepRecorder::unused(const Storage& storage) {
+  if (!numbering_.has(storage) || graph_.ops.empty()) return;
+  const uint32_t item = StepNumbering::of(storage);
+  if (!std::exchange(graph_.storages[item].at_end, false)) return;
+  graph_.ops.back().released.push_back(item);
+}
+
+StepGraph StepRecorder::end_step() { return std::exchange(graph_, {}); }
+
+}  // namespace tidemark

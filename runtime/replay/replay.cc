@@ -1,0 +1,202 @@
+#include "runtime/replay/replay.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tidemark {
+namespace {
+
+bool same_call(const StepGraph::Op& op, const Recipe& call) {
+  return op.kind == StepGraph::Kind::kCall && op.signature == call_signature(call) &&
+         op.inputs.size() == call.inputs.size() && op.outputs.size() == call.outputs.size() &&
+         op.workspace == align_up(call.workspace) && op.name == call.name();
+}
+
+}  // namespace
+
+Replay::Replay(const PlannedStep& step, Residency& residency)
+    : step_(step),
+      residency_(residency),
+      base_(residency.pack()),
+      versions_(step.graph.storages.size(), 0),
+      gone_(step.graph.storages.size(), false),
+      issued_(step.graph.ops.size()) {
+  numbering_.begin_step();
+  if (step.peak > Bytes(0)) residency_.open_plan(base_, step.peak);
+}
+
+Replay::~Replay() { residency_.close_plan(); }
+
+bool Replay::begins_with(const PlannedStep& step, const Recipe& call) {
+  const StepGraph::Op& op = step.graph.ops.front();
+  if (!same_call(op, call)) return false;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    if (step.graph.storages[op.inputs[i].storage].size != call.inputs[i].storage->size()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Replay::begins_with(const PlannedStep& step, const Storage& uploaded) {
+  const StepGraph::Op& op = step.graph.ops.front();
+  return op.kind == StepGraph::Kind::kUpload &&
+         step.graph.storages[op.outputs.front()].size == uploaded.size();
+}
+
+// The operator that the plan has now, if it is of that kind.
+const StepGraph::Op* Replay::expected(StepGraph::Kind kind) const {
+  if (!mismatch_.empty() || matched_ == step_.graph.ops.size()) return nullptr;
+  const StepGraph::Op& op = step_.graph.ops[matched_];
+  if (op.kind != kind) return nullptr;
+  // What the plan has let go of by now has to be gone: its place may be taken from here on.
+  if (matched_ > 0) {
+    const std::vector<uint32_t>& released = step_.graph.ops[matched_ - 1].released;
+    const auto gone = [&](uint32_t item) { return gone_[item]; };
+    if (!std::all_of(released.begin(), released.end(), gone)) return nullptr;
+  }
+  return &op;
+}
+
+void Replay::unused(const Storage& storage) {
+  if (numbering_.has(storage)) gone_[StepNumbering::of(storage)] = true;
+}
+
+// Numbers the inputs as it goes.
+bool Replay::matches(const Recipe& call) {
+  const StepGraph::Op* op = expected(StepGraph::Kind::kCall);
+  if (!op || !same_call(*op, call)) return false;
+  for (size_t i = 0; i < op->inputs.size(); ++i) {
+    const Recipe::Input& input = call.inputs[i];
+    const StepGraph::Input& planned = op->inputs[i];
+    if (numbering_.number(*input.storage) != planned.storage ||
+        planned.written != input.written || versions_[planned.storage] != planned.version ||
+        step_.graph.storages[planned.storage].size != input.storage->size()) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < op->outputs.size(); ++i) {
+    if (op->outputs[i] != numbering_.count() + i ||
+        step_.graph.storages[op->outputs[i]].size != call.outputs[i].storage->size()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Replay::place(Storage& storage) {
+  const std::optional<Bytes> at = step_.storage_at[numbering_.number(storage)];
+  if (at) storage.planned_at = base_ + *at;
+}
+
+void Replay::call(const IntrusivePtr<Recipe>& call) {
+  if (!matches(*call)) {
+    fail(std::string("[") + call->name() + "] was not expected");
+    residency_.execute(call);
+    return;
+  }
+  for (const Recipe::Input& input : call->inputs) {
+    if (input.written) ++versions_[StepNumbering::of(*input.storage)];
+  }
+  for (const Recipe::Output& output : call->outputs) place(*output.storage);
+  if (const auto at = step_.workspace_at[matched_]) call->workspace_at = base_ + *at;
+  if (step_.in_program_order) {
+    ++matched_;
+    residency_.execute(call);
+    return;
+  }
+  Call put_off{call, {}};
+  for (const Recipe::Output& output : call->outputs)
+    put_off.outputs.emplace_back(output.storage);
+  residency_.defer(*call);
+  issue(std::move(put_off));
+}
+
+void Replay::upload(Storage& storage, const void* from,
+                    std::shared_ptr<const void> keep_alive) {
+  const StepGraph::Op* op = expected(StepGraph::Kind::kUpload);
+  if (!op || op->outputs.front() != numbering_.count() ||
+      step_.graph.storages[op->outputs.front()].size != storage.size()) {
+    fail("an upload of " + format_bytes(storage.size()) + " was not expected");
+    residency_.upload(storage, from, std::move(keep_alive));
+    return;
+  }
+  place(storage);
+  if (step_.in_program_order) {
+    ++matched_;
+    residency_.upload(storage, from, std::move(keep_alive));
+    return;
+  }
+  issue(Upload{IntrusivePtr<Storage>(&storage), from, std::move(keep_alive)});
+}
+
+void Replay::read(Storage& storage) {
+  const StepGraph::Op* op = expected(StepGraph::Kind::kRead);
+  if (!op || numbering_.number(storage) != op->inputs.front().storage) {
+    fail("a read of what [" + std::string(storage.origin()) + "] made was not expected");
+    return;
+  }
+  ++matched_;
+  launch_before(matched_);
+}
+
+void Replay::issue(Issued issued) {
+  const uint32_t number = matched_++;
+  issued_[number] = std::move(issued);
+  launch_before(number);
+}
+
+// What the plan has next, as long as it is one of the program's first `matched` operators.
+void Replay::launch_before(uint32_t matched) {
+  if (step_.in_program_order) return;
+  while (launched_ < step_.order.size() && step_.order[launched_] < matched) {
+    launch(issued_[step_.order[launched_]]);
+    ++launched_;
+  }
+}
+
+void Replay::launch(Issued& issued) {
+  if (auto* put_off = std::get_if<Call>(&issued)) {
+    residency_.execute_deferred(put_off->call);
+  } else if (auto* upload = std::get_if<Upload>(&issued)) {
+    residency_.upload(*upload->storage, upload->from, upload->keep_alive);
+  }
+  issued = std::monostate();
+}
+
+void Replay::fail(const std::string& why) {
+  if (mismatch_.empty()) {
+    mismatch_ = "operator " + std::to_string(matched_) + ": " + why;
+    const auto& ops = step_.graph.ops;
+    mismatch_ += matched_ < ops.size() ? ", but [" + ops[matched_].name + "]"
+                                       : ", but the end of the step";
+  }
+  run_in_program_order();
+}
+
+void Replay::run_in_program_order() {
+  residency_.close_plan();
+  for (uint32_t k = 0; k < matched_; ++k) launch(issued_[k]);
+}
+
+void Replay::end_step() {
+  if (mismatch_.empty() && matched_ < step_.graph.ops.size()) {
+    fail("the step ended");
+  } else if (mismatch_.empty()) {
+    launch_before(matched_);
+  }
+}
+
+void Replay::abandon() {
+  if (mismatch_.empty()) mismatch_ = "the step failed";
+  try {
+    run_in_program_order();
+  } catch (const Error&) {
+    for (Issued& issued : issued_) {
+      if (auto* put_off = std::get_if<Call>(&issued)) residency_.give_up(*put_off->call);
+      issued = std::monostate();
+    }
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,240 @@
+#include "runtime/replay/step_planner.h"
+
+#include <chrono>
+#include <exception>
+#include <future>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "runtime/core/errors.h"
+#include "runtime/core/log.h"
+#include "runtime/replay/recorder.h"
+#include "runtime/replay/replay.h"
+
+namespace tidemark {
+namespace {
+
+class StepPlanner final : public StepInterceptor {
+ public:
+  StepPlanner(Session& session, PlanOptions options)
+      : session_(session), options_(std::move(options)) {}
+
+  void begin_step() override {
+    take_plan();
+    mode_ =
+        plans_.empty() || std::exchange(record_next_, false) ? Mode::kRecord : Mode::kChoose;
+    recorder_.begin_step();
+    planned_ = false;
+  }
+
+  void call(const IntrusivePtr<Recipe>& call) override {
+    choose(*call);
+    if (mode_ == Mode::kReplay) {
+      replay_->call(call);
+      return;
+    }
+    if (mode_ == Mode::kRecord) recorder_.call(*call, session_.costs());
+    residency().execute(call);
+  }
+
+  void upload(Storage& storage, const void* from,
+              std::shared_ptr<const void> keep_alive) override {
+    choose(storage);
+    if (mode_ == Mode::kReplay) {
+      replay_->upload(storage, from, std::move(keep_alive));
+      return;
+    }
+    if (mode_ == Mode::kRecord) recorder_.upload(storage);
+    residency().upload(storage, from, std::move(keep_alive));
+  }
+
+  void before_read(Storage& storage) override {
+    if (mode_ == Mode::kChoose) mode_ = Mode::kRecord;
+    if (mode_ == Mode::kReplay) replay_->read(storage);
+    if (mode_ == Mode::kRecord) recorder_.read(storage);
+  }
+
+  void on_unused(Storage& storage) override {
+    if (mode_ == Mode::kRecord) recorder_.unused(storage);
+    if (mode_ == Mode::kReplay) replay_->unused(storage);
+  }
+
+  void end_step() override {
+    if (mode_ == Mode::kReplay) {
+      replay_->end_step();
+      planned_ = replay_->mismatch().empty();
+      if (planned_) {
+        ++counts_.planned_steps;
+      } else {
+        ++counts_.mismatches;
+        record_next_ = true;
+        say("not as planned, so the policy took over: " + replay_->mismatch());
+      }
+      replay_.reset();
+    } else if (mode_ == Mode::kRecord) {
+      recorded(recorder_.end_step());
+    }
+    mode_ = Mode::kIdle;
+  }
+
+  void abort_step() override {
+    if (replay_) replay_->abandon();
+    replay_.reset();
+    previous_.reset();
+    mode_ = Mode::kIdle;
+  }
+
+  bool planned() const override { return planned_; }
+  const PlanCounts& counts() const { return counts_; }
+  const PlannedStep* current() const { return current_; }
+
+ private:
+  enum class Mode : uint8_t { kIdle, kChoose, kRecord, kReplay };
+
+  Residency& residency() { return session_.residency(); }
+  void say(const std::string& what) const {
+    if (options_.report) {
+      options_.report(what);
+    } else {
+      log().info("plan: {}", what);
+    }
+  }
+
+  // With the step's first call or upload.
+  template <class First>
+  void choose(const First& first) {
+    if (mode_ != Mode::kChoose) return;
+    mode_ = Mode::kRecord;
+    const Bytes capacity = session_.arena().offsets().capacity();
+    for (const auto& plan : plans_) {
+      if (!Replay::begins_with(*plan, first)) continue;
+      if (residency().bytes_in_use() + plan->peak > capacity) continue;
+      current_ = plan.get();
+      replay_ = std::make_unique<Replay>(*plan, residency());
+      mode_ = Mode::kReplay;
+      return;
+    }
+  }
+
+  void recorded(StepGraph graph) {
+    for (const auto& plan : plans_) {
+      if (same_program(plan->graph, graph)) return;
+    }
+    const bool repeated = previous_ && same_program(*previous_, graph);
+    const uint64_t signature = signature_of(graph);
+    if (repeated && !planning_.valid() && !refused_.contains(signature)) {
+      if (const std::string reason = why_not_plannable(graph); !reason.empty()) {
+        say("steps stay dynamic: " + reason);
+        refused_.insert(signature);
+      } else {
+        planning_for_ = signature;
+        planning_ = std::async(std::launch::async, plan_captured_step, graph, options_.planner);
+        if (!options_.background) planning_.wait();
+      }
+    }
+    previous_ = std::move(graph);
+  }
+
+  void take_plan() {
+    if (!planning_.valid() ||
+        planning_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      return;
+    }
+    try {
+      auto plan = std::make_unique<PlannedStep>(planning_.get());
+      const Bytes need = residency().bytes_in_use() + plan->peak;
+      const Bytes capacity = session_.arena().offsets().capacity();
+      const std::string what = std::to_string(plan->graph.ops.size()) + " operators in " +
+                               format_bytes(need) + ", in program order " +
+                               format_bytes(program_order_peak(plan->graph)) + " at least";
+      if (need > capacity) {
+        say("steps stay dynamic: the plan takes " + format_bytes(need) + ", the budget is " +
+            format_bytes(capacity));
+        refused_.insert(planning_for_);
+        return;
+      }
+      say("from now on by a plan: " + what);
+      plans_.insert(plans_.begin(), std::move(plan));
+      current_ = plans_.front().get();
+      ++counts_.plans;
+    } catch (const std::exception& error) {
+      say("steps stay dynamic: " + std::string(error.what()));
+      refused_.insert(planning_for_);
+    }
+  }
+
+  Session& session_;
+  const PlanOptions options_;
+  Mode mode_ = Mode::kIdle;
+  StepRecorder recorder_;
+  std::optional<StepGraph> previous_;  // recorded
+  std::future<PlannedStep> planning_;
+  uint64_t planning_for_ = 0;
+  std::unordered_set<uint64_t> refused_;
+  std::vector<std::unique_ptr<PlannedStep>> plans_;  // the latest first
+  const PlannedStep* current_ = nullptr;
+  std::unique_ptr<Replay> replay_;
+  bool record_next_ = false;
+  bool planned_ = false;
+  PlanCounts counts_;
+};
+
+// Records one step, which runs as it would.
+class Recording final : public StepInterceptor {
+ public:
+  Recording(Session& session, StepGraph& graph) : session_(session), graph_(graph) {}
+  void begin_step() override { recorder_.begin_step(); }
+  void call(const IntrusivePtr<Recipe>& call) override {
+    recorder_.call(*call, session_.costs());
+    session_.residency().execute(call);
+  }
+  void upload(Storage& storage, const void* from,
+              std::shared_ptr<const void> keep_alive) override {
+    recorder_.upload(storage);
+    session_.residency().upload(storage, from, std::move(keep_alive));
+  }
+  void before_read(Storage& storage) override { recorder_.read(storage); }
+  void on_unused(Storage& storage) override { recorder_.unused(storage); }
+  void end_step() override { graph_ = recorder_.end_step(); }
+  void abort_step() override {}
+  bool planned() const override { return false; }
+
+ private:
+  Session& session_;
+  StepGraph& graph_;
+  StepRecorder recorder_;
+};
+
+const StepPlanner& planner_of(const Session& session) {
+  const auto* planner = dynamic_cast<const StepPlanner*>(session.interceptor());
+  if (!planner) throw UsageError("plan_steps() was not called for this session");
+  return *planner;
+}
+
+}  // namespace
+
+void plan_steps(Session& session, PlanOptions options) {
+  session.set_interceptor(std::make_unique<StepPlanner>(session, std::move(options)));
+}
+
+const PlanCounts& plan_counts(const Session& session) { return planner_of(session).counts(); }
+
+const PlannedStep* current_plan(const Session& session) {
+  return planner_of(session).current();
+}
+
+StepGraph record_step(Session& session, const std::function<void()>& step) {
+  StepGraph graph;
+  session.set_interceptor(std::make_unique<Recording>(session, graph));
+  try {
+    session.step(step);
+  } catch (...) {
+    session.set_interceptor(nullptr);
+    throw;
+  }
+  session.set_interceptor(nullptr);
+  return graph;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,84 @@
+#include "runtime/planner/from_graph.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/planner/lifetimes.h"
+#include "runtime/planner/planner.h"
+#include "runtime/planner/validator.h"
+
+namespace tidemark::planner {
+namespace {
+
+using Kind = StepGraph::Kind;
+
+StepGraph::Op call(const std::string& name, std::vector<StepGraph::Input> inputs,
+                   std::vector<uint32_t> outputs, std::vector<uint32_t> released = {}) {
+  StepGraph::Op op{.kind = Kind::kCall, .name = name};
+  op.inputs = std::move(inputs);
+  op.outputs = std::move(outputs);
+  op.released = std::move(released);
+  return op;
+}
+
+// w stays; a = f(w); b = g(w, a); w is written; c = h(w); a read of b.
+StepGraph example() {
+  StepGraph graph;
+  graph.storages = {{"w", "parameters", Bytes(512), true, true},
+                    {"a", "activations", Bytes(1024)},
+                    {"b", "activations", Bytes(2048)},
+                    {"c", "activations", Bytes(700)}};
+  graph.ops = {call("f", {{0, 0, false}}, {1}), call("g", {{0, 0, false}, {1, 0, false}}, {2}),
+               call("update", {{0, 0, true}}, {}, {1}), call("h", {{0, 1, false}}, {3}, {3})};
+  graph.ops.push_back({.kind = Kind::kRead, .name = "read"});
+  graph.ops.back().inputs = {{2, 0, false}};
+  graph.ops.back().released = {2};
+  return graph;
+}
+
+bool before(const Problem& problem, OpId first, OpId second) {
+  const auto edges = predecessors(problem)[static_cast<size_t>(second)];
+  return std::find(edges.begin(), edges.end(), first) != edges.end();
+}
+
+TEST(FromGraph, VersionsOrderReadersAndWriters) {
+  const Problem problem = problem_from_graph(example());
+  ASSERT_NO_THROW(check_problem(problem));
+  EXPECT_TRUE(before(problem, 0, 2)) << "f reads what the update overwrites";
+  EXPECT_TRUE(before(problem, 1, 2));
+  EXPECT_TRUE(before(problem, 2, 3)) << "h reads what the update wrote";
+  EXPECT_FALSE(before(problem, 1, 3)) << "but nothing of g";
+}
+
+TEST(FromGraph, AStorageLivesUntilItIsLetGoOf) {
+  const Problem problem = problem_from_graph(example());
+  // a's last use is g, but the program has it until after the update.
+  const std::vector<OpId> order{0, 1, 2, 3, 4};
+  for (const Placement& p : lifetimes(problem, order)) {
+    if (p.storage == 1) {
+      EXPECT_EQ(p.end, 3);
+    }
+    if (p.storage == 3) {
+      EXPECT_EQ(p.size, Bytes(1024));
+    }
+  }
+}
+
+TEST(FromGraph, AReadIsABarrier) {
+  StepGraph graph = example();
+  graph.ops.insert(graph.ops.begin() + 2, {.kind = Kind::kRead, .name = "read"});
+  graph.ops[2].inputs = {{1, 0, false}};
+  const Problem problem = problem_from_graph(graph);
+  for (OpId k : {0, 1}) EXPECT_TRUE(before(problem, k, 2));
+  for (OpId k : {3, 4, 5}) EXPECT_TRUE(before(problem, 2, k));
+}
+
+TEST(FromGraph, ResidentsMayBeKeptApart) {
+  const Plan whole = plan_step(problem_from_graph(example()));
+  const Problem problem = problem_from_graph(example(), {.residents_apart = true});
+  const Plan apart = plan_step(problem);
+  EXPECT_EQ(apart.peak + Bytes(512), whole.peak);
+  EXPECT_TRUE(violations(problem, apart).empty());
+}
+
+}  // namespace
+}  // namespace tidemark::planner

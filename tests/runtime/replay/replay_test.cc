@@ -1,0 +1,337 @@
+// Steps of toy operators, recorded, planned and followed, on a device with data.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "runtime/replay/step_planner.h"
+#include "tests/runtime/residency/scene.h"
+#include "tests/support/random_program.h"
+
+namespace tidemark::testing {
+namespace {
+
+PlanOptions quiet(std::vector<std::string>* said = nullptr) {
+  PlanOptions options;
+  options.background = false;
+  options.report = [said](std::string_view line) {
+    if (said) said->emplace_back(line);
+  };
+  return options;
+}
+
+// Two layers, their gradients, and updates at the end, which a plan moves forward. Salts make
+// each step compute something else.
+class Training {
+ public:
+  explicit Training(const SceneOptions& options = {}) : scene_(options) {
+    for (int i = 0; i < kLayers; ++i) weights_.push_back(scene_.data(4, Category::kParameter));
+  }
+  static constexpr int kLayers = 3;
+
+  StepStats step(const std::function<void(int)>& between = [](int) {}) {
+    return scene_.session().step([&] {
+      Handle x = scene_.data(2);
+      std::vector<Handle> saved;
+      for (const Handle& weight : weights_) {
+        saved.push_back(x);
+        x = scene_.call({x, weight}, 2, 1);
+      }
+      between(0);
+      std::vector<Handle> gradients(kLayers);
+      for (int i = kLayers - 1; i >= 0; --i) {
+        const auto k = static_cast<size_t>(i);
+        gradients[k] = scene_.call({x, saved[k]}, 4);
+        x = scene_.call({x, weights_[k]}, 2);
+        saved.pop_back();
+      }
+      between(1);
+      for (size_t k = 0; k < kLayers; ++k) {
+        scene_.update({weights_[k], gradients[k]});
+        gradients[k] = {};
+      }
+      read_.push_back(scene_.hash(x));
+    });
+  }
+  std::vector<uint64_t> finish() {
+    for (const Handle& weight : weights_) read_.push_back(scene_.hash(weight));
+    return read_;
+  }
+  Scene& scene() { return scene_; }
+  Session& session() { return scene_.session(); }
+
+ private:
+  Scene scene_;
+  std::vector<Handle> weights_;
+  std::vector<uint64_t> read_;
+};
+
+std::vector<uint64_t> unplanned(
+    int steps, const std::function<void(int)>& between = [](int) {}) {
+  Training training;
+  for (int i = 0; i < steps; ++i) training.step(between);
+  return training.finish();
+}
+
+TEST(Recorder, WritesDownTheStep) {
+  Scene scene;
+  const Handle w = scene.data(4, Category::kParameter);
+  const StepGraph graph = record_step(scene.session(), [&] {
+    Handle x = scene.data(2);
+    Handle y = scene.call({x, w}, 3, 1);
+    x = {};
+    scene.update({w, y});
+    scene.hash(y);
+  });
+  EXPECT_TRUE(graph_violations(graph).empty());
+  ASSERT_EQ(graph.ops.size(), 4u);
+  EXPECT_EQ(graph.ops[0].kind, StepGraph::Kind::kUpload);
+  EXPECT_EQ(graph.ops[1].inputs, (std::vector<StepGraph::Input>{{0, 0, false}, {1, 0, false}}));
+  EXPECT_EQ(graph.ops[1].outputs, std::vector<uint32_t>{2});
+  EXPECT_EQ(graph.ops[1].released, std::vector<uint32_t>{0});
+  EXPECT_EQ(graph.ops[1].workspace, units(1));
+  EXPECT_EQ(graph.ops[2].inputs, (std::vector<StepGraph::Input>{{1, 0, true}, {2, 0, false}}));
+  EXPECT_EQ(graph.ops[3].kind, StepGraph::Kind::kRead);
+  EXPECT_EQ(graph.ops[3].released, std::vector<uint32_t>{2});
+  ASSERT_EQ(graph.storages.size(), 3u);
+  EXPECT_EQ(graph.storages[0].size, units(2));
+  EXPECT_EQ(graph.storages[0].category, "data");
+  EXPECT_FALSE(graph.storages[0].at_start || graph.storages[0].at_end);
+  EXPECT_TRUE(graph.storages[1].at_start && graph.storages[1].at_end);
+}
+
+TEST(Plans, SwitchAfterTwoEqualStepsAndKeepTheBits) {
+  Training training;
+  std::vector<std::string> said;
+  plan_steps(training.session(), quiet(&said));
+  std::vector<bool> planned;
+  for (int i = 0; i < 6; ++i) planned.push_back(training.step().planned);
+  EXPECT_EQ(planned, (std::vector<bool>{false, false, true, true, true, true}));
+  EXPECT_EQ(training.finish(), unplanned(6));
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said.front().find("from now on by a plan"), std::string::npos) << said.front();
+}
+
+TEST(Plans, ThePeakIsThePlansToTheByte) {
+  Training plain;
+  const Bytes before = plain.step().peak_reserved;
+  Training training;
+  plan_steps(training.session(), quiet());
+  StepStats stats;
+  for (int i = 0; i < 4; ++i) stats = training.step();
+  const PlannedStep* plan = current_plan(training.session());
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(plan->in_program_order) << "updates should have moved forward";
+  EXPECT_EQ(stats.peak_reserved, units(4 * Training::kLayers) + plan->peak);
+  EXPECT_LT(stats.peak_reserved, before);
+  EXPECT_EQ(stats.operators, 3 * Training::kLayers + Training::kLayers);
+}
+
+// The smallest arena that the plan fits in; dynamic steps have to release there.
+TEST(Plans, RunWithoutAReleaseInTheirPeak) {
+  Training big;
+  plan_steps(big.session(), quiet());
+  for (int i = 0; i < 4; ++i) big.step();
+  const Bytes peak = units(4 * Training::kLayers) + current_plan(big.session())->peak;
+  Training training({.arena = peak.count() / kAlignment.count(), .host = 64});
+  plan_steps(training.session(), quiet());
+  StepStats first = training.step(), last;
+  for (int i = 0; i < 5; ++i) last = training.step();
+  EXPECT_GT(first.evictions + first.offloads, 0);
+  EXPECT_TRUE(last.planned);
+  EXPECT_EQ(last.evictions + last.offloads + last.reloads + last.recomputes, 0);
+  EXPECT_EQ(last.peak_reserved, peak);
+  EXPECT_EQ(training.finish(), unplanned(6));
+}
+
+TEST(Plans, AboveTheBudgetStepsStayDynamic) {
+  Training training({.arena = 20, .host = 64});
+  std::vector<std::string> said;
+  plan_steps(training.session(), quiet(&said));
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(training.step().planned);
+  EXPECT_EQ(training.finish(), unplanned(5));
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said.front().find("the budget is 10.0 KiB"), std::string::npos) << said.front();
+}
+
+// A call more, at either place, in the fourth step.
+TEST(Plans, AStepThatDiffersIsFinishedAndNothingIsLost) {
+  for (const int place : {0, 1}) {
+    const auto run = [&](Training& training) {
+      for (int i = 0; i < 8; ++i) {
+        Handle extra;
+        training.step([&](int at) {
+          if (i == 3 && at == place) extra = training.scene().call({training.scene().data(1)});
+        });
+      }
+      return training.finish();
+    };
+    Training plain, training;
+    plan_steps(training.session(), quiet());
+    EXPECT_EQ(run(training), run(plain));
+    EXPECT_EQ(plan_counts(training.session()).mismatches, 1);
+    EXPECT_EQ(plan_counts(training.session()).plans, 1);
+    // Steps 2, 5, 6 and 7; 3 differs, and 4 is recorded.
+    EXPECT_EQ(plan_counts(training.session()).planned_steps, 4);
+  }
+}
+
+TEST(Plans, AStepThatEndsEarlyIsFinished) {
+  const auto run = [](bool planned) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (planned) plan_steps(scene.session(), quiet());
+    for (int i = 0; i < 6; ++i) {
+      scene.session().step([&] {
+        Handle x = scene.call({w}, 2);
+        Handle y = scene.call({x}, 2);
+        scene.update({w, y});
+        if (i != 4) scene.update({w, x});
+      });
+    }
+    if (planned) {
+      EXPECT_EQ(plan_counts(scene.session()).mismatches, 1);
+    }
+    return scene.hash(w);
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+// The calls are the same; only a handle lives on, whose place the plan gives to another.
+TEST(Plans, WhatTheProgramStillHoldsIsNotWrittenOver) {
+  const auto run = [](bool planned) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (planned) plan_steps(scene.session(), quiet());
+    std::vector<uint64_t> read;
+    for (int i = 0; i < 6; ++i) {
+      Handle held;
+      scene.session().step([&] {
+        Handle x = scene.call({w}, 2);
+        Handle y = scene.call({x}, 2);
+        if (i == 4) held = x;
+        x = {};
+        Handle z = scene.call({y}, 2);
+        y = {};
+        scene.update({w, z});
+      });
+      if (held) read.push_back(scene.hash(held));
+    }
+    if (planned) {
+      EXPECT_EQ(plan_counts(scene.session()).mismatches, 1);
+      EXPECT_EQ(plan_counts(scene.session()).planned_steps, 2);
+    }
+    read.push_back(scene.hash(w));
+    return read;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+// Each has a plan of its own, chosen by its first upload.
+TEST(Plans, TwoProgramsInTurn) {
+  const auto run = [](bool planned) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (planned) plan_steps(scene.session(), quiet());
+    for (const int64_t batch : {4, 4, 4, 2, 2, 2, 4, 2, 4}) {
+      const StepStats& stats = scene.session().step([&] {
+        Handle x = scene.data(batch);
+        Handle y = scene.call({x, w}, 2 * batch);
+        Handle z = scene.call({y, x}, batch);
+        scene.update({w, z});
+      });
+      static_cast<void>(stats);
+    }
+    if (planned) {
+      EXPECT_EQ(plan_counts(scene.session()).plans, 2);
+      EXPECT_EQ(plan_counts(scene.session()).planned_steps, 5);
+      EXPECT_EQ(plan_counts(scene.session()).mismatches, 0);
+    }
+    return scene.hash(w);
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST(Plans, AReadInTheMiddleSeesWhatWasIssued) {
+  const auto run = [](bool planned) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (planned) plan_steps(scene.session(), quiet());
+    std::vector<uint64_t> read;
+    for (int i = 0; i < 5; ++i) {
+      scene.session().step([&] {
+        Handle x = scene.call({w}, 2);
+        Handle y = scene.call({x}, 6);
+        read.push_back(scene.hash(x));
+        Handle z = scene.call({x, y}, 2);
+        y = {};
+        scene.update({w, z});
+        read.push_back(scene.hash(w));
+      });
+    }
+    if (planned) {
+      EXPECT_EQ(plan_counts(scene.session()).planned_steps, 3);
+    }
+    return read;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST(Plans, AStepThatThrowsLeavesTheSessionUsable) {
+  Training training;
+  plan_steps(training.session(), quiet());
+  for (int i = 0; i < 3; ++i) training.step();
+  EXPECT_THROW(training.step([](int at) {
+    if (at == 1) throw std::runtime_error("stop");
+  }),
+               std::runtime_error);
+  EXPECT_TRUE(training.step().planned);
+  // As the dynamic run, which throws there too.
+  Training plain;
+  for (int i = 0; i < 3; ++i) plain.step();
+  EXPECT_THROW(plain.step([](int at) {
+    if (at == 1) throw std::runtime_error("stop");
+  }),
+               std::runtime_error);
+  plain.step();
+  EXPECT_EQ(training.finish(), plain.finish());
+}
+
+TEST(Plans, WhatIsHeldOverTheEndIsNotPlanned) {
+  Scene scene;
+  const Handle w = scene.data(4, Category::kParameter);
+  std::vector<std::string> said;
+  plan_steps(scene.session(), quiet(&said));
+  Handle held;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(scene.session().step([&] { held = scene.call({w}, 2); }).planned);
+  }
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said.front().find("stays after it"), std::string::npos) << said.front();
+}
+
+// Random programs whose steps are alike, with views, in-place writes, reads and dropped
+// handles, under ample memory and in just what the plan takes.
+TEST(Plans, RandomProgramsKeepTheirBits) {
+  int64_t planned = 0;
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    const auto run = [&](Bytes budget, bool plans) {
+      SessionOptions options;
+      options.threads = 1;
+      options.budget = budget;
+      options.host_limit = Bytes(64 << 20);
+      options.residency.poison = true;
+      Session session(options, make_cpu_device({.threads = 1}));
+      if (plans) plan_steps(session, quiet());
+      auto read = run_random_program(session, seed, 8, 30, /*alike=*/true);
+      if (plans) planned += plan_counts(session).planned_steps;
+      return read;
+    };
+    const auto expected = run(Bytes(64 << 20), false);
+    ASSERT_EQ(run(Bytes(64 << 20), true), expected) << seed;
+    ASSERT_EQ(run(4 * kRandomProgramSmallest, true), expected) << seed;
+  }
+  EXPECT_GT(planned, 40);
+}
+
+}  // namespace
+}  // namespace tidemark::testing
