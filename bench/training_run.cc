@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "bench/fit_rule.h"
+#include "models/image_model.h"
 #include "models/optim/optimizer.h"
-#include "models/resnet.h"
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
@@ -19,16 +19,16 @@ class Network {
   explicit Network(const TrainingRun& run)
       : run_(run),
         init_(1),
-        model_(options(run), init_),
-        optimizer_(make_sgd(model_.parameters(),
+        model_(make_image_model(run.model, options(run), init_)),
+        optimizer_(make_sgd(model_->parameters(),
                             {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4})) {}
 
   void train(int64_t batch) {
-    model_.train();
+    model_->train();
     Tensor loss;
     {
       const Tensor images = upload_images(batch), labels = upload_labels(batch);
-      const Tensor logits = model_.forward(images);
+      const Tensor logits = model_->forward(images);
       loss = cross_entropy(logits, labels);
       const NoGrad no_grad;
       accuracy_count(logits, labels);
@@ -39,20 +39,19 @@ class Network {
 
   void evaluate(int64_t batch) {
     const NoGrad no_grad;
-    model_.train(false);
+    model_->train(false);
     const Tensor images = upload_images(batch), labels = upload_labels(batch);
-    const Tensor logits = model_.forward(images);
+    const Tensor logits = model_->forward(images);
     cross_entropy(logits, labels);
     accuracy_count(logits, labels);
   }
 
  private:
-  static ResNetOptions options(const TrainingRun& run) {
-    ResNetOptions options = resnet_options(run.model);
-    options.cifar_stem = run.image <= 64;
-    options.in_channels = run.channels;
-    options.classes = run.classes;
-    return options;
+  static ImageModelOptions options(const TrainingRun& run) {
+    return {.image = run.image,
+            .channels = run.channels,
+            .classes = run.classes,
+            .small_images = run.image <= 64};
   }
   Tensor upload_images(int64_t batch) const {
     const Shape shape{batch, run_.image, run_.image, run_.channels};
@@ -66,7 +65,7 @@ class Network {
 
   TrainingRun run_;
   ParameterInit init_;
-  ResNet model_;
+  std::unique_ptr<ImageModel> model_;
   std::unique_ptr<Optimizer> optimizer_;
 };
 

@@ -60,6 +60,7 @@ Program repeated(const Program& program) {
 
 SessionOptions simulated(SessionOptions options) {
   if (options.device == "cpu") options.device = "sim:host";
+  if (options.device.starts_with("cuda")) options.device = "sim:" + options.device;
   options.event_capacity = kFewEvents;
   return options;
 }

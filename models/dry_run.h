@@ -2,7 +2,8 @@
 // milliseconds, without data.
 //
 // The same program is built in a session on the simulator with the profile of the real device
-// (the CPU's is "host", whose kernels are prepared for their workspaces but not run). Layout
+// (the CPU's is "host"; a GPU's is its own, which needs that GPU), whose kernels are prepared
+// for their workspaces but not run. Layout
 // depends on the order of calls alone, so what is found is what the real run reaches, to the
 // byte.
 //

@@ -89,14 +89,14 @@ ResNetBlock::ResNetBlock(const ResNetOptions& options, int64_t in, int64_t width
       conv1_(first(options, in, inner_, stride), init),
       bn1_(inner_, init),
       conv2_(second(options, inner_, stride), init),
-      bn2_(inner_, init, options.bottleneck ? 1 : options.residual_gamma) {
+      bn2_(inner_, init, {.gamma = options.bottleneck ? 1 : options.residual_gamma}) {
   register_child("conv1", conv1_);
   register_child("bn1", bn1_);
   register_child("conv2", conv2_);
   register_child("bn2", bn2_);
   if (options.bottleneck) {
     conv3_.emplace(Conv2dOptions{.in = inner_, .out = out_}, init);
-    bn3_.emplace(out_, init, options.residual_gamma);
+    bn3_.emplace(out_, init, BatchNormOptions{.gamma = options.residual_gamma});
     register_child("conv3", *conv3_);
     register_child("bn3", *bn3_);
   }
@@ -152,6 +152,15 @@ Tensor ResNet::forward(const Tensor& images) const {
     for (const auto& block : layer->parts) x = block->forward(x);
   }
   return fc_.forward(flatten(adaptive_avg_pool2d(x, 1, 1)));
+}
+
+std::unique_ptr<ImageModel> make_resnet(const std::string& name,
+                                        const ImageModelOptions& options, ParameterInit& init) {
+  ResNetOptions resnet = resnet_options(name);
+  resnet.cifar_stem = options.small_images;
+  resnet.in_channels = options.channels;
+  resnet.classes = options.classes;
+  return std::make_unique<ResNet>(resnet, init);
 }
 
 }  // namespace tidemark

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "models/image_model.h"
 #include "models/nn/layers.h"
 
 namespace tidemark {
@@ -71,12 +72,12 @@ class ResNetBlock : public Module {
   std::optional<Projection> downsample_;
 };
 
-class ResNet : public Module {
+class ResNet : public ImageModel {
  public:
   ResNet(const ResNetOptions& options, ParameterInit& init);
   // images (N, H, W, in_channels) -> logits (N, classes). Throws UsageError if shapes do not
   // fit.
-  Tensor forward(const Tensor& images) const;
+  Tensor forward(const Tensor& images) const override;
 
  private:
   // "layer1" with blocks "0", "1", ...
@@ -96,5 +97,9 @@ class ResNet : public Module {
   Layer layer4_;
   Linear fc_;
 };
+
+// By name, with the CIFAR stem for small images.
+std::unique_ptr<ImageModel> make_resnet(const std::string& name,
+                                        const ImageModelOptions& options, ParameterInit& init);
 
 }  // namespace tidemark

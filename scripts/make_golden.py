@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the files in tests/golden: one SGD step of ResNets, attention, and gradients of BERT and
-GPT-2, computed by PyTorch and Hugging Face transformers.
+"""Makes the files in tests/golden: one SGD step of ResNets, attention, and gradients of the other
+networks for images, of BERT and of GPT-2, computed by PyTorch and Hugging Face transformers.
 
     pip install torch torchvision transformers numpy
     scripts/make_golden.py [--out tests/golden] [--only bert]
@@ -361,6 +361,117 @@ def write_language(out, name, kinds, seed, dtype):
         for case in cases])
 
 
+# Gradients of the other networks for images, without dropout. Every parameter is drawn, so that
+# biases and scales show too. Seeds are such that no ReLU's input, nor the two largest values under
+# a pooling window, lie within rounding of each other: PyTorch's own float32 would be percents off.
+IMAGE_SAMPLES = 3
+# Left out: a bias that the next normalisation takes away again has a gradient of 0 but for rounding.
+ZERO = 1e-9
+IMAGE_CASES = [
+    dict(model="efficientnet_b0", seed=21, batch=4, image=64),
+    dict(model="mobilenet_v2", seed=27, batch=4, image=64),
+    dict(model="mnasnet1_0", seed=23, batch=4, image=64),
+    dict(model="googlenet", seed=31, batch=4, image=65),
+    dict(model="vgg11", seed=25, batch=2, image=64, hidden=48),
+    dict(model="vit", seed=26, batch=2, image=32, patch=8, width=24, inner=40, heads=3, layers=2),
+]
+IMAGE_CLASSES = 10
+
+
+def make_image_model(case):
+    name = case["model"]
+    if name == "vit":
+        model = torchvision.models.VisionTransformer(
+            case["image"], case["patch"], case["layers"], case["heads"], case["width"],
+            case["inner"], num_classes=IMAGE_CLASSES)
+    elif name == "googlenet":
+        model = torchvision.models.googlenet(num_classes=IMAGE_CLASSES, aux_logits=False,
+                                             init_weights=False)
+    else:
+        model = getattr(torchvision.models, name)(num_classes=IMAGE_CLASSES)
+    if name == "vgg11":
+        for layer, (rows, columns) in {0: (case["hidden"], 512 * 7 * 7),
+                                       3: (case["hidden"], case["hidden"]),
+                                       6: (IMAGE_CLASSES, case["hidden"])}.items():
+            model.classifier[layer] = torch.nn.Linear(columns, rows)
+    for module in model.modules():
+        if isinstance(module, (torch.nn.Dropout, torchvision.ops.StochasticDepth)):
+            module.p = 0.0
+    return model
+
+
+def from_tidemark(case, name, values, shape):
+    """A parameter in PyTorch's layout."""
+    if ".in_proj_weight" in name or ".out_proj.weight" in name:
+        return torch.from_numpy(np.ascontiguousarray(values.reshape(shape[::-1]).T))
+    if case["model"] == "vgg11" and name == "classifier.0.weight":
+        values = values.reshape(shape[0], 7, 7, 512).transpose(0, 3, 1, 2)
+        return torch.from_numpy(np.ascontiguousarray(values.reshape(shape)))
+    return to_torch(values, shape)
+
+
+def to_image_tidemark(case, name, tensor):
+    if ".in_proj_weight" in name or ".out_proj.weight" in name:
+        tensor = tensor.T
+    if case["model"] == "vgg11" and name == "classifier.0.weight":
+        tensor = tensor.reshape(-1, 512, 7, 7)
+    return to_tidemark(tensor)
+
+
+def tidemark_name(name):
+    return name.replace(".in_proj_", ".in_proj.")
+
+
+def image_values(case, index, shape, is_scale):
+    """The rule in tests/models/image_model_golden_test.cc. `shape`: PyTorch's."""
+    count = math.prod(shape)
+    if len(shape) == 1:
+        return (draw_normal(case["seed"], index, count, 0.1)
+                + np.float32(1.0 if is_scale else 0.0))
+    return draw_normal(case["seed"], index, count, math.sqrt(2.0 * shape[0] / count))
+
+
+def run_image_model(case, dtype):
+    model = make_image_model(case)
+    scales = {f"{name}.weight" for name, module in model.named_modules()
+              if isinstance(module, (torch.nn.BatchNorm2d, torch.nn.LayerNorm))}
+    with torch.no_grad():
+        for index, (name, parameter) in enumerate(model.named_parameters()):
+            shape = tuple(parameter.shape)
+            values = image_values(case, index, shape, name in scales)
+            parameter.copy_(from_tidemark(case, name, values, shape))
+    model.to(dtype).train()
+    n, size = case["batch"], case["image"]
+    images = draw_normal(case["seed"], IMAGES_INDEX, n * size * size * 3, 1.0)
+    images = images.reshape(n, size, size, 3).transpose(0, 3, 1, 2)
+    logits = model(torch.from_numpy(images.copy()).to(dtype))
+    labels = torch.tensor([(7 * i + 3) % IMAGE_CLASSES for i in range(n)])
+    torch.nn.functional.cross_entropy(logits, labels).backward()
+    tensors = {"logits": to_tidemark(logits)}
+    tensors |= {"gradient/" + tidemark_name(k): to_image_tidemark(case, k, p.grad)
+                for k, p in model.named_parameters()}
+    tensors |= {"buffer/" + k: to_tidemark(b) for k, b in model.named_buffers()
+                if not k.endswith("num_batches_tracked")}
+    return tensors
+
+
+def write_image_models(out):
+    cases = []
+    for case in IMAGE_CASES:
+        exact, single = (run_image_model(case, dtype) for dtype in (torch.float64, torch.float32))
+        tensors = {name: dict(count=len(values), norm=rounded(np.linalg.norm(values)),
+                              error=float(f"{relative_error(single[name], values):.2g}"),
+                              values=[float(f"{values[i]:.6g}")
+                                      for i in positions(len(values))[:IMAGE_SAMPLES]])
+                   for name, values in exact.items() if np.linalg.norm(values) > ZERO}
+        cases.append(case | dict(classes=IMAGE_CLASSES, images_index=IMAGES_INDEX,
+                                 tensors=tensors))
+        errors = [t["error"] for t in tensors.values()]
+        print(f'{case["model"]}: float32 is off by {np.median(errors):.1g}, at most '
+              f'{max(errors):.1g}')
+    write_cases(out / "image_models.json", cases)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path,
@@ -371,6 +482,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     for name, write in {
             "attention": write_attention,
+            "image_models": write_image_models,
             "bert_small": lambda out: write_language(out, "bert_small", ["masked", "spans"], 5,
                                                      torch.float16),
             "gpt2_small": lambda out: write_language(out, "gpt2_small", ["gpt2"], 6,

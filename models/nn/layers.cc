@@ -21,18 +21,22 @@ Conv2d::Conv2d(const Conv2dOptions& options, ParameterInit& init)
       weight_(init.kaiming_normal_fan_out(
           Shape{options.out, options.kernel, options.kernel, options.in / options.groups})) {
   register_parameter("weight", weight_);
+  if (!options.bias) return;
+  bias_ = init.constant(Shape{options.out}, 0);
+  register_parameter("bias", bias_);
 }
 
 Tensor Conv2d::forward(const Tensor& x) const {
-  return conv2d(x, weight_, {},
+  return conv2d(x, weight_, bias_,
                 {.stride = {options_.stride, options_.stride},
                  .padding = {options_.padding, options_.padding},
                  .dilation = {options_.dilation, options_.dilation},
                  .groups = options_.groups});
 }
 
-BatchNorm2d::BatchNorm2d(int64_t channels, ParameterInit& init, float gamma)
-    : weight_(init.constant(Shape{channels}, gamma)),
+BatchNorm2d::BatchNorm2d(int64_t channels, ParameterInit& init, const BatchNormOptions& options)
+    : options_(options),
+      weight_(init.constant(Shape{channels}, options.gamma)),
       bias_(init.constant(Shape{channels}, 0)),
       running_mean_(ParameterInit::buffer(Shape{channels}, 0)),
       running_var_(ParameterInit::buffer(Shape{channels}, 1)) {
@@ -44,26 +48,26 @@ BatchNorm2d::BatchNorm2d(int64_t channels, ParameterInit& init, float gamma)
 
 Tensor BatchNorm2d::forward(const Tensor& x) const {
   if (!training()) {
-    return batch_norm_inference(x, weight_, bias_, running_mean_, running_var_, kEpsilon);
+    return batch_norm_inference(x, weight_, bias_, running_mean_, running_var_, options_.eps);
   }
-  const BatchNormResult result = batch_norm(x, weight_, bias_, kEpsilon);
+  const BatchNormResult result = batch_norm(x, weight_, bias_, options_.eps);
   track(x, result.mean, result.var);
   return result.y;
 }
 
 Tensor BatchNorm2d::forward_relu(const Tensor& x, const Tensor& residual) const {
   if (!training()) {
-    return batch_norm_inference_relu(x, weight_, bias_, running_mean_, running_var_, kEpsilon,
-                                     residual);
+    return batch_norm_inference_relu(x, weight_, bias_, running_mean_, running_var_,
+                                     options_.eps, residual);
   }
-  const BatchNormResult result = batch_norm_relu(x, weight_, bias_, kEpsilon, residual);
+  const BatchNormResult result = batch_norm_relu(x, weight_, bias_, options_.eps, residual);
   track(x, result.mean, result.var);
   return result.y;
 }
 
 void BatchNorm2d::track(const Tensor& x, const Tensor& mean, const Tensor& var) const {
   const NoGrad no_grad;
-  update_running_stats_(running_mean_, running_var_, mean, var, kMomentum,
+  update_running_stats_(running_mean_, running_var_, mean, var, options_.momentum,
                         x.elements() / x.shape().back());
 }
 

@@ -20,9 +20,10 @@ struct Conv2dOptions {
   int64_t padding = 0;
   int64_t dilation = 1;
   int64_t groups = 1;
+  bool bias = false;  // none where batch normalisation follows, which has one
 };
 
-// No bias: batch normalisation follows, and has one. weight (K, R, S, C / groups).
+// weight (K, R, S, C / groups); bias (K), 0 at first.
 class Conv2d : public Module {
  public:
   Conv2d(const Conv2dOptions& options, ParameterInit& init);
@@ -31,6 +32,13 @@ class Conv2d : public Module {
  private:
   Conv2dOptions options_;
   Tensor weight_;
+  Tensor bias_;  // undefined without one
+};
+
+struct BatchNormOptions {
+  float gamma = 1;  // the weight's first value
+  double eps = 1e-5;
+  double momentum = 0.1;  // share of the batch in the running statistics
 };
 
 // weight, bias, running_mean, running_var (C). In training mode it normalises by the batch's
@@ -38,19 +46,16 @@ class Conv2d : public Module {
 // ones.
 class BatchNorm2d : public Module {
  public:
-  // `gamma`: the weight's first value.
-  BatchNorm2d(int64_t channels, ParameterInit& init, float gamma = 1);
+  BatchNorm2d(int64_t channels, ParameterInit& init, const BatchNormOptions& options = {});
   Tensor forward(const Tensor& x) const;
   // relu(forward(x)) and relu(forward(x) + residual), as one operator.
   Tensor forward_relu(const Tensor& x, const Tensor& residual = {}) const;
 
  private:
-  static constexpr double kEpsilon = 1e-5;
-  static constexpr double kMomentum = 0.1;  // share of the batch in the running statistics
-
   // Moves the running statistics by those of a batch like x.
   void track(const Tensor& x, const Tensor& mean, const Tensor& var) const;
 
+  BatchNormOptions options_;
   Tensor weight_;
   Tensor bias_;
   Tensor running_mean_;

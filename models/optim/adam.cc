@@ -11,10 +11,14 @@ class Adam final : public Optimizer {
   }
 
  private:
-  void update(size_t i, const Tensor& gradient) override {
+  void update(std::span<const Update> updates, int64_t count) override {
     AdamOptions now = options_;
     now.lr = learning_rate();
-    adam_step_(parameter(i), gradient, state_of(i, 0), state_of(i, 1), now, updates(i));
+    std::vector<AdamUpdate> all;
+    for (const auto& [i, gradient] : updates) {
+      all.push_back({parameter(i), gradient, state_of(i, 0), state_of(i, 1)});
+    }
+    adam_step_(all, now, count);
   }
 
   const AdamOptions options_;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,13 +18,27 @@
 
 namespace tidemark {
 
+// Which parameters are updated by one operator. Small ones, whose update takes a GPU less time
+// than its launch does; large ones gain nothing, and all of a group is on the device at once.
+//
+// Groups follow from the program alone, never from the budget, and none is larger than the
+// update of the largest single parameter is: so the smallest feasible budget is as without
+// them. Values are the same to the bit.
+struct UpdateGroups {
+  Bytes most_of_parameter{64 << 10};  // larger ones are updated alone; 0: all are
+  Bytes most_of_group{1 << 20};       // parameters, gradients and state, as they lie in memory
+  size_t most_parameters = 32;        // one launch on a GPU
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Updates, in order, each parameter that has a gradient, and drops that gradient as soon as
-  // its update has been issued.
+  // Updates each parameter that has a gradient, and drops that gradient as soon as its update
+  // has been issued: in order, but that small ones may come later than the large ones after
+  // them, with others of a group.
   void step();
+  void set_groups(const UpdateGroups& groups) { groups_ = groups; }
   void zero_grad();  // drops all gradients
 
   double learning_rate() const { return learning_rate_; }
@@ -46,13 +61,29 @@ class Optimizer {
     return state_[i * states_per_parameter_ + which].tensor;
   }
   const Tensor& parameter(size_t i) const { return parameters_[i].tensor; }
-  // Updates of parameter `i`, one under way included.
-  int64_t updates(size_t i) const { return updates_[i]; }
+
+  struct Update {
+    size_t parameter;
+    Tensor gradient;
+  };
 
  private:
-  virtual void update(size_t i, const Tensor& gradient) = 0;
+  // By one operator. `count`: how often each has been updated, this time included.
+  virtual void update(std::span<const Update> updates, int64_t count) = 0;
+
+  // Updates that wait for others to go with, and what they need.
+  struct Group {
+    std::vector<Update> updates;
+    int64_t count = 0;
+    Bytes bytes{0};
+  };
+  // As the operator will have it on the device.
+  Bytes bytes_of_update(size_t i, const Tensor& gradient) const;
+  bool shares_memory(const Group& group, const Update& update) const;
+  void issue(Group& group);
 
   std::vector<NamedTensor> parameters_;
+  UpdateGroups groups_;
   std::vector<NamedTensor> state_;
   size_t states_per_parameter_ = 0;
   double learning_rate_;

@@ -11,11 +11,15 @@ class Sgd final : public Optimizer {
   }
 
  private:
-  void update(size_t i, const Tensor& gradient) override {
+  void update(std::span<const Update> updates, int64_t count) override {
     SgdOptions now = options_;
     now.lr = learning_rate();
-    const Tensor momentum = options_.momentum != 0 ? state_of(i, 0) : Tensor();
-    sgd_step_(parameter(i), gradient, momentum, now, updates(i) == 1);
+    std::vector<SgdUpdate> all;
+    for (const auto& [i, gradient] : updates) {
+      const Tensor momentum = options_.momentum != 0 ? state_of(i, 0) : Tensor();
+      all.push_back({parameter(i), gradient, momentum});
+    }
+    sgd_step_(all, now, count == 1);
   }
 
   const SgdOptions options_;

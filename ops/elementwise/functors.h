@@ -46,6 +46,9 @@ struct Abs {
 struct Relu {
   TIDEMARK_HOST_DEVICE float operator()(float x) const { return x < 0 ? 0 : x; }
 };
+struct Relu6 {
+  TIDEMARK_HOST_DEVICE float operator()(float x) const { return x < 0 ? 0 : x > 6 ? 6 : x; }
+};
 struct Exp {
   TIDEMARK_HOST_DEVICE float operator()(float x) const { return std::exp(x); }
 };
@@ -62,7 +65,14 @@ struct Sigmoid {
   TIDEMARK_HOST_DEVICE float operator()(float x) const { return 1 / (1 + std::exp(-x)); }
 };
 
-// Gradients, from the gradient g of the output and the output y (Abs: the input x).
+// Math: where 1 / (1 + e^-x) comes from: VectorMath for loops on the CPU, another in kernels of
+// GPUs.
+template <class Math>
+struct Silu {
+  TIDEMARK_HOST_DEVICE float operator()(float x) const { return x * Math::logistic(x); }
+};
+
+// Gradients, from the gradient g of the output and the output y (Abs and Silu: the input x).
 struct AbsGrad {
   TIDEMARK_HOST_DEVICE float operator()(float g, float x) const {
     return x > 0 ? g : x < 0 ? -g : 0;
@@ -70,6 +80,11 @@ struct AbsGrad {
 };
 struct ReluGrad {
   TIDEMARK_HOST_DEVICE float operator()(float g, float y) const { return y > 0 ? g : 0; }
+};
+struct Relu6Grad {
+  TIDEMARK_HOST_DEVICE float operator()(float g, float y) const {
+    return y > 0 && y < 6 ? g : 0;
+  }
 };
 struct SqrtGrad {
   TIDEMARK_HOST_DEVICE float operator()(float g, float y) const { return g * 0.5f / y; }
@@ -79,6 +94,13 @@ struct TanhGrad {
 };
 struct SigmoidGrad {
   TIDEMARK_HOST_DEVICE float operator()(float g, float y) const { return g * y * (1 - y); }
+};
+template <class Math>
+struct SiluGrad {
+  TIDEMARK_HOST_DEVICE float operator()(float g, float x) const {
+    const float s = Math::logistic(x);
+    return g * (s + x * (s * Math::logistic(-x)));  // 1 - s, without cancellation
+  }
 };
 // Of a / b with respect to b, from y = a / b.
 struct DivGrad {

@@ -51,7 +51,10 @@ std::vector<TensorMeta> infer_fill(const OpQuery& query) {
   return {};
 }
 
-OpCost arithmetic_cost(const OpQuery& query) { return streaming_cost(query, 1, 1); }
+template <const OpDef* op>
+OpCost arithmetic_cost(const OpQuery& query) {
+  return updating_cost(*op, query, 1);
+}
 
 // The old values are not read.
 OpCost overwrite_cost(const OpQuery& query) { return streaming_cost(query, 0); }
@@ -60,12 +63,12 @@ OpCost overwrite_cost(const OpQuery& query) { return streaming_cost(query, 0); }
 
 const OpDef kAddInPlace = {.name = "add_",
                            .infer = infer_add,
-                           .cost = arithmetic_cost,
+                           .cost = arithmetic_cost<&kAddInPlace>,
                            .written_inputs = 1,
                            .prepare = {elementwise::prepare_add_in_place_cpu}};
 const OpDef kMulInPlace = {.name = "mul_",
                            .infer = infer_mul,
-                           .cost = arithmetic_cost,
+                           .cost = arithmetic_cost<&kMulInPlace>,
                            .written_inputs = 1,
                            .prepare = {elementwise::prepare_mul_in_place_cpu}};
 const OpDef kCopyInPlace = {.name = "copy_",

@@ -26,6 +26,10 @@ PreparedKernel prepare_tanh_cpu(const OpQuery& query);
 PreparedKernel prepare_tanh_grad_cpu(const OpQuery& query);
 PreparedKernel prepare_sigmoid_cpu(const OpQuery& query);
 PreparedKernel prepare_sigmoid_grad_cpu(const OpQuery& query);
+PreparedKernel prepare_relu6_cpu(const OpQuery& query);
+PreparedKernel prepare_relu6_grad_cpu(const OpQuery& query);
+PreparedKernel prepare_silu_cpu(const OpQuery& query);
+PreparedKernel prepare_silu_grad_cpu(const OpQuery& query);
 
 PreparedKernel prepare_gelu_cpu(const OpQuery& query);
 PreparedKernel prepare_gelu_grad_cpu(const OpQuery& query);

@@ -75,6 +75,10 @@ TIDEMARK_UNARY(kTanh, "tanh", infer_unary, 20, tanh);
 TIDEMARK_UNARY(kTanhGrad, "tanh_grad", infer_grad, 3, tanh_grad);
 TIDEMARK_UNARY(kSigmoid, "sigmoid", infer_unary, 20, sigmoid);
 TIDEMARK_UNARY(kSigmoidGrad, "sigmoid_grad", infer_grad, 3, sigmoid_grad);
+TIDEMARK_UNARY(kRelu6, "relu6", infer_unary, 2, relu6);
+TIDEMARK_UNARY(kRelu6Grad, "relu6_grad", infer_grad, 2, relu6_grad);
+TIDEMARK_UNARY(kSilu, "silu", infer_unary, 21, silu);
+TIDEMARK_UNARY(kSiluGrad, "silu_grad", infer_grad, 25, silu_grad);
 #undef TIDEMARK_UNARY
 
 Tensor scale(const Tensor& x, double s) {
@@ -98,5 +102,7 @@ Tensor log(const Tensor& x) { return from_input(kLog, kDiv, x); }
 Tensor sqrt(const Tensor& x) { return from_output(kSqrt, kSqrtGrad, x); }
 Tensor tanh(const Tensor& x) { return from_output(kTanh, kTanhGrad, x); }
 Tensor sigmoid(const Tensor& x) { return from_output(kSigmoid, kSigmoidGrad, x); }
+Tensor relu6(const Tensor& x) { return from_output(kRelu6, kRelu6Grad, x); }
+Tensor silu(const Tensor& x) { return from_input(kSilu, kSiluGrad, x); }
 
 }  // namespace tidemark

@@ -1,6 +1,7 @@
 #include "ops/elementwise/functors.h"
 #include "ops/elementwise/kernels.h"
 #include "ops/kernels/map_cpu.h"
+#include "ops/kernels/vector_math.h"
 
 namespace tidemark::elementwise {
 
@@ -45,6 +46,18 @@ PreparedKernel prepare_sigmoid_cpu(const OpQuery& query) {
 }
 PreparedKernel prepare_sigmoid_grad_cpu(const OpQuery& query) {
   return map_cpu<SigmoidGrad, float, float, float>(query);
+}
+PreparedKernel prepare_relu6_cpu(const OpQuery& query) {
+  return map_cpu<Relu6, float, float>(query);
+}
+PreparedKernel prepare_relu6_grad_cpu(const OpQuery& query) {
+  return map_cpu<Relu6Grad, float, float, float>(query);
+}
+PreparedKernel prepare_silu_cpu(const OpQuery& query) {
+  return map_cpu<Silu<VectorMath>, float, float>(query);
+}
+PreparedKernel prepare_silu_grad_cpu(const OpQuery& query) {
+  return map_cpu<SiluGrad<VectorMath>, float, float, float>(query);
 }
 
 }  // namespace tidemark::elementwise

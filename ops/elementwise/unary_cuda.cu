@@ -5,6 +5,13 @@
 #include "ops/registry/kernels.h"
 
 namespace tidemark {
+namespace {
+
+struct DeviceMath {
+  static __device__ float logistic(float x) { return 1 / (1 + expf(-x)); }
+};
+
+}  // namespace
 
 void register_unary_cuda() {
   const auto set = [](const OpDef& op, PrepareKernel prepare) {
@@ -24,6 +31,10 @@ void register_unary_cuda() {
   set(kTanhGrad, map_cuda<TanhGrad, float, float, float>);
   set(kSigmoid, map_cuda<Sigmoid, float, float>);
   set(kSigmoidGrad, map_cuda<SigmoidGrad, float, float, float>);
+  set(kRelu6, map_cuda<Relu6, float, float>);
+  set(kRelu6Grad, map_cuda<Relu6Grad, float, float, float>);
+  set(kSilu, map_cuda<Silu<DeviceMath>, float, float>);
+  set(kSiluGrad, map_cuda<SiluGrad<DeviceMath>, float, float, float>);
 }
 
 }  // namespace tidemark

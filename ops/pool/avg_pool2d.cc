@@ -14,6 +14,7 @@ std::vector<TensorMeta> infer_avg_pool2d(const OpQuery& query) {
   const auto& attrs = query.attr<AvgPool2dAttrs>();
   const Shape& x = query.inputs[0].shape;
   if (!attrs.adaptive) {
+    check_fits(kName, query, !attrs.pool.ceil, "windows may not reach past the end");
     return {TensorMeta::contiguous(DType::kFloat32, pooled_shape(kName, query, x, attrs.pool))};
   }
   check_fits(kName, query, attrs.height >= 1 && attrs.width >= 1,

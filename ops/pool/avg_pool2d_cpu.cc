@@ -16,10 +16,10 @@ struct Pooling {
       rows = adaptive_windows(x[1], y[1]);
       columns = adaptive_windows(x[2], y[2]);
     } else {
-      const auto& [window, stride, padding] = attrs.pool;
-      rows = sliding_windows(x[1], y[1], window[0], stride[0], padding[0]);
-      columns = sliding_windows(x[2], y[2], window[1], stride[1], padding[1]);
-      if (attrs.count_include_pad) cells = window[0] * window[1];
+      const Pool2dAttrs& pool = attrs.pool;
+      rows = sliding_windows(x[1], y[1], pool.window[0], pool.stride[0], pool.padding[0]);
+      columns = sliding_windows(x[2], y[2], pool.window[1], pool.stride[1], pool.padding[1]);
+      if (attrs.count_include_pad) cells = pool.window[0] * pool.window[1];
     }
   }
   float share(int64_t p, int64_t q) const {

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kLaunchThreads)
 PreparedKernel prepare_avg_pool2d(const OpQuery& query) {
   const Shape &x = query.inputs[0].shape, &y = query.outputs[0].shape;
   const Pooling pooling(query.attr<AvgPool2dAttrs>(), x, y);
-  const int width = channel_width(x[3]);
+  const int width = channel_width(query, x[3]);
   const auto kernel = width == 4 ? avg_pool_kernel<4> : avg_pool_kernel<1>;
   return {Bytes(0), [=, threads = y.elements() / width](const KernelArgs& args) {
             launch(args, threads, kernel, pooling, threads, args.in<float>(0),
@@ -83,7 +83,7 @@ PreparedKernel prepare_avg_pool2d(const OpQuery& query) {
 PreparedKernel prepare_avg_pool2d_grad(const OpQuery& query) {
   const Shape &x = query.outputs[0].shape, &y = query.inputs[0].shape;
   const Pooling pooling(query.attr<AvgPool2dAttrs>(), x, y);
-  const int width = channel_width(x[3]);
+  const int width = channel_width(query, x[3]);
   const auto kernel = width == 4 ? avg_pool_grad_kernel<4> : avg_pool_grad_kernel<1>;
   return {Bytes(0), [=, threads = x.elements() / width](const KernelArgs& args) {
             launch(args, threads, kernel, pooling, threads, args.in<float>(0),

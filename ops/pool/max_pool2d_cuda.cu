@@ -79,7 +79,7 @@ template <class Index>
 PreparedKernel prepare_forward(const OpQuery& query) {
   const Shape &x = query.inputs[0].shape, &y = query.outputs[0].shape;
   const WindowGrid grid = sliding_grid(x, y, query.attr<Pool2dAttrs>());
-  const int width = channel_width(x[3]);
+  const int width = channel_width(query, x[3]);
   const auto kernel = width == 4 ? max_pool_kernel<4, Index> : max_pool_kernel<1, Index>;
   return {Bytes(0), [=, threads = y.elements() / width](const KernelArgs& args) {
             launch(args, threads, kernel, grid, threads, args.in<float>(0), args.out<float>(0),
@@ -91,7 +91,7 @@ template <class Index>
 PreparedKernel prepare_backward(const OpQuery& query) {
   const Shape &x = query.outputs[0].shape, &y = query.inputs[0].shape;
   const WindowGrid grid = sliding_grid(x, y, query.attr<Pool2dGradAttrs>().pool);
-  const int width = channel_width(x[3]);
+  const int width = channel_width(query, x[3]);
   const auto kernel =
       width == 4 ? max_pool_grad_kernel<4, Index> : max_pool_grad_kernel<1, Index>;
   return {Bytes(0), [=, threads = x.elements() / width](const KernelArgs& args) {

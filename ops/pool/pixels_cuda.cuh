@@ -38,6 +38,9 @@ __device__ Pixel pixel_at(int64_t i, int64_t rows, int64_t columns, int64_t chan
   return pixel;
 }
 
-inline int channel_width(int64_t channels) { return channels % 4 == 0 ? 4 : 1; }
+// Channels that a thread takes at a time.
+inline int channel_width(const OpQuery& query, int64_t channels) {
+  return channels % 4 == 0 && vectors_fit(query) ? 4 : 1;
+}
 
 }  // namespace tidemark

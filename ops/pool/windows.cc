@@ -14,6 +14,11 @@ Shape pooled_shape(const char* op, const OpQuery& query, const Shape& x,
                "padding must be at most half the window");
     y[axis + 1] = window_positions(op, query, x[axis + 1], attrs.window[axis],
                                    attrs.stride[axis], attrs.padding[axis]);
+    if (!attrs.ceil) continue;
+    const int64_t next = y[axis + 1] * attrs.stride[axis] - attrs.padding[axis];
+    const int64_t end =
+        (y[axis + 1] - 1) * attrs.stride[axis] - attrs.padding[axis] + attrs.window[axis];
+    if (end < x[axis + 1] + attrs.padding[axis] && next < x[axis + 1]) ++y[axis + 1];
   }
   return y;
 }

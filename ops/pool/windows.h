@@ -13,6 +13,9 @@ struct Pool2dAttrs {
   int64_t window[2] = {2, 2};
   int64_t stride[2] = {2, 2};
   int64_t padding[2] = {0, 0};  // at most half the window, so that no window is empty
+  // 1: the last window may reach past the end, as long as it begins before it (PyTorch's
+  // ceil_mode); what lies outside is left out. Only max_pool2d.
+  int64_t ceil = 0;
 };
 
 // Shape of the output for an input (N, H, W, C). Throws UsageError if the window does not fit.

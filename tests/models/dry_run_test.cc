@@ -98,6 +98,49 @@ TEST(DryRun, TighterTiersNeedNoLess) {
   }
 }
 
+// A network of many small parameters and a few large ones, trained for two steps.
+Program network(const UpdateGroups& groups) {
+  return [groups] {
+    ResNetOptions options = resnet_options("resnet18");
+    options.cifar_stem = true;
+    options.classes = 10;
+    ParameterInit init(1);
+    const auto model = std::make_shared<ResNet>(options, init);
+    const auto sgd =
+        std::shared_ptr<Optimizer>(make_sgd(model->parameters(), {.lr = 0.1, .momentum = 0.9}));
+    sgd->set_groups(groups);
+    const auto step = [model, sgd] {
+      const Tensor images =
+          Session::current().upload(TensorMeta::contiguous(DType::kFloat32, {8, 8, 8, 3}),
+                                    Category::kData, nullptr, nullptr);
+      backward(sum(model->forward(images)));
+      sgd->step();
+    };
+    return std::vector<std::function<void()>>{step, step};
+  };
+}
+
+TEST(DryRun, GroupsOfUpdatesNeedNoLargerBudget) {
+  for (const Bytes host : {Bytes(1) * (int64_t{1} << 40), Bytes(64 << 20), Bytes(0)}) {
+    SCOPED_TRACE(host.count());
+    SessionOptions options = on("sim:host");
+    options.host_limit = host;
+    Bytes peak[2], minimum[2];
+    int64_t operators[2];
+    for (const bool grouped : {false, true}) {
+      const Program program =
+          network(grouped ? UpdateGroups() : UpdateGroups{.most_of_parameter = Bytes(0)});
+      const UnmanagedNeed need = measure_unmanaged(options, program);
+      peak[grouped] = need.peak;
+      operators[grouped] = need.operators;
+      minimum[grouped] = find_minimum_budget(options, program, need).budget;
+    }
+    EXPECT_EQ(peak[true], peak[false]);
+    EXPECT_LE(minimum[true], minimum[false]);
+    EXPECT_LT(operators[true], operators[false] - 30);
+  }
+}
+
 TEST(DryRun, LeavesTheCurrentSessionAlone) {
   Session session({.device = "sim:a100-80gb"});
   measure_unmanaged(on("cpu"), chain(2));

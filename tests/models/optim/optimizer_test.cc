@@ -2,14 +2,21 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "models/nn/parameter_init.h"
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/random/random.h"
 #include "ops/reduce/reduce.h"
+#include "ops/view/view.h"
+#include "runtime/core/errors.h"
 #include "runtime/session/session.h"
+#include "runtime/tensor/recipe.h"
 
 namespace tidemark {
 namespace {
@@ -103,6 +110,133 @@ TEST_F(OptimizerTest, WithoutAGradientAParameterStays) {
   const auto sgd = make_sgd(parameters(), {.lr = 0.5, .momentum = 0.9});
   session_.step([&] { sgd->step(); });
   EXPECT_EQ(value(), 2);
+}
+
+TEST_F(OptimizerTest, AnUpdateThatFailsIsNotCounted) {
+  const auto sgd = make_sgd(parameters(), {.lr = 0.5, .momentum = 0.9});
+  session_.set_observer([](std::string_view name, const Recipe&) {
+    if (name == kSgdMomentumStep.name) throw DeviceError("no");
+  });
+  EXPECT_THROW(step(*sgd), DeviceError);
+  EXPECT_EQ(sgd->update_counts(), std::vector<int64_t>{0});
+}
+
+// Parameters of many sizes, each with a gradient of its own, on the simulator or the CPU.
+class GroupsTest : public ::testing::Test {
+ protected:
+  static constexpr int64_t kSizes[] = {70000, 1, 64, 7, 256, 1000, 16384, 16385, 64, 3,
+                                       64,    5, 64, 2, 100, 128,  40000, 12,    9,  31};
+
+  struct Run {
+    std::vector<std::vector<float>> values;  // of parameters, then of state
+    std::vector<size_t> sizes;               // of the updates: how many parameters in each
+    Bytes largest{0};                        // of their working sets
+  };
+  using Make = std::function<std::unique_ptr<Optimizer>(std::vector<NamedTensor>)>;
+
+  static Run run(const Make& make, const UpdateGroups& groups) {
+    Session session({.device = "cpu", .threads = 1, .budget = Bytes(16 << 20)});
+    std::vector<NamedTensor> parameters;
+    std::vector<Tensor> factors;
+    for (const int64_t size : kSizes) {
+      parameters.push_back({"p" + std::to_string(parameters.size()),
+                            upload_constant({size}, 1, Category::kParameter, "parameter")});
+      require_grad(parameters.back().tensor);
+      factors.push_back(uniform({size}, -1, 1));
+    }
+    const auto optimizer = make(parameters);
+    optimizer->set_groups(groups);
+    Run run;
+    for (int step = 0; step < 3; ++step) {
+      run.sizes.clear();
+      session.step([&] {
+        for (size_t i = 0; i < parameters.size(); ++i) {
+          // Some begin later, and some have no gradient in the end.
+          if ((i == 4 && step == 0) || (i == 5 && step == 2)) continue;
+          backward(sum(mul(mul(parameters[i].tensor, parameters[i].tensor), factors[i])));
+        }
+        session.set_observer([&](std::string_view, const Recipe& call) {
+          Bytes bytes{0};
+          size_t written = 0;
+          for (const Recipe::Input& input : call.inputs) {
+            bytes += input.storage->size();
+            written += input.storage->category == Category::kParameter;
+          }
+          run.sizes.push_back(written);
+          run.largest = std::max(run.largest, bytes);
+        });
+        optimizer->step();
+        session.set_observer({});
+      });
+    }
+    const auto read = [&](const std::vector<NamedTensor>& tensors) {
+      for (const NamedTensor& tensor : tensors) {
+        run.values.emplace_back(static_cast<size_t>(tensor.tensor.elements()));
+        session.download(tensor.tensor, run.values.back().data());
+      }
+    };
+    read(parameters);
+    read(optimizer->state());
+    return run;
+  }
+};
+
+TEST_F(GroupsTest, ValuesAndTheLargestWorkingSetAreAsWithoutThem) {
+  const std::vector<Make> optimizers{
+      [](auto parameters) { return make_sgd(parameters, {.lr = 0.1}); },
+      [](auto parameters) {
+        return make_sgd(parameters, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01});
+      },
+      [](auto parameters) {
+        return make_adam(parameters, {.lr = 0.1, .weight_decay = 0.01, .decoupled = true});
+      }};
+  for (const Make& make : optimizers) {
+    const Run alone = run(make, {.most_of_parameter = Bytes(0)});
+    EXPECT_EQ(alone.sizes, std::vector<size_t>(std::size(kSizes) - 1, 1));
+    for (const UpdateGroups& groups :
+         {UpdateGroups{}, UpdateGroups{.most_of_group = Bytes(8 << 10)},
+          // Nothing but the largest update limits these.
+          UpdateGroups{.most_of_parameter = Bytes(1 << 20), .most_of_group = Bytes(1 << 30)},
+          UpdateGroups{.most_parameters = 3}}) {
+      const Run grouped = run(make, groups);
+      EXPECT_EQ(grouped.values, alone.values);
+      EXPECT_LT(grouped.sizes.size(), alone.sizes.size());
+      EXPECT_LE(grouped.largest, alone.largest);
+      EXPECT_LE(*std::max_element(grouped.sizes.begin(), grouped.sizes.end()),
+                groups.most_parameters);
+    }
+  }
+}
+
+TEST_F(GroupsTest, LargeOnesGoAloneSmallOnesTogether) {
+  const Run grouped = run([](auto p) { return make_sgd(p, {.lr = 0.1}); }, {});
+  // 70000, 16385 and 40000 elements are more than 64 KiB; the rest fits into the room that the
+  // update of the largest takes. Number 4 is an update behind, so it goes by itself.
+  EXPECT_THAT(grouped.sizes, ::testing::ElementsAre(1, 3, 1, 1, 1, 12));
+}
+
+TEST_F(GroupsTest, ParametersThatShareMemoryAreUpdatedOneAfterTheOther) {
+  Session session({.device = "cpu", .threads = 1, .budget = Bytes(1 << 20)});
+  Tensor whole = upload_constant({8}, 1, Category::kParameter, "whole");
+  Tensor first = narrow(whole, 0, 0, 8), again = narrow(whole, 0, 0, 8);
+  // The update of this one is large enough for a group of both.
+  Tensor large = upload_constant({4096}, 1, Category::kParameter, "large");
+  for (Tensor* parameter : {&first, &again, &large}) require_grad(*parameter);
+  const auto sgd =
+      make_sgd({{"first", first}, {"again", again}, {"large", large}}, {.lr = 0.25});
+  int updates = 0;
+  session.step([&] {
+    for (const Tensor& parameter : {first, again, large}) {
+      backward(sum(mul(parameter, parameter)));
+    }
+    session.set_observer([&](std::string_view, const Recipe&) { ++updates; });
+    sgd->step();
+    session.set_observer({});
+  });
+  EXPECT_EQ(updates, 3);
+  std::vector<float> values(8);
+  session.download(whole, values.data());
+  EXPECT_EQ(values, std::vector<float>(8, 0));
 }
 
 TEST_F(OptimizerTest, ZeroGradForgets) {

@@ -28,6 +28,10 @@ const Case kCases[] = {
     {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0.5, 2},
     {"tanh", tanh, [](double x) { return std::tanh(x); }, -2, 2},
     {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -2, 2},
+    {"relu6", relu6, [](double x) { return x < 0   ? 0
+                                           : x > 6 ? 6
+                                                   : x; }, -2, 5.9F},
+    {"silu", silu, [](double x) { return x / (1 + std::exp(-x)); }, -6, 6},
 };
 
 TEST_F(UnaryTest, AgreesWithPlainLoops) {
@@ -74,6 +78,28 @@ TEST_F(UnaryTest, GradientsOfStridedInputsAndOutputs) {
         [&](std::vector<Tensor> x) { return transpose(c.run(transpose(x[0], 0, 1)), 0, 1); },
         {{3, 4}}, {.low = c.low, .high = c.high, .gap = 0.1F});
   }
+}
+
+TEST_F(UnaryTest, Relu6StopsAtSixAndSoDoesItsGradient) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Tensor x = from<float>({-1, 0, 3, 6, 7, 1e30F, nan}, {7});
+  require_grad(x);
+  const Tensor y = relu6(x);
+  const std::vector<float> values = to_vector(y);
+  EXPECT_TRUE(std::isnan(values[6]));
+  EXPECT_EQ(std::vector(values.begin(), values.begin() + 6),
+            (std::vector<float>{0, 0, 3, 6, 6, 6}));
+  backward(y, from<float>({1, 1, 1, 1, 1, 1, 1}, {7}));
+  EXPECT_EQ(to_vector(grad_of(x)), (std::vector<float>{0, 0, 1, 0, 0, 0, 0}));
+}
+
+TEST_F(UnaryTest, SiluOfLargeValues) {
+  Tensor x = from<float>({-3e4F, -100, 0, 100, 3e4F}, {5});
+  require_grad(x);
+  const Tensor y = silu(x);
+  expect_close(y, std::vector<double>{0, 0, 0, 100, 3e4}, 1e-7);
+  backward(y, from<float>({1, 1, 1, 1, 1}, {5}));
+  expect_close(grad_of(x), std::vector<double>{0, 0, 0.5, 1, 1}, 1e-7);
 }
 
 TEST_F(UnaryTest, ReluKeepsNanAndItsGradientIsZeroAtZero) {

@@ -4,7 +4,11 @@
 
 #include "ops/norm/batch_norm_inference.h"
 #include "ops/norm/running_stats.h"
+#include "ops/registry/dispatch.h"
+#include "ops/view/contiguous.h"
+#include "ops/view/view.h"
 #include "tests/support/run_kernel.h"
+#include "tests/support/values.h"
 
 namespace tidemark {
 namespace {
@@ -187,6 +191,27 @@ TEST(BatchNormErrors, NameTheOperatorAndTheShapes) {
   } catch (const UsageError& error) {
     EXPECT_EQ(std::string(error.what()).rfind("[batch_norm] ", 0), 0u) << error.what();
     EXPECT_NE(std::string(error.what()).find("(2, 3, 3, 8), (8), (4)"), std::string::npos);
+  }
+}
+
+// Kernels read several channels as one only where they lie for that.
+TEST(BatchNormTest, ViewsThatAreNotAlignedAreReadAsTheyLie) {
+  Session session({.device = testing::device_under_test(), .threads = 1});
+  const NoGrad no_grad;
+  const Shape shape{37, 8};
+  const auto shifted = [&](const Shape& as, uint32_t seed) {
+    const Tensor all = testing::random_tensor({as.elements() + 1}, seed);
+    return reshape(narrow(all, 0, 1, as.elements()), as);
+  };
+  const Tensor x = shifted(shape, 1), gamma = shifted({8}, 2), beta = shifted({8}, 3);
+  const BatchNormAttrs attrs{kEps, 0};
+  const std::vector<Tensor> as_they_lie = dispatch(kBatchNorm, {x, gamma, beta}, attrs);
+  const std::vector<Tensor> copied =
+      dispatch(kBatchNorm, {dispatch1(kCopy, {x}), gamma, beta}, attrs);
+  for (size_t i = 0; i < copied.size(); ++i) {
+    const std::vector<float> a = testing::to_vector(as_they_lie[i]),
+                             b = testing::to_vector(copied[i]);
+    for (size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], b[k], 1e-5) << i << ' ' << k;
   }
 }
 

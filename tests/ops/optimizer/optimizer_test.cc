@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/reduce/reduce.h"
+#include "ops/registry/dispatch.h"
 #include "ops/view/view.h"
 #include "tests/support/values.h"
 
@@ -133,6 +134,53 @@ TEST_F(OptimizerTest, AdamIsTheReferenceToTheBit) {
   }
 }
 
+// Of sizes that fill packs and blocks and that do not, more than one launch takes.
+TEST_F(OptimizerTest, ManyAtOnceAreEachByItself) {
+  for (const bool shifted : {false, true}) {
+    for (const bool strided : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << shifted << strided);
+      std::vector<SgdUpdate> sgd;
+      std::vector<AdamUpdate> adam;
+      std::vector<Values> params, buffers, means, variances, grads;
+      const SgdOptions o{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01};
+      const AdamOptions a{.lr = 0.01, .weight_decay = 0.01};
+      for (uint32_t i = 0; i < 70; ++i) {
+        const int64_t size = i == 33 ? 0 : i == 7 ? 5000 : 1 + 53 * i % 1031;
+        const auto make = [&](std::vector<Values>& values, uint32_t seed, float low) {
+          values.push_back(random_values(size, seed * 100 + i, low));
+          if (!shifted) return from(values.back(), {size});
+          Values more{9};
+          more.insert(more.end(), values.back().begin(), values.back().end());
+          return narrow(from(more, {size + 1}), 0, 1, size);
+        };
+        const Tensor grad = [&] {
+          if (!strided || i != 2) return make(grads, 1, -1);
+          grads.emplace_back(static_cast<size_t>(size), 0.25F);
+          return expand(from<float>({0.25F}, {1}), {size});
+        }();
+        sgd.push_back({make(params, 2, -1), grad, make(buffers, 3, -1)});
+        adam.push_back(
+            {from(params.back(), {size}), grad, make(means, 4, -1), make(variances, 5, 0)});
+      }
+      sgd_step_(sgd, o, false);
+      adam_step_(adam, a, 3);
+      for (size_t i = 0; i < sgd.size(); ++i) {
+        SCOPED_TRACE(i);
+        Values param = params[i];
+        reference_sgd(param, grads[i], buffers[i], o, false);
+        EXPECT_TRUE(same_bits(to_vector(sgd[i].param), param));
+        EXPECT_TRUE(same_bits(to_vector(sgd[i].momentum_buffer), buffers[i]));
+        reference_adam(params[i], grads[i], means[i], variances[i], a, 3);
+        EXPECT_TRUE(same_bits(to_vector(adam[i].param), params[i]));
+        EXPECT_TRUE(same_bits(to_vector(adam[i].m), means[i]));
+        EXPECT_TRUE(same_bits(to_vector(adam[i].v), variances[i]));
+        EXPECT_EQ(sgd[i].param.storage()->version(), 1u);
+        EXPECT_EQ(sgd[i].grad.storage()->version(), 0u);
+      }
+    }
+  }
+}
+
 TEST_F(OptimizerTest, ExpandedGradients) {
   // d(sum)/d(param) is an expanded view.
   Tensor param = random_leaf({3, 4}, 1);
@@ -157,6 +205,15 @@ TEST_F(OptimizerTest, Errors) {
   EXPECT_THROW(sgd_step_(a, a, {}, {.lr = 1, .nesterov = true}, true), UsageError);
   EXPECT_THROW(adam_step_(a, a, a, b, {}, 1), UsageError);
   EXPECT_THROW(adam_step_(a, a, a, a, {}, 0), UsageError);
+  EXPECT_EQ(usage_error([&] {
+              dispatch(kAdamStep, {a, a, a});
+            }),
+            "[adam_step_] 3 inputs, not 4 for each parameter");
+  EXPECT_EQ(usage_error([&] { sgd_step_(std::span<const SgdUpdate>(), {.lr = 1}, true); }),
+            "[sgd_step_] 0 inputs, not 2 for each parameter");
+  const std::vector<SgdUpdate> mixed{{a, a, {}}, {b, a, {}}};
+  EXPECT_EQ(usage_error([&] { sgd_step_(mixed, {.lr = 1}, true); }),
+            "[sgd_step_] a parameter of shape (4) with a gradient or state of shape (3)");
   const Tensor leaf = random_leaf({3}, 1);
   EXPECT_THROW(sgd_step_(leaf, a, {}, {.lr = 1}, true), UsageError);
 }
@@ -165,7 +222,11 @@ TEST_F(OptimizerTest, CostCountsWhatIsReadAndWritten) {
   const std::vector<TensorMeta> inputs(4, TensorMeta::contiguous(DType::kFloat32, {100}));
   const Attrs attrs;
   EXPECT_EQ(kAdamStep.cost({inputs, {}, attrs}).bytes_moved, Bytes(7 * 400));
+  EXPECT_EQ(kAdamStep.cost({inputs, {}, attrs}).flops, 16 * 100);
   EXPECT_EQ(kSgdStep.cost({std::span(inputs).first(2), {}, attrs}).bytes_moved, Bytes(3 * 400));
+  // Two parameters.
+  EXPECT_EQ(kSgdStep.cost({inputs, {}, attrs}).bytes_moved, Bytes(2 * 3 * 400));
+  EXPECT_EQ(kSgdStep.cost({inputs, {}, attrs}).flops, 2 * 4 * 100);
 }
 
 TEST_F(OptimizerTest, ClipScalesDownToTheLimitAndNeverUp) {

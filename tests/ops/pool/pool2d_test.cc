@@ -119,6 +119,39 @@ TEST(MaxPool2d, NotANumberWinsAndEqualValuesGiveTheFirst) {
   EXPECT_EQ(grad[0][2], 0);
 }
 
+// torch.nn.functional.max_pool2d(..., ceil_mode=True), torch 2.11.
+TEST(MaxPool2d, TheLastWindowMayReachPastTheEnd) {
+  struct Ceil {
+    int64_t extent, window, stride, padding, expected;
+  };
+  for (const Ceil& c : {Ceil{112, 3, 2, 0, 56},
+                        {113, 3, 2, 0, 56},
+                        {14, 2, 2, 0, 7},
+                        {15, 2, 2, 0, 8},
+                        {28, 3, 1, 1, 28},
+                        {6, 2, 3, 0, 2},
+                        {7, 2, 3, 1, 3},
+                        {7, 1, 4, 0, 2},
+                        {8, 3, 3, 1, 3}}) {
+    const Case shapes{{1, c.extent, 9, 2}, {{c.window, 3}, {c.stride, 2}, {c.padding, 1}, 1}};
+    const Array x = Array::random(shapes.x, 1);
+    const auto run = run_kernel(kMaxPool2d, {x}, shapes.attrs);
+    ASSERT_EQ(run[0].shape, Shape({1, c.expected, 5, 2})) << c.extent;
+    std::vector<double> y(run[0].values.size(), -1e9), gx(x.values.size());
+    std::vector<size_t> from(y.size());
+    for_each_cell(shapes, run[0].shape, [&](size_t i, size_t o, int64_t) {
+      if (x[i] > y[o]) y[o] = x[i], from[o] = i;
+    });
+    expect_near(run[0], y, 0, "y");
+    const Array gy = Array::random(run[0].shape, 2);
+    for (size_t o = 0; o < y.size(); ++o) gx[from[o]] += gy[o];
+    const auto grad =
+        run_kernel(kMaxPool2dGrad, {gy, run[1]}, Pool2dGradAttrs{shapes.attrs, c.extent, 9}, 2,
+                   {DType::kFloat32, DType::kUInt8});
+    expect_near(grad[0], gx, 1e-6, "gx");
+  }
+}
+
 TEST(MaxPool2d, MinusInfinityHasAPlaceToo) {
   const Array x = Array::filled({1, 2, 2, 1}, -std::numeric_limits<float>::infinity());
   const auto run = run_kernel(kMaxPool2d, {x}, Pool2dAttrs{});
@@ -176,6 +209,7 @@ TEST(Pool2dErrors, NameTheOperatorAndTheShapes) {
     EXPECT_NE(max.find("(2, 5, 5, 3)"), std::string::npos) << max;
   }
   EXPECT_NE(error_of(kAvgPool2d, AvgPool2dAttrs{{}, 1, 1, 0, 1}), "");
+  EXPECT_NE(error_of(kAvgPool2d, AvgPool2dAttrs{{.ceil = 1}, 1, 0, 0, 0}), "");
 }
 
 }  // namespace

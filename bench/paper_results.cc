@@ -1,0 +1,128 @@
+#include "bench/paper_results.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <memory>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kNothing = "unknown";
+std::string first_line_of(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::array<char, 256> line{};
+  if (!pipe || !std::fgets(line.data(), line.size(), pipe.get())) return kNothing;
+  const std::string text(line.data());
+  return text.substr(0, text.find('\n'));
+}
+
+// FNV-1a of the running program: what it measures depends on nothing else.
+std::string program_hash() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  uint64_t hash = 0xcbf29ce484222325;
+  std::array<char, 1 << 16> block{};
+  while (file.read(block.data(), block.size()) || file.gcount() > 0) {
+    for (std::streamsize i = 0; i < file.gcount(); ++i) {
+      hash = (hash ^ static_cast<unsigned char>(block[static_cast<size_t>(i)])) * 0x100000001b3;
+    }
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", std::gmtime(&now));
+  return text.data();
+}
+
+// A line for each point.
+std::string compact(const Json& json) {
+  std::string text = "{";
+  bool first = true;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "rows") continue;
+    text += fmt::format("{}\n {}: {}", first ? "" : ",", Json(key).dump(), value.dump());
+    first = false;
+  }
+  text += ",\n \"rows\": {";
+  first = true;
+  for (const auto& [key, row] : json.at("rows").items()) {
+    text += fmt::format("{}\n  {}: ", first ? "" : ",", Json(key).dump());
+    first = false;
+    if (!row.contains("points")) {
+      text += row.dump();
+      continue;
+    }
+    text += "{";
+    for (const auto& [name, value] : row.items()) {
+      if (name != "points") text += fmt::format("{}: {}, ", Json(name).dump(), value.dump());
+    }
+    text += "\"points\": [";
+    for (size_t i = 0; i < row["points"].size(); ++i) {
+      text += fmt::format("{}\n   {}", i == 0 ? "" : ",", row["points"][i].dump());
+    }
+    text += "]}";
+  }
+  return text + "\n }\n}\n";
+}
+
+}  // namespace
+
+Results::Results(std::filesystem::path folder, std::string device, bool force)
+    : folder_(std::move(folder)), device_(std::move(device)), force_(force) {
+  std::filesystem::create_directories(folder_);
+  const std::string git = "git -C '" + folder_.string() + "' ";
+  commit_ = first_line_of(git + "rev-parse --short HEAD 2> /dev/null");
+  // Results aside, which the run itself changes.
+  changed_ = first_line_of(git +
+                           "status --porcelain --untracked-files=no -- :/ "
+                           "':!/bench/results' 2> /dev/null") != kNothing;
+  program_ = program_hash();
+}
+
+std::vector<Task> Results::open(const Experiment& experiment) {
+  Json& json = files_[experiment.file];
+  std::ifstream file(path(experiment.file));
+  if (file && !force_) json = Json::parse(file, nullptr, false);
+  if (json.is_discarded() || !json.is_object() || json.value("commit", "") != commit_ ||
+      json.value("program", "") != program_) {
+    json = {{"about", experiment.about},
+            {"device", device_},
+            {"commit", commit_},
+            {"program", program_},
+            {"changed_since_commit", changed_},
+            {"date", today()},
+            {"rows", Json::object()}};
+  }
+  std::vector<Task> left;
+  for (const Task& task : experiment.tasks) {
+    if (!json["rows"].contains(task.key)) left.push_back(task);
+  }
+  return left;
+}
+
+void Results::add(const Experiment& experiment, const std::string& key, Json row) {
+  const std::lock_guard lock(mutex_);
+  Json& json = files_[experiment.file];
+  json["rows"][key] = std::move(row);
+  // In the order of the tasks, whichever was done first.
+  Json sorted = Json::object();
+  for (const Task& task : experiment.tasks) {
+    if (json["rows"].contains(task.key)) sorted[task.key] = json["rows"][task.key];
+  }
+  json["rows"] = sorted;
+  const std::filesystem::path final = path(experiment.file), fresh = final.string() + ".part";
+  std::ofstream file(fresh);
+  file << compact(json);
+  if (!file.flush()) throw DataError(fresh, 0, "cannot be written");
+  std::filesystem::rename(fresh, final);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,67 @@
+#include "models/alexnet.h"
+
+#include "models/nn/conv_blocks.h"
+#include "models/nn/dense.h"
+#include "ops/elementwise/unary.h"
+#include "ops/pool/avg_pool2d.h"
+#include "ops/pool/max_pool2d.h"
+#include "ops/view/view.h"
+
+namespace tidemark {
+namespace {
+
+constexpr int64_t kPixels = 6, kHidden = 4096;
+constexpr double kDropout = 0.5, kDeviation = 0.01;
+
+class AlexNet : public ImageModel {
+ public:
+  AlexNet(const ImageModelOptions& options, ParameterInit& init) {
+    const auto conv = [&](Conv2dOptions layer) {
+      layer.bias = true;
+      features_.add<Conv2d>(layer, init);
+      features_.apply(relu);
+    };
+    const auto pool = [&] {
+      features_.apply([](const Tensor& x) {
+        return max_pool2d(x, {.window = {3, 3}, .stride = {2, 2}});
+      });
+    };
+    conv({.in = options.channels, .out = 64, .kernel = 11, .stride = 4, .padding = 2});
+    pool();
+    conv({.in = 64, .out = 192, .kernel = 5, .padding = 2});
+    pool();
+    conv({.in = 192, .out = 384, .kernel = 3, .padding = 1});
+    conv({.in = 384, .out = 256, .kernel = 3, .padding = 1});
+    conv({.in = 256, .out = 256, .kernel = 3, .padding = 1});
+    pool();
+    const double drop = options.regularise ? kDropout : 0;
+    const auto hidden = [&](int64_t in) {
+      classifier_.add<Dropout>(drop);
+      classifier_.add<Dense>(DenseOptions{.in = in, .out = kHidden, .deviation = kDeviation},
+                             init);
+      classifier_.apply(relu);
+    };
+    hidden(256 * kPixels * kPixels);
+    hidden(kHidden);
+    classifier_.add<Dense>(
+        DenseOptions{.in = kHidden, .out = options.classes, .deviation = kDeviation}, init);
+    register_child("features", features_);
+    register_child("classifier", classifier_);
+  }
+  Tensor forward(const Tensor& images) const override {
+    const Tensor x = features_.forward(images);
+    return classifier_.forward(flatten(adaptive_avg_pool2d(x, kPixels, kPixels)));
+  }
+
+ private:
+  Sequential features_, classifier_;
+};
+
+}  // namespace
+
+std::unique_ptr<ImageModel> make_alexnet(const ImageModelOptions& options,
+                                         ParameterInit& init) {
+  return std::make_unique<AlexNet>(options, init);
+}
+
+}  // namespace tidemark

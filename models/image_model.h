@@ -1,0 +1,43 @@
+// Networks that classify images, by name.
+//
+// Parameters have torchvision's names and order. Convolution weights are (K, R, S, C / groups)
+// here and (K, C / groups, R, S) there; the first fully connected layer behind an image of more
+// than one pixel reads it in the order (H, W, C) here and (C, H, W) there. First weights of
+// convolutions are He et al.'s (ParameterInit::kaiming_normal_fan_out) in every network.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/nn/module.h"
+#include "models/nn/parameter_init.h"
+
+namespace tidemark {
+
+struct ImageModelOptions {
+  int64_t image = 224;  // height and width; only transformers have parameters that depend on it
+  int64_t channels = 3;
+  int64_t classes = 1000;
+  // For images of up to 64 x 64 pixels: the first layer keeps their size (ResNets: it does not
+  // pool either), where a network has a variant for that.
+  bool small_images = false;
+  bool regularise = true;  // dropout and stochastic depth, in training mode
+};
+
+class ImageModel : public Module {
+ public:
+  // images (N, H, W, channels) -> logits (N, classes). Throws UsageError if shapes do not fit.
+  virtual Tensor forward(const Tensor& images) const = 0;
+};
+
+// In the current session. Throws UsageError that lists the names, OutOfMemory.
+std::unique_ptr<ImageModel> make_image_model(const std::string& name,
+                                             const ImageModelOptions& options,
+                                             ParameterInit& init);
+const std::vector<std::string>& image_model_names();
+
+}  // namespace tidemark

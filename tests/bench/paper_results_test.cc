@@ -1,0 +1,65 @@
+#include "bench/paper_results.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace tidemark {
+namespace {
+
+class PaperResults : public ::testing::Test {
+ protected:
+  PaperResults() { std::filesystem::remove_all(folder_); }
+  ~PaperResults() override { std::filesystem::remove_all(folder_); }
+
+  std::vector<std::string> left(bool force = false) const {
+    Results results(folder_, "sim:x", force);
+    std::vector<std::string> keys;
+    for (const Task& task : results.open(experiment_)) keys.push_back(task.key);
+    return keys;
+  }
+  Json file() const { return Json::parse(std::ifstream(folder_ / "table.json")); }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(::testing::TempDir()) /
+      ("paper_results_" +
+       std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+  const Experiment experiment_{"table", "what it is", {{"a", {}}, {"b", {}}, {"c", {}}}};
+};
+
+using Keys = std::vector<std::string>;
+
+TEST_F(PaperResults, GoOnWhereTheyWereStopped) {
+  EXPECT_EQ(left(), (Keys{"a", "b", "c"}));
+  {
+    Results results(folder_, "sim:x", false);
+    results.open(experiment_);
+    results.add(experiment_, "c", {{"ms", 3}});
+    results.add(experiment_, "a", {{"need", 1}, {"points", {{{"ms", 1}}, {{"ms", 2}}}}});
+  }
+  EXPECT_EQ(left(), Keys{"b"});
+  EXPECT_EQ(left(/*force=*/true), (Keys{"a", "b", "c"}));
+  const Json json = file();
+  EXPECT_EQ(json["device"], "sim:x");
+  EXPECT_EQ(json["rows"].begin().key(), "a");  // in the experiment's order
+  EXPECT_EQ(json["rows"]["a"]["points"][1]["ms"], 2);
+  EXPECT_EQ(json["rows"]["a"]["need"], 1);
+  EXPECT_EQ(json["rows"]["c"]["ms"], 3);
+}
+
+TEST_F(PaperResults, OfAnotherProgramOrBrokenDoNotCount) {
+  {
+    Results results(folder_, "sim:x", false);
+    results.open(experiment_);
+    results.add(experiment_, "a", {{"ms", 1}});
+  }
+  Json json = file();
+  json["program"] = "another";
+  std::ofstream(folder_ / "table.json") << json.dump();
+  EXPECT_EQ(left(), (Keys{"a", "b", "c"}));
+  std::ofstream(folder_ / "table.json") << "{ \"rows\": ";
+  EXPECT_EQ(left(), (Keys{"a", "b", "c"}));
+}
+
+}  // namespace
+}  // namespace tidemark

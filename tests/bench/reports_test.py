@@ -1,0 +1,122 @@
+"""The arithmetic of the reports, on literal measurements."""
+
+import importlib.util
+import json
+import pathlib
+import tempfile
+import unittest
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class CopyOverlap(unittest.TestCase):
+    module = load(BENCH / "copy_overlap.py")
+
+    def trace(self, *events):
+        names = ["compute", "offload", "reload", "policy", "steps"]
+        rows = [{"ph": "M", "name": "thread_name", "tid": i, "args": {"name": n}} for i, n in enumerate(names)]
+        return {"traceEvents": rows + [
+            {"ph": "X", "tid": names.index(row), "ts": ts, "dur": dur, "args": {"bytes": 10}}
+            for row, ts, dur in events]}
+
+    def test_unions_and_intersections(self):
+        m = self.module
+        self.assertEqual(m.union([(5, 9), (0, 2), (1, 3), (9, 10)]), [[0, 3], [5, 10]])
+        self.assertEqual(m.intersection([[0, 3], [5, 10]], [[2, 6], [8, 20]]), [[2, 3], [5, 6], [8, 10]])
+        self.assertEqual(m.intersection([[0, 3]], []), [])
+
+    # compute  |====|    |====|
+    # offload    |====|
+    # reload        |====|
+    def test_what_is_hidden_is_counted_once(self):
+        found = self.module.overlap(self.trace(
+            ("compute", 0, 5000), ("compute", 10000, 5000), ("offload", 3000, 5000),
+            ("reload", 6000, 5000)), 0)
+        self.assertEqual(found["copy_ms"], 8)
+        self.assertEqual(found["hidden_ms"], 3)
+        self.assertEqual(found["hidden_share"], 3 / 8)
+        self.assertEqual((found["offload_ms"], found["reload_ms"], found["compute_ms"]), (5, 5, 10))
+
+    def test_first_steps_are_left_out(self):
+        events = [("steps", 0, 100), ("offload", 50, 10), ("steps", 100, 100), ("offload", 150, 10),
+                  ("compute", 155, 30)]
+        found = self.module.overlap(self.trace(*events), 1)
+        self.assertEqual((found["steps"], found["copy_ms"], found["hidden_share"]), (1, 0.01, 0.5))
+        self.assertEqual(found["offload_bytes"], 10)
+        self.assertIsNone(self.module.overlap(self.trace(("compute", 0, 1)), 0)["hidden_share"])
+
+
+class LargestBatch(unittest.TestCase):
+    largest = staticmethod(load(BENCH / "peers" / "torch_resnet.py").largest)
+
+    def test_the_answer_fits_and_little_more_does_not(self):
+        for limit in [0, 1, 2, 3, 31, 32, 33, 100, 1000]:
+            for first in [1, 4, 64]:
+                tried = []
+                answer = self.largest(lambda n: tried.append(n) or n <= limit, first, 500)
+                self.assertLessEqual(answer, min(limit, 500))
+                self.assertGreaterEqual(answer * (1 + 1 / 64) + 1, min(limit, 500))
+                self.assertEqual(len(tried), len(set(tried)), "tried twice")
+                self.assertLessEqual(len(tried), 20)
+
+
+class GpuReport(unittest.TestCase):
+    module = load(BENCH / "gpu_report.py")
+
+    def summarize(self, **files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in files.items():
+                (pathlib.Path(folder) / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+            return self.module.summarize(pathlib.Path(folder))
+
+    @staticmethod
+    def run_of(ms, peak, checksum="c"):
+        step = {"stall_ms": 2, "recompute_ms": 1}
+        return {"model": "resnet50", "batch": 256, "steps": [{"ms": 900, **step}] + [{"ms": ms, **step}] * 3,
+                "peak_reserved_bytes": peak, "unmanaged_peak_bytes": 1000, "budget_bytes": 500,
+                "params_checksum": checksum}
+
+    def test_what_was_not_measured_is_left_out(self):
+        self.assertEqual(self.summarize(), {})
+        self.assertEqual(self.module.table({}), [])
+
+    def test_ratios_checksums_and_limits(self):
+        summary = self.summarize(
+            resnet_unmanaged=self.run_of(100, 1000), resnet_50=self.run_of(110, 500), resnet_40=self.run_of(150, 501),
+            overlap_50={"hidden_share": 0.75}, resnet_simulated=self.run_of(95, 1000),
+            torch_plain={"peer": "pytorch 2", "step_ms": [500, 125, 125]},
+            max_batch={"batch": 900, "times_unmanaged_batch": 3.0}, torch_max_plain={"max_batch": 300},
+            host_overhead={"benchmarks": [{"name": "relu/cuda", "per_operator": 4e-6}]})
+        resnet = summary["resnet"]
+        self.assertEqual(resnet["unmanaged_ms"], 100)
+        self.assertTrue(resnet["dry_run_peak_is_exact"] and resnet["simulated_peak_is_exact"])
+        self.assertAlmostEqual(resnet["ratio_to_pytorch"], 0.8)
+        self.assertAlmostEqual(resnet["simulated_to_measured"], 0.95)
+        half, less = resnet["budgets"]
+        self.assertAlmostEqual(half["overhead"], 0.1)
+        self.assertEqual(half["copies_hidden_share"], 0.75)
+        self.assertTrue(half["within"] and not less["within"])
+        self.assertTrue(resnet["same_parameters"])
+        self.assertEqual(summary["max_batch"],
+                         {"tidemark": 900, "tidemark_unmanaged": 300, "pytorch_plain": 300})
+        text = "\n".join(self.module.table(summary))
+        for words in ("ABOVE THE BUDGET", "75 % of copies hidden", "4.00 us", "0.80 of that"):
+            self.assertIn(words, text)
+
+    def test_other_parameters_are_seen(self):
+        summary = self.summarize(resnet_unmanaged=self.run_of(100, 999), resnet_50=self.run_of(100, 500, "d"))
+        self.assertFalse(summary["resnet"]["same_parameters"])
+        text = "\n".join(self.module.table(summary))
+        self.assertIn("DIFFERENT PARAMETERS", text)
+        self.assertIn("OFF, it said 1000 bytes", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,187 @@
+// Gradients of networks for images against PyTorch, from the same parameters and images,
+// without dropout. The file and how it is made: scripts/make_golden.py, which also says by what
+// the errors are judged.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "models/image_model.h"
+#include "models/vgg.h"
+#include "models/vision_transformer.h"
+#include "ops/autograd/autograd.h"
+#include "ops/elementwise/inplace.h"
+#include "ops/loss/loss.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::json;
+
+// Ours and PyTorch's float32 round differently; neither is the better one.
+constexpr double kMultiple = 8;
+// Values in the file have 6 digits; below this a difference says nothing.
+constexpr double kFloor = 3e-6;
+
+const Json& cases() {
+  static const Json all =
+      Json::parse(std::ifstream(std::string(TIDEMARK_GOLDEN_DIR) + "/image_models.json"));
+  return all;
+}
+
+Tensor upload(const std::vector<float>& values, const Shape& shape) {
+  const auto owned = std::make_shared<const std::vector<float>>(values);
+  return Session::current().upload(TensorMeta::contiguous(DType::kFloat32, shape),
+                                   Category::kData, owned->data(), owned);
+}
+
+class ImageModelGolden : public ::testing::TestWithParam<size_t> {
+ protected:
+  template <class T>
+  T golden(const char* key) const {
+    return case_.at(key).get<T>();
+  }
+
+  std::unique_ptr<ImageModel> make(ParameterInit& init) const {
+    const auto name = golden<std::string>("model");
+    const ImageModelOptions options{.image = golden<int64_t>("image"),
+                                    .classes = golden<int64_t>("classes"),
+                                    .regularise = false};
+    if (name == "vgg11") return make_vgg(11, golden<int64_t>("hidden"), options, init);
+    if (name == "vit") {
+      return make_vision_transformer({.patch = golden<int64_t>("patch"),
+                                      .width = golden<int64_t>("width"),
+                                      .inner = golden<int64_t>("inner"),
+                                      .heads = golden<int64_t>("heads"),
+                                      .layers = golden<int64_t>("layers")},
+                                     options, init);
+    }
+    return make_image_model(name, options, init);
+  }
+
+  // Vectors: 0.1 normal, and 1 more where a normalisation scales by them, which is where they
+  // are 1 at first. Others: normal, of deviation sqrt(2 / values for each output).
+  void draw(const ImageModel& model) const {
+    const NoGrad no_grad;
+    uint32_t index = 0;
+    for (const NamedTensor& one : model.parameters()) {
+      const Shape& shape = one.tensor.shape();
+      const int64_t count = shape.elements();
+      std::vector<float> values;
+      if (shape.rank() == 1) {
+        std::vector<float> first(static_cast<size_t>(count));
+        Session::current().download(one.tensor, first.data());
+        values = draw_normal(golden<uint64_t>("seed"), index, count, 0.1);
+        for (float& value : values) value += first[0] == 1 ? 1 : 0;
+      } else {
+        // (in, out) in an attention, (out, ...) elsewhere.
+        const bool in_first = one.name.find("self_attention") != std::string::npos;
+        const double outputs = static_cast<double>(shape[in_first ? shape.rank() - 1 : 0]);
+        values = draw_normal(golden<uint64_t>("seed"), index, count,
+                             std::sqrt(2 * outputs / static_cast<double>(count)));
+      }
+      copy_(one.tensor, upload(values, shape));
+      ++index;
+    }
+  }
+
+  Tensor images() const {
+    const int64_t size = golden<int64_t>("image");
+    const Shape shape{golden<int64_t>("batch"), size, size, 3};
+    return upload(draw_normal(golden<uint64_t>("seed"), golden<uint32_t>("images_index"),
+                              shape.elements(), 1.0),
+                  shape);
+  }
+  Tensor labels() const {
+    const auto values = std::make_shared<std::vector<int64_t>>(golden<size_t>("batch"));
+    for (size_t i = 0; i < values->size(); ++i) {
+      (*values)[i] = static_cast<int64_t>(7 * i + 3) % golden<int64_t>("classes");
+    }
+    const Shape shape{static_cast<int64_t>(values->size())};
+    return Session::current().upload(TensorMeta::contiguous(DType::kInt64, shape),
+                                     Category::kData, values->data(), values);
+  }
+
+  // Compares samples and norm of one tensor; notes both relative errors.
+  void compare(const std::string& name, const Tensor& tensor) {
+    const auto found = case_.at("tensors").find(name);
+    if (found == case_.at("tensors").end()) return;  // zero but for rounding
+    std::vector<float> ours(static_cast<size_t>(tensor.elements()));
+    Session::current().download(tensor, ours.data());
+    ASSERT_EQ(ours.size(), found->at("count").get<size_t>()) << name;
+    const auto norm = found->at("norm").get<double>();
+    const auto samples = found->at("values").get<std::vector<double>>();
+    double difference = 0, squares = 0;
+    for (size_t j = 0; j < samples.size(); ++j) {
+      const double d = ours[(j * 7919 + 13) % ours.size()] - samples[j];
+      difference += d * d;
+    }
+    for (const float v : ours) squares += static_cast<double>(v) * v;
+    // As if the samples were all of the tensor.
+    const double share = static_cast<double>(ours.size()) / static_cast<double>(samples.size());
+    comparisons_.push_back({name,
+                            std::max(std::sqrt(difference * share) / norm,
+                                     std::abs(std::sqrt(squares) - norm) / norm),
+                            found->at("error").get<double>()});
+  }
+
+  void judge() {
+    ASSERT_EQ(comparisons_.size(), case_.at("tensors").size());
+    std::vector<double> errors, yardsticks;
+    for (const Comparison& one : comparisons_) {
+      errors.push_back(one.error);
+      yardsticks.push_back(one.yardstick);
+    }
+    const double worst = *std::max_element(yardsticks.begin(), yardsticks.end());
+    for (const Comparison& one : comparisons_) {
+      // A few samples stand for all of a tensor: three times what all of it would be off by.
+      EXPECT_LE(one.error, 3 * (kMultiple * worst + kFloor)) << one.name;
+    }
+    EXPECT_LE(median(errors), kMultiple * median(yardsticks) + kFloor);
+  }
+  static double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  }
+
+  struct Comparison {
+    std::string name;
+    double error;      // relative
+    double yardstick;  // PyTorch's in float32
+  };
+  const Json& case_ = cases().at(GetParam());
+  std::vector<Comparison> comparisons_;
+};
+
+TEST_P(ImageModelGolden, GradientsAgreeWithPyTorch) {
+  Session session({.device = "cpu", .threads = 2, .budget = Bytes(int64_t{2} << 30)});
+  ParameterInit init(1);
+  const std::unique_ptr<ImageModel> model = make(init);
+  draw(*model);
+  session.step([&] {
+    const Tensor logits = model->forward(images());
+    compare("logits", logits);
+    backward(cross_entropy(logits, labels()));
+    for (const NamedTensor& one : model->parameters()) {
+      compare("gradient/" + one.name, grad_of(one.tensor));
+    }
+  });
+  for (const NamedTensor& one : model->buffers()) compare("buffer/" + one.name, one.tensor);
+  judge();
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, ImageModelGolden,
+                         ::testing::Range(size_t{0}, cases().size()),
+                         [](const ::testing::TestParamInfo<size_t>& index) {
+                           return cases().at(index.param).at("model").get<std::string>();
+                         });
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,198 @@
+#include "models/image_model.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "models/checksum.h"
+#include "models/dry_run.h"
+#include "models/optim/optimizer.h"
+#include "ops/autograd/autograd.h"
+#include "ops/loss/loss.h"
+#include "runtime/core/errors.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+Tensor images(const Shape& shape) {
+  Session& session = Session::current();
+  std::shared_ptr<std::vector<float>> values;
+  if (session.device().has_data()) {
+    values = std::make_shared<std::vector<float>>(draw_normal(1, 12345, shape.elements(), 1.0));
+  }
+  return session.upload(TensorMeta::contiguous(DType::kFloat32, shape), Category::kData,
+                        values ? values->data() : nullptr, values);
+}
+
+Tensor labels(int64_t count) {
+  const auto owned = std::make_shared<std::vector<int64_t>>();
+  for (int64_t i = 0; i < count; ++i) owned->push_back(i % 3);
+  return Session::current().upload(TensorMeta::contiguous(DType::kInt64, Shape{count}),
+                                   Category::kData, owned->data(), owned);
+}
+
+// torchvision 0.26: sum of numel() over parameters(), and how many parameters and buffers
+// (num_batches_tracked left out) there are. GoogLeNet's without auxiliary classifiers.
+struct Size {
+  int64_t elements;
+  size_t parameters;
+  size_t buffers;
+};
+const std::map<std::string, Size>& sizes() {
+  static const std::map<std::string, Size> all{
+      {"efficientnet_b0", {5'288'548, 213, 98}}, {"mobilenet_v2", {3'504'872, 158, 104}},
+      {"mnasnet1_0", {4'383'312, 158, 104}},     {"alexnet", {61'100'840, 16, 0}},
+      {"vgg11", {132'863'336, 22, 0}},           {"vgg16", {138'357'544, 32, 0}},
+      {"googlenet", {6'624'904, 173, 114}},      {"vit_b_16", {86'567'656, 152, 0}},
+      {"resnet50", {25'557'032, 161, 106}}};
+  return all;
+}
+
+TEST(ImageModel, SizesAreTorchvisions) {
+  Session session({.device = "sim:a100-80gb"});
+  for (const auto& [name, size] : sizes()) {
+    ParameterInit init(0);
+    const auto model = make_image_model(name, {}, init);
+    EXPECT_EQ(model->parameter_elements(), size.elements) << name;
+    EXPECT_EQ(model->parameters().size(), size.parameters) << name;
+    EXPECT_EQ(model->buffers().size(), size.buffers) << name;
+    std::set<std::string> names;
+    for (const NamedTensor& one : model->parameters()) names.insert(one.name);
+    EXPECT_EQ(names.size(), size.parameters) << name;
+  }
+}
+
+TEST(ImageModel, NamesAreTorchvisions) {
+  Session session({.device = "sim:a100-80gb"});
+  const std::map<std::string, std::map<std::string, Shape>> expected{
+      {"efficientnet_b0",
+       {{"features.2.1.block.2.fc1.weight", {6, 1, 1, 144}},
+        {"features.3.0.block.1.0.weight", {144, 5, 5, 1}},
+        {"classifier.1.weight", {1000, 1280}}}},
+      {"mobilenet_v2",
+       {{"features.2.conv.1.0.weight", {96, 3, 3, 1}}, {"features.2.conv.3.bias", {24}}}},
+      {"mnasnet1_0",
+       {{"layers.8.0.layers.3.weight", {48, 3, 3, 1}}, {"layers.15.weight", {1280}}}},
+      {"alexnet", {{"features.10.bias", {256}}, {"classifier.6.weight", {1000, 4096}}}},
+      {"vgg16", {{"features.28.weight", {512, 3, 3, 512}}, {"classifier.3.bias", {4096}}}},
+      {"googlenet",
+       {{"inception4d.branch3.1.conv.weight", {64, 3, 3, 32}},
+        {"inception5b.branch4.1.bn.weight", {128}}}},
+      {"vit_b_16",
+       {{"class_token", {1, 1, 768}},
+        {"encoder.pos_embedding", {1, 197, 768}},
+        {"encoder.layers.encoder_layer_11.mlp.3.weight", {768, 3072}},
+        {"heads.head.bias", {1000}}}}};
+  for (const auto& [name, parameters] : expected) {
+    ParameterInit init(0);
+    const auto model = make_image_model(name, {}, init);
+    std::map<std::string, Shape> shapes;
+    for (const NamedTensor& one : model->parameters()) shapes[one.name] = one.tensor.shape();
+    for (const auto& [parameter, shape] : parameters) {
+      ASSERT_TRUE(shapes.count(parameter)) << name << " " << parameter;
+      EXPECT_EQ(shapes.at(parameter), shape) << name << " " << parameter;
+    }
+  }
+}
+
+// Each network, at the sizes that a dry run takes it through.
+TEST(ImageModel, EveryNetworkTrainsOnTheSimulator) {
+  for (const std::string& name : image_model_names()) {
+    SCOPED_TRACE(name);
+    Session session({.device = "sim:a100-80gb"});
+    ParameterInit init(0);
+    const auto model = make_image_model(name, {.image = 224, .classes = 7}, init);
+    session.step([&] {
+      const Tensor logits = model->forward(images({2, 224, 224, 3}));
+      EXPECT_EQ(logits.shape(), (Shape{2, 7}));
+      backward(cross_entropy(logits, labels(2)));
+      for (const NamedTensor& one : model->parameters()) {
+        ASSERT_TRUE(grad_of(one.tensor)) << one.name;
+      }
+    });
+    model->train(false);
+    const NoGrad no_grad;
+    session.step([&] { model->forward(images({1, 224, 224, 3})); });
+  }
+}
+
+TEST(ImageModel, SmallImagesWhereThereIsAVariant) {
+  Session session({.device = "sim:a100-80gb"});
+  for (const std::string name :
+       {"resnet18", "efficientnet_b0", "mobilenet_v2", "mnasnet1_0", "googlenet"}) {
+    ParameterInit init(0);
+    const auto model = make_image_model(
+        name, {.image = 16, .channels = 1, .classes = 10, .small_images = true}, init);
+    EXPECT_EQ(model->forward(images({3, 16, 16, 1})).shape(), (Shape{3, 10})) << name;
+  }
+}
+
+TEST(ImageModel, Errors) {
+  Session session({.device = "sim:a100-80gb"});
+  ParameterInit init(0);
+  try {
+    make_image_model("resnet19", {}, init);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("resnet101"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("efficientnet_b0"));
+  }
+  EXPECT_THROW(make_image_model("vit_b_16", {.image = 100}, init), UsageError);
+  const auto vit = make_image_model("vit_b_16", {.image = 32}, init);
+  EXPECT_THROW(vit->forward(images({1, 48, 48, 3})), UsageError);
+  EXPECT_THROW(make_image_model("vgg11", {}, init)->forward(images({1, 16, 16, 3})),
+               UsageError);
+}
+
+// Dropout and stochastic depth draw the same again when they are recomputed.
+TEST(ImageModel, TheSameBitsUnderABudget) {
+  for (const std::string name : {"efficientnet_b0", "mobilenet_v2", "googlenet"}) {
+    SCOPED_TRACE(name);
+    const Shape shape{4, 32, 32, 3};
+    const auto train = [&](const SessionOptions& options) {
+      Session session(options);
+      ParameterInit init(3);
+      const auto model = make_image_model(name, {.image = 32, .classes = 5}, init);
+      const auto sgd = make_sgd(model->parameters(), {.lr = 0.01, .momentum = 0.9});
+      int64_t released = 0;
+      for (int i = 0; i < 2; ++i) {
+        const StepStats& stats = session.step([&] {
+          backward(cross_entropy(model->forward(images(shape)), labels(4)));
+          sgd->step();
+        });
+        released += stats.evictions + stats.offloads;
+      }
+      return std::pair(tensors_checksum({model->parameters(), model->buffers()}), released);
+    };
+    SessionOptions options{.device = "cpu", .threads = 1, .policy = "none", .seed = 5};
+    options.budget = Bytes(int64_t{3} << 30);
+    const auto [expected, none] = train(options);
+    EXPECT_EQ(none, 0);
+    const Program program = [&] {
+      const auto init = std::make_shared<ParameterInit>(3);
+      const std::shared_ptr<ImageModel> model =
+          make_image_model(name, {.image = 32, .classes = 5}, *init);
+      const std::shared_ptr<Optimizer> sgd =
+          make_sgd(model->parameters(), {.lr = 0.01, .momentum = 0.9});
+      const std::function<void()> step = [model, sgd, shape] {
+        backward(cross_entropy(model->forward(images(shape)), labels(4)));
+        sgd->step();
+      };
+      return std::vector<std::function<void()>>{step, step};
+    };
+    options.policy = "tide";
+    options.host_limit = Bytes(int64_t{3} << 30);
+    const UnmanagedNeed need = measure_unmanaged(options, program);
+    const Bytes least = find_minimum_budget(options, program, need).budget;
+    options.budget = align_up(least + share_of(need.peak - least, 0.1));
+    const auto [bits, released] = train(options);
+    EXPECT_GT(released, 0);
+    EXPECT_EQ(bits, expected);
+  }
+}
+
+}  // namespace
+}  // namespace tidemark

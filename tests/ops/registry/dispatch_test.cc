@@ -1,0 +1,63 @@
+#include "ops/registry/dispatch.h"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+#include "ops/elementwise/elementwise.h"
+#include "ops/view/kernels.h"
+#include "ops/view/view.h"
+#include "tests/support/values.h"
+
+namespace tidemark::testing {
+namespace {
+
+using DispatchTest = SessionTest;
+
+TEST(OpDefTest, WrittenInputsAreThoseOfTheBitsOrOfEachGroup) {
+  const OpDef call{.name = "call", .infer = nullptr, .cost = nullptr, .written_inputs = 0b101};
+  const OpDef groups{.name = "groups",
+                     .infer = nullptr,
+                     .cost = nullptr,
+                     .written_inputs = 0b101,
+                     .input_group = 3};
+  for (size_t i = 0; i < 200; ++i) {
+    EXPECT_EQ(call.writes(i), i == 0 || i == 2) << i;
+    EXPECT_EQ(groups.writes(i), i % 3 != 1) << i;
+  }
+}
+
+// Inputs beyond the bits of OpDef::written_inputs.
+TEST_F(DispatchTest, ManyInputsAreReadAndNotWritten) {
+  const NoGrad no_grad;
+  std::vector<Tensor> parts;
+  std::vector<float> expected;
+  for (int i = 0; i < 70; ++i) {
+    parts.push_back(relu(from<float>({static_cast<float>(i)}, {1})));
+    expected.push_back(static_cast<float>(i));
+  }
+  const Tensor whole = dispatch(kConcat, parts, view::ConcatAttrs{0}).front();
+  EXPECT_EQ(to_vector(whole), expected);
+  for (const Tensor& part : parts) EXPECT_EQ(part.storage()->version(), 0u);
+  // It can be computed again, as nothing was written.
+  EXPECT_TRUE(Session::current().residency().may_evict(*whole.storage()));
+}
+
+TEST_F(DispatchTest, AnInputThatIsGivenTwiceIsOneAndWrittenIfEitherIs) {
+  const Tensor a = from<float>({1, 2, 3, 4}, {4});
+  size_t inputs = 0;
+  bool written = false;
+  Session::current().set_observer([&](std::string_view, const Recipe& call) {
+    inputs = call.inputs.size();
+    written = call.inputs.front().written;
+  });
+  add_(a, narrow(a, 0, 0, 4));
+  Session::current().set_observer({});
+  EXPECT_EQ(inputs, 1u);
+  EXPECT_TRUE(written);
+  EXPECT_EQ(a.storage()->version(), 1u);
+  EXPECT_EQ(to_vector(a), (std::vector<float>{2, 4, 6, 8}));
+}
+
+}  // namespace
+}  // namespace tidemark::testing
