@@ -7,8 +7,10 @@
 #   CUDNN_ROOT, CUBLAS_ROOT: where to look first; each holds include/ and lib/. Then: the toolkit,
 #                   and the packages that PyTorch brings (nvidia/ in Python's search path)
 #
-# Defines TIDEMARK_CUDA_FOUND and, when true, the target tidemark::cuda: headers, and libraries by
-# their full paths, so that nothing has to be found again by those who link an installed Tidemark.
+# Defines TIDEMARK_CUDA_FOUND and, when true, the target tidemark::cuda: headers, and the CUDA runtime
+# by its full path, so that nothing has to be found again by those who link an installed Tidemark.
+# cuDNN and cuBLAS are not linked but loaded when they are first used, from where they were found
+# (runtime/device/cuda/lazy_libraries.cc).
 #
 # Host-side logic of the CUDA device is built and tested in either case: it reaches the driver
 # through an interface (runtime/device/cuda/driver.h).
@@ -144,7 +146,6 @@ list(REMOVE_DUPLICATES tidemark_cuda_includes)
 target_include_directories(tidemark_cuda SYSTEM INTERFACE
   "$<BUILD_INTERFACE:${tidemark_cuda_includes}>")
 target_link_libraries(tidemark_cuda INTERFACE
-  ${TIDEMARK_CUDNN_LIBRARY} ${TIDEMARK_CUBLAS_LIBRARY} ${TIDEMARK_CUBLASLT_LIBRARY}
   ${TIDEMARK_CUDART_LIBRARY} Threads::Threads rt ${CMAKE_DL_LIBS})
 set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES tidemark_cuda)
 

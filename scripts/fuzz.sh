@@ -5,21 +5,24 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/fuzz.sh SECONDS [FUZZER...] [--build DIR]
+usage: scripts/fuzz.sh SECONDS [FUZZER...] [--build DIR] [--if-available]
 
 Builds the fuzzers with clang in build/fuzz and runs each, or only those named (squad, word_piece,
 ...), for SECONDS. What they learn is kept in DIR/corpus and serves the next run. Stops at the
 first failure; the input at fault is then DIR/crash-*, and DIR/fuzz/NAME_fuzz FILE repeats it.
-  --build DIR   build folder [build/fuzz]
+  --build DIR      build folder [build/fuzz]
+  --if-available   where there is no clang with libFuzzer, say so and do nothing
 TEXT
 }
 
 build=build/fuzz
+if_available=
 seconds=
 fuzzers=()
 while [[ $# -gt 0 ]]; do
   case "$1" in
     --build) build=${2-}; shift ;;
+    --if-available) if_available=1 ;;
     -h | --help) usage; exit 0 ;;
     -*) echo "fuzz.sh: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
     *) if [[ -z $seconds ]]; then seconds=$1; else fuzzers+=("$1"); fi ;;
@@ -40,8 +43,22 @@ compiler=
 for name in clang++-14 clang++; do
   if command -v "$name" > /dev/null; then compiler=$name; break; fi
 done
+missing=
 if [[ -z $compiler ]]; then
-  echo "fuzz.sh: there is no clang; scripts/setup.sh --dev installs it" >&2
+  missing='there is no clang; scripts/setup.sh --dev installs it'
+else
+  probe=$(mktemp)
+  if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    "$compiler" -fsanitize=fuzzer,address -x c++ - -o "$probe" 2> /dev/null; then
+    missing="$compiler has no libFuzzer; its libclang-rt package (scripts/setup.sh --dev) is missing"
+  fi
+  rm -f "$probe"
+fi
+if [[ -n $missing && -n $if_available ]]; then
+  echo "fuzz.sh: skipped: $missing"
+  exit 0
+elif [[ -n $missing ]]; then
+  echo "fuzz.sh: $missing" >&2
   exit 1
 fi
 

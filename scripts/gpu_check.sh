@@ -8,34 +8,44 @@ cd "$(dirname "$script")/.." || exit
 usage() {
   cat <<'TEXT'
 usage: scripts/gpu_check.sh RESULTS [--only STEP[,STEP...]] [--again] [--build DIR] [--quick]
+                                    [--stand-in]
 
 On a machine with a GPU, nvcc, CMake, ninja and Python with PyTorch; no network is needed if
 third_party/offline.tar.xz is there (scripts/vendor_offline.sh makes it). Each step has a time
 limit of its own, writes RESULTS/STEP.json and RESULTS/STEP.log, and is skipped if it went well
 before with the same sources on the same GPU, so the script can be stopped and started again.
+What was measured is put together in RESULTS/summary.json (bench/gpu_report.py).
 
   build         everything, for this GPU, with CUDA or not at all        limit 420 s
   tests         the tests labelled cuda; skipped ones count as failed    limit 240 s
   random        the runtime's random program on the GPU                  limit 120 s
+  bench-resnet  ResNet-50, 224x224, batch 256: unmanaged, PyTorch, then
+                100, 50, 40 and 30 % of the peak with the share of
+                copies that is hidden; the simulator beside it, by
+                measured costs and by the profile alone                  limit 300 s
   profile       this GPU's device profile, for the simulator             limit  60 s
-  bench-ops     operators beside cuDNN's and PyTorch's time, if built    limit 120 s
-  bench-resnet  ResNet-50, 224x224: unmanaged, then 50, 40 and 30 % of
-                its peak; PyTorch; the simulator with the profile        limit 300 s
+  bench-ops     the host's time per operator                             limit 120 s
+  bench-batch   the largest batch of ResNet-50: ours, PyTorch's plain,
+                checkpointed, saving on the host, and compiled with an
+                activation memory budget                                 limit 540 s
   sanitize      compute-sanitizer on the tests: memcheck, racecheck,
                 initcheck                                                limit 420 s
 
-  --only   these steps alone (build comes first in any case unless it is done)
-  --again  also what went well before
-  --build  build folder [build/gpu]
-  --quick  a smaller network and fewer steps, to try out the script
+  --only      these steps alone (build comes first in any case unless it is done)
+  --again     also what went well before
+  --build     build folder [build/gpu]
+  --quick     a smaller network and fewer steps, to try out the script
+  --stand-in  without a GPU: the CPU in its place, and tiny problems, to try out the script and
+              what it runs; the figures mean nothing
 TEXT
 }
 
-steps=(build tests random profile bench-ops bench-resnet sanitize)
+steps=(build tests random bench-resnet profile bench-ops bench-batch sanitize)
 results=
 only=
 again=no
 quick=no
+device=cuda
 build=build/gpu
 inner=
 while [[ $# -gt 0 ]]; do
@@ -44,6 +54,7 @@ while [[ $# -gt 0 ]]; do
     --again) again=yes ;;
     --build) build=${2-}; shift ;;
     --quick) quick=yes ;;
+    --stand-in) device=cpu ;;
     --run-step) inner=${2-}; shift ;;  # by the script itself
     -h | --help) usage; exit 0 ;;
     -*) echo "gpu_check.sh: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
@@ -60,17 +71,22 @@ for step in ${only//,/ }; do
 done
 # Relative to where the script was called.
 results=$(cd "$caller" && realpath -m "$results")
-quick_flag=
-if [[ $quick == yes ]]; then quick_flag=--quick; fi
+flags=()
+if [[ $quick == yes ]]; then flags+=(--quick); fi
+if [[ $device == cpu ]]; then flags+=(--stand-in); fi
 
-for tool in nvidia-smi nvcc cmake ninja python3; do
+tools=(cmake ninja python3)
+if [[ $device == cuda ]]; then tools+=(nvidia-smi nvcc); fi
+for tool in "${tools[@]}"; do
   if [[ $tool == nvcc ]] && ! command -v nvcc > /dev/null; then PATH=$PATH:/usr/local/cuda/bin; fi
   if ! command -v "$tool" > /dev/null; then
     echo "gpu_check.sh: there is no $tool on this machine" >&2
     exit 2
   fi
 done
-if ! gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader,nounits -i 0); then
+if [[ $device == cpu ]]; then
+  gpu='no GPU (stand-in), none, 0, 8.0'
+elif ! gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader,nounits -i 0); then
   echo "gpu_check.sh: nvidia-smi finds no GPU" >&2
   exit 2
 fi
@@ -82,7 +98,8 @@ commit=$(git rev-parse --short=12 HEAD 2> /dev/null || echo unknown)
 sources=$(find CMakeLists.txt cmake runtime ops models examples bench tests data scripts -type f \
   -not -path 'bench/results/*' -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-12)
 stamp="$sources $gpu_name $gpu_driver $build $quick"
-nvcc_version=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
+nvcc_version=none
+if [[ $device == cuda ]]; then nvcc_version=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'); fi
 
 export COMMIT=$commit SOURCES=$sources GPU=$gpu_name DRIVER=$gpu_driver GPU_MIB=$gpu_mib NVCC=$nvcc_version
 # write_json FILE STEP VERDICT SECONDS [JSON-FILES...]: each file is a member, named after itself.
@@ -111,8 +128,17 @@ run_limited() {
   timeout --kill-after=10 "$limit" "$@"
 }
 
+programs=(train_resnet stress_batch host_overhead measure_cuda_profile)
+
 step_build() {
-  local toolchain=()
+  local toolchain=() cuda=(-DTIDEMARK_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architecture")
+  if [[ $device == cpu ]]; then
+    if [[ -x $build/bin/host_overhead && -x $build/bin/stress_batch ]]; then
+      echo "the programs in $build/bin are taken as they are"
+      return 0
+    fi
+    cuda=()
+  fi
   if [[ -e third_party/offline.tar.xz && ! -e third_party/offline/offline.cmake ]]; then
     tar -C third_party -xf third_party/offline.tar.xz || return
   fi
@@ -120,21 +146,29 @@ step_build() {
     toolchain=("-DCMAKE_TOOLCHAIN_FILE=$PWD/third_party/offline/offline.cmake")
   fi
   # Compilers that the sources have not met may warn of more: not the question here.
-  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTIDEMARK_CUDA=ON \
-    "-DCMAKE_CUDA_ARCHITECTURES=$architecture" -DTIDEMARK_WERROR=OFF "${toolchain[@]}" || return
-  cmake --build "$build" --parallel "$(nproc)" --target tests_cuda || return
-  local target
-  for target in measure_cuda_profile train_resnet cuda_ops_bench; do
-    if has_target "$target"; then
-      cmake --build "$build" --parallel "$(nproc)" --target "$target" || return
-    fi
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "${cuda[@]}" \
+    -DTIDEMARK_WERROR=OFF "${toolchain[@]}" || return
+  local target targets=()
+  # What is measured first: if time runs out, that much can be.
+  for target in "${programs[@]}" tests_cuda runtime_device_cuda_cuda_random_program_test; do
+    if has_target "$target"; then targets+=("$target"); fi
+  done
+  if [[ $device == cuda && " ${targets[*]} " != *" tests_cuda "* ]]; then
+    echo "no tests labelled cuda are configured" >&2
+    return 1
+  fi
+  for target in "${targets[@]}"; do
+    cmake --build "$build" --parallel "$(nproc)" --target "$target" || return
   done
 }
 # Not grep -q: it would end before ninja has, which would then count as failed.
 has_target() { ninja -C "$build" -t targets all | grep "^$1: " > /dev/null; }
 
 step_tests() {
-  ctest --test-dir "$build" --label-regex '^cuda$' --label-exclude '^long$' --parallel 4 \
+  local tests=(--label-regex '^cuda$' --label-exclude '^long$')
+  # Those of the device's own logic, over a driver of the tests' own.
+  if [[ $device == cpu ]]; then tests=(--tests-regex '^runtime\.device\.cuda\.cuda_random'); fi
+  ctest --test-dir "$build" "${tests[@]}" --parallel 4 \
     --output-on-failure --no-tests=error --output-junit "$results/tests.xml" | tee "$results/ctest.txt"
   local code=${PIPESTATUS[0]}
   if grep -q '(Skipped)' "$results/ctest.txt"; then
@@ -144,27 +178,40 @@ step_tests() {
   return "$code"
 }
 
-gpu_test() { find "$build" -name runtime_device_cuda_gpu_test -type f -perm -u+x | head -n 1; }
+gpu_test() {
+  local name=runtime_device_cuda_gpu_test
+  if [[ $device == cpu ]]; then name=runtime_device_cuda_cuda_random_program_test; fi
+  find "$build" -name "$name" -type f -perm -u+x | head -n 1
+}
 
 step_random() {
   local test
   test=$(gpu_test)
-  [[ -n $test ]] || { echo "no gpu_test was built" >&2; return 1; }
-  "$test" --gtest_filter='*Random*' "--gtest_output=json:$results/random_report.json" | tee "$results/random.txt" || return
+  [[ -n $test ]] || { echo "the random program's test was not built" >&2; return 1; }
+  "$test" --gtest_filter='*Random*' "--gtest_output=json:$results/random_report.json" > "$results/random.txt"
+  local code=$?
+  tail -n 20 "$results/random.txt"
   if grep -q SKIPPED "$results/random.txt"; then return 1; fi
+  return "$code"
 }
 
 step_profile() {
+  if [[ $device == cpu ]]; then cp data/profiles/host.json "$results/gpu_profile.json"; return; fi
   "$build/bin/measure_cuda_profile" > "$results/gpu_profile.json"
 }
 
 step_bench_ops() {
-  if [[ ! -x $build/bin/cuda_ops_bench ]]; then
-    echo "this version has no cuda_ops_bench"
-    return 0
-  fi
-  "$build/bin/cuda_ops_bench" --benchmark_format=console --benchmark_out_format=json \
-    "--benchmark_out=$results/cuda_ops_bench.json"
+  local fewer=()
+  if [[ $device == cpu ]]; then fewer=(--benchmark_filter=relu --benchmark_min_time=0.02); fi
+  TIDEMARK_BENCH_DEVICE=$device "$build/bin/host_overhead" "${fewer[@]}" --benchmark_format=console \
+    --benchmark_out_format=json "--benchmark_out=$results/host_overhead.json"
+}
+
+# What is trained: ResNet-50 with real images' size, a smaller one, or the smallest.
+problem() {
+  model=resnet50 batch=256 size=224 bench_steps=15 host_limit=64GiB largest=65536 all=100%
+  if [[ $quick == yes ]]; then model=resnet18 batch=32 bench_steps=4; fi
+  if [[ $device == cpu ]]; then model=resnet18 batch=4 size=32 bench_steps=3 host_limit=1GiB largest=8 all=160MiB; fi
 }
 
 # train NAME ARGUMENTS...: one run of ResNet; its numbers go to RESULTS/NAME.json.
@@ -172,46 +219,86 @@ train() {
   local name=$1
   shift
   echo "--- $name: $*"
-  "$build/bin/train_resnet" --model "$model" --data synthetic --image-size 224 --batch "$batch" \
-    --steps "$bench_steps" --seed 1 --json "$results/$name.json" "$@" > "$results/$name.txt" 2>&1
+  run_limited 100 "$build/bin/train_resnet" --model "$model" --data synthetic --image-size "$size" \
+    --batch "$batch" --steps "$bench_steps" --seed 1 --json "$results/$name.json" "$@" > "$results/$name.txt" 2>&1
   local code=$?
   if [[ $code -ne 0 ]]; then tail -n 5 "$results/$name.txt"; fi
   return "$code"
 }
+
+# torch NAME SECONDS ARGUMENTS...: PyTorch's part; nothing, which is said, without PyTorch.
+torch() {
+  local name=$1 limit=$2
+  shift 2
+  echo "--- $name: $*"
+  if ! python3 -c 'import torch, torchvision' 2> /dev/null; then
+    echo "this Python has no torch and torchvision: not compared"
+    return 0
+  fi
+  run_limited "$limit" python3 bench/peers/torch_resnet.py --device "$device" --model "$model" \
+    --image-size "$size" "$@" > "$results/$name.txt" 2> "$results/$name.err" \
+    && tail -n 1 "$results/$name.txt" > "$results/$name.json"
+  local code=$?
+  if [[ $code -ne 0 ]]; then tail -n 5 "$results/$name.err"; fi
+  return "$code"
+}
+
 field() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$@"; }
 
 step_bench_resnet() {
-  local failed=0 peak share budget
-  model=resnet50 batch=256 bench_steps=15
-  if [[ $quick == yes ]]; then model=resnet18 batch=32 bench_steps=4; fi
-  train resnet_unmanaged --device cuda --policy none || return
+  local failed=0 peak share budget simulated=sim:cuda
+  if [[ $device == cpu ]]; then simulated=sim:host; fi
+  problem
+  rm -f "$results/costs.json"
+  train resnet_unmanaged --device "$device" --policy none --save-costs "$results/costs.json" || return
+  torch torch_plain 120 --batch "$batch" --steps "$bench_steps" || failed=1
   peak=$(field "$results/resnet_unmanaged.json" unmanaged_peak_bytes)
-  if [[ $peak == None ]]; then peak=$(field "$results/resnet_unmanaged.json" peak_reserved_bytes); fi
-  for share in 100 50 40 30; do
+  for share in 50 100 40 30; do
     budget=$((peak * share / 100))
-    train "resnet_$share" --device cuda --budget "$budget" --host-limit 64GiB || failed=1
+    train "resnet_$share" --device "$device" --budget "$budget" --host-limit "$host_limit" \
+      --trace "$results/trace_$share.json" || failed=1
+    if [[ -e $results/trace_$share.json ]]; then
+      python3 bench/copy_overlap.py "$results/trace_$share.json" > "$results/overlap_$share.json" || failed=1
+      gzip -f "$results/trace_$share.json"
+    fi
   done
-  if python3 bench/peers/torch_resnet.py --help 2> /dev/null | grep -- --device > /dev/null; then
-    python3 bench/peers/torch_resnet.py --device cuda --model "$model" --batch "$batch" \
-      --image-size 224 --steps "$bench_steps" > "$results/torch_resnet.txt" 2> "$results/torch_resnet.err" \
-      && tail -n 1 "$results/torch_resnet.txt" > "$results/torch_resnet.json" || failed=1
-  fi
-  if [[ -e $results/gpu_profile.json ]]; then
-    train resnet_simulated --device "sim:$results/gpu_profile.json" --policy none || failed=1
-  fi
+  # This GPU's kernels, whose workspaces it takes, in the simulator's time: by what operators were
+  # found to cost above, and by the profile alone.
+  train resnet_simulated --device "$simulated" --policy none --costs "$results/costs.json" || failed=1
+  train resnet_modelled --device "$simulated" --policy none || failed=1
   return "$failed"
 }
 
-# Tests labelled cuda, one program each.
+step_bench_batch() {
+  local failed=0 mode
+  problem
+  # A fiftieth is left free: the budget is taken anew for each trial.
+  run_limited 200 "$build/bin/stress_batch" --model "$model" --data synthetic --image-size "$size" \
+    --device "$device" --budget "$all" --margin 0.02 --host-limit "$host_limit" --prove 3 \
+    --largest "$largest" --json "$results/max_batch.json" > "$results/max_batch.txt" 2>&1 || failed=1
+  tail -n 3 "$results/max_batch.txt"
+  for mode in plain checkpoint save_on_cpu memory_budget; do
+    # torch.compile wants a compiler's time for every batch that is tried, and here has none.
+    if [[ $device == cpu && $mode == memory_budget ]]; then continue; fi
+    torch "torch_max_$mode" 100 --mode "$mode" --max-batch --batch "$batch" --steps 3 --most "$largest" || failed=1
+  done
+  return "$failed"
+}
+
+# Tests labelled cuda, one program each, but for those that train: a sanitizer takes too long.
 cuda_tests() {
   ctest --test-dir "$build" --label-regex '^cuda$' --label-exclude '^long$' --show-only=json-v1 |
     python3 -c 'import json,sys
 for test in json.load(sys.stdin)["tests"]:
-    if test.get("command"): print(test["command"][0])'
+    if test.get("command") and ".stress." not in test["name"]: print(test["command"][0])'
 }
 
 step_sanitize() {
   local failed=0 sanitizer tool test
+  if [[ $device == cpu ]]; then
+    echo "nothing to sanitize without a GPU"
+    return 0
+  fi
   sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null)
   if [[ -z $sanitizer ]]; then
     echo "there is no compute-sanitizer on this machine" >&2
@@ -236,9 +323,10 @@ step_sanitize() {
 }
 
 declare -A limits=([build]=420 [tests]=240 [random]=120 [profile]=60 [bench-ops]=120
-                   [bench-resnet]=300 [sanitize]=420)
-declare -A parts=([random]="random_report.json" [profile]="gpu_profile.json" [bench-ops]="cuda_ops_bench.json"
-                  [bench-resnet]="resnet_unmanaged.json resnet_100.json resnet_50.json resnet_40.json resnet_30.json resnet_simulated.json torch_resnet.json")
+                   [bench-resnet]=300 [bench-batch]=540 [sanitize]=420)
+declare -A parts=([random]="random_report.json" [profile]="gpu_profile.json" [bench-ops]="host_overhead.json"
+                  [bench-resnet]="resnet_unmanaged.json resnet_100.json resnet_50.json resnet_40.json resnet_30.json overlap_100.json overlap_50.json overlap_40.json overlap_30.json resnet_simulated.json resnet_modelled.json torch_plain.json"
+                  [bench-batch]="max_batch.json torch_max_plain.json torch_max_checkpoint.json torch_max_save_on_cpu.json torch_max_memory_budget.json")
 declare -A verdicts seconds
 stop=no
 
@@ -248,7 +336,7 @@ run_step() {
   echo "=== $step"
   # A shell of its own, so that the limit holds for all that the step starts.
   run_limited "${limits[$step]}" "$BASH" "$script" "$results" --build "$build" \
-    ${quick_flag:+"$quick_flag"} --run-step "$step" \
+    "${flags[@]}" --run-step "$step" \
     > >(tee "$results/$step.log") 2>&1
   code=$?
   case "$code" in
@@ -274,6 +362,7 @@ if [[ -n $inner ]]; then
     profile) step_profile ;;
     bench-ops) step_bench_ops ;;
     bench-resnet) step_bench_resnet ;;
+    bench-batch) step_bench_batch ;;
     sanitize) step_sanitize ;;
   esac
   exit
@@ -301,28 +390,5 @@ for step in "${steps[@]}"; do
   printf '  %-13s %-10s %4d s\n' "$step" "${verdicts[$step]}" "${seconds[$step]}"
   if [[ ${verdicts[$step]} != ok* ]]; then failed=1; fi
 done
-python3 - "$results" << 'PYTHON'
-import json, pathlib, statistics, sys
-results = pathlib.Path(sys.argv[1])
-rows = []
-for name in ["resnet_unmanaged", "resnet_100", "resnet_50", "resnet_40", "resnet_30", "resnet_simulated"]:
-    try:
-        run = json.loads((results / f"{name}.json").read_text())
-    except (OSError, ValueError):
-        continue
-    # The first steps warm up: kernels are loaded, memory is pinned.
-    times = [step["ms"] for step in run["steps"]][len(run["steps"]) // 3:]
-    if times:
-        rows.append((name, statistics.median(times), run["peak_reserved_bytes"], run["params_checksum"]))
-for name, ms, peak, checksum in rows:
-    print(f"  {name:18} {ms:9.1f} ms/step  peak {peak / 2**30:6.2f} GiB  parameters {checksum}")
-checksums = {row[3] for row in rows if not row[0].endswith("simulated")}
-if len(checksums) > 1:
-    print("  DIFFERENT PARAMETERS: managing has changed results")
-try:
-    peer = json.loads((results / "torch_resnet.json").read_text())
-    print("  PyTorch: " + ", ".join(f"{k} {v}" for k, v in peer.items() if isinstance(v, (int, float, str))))
-except (OSError, ValueError):
-    pass
-PYTHON
+python3 bench/gpu_report.py "$results" || failed=1
 exit "$failed"

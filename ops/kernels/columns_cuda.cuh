@@ -20,6 +20,15 @@ __device__ inline void store_pack(float* to, const FloatPack<kWidth>& pack) {
   *reinterpret_cast<FloatPack<kWidth>*>(to) = pack;
 }
 
+// Whether four elements in a row of every input may be read as one: tensors' storages are
+// aligned, views of them need not be.
+inline bool vectors_fit(const OpQuery& query) {
+  for (const TensorMeta& input : query.inputs) {
+    if (input.offset * size_of(input.dtype).count() % 16 != 0) return false;
+  }
+  return true;
+}
+
 // `mine`, of kCount values, becomes the combination over the threads of a block that share its
 // column; the values of the threads with row_lane 0 are whole. combine(a, b): a becomes both.
 // REQUIRES: all threads of the block call it; `shared` has kThreads elements.

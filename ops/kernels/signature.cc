@@ -44,19 +44,26 @@ Bytes touched_bytes(const TensorMeta& meta) {
   return size_of(meta.dtype) * elements;
 }
 
-OpCost streaming_cost(const OpQuery& query, double flops_per_element, uint32_t written) {
+OpCost streaming_cost(const OpQuery& query, double flops_per_element) {
   OpCost cost;
   int64_t elements = 0;
-  for (size_t i = 0; i < query.inputs.size(); ++i) {
-    const Bytes bytes = touched_bytes(query.inputs[i]);
-    cost.bytes_moved += written >> i & 1 ? 2 * bytes : bytes;
-    elements = std::max(elements, query.inputs[i].shape.elements());
+  for (const TensorMeta& input : query.inputs) {
+    cost.bytes_moved += touched_bytes(input);
+    elements = std::max(elements, input.shape.elements());
   }
   for (const TensorMeta& output : query.outputs) {
     cost.bytes_moved += output.bytes();
     elements = std::max(elements, output.shape.elements());
   }
   cost.flops = flops_per_element * static_cast<double>(elements);
+  return cost;
+}
+
+OpCost updating_cost(const OpDef& op, const OpQuery& query, double flops_per_element) {
+  OpCost cost = streaming_cost(query, flops_per_element);
+  for (size_t i = 0; i < query.inputs.size(); ++i) {
+    if (op.writes(i)) cost.bytes_moved += touched_bytes(query.inputs[i]);
+  }
   return cost;
 }
 

@@ -32,8 +32,10 @@ size_t dimension(const char* op, int64_t d, const Shape& shape);
 Bytes touched_bytes(const TensorMeta& meta);
 
 // Each input read once, each output written once, so many operations for each element of the
-// largest of them. Inputs of `written` (OpDef::written_inputs) are read and written.
-OpCost streaming_cost(const OpQuery& query, double flops_per_element, uint32_t written = 0);
+// largest of them.
+OpCost streaming_cost(const OpQuery& query, double flops_per_element);
+// The same, where the inputs that `op` writes are read and written.
+OpCost updating_cost(const OpDef& op, const OpQuery& query, double flops_per_element);
 
 // A shape as an operator's attribute.
 struct ShapeAttrs {

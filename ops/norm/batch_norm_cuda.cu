@@ -248,8 +248,9 @@ struct Layout {
   int64_t partial_bytes, row_bytes;
   Bytes workspace;
 
-  Layout(const Shape& x, int64_t bytes_of_partial, int64_t rows)
-      : tiles(x.elements() / x.back(), x.back()),
+  Layout(const OpQuery& query, int64_t bytes_of_partial, int64_t rows)
+      : tiles(query.inputs[0].shape.elements() / query.inputs[0].shape.back(),
+              query.inputs[0].shape.back(), 1, vectors_fit(query)),
         partial_bytes(
             align_up(Bytes(tiles.stretches * tiles.columns * bytes_of_partial), Bytes(16))
                 .count()),
@@ -278,7 +279,7 @@ PreparedKernel nothing() {
 
 PreparedKernel prepare_batch_norm(const OpQuery& query) {
   if (query.inputs[0].shape.elements() == 0) return nothing();
-  const Layout layout(query.inputs[0].shape, sizeof(Moments), 2);
+  const Layout layout(query, sizeof(Moments), 2);
   return {layout.workspace,
           [layout, attrs = query.attr<BatchNormAttrs>()](const KernelArgs& args) {
             const float* x = args.in<float>(0);
@@ -296,7 +297,7 @@ PreparedKernel prepare_batch_norm(const OpQuery& query) {
 
 PreparedKernel prepare_batch_norm_inference(const OpQuery& query) {
   if (query.inputs[0].shape.elements() == 0) return nothing();
-  const Layout layout(query.inputs[0].shape, 0, 2);
+  const Layout layout(query, 0, 2);
   return {layout.workspace,
           [layout, attrs = query.attr<BatchNormAttrs>()](const KernelArgs& args) {
             const float* residual = args.inputs.size() == 6 ? args.in<float>(5) : nullptr;
@@ -311,7 +312,7 @@ PreparedKernel prepare_batch_norm_inference(const OpQuery& query) {
 
 PreparedKernel prepare_batch_norm_grad(const OpQuery& query) {
   if (query.inputs[0].shape.elements() == 0) return nothing();
-  const Layout layout(query.inputs[0].shape, sizeof(Pair), 4);
+  const Layout layout(query, sizeof(Pair), 4);
   return {
       layout.workspace,
       [layout, attrs = query.attr<BatchNormGradAttrs>()](const KernelArgs& args) {

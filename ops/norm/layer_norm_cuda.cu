@@ -141,17 +141,10 @@ __global__ void __launch_bounds__(norm::kThreads)
   gbeta[c] = static_cast<float>(total.b);
 }
 
-// Whether four elements of every input may be read as one.
-bool vectors_fit(const OpQuery& query) {
-  bool fit = query.inputs[0].shape.back() % 4 == 0;
-  for (const TensorMeta& input : query.inputs) fit = fit && input.offset % 4 == 0;
-  return fit;
-}
-
 PreparedKernel prepare_layer_norm(const OpQuery& query) {
   const int64_t columns = query.inputs[0].shape.back();
   const int64_t rows = query.inputs[0].shape.elements() / columns;
-  return {Bytes(0), [=, wide = vectors_fit(query),
+  return {Bytes(0), [=, wide = columns % 4 == 0 && vectors_fit(query),
                      eps = query.attr<LayerNormAttrs>().eps](const KernelArgs& args) {
             with_row_threads(columns, [&]<int kThreads>() {
               launch_blocks(args, rows, kThreads,
@@ -166,7 +159,7 @@ PreparedKernel prepare_layer_norm(const OpQuery& query) {
 PreparedKernel prepare_layer_norm_grad(const OpQuery& query) {
   const int64_t columns = query.inputs[0].shape.back();
   const int64_t rows = query.inputs[0].shape.elements() / columns;
-  const bool wide = vectors_fit(query);
+  const bool wide = columns % 4 == 0 && vectors_fit(query);
   const ColumnTiles tiles(rows, columns, 1, wide);
   const Bytes workspace(tiles.stretches * columns * static_cast<int64_t>(sizeof(Pair)));
   return {workspace, [=](const KernelArgs& args) {

@@ -97,4 +97,12 @@ struct AdamStep {
   }
 };
 
+template <class Step>
+void with_adam_step(const Scalars& scalars, const Step& step) {
+  const AdamNumbers n(scalars);
+  if (n.weight_decay == 0) return step(AdamStep<Decay::kNone>{n});
+  if (scalars[6] != 0) return step(AdamStep<Decay::kDecoupled>{n});
+  step(AdamStep<Decay::kCoupled>{n});
+}
+
 }  // namespace tidemark

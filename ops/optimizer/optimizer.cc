@@ -8,18 +8,22 @@
 namespace tidemark {
 namespace {
 
-template <const OpDef* op, size_t count>
+template <const OpDef* op>
 std::vector<TensorMeta> infer_step(const OpQuery& query) {
-  require_inputs(query, op->name, count);
-  const TensorMeta& param = query.inputs[0];
-  for (size_t i = 0; i < count; ++i) {
+  const size_t group = op->input_group;
+  if (query.inputs.empty() || query.inputs.size() % group != 0) {
+    fail(op->name, std::to_string(query.inputs.size()) + " inputs, not " +
+                       std::to_string(group) + " for each parameter");
+  }
+  for (size_t i = 0; i < query.inputs.size(); ++i) {
     const TensorMeta& input = query.inputs[i];
+    const TensorMeta& param = query.inputs[i - i % group];
     require_dtype(query, op->name, i, DType::kFloat32);
     if (!(input.shape == param.shape)) {
       fail(op->name, "a parameter of shape " + param.shape.to_string() +
                          " with a gradient or state of shape " + input.shape.to_string());
     }
-    require(i == 1 || input.is_contiguous(), op->name,
+    require(i % group == 1 || input.is_contiguous(), op->name,
             "parameters and state must be contiguous");
   }
   return {};
@@ -36,9 +40,15 @@ std::vector<TensorMeta> infer_clip(const OpQuery& query) {
 }
 
 template <const OpDef* op, int flops>
-OpCost cost(const OpQuery& query) {
-  return streaming_cost(query, flops, op->written_inputs);
+OpCost step_cost(const OpQuery& query) {
+  OpCost cost = updating_cost(*op, query, 0);
+  for (size_t i = 0; i < query.inputs.size(); i += op->input_group) {
+    cost.flops += flops * static_cast<double>(query.inputs[i].shape.elements());
+  }
+  return cost;
 }
+
+OpCost clip_cost(const OpQuery& query) { return updating_cost(kClip, query, 1); }
 
 void require_off_tape(const char* op, const Tensor& param) {
   if (!needs_grad({param})) return;
@@ -49,50 +59,70 @@ void require_off_tape(const char* op, const Tensor& param) {
 }  // namespace
 
 const OpDef kSgdStep = {.name = "sgd_step_",
-                        .infer = infer_step<&kSgdStep, 2>,
-                        .cost = cost<&kSgdStep, 4>,
+                        .infer = infer_step<&kSgdStep>,
+                        .cost = step_cost<&kSgdStep, 4>,
                         .written_inputs = 0b01,
+                        .input_group = 2,
                         .prepare = {optimizer::prepare_sgd_cpu}};
 const OpDef kSgdMomentumStep = {.name = "sgd_momentum_step_",
-                                .infer = infer_step<&kSgdMomentumStep, 3>,
-                                .cost = cost<&kSgdMomentumStep, 7>,
+                                .infer = infer_step<&kSgdMomentumStep>,
+                                .cost = step_cost<&kSgdMomentumStep, 7>,
                                 .written_inputs = 0b101,
+                                .input_group = 3,
                                 .prepare = {optimizer::prepare_sgd_momentum_cpu}};
 const OpDef kAdamStep = {.name = "adam_step_",
-                         .infer = infer_step<&kAdamStep, 4>,
-                         .cost = cost<&kAdamStep, 16>,
+                         .infer = infer_step<&kAdamStep>,
+                         .cost = step_cost<&kAdamStep, 16>,
                          .written_inputs = 0b1101,
+                         .input_group = 4,
                          .prepare = {optimizer::prepare_adam_cpu}};
 
 const OpDef kClip = {.name = "clip_",
                      .infer = infer_clip,
-                     .cost = cost<&kClip, 1>,
+                     .cost = clip_cost,
                      .written_inputs = 0b01,
                      .prepare = {optimizer::prepare_clip_cpu}};
 
-void sgd_step_(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer,
-               const SgdOptions& o, bool first_step) {
-  require_off_tape("sgd_step_", param);
-  require(momentum_buffer.defined() == (o.momentum != 0), "sgd_step_",
-          "a momentum buffer belongs to a momentum, and the reverse");
+void sgd_step_(std::span<const SgdUpdate> updates, const SgdOptions& o, bool first_step) {
   require(!o.nesterov || (o.momentum > 0 && o.dampening == 0), "sgd_step_",
           "nesterov needs a momentum, and no dampening");
-  const Scalars scalars{o.lr,           o.momentum,      o.dampening,
-                        o.weight_decay, o.nesterov * 1., first_step * 1.};
-  if (momentum_buffer.defined()) {
-    dispatch(kSgdMomentumStep, {param, grad, momentum_buffer}, {}, scalars);
-  } else {
-    dispatch(kSgdStep, {param, grad}, {}, scalars);
+  const bool momentum = o.momentum != 0;
+  std::vector<Tensor> inputs;
+  inputs.reserve(3 * updates.size());
+  for (const SgdUpdate& update : updates) {
+    require_off_tape("sgd_step_", update.param);
+    require(update.momentum_buffer.defined() == momentum, "sgd_step_",
+            "a momentum buffer belongs to a momentum, and the reverse");
+    inputs.insert(inputs.end(), {update.param, update.grad});
+    if (momentum) inputs.push_back(update.momentum_buffer);
   }
+  dispatch(momentum ? kSgdMomentumStep : kSgdStep, inputs, {},
+           {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov * 1., first_step * 1.});
+}
+
+void sgd_step_(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer,
+               const SgdOptions& options, bool first_step) {
+  const SgdUpdate update{param, grad, momentum_buffer};
+  sgd_step_({&update, 1}, options, first_step);
+}
+
+void adam_step_(std::span<const AdamUpdate> updates, const AdamOptions& o, int64_t step) {
+  require(step >= 1, "adam_step_", "steps count from 1");
+  std::vector<Tensor> inputs;
+  inputs.reserve(4 * updates.size());
+  for (const AdamUpdate& update : updates) {
+    require_off_tape("adam_step_", update.param);
+    inputs.insert(inputs.end(), {update.param, update.grad, update.m, update.v});
+  }
+  dispatch(kAdamStep, inputs, {},
+           {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, static_cast<double>(step),
+            o.decoupled * 1.});
 }
 
 void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-                const AdamOptions& o, int64_t step) {
-  require_off_tape("adam_step_", param);
-  require(step >= 1, "adam_step_", "steps count from 1");
-  dispatch(kAdamStep, {param, grad, m, v}, {},
-           {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, static_cast<double>(step),
-            o.decoupled * 1.});
+                const AdamOptions& options, int64_t step) {
+  const AdamUpdate update{param, grad, m, v};
+  adam_step_({&update, 1}, options, step);
 }
 
 void clip_(const Tensor& grad, const Tensor& norm, double max_norm) {

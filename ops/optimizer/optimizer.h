@@ -1,13 +1,20 @@
-// Optimizer updates, each one fused pass over a parameter and its state, in place, float32.
+// Optimizer updates, each one fused pass over parameters and their state, in place, float32.
+//
+// Any number of parameters are one operator: on a GPU that is one kernel for dozens of them,
+// where each by itself would take its launch and no more. They are all needed at once then, so
+// that is for small ones (models/optim/optimizer.h decides which); the values are the same
+// either way.
 //
 // The arithmetic, its order and its rounding to float32 are those of PyTorch's single-tensor
 // reference code (torch/optim/{sgd,adam}.py). Scalars are float64 until they meet an element.
-// All tensors of a call have one shape; parameters and state are contiguous, gradients need not
-// be. Throws UsageError if the shapes differ, or, with gradients on, if the parameter needs
-// one: call under NoGrad.
+// A parameter, its gradient and its state have one shape; parameters and state are contiguous,
+// gradients need not be. What different parameters of a call write must not overlap. Throws
+// UsageError if the shapes differ, or, with gradients on, if a parameter needs one: call under
+// NoGrad.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "ops/registry/op.h"
 #include "runtime/tensor/tensor.h"
@@ -25,6 +32,10 @@ struct SgdOptions {
 // d = grad + weight_decay param; with momentum, buffer = momentum buffer + (1 - dampening) d
 // (first step: buffer = d), and d = buffer, or d + momentum buffer with nesterov; param -= lr
 // d. `momentum_buffer` is undefined exactly if momentum is 0.
+struct SgdUpdate {
+  Tensor param, grad, momentum_buffer;
+};
+void sgd_step_(std::span<const SgdUpdate> updates, const SgdOptions& options, bool first_step);
 void sgd_step_(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer,
                const SgdOptions& options, bool first_step);
 
@@ -41,6 +52,10 @@ struct AdamOptions {
 // m += (1 - beta1) (grad - m); v = beta2 v + (1 - beta2) grad^2;
 // param -= lr / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + eps).
 // `step` counts from 1; m and v start as zeros.
+struct AdamUpdate {
+  Tensor param, grad, m, v;
+};
+void adam_step_(std::span<const AdamUpdate> updates, const AdamOptions& options, int64_t step);
 void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
                 const AdamOptions& options, int64_t step);
 
@@ -51,6 +66,7 @@ void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const 
 void clip_(const Tensor& grad, const Tensor& norm, double max_norm);
 
 // Scalars: lr, momentum, dampening, weight_decay, nesterov (0 or 1), first step (0 or 1).
+// Inputs: those named, for each parameter.
 extern const OpDef kSgdStep;          // param, grad
 extern const OpDef kSgdMomentumStep;  // param, grad, momentum buffer
 // Scalars: lr, beta1, beta2, eps, weight_decay, step, decoupled (0 or 1).

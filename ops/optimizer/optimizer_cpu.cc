@@ -1,44 +1,71 @@
+#include <utility>
+#include <vector>
+
 #include "ops/kernels/strided.h"
 #include "ops/optimizer/functors.h"
 #include "ops/optimizer/kernels.h"
 
 namespace tidemark::optimizer {
+namespace {
+
+// Applies a functor to parameter after parameter; `count` operands of each.
+template <size_t count>
+class Loops {
+ public:
+  explicit Loops(const OpQuery& query) {
+    for (size_t i = 0; i < query.inputs.size(); i += count) {
+      loops_.push_back(make(query.inputs.subspan(i, count), std::make_index_sequence<count>()));
+    }
+  }
+  template <class F>
+  void run(const KernelArgs& args, const F& f) const {
+    for (size_t g = 0; g < loops_.size(); ++g) {
+      apply_to(loops_[g], args, f, g * count, std::make_index_sequence<count>());
+    }
+  }
+
+ private:
+  template <size_t... I>
+  static StridedLoop make(std::span<const TensorMeta> metas, std::index_sequence<I...>) {
+    return make_loop(metas[0].shape, {&metas[I]...});
+  }
+  // Operand 1 is the gradient, which is only read.
+  template <size_t i>
+  static auto operand(const KernelArgs& args, size_t first) {
+    if constexpr (i == 1) {
+      return args.in<float>(first + i);
+    } else {
+      return args.inout<float>(first + i);
+    }
+  }
+  template <class F, size_t... I>
+  static void apply_to(const StridedLoop& loop, const KernelArgs& args, const F& f,
+                       size_t first, std::index_sequence<I...>) {
+    apply(loop, f, operand<I>(args, first)...);
+  }
+
+  std::vector<StridedLoop> loops_;
+};
+
+}  // namespace
 
 PreparedKernel prepare_sgd_cpu(const OpQuery& query) {
-  const StridedLoop loop =
-      make_loop(query.inputs[0].shape, {&query.inputs[0], &query.inputs[1]});
-  return {Bytes(0), [loop](const KernelArgs& args) {
+  return {Bytes(0), [loops = Loops<2>(query)](const KernelArgs& args) {
             const SgdNumbers numbers(args.scalars);
-            const auto step = [&](const auto& f) {
-              apply(loop, f, args.inout<float>(0), args.in<float>(1));
-            };
-            if (numbers.weight_decay == 0) return step(SgdStep<false>{numbers});
-            step(SgdStep<true>{numbers});
+            if (numbers.weight_decay == 0) return loops.run(args, SgdStep<false>{numbers});
+            loops.run(args, SgdStep<true>{numbers});
           }};
 }
 
 PreparedKernel prepare_sgd_momentum_cpu(const OpQuery& query) {
-  const auto& in = query.inputs;
-  const StridedLoop loop = make_loop(in[0].shape, {&in[0], &in[1], &in[2]});
-  return {Bytes(0), [loop](const KernelArgs& args) {
-            with_sgd_momentum_step(args.scalars, [&](const auto& f) {
-              apply(loop, f, args.inout<float>(0), args.in<float>(1), args.inout<float>(2));
-            });
+  return {Bytes(0), [loops = Loops<3>(query)](const KernelArgs& args) {
+            with_sgd_momentum_step(args.scalars, [&](const auto& f) { loops.run(args, f); });
           }};
 }
 
 PreparedKernel prepare_adam_cpu(const OpQuery& query) {
-  const auto& in = query.inputs;
-  const StridedLoop loop = make_loop(in[0].shape, {&in[0], &in[1], &in[2], &in[3]});
-  return {Bytes(0), [loop](const KernelArgs& args) {
-            const AdamNumbers numbers(args.scalars);
-            const auto step = [&](const auto& f) {
-              apply(loop, f, args.inout<float>(0), args.in<float>(1), args.inout<float>(2),
-                    args.inout<float>(3));
-            };
-            if (numbers.weight_decay == 0) return step(AdamStep<Decay::kNone>{numbers});
-            if (args.scalars[6] != 0) return step(AdamStep<Decay::kDecoupled>{numbers});
-            step(AdamStep<Decay::kCoupled>{numbers});
+  return {Bytes(0), [loops = Loops<4>(query)](const KernelArgs& args) {
+            with_adam_step(args.scalars, [&](const auto& f) { loops.run(args, f); });
           }};
 }
 

@@ -1,4 +1,7 @@
-// One kernel for each parameter: value, gradient and state are read and written once.
+// One kernel for dozens of parameters: value, gradient and state are read and written once.
+#include <algorithm>
+#include <vector>
+
 #include "ops/kernels/map_cuda.cuh"
 #include "ops/optimizer/functors.h"
 #include "ops/optimizer/optimizer.h"
@@ -8,48 +11,133 @@
 namespace tidemark {
 namespace {
 
+// So many parameters in one launch; their addresses are arguments of the kernel, of which there
+// are 4 KiB.
+constexpr int kMostInLaunch = 32;
+
+template <size_t kOperands>
+struct Members {
+  struct Member {
+    float* at[kOperands];
+    int64_t elements;
+    int64_t first_block;
+  };
+  Member member[kMostInLaunch];
+  int count = 0;
+};
+
+// Each block works on one member: the last that starts at or before it.
+template <int kWidth, class F, class... Operand>
+__global__ void __launch_bounds__(kLaunchThreads)
+    update_kernel(const __grid_constant__ Members<sizeof...(Operand)> members, F f) {
+  int i = 0;
+  while (i + 1 < members.count && members.member[i + 1].first_block <= blockIdx.x) ++i;
+  const auto& member = members.member[i];
+  const int64_t begin =
+      ((blockIdx.x - member.first_block) * kLaunchThreads + threadIdx.x) * kWidth;
+  const auto apply_at = [&]<int kLanes, size_t... I>(int64_t first, std::index_sequence<I...> o,
+                                                     std::integral_constant<int, kLanes>) {
+    const int64_t at[] = {((void)I, first)...};
+    const bool repeats[sizeof...(I)] = {};
+    detail::apply_pack<kLanes>(at, repeats, f, o, Operand{member.at[I]}...);
+  };
+  constexpr auto kOperands = std::index_sequence_for<Operand...>();
+  if (begin + kWidth <= member.elements) {
+    apply_at(begin, kOperands, std::integral_constant<int, kWidth>());
+    return;
+  }
+  for (int64_t e = begin; e < member.elements; ++e) {
+    apply_at(e, kOperands, std::integral_constant<int, 1>());
+  }
+}
+
+// Applies a functor to all parameters of a call. `Operand`: how those of one are used.
+template <class... Operand>
+class Steps {
+ public:
+  explicit Steps(const OpQuery& query) {
+    const auto& in = query.inputs;
+    for (const TensorMeta& input : in) {
+      gapless_ = gapless_ && input.is_contiguous();
+      wide_ = wide_ && input.offset % kPackElements == 0;
+    }
+    for (size_t i = 0; i < in.size(); i += kOperands) {
+      elements_.push_back(in[i].shape.elements());
+      if (!gapless_) loops_.push_back(make(in.subspan(i, kOperands), kIndices));
+    }
+  }
+
+  template <class F>
+  void run(const KernelArgs& args, const F& f) const {
+    if (!gapless_) {
+      for (size_t p = 0; p < loops_.size(); ++p) apply_to(loops_[p], args, f, p, kIndices);
+      return;
+    }
+    for (size_t p = 0; p < elements_.size(); p += kMostInLaunch) run_members(args, f, p);
+  }
+
+ private:
+  static constexpr size_t kOperands = sizeof...(Operand);
+  static constexpr auto kIndices = std::index_sequence_for<Operand...>();
+
+  template <size_t... I>
+  static PackedLoop make(std::span<const TensorMeta> metas, std::index_sequence<I...>) {
+    return unpacked(make_loop(metas[0].shape, {&metas[I]...}));
+  }
+  template <class F, size_t... I>
+  static void apply_to(const PackedLoop& loop, const KernelArgs& args, const F& f, size_t p,
+                       std::index_sequence<I...>) {
+    apply_cuda<false>(loop, args, f, Operand{args.inout<float>(p * kOperands + I)}...);
+  }
+
+  template <class F>
+  void run_members(const KernelArgs& args, const F& f, size_t first) const {
+    Members<kOperands> members;
+    const int64_t of_block = kLaunchThreads * (wide_ ? kPackElements : 1);
+    int64_t blocks = 0;
+    const size_t end = std::min(first + kMostInLaunch, elements_.size());
+    for (size_t p = first; p < end; ++p) {
+      auto& member = members.member[members.count++];
+      for (size_t k = 0; k < kOperands; ++k) {
+        member.at[k] = args.inout<float>(p * kOperands + k);
+      }
+      member.elements = elements_[p];
+      member.first_block = blocks;
+      blocks += (elements_[p] + of_block - 1) / of_block;
+    }
+    launch_blocks(
+        args, blocks, kLaunchThreads,
+        wide_ ? update_kernel<kPackElements, F, Operand...> : update_kernel<1, F, Operand...>,
+        members, f);
+  }
+
+  bool gapless_ = true;
+  bool wide_ = true;
+  std::vector<int64_t> elements_;  // of each parameter
+  std::vector<PackedLoop> loops_;  // where some are not gapless
+};
+
+using Value = Updates<float>;
+using Gradient = Reads<const float>;
+
 PreparedKernel prepare_sgd(const OpQuery& query) {
-  const auto& in = query.inputs;
-  const PackedLoop loop = pack(make_loop(in[0].shape, {&in[0], &in[1]}), {in[0], in[1]});
-  return {Bytes(0), [loop](const KernelArgs& args) {
+  return {Bytes(0), [steps = Steps<Value, Gradient>(query)](const KernelArgs& args) {
             const SgdNumbers numbers(args.scalars);
-            const auto step = [&](const auto& f) {
-              apply_cuda(loop, args, f, Updates<float>{args.inout<float>(0)},
-                         Reads<const float>{args.in<float>(1)});
-            };
-            if (numbers.weight_decay == 0) return step(SgdStep<false>{numbers});
-            step(SgdStep<true>{numbers});
+            if (numbers.weight_decay == 0) return steps.run(args, SgdStep<false>{numbers});
+            steps.run(args, SgdStep<true>{numbers});
           }};
 }
 
 PreparedKernel prepare_sgd_momentum(const OpQuery& query) {
-  const auto& in = query.inputs;
-  const PackedLoop loop =
-      pack(make_loop(in[0].shape, {&in[0], &in[1], &in[2]}), {in[0], in[1], in[2]});
-  return {Bytes(0), [loop](const KernelArgs& args) {
-            with_sgd_momentum_step(args.scalars, [&](const auto& f) {
-              apply_cuda(loop, args, f, Updates<float>{args.inout<float>(0)},
-                         Reads<const float>{args.in<float>(1)},
-                         Updates<float>{args.inout<float>(2)});
-            });
+  return {Bytes(0), [steps = Steps<Value, Gradient, Value>(query)](const KernelArgs& args) {
+            with_sgd_momentum_step(args.scalars, [&](const auto& f) { steps.run(args, f); });
           }};
 }
 
 PreparedKernel prepare_adam(const OpQuery& query) {
-  const auto& in = query.inputs;
-  const PackedLoop loop = pack(make_loop(in[0].shape, {&in[0], &in[1], &in[2], &in[3]}),
-                               {in[0], in[1], in[2], in[3]});
-  return {Bytes(0), [loop](const KernelArgs& args) {
-            const AdamNumbers numbers(args.scalars);
-            const auto step = [&](const auto& f) {
-              apply_cuda(loop, args, f, Updates<float>{args.inout<float>(0)},
-                         Reads<const float>{args.in<float>(1)},
-                         Updates<float>{args.inout<float>(2)},
-                         Updates<float>{args.inout<float>(3)});
-            };
-            if (numbers.weight_decay == 0) return step(AdamStep<Decay::kNone>{numbers});
-            if (args.scalars[6] != 0) return step(AdamStep<Decay::kDecoupled>{numbers});
-            step(AdamStep<Decay::kCoupled>{numbers});
+  return {Bytes(0),
+          [steps = Steps<Value, Gradient, Value, Value>(query)](const KernelArgs& args) {
+            with_adam_step(args.scalars, [&](const auto& f) { steps.run(args, f); });
           }};
 }
 

@@ -4,11 +4,12 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <type_traits>
-#include <unordered_map>
 
 #include "ops/registry/kernels.h"
 #include "ops/registry/op_call.h"
+#include "ops/registry/recent_map.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -22,25 +23,31 @@ struct Prepared {
   CostKey cost_key = 0;
 };
 
-using SessionCache = std::unordered_map<std::string, Prepared>;
+// Some hundreds are needed at a time; a kernel takes some kilobytes.
+constexpr size_t kMostPrepared = 4096;
+
+struct SessionCache : RecentMap<Prepared> {
+  SessionCache() : RecentMap(kMostPrepared) {}
+};
 
 // Kernels are shared by all sessions of the process, so that a dry run's are used by the real
-// one.
+// one. What is chosen for one GPU is not for another, and the profile names it.
 std::shared_ptr<const PreparedKernel> prepare_kernel(const std::string& signature,
-                                                     Backend backend, const OpDef& op,
-                                                     const OpQuery& query) {
+                                                     const DeviceProfile& profile,
+                                                     const OpDef& op, const OpQuery& query) {
   static std::mutex mutex;
-  static std::unordered_map<std::string, std::shared_ptr<const PreparedKernel>> kernels;
-  const PrepareKernel prepare = find_kernel(op, backend);
+  static RecentMap<std::shared_ptr<const PreparedKernel>> kernels(kMostPrepared);
+  const PrepareKernel prepare = find_kernel(op, profile.backend);
   if (!prepare) return nullptr;
-  const std::string key = signature + static_cast<char>(backend);
+  const std::string key = signature + static_cast<char>(profile.backend) + profile.name;
   {
     const std::scoped_lock lock(mutex);
-    if (const auto found = kernels.find(key); found != kernels.end()) return found->second;
+    if (const auto* found = kernels.find(key)) return *found;
   }
   auto kernel = std::make_shared<const PreparedKernel>(prepare(query));
   const std::scoped_lock lock(mutex);
-  return kernels.emplace(key, std::move(kernel)).first->second;
+  if (const auto* found = kernels.find(key)) return *found;  // another thread was first
+  return kernels.insert(key, std::move(kernel));
 }
 
 template <class T>
@@ -60,7 +67,10 @@ void append(std::string& key, const TensorMeta& meta) {
   append(key, static_cast<char>(meta.offset * size_of(meta.dtype).count() % 64));
 }
 
-// The same bytes for the same operator, attributes, inputs and threads; unique per process.
+// The same bytes for the same operator, attributes, inputs and threads; unique per process. It
+// begins with what another process may have otherwise.
+constexpr size_t kProcessPart =
+    sizeof(uintptr_t) + sizeof(OpQuery::threads) + sizeof(OpQuery::tf32);
 void write_signature(std::string& key, const OpDef& op, const OpQuery& query) {
   key.clear();
   append(key, reinterpret_cast<uintptr_t>(&op));
@@ -70,6 +80,20 @@ void write_signature(std::string& key, const OpDef& op, const OpQuery& query) {
   for (const TensorMeta& meta : query.inputs) append(key, meta);
 }
 
+// By what is the same in every process and on every machine.
+CostKey price(Session& session, const std::string& signature, const OpDef& op,
+              const OpQuery& query) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto add = [&hash](std::string_view bytes) {
+    for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  };
+  std::string name(op.name);
+  add(name);
+  add(std::string_view(signature).substr(kProcessPart));
+  for (const TensorMeta& meta : query.inputs) name += ' ' + meta.shape.to_string();
+  return session.costs().key(hash, op.cost(query), name);
+}
+
 Prepared prepare(Session& session, const std::string& signature, const OpDef& op,
                  OpQuery query) {
   Prepared prepared;
@@ -77,7 +101,7 @@ Prepared prepare(Session& session, const std::string& signature, const OpDef& op
   query.outputs = prepared.outputs;
   const Device& device = session.device();
   const Backend backend = device.profile().backend;
-  prepared.kernel = prepare_kernel(signature, backend, op, query);
+  prepared.kernel = prepare_kernel(signature, device.profile(), op, query);
   if (prepared.kernel) {
     prepared.workspace = prepared.kernel->workspace;
   } else if (device.has_data()) {
@@ -87,7 +111,7 @@ Prepared prepare(Session& session, const std::string& signature, const OpDef& op
   } else if (op.modelled_workspace) {
     prepared.workspace = op.modelled_workspace(query);
   }
-  prepared.cost_key = session.costs().key(std::hash<std::string>{}(signature), op.cost(query));
+  prepared.cost_key = price(session, signature, op, query);
   return prepared;
 }
 
@@ -96,8 +120,15 @@ const Prepared& look_up(Session& session, const OpDef& op, const OpQuery& query)
   auto& cache = *static_cast<SessionCache*>(session.dispatch_cache().get());
   thread_local std::string signature;
   write_signature(signature, op, query);
-  if (const auto found = cache.find(signature); found != cache.end()) return found->second;
-  return cache.emplace(signature, prepare(session, signature, op, query)).first->second;
+  if (Prepared* found = cache.find(signature)) {
+    if (!session.costs().is_current(found->cost_key)) {
+      OpQuery whole = query;
+      whole.outputs = found->outputs;
+      found->cost_key = price(session, signature, op, whole);
+    }
+    return *found;
+  }
+  return cache.insert(signature, prepare(session, signature, op, query));
 }
 
 uint32_t slot_of(OpCall& call, Storage* storage, bool written) {
@@ -136,7 +167,7 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
   std::vector<uint32_t> slots(inputs.size());
   auto call = make_intrusive<OpCall>(body, std::vector<uint32_t>{});
   for (size_t i = 0; i < inputs.size(); ++i) {
-    slots[i] = slot_of(*call, inputs[i].storage().get(), (op.written_inputs >> i & 1) != 0);
+    slots[i] = slot_of(*call, inputs[i].storage().get(), op.writes(i));
   }
   call->set_slots(std::move(slots));
   call->workspace = prepared.workspace;
@@ -151,7 +182,7 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
     outputs.emplace_back(std::move(storage), meta);
   }
   if (session.observer()) session.observer()(op.name, *call);
-  session.residency().execute(call);
+  session.execute(call);
   return outputs;
 }
 

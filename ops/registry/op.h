@@ -90,7 +90,15 @@ struct OpDef {
   Bytes (*modelled_workspace)(const OpQuery&) = nullptr;
   // Bit i: input i is written in place. Such an operator cannot be run again.
   uint32_t written_inputs = 0;
+  // For operators that take any number of groups of so many inputs: the bits are of each group.
+  // 0: of the call; inputs beyond the bits are only read.
+  uint32_t input_group = 0;
   PrepareKernel prepare[kBackendCount] = {};
+
+  bool writes(size_t input) const {
+    const size_t bit = input_group > 0 ? input % input_group : input;
+    return bit < 32 && (written_inputs >> bit & 1) != 0;
+  }
 };
 
 // The usual kernel: no scratch, nothing to prepare.

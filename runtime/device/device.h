@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/errors.h"
 #include "runtime/core/units.h"
 #include "runtime/device/profile.h"
 #include "runtime/device/stream.h"
@@ -81,6 +82,8 @@ class Device {
   virtual Event enqueue_host(StreamId stream, Work work) = 0;
   // Copies across the link (kOffload, kReload) or within device memory (kCompute; may overlap).
   virtual Event copy(StreamId stream, const Copy& copy) = 0;
+  // Sets device memory to one value.
+  virtual Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) = 0;
   // Work enqueued on `waiter` from now on starts after everything that the fence names.
   virtual void wait(StreamId waiter, const Fence& fence) = 0;
 
@@ -92,6 +95,9 @@ class Device {
 
   // Time since the device was made: real, or virtual on the simulator.
   virtual Nanos now() const = 0;
+  // The same, with work that takes what it is priced at; where only that is known, it is what
+  // now() says. See make_modelled_device().
+  virtual Nanos modelled_now() const { return now(); }
   // Total time that `stream` has stood still for other streams with work of its own to do.
   virtual Nanos stalled(StreamId stream) const = 0;
   // Moves out the completions that have been recorded since the last call; the buffer is
@@ -105,7 +111,22 @@ struct CpuOptions {
 // Profile "host" prices its work until measurements arrive.
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options = {});
 std::unique_ptr<Device> make_sim_device(const DeviceProfile& profile);
-// "cpu", "cuda", "cuda:<number>", "sim:<profile>". Throws UsageError that says what there is.
+// `real`, and beside it a clock as the simulator of `profile` keeps it: modelled_now() is the
+// same for the same calls on any device, however long they take.
+std::unique_ptr<Device> make_modelled_device(std::unique_ptr<Device> real,
+                                             const DeviceProfile& profile);
+// "cpu", "cuda", "cuda:<number>", "sim:<profile>". "sim:cuda" and "sim:cuda:<number>" simulate
+// the GPU of this machine, with the workspaces of its kernels. Throws UsageError that says what
+// there is.
 std::unique_ptr<Device> make_device(const std::string& name, const CpuOptions& options = {});
+// The profile of the device of that name, which is not made. Throws as make_device().
+DeviceProfile device_profile(const std::string& name);
+
+// A GPU was asked for where none can be used: there is none, or no driver, or this build has no
+// CUDA.
+class NoGpuError : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
 
 }  // namespace tidemark

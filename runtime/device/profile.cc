@@ -77,6 +77,8 @@ class Parser {
       // nlohmann counts bytes from 1.
       throw DataError(source_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
                       "not JSON: " + std::string(error.what()));
+    } catch (const Json::out_of_range& error) {  // a number that is none here
+      throw DataError(source_, 0, "not JSON: " + std::string(error.what()));
     }
     if (!json.is_object()) throw DataError(source_, 0, "a profile is a JSON object");
     for (const auto& [key, value] : json.items()) {

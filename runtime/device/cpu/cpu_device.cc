@@ -111,6 +111,10 @@ class CpuDevice : public Device {
         },
         copy.tag);
   }
+  Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) override {
+    return push(
+        stream, [=](void*) { std::fill_n(to, static_cast<size_t>(bytes.count()), value); }, 0);
+  }
 
   void wait(StreamId waiter, const Fence& fence) override {
     progress_.check();

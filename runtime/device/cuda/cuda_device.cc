@@ -196,6 +196,17 @@ class CudaDevice final : public Device {
     });
   }
 
+  Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) override {
+    return issue(stream, 0, "fill", [&](StreamQueue& queue) {
+      if (bytes == Bytes(0)) return;
+      TIDEMARK_CHECK(addresses_->is_device(to), "a fill outside device memory");
+      check_driver(*driver_,
+                   driver_->fill(to, value, static_cast<size_t>(bytes.count()), queue.native()),
+                   "cudaMemsetAsync");
+      queue.count_commands(1);
+    });
+  }
+
   void wait(StreamId waiter, const Fence& fence) override {
     tasks_->progress.check();
     check_enqueued(fence);

@@ -78,6 +78,8 @@ class CudaDriver {
   // Within device memory, as memmove(). REQUIRES: 16-byte alignment, and a multiple of 16
   // bytes.
   virtual DriverStatus move(void* to, const void* from, size_t bytes, DriverStream stream) = 0;
+  // Within device memory.
+  virtual DriverStatus fill(void* to, std::byte value, size_t bytes, DriverStream stream) = 0;
   virtual DriverStatus launch_host_func(DriverStream stream, void (*run)(void*),
                                         void* argument) = 0;
 
@@ -88,8 +90,9 @@ class CudaDriver {
   virtual DriverStatus unpin(void* address) = 0;
 };
 
-// Of GPU number `gpu`. Throws UsageError if there is none of that number, with why: no driver,
-// a driver too old for this build, no GPU.
+// Of GPU number `gpu`. Throws NoGpuError (runtime/device/device.h) if no GPU can be used, with
+// why: no driver, a driver too old for this build, none there; UsageError if there is none of
+// that number.
 std::shared_ptr<CudaDriver> make_cuda_driver(int gpu);
 
 }  // namespace tidemark

@@ -5,6 +5,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/move_cuda.h"
+#include "runtime/device/device.h"
 
 namespace tidemark {
 namespace {
@@ -117,6 +118,9 @@ class Driver final : public CudaDriver {
   DriverStatus move(void* to, const void* from, size_t bytes, DriverStream stream) override {
     return status(move_on_gpu(to, from, bytes, as_stream(stream)));
   }
+  DriverStatus fill(void* to, std::byte value, size_t bytes, DriverStream stream) override {
+    return status(cudaMemsetAsync(to, static_cast<int>(value), bytes, as_stream(stream)));
+  }
   DriverStatus launch_host_func(DriverStream stream, void (*run)(void*),
                                 void* argument) override {
     return status(cudaLaunchHostFunc(as_stream(stream), run, argument));
@@ -145,7 +149,7 @@ std::shared_ptr<CudaDriver> make_cuda_driver(int gpu) {
   int count = 0;
   if (const auto error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     (void)cudaGetLastError();
-    throw UsageError(std::string("no CUDA device can be used: ") + cudaGetErrorString(error) +
+    throw NoGpuError(std::string("no CUDA device can be used: ") + cudaGetErrorString(error) +
                      " (" + cudaGetErrorName(error) + ")");
   }
   if (gpu < 0 || gpu >= count) {

@@ -9,10 +9,14 @@
 
 namespace tidemark {
 
-// `name`: "cuda" is GPU 0, "cuda:1" GPU 1. Probes the links of the GPU, which takes a fraction
-// of a second. Throws UsageError where the name is none of these, there is no such GPU, or this
-// build has no CUDA; DeviceError if the GPU cannot be used.
-std::unique_ptr<Device> make_cuda_device(const std::string& name);
+// GPU number `gpu`. Throws NoGpuError where no GPU can be used, or this build has no CUDA;
+// UsageError if there is none of that number; DeviceError if it fails.
+std::unique_ptr<Device> make_cuda_device(int gpu);
+
+// What is known of it without making a device: what it says of itself, and the links as probed,
+// once for the process, which takes a fraction of a second. Makes the GPU current on this
+// thread, for kernels that are prepared and not run. Throws as above.
+DeviceProfile cuda_profile(int gpu);
 
 // Whether this build can have a CUDA device at all.
 bool built_with_cuda();

@@ -1,36 +1,38 @@
-#include "runtime/device/cuda/register.h"
+#include <map>
+#include <mutex>
 
-#include <charconv>
-
-#include "runtime/core/errors.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/gpu_profile.h"
 #include "runtime/device/cuda/probe.h"
+#include "runtime/device/cuda/register.h"
+#include "runtime/device/cuda/stream_queue.h"
 
 namespace tidemark {
 namespace {
 
-int gpu_of(const std::string& name) {
-  if (name == "cuda") return 0;
-  int gpu = -1;
-  if (name.starts_with("cuda:")) {
-    const char* const end = name.data() + name.size();
-    const auto [rest, error] = std::from_chars(name.data() + 5, end, gpu);
-    if (error == std::errc() && rest == end && gpu >= 0) return gpu;
-  }
-  throw UsageError("'" + name + "' names no GPU: cuda is the first, cuda:1 the second");
+// A dry run asks often, and a probe takes its time.
+LinkProbe links_of(int gpu, CudaDriver& driver) {
+  static std::mutex mutex;
+  static auto& known = *new std::map<int, LinkProbe>;
+  const std::scoped_lock lock(mutex);
+  const auto found = known.find(gpu);
+  return found != known.end() ? found->second : known[gpu] = probe_links(driver);
+}
+
+DeviceProfile profile_of(int gpu, CudaDriver& driver) {
+  check_driver(driver, driver.use(), "cudaSetDevice");
+  return gpu_profile(driver, links_of(gpu, driver));
 }
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device(const std::string& name) {
-  const int gpu = gpu_of(name);
+std::unique_ptr<Device> make_cuda_device(int gpu) {
   const std::shared_ptr<CudaDriver> driver = make_cuda_driver(gpu);
-  const LinkProbe links = probe_links(*driver);
-  return make_cuda_device_on(driver, "cuda:" + std::to_string(gpu),
-                             gpu_profile(*driver, links));
+  return make_cuda_device_on(driver, "cuda:" + std::to_string(gpu), profile_of(gpu, *driver));
 }
+
+DeviceProfile cuda_profile(int gpu) { return profile_of(gpu, *make_cuda_driver(gpu)); }
 
 bool built_with_cuda() { return true; }
 

@@ -1,13 +1,18 @@
-#include "runtime/core/errors.h"
 #include "runtime/device/cuda/register.h"
 
 namespace tidemark {
+namespace {
 
-std::unique_ptr<Device> make_cuda_device(const std::string& name) {
-  throw UsageError("there is no device '" + name +
-                   "': this build has no CUDA device (configure with -DTIDEMARK_CUDA=ON)");
+[[noreturn]] void no_cuda() {
+  throw NoGpuError(
+      "no CUDA device can be used: this build has none (configure with "
+      "-DTIDEMARK_CUDA=ON)");
 }
 
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(int /*gpu*/) { no_cuda(); }
+DeviceProfile cuda_profile(int /*gpu*/) { no_cuda(); }
 bool built_with_cuda() { return false; }
 
 }  // namespace tidemark

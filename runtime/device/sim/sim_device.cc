@@ -74,6 +74,13 @@ class SimDevice : public Device {
     return finish(stream, start, end, copy.tag);
   }
 
+  Event fill(StreamId stream, std::byte*, Bytes bytes, std::byte) override {
+    const Nanos start = begin(stream);
+    const double rate = profile_.memory_bandwidth * profile_.memory_efficiency;
+    const Nanos cost(std::llround(static_cast<double>(bytes.count()) / rate * 1e9));
+    return finish(stream, start, start + std::max(cost, profile_.kernel_floor), 0);
+  }
+
   void wait(StreamId waiter, const Fence& fence) override {
     check_enqueued(fence);
     for (StreamId stream : kAllStreams) {

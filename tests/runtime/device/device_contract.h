@@ -246,6 +246,26 @@ TYPED_TEST_P(DeviceContract, CopiesMoveBytes) {
   }
 }
 
+TYPED_TEST_P(DeviceContract, FillsSetBytesInStreamOrder) {
+  Device& device = *this->device_;
+  constexpr int64_t kSize = 10'000;
+  const auto region = device.map(MemoryKind::kDevice, Bytes(kSize));
+  const auto host = device.map(MemoryKind::kHost, Bytes(kSize));
+  std::byte* const start = region->data();
+  device.fill(StreamId::kCompute, start, Bytes(kSize), std::byte{1});
+  device.fill(StreamId::kCompute, start ? start + 7 : start, Bytes(1001), std::byte{0xDB});
+  const Event last = device.fill(StreamId::kCompute, start, Bytes(0), std::byte{5});
+  EXPECT_EQ(last.ticket, 3u);
+  device.wait(StreamId::kOffload, last);
+  device.synchronize(
+      device.copy(StreamId::kOffload, {host->data(), region->data(), Bytes(kSize), 0}));
+  if (!device.has_data()) return;
+  for (int64_t i = 0; i < kSize; ++i) {
+    const bool inside = i >= 7 && i < 7 + 1001;
+    ASSERT_EQ(host->data()[i], inside ? std::byte{0xDB} : std::byte{1}) << i;
+  }
+}
+
 TYPED_TEST_P(DeviceContract, OnlyTheWaiterStalls) {
   Device& device = *this->device_;
   Gate gate;
@@ -322,14 +342,12 @@ TYPED_TEST_P(DeviceContract, HazardsOrderedByFencesGiveSequentialResults) {
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), actual));
 }
 
-REGISTER_TYPED_TEST_SUITE_P(DeviceContract, RunsAStreamInOrder,
-                            TicketZeroAndTheEmptyFenceAreThePast,
-                            AFenceIsDoneWhenAllThatItNamesIsDone,
-                            AWaitHoldsLaterWorkAndNotEarlier,
-                            AWaitForOnesOwnStreamOrForThePastHoldsNothing,
-                            AWaitNamesOnlyWorkThatIsEnqueued, MoreWorkThanFitsInAQueue,
-                            CompletionsAreOfTaggedWorkThatIsDoneAndTakenOnce,
-                            RegionsHaveTheSizeAskedFor, CopiesMoveBytes, OnlyTheWaiterStalls,
-                            TimeDoesNotGoBack, HazardsOrderedByFencesGiveSequentialResults);
+REGISTER_TYPED_TEST_SUITE_P(
+    DeviceContract, RunsAStreamInOrder, TicketZeroAndTheEmptyFenceAreThePast,
+    AFenceIsDoneWhenAllThatItNamesIsDone, AWaitHoldsLaterWorkAndNotEarlier,
+    AWaitForOnesOwnStreamOrForThePastHoldsNothing, AWaitNamesOnlyWorkThatIsEnqueued,
+    MoreWorkThanFitsInAQueue, CompletionsAreOfTaggedWorkThatIsDoneAndTakenOnce,
+    RegionsHaveTheSizeAskedFor, CopiesMoveBytes, FillsSetBytesInStreamOrder,
+    OnlyTheWaiterStalls, TimeDoesNotGoBack, HazardsOrderedByFencesGiveSequentialResults);
 
 }  // namespace tidemark

@@ -82,6 +82,7 @@ void expect_error(const std::string& text, int64_t offset, const std::string& wh
 TEST(Profile, ErrorsSayWhereAndWhat) {
   expect_error("{\"name\": }", 9, "not JSON");
   expect_error("", 0, "not JSON");
+  expect_error("[1e9999]", 0, "not JSON");
   expect_error("[]", 0, "a profile is a JSON object");
 
   const Json good = builtin("h100-80gb");

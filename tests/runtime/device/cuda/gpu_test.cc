@@ -223,6 +223,9 @@ class SharedMemoryDriver final : public CudaDriver {
   DriverStatus move(void* to, const void* from, size_t bytes, DriverStream s) override {
     return real_->move(to, from, bytes, s);
   }
+  DriverStatus fill(void* to, std::byte value, size_t bytes, DriverStream s) override {
+    return real_->fill(to, value, bytes, s);
+  }
   DriverStatus launch_host_func(DriverStream s, void (*run)(void*), void* argument) override {
     return real_->launch_host_func(s, run, argument);
   }
@@ -252,6 +255,7 @@ TEST_F(GpuTest, TheRandomProgramEqualsTheUnmanagedRunToTheBit) {
     }
     options.policy = "delta";
     options.delta.early_start = 0.5;
+    options.residency.poison = true;
     for (const bool disk : {false, true}) {
       (disk ? options.disk_limit : options.host_limit) = 64_MiB;
       for (const Bytes budget : {kRandomProgramSmallest, kRandomProgramSmallest * 2}) {

@@ -1,0 +1,50 @@
+#include <array>
+
+#include "tests/runtime/device/device_failure_contract.h"
+
+namespace tidemark {
+namespace {
+
+struct Modelled {
+  static std::unique_ptr<Device> make() {
+    return make_modelled_device(make_cpu_device({.threads = 1}), load_profile("host"));
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Modelled, DeviceContract, Modelled);
+INSTANTIATE_TYPED_TEST_SUITE_P(Modelled, DeviceFailureContract, Modelled);
+
+TEST(ModelledDevice, KeepsTheSimulatorsTime) {
+  const auto real = Modelled::make(), simulated = make_sim_device(load_profile("host"));
+  const auto memory = real->map(MemoryKind::kDevice, Bytes(1 << 16));
+  std::mt19937 random(7);
+  std::array<Event, 3> last{};
+  for (int i = 0; i < 300; ++i) {
+    const StreamId stream = kAllStreams[random() % 3];
+    const Event before = last[random() % 3];
+    const auto choice = random() % 5;
+    const Nanos cost(static_cast<int64_t>(random() % 100'000));
+    const Bytes bytes(static_cast<int64_t>(random() % (1 << 14)));
+    Event event;
+    for (Device* device : {real.get(), simulated.get()}) {
+      std::byte* at = device == real.get() ? memory->data() : nullptr;
+      if (before.ticket > 0) device->wait(stream, before);
+      if (choice == 0) event = device->enqueue(stream, work_that([] {}, 0, cost));
+      if (choice == 1) event = device->enqueue_host(stream, work_that([] {}, 0, cost));
+      if (choice == 2) {
+        event = device->copy(stream, {at, at ? at + (1 << 15) : nullptr, bytes, 0});
+      }
+      if (choice == 3) event = device->fill(stream, at, bytes, std::byte{1});
+      if (choice == 4 && before.ticket > 0) device->synchronize(before);
+    }
+    if (choice < 4) last[static_cast<size_t>(stream)] = event;
+    ASSERT_EQ(real->modelled_now(), simulated->now()) << i;
+  }
+  real->synchronize_all();
+  simulated->synchronize_all();
+  EXPECT_EQ(real->modelled_now(), simulated->now());
+  EXPECT_EQ(simulated->modelled_now(), simulated->now());
+  EXPECT_GT(real->modelled_now(), Nanos(1'000'000));
+}
+
+}  // namespace
+}  // namespace tidemark
