@@ -1,0 +1,188 @@
+#include "examples/compare/compare_flags.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "examples/common/bert_flags.h"
+#include "examples/common/bert_job.h"
+#include "examples/common/flag_groups.h"
+#include "examples/common/resnet_flags.h"
+#include "examples/common/resnet_job.h"
+#include "examples/compare/engine.h"
+#include "models/bert.h"
+#include "models/gpt2.h"
+#include "runtime/core/errors.h"
+#include "runtime/delta/policies/policy.h"
+
+namespace tidemark::compare {
+namespace {
+
+constexpr const char* kDescription =
+    R"(Trains one network under several policies and memory budgets at once, each in a lane of its
+own, and shows while they run what each does to memory and what that costs. All lanes compute
+the same: their losses are held against each other at every step, bit by bit.
+
+In a terminal it shows a live view; with --serve, a page in the browser; otherwise a line a
+step and a closing table. Policies, lanes and budgets can be changed while it runs.)";
+
+constexpr const char* kFooter = R"(
+A lane is POLICY[:FILTER][@BUDGET]: tide, delta:lru, dtr@40%, none, delta:greedy@300MiB.
+
+Examples:
+  ResNet-18 on the bundled digits: no budget, then tide and two filters of delta in half the memory:
+    compare_heuristics
+  The same in the browser:
+    compare_heuristics --serve 8080
+  The three filters of DELTA on a simulated A100, at full size and in milliseconds:
+    compare_heuristics --model resnet50 --data synthetic --batch 256 --device sim:a100-80gb
+      --lane delta:base --lane delta:lru --lane delta:greedy --budget 40% --serve 8080
+  BERT, and files for a report instead of a screen:
+    compare_heuristics --model bert-tiny --steps 30 --json c.json --csv c.csv --svg c.svg
+  The flags of BERT and GPT-2:
+    compare_heuristics --model bert-tiny --help
+
+On a real device lanes take turns, a step each, and each takes its budget in memory. On the
+simulator each runs on a thread of its own; there are no values and so no losses.
+
+Exit codes: 0 done; 1 losses differ, or a lane failed; 2 usage, bad input or a port in use;
+3 the budget is infeasible, or memory ran out; 130 interrupted, after finishing the step.)";
+
+constexpr double kByFace = -1, kWatchable = 4;
+// Steps of a job that goes on until it is told to stop; its schedules count on them.
+constexpr int64_t kEndless = 1 << 20;
+
+bool is_text_model(std::string_view name) {
+  const auto in = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return in(bert_names()) || in(gpt2_names());
+}
+
+// The value of --model, which decides what the other flags are.
+std::string model_of(int argc, char** argv) {
+  constexpr std::string_view kModel = "--model";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == kModel && i + 1 < argc) return argv[i + 1];
+    if (argument.starts_with("--model="))
+      return std::string(argument.substr(kModel.size() + 1));
+  }
+  return "";
+}
+
+void remove_flags(CLI::App& app, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (CLI::Option* option = app.get_option_no_throw(name)) app.remove_option(option);
+  }
+}
+
+void add_compare_flags(CLI::App& app, CompareFlags& flags) {
+  // Lanes say it, or it makes no sense for several trainings at once.
+  remove_flags(app,
+               {"--policy", "--filter", "--dry-run", "--json", "--trace", "--resume",
+                "--checkpoint", "--checkpoint-every", "--weights", "--save", "--save-vocab"});
+  const char* group = "Comparison";
+  app.add_option_function<std::vector<std::string>>(
+         "--lane",
+         [&flags](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             try {
+               flags.lanes.push_back(parse_lane(text));
+             } catch (const UsageError& error) {
+               throw CLI::ValidationError("--lane", error.what());
+             }
+           }
+         },
+         "A lane to begin with; several are given one by one [none, tide, delta, delta:lru]")
+      ->type_name("POLICY[:FILTER][@BUDGET]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(group);
+  app.get_option("--budget")
+      ->description(
+          "Budget of lanes that do not have their own [50%, or the smallest feasible]");
+  app.add_option(
+         "--serve", flags.port,
+         "Show it as a page at http://127.0.0.1:PORT, for this machine alone; 0: any port "
+         "that is free")
+      ->type_name("PORT")
+      ->check(CLI::Range(0, 65535))
+      ->group(group);
+  app.add_flag("--plain", flags.plain, "Lines instead of the live view")->group(group);
+  flags.rate = kByFace;
+  app.add_option("--rate", flags.rate,
+                 "At most so many steps a second of each lane; 0: as fast as it goes [live on "
+                 "the simulator 4, else 0]")
+      ->default_str("")
+      ->check(CLI::Range(0.0, 1e6))
+      ->group(group);
+  app.add_flag("--paused", flags.paused, "Wait for a command before the first step")
+      ->group(group);
+  const auto file = [&](const char* name, std::string& path, const char* about) {
+    app.add_option(name, path, about)->type_name("FILE")->group(group);
+  };
+  file("--json", flags.json, "In the end, write everything to FILE: lanes, curves, each step");
+  file("--csv", flags.csv, "In the end, write a line per lane and step to FILE");
+  file("--svg", flags.svg, "In the end, draw the curves and each lane's arena to FILE");
+}
+
+// What is looked at live goes on until it is told to stop, unless it is said how far.
+template <class Network>
+void set_length(Network& network, CompareFlags& flags, bool endless_allowed) {
+  if (!flags.port && isatty(STDOUT_FILENO) == 0) flags.plain = true;
+  if (flags.live() && network.steps == 0 && network.epochs == 0 && endless_allowed) {
+    network.steps = kEndless;
+    flags.steps = 0;
+  }
+  if (flags.rate == kByFace) {
+    flags.rate = flags.live() && network.on_simulator() ? kWatchable : 0;
+  }
+}
+
+template <class Flags>
+bool parse(CLI::App& app, Flags& network, CompareFlags& flags, int argc, char** argv,
+           int& exit_code) {
+  add_flags(app, network);
+  add_compare_flags(app, flags);
+  return parse_or_explain(app, argc, argv, exit_code);
+}
+
+}  // namespace
+
+std::optional<CompareFlags> parse_compare_flags(int argc, char** argv, int& exit_code) {
+  CLI::App app(kDescription, "compare_heuristics");
+  set_up_help(app, kFooter);
+  CompareFlags flags;
+  if (is_text_model(model_of(argc, argv))) {
+    BertFlags network;
+    if (!parse(app, network, flags, argc, argv, exit_code)) return std::nullopt;
+    try {
+      set_length(network, flags, network.task != "squad");
+      complete(network);
+    } catch (const UsageError& error) {
+      fmt::print(stderr, "compare_heuristics: {}\n", error.what());
+      exit_code = kUsageExitCode;
+      return std::nullopt;
+    }
+    flags.run = static_cast<const RunFlags&>(network);
+    flags.open = [network](bool with_data) { return open_bert_job(network, with_data); };
+  } else {
+    ResNetFlags network;
+    if (!parse(app, network, flags, argc, argv, exit_code)) return std::nullopt;
+    set_length(network, flags, true);
+    flags.run = static_cast<const RunFlags&>(network);
+    flags.open = [network](bool with_data) { return open_resnet_job(network, with_data); };
+  }
+  if (flags.lanes.empty()) {
+    for (const char* lane : {"none", "tide", "delta", "delta:lru"}) {
+      flags.lanes.push_back(parse_lane(lane));
+    }
+  }
+  return flags;
+}
+
+}  // namespace tidemark::compare

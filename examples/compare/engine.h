@@ -1,0 +1,137 @@
+// The comparison itself: one training job under several policies and budgets at once, each in a
+// lane of its own.
+//
+// On a real device the lanes take turns on one thread, a step each, so that they do not get in
+// each other's way; on the simulator each runs on its own thread. Commands are queued, and
+// applied where a lane is between two steps (on a real device: where all are, after the same
+// step). A lane that changes goes on with its training state.
+//
+//   Comparison comparison({.flags = flags, .open = open, .lanes = {parse_lane("tide")}});
+//   comparison.submit({.what = Command::kSwitch, .lane = 1, .spec = parse_lane("delta:lru")});
+//   std::shared_ptr<const Snapshot> now = comparison.snapshot();
+//
+// Threads: any. Its own threads run the lanes.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "examples/common/run.h"
+#include "examples/compare/lane.h"
+#include "examples/compare/snapshot.h"
+#include "runtime/core/thread_annotations.h"
+
+namespace tidemark::compare {
+
+inline constexpr size_t kMostLanes = 8;
+
+struct ComparisonOptions {
+  RunFlags flags;                // of device, tiers, budget and the like
+  OpenJob open;                  // called several times
+  std::vector<LaneSpec> lanes;   // at least one
+  std::optional<int64_t> steps;  // of each lane; 0: until it is stopped; none: the job's own
+  double rate = 0;               // most steps a second of a lane; 0: as fast as it goes
+  bool paused = false;           // from the beginning
+  // Called after each step of each lane, on its thread; for reports. Must not throw.
+  std::function<void(int lane, const LaneStep& step)> on_step;
+};
+
+struct Command {
+  enum What : uint8_t { kSwitch, kAdd, kRemove, kBudget, kPause, kResume };
+  What what = kPause;
+  int lane = 0;   // of kSwitch, kRemove, kBudget; of kBudget 0: all that are managed
+  LaneSpec spec;  // of kSwitch (without a budget: it stays) and kAdd
+  std::optional<Budget> budget;  // of kBudget
+};
+
+class Comparison {
+ public:
+  // Opens the data and does the dry run, then starts. Throws UsageError, DataError,
+  // InfeasibleBudget.
+  explicit Comparison(ComparisonOptions options);
+  ~Comparison();
+  Comparison(const Comparison&) = delete;
+  Comparison& operator=(const Comparison&) = delete;
+
+  // Queues it and gives its number; see Snapshot::applied. Throws UsageError for what makes no
+  // sense, InfeasibleBudget (with the smallest) for a budget that is too small; nothing changes
+  // then.
+  uint64_t submit(const Command& command) EXCLUDES(mutex_);
+
+  std::shared_ptr<const Snapshot> snapshot() EXCLUDES(mutex_);
+  // Waits for one that is newer than `number`; the newest after `most` in any case.
+  std::shared_ptr<const Snapshot> wait_newer(uint64_t number, std::chrono::milliseconds most)
+      EXCLUDES(mutex_);
+  // Waits until `done` of a snapshot, or until it can never be.
+  std::shared_ptr<const Snapshot> wait_until(const std::function<bool(const Snapshot&)>& done);
+
+  // Ends each lane after its step, and waits for that. What was published stays.
+  void stop() EXCLUDES(mutex_);
+
+ private:
+  struct Order {
+    uint64_t number = 0;
+    Command command;
+  };
+  // A thread, and the lanes that it runs.
+  struct Worker {
+    std::vector<std::unique_ptr<Lane>> lanes;  // the thread's alone
+    std::unique_ptr<Job> job;                  // so is this
+    std::vector<Order> orders;                 // the engine's, under its lock
+    std::thread thread;
+  };
+  struct Entry {
+    LaneSpec planned;  // once all orders are done
+    Worker* worker = nullptr;
+    std::shared_ptr<const LaneView> view;
+  };
+
+  void prepare();
+  void order(Worker& worker, const Order& order) REQUIRES(mutex_);
+  Worker& worker_for_new_lane() REQUIRES(mutex_);
+  void add_lane(const LaneSpec& spec, uint64_t number) REQUIRES(mutex_);
+  Entry& entry(int lane) REQUIRES(mutex_);
+  void set_budget(int lane, const Budget& budget, uint64_t number) REQUIRES(mutex_);
+  LaneSpec with_budget(LaneSpec spec) const REQUIRES(mutex_);
+  void done_with(const Order& order, const std::string& text, bool bad) EXCLUDES(mutex_);
+  void publish(const Lane& lane) EXCLUDES(mutex_);
+  void note(uint64_t command, const std::string& text, bool bad) REQUIRES(mutex_);
+  void run(Worker& worker);
+  bool wait_for_work(Worker& worker, std::vector<Order>& orders) EXCLUDES(mutex_);
+  void apply(Worker& worker, const Order& order);
+  void step(Lane& lane);
+  bool has_step_to_do(const Lane& lane) const;
+  std::shared_ptr<const Snapshot> assemble() REQUIRES(mutex_);
+
+  const ComparisonOptions options_;
+  const bool simulated_;
+  std::unique_ptr<Job> job_;  // of a real device, shared by its lanes
+  std::string about_;
+  int64_t steps_ = 0;  // of each lane; 0: until it is stopped
+  Nanos simulated_reference_{0};
+  Ground ground_;  // written before any thread starts
+
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::vector<std::unique_ptr<Worker>> workers_ GUARDED_BY(mutex_);
+  std::map<int, Entry> entries_ GUARDED_BY(mutex_);
+  std::map<uint64_t, int> open_orders_ GUARDED_BY(mutex_);  // how many of a command's
+  LossBook losses_ GUARDED_BY(mutex_);
+  std::vector<Notice> notices_ GUARDED_BY(mutex_);
+  std::shared_ptr<const Snapshot> latest_ GUARDED_BY(mutex_);
+  uint64_t number_ GUARDED_BY(mutex_) = 1;
+  uint64_t submitted_ GUARDED_BY(mutex_) = 0;
+  Bytes budget_ GUARDED_BY(mutex_){0};  // of lanes that come without one
+  int next_lane_ GUARDED_BY(mutex_) = 1;
+  bool paused_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tidemark::compare

@@ -1,0 +1,156 @@
+#include "examples/compare/lane.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/errors.h"
+#include "runtime/device/device.h"
+
+namespace tidemark::compare {
+namespace {
+
+// A step's events and more: some recompute a lot.
+constexpr size_t kEvents = 1 << 17;
+// The step time that is shown is the median of so many; the first ones prepare kernels.
+constexpr size_t kRecentSteps = 7;
+
+void add(StepStats& sum, const StepStats& step) {
+  sum.operators += step.operators;
+  sum.evictions += step.evictions;
+  sum.offloads += step.offloads;
+  sum.clean_drops += step.clean_drops;
+  sum.reloads += step.reloads;
+  sum.prefetches += step.prefetches;
+  sum.recomputes += step.recomputes;
+  sum.compactions += step.compactions;
+  sum.austere_rooms += step.austere_rooms;
+  sum.evicted_bytes += step.evicted_bytes;
+  sum.offload_bytes += step.offload_bytes;
+  sum.reload_bytes += step.reload_bytes;
+  sum.recompute_time += step.recompute_time;
+  sum.stall_time += step.stall_time;
+  sum.duration += step.duration;
+  sum.peak_reserved = std::max(sum.peak_reserved, step.peak_reserved);
+  sum.peak_live = std::max(sum.peak_live, step.peak_live);
+}
+
+Nanos median(std::vector<Nanos> times) {
+  const auto middle = times.begin() + static_cast<int64_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
+
+Bytes budget_of(const LaneSpec& spec, const Ground& ground) {
+  const Bytes peak = ground.need.peak;
+  const Bytes budget = spec.budget      ? spec.budget->resolve(peak)
+                       : spec.managed() ? ground.budget
+                                        : peak;
+  const Bytes least = spec.managed() ? ground.minimum.budget : peak;
+  if (budget < least) throw InfeasibleBudget(budget, least);
+  return budget;
+}
+
+Lane::Lane(int id, const Job& job, const Ground& ground) : id_(id), job_(job), ground_(ground) {
+  view_.id = id;
+}
+
+Lane::~Lane() { close(); }
+
+void Lane::close() {
+  if (session_) session_->make_current();
+  training_.reset();
+  recorder_.reset();
+  session_.reset();
+}
+
+std::string Lane::title() const {
+  return "lane " + std::to_string(id_) + " (" + view_.spec.name() + ")";
+}
+
+std::string Lane::open(const LaneSpec& spec, const std::optional<CarriedState>& from) {
+  budget_of(spec, ground_);
+  std::optional<CarriedState> state = from;
+  const LaneSpec before = view_.spec;
+  const bool had_one = usable();
+  if (!state && had_one) state = carry_out();
+  try {
+    build(spec, state);
+  } catch (const std::exception&) {
+    if (had_one) build(before, state);
+    throw;
+  }
+  return state ? state->checksum : "";
+}
+
+void Lane::build(const LaneSpec& spec, const std::optional<CarriedState>& from) {
+  close();
+  view_.spec = spec;
+  view_.budget = budget_of(spec, ground_);
+  view_.status = LaneStatus::kStarting;
+  SessionOptions options = ground_.options;
+  options.policy = spec.policy;
+  options.delta.filter = spec.filter;
+  options.unmanaged_peak = ground_.need.peak;
+  options.budget = view_.budget;
+  options.event_capacity = kEvents;
+  if (!spec.managed()) options.host_limit = options.disk_limit = Bytes(0);
+  const Program program = job_.dry_run();
+  options = feasible_schedule(options, program, ground_.need, ground_.minimum);
+
+  std::unique_ptr<Device> device = make_device(options.device, {.threads = options.threads});
+  auto arena = std::make_unique<RecordingArena>(*device, MemoryKind::kDevice,
+                                                align_down(*options.budget));
+  RecordingArena& recording = *arena;
+  session_ = std::make_unique<Session>(options, std::move(device), std::move(arena));
+  recorder_ = std::make_unique<StepRecorder>(*session_, recording);
+  training_ = job_.start();
+  if (from) carry_in(*training_, *from);
+  view_.steps_done = from ? from->step : training_->first_step();
+  view_.status = LaneStatus::kRunning;
+  view_.error.clear();
+  view_.out_of_memory = false;
+  view_.checksum.reset();
+  view_.step_time.reset();
+  recent_.clear();
+}
+
+void Lane::step() {
+  session_->make_current();
+  StepOutcome outcome;
+  training_->prepare(view_.steps_done);
+  view_.last = session_->step([&] { outcome = training_->step(); });
+  training_->after_step(++view_.steps_done);
+  view_.loss = outcome.loss;
+  view_.picture = recorder_->take();
+  add(view_.total, view_.last);
+  view_.peak_reserved = std::max(view_.peak_reserved, view_.last.peak_reserved);
+  if (recent_.size() == kRecentSteps) recent_.erase(recent_.begin());
+  recent_.push_back(view_.last.duration);
+  view_.step_time = median(recent_);
+}
+
+CarriedState Lane::carry_out() {
+  session_->make_current();
+  return compare::carry_out(*training_, view_.steps_done);
+}
+
+std::optional<std::string> Lane::checksum() {
+  if (!usable()) return std::nullopt;
+  session_->make_current();
+  return training_->checksum();
+}
+
+void Lane::fail(const std::string& why, bool out_of_memory) {
+  view_.status = LaneStatus::kFailed;
+  view_.error = why;
+  view_.out_of_memory = out_of_memory;
+}
+
+void Lane::finish() {
+  view_.status = LaneStatus::kFinished;
+  view_.checksum = checksum();
+}
+
+}  // namespace tidemark::compare

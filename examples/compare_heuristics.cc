@@ -1,0 +1,122 @@
+// Trains one network under several policies and budgets at once, and shows what each does to
+// memory while they run. `compare_heuristics --help` explains.
+//
+//   $ compare_heuristics                  in a terminal: a live view
+//   $ compare_heuristics --serve 8080     in the browser: http://127.0.0.1:8080/
+//   $ compare_heuristics --steps 25 | cat      a line a step, and then, on two busy cores,
+//
+//   lane policy             budget  steps        step  overhead  evicted recomputed ...
+//   1    none            194.7 MiB     25    653.0 ms    +0.0 %        0          0 ...
+//   2    tide             97.3 MiB     25    840.0 ms   +28.6 %       13         13 ...
+//   3    delta            97.3 MiB     25    831.2 ms   +27.3 %        4          4 ...
+//   4    delta:lru        97.3 MiB     25    811.6 ms   +24.3 %        8          8 ...
+//   ...
+//   Losses at the same step are equal to the bit (75 comparisons).
+//
+// The comparison itself is examples/compare/engine.h.
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "examples/common/interrupt.h"
+#include "examples/common/run.h"
+#include "examples/compare/compare_flags.h"
+#include "examples/compare/engine.h"
+#include "examples/compare/history.h"
+#include "examples/compare/page_server.h"
+#include "examples/compare/report.h"
+#include "examples/compare/terminal_face.h"
+
+namespace tidemark::compare {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{200};
+
+// A line each time that the slowest lane has done a step. True: it was to end early.
+bool run_plain(Comparison& comparison, const InterruptScope& interrupt) {
+  int64_t printed = 0;
+  uint64_t number = 0;
+  while (true) {
+    const auto now = comparison.wait_newer(number, kPoll);
+    number = now->number;
+    int64_t slowest = -1;
+    for (const auto& lane : now->lanes) {
+      if (lane->status == LaneStatus::kFailed) continue;
+      if (slowest < 0 || lane->steps_done < slowest) slowest = lane->steps_done;
+    }
+    if (slowest > printed) {
+      fmt::print("{}\n", round_line(*now));
+      std::fflush(stdout);
+      printed = slowest;
+    }
+    if (now->finished) return false;
+    if (interrupt.requested()) return true;
+  }
+}
+
+// Until Ctrl-C: what has been computed can still be looked at. True: there was more to compute.
+bool run_page(Comparison& comparison, const PageServer& server,
+              const InterruptScope& interrupt) {
+  fmt::print("Open {} in a browser on this machine. Ctrl-C ends it.\n", server.url());
+  std::fflush(stdout);
+  bool told = false;
+  uint64_t number = 0;
+  while (!interrupt.requested()) {
+    const auto now = comparison.wait_newer(number, kPoll);
+    number = now->number;
+    if (now->finished && !told) {
+      fmt::print("All steps are done; the page stays until Ctrl-C.\n");
+      std::fflush(stdout);
+    }
+    told = now->finished;
+  }
+  const auto now = comparison.snapshot();
+  return now->steps > 0 && !now->finished;
+}
+
+int compare(const CompareFlags& flags) {
+  History history;
+  Comparison comparison(
+      {.flags = flags.run,
+       .open = flags.open,
+       .lanes = flags.lanes,
+       .steps = flags.steps,
+       .rate = flags.rate,
+       .paused = flags.paused,
+       .on_step = [&history](int lane, const LaneStep& step) { history.add(lane, step); }});
+  bool interrupted = false;
+  {
+    const InterruptScope interrupt;
+    if (flags.port) {
+      const PageServer server(comparison, *flags.port);
+      interrupted = run_page(comparison, server, interrupt);
+    } else if (flags.plain) {
+      interrupted = run_plain(comparison, interrupt);
+    } else {
+      interrupted = run_terminal(comparison, [&] { return interrupt.requested(); }) &&
+                    comparison.snapshot()->steps > 0;
+    }
+    comparison.stop();
+  }
+  const auto now = comparison.snapshot();
+  fmt::print("{}", closing_table(*now));
+  if (!flags.json.empty()) write_file(flags.json, to_json_text(*now, history));
+  if (!flags.csv.empty()) write_file(flags.csv, to_csv(history));
+  if (!flags.svg.empty()) write_file(flags.svg, to_svg(*now));
+  const int code = exit_code_of(*now);
+  return code == kDone && interrupted ? kInterruptedExitCode : code;
+}
+
+}  // namespace
+}  // namespace tidemark::compare
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  const auto flags = tidemark::compare::parse_compare_flags(argc, argv, exit_code);
+  if (!flags) return exit_code;
+  return tidemark::explain_errors("compare_heuristics",
+                                  [&] { return tidemark::compare::compare(*flags); });
+}

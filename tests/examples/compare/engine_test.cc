@@ -1,0 +1,339 @@
+#include "examples/compare/engine.h"
+
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <map>
+#include <mutex>
+
+#include "examples/common/bert_flags.h"
+#include "examples/common/bert_job.h"
+#include "runtime/core/errors.h"
+#include "tests/examples/compare/small_comparison.h"
+
+namespace tidemark::compare {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::lanes;
+using testing::small;
+using testing::wait_applied;
+using testing::wait_steps;
+
+// Losses by step of each lane, as bits.
+class Losses {
+ public:
+  std::function<void(int, const LaneStep&)> listener() {
+    return [this](int lane, const LaneStep& step) {
+      const std::scoped_lock lock(mutex_);
+      by_step[step.step][lane] = std::bit_cast<uint32_t>(step.loss.value());
+      names[lane].push_back(step.name);
+    };
+  }
+  std::map<int64_t, std::map<int, uint32_t>> by_step;
+  std::map<int, std::vector<std::string>> names;
+
+ private:
+  std::mutex mutex_;
+};
+
+// What the same training gives, undisturbed.
+std::vector<uint32_t> undisturbed(int64_t steps) {
+  std::vector<uint32_t> bits;
+  ComparisonOptions options = small("cpu", {"none"}, steps);
+  options.on_step = [&](int, const LaneStep& step) {
+    bits.push_back(std::bit_cast<uint32_t>(step.loss.value()));
+  };
+  Comparison comparison(options);
+  comparison.wait_until([](const Snapshot& now) { return now.finished; });
+  return bits;
+}
+
+Command switch_to(int lane, const std::string& text) {
+  return {.what = Command::kSwitch, .lane = lane, .spec = parse_lane(text), .budget = {}};
+}
+Command set_budget(int lane, const std::string& text) {
+  return {.what = Command::kBudget, .lane = lane, .spec = {}, .budget = parse_budget(text)};
+}
+Command plain(Command::What what, int lane = 0) {
+  return {.what = what, .lane = lane, .spec = {}, .budget = {}};
+}
+
+TEST(LaneSpec, IsAPolicyAFilterAndABudget) {
+  const LaneSpec spec = parse_lane("delta:lru@40%");
+  EXPECT_EQ(spec.policy, "delta");
+  EXPECT_EQ(spec.filter, "lru");
+  EXPECT_EQ(spec.name(), "delta:lru");
+  EXPECT_EQ(spec.budget->resolve(Bytes(102400)), Bytes(40960));
+  EXPECT_FALSE(parse_lane("none").managed());
+}
+
+TEST(LaneSpec, MistakesAreExplained) {
+  for (const char* text :
+       {"", "nothing", "delta:best", "dtr:lru", "tide@", "tide@0%", "tide@-1"}) {
+    EXPECT_THROW(parse_lane(text), UsageError) << text;
+  }
+}
+
+TEST(Engine, AllLanesGiveTheSameLossesAndParameters) {
+  Comparison comparison(small("cpu", {"none", "tide@40%", "delta:lru@40%", "dtr@60%"}, 4));
+  const auto now = comparison.wait_until([](const Snapshot& s) { return s.finished; });
+  EXPECT_EQ(now->losses_compared, 4 * 3);
+  EXPECT_EQ(now->losses_mismatched, 0);
+  ASSERT_EQ(now->lanes.size(), 4U);
+  for (const auto& lane : now->lanes) {
+    EXPECT_EQ(lane->status, LaneStatus::kFinished);
+    EXPECT_EQ(lane->steps_done, 4);
+    EXPECT_EQ(lane->checksum, now->lanes[0]->checksum);
+    EXPECT_LE(lane->peak_reserved, lane->budget);
+  }
+  EXPECT_TRUE(now->lanes[0]->checksum.has_value());
+  EXPECT_EQ(now->lanes[0]->last.evictions, 0);
+  EXPECT_GT(now->lanes[2]->total.evictions + now->lanes[2]->total.offloads, 0);
+  EXPECT_DOUBLE_EQ(now->overhead(*now->lanes[0]).value(), 0);
+}
+
+TEST(Engine, ASwitchABudgetAndAnAddedLaneKeepTheBits) {
+  constexpr int64_t kSteps = 10;
+  Losses losses;
+  ComparisonOptions options = small("cpu", {"none", "delta@50%"}, kSteps);
+  options.on_step = losses.listener();
+  options.paused = true;
+  Comparison comparison(options);
+  // Each command is there before the step after which it is to be carried out.
+  const auto go_to = [&](int64_t step) {
+    comparison.submit(plain(Command::kResume));
+    wait_steps(comparison, step);
+    return comparison.submit(plain(Command::kPause));
+  };
+  go_to(2);
+  wait_applied(comparison, comparison.submit(switch_to(2, "tide")));
+  go_to(4);
+  wait_applied(comparison, comparison.submit(set_budget(2, "40%")));
+  wait_applied(
+      comparison,
+      comparison.submit({.what = Command::kAdd, .spec = parse_lane("dtr@60%"), .budget = {}}));
+  go_to(6);
+  wait_applied(comparison, comparison.submit(switch_to(1, "lru@70%")));
+  comparison.submit(plain(Command::kResume));
+  const auto now = comparison.wait_until([](const Snapshot& s) { return s.finished; });
+
+  const std::vector<uint32_t> expected = undisturbed(kSteps);
+  ASSERT_EQ(expected.size(), static_cast<size_t>(kSteps));
+  for (const auto& [step, by_lane] : losses.by_step) {
+    for (const auto& [lane, bits] : by_lane) {
+      EXPECT_EQ(bits, expected[static_cast<size_t>(step)])
+          << "lane " << lane << ", step " << step;
+    }
+  }
+  EXPECT_EQ(now->losses_mismatched, 0);
+  EXPECT_GT(now->losses_compared, kSteps);
+  ASSERT_EQ(now->lanes.size(), 3U);
+  for (const auto& lane : now->lanes) {
+    EXPECT_EQ(lane->steps_done, kSteps);
+    EXPECT_EQ(lane->checksum, now->lanes[0]->checksum);
+  }
+  EXPECT_EQ(now->lanes[0]->spec.name(), "lru");
+  EXPECT_EQ(now->lanes[1]->spec.name(), "tide");
+  EXPECT_EQ(now->lanes[1]->budget, share_of(now->unmanaged_peak, 0.4));
+  // The added lane began where the others were, and the switched one changed once.
+  EXPECT_LT(losses.names[3].size(), static_cast<size_t>(kSteps));
+  EXPECT_EQ(losses.names[2].front(), "delta");
+  EXPECT_EQ(losses.names[2].back(), "tide");
+}
+
+// Dropout draws from the random stream, which has to go on where it was.
+TEST(Engine, ASwitchKeepsTheRandomStream) {
+  BertFlags flags;
+  flags.batch = 2;
+  flags.length = 16;
+  flags.vocabulary_size = 400;
+  flags.dropout = 0.5;
+  flags.threads = 2;
+  flags.steps = 6;
+  complete(flags);
+  ComparisonOptions options;
+  options.flags = static_cast<const RunFlags&>(flags);
+  options.open = [flags](bool with_data) { return open_bert_job(flags, with_data); };
+  options.lanes = lanes({"none", "delta@60%"});
+  options.paused = true;
+  Comparison comparison(options);
+  comparison.submit(plain(Command::kResume));
+  wait_steps(comparison, 2);
+  comparison.submit(switch_to(2, "tide@50%"));
+  const auto now = comparison.wait_until([](const Snapshot& s) { return s.finished; });
+  EXPECT_EQ(now->lanes[1]->spec.name(), "tide");
+  EXPECT_EQ(now->losses_compared, 6);
+  EXPECT_EQ(now->losses_mismatched, 0);
+  EXPECT_EQ(now->lanes[1]->checksum, now->lanes[0]->checksum);
+}
+
+TEST(Engine, ABudgetBelowTheMinimumIsRefusedAndTheOldOneStays) {
+  Comparison comparison(small("cpu", {"none", "tide@50%"}, 3));
+  const auto before = comparison.snapshot();
+  const Bytes too_small = before->minimum - Bytes(1);
+  try {
+    comparison.submit({.what = Command::kBudget,
+                       .lane = 2,
+                       .spec = {},
+                       .budget = Budget{.bytes = too_small}});
+    FAIL() << "it was taken";
+  } catch (const InfeasibleBudget& error) {
+    EXPECT_EQ(error.minimum(), before->minimum);
+    EXPECT_THAT(error.what(), HasSubstr(std::to_string(before->minimum.count())));
+  }
+  // A lane that never releases needs all of it.
+  EXPECT_THROW(comparison.submit(set_budget(1, "90%")), InfeasibleBudget);
+  EXPECT_THROW(comparison.submit(set_budget(0, "1%")), InfeasibleBudget);
+  const auto now = comparison.wait_until([](const Snapshot& s) { return s.finished; });
+  EXPECT_EQ(now->lanes[1]->budget, share_of(now->unmanaged_peak, 0.5));
+  EXPECT_EQ(now->lanes[1]->steps_done, 3);
+}
+
+TEST(Engine, TheMinimumItselfTrains) {
+  Comparison probe(small("cpu", {"tide"}, 1));
+  const Bytes minimum = probe.snapshot()->minimum;
+  ComparisonOptions options = small("cpu", {"none", "tide"}, 3);
+  options.lanes[1].budget = Budget{.bytes = minimum};
+  Comparison comparison(options);
+  const auto now = comparison.wait_until([](const Snapshot& s) { return s.finished; });
+  EXPECT_EQ(now->lanes[1]->status, LaneStatus::kFinished) << now->lanes[1]->error;
+  EXPECT_LE(now->lanes[1]->peak_reserved, minimum);
+  EXPECT_EQ(now->losses_mismatched, 0);
+}
+
+TEST(Engine, ABudgetForAllLeavesUnmanagedLanesAlone) {
+  ComparisonOptions options = small("sim:host", {"none", "tide@50%", "dtr@60%"}, 0);
+  options.paused = true;
+  Comparison comparison(options);
+  const auto now = wait_applied(comparison, comparison.submit(set_budget(0, "70%")));
+  EXPECT_EQ(now->lanes[0]->budget, now->unmanaged_peak);
+  EXPECT_EQ(now->lanes[1]->budget, share_of(now->unmanaged_peak, 0.7));
+  EXPECT_EQ(now->lanes[2]->budget, share_of(now->unmanaged_peak, 0.7));
+  EXPECT_EQ(now->budget, share_of(now->unmanaged_peak, 0.7));
+}
+
+TEST(Engine, LanesOnTheSimulatorRunFreely) {
+  Comparison comparison(small("sim:a100-80gb", {"none", "tide@40%", "delta:greedy@40%"}, 12));
+  const auto now = comparison.wait_until([](const Snapshot& s) { return s.finished; });
+  EXPECT_TRUE(now->simulated);
+  EXPECT_EQ(now->losses_compared, 0);
+  ASSERT_TRUE(now->reference.has_value());
+  for (const auto& lane : now->lanes) EXPECT_EQ(lane->steps_done, 12) << lane->error;
+  EXPECT_NEAR(now->overhead(*now->lanes[0]).value(), 0, 1e-9);
+  EXPECT_GT(now->overhead(*now->lanes[2]).value(), 0);
+}
+
+TEST(Engine, LanesComeAndGoOnTheSimulator) {
+  Comparison comparison(small("sim:a100-80gb", {"tide@40%"}, 0));
+  wait_steps(comparison, 2);
+  const uint64_t add =
+      comparison.submit({.what = Command::kAdd, .spec = parse_lane("dtr@40%"), .budget = {}});
+  wait_applied(comparison, add);
+  wait_steps(comparison, 3);
+  auto now = wait_applied(comparison, comparison.submit(plain(Command::kRemove, 1)));
+  ASSERT_EQ(now->lanes.size(), 1U);
+  EXPECT_EQ(now->lanes[0]->id, 2);
+  EXPECT_THROW(comparison.submit(plain(Command::kRemove, 2)), UsageError);  // the last
+  EXPECT_THROW(comparison.submit(plain(Command::kRemove, 1)), UsageError);  // not there
+  EXPECT_THROW(comparison.submit(switch_to(9, "lru")), UsageError);
+  now = wait_applied(
+      comparison,
+      comparison.submit({.what = Command::kAdd, .spec = parse_lane("lru@50%"), .budget = {}}));
+  EXPECT_EQ(now->lanes.back()->id, 3);
+  comparison.stop();
+  EXPECT_THROW(comparison.submit(plain(Command::kPause)), UsageError);
+}
+
+TEST(Engine, NumbersOfSnapshotsGrow) {
+  ComparisonOptions options = small("sim:host", {"tide@50%"}, 0);
+  options.paused = true;
+  Comparison comparison(options);
+  const auto before = comparison.snapshot();
+  comparison.submit(plain(Command::kResume));
+  const auto after = comparison.wait_newer(before->number, std::chrono::seconds(60));
+  EXPECT_GT(after->number, before->number);
+  EXPECT_TRUE(before->paused);  // what was published stays as it is
+}
+
+TEST(Engine, ThereIsAMostOfLanes) {
+  ComparisonOptions options = small("sim:host", {"tide"}, 1);
+  options.lanes = std::vector<LaneSpec>(kMostLanes + 1, parse_lane("tide"));
+  EXPECT_THROW(Comparison{options}, UsageError);
+  options.lanes.clear();
+  EXPECT_THROW(Comparison{options}, UsageError);
+  options.lanes = lanes({"tide@1%"});
+  EXPECT_THROW(Comparison{options}, InfeasibleBudget);
+}
+
+// A job whose losses depend on the policy, which must never be.
+class FaultyTraining final : public Training {
+ public:
+  explicit FaultyTraining(std::unique_ptr<Training> training)
+      : training_(std::move(training)) {}
+  void prepare(int64_t step) override { training_->prepare(step); }
+  StepOutcome step() override {
+    StepOutcome outcome = training_->step();
+    if (Session::current().options().policy == "dtr") *outcome.loss += 1e-4F;
+    return outcome;
+  }
+  std::optional<std::string> checksum() const override { return training_->checksum(); }
+  CarriedParts carried() override { return training_->carried(); }
+
+ private:
+  std::unique_ptr<Training> training_;
+};
+
+class FaultyJob final : public Job {
+ public:
+  explicit FaultyJob(std::unique_ptr<Job> job) : job_(std::move(job)) {}
+  int64_t batch() const override { return job_->batch(); }
+  int64_t steps() const override { return job_->steps(); }
+  std::string announcement() const override { return job_->announcement(); }
+  Program dry_run() const override { return job_->dry_run(); }
+  std::unique_ptr<Training> start() const override {
+    return std::make_unique<FaultyTraining>(job_->start());
+  }
+
+ private:
+  std::unique_ptr<Job> job_;
+};
+
+TEST(Engine, AMismatchOfLossesIsShown) {
+  ComparisonOptions options = small("cpu", {"none", "dtr@60%"}, 2);
+  options.open = [open = options.open](bool with_data) {
+    return std::make_unique<FaultyJob>(open(with_data));
+  };
+  Comparison comparison(options);
+  const auto now = comparison.wait_until([](const Snapshot& s) { return s.finished; });
+  EXPECT_EQ(now->losses_compared, 2);
+  EXPECT_EQ(now->losses_mismatched, 2);
+  ASSERT_EQ(now->mismatches.size(), 2U);
+  EXPECT_EQ(now->mismatches[0].step, 0);
+  EXPECT_EQ(now->mismatches[0].lane, "lane 2 (dtr)");
+  EXPECT_EQ(now->mismatches[0].other, "lane 1 (none)");
+  EXPECT_THAT(now->notices.front().text, HasSubstr("LOSSES DIFFER"));
+}
+
+TEST(LossBook, EqualBitsAreEqualAlsoIfTheyAreNoNumber) {
+  LossBook book;
+  book.enter(0, "a", std::nanf(""));
+  book.enter(0, "b", std::nanf(""));
+  book.enter(1, "a", 0.0F);
+  book.enter(1, "b", -0.0F);
+  EXPECT_EQ(book.compared(), 2);
+  EXPECT_EQ(book.mismatched(), 1);
+}
+
+TEST(LossBook, DoesNotGrowWithoutBound) {
+  LossBook book;
+  for (int64_t step = 0; step < 5000; ++step) {
+    book.enter(step, "a", 1);
+    book.enter(step, "b", 2);
+  }
+  EXPECT_EQ(book.mismatched(), 5000);
+  EXPECT_LE(book.mismatches().size(), 16U);
+}
+
+}  // namespace
+}  // namespace tidemark::compare

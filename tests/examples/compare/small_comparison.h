@@ -1,0 +1,55 @@
+// Comparisons small enough for tests.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "examples/common/resnet_flags.h"
+#include "examples/common/resnet_job.h"
+#include "examples/compare/engine.h"
+
+namespace tidemark::compare::testing {
+
+inline std::vector<LaneSpec> lanes(const std::vector<std::string>& texts) {
+  std::vector<LaneSpec> specs;
+  specs.reserve(texts.size());
+  for (const std::string& text : texts) specs.push_back(parse_lane(text));
+  return specs;
+}
+
+// ResNet-18 on images of 8 x 8 pixels; on the CPU with data, on the simulator without.
+inline ComparisonOptions small(const std::string& device,
+                               const std::vector<std::string>& lane_texts, int64_t steps) {
+  ResNetFlags flags;
+  flags.device = device;
+  flags.data = flags.on_simulator() ? "synthetic" : "digits";
+  flags.image_size = 8;
+  flags.batch = 8;
+  flags.threads = 2;
+  flags.steps = 1000;
+  ComparisonOptions options;
+  options.flags = static_cast<const RunFlags&>(flags);
+  options.open = [flags](bool with_data) { return open_resnet_job(flags, with_data); };
+  options.lanes = lanes(lane_texts);
+  options.steps = steps;
+  return options;
+}
+
+// Waits until `command` has been carried out, or refused.
+inline std::shared_ptr<const Snapshot> wait_applied(Comparison& comparison, uint64_t command) {
+  return comparison.wait_until([&](const Snapshot& now) { return now.applied >= command; });
+}
+
+// Waits until each lane that runs has done so many steps.
+inline std::shared_ptr<const Snapshot> wait_steps(Comparison& comparison, int64_t steps) {
+  return comparison.wait_until([&](const Snapshot& now) {
+    for (const auto& lane : now.lanes) {
+      if (lane->status != LaneStatus::kFailed && lane->steps_done < steps) return false;
+    }
+    return true;
+  });
+}
+
+}  // namespace tidemark::compare::testing
