@@ -3,6 +3,8 @@
 //   $ first_steps
 //   w = 2.0000, loss = 0.0000 after 40 steps
 //   the arena's peak was 6.0 KiB of a budget of 6.0 KiB
+//
+// `first_steps cuda` does the same on a GPU.
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -12,15 +14,18 @@
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
+#include "ops/register.h"
 #include "runtime/session/session.h"
 
 using namespace tidemark;
 using namespace tidemark::literals;
 
-int main() {
+int main(int argc, char** argv) try {
+  register_cuda_kernels();  // needs no GPU, and does nothing in a build without CUDA
   // Everything below lives in one arena of 6 KiB; what does not fit is released and brought
   // back.
-  Session session({.device = "cpu", .budget = 6_KiB, .host_limit = 64_KiB});
+  const char* device = argc > 1 ? argv[1] : "cpu";
+  Session session({.device = device, .budget = 6_KiB, .host_limit = 64_KiB});
 
   // Find w in y = w x, where y is 2 x.
   const auto values = std::make_shared<std::vector<float>>(256, 0.5F);
@@ -45,4 +50,7 @@ int main() {
   std::printf("w = %.4f, loss = %.4f after 40 steps\n", found, loss);
   std::printf("the arena's peak was %s of a budget of 6.0 KiB\n",
               format_bytes(session.peak_reserved()).c_str());
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "first_steps: %s\n", error.what());
+  return 2;
 }

@@ -106,7 +106,28 @@ void add_file_flags(CLI::App& app, BertFlags& flags) {
       ->group(group);
 }
 
-// Throws UsageError.
+}  // namespace
+
+void add_flags(CLI::App& app, BertFlags& flags) {
+  add_task_flags(app, flags);
+  add_memory_flags(app, flags);
+  add_optimizer_flags(
+      app, flags,
+      {.rate = "Largest learning rate [bert-tiny 0.001, others 0.0001, squad 0.00005; sgd ten "
+               "times that]",
+       .schedules = {"constant", "linear", "cosine"},
+       .schedule = "constant, or falling to 0 over the run",
+       .seed = "Of first weights, dropout, masks and the order of the data"});
+  app.add_option("--warmup", flags.warmup, "Steps in which the learning rate rises from 0")
+      ->check(CLI::Range(0, 1 << 30))
+      ->group("Optimizer");
+  app.add_option("--clip", flags.clip, "Largest norm of all gradients together; 0: any")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Optimizer");
+  add_file_flags(app, flags);
+  add_machine_flags(app, flags);
+}
+
 void complete(BertFlags& flags) {
   if (flags.task.empty()) flags.task = flags.is_gpt2() ? "clm" : "mlm";
   if (flags.is_gpt2() != (flags.task == "clm")) {
@@ -138,29 +159,11 @@ void complete(BertFlags& flags) {
   }
 }
 
-}  // namespace
-
 std::optional<BertFlags> parse_bert_flags(int argc, char** argv, int& exit_code) {
   CLI::App app(kDescription, "train_bert");
   set_up_help(app, kFooter);
   BertFlags flags;
-  add_task_flags(app, flags);
-  add_memory_flags(app, flags);
-  add_optimizer_flags(
-      app, flags,
-      {.rate = "Largest learning rate [bert-tiny 0.001, others 0.0001, squad 0.00005; sgd ten "
-               "times that]",
-       .schedules = {"constant", "linear", "cosine"},
-       .schedule = "constant, or falling to 0 over the run",
-       .seed = "Of first weights, dropout, masks and the order of the data"});
-  app.add_option("--warmup", flags.warmup, "Steps in which the learning rate rises from 0")
-      ->check(CLI::Range(0, 1 << 30))
-      ->group("Optimizer");
-  app.add_option("--clip", flags.clip, "Largest norm of all gradients together; 0: any")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Optimizer");
-  add_file_flags(app, flags);
-  add_machine_flags(app, flags);
+  add_flags(app, flags);
   if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;
   try {
     complete(flags);

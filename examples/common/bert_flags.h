@@ -41,9 +41,12 @@ struct BertFlags : RunFlags {
   bool is_gpt2() const { return model.starts_with("gpt2"); }
 };
 
+// Fills in what is left open but for vocabulary_size. Throws UsageError on what makes no sense
+// together.
+void complete(BertFlags& flags);
+
 // Nothing if the program is to end now, with `exit_code`: after --help, or after a mistake,
-// which has been explained on standard error. What is left open is filled in but for
-// vocabulary_size.
+// which has been explained on standard error. They are complete.
 std::optional<BertFlags> parse_bert_flags(int argc, char** argv, int& exit_code);
 
 }  // namespace tidemark

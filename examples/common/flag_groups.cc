@@ -127,14 +127,31 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
          "[off]")
       ->check(CLI::IsMember({"on", "off"}))
       ->group(group);
+  app.add_option_function<std::string>(
+         "--plan", [&flags](const std::string& text) { flags.plan = text == "auto"; },
+         "auto: once a step repeats, decide its order and addresses ahead, and run by that "
+         "plan "
+         "where it fits into the budget [off]")
+      ->check(CLI::IsMember({"off", "auto"}))
+      ->group(group);
   app.add_flag("!--no-overlap", flags.overlap, "Wait for each copy before going on")
       ->group(group);
 }
 
 void add_machine_flags(CLI::App& app, RunFlags& flags) {
   const char* group = "Device and output";
-  app.add_option("--device", flags.device,
-                 "cpu, or sim:PROFILE, which computes nothing and keeps virtual time")
+  app.add_option(
+         "--device", flags.device,
+         "cpu; cuda, or cuda:N, a GPU; or sim:PROFILE, which computes nothing and keeps "
+         "virtual time")
+      ->group(group);
+  app.add_flag("!--no-tf32", flags.tf32,
+               "On cuda, keep products of float32 in float32 (slower on tensor cores)")
+      ->group(group);
+  app.add_option(
+         "--profile", flags.profile,
+         "With --device cuda --dry-run: estimate for this GPU, a profile's name or file "
+         "[the GPU of this machine; where there is none, a100-80gb]")
       ->group(group);
   app.add_option("--threads", flags.threads, "Compute threads; 0 for one per core")
       ->check(CLI::Range(0, 1024))
@@ -142,6 +159,23 @@ void add_machine_flags(CLI::App& app, RunFlags& flags) {
   app.add_flag("--dry-run", flags.dry_run, "Print what training needs, and end; reads no data")
       ->group(group);
   app.add_option("--json", flags.json, "Write results and every step's numbers to FILE")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--costs",
+         [&flags](const std::string& path) {
+           try {
+             flags.costs = std::make_shared<const CostTable>(read_costs(path));
+           } catch (const DataError& error) {
+             throw CLI::ValidationError("--costs", error.what());
+           }
+         },
+         "Take operators and copies to cost what FILE says, and learn nothing: what is done to "
+         "memory is then the same on any device")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--save-costs", flags.save_costs,
+                 "Write what operators and copies were found to cost to FILE")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--trace", flags.trace, "Write a timeline for ui.perfetto.dev to FILE")

@@ -25,6 +25,12 @@ void add_memory_flags(CLI::App& app, RunFlags& flags);
 void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& help);
 void add_machine_flags(CLI::App& app, RunFlags& flags);
 
+// All flags of train_resnet and of train_bert, for programs that train what these do.
+struct ResNetFlags;
+struct BertFlags;
+void add_flags(CLI::App& app, ResNetFlags& flags);
+void add_flags(CLI::App& app, BertFlags& flags);
+
 // How all programs' help looks.
 void set_up_help(CLI::App& app, const std::string& footer);
 // False if the program is to end now, with `exit_code`: after --help, or after a mistake, which

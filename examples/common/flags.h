@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ struct RunFlags {
   double weight_decay = 0;
 
   std::string device = "cpu";
+  bool tf32 = true;
+  std::string profile;  // by which a dry run for "cuda" estimates; empty: the GPU's own
   int threads = 0;
   std::optional<Budget> budget;
   std::optional<Bytes> host_limit;  // none: twice the unmanaged peak
@@ -45,13 +48,18 @@ struct RunFlags {
   std::string policy = "tide";
   DeltaOptions delta;
   bool overlap = true;
+  bool plan = false;  // run repeated steps by a plan
   uint64_t seed = 0;
+
+  std::shared_ptr<const CostTable> costs;  // to go by; null: none
 
   bool dry_run = false;
   std::string json;  // files; empty: none
   std::string trace;
+  std::string save_costs;
 
   bool on_simulator() const { return device.starts_with("sim:"); }
+  bool on_cuda() const { return device.starts_with("cuda"); }
 };
 
 inline constexpr int kUsageExitCode = 2;

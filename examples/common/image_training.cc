@@ -16,13 +16,16 @@ namespace {
 
 constexpr int64_t kLargestSmallImage = 64;
 
-ResNetOptions network(const ResNetFlags& flags, const DataSource& data) {
-  ResNetOptions options = resnet_options(flags.model);
-  options.cifar_stem =
-      flags.stem == "cifar" || (flags.stem == "auto" && data.sample[0] <= kLargestSmallImage);
-  options.in_channels = data.sample[2];
-  options.classes = data.classes;
-  return options;
+std::unique_ptr<ImageModel> network(const ResNetFlags& flags, const DataSource& data,
+                                    ParameterInit& init) {
+  const bool small = data.sample[0] <= kLargestSmallImage;
+  return make_image_model(
+      flags.model,
+      {.image = data.sample[0],
+       .channels = data.sample[2],
+       .classes = data.classes,
+       .small_images = flags.stem == "cifar" || (flags.stem == "auto" && small)},
+      init);
 }
 
 }  // namespace
@@ -30,9 +33,9 @@ ResNetOptions network(const ResNetFlags& flags, const DataSource& data) {
 ImageTraining::ImageTraining(const ResNetFlags& flags, const DataSource& data)
     : cosine_(flags.schedule == "cosine"),
       init_(flags.seed),
-      model_(network(flags, data), init_),
+      model_(network(flags, data, init_)),
       optimizer_(
-          make_optimizer(flags, model_.parameters(), flags.optimizer == "sgd" ? 0.05 : 1e-3)),
+          make_optimizer(flags, model_->parameters(), flags.optimizer == "sgd" ? 0.05 : 1e-3)),
       base_rate_(optimizer_->learning_rate()) {}
 
 void ImageTraining::set_learning_rate(int64_t step, int64_t steps) {
@@ -50,11 +53,11 @@ ImageTraining::Input ImageTraining::upload(const HostBatch& batch) const {
 }
 
 StepOutcome ImageTraining::train(const HostBatch& batch) {
-  model_.train();
+  model_->train();
   Tensor loss, correct;
   {
     Input input = upload(batch);
-    const Tensor logits = model_.forward(input.images);
+    const Tensor logits = model_->forward(input.images);
     loss = cross_entropy(logits, input.labels);
     const NoGrad no_grad;
     correct = accuracy_count(logits, input.labels);
@@ -66,18 +69,26 @@ StepOutcome ImageTraining::train(const HostBatch& batch) {
 
 StepOutcome ImageTraining::evaluate(const HostBatch& batch) {
   const NoGrad no_grad;
-  model_.train(false);
+  model_->train(false);
   const Input input = upload(batch);
-  const Tensor logits = model_.forward(input.images);
+  const Tensor logits = model_->forward(input.images);
   const Tensor loss = cross_entropy(logits, input.labels);
   const Tensor correct = accuracy_count(logits, input.labels);
   return {read_scalar<float>(loss), read_scalar<int64_t>(correct), batch.size};
 }
 
 std::optional<std::string> ImageTraining::checksum() const {
-  const std::vector<NamedTensor> parameters = model_.parameters();
-  const std::vector<NamedTensor> buffers = model_.buffers();
+  const std::vector<NamedTensor> parameters = model_->parameters();
+  const std::vector<NamedTensor> buffers = model_->buffers();
   return tensors_checksum({parameters, buffers, optimizer_->state()});
+}
+
+CarriedParts ImageTraining::carried() {
+  CarriedParts parts{model_->parameters(), optimizer_.get()};
+  for (const auto& more : {model_->buffers(), optimizer_->state()}) {
+    parts.tensors.insert(parts.tensors.end(), more.begin(), more.end());
+  }
+  return parts;
 }
 
 HostBatch shape_only(const Shape& sample, int64_t size) {

@@ -1,5 +1,5 @@
-// A ResNet with its optimizer, and what one step of training and of evaluation does. The dry
-// run and the real run are both made of this, so they cannot differ.
+// A network for images with its optimizer, and what one step of training and of evaluation
+// does. The dry run and the real run are both made of this, so they cannot differ.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -15,8 +15,8 @@
 #include "examples/common/training.h"
 #include "models/data/loader.h"
 #include "models/dry_run.h"
+#include "models/image_model.h"
 #include "models/optim/optimizer.h"
-#include "models/resnet.h"
 
 namespace tidemark {
 
@@ -34,6 +34,7 @@ class ImageTraining {
 
   // Over parameters, buffers and optimizer state.
   std::optional<std::string> checksum() const;
+  CarriedParts carried();
 
  private:
   struct Input {
@@ -44,7 +45,7 @@ class ImageTraining {
 
   bool cosine_;
   ParameterInit init_;
-  ResNet model_;
+  std::unique_ptr<ImageModel> model_;
   std::unique_ptr<Optimizer> optimizer_;
   double base_rate_;
 };

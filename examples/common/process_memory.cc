@@ -6,16 +6,26 @@
 #include <string>
 
 namespace tidemark {
+namespace {
 
-std::optional<Bytes> peak_resident_memory() {
-  std::ifstream status("/proc/self/status");
+// Of a line "NAME: NUMBER kB".
+std::optional<Bytes> read_kib(const char* path, const std::string& name) {
+  std::ifstream file(path);
   std::string key;
-  while (status >> key) {
+  while (file >> key) {
     int64_t kib = 0;
-    if (key == "VmHWM:" && status >> kib) return Bytes(kib * 1024);
-    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+    if (key == name && file >> kib) return Bytes(kib * 1024);
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
   return std::nullopt;
 }
+
+}  // namespace
+
+std::optional<Bytes> peak_resident_memory() { return read_kib("/proc/self/status", "VmHWM:"); }
+
+std::optional<Bytes> resident_memory() { return read_kib("/proc/self/status", "VmRSS:"); }
+
+std::optional<Bytes> available_memory() { return read_kib("/proc/meminfo", "MemAvailable:"); }
 
 }  // namespace tidemark

@@ -13,7 +13,11 @@ namespace tidemark {
 // more. Memory that the process takes is at most budget + host limit + loading + this.
 inline constexpr Bytes kProgramMemory{int64_t{192} << 20};
 
-// Most resident memory at once so far (VmHWM). None where the system does not say.
+// Most resident memory at once so far (VmHWM), and what is resident now (VmRSS). None where the
+// system does not say.
 std::optional<Bytes> peak_resident_memory();
+std::optional<Bytes> resident_memory();
+// What the machine could still give out without swapping (MemAvailable).
+std::optional<Bytes> available_memory();
 
 }  // namespace tidemark

@@ -58,12 +58,14 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
   if (stats.recomputes > 0)
     line += fmt::format("  recomputed {:.0f} ms", to_ms(stats.recompute_time));
 
+  print(line, /*stays=*/!terminal_);
+}
+
+void ProgressLine::note(std::string_view text) { print(text, /*stays=*/true); }
+
+void ProgressLine::print(std::string_view line, bool stays) {
   constexpr const char* kBackToStart = "\r\x1b[K";
-  if (terminal_) {
-    fmt::print(out_, "{}{}", kBackToStart, line);
-  } else {
-    fmt::print(out_, "{}\n", line);
-  }
+  fmt::print(out_, "{}{}{}", terminal_ ? kBackToStart : "", line, stays ? "\n" : "");
   std::fflush(out_);
 }
 

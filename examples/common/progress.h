@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <string_view>
 
 #include "runtime/core/units.h"
 #include "runtime/telemetry/step_stats.h"
@@ -24,8 +25,12 @@ class ProgressLine {
   // After each step. `correct` of `size` guesses.
   void step(const StepStats& stats, std::optional<float> loss, std::optional<int64_t> correct,
             int64_t size);
+  // A line of its own.
+  void note(std::string_view text);
 
  private:
+  void print(std::string_view line, bool stays);
+
   static constexpr int64_t kPlainLines = 20;
 
   std::FILE* out_;

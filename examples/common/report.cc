@@ -36,7 +36,7 @@ Json step_json(size_t index, const StepRecord& record) {
                           ? Json(fmt::format("{:08x}", std::bit_cast<uint32_t>(*record.loss)))
                           : Json(nullptr);
   json["ms"] = to_ms(s.duration);
-  json["mode"] = "dynamic";
+  json["mode"] = s.planned ? "static" : "dynamic";
   json["peak_reserved_bytes"] = s.peak_reserved.count();
   json["peak_live_bytes"] = s.peak_live.count();
   json["evictions"] = s.evictions;
@@ -106,6 +106,7 @@ std::string to_json(const RunReport& report) {
   json["program"] = report.program;
   json["model"] = flags.model;
   json["device"] = flags.device;
+  json["estimated_by"] = or_null(report.estimated_by);
   json["policy"] = flags.policy;
   const bool delta = flags.policy == "delta";
   const std::string& filter = flags.delta.filter;
@@ -127,6 +128,17 @@ std::string to_json(const RunReport& report) {
   for (size_t i = 0; i < report.steps.size(); ++i) {
     json["steps"].push_back(
         step_json(static_cast<size_t>(report.first_step) + i, report.steps[i]));
+  }
+  if (report.plan) {
+    Json plan{{"steps", report.plan->steps}, {"mismatches", report.plan->mismatches}};
+    if (const auto& followed = report.plan->followed) {
+      plan["operators"] = followed->operators;
+      plan["peak_bytes"] = followed->peak.count();
+      plan["bound_bytes"] = followed->bound.count();
+      plan["reordered"] = followed->reordered;
+      plan["seconds"] = followed->seconds;
+    }
+    json["plan"] = plan;
   }
   json["eval"] = {{"accuracy", or_null(report.evaluation.accuracy)}};
   for (const auto& [name, score] : report.evaluation.scores) json["eval"][name] = score;
@@ -159,6 +171,14 @@ std::string need_table(const RunReport& report) {
       "{}, works on {} at once.\n",
       percent(minimum.budget, need.peak), need.operator_name,
       format_bytes(need.largest_operator));
+  if (report.estimated_by) {
+    text += fmt::format(
+        "\nAn estimate by the profile {}: scratch memory is modelled, where a GPU's libraries\n"
+        "say what they take.",
+        *report.estimated_by);
+    if (!report.no_gpu.empty()) text += " Here " + report.no_gpu + ".";
+    text += "\n";
+  }
   return text;
 }
 
@@ -206,6 +226,12 @@ std::string result_table(const RunReport& report) {
   if (!report.steps.empty()) {
     text += fmt::format("  time        {} steps, {:.1f} ms each\n", report.steps.size(),
                         to_ms(total.duration) / static_cast<double>(report.steps.size()));
+  }
+  if (report.plan && report.plan->followed) {
+    text += fmt::format(
+        "  planned     {} steps: {} operators in {}, at least {} whatever the plan\n",
+        report.plan->steps, report.plan->followed->operators,
+        format_bytes(report.plan->followed->peak), format_bytes(report.plan->followed->bound));
   }
   if (report.evaluation.accuracy) {
     text += fmt::format("  accuracy    {:.2f} % of the test {}\n",

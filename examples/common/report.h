@@ -20,16 +20,35 @@ struct StepRecord {
 };
 
 // Filled in as things become known.
+// Of --plan auto.
+struct PlanSummary {
+  int64_t steps = 0;  // run by a plan from beginning to end
+  int64_t mismatches = 0;
+  // Of the plan followed last; none: there was none.
+  struct Followed {
+    size_t operators = 0;
+    Bytes peak{0};   // of a whole step, with what lives on from step to step
+    Bytes bound{0};  // no order and no layout takes less
+    bool reordered = false;
+    double seconds = 0;  // to plan
+  };
+  std::optional<Followed> followed;
+};
+
 struct RunReport {
   std::string program;
   RunFlags flags;
   int64_t batch = 0;
+  // Of a dry run for a GPU that is not here: the profile, and why (if not by choice).
+  std::optional<std::string> estimated_by;
+  std::string no_gpu;
   std::optional<Bytes> budget;  // none: as much as the unmanaged run takes
   std::optional<UnmanagedNeed> unmanaged;
   std::optional<MinimumBudget> minimum;
 
   int64_t first_step = 0;  // of `steps`: more than 0 in a run that goes on
   std::vector<StepRecord> steps;
+  std::optional<PlanSummary> plan;
   Evaluation evaluation;
   std::optional<Bytes> peak_reserved;
   std::optional<Bytes> peak_live;

@@ -1,13 +1,14 @@
 #include "examples/common/resnet_flags.h"
 
 #include "examples/common/flag_groups.h"
-#include "models/resnet.h"
+#include "models/image_model.h"
 
 namespace tidemark {
 namespace {
 
 constexpr const char* kDescription =
-    R"(Trains a ResNet under a memory budget, with results that do not depend on it.
+    R"(Trains a ResNet, or another network for images, under a memory budget, with results that do not
+depend on it.
 
 Before training, a dry run on the simulator finds what the run needs without a budget, and the
 least it could work with; a budget below that is refused.)";
@@ -29,12 +30,12 @@ Exit codes: 0 done; 2 usage or bad input; 3 the budget is infeasible, or memory 
 void add_task_flags(CLI::App& app, ResNetFlags& flags) {
   const char* group = "What to train";
   app.add_option("--model", flags.model, "Network")
-      ->check(CLI::IsMember(resnet_names()))
+      ->check(CLI::IsMember(image_model_names()))
       ->group(group);
   app.add_option(
          "--stem", flags.stem,
-         "First layers: cifar (3x3, no pooling) or imagenet (7x7, pooling); auto: cifar up "
-         "to 64 x 64 pixels")
+         "First layers: cifar (they keep the image's size) or imagenet; auto: cifar up to "
+         "64 x 64 pixels. No difference to alexnet, vgg and vit")
       ->check(CLI::IsMember({"auto", "cifar", "imagenet"}))
       ->group(group);
   app.add_option(
@@ -59,10 +60,7 @@ void add_task_flags(CLI::App& app, ResNetFlags& flags) {
 
 }  // namespace
 
-std::optional<ResNetFlags> parse_resnet_flags(int argc, char** argv, int& exit_code) {
-  CLI::App app(kDescription, "train_resnet");
-  set_up_help(app, kFooter);
-  ResNetFlags flags;
+void add_flags(CLI::App& app, ResNetFlags& flags) {
   add_task_flags(app, flags);
   add_memory_flags(app, flags);
   add_optimizer_flags(app, flags,
@@ -71,6 +69,13 @@ std::optional<ResNetFlags> parse_resnet_flags(int argc, char** argv, int& exit_c
                        .schedule = "constant, or cosine: falling to 0 over the run",
                        .seed = "Of first weights and of the order of images"});
   add_machine_flags(app, flags);
+}
+
+std::optional<ResNetFlags> parse_resnet_flags(int argc, char** argv, int& exit_code) {
+  CLI::App app(kDescription, "train_resnet");
+  set_up_help(app, kFooter);
+  ResNetFlags flags;
+  add_flags(app, flags);
   if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;
   return flags;
 }

@@ -10,31 +10,18 @@
 #include "examples/common/process_memory.h"
 #include "examples/common/progress.h"
 #include "examples/common/report.h"
+#include "ops/register.h"
 #include "runtime/core/errors.h"
-#include "runtime/device/profile.h"
+#include "runtime/device/device.h"
+#include "runtime/replay/step_planner.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
 
 namespace tidemark {
 namespace {
 
-enum ExitCode { kDone = 0, kFailed = 1, kBadInput = kUsageExitCode, kOutOfMemory = 3 };
-
 constexpr size_t kTraceEvents = 1 << 19;
-
-SessionOptions session_options(const RunFlags& flags) {
-  SessionOptions options;
-  options.device = flags.device;
-  options.threads = flags.threads;
-  options.policy = flags.policy;
-  options.delta = flags.delta;
-  options.residency.overlap = flags.overlap;
-  options.disk_limit = flags.disk_limit;
-  options.disk_directory = flags.disk_directory;
-  options.seed = flags.seed;
-  if (!flags.trace.empty()) options.event_capacity = kTraceEvents;
-  return options;
-}
+constexpr const char* kEstimateProfile = "a100-80gb";
 
 // Fills in what the run needs, and gives the session options that follow from it.
 SessionOptions plan(const RunFlags& flags, const Program& program, RunReport& report) {
@@ -47,8 +34,8 @@ SessionOptions plan(const RunFlags& flags, const Program& program, RunReport& re
 
   if (flags.budget) {
     report.budget = flags.budget->resolve(peak);
-  } else if (flags.on_simulator()) {
-    const Bytes memory = load_profile(flags.device.substr(4)).memory;
+  } else if (flags.device != "cpu") {
+    const Bytes memory = align_down(device_profile(flags.device).memory);
     if (memory < peak) report.budget = memory;
   }
   options.budget = report.budget.value_or(peak);
@@ -64,6 +51,13 @@ void check_budget(const SessionOptions& options, const RunReport& report) {
   if (*options.budget < least) throw InfeasibleBudget(*options.budget, least);
 }
 
+void save_costs(const RunFlags& flags, Session& session) {
+  if (flags.save_costs.empty()) return;
+  CostTable table = session.costs().table();
+  table.device = session.device().name();
+  write_costs(table, flags.save_costs);
+}
+
 void note_memory(const Session& session, RunReport& report) {
   report.peak_reserved = session.peak_reserved();
   report.peak_live = session.peak_live().total();
@@ -73,10 +67,29 @@ void note_memory(const Session& session, RunReport& report) {
   report.process_peak = peak_resident_memory();
 }
 
+PlanSummary plan_summary(Session& session) {
+  const PlanCounts& counts = plan_counts(session);
+  PlanSummary summary{counts.planned_steps, counts.mismatches, {}};
+  if (const PlannedStep* plan = current_plan(session); plan && counts.planned_steps > 0) {
+    const Bytes apart = session.residency().bytes_in_use();
+    summary.followed = {plan->graph.ops.size(), apart + plan->peak, apart + plan->bound,
+                        !plan->in_program_order, plan->seconds};
+  }
+  return summary;
+}
+
 // True if it ran to the end, false if it was interrupted.
 bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
            RunReport& report) {
   Session session(options);
+  ProgressLine* shown = nullptr;
+  if (flags.plan) {
+    // Simulated steps take no time to plan in.
+    plan_steps(session, {.background = session.device().has_data(),
+                         .report = [&shown](std::string_view what) {
+                           if (shown) shown->note("plan: " + std::string(what));
+                         }});
+  }
   try {
     const std::unique_ptr<Training> training = job.start();
     const InterruptScope interrupt;
@@ -84,6 +97,7 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
     {
       report.loader_bytes = training->loader_bytes();
       ProgressLine progress(stderr, job.steps(), *options.budget, done);
+      shown = &progress;
       while (done < job.steps() && !interrupt.requested()) {
         StepOutcome outcome;
         training->prepare(done);
@@ -92,8 +106,11 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
         progress.step(stats, outcome.loss, outcome.correct, outcome.guesses);
         training->after_step(++done);
       }
+      shown = nullptr;
     }
+    if (flags.plan) report.plan = plan_summary(session);
     training->stop(done);
+    save_costs(flags, session);
     report.params_checksum = training->checksum();
     if (!interrupt.requested()) report.evaluation = training->evaluate(session);
     note_memory(session, report);
@@ -122,7 +139,35 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
   std::fflush(stdout);
 }
 
-int run(const RunFlags& flags, const OpenJob& open, RunReport& report) {
+// A dry run for a GPU is exact where that GPU is; elsewhere it is an estimate by the profile of
+// one. Other runs need the GPU, and that is said before any data is read. Gives the flags to go
+// on with.
+RunFlags settle_device(RunFlags flags, RunReport& report) {
+  const bool dry_run_for_gpu = flags.dry_run && flags.on_cuda();
+  if (!flags.profile.empty() && !dry_run_for_gpu) {
+    throw UsageError(
+        "--profile goes with --device cuda and --dry-run; to simulate a run, --device "
+        "sim:PROFILE");
+  }
+  if (!flags.on_cuda()) return flags;
+  std::string profile = flags.profile;
+  if (profile.empty()) {
+    try {
+      device_profile(flags.device);
+      return flags;
+    } catch (const NoGpuError& error) {
+      if (!dry_run_for_gpu) throw;
+      report.no_gpu = error.what();
+      profile = kEstimateProfile;
+    }
+  }
+  report.estimated_by = profile;
+  flags.device = "sim:" + profile;
+  return flags;
+}
+
+int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
+  const RunFlags flags = settle_device(given, report);
   const std::unique_ptr<Job> job = open(!flags.dry_run && !flags.on_simulator());
   report.batch = job->batch();
   const auto begin = std::chrono::steady_clock::now();
@@ -146,19 +191,32 @@ int run(const RunFlags& flags, const OpenJob& open, RunReport& report) {
 
 }  // namespace
 
-int run_job(const std::string& program, const RunFlags& flags, const OpenJob& open) {
-  RunReport report;
-  report.program = program;
-  report.flags = flags;
-  int code = kFailed;
+SessionOptions session_options(const RunFlags& flags) {
+  SessionOptions options;
+  options.device = flags.device;
+  register_cuda_kernels();  // for cuda and sim:cuda; costs nothing
+  options.threads = flags.threads;
+  options.tf32 = flags.tf32;
+  options.policy = flags.policy;
+  options.delta = flags.delta;
+  options.residency.overlap = flags.overlap;
+  options.costs = flags.costs;
+  options.disk_limit = flags.disk_limit;
+  options.disk_directory = flags.disk_directory;
+  options.seed = flags.seed;
+  if (!flags.trace.empty()) options.event_capacity = kTraceEvents;
+  return options;
+}
+
+int explain_errors(const std::string& program, const std::function<int()>& body) {
   try {
-    code = run(flags, open, report);
+    return body();
   } catch (const InfeasibleBudget& error) {
     fmt::print(stderr, "{}: {}\n", program, error.what());
-    code = kOutOfMemory;
+    return kOutOfMemory;
   } catch (const OutOfMemory& error) {
     fmt::print(stderr, "{}: {}\n", program, error.what());
-    code = kOutOfMemory;
+    return kOutOfMemory;
   } catch (const UsageError& error) {
     fmt::print(stderr, "{}: {}\n", program, error.what());
     return kBadInput;
@@ -167,16 +225,20 @@ int run_job(const std::string& program, const RunFlags& flags, const OpenJob& op
     return kBadInput;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}: {}\n", program, error.what());
+    return kFailed;
   }
-  if (!flags.json.empty()) {
-    try {
-      write_json(report, flags.json);
-    } catch (const DataError& error) {
-      fmt::print(stderr, "{}: {}\n", program, error.what());
-      return kBadInput;
-    }
-  }
-  return code;
+}
+
+int run_job(const std::string& program, const RunFlags& flags, const OpenJob& open) {
+  RunReport report;
+  report.program = program;
+  report.flags = flags;
+  const int code = explain_errors(program, [&] { return run(flags, open, report); });
+  if (code == kBadInput || flags.json.empty()) return code;
+  return explain_errors(program, [&] {
+    write_json(report, flags.json);
+    return code;
+  });
 }
 
 }  // namespace tidemark

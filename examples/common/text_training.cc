@@ -171,6 +171,13 @@ std::optional<std::string> TextTraining::checksum() const {
   return tensors_checksum({parameters_, optimizer_->state()});
 }
 
+CarriedParts TextTraining::carried() {
+  CarriedParts parts{parameters_, optimizer_.get()};
+  const std::vector<NamedTensor>& state = optimizer_->state();
+  parts.tensors.insert(parts.tensors.end(), state.begin(), state.end());
+  return parts;
+}
+
 Program training_program(const BertFlags& flags, TextData& data, int64_t steps) {
   // Sizes decide, so of each there is one; twice the first, as the second step is the first
   // that finds all state in its place.

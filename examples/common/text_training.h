@@ -54,6 +54,7 @@ class TextTraining {
   Optimizer& optimizer() { return *optimizer_; }
   // Over parameters and optimizer state.
   std::optional<std::string> checksum() const;
+  CarriedParts carried();
 
  private:
   const BertFlags flags_;

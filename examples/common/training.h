@@ -31,6 +31,13 @@ struct Evaluation {
   std::vector<std::pair<std::string, double>> scores{};  // others, by their names in the JSON
 };
 
+// All that goes on from step to step, but for the random stream and the place in the data: for
+// whoever carries a run over to another session.
+struct CarriedParts {
+  std::vector<NamedTensor> tensors;  // parameters, buffers, optimizer state
+  Optimizer* optimizer = nullptr;    // its learning rate and counts
+};
+
 // A network with its optimizer and its data, in the session that was current when it was made.
 class Training {
  public:
@@ -40,7 +47,8 @@ class Training {
   virtual int64_t first_step() const { return 0; }
   // Host memory that its data take.
   virtual Bytes loader_bytes() const { return Bytes(0); }
-  // Before step `step`, counted from 0: gets its batch and sets the learning rate.
+  // Before step `step`, counted from 0: gets its batch and sets the learning rate. Usually the
+  // next one, but any will do.
   virtual void prepare(int64_t step) = 0;
   // The step itself, within Session::step; waits for the outcome.
   virtual StepOutcome step() = 0;
@@ -50,6 +58,7 @@ class Training {
   virtual void stop(int64_t /*done*/) {}
   // Over parameters, buffers and optimizer state.
   virtual std::optional<std::string> checksum() const = 0;
+  virtual CarriedParts carried() = 0;
   // After stop(), in steps of its own.
   virtual Evaluation evaluate(Session& /*session*/) { return {}; }
 };

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -32,11 +35,51 @@ Nanos CostModel::modelled(const OpCost& cost) const {
   return std::max(from_seconds(seconds), profile_.kernel_floor);
 }
 
-CostKey CostModel::key(uint64_t signature_hash, const OpCost& cost) {
-  const auto [found, is_new] =
-      keys_.try_emplace(signature_hash, static_cast<CostKey>(entries_.size()));
-  if (is_new) entries_.push_back({signature_hash, modelled(cost), Nanos(0)});
+CostKey CostModel::key(uint64_t signature_hash, const OpCost& cost, std::string_view name) {
+  const auto next = first_key_ + static_cast<CostKey>(entries_.size()) - 1;
+  const auto [found, is_new] = keys_.try_emplace(signature_hash, next);
+  if (!is_new) return found->second;
+  Entry entry{.signature = signature_hash, .time = modelled(cost), .name = std::string(name)};
+  if (given_) {
+    const auto known = given_->operators.find(signature_hash);
+    if (known != given_->operators.end()) {
+      entry.time = known->second.time;
+      entry.was_measured = known->second.measured;
+    }
+  }
+  entries_.push_back(std::move(entry));
   return found->second;
+}
+
+void CostModel::use(std::shared_ptr<const CostTable> table) {
+  TIDEMARK_CHECK(size() == 0, "prices are given before any is asked for");
+  given_ = std::move(table);
+  const auto set = [](Link& link, const std::optional<double>& bandwidth) {
+    if (!bandwidth) return;
+    link.bandwidth = *bandwidth;
+    link.measured = true;
+  };
+  set(offload_, given_->offload_bandwidth);
+  set(reload_, given_->reload_bandwidth);
+}
+
+CostTable CostModel::table() const {
+  CostTable table;
+  if (offload_.measured) table.offload_bandwidth = offload_.bandwidth;
+  if (reload_.measured) table.reload_bandwidth = reload_.bandwidth;
+  for (size_t i = 1; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    if (entry.time <= Nanos(0)) continue;  // takes no time with or without a table
+    table.operators.emplace(entry.signature,
+                            CostTable::Operator{entry.name, entry.time, entry.was_measured});
+  }
+  return table;
+}
+
+void CostModel::forget() {
+  first_key_ += static_cast<CostKey>(size());
+  entries_.resize(1);
+  keys_.clear();
 }
 
 Nanos CostModel::transfer_time(Bytes bytes, const Link& link, double share) const {
@@ -54,8 +97,8 @@ Nanos CostModel::swap_time(Bytes bytes) const {
 }
 
 void CostModel::measured_op(CostKey key, Nanos time) {
-  if (key == 0 || time <= Nanos(0)) return;
-  Nanos& least = entries_.at(key).measured;
+  if (!is_current(key) || time <= Nanos(0)) return;
+  Nanos& least = entries_.at(key - first_key_ + 1).measured;
   least = least == Nanos(0) ? time : std::min(least, time);
 }
 
@@ -70,7 +113,10 @@ void CostModel::measured_copy(StreamId stream, Bytes bytes, Nanos time) {
 
 void CostModel::end_step(bool use) {
   for (Entry& entry : entries_) {
-    if (use && entry.measured > Nanos(0)) entry.time = entry.measured;
+    if (use && entry.measured > Nanos(0)) {
+      entry.time = entry.measured;
+      entry.was_measured = true;
+    }
     entry.measured = Nanos(0);
   }
   for (Link* link : {&offload_, &reload_}) {

@@ -7,14 +7,20 @@
 // step depend on the program alone. Transfers likewise: the profile's link, then the measured
 // one.
 //
+// Or prices are given (use()), and nothing is learnt.
+//
 // Threads: the issuing thread.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/core/units.h"
+#include "runtime/cost/cost_table.h"
 #include "runtime/device/device.h"
 
 namespace tidemark {
@@ -33,9 +39,24 @@ class CostModel {
   explicit CostModel(const DeviceProfile& profile);
 
   Nanos modelled(const OpCost& cost) const;
-  // A key for a signature, the same each time; the first call fixes its modelled time.
-  CostKey key(uint64_t signature_hash, const OpCost& cost);
-  Nanos time(CostKey key) const { return entries_[key].time; }
+  // A key for a signature, the same each time until forget(); the first call fixes its modelled
+  // time. `name` is for people who read the table.
+  CostKey key(uint64_t signature_hash, const OpCost& cost, std::string_view name = {});
+  // Of a key from before forget(): the least that an operator takes.
+  Nanos time(CostKey key) const {
+    return is_current(key) ? entries_[key - first_key_ + 1].time : floor_of(key);
+  }
+  bool is_current(CostKey key) const { return key >= first_key_; }
+
+  // Goes by these prices from now on; what is not in the table is priced by the profile.
+  // REQUIRES: no key has been given out yet.
+  void use(std::shared_ptr<const CostTable> table);
+  // All prices, as they are now.
+  CostTable table() const;
+  // How many signatures are known. In a program of ever new shapes they grow without end:
+  // forget() lets go of them all, and keys given out until then are no longer current.
+  size_t size() const { return entries_.size() - 1; }
+  void forget();
 
   // One way over the link, latency included, as measured if it has been, else as the profile
   // has it.
@@ -57,6 +78,8 @@ class CostModel {
     uint64_t signature = 0;
     Nanos time{0};
     Nanos measured{0};  // least of this step; 0: none
+    bool was_measured = false;
+    std::string name{};
   };
   struct Link {
     double bandwidth = 0;  // bytes per second
@@ -66,8 +89,12 @@ class CostModel {
   };
   Nanos transfer_time(Bytes bytes, const Link& link, double share) const;
 
+  Nanos floor_of(CostKey key) const { return key == 0 ? Nanos(0) : profile_.kernel_floor; }
+
   DeviceProfile profile_;
-  std::vector<Entry> entries_;
+  std::shared_ptr<const CostTable> given_;  // null: none
+  std::vector<Entry> entries_;              // the first is nobody's
+  CostKey first_key_ = 1;                   // of entries_[1]
   std::unordered_map<uint64_t, CostKey> keys_;
   Link offload_;
   Link reload_;

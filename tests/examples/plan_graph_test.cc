@@ -117,5 +117,44 @@ TEST_F(PlanGraphTest, BadInputIsCode2WithThePlace) {
   EXPECT_EQ(run("--help").code, 0);
 }
 
+TEST_F(PlanGraphTest, PlansANetworkByName) {
+  const Outcome outcome =
+      run("--model resnet18 --batch 2 --output " + file("plan.json") + " --save-graph " +
+          file("graph.json") + " --svg " + file("plan.svg"));
+  ASSERT_EQ(outcome.code, 0) << outcome.said;
+  EXPECT_THAT(outcome.said, HasSubstr("program order, best fit"));
+  const auto plan = nlohmann::json::parse(read("plan.json"));
+  EXPECT_EQ(plan["order"].size(), plan["operators"]);
+  EXPECT_LE(plan["bound"], plan["peak"]);
+  for (const auto& method : plan["methods"]) EXPECT_LE(plan["peak"], method["peak"]);
+  EXPECT_THAT(read("plan.svg"), HasSubstr("</svg>"));
+  // The graph that was written gives the same plan.
+  const Outcome again = run(file("graph.json") + " --output " + file("again.json"));
+  ASSERT_EQ(again.code, 0) << again.said;
+  const auto same = nlohmann::json::parse(read("again.json"));
+  EXPECT_EQ(same["peak"], plan["peak"]);
+  EXPECT_EQ(same["operators"], plan["operators"]);
+}
+
+TEST_F(PlanGraphTest, EstimatesAsMxnetDoes) {
+  const Outcome outcome = run("--model alexnet --batch 4 --estimate");
+  ASSERT_EQ(outcome.code, 0) << outcome.said;
+  EXPECT_THAT(outcome.said, HasSubstr("forward only"));
+  EXPECT_THAT(outcome.said, HasSubstr("in place and sharing"));
+}
+
+TEST_F(PlanGraphTest, BadGraphsAndNamesAreExplained) {
+  Outcome outcome = run("--model nosuch");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.said, HasSubstr("resnet50"));
+  outcome = run(write("graph.json", "{\"format\": \"tidemark step graph\", \"version\": 7}"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.said, HasSubstr("version"));
+  outcome = run("--batch 4");
+  EXPECT_EQ(outcome.code, 2);
+  outcome = run(file("graph.json") + " --model resnet18");
+  EXPECT_EQ(outcome.code, 2);
+}
+
 }  // namespace
 }  // namespace tidemark

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/errors.h"
+#include "runtime/device/device.h"
 #include "tests/support/program_test.h"
 
 namespace tidemark {
@@ -29,6 +31,44 @@ class TrainResnetTest : public testing::ProgramTest {
     return run("--image-size 8 --batch 32 --steps 3 --threads 2 --seed 3 " + arguments);
   }
 };
+
+bool gpu_is_here() {
+  try {
+    device_profile("cuda");
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+TEST_F(TrainResnetTest, ADryRunForAGpuNeedsNoneAndThenSaysThatItEstimates) {
+  const std::string dry = "--dry-run --device cuda --data synthetic --batch 8 ";
+  for (const std::string& profile : {std::string(), std::string("h100-80gb")}) {
+    const Result result = run(dry + (profile.empty() ? "" : "--profile " + profile));
+    ASSERT_EQ(result.code, 0) << result.error;
+    EXPECT_EQ(result.json.at("device"), "cuda");
+    EXPECT_GT(result.json.at("unmanaged_peak_bytes"), 0);
+    if (profile.empty() && gpu_is_here()) {
+      EXPECT_TRUE(result.json.at("estimated_by").is_null());
+      continue;
+    }
+    const std::string expected = profile.empty() ? "a100-80gb" : profile;
+    EXPECT_EQ(result.json.at("estimated_by"), expected);
+    EXPECT_THAT(result.out, HasSubstr("An estimate by the profile " + expected));
+  }
+}
+
+TEST_F(TrainResnetTest, TrainingOnAGpuThatIsNotThereIsBadInput) {
+  const Result profile = run("--device sim:a100-80gb --data synthetic --profile h100-80gb");
+  EXPECT_EQ(profile.code, 2);
+  EXPECT_THAT(profile.error, HasSubstr("--profile goes with --device cuda and --dry-run"));
+  if (gpu_is_here()) GTEST_SKIP() << "there is a GPU";
+  for (const char* data : {"synthetic", "folder:/nowhere"}) {
+    const Result result = run(std::string("--device cuda --data ") + data);
+    EXPECT_EQ(result.code, 2);
+    EXPECT_THAT(result.error, HasSubstr("no CUDA device can be used: ")) << data;
+  }
+}
 
 TEST_F(TrainResnetTest, TheProcessTakesItsPartsAndAConstant) {
   const Result result =

@@ -354,6 +354,18 @@ DriverStatus FakeCudaDriver::move(void* to, const void* from, size_t bytes,
   return kDriverOk;
 }
 
+DriverStatus FakeCudaDriver::fill(void* to, std::byte value, size_t bytes,
+                                  DriverStream stream) {
+  Lock lock(mutex_);
+  if (const auto status = enter(lock, DriverCall::kFill); !status.ok()) return status;
+  FakeStream* const on = find_stream(stream, "fill");
+  if (!on) return kDriverInvalidValue;
+  const Range* const range = range_of(to, bytes);
+  if (!range || !range->device) violation("a fill outside device memory");
+  push(lock, *on, [to, value, bytes] { std::memset(to, static_cast<int>(value), bytes); });
+  return kDriverOk;
+}
+
 DriverStatus FakeCudaDriver::launch_host_func(DriverStream stream, void (*run)(void*),
                                               void* argument) {
   Lock lock(mutex_);

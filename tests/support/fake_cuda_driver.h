@@ -41,13 +41,14 @@ enum class DriverCall : uint8_t {
   kElapsed,
   kCopy,
   kMove,
+  kFill,
   kLaunchHostFunc,
   kAllocate,
   kFree,
   kPin,
   kUnpin,
 };
-inline constexpr size_t kDriverCallCount = 20;
+inline constexpr size_t kDriverCallCount = 21;
 
 struct FakeCudaOptions {
   uint64_t seed = 1;
@@ -98,6 +99,7 @@ class FakeCudaDriver final : public CudaDriver {
   DriverStatus elapsed_ms(float* out, DriverEvent start, DriverEvent end) override;
   DriverStatus copy(void* to, const void* from, size_t bytes, DriverStream stream) override;
   DriverStatus move(void* to, const void* from, size_t bytes, DriverStream stream) override;
+  DriverStatus fill(void* to, std::byte value, size_t bytes, DriverStream stream) override;
   DriverStatus launch_host_func(DriverStream stream, void (*run)(void*),
                                 void* argument) override;
   DriverStatus allocate(DriverMemory kind, void** out, size_t bytes) override;

@@ -52,6 +52,9 @@ class FaultyDevice : public Device {
   Event enqueue(StreamId stream, Work work) override;
   Event enqueue_host(StreamId stream, Work work) override;
   Event copy(StreamId stream, const Copy& copy) override;
+  Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) override {
+    return inner_->fill(stream, to, bytes, value);
+  }
   void wait(StreamId waiter, const Fence& fence) override { inner_->wait(waiter, fence); }
   bool done(const Fence& fence) const override { return inner_->done(fence); }
   void synchronize(const Fence& fence) override { inner_->synchronize(fence); }

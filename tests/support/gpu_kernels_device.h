@@ -39,6 +39,9 @@ class GpuKernelsDevice final : public Device {
     return inner_->enqueue_host(stream, std::move(work));
   }
   Event copy(StreamId stream, const Copy& copy) override { return inner_->copy(stream, copy); }
+  Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) override {
+    return inner_->fill(stream, to, bytes, value);
+  }
   void wait(StreamId waiter, const Fence& fence) override { inner_->wait(waiter, fence); }
   bool done(const Fence& fence) const override { return inner_->done(fence); }
   void synchronize(const Fence& fence) override { inner_->synchronize(fence); }

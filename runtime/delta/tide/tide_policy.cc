@@ -207,7 +207,7 @@ void TidePolicy::learn(const Residency& residency, bool repeated) {
     return;
   }
   const StepStats& stats = residency.stats();
-  const Nanos took = stats.duration;
+  const Nanos took = stats.modelled;
   const bool fits = trial_.next == 0 && stats.evictions + stats.offloads + stats.clean_drops +
                                                 stats.reloads + stats.recomputes ==
                                             0;

@@ -68,6 +68,13 @@ class FakeDevice final : public Device {
                         },
                         Nanos(0), copy.tag});
   }
+  Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) override {
+    return add(stream, {[=](void*) {
+                          std::memset(to, static_cast<int>(value),
+                                      static_cast<size_t>(bytes.count()));
+                        },
+                        Nanos(0), 0});
+  }
   void wait(StreamId, const Fence&) override {}
 
   bool done(const Fence&) const override { return pending_.empty(); }

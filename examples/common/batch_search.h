@@ -1,0 +1,76 @@
+// The largest batch that trains within a budget: bracketed by dry runs, proven by real steps.
+//
+//   batch   1   2   4   8  16  32            dry runs, doubling until one needs too much
+//                              24  20  18    ... and halving what is left
+//                                  17! 17    real steps; a batch that fails is not tried again
+//
+// Threads: the calling thread; its current session is the same afterwards.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/units.h"
+#include "runtime/telemetry/step_stats.h"
+
+namespace tidemark {
+
+// What a batch takes, as a dry run has it.
+struct BatchNeed {
+  Bytes unmanaged{0};  // budget at which nothing is released
+  Bytes minimum{0};    // smallest feasible budget
+  double speed = 1;    // things a second, as a share of what they are without management
+};
+
+// What became of real steps with a batch.
+struct BatchProof {
+  bool done = false;
+  std::string failure{};  // why not
+  int64_t steps = 0;      // done
+  Nanos step_time{0};     // median of the second half of them
+  Bytes peak{0};          // of the arena
+};
+
+struct BatchTrial {
+  enum class Kind { kDryRun, kUnmanaged, kProof };
+  Kind kind = Kind::kDryRun;
+  int64_t batch = 0;
+  bool fits = false;
+  BatchNeed need{};    // but for proofs; unmanaged trials have no minimum
+  BatchProof proof{};  // of proofs
+};
+
+// What the search asks; a test can answer otherwise.
+struct BatchOracle {
+  std::function<BatchNeed(int64_t batch)> need;
+  std::function<Bytes(int64_t batch)> unmanaged_peak;
+  // Asked if there is a least speed, of batches that fit. `without`: the largest unmanaged one.
+  std::function<double(int64_t batch, int64_t without)> speed{};
+  // Trains with the batch, in a session of its own that is gone afterwards, failed or not.
+  std::function<BatchProof(int64_t batch)> prove;
+  std::function<void(const BatchTrial&)> on_trial;
+};
+
+struct BatchSearchOptions {
+  Bytes budget{0};            // what is left of it after the margin
+  int64_t largest = 1 << 20;  // not tried above
+  double least_speed = 0;     // a batch at which it is less does not fit; 0: any will do
+  bool managed = true;        // false: a batch fits if nothing has to be released
+};
+
+struct BatchAnswer {
+  int64_t batch = 0;    // 0: none
+  int64_t without = 0;  // the largest that fits when nothing is ever released; 0: none
+  Bytes least{0};       // if there is none: smallest feasible budget of batch 1
+  BatchNeed need{};     // of the answer
+  BatchProof proof{};   // of the answer
+  std::vector<BatchTrial> trials{};
+};
+
+// Passes on what the oracle throws.
+BatchAnswer find_largest_batch(const BatchSearchOptions& options, const BatchOracle& oracle);
+
+}  // namespace tidemark

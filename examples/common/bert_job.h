@@ -1,0 +1,14 @@
+// What train_bert does, as a job of the run loop (run.h).
+#pragma once
+
+#include <memory>
+
+#include "examples/common/bert_flags.h"
+#include "examples/common/training.h"
+
+namespace tidemark {
+
+// `with_data`: opens the data; if not, sizes alone are known. Throws UsageError, DataError.
+std::unique_ptr<Job> open_bert_job(const BertFlags& flags, bool with_data);
+
+}  // namespace tidemark

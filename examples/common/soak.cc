@@ -1,0 +1,125 @@
+#include "examples/common/soak.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "examples/common/process_memory.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+// So many samples are kept at most: then every other one goes, and they are taken half as
+// often.
+constexpr size_t kSamples = 4096;
+
+class Samples {
+ public:
+  void add(const SoakSample& sample) {
+    if (count_++ % stride_ != 0) return;
+    samples_.push_back(sample);
+    if (samples_.size() < kSamples) return;
+    for (size_t i = 0; i < kSamples / 2; ++i) samples_[i] = samples_[2 * i];
+    samples_.resize(kSamples / 2);
+    stride_ *= 2;
+  }
+  SoakSample mean_of_tenth(bool first) const {
+    const size_t n = std::max<size_t>(1, samples_.size() / 10);
+    SoakSample mean{.spread = 0};
+    for (size_t i = 0; i < std::min(n, samples_.size()); ++i) {
+      const SoakSample& s = samples_[first ? i : samples_.size() - 1 - i];
+      mean.scattered += s.scattered / static_cast<double>(n);
+      mean.spread += s.spread / static_cast<double>(n);
+      mean.host_used += s.host_used / static_cast<double>(n);
+      mean.moves += s.moves / static_cast<double>(n);
+      mean.kept += s.kept / static_cast<double>(n);
+      mean.process += s.process / static_cast<double>(n);
+      mean.own += s.own / static_cast<double>(n);
+    }
+    return mean;
+  }
+
+ private:
+  std::vector<SoakSample> samples_;
+  size_t count_ = 0;
+  size_t stride_ = 1;
+};
+
+double as_double(Bytes bytes) { return static_cast<double>(bytes.count()); }
+
+SoakSample take_sample(Session& session, const ShapedTraining& training,
+                       const StepStats& stats) {
+  SoakSample sample;
+  const OffsetAllocator& offsets = session.arena().offsets();
+  if (offsets.unused() > Bytes(0)) {
+    sample.scattered = 1 - as_double(offsets.largest_hole()) / as_double(offsets.unused());
+  }
+  if (stats.peak_live > Bytes(0)) {
+    sample.spread = as_double(stats.peak_reserved) / as_double(stats.peak_live);
+  }
+  Bytes host_peak{0};
+  if (session.host()) {
+    sample.host_used = as_double(session.host()->used());
+    host_peak = session.host()->peak();
+  }
+  sample.moves = static_cast<double>(stats.compactions);
+  sample.kept = static_cast<double>(session.residency().kept().storages);
+  if (const std::optional<Bytes> process = resident_memory()) {
+    sample.process = as_double(*process);
+    Bytes others = training.data_bytes();
+    if (session.device().has_data()) others += session.peak_reserved() + host_peak;
+    sample.own = std::max(0.0, as_double(*process - others));
+  }
+  return sample;
+}
+
+}  // namespace
+
+// Where blocks lie between steps is chance, so that decides nothing; how much they have to be
+// moved does. Process memory is noisy, and kernels of new shapes are made and kept up to a
+// limit.
+bool SoakReport::flat() const {
+  constexpr double kKernels = 64 << 20;
+  constexpr int64_t kEnough = 200;  // steps, for a tenth of them to say something of moves
+  const bool moves = steps < kEnough || last.moves <= 1.5 * first.moves + 2;
+  return moves && last.kept <= 1.05 * first.kept + 8 && last.own <= 1.05 * first.own + kKernels;
+}
+
+SoakReport soak(Session& session, ShapedTraining& training, const SoakOptions& options,
+                const std::function<bool()>& stop) {
+  SoakReport report;
+  std::mt19937_64 random(options.seed);
+  const auto pick = [&](int64_t count) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(count));
+  };
+  Samples samples;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  while ((!options.steps || report.steps < *options.steps) &&
+         (!options.minutes || seconds() < 60 * *options.minutes)) {
+    if (stop()) {
+      report.interrupted = true;
+      break;
+    }
+    const auto size = static_cast<size_t>(pick(static_cast<int64_t>(options.sizes.size())));
+    const StepShape shape{1 + pick(options.batch), options.sizes[size]};
+    ++report.steps;
+    try {
+      const StepStats& stats = session.step([&] { training.step(shape); });
+      samples.add(take_sample(session, training, stats));
+    } catch (const OutOfMemory&) {
+      ++report.out_of_memory;
+    }
+  }
+  report.seconds = seconds();
+  report.peak = session.peak_reserved();
+  if (session.host()) report.host_peak = session.host()->peak();
+  report.first = samples.mean_of_tenth(true);
+  report.last = samples.mean_of_tenth(false);
+  return report;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,138 @@
+// Runs a program that DTR's prototype has recorded under a budget and a policy of ours.
+// `replay_log --help` explains.
+//
+//   $ replay_log data/logs/resnet.log --budget 50% --policy dtr
+#include <spdlog/fmt/fmt.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "examples/common/flag_groups.h"
+#include "examples/common/run.h"
+#include "examples/dtr_log/replay.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kProgram = "replay_log";
+
+constexpr const char* kDescription =
+    R"(Runs a recorded program, whatever framework it comes from, under a memory budget on the
+simulator, and says how much more it computes than without one.
+
+The log is DTR's (JSON lines: CONSTANT, MEMORY, CALL, ALIAS, MUTATE, COPY, COPY_FROM, RELEASE),
+as it is or packed by gzip. Operators take what the log says; copies and moves what --profile does.
+Without --host-limit there is nothing to offload to, as in DTR.)";
+
+constexpr const char* kFooter = R"(
+Examples:
+  What h_DTR makes of half the memory:
+    replay_log data/logs/resnet.log --budget 50% --policy dtr
+  Ours, which learns from the steps before, with host memory to offload to:
+    replay_log data/logs/resnet.log --budget 50% --host-limit 1GiB --rounds 20
+
+Exit codes: 0 done; 2 usage or bad input; 3 memory ran out.)";
+
+struct ReplayFlags {
+  std::string log;
+  std::string profile = "a100-80gb";
+  int rounds = 1;
+};
+
+using Json = nlohmann::ordered_json;
+
+void write_json(const Json& json, const std::string& path) {
+  if (path.empty()) return;
+  std::ofstream file(path);
+  file << json.dump(1) << '\n';
+  file.close();
+  if (!file)
+    throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
+}
+
+int replay_log(const ReplayFlags& flags, const RunFlags& run) {
+  const DeviceProfile profile = load_profile(flags.profile);
+  const DtrLog log = read_dtr_log(flags.log);
+  const ReplayResult free = replay_unmanaged(log, profile);
+  SessionOptions options = session_options(run);
+  options.unmanaged_peak = free.peak;
+  options.budget = run.budget ? run.budget->resolve(free.peak) : free.peak;
+  options.host_limit = run.host_limit.value_or(Bytes(0));
+
+  const DeltaOptions& delta = run.delta;
+  Json json;
+  json["program"] = kProgram;
+  json["log"] = flags.log;
+  json["device"] = "sim:" + flags.profile;
+  json["policy"] = run.policy;
+  json["filter"] = delta.filter.empty() ? Json(nullptr) : Json(delta.filter);
+  json["rounds"] = flags.rounds;
+  json["calls"] = log.calls;
+  json["budget_bytes"] = options.budget->count();
+  json["unmanaged_peak_bytes"] = free.peak.count();
+  json["base_compute_ns"] = log.time.count();
+  json["unmanaged_ms"] = to_ms(free.stats.duration);
+  fmt::print("{}: {} calls, {:.2f} ms; {} without a budget; the budget is {}\n", flags.log,
+             log.calls, to_ms(log.time), format_bytes(free.peak),
+             format_bytes(*options.budget));
+  ReplayResult result;
+  try {
+    result = replay(log, options, profile, flags.rounds);
+  } catch (const OutOfMemory&) {
+    write_json(json, run.json);
+    throw;
+  }
+  const StepStats& s = result.stats;
+  json["peak_reserved_bytes"] = result.peak.count();
+  json["total_compute_ns"] = result.computed.count();
+  json["overhead"] = result.overhead(log);
+  json["ms"] = to_ms(s.duration);
+  json["recomputes"] = s.recomputes;
+  json["evictions"] = s.evictions;
+  json["evicted_bytes"] = s.evicted_bytes.count();
+  json["offloads"] = s.offloads;
+  json["offload_bytes"] = s.offload_bytes.count();
+  json["reloads"] = s.reloads;
+  json["reload_bytes"] = s.reload_bytes.count();
+  json["clean_drops"] = s.clean_drops;
+  json["compactions"] = s.compactions;
+  json["stall_ms"] = to_ms(s.stall_time);
+  write_json(json, run.json);
+  fmt::print("\n  policy      {}{}\n  compute     {:.2f} ms, {:.4f} of the log's\n", run.policy,
+             delta.filter.empty() ? "" : ", filter " + delta.filter, to_ms(result.computed),
+             result.overhead(log));
+  fmt::print("  step        {:.2f} ms, {:.4f} of the unmanaged one's\n", to_ms(s.duration),
+             static_cast<double>(s.duration.count()) /
+                 static_cast<double>(std::max(Nanos(1), free.stats.duration).count()));
+  fmt::print("  released    {} evictions ({}), {} calls run again\n", s.evictions,
+             format_bytes(s.evicted_bytes), s.recomputes);
+  fmt::print("  moved       {} out in {} copies, {} back in {}; {} blocks moved together\n",
+             format_bytes(s.offload_bytes), s.offloads, format_bytes(s.reload_bytes), s.reloads,
+             s.compactions);
+  fmt::print("  arena       {} at most\n", format_bytes(result.peak));
+  return kDone;
+}
+
+}  // namespace
+}  // namespace tidemark
+
+int main(int argc, char** argv) {
+  using namespace tidemark;  // NOLINT: this file is nothing but the program
+  CLI::App app(kDescription, kProgram);
+  set_up_help(app, kFooter);
+  ReplayFlags flags;
+  RunFlags run;
+  app.add_option("FILE", flags.log, "The log")->required();
+  app.add_option("--profile", flags.profile, "Device whose link and memory are simulated");
+  app.add_option("--rounds", flags.rounds,
+                 "Run it so often; the last is reported [policies that learn: 20]")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--json", run.json, "Write the figures to FILE")->type_name("FILE");
+  add_memory_flags(app, run);
+  int exit_code = 0;
+  if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
+  return explain_errors(kProgram, [&] { return replay_log(flags, run); });
+}

@@ -1,0 +1,516 @@
+// Finds the largest batch that trains within a budget, proves it, and soaks the session with
+// steps of random shapes. `stress_batch --help` explains.
+//
+//   $ stress_batch --model resnet50 --device sim:a100-80gb
+//   ...
+//   largest batch 5349: 5.2x the 1037 that fit without management
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "examples/common/batch_search.h"
+#include "examples/common/flag_groups.h"
+#include "examples/common/interrupt.h"
+#include "examples/common/process_memory.h"
+#include "examples/common/report.h"
+#include "examples/common/run.h"
+#include "examples/common/shaped_training.h"
+#include "examples/common/soak.h"
+#include "models/bert.h"
+#include "models/gpt2.h"
+#include "models/resnet.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kProgram = "stress_batch";
+
+constexpr const char* kDescription =
+    R"(Finds the largest batch that trains within a budget, on made-up data.
+
+Dry runs on the simulator bracket it; then it is trained with in earnest, optimizer step included.
+A batch that fails nevertheless is given up, and a smaller one is tried in a new session.)";
+
+constexpr const char* kFooter = R"(
+All flags of train_resnet or of train_bert, as --model is, but for those about length and results;
+--data says the shape of images only. --budget 50% is a share of the device's memory here.
+
+Examples:
+  How much more does ResNet-50 take on an A100, and at what speed?
+    stress_batch --model resnet50 --device sim:a100-80gb
+  BERT-base within 4 GiB, a tenth left free, then ten minutes of random batches and lengths:
+    stress_batch --model bert-base --budget 4GiB --margin 0.1 --minutes 10
+
+Exit codes: 0 done; 1 memory was not flat, or a step of the soak ran out of it; 2 usage or bad
+input; 3 not even batch 1 fits; 130 interrupted.)";
+
+// Steps with the largest batch that fits without management, to compare speeds.
+constexpr int64_t kBaselineSteps = 5;
+// Simulated steps after which policies have learnt what they will.
+constexpr int64_t kSpeedSteps = 20;
+
+struct StressFlags {
+  double margin = 0;
+  int64_t prove = 50;
+  int64_t largest = 1 << 20;
+  double least_speed = 0;
+  std::optional<double> minutes;
+  std::optional<int64_t> soak_steps;
+};
+
+struct Interrupted {};
+
+Json bytes_or_null(Bytes bytes) {
+  return bytes > Bytes(0) ? Json(bytes.count()) : Json(nullptr);
+}
+
+Json to_json(const BatchTrial& trial) {
+  const bool real = trial.kind == BatchTrial::Kind::kProof;
+  Json json;
+  json["kind"] = real                                         ? "real"
+                 : trial.kind == BatchTrial::Kind::kUnmanaged ? "unmanaged"
+                                                              : "dry-run";
+  json["batch"] = trial.batch;
+  json["fits"] = trial.fits;
+  if (real) {
+    json["steps"] = trial.proof.steps;
+    json["ms"] = to_ms(trial.proof.step_time);
+    json["peak_reserved_bytes"] = trial.proof.peak.count();
+    json["failure"] = trial.fits ? Json(nullptr) : Json(trial.proof.failure);
+  } else {
+    json["unmanaged_peak_bytes"] = bytes_or_null(trial.need.unmanaged);
+    json["minimum_budget_bytes"] = bytes_or_null(trial.need.minimum);
+    json["speed"] = trial.need.speed;
+  }
+  return json;
+}
+
+Json to_json(const SoakSample& sample) {
+  return {{"scattered", sample.scattered},  {"reserved_over_live", sample.spread},
+          {"moves", sample.moves},          {"host_bytes", sample.host_used},
+          {"storages", sample.kept},        {"process_bytes", sample.process},
+          {"process_own_bytes", sample.own}};
+}
+
+Json to_json(const SoakReport& soak) {
+  return {{"steps", soak.steps},
+          {"out_of_memory", soak.out_of_memory},
+          {"seconds", soak.seconds},
+          {"peak_reserved_bytes", soak.peak.count()},
+          {"host_peak_bytes", soak.host_peak.count()},
+          {"first_tenth", to_json(soak.first)},
+          {"last_tenth", to_json(soak.last)},
+          {"flat", soak.flat()}};
+}
+
+void print_trial(const BatchTrial& trial) {
+  switch (trial.kind) {
+    case BatchTrial::Kind::kUnmanaged:
+      fmt::print("  {:<10}{:>9}{:>18}{:>18}  {}\n", "unmanaged", trial.batch,
+                 format_bytes(trial.need.unmanaged), "", trial.fits ? "fits" : "too large");
+      break;
+    case BatchTrial::Kind::kDryRun:
+      fmt::print("  {:<10}{:>9}{:>18}{:>18}  {}\n", "dry run", trial.batch,
+                 format_bytes(trial.need.unmanaged), format_bytes(trial.need.minimum),
+                 trial.fits ? "fits"
+                 : trial.need.speed < 1
+                     ? fmt::format("too slow: {:.0f} %", 100 * trial.need.speed)
+                     : "too large");
+      break;
+    case BatchTrial::Kind::kProof:
+      if (trial.fits) {
+        fmt::print("  {:<10}{:>9}  trained {} steps, {:.1f} ms each, in {}\n", "real",
+                   trial.batch, trial.proof.steps, to_ms(trial.proof.step_time),
+                   format_bytes(trial.proof.peak));
+      } else {
+        const std::string& why = trial.proof.failure;
+        fmt::print("  {:<10}{:>9}  failed in step {}: {}\n", "real", trial.batch,
+                   trial.proof.steps + 1, why.substr(0, why.find('\n')));
+      }
+      break;
+  }
+  std::fflush(stdout);
+}
+
+void print_soak(const SoakReport& soak) {
+  const auto row = [](const char* what, const std::string& first, const std::string& last) {
+    fmt::print("  {:<40}{:>14}{:>14}\n", what, first, last);
+  };
+  const auto bytes = [](double count) {
+    return format_bytes(Bytes(static_cast<int64_t>(count)));
+  };
+  const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
+  fmt::print(
+      "\nsoak: {} steps of random shapes in {:.0f} s, {} out of memory; arena {}, host {}\n",
+      soak.steps, soak.seconds, soak.out_of_memory, format_bytes(soak.peak),
+      format_bytes(soak.host_peak));
+  row("mean of", "first tenth", "last tenth");
+  row("unused, outside of the largest hole", percent(soak.first.scattered),
+      percent(soak.last.scattered));
+  row("reserved over live", fmt::format("{:.3f}", soak.first.spread),
+      fmt::format("{:.3f}", soak.last.spread));
+  row("blocks moved in a step", fmt::format("{:.1f}", soak.first.moves),
+      fmt::format("{:.1f}", soak.last.moves));
+  row("host tier", bytes(soak.first.host_used), bytes(soak.last.host_used));
+  row("storages kept", fmt::format("{:.0f}", soak.first.kept),
+      fmt::format("{:.0f}", soak.last.kept));
+  row("process", bytes(soak.first.process), bytes(soak.last.process));
+  row("  of it beside arena, tier and data", bytes(soak.first.own), bytes(soak.last.own));
+  fmt::print("memory is {}\n", soak.flat() ? "flat" : "NOT flat");
+}
+
+class Stress {
+ public:
+  Stress(const RunFlags& flags, const StressFlags& stress, const ShapedJob& job)
+      : flags_(flags), stress_(stress), job_(job) {
+    report_.program = kProgram;
+    report_.flags = flags;
+  }
+
+  int run() {
+    const Bytes memory = make_device(flags_.device, {.threads = 1})->profile().memory;
+    if (flags_.device == "cpu" && !flags_.budget) {
+      throw UsageError("--budget: how much of this machine's " + format_bytes(memory) +
+                       " may training take?");
+    }
+    const Bytes all = flags_.budget ? flags_.budget->resolve(memory) : align_down(memory);
+    budget_ = align_down(share_of(all, 1 - stress_.margin));
+    report_.budget = budget_;
+    // Now, so that a path that cannot be written is known before.
+    write();
+    fmt::print("{} on {}; budget {}", job_.announcement(), flags_.device,
+               format_bytes(budget_));
+    if (stress_.margin > 0) fmt::print(" of {}", format_bytes(all));
+    fmt::print("\n\n  {:<10}{:>9}{:>18}{:>18}\n", "trial", "batch", "without a budget",
+               "least it needs");
+    int code = kDone;
+    try {
+      code = search();
+    } catch (const Interrupted&) {
+      code = kInterruptedExitCode;
+    }
+    write();
+    return code;
+  }
+
+ private:
+  StepShape shape(int64_t batch) const { return {batch, job_.shape().size}; }
+  Program program(int64_t batch) const { return shaped_program(job_, {shape(batch)}); }
+
+  SessionOptions options(const UnmanagedNeed& need) const {
+    SessionOptions options = session_options(flags_);
+    options.budget = budget_;
+    options.unmanaged_peak = need.peak;
+    options.host_limit = flags_.host_limit.value_or(2 * need.peak);
+    if (!flags_.host_limit && !flags_.on_simulator()) {
+      // Its pages are taken as they are needed, but all of them may be.
+      const Bytes available = available_memory().value_or(options.host_limit);
+      const Bytes arena = flags_.device == "cpu" ? budget_ : Bytes(0);
+      options.host_limit = std::clamp(align_down(share_of(available, 0.8)) - arena, Bytes(0),
+                                      options.host_limit);
+    }
+    if (flags_.policy == "none") options.host_limit = options.disk_limit = Bytes(0);
+    return options;
+  }
+
+  void check_interrupt() const {
+    if (interrupt_.requested()) throw Interrupted{};
+  }
+
+  // What a dry run says of a batch.
+  struct Known {
+    UnmanagedNeed need;
+    MinimumBudget minimum;
+  };
+  Known look_at(int64_t batch) const {
+    check_interrupt();
+    const Program steps = program(batch);
+    Known known;
+    known.need = measure_unmanaged(session_options(flags_), steps);
+    known.minimum = {.budget = known.need.peak, .categories = known.need.categories};
+    // Where the largest operator alone is too much, how much too much is of no interest.
+    if (known.need.largest_operator > budget_) {
+      known.minimum.budget = known.need.largest_operator;
+    } else if (flags_.policy != "none") {
+      known.minimum = find_minimum_budget(options(known.need), steps, known.need);
+    }
+    return known;
+  }
+
+  BatchProof train(const SessionOptions& options, const StepShape& shape, int64_t steps,
+                   std::vector<StepRecord>& records) {
+    BatchProof proof;
+    records.clear();
+    Session session(options);
+    std::optional<std::string> checksum;
+    try {
+      const std::unique_ptr<ShapedTraining> training = job_.start();
+      for (; proof.steps < steps; ++proof.steps) {
+        check_interrupt();
+        StepOutcome outcome;
+        const StepStats& stats = session.step([&] { outcome = training->step(shape); });
+        records.push_back({outcome.loss, stats});
+      }
+      report_.params_checksum = training->checksum();
+      report_.loader_bytes = training->data_bytes();
+      proof.done = true;
+    } catch (const OutOfMemory& error) {
+      proof.failure = error.what();
+    }
+    std::vector<Nanos> times;
+    for (size_t i = records.size() / 2; i < records.size(); ++i) {
+      times.push_back(records[i].stats.duration);
+    }
+    if (!times.empty()) {
+      std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+      proof.step_time = times[times.size() / 2];
+    }
+    proof.peak = session.peak_reserved();
+    report_.peak_reserved = session.peak_reserved();
+    report_.peak_categories = session.peak_live();
+    report_.peak_live = session.peak_live().total();
+    report_.host_peak = session.host() ? session.host()->peak() : Bytes(0);
+    report_.disk_peak = session.disk() ? session.disk()->peak() : Bytes(0);
+    report_.process_peak = peak_resident_memory();
+    return proof;
+  }
+
+  SessionOptions feasible(const Known& known, int64_t batch) const {
+    return feasible_schedule(options(known.need), program(batch), known.need, known.minimum);
+  }
+
+  // On the simulator, whatever the device is: dry runs are no place to wait.
+  Nanos simulated_step(SessionOptions options, int64_t batch, int64_t steps) const {
+    Session session(simulated(std::move(options)));
+    const std::unique_ptr<ShapedTraining> training = job_.start();
+    std::vector<Nanos> times;
+    for (int64_t i = 0; i < steps; ++i) {
+      times.push_back(session.step([&] { training->step(shape(batch)); }).duration);
+    }
+    const auto middle = times.end() - std::max<int64_t>(1, steps / 8);
+    std::nth_element(times.end() - std::max<int64_t>(1, steps / 4), middle, times.end());
+    return *middle;
+  }
+  double simulated_speed(int64_t batch, int64_t without) const {
+    check_interrupt();
+    SessionOptions unmanaged = session_options(flags_);
+    unmanaged.policy = "none";
+    unmanaged.budget = budget_;
+    const Known known = look_at(batch);
+    const double before = to_seconds(simulated_step(unmanaged, without, kBaselineSteps)) /
+                          static_cast<double>(without);
+    try {
+      return before / (to_seconds(simulated_step(feasible(known, batch), batch, kSpeedSteps)) /
+                       static_cast<double>(batch));
+    } catch (const OutOfMemory&) {
+      return 0;
+    }
+  }
+
+  BatchProof prove(int64_t batch) {
+    const Known known = look_at(batch);
+    return train(feasible(known, batch), shape(batch), stress_.prove, report_.steps);
+  }
+
+  int search() {
+    BatchOracle oracle;
+    oracle.need = [&](int64_t batch) {
+      const Known known = look_at(batch);
+      return BatchNeed{known.need.peak, known.minimum.budget};
+    };
+    oracle.unmanaged_peak = [&](int64_t batch) {
+      check_interrupt();
+      return measure_unmanaged(session_options(flags_), program(batch)).peak;
+    };
+    oracle.speed = [&](int64_t batch, int64_t without) {
+      return simulated_speed(batch, without);
+    };
+    oracle.prove = [&](int64_t batch) { return prove(batch); };
+    oracle.on_trial = [&](const BatchTrial& trial) {
+      print_trial(trial);
+      trials_.push_back(to_json(trial));
+    };
+    const BatchAnswer answer = find_largest_batch({.budget = budget_,
+                                                   .largest = stress_.largest,
+                                                   .least_speed = stress_.least_speed,
+                                                   .managed = flags_.policy != "none"},
+                                                  oracle);
+    extra_["unmanaged_batch"] = answer.without;
+    if (answer.batch == 0) {
+      report_.minimum = MinimumBudget{.budget = answer.least};
+      if (answer.least > budget_) throw InfeasibleBudget(budget_, answer.least);
+      fmt::print(stderr, "{}: no batch could be trained with\n", kProgram);
+      return kOutOfMemory;
+    }
+    const Known known = look_at(answer.batch);
+    report_.batch = answer.batch;
+    report_.unmanaged = known.need;
+    report_.minimum = known.minimum;
+    compare(answer);
+    return soak_if_asked(known, answer.batch);
+  }
+
+  void compare(const BatchAnswer& answer) {
+    const auto rate = [](int64_t batch, const BatchProof& proof) {
+      return static_cast<double>(batch) / to_seconds(proof.step_time);
+    };
+    const double speed = rate(answer.batch, answer.proof);
+    extra_["per_second"] = speed;
+    fmt::print("\nlargest batch {}: ", answer.batch);
+    if (answer.without == 0) {
+      fmt::print("without management not even 1 fits; {:.1f} {} a second\n", speed,
+                 job_.things());
+      return;
+    }
+    const RunReport proven = report_;
+    SessionOptions options = session_options(flags_);
+    options.policy = "none";
+    options.budget = budget_;
+    std::vector<StepRecord> records;
+    const BatchProof baseline =
+        train(options, shape(answer.without), std::min(kBaselineSteps, stress_.prove), records);
+    report_ = proven;
+    const double factor =
+        static_cast<double>(answer.batch) / static_cast<double>(answer.without);
+    fmt::print("{:.1f}x the {} that fit without management\n", factor, answer.without);
+    const double before = rate(answer.without, baseline);
+    fmt::print("{:.1f} {} a second, {:.0f} % of the {:.1f} without management\n", speed,
+               job_.things(), 100 * speed / before, before);
+    extra_["unmanaged_per_second"] = before;
+    extra_["times_unmanaged_batch"] = factor;
+  }
+
+  int soak_if_asked(const Known& known, int64_t batch) {
+    if (!stress_.minutes && !stress_.soak_steps) return kDone;
+    Session session(feasible(known, batch));
+    const std::unique_ptr<ShapedTraining> training = job_.start();
+    const SoakReport report = soak(session, *training,
+                                   {.batch = batch,
+                                    .sizes = job_.sizes(),
+                                    .minutes = stress_.minutes,
+                                    .steps = stress_.soak_steps,
+                                    .seed = flags_.seed},
+                                   [&] { return interrupt_.requested(); });
+    print_soak(report);
+    extra_["soak"] = to_json(report);
+    if (report.interrupted) return kInterruptedExitCode;
+    return report.out_of_memory == 0 && report.flat() ? kDone : kFailed;
+  }
+
+ public:
+  void write() const {
+    if (flags_.json.empty()) return;
+    Json json = Json::parse(tidemark::to_json(report_));
+    json["margin"] = stress_.margin;
+    json["shape"] = {{"size", job_.shape().size}, {"of", job_.things()}};
+    json["trials"] = trials_;
+    json.update(extra_);
+    std::ofstream file(flags_.json);
+    file << json.dump(1) << '\n';
+    file.close();
+    if (!file)
+      throw DataError(flags_.json, 0,
+                      std::string("cannot be written: ") + std::strerror(errno));
+  }
+
+ private:
+  const RunFlags& flags_;
+  const StressFlags& stress_;
+  const ShapedJob& job_;
+  const InterruptScope interrupt_;
+  Bytes budget_{0};
+  RunReport report_;
+  Json trials_ = Json::array();
+  Json extra_ = Json::object();
+};
+
+void add_stress_flags(CLI::App& app, StressFlags& stress) {
+  for (const char* name :
+       {"--batch", "--steps", "--epochs", "--dry-run", "--trace", "--weights", "--save",
+        "--save-vocab", "--checkpoint", "--checkpoint-every", "--resume", "--test",
+        "--save-costs", "--profile", "--plan"}) {
+    if (CLI::Option* option = app.get_option_no_throw(name)) app.remove_option(option);
+  }
+  const char* group = "Stress";
+  app.add_option("--margin", stress.margin, "Share of the budget that is left free")
+      ->check(CLI::Range(0.0, 0.99))
+      ->group(group);
+  app.add_option("--prove", stress.prove, "Real steps with the answer")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(group);
+  app.add_option(
+         "--least-speed", stress.least_speed,
+         "Of what the largest batch does a second without management, the share that has "
+         "to be left, as the simulator has it")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group(group);
+  app.add_option("--largest", stress.largest, "Try no larger batch")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(group);
+  app.add_option("--minutes", stress.minutes,
+                 "Then train with random batches and sizes up to the answer for so long")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--soak-steps", stress.soak_steps, "The same, for so many steps")
+      ->check(CLI::Range(1, 1 << 30))
+      ->group(group);
+}
+
+template <class Flags>
+int stress_with(Flags flags, int argc, char** argv) {
+  CLI::App app(kDescription, kProgram);
+  set_up_help(app, kFooter);
+  add_flags(app, flags);
+  StressFlags stress;
+  add_stress_flags(app, stress);
+  int exit_code = 0;
+  if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
+  return explain_errors(kProgram, [&] {
+    flags.batch = 1;
+    if constexpr (std::is_same_v<Flags, BertFlags>) complete(flags);
+    const std::unique_ptr<ShapedJob> job = make_shaped_job(flags);
+    Stress program(flags, stress, *job);
+    const int code = explain_errors(kProgram, [&] { return program.run(); });
+    if (code != kBadInput) program.write();
+    return code;
+  });
+}
+
+// What --model says, before anything else is understood: its flags depend on it.
+std::string model_of(int argc, char** argv) {
+  constexpr std::string_view kFlag = "--model";
+  std::string model;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == kFlag && i + 1 < argc) model = argv[i + 1];
+    if (argument.starts_with(kFlag) && argument.substr(kFlag.size()).starts_with('=')) {
+      model = argument.substr(kFlag.size() + 1);
+    }
+  }
+  return model;
+}
+
+int stress(int argc, char** argv) {
+  const std::string model = model_of(argc, argv);
+  if (model.starts_with("bert") || model.starts_with("gpt2")) {
+    return stress_with(BertFlags(), argc, argv);
+  }
+  ResNetFlags flags;
+  flags.model = "resnet50";
+  flags.data = "synthetic";
+  return stress_with(flags, argc, argv);
+}
+
+}  // namespace
+}  // namespace tidemark
+
+int main(int argc, char** argv) { return tidemark::stress(argc, argv); }

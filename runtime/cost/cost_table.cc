@@ -1,0 +1,151 @@
+#include "runtime/cost/cost_table.h"
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFormat = "tidemark-costs";
+constexpr int kVersion = 1;
+constexpr double kLongest = 1e15;  // nanoseconds: eleven days
+
+class Parser {
+ public:
+  Parser(const std::string& name, std::string_view text) : name_(name), text_(text) {}
+
+  CostTable parse() {
+    Json json;
+    try {
+      json = Json::parse(text_);
+    } catch (const Json::parse_error& error) {
+      // nlohmann counts bytes from 1.
+      throw DataError(name_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
+                      "not JSON: " + std::string(error.what()));
+    } catch (const Json::out_of_range& error) {  // a number that is none here
+      throw DataError(name_, 0, "not JSON: " + std::string(error.what()));
+    }
+    if (!json.is_object() || json.value("format", Json()) != kFormat) {
+      fail("not a file of costs: \"format\" is not \"" + std::string(kFormat) + "\"");
+    }
+    if (json.value("version", Json()) != kVersion) fail("\"version\" is not 1");
+    CostTable table;
+    if (json.contains("device")) table.device = text(json["device"], "device");
+    table.offload_bandwidth = bandwidth(json, "offload_bandwidth");
+    table.reload_bandwidth = bandwidth(json, "reload_bandwidth");
+    if (!json.contains("operators") || !json["operators"].is_array()) {
+      fail("\"operators\" is not a list");
+    }
+    for (const Json& entry : json["operators"]) add(table, entry);
+    return table;
+  }
+
+ private:
+  // What is wrong is named; the place is the whole file's.
+  [[noreturn]] void fail(const std::string& what) const { throw DataError(name_, 0, what); }
+
+  std::string text(const Json& value, const std::string& key) const {
+    if (!value.is_string()) fail("\"" + key + "\" is not a text");
+    return value.get<std::string>();
+  }
+  double number(const Json& value, const std::string& what, double most) const {
+    if (!value.is_number()) fail(what + " is not a number");
+    const double number = value.get<double>();
+    if (!(number > 0 && number <= most)) fail(what + " is out of range");
+    return number;
+  }
+  std::optional<double> bandwidth(const Json& json, const char* key) const {
+    if (!json.contains(key) || json[key].is_null()) return std::nullopt;
+    return number(json[key], "\"" + std::string(key) + "\"", 1e18);
+  }
+  void add(CostTable& table, const Json& entry) const {
+    const std::string which = "operator " + std::to_string(table.operators.size() + 1) + ": ";
+    if (!entry.is_object()) fail(which + "not an object");
+    for (const char* key : {"signature", "ns"}) {
+      if (!entry.contains(key)) fail(which + "there is no \"" + key + "\"");
+    }
+    const std::string digits = text(entry["signature"], "signature");
+    uint64_t signature = 0;
+    const char* end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, signature, 16);
+    if (digits.size() != 16 || error != std::errc() || rest != end) {
+      fail(which + "its signature is not of 16 hexadecimal digits");
+    }
+    CostTable::Operator op;
+    op.time = Nanos(std::llround(number(entry["ns"], which + "\"ns\"", kLongest)));
+    if (op.time < Nanos(1)) fail(which + "\"ns\" is out of range");
+    if (entry.contains("name")) op.name = text(entry["name"], "name");
+    if (entry.contains("measured")) {
+      if (!entry["measured"].is_boolean())
+        fail(which + "\"measured\" is neither true nor false");
+      op.measured = entry["measured"].get<bool>();
+    }
+    if (!table.operators.emplace(signature, std::move(op)).second) {
+      fail(which + digits + " is there twice");
+    }
+  }
+
+  const std::string& name_;
+  const std::string_view text_;
+};
+
+std::string hex(uint64_t number) {
+  std::array<char, 16> digits{};
+  for (size_t i = digits.size(); i-- > 0; number >>= 4)
+    digits[i] = "0123456789abcdef"[number & 15];
+  return {digits.data(), digits.size()};
+}
+
+Json or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
+
+}  // namespace
+
+CostTable parse_costs(const std::string& name, std::string_view json) {
+  return Parser(name, json).parse();
+}
+
+std::string to_json(const CostTable& table) {
+  Json json;
+  json["format"] = kFormat;
+  json["version"] = kVersion;
+  json["device"] = table.device;
+  json["offload_bandwidth"] = or_null(table.offload_bandwidth);
+  json["reload_bandwidth"] = or_null(table.reload_bandwidth);
+  json["operators"] = Json::array();
+  for (const auto& [signature, op] : table.operators) {
+    json["operators"].push_back({{"signature", hex(signature)},
+                                 {"name", op.name},
+                                 {"ns", op.time.count()},
+                                 {"measured", op.measured}});
+  }
+  return json.dump(1) + '\n';
+}
+
+CostTable read_costs(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw DataError(path, 0, "cannot be read");
+  return parse_costs(path, text.str());
+}
+
+void write_costs(const CostTable& table, const std::string& path) {
+  std::ofstream file(path);
+  file << to_json(table);
+  file.close();
+  if (!file) {
+    throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
+  }
+}
+
+}  // namespace tidemark

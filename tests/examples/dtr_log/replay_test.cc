@@ -1,0 +1,117 @@
+// Recorded programs under budgets: what is computed again, worked out by hand where it is
+// small.
+#include "examples/dtr_log/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "runtime/core/errors.h"
+#include "runtime/delta/policies/policy.h"
+
+namespace tidemark {
+namespace {
+
+DtrLog bundled(const std::string& name) {
+  return read_dtr_log(std::string(TIDEMARK_LOGS) + "/" + name + ".log");
+}
+
+class ReplayTest : public ::testing::Test {
+ protected:
+  ReplayResult run(const DtrLog& log, Bytes budget, const std::string& policy = "dtr",
+                   Bytes host = Bytes(0), int rounds = 1) const {
+    return replay(log, {.budget = budget, .policy = policy, .host_limit = host}, profile_,
+                  rounds);
+  }
+  const DeviceProfile profile_ = load_profile("a100-80gb");
+};
+
+//   KiB:  x 1 (constant)  l 1  r 1  b 2  y 1; join reads l and r with b still there: 6 in all
+TEST_F(ReplayTest, ADiamondByHand) {
+  const DtrLog log = bundled("diamond");
+  EXPECT_EQ(log.time, Nanos(7200));
+  const ReplayResult free = replay_unmanaged(log, profile_);
+  EXPECT_EQ(free.peak, Bytes(6 << 10));
+  EXPECT_EQ(free.computed, Nanos(7200));
+  EXPECT_EQ(free.stats.duration, Nanos(7200));
+
+  // b makes room for y and is not wanted again.
+  const ReplayResult five = run(log, Bytes(5 << 10));
+  EXPECT_EQ(five.stats.evictions, 1);
+  EXPECT_EQ(five.computed, Nanos(7200));
+  // l makes room for b, and b for l, which is computed again.
+  const ReplayResult four = run(log, Bytes(4 << 10));
+  EXPECT_EQ(four.stats.recomputes, 1);
+  EXPECT_EQ(four.computed, Nanos(8200));
+  EXPECT_EQ(four.peak, Bytes(4 << 10));
+  // x, r and b do not fit.
+  EXPECT_THROW(run(log, Bytes(3 << 10)), OutOfMemory);
+}
+
+TEST_F(ReplayTest, WhatFitsIsComputedOnce) {
+  for (const char* name : {"linear", "resnet", "lstm"}) {
+    SCOPED_TRACE(name);
+    const DtrLog log = bundled(name);
+    const Bytes peak = replay_unmanaged(log, profile_).peak;
+    for (const PolicyInfo& policy : policies()) {
+      const ReplayResult result = replay(
+          log, {.budget = peak, .unmanaged_peak = peak, .policy = std::string(policy.name)},
+          profile_);
+      EXPECT_EQ(result.computed, log.time) << policy.name;
+      EXPECT_EQ(result.stats.evictions + result.stats.offloads, 0) << policy.name;
+    }
+  }
+}
+
+TEST_F(ReplayTest, UnderEveryPolicyWithTiersAndWithout) {
+  for (const char* name : {"linear", "resnet", "lstm"}) {
+    const DtrLog log = bundled(name);
+    const Bytes peak = replay_unmanaged(log, profile_).peak;
+    const Bytes budget = align_up(share_of(peak, 0.6));
+    // Where all has to be computed again, what a recomputation reads has to be there at once.
+    const Bytes alone_budget = align_up(share_of(peak, 0.8));
+    for (const PolicyInfo& policy : policies()) {
+      SCOPED_TRACE(std::string(name) + " under " + std::string(policy.name));
+      const ReplayResult tiered = run(log, budget, std::string(policy.name), 2 * peak, 3);
+      EXPECT_GE(tiered.computed, log.time);
+      EXPECT_LE(tiered.peak, budget);
+      EXPECT_GT(tiered.stats.evictions + tiered.stats.offloads + tiered.stats.clean_drops, 0);
+      if (!policy.evicts) {
+        EXPECT_EQ(tiered.computed, log.time);
+        continue;
+      }
+      const ReplayResult alone = run(log, alone_budget, std::string(policy.name));
+      EXPECT_GT(alone.stats.evictions, 0);
+      EXPECT_EQ(alone.stats.offloads, 0);
+      EXPECT_LE(alone.peak, alone_budget);
+    }
+  }
+}
+
+// Chen et al.: with room for two square roots of the layers, one more forward pass is enough.
+TEST_F(ReplayTest, AChainInLittleMemoryCostsAboutAForwardPass) {
+  const DtrLog log = bundled("linear");
+  const ReplayResult result = run(log, Bytes(24 << 20));
+  EXPECT_GT(result.overhead(log), 1.0);
+  EXPECT_LT(result.overhead(log), 1.6);
+}
+
+TEST_F(ReplayTest, TheSameEachTime) {
+  const DtrLog log = bundled("lstm");
+  const Bytes budget = align_up(share_of(replay_unmanaged(log, profile_).peak, 0.5));
+  for (const char* policy : {"dtr", "tide"}) {
+    const ReplayResult one = run(log, budget, policy, Bytes(64 << 20), 16);
+    const ReplayResult two = run(log, budget, policy, Bytes(64 << 20), 16);
+    EXPECT_EQ(one.computed, two.computed);
+    EXPECT_EQ(one.stats.duration, two.stats.duration);
+  }
+}
+
+TEST_F(ReplayTest, AnEmptyLog) {
+  const DtrLog log = parse_dtr_log("log", "");
+  EXPECT_EQ(replay_unmanaged(log, profile_).computed, Nanos(0));
+  EXPECT_EQ(run(log, Bytes(512)).overhead(log), 1);
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,115 @@
+// The program as scripts use it: the answer, that it is one, the soak, and mistakes.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "tests/support/program_test.h"
+
+namespace tidemark {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Json;
+using Result = testing::ProgramResult;
+
+class StressBatchTest : public testing::ProgramTest {
+ protected:
+  StressBatchTest() : ProgramTest(TIDEMARK_STRESS_BATCH) {}
+};
+
+int64_t count(const Json& json, const std::string& kind) {
+  int64_t found = 0;
+  for (const Json& trial : json.at("trials")) found += trial.at("kind") == kind;
+  return found;
+}
+
+TEST_F(StressBatchTest, TheAnswerFitsAndOneMoreDoesNot) {
+  const Result run = this->run(
+      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 3");
+  ASSERT_EQ(run.code, 0) << run.error;
+  const int64_t batch = run.json.at("batch"), budget = run.json.at("budget_bytes");
+  EXPECT_EQ(budget, 1 << 30);
+  EXPECT_LE(run.json.at("peak_reserved_bytes"), budget);
+  EXPECT_LE(run.json.at("minimum_budget_bytes"), budget);
+  EXPECT_GT(batch, run.json.at("unmanaged_batch").get<int64_t>());
+  EXPECT_EQ(run.json.at("steps").size(), 3u);
+  bool too_large = false, proven = false;
+  for (const Json& trial : run.json.at("trials")) {
+    if (trial.at("kind") == "dry-run" && trial.at("batch") == batch + 1) {
+      EXPECT_GT(trial.at("minimum_budget_bytes"), budget);
+      too_large = true;
+    }
+    proven = proven || (trial.at("kind") == "real" && trial.at("batch") == batch &&
+                        trial.at("fits") == true);
+  }
+  EXPECT_TRUE(too_large && proven);
+  EXPECT_THAT(run.out, HasSubstr("largest batch " + std::to_string(batch)));
+}
+
+TEST_F(StressBatchTest, AMarginIsLeftFree) {
+  const std::string same =
+      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 1 ";
+  const Result all = run(same), less = run(same + "--margin 0.25");
+  ASSERT_EQ(all.code, 0) << all.error;
+  ASSERT_EQ(less.code, 0) << less.error;
+  EXPECT_LE(less.json.at("peak_reserved_bytes"), 3 << 28);
+  EXPECT_LT(less.json.at("batch"), all.json.at("batch"));
+}
+
+TEST_F(StressBatchTest, WhatIsTooSlowIsNoAnswer) {
+  const std::string same =
+      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 20 ";
+  const Result any = run(same), fast = run(same + "--least-speed 0.9");
+  ASSERT_EQ(any.code, 0) << any.error;
+  ASSERT_EQ(fast.code, 0) << fast.error;
+  EXPECT_LT(fast.json.at("batch"), any.json.at("batch"));
+  EXPECT_GE(fast.json.at("batch"), fast.json.at("unmanaged_batch"));
+  const double speed = fast.json.at("per_second"),
+               before = fast.json.at("unmanaged_per_second");
+  EXPECT_GE(speed, 0.85 * before);
+}
+
+TEST_F(StressBatchTest, WithoutManagementItIsTheLargestThatFits) {
+  const Result run = this->run(
+      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 1 "
+      "--policy none");
+  ASSERT_EQ(run.code, 0) << run.error;
+  EXPECT_EQ(run.json.at("batch"), run.json.at("unmanaged_batch"));
+  EXPECT_EQ(count(run.json, "dry-run"), 0);
+}
+
+TEST_F(StressBatchTest, TrainsInEarnestAndSoaks) {
+  const Result run = this->run(
+      "--model bert-tiny --vocab-size 200 --seq-length 32 --budget 14MiB --largest 12 "
+      "--threads 2 --prove 4 --soak-steps 20");
+  ASSERT_EQ(run.code, 0) << run.out << run.error;
+  EXPECT_GT(run.json.at("batch"), 0);
+  EXPECT_EQ(run.json.at("params_checksum").is_string(), true);
+  const Json& soak = run.json.at("soak");
+  EXPECT_EQ(soak.at("steps"), 20);
+  EXPECT_EQ(soak.at("out_of_memory"), 0);
+  EXPECT_LE(soak.at("peak_reserved_bytes"), run.json.at("budget_bytes"));
+  EXPECT_EQ(soak.at("first_tenth").at("storages"), soak.at("last_tenth").at("storages"));
+  EXPECT_THAT(run.out, HasSubstr("memory is flat"));
+}
+
+TEST_F(StressBatchTest, NotEvenOneFits) {
+  const Result run =
+      this->run("--model resnet50 --device sim:a100-80gb --budget 1MiB --prove 1");
+  EXPECT_EQ(run.code, 3);
+  const int64_t least = run.json.at("minimum_budget_bytes");
+  EXPECT_GT(least, 1 << 20);
+  EXPECT_THAT(run.error, HasSubstr(std::to_string(least)));
+}
+
+TEST_F(StressBatchTest, MistakesAreExplained) {
+  EXPECT_EQ(run("--model resnet18").code, 2);  // of a CPU's memory it takes what it is told
+  EXPECT_THAT(run("--model resnet18").error, HasSubstr("--budget"));
+  EXPECT_EQ(run("--model resnet18 --batch 4 --device sim:host").code, 2);
+  EXPECT_EQ(run("--model nothing --device sim:host").code, 2);
+  EXPECT_EQ(run("--model gpt2 --task mlm --device sim:host").code, 2);
+  EXPECT_EQ(run("--device sim:nothing").code, 2);
+}
+
+}  // namespace
+}  // namespace tidemark
