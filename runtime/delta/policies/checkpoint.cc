@@ -1,6 +1,6 @@
 // Chen et al. (2016), Section 4: a forward pass of n calls is cut into sqrt(n) segments. What
 // crosses a border is kept; what lies within a segment is dropped as soon as forward is done
-// with it, whatever the budget, and recomputed segment by segment.
+// with it, whatever the budget (but where a step is known to fit), and recomputed segment by segment.
 //
 // Which storages forward still wants is known from the last step, so the first one, and one
 // that does not go as the last, evict by staleness as memory is needed.
@@ -19,12 +19,15 @@ namespace {
 
 class CheckpointPolicy final : public EvictOnlyPolicy {
  public:
+  explicit CheckpointPolicy(bool known_to_fit) : known_to_fit_(known_to_fit) {}
+
   Storage* choose(const Residency& residency) override {
     return index().best(lru_score, residency.clock(),
                         [&](Storage& storage) { return evictable(residency, storage); });
   }
 
   void after_operator(Residency& residency, const Recipe& call) override {
+    if (known_to_fit_) return;
     forecast_.record(call, residency.costs());
     if (residency.phase() == Phase::kForward) {
       forward_calls_ = forecast_.calls();
@@ -58,6 +61,7 @@ class CheckpointPolicy final : public EvictOnlyPolicy {
     });
     for (Storage* storage : inside) residency.release(*storage, Reason::kEarlyStart);
   }
+  const bool known_to_fit_;
   Forecast forecast_;
   size_t forward_calls_ = 0;  // of this step so far; of the last one when it begins
   size_t forward_end_ = 0;    // where forward is expected to end
@@ -67,8 +71,8 @@ class CheckpointPolicy final : public EvictOnlyPolicy {
 
 }  // namespace
 
-std::unique_ptr<ReleasePolicy> make_checkpoint_policy(const PolicySettings& /*settings*/) {
-  return std::make_unique<CheckpointPolicy>();
+std::unique_ptr<ReleasePolicy> make_checkpoint_policy(const PolicySettings& settings) {
+  return std::make_unique<CheckpointPolicy>(settings.known_to_fit);
 }
 
 }  // namespace tidemark

@@ -4,6 +4,7 @@
 //
 // Where Capuchin plans once from a profiled step, this decides as memory is needed; in a step
 // that does not go as the last one it is MSPS alone.
+#include <algorithm>
 #include <vector>
 
 #include "runtime/delta/forecast.h"
@@ -39,7 +40,10 @@ class MspsPolicy final : public IndexedPolicy {
   }
   Action decide(const Residency& residency, Storage& storage) override {
     const bool hidden = forecast_.known() && free_time(residency, storage) >= Nanos(0);
-    return hidden ? Action::kOffload : Action::kEvict;
+    if (!hidden) return Action::kEvict;
+    link_free_ = std::max(link_free_, residency.clock()) +
+                 residency.costs().offload_time(storage.bytes());
+    return Action::kOffload;
   }
 
   void on_offloaded(Storage& storage) override { away_.push_back(&storage); }
@@ -61,14 +65,18 @@ class MspsPolicy final : public IndexedPolicy {
   void end_step(Residency& /*residency*/) override { forecast_.end_step(); }
 
  private:
+  // Left after it has gone out and come back; negative while the link is busy with another, as
+  // copies that queue up would be late both ways.
   Nanos free_time(const Residency& residency, const Storage& storage) const {
     const Nanos until = forecast_.until_next_use(storage);
+    if (link_free_ > residency.clock()) return Nanos(-1);
     return until - residency.costs().offload_time(storage.bytes()) -
            residency.reload_cost(storage);
   }
 
   Forecast forecast_;
   std::vector<Storage*> away_;
+  Nanos link_free_{0};  // on the issue clock, when the copies under way will be out
 };
 
 }  // namespace

@@ -117,7 +117,6 @@ TEST(EveryPolicy, DoesTheSameAgain) {
 
 TEST(EveryPolicy, ReleasesNothingWhereEverythingFits) {
   for (const PolicyInfo& policy : policies()) {
-    if (policy.name == "checkpoint") continue;  // whatever the budget
     const Trace run(std::string(policy.name), 64_MiB, 0, 64_MiB);
     EXPECT_TRUE(run.releases().empty()) << policy.name;
   }
@@ -248,6 +247,24 @@ TEST(Msps, OffloadsWhatTheLinkHides) {
   EXPECT_EQ(gone.prefetched, "a");
 }
 
+// Both have time to spare, and have to go at once: a second copy would queue behind the first.
+TEST(Msps, CopiesOneAtATime) {
+  Stage stage("msps", 4, 64, {}, {.learn_costs = false});
+  std::vector<Handle> handles;
+  for (int i = 0; i < 2; ++i) {
+    handles.clear();
+    stage.session().step([&] {
+      handles = {stage.call({}, 1, 400), stage.call({}, 1, 300)};
+      stage.call({}, 4, 1000);
+      stage.call({}, 1, 3000);
+      stage.call({handles[1]}, 1, 10);
+      stage.call({handles[0]}, 1, 10);
+    });
+  }
+  EXPECT_EQ(stage.letters(handles, {EventKind::kOffload}).size(), 1u);
+  EXPECT_EQ(stage.letters(handles, {EventKind::kEvict}).size(), 1u);
+}
+
 TEST(Msps, EvictsByMspsWithoutATier) {
   const Gone gone = second_step(0, /*pause=*/3000);
   EXPECT_EQ(gone.offloaded, "");
@@ -295,6 +312,22 @@ TEST(Checkpoint, DropsWhatLiesInsideSegments) {
 }
 
 // Ten calls: the last segment is four.
+TEST(Checkpoint, DropsNothingWhereAllIsKnownToFit) {
+  Stage stage("checkpoint", 64, 0, {}, {.known_to_fit = true});
+  for (int i = 0; i < 3; ++i) {
+    stage.session().step([&] {
+      std::vector<Handle> chain{stage.call({}, 1)};
+      for (int k = 0; k < 9; ++k) chain.push_back(stage.call({chain.back()}, 1));
+      stage.residency().set_phase(Phase::kBackward);
+      while (!chain.empty()) {
+        stage.call({chain.back()}, 1);
+        chain.pop_back();
+      }
+    });
+    EXPECT_EQ(stage.stats().evictions, 0);
+  }
+}
+
 TEST(Checkpoint, KeepsTheLastSegmentWhole) {
   Stage stage("checkpoint", 64, 0);
   for (int i = 0; i < 2; ++i) {
