@@ -1,6 +1,7 @@
 // Chen et al. (2016), Section 4: a forward pass of n calls is cut into sqrt(n) segments. What
 // crosses a border is kept; what lies within a segment is dropped as soon as forward is done
-// with it, whatever the budget (but where a step is known to fit), and recomputed segment by segment.
+// with it, whatever the budget (but where all is known to fit), and recomputed segment by
+// segment.
 //
 // Which storages forward still wants is known from the last step, so the first one, and one
 // that does not go as the last, evict by staleness as memory is needed.
