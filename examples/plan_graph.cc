@@ -119,6 +119,27 @@ int run_layout(const Flags& flags) {
   return kDone;
 }
 
+// Of what lies at a place.
+const std::string& name_of(const Problem& problem, const Placement& placement) {
+  return placement.storage != kNone ? problem.storages[placement.storage].name
+                                    : problem.operators[placement.workspace_of].name;
+}
+
+void draw(const std::string& file, const Problem& problem, const Plan& plan,
+          const std::string& title) {
+  std::vector<Placement> drawn;
+  Offsets offsets;
+  std::vector<std::string> names;
+  for (const Placement& p : plan.placements) {
+    if (p.size == Bytes(0) || p.begin >= p.end) continue;
+    drawn.push_back(p);
+    offsets.push_back(p.offset);
+    names.push_back(name_of(problem, p));
+  }
+  write_text(file, draw_layout(to_blocks(drawn, {}).buffers, offsets,
+                               {title + ": " + format_bytes(plan.peak), names, plan.bound}));
+}
+
 nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) {
   const Problem& problem = instance.problem;
   const Stopwatch watch(0);
@@ -153,15 +174,7 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
   print_row("with offsets: " + layout.method, plan.peak + extra, bound, layout_seconds);
 
   if (!flags.svg.empty()) {
-    const Blocks blocks = to_blocks(plan.placements, {});
-    std::vector<std::string> names;
-    for (const Placement& p : plan.placements) {
-      names.push_back(p.storage != kNone ? problem.storages[p.storage].name
-                                         : problem.operators[p.workspace_of].name);
-    }
-    write_text(flags.svg,
-               draw_layout(blocks.buffers, layout.offsets,
-                           {flags.order + ": " + format_bytes(plan.peak), names, order.bound}));
+    draw(flags.svg, problem, plan, flags.order);
   }
   return {{"name", instance.name},
           {"order", node_order(instance, order.order)},
@@ -241,8 +254,7 @@ nlohmann::json to_json(const Problem& problem, const Plan& plan) {
                       {"order", plan.order},
                       {"placements", nlohmann::json::array()}};
   for (const Placement& p : plan.placements) {
-    nlohmann::json entry{{"name", p.storage != kNone ? problem.storages[p.storage].name
-                                                     : problem.operators[p.workspace_of].name},
+    nlohmann::json entry{{"name", name_of(problem, p)},
                          {"begin", p.begin},
                          {"end", p.end},
                          {"size", p.size.count()},
@@ -299,19 +311,7 @@ int run_graph(const Flags& flags) {
     write_text(flags.output, json.dump(1) + "\n");
   }
   if (!flags.svg.empty()) {
-    std::vector<Buffer> buffers;
-    Offsets offsets;
-    std::vector<std::string> names;
-    for (const Placement& p : plan.placements) {
-      if (p.size == Bytes(0) || p.begin >= p.end) continue;
-      buffers.push_back({p.begin, p.end, p.size});
-      offsets.push_back(p.offset);
-      names.push_back(p.storage != kNone ? problem.storages[p.storage].name
-                                         : problem.operators[p.workspace_of].name);
-    }
-    write_text(flags.svg,
-               draw_layout(buffers, offsets,
-                           {name + ": " + format_bytes(plan.peak), names, plan.bound}));
+    draw(flags.svg, problem, plan, name);
   }
   return kDone;
 }

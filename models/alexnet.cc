@@ -1,11 +1,10 @@
 #include "models/alexnet.h"
 
+#include "models/features_classifier.h"
 #include "models/nn/conv_blocks.h"
 #include "models/nn/dense.h"
 #include "ops/elementwise/unary.h"
-#include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
-#include "ops/view/view.h"
 
 namespace tidemark {
 namespace {
@@ -13,9 +12,9 @@ namespace {
 constexpr int64_t kPixels = 6, kHidden = 4096;
 constexpr double kDropout = 0.5, kDeviation = 0.01;
 
-class AlexNet : public ImageModel {
+class AlexNet : public FeaturesClassifier {
  public:
-  AlexNet(const ImageModelOptions& options, ParameterInit& init) {
+  AlexNet(const ImageModelOptions& options, ParameterInit& init) : FeaturesClassifier(kPixels) {
     const auto conv = [&](Conv2dOptions layer) {
       layer.bias = true;
       features_.add<Conv2d>(layer, init);
@@ -45,16 +44,7 @@ class AlexNet : public ImageModel {
     hidden(kHidden);
     classifier_.add<Dense>(
         DenseOptions{.in = kHidden, .out = options.classes, .deviation = kDeviation}, init);
-    register_child("features", features_);
-    register_child("classifier", classifier_);
   }
-  Tensor forward(const Tensor& images) const override {
-    const Tensor x = features_.forward(images);
-    return classifier_.forward(flatten(adaptive_avg_pool2d(x, kPixels, kPixels)));
-  }
-
- private:
-  Sequential features_, classifier_;
 };
 
 }  // namespace

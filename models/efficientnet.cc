@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
+#include "models/features_classifier.h"
 #include "models/nn/conv_blocks.h"
 #include "ops/elementwise/arithmetic.h"
-#include "ops/pool/avg_pool2d.h"
-#include "ops/view/view.h"
 
 namespace tidemark {
 namespace {
@@ -60,7 +59,7 @@ class MBConv : public Module {
   Sequential block_;
 };
 
-class EfficientNet : public ImageModel {
+class EfficientNet : public FeaturesClassifier {
  public:
   EfficientNet(const ImageModelOptions& options, ParameterInit& init) {
     features_.add<ConvNorm>(
@@ -80,16 +79,7 @@ class EfficientNet : public ImageModel {
     features_.add<ConvNorm>(conv(in, kHead, 1, 1, 1, Activation::kSilu), init);
     classifier_.add<Dropout>(options.regularise ? kDropout : 0);
     classifier_.add<Linear>(kHead, options.classes, init);
-    register_child("features", features_);
-    register_child("classifier", classifier_);
   }
-  Tensor forward(const Tensor& images) const override {
-    const Tensor x = features_.forward(images);
-    return classifier_.forward(flatten(adaptive_avg_pool2d(x, 1, 1)));
-  }
-
- private:
-  Sequential features_, classifier_;
 };
 
 }  // namespace

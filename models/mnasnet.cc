@@ -1,9 +1,8 @@
 #include "models/mnasnet.h"
 
+#include "models/features_classifier.h"
 #include "models/nn/conv_blocks.h"
 #include "ops/elementwise/arithmetic.h"
-#include "ops/pool/avg_pool2d.h"
-#include "ops/view/view.h"
 
 namespace tidemark {
 namespace {
@@ -62,39 +61,31 @@ class InvertedResidual : public Module {
   Sequential layers_;
 };
 
-class MnasNet : public ImageModel {
+class MnasNet : public FeaturesClassifier {
  public:
-  MnasNet(const ImageModelOptions& options, ParameterInit& init) {
-    add_conv(layers_,
+  MnasNet(const ImageModelOptions& options, ParameterInit& init)
+      : FeaturesClassifier(1, "layers") {
+    add_conv(features_,
              {.in = options.channels,
               .out = kStem,
               .kernel = 3,
               .stride = options.small_images ? 1 : 2,
               .padding = 1},
              true, init);
-    add_conv(layers_, depthwise(kStem, 3, 1), true, init);
-    add_conv(layers_, {.in = kStem, .out = kFirst}, false, init);
+    add_conv(features_, depthwise(kStem, 3, 1), true, init);
+    add_conv(features_, {.in = kStem, .out = kFirst}, false, init);
     int64_t in = kFirst;
     for (const Stage& stage : kStages) {
-      auto& blocks = layers_.add<Sequential>();
+      auto& blocks = features_.add<Sequential>();
       for (int64_t i = 0; i < stage.blocks; ++i) {
         blocks.add<InvertedResidual>(stage, in, i == 0 ? stage.stride : 1, init);
         in = stage.out;
       }
     }
-    add_conv(layers_, {.in = in, .out = kHead}, true, init);
+    add_conv(features_, {.in = in, .out = kHead}, true, init);
     classifier_.add<Dropout>(options.regularise ? kDropout : 0);
     classifier_.add<Linear>(kHead, options.classes, init);
-    register_child("layers", layers_);
-    register_child("classifier", classifier_);
   }
-  Tensor forward(const Tensor& images) const override {
-    const Tensor x = layers_.forward(images);
-    return classifier_.forward(flatten(adaptive_avg_pool2d(x, 1, 1)));
-  }
-
- private:
-  Sequential layers_, classifier_;
 };
 
 }  // namespace

@@ -1,10 +1,9 @@
 #include "models/mobilenet.h"
 
+#include "models/features_classifier.h"
 #include "models/nn/conv_blocks.h"
 #include "models/nn/dense.h"
 #include "ops/elementwise/arithmetic.h"
-#include "ops/pool/avg_pool2d.h"
-#include "ops/view/view.h"
 
 namespace tidemark {
 namespace {
@@ -51,7 +50,7 @@ class InvertedResidual : public Module {
   Sequential conv_;
 };
 
-class MobileNetV2 : public ImageModel {
+class MobileNetV2 : public FeaturesClassifier {
  public:
   MobileNetV2(const ImageModelOptions& options, ParameterInit& init) {
     features_.add<ConvNorm>(conv({.in = options.channels,
@@ -72,16 +71,7 @@ class MobileNetV2 : public ImageModel {
     classifier_.add<Dropout>(options.regularise ? kDropout : 0);
     classifier_.add<Dense>(DenseOptions{.in = kHead, .out = options.classes, .deviation = 0.01},
                            init);
-    register_child("features", features_);
-    register_child("classifier", classifier_);
   }
-  Tensor forward(const Tensor& images) const override {
-    const Tensor x = features_.forward(images);
-    return classifier_.forward(flatten(adaptive_avg_pool2d(x, 1, 1)));
-  }
-
- private:
-  Sequential features_, classifier_;
 };
 
 }  // namespace

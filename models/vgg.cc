@@ -2,12 +2,12 @@
 
 #include <string>
 
+#include "models/features_classifier.h"
 #include "models/nn/conv_blocks.h"
 #include "models/nn/dense.h"
 #include "ops/elementwise/unary.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
-#include "ops/view/view.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -26,9 +26,10 @@ std::vector<Group> groups(int layers) {
   throw UsageError("there is no VGG of " + std::to_string(layers) + " layers; of 11 and 16");
 }
 
-class Vgg : public ImageModel {
+class Vgg : public FeaturesClassifier {
  public:
-  Vgg(int layers, int64_t hidden, const ImageModelOptions& options, ParameterInit& init) {
+  Vgg(int layers, int64_t hidden, const ImageModelOptions& options, ParameterInit& init)
+      : FeaturesClassifier(kPixels) {
     int64_t in = options.channels;
     for (const Group& group : groups(layers)) {
       for (int64_t i = 0; i < group.convolutions; ++i) {
@@ -50,16 +51,7 @@ class Vgg : public ImageModel {
     }
     classifier_.add<Dense>(
         DenseOptions{.in = hidden, .out = options.classes, .deviation = kDeviation}, init);
-    register_child("features", features_);
-    register_child("classifier", classifier_);
   }
-  Tensor forward(const Tensor& images) const override {
-    const Tensor x = features_.forward(images);
-    return classifier_.forward(flatten(adaptive_avg_pool2d(x, kPixels, kPixels)));
-  }
-
- private:
-  Sequential features_, classifier_;
 };
 
 }  // namespace

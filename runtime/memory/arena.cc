@@ -55,19 +55,21 @@ void Arena::free(const Block& block, Category category, const Fence& last_use) {
                  "more " + std::string(to_string(category)) + " freed than allocated");
   if (in_plan(block)) {
     plan_used_ -= block.size;
+    plan_fence_.include(last_use);
   } else {
     offsets_.free(block, last_use);
   }
   live_[category] -= block.size;
 }
 
-std::optional<Fence> Arena::open_plan(const Block& range) {
+bool Arena::open_plan(const Block& range) {
   TIDEMARK_CHECK(!plan_, "one plan at a time");
   const auto taken = offsets_.allocate_at(range.offset, range.size);
-  if (!taken) return std::nullopt;
+  if (!taken) return false;
   plan_ = taken->block;
   plan_used_ = Bytes(0);
-  return taken->fence;
+  plan_fence_ = taken->fence;
+  return true;
 }
 
 Block Arena::place(Offset offset, Bytes size, Category category) {
@@ -78,9 +80,9 @@ Block Arena::place(Offset offset, Bytes size, Category category) {
   return block;
 }
 
-void Arena::close_plan(const std::vector<Block>& live, const Fence& last_use) {
+void Arena::close_plan(const std::vector<Block>& live) {
   TIDEMARK_CHECK(plan_.has_value(), "there is a plan to close");
-  offsets_.free(*std::exchange(plan_, std::nullopt), last_use);
+  offsets_.free(*std::exchange(plan_, std::nullopt), plan_fence_);
   for (const Block& block : live) {
     const auto kept = offsets_.allocate_at(block.offset, block.size);
     TIDEMARK_CHECK(kept.has_value(), "planned blocks in use do not overlap");

@@ -45,17 +45,19 @@ class Arena {
   virtual void free(const Block& block, Category category, const Fence& last_use);
 
   // A range that is planned: taken as a whole, and from then on places within it are given
-  // without looking, as whoever planned it knows that they are unused by then; freeing them
-  // says nothing of when they may be written again. None if the range is not one hole. Its
-  // fence: the last work on it.
-  std::optional<Fence> open_plan(const Block& range);
+  // without looking, as whoever planned it knows that they are unused by then. False if the
+  // range is not one hole.
+  bool open_plan(const Block& range);
+  // The last work on the open plan's range: from before it was opened, and on what was freed in
+  // it since. Who writes to a place in it waits for that.
+  const Fence& plan_fence() const { return plan_fence_; }
   // REQUIRES: a plan is open, and the block lies within it.
   Block place(Offset offset, Bytes size, Category category);
   bool in_plan(const Block& block) const {
     return plan_ && block.offset >= plan_->offset && block.end() <= plan_->end();
   }
   // The range is as any other again: `live` are the blocks in it that are in use, by offset.
-  void close_plan(const std::vector<Block>& live, const Fence& last_use);
+  void close_plan(const std::vector<Block>& live);
   // Handed out: of a plan, what is in use of it.
   Bytes used() const {
     return plan_ ? offsets_.used() - plan_->size + plan_used_ : offsets_.used();
@@ -81,6 +83,7 @@ class Arena {
   OffsetAllocator offsets_;
   std::optional<Block> plan_;
   Bytes plan_used_{0};
+  Fence plan_fence_;
   CategoryBytes live_;
   CategoryBytes peak_live_;
   Bytes peak_used_{0};  // the sum of peak_live_

@@ -73,17 +73,6 @@ void Residency::offer_to_policy(Storage& storage) {
   }
 }
 
-// Who gets its planned place waits for the copies that it saw; compute runs in order.
-void Residency::note_copies(const Storage& storage) {
-  last_compute_.ticket = std::max(last_compute_.ticket, storage.touched_[StreamId::kCompute]);
-  Fence copies = plan_copies_;
-  copies.include(Event{StreamId::kOffload, storage.touched_[StreamId::kOffload]});
-  copies.include(Event{StreamId::kReload, storage.touched_[StreamId::kReload]});
-  if (copies == plan_copies_) return;
-  plan_copies_ = copies;
-  new_copies_ = true;
-}
-
 // Frees the block in stream order.
 void Residency::leave_arena(Storage& storage, Residence next) {
   const MemoryTimer timer(*this);
@@ -98,7 +87,6 @@ void Residency::leave_arena(Storage& storage, Residence next) {
     } catch (const DeviceError&) {  // a failed device takes no work; handles go all the same
     }
   }
-  if (planned_) note_copies(storage);
   arena_.free(storage.block_, storage.category, storage.touched_);
   storage.block_ = {};
   storage.residence_ = next;

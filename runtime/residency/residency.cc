@@ -205,7 +205,6 @@ void Residency::issue(Recipe& call, Run kind, Reason reason) {
                    workspace ? arena_.address(workspace->block_.offset) : nullptr},
                   tag);
   issue.commit();
-  last_compute_ = done;
 
   clock_ += std::max(cost, Nanos(1));
   auto used = [&](Storage& storage) {

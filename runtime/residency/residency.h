@@ -243,7 +243,6 @@ class Residency final : public StorageOwner {
   void offer_to_policy(Storage& storage);
   void leave_arena(Storage& storage, Residence next);
   void settle_unused(Storage& storage);
-  void note_copies(const Storage& storage);
   void set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe);
   void drop_recipe(Storage& storage);
   void bury(Storage& storage);
@@ -286,12 +285,8 @@ class Residency final : public StorageOwner {
   std::vector<Storage*> writing_;
   std::vector<Storage*> graveyard_;
   bool planned_ = false;
-  // Of the plan: work on other streams than compute on blocks that were freed, and whether
-  // compute has yet to be told to wait for it.
-  Fence plan_copies_;
-  bool new_copies_ = false;
-  Event last_compute_;
-  int timing_ = 0;  // MemoryTimers alive
+  Fence plan_waited_;  // what compute has waited for in the open plan
+  int timing_ = 0;     // MemoryTimers alive
   UnusedListener* unused_listener_ = nullptr;
   bool burying_ = false;
   std::vector<HostBuffer> host_buffers_;

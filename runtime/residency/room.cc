@@ -14,11 +14,14 @@ Residency::NewBlock Residency::allocate(Bytes size, Category category, StreamId 
                                         const char* for_whom, std::optional<Offset> at) {
   const MemoryTimer timer(*this);
   if (at && planned_) {
-    // Compute runs in order; the reload stream has to wait for it, and it for copies.
-    if (user != StreamId::kCompute) {
-      device_.wait(user, last_compute_);
-    } else if (std::exchange(new_copies_, false)) {
-      device_.wait(user, plan_copies_);
+    // Compute runs in order: it has copies alone to wait for, and for each but once.
+    const Fence& before = arena_.plan_fence();
+    const auto copies = [](const Fence& fence) {
+      return std::pair(fence[StreamId::kOffload], fence[StreamId::kReload]);
+    };
+    if (user != StreamId::kCompute || copies(before) != copies(plan_waited_)) {
+      device_.wait(user, before);
+      if (user == StreamId::kCompute) plan_waited_ = before;
     }
     return NewBlock(arena_, category, {arena_.place(*at, size, category), {}});
   }
@@ -203,11 +206,9 @@ bool Residency::release_window(Bytes size) {
 }
 
 void Residency::open_plan(Offset base, Bytes size) {
-  const std::optional<Fence> before = arena_.open_plan({base, size});
-  TIDEMARK_CHECK(before.has_value(), "a plan's range is unused");
+  TIDEMARK_CHECK(arena_.open_plan({base, size}), "a plan's range is unused");
   planned_ = true;
-  device_.wait(StreamId::kCompute, *before);
-  device_.wait(StreamId::kReload, *before);
+  plan_waited_ = {};
 }
 
 void Residency::close_plan() {
@@ -216,9 +217,7 @@ void Residency::close_plan() {
   for (const Storage* storage : placed()) {
     if (arena_.in_plan(storage->block_)) live.push_back(storage->block_);
   }
-  Fence last_use = plan_copies_;
-  last_use.include(last_compute_);
-  arena_.close_plan(live, last_use);
+  arena_.close_plan(live);
 }
 
 Bytes Residency::bytes_in_use() const {

@@ -128,5 +128,47 @@ TEST(ArenaTest, KeepsItsBudgetUnderRandomUse) {
   }
 }
 
+//   a | plan: b, c, later d over b | e
+TEST(ArenaTest, APlansRangeIsOneBlockWithOneFence) {
+  FakeDevice device(false);
+  Arena arena(device, MemoryKind::kDevice, 8_KiB);
+  const auto a = arena.allocate(1_KiB, Category::kParameter);
+  const Event before{StreamId::kReload, 3}, used{StreamId::kOffload, 7};
+  arena.hold({Offset(1024), 7_KiB}, before);
+  ASSERT_TRUE(arena.open_plan({Offset(1024), 4_KiB}));
+  EXPECT_EQ(arena.plan_fence(), Fence(before));
+  EXPECT_EQ(arena.used(), 1_KiB) << "nothing of it is in use yet";
+  EXPECT_EQ(arena.peak_reserved(), 5_KiB);
+  const Block b = arena.place(Offset(1024), 1_KiB, Category::kActivation);
+  const Block c = arena.place(Offset(2048), Bytes(700), Category::kActivation);
+  EXPECT_EQ(c.size, 1_KiB);
+  EXPECT_EQ(arena.used(), 3_KiB);
+  EXPECT_EQ(arena.allocate(4_KiB, Category::kData), std::nullopt) << "outside there are 3 KiB";
+  arena.free(b, Category::kActivation, used);
+  Fence both(before);
+  both.include(used);
+  EXPECT_EQ(arena.plan_fence(), both);
+  const Block d = arena.place(Offset(1024), 1_KiB, Category::kGradient);
+  EXPECT_EQ(arena.live()[Category::kGradient], 1_KiB);
+  EXPECT_THROW(arena.place(Offset(5 * 1024), 1_KiB, Category::kData), std::logic_error);
+  arena.close_plan({d, c});
+  EXPECT_EQ(arena.used(), 3_KiB);
+  const auto e = arena.allocate_at(Offset(3 * 1024), 1_KiB, Category::kData);
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->fence, both) << "what was unused of the range waits as well";
+  EXPECT_EQ(arena.allocate_at(Offset(1024), 1_KiB, Category::kData), std::nullopt);
+  arena.free(d, Category::kGradient, {});
+  arena.free(c, Category::kActivation, {});
+  arena.free(a->block, Category::kParameter, {});
+}
+
+TEST(ArenaTest, APlanNeedsOneHole) {
+  FakeDevice device(false);
+  Arena arena(device, MemoryKind::kDevice, 8_KiB);
+  arena.allocate_at(Offset(2048), 1_KiB, Category::kData);
+  EXPECT_FALSE(arena.open_plan({Offset(0), 4_KiB}));
+  EXPECT_TRUE(arena.open_plan({Offset(0), 2_KiB}));
+}
+
 }  // namespace
 }  // namespace tidemark
