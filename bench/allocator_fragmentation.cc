@@ -22,6 +22,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "bench/first_line.h"
 #include "bench/fit_rule.h"
 #include "bench/training_run.h"
 #include "runtime/core/errors.h"
@@ -30,15 +31,6 @@ namespace tidemark {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string commit_of(const std::string& folder) {
-  const std::string command = "git -C '" + folder + "' describe --always --dirty";
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::array<char, 128> line{};
-  if (!pipe || !std::fgets(line.data(), line.size(), pipe.get())) return "unknown";
-  const std::string commit(line.data());
-  return commit.substr(0, commit.find('\n'));
-}
 
 std::string processor() {
   std::ifstream info("/proc/cpuinfo");

@@ -3,24 +3,14 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
-#include <cstdio>
 #include <ctime>
 #include <fstream>
-#include <memory>
 
+#include "bench/first_line.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
-
-constexpr const char* kNothing = "unknown";
-std::string first_line_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::array<char, 256> line{};
-  if (!pipe || !std::fgets(line.data(), line.size(), pipe.get())) return kNothing;
-  const std::string text(line.data());
-  return text.substr(0, text.find('\n'));
-}
 
 // FNV-1a of the running program: what it measures depends on nothing else.
 std::string program_hash() {
@@ -83,7 +73,7 @@ Results::Results(std::filesystem::path folder, std::string device, bool force)
   // Results aside, which the run itself changes.
   changed_ = first_line_of(git +
                            "status --porcelain --untracked-files=no -- :/ "
-                           "':!/bench/results' 2> /dev/null") != kNothing;
+                           "':!/bench/results' 2> /dev/null") != kSaidNothing;
   program_ = program_hash();
 }
 

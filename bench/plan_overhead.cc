@@ -10,11 +10,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "bench/first_line.h"
 #include "bench/training_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/replay/step_planner.h"
@@ -111,7 +113,13 @@ int run(int argc, char** argv) {
       rows.push_back(std::move(row));
     }
   }
-  if (argc > 1) std::ofstream(argv[1]) << Json{{"rows", rows}}.dump(1) << '\n';
+  if (argc > 1) {
+    const std::string folder = std::filesystem::absolute(argv[1]).parent_path();
+    const Json report{{"device", "simulated; host times of this machine, one thread"},
+                      {"commit", commit_of(folder)},
+                      {"rows", rows}};
+    std::ofstream(argv[1]) << report.dump(1) << '\n';
+  }
   return 0;
 }
 
