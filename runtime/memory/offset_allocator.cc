@@ -12,6 +12,14 @@ namespace {
 
 constexpr size_t kWordBits = 64;
 
+// Of copies, so many are told apart in a hole; the oldest, which have most likely been done,
+// are then of all of it.
+constexpr size_t kMostCopies = 32;
+
+Ticket latest_copy(const Fence& fence) {
+  return std::max(fence[StreamId::kOffload], fence[StreamId::kReload]);
+}
+
 std::string describe(const Block& block) {
   return "[" + std::to_string(block.offset.value()) + ", " +
          std::to_string(block.end().value()) + ")";
@@ -96,24 +104,62 @@ std::optional<Allocation> OffsetAllocator::allocate_at(Offset offset, Bytes size
   return take(hole, offset, size);
 }
 
+void OffsetAllocator::add_fence(Segment& hole, const Block& part, const Fence& last_use) {
+  if (latest_copy(last_use) == 0) {
+    hole.fence.include(last_use);
+    return;
+  }
+  hole.fence.include(Event{StreamId::kCompute, last_use[StreamId::kCompute]});
+  hole.copies.push_back({part, last_use});
+}
+
+void OffsetAllocator::merge_fences(Segment& hole, Segment& other) {
+  hole.fence.include(other.fence);
+  if (hole.copies.empty()) {
+    hole.copies = std::move(other.copies);
+  } else {
+    hole.copies.insert(hole.copies.end(), other.copies.begin(), other.copies.end());
+  }
+  while (hole.copies.size() > kMostCopies) {
+    const auto oldest = std::min_element(hole.copies.begin(), hole.copies.end(),
+                                         [](const Copies& a, const Copies& b) {
+                                           return latest_copy(a.fence) < latest_copy(b.fence);
+                                         });
+    hole.fence.include(oldest->fence);
+    *oldest = hole.copies.back();
+    hole.copies.pop_back();
+  }
+}
+
 Allocation OffsetAllocator::take(Segments::iterator hole, Offset offset, Bytes size) {
   const Offset begin = hole->first;
   const Offset end = begin + hole->second.size;
-  const Fence fence = hole->second.fence;
+  const Fence all = hole->second.fence;
+  const std::vector<Copies> copies = std::exchange(hole->second.copies, {});
   const Block block{offset, size};
 
   remove(hole);
+  Segment* lower = nullptr;
+  Segment* upper = nullptr;
   auto next = std::next(hole);
   if (block.end() < end) {
-    next = segments_.emplace_hint(next, block.end(), Segment{end - block.end(), true, fence});
+    next = segments_.emplace_hint(next, block.end(), Segment{end - block.end(), true, all});
     insert(next);
+    upper = &next->second;
   }
   if (begin < offset) {
     segments_.emplace_hint(next, offset, Segment{size, false, {}});
     hole->second.size = offset - begin;
     insert(hole);
+    lower = &hole->second;
   } else {
     hole->second = Segment{size, false, {}};
+  }
+  Fence fence = all;
+  for (const Copies& part : copies) {
+    if (part.of.offset < block.end() && block.offset < part.of.end()) fence.include(part.fence);
+    if (lower && part.of.offset < offset) lower->copies.push_back(part);
+    if (upper && part.of.end() > block.end()) upper->copies.push_back(part);
   }
   used_ += size;
   high_water_ = std::max(high_water_, block.end());
@@ -126,19 +172,20 @@ void OffsetAllocator::free(const Block& block, const Fence& last_use) {
       here != segments_.end() && !here->second.is_hole && here->second.size == block.size,
       describe(block) + " is not a block that was handed out");
   used_ -= block.size;
-  here->second = Segment{block.size, true, last_use};
+  here->second = Segment{block.size, true, {}};
+  add_fence(here->second, block, last_use);
 
   if (const auto next = std::next(here); next != segments_.end() && next->second.is_hole) {
     remove(next);
     here->second.size += next->second.size;
-    here->second.fence.include(next->second.fence);
+    merge_fences(here->second, next->second);
     segments_.erase(next);
   }
   if (here != segments_.begin()) {
     if (const auto previous = std::prev(here); previous->second.is_hole) {
       remove(previous);
       previous->second.size += here->second.size;
-      previous->second.fence.include(here->second.fence);
+      merge_fences(previous->second, here->second);
       segments_.erase(here);
       here = previous;
     }
@@ -193,7 +240,7 @@ void OffsetAllocator::hold(const Block& unused, const Fence& last_use) {
   const auto hole = std::prev(segments_.upper_bound(unused.offset));
   TIDEMARK_CHECK(hole->second.is_hole && unused.end() <= hole->first + hole->second.size,
                  "only unused space is held");
-  hole->second.fence.include(last_use);
+  add_fence(hole->second, unused, last_use);
 }
 
 }  // namespace tidemark

@@ -14,8 +14,10 @@
 // there. That is what makes "a budget at or above the unmanaged peak releases nothing" exact.
 //
 // Stream-ordered reuse (RMM's idea): a block is freed while work on it may still run; the hole
-// carries that work's fence, merging holes merges fences, and whoever gets the space makes its
-// stream wait. The host never does.
+// carries that work's fence, and whoever gets the space makes its stream wait. The host never
+// does. Merging holes merges what compute has done with them, which costs those nothing that
+// run after it; copies, which may take long, are kept with the part of the hole that they are
+// of.
 //
 // Threads: one.
 #pragma once
@@ -59,9 +61,9 @@ class OffsetAllocator {
   std::optional<Allocation> allocate_at(Offset offset, Bytes size);
   // REQUIRES: `block` as it was handed out (a part of it is an error).
   void free(const Block& block, const Fence& last_use);
-  // Whoever gets any part of the hole that `unused` lies in waits for `last_use` too: for work
-  // that reads a block after it was freed, as a move of its contents does. Nothing for an empty
-  // range. REQUIRES: `unused` lies within one hole.
+  // Whoever gets any part of `unused` waits for `last_use` too: for work that reads a block
+  // after it was freed, as a move of its contents does. Nothing for an empty range.
+  // REQUIRES: `unused` lies within one hole.
   void hold(const Block& unused, const Fence& last_use);
 
   bool fits(Bytes size) const { return size <= largest_hole() && largest_hole() > Bytes(0); }
@@ -80,10 +82,16 @@ class OffsetAllocator {
 
  private:
   // Blocks and holes alternate with blocks, never with holes, and cover [0, capacity).
+  // Copies of a part of a hole that may still run.
+  struct Copies {
+    Block of;
+    Fence fence;
+  };
   struct Segment {
     Bytes size{0};
     bool is_hole = false;
-    Fence fence;  // of a hole
+    Fence fence;  // of a hole: all of it
+    std::vector<Copies> copies{};
   };
   using Segments = std::map<Offset, Segment>;
   struct Rank {
@@ -98,6 +106,8 @@ class OffsetAllocator {
   bool is_tail(Segments::iterator hole) const;
   void insert(Segments::iterator hole);
   void remove(Segments::iterator hole);
+  static void add_fence(Segment& hole, const Block& part, const Fence& last_use);
+  static void merge_fences(Segment& hole, Segment& other);
   Segments::iterator best_hole(Bytes size);
   Allocation take(Segments::iterator hole, Offset offset, Bytes size);
 

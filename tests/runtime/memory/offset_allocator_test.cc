@@ -154,8 +154,9 @@ TEST(OffsetAllocatorTest, NeighboursCoalesce) {
   EXPECT_EQ(allocator.largest_hole(), units(6));
 }
 
-//   A (compute 7)  B (offload 3)  merge: whoever takes any of it waits for both
-TEST(OffsetAllocatorTest, MergedHolesKeepTheLatestOfEachStream) {
+//   A (compute 7, offload 1)  B (offload 3)  merge: whoever takes any of it waits for compute,
+//   and for the copies of what it takes
+TEST(OffsetAllocatorTest, MergedHolesTellCopiesApart) {
   OffsetAllocator allocator(units(6));
   const auto first = allocator.allocate(units(2));
   EXPECT_EQ(first->fence, Fence());
@@ -166,10 +167,12 @@ TEST(OffsetAllocatorTest, MergedHolesKeepTheLatestOfEachStream) {
   allocator.free(first->block, used);
   allocator.free(b, at(StreamId::kOffload, 3));
 
-  Fence both = at(StreamId::kCompute, 7);
-  both.include(Event{StreamId::kOffload, 3});
-  EXPECT_EQ(allocator.allocate(units(1))->fence, both);
-  EXPECT_EQ(allocator.allocate(units(3))->fence, both);
+  Fence later = at(StreamId::kCompute, 7);
+  later.include(Event{StreamId::kOffload, 3});
+  EXPECT_EQ(allocator.allocate(units(1))->fence, used);
+  const auto across = allocator.allocate(units(2));
+  EXPECT_EQ(across->fence, later);
+  EXPECT_EQ(allocator.allocate(units(1))->fence, later);
   EXPECT_EQ(allocator.allocate(units(1))->fence, Fence());  // the tail, never used
 }
 
@@ -233,14 +236,16 @@ class Model {
 
   void free(const Block& block, const Fence& fence) {
     fill(block, 0);
-    // The whole hole takes on what its parts carried.
+    std::fill(fence_.begin() + static_cast<int64_t>(first(block)),
+              fence_.begin() + static_cast<int64_t>(last(block)), fence);
+    // The whole hole takes on what compute did with its parts.
     for (const Block& hole : runs(0)) {
       if (hole.offset > block.offset || hole.end() < block.end()) continue;
-      Fence merged = fence;
+      Event compute;
       for (size_t i = first(hole); i < last(hole); ++i) {
-        if (i < first(block) || i >= last(block)) merged.include(fence_[i]);
+        compute.ticket = std::max(compute.ticket, fence_[i][StreamId::kCompute]);
       }
-      for (size_t i = first(hole); i < last(hole); ++i) fence_[i] = merged;
+      for (size_t i = first(hole); i < last(hole); ++i) fence_[i].include(compute);
     }
   }
 
@@ -279,7 +284,8 @@ class Model {
 
   Allocation take(Offset offset, int64_t size) {
     const Block block{offset, units(size)};
-    const Fence fence = fence_[first(block)];
+    Fence fence;
+    for (size_t i = first(block); i < last(block); ++i) fence.include(fence_[i]);
     fill(block, ++last_owner_);
     return {block, fence};
   }
@@ -295,6 +301,7 @@ class Model {
 };
 
 TEST(OffsetAllocatorTest, AgreesWithTheModelOnRandomCalls) {
+  int64_t allocations = 0, exact = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
@@ -330,7 +337,12 @@ TEST(OffsetAllocatorTest, AgreesWithTheModelOnRandomCalls) {
         ASSERT_EQ(actual.has_value(), expected.has_value());
         if (actual) {
           ASSERT_EQ(actual->block, expected->block);
-          ASSERT_EQ(actual->fence, expected->fence);
+          // Of many copies in a hole, the oldest may be waited for without need.
+          Fence both = actual->fence;
+          both.include(expected->fence);
+          ASSERT_EQ(actual->fence, both);
+          ++allocations;
+          exact += actual->fence == expected->fence ? 1 : 0;
           live.push_back(actual->block);
           high_water = std::max(high_water, actual->block.end());
         }
@@ -350,6 +362,7 @@ TEST(OffsetAllocatorTest, AgreesWithTheModelOnRandomCalls) {
               [](const Block& a, const Block& b) { return a.offset < b.offset; });
     EXPECT_EQ(allocator.blocks(), live);
   }
+  EXPECT_GT(exact, allocations * 9 / 10);
 }
 
 // What fits in a large range runs untouched in one of its high water mark: the same offsets.
