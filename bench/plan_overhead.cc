@@ -5,7 +5,8 @@
 //
 // ResNets at large batch on the simulator, where launches are bookkeeping alone. Each mode runs
 // a session of its own; figures are medians over its last steps, less what the clock takes. The
-// modes: unmanaged; tide with a budget of the unmanaged peak; tide within 60 % of it; by plan.
+// modes: unmanaged; tide with a budget of the unmanaged peak, and by plan; tide and delta
+// within 60 % of it, and by plans that release as they did.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -84,19 +85,21 @@ Json measure(const TrainingRun& run, const Mode& mode, Bytes unmanaged_peak) {
            {"peak_bytes", last.peak_reserved.count()},
            {"memory_us_per_step", median(memory) / 1e3},
            {"memory_ns_per_operator", median(memory) / operators},
-           {"host_us_per_step", median(host) / 1e3}};
+           {"host_us_per_step", median(host) / 1e3},
+           {"step_ms", static_cast<double>(last.duration.count()) / 1e6}};
   if (const PlannedStep* plan = mode.plan ? current_plan(session) : nullptr) {
     row["plan_seconds"] = plan->seconds;
-    row["plan_peak_bytes"] = (session.residency().bytes_in_use() + plan->peak).count();
-    row["plan_bound_bytes"] = (session.residency().bytes_in_use() + plan->bound).count();
+    const Bytes apart = plan->memory ? Bytes(0) : session.residency().bytes_in_use();
+    row["plan_peak_bytes"] = (apart + plan->peak).count();
+    row["plan_bound_bytes"] = (apart + plan->bound).count();
   }
   return row;
 }
 
 int run(int argc, char** argv) {
   Json rows = Json::array();
-  fmt::print("{:<18}{:<22}{:>10}{:>18}{:>14}\n", "network", "mode", "peak GiB", "memory ns/op",
-             "host us/step");
+  fmt::print("{:<18}{:<22}{:>10}{:>18}{:>14}{:>10}\n", "network", "mode", "peak GiB",
+             "memory ns/op", "host us/step", "step ms");
   for (const auto& [model, batch] :
        {std::pair{"resnet18", 256}, {"resnet50", 256}, {"resnext50_32x4d", 256}}) {
     const TrainingRun run{.model = model, .device = "sim:a100-80gb", .batch = batch};
@@ -104,12 +107,14 @@ int run(int argc, char** argv) {
     const Bytes peak = measure_unmanaged(options, program_of(run)).peak;
     for (const Mode& mode :
          {Mode{"unmanaged", "none"}, Mode{"tide, 100 %", "tide"},
-          Mode{"tide, 60 %", "tide", 0.6}, Mode{"planned", "tide", 1, true}}) {
+          Mode{"planned", "tide", 1, true}, Mode{"tide, 60 %", "tide", 0.6},
+          Mode{"tide, 60 %, planned", "tide", 0.6, true}, Mode{"delta, 60 %", "delta", 0.6},
+          Mode{"delta, 60 %, planned", "delta", 0.6, true}}) {
       Json row = measure(run, mode, peak);
-      fmt::print("{:<18}{:<22}{:>10.3f}{:>18.0f}{:>14.0f}\n", model, mode.name,
+      fmt::print("{:<18}{:<22}{:>10.3f}{:>18.0f}{:>14.0f}{:>10.1f}\n", model, mode.name,
                  row["peak_bytes"].get<double>() / (1 << 30),
                  row["memory_ns_per_operator"].get<double>(),
-                 row["host_us_per_step"].get<double>());
+                 row["host_us_per_step"].get<double>(), row["step_ms"].get<double>());
       rows.push_back(std::move(row));
     }
   }

@@ -9,10 +9,32 @@
 
 namespace tidemark {
 
-PlannedStep plan_captured_step(StepGraph graph, const planner::PlannerOptions& options) {
+namespace {
+
+void require_plannable(const StepGraph& graph) {
   if (const std::string reason = why_not_plannable(graph); !reason.empty()) {
     throw UsageError("this step cannot be planned: " + reason);
   }
+}
+
+}  // namespace
+
+PlannedStep plan_releasing_step(StepGraph graph, MemoryTrace trace, Bytes capacity,
+                                const LinkRate& link, const planner::Limits& limits) {
+  require_plannable(graph);
+  const planner::Stopwatch watch(limits.seconds);
+  PlannedStep step;
+  step.memory = plan_memory(graph, std::move(trace), capacity, link, limits);
+  step.peak = step.memory->peak;
+  step.bound = step.memory->load;
+  step.seconds = watch.seconds();
+  step.method = "as the policy released";
+  step.graph = std::move(graph);
+  return step;
+}
+
+PlannedStep plan_captured_step(StepGraph graph, const planner::PlannerOptions& options) {
+  require_plannable(graph);
   const planner::Problem problem =
       planner::problem_from_graph(graph, {.residents_apart = true});
   const planner::Plan plan = planner::plan_step(problem, options);

@@ -5,7 +5,7 @@
 //
 // `base` may be another in another step; offsets count from it.
 //
-// Threads: values, no state.
+// Threads: values, no state; `there` is the issuing thread's.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 
 #include "runtime/graph/step_graph.h"
 #include "runtime/planner/planner.h"
+#include "runtime/replay/planned_memory.h"
 
 namespace tidemark {
 
@@ -28,7 +29,16 @@ struct PlannedStep {
   Bytes bound{0};                                  // no plan has less
   double seconds = 0;                              // that planning took
   std::string method;
+  // Of steps that release, in program order: what goes and comes, and every block's place.
+  // Above this is unused then, but for the graph.
+  std::optional<PlannedMemory> memory{};
+  std::vector<IntrusivePtr<Storage>> there{};  // memory's items that live on; null for others
 };
+
+// By graph and trace. Throws UsageError as plan_memory() does, or if steps like it have no
+// plan.
+PlannedStep plan_releasing_step(StepGraph graph, MemoryTrace trace, Bytes capacity,
+                                const LinkRate& link, const planner::Limits& limits);
 
 // Plans and checks. Throws UsageError if the graph cannot be planned (why_not_plannable()), and
 // for a plan that the validator objects to, which is a bug.

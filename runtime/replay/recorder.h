@@ -29,6 +29,8 @@ class StepNumbering {
   bool has(const Storage& storage) const { return storage.capture.step == step_; }
   // REQUIRES: has(storage).
   static uint32_t of(const Storage& storage) { return storage.capture.item; }
+  // REQUIRES: !has(storage), and that no other has that number.
+  void assign(Storage& storage, uint32_t item) { storage.capture = {step_, item}; }
   // Its number; the next one if it has none.
   uint32_t number(Storage& storage) {
     if (!has(storage)) storage.capture = {step_, count_++};
@@ -52,6 +54,8 @@ class StepRecorder {
   void unused(const Storage& storage);
   // The step is over: what has not been let go of stays.
   StepGraph end_step();
+  // Of this step, until the next begins.
+  const StepNumbering& numbering() const { return numbering_; }
 
  private:
   uint32_t number(Storage& storage, bool at_start);

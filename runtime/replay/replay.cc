@@ -14,18 +14,53 @@ bool same_call(const StepGraph::Op& op, const Recipe& call) {
 
 }  // namespace
 
+bool Replay::applies(const PlannedStep& step, const Residency& residency) {
+  if (!step.memory) {
+    return residency.bytes_in_use() + step.peak <= residency.arena().offsets().capacity();
+  }
+  size_t expected = 0;
+  for (const auto& storage : step.there) {
+    if (!storage) continue;
+    if (storage->users() == 0) return false;
+    ++expected;
+  }
+  return residency.in_use().size() == expected;
+}
+
 Replay::Replay(const PlannedStep& step, Residency& residency)
     : step_(step),
       residency_(residency),
-      base_(residency.pack()),
       versions_(step.graph.storages.size(), 0),
       gone_(step.graph.storages.size(), false),
+      items_(std::max(step.graph.storages.size(), step.there.size()), nullptr),
       issued_(step.graph.ops.size()) {
   numbering_.begin_step();
+  if (step.memory) {
+    for (size_t item = 0; item < step.there.size(); ++item) {
+      if (step.there[item]) bind(*step.there[item], static_cast<uint32_t>(item));
+    }
+    memory_.emplace(*step.memory, items_, residency_);
+    if (!memory_->begin_step()) mismatch_ = memory_->failure();
+    return;
+  }
+  base_ = residency_.pack();
   if (step.peak > Bytes(0)) residency_.open_plan(base_, step.peak);
 }
 
 Replay::~Replay() { residency_.close_plan(); }
+
+// Is the storage the one that bears that number? From now on, if it has none.
+bool Replay::bind(Storage& storage, uint32_t number) {
+  if (numbering_.has(storage)) return StepNumbering::of(storage) == number;
+  if (items_[number]) return false;
+  items_[number] = &storage;
+  numbering_.assign(storage, number);
+  return true;
+}
+
+void Replay::gone(const Storage& storage) {
+  if (numbering_.has(storage)) items_[StepNumbering::of(storage)] = nullptr;
+}
 
 bool Replay::begins_with(const PlannedStep& step, const Recipe& call) {
   const StepGraph::Op& op = step.graph.ops.front();
@@ -45,7 +80,8 @@ bool Replay::begins_with(const PlannedStep& step, const Storage& uploaded) {
 }
 
 // The operator that the plan has now, if it is of that kind.
-const StepGraph::Op* Replay::expected(StepGraph::Kind kind) const {
+const StepGraph::Op* Replay::expected(StepGraph::Kind kind) {
+  if (memory_ && mismatch_.empty()) mismatch_ = memory_->failure();
   if (!mismatch_.empty() || matched_ == step_.graph.ops.size()) return nullptr;
   const StepGraph::Op& op = step_.graph.ops[matched_];
   if (op.kind != kind) return nullptr;
@@ -69,15 +105,16 @@ bool Replay::matches(const Recipe& call) {
   for (size_t i = 0; i < op->inputs.size(); ++i) {
     const Recipe::Input& input = call.inputs[i];
     const StepGraph::Input& planned = op->inputs[i];
-    if (numbering_.number(*input.storage) != planned.storage ||
-        planned.written != input.written || versions_[planned.storage] != planned.version ||
+    if (!bind(*input.storage, planned.storage) || planned.written != input.written ||
+        versions_[planned.storage] != planned.version ||
         step_.graph.storages[planned.storage].size != input.storage->size()) {
       return false;
     }
   }
   for (size_t i = 0; i < op->outputs.size(); ++i) {
-    if (op->outputs[i] != numbering_.count() + i ||
-        step_.graph.storages[op->outputs[i]].size != call.outputs[i].storage->size()) {
+    Storage& output = *call.outputs[i].storage;
+    if (step_.graph.storages[op->outputs[i]].size != output.size() ||
+        !bind(output, op->outputs[i])) {
       return false;
     }
   }
@@ -85,7 +122,8 @@ bool Replay::matches(const Recipe& call) {
 }
 
 void Replay::place(Storage& storage) {
-  const std::optional<Bytes> at = step_.storage_at[numbering_.number(storage)];
+  if (memory_) return;
+  const std::optional<Bytes> at = step_.storage_at[StepNumbering::of(storage)];
   if (at) storage.planned_at = base_ + *at;
 }
 
@@ -99,7 +137,9 @@ void Replay::call(const IntrusivePtr<Recipe>& call) {
     if (input.written) ++versions_[StepNumbering::of(*input.storage)];
   }
   for (const Recipe::Output& output : call->outputs) place(*output.storage);
-  if (const auto at = step_.workspace_at[matched_]) call->workspace_at = base_ + *at;
+  if (!memory_) {
+    if (const auto at = step_.workspace_at[matched_]) call->workspace_at = base_ + *at;
+  }
   if (step_.in_program_order) {
     ++matched_;
     residency_.execute(call);
@@ -115,8 +155,8 @@ void Replay::call(const IntrusivePtr<Recipe>& call) {
 void Replay::upload(Storage& storage, const void* from,
                     std::shared_ptr<const void> keep_alive) {
   const StepGraph::Op* op = expected(StepGraph::Kind::kUpload);
-  if (!op || op->outputs.front() != numbering_.count() ||
-      step_.graph.storages[op->outputs.front()].size != storage.size()) {
+  if (!op || step_.graph.storages[op->outputs.front()].size != storage.size() ||
+      !bind(storage, op->outputs.front())) {
     fail("an upload of " + format_bytes(storage.size()) + " was not expected");
     residency_.upload(storage, from, std::move(keep_alive));
     return;
@@ -132,7 +172,7 @@ void Replay::upload(Storage& storage, const void* from,
 
 void Replay::read(Storage& storage) {
   const StepGraph::Op* op = expected(StepGraph::Kind::kRead);
-  if (!op || numbering_.number(storage) != op->inputs.front().storage) {
+  if (!op || !bind(storage, op->inputs.front().storage)) {
     fail("a read of what [" + std::string(storage.origin()) + "] made was not expected");
     return;
   }
@@ -176,6 +216,7 @@ void Replay::fail(const std::string& why) {
 
 void Replay::run_in_program_order() {
   residency_.close_plan();
+  if (memory_) memory_->stop();
   for (uint32_t k = 0; k < matched_; ++k) launch(issued_[k]);
 }
 
@@ -185,6 +226,10 @@ void Replay::end_step() {
   } else if (mismatch_.empty()) {
     launch_before(matched_);
   }
+  if (!memory_) return;
+  residency_.bring_back_survivors();
+  memory_->end_step();
+  if (mismatch_.empty()) mismatch_ = memory_->failure();
 }
 
 void Replay::abandon() {

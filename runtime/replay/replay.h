@@ -13,6 +13,9 @@
 // Places are given without looking whether they are unused. They are: before each operator the
 // program has to have let go of what it had let go of by then in the captured step.
 //
+// A plan with releases (planned_memory.h) is in program order; its memory is scripted, and
+// places are taken from the arena as any others, so that one that is in use ends the plan.
+//
 // A call that does not match ends it: what was put off runs in program order, blocks stay where
 // they are, and the policy takes over for the rest of the step.
 //
@@ -20,19 +23,24 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "runtime/replay/planned_step.h"
 #include "runtime/replay/recorder.h"
+#include "runtime/replay/scripted_memory.h"
 #include "runtime/residency/residency.h"
 
 namespace tidemark {
 
 class Replay {
  public:
-  // Packs what lives on. `step` outlives it.
+  // Does what lives on agree with the plan?
+  static bool applies(const PlannedStep& step, const Residency& residency);
+
+  // Packs what lives on, or brings it to its places. `step` outlives it. REQUIRES: applies().
   Replay(const PlannedStep& step, Residency& residency);
   ~Replay();
   Replay(const Replay&) = delete;
@@ -48,6 +56,8 @@ class Replay {
   void read(Storage& storage);
   // The program has let go of it.
   void unused(const Storage& storage);
+  // It is about to be deleted.
+  void gone(const Storage& storage);
   // Everything that was issued is run. Says that it did not match if calls are missing.
   void end_step();
   // After a failure: runs what was put off, if it can be.
@@ -55,6 +65,8 @@ class Replay {
 
   // Why this step is not as planned; empty as long as it is.
   const std::string& mismatch() const { return mismatch_; }
+  // Was it the memory, and not the program?
+  bool memory_failed() const { return memory_ && !memory_->failure().empty(); }
 
  private:
   struct Upload {
@@ -68,7 +80,8 @@ class Replay {
   };
   using Issued = std::variant<std::monostate, Call, Upload>;
 
-  const StepGraph::Op* expected(StepGraph::Kind kind) const;
+  const StepGraph::Op* expected(StepGraph::Kind kind);
+  bool bind(Storage& storage, uint32_t number);
   bool matches(const Recipe& call);
   void fail(const std::string& why);
   void place(Storage& storage);
@@ -82,7 +95,10 @@ class Replay {
   Offset base_;
   StepNumbering numbering_;
   std::vector<uint32_t> versions_;
-  std::vector<bool> gone_;      // by storage: the program has let go of it
+  std::vector<bool> gone_;  // by storage: the program has let go of it
+  ScriptedMemory::Items
+      items_;  // by storage: which it is in this step; null if it has not come
+  std::optional<ScriptedMemory> memory_;
   std::vector<Issued> issued_;  // by operator; empty once it is launched
   uint32_t matched_ = 0;        // operators issued so far
   uint32_t launched_ = 0;       // of the plan's order

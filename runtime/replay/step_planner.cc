@@ -1,24 +1,32 @@
 #include "runtime/replay/step_planner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <future>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
+#include "runtime/replay/memory_trace.h"
 #include "runtime/replay/recorder.h"
 #include "runtime/replay/replay.h"
 
 namespace tidemark {
 namespace {
 
+// So often a plan may fail by itself, the program having done what it should.
+constexpr int kMostMemoryFailures = 1;
+
 class StepPlanner final : public StepInterceptor {
  public:
   StepPlanner(Session& session, PlanOptions options)
-      : session_(session), options_(std::move(options)) {}
+      : session_(session),
+        options_(std::move(options)),
+        memory_(session.residency(), recorder_.numbering()) {}
 
   void begin_step() override {
     take_plan();
@@ -26,6 +34,7 @@ class StepPlanner final : public StepInterceptor {
         plans_.empty() || std::exchange(record_next_, false) ? Mode::kRecord : Mode::kChoose;
     recorder_.begin_step();
     planned_ = false;
+    if (!releasing_.empty() && residency().settled()) memory_.begin_step();
   }
 
   void call(const IntrusivePtr<Recipe>& call) override {
@@ -55,6 +64,10 @@ class StepPlanner final : public StepInterceptor {
     if (mode_ == Mode::kRecord) recorder_.read(storage);
   }
 
+  void on_gone(Storage& storage) override {
+    if (mode_ == Mode::kReplay) replay_->gone(storage);
+  }
+
   void on_unused(Storage& storage) override {
     if (mode_ == Mode::kRecord) recorder_.unused(storage);
     if (mode_ == Mode::kReplay) replay_->unused(storage);
@@ -70,17 +83,22 @@ class StepPlanner final : public StepInterceptor {
         ++counts_.mismatches;
         record_next_ = true;
         say("not as planned, so the policy took over: " + replay_->mismatch());
+        const bool own_fault = replay_->memory_failed();
+        if (own_fault && ++memory_failures_[current_] > kMostMemoryFailures) drop_current();
       }
       replay_.reset();
     } else if (mode_ == Mode::kRecord) {
+      if (memory_.recording()) residency().bring_back_survivors();
       recorded(recorder_.end_step());
     }
+    memory_.stop();
     mode_ = Mode::kIdle;
   }
 
   void abort_step() override {
     if (replay_) replay_->abandon();
     replay_.reset();
+    memory_.stop();
     previous_.reset();
     mode_ = Mode::kIdle;
   }
@@ -106,10 +124,9 @@ class StepPlanner final : public StepInterceptor {
   void choose(const First& first) {
     if (mode_ != Mode::kChoose) return;
     mode_ = Mode::kRecord;
-    const Bytes capacity = session_.arena().offsets().capacity();
     for (const auto& plan : plans_) {
-      if (!Replay::begins_with(*plan, first)) continue;
-      if (residency().bytes_in_use() + plan->peak > capacity) continue;
+      if (!Replay::begins_with(*plan, first) || !Replay::applies(*plan, residency())) continue;
+      memory_.stop();
       current_ = plan.get();
       replay_ = std::make_unique<Replay>(*plan, residency());
       mode_ = Mode::kReplay;
@@ -124,16 +141,28 @@ class StepPlanner final : public StepInterceptor {
     const bool repeated = previous_ && same_program(*previous_, graph);
     const uint64_t signature = signature_of(graph);
     if (repeated && !planning_.valid() && !refused_.contains(signature)) {
-      if (const std::string reason = why_not_plannable(graph); !reason.empty()) {
-        say("steps stay dynamic: " + reason);
-        refused_.insert(signature);
-      } else {
-        planning_for_ = signature;
-        planning_ = std::async(std::launch::async, plan_captured_step, graph, options_.planner);
-        if (!options_.background) planning_.wait();
-      }
+      plan(signature, graph);
     }
     previous_ = std::move(graph);
+  }
+
+  void plan(uint64_t signature, const StepGraph& graph) {
+    if (const std::string reason = why_not_plannable(graph); !reason.empty()) {
+      say("steps stay dynamic: " + reason);
+      refused_.insert(signature);
+      return;
+    }
+    if (!releasing_.contains(signature)) {
+      planning_ = std::async(std::launch::async, plan_captured_step, graph, options_.planner);
+    } else if (memory_.recording()) {
+      MemoryTrace trace = memory_.end_step(graph.storages.size(), there_);
+      planning_ = std::async(std::launch::async, plan_releasing_step, graph, std::move(trace),
+                             capacity(), link_rate(), options_.planner.limits);
+    } else {
+      return;
+    }
+    planning_for_ = signature;
+    if (!options_.background) planning_.wait();
   }
 
   void take_plan() {
@@ -142,26 +171,51 @@ class StepPlanner final : public StepInterceptor {
       return;
     }
     try {
-      auto plan = std::make_unique<PlannedStep>(planning_.get());
-      const Bytes need = residency().bytes_in_use() + plan->peak;
-      const Bytes capacity = session_.arena().offsets().capacity();
-      const std::string what = std::to_string(plan->graph.ops.size()) + " operators in " +
-                               format_bytes(need) + ", in program order " +
-                               format_bytes(program_order_peak(plan->graph)) + " at least";
-      if (need > capacity) {
-        say("steps stay dynamic: the plan takes " + format_bytes(need) + ", the budget is " +
-            format_bytes(capacity));
-        refused_.insert(planning_for_);
-        return;
-      }
-      say("from now on by a plan: " + what);
-      plans_.insert(plans_.begin(), std::move(plan));
-      current_ = plans_.front().get();
-      ++counts_.plans;
+      take(std::make_unique<PlannedStep>(planning_.get()));
     } catch (const std::exception& error) {
       say("steps stay dynamic: " + std::string(error.what()));
       refused_.insert(planning_for_);
     }
+    there_.clear();
+  }
+
+  void take(std::unique_ptr<PlannedStep> plan) {
+    const std::string operators = std::to_string(plan->graph.ops.size()) + " operators in ";
+    if (plan->memory) {
+      plan->there = std::move(there_);
+      say("from now on by a plan: " + operators + format_bytes(plan->peak) +
+          ", releasing as the policy did");
+    } else {
+      const Bytes need = residency().bytes_in_use() + plan->peak;
+      if (need > capacity()) {
+        say("the plan takes " + format_bytes(need) + ", the budget is " +
+            format_bytes(capacity()) +
+            ": a step will be planned with what the policy releases, once that has settled");
+        releasing_.insert(planning_for_);
+        return;
+      }
+      say("from now on by a plan: " + operators + format_bytes(need) + ", in program order " +
+          format_bytes(program_order_peak(plan->graph)) + " at least");
+    }
+    plans_.insert(plans_.begin(), std::move(plan));
+    current_ = plans_.front().get();
+    ++counts_.plans;
+  }
+
+  void drop_current() {
+    memory_failures_.erase(current_);
+    say("steps like it stay dynamic: what its releases depend on is not as it was");
+    refused_.insert(signature_of(current_->graph));
+    std::erase_if(plans_, [&](const auto& plan) { return plan.get() == current_; });
+    current_ = nullptr;
+  }
+
+  Bytes capacity() const { return session_.arena().offsets().capacity(); }
+  LinkRate link_rate() const {
+    constexpr Bytes kProbe{64 << 20};
+    const Nanos latency = session_.costs().offload_time(Bytes(0));
+    const Nanos time = session_.costs().offload_time(kProbe) - latency;
+    return {latency, static_cast<double>(kProbe.count()) / std::max(1e-9, to_seconds(time))};
   }
 
   Session& session_;
@@ -172,9 +226,13 @@ class StepPlanner final : public StepInterceptor {
   std::future<PlannedStep> planning_;
   uint64_t planning_for_ = 0;
   std::unordered_set<uint64_t> refused_;
+  std::unordered_set<uint64_t> releasing_;           // have to release to fit
+  MemoryRecorder memory_;                            // of steps that may be planned so
+  std::vector<IntrusivePtr<Storage>> there_;         // of the one that is being planned
   std::vector<std::unique_ptr<PlannedStep>> plans_;  // the latest first
   const PlannedStep* current_ = nullptr;
   std::unique_ptr<Replay> replay_;
+  std::unordered_map<const PlannedStep*, int> memory_failures_;
   bool record_next_ = false;
   bool planned_ = false;
   PlanCounts counts_;

@@ -11,7 +11,8 @@
 // again.
 //
 // A plan is made use of if what lives on and the plan's peak fit into the budget. Where they do
-// not, steps stay dynamic.
+// not, a step is recorded with what the policy releases, once that has settled, and steps like
+// it are run by that: the same releases, at fixed places (planned_memory.h).
 //
 // Threads: the session's issuing thread; planning has one of its own.
 #pragma once

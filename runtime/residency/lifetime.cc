@@ -51,7 +51,7 @@ IntrusivePtr<Storage> Residency::create(Bytes bytes, Category category, const ch
   return storage;
 }
 
-void Residency::become_resident(Storage& storage, NewBlock& block, Event written) {
+void Residency::become_resident(Storage& storage, NewBlock& block, Event written, bool ahead) {
   if (storage.residence_ == Residence::kEvicted && storage.users_ > 0) --evicted_users_;
   storage.residence_ = Residence::kResident;
   storage.written_ = written;
@@ -59,6 +59,7 @@ void Residency::become_resident(Storage& storage, NewBlock& block, Event written
   storage.touched_.include(written);
   storage.block_ = block.keep();
   offer_to_policy(storage);
+  if (observer_) observer_->on_block(storage, ahead);
 }
 
 // What can never be released is not offered.
@@ -88,6 +89,7 @@ void Residency::leave_arena(Storage& storage, Residence next) {
     }
   }
   arena_.free(storage.block_, storage.category, storage.touched_);
+  if (observer_) observer_->on_left(storage);
   storage.block_ = {};
   storage.residence_ = next;
   if (next == Residence::kEvicted && storage.users_ > 0) ++evicted_users_;
@@ -95,7 +97,7 @@ void Residency::leave_arena(Storage& storage, Residence next) {
 }
 
 void Residency::on_unused(Storage& storage) {
-  if (unused_listener_) unused_listener_->on_unused(storage);
+  if (listener_) listener_->on_unused(storage);
   if (storage.residence_ == Residence::kEvicted) {
     --evicted_users_;
     storage.residence_ = Residence::kDead;
@@ -111,7 +113,9 @@ void Residency::settle_unused(Storage& storage) {
   if (read_by_recipes) {
     // Bytes that a recipe may still want and that cannot be computed are kept: they may be
     // offloaded like any others.
-    const bool only_source = storage.recipe_ ? evicted_users_ > 0 && !runnable(storage) : true;
+    const bool only_source =
+        storage.recipe_ ? evicted_users_ > 0 && !runnable(storage) && evicted_reach(storage)
+                        : true;
     const bool fits = options_.known_to_fit || planned_;
     if (only_source && !(fits && evicted_users_ == 0)) return;
     if (!storage.recipe_ || storage.runnable_at_ != epoch_) ++epoch_;
@@ -147,6 +151,7 @@ void Residency::bury(Storage& storage) {
   }
   drop_recipe(storage);
   policy_.on_gone(storage);
+  if (listener_) listener_->on_gone(storage);
   (storage.previous_ ? storage.previous_->next_ : storages_) = storage.next_;
   if (storage.next_) storage.next_->previous_ = storage.previous_;
   delete &storage;
@@ -175,8 +180,7 @@ void Residency::upload(Storage& storage, const void* from,
                        std::shared_ptr<const void> keep_alive) {
   TIDEMARK_CHECK(storage.residence_ == Residence::kEmpty, "uploads fill empty storages");
   settle_host_buffers(/*wait=*/false);
-  NewBlock block = allocate(storage.size(), storage.category, StreamId::kReload,
-                            storage.origin(), storage.planned_at);
+  NewBlock block = allocate(storage, StreamId::kReload, storage.origin());
   const Event done = device_.copy(
       StreamId::kReload, {arena_.address(block.offset()), static_cast<const std::byte*>(from),
                           storage.bytes(), 0});
@@ -195,6 +199,7 @@ void Residency::settle_host_buffers(bool wait) {
 
 bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, void* to) {
   fetch(storage, Reason::kNeeded);
+  if (observer_) observer_->on_used(storage);
   // By way of a buffer of our own: a copy that fails is tried again, when `to` may be gone.
   const bool has_data = device_.has_data();
   const Bytes piece = std::min(bytes, kDownloadPiece);
@@ -227,8 +232,7 @@ void Residency::begin_step() {
   policy_.begin_step(*this);
 }
 
-StepStats Residency::end_step(bool synchronize) {
-  // Whatever lives on needs no recipe: what was to be recomputed is brought back now.
+void Residency::bring_back_survivors() {
   while (evicted_users_ > 0) {
     std::vector<Storage*> evicted;
     for_each_storage([&](Storage& s) {
@@ -240,11 +244,11 @@ StepStats Residency::end_step(bool synchronize) {
       drop_recipe(*storage);
     }
   }
-  std::vector<IntrusivePtr<Storage>> survivors;
-  for_each_storage([&](Storage& s) {
-    if (s.users_ > 0) survivors.emplace_back(&s);
-  });
-  for (const auto& storage : survivors) drop_recipe(*storage);
+  for (const auto& storage : in_use()) drop_recipe(*storage);
+}
+
+StepStats Residency::end_step(bool synchronize) {
+  bring_back_survivors();
   ++epoch_;
   if (synchronize) device_.synchronize_all();
   settle_host_buffers(/*wait=*/synchronize);

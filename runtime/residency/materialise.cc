@@ -109,7 +109,9 @@ void Residency::materialise_inputs(Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
     Storage& storage = *input.storage;
     if (storage.residence_ == Residence::kOffloaded && !options_.austere_only &&
-        can_evict(storage) && policy_.recompute_offloaded(*this, storage)) {
+        can_evict(storage) &&
+        (script_ ? script_->recompute_offloaded(storage)
+                 : policy_.recompute_offloaded(*this, storage))) {
       give_up_copy(storage, Reason::kNeeded);
     }
     materialise(storage, Reason::kNeeded);
@@ -134,6 +136,15 @@ bool Residency::reaches(Storage& from, const Storage& target) const {
       source.mark_ = walk;
       pending.push_back(&source);
     }
+  }
+  return false;
+}
+
+// Would bringing back something that was evicted, and has users, read it?
+bool Residency::evicted_reach(const Storage& target) const {
+  for (Storage* s = storages_; s; s = s->next_) {
+    const bool evicted = s->residence_ == Residence::kEvicted && s->users_ > 0;
+    if (evicted && reaches(*s, target)) return true;
   }
   return false;
 }

@@ -48,6 +48,10 @@ class ReleasePolicy {
   // May anything be released now, other than as the last resort?
   virtual bool may_release_now(const Residency& residency) const = 0;
 
+  // Will steps like the last be managed as that was? False while it is finding out what is
+  // best.
+  virtual bool settled() const { return true; }
+
   // A storage went to a tier, or came back or was given up.
   virtual void on_offloaded(Storage& /*storage*/) {}
   virtual void on_fetched(Storage& /*storage*/) {}

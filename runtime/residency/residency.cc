@@ -34,8 +34,7 @@ class Residency::Issue {
   // Gives `storage` a block that the call will write.
   void place(Storage& storage, const char* for_whom) {
     const Residence before = storage.residence_;
-    NewBlock block = residency_.allocate(storage.size(), storage.category, StreamId::kCompute,
-                                         for_whom, storage.planned_at);
+    NewBlock block = residency_.allocate(storage, StreamId::kCompute, for_whom);
     storage.last_access = residency_.clock_;
     residency_.become_resident(storage, block, Event{});
     outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
@@ -127,20 +126,25 @@ void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
   inputs.drop();
   try {
     const MemoryTimer timer(*this);
-    if (!options_.austere_only && !planned_) policy_.after_operator(*this, *call);
+    if (script_) {
+      if (!script_->after_operator()) abandon_script();
+    } else if (!options_.austere_only && !planned_) {
+      policy_.after_operator(*this, *call);
+    }
   } catch (const Error&) {
     // The call has been issued, and what failed here was best effort. A device that has failed
     // says so again at the next call.
+    abandon_script();
   }
+  if (observer_) observer_->on_call_done();
 }
 
 // Resident, whatever it takes short of recomputing a claimed storage.
 void Residency::fetch(Storage& storage, Reason reason) {
   materialise(storage, reason);
   if (storage.residence_ == Residence::kOffloaded) {
-    reload(storage,
-           allocate(storage.size(), storage.category, StreamId::kReload, storage.origin()),
-           EventKind::kReload, reason);
+    reload(storage, allocate(storage, StreamId::kReload, storage.origin()), EventKind::kReload,
+           reason);
   }
   TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
   if (std::exchange(storage.prefetched_, false)) --prefetched_;
@@ -211,6 +215,7 @@ void Residency::issue(Recipe& call, Run kind, Reason reason) {
     storage.touched_.include(done);
     storage.last_access = clock_;
     policy_.touch(storage);
+    if (observer_) observer_->on_used(storage);
   };
   for (const Recipe::Input& input : call.inputs) {
     used(*input.storage);

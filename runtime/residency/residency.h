@@ -30,6 +30,7 @@
 #include "runtime/device/device.h"
 #include "runtime/memory/arena.h"
 #include "runtime/memory/tier.h"
+#include "runtime/residency/memory_script.h"
 #include "runtime/residency/policy.h"
 #include "runtime/telemetry/event_log.h"
 #include "runtime/telemetry/step_stats.h"
@@ -61,11 +62,12 @@ struct ResidencyOptions {
   bool poison = false;
 };
 
-// Told of storages whose last user went.
-class UnusedListener {
+// Told of storages as they end.
+class StorageListener {
  public:
-  virtual ~UnusedListener() = default;
-  virtual void on_unused(Storage& storage) = 0;
+  virtual ~StorageListener() = default;
+  virtual void on_unused(Storage& storage) = 0;  // its last user went
+  virtual void on_gone(Storage& /*storage*/) {}  // it is about to be deleted
 };
 
 // Of a training step; where the program is tells what it will want next.
@@ -108,7 +110,36 @@ class Residency final : public StorageOwner {
   // Of all that has users, wherever it is, as it occupies the arena.
   Bytes bytes_in_use() const;
   // Null: nobody.
-  void set_unused_listener(UnusedListener* listener) { unused_listener_ = listener; }
+  void set_listener(StorageListener* listener) { listener_ = listener; }
+
+  // --- for plans that release ---
+  // Null: nobody.
+  void observe(MemoryObserver* observer) { observer_ = observer; }
+  // From now on the script decides instead of the policy, until it is at a loss or null is
+  // given. Only between operators.
+  void follow(MemoryScript* script) { script_ = script; }
+  bool settled() const { return policy_.settled(); }
+  // All that has users.
+  std::vector<IntrusivePtr<Storage>> in_use() const;
+  std::optional<Offset> offset_of(const Storage& storage) const {
+    return storage.resident() ? std::optional(storage.block_.offset) : std::nullopt;
+  }
+  // Where a storage is to be: at that offset, or (none) on a tier.
+  struct Target {
+    Storage* storage = nullptr;
+    std::optional<Offset> at;
+  };
+  // Moves, sends away and brings back until all are there. False if that cannot be done; then
+  // some are. Only between operators. REQUIRES: the places do not overlap.
+  bool arrange(const std::vector<Target>& targets);
+  // Releases one that way; offloading is free where a copy is on a tier. False if that cannot
+  // be done.
+  bool release_by(Storage& storage, Action action, Reason reason);
+  // Of one that is on a tier: it is to be recomputed instead. False if it cannot be.
+  bool give_up_copy(Storage& storage);
+  // What was evicted and has users is brought back, and what has users needs no recipe from now
+  // on. A step's end does that too.
+  void bring_back_survivors();
 
   // Fills an empty storage from host memory that `keep_alive` holds until the copy is done.
   // `from` may be null on devices without data.
@@ -142,8 +173,9 @@ class Residency final : public StorageOwner {
   bool copy_out(Storage& storage, Reason reason);
   // Resident, with a valid copy on a tier?
   bool has_copy(const Storage& storage) const { return storage.resident() && storage.tier_; }
-  // Brings an offloaded storage back if the arena has room as it is; true if it did.
-  bool prefetch(Storage& storage);
+  // Brings an offloaded storage back if the arena has room as it is (at `at`, if given); true
+  // if it did.
+  bool prefetch(Storage& storage, std::optional<Offset> at = std::nullopt);
   Nanos clock() const { return clock_; }
   const Arena& arena() const { return arena_; }
   const CostModel& costs() const { return costs_; }
@@ -189,8 +221,10 @@ class Residency final : public StorageOwner {
   };
 
   // room.cc: finding space in the arena.
-  NewBlock allocate(Bytes size, Category category, StreamId user, const char* for_whom,
-                    std::optional<Offset> at = std::nullopt);
+  NewBlock allocate(Storage& storage, StreamId user, const char* for_whom);
+  Allocation place_planned(const Storage& storage, StreamId user);
+  std::optional<Allocation> allocate_scripted(const Storage& storage);
+  void abandon_script();
   std::optional<Allocation> make_room(Bytes size, Category category);
   bool release_best(Bytes size);
   void release_austerely(Bytes size);
@@ -203,7 +237,8 @@ class Residency final : public StorageOwner {
   std::optional<Stretch> cheapest_slide(const std::vector<Storage*>& blocks, Bytes size) const;
   bool slide_for(Bytes size, bool at_any_cost);
   bool release_window(Bytes size);
-  void move_block(Storage& storage, Offset to);
+  void slide(Storage& storage, Offset to);
+  bool move_block(Storage& storage, Offset to);
   [[noreturn]] void throw_out_of_memory(Bytes size, const char* for_whom);
 
   // residency.cc: running calls.
@@ -219,6 +254,7 @@ class Residency final : public StorageOwner {
   bool runnable(const Storage& storage) const;
   bool reaches(Storage& from, const Storage& target) const;
   void protect_readers_of(Storage& storage);
+  bool evicted_reach(const Storage& target) const;
   bool depends_on_written(Storage& storage) const;
   static bool available(const Storage& storage) {
     return storage.residence_ == Residence::kResident ||
@@ -239,7 +275,7 @@ class Residency final : public StorageOwner {
   void drop_tier_copy(Storage& storage);
 
   // lifetime.cc: from creation to burial.
-  void become_resident(Storage& storage, NewBlock& block, Event written);
+  void become_resident(Storage& storage, NewBlock& block, Event written, bool ahead = false);
   void offer_to_policy(Storage& storage);
   void leave_arena(Storage& storage, Residence next);
   void settle_unused(Storage& storage);
@@ -287,7 +323,9 @@ class Residency final : public StorageOwner {
   bool planned_ = false;
   Fence plan_waited_;  // what compute has waited for in the open plan
   int timing_ = 0;     // MemoryTimers alive
-  UnusedListener* unused_listener_ = nullptr;
+  StorageListener* listener_ = nullptr;
+  MemoryObserver* observer_ = nullptr;
+  MemoryScript* script_ = nullptr;
   bool burying_ = false;
   std::vector<HostBuffer> host_buffers_;
   std::deque<Measured> measured_;  // tags are consecutive from first_measured_

@@ -10,27 +10,45 @@
 namespace tidemark {
 
 // `user` is the stream that will write the block first; it waits for the block's last users.
-Residency::NewBlock Residency::allocate(Bytes size, Category category, StreamId user,
-                                        const char* for_whom, std::optional<Offset> at) {
+Residency::NewBlock Residency::allocate(Storage& storage, StreamId user, const char* for_whom) {
   const MemoryTimer timer(*this);
-  if (at && planned_) {
-    // Compute runs in order: it has copies alone to wait for, and for each but once.
-    const Fence& before = arena_.plan_fence();
-    const auto copies = [](const Fence& fence) {
-      return std::pair(fence[StreamId::kOffload], fence[StreamId::kReload]);
-    };
-    if (user != StreamId::kCompute || copies(before) != copies(plan_waited_)) {
-      device_.wait(user, before);
-      if (user == StreamId::kCompute) plan_waited_ = before;
-    }
-    return NewBlock(arena_, category, {arena_.place(*at, size, category), {}});
+  const Bytes size = storage.size();
+  if (planned_ && storage.planned_at) {
+    return {arena_, storage.category, place_planned(storage, user)};
   }
-  auto place = arena_.allocate(size, category);
-  if (!place) place = make_room(size, category);
+  std::optional<Allocation> place;
+  if (script_) place = allocate_scripted(storage);
+  if (!place) place = arena_.allocate(size, storage.category);
+  if (!place) place = make_room(size, storage.category);
   if (!place) throw_out_of_memory(size, for_whom);
-  NewBlock block(arena_, category, *place);
+  NewBlock block(arena_, storage.category, *place);
   device_.wait(user, block.fence());
   return block;
+}
+
+// Within the open plan, whose range has one fence.
+Allocation Residency::place_planned(const Storage& storage, StreamId user) {
+  // Compute runs in order: it has copies alone to wait for, and for each but once.
+  const Fence& before = arena_.plan_fence();
+  const auto copies = [](const Fence& fence) {
+    return std::pair(fence[StreamId::kOffload], fence[StreamId::kReload]);
+  };
+  if (user != StreamId::kCompute || copies(before) != copies(plan_waited_)) {
+    device_.wait(user, before);
+    if (user == StreamId::kCompute) plan_waited_ = before;
+  }
+  return {arena_.place(*storage.planned_at, storage.size(), storage.category), {}};
+}
+
+std::optional<Allocation> Residency::allocate_scripted(const Storage& storage) {
+  const auto at = script_->place(storage);
+  auto place = at ? arena_.allocate_at(*at, storage.size(), storage.category) : std::nullopt;
+  if (!place) abandon_script();
+  return place;
+}
+
+void Residency::abandon_script() {
+  if (script_) std::exchange(script_, nullptr)->abandoned();
 }
 
 std::optional<Allocation> Residency::make_room(Bytes size, Category category) {
@@ -179,7 +197,7 @@ bool Residency::slide_for(Bytes size, bool at_any_cost) {
   if (!run || (!at_any_cost && run->cost > costs_.offload_time(size))) return false;
   Offset to = run->first == 0 ? Offset(0) : blocks[run->first - 1]->block_.end();
   for (size_t k = run->first; k <= run->last; ++k) {
-    if (blocks[k]->block_.offset != to) move_block(*blocks[k], to);
+    slide(*blocks[k], to);
     to = blocks[k]->block_.end();
   }
   ++stats_.compactions;
@@ -233,7 +251,7 @@ Offset Residency::pack() {
   const auto slide_all = [&] {
     Offset to(0);
     for (Storage* storage : placed()) {
-      if (storage->block_.offset != to) move_block(*storage, to);
+      slide(*storage, to);
       to = storage->block_.end();
       storage->planned_at.reset();
     }
@@ -252,28 +270,93 @@ Offset Residency::pack() {
   return slide_all();
 }
 
-void Residency::move_block(Storage& storage, Offset to) {
+void Residency::slide(Storage& storage, Offset to) {
+  if (storage.block_.offset == to) return;
+  TIDEMARK_CHECK(move_block(storage, to), "a block slides into the hole before it");
+}
+
+// False, and it stays where it was, if another block is in the way.
+// REQUIRES: down, if it is to lie on a part of where it lies.
+bool Residency::move_block(Storage& storage, Offset to) {
   const Block from = storage.block_;
   arena_.free(from, storage.category, storage.touched_);
+  const auto stay = [&] { arena_.allocate_at(from.offset, from.size, storage.category); };
   const auto place = arena_.allocate_at(to, storage.size(), storage.category);
-  TIDEMARK_CHECK(place.has_value(), "a block slides into the hole before it");
+  if (!place) {
+    stay();
+    return false;
+  }
   Event done;
   try {
     device_.wait(StreamId::kCompute, place->fence);
+    device_.wait(StreamId::kCompute, storage.written_);
     const uint64_t tag =
         log(EventKind::kCompact, Reason::kNoRoom, storage, StreamId::kCompute, Nanos(0));
     done = device_.copy(StreamId::kCompute, {arena_.address(to), arena_.address(from.offset),
                                              storage.bytes(), tag});
-  } catch (...) {  // it stays where it was
+  } catch (...) {
     arena_.free(place->block, storage.category, place->fence);
-    arena_.allocate_at(from.offset, from.size, storage.category);
+    stay();
     throw;
   }
   storage.block_ = place->block;
   // The space it leaves is read by the move.
-  arena_.hold({place->block.end(), from.end() - place->block.end()}, done);
+  const bool overlap = place->block.offset <= from.offset && place->block.end() > from.offset;
+  const Offset left = overlap ? place->block.end() : from.offset;
+  arena_.hold({left, from.end() - left}, done);
   storage.written_ = done;
   storage.touched_ = Fence(done);
+  return true;
+}
+
+std::vector<IntrusivePtr<Storage>> Residency::in_use() const {
+  std::vector<IntrusivePtr<Storage>> found;
+  for (Storage* s = storages_; s; s = s->next_) {
+    if (s->users_ > 0 && s->residence_ != Residence::kEmpty) found.emplace_back(s);
+  }
+  return found;
+}
+
+bool Residency::arrange(const std::vector<Target>& targets) {
+  const MemoryTimer timer(*this);
+  std::vector<Target> misplaced;
+  for (const Target& target : targets) {
+    Storage& s = *target.storage;
+    if (!s.resident()) continue;
+    if (!target.at && !release_by(s, Action::kOffload, Reason::kPlan)) return false;
+    if (target.at && s.block_.offset != *target.at) misplaced.push_back(target);
+  }
+  const auto move = [&](const Target& target) {
+    const Block& from = target.storage->block_;
+    const bool up_onto_itself = *target.at > from.offset && *target.at < from.end();
+    return !up_onto_itself && move_block(*target.storage, *target.at);
+  };
+  size_t detours = 0;
+  while (!misplaced.empty()) {
+    if (std::erase_if(misplaced, move) > 0) continue;
+    // Each is in another's way: one goes elsewhere for a moment, or all by way of a tier.
+    Storage& s = *misplaced.back().storage;
+    const auto elsewhere = detours < targets.size()
+                               ? arena_.allocate(s.size(), Category::kWorkspace)
+                               : std::nullopt;
+    if (elsewhere) {
+      ++detours;
+      arena_.free(elsewhere->block, Category::kWorkspace, elsewhere->fence);
+      if (!move_block(s, elsewhere->block.offset)) return false;
+    } else if (release_by(s, Action::kOffload, Reason::kPlan)) {
+      misplaced.pop_back();
+    } else {
+      return false;
+    }
+  }
+  return std::all_of(targets.begin(), targets.end(), [&](const Target& target) {
+    Storage& s = *target.storage;
+    if (!target.at || s.resident()) return true;
+    if (s.residence_ != Residence::kOffloaded || !prefetch(s, target.at)) return false;
+    s.prefetched_ = false;
+    --prefetched_;
+    return true;
+  });
 }
 
 void Residency::throw_out_of_memory(Bytes size, const char* for_whom) {

@@ -33,7 +33,20 @@ bool Residency::release(Storage& storage, Reason reason) {
   return true;
 }
 
+bool Residency::release_by(Storage& storage, Action action, Reason reason) {
+  if (!storage.resident() || storage.pins_ > 0) return false;
+  if (action == Action::kOffload) {
+    if (!storage.tier_) return can_offload(storage) && offload(storage, reason);
+    drop_clean(storage, reason);
+    return true;
+  }
+  if (storage.wanted_ > 0 || !can_evict(storage)) return false;
+  evict(storage, reason);
+  return true;
+}
+
 void Residency::evict(Storage& storage, Reason reason) {
+  if (observer_) observer_->on_released(storage, Action::kEvict);
   leave_arena(storage, Residence::kEvicted);
   log(EventKind::kEvict, reason, storage, StreamId::kCompute, Nanos(0));
   ++stats_.evictions;
@@ -42,14 +55,19 @@ void Residency::evict(Storage& storage, Reason reason) {
 
 bool Residency::offload(Storage& storage, Reason reason) {
   if (!store(storage, EventKind::kOffload, reason)) return false;
+  if (observer_) observer_->on_released(storage, Action::kOffload);
   leave_arena(storage, Residence::kOffloaded);
   policy_.on_offloaded(storage);
   return true;
 }
 
 bool Residency::copy_out(Storage& storage, Reason reason) {
-  return storage.resident() && !storage.tier_ && can_offload(storage) &&
-         store(storage, EventKind::kCopyOut, reason);
+  if (!storage.resident() || storage.tier_ || !can_offload(storage) ||
+      !store(storage, EventKind::kCopyOut, reason)) {
+    return false;
+  }
+  if (observer_) observer_->on_copied_out(storage);
+  return true;
 }
 
 // Gives a resident storage a copy on a tier. False: none has room.
@@ -85,6 +103,7 @@ bool Residency::store(Storage& storage, EventKind kind, Reason reason) {
 
 // A valid copy is on a tier already: only the block is freed.
 void Residency::drop_clean(Storage& storage, Reason reason) {
+  if (observer_) observer_->on_released(storage, Action::kOffload);
   leave_arena(storage, Residence::kOffloaded);
   log(EventKind::kDropClean, reason, storage, StreamId::kCompute, Nanos(0));
   policy_.on_offloaded(storage);
@@ -108,15 +127,16 @@ void Residency::reload(Storage& storage, NewBlock block, EventKind kind, Reason 
     throw;
   }
   storage.tier_fence_.include(done);
-  become_resident(storage, block, done);
+  become_resident(storage, block, done, /*ahead=*/kind == EventKind::kPrefetch);
   policy_.on_fetched(storage);
   ++stats_.reloads;
   stats_.reload_bytes += storage.size();
   if (!options_.overlap) device_.wait(StreamId::kCompute, done);
 }
 
-bool Residency::prefetch(Storage& storage) {
-  const auto place = arena_.allocate(storage.size(), storage.category);
+bool Residency::prefetch(Storage& storage, std::optional<Offset> at) {
+  const auto place = at ? arena_.allocate_at(*at, storage.size(), storage.category)
+                        : arena_.allocate(storage.size(), storage.category);
   if (!place) return false;
   NewBlock block(arena_, storage.category, *place);
   device_.wait(StreamId::kReload, block.fence());
@@ -161,8 +181,15 @@ void Residency::give_up_copies_for(Bytes size) {
   }
 }
 
+bool Residency::give_up_copy(Storage& storage) {
+  if (storage.residence_ != Residence::kOffloaded || !can_evict(storage)) return false;
+  give_up_copy(storage, Reason::kPlan);
+  return true;
+}
+
 // What was offloaded is evicted instead: recomputed when it is needed.
 void Residency::give_up_copy(Storage& storage, Reason reason) {
+  if (observer_) observer_->on_copy_given_up(storage);
   drop_tier_copy(storage);
   policy_.on_fetched(storage);
   storage.residence_ = Residence::kEvicted;

@@ -12,7 +12,7 @@
 
 namespace tidemark {
 
-class StepInterceptor : public UnusedListener {
+class StepInterceptor : public StorageListener {
  public:
   // Calls and uploads outside of steps are not told.
   virtual void begin_step() = 0;

@@ -104,7 +104,7 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
 
 Session::~Session() {
   std::erase(sessions(), this);
-  residency_->set_unused_listener(nullptr);
+  residency_->set_listener(nullptr);
   try {
     device_->synchronize_all();
   } catch (const std::exception&) {
@@ -167,7 +167,7 @@ void Session::execute(const IntrusivePtr<Recipe>& call) {
 void Session::set_interceptor(std::unique_ptr<StepInterceptor> interceptor) {
   TIDEMARK_CHECK(!in_step_, "an interceptor comes and goes between steps");
   interceptor_ = std::move(interceptor);
-  residency_->set_unused_listener(interceptor_.get());
+  residency_->set_listener(interceptor_.get());
 }
 
 Bytes Session::peak_reserved() const {

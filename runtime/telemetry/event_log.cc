@@ -34,6 +34,7 @@ std::string_view to_string(Reason reason) {
     case Reason::kNeeded: return "needed";
     case Reason::kOverwritten: return "overwritten";
     case Reason::kEndOfStep: return "end of step";
+    case Reason::kPlan: return "plan";
   }
   return "?";
 }

@@ -41,6 +41,7 @@ enum class Reason : uint8_t {
   kNeeded,       // an operator's input
   kOverwritten,  // an input of its recipe is about to be written
   kEndOfStep,
+  kPlan,  // as planned
 };
 
 struct EventRecord {

@@ -106,6 +106,19 @@ class ResnetIdentity {
     EXPECT_EQ(last_.evictions + last_.offloads + last_.reloads, 0);
     plan_ = false;
   }
+  // The same where the plan has to release, as the policy did in the third step.
+  void check_planned_releases(const Memory& memory) {
+    SessionOptions options = options_of(memory);
+    options.budget = budget_of(memory, options);
+    plan_ = true;
+    EXPECT_EQ(train(options), expected_);
+    EXPECT_EQ(planned_, flags_.steps - 3);
+    EXPECT_GT(last_.evictions + last_.offloads + last_.clean_drops, 0);
+    EXPECT_EQ(last_.compactions, 0);
+    EXPECT_EQ(last_.peak_reserved, planned_peak_);
+    EXPECT_LE(planned_peak_, *options.budget);
+    plan_ = false;
+  }
 
   // One block less than the smallest budget is too little.
   void check_too_little() {
@@ -154,7 +167,9 @@ class ResnetIdentity {
     if (plan_) {
       planned_ = plan_counts(session).planned_steps;
       const PlannedStep* plan = current_plan(session);
-      planned_peak_ = plan ? session.residency().bytes_in_use() + plan->peak : Bytes(0);
+      planned_peak_ = !plan          ? Bytes(0)
+                      : plan->memory ? plan->peak
+                                     : session.residency().bytes_in_use() + plan->peak;
     }
     outcome.checksum = training.checksum().value();
     peak_ = session.peak_reserved();

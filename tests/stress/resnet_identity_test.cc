@@ -36,5 +36,11 @@ TEST(ResnetIdentity, Resnet18OnDigitsByPlan) {
   resnet.check_planned();
 }
 
+TEST(ResnetIdentity, Resnet18OnDigitsByPlanThatReleases) {
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/4, /*steps=*/5);
+  resnet.check_planned_releases({.share = 0.45, .policy = "delta"});
+  resnet.check_planned_releases({.share = 0.6, .policy = "dtr"});
+}
+
 }  // namespace
 }  // namespace tidemark::testing

@@ -58,6 +58,7 @@ class TidePolicy final : public IndexedPolicy {
   void after_operator(Residency& residency, const Recipe& call) override;
   void begin_step(Residency& residency) override;
   void end_step(Residency& residency) override;
+  bool settled() const override { return known_to_fit_ || trial_.over; }
 
  private:
   // What the plan says of an item now.

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "runtime/planner/layout/heuristics.h"
 
@@ -125,6 +128,114 @@ Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order) {
     placed.add(i);
   }
   return offsets;
+}
+
+namespace {
+
+// First fit below a limit, where buffers would rather not be met for a while after their end.
+class FitWithin {
+ public:
+  FitWithin(const std::vector<Buffer>& buffers, const std::vector<Buffer>& reluctant, Bytes top)
+      : buffers_(buffers),
+        reluctant_(reluctant),
+        top_(Offset(0) + top),
+        placed_(reluctant),
+        offsets_(buffers.size()) {}
+
+  bool put(size_t i, Offset place) {
+    offsets_[i] = place;
+    placed_.add(i);
+    return place + buffers_[i].size <= top_;
+  }
+  bool put(size_t i) {
+    hard_.clear();
+    all_.clear();
+    const Buffer& own = buffers_[i];
+    placed_.for_each_meeting(reluctant_[i], [&](size_t j) {
+      const Taken taken{offsets_[j], offsets_[j] + buffers_[j].size,
+                        reluctant_[j].end - own.begin};
+      all_.push_back(taken);
+      if (buffers_[j].begin < own.end && own.begin < buffers_[j].end) hard_.push_back(taken);
+    });
+    const Offset free = lowest(all_, own.size);
+    if (free + own.size <= top_) return put(i, free);
+    return put(i, least_early(own.size));
+  }
+  Offsets take() { return std::move(offsets_); }
+
+ private:
+  struct Taken {
+    Offset begin, end;
+    int64_t early;  // by so much would it be met too early
+    bool operator<(const Taken& other) const { return begin < other.begin; }
+  };
+
+  static Offset lowest(std::vector<Taken>& taken, Bytes size) {
+    std::sort(taken.begin(), taken.end());
+    Offset place;
+    for (const Taken& other : taken) {
+      if (other.begin - place >= size) break;
+      place = std::max(place, other.end);
+    }
+    return place;
+  }
+
+  // The lower end of the gap in which what would be met early is met least early. What begins
+  // late enough after the buffer at hand counts for little more than nothing.
+  Offset least_early(Bytes size) {
+    Offset best = lowest(hard_, size);
+    int64_t least = std::numeric_limits<int64_t>::max();
+    Offset place;
+    const auto consider = [&](Offset end) {
+      if (end - place < size) return;
+      int64_t early = 0;
+      for (const Taken& other : all_) {
+        const bool met = other.begin < place + size && place < other.end;
+        if (met) early = std::max(early, other.early);
+      }
+      if (early < least) best = place, least = early;
+    };
+    for (const Taken& other : hard_) {
+      consider(other.begin);
+      place = std::max(place, other.end);
+    }
+    consider(top_);
+    return best;
+  }
+
+  const std::vector<Buffer>& buffers_;
+  const std::vector<Buffer>& reluctant_;
+  const Offset top_;
+  PlacedBuffers placed_;
+  Offsets offsets_;
+  std::vector<Taken> all_, hard_;
+};
+
+}  // namespace
+
+std::optional<Offsets> fit_within(const std::vector<Buffer>& buffers,
+                                  const std::vector<Buffer>& reluctant,
+                                  const std::vector<std::optional<Offset>>& fixed,
+                                  Bytes capacity, const Limits& limits) {
+  constexpr int kRounds = 200;  // for each order
+  const Stopwatch watch(limits.seconds);
+  for (const FitOrder by : {FitOrder::kSize, FitOrder::kArea, FitOrder::kLoad}) {
+    std::vector<size_t> order = in_order(buffers, by);
+    std::erase_if(order, [&](size_t i) { return is_empty(buffers[i]) || fixed[i]; });
+    for (int round = 0; round < kRounds && !watch.expired(); ++round) {
+      FitWithin layout(buffers, reluctant, capacity);
+      for (size_t i = 0; i < buffers.size(); ++i) {
+        if (!fixed[i] || is_empty(buffers[i])) continue;
+        if (!layout.put(i, *fixed[i])) return std::nullopt;
+      }
+      std::vector<size_t> high, rest;
+      for (const size_t i : order) (layout.put(i) ? rest : high).push_back(i);
+      if (high.empty()) return layout.take();
+      order = std::move(high);
+      order.insert(order.end(), rest.begin(), rest.end());
+    }
+  }
+  return std::nullopt;
 }
 
 int64_t count_meetings(const std::vector<Buffer>& buffers, int64_t limit) {

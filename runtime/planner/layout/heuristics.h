@@ -5,6 +5,9 @@
 // Threads: functions without state.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "runtime/planner/layout/layout.h"
 
 namespace tidemark::planner {
@@ -19,6 +22,17 @@ enum class FitOrder : uint8_t {
 
 // Each buffer, in that order, at the lowest place free for all its life. O((n + p) log n).
 Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order);
+
+// A layout no higher than `capacity`, in which those that are `fixed` lie where that says: the
+// others first fit, and what ends too high goes first the next time, for so many rounds in each
+// order. `reluctant` has the same buffers with ends as late or later: where there is room, what
+// lies on the same bytes next begins after that; where there is none, as late as possible.
+// None: not found. O((n + p) log n) a round where there is room.
+// REQUIRES: all have one for each buffer; those fixed do not overlap.
+std::optional<Offsets> fit_within(const std::vector<Buffer>& buffers,
+                                  const std::vector<Buffer>& reluctant,
+                                  const std::vector<std::optional<Offset>>& fixed,
+                                  Bytes capacity, const Limits& limits = {});
 
 // What an allocator does that sees one event at a time: at its begin each buffer takes the
 // smallest hole that holds it, ties to the lowest; freed space joins its neighbours. The arena

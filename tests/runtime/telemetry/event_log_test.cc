@@ -85,10 +85,10 @@ TEST(EventLogTest, EveryKindAndReasonHasAName) {
   EXPECT_EQ(names.size(), static_cast<size_t>(EventKind::kOutOfMemory) + 1);
   EXPECT_FALSE(names.contains("?"));
   names.clear();
-  for (int reason = 0; reason <= static_cast<int>(Reason::kEndOfStep); ++reason) {
+  for (int reason = 0; reason <= static_cast<int>(Reason::kPlan); ++reason) {
     names.insert(to_string(static_cast<Reason>(reason)));
   }
-  EXPECT_EQ(names.size(), static_cast<size_t>(Reason::kEndOfStep) + 1);
+  EXPECT_EQ(names.size(), static_cast<size_t>(Reason::kPlan) + 1);
   EXPECT_FALSE(names.contains("?"));
 }
 

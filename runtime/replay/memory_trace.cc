@@ -1,0 +1,105 @@
+#include "runtime/replay/memory_trace.h"
+
+#include <utility>
+
+namespace tidemark {
+
+void MemoryRecorder::begin_step() {
+  trace_ = {};
+  position_.clear();
+  open_.clear();
+  there_ = residency_.in_use();
+  for (size_t i = 0; i < there_.size(); ++i) {
+    const Storage& storage = *there_[i];
+    position_[&storage] = static_cast<uint32_t>(i);
+    if (!storage.resident()) continue;
+    open_[&storage] = trace_.blocks.size();
+    trace_.blocks.push_back({name(storage), storage.size(), -1, 0});
+    trace_.before.push_back(*residency_.offset_of(storage));
+  }
+  recording_ = true;
+  residency_.observe(this);
+}
+
+void MemoryRecorder::stop() {
+  if (std::exchange(recording_, false)) residency_.observe(nullptr);
+  there_.clear();
+}
+
+MemoryTrace MemoryRecorder::end_step(size_t storages,
+                                     std::vector<IntrusivePtr<Storage>>& there) {
+  for (const auto& [storage, block] : open_) trace_.blocks[block].end = now();
+  there.assign(storages, {});
+  std::vector<uint32_t> item_of(there_.size());
+  for (size_t i = 0; i < there_.size(); ++i) {
+    const Storage& storage = *there_[i];
+    const bool used = numbering_.has(storage);
+    item_of[i] = used ? StepNumbering::of(storage) : static_cast<uint32_t>(there.size());
+    if (!used) there.emplace_back();
+    there[item_of[i]] = there_[i];
+  }
+  for (const auto& storage : there) trace_.was_there.push_back(static_cast<bool>(storage));
+  const auto resolve = [&](uint32_t& item) {
+    const uint32_t position = MemoryTrace::kScratch - 1 - item;
+    if (item != MemoryTrace::kScratch && position < item_of.size()) item = item_of[position];
+  };
+  for (MemoryTrace::Event& event : trace_.events) resolve(event.item);
+  for (MemoryTrace::Block& block : trace_.blocks) resolve(block.item);
+  stop();
+  return std::move(trace_);
+}
+
+uint32_t MemoryRecorder::name(const Storage& storage) const {
+  if (storage.category == Category::kWorkspace) return MemoryTrace::kScratch;
+  const auto position = position_.find(&storage);
+  if (position != position_.end()) return MemoryTrace::kScratch - 1 - position->second;
+  return numbering_.has(storage) ? StepNumbering::of(storage) : MemoryTrace::kScratch;
+}
+
+void MemoryRecorder::event(Kind kind, const Storage& storage) {
+  trace_.events.push_back({kind, name(storage)});
+}
+
+void MemoryRecorder::on_block(const Storage& storage, bool ahead) {
+  open_[&storage] = trace_.blocks.size();
+  trace_.blocks.push_back({name(storage), storage.size(), now(), 0});
+  event(ahead ? Kind::kPrefetch : Kind::kBlock, storage);
+}
+
+// Null if it has none.
+MemoryTrace::Block* MemoryRecorder::block_of(const Storage& storage) {
+  const auto block = open_.find(&storage);
+  return block == open_.end() ? nullptr : &trace_.blocks[block->second];
+}
+
+void MemoryRecorder::on_used(const Storage& storage) {
+  if (MemoryTrace::Block* block = block_of(storage)) block->used = now();
+}
+
+void MemoryRecorder::on_left(const Storage& storage) {
+  if (MemoryTrace::Block* block = block_of(storage)) block->end = now();
+  open_.erase(&storage);
+}
+
+void MemoryRecorder::on_released(const Storage& storage, Action action) {
+  if (MemoryTrace::Block* block = block_of(storage)) {
+    block->release = now();
+    if (action == Action::kOffload && block->copied < 0) block->copied = now();
+  }
+  event(action == Action::kEvict ? Kind::kEvict : Kind::kOffload, storage);
+}
+
+void MemoryRecorder::on_copied_out(const Storage& storage) {
+  if (MemoryTrace::Block* block = block_of(storage)) block->copied = now();
+  event(Kind::kCopyOut, storage);
+}
+
+void MemoryRecorder::on_copy_given_up(const Storage& storage) {
+  event(Kind::kGiveUpCopy, storage);
+}
+
+void MemoryRecorder::on_call_done() {
+  trace_.events.push_back({Kind::kEndOfCall, MemoryTrace::kScratch});
+}
+
+}  // namespace tidemark

@@ -1,0 +1,101 @@
+#include "runtime/replay/scripted_memory.h"
+
+#include <utility>
+
+namespace tidemark {
+
+bool ScriptedMemory::begin_step() {
+  std::vector<Residency::Target> targets;
+  const auto& blocks = plan_.trace.blocks;
+  std::vector<std::optional<Offset>> at(plan_.trace.was_there.size());
+  for (; next_block_ < blocks.size() && blocks[next_block_].begin < 0; ++next_block_) {
+    at[blocks[next_block_].item] = plan_.offsets[next_block_];
+  }
+  for (size_t item = 0; item < at.size(); ++item) {
+    if (Storage* storage = find(static_cast<uint32_t>(item)))
+      targets.push_back({storage, at[item]});
+  }
+  following_ = residency_.arrange(targets);
+  if (following_) {
+    residency_.follow(this);
+  } else {
+    failure_ = "what lives on cannot be brought to its places";
+  }
+  return following_;
+}
+
+bool ScriptedMemory::end_step() {
+  const bool whole = following_ && !next();
+  if (following_ && !whole) failure_ = "the step ended before the plan for its memory did";
+  stop();
+  return whole;
+}
+
+void ScriptedMemory::stop() {
+  if (std::exchange(following_, false)) residency_.follow(nullptr);
+}
+
+void ScriptedMemory::abandoned() {
+  following_ = false;
+  if (failure_.empty()) failure_ = "a place was not free";
+}
+
+std::optional<Offset> ScriptedMemory::place(const Storage& storage) {
+  if (!decide_until(Kind::kBlock)) return std::nullopt;
+  const MemoryTrace::Event& event = *next();
+  const MemoryTrace::Block& block = plan_.trace.blocks[next_block_];
+  const bool scratch = event.item == MemoryTrace::kScratch;
+  const bool same =
+      scratch ? storage.category == Category::kWorkspace : find(event.item) == &storage;
+  if (!same || block.size != storage.size()) {
+    failure_ = "a block of " + format_bytes(storage.size()) + " for [" + storage.origin() +
+               "] was not expected";
+    return std::nullopt;
+  }
+  ++next_;
+  return plan_.offsets[next_block_++];
+}
+
+bool ScriptedMemory::recompute_offloaded(const Storage& storage) {
+  const MemoryTrace::Event* event = next();
+  if (!event || event->kind != Kind::kGiveUpCopy || find(event->item) != &storage) return false;
+  ++next_;
+  return true;
+}
+
+bool ScriptedMemory::after_operator() {
+  if (!decide_until(Kind::kEndOfCall)) return false;
+  ++next_;
+  return true;
+}
+
+// Does what comes before the next event of that kind, which has to come before any other that
+// is not a decision.
+bool ScriptedMemory::decide_until(Kind kind) {
+  for (const MemoryTrace::Event* event; (event = next()); ++next_) {
+    if (event->kind == kind) return true;
+    const bool decision = event->kind != Kind::kBlock && event->kind != Kind::kEndOfCall;
+    if (!decision || !decide(*event)) break;
+  }
+  if (failure_.empty()) failure_ = "memory was used otherwise than planned";
+  return false;
+}
+
+bool ScriptedMemory::decide(const MemoryTrace::Event& event) {
+  Storage* storage = find(event.item);
+  if (!storage) return false;
+  switch (event.kind) {
+    case Kind::kEvict: return residency_.release_by(*storage, Action::kEvict, Reason::kPlan);
+    case Kind::kOffload:
+      return residency_.release_by(*storage, Action::kOffload, Reason::kPlan);
+    case Kind::kGiveUpCopy: return residency_.give_up_copy(*storage);
+    case Kind::kCopyOut:
+      return residency_.has_copy(*storage) || residency_.copy_out(*storage, Reason::kPlan);
+    case Kind::kPrefetch: return residency_.prefetch(*storage, plan_.offsets[next_block_++]);
+    case Kind::kBlock:
+    case Kind::kEndOfCall: break;
+  }
+  return false;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,65 @@
+// Does what a planned step's memory says, event after event: the residency manager asks it for
+// each block's place, and it makes the decisions that come before that.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/replay/planned_memory.h"
+#include "runtime/residency/memory_script.h"
+#include "runtime/residency/residency.h"
+
+namespace tidemark {
+
+class ScriptedMemory final : public MemoryScript {
+ public:
+  // Of the plan's items, by number, those that are known; null for the others. Kept up to date
+  // by whoever matches the program's calls.
+  using Items = std::vector<Storage*>;
+
+  // Both outlive it.
+  ScriptedMemory(const PlannedMemory& plan, const Items& items, Residency& residency)
+      : plan_(plan), items_(items), residency_(residency) {}
+  ~ScriptedMemory() override { stop(); }
+  ScriptedMemory(const ScriptedMemory&) = delete;
+  ScriptedMemory& operator=(const ScriptedMemory&) = delete;
+
+  // Brings what lives on to its places, and takes over. False, and nothing is taken over, if
+  // that cannot be.
+  bool begin_step();
+  // The program's calls are over. False if something of the plan is left undone.
+  bool end_step();
+  void stop();
+
+  // Why the plan is not followed any more; empty while it is.
+  const std::string& failure() const { return failure_; }
+
+  std::optional<Offset> place(const Storage& storage) override;
+  bool recompute_offloaded(const Storage& storage) override;
+  bool after_operator() override;
+  void abandoned() override;
+
+ private:
+  using Kind = MemoryTrace::Kind;
+
+  Storage* find(uint32_t item) const { return item < items_.size() ? items_[item] : nullptr; }
+  const MemoryTrace::Event* next() const {
+    return next_ < plan_.trace.events.size() ? &plan_.trace.events[next_] : nullptr;
+  }
+  bool decide_until(Kind kind);
+  bool decide(const MemoryTrace::Event& event);
+
+  const PlannedMemory& plan_;
+  const Items& items_;
+  Residency& residency_;
+  bool following_ = false;
+  size_t next_ = 0;        // of the events
+  size_t next_block_ = 0;  // of the blocks
+  std::string failure_;
+};
+
+}  // namespace tidemark

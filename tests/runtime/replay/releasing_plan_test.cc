@@ -1,0 +1,161 @@
+// Plans for budgets in which a step does not fit: the policy's releases, captured and replayed.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "runtime/replay/planned_memory.h"
+#include "tests/runtime/replay/toy_training.h"
+#include "tests/support/random_program.h"
+
+namespace tidemark::testing {
+namespace {
+
+// In units; a step of the toy training needs 27 when nothing is released.
+constexpr int64_t kTight = 20;
+
+std::vector<uint64_t> ample(int steps) {
+  Training training;
+  for (int i = 0; i < steps; ++i) training.step();
+  return training.finish();
+}
+
+struct Actions {
+  int64_t evictions, releases, reloads, recomputes;
+  bool operator==(const Actions&) const = default;
+};
+
+Actions actions_of(const StepStats& stats) {
+  return {stats.evictions, stats.offloads + stats.clean_drops, stats.reloads, stats.recomputes};
+}
+
+TEST(ReleasingPlans, FollowOnceTheStepIsKnownNotToFit) {
+  Training training({.arena = kTight, .host = 64});
+  std::vector<std::string> said;
+  plan_steps(training.session(), quiet(&said));
+  std::vector<bool> planned;
+  for (int i = 0; i < 7; ++i) planned.push_back(training.step().planned);
+  EXPECT_EQ(planned, (std::vector<bool>{false, false, false, true, true, true, true}));
+  EXPECT_EQ(training.finish(), ample(7));
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_NE(said[0].find("the budget is 10.0 KiB"), std::string::npos) << said[0];
+  EXPECT_NE(said[1].find("releasing as the policy did"), std::string::npos) << said[1];
+}
+
+TEST(ReleasingPlans, DoWhatTheRecordedStepDidWithinThePlansPeak) {
+  for (const int64_t arena : {16, 18, 20, 21}) {
+    Training training({.arena = arena, .host = 64});
+    std::vector<std::string> said;
+    plan_steps(training.session(), quiet(&said));
+    std::vector<StepStats> steps;
+    for (int i = 0; i < 7; ++i) steps.push_back(training.step());
+    const int64_t moves = training.scene().count(EventKind::kCompact);
+    steps.push_back(training.step());
+    ASSERT_TRUE(steps.back().planned) << arena << ": " << said.back();
+    EXPECT_EQ(training.scene().count(EventKind::kCompact), moves)
+        << "all is where it should be";
+    const PlannedStep* plan = current_plan(training.session());
+    ASSERT_TRUE(plan && plan->memory);
+    EXPECT_EQ(actions_of(steps.back()), actions_of(steps[2])) << arena;
+    EXPECT_GT(steps.back().evictions + steps.back().offloads, 0);
+    EXPECT_EQ(steps.back().peak_reserved, plan->memory->peak);
+    EXPECT_LE(plan->memory->peak, units(arena));
+    EXPECT_EQ(training.finish(), ample(8));
+  }
+}
+
+// A call more, at either place, in the sixth step.
+TEST(ReleasingPlans, AStepThatDiffersIsFinishedUnderThePolicy) {
+  for (const int place : {0, 1}) {
+    const auto run = [&](Training& training) {
+      for (int i = 0; i < 10; ++i) {
+        Handle extra;
+        training.step([&](int at) {
+          if (i == 5 && at == place) extra = training.scene().call({training.scene().data(1)});
+        });
+      }
+      return training.finish();
+    };
+    Training plain, training({.arena = kTight, .host = 64});
+    plan_steps(training.session(), quiet());
+    EXPECT_EQ(run(training), run(plain));
+    EXPECT_EQ(plan_counts(training.session()).mismatches, 1);
+    // Steps 3 and 4, then 7 to 9; 5 differs, and 6 is recorded.
+    EXPECT_EQ(plan_counts(training.session()).planned_steps, 5);
+  }
+}
+
+// The calls are the same, but something that the plan does not know of takes room.
+TEST(ReleasingPlans, AreLeftAloneWhileOthersLiveOn) {
+  Training training({.arena = kTight, .host = 64});
+  plan_steps(training.session(), quiet());
+  for (int i = 0; i < 5; ++i) training.step();
+  EXPECT_EQ(plan_counts(training.session()).planned_steps, 2);
+  {
+    const Handle other = training.scene().data(3);
+    for (int i = 0; i < 2; ++i) EXPECT_FALSE(training.step().planned);
+  }
+  EXPECT_TRUE(training.step().planned);
+  EXPECT_EQ(plan_counts(training.session()).mismatches, 0);
+}
+
+TEST(ReleasingPlans, AStepThatThrowsLeavesTheSessionUsable) {
+  Training training({.arena = kTight, .host = 64});
+  plan_steps(training.session(), quiet());
+  for (int i = 0; i < 4; ++i) training.step();
+  const auto fail = [](int at) {
+    if (at == 1) throw std::runtime_error("stop");
+  };
+  EXPECT_THROW(training.step(fail), std::runtime_error);
+  for (int i = 0; i < 4; ++i) training.step();
+  EXPECT_TRUE(training.step().planned);
+}
+
+// What lives on lies elsewhere, in another order and partly on the tier when the plan begins.
+TEST(ReleasingPlans, BringWhatLivesOnToItsPlaces) {
+  Training training({.arena = kTight, .host = 64});
+  plan_steps(training.session(), quiet());
+  for (int i = 0; i < 5; ++i) training.step();
+  Scene& scene = training.scene();
+  ASSERT_TRUE(scene.offload(training.weights()[0]));
+  {
+    const Handle filler = scene.data(2);
+    scene.hash(training.weights()[0]);
+    ASSERT_TRUE(scene.offload(training.weights()[1]));
+  }
+  EXPECT_TRUE(training.step().planned);
+  EXPECT_EQ(plan_counts(training.session()).mismatches, 0);
+}
+
+// Random programs whose steps are alike, with views, in-place writes, reads and dropped
+// handles, in little memory, under several policies.
+TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
+  for (const char* policy : {"delta", "tide", "dtr", "msps", "lru"}) {
+    const int steps = std::string_view(policy) == "tide" ? 20 : 8;
+    int64_t planned = 0;
+    for (uint32_t seed = 1; seed <= 12; ++seed) {
+      const auto run = [&](Bytes budget, bool plans) {
+        SessionOptions options;
+        options.threads = 1;
+        options.budget = budget;
+        options.policy = policy;
+        options.host_limit = Bytes(64 << 20);
+        options.residency.poison = true;
+        Session session(options, make_cpu_device({.threads = 1}));
+        if (plans) plan_steps(session, quiet());
+        auto read = run_random_program(session, seed, steps, 90, /*alike=*/true);
+        if (plans && current_plan(session) && current_plan(session)->memory) {
+          planned += plan_counts(session).planned_steps;
+        }
+        return read;
+      };
+      const auto expected = run(Bytes(64 << 20), false);
+      ASSERT_EQ(run(kRandomProgramSmallest, true), expected) << policy << ' ' << seed;
+      ASSERT_EQ(run(share_of(kRandomProgramSmallest, 1.4), true), expected)
+          << policy << ' ' << seed;
+    }
+    EXPECT_GE(planned, 8) << policy;
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::testing
