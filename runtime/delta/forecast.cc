@@ -11,6 +11,15 @@ bool lives_on(const Storage& storage) {
          storage.category == Category::kOptimizerState || storage.category == Category::kBuffer;
 }
 
+// Do storages that live on bear the same numbers in both?
+bool number_alike(const StepRecord& a, const StepRecord& b) {
+  return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
+                    [](const StepRecord::Item& x, const StepRecord::Item& y) {
+                      return x.persistent == y.persistent &&
+                             (!x.persistent || x.bytes == y.bytes);
+                    });
+}
+
 bool same_call(const StepRecord::Call& a, const StepRecord::Call& b) {
   return a.key == b.key && a.inputs == b.inputs && a.outputs == b.outputs;
 }
@@ -21,13 +30,52 @@ void Forecast::begin_step() {
   ++step_;
   this_ = {};
   in_step_ = true;
-  known_ = !last_.calls.empty();
+  numbers_hold_ = true;
+  known_ = !last().calls.empty();
 }
 
 void Forecast::end_step() {
-  last_ = std::exchange(this_, {});
-  storages_.resize(std::min(storages_.size(), last_.items.size()));
-  in_step_ = known_ = false;
+  in_step_ = false;
+  const bool repeated = std::exchange(known_, false) && calls() == last().calls.size();
+  if (this_.calls.empty()) {
+    storages_.clear();
+    return;
+  }
+  if (!repeated && !last().calls.empty()) {
+    program_ = programs_.size();
+    if (programs_.size() < kMostPrograms) {
+      programs_.emplace_back();
+    } else {
+      const auto oldest =
+          std::min_element(programs_.begin(), programs_.end(),
+                           [](const Program& a, const Program& b) { return a.seen < b.seen; });
+      program_ = static_cast<size_t>(oldest - programs_.begin());
+    }
+  }
+  programs_[program_] = {std::exchange(this_, {}), step_};
+  storages_.resize(std::min(storages_.size(), last().items.size()));
+}
+
+// By the first call of this step.
+void Forecast::find_program() {
+  const auto begins_so = [&](const Program& program) {
+    return !program.last.calls.empty() &&
+           same_call(program.last.calls.front(), this_.calls.front());
+  };
+  if (begins_so(programs_[program_])) return;
+  size_t found = programs_.size();
+  for (size_t k = 0; k < programs_.size(); ++k) {
+    const bool later = found == programs_.size() || programs_[k].seen > programs_[found].seen;
+    if (begins_so(programs_[k]) && later) found = k;
+  }
+  known_ = found < programs_.size();
+  if (!known_) return;
+  numbers_hold_ = number_alike(last(), programs_[found].last);
+  program_ = found;
+  if (numbers_hold_) return;
+  for (Storage*& storage : storages_) {
+    if (storage && storage->forecast.step != step_) storage = nullptr;
+  }
 }
 
 void Forecast::record(const Recipe& recipe, const CostModel& costs) {
@@ -51,8 +99,13 @@ void Forecast::record(const Recipe& recipe, const CostModel& costs) {
     call.outputs.push_back(item);
   }
   this_.duration += call.cost;
-  known_ = known_ && index < last_.calls.size() && same_call(last_.calls[index], call);
   this_.calls.push_back(std::move(call));
+  if (index == 0) {
+    find_program();
+  } else {
+    known_ = known_ && index < last().calls.size() &&
+             same_call(last().calls[index], this_.calls.back());
+  }
 }
 
 uint32_t Forecast::use(Storage& storage, uint32_t call) {
@@ -90,28 +143,29 @@ uint32_t Forecast::item_of(const Storage& storage) const {
   const auto [step, item] = storage.forecast;
   // One that has not been used yet in this step lives on from the last one, whose number it
   // bears.
-  const bool numbered = step > 0 && (step == step_ || step + 1 == step_);
-  return numbered && item < last_.items.size() ? item : StepRecord::kNone;
+  const bool numbered = step > 0 && (step == step_ || (numbers_hold_ && step + 1 == step_));
+  return numbered && item < last().items.size() ? item : StepRecord::kNone;
 }
 
 size_t Forecast::next_call(const Storage& storage) const {
   const uint32_t item = item_of(storage);
-  if (item == StepRecord::kNone) return last_.calls.size();
-  const std::vector<uint32_t>& uses = last_.items[item].uses;
+  if (item == StepRecord::kNone) return last().calls.size();
+  const std::vector<uint32_t>& uses = last().items[item].uses;
   const auto next =
       std::lower_bound(uses.begin(), uses.end(), static_cast<uint32_t>(this_.calls.size()));
-  return next == uses.end() ? last_.calls.size() : *next;
+  return next == uses.end() ? last().calls.size() : *next;
 }
 
 Nanos Forecast::until_next_use(const Storage& storage) const {
   const uint32_t item = item_of(storage);
   if (item == StepRecord::kNone) return kNever;
   // In the last step's time throughout: what calls are thought to cost may have changed since.
-  const Nanos now = calls() < last_.calls.size() ? last_.calls[calls()].begin : last_.duration;
+  const Nanos now =
+      calls() < last().calls.size() ? last().calls[calls()].begin : last().duration;
   const size_t next = next_call(storage);
-  if (next < last_.calls.size()) return last_.calls[next].begin - now;
-  if (!last_.items[item].persistent) return kNever;
-  return last_.duration - now + last_.calls[last_.items[item].uses.front()].begin;
+  if (next < last().calls.size()) return last().calls[next].begin - now;
+  if (!last().items[item].persistent) return kNever;
+  return last().duration - now + last().calls[last().items[item].uses.front()].begin;
 }
 
 }  // namespace tidemark

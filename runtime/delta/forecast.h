@@ -1,8 +1,10 @@
-// The last step as a forecast of this one: when will a storage be used next?
+// The last step of its kind as a forecast of this one: when will a storage be used next?
 //
-// Storages are new in every step, so they are known by the place where they come first
-// (step_record.h). From the first call on that differs from the last step's, nothing is
-// forecast for the rest of the step.
+// A few programs are told apart (the last, smaller batch of an epoch is one): which one a step
+// is shows by its first call; until then it is thought to be as the step before. Storages are
+// new in every step, so they are known by the place where they come first (step_record.h). From
+// the first call on that differs from the last step's, nothing is forecast for the rest of the
+// step.
 //
 //   last step    0: conv(x, w) -> a    1: relu(a) -> b    ...    40: relu_grad(b, g)
 //   this step    0: conv(x, w) -> a    1: relu(a) -> b    now: b is used next by call 40
@@ -25,6 +27,7 @@ namespace tidemark {
 class Forecast {
  public:
   static constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
+  static constexpr size_t kMostPrograms = 8;  // the one not seen for longest is forgotten
 
   void begin_step();
   void end_step();
@@ -35,7 +38,10 @@ class Forecast {
   // The storage is about to be deleted.
   void forget(const Storage& storage);
 
-  // Has this step gone as the last one so far, and is there more of it to come?
+  // Which program this step is thought to be; after the step, which it was. One that had not
+  // been seen takes the number of one that is forgotten, or the next.
+  size_t program() const { return program_; }
+  // Has this step gone as the last of its program so far, and is there more of it to come?
   bool known() const { return known_; }
   // The next call that uses it; last().calls.size() if none does in this step.
   // REQUIRES for the rest: known().
@@ -46,7 +52,8 @@ class Forecast {
 
   size_t calls() const { return this_.calls.size(); }  // of this step so far
   Nanos time() const { return this_.duration; }        // of them
-  const StepRecord& last() const { return last_; }
+  // Of its program.
+  const StepRecord& last() const { return programs_[program_].last; }
   // Its number in last(); kNone if it was not in it.
   uint32_t item_of(const Storage& storage) const;
   // The storage that bears the number now; null if there is none (yet, or any more).
@@ -55,12 +62,20 @@ class Forecast {
   }
 
  private:
+  struct Program {
+    StepRecord last;
+    uint32_t seen = 0;  // the step
+  };
+
   uint32_t use(Storage& storage, uint32_t call);
+  void find_program();
 
   uint32_t step_ = 0;  // of what is being recorded, from 1
   bool in_step_ = false;
   bool known_ = false;
-  StepRecord last_;
+  bool numbers_hold_ = true;  // those that the step before gave, in this program
+  size_t program_ = 0;
+  std::vector<Program> programs_{1};
   StepRecord this_;
   std::vector<Storage*> storages_;  // by number
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "runtime/delta/policies/policy.h"
 
@@ -18,7 +19,7 @@ bool has_tier(const Residency& residency) { return residency.tier_room() > Bytes
 }  // namespace
 
 TidePolicy::Fate TidePolicy::fate_of(const Storage& storage) const {
-  if (!planned_ || !forecast_.known()) return Fate::kStays;
+  if (!program().planned || !forecast_.known()) return Fate::kStays;
   const uint32_t item = forecast_.item_of(storage);
   return item < fates_.size() ? fates_[item].fate : Fate::kStays;
 }
@@ -139,17 +140,25 @@ void TidePolicy::after_operator(Residency& residency, const Recipe& call) {
   if (known_to_fit_) return;
   const auto index = static_cast<uint32_t>(forecast_.calls());
   forecast_.record(call, residency.costs());
-  if (!planned_ || !forecast_.known()) return;
+  if (index == 0) begin_program();
+  if (!program().planned || !forecast_.known()) return;
   // What was wanted by this call has had its gap.
   for (const uint32_t item : forecast_.last().calls[index].inputs) fates_[item] = {};
   begin_releases(residency, index);
   bring_back(residency, index);
 }
 
+// The step's first call has told which program it is.
+void TidePolicy::begin_program() {
+  if (std::exchange(fates_of_, forecast_.program()) == forecast_.program()) return;
+  fates_.assign(forecast_.last().items.size(), {});
+}
+
 void TidePolicy::begin_releases(Residency& residency, uint32_t call) {
-  for (; next_release_ < plan_.releases.size() && plan_.releases[next_release_].from <= call;
+  const std::vector<PlannedRelease>& releases = program().plan.releases;
+  for (; next_release_ < releases.size() && releases[next_release_].from <= call;
        ++next_release_) {
-    const PlannedRelease& release = plan_.releases[next_release_];
+    const PlannedRelease& release = releases[next_release_];
     Storage* storage = forecast_.storage_of(release.item);
     if (!storage || !storage->resident()) continue;
     if (release.action == Action::kEvict) {
@@ -167,7 +176,8 @@ void TidePolicy::begin_releases(Residency& residency, uint32_t call) {
 }
 
 void TidePolicy::bring_back(Residency& residency, uint32_t call) {
-  due_.insert(due_.end(), reload_at_[call].begin(), reload_at_[call].end());
+  const std::vector<uint32_t>& now = program().reload_at[call];
+  due_.insert(due_.end(), now.begin(), now.end());
   while (!due_.empty()) {
     Storage* storage = forecast_.storage_of(due_.front());
     if (storage && storage->residence() == Residence::kOffloaded &&
@@ -197,29 +207,30 @@ void TidePolicy::end_step(Residency& residency) {
 // what keeps a plan from thrashing. Where a step fits as it is, there is nothing to plan.
 void TidePolicy::learn(const Residency& residency, bool repeated) {
   if (!repeated) {
-    trial_ = {.warm_up = kLearningSteps};
-    planned_ = false;
+    program() = {};
+    program().trial.warm_up = kLearningSteps;
     return;
   }
-  if (trial_.over) return;
-  if (trial_.warm_up > 0) {
-    --trial_.warm_up;
+  Trial& trial = program().trial;
+  if (trial.over) return;
+  if (trial.warm_up > 0) {
+    --trial.warm_up;
     return;
   }
   const StepStats& stats = residency.stats();
   const Nanos took = stats.modelled;
-  const bool fits = trial_.next == 0 && stats.evictions + stats.offloads + stats.clean_drops +
-                                                stats.reloads + stats.recomputes ==
-                                            0;
-  if (trial_.next == 0 || took < trial_.least) {
-    trial_.least = took;
-    trial_.best = trial_.next;
+  const bool fits = trial.next == 0 && stats.evictions + stats.offloads + stats.clean_drops +
+                                               stats.reloads + stats.recomputes ==
+                                           0;
+  if (trial.next == 0 || took < trial.least) {
+    trial.least = took;
+    trial.best = trial.next;
   }
-  ++trial_.next;
-  trial_.over = fits || trial_.next > options_.ways.size();
-  const size_t way = trial_.over ? trial_.best : trial_.next;
+  ++trial.next;
+  trial.over = fits || trial.next > options_.ways.size();
+  const size_t way = trial.over ? trial.best : trial.next;
   if (way == 0) {
-    planned_ = false;
+    program().planned = false;
   } else {
     make_plan(residency, options_.ways[way - 1]);
   }
@@ -238,13 +249,15 @@ void TidePolicy::make_plan(const Residency& residency, const TideWay& way) {
   limits.out_bandwidth = bandwidth(costs.offload_time(kProbe) - limits.latency);
   limits.in_bandwidth =
       std::max(0.01, way.link_share) * bandwidth(costs.reload_time(kProbe) - limits.latency);
-  plan_ = make_release_plan(forecast_.last(), limits);
-  planned_ = true;
+  Program& now = program();
+  now.plan = make_release_plan(forecast_.last(), limits);
+  now.planned = true;
   fates_.assign(forecast_.last().items.size(), {});
-  reload_at_.assign(forecast_.last().calls.size(), {});
-  for (const PlannedRelease& release : plan_.releases) {
+  fates_of_ = forecast_.program();
+  now.reload_at.assign(forecast_.last().calls.size(), {});
+  for (const PlannedRelease& release : now.plan.releases) {
     if (release.action != Action::kOffload) continue;
-    reload_at_[release.reload_at].push_back(release.item);
+    now.reload_at[release.reload_at].push_back(release.item);
   }
 }
 

@@ -13,10 +13,11 @@
 // it again would take now, or what the link would make compute wait for, counting the copies
 // already under way: whichever is less.
 //
-// A plan is made anew when a step has differed from the one before, and after the first steps,
-// in which costs are being learnt.
+// Each program (forecast.h) has its plan; it is made anew after the first steps, in which costs
+// are being learnt.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -58,32 +59,13 @@ class TidePolicy final : public IndexedPolicy {
   void after_operator(Residency& residency, const Recipe& call) override;
   void begin_step(Residency& residency) override;
   void end_step(Residency& residency) override;
-  bool settled() const override { return known_to_fit_ || trial_.over; }
+  bool settled() const override {
+    return known_to_fit_ || programs_[forecast_.program()].trial.over;
+  }
 
  private:
   // What the plan says of an item now.
   enum class Fate : uint8_t { kStays, kEvict, kOffload };
-
-  Fate fate_of(const Storage& storage) const;
-  std::optional<Nanos> evict_price(const Residency& residency, Storage& storage) const;
-  Nanos offload_price(const Residency& residency, const Storage& storage) const;
-  std::optional<Nanos> release_price(const Residency& residency, Storage& storage) const;
-  Nanos until_next_use(const Residency& residency, const Storage& storage) const;
-  void begin_releases(Residency& residency, uint32_t call);
-  void bring_back(Residency& residency, uint32_t call);
-  void learn(const Residency& residency, bool repeated);
-  void make_plan(const Residency& residency, const TideWay& way);
-
-  const TideOptions options_;
-  const bool known_to_fit_;
-  Forecast forecast_;
-  ReleasePlan plan_;
-  bool planned_ = false;     // there is a plan for steps like the last one
-  size_t next_release_ = 0;  // of the plan, by `from`
-  struct Planned {
-    Fate fate = Fate::kStays;
-    Nanos copied{0};  // on the issue clock, when its copy will be out
-  };
   // What is tried: 0 is going without a plan, i is the plan made with ways[i - 1].
   struct Trial {
     size_t next = 0;  // what is tried in this step
@@ -92,12 +74,41 @@ class TidePolicy final : public IndexedPolicy {
     int warm_up = 0;  // steps in which costs are still being learnt
     bool over = false;
   };
-  Trial trial_;
-  std::vector<Planned> fates_;                    // by item
-  std::vector<std::vector<uint32_t>> reload_at_;  // by call: items to bring back after it
-  std::vector<uint32_t> due_;                     // due, and not back yet
-  Nanos step_began_{0};                           // on the issue clock
-  Nanos link_free_{0};  // on the issue clock, when copies under way will be out
+  // What has been worked out for steps of one kind, by the forecast's number of it.
+  struct Program {
+    Trial trial;
+    bool planned = false;  // there is a plan
+    ReleasePlan plan;
+    std::vector<std::vector<uint32_t>> reload_at;  // by call: items to bring back after it
+  };
+
+  Fate fate_of(const Storage& storage) const;
+  std::optional<Nanos> evict_price(const Residency& residency, Storage& storage) const;
+  Nanos offload_price(const Residency& residency, const Storage& storage) const;
+  std::optional<Nanos> release_price(const Residency& residency, Storage& storage) const;
+  Nanos until_next_use(const Residency& residency, const Storage& storage) const;
+  Program& program() { return programs_[forecast_.program()]; }
+  const Program& program() const { return programs_[forecast_.program()]; }
+  void begin_program();
+  void begin_releases(Residency& residency, uint32_t call);
+  void bring_back(Residency& residency, uint32_t call);
+  void learn(const Residency& residency, bool repeated);
+  void make_plan(const Residency& residency, const TideWay& way);
+
+  const TideOptions options_;
+  const bool known_to_fit_;
+  Forecast forecast_;
+  std::array<Program, Forecast::kMostPrograms> programs_;
+  size_t next_release_ = 0;  // of the plan, by `from`
+  struct Planned {
+    Fate fate = Fate::kStays;
+    Nanos copied{0};  // on the issue clock, when its copy will be out
+  };
+  size_t fates_of_ = 0;         // which program's
+  std::vector<Planned> fates_;  // by item
+  std::vector<uint32_t> due_;   // due, and not back yet
+  Nanos step_began_{0};         // on the issue clock
+  Nanos link_free_{0};          // on the issue clock, when copies under way will be out
 };
 
 }  // namespace tidemark

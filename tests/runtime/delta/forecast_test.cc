@@ -294,5 +294,58 @@ TEST(Forecast, IsInOneStepsPrices) {
   EXPECT_EQ(steps.next('W'), Nanos(20 + 30 + 40));
 }
 
+// The smaller last batch of an epoch: its steps are forecast from its own.
+TEST(Forecast, TellsProgramsApartByTheirFirstCall) {
+  Steps steps;
+  const auto small = [&] {
+    steps.forecast.begin_step();
+    steps.call("Wa", "b", 5);
+    steps.call("Wb", "", 7);
+    const bool known = steps.forecast.known();
+    for (const char letter : std::string("ab")) steps.drop(letter);
+    steps.forecast.end_step();
+    return known;
+  };
+  steps.step();
+  const size_t large = steps.forecast.program();
+  EXPECT_FALSE(small());
+  EXPECT_NE(steps.forecast.program(), large);
+  for (int i = 0; i < 2; ++i) {
+    steps.forecast.begin_step();
+    steps.call("Wa", "b", 10);
+    EXPECT_EQ(steps.forecast.program(), large);
+    ASSERT_TRUE(steps.forecast.known());
+    EXPECT_EQ(steps.next('b'), Nanos(0));
+    EXPECT_EQ(steps.next('W'), Nanos(90));
+    steps.call("b", "c", 20);
+    steps.call("c", "d", 30);
+    steps.call("db", "e", 40);
+    steps.call("We", "", 50);
+    for (const char letter : std::string("abcde")) steps.drop(letter);
+    steps.forecast.end_step();
+    EXPECT_EQ(steps.forecast.program(), large);
+    EXPECT_TRUE(small());
+  }
+}
+
+// One more than are kept: the one not seen for longest is met as if for the first time.
+TEST(Forecast, ForgetsTheProgramNotSeenForLongest) {
+  Steps steps;
+  const auto step = [&](int64_t cost) {
+    steps.forecast.begin_step();
+    steps.call("Wa", "b", cost);
+    steps.call("Wb", "", 7);
+    const bool known = steps.forecast.known();
+    for (const char letter : std::string("ab")) steps.drop(letter);
+    steps.forecast.end_step();
+    EXPECT_LT(steps.forecast.program(), Forecast::kMostPrograms);
+    return known;
+  };
+  const auto most = static_cast<int64_t>(Forecast::kMostPrograms);
+  for (int64_t cost = 1; cost <= most + 1; ++cost) EXPECT_FALSE(step(cost));
+  for (int64_t cost = 2; cost <= most + 1; ++cost) EXPECT_TRUE(step(cost)) << cost;
+  EXPECT_FALSE(step(1));
+}
+
 }  // namespace
 }  // namespace tidemark

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <random>
 
 #include "runtime/core/errors.h"
@@ -244,4 +245,43 @@ TEST(LayoutTest, RefusesWhatHasNoMeaning) {
 }
 
 }  // namespace
+// Some have their places; the others find theirs below the capacity, later users of the same
+// bytes after the reluctant end wherever there is room for that.
+TEST(FitWithin, KeepsFixedPlacesTheCapacityAndLifetimes) {
+  int found = 0;
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    std::mt19937 random(seed);
+    const auto upto = [&](int64_t n) { return static_cast<int64_t>(random() % (n + 1)); };
+    std::vector<Buffer> buffers;
+    std::vector<std::optional<Offset>> fixed;
+    Offset to(0);
+    for (int k = 0; k < 4; ++k) {  // there before all else, some for a while only
+      buffers.push_back({-1, k % 2 ? 40 : 5 + upto(10), kAlignment * (1 + upto(4))});
+      fixed.emplace_back(to);
+      to = to + buffers.back().size;
+    }
+    for (int k = 0; k < 60; ++k) {
+      const int64_t begin = upto(38);
+      buffers.push_back({begin, begin + 1 + upto(6), kAlignment * (1 + upto(4))});
+      fixed.emplace_back();
+    }
+    std::vector<Buffer> reluctant = buffers;
+    for (Buffer& buffer : reluctant) buffer.end += upto(3);
+    const Bytes load = max_load(buffers);
+    const auto ample = fit_within(buffers, reluctant, fixed, 3 * load);
+    ASSERT_TRUE(ample) << seed;
+    EXPECT_TRUE(layout_violations(reluctant, *ample, height(reluctant, *ample)).empty());
+    const Bytes tight = load + kAlignment * 4;
+    const auto offsets = fit_within(buffers, reluctant, fixed, tight);
+    found += offsets ? 1 : 0;
+    if (!offsets) continue;
+    EXPECT_TRUE(layout_violations(buffers, *offsets, height(buffers, *offsets)).empty());
+    EXPECT_LE(height(buffers, *offsets), tight);
+    for (size_t k = 0; k < 4; ++k) EXPECT_EQ((*offsets)[k], *fixed[k]);
+  }
+  EXPECT_GT(found, 50);
+  const std::vector<Buffer> two{{0, 2, kAlignment * 3}, {1, 3, kAlignment * 3}};
+  EXPECT_FALSE(fit_within(two, two, {std::nullopt, std::nullopt}, kAlignment * 5));
+}
+
 }  // namespace tidemark::planner
