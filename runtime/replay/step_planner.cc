@@ -18,6 +18,8 @@
 namespace tidemark {
 namespace {
 
+constexpr size_t kMostPlans = 16;
+
 // So often a plan may fail by itself, the program having done what it should.
 constexpr int kMostMemoryFailures = 1;
 
@@ -197,6 +199,7 @@ class StepPlanner final : public StepInterceptor {
       say("from now on by a plan: " + operators + format_bytes(need) + ", in program order " +
           format_bytes(program_order_peak(plan->graph)) + " at least");
     }
+    if (plans_.size() == kMostPlans) plans_.pop_back();
     plans_.insert(plans_.begin(), std::move(plan));
     current_ = plans_.front().get();
     ++counts_.plans;

@@ -5,10 +5,10 @@
 //   plan_steps(session);
 //   for (...) session.step([&] { ... });     // nothing else changes
 //
-// Plans are kept for as long as the session, one for each program: the smaller last batch of an
-// epoch has its own. Which one a step follows is decided by its first operator or upload. A
-// step that turns out otherwise is finished under the policy, and the next one is recorded
-// again.
+// Plans are kept, one for each program, up to sixteen: the smaller last batch of an epoch has
+// its own, as steps that follow a plan do not count between two that are recorded. Which one a
+// step follows is decided by its first operator or upload. A step that turns out otherwise is
+// finished under the policy, and the next one is recorded again.
 //
 // A plan is made use of if what lives on and the plan's peak fit into the budget. Where they do
 // not, a step is recorded with what the policy releases, once that has settled, and steps like

@@ -185,6 +185,28 @@ TEST(Plans, TwoProgramsInTurn) {
   EXPECT_EQ(run(true), run(false));
 }
 
+// The last batch of an epoch: never twice in a row, but for steps that follow a plan.
+TEST(Plans, AProgramThatComesNowAndThen) {
+  Scene scene;
+  const Handle w = scene.data(4, Category::kParameter);
+  plan_steps(scene.session(), quiet());
+  std::vector<bool> planned;
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    for (const int64_t batch : {4, 4, 2}) {
+      planned.push_back(scene.session()
+                            .step([&] {
+                              Handle x = scene.data(batch);
+                              Handle y = scene.call({x, w}, 2 * batch);
+                              Handle z = scene.call({y, x}, batch);
+                              scene.update({w, z});
+                            })
+                            .planned);
+    }
+  }
+  EXPECT_EQ(planned, (std::vector<bool>{false, false, false, true, true, false, true, true,
+                                        true, true, true, true, true, true, true}));
+}
+
 TEST(Plans, AReadInTheMiddleSeesWhatWasIssued) {
   const auto run = [](bool planned) {
     Scene scene;
