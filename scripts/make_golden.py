@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes the files in tests/golden: one SGD step of ResNets, attention, and gradients of the other
-networks for images, of BERT and of GPT-2, computed by PyTorch and Hugging Face transformers.
+networks for images, of BERT, of XLM-R and of GPT-2, computed by PyTorch and Hugging Face transformers.
 
     pip install torch torchvision transformers numpy
     scripts/make_golden.py [--out tests/golden] [--only bert]
 
-Of BERT and GPT-2 the weights are stored, in safetensors files as Hugging Face writes them. ResNets'
+Of BERT, XLM-R and GPT-2 the weights are stored, in safetensors files as Hugging Face writes them. ResNets'
 weights and images are not stored: they are drawn from Philox by the rule in
 models/nn/parameter_init.h, here in NumPy. Of each tensor after the step a few values are
 stored, computed in float64, with the relative error that PyTorch itself makes in float32: that
@@ -275,12 +275,24 @@ def language_model(kind):
             n_embd=LANGUAGE["width"], n_layer=LANGUAGE["layers"], n_head=LANGUAGE["heads"],
             bos_token_id=0, eos_token_id=0)
         return transformers.GPT2LMHeadModel(config).eval()
-    config = transformers.BertConfig(
+    sizes = dict(
         vocab_size=LANGUAGE["vocabulary"], hidden_size=LANGUAGE["width"],
         num_hidden_layers=LANGUAGE["layers"], num_attention_heads=LANGUAGE["heads"],
         intermediate_size=LANGUAGE["inner"], max_position_embeddings=LANGUAGE["positions"])
+    if kind == "xlmr":
+        config = transformers.XLMRobertaConfig(**sizes, type_vocab_size=1, pad_token_id=1,
+                                               layer_norm_eps=1e-5)
+        return transformers.XLMRobertaForMaskedLM(config).eval()
+    config = transformers.BertConfig(**sizes)
     make = dict(masked=transformers.BertForMaskedLM, spans=transformers.BertForQuestionAnswering)
     return make[kind](config).eval()
+
+
+def language_parameters(model):
+    """By name; a shared one by the name under which Tidemark has it."""
+    ours = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
+            "lm_head.decoder.bias": "lm_head.bias"}
+    return {ours.get(name, name): parameter for name, parameter in model.named_parameters()}
 
 
 def language_weights(kinds, seed, dtype):
@@ -288,11 +300,12 @@ def language_weights(kinds, seed, dtype):
     torch.manual_seed(seed)
     weights = {}
     for kind in kinds:
-        for name, parameter in language_model(kind).named_parameters():
+        for name, parameter in language_parameters(language_model(kind)).items():
             if name in weights:
                 continue
             values = 0.15 * torch.randn(parameter.shape)
-            if name.endswith("weight") and ("LayerNorm" in name or "ln_" in name):
+            if name.endswith("weight") and (
+                    "LayerNorm" in name or "ln_" in name or "layer_norm" in name):
                 values += 1
             weights[name] = values.to(dtype).to(torch.float32)
     return weights
@@ -300,7 +313,7 @@ def language_weights(kinds, seed, dtype):
 
 def run_language(case, weights, dtype):
     model = language_model(case["kind"])
-    parameters = dict(model.named_parameters())
+    parameters = language_parameters(model)
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])
@@ -316,7 +329,7 @@ def run_language(case, weights, dtype):
         seen = (torch.arange(length) < torch.tensor(case["lengths"])[:, None]).to(torch.int64)
         out = model(input_ids=tokens, token_type_ids=torch.tensor(case["segments"]),
                     attention_mask=seen)
-        if case["kind"] == "masked":
+        if case["kind"] in ("masked", "xlmr"):
             logits = out.logits.flatten(0, 1)[torch.tensor(case["masked_positions"])]
             loss = torch.nn.functional.cross_entropy(logits, torch.tensor(case["masked_labels"]))
             tensors = {"logits": logits}
@@ -341,7 +354,11 @@ def language_case(kind):
     lengths = [20, 13, 7]
     for row, end in enumerate(lengths):
         case["tokens"][row][end:] = [0] * (length - end)
-    case |= dict(lengths=lengths, segments=[[0] * 5 + [1] * (length - 5)] * rows)
+    if kind == "xlmr":  # whose padding is word 1, and which has no segments
+        case["tokens"] = [[1 if i >= end else max(2, token) for i, token in enumerate(tokens)]
+                          for tokens, end in zip(case["tokens"], lengths)]
+    case |= dict(lengths=lengths, segments=[[0] * length if kind == "xlmr" else [0] * 5 + [1] * (length - 5)]
+                 * rows)
     if kind == "spans":
         return case | dict(starts=[6, 5, 0], ends=[9, 12, 0])
     places = [1, 4, 11, 19, 22, 32, 41, 46]
@@ -484,6 +501,8 @@ def main():
             "attention": write_attention,
             "image_models": write_image_models,
             "bert_small": lambda out: write_language(out, "bert_small", ["masked", "spans"], 5,
+                                                     torch.float16),
+            "xlmr_small": lambda out: write_language(out, "xlmr_small", ["xlmr"], 9,
                                                      torch.float16),
             "gpt2_small": lambda out: write_language(out, "gpt2_small", ["gpt2"], 6,
                                                      torch.bfloat16)}.items():

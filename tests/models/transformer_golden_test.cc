@@ -1,6 +1,6 @@
-// BERT and GPT-2 against Hugging Face transformers: the same weights, read from a safetensors
-// file with its names, give the same logits, loss and gradients. The files and how they are
-// made: scripts/make_golden.py.
+// BERT, XLM-R and GPT-2 against Hugging Face transformers: the same weights, read from a
+// safetensors file with its names, give the same logits, loss and gradients. The files and how
+// they are made: scripts/make_golden.py.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -88,6 +88,27 @@ TEST_P(TransformerGoldenTest, MaskedLm) {
                                       .segments = numbers(golden.at("segments")),
                                       .keys = numbers(golden.at("lengths"))},
                                      numbers(golden.at("masked_positions")));
+  compare_samples(golden, "logits", to_vector(logits));
+  const Tensor loss = cross_entropy(logits, numbers(golden.at("masked_labels")));
+  compare_samples(golden, "loss", to_vector(loss));
+  backward(loss);
+  compare_gradients(golden, model);
+}
+
+TEST_P(TransformerGoldenTest, XlmR) {
+  const Json golden = read_golden(path("xlmr_small.json")).at(0);
+  BertOptions options = bert(golden);
+  const BertOptions published = bert_options("xlm-roberta-base");
+  options.first_position = published.first_position;
+  options.segments = published.segments;
+  options.pad = published.pad;
+  options.norm_eps = published.norm_eps;
+  options.roberta_names = true;
+  BertForMaskedLm model(options, init_);
+  load(model, "xlmr_small.safetensors");
+  const Tensor logits = model.logits(
+      {.tokens = numbers(golden.at("tokens")), .keys = numbers(golden.at("lengths"))},
+      numbers(golden.at("masked_positions")));
   compare_samples(golden, "logits", to_vector(logits));
   const Tensor loss = cross_entropy(logits, numbers(golden.at("masked_labels")));
   compare_samples(golden, "loss", to_vector(loss));
