@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Makes the files in tests/golden: one SGD step of ResNets, attention, and gradients of the other
-networks for images, of BERT, of XLM-R and of GPT-2, computed by PyTorch and Hugging Face transformers.
+networks for images, of language models and of the encoder-decoder transformer, computed by PyTorch
+and Hugging Face transformers.
 
     pip install torch torchvision transformers numpy
     scripts/make_golden.py [--out tests/golden] [--only bert]
 
-Of BERT, XLM-R and GPT-2 the weights are stored, in safetensors files as Hugging Face writes them. ResNets'
-weights and images are not stored: they are drawn from Philox by the rule in
-models/nn/parameter_init.h, here in NumPy. Of each tensor after the step a few values are
-stored, computed in float64, with the relative error that PyTorch itself makes in float32: that
+Of the last two the weights are stored, in safetensors files; those of language models are as
+Hugging Face writes them. ResNets' weights and images are not stored: they are drawn from Philox by
+the rule in models/nn/parameter_init.h, here in NumPy. Of each tensor after the step a few values
+are stored, computed in float64, with the relative error that PyTorch itself makes in float32: that
 error is the yardstick for what tests/models/resnet_golden_test.cc allows.
 """
 import argparse
@@ -86,17 +87,16 @@ def draw_uniform(seed, index, count, bound):
 
 
 def to_torch(values, shape):
-    """From Tidemark's order to PyTorch's: (K, R, S, C) to (K, C, R, S)."""
-    if len(shape) == 4:
-        k, c, r, s = shape
-        values = values.reshape(k, r, s, c).transpose(0, 3, 1, 2)
+    """From Tidemark's order to PyTorch's: (K, R, S, C) to (K, C, R, S); of clips, one more."""
+    if len(shape) >= 4:
+        values = np.moveaxis(values.reshape(shape[:1] + shape[2:] + shape[1:2]), -1, 1)
     return torch.from_numpy(np.ascontiguousarray(values.reshape(shape)))
 
 
 def to_tidemark(tensor):
     tensor = tensor.detach().to(torch.float64, copy=True)
-    if tensor.dim() == 4:
-        tensor = tensor.permute(0, 2, 3, 1)
+    if tensor.dim() >= 4:
+        tensor = tensor.movedim(1, -1)
     return tensor.reshape(-1).numpy()
 
 
@@ -391,6 +391,7 @@ IMAGE_CASES = [
     dict(model="googlenet", seed=31, batch=4, image=65),
     dict(model="vgg11", seed=25, batch=2, image=64, hidden=48),
     dict(model="vit", seed=26, batch=2, image=32, patch=8, width=24, inner=40, heads=3, layers=2),
+    dict(model="r3d_18", seed=28, batch=2, image=32, frames=4),
 ]
 IMAGE_CLASSES = 10
 
@@ -404,6 +405,8 @@ def make_image_model(case):
     elif name == "googlenet":
         model = torchvision.models.googlenet(num_classes=IMAGE_CLASSES, aux_logits=False,
                                              init_weights=False)
+    elif name == "r3d_18":
+        model = torchvision.models.video.r3d_18(num_classes=IMAGE_CLASSES)
     else:
         model = getattr(torchvision.models, name)(num_classes=IMAGE_CLASSES)
     if name == "vgg11":
@@ -451,18 +454,19 @@ def image_values(case, index, shape, is_scale):
 def run_image_model(case, dtype):
     model = make_image_model(case)
     scales = {f"{name}.weight" for name, module in model.named_modules()
-              if isinstance(module, (torch.nn.BatchNorm2d, torch.nn.LayerNorm))}
+              if isinstance(module, (torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.LayerNorm))}
     with torch.no_grad():
         for index, (name, parameter) in enumerate(model.named_parameters()):
             shape = tuple(parameter.shape)
             values = image_values(case, index, shape, name in scales)
             parameter.copy_(from_tidemark(case, name, values, shape))
     model.to(dtype).train()
-    n, size = case["batch"], case["image"]
-    images = draw_normal(case["seed"], IMAGES_INDEX, n * size * size * 3, 1.0)
-    images = images.reshape(n, size, size, 3).transpose(0, 3, 1, 2)
+    frames = [case["frames"]] if "frames" in case else []
+    shape = [case["batch"], *frames, case["image"], case["image"], 3]
+    images = draw_normal(case["seed"], IMAGES_INDEX, math.prod(shape), 1.0)
+    images = np.moveaxis(images.reshape(shape), -1, 1)
     logits = model(torch.from_numpy(images.copy()).to(dtype))
-    labels = torch.tensor([(7 * i + 3) % IMAGE_CLASSES for i in range(n)])
+    labels = torch.tensor([(7 * i + 3) % IMAGE_CLASSES for i in range(case["batch"])])
     torch.nn.functional.cross_entropy(logits, labels).backward()
     tensors = {"logits": to_tidemark(logits)}
     tensors |= {"gradient/" + tidemark_name(k): to_image_tidemark(case, k, p.grad)

@@ -86,7 +86,7 @@ Tensor ParameterInit::constant(const Shape& shape, float value) {
 }
 
 Tensor ParameterInit::kaiming_normal_fan_out(const Shape& weight) {
-  const double fan_out = static_cast<double>(weight[0] * weight[1] * weight[2]);
+  const double fan_out = static_cast<double>(weight.elements() / weight.back());
   return normal(weight, std::sqrt(2.0 / fan_out));
 }
 
