@@ -378,6 +378,97 @@ def write_language(out, name, kinds, seed, dtype):
         for case in cases])
 
 
+# The encoder-decoder transformer, on top of torch.nn.Transformer: one table of words for source,
+# target and logits, and positions that are not trained. Sources end early; all of the target counts.
+TRANSFORMER = dict(vocabulary=50, layers=2, width=32, heads=4, inner=48, longest=16,
+                   lengths=[11, 6, 2])
+
+
+class Translator(torch.nn.Module):
+    def __init__(self, final_norms):
+        super().__init__()
+        t = TRANSFORMER
+        self.embedding = torch.nn.Embedding(t["vocabulary"], t["width"])
+        parts = {}
+        if not final_norms:
+            sizes = (t["width"], t["heads"], t["inner"], 0.0)
+            parts = dict(
+                custom_encoder=torch.nn.TransformerEncoder(
+                    torch.nn.TransformerEncoderLayer(*sizes, batch_first=True), t["layers"]),
+                custom_decoder=torch.nn.TransformerDecoder(
+                    torch.nn.TransformerDecoderLayer(*sizes, batch_first=True), t["layers"]))
+        self.transformer = torch.nn.Transformer(
+            t["width"], t["heads"], t["layers"], t["layers"], t["inner"], dropout=0.0,
+            batch_first=True, **parts)
+
+    def embed(self, tokens):
+        width = TRANSFORMER["width"]
+        row = torch.arange(tokens.shape[1], dtype=torch.float64)[:, None]
+        angle = row / 10000.0 ** (torch.arange(0, width, 2) / width)
+        positions = torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)
+        words = self.embedding(tokens)
+        return words * math.sqrt(width) + positions.to(words.dtype)
+
+    def forward(self, source, target, lengths):
+        padding = torch.arange(source.shape[1]) >= lengths[:, None]
+        ahead = torch.triu(torch.ones(target.shape[1], target.shape[1], dtype=torch.bool), 1)
+        y = self.transformer(self.embed(source), self.embed(target), tgt_mask=ahead,
+                             src_key_padding_mask=padding, memory_key_padding_mask=padding)
+        return y @ self.embedding.weight.T
+
+
+def by_our_names(name, tensor):
+    """PyTorch's in_proj is three projections."""
+    name = name.removeprefix("transformer.")
+    if ".in_proj_" not in name:
+        return {name: tensor}
+    attention, kind = name.split(".in_proj_")
+    return {f"{attention}.{part}.{kind}": third
+            for part, third in zip(("query", "key", "value"), tensor.chunk(3))}
+
+
+def run_transformer(case, weights, dtype):
+    model = Translator(case["final_norms"])
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[name])
+    model.to(dtype)
+    logits = model(*(torch.tensor(case[key]) for key in ("source", "target", "lengths")))
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                             torch.tensor(case["labels"]).flatten())
+    loss.backward()
+    tensors = {"logits": logits, "loss": loss}
+    for name, parameter in model.named_parameters():
+        for ours, gradient in by_our_names(name, parameter.grad).items():
+            tensors["gradient/" + ours] = gradient
+    return {name: to_tidemark(tensor) for name, tensor in tensors.items()}
+
+
+def write_transformer(out):
+    torch.manual_seed(15)
+    weights = {}
+    for name, parameter in Translator(final_norms=True).named_parameters():
+        values = 0.15 * torch.randn(parameter.shape)
+        if name.endswith("weight") and "norm" in name:
+            values += 1
+        weights[name] = values.to(torch.float16)
+    stored = {}
+    for name, values in weights.items():
+        stored |= {k: v.clone() for k, v in by_our_names(name, values).items()}
+    safetensors.torch.save_file(stored, out / "transformer_small.safetensors",
+                                metadata={"format": "pt"})
+    draw = np.random.default_rng(17)
+    rows = len(TRANSFORMER["lengths"])
+    words = {key: draw.integers(0, TRANSFORMER["vocabulary"], (rows, length)).tolist()
+             for key, length in (("source", 11), ("target", 7), ("labels", 7))}
+    cases = [dict(TRANSFORMER, **words, final_norms=final_norms)
+             for final_norms in (False, True)]
+    write_cases(out / "transformer_small.json", [
+        case | dict(tensors=samples_of(run_transformer(case, weights, torch.float64),
+                                       run_transformer(case, weights, torch.float32)))
+        for case in cases])
+
+
 # Gradients of the other networks for images, without dropout. Every parameter is drawn, so that
 # biases and scales show too. Seeds are such that no ReLU's input, nor the two largest values under
 # a pooling window, lie within rounding of each other: PyTorch's own float32 would be percents off.
@@ -506,6 +597,7 @@ def main():
             "image_models": write_image_models,
             "bert_small": lambda out: write_language(out, "bert_small", ["masked", "spans"], 5,
                                                      torch.float16),
+            "transformer_small": write_transformer,
             "xlmr_small": lambda out: write_language(out, "xlmr_small", ["xlmr"], 9,
                                                      torch.float16),
             "gpt2_small": lambda out: write_language(out, "gpt2_small", ["gpt2"], 6,
