@@ -330,14 +330,15 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str()
       ->needs(model);
-  app.add_option("--image-size", flags.capture.image_size, "Of --model [224]")
+  app.add_option("--image-size", flags.capture.image_size, "Of --model [224, r3d_18 112]")
       ->check(CLI::Range(1, 1 << 14))
       ->needs(model);
   app.add_option("--seq-length", flags.capture.length, "Of --model [128]")
       ->check(CLI::Range(1, 1 << 16))
       ->needs(model);
-  app.add_option("--optimizer", flags.capture.optimizer, "Of --model")
-      ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
+  app.add_option("--optimizer", flags.capture.optimizer,
+                 "Of --model; adam-unfused: a dozen operators for each parameter")
+      ->check(CLI::IsMember({"sgd", "adam", "adamw", "adam-unfused"}))
       ->capture_default_str()
       ->needs(model);
   app.add_option("--profile", flags.capture.profile, "Of --model: the device that prices it")

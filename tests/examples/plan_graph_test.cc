@@ -136,6 +136,27 @@ TEST_F(PlanGraphTest, PlansANetworkByName) {
   EXPECT_EQ(same["operators"], plan["operators"]);
 }
 
+TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {
+  for (const std::string arguments :
+       {"--model r3d_18 --image-size 32", "--model transformer-base --seq-length 16",
+        "--model xlm-roberta-base --seq-length 16",
+        "--model bert-tiny --optimizer adam-unfused"}) {
+    const Outcome outcome =
+        run(arguments + " --batch 1 --deadline 0.2 --output " + file("plan.json"));
+    ASSERT_EQ(outcome.code, 0) << arguments << outcome.said;
+    const auto plan = nlohmann::json::parse(read("plan.json"));
+    EXPECT_LE(plan["bound"], plan["peak"]) << arguments;
+  }
+  // Thirteen operators in place of one for each of bert-tiny's parameters, of which the fused
+  // update takes the small ones together.
+  const auto operators = [&](const std::string& optimizer) {
+    run("--model bert-tiny --deadline 0.1 --optimizer " + optimizer + " --output " +
+        file("plan.json"));
+    return nlohmann::json::parse(read("plan.json"))["operators"].get<int>();
+  };
+  EXPECT_GT(operators("adam-unfused"), operators("adam") + 40 * 12);
+}
+
 TEST_F(PlanGraphTest, EstimatesAsMxnetDoes) {
   const Outcome outcome = run("--model alexnet --batch 4 --estimate");
   ASSERT_EQ(outcome.code, 0) << outcome.said;
