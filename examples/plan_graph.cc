@@ -50,6 +50,7 @@ struct Flags {
   std::string graph, layout, order, output, save_graph, svg;
   CaptureRequest capture;
   bool estimate = false;
+  bool in_place = false;
   int64_t capacity = 0;
   bool resident = false;
   Limits limits;
@@ -226,7 +227,7 @@ Problem forward_only(StepGraph graph) {
       graph.ops[last[s]].released.push_back(s);
     }
   }
-  return problem_from_graph(graph);
+  return problem_from_graph(graph, {.in_place = true});
 }
 
 // What MXNet's memory cost script prints.
@@ -274,7 +275,8 @@ int run_graph(const Flags& flags) {
                                              flags.capture.batch, flags.capture.optimizer)
                                : flags.graph;
   if (!flags.save_graph.empty()) write_text(flags.save_graph, tidemark::to_json(graph));
-  const Problem problem = problem_from_graph(graph);
+  const Problem problem =
+      problem_from_graph(graph, {.in_place = flags.in_place || flags.estimate});
   fmt::print("{}: {} operators, {} storages; {} of program order ({:.2f} s to capture)\n", name,
              graph.ops.size(), graph.storages.size(), format_bytes(program_order_peak(graph)),
              reading.seconds());
@@ -347,6 +349,9 @@ int run(int argc, char** argv) {
   app.add_flag("--estimate", flags.estimate,
                "Print what MXNet's memory cost script does: without sharing, in place, with "
                "sharing, with both; and forward only");
+  app.add_flag("--in-place", flags.in_place,
+               "Let outputs take the place of inputs that are not needed any more, where "
+               "operators allow it; steps that run by a plan do not");
   app.add_option("--save-graph", flags.save_graph, "Write the captured step");
   auto* layout = app.add_option("--layout", flags.layout,
                                 "CSV of buffers: id,lower,upper,size; lower <= time < upper");

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace tidemark {
 namespace {
@@ -162,6 +163,17 @@ TEST_F(PlanGraphTest, EstimatesAsMxnetDoes) {
   ASSERT_EQ(outcome.code, 0) << outcome.said;
   EXPECT_THAT(outcome.said, HasSubstr("forward only"));
   EXPECT_THAT(outcome.said, HasSubstr("in place and sharing"));
+  // "<what>  <training>  <forward only>": in place there is less of each.
+  const auto figures = [&](const std::string& what) {
+    std::istringstream row(
+        outcome.said.substr(outcome.said.find("\n" + what + " ") + what.size() + 1));
+    std::pair<int64_t, int64_t> both;
+    row >> both.first >> both.second;
+    return both;
+  };
+  EXPECT_LT(figures("in place").first, figures("no sharing").first);
+  EXPECT_LT(figures("in place").second, figures("no sharing").second);
+  EXPECT_EQ(run("--model alexnet --batch 4 --in-place").code, 0);
 }
 
 TEST_F(PlanGraphTest, BadGraphsAndNamesAreExplained) {
