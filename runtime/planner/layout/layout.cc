@@ -10,9 +10,10 @@
 namespace tidemark::planner {
 namespace {
 
-// Beyond these the slower heuristics would not end in a fraction of a second.
+// Beyond both of these the slower heuristics would not end in a fraction of a second; LLFB not
+// beyond the second.
 constexpr int64_t kMaxMeetings = 10'000'000;
-constexpr size_t kMaxForLowestLongest = 20'000;
+constexpr size_t kMaxForQuadratic = 20'000;
 
 struct Candidate {
   const char* method;
@@ -161,6 +162,7 @@ Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& opti
   const Bytes goal = std::max(best.bound, options.target);
   offer(buffers, {"best fit", best_fit_online(buffers)}, best);
   const bool few = count_meetings(buffers, kMaxMeetings) < kMaxMeetings;
+  const bool quick = few || buffers.size() <= kMaxForQuadratic;
   const struct {
     const char* name;
     FitOrder order;
@@ -169,10 +171,10 @@ Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& opti
                 {"greedy by load", FitOrder::kLoad},
                 {"greedy by lifetime", FitOrder::kLifetime}};
   for (const auto& [name, order] : orders) {
-    if (best.height <= goal || !few || watch.expired()) break;
+    if (best.height <= goal || !quick || watch.expired()) break;
     offer(buffers, {name, first_fit(buffers, order)}, best);
   }
-  if (best.height > goal && few && buffers.size() <= kMaxForLowestLongest) {
+  if (best.height > goal && buffers.size() <= kMaxForQuadratic) {
     offer(buffers, {"LLFB", lowest_longest(buffers)}, best);
   }
   if (best.height > goal && few && options.exact) {

@@ -93,7 +93,8 @@ class OrderPlanner {
   // At the bound first, as that is often reached; then half-way, and nearer to what is known
   // each time that neither direction gives an answer. Longer each round.
   void improve() {
-    int64_t length = kFirstRun;
+    // Long enough to come to the end, even if it has to choose at every operator.
+    int64_t length = std::max(kFirstRun, 2 * static_cast<int64_t>(graph_.size()));
     for (int64_t round = 0; may_go_on(); ++round, length *= 2) {
       const bool good = static_cast<double>(load_ - bound_) <=
                         options_.good_gap * static_cast<double>(bound_);
