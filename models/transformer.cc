@@ -41,7 +41,8 @@ Tensor sinusoids(int64_t rows, int64_t width) {
     values = std::make_shared<std::vector<float>>();
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t i = 0; i < width; ++i) {
-        const double power = static_cast<double>(i / 2 * 2) / static_cast<double>(width);
+        const int64_t even = i - i % 2;
+        const double power = static_cast<double>(even) / static_cast<double>(width);
         const double angle = static_cast<double>(row) / std::pow(10'000.0, power);
         values->push_back(static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
       }

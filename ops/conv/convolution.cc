@@ -108,8 +108,8 @@ std::vector<TensorMeta> infer_grad_weight(const OpQuery& query) {
 
 // All three do one multiply-add for each element of y and each weight that it reads.
 OpCost cost_of(const OpQuery& query, const Shape& y, const Shape& w) {
-  return {.flops = 2.0 * static_cast<double>(y.elements()) *
-                   static_cast<double>(w.elements() / w[0]),
+  const int64_t taps = w.elements() / w[0];
+  return {.flops = 2.0 * static_cast<double>(y.elements()) * static_cast<double>(taps),
           .bytes_moved = bytes_moved(query),
           .matrix = true};
 }
