@@ -56,7 +56,7 @@ class TransformerLayer : public Module {
   // norm(x + dropout(change))
   Tensor joined(const LayerNorm& norm, const Tensor& x, const Tensor& change) const;
 
-  struct Cross : Module {
+  struct Cross {
     Cross(const TransformerOptions& options, ParameterInit& init);
     MultiHeadAttention attention;
     LayerNorm norm;

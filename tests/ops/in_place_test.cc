@@ -2,6 +2,7 @@
 // apart.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -50,35 +51,14 @@ Operands operands_of(const OpDef& op) {
   return {std::vector<DType>(takes(1) ? 1 : 2, kFloat), {}, {0.37}};
 }
 
-// The output's bytes; `place`: the input that it lies in, if it does in one.
-std::vector<std::byte> run(const OpDef& op, const Operands& operands, int place) {
-  std::vector<TensorMeta> metas;
-  std::vector<GuardedBlock> blocks;
-  for (size_t i = 0; i < operands.dtypes.size(); ++i) {
-    metas.push_back(TensorMeta::contiguous(operands.dtypes[i], kShape));
-    blocks.emplace_back(metas.back().bytes());
-    // Positive, as some take logarithms.
-    const Array values = Array::random(kShape, static_cast<uint32_t>(i + 1), 0.1F, 2);
-    for (size_t j = 0; j < values.values.size(); ++j) {
-      if (operands.dtypes[i] == DType::kFloat32) {
-        reinterpret_cast<float*>(blocks.back().data())[j] = values[j];
-      } else {
-        blocks.back().data()[j] = static_cast<std::byte>(values[j] > 1);
-      }
-    }
-  }
-  const std::vector<TensorMeta> outputs = op.infer({metas, {}, operands.attrs, 2});
-  blocks.emplace_back(outputs[0].bytes());
-  const PreparedKernel kernel =
-      find_kernel(op, Backend::kCpu)({metas, outputs, operands.attrs, 2});
-  const GuardedBlock workspace(kernel.workspace);
-  std::vector<std::byte*> in;
-  for (size_t i = 0; i < metas.size(); ++i) in.push_back(blocks[i].data());
-  std::byte* to = place < 0 ? blocks.back().data() : in[static_cast<size_t>(place)];
-  const std::vector<std::byte*> out{to};
-  kernel.run(
-      {metas, outputs, in, out, workspace.data(), operands.attrs, operands.scalars, nullptr});
-  return {to, to + outputs[0].bytes().count()};
+// Positive, as some take logarithms; of bool, the bytes of as many.
+Array values_of(DType dtype, uint32_t seed) {
+  Array array = Array::random(kShape, seed, 0.1F, 2);
+  if (dtype == DType::kFloat32) return array;
+  std::vector<uint8_t> bytes;
+  for (const float value : array.values) bytes.push_back(value > 1 ? 1 : 0);
+  std::memcpy(array.values.data(), bytes.data(), bytes.size());
+  return array;
 }
 
 TEST(InPlace, GivesTheSameBits) {
@@ -87,11 +67,18 @@ TEST(InPlace, GivesTheSameBits) {
     if (op->may_overwrite == 0) continue;
     SCOPED_TRACE(op->name);
     const Operands operands = operands_of(*op);
-    const std::vector<std::byte> apart = run(*op, operands, -1);
-    for (size_t i = 0; i < operands.dtypes.size(); ++i) {
+    std::vector<Array> inputs;
+    for (const DType dtype : operands.dtypes) {
+      inputs.push_back(values_of(dtype, static_cast<uint32_t>(inputs.size() + 1)));
+    }
+    KernelOptions options{.dtypes = operands.dtypes, .scalars = operands.scalars};
+    const KernelRun apart = run_kernel_with(options, *op, inputs, operands.attrs);
+    for (size_t i = 0; i < inputs.size(); ++i) {
       if (!op->overwrites(i)) continue;
       ++tried;
-      EXPECT_TRUE(run(*op, operands, static_cast<int>(i)) == apart) << "input " << i;
+      options.place = i;
+      EXPECT_TRUE(same_bits(run_kernel_with(options, *op, inputs, operands.attrs)[0], apart[0]))
+          << "input " << i;
     }
   }
   EXPECT_GT(tried, 40u);
