@@ -3,6 +3,7 @@
 //   $ plan_graph --layout problem.csv --output solved.csv --svg solved.svg
 //   $ plan_graph --order step.json.gz --output order.json
 //   $ plan_graph --model resnet50 --batch 32 --svg step.svg
+//   $ plan_graph --model resnet50 --method lescea-best-fit
 //
 // A step graph (runtime/graph/json.h), given as a file or captured from a network by name, is
 // planned whole: order and offsets. // --layout takes buffers with lifetimes (MiniMalloc's CSV)
@@ -34,6 +35,7 @@
 #include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/layout/layout.h"
 #include "runtime/planner/lifetimes.h"
+#include "runtime/planner/methods.h"
 #include "runtime/planner/order/order.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/validator.h"
@@ -48,6 +50,7 @@ constexpr size_t kMaxBuffersToCompare = 20'000;
 
 struct Flags {
   std::string graph, layout, order, output, save_graph, svg;
+  std::string method = "default";
   CaptureRequest capture;
   bool estimate = false;
   int64_t capacity = 0;
@@ -75,13 +78,24 @@ void require_valid(const std::vector<std::string>& violations) {
   TIDEMARK_CHECK(violations.empty(), "a plan failed validation");
 }
 
+// One half of a method, for --order and --layout.
+template <typename Half>
+const Half& half_of(const Flags& flags, const Half Method::*half, const char* what) {
+  const Method& method = *find_method(flags.method);
+  if (!(method.*half)) {
+    throw UsageError("--method " + flags.method + " has no " + what + " of its own");
+  }
+  return method.*half;
+}
+
 int run_layout(const Flags& flags) {
+  const auto& make_layout = half_of(flags, &Method::layout, "layout");
   const LayoutInstance instance = parse_layout_csv(read_text(flags.layout), flags.layout);
   LayoutOptions options;
   options.limits = flags.limits;
   options.target = Bytes(flags.capacity);
   const Stopwatch watch(0);
-  const Layout layout = plan_layout(instance.buffers, options);
+  const Layout layout = make_layout(instance.buffers, options);
   const double seconds = watch.seconds();
   require_valid(layout_violations(instance.buffers, layout.offsets, layout.height));
 
@@ -145,7 +159,7 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
   const Stopwatch watch(0);
   OrderOptions options;
   options.limits = flags.limits;
-  const Order order = plan_order(problem, options);
+  const Order order = half_of(flags, &Method::order, "order")(problem, options);
   const double seconds = watch.seconds();
 
   // Laid out as well, so that the validator sees all of it.
@@ -153,7 +167,9 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
   LayoutOptions layout_options;
   layout_options.limits = flags.limits;
   Plan plan = assemble(problem, order.order, false, [&](const std::vector<Buffer>& buffers) {
-    layout = plan_layout(buffers, layout_options);
+    const Method& method = *find_method(flags.method);
+    layout = method.layout ? method.layout(buffers, layout_options)
+                           : plan_layout(buffers, layout_options);
     return layout.offsets;
   });
   plan.bound = order.bound;
@@ -282,7 +298,7 @@ int run_graph(const Flags& flags) {
 
   PlannerOptions options;
   options.limits = flags.limits;
-  const Plan plan = plan_step(problem, options);
+  const Plan plan = find_method(flags.method)->plan(problem, options);
   require_valid(violations(problem, plan));
   print_header("method");
   nlohmann::json methods = nlohmann::json::array();
@@ -343,6 +359,17 @@ int run(int argc, char** argv) {
   app.add_option("--profile", flags.capture.profile, "Of --model: the device that prices it")
       ->capture_default_str()
       ->needs(model);
+  std::string listed = "Plan by this method:";
+  std::vector<std::string> names;
+  for (const Method& method : methods()) {
+    names.push_back(method.name);
+    if (!method.baseline) {
+      listed += " " + method.name + " (" + method.what + "),";
+    }
+  }
+  app.add_option("--method", flags.method, listed + " or a baseline")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
   app.add_flag("--estimate", flags.estimate,
                "Print what MXNet's memory cost script does: without sharing, in place, with "
                "sharing, with both; and forward only");

@@ -66,6 +66,15 @@ TEST_F(PlanGraphTest, LaysOutACsv) {
   EXPECT_THAT(read("out.svg"), HasSubstr("</svg>"));
 }
 
+TEST_F(PlanGraphTest, PlansByTheMethodNamed) {
+  const std::string csv = write("a.csv", kBuffers);
+  EXPECT_EQ(run("--layout " + csv + " --method default").code, 0);
+  const Outcome none = run("--layout " + csv + " --method lescea-best-fit");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.said, HasSubstr("--method lescea-best-fit has no layout of its own"));
+  EXPECT_EQ(run("--layout " + csv + " --method magic").code, 2);
+}
+
 TEST_F(PlanGraphTest, CapacityDecides) {
   const std::string csv = write("a.csv", kBuffers);
   EXPECT_EQ(run("--layout " + csv + " --capacity 5").code, 0);

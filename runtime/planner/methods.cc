@@ -1,0 +1,62 @@
+#include "runtime/planner/methods.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "runtime/planner/baselines/baselines.h"
+
+namespace tidemark::planner {
+namespace {
+
+// "LESCEA, best fit" -> "lescea-best-fit"
+std::string flag_name(const std::string& name) {
+  std::string result;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else if (!result.empty() && result.back() != '-') {
+      result += '-';
+    }
+  }
+  return result;
+}
+
+Method from_baseline(const Baseline& baseline) {
+  Method method;
+  method.name = flag_name(baseline.name);
+  method.what = baseline.name;
+  method.baseline = true;
+  method.plan = [make = baseline.plan](const Problem& problem, const PlannerOptions&) {
+    check_problem(problem);
+    Plan plan = make(problem);
+    plan.bound = load_bound(problem);
+    return plan;
+  };
+  return method;
+}
+
+std::vector<Method> all_methods() {
+  std::vector<Method> all = {
+      {"default", "search for the order, then for the layout", plan_step, plan_order,
+       plan_layout},
+  };
+  for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Method>& methods() {
+  static const auto* const all = new std::vector<Method>(all_methods());
+  return *all;
+}
+
+const Method* find_method(const std::string& name) {
+  const std::vector<Method>& all = methods();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Method& m) { return m.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace tidemark::planner
