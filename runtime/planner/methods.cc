@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/planner/baselines/baselines.h"
+#include "runtime/planner/roam/roam.h"
 
 namespace tidemark::planner {
 namespace {
@@ -40,6 +41,7 @@ std::vector<Method> all_methods() {
   std::vector<Method> all = {
       {"default", "search for the order, then for the layout", plan_step, plan_order,
        plan_layout},
+      {"roam", "ROAM: subgraphs planned each by itself", roam::roam_method, {}, {}},
   };
   for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));
   return all;

@@ -1,0 +1,54 @@
+// ROAM's own method: a step divided, its pieces planned each by itself, and put together
+// (Shu et al., "ROAM: memory-efficient large DNN training via optimized operator ordering and
+// memory layout").
+//
+//   section   here                  what
+//   IV-A      phases.h              memory-insensitive operators, independent segments
+//   (4)-(6)   update_schedule.h     into which segment each weight update goes
+//   IV-C      subgraph_tree.h       Algorithm 1: independent and dependent subgraphs
+//   (1)-(3)   roam.cc               each leaf's order by itself; the orders one after the other
+//   (8), (9)  layout.h              each leaf's layout; layouts concatenated, conflicts settled
+//   IV-D      leaf_solver.h         who solves a leaf
+//
+// Nothing of the default planner is behind it but what solves leaves: what it gives is ROAM's
+// answer also where ours is better, and its method says so.
+//
+// One stream (the paper's ROAM-SS). In-place pairs are not part of the paper; `in_place` merges
+// them before the layout, as the default planner does.
+//
+// Threads: roam() starts some and ends them.
+#pragma once
+
+#include "runtime/planner/plan.h"
+#include "runtime/planner/planner.h"
+#include "runtime/planner/roam/leaf_solver.h"
+#include "runtime/planner/roam/update_schedule.h"
+
+namespace tidemark::planner::roam {
+
+// Each `bool` is an ingredient that can be left out.
+struct RoamOptions {
+  // Seconds: half of them for orders. Nodes: of each leaf, of each of the two searches.
+  Limits limits{.nodes = 20'000};
+  int threads = 0;  // 0: one for each core; the plan is the same for any number
+  // Operators of a leaf that is split no more. The paper's default is not given; its solver
+  // takes some dozens.
+  int node_limit = 100;
+
+  bool segments = true;  // off: one order for all
+  bool tree = true;      // off: segments are ordered each alone, and laid out all together
+  UpdateOptions updates;
+  bool owners = true, activations_below = true, concatenate = true;  // layout.h
+  bool in_place = false;
+  LeafSolvers leaves = exact_leaves();
+};
+
+// Throws UsageError if check_problem() does, std::logic_error if a leaf's solver does not give
+// each operator once, or an offset below zero; what solvers throw.
+Plan roam(const Problem& problem, const RoamOptions& options = {});
+
+// For methods.h: limits and in_place as given there, nodes as many as above at most. With
+// `reorder` off only the layout is ROAM's.
+Plan roam_method(const Problem& problem, const PlannerOptions& options);
+
+}  // namespace tidemark::planner::roam
