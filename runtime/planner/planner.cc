@@ -54,6 +54,7 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
     if (best.peak <= bound) break;
     if (baseline.reorders && !options.reorder) continue;
     if (baseline.in_place && !options.in_place) continue;
+    if (baseline.freedom != Freedom::kIssueOrder) continue;
     if (problem.op_count() > kMaxOpsForAllBaselines && !baseline.quick) continue;
     Plan plan = baseline.plan(problem);
     if (plan.peak < best.peak) best = std::move(plan);
