@@ -33,8 +33,9 @@ class Roam {
     place_updates(graph_, options.updates, phases_);
   }
 
-  Plan run(bool reorder) {
-    const std::vector<OpId> order = reorder ? make_order() : program_order(problem_);
+  Plan run() { return run(make_order()); }
+
+  Plan run(const std::vector<OpId>& order) {
     const Timeline timeline = make_timeline(order);
     ConcatenationOptions layout{options_.owners, options_.activations_below,
                                 options_.concatenate, threads_, options_.limits};
@@ -181,7 +182,13 @@ class Roam {
 
 Plan roam(const Problem& problem, const RoamOptions& options) {
   check_problem(problem);
-  return Roam(problem, options).run(true);
+  return Roam(problem, options).run();
+}
+
+Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
+                 const RoamOptions& options) {
+  check_problem(problem);
+  return Roam(problem, options).run(order);
 }
 
 Plan roam_method(const Problem& problem, const PlannerOptions& options) {
@@ -190,7 +197,8 @@ Plan roam_method(const Problem& problem, const PlannerOptions& options) {
   mine.limits.seconds = options.limits.seconds;
   mine.limits.nodes = std::min(mine.limits.nodes, options.limits.nodes);
   mine.limits.seed = options.limits.seed;
-  return Roam(problem, mine).run(options.reorder);
+  return options.reorder ? roam(problem, mine)
+                         : roam_layout(problem, program_order(problem), mine);
 }
 
 }  // namespace tidemark::planner::roam

@@ -47,6 +47,10 @@ struct RoamOptions {
 // each operator once, or an offset below zero; what solvers throw.
 Plan roam(const Problem& problem, const RoamOptions& options = {});
 
+// Its layout alone, for an order of someone else's. REQUIRES: `order` is one.
+Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
+                 const RoamOptions& options = {});
+
 // For methods.h: limits and in_place as given there, nodes as many as above at most. With
 // `reorder` off only the layout is ROAM's.
 Plan roam_method(const Problem& problem, const PlannerOptions& options);
