@@ -154,30 +154,52 @@ void draw(const std::string& file, const Problem& problem, const Plan& plan,
                                {title + ": " + format_bytes(plan.peak), names, plan.bound}));
 }
 
-nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) {
-  const Problem& problem = instance.problem;
+// An order, and offsets so that the validator sees all of it.
+struct OrderedPlan {
+  Plan plan;
+  double order_seconds = 0, layout_seconds = 0;
+  std::string order_method, layout_method;
+};
+
+OrderedPlan order_and_lay_out(const Flags& flags, const Problem& problem) {
+  const Method& method = *find_method(flags.method);
+  OrderedPlan result;
+  if (!method.order) {
+    PlannerOptions options;
+    options.limits = flags.limits;
+    result.plan = method.plan(problem, options);
+    result.order_seconds = result.plan.seconds;
+    result.order_method = result.layout_method = result.plan.method;
+    return result;
+  }
   const Stopwatch watch(0);
   OrderOptions options;
   options.limits = flags.limits;
-  const Order order = half_of(flags, &Method::order, "order")(problem, options);
-  const double seconds = watch.seconds();
-
-  // Laid out as well, so that the validator sees all of it.
-  Layout layout;
+  const Order order = method.order(problem, options);
+  result.order_seconds = watch.seconds();
+  result.order_method = order.method;
   LayoutOptions layout_options;
   layout_options.limits = flags.limits;
-  Plan plan = assemble(problem, order.order, false, [&](const std::vector<Buffer>& buffers) {
-    const Method& method = *find_method(flags.method);
-    layout = method.layout ? method.layout(buffers, layout_options)
-                           : plan_layout(buffers, layout_options);
+  result.plan = assemble(problem, order.order, false, [&](const std::vector<Buffer>& buffers) {
+    const Layout layout = method.layout ? method.layout(buffers, layout_options)
+                                        : plan_layout(buffers, layout_options);
+    result.layout_method = layout.method;
     return layout.offsets;
   });
-  plan.bound = order.bound;
-  const double layout_seconds = watch.seconds() - seconds;
-  require_valid(violations(problem, plan));
-  TIDEMARK_CHECK(plan.load == order.load, "the order's load is not what its lifetimes give");
+  result.plan.bound = order.bound;
+  result.layout_seconds = watch.seconds() - result.order_seconds;
+  TIDEMARK_CHECK(result.plan.load == order.load,
+                 "the order's load is not what its lifetimes give");
+  return result;
+}
 
-  const Bytes extra = instance.extra, bound = order.bound + extra;
+nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) {
+  const Problem& problem = instance.problem;
+  const OrderedPlan ordered = order_and_lay_out(flags, problem);
+  const Plan& plan = ordered.plan;
+  require_valid(violations(problem, plan));
+
+  const Bytes extra = instance.extra, bound = plan.bound + extra;
   fmt::print("{}: {} operators, one at a time{}\n",
              instance.name.empty() ? flags.order : instance.name, problem.op_count(),
              flags.resident ? ", parameters resident throughout" : "");
@@ -186,18 +208,22 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
                                    std::pair("LESCEA", lescea(problem))}) {
     print_row(name, peak_load(problem, list) + extra, bound, 0);
   }
-  print_row("plan: " + order.method, order.load + extra, bound, seconds);
-  print_row("with offsets: " + layout.method, plan.peak + extra, bound, layout_seconds);
+  print_row("plan: " + ordered.order_method, plan.load + extra, bound, ordered.order_seconds);
+  print_row("with offsets: " + ordered.layout_method, plan.peak + extra, bound,
+            ordered.layout_seconds);
 
   if (!flags.svg.empty()) {
     draw(flags.svg, problem, plan, flags.order);
   }
   return {{"name", instance.name},
-          {"order", node_order(instance, order.order)},
-          {"peak", (order.load + extra).count()},
+          {"operators", problem.op_count()},
+          {"program_order", (peak_load(problem, program_order(problem)) + extra).count()},
+          {"order", node_order(instance, plan.order)},
+          {"peak", (plan.load + extra).count()},
+          {"peak_with_offsets", (plan.peak + extra).count()},
           {"bound", bound.count()},
-          {"seconds", seconds},
-          {"method", order.method}};
+          {"seconds", ordered.order_seconds},
+          {"method", ordered.order_method}};
 }
 
 int run_order(const Flags& flags) {

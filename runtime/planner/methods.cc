@@ -37,6 +37,17 @@ Method from_baseline(const Baseline& baseline) {
   return method;
 }
 
+Method from_ablation(const roam::Ablation& ablation) {
+  Method method;
+  method.name = ablation.name;
+  method.what = ablation.what;
+  method.baseline = true;
+  method.plan = [&ablation](const Problem& problem, const PlannerOptions& options) {
+    return roam::roam_without(ablation, problem, options);
+  };
+  return method;
+}
+
 std::vector<Method> all_methods() {
   std::vector<Method> all = {
       {"default", "search for the order, then for the layout", plan_step, plan_order,
@@ -44,6 +55,9 @@ std::vector<Method> all_methods() {
       {"roam", "ROAM: subgraphs planned each by itself", roam::roam_method, {}, {}},
   };
   for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));
+  for (const roam::Ablation& ablation : roam::ablations()) {
+    all.push_back(from_ablation(ablation));
+  }
   return all;
 }
 

@@ -191,14 +191,46 @@ Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
   return Roam(problem, options).run(order);
 }
 
-Plan roam_method(const Problem& problem, const PlannerOptions& options) {
-  check_problem(problem);
-  RoamOptions mine;
+namespace {
+
+Plan run_as_method(const Problem& problem, const PlannerOptions& options, RoamOptions mine) {
   mine.limits.seconds = options.limits.seconds;
   mine.limits.nodes = std::min(mine.limits.nodes, options.limits.nodes);
   mine.limits.seed = options.limits.seed;
   return options.reorder ? roam(problem, mine)
                          : roam_layout(problem, program_order(problem), mine);
+}
+
+}  // namespace
+
+Plan roam_method(const Problem& problem, const PlannerOptions& options) {
+  return run_as_method(problem, options, {});
+}
+
+Plan roam_without(const Ablation& ablation, const Problem& problem,
+                  const PlannerOptions& options) {
+  RoamOptions mine;
+  ablation.change(mine);
+  Plan plan = run_as_method(problem, options, mine);
+  plan.method += ", " + ablation.what;
+  return plan;
+}
+
+const std::vector<Ablation>& ablations() {
+  static const auto* const all = new std::vector<Ablation>{
+      {"roam-no-segments", "one order for all", [](RoamOptions& o) { o.segments = false; }},
+      {"roam-no-tree", "one layout for all", [](RoamOptions& o) { o.tree = false; }},
+      {"roam-updates-at-once", "updates at once",
+       [](RoamOptions& o) { o.updates.placement = UpdatePlacement::kAtOnce; }},
+      {"roam-updates-last", "updates last",
+       [](RoamOptions& o) { o.updates.placement = UpdatePlacement::kLast; }},
+      {"roam-no-owners", "laid out where made", [](RoamOptions& o) { o.owners = false; }},
+      {"roam-activations-anywhere", "activations anywhere",
+       [](RoamOptions& o) { o.activations_below = false; }},
+      {"roam-stacked", "leaves stacked", [](RoamOptions& o) { o.concatenate = false; }},
+      {"roam-in-place", "in place", [](RoamOptions& o) { o.in_place = true; }},
+  };
+  return *all;
 }
 
 }  // namespace tidemark::planner::roam

@@ -19,6 +19,10 @@
 // Threads: roam() starts some and ends them.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "runtime/planner/plan.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/roam/leaf_solver.h"
@@ -54,5 +58,15 @@ Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
 // For methods.h: limits and in_place as given there, nodes as many as above at most. With
 // `reorder` off only the layout is ROAM's.
 Plan roam_method(const Problem& problem, const PlannerOptions& options);
+
+// ROAM with one thing changed, to see what it is worth.
+struct Ablation {
+  std::string name;  // as in methods.h
+  std::string what;
+  std::function<void(RoamOptions&)> change;
+};
+const std::vector<Ablation>& ablations();
+Plan roam_without(const Ablation& ablation, const Problem& problem,
+                  const PlannerOptions& options);
 
 }  // namespace tidemark::planner::roam

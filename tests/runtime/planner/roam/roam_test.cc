@@ -20,45 +20,30 @@ namespace {
 
 using ::testing::IsEmpty;
 
-struct Variant {
-  const char* name;
-  std::function<void(RoamOptions&)> change;
-};
-
-const std::vector<Variant>& variants() {
-  static const auto* const all = new std::vector<Variant>{
-      {"as published", [](RoamOptions&) {}},
-      {"no segments", [](RoamOptions& o) { o.segments = false; }},
-      {"no tree", [](RoamOptions& o) { o.tree = false; }},
-      {"updates at once",
-       [](RoamOptions& o) { o.updates.placement = UpdatePlacement::kAtOnce; }},
-      {"updates last", [](RoamOptions& o) { o.updates.placement = UpdatePlacement::kLast; }},
-      {"no owners", [](RoamOptions& o) { o.owners = false; }},
-      {"activations anywhere", [](RoamOptions& o) { o.activations_below = false; }},
-      {"stacked", [](RoamOptions& o) { o.concatenate = false; }},
-      {"in place", [](RoamOptions& o) { o.in_place = true; }},
-      {"tiny leaves", [](RoamOptions& o) { o.node_limit = 2; }},
-      {"no search", [](RoamOptions& o) { o.limits.nodes = 0; }},
-      {"no time", [](RoamOptions& o) { o.limits.seconds = 0; }},
-  };
-  return *all;
+std::vector<Ablation> variants() {
+  std::vector<Ablation> all = ablations();
+  all.push_back({"", "as published", [](RoamOptions&) {}});
+  all.push_back({"", "tiny leaves", [](RoamOptions& o) { o.node_limit = 2; }});
+  all.push_back({"", "no search", [](RoamOptions& o) { o.limits.nodes = 0; }});
+  all.push_back({"", "no time", [](RoamOptions& o) { o.limits.seconds = 0; }});
+  return all;
 }
 
 TEST(RoamTest, ValidWithoutEachIngredient) {
-  for (const Variant& variant : variants()) {
+  for (const Ablation& variant : variants()) {
     RoamOptions options;
     variant.change(options);
     for (uint64_t seed = 0; seed < 60; ++seed) {
       const Problem problem = random_problem(seed, {.ops = static_cast<int>(seed % 30)});
       const Plan plan = roam(problem, options);
-      EXPECT_THAT(violations(problem, plan), IsEmpty()) << variant.name << ", " << seed;
+      EXPECT_THAT(violations(problem, plan), IsEmpty()) << variant.what << ", " << seed;
     }
     for (const int steps : {1, 4}) {
       for (const bool labelled : {false, true}) {
         const Problem problem =
             training_chain({.layers = 12, .steps = steps, .labelled = labelled}).problem;
         const Plan plan = roam(problem, options);
-        EXPECT_THAT(violations(problem, plan), IsEmpty()) << variant.name;
+        EXPECT_THAT(violations(problem, plan), IsEmpty()) << variant.what;
         EXPECT_EQ(plan.method, "ROAM");
       }
     }
