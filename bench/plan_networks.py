@@ -23,14 +23,32 @@ NETWORKS = [
 ]
 
 
-def plan(program, network, batch, optimizer, deadline):
+def run_plan_graph(program, arguments):
+    """What plan_graph writes to --output, and what it prints."""
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "plan.json"
-        subprocess.run(
-            [program, "--model", network, "--batch", str(batch), "--optimizer", optimizer,
-             "--deadline", str(deadline), "--output", output],
-            check=True, stdout=subprocess.DEVNULL)
-        result = json.loads(output.read_text())
+        said = subprocess.run([program, *map(str, arguments), "--output", output], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        return output.read_text(), said
+
+
+def plan_network(program, network, batch, optimizer, deadline, method="default"):
+    return json.loads(run_plan_graph(program, [
+        "--model", network, "--batch", batch, "--optimizer", optimizer, "--method", method,
+        "--deadline", deadline])[0])
+
+
+def write_report(path, deadline, tables):
+    """Stamped with the commit and the machine."""
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE,
+                            capture_output=True, text=True).stdout.strip()
+    report = {"commit": commit, "date": datetime.date.today().isoformat(),
+              "system": platform.platform(), "deadline_s": deadline, **tables}
+    pathlib.Path(path).write_text(json.dumps(report, indent=1) + "\n")
+
+
+def plan(program, network, batch, optimizer, deadline):
+    result = plan_network(program, network, batch, optimizer, deadline)
     methods = {m["name"]: m["peak"] for m in result["methods"]}
     best_fit = methods["program order, best fit"]
     return {
@@ -66,11 +84,7 @@ def main():
                       f"{100 * row['fragmentation']:>8.3f}"
                       f"{-100 * row['less_than_best_fit']:>12.1f}%{row['seconds']:>9.2f}", flush=True)
     if args.output:
-        commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE,
-                                capture_output=True, text=True).stdout.strip()
-        report = {"commit": commit, "date": datetime.date.today().isoformat(),
-                  "system": platform.platform(), "deadline_s": args.deadline, "rows": rows}
-        pathlib.Path(args.output).write_text(json.dumps(report, indent=1) + "\n")
+        write_report(args.output, args.deadline, {"rows": rows})
 
 
 if __name__ == "__main__":
