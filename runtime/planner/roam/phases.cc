@@ -163,27 +163,42 @@ class PhaseFinder {
     return begin;
   }
 
-  // The deepest operator that is no update, and what comes before it.
+  // The longest path that ends in an operator that is no update, and all that comes after its
+  // first and before its last operator. What else comes before the last feeds the trunk.
   void find_trunk() {
     const std::vector<OpId>& order = result_.topological;
     const size_t end = epilogue();
     std::vector<int> depth(count_, 0);
-    OpId deepest = kNone;
+    std::vector<OpId> from(count_, kNone);
+    OpId last = kNone;
     for (size_t k = 0; k < end; ++k) {
       const OpId id = order[k];
       for (const OpId before : graph_.ops[id].before) {
-        depth[id] = std::max(depth[id], depth[before] + 1);
+        if (depth[before] + 1 <= depth[id]) continue;
+        depth[id] = depth[before] + 1;
+        from[id] = before;
       }
       if (is_update_[id]) continue;
-      if (deepest == kNone || std::pair(depth[deepest], deepest) < std::pair(depth[id], id)) {
-        deepest = id;
-      }
+      if (last == kNone || std::pair(depth[last], last) < std::pair(depth[id], id)) last = id;
     }
     in_trunk_.assign(count_, false);
-    if (deepest != kNone) in_trunk_[deepest] = true;
+    feeds_.assign(count_, false);
+    if (last == kNone) return;
+    feeds_[last] = true;
     for (size_t k = count_; k-- > 0;) {
-      if (!in_trunk_[order[k]]) continue;
-      for (const OpId before : graph_.ops[order[k]].before) in_trunk_[before] = true;
+      if (!feeds_[order[k]]) continue;
+      for (const OpId before : graph_.ops[order[k]].before) feeds_[before] = true;
+    }
+    OpId first = last;
+    while (from[first] != kNone) first = from[first];
+    in_trunk_[first] = true;
+    for (const OpId id : order) {
+      const auto& before = graph_.ops[id].before;
+      if (feeds_[id] &&
+          std::any_of(before.begin(), before.end(), [&](OpId b) { return in_trunk_[b]; })) {
+        in_trunk_[id] = true;
+      }
+      if (in_trunk_[id]) feeds_[id] = false;
     }
   }
 
@@ -204,6 +219,7 @@ class PhaseFinder {
 
   void assign_segments() {
     result_.segment.assign(count_, 0);
+    result_.epilogue.assign(count_, false);
     std::vector<bool> is_insensitive(count_, false);
     for (const OpId id : result_.insensitive) is_insensitive[id] = true;
     int passed = 0;
@@ -212,12 +228,26 @@ class PhaseFinder {
       if (is_insensitive[id]) ++passed;
       result_.segment[id] = passed;
     }
+    for (size_t k = count_; k-- > 0;) {
+      const OpId id = result_.topological[k];
+      if (!feeds_[id]) continue;
+      int& segment = result_.segment[id];
+      segment = result_.segments() - 1;
+      for (const OpId next : graph_.ops[id].next) {
+        if (feeds_[next] || in_trunk_[next]) {
+          segment = std::min(segment, result_.segment[next]);
+        }
+      }
+    }
     const size_t end = epilogue();
     for (size_t k = 0; k < count_; ++k) {
       const OpId id = result_.topological[k];
-      if (in_trunk_[id]) continue;
+      if (in_trunk_[id] || feeds_[id]) continue;
       int& segment = result_.segment[id];
-      if (k >= end) segment = result_.segments() - 1;
+      if (k >= end) {
+        segment = result_.segments() - 1;
+        result_.epilogue[id] = true;
+      }
       for (const OpId before : graph_.ops[id].before) {
         segment = std::max(segment, result_.segment[before]);
       }
@@ -227,6 +257,8 @@ class PhaseFinder {
   void find_turn() {
     result_.turn = result_.segments();
     for (const OpId id : gradient_writers_) {
+      // What needs nothing, such as the loss's own gradient, tells nothing.
+      if (graph_.ops[id].before.empty()) continue;
       result_.turn = std::min(result_.turn, result_.segment[id]);
     }
   }
@@ -296,9 +328,9 @@ class PhaseFinder {
   size_t count_;
   Phases result_;
   bool labelled_ = false;
-  std::vector<bool> at_start_, at_end_;                      // per root
-  std::vector<std::vector<OpId>> touchers_;                  // per root, in topological order
-  std::vector<bool> after_gradient_, is_update_, in_trunk_;  // per operator
+  std::vector<bool> at_start_, at_end_;      // per root
+  std::vector<std::vector<OpId>> touchers_;  // per root, in topological order
+  std::vector<bool> after_gradient_, is_update_, in_trunk_, feeds_;  // per operator
   std::vector<OpId> gradient_writers_;
 };
 

@@ -1,8 +1,11 @@
 // A training step as ROAM sees it: forward, backward, updates (ROAM, sections III-A and IV-A).
 //
-// - The trunk is what the last operator of the backward pass depends on. Its memory-insensitive
-//   operators are those that come before or after every other one of it, so that each has one
-//   timestep whatever the order. The independent segments lie between them.
+// - The trunk is what lies between the first and the last operator of the longest path, which
+//   leads through the forward and the backward pass. Its memory-insensitive operators are those
+//   that come before or after every other one of it, so that each has one timestep whatever the
+//   order. The independent segments lie between them.
+// - What feeds the trunk and does not depend on its first operator (labels, masks) belongs to
+//   the segment that first needs it; the paper has all inputs "fed in at the same time".
 // - A weight-update branch is what only optimizers use: from a gradient to the parameter. It
 //   floats: it may run in any segment from the one in which its gradients are there.
 // - What else hangs off the trunk (a weight's gradient as an operator of its own, statistics)
@@ -39,7 +42,8 @@ struct Phases {
   // Per operator: insensitive ones that come before it, itself counted; of an operator in a
   // branch, and of those after it, the least that is possible.
   std::vector<int> segment;
-  std::vector<bool> floats;  // per operator: it is in a branch
+  std::vector<bool> floats;    // per operator: it is in a branch
+  std::vector<bool> epilogue;  // per operator: it comes after all else, updates too
   std::vector<UpdateBranch> branches;
   int turn = 0;  // first backward segment; segments() where there is no backward pass
 

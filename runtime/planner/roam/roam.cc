@@ -24,7 +24,7 @@ class Roam {
                    ? options.threads
                    : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     if (options.tree) {
-      tree_ = make_subgraph_tree(graph_, phases_, options.node_limit);
+      tree_ = make_subgraph_tree(graph_, phases_, options.subgraphs);
     } else {
       const int turn = phases_.turn, end = phases_.segments();
       tree_.nodes.push_back({0, turn, turn, end, {}});
@@ -228,6 +228,7 @@ const std::vector<Ablation>& ablations() {
       {"roam-activations-anywhere", "activations anywhere",
        [](RoamOptions& o) { o.activations_below = false; }},
       {"roam-stacked", "leaves stacked", [](RoamOptions& o) { o.concatenate = false; }},
+      {"roam-merged", "small leaves merged", [](RoamOptions& o) { o.subgraphs.merge = true; }},
       {"roam-in-place", "in place", [](RoamOptions& o) { o.in_place = true; }},
   };
   return *all;

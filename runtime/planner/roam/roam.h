@@ -26,6 +26,7 @@
 #include "runtime/planner/plan.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/roam/leaf_solver.h"
+#include "runtime/planner/roam/subgraph_tree.h"
 #include "runtime/planner/roam/update_schedule.h"
 
 namespace tidemark::planner::roam {
@@ -34,13 +35,10 @@ namespace tidemark::planner::roam {
 struct RoamOptions {
   // Seconds: half of them for orders. Nodes: of each leaf, of each of the two searches.
   Limits limits{.nodes = 20'000};
-  int threads = 0;  // 0: one for each core; the plan is the same for any number
-  // Operators of a leaf that is split no more. The paper's default is not given; its solver
-  // takes some dozens.
-  int node_limit = 100;
-
+  int threads = 0;       // 0: one for each core; the plan is the same for any number
   bool segments = true;  // off: one order for all
   bool tree = true;      // off: segments are ordered each alone, and laid out all together
+  TreeOptions subgraphs;
   UpdateOptions updates;
   bool owners = true, activations_below = true, concatenate = true;  // layout.h
   bool in_place = false;
@@ -59,7 +57,7 @@ Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
 // `reorder` off only the layout is ROAM's.
 Plan roam_method(const Problem& problem, const PlannerOptions& options);
 
-// ROAM with one thing changed, to see what it is worth.
+// ROAM with one thing changed, to see what it is worth; the last two are not in the paper.
 struct Ablation {
   std::string name;  // as in methods.h
   std::string what;

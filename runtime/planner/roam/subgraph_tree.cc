@@ -7,8 +7,11 @@ namespace {
 
 class TreeMaker {
  public:
-  TreeMaker(const OrderGraph& graph, const Phases& phases, int node_limit)
-      : phases_(phases), node_limit_(node_limit), segments_(phases.segments()) {
+  TreeMaker(const OrderGraph& graph, const Phases& phases, const TreeOptions& options)
+      : phases_(phases),
+        node_limit_(options.node_limit),
+        merge_(options.merge),
+        segments_(phases.segments()) {
     ops_before_.assign(segments_ + 1, 0);
     for (size_t i = 0; i < graph.size(); ++i) {
       if (!phases.floats[i]) ++ops_before_[phases.segment[i] + 1];
@@ -37,8 +40,10 @@ class TreeMaker {
           first = 0, last = segments_ - 1;
         }
       }
-      const int node = add(0, {first, inner_first, inner_last + 1, last + 1, {}});
-      if (ops(first, inner_first) + ops(inner_last + 1, last + 1) > node_limit_) split(node);
+      const SubgraphNode found{first, inner_first, inner_last + 1, last + 1, {}};
+      if (merge_ && merge(found)) continue;
+      const int node = add(0, found);
+      if (ops(found) > node_limit_) split(node);
     }
     std::vector<int> stack{0};
     while (!stack.empty()) {
@@ -67,7 +72,7 @@ class TreeMaker {
       Reach reach{segments_, -1};
       bool more_than_boundary = false;
       for (const OpId op : value.touchers) {
-        if (phases_.floats[op]) continue;
+        if (is_apart(op)) continue;
         const int s = phases_.segment[op];
         if (s > reach.last) more_than_boundary = false;
         if (s >= reach.last && !phases_.is_insensitive(op)) more_than_boundary = true;
@@ -76,11 +81,14 @@ class TreeMaker {
       // The boundary operator that comes next may use it too.
       if (!more_than_boundary && reach.last > reach.first) --reach.last;
       for (const OpId op : value.touchers) {
-        if (phases_.floats[op]) continue;
+        if (is_apart(op)) continue;
         (phases_.is_insensitive(op) ? edge_ : inner_)[phases_.segment[op]].add(reach);
       }
     }
   }
+  // What it uses does not join segments.
+  bool is_apart(OpId op) const { return phases_.floats[op] || phases_.epilogue[op]; }
+
   Reach inside(int segment, bool with_boundary) const {
     Reach reach = inner_[segment];
     if (with_boundary) reach.add(edge_[segment]);
@@ -89,6 +97,22 @@ class TreeMaker {
 
   int ops(int begin, int end) const {
     return end > begin ? ops_before_[end] - ops_before_[begin] : 0;
+  }
+
+  int ops(const SubgraphNode& node) const {
+    return ops(node.forward_begin, node.forward_end) +
+           ops(node.backward_begin, node.backward_end);
+  }
+
+  // Into the subgraph within, if both are small.
+  bool merge(const SubgraphNode& node) {
+    const std::vector<int>& children = tree_.nodes.front().children;
+    if (children.empty()) return false;
+    SubgraphNode& inner = tree_.nodes[children.back()];
+    if (!inner.children.empty() || ops(inner) + ops(node) > node_limit_) return false;
+    inner.forward_begin = node.forward_begin;
+    inner.backward_end = node.backward_end;
+    return true;
   }
 
   int add(int parent, SubgraphNode node) {
@@ -139,7 +163,9 @@ class TreeMaker {
   }
 
   const Phases& phases_;
-  const int node_limit_, segments_;
+  const int node_limit_;
+  const bool merge_;
+  const int segments_;
   std::vector<int> ops_before_;      // per segment: operators in those before it
   std::vector<Reach> inner_, edge_;  // per segment: by others, by its insensitive operator
   SubgraphTree tree_;
@@ -147,8 +173,9 @@ class TreeMaker {
 
 }  // namespace
 
-SubgraphTree make_subgraph_tree(const OrderGraph& graph, const Phases& phases, int node_limit) {
-  return TreeMaker(graph, phases, node_limit).run();
+SubgraphTree make_subgraph_tree(const OrderGraph& graph, const Phases& phases,
+                                const TreeOptions& options) {
+  return TreeMaker(graph, phases, options).run();
 }
 
 }  // namespace tidemark::planner::roam

@@ -10,11 +10,11 @@
 //                [--]                   [--]
 //
 // An independent subgraph (IG) is one after which no tensor that is used within (apart from
-// what its outer boundary operators pass on, and gradients on their way to an update) is used
-// outside. Algorithm 1 moves both boundaries outwards by one operator until they form one; as
-// the passes are seldom equally long, here the boundary moves that keeps them from it. One of
-// more than `node_limit` operators is split at the insensitive operators in it into dependent
-// subgraphs (DG).
+// what its outer boundary operators pass on, gradients on their way to an update, and what is
+// read when the step is over) is used outside. Algorithm 1 moves both boundaries outwards by
+// one operator until they form one; as the passes are seldom equally long, here the boundary
+// moves that keeps them from it. One of more than `node_limit` operators is split at the
+// insensitive operators in it into dependent subgraphs (DG).
 //
 // Threads: values; functions without state.
 #pragma once
@@ -40,8 +40,17 @@ struct SubgraphTree {
   std::vector<int> leaves;          // the innermost first; each segment is in one
 };
 
-// `node_limit` in operators, floating updates not counted; a piece between two insensitive
-// operators is not split, however large.
-SubgraphTree make_subgraph_tree(const OrderGraph& graph, const Phases& phases, int node_limit);
+struct TreeOptions {
+  // Operators of a leaf, floating updates not counted; a piece between two insensitive
+  // operators is not split, however large. The paper gives no value; its solver takes some
+  // dozens.
+  int node_limit = 100;
+  // Not in the paper: neighbouring independent subgraphs that are small together are one. What
+  // passes between them is then laid out with both.
+  bool merge = false;
+};
+
+SubgraphTree make_subgraph_tree(const OrderGraph& graph, const Phases& phases,
+                                const TreeOptions& options = {});
 
 }  // namespace tidemark::planner::roam

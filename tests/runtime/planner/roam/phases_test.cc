@@ -130,7 +130,7 @@ void expect_partition(const SubgraphTree& tree, const Phases& phases, uint64_t s
 TEST(SubgraphTreeTest, ChainIsOneSkinPerLayer) {
   const TrainingChain chain = training_chain({.layers = 5});
   const Found found(chain.problem);
-  const SubgraphTree tree = make_subgraph_tree(found.graph, found.phases, 100);
+  const SubgraphTree tree = make_subgraph_tree(found.graph, found.phases);
   expect_partition(tree, found.phases, 0);
   EXPECT_EQ(tree.leaves.size(), 5U);
   const SubgraphNode& innermost = tree.nodes[tree.leaves.front()];
@@ -143,14 +143,26 @@ TEST(SubgraphTreeTest, ChainIsOneSkinPerLayer) {
   }
 }
 
+TEST(SubgraphTreeTest, MergesUpToTheLimit) {
+  const TrainingChain chain = training_chain({.layers = 12});
+  const Found found(chain.problem);
+  const size_t apart = make_subgraph_tree(found.graph, found.phases).leaves.size();
+  const SubgraphTree merged =
+      make_subgraph_tree(found.graph, found.phases, {.node_limit = 10, .merge = true});
+  expect_partition(merged, found.phases, 0);
+  EXPECT_LT(merged.leaves.size(), apart);
+  EXPECT_GT(merged.leaves.size(), 1U);
+  EXPECT_EQ(make_subgraph_tree(found.graph, found.phases, {.merge = true}).leaves.size(), 1U);
+}
+
 TEST(SubgraphTreeTest, NodeLimitSplitsWhatHangsTogether) {
   TrainingChain chain = training_chain({.layers = 8});
   // x1 is used by the last layer too: nothing between is independent.
   chain.problem.operators[chain.forward[8]].inputs.push_back(
       chain.problem.operators[chain.forward[1]].outputs[0]);
   const Found found(chain.problem);
-  const SubgraphTree whole = make_subgraph_tree(found.graph, found.phases, 100);
-  const SubgraphTree split = make_subgraph_tree(found.graph, found.phases, 6);
+  const SubgraphTree whole = make_subgraph_tree(found.graph, found.phases);
+  const SubgraphTree split = make_subgraph_tree(found.graph, found.phases, {.node_limit = 6});
   expect_partition(whole, found.phases, 0);
   expect_partition(split, found.phases, 0);
   EXPECT_GT(split.leaves.size(), whole.leaves.size());
@@ -162,8 +174,10 @@ TEST(SubgraphTreeTest, PartitionsAnything) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const Found found(random_problem(seed, {.ops = 1 + static_cast<int>(seed % 40)}));
     for (const int limit : {1, 4, 1000}) {
-      expect_partition(make_subgraph_tree(found.graph, found.phases, limit), found.phases,
-                       seed);
+      for (const bool merge : {false, true}) {
+        expect_partition(make_subgraph_tree(found.graph, found.phases, {limit, merge}),
+                         found.phases, seed);
+      }
     }
   }
 }

@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 std::vector<Ablation> variants() {
   std::vector<Ablation> all = ablations();
   all.push_back({"", "as published", [](RoamOptions&) {}});
-  all.push_back({"", "tiny leaves", [](RoamOptions& o) { o.node_limit = 2; }});
+  all.push_back({"", "tiny leaves", [](RoamOptions& o) { o.subgraphs.node_limit = 2; }});
   all.push_back({"", "no search", [](RoamOptions& o) { o.limits.nodes = 0; }});
   all.push_back({"", "no time", [](RoamOptions& o) { o.limits.seconds = 0; }});
   return all;
@@ -55,7 +55,7 @@ TEST(RoamTest, ThreadsDoNotChangeThePlan) {
     const Problem problem = seed < 10 ? random_problem(seed, {.ops = 60})
                                       : training_chain({.layers = 20, .steps = 3}).problem;
     RoamOptions options;
-    options.node_limit = 8;
+    options.subgraphs.node_limit = 8;
     options.threads = 1;
     const Plan alone = roam(problem, options);
     for (const int threads : {2, 7}) {
