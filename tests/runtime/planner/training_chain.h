@@ -18,15 +18,16 @@ struct ChainOptions {
   int layers = 3;
   int steps = 1;  // operators of an update; with more than one, each passes on a temporary
   int64_t activation = 10, weight = 20;
-  bool labelled = true;  // gradients are of that kind
-  bool read_at_end = false;
+  bool labelled = true;      // gradients are of that kind
+  bool labels = false;       // an operator makes what the loss compares with
+  bool read_at_end = false;  // of the loss's value, after all else
 };
 
 struct TrainingChain {
   Problem problem;
   std::vector<OpId> forward, input_gradient, weight_gradient;  // per layer
   std::vector<std::vector<OpId>> update;                       // per layer
-  OpId loss = kNone, read = kNone;
+  OpId labels = kNone, loss = kNone, read = kNone;
 };
 
 inline TrainingChain training_chain(const ChainOptions& options) {
@@ -50,8 +51,13 @@ inline TrainingChain training_chain(const ChainOptions& options) {
     return static_cast<OpId>(problem.operators.size() - 1);
   };
   const auto n = static_cast<size_t>(options.layers);
+  StorageId labels = kNone;
+  if (options.labels) {
+    labels = storage("labels", options.activation, Kind::kData);
+    chain.labels = op("labels", {}, {labels});
+  }
   std::vector<StorageId> x{storage("x0", options.activation, Kind::kData)}, w(n + 1, kNone);
-  problem.storages[0].at_start = true;
+  problem.storages[x[0]].at_start = true;
   chain.forward.assign(n + 1, kNone);
   chain.input_gradient = chain.weight_gradient = chain.forward;
   chain.update.resize(n + 1);
@@ -63,6 +69,9 @@ inline TrainingChain training_chain(const ChainOptions& options) {
   }
   StorageId gradient = storage("dx" + std::to_string(n), options.activation, Kind::kGradient);
   chain.loss = op("loss", {x[n]}, {gradient});
+  if (options.labels) problem.operators[chain.loss].inputs.push_back(labels);
+  const StorageId value = storage("value", 1, Kind::kActivation);
+  problem.operators[chain.loss].outputs.push_back(value);
   for (size_t k = n; k > 0; --k) {
     const std::string number = std::to_string(k);
     const StorageId dw = storage("dw" + number, options.weight, Kind::kGradient);
@@ -87,7 +96,7 @@ inline TrainingChain training_chain(const ChainOptions& options) {
     }
   }
   if (options.read_at_end) {
-    chain.read = op("read", {}, {});
+    chain.read = op("read", {value}, {});
     for (OpId before = 0; before < chain.read; ++before) {
       problem.operators.back().after.push_back(before);
     }

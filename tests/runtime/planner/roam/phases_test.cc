@@ -31,8 +31,8 @@ class PhasesOfAChain : public ::testing::TestWithParam<bool> {};
 
 TEST_P(PhasesOfAChain, AreFound) {
   for (const bool read : {false, true}) {
-    const TrainingChain chain =
-        training_chain({.steps = 3, .labelled = GetParam(), .read_at_end = read});
+    const TrainingChain chain = training_chain(
+        {.steps = 3, .labelled = GetParam(), .labels = read, .read_at_end = read});
     const Found found(chain.problem);
     const Phases& phases = found.phases;
     EXPECT_THAT(phases.insensitive,
@@ -53,6 +53,9 @@ TEST_P(PhasesOfAChain, AreFound) {
     }
     if (read) {
       EXPECT_EQ(phases.segment[chain.read], phases.segments() - 1);
+      EXPECT_TRUE(phases.epilogue[chain.read]);
+      // Labels belong to where they are needed first.
+      EXPECT_EQ(phases.segment[chain.labels], 4);
     }
   }
 }
@@ -62,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(LabelledOrNot, PhasesOfAChain, ::testing::Bool());
 TEST(PhasesTest, InferenceHasNoBackwardPass) {
   TrainingChain chain = training_chain({});
   chain.problem.operators.resize(3);
-  chain.problem.storages.resize(7);
+  chain.problem.storages.resize(7);  // data, and a weight and an output per layer
   const Found found(chain.problem);
   EXPECT_EQ(found.phases.turn, found.phases.segments());
   EXPECT_TRUE(found.phases.branches.empty());
@@ -128,7 +131,8 @@ void expect_partition(const SubgraphTree& tree, const Phases& phases, uint64_t s
 }
 
 TEST(SubgraphTreeTest, ChainIsOneSkinPerLayer) {
-  const TrainingChain chain = training_chain({.layers = 5});
+  const TrainingChain chain =
+      training_chain({.layers = 5, .labels = true, .read_at_end = true});
   const Found found(chain.problem);
   const SubgraphTree tree = make_subgraph_tree(found.graph, found.phases);
   expect_partition(tree, found.phases, 0);
