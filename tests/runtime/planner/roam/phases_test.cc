@@ -102,17 +102,18 @@ TEST(UpdateScheduleTest, DelaysWhileActivationsAreThere) {
   EXPECT_EQ(segment_of({.placement = UpdatePlacement::kAtOnce}, 6), ready);
   EXPECT_EQ(segment_of({.placement = UpdatePlacement::kLast}, 6), last);
   // Larger gradients than all the activations never have room before the end.
-  EXPECT_EQ(segment_of({.alpha = 100}, 6), last);
+  EXPECT_EQ(segment_of({.alpha = 100, .delay_radius = 1}, 6), last);
   EXPECT_EQ(segment_of({.alpha = 100, .delay_radius = 1000}, 6), ready);
   // 20 bytes of gradient have room once two of the activations of 10 bytes are gone, as they
   // are when it is there; 40 bytes later.
-  EXPECT_EQ(segment_of({}, 6), ready);
-  const int later = segment_of({.alpha = 2}, 6);
+  EXPECT_EQ(segment_of({.delay_radius = 1}, 6), ready);
+  const int later = segment_of({.alpha = 2, .delay_radius = 1}, 6);
   EXPECT_GT(later, ready);
   EXPECT_LT(later, last);
-  EXPECT_LT(later, segment_of({.alpha = 3}, 6));
+  EXPECT_LT(later, segment_of({.alpha = 3, .delay_radius = 1}, 6));
   // Layers whose activations are fewer have room at once.
-  EXPECT_EQ(segment_of({.alpha = 2}, 3), found.phases.segment[chain.update[3].front()]);
+  EXPECT_EQ(segment_of({.alpha = 2, .delay_radius = 1}, 3),
+            found.phases.segment[chain.update[3].front()]);
 }
 
 // Each segment in one leaf, each node made up of its children.
