@@ -35,6 +35,24 @@ class Roam {
 
   Plan run() { return run(make_order()); }
 
+  std::vector<OpId> make_order() const {
+    const std::vector<int> piece_of_segment = pieces();
+    std::vector<int> piece_of(graph_.size());
+    std::vector<std::vector<OpId>> members(piece_of_segment.back() + 1);
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      piece_of[i] = piece_of_segment[phases_.segment[i]];
+      members[piece_of[i]].push_back(static_cast<OpId>(i));
+    }
+    const Stopwatch watch(watch_.left() / 2);
+    std::vector<std::vector<OpId>> orders(members.size());
+    run_parallel(members.size(), threads_, [&](size_t piece) {
+      orders[piece] = order_piece(members[piece], piece_of, watch);
+    });
+    std::vector<OpId> order;  // (3)
+    for (const auto& part : orders) order.insert(order.end(), part.begin(), part.end());
+    return order;
+  }
+
   Plan run(const std::vector<OpId>& order) {
     const Timeline timeline = make_timeline(order);
     ConcatenationOptions layout{options_.owners, options_.activations_below,
@@ -63,24 +81,6 @@ class Roam {
     }
     for (int s = 1; s < phases_.segments(); ++s) piece[s] = piece[s - 1] + (begins[s] ? 1 : 0);
     return piece;
-  }
-
-  std::vector<OpId> make_order() const {
-    const std::vector<int> piece_of_segment = pieces();
-    std::vector<int> piece_of(graph_.size());
-    std::vector<std::vector<OpId>> members(piece_of_segment.back() + 1);
-    for (size_t i = 0; i < graph_.size(); ++i) {
-      piece_of[i] = piece_of_segment[phases_.segment[i]];
-      members[piece_of[i]].push_back(static_cast<OpId>(i));
-    }
-    const Stopwatch watch(watch_.left() / 2);
-    std::vector<std::vector<OpId>> orders(members.size());
-    run_parallel(members.size(), threads_, [&](size_t piece) {
-      orders[piece] = order_piece(members[piece], piece_of, watch);
-    });
-    std::vector<OpId> order;  // (3)
-    for (const auto& part : orders) order.insert(order.end(), part.begin(), part.end());
-    return order;
   }
 
   std::vector<OpId> order_piece(const std::vector<OpId>& members,
@@ -183,6 +183,11 @@ class Roam {
 Plan roam(const Problem& problem, const RoamOptions& options) {
   check_problem(problem);
   return Roam(problem, options).run();
+}
+
+std::vector<OpId> roam_order(const Problem& problem, const RoamOptions& options) {
+  check_problem(problem);
+  return Roam(problem, options).make_order();
 }
 
 Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,

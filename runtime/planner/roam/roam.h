@@ -49,6 +49,9 @@ struct RoamOptions {
 // each operator once, or an offset below zero; what solvers throw.
 Plan roam(const Problem& problem, const RoamOptions& options = {});
 
+// Its order alone.
+std::vector<OpId> roam_order(const Problem& problem, const RoamOptions& options = {});
+
 // Its layout alone, for an order of someone else's. REQUIRES: `order` is one.
 Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
                  const RoamOptions& options = {});
