@@ -68,8 +68,13 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
         return std::move(layout.offsets);
       });
   best.method = method + ", " + layout_method;
+  const Bytes in_program_order = peak_load(problem, program_order(problem));
+  const Bytes in_lescea_order = peak_load(problem, lescea(problem));
   for (const Baseline& baseline : baselines()) {
     if (best.peak <= bound) break;
+    // No layout is below the load.
+    const Bytes load = baseline.reorders ? in_lescea_order : in_program_order;
+    if (!baseline.in_place && load >= best.peak) continue;
     if (baseline.reorders && !options.reorder) continue;
     if (baseline.in_place && !options.in_place) continue;
     if (baseline.freedom != Freedom::kIssueOrder) continue;
