@@ -5,8 +5,10 @@ usage: plan_instances.py [--program build/release/bin/plan_graph] [--output FILE
                          [--only layout,order,roam] [NETWORK...]
 
 - layout: each CSV of buffers; the least height is the max load. MiniMalloc's five are summed.
-- order: each step of MODel's and each graph written by hand, one operator at a time, in the
-  files' own terms. OLLA's published peak beside it runs several operators in one timestep.
+- order: each step of MODel's and each graph written by hand, one operator at a time; in the
+  files' own terms, where a parameter may come late and go early, and with parameters resident,
+  as OLLA's authors hold them. OLLA's published peak beside the latter runs several operators in
+  one timestep.
 - roam: ROAM (runtime/planner/roam) with each ingredient changed, beside the default planner: on
   MODel's steps with parameters resident, and on the networks of plan_networks.py. ROAM as
   published neither merges small leaves nor uses in-place pairs; the default planner does the
@@ -79,23 +81,34 @@ def read_graphs(file):
     return graphs if isinstance(graphs, list) else [graphs]
 
 
+def order_plans(program, file, deadline, *flags):
+    written, _ = run_plan_graph(program, ["--order", file, "--deadline", deadline, *flags])
+    plans = json.loads(written)
+    return plans if isinstance(plans, list) else [plans]
+
+
+def order_figures(plan):
+    return {"operators": plan["operators"], "program_order_bytes": plan["program_order"],
+            "peak_bytes": plan["peak"], "bound_bytes": plan["bound"],
+            "gap": gap(plan["peak"], plan["bound"]), "seconds": plan["seconds"],
+            "method": plan["method"]}
+
+
 def order_rows(program, deadline):
     rows = []
-    print(f"\n{'order':<34}{'ops':>5}{'program':>12}{'peak':>12}{'bound':>12}{'gap %':>8}"
-          f"{'seconds':>9}{'OLLA':>12}")
+    print(f"\n{'order':<34}{'ops':>5}{'program':>12}{'peak':>12}{'gap %':>8}{'seconds':>9}"
+          f"{'resident':>12}{'gap %':>8}{'seconds':>9}{'OLLA':>12}")
     for file in order_files():
-        written, _ = run_plan_graph(program, ["--order", file, "--deadline", deadline])
-        plans = json.loads(written)
-        for graph, plan in zip(read_graphs(file), plans if isinstance(plans, list) else [plans]):
-            row = {"instance": plan["name"], "operators": plan["operators"],
-                   "program_order_bytes": plan["program_order"], "peak_bytes": plan["peak"],
-                   "bound_bytes": plan["bound"], "gap": gap(plan["peak"], plan["bound"]),
-                   "seconds": plan["seconds"], "method": plan["method"],
-                   "olla_bytes": olla_peak(graph), "least_bytes": graph.get("order_only")}
+        for graph, plan, resident in zip(read_graphs(file), order_plans(program, file, deadline),
+                                         order_plans(program, file, deadline, "--resident")):
+            row = {"instance": plan["name"], **order_figures(plan),
+                   "resident": order_figures(resident), "olla_bytes": olla_peak(graph),
+                   "least_bytes": graph.get("order_only")}
             rows.append(row)
             print(f"{row['instance']:<34}{row['operators']:>5}{row['program_order_bytes']:>12}"
-                  f"{row['peak_bytes']:>12}{row['bound_bytes']:>12}{100 * row['gap']:>8.3f}"
-                  f"{row['seconds']:>9.4f}{row['olla_bytes'] or '':>12}", flush=True)
+                  f"{row['peak_bytes']:>12}{100 * row['gap']:>8.3f}{row['seconds']:>9.4f}"
+                  f"{row['resident']['peak_bytes']:>12}{100 * row['resident']['gap']:>8.3f}"
+                  f"{row['resident']['seconds']:>9.4f}{row['olla_bytes'] or '':>12}", flush=True)
     return {"rows": rows}
 
 
