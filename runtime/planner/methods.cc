@@ -4,7 +4,9 @@
 #include <cctype>
 #include <utility>
 
+#include "runtime/core/errors.h"
 #include "runtime/planner/baselines/baselines.h"
+#include "runtime/planner/olla/olla.h"
 
 namespace tidemark::planner {
 namespace {
@@ -36,10 +38,49 @@ Method from_baseline(const Baseline& baseline) {
   return method;
 }
 
+[[noreturn]] void fail_olla(double seconds, const olla::Report& report) {
+  std::string limit = std::to_string(seconds);
+  limit.resize(limit.find('.') + 2);
+  throw UsageError("[olla] no solution within " + limit + " s" +
+                   (report.note.empty() ? "" : ": " + report.note));
+}
+
+Method olla_method() {
+  Method method;
+  method.name = "olla";
+  method.what = "OLLA's integer programs; needs a solver";
+  method.needs_solver = true;
+  method.plan = [](const Problem& problem, const PlannerOptions& options) {
+    olla::Options given;
+    given.limits = options.limits;
+    given.reorder = options.reorder;
+    given.in_place = options.in_place;
+    olla::PlanResult result = olla::plan(problem, given);
+    if (!result.plan) fail_olla(options.limits.seconds, result.locations);
+    return *result.plan;
+  };
+  method.order = [](const Problem& problem, const OrderOptions& options) {
+    olla::Options given;
+    given.limits = options.limits;
+    olla::OrderResult result = olla::order(problem, given);
+    if (!result.order) fail_olla(options.limits.seconds, result.report);
+    return *result.order;
+  };
+  method.layout = [](const std::vector<Buffer>& buffers, const LayoutOptions& options) {
+    olla::Options given;
+    given.limits = options.limits;
+    olla::LayoutResult result = olla::layout(buffers, given);
+    if (!result.layout) fail_olla(options.limits.seconds, result.report);
+    return *result.layout;
+  };
+  return method;
+}
+
 std::vector<Method> all_methods() {
   std::vector<Method> all = {
       {"default", "search for the order, then for the layout", plan_step, plan_order,
        plan_layout},
+      olla_method(),
   };
   for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));
   return all;

@@ -24,7 +24,8 @@ struct Method {
   // The two halves alone; empty where a method has no such half of its own.
   std::function<Order(const Problem&, const OrderOptions&)> order;
   std::function<Layout(const std::vector<Buffer>&, const LayoutOptions&)> layout;
-  bool baseline = false;  // one of baselines()
+  bool baseline = false;      // one of baselines()
+  bool needs_solver = false;  // of integer programs; see solver/solver.h
 };
 
 // The default planner first.
