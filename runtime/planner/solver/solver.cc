@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kMaxAnswer = int64_t{1} << 30;
 // Of the time that is left, what a solver is told: the rest is for it to come to an end in.
 // CBC looks at the clock seldom.
-constexpr double kShareHighs = 0.9, kShareCbc = 0.75;
+constexpr double kShareHighs = 0.85, kShareCbc = 0.75;
 // Objectives that agree to this are the same.
 constexpr double kAgree = 1e-6;
 
