@@ -192,6 +192,8 @@ int run(int argc, char** argv) {
   app.add_option("INSTANCE", instances)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const Solver solver = require_solver();
+  const std::string commit =
+      output.empty() ? "" : commit_of(std::filesystem::absolute(output).parent_path());
   Ablation ablation(deadline);
   for (const std::string& instance : instances) ablation.run(instance);
   if (!output.empty()) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -73,6 +74,24 @@ TEST_F(PlanGraphTest, PlansByTheMethodNamed) {
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.said, HasSubstr("--method lescea-best-fit has no layout of its own"));
   EXPECT_EQ(run("--layout " + csv + " --method magic").code, 2);
+}
+
+TEST_F(PlanGraphTest, OllaNeedsASolver) {
+  const std::string csv =
+      write("a.csv", "id,lower,upper,size\na,0,2,2\nb,1,3,3\nc,2,4,2\nd,0,1,3\n");
+  setenv("TIDEMARK_HIGHS", "", 1);
+  const bool has_cbc = std::system("command -v cbc > /dev/null") == 0;
+  if (has_cbc) {
+    const Outcome outcome = run("--layout " + csv + " --method olla --output " + file("o.csv"));
+    EXPECT_EQ(outcome.code, 0) << outcome.said;
+    EXPECT_THAT(read("o.csv"), HasSubstr("id,lower,upper,size,offset"));
+  }
+  setenv("TIDEMARK_CBC", "", 1);
+  const Outcome none = run("--model resnet18 --batch 1 --method olla");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.said, HasSubstr("apt-get install coinor-cbc"));
+  unsetenv("TIDEMARK_HIGHS");
+  unsetenv("TIDEMARK_CBC");
 }
 
 TEST_F(PlanGraphTest, CapacityDecides) {

@@ -1,7 +1,7 @@
 #include "runtime/planner/solver/process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,38 +36,25 @@ TemporaryFolder::~TemporaryFolder() {
 
 namespace {
 
-// What posix_spawn() is told; freed at the end of scope.
-struct SpawnSettings {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-
-  explicit SpawnSettings(const std::string& log) {
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(),
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-    const std::string folder = std::filesystem::path(log).parent_path().string();
-    posix_spawn_file_actions_addchdir_np(&files, folder.c_str());
-    posix_spawnattr_init(&attributes);
-    // A group of its own, so that it can be killed with all it starts.
-    posix_spawnattr_setpgroup(&attributes, 0);
-    // What a thread of ours blocks or ignores, it does not.
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+// In the child, between fork and exec: nothing that allocates or locks. Returns if it fails.
+void become(char* const* arguments, const char* log, const char* folder, pid_t parent) {
+  // A group of its own, so that it can be killed with all it starts; and it dies with us.
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) return;
+  const int in = open("/dev/null", O_RDONLY);
+  const int out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (in < 0 || out < 0 || chdir(folder) != 0) return;
+  if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+      dup2(out, STDERR_FILENO) < 0) {
+    return;
   }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-};
+  // What a thread of ours blocks, it does not.
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execv(arguments[0], arguments);
+}
 
 bool has_ended(pid_t pid) {
   siginfo_t info{};
@@ -82,17 +69,37 @@ ProcessEnd run_process(const std::vector<std::string>& command, double seconds,
                        const std::string& log) {
   const Stopwatch watch(seconds);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& part : command) arguments.push_back(const_cast<char*>(part.c_str()));
   arguments.push_back(nullptr);
+  const std::string folder = std::filesystem::path(log).parent_path().string();
   ProcessEnd end;
-  pid_t pid = 0;
-  const SpawnSettings settings(log);
-  const int error = posix_spawnp(&pid, arguments[0], &settings.files, &settings.attributes,
-                                 arguments.data(), environ);
-  if (error == EAGAIN || error == ENOMEM) {
+  // Closed by exec; a byte in it says that there was none.
+  int failed[2] = {-1, -1};
+  if (pipe2(failed, O_CLOEXEC) != 0) {
+    throw DataError(command[0], 0, std::string("cannot be started: ") + std::strerror(errno));
+  }
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    become(arguments.data(), log.c_str(), folder.c_str(), parent);
+    [[maybe_unused]] const auto written = write(failed[1], "", 1);
+    _exit(127);
+  }
+  const int error = errno;
+  close(failed[1]);
+  char byte = 0;
+  ssize_t got = 0;
+  while (pid > 0 && (got = read(failed[0], &byte, 1)) < 0 && errno == EINTR) {
+  }
+  close(failed[0]);
+  if (pid < 0) {
     throw DataError(command[0], 0, std::string("cannot be started: ") + std::strerror(error));
   }
-  if (error != 0) return end;
+  if (got > 0) {
+    waitpid(pid, nullptr, 0);
+    return end;
+  }
   end.started = true;
 
   auto nap = std::chrono::microseconds(200);

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
@@ -187,6 +189,15 @@ class FakeSolver : public ::testing::Test {
                const Program& program = knapsack()) const {
     return solve(program, {.seconds = 20}, fake(kind, script));
   }
+  // "S", "R"; once dead nothing, or "Z" until whoever adopted it has buried it.
+  static std::string state_of(pid_t pid) {
+    std::string state;
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    for (std::string word; status >> word;) {
+      if (word == "State:") status >> state;
+    }
+    return state;
+  }
   std::string what_highs_throws(const std::string& answer) const {
     try {
       run(SolverKind::kHighs, "cat > $out <<'E'\n" + answer + "\nE");
@@ -282,12 +293,7 @@ TEST_F(FakeSolver, ThatHangsIsKilledWithAllItStarted) {
   std::ifstream pids(folder_.file("pid"));
   int count = 0;
   for (pid_t pid = 0; pids >> pid; ++count) {
-    // Gone, or a zombie that whoever adopted it has yet to bury.
-    std::string state;
-    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-    for (std::string word; status >> word;) {
-      if (word == "State:") status >> state;
-    }
+    const std::string state = state_of(pid);
     EXPECT_TRUE(state.empty() || state == "Z" || state == "X") << state;
   }
   EXPECT_EQ(count, 2);
@@ -302,6 +308,26 @@ TEST_F(FakeSolver, ThatDiesIsNoAnswer) {
   const Solution absent = solve(knapsack(), {}, {SolverKind::kHighs, folder_.file("none")});
   EXPECT_EQ(absent.status, SolveStatus::kUnknown);
   EXPECT_EQ(absent.note, "could not be started");
+}
+
+TEST_F(FakeSolver, DiesWithWhoStartedIt) {
+  const std::string pid_file = folder_.file("pid");
+  const Solver solver = fake(SolverKind::kCbc, "echo $$ > " + pid_file + "; exec sleep 1000");
+  const pid_t child = fork();
+  if (child == 0) {
+    solve(knapsack(), {.seconds = 1000}, solver);
+    _exit(0);
+  }
+  pid_t pid = 0;
+  while (pid == 0) std::ifstream(pid_file) >> pid;
+  // Its temporary folder is what a killed process cannot remove.
+  const std::string folder =
+      std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/cwd").string();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  while (state_of(pid) == "S" || state_of(pid) == "R") {
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(FakeSolver, LeavesNothingBehind) {
