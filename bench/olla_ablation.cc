@@ -58,7 +58,12 @@ const Variant kJoint[] = {
     {"without splitting", [](Options& o) { o.splitting = false; }},
 };
 
-OrderInstance read_instance(const std::string& name) {
+struct Given {
+  Problem problem;
+  double authors_peak;  // that their program had, solved by CBC
+};
+
+Given read_instance(const std::string& name) {
   const std::string file =
       std::string(TIDEMARK_INSTANCES) + "/order/" + name + "_train.json.gz";
   nlohmann::json json = nlohmann::json::parse(read_text(file));
@@ -68,7 +73,8 @@ OrderInstance read_instance(const std::string& name) {
     if (!added) edges.push_back(std::move(edge));
   }
   json["edges"] = std::move(edges);
-  return parse_order_graphs(json.dump(), file)[0];
+  return {parse_order_graphs(json.dump(), file, Parameters::kResident)[0].problem,
+          json.value("olla_cbc_peak", 0.0)};
 }
 
 void require_valid(const std::vector<std::string>& violations) {
@@ -81,8 +87,9 @@ class Ablation {
 
   void run(const std::string& name) {
     instance_ = name;
-    const Problem problem = read_instance(name).problem;
-    ours(problem);
+    const Given given = read_instance(name);
+    const Problem& problem = given.problem;
+    ours(problem, given.authors_peak);
     std::vector<OpId> order;
     for (const Variant& variant : kLifetimes) {
       const olla::OrderResult result = olla::order(problem, options(variant));
@@ -123,7 +130,7 @@ class Ablation {
   }
 
   // Program order, LESCEA, and the default planner, within the same deadline.
-  void ours(const Problem& problem) {
+  void ours(const Problem& problem, double authors_peak) {
     PlannerOptions options;
     options.limits.seconds = deadline_;
     const Plan plan = plan_step(problem, options);
@@ -137,7 +144,8 @@ class Ablation {
                      {"seconds", plan.seconds},
                      {"load", plan.load.count()},
                      {"peak", plan.peak.count()},
-                     {"bound", plan.bound.count()}});
+                     {"bound", plan.bound.count()},
+                     {"authors_load", authors_peak}});
     fmt::print("{}: {} operators; ours: load {}, peak {}, bound {}, {:.2f} s\n", instance_,
                problem.op_count(), plan.load.count(), plan.peak.count(), plan.bound.count(),
                plan.seconds);

@@ -14,6 +14,8 @@ def share(value, least):
 
 
 def cell(row):
+    if row["rows"] == 0 and row["result"] is not None:
+        return f"{share(row['result'], row['least'])}, {row['note']}"
     if row["rows"] == 0:
         return "not written: " + row["note"].removeprefix("the program would have ")
     size = f"{row['variables']:,} variables, {row['rows']:,} rows: "
@@ -39,7 +41,8 @@ def main():
             operators = f"{row['operators']} operators"
             table.setdefault("operators", {})[row["instance"]] = operators
             table.setdefault("our planner, order and places", {})[row["instance"]] = ours_cell(row)
-            for name, key in (("program order", "program_order_load"), ("LESCEA", "lescea_load")):
+            for name, key in (("program order", "program_order_load"), ("LESCEA", "lescea_load"),
+                              ("order, by OLLA's authors", "authors_load")):
                 table.setdefault(name, {})[row["instance"]] = share(row[key], row["bound"])
         else:
             name = f"{row['program']}, {row['variant']}"
