@@ -49,17 +49,19 @@ Solution run(const Program& program, const Options& options, double seconds, Rep
   return solution;
 }
 
+int timestep_count(const Graph& graph, const Options& options) {
+  const auto operators = static_cast<int>(graph.op_count());
+  if (options.timesteps != Timesteps::kLevels) return operators;
+  return std::min(operators, depth(graph) + options.more_timesteps);
+}
+
 // The order program of a problem with its control edges, before it is solved.
 struct OrderModel {
   OrderModel(const Problem& given, const Options& options)
       : edges(options.early_updates ? early_updates(given) : std::vector<ControlEdge>{}),
         problem(with_edges(given, edges)),
         graph(problem),
-        spans(make_spans(graph,
-                         options.timesteps == Timesteps::kLevels
-                             ? depth(graph)
-                             : static_cast<int>(graph.op_count()),
-                         options.spans)),
+        spans(make_spans(graph, timestep_count(graph, options), options.spans)),
         least(load_bound(problem)) {
     known = program_order(problem);
     std::vector<OpId> other = lescea(problem);

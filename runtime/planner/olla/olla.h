@@ -38,6 +38,7 @@ struct Options {
   bool reorder = true;   // off: program order, and places for it
   bool in_place = true;  // off: no pair of may_be_in_place is made use of
   Timesteps timesteps = Timesteps::kLevels;
+  int more_timesteps = 0;  // than levels; the authors' program has 1 % more, rounded up
 
   // The reductions.
   bool spans = true;          // section 4.1
@@ -90,8 +91,9 @@ struct PlanResult {
 inline constexpr int64_t kMaxTerms = 4'000'000;
 
 // Each stops at its deadline with the best solution so far. With `start` there always is one,
-// and no order is worse than LESCEA's and program order.
-// Throw UsageError without a solver, or if check_problem() does; DataError as solve().
+// and no order is worse than LESCEA's and program order on the graph with its control edges.
+// (Without these edges LESCEA may well do better.) Throw UsageError without a solver, or if
+// check_problem() does; DataError as solve().
 OrderResult order(const Problem& problem, const Options& options);
 LayoutResult layout(const std::vector<Buffer>& buffers, const Options& options);
 PlanResult plan(const Problem& problem, const Options& options);

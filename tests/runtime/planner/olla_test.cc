@@ -493,5 +493,28 @@ TEST_P(OllaFiles, HoldTheEdgesThatWeFind) {
   EXPECT_EQ(ours, theirs);
 }
 
+// What their program made of these files, solved by CBC (`olla_cbc_peak`).
+TEST(OllaPeaks, AreThoseOfTheAuthors) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  for (const auto& [name, theirs] : {std::pair("alexnet_1", int64_t{399'106'720}),
+                                     {"alexnet_32", int64_t{513'559'712}},
+                                     {"squeezenet_1", int64_t{43'159'136}},
+                                     {"transformer_1", int64_t{36'540'592}},
+                                     {"resnet18_1", int64_t{77'743'264}}}) {
+    const std::string file =
+        std::string(TIDEMARK_INSTANCES) + "/order/" + name + "_train.json.gz";
+    const Problem problem =
+        parse_order_graphs(read_text(file), file, Parameters::kResident)[0].problem;
+    Options options = published();
+    options.early_updates = false;  // they are in the files
+    options.more_timesteps = (depth(Graph(problem)) + 99) / 100;
+    options.limits.seconds = 120;
+    const OrderResult result = order(problem, options);
+    ASSERT_TRUE(result.order) << name << ": " << result.report.note;
+    EXPECT_EQ(result.report.status, SolveStatus::kOptimal) << name;
+    EXPECT_EQ(result.report.peak, Bytes(theirs)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::planner::olla
