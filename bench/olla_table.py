@@ -18,7 +18,7 @@ def cell(row):
         return f"{share(row['result'], row['least'])}, {row['note']}"
     if row["rows"] == 0:
         return "not written: " + row["note"].removeprefix("the program would have ")
-    size = f"{row['variables']:,} variables, {row['rows']:,} rows: "
+    size = f"{row['variables']:,} x {row['rows']:,}: "
     if row["result"] is None:
         return size + "none"
     proven = ", proven" if row["status"] == "optimal" else ""
