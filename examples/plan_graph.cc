@@ -3,6 +3,7 @@
 //   $ plan_graph --layout problem.csv --output solved.csv --svg solved.svg
 //   $ plan_graph --order step.json.gz --output order.json
 //   $ plan_graph --model resnet50 --batch 32 --svg step.svg
+//   $ plan_graph --model resnet50 --method lescea-best-fit
 //
 // A step graph (runtime/graph/json.h), given as a file or captured from a network by name, is
 // planned whole: order and offsets. // --layout takes buffers with lifetimes (MiniMalloc's CSV)
@@ -34,6 +35,7 @@
 #include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/layout/layout.h"
 #include "runtime/planner/lifetimes.h"
+#include "runtime/planner/methods.h"
 #include "runtime/planner/order/order.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/validator.h"
@@ -48,8 +50,10 @@ constexpr size_t kMaxBuffersToCompare = 20'000;
 
 struct Flags {
   std::string graph, layout, order, output, save_graph, svg;
+  std::string method = "default";
   CaptureRequest capture;
   bool estimate = false;
+  bool in_place = false;
   int64_t capacity = 0;
   bool resident = false;
   Limits limits;
@@ -75,13 +79,24 @@ void require_valid(const std::vector<std::string>& violations) {
   TIDEMARK_CHECK(violations.empty(), "a plan failed validation");
 }
 
+// One half of a method, for --order and --layout.
+template <typename Half>
+const Half& half_of(const Flags& flags, const Half Method::*half, const char* what) {
+  const Method& method = *find_method(flags.method);
+  if (!(method.*half)) {
+    throw UsageError("--method " + flags.method + " has no " + what + " of its own");
+  }
+  return method.*half;
+}
+
 int run_layout(const Flags& flags) {
+  const auto& make_layout = half_of(flags, &Method::layout, "layout");
   const LayoutInstance instance = parse_layout_csv(read_text(flags.layout), flags.layout);
   LayoutOptions options;
   options.limits = flags.limits;
   options.target = Bytes(flags.capacity);
   const Stopwatch watch(0);
-  const Layout layout = plan_layout(instance.buffers, options);
+  const Layout layout = make_layout(instance.buffers, options);
   const double seconds = watch.seconds();
   require_valid(layout_violations(instance.buffers, layout.offsets, layout.height));
 
@@ -140,28 +155,52 @@ void draw(const std::string& file, const Problem& problem, const Plan& plan,
                                {title + ": " + format_bytes(plan.peak), names, plan.bound}));
 }
 
-nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) {
-  const Problem& problem = instance.problem;
+// An order, and offsets so that the validator sees all of it.
+struct OrderedPlan {
+  Plan plan;
+  double order_seconds = 0, layout_seconds = 0;
+  std::string order_method, layout_method;
+};
+
+OrderedPlan order_and_lay_out(const Flags& flags, const Problem& problem) {
+  const Method& method = *find_method(flags.method);
+  OrderedPlan result;
+  if (!method.order) {
+    PlannerOptions options;
+    options.limits = flags.limits;
+    result.plan = method.plan(problem, options);
+    result.order_seconds = result.plan.seconds;
+    result.order_method = result.layout_method = result.plan.method;
+    return result;
+  }
   const Stopwatch watch(0);
   OrderOptions options;
   options.limits = flags.limits;
-  const Order order = plan_order(problem, options);
-  const double seconds = watch.seconds();
-
-  // Laid out as well, so that the validator sees all of it.
-  Layout layout;
+  const Order order = method.order(problem, options);
+  result.order_seconds = watch.seconds();
+  result.order_method = order.method;
   LayoutOptions layout_options;
   layout_options.limits = flags.limits;
-  Plan plan = assemble(problem, order.order, false, [&](const std::vector<Buffer>& buffers) {
-    layout = plan_layout(buffers, layout_options);
+  result.plan = assemble(problem, order.order, false, [&](const std::vector<Buffer>& buffers) {
+    const Layout layout = method.layout ? method.layout(buffers, layout_options)
+                                        : plan_layout(buffers, layout_options);
+    result.layout_method = layout.method;
     return layout.offsets;
   });
-  plan.bound = order.bound;
-  const double layout_seconds = watch.seconds() - seconds;
-  require_valid(violations(problem, plan));
-  TIDEMARK_CHECK(plan.load == order.load, "the order's load is not what its lifetimes give");
+  result.plan.bound = order.bound;
+  result.layout_seconds = watch.seconds() - result.order_seconds;
+  TIDEMARK_CHECK(result.plan.load == order.load,
+                 "the order's load is not what its lifetimes give");
+  return result;
+}
 
-  const Bytes extra = instance.extra, bound = order.bound + extra;
+nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) {
+  const Problem& problem = instance.problem;
+  const OrderedPlan ordered = order_and_lay_out(flags, problem);
+  const Plan& plan = ordered.plan;
+  require_valid(violations(problem, plan));
+
+  const Bytes extra = instance.extra, bound = plan.bound + extra;
   fmt::print("{}: {} operators, one at a time{}\n",
              instance.name.empty() ? flags.order : instance.name, problem.op_count(),
              flags.resident ? ", parameters resident throughout" : "");
@@ -170,18 +209,22 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
                                    std::pair("LESCEA", lescea(problem))}) {
     print_row(name, peak_load(problem, list) + extra, bound, 0);
   }
-  print_row("plan: " + order.method, order.load + extra, bound, seconds);
-  print_row("with offsets: " + layout.method, plan.peak + extra, bound, layout_seconds);
+  print_row("plan: " + ordered.order_method, plan.load + extra, bound, ordered.order_seconds);
+  print_row("with offsets: " + ordered.layout_method, plan.peak + extra, bound,
+            ordered.layout_seconds);
 
   if (!flags.svg.empty()) {
     draw(flags.svg, problem, plan, flags.order);
   }
   return {{"name", instance.name},
-          {"order", node_order(instance, order.order)},
-          {"peak", (order.load + extra).count()},
+          {"operators", problem.op_count()},
+          {"program_order", (peak_load(problem, program_order(problem)) + extra).count()},
+          {"order", node_order(instance, plan.order)},
+          {"peak", (plan.load + extra).count()},
+          {"peak_with_offsets", (plan.peak + extra).count()},
           {"bound", bound.count()},
-          {"seconds", seconds},
-          {"method", order.method}};
+          {"seconds", ordered.order_seconds},
+          {"method", ordered.order_method}};
 }
 
 int run_order(const Flags& flags) {
@@ -226,7 +269,7 @@ Problem forward_only(StepGraph graph) {
       graph.ops[last[s]].released.push_back(s);
     }
   }
-  return problem_from_graph(graph);
+  return problem_from_graph(graph, {.in_place = true});
 }
 
 // What MXNet's memory cost script prints.
@@ -274,7 +317,8 @@ int run_graph(const Flags& flags) {
                                              flags.capture.batch, flags.capture.optimizer)
                                : flags.graph;
   if (!flags.save_graph.empty()) write_text(flags.save_graph, tidemark::to_json(graph));
-  const Problem problem = problem_from_graph(graph);
+  const Problem problem =
+      problem_from_graph(graph, {.in_place = flags.in_place || flags.estimate});
   fmt::print("{}: {} operators, {} storages; {} of program order ({:.2f} s to capture)\n", name,
              graph.ops.size(), graph.storages.size(), format_bytes(program_order_peak(graph)),
              reading.seconds());
@@ -282,7 +326,7 @@ int run_graph(const Flags& flags) {
 
   PlannerOptions options;
   options.limits = flags.limits;
-  const Plan plan = plan_step(problem, options);
+  const Plan plan = find_method(flags.method)->plan(problem, options);
   require_valid(violations(problem, plan));
   print_header("method");
   nlohmann::json methods = nlohmann::json::array();
@@ -330,22 +374,37 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str()
       ->needs(model);
-  app.add_option("--image-size", flags.capture.image_size, "Of --model [224]")
+  app.add_option("--image-size", flags.capture.image_size, "Of --model [224, r3d_18 112]")
       ->check(CLI::Range(1, 1 << 14))
       ->needs(model);
   app.add_option("--seq-length", flags.capture.length, "Of --model [128]")
       ->check(CLI::Range(1, 1 << 16))
       ->needs(model);
-  app.add_option("--optimizer", flags.capture.optimizer, "Of --model")
-      ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
+  app.add_option("--optimizer", flags.capture.optimizer,
+                 "Of --model; adam-unfused: a dozen operators for each parameter")
+      ->check(CLI::IsMember({"sgd", "adam", "adamw", "adam-unfused"}))
       ->capture_default_str()
       ->needs(model);
   app.add_option("--profile", flags.capture.profile, "Of --model: the device that prices it")
       ->capture_default_str()
       ->needs(model);
+  std::string listed = "Plan by this method:";
+  std::vector<std::string> names;
+  for (const Method& method : methods()) {
+    names.push_back(method.name);
+    if (!method.baseline) {
+      listed += " " + method.name + " (" + method.what + "),";
+    }
+  }
+  app.add_option("--method", flags.method, listed + " or a baseline")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
   app.add_flag("--estimate", flags.estimate,
                "Print what MXNet's memory cost script does: without sharing, in place, with "
                "sharing, with both; and forward only");
+  app.add_flag("--in-place", flags.in_place,
+               "Let outputs take the place of inputs that are not needed any more, where "
+               "operators allow it; steps that run by a plan do not");
   app.add_option("--save-graph", flags.save_graph, "Write the captured step");
   auto* layout = app.add_option("--layout", flags.layout,
                                 "CSV of buffers: id,lower,upper,size; lower <= time < upper");

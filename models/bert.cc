@@ -23,6 +23,14 @@ const std::vector<NamedOptions>& table() {
       {"bert-tiny", {.layers = 2, .width = 128, .heads = 2, .inner = 512}},
       {"bert-base", {}},
       {"bert-large", {.layers = 24, .width = 1024, .heads = 16, .inner = 4096}},
+      {"xlm-roberta-base",
+       {.vocabulary = 250'002,
+        .positions = 514,
+        .first_position = 2,
+        .segments = 1,
+        .pad = 1,
+        .norm_eps = 1e-5,
+        .roberta_names = true}},
   };
   return entries;
 }
@@ -42,6 +50,10 @@ MultiHeadAttentionOptions attention_options(const BertOptions& options) {
 
 EmbeddingOptions table_of(int64_t rows, const BertOptions& options) {
   return {.rows = rows, .columns = options.width, .deviation = 0.02};
+}
+
+const char* network_name(const BertOptions& options) {
+  return options.roberta_names ? "roberta" : "bert";
 }
 
 EmbeddingOptions word_table(const BertOptions& options) {
@@ -116,11 +128,11 @@ Bert::Bert(const BertOptions& options, ParameterInit& init)
 
 Tensor Bert::embed(const BertInput& input) const {
   const Shape& shape = input.tokens.shape();
-  if (shape.rank() != 2 || shape[1] > options_.positions) {
+  if (shape.rank() != 2 || shape[1] > options_.longest()) {
     throw UsageError("[bert] tokens must be (N, L), L at most " +
-                     std::to_string(options_.positions) + ", not " + shape.to_string());
+                     std::to_string(options_.longest()) + ", not " + shape.to_string());
   }
-  const Tensor positions = narrow(positions_.weight(), 0, 0, shape[1]);
+  const Tensor positions = narrow(positions_.weight(), 0, options_.first_position, shape[1]);
   const Tensor words = words_.forward(input.tokens);
   if (!input.segments) {
     return add(words, add(positions, narrow(segments_.weight(), 0, 0, 1)));
@@ -144,10 +156,11 @@ BertForMaskedLm::BertForMaskedLm(const BertOptions& options, ParameterInit& init
       transform_({.in = options.width, .out = options.width}, init),
       norm_(options.width, init, options.norm_eps),
       bias_(init.constant(Shape{options.vocabulary}, 0)) {
-  register_child("bert", bert_);
-  register_child("cls.predictions.transform.dense", transform_);
-  register_child("cls.predictions.transform.LayerNorm", norm_);
-  register_parameter("cls.predictions.bias", bias_);
+  const bool roberta = options.roberta_names;
+  register_child(network_name(options), bert_);
+  register_child(roberta ? "lm_head.dense" : "cls.predictions.transform.dense", transform_);
+  register_child(roberta ? "lm_head.layer_norm" : "cls.predictions.transform.LayerNorm", norm_);
+  register_parameter(roberta ? "lm_head.bias" : "cls.predictions.bias", bias_);
 }
 
 Tensor BertForMaskedLm::logits(const BertInput& input, const Tensor& positions) const {
@@ -160,7 +173,7 @@ Tensor BertForMaskedLm::logits(const BertInput& input, const Tensor& positions) 
 
 BertForSpans::BertForSpans(const BertOptions& options, ParameterInit& init)
     : bert_(options, init), outputs_({.in = options.width, .out = 2}, init) {
-  register_child("bert", bert_);
+  register_child(network_name(options), bert_);
   register_child("qa_outputs", outputs_);
 }
 

@@ -2,6 +2,12 @@
 // with. Parameters have the names of Hugging Face transformers, so their files load as they
 // are: "bert.encoder.layer.0.attention.self.query.weight".
 //
+// XLM-R (Conneau et al., 2019) is the same network with RoBERTa's conventions: 250,002 words,
+// row 1 of them padding; a sequence's positions begin at row 2 of 514, and there is one
+// segment; norms have eps 1e-5; parameters are "roberta...." and "lm_head....". Hugging Face
+// gives tokens of padding position 1; here they go on counting, which nobody sees who does not
+// look at padding (BertInput::keys).
+//
 //   x = dropout(norm(words + positions + segments))                    (N, L, width)
 //   layer: x = norm(x + dropout(attention(x)));  x = norm(x + dropout(outer(gelu(inner(x)))))
 //
@@ -28,7 +34,8 @@ namespace tidemark {
 
 struct BertOptions {
   int64_t vocabulary = 30522;
-  int64_t positions = 512;  // longest sequence
+  int64_t positions = 512;     // rows of their table
+  int64_t first_position = 0;  // the row that a sequence begins with
   int64_t segments = 2;
   int64_t layers = 12;
   int64_t width = 768;
@@ -39,17 +46,20 @@ struct BertOptions {
   std::optional<int64_t> pad{0};   // the row of words that stands for padding
   bool pooler = false;             // make Bert::pooled()'s parameters
   double norm_eps = 1e-12;
+  bool roberta_names = false;  // of parameters
   AttentionImplementation attention = AttentionImplementation::kMemoryEfficient;
+
+  int64_t longest() const { return positions - first_position; }  // sequence
 };
 
-// "bert-tiny" (2 layers of 128), "bert-base", "bert-large".
+// "bert-tiny" (2 layers of 128), "bert-base", "bert-large", "xlm-roberta-base".
 const std::vector<std::string>& bert_names();
 // Throws UsageError for other names.
 BertOptions bert_options(const std::string& name);
 
 struct BertInput {
   Tensor tokens;      // (N, L), int64 or int32
-  Tensor segments{};  // (N, L): 0 or 1; undefined: all 0
+  Tensor segments{};  // (N, L), below options.segments; undefined: all 0
   // Which tokens there are: how many of each row, (N), or a mask, (N, L); undefined: all. See
   // AttentionOptions::keys.
   Tensor keys{};

@@ -30,7 +30,8 @@ struct ImageModelOptions {
 
 class ImageModel : public Module {
  public:
-  // images (N, H, W, channels) -> logits (N, classes). Throws UsageError if shapes do not fit.
+  // images (N, H, W, channels), or clips (resnet3d.h) -> logits (N, classes). Throws UsageError
+  // if shapes do not fit.
   virtual Tensor forward(const Tensor& images) const = 0;
 };
 

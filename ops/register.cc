@@ -3,6 +3,7 @@
 #include "ops/attention/attention.h"
 #include "ops/autograd/accumulate.h"
 #include "ops/conv/conv2d.h"
+#include "ops/conv/conv3d.h"
 #include "ops/create/create.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/embedding/embedding.h"
@@ -33,6 +34,9 @@ constexpr const OpDef* kOperators[] = {
     &kConv2d,
     &kConv2dGradInput,
     &kConv2dGradWeight,
+    &kConv3d,
+    &kConv3dGradInput,
+    &kConv3dGradWeight,
     // create
     &kArange,
     &kFill,

@@ -15,7 +15,7 @@ void register_cuda_kernels() {
     register_avg_pool2d_cuda();
     register_batch_norm_cuda();
     register_compare_cuda();
-    register_conv2d_cuda();
+    register_convolution_cuda();
     register_copy_cuda();
     register_create_cuda();
     register_cross_entropy_cuda();

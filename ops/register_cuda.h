@@ -10,7 +10,7 @@ void register_attention_cuda();
 void register_avg_pool2d_cuda();
 void register_batch_norm_cuda();
 void register_compare_cuda();
-void register_conv2d_cuda();
+void register_convolution_cuda();
 void register_copy_cuda();
 void register_create_cuda();
 void register_cross_entropy_cuda();

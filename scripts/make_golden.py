@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Makes the files in tests/golden: one SGD step of ResNets, attention, and gradients of the other
-networks for images, of BERT and of GPT-2, computed by PyTorch and Hugging Face transformers.
+networks for images, of language models and of the encoder-decoder transformer, computed by PyTorch
+and Hugging Face transformers.
 
     pip install torch torchvision transformers numpy
     scripts/make_golden.py [--out tests/golden] [--only bert]
 
-Of BERT and GPT-2 the weights are stored, in safetensors files as Hugging Face writes them. ResNets'
-weights and images are not stored: they are drawn from Philox by the rule in
-models/nn/parameter_init.h, here in NumPy. Of each tensor after the step a few values are
-stored, computed in float64, with the relative error that PyTorch itself makes in float32: that
+Of the last two the weights are stored, in safetensors files; those of language models are as
+Hugging Face writes them. ResNets' weights and images are not stored: they are drawn from Philox by
+the rule in models/nn/parameter_init.h, here in NumPy. Of each tensor after the step a few values
+are stored, computed in float64, with the relative error that PyTorch itself makes in float32: that
 error is the yardstick for what tests/models/resnet_golden_test.cc allows.
 """
 import argparse
@@ -86,17 +87,16 @@ def draw_uniform(seed, index, count, bound):
 
 
 def to_torch(values, shape):
-    """From Tidemark's order to PyTorch's: (K, R, S, C) to (K, C, R, S)."""
-    if len(shape) == 4:
-        k, c, r, s = shape
-        values = values.reshape(k, r, s, c).transpose(0, 3, 1, 2)
+    """From Tidemark's order to PyTorch's: (K, R, S, C) to (K, C, R, S); of clips, one more."""
+    if len(shape) >= 4:
+        values = np.moveaxis(values.reshape(shape[:1] + shape[2:] + shape[1:2]), -1, 1)
     return torch.from_numpy(np.ascontiguousarray(values.reshape(shape)))
 
 
 def to_tidemark(tensor):
     tensor = tensor.detach().to(torch.float64, copy=True)
-    if tensor.dim() == 4:
-        tensor = tensor.permute(0, 2, 3, 1)
+    if tensor.dim() >= 4:
+        tensor = tensor.movedim(1, -1)
     return tensor.reshape(-1).numpy()
 
 
@@ -275,12 +275,24 @@ def language_model(kind):
             n_embd=LANGUAGE["width"], n_layer=LANGUAGE["layers"], n_head=LANGUAGE["heads"],
             bos_token_id=0, eos_token_id=0)
         return transformers.GPT2LMHeadModel(config).eval()
-    config = transformers.BertConfig(
+    sizes = dict(
         vocab_size=LANGUAGE["vocabulary"], hidden_size=LANGUAGE["width"],
         num_hidden_layers=LANGUAGE["layers"], num_attention_heads=LANGUAGE["heads"],
         intermediate_size=LANGUAGE["inner"], max_position_embeddings=LANGUAGE["positions"])
+    if kind == "xlmr":
+        config = transformers.XLMRobertaConfig(**sizes, type_vocab_size=1, pad_token_id=1,
+                                               layer_norm_eps=1e-5)
+        return transformers.XLMRobertaForMaskedLM(config).eval()
+    config = transformers.BertConfig(**sizes)
     make = dict(masked=transformers.BertForMaskedLM, spans=transformers.BertForQuestionAnswering)
     return make[kind](config).eval()
+
+
+def language_parameters(model):
+    """By name; a shared one by the name under which Tidemark has it."""
+    ours = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
+            "lm_head.decoder.bias": "lm_head.bias"}
+    return {ours.get(name, name): parameter for name, parameter in model.named_parameters()}
 
 
 def language_weights(kinds, seed, dtype):
@@ -288,11 +300,12 @@ def language_weights(kinds, seed, dtype):
     torch.manual_seed(seed)
     weights = {}
     for kind in kinds:
-        for name, parameter in language_model(kind).named_parameters():
+        for name, parameter in language_parameters(language_model(kind)).items():
             if name in weights:
                 continue
             values = 0.15 * torch.randn(parameter.shape)
-            if name.endswith("weight") and ("LayerNorm" in name or "ln_" in name):
+            if name.endswith("weight") and (
+                    "LayerNorm" in name or "ln_" in name or "layer_norm" in name):
                 values += 1
             weights[name] = values.to(dtype).to(torch.float32)
     return weights
@@ -300,7 +313,7 @@ def language_weights(kinds, seed, dtype):
 
 def run_language(case, weights, dtype):
     model = language_model(case["kind"])
-    parameters = dict(model.named_parameters())
+    parameters = language_parameters(model)
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])
@@ -316,7 +329,7 @@ def run_language(case, weights, dtype):
         seen = (torch.arange(length) < torch.tensor(case["lengths"])[:, None]).to(torch.int64)
         out = model(input_ids=tokens, token_type_ids=torch.tensor(case["segments"]),
                     attention_mask=seen)
-        if case["kind"] == "masked":
+        if case["kind"] in ("masked", "xlmr"):
             logits = out.logits.flatten(0, 1)[torch.tensor(case["masked_positions"])]
             loss = torch.nn.functional.cross_entropy(logits, torch.tensor(case["masked_labels"]))
             tensors = {"logits": logits}
@@ -341,7 +354,11 @@ def language_case(kind):
     lengths = [20, 13, 7]
     for row, end in enumerate(lengths):
         case["tokens"][row][end:] = [0] * (length - end)
-    case |= dict(lengths=lengths, segments=[[0] * 5 + [1] * (length - 5)] * rows)
+    if kind == "xlmr":  # whose padding is word 1, and which has no segments
+        case["tokens"] = [[1 if i >= end else max(2, token) for i, token in enumerate(tokens)]
+                          for tokens, end in zip(case["tokens"], lengths)]
+    case |= dict(lengths=lengths, segments=[[0] * length if kind == "xlmr" else [0] * 5 + [1] * (length - 5)]
+                 * rows)
     if kind == "spans":
         return case | dict(starts=[6, 5, 0], ends=[9, 12, 0])
     places = [1, 4, 11, 19, 22, 32, 41, 46]
@@ -361,6 +378,97 @@ def write_language(out, name, kinds, seed, dtype):
         for case in cases])
 
 
+# The encoder-decoder transformer, on top of torch.nn.Transformer: one table of words for source,
+# target and logits, and positions that are not trained. Sources end early; all of the target counts.
+TRANSFORMER = dict(vocabulary=50, layers=2, width=32, heads=4, inner=48, longest=16,
+                   lengths=[11, 6, 2])
+
+
+class Translator(torch.nn.Module):
+    def __init__(self, final_norms):
+        super().__init__()
+        t = TRANSFORMER
+        self.embedding = torch.nn.Embedding(t["vocabulary"], t["width"])
+        parts = {}
+        if not final_norms:
+            sizes = (t["width"], t["heads"], t["inner"], 0.0)
+            parts = dict(
+                custom_encoder=torch.nn.TransformerEncoder(
+                    torch.nn.TransformerEncoderLayer(*sizes, batch_first=True), t["layers"]),
+                custom_decoder=torch.nn.TransformerDecoder(
+                    torch.nn.TransformerDecoderLayer(*sizes, batch_first=True), t["layers"]))
+        self.transformer = torch.nn.Transformer(
+            t["width"], t["heads"], t["layers"], t["layers"], t["inner"], dropout=0.0,
+            batch_first=True, **parts)
+
+    def embed(self, tokens):
+        width = TRANSFORMER["width"]
+        row = torch.arange(tokens.shape[1], dtype=torch.float64)[:, None]
+        angle = row / 10000.0 ** (torch.arange(0, width, 2) / width)
+        positions = torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)
+        words = self.embedding(tokens)
+        return words * math.sqrt(width) + positions.to(words.dtype)
+
+    def forward(self, source, target, lengths):
+        padding = torch.arange(source.shape[1]) >= lengths[:, None]
+        ahead = torch.triu(torch.ones(target.shape[1], target.shape[1], dtype=torch.bool), 1)
+        y = self.transformer(self.embed(source), self.embed(target), tgt_mask=ahead,
+                             src_key_padding_mask=padding, memory_key_padding_mask=padding)
+        return y @ self.embedding.weight.T
+
+
+def by_our_names(name, tensor):
+    """PyTorch's in_proj is three projections."""
+    name = name.removeprefix("transformer.")
+    if ".in_proj_" not in name:
+        return {name: tensor}
+    attention, kind = name.split(".in_proj_")
+    return {f"{attention}.{part}.{kind}": third
+            for part, third in zip(("query", "key", "value"), tensor.chunk(3))}
+
+
+def run_transformer(case, weights, dtype):
+    model = Translator(case["final_norms"])
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[name])
+    model.to(dtype)
+    logits = model(*(torch.tensor(case[key]) for key in ("source", "target", "lengths")))
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                             torch.tensor(case["labels"]).flatten())
+    loss.backward()
+    tensors = {"logits": logits, "loss": loss}
+    for name, parameter in model.named_parameters():
+        for ours, gradient in by_our_names(name, parameter.grad).items():
+            tensors["gradient/" + ours] = gradient
+    return {name: to_tidemark(tensor) for name, tensor in tensors.items()}
+
+
+def write_transformer(out):
+    torch.manual_seed(15)
+    weights = {}
+    for name, parameter in Translator(final_norms=True).named_parameters():
+        values = 0.15 * torch.randn(parameter.shape)
+        if name.endswith("weight") and "norm" in name:
+            values += 1
+        weights[name] = values.to(torch.float16)
+    stored = {}
+    for name, values in weights.items():
+        stored |= {k: v.clone() for k, v in by_our_names(name, values).items()}
+    safetensors.torch.save_file(stored, out / "transformer_small.safetensors",
+                                metadata={"format": "pt"})
+    draw = np.random.default_rng(17)
+    rows = len(TRANSFORMER["lengths"])
+    words = {key: draw.integers(0, TRANSFORMER["vocabulary"], (rows, length)).tolist()
+             for key, length in (("source", 11), ("target", 7), ("labels", 7))}
+    cases = [dict(TRANSFORMER, **words, final_norms=final_norms)
+             for final_norms in (False, True)]
+    write_cases(out / "transformer_small.json", [
+        case | dict(tensors=samples_of(run_transformer(case, weights, torch.float64),
+                                       run_transformer(case, weights, torch.float32)))
+        for case in cases])
+
+
 # Gradients of the other networks for images, without dropout. Every parameter is drawn, so that
 # biases and scales show too. Seeds are such that no ReLU's input, nor the two largest values under
 # a pooling window, lie within rounding of each other: PyTorch's own float32 would be percents off.
@@ -374,6 +482,7 @@ IMAGE_CASES = [
     dict(model="googlenet", seed=31, batch=4, image=65),
     dict(model="vgg11", seed=25, batch=2, image=64, hidden=48),
     dict(model="vit", seed=26, batch=2, image=32, patch=8, width=24, inner=40, heads=3, layers=2),
+    dict(model="r3d_18", seed=28, batch=2, image=32, frames=4),
 ]
 IMAGE_CLASSES = 10
 
@@ -387,6 +496,8 @@ def make_image_model(case):
     elif name == "googlenet":
         model = torchvision.models.googlenet(num_classes=IMAGE_CLASSES, aux_logits=False,
                                              init_weights=False)
+    elif name == "r3d_18":
+        model = torchvision.models.video.r3d_18(num_classes=IMAGE_CLASSES)
     else:
         model = getattr(torchvision.models, name)(num_classes=IMAGE_CLASSES)
     if name == "vgg11":
@@ -434,18 +545,19 @@ def image_values(case, index, shape, is_scale):
 def run_image_model(case, dtype):
     model = make_image_model(case)
     scales = {f"{name}.weight" for name, module in model.named_modules()
-              if isinstance(module, (torch.nn.BatchNorm2d, torch.nn.LayerNorm))}
+              if isinstance(module, (torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.LayerNorm))}
     with torch.no_grad():
         for index, (name, parameter) in enumerate(model.named_parameters()):
             shape = tuple(parameter.shape)
             values = image_values(case, index, shape, name in scales)
             parameter.copy_(from_tidemark(case, name, values, shape))
     model.to(dtype).train()
-    n, size = case["batch"], case["image"]
-    images = draw_normal(case["seed"], IMAGES_INDEX, n * size * size * 3, 1.0)
-    images = images.reshape(n, size, size, 3).transpose(0, 3, 1, 2)
+    frames = [case["frames"]] if "frames" in case else []
+    shape = [case["batch"], *frames, case["image"], case["image"], 3]
+    images = draw_normal(case["seed"], IMAGES_INDEX, math.prod(shape), 1.0)
+    images = np.moveaxis(images.reshape(shape), -1, 1)
     logits = model(torch.from_numpy(images.copy()).to(dtype))
-    labels = torch.tensor([(7 * i + 3) % IMAGE_CLASSES for i in range(n)])
+    labels = torch.tensor([(7 * i + 3) % IMAGE_CLASSES for i in range(case["batch"])])
     torch.nn.functional.cross_entropy(logits, labels).backward()
     tensors = {"logits": to_tidemark(logits)}
     tensors |= {"gradient/" + tidemark_name(k): to_image_tidemark(case, k, p.grad)
@@ -484,6 +596,9 @@ def main():
             "attention": write_attention,
             "image_models": write_image_models,
             "bert_small": lambda out: write_language(out, "bert_small", ["masked", "spans"], 5,
+                                                     torch.float16),
+            "transformer_small": write_transformer,
+            "xlmr_small": lambda out: write_language(out, "xlmr_small", ["xlmr"], 9,
                                                      torch.float16),
             "gpt2_small": lambda out: write_language(out, "gpt2_small", ["gpt2"], 6,
                                                      torch.bfloat16)}.items():

@@ -13,7 +13,7 @@ namespace tidemark {
 namespace {
 
 constexpr const char* kDescription =
-    R"(Trains BERT or GPT-2 under a memory budget, with results that do not depend on it.
+    R"(Trains BERT, XLM-R or GPT-2 under a memory budget, with results that do not depend on it.
 
 Before training, a dry run on the simulator finds what the run needs without a budget, and the
 least it could work with; a budget below that is refused.)";
@@ -141,7 +141,7 @@ void complete(BertFlags& flags) {
     (squad ? flags.epochs : flags.steps) = squad ? 1 : 100;
   if (!squad && !flags.test.empty()) throw UsageError("--test is for --task squad");
   const int64_t longest = flags.is_gpt2() ? gpt2_options(flags.model).positions
-                                          : bert_options(flags.model).positions;
+                                          : bert_options(flags.model).longest();
   if (flags.length > longest) {
     throw UsageError(fmt::format("--seq-length: {} takes sequences of at most {} tokens",
                                  flags.model, longest));

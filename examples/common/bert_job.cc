@@ -21,8 +21,9 @@ void load_weights(const std::string& path, Module& model) {
   SafetensorsFile file(path);
   const WeightNames names = hugging_face_names(file);
   for (const NamedTensor& parameter : model.parameters()) {
-    const bool head =
-        parameter.name.starts_with("cls.") || parameter.name.starts_with("qa_outputs.");
+    const bool head = parameter.name.starts_with("cls.") ||
+                      parameter.name.starts_with("lm_head.") ||
+                      parameter.name.starts_with("qa_outputs.");
     if (!head && file.find(names(parameter.name)[0]) == nullptr) {
       throw DataError(path, 0, "there is no '" + parameter.name + "'");
     }

@@ -24,10 +24,14 @@ constexpr int64_t kTinyVocabulary = 8192;
 constexpr int64_t kBucket = 16;  // batches whose sequences are sorted by length
 
 // Of the table of words there; 0 if there is none.
-int64_t rows_in(const std::string& weights, bool gpt2) {
+int64_t rows_in(const std::string& weights, const BertFlags& flags) {
   const SafetensorsFile file(weights);
-  const SafetensorsEntry* table = file.find(hugging_face_names(file)(
-      gpt2 ? "transformer.wte.weight" : "bert.embeddings.word_embeddings.weight")[0]);
+  const char* name = "transformer.wte.weight";
+  if (!flags.is_gpt2()) {
+    name = bert_options(flags.model).roberta_names ? "roberta.embeddings.word_embeddings.weight"
+                                                   : "bert.embeddings.word_embeddings.weight";
+  }
+  const SafetensorsEntry* table = file.find(hugging_face_names(file)(name)[0]);
   return table != nullptr && table->shape.rank() == 2 ? table->shape[0] : 0;
 }
 
@@ -35,7 +39,7 @@ int64_t rows_of(const BertFlags& flags, const std::optional<Vocabulary>& vocabul
   const int64_t known = vocabulary ? vocabulary->size() : 0;
   if (flags.vocabulary_size == 0) {
     // A table may have more rows than there are words.
-    if (!flags.weights.empty()) return std::max(known, rows_in(flags.weights, flags.is_gpt2()));
+    if (!flags.weights.empty()) return std::max(known, rows_in(flags.weights, flags));
     if (known > 0) return known;
     if (flags.is_gpt2()) return gpt2_options(flags.model).vocabulary;
     return flags.model == "bert-tiny" ? kTinyVocabulary : bert_options(flags.model).vocabulary;

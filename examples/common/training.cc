@@ -9,9 +9,10 @@ std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
     return make_sgd(std::move(parameters),
                     {.lr = lr, .momentum = flags.momentum, .weight_decay = flags.weight_decay});
   }
-  return make_adam(
-      std::move(parameters),
-      {.lr = lr, .weight_decay = flags.weight_decay, .decoupled = flags.optimizer == "adamw"});
+  const AdamOptions adam{
+      .lr = lr, .weight_decay = flags.weight_decay, .decoupled = flags.optimizer == "adamw"};
+  if (flags.optimizer == kUnfusedAdam) return make_unfused_adam(std::move(parameters), adam);
+  return make_adam(std::move(parameters), adam);
 }
 
 }  // namespace tidemark

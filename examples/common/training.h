@@ -76,6 +76,9 @@ class Job {
   virtual std::unique_ptr<Training> start() const = 0;
 };
 
+// The optimizer of models/optim that only captures ask for.
+inline constexpr const char* kUnfusedAdam = "adam-unfused";
+
 // By the flags; `rate` is what the flags leave open.
 std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
                                           std::vector<NamedTensor> parameters, double rate);

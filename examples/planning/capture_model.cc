@@ -1,10 +1,13 @@
 #include "examples/planning/capture_model.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "examples/common/bert_job.h"
 #include "examples/common/resnet_job.h"
+#include "examples/planning/steps.h"
 #include "models/bert.h"
 #include "models/gpt2.h"
 #include "models/image_model.h"
@@ -23,24 +26,32 @@ void fill_in(Flags& flags, const CaptureRequest& request) {
   flags.threads = 1;
 }
 
+Program program_of(std::shared_ptr<const Job> job) {
+  return [job = std::move(job)] { return job->dry_run()(); };
+}
+
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::unique_ptr<Job> open(const CaptureRequest& request) {
+// What makes the network and its steps, within a session.
+Program open(const CaptureRequest& request) {
   if (contains(image_model_names(), request.model)) {
     ResNetFlags flags;
     fill_in(flags, request);
     flags.data = "synthetic";
     flags.image_size = request.image_size > 0 ? request.image_size : 224;
-    return open_resnet_job(flags, /*with_data=*/false);
+    return program_of(open_resnet_job(flags, /*with_data=*/false));
   }
   if (contains(bert_names(), request.model) || contains(gpt2_names(), request.model)) {
     BertFlags flags;
     fill_in(flags, request);
     flags.task = flags.is_gpt2() ? "clm" : "mlm";
     flags.length = request.length > 0 ? request.length : 128;
-    return open_bert_job(flags, /*with_data=*/false);
+    return program_of(open_bert_job(flags, /*with_data=*/false));
+  }
+  if (contains(step_names(), request.model)) {
+    return [request] { return std::vector{make_step(request)}; };
   }
   std::string names;
   for (const std::string& name : capturable_models()) {
@@ -53,19 +64,19 @@ std::unique_ptr<Job> open(const CaptureRequest& request) {
 
 std::vector<std::string> capturable_models() {
   std::vector<std::string> names = image_model_names();
-  for (const auto* more : {&bert_names(), &gpt2_names()}) {
+  for (const auto* more : {&bert_names(), &gpt2_names(), &step_names()}) {
     names.insert(names.end(), more->begin(), more->end());
   }
   return names;
 }
 
 StepGraph capture_model(const CaptureRequest& request) {
-  const std::unique_ptr<Job> job = open(request);
+  const Program program = open(request);
   Session session({.device = "sim:" + request.profile,
                    .threads = 1,
                    .budget = Bytes(int64_t{1} << 50),
                    .policy = "none"});
-  const std::function<void()> step = job->dry_run()().front();
+  const std::function<void()> step = program().front();
   session.step(step);
   return record_step(session, step);
 }

@@ -13,9 +13,9 @@ namespace tidemark {
 struct CaptureRequest {
   std::string model;
   int64_t batch = 32;
-  int64_t image_size = 0;  // of image networks; 0: 224
-  int64_t length = 0;      // of text networks: of a sequence; 0: 128
-  std::string optimizer = "sgd";
+  int64_t image_size = 0;             // of image networks; 0: 224, of clips 112
+  int64_t length = 0;                 // of text networks: of a sequence; 0: 128
+  std::string optimizer = "sgd";      // or "adam", "adamw", "adam-unfused"
   std::string profile = "a100-80gb";  // of the simulated device, which prices the operators
 };
 

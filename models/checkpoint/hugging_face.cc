@@ -13,14 +13,15 @@ std::string with_end(const std::string& name, std::string_view end, std::string_
 
 std::vector<std::string> other_names(const std::string& name) {
   std::vector<std::string> names{name};
-  for (std::string& old : std::vector<std::string>{
-           with_end(name, "LayerNorm.weight", "LayerNorm.gamma"),
-           with_end(name, "LayerNorm.bias", "LayerNorm.beta"),
-           with_end(name, "predictions.bias", "predictions.decoder.bias")}) {
+  for (std::string& old :
+       std::vector<std::string>{with_end(name, "LayerNorm.weight", "LayerNorm.gamma"),
+                                with_end(name, "LayerNorm.bias", "LayerNorm.beta"),
+                                with_end(name, "predictions.bias", "predictions.decoder.bias"),
+                                with_end(name, "lm_head.bias", "lm_head.decoder.bias")}) {
     if (!old.empty()) names.push_back(std::move(old));
   }
   const size_t count = names.size();
-  for (const std::string_view prefix : {"bert.", "transformer."}) {
+  for (const std::string_view prefix : {"bert.", "roberta.", "transformer."}) {
     if (!name.starts_with(prefix)) continue;
     for (size_t i = 0; i < count; ++i) names.push_back(names[i].substr(prefix.size()));
   }

@@ -46,20 +46,30 @@ Tensor MultiHeadAttention::project(const Tensor& x, const Projection& by) const 
                  {x.extent(0), x.extent(1), by.bias.extent(0)});
 }
 
-Tensor MultiHeadAttention::forward(const Tensor& x, const Tensor& keys) const {
-  if (x.shape().rank() != 3 || x.extent(2) != options_.width) {
-    throw UsageError("[attention] the input must be (B, T, " + std::to_string(options_.width) +
-                     "), not " + x.shape().to_string());
-  }
-  const Shape heads{x.extent(0), x.extent(1), options_.heads, options_.width / options_.heads};
+Tensor MultiHeadAttention::heads_of(const Tensor& x, const Projection& by) const {
+  return reshape(project(x, by),
+                 {x.extent(0), x.extent(1), options_.heads, options_.width / options_.heads});
+}
+
+void MultiHeadAttention::check(const char* what, const Tensor& x) const {
+  if (x.shape().rank() == 3 && x.extent(2) == options_.width) return;
+  throw UsageError("[attention] " + std::string(what) + " must be (B, T, " +
+                   std::to_string(options_.width) + "), not " + x.shape().to_string());
+}
+
+Tensor MultiHeadAttention::forward(const Tensor& x, const Tensor& keys,
+                                   const Tensor& memory) const {
+  check("the input", x);
+  if (memory) check("what is attended to", memory);
   std::vector<Tensor> qkv;
   if (options_.fused) {
-    const Tensor all = reshape(project(x, query_), {heads[0], heads[1], 3, heads[2], heads[3]});
+    if (memory) throw UsageError("[attention] fused projections attend to the input itself");
+    const Tensor all = reshape(project(x, query_), {x.extent(0), x.extent(1), 3, options_.heads,
+                                                    options_.width / options_.heads});
     for (const Tensor& part : split(all, 2, 3)) qkv.push_back(squeeze(part, 2));
   } else {
-    for (const Projection* by : {&query_, &key_, &value_}) {
-      qkv.push_back(reshape(project(x, *by), heads));
-    }
+    const Tensor& from = memory ? memory : x;
+    qkv = {heads_of(x, query_), heads_of(from, key_), heads_of(from, value_)};
   }
   AttentionOptions attention;
   attention.keys = keys;

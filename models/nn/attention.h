@@ -1,4 +1,5 @@
-// Self-attention with several heads, between the projections into it and out of it.
+// Attention with several heads, to a sequence itself or to another, between the projections
+// into it and out of it.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -35,17 +36,21 @@ class MultiHeadAttention : public Module {
  public:
   MultiHeadAttention(const MultiHeadAttentionOptions& options, ParameterInit& init);
 
-  // x (B, T, width) -> (B, T, width). `keys`: which of the T positions are there to be attended
-  // to (AttentionOptions::keys); undefined: all. Throws UsageError if shapes do not fit.
-  Tensor forward(const Tensor& x, const Tensor& keys = {}) const;
+  // x (B, T, width) -> (B, T, width). Attended to is `memory` (B, S, width), x itself if that
+  // is undefined; with fused projections it must be. `keys`: which of its positions are there
+  // (AttentionOptions::keys); undefined: all. Throws UsageError if shapes do not fit.
+  Tensor forward(const Tensor& x, const Tensor& keys = {}, const Tensor& memory = {}) const;
 
  private:
   struct Projection {
     Tensor weight, bias;
   };
   Projection make(const std::string& name, int64_t out, double deviation, ParameterInit& init);
+  void check(const char* what, const Tensor& x) const;
   // x's last dimension, width, becomes `out`.
   Tensor project(const Tensor& x, const Projection& by) const;
+  // The same with heads apart: (B, T, H, width / H).
+  Tensor heads_of(const Tensor& x, const Projection& by) const;
 
   MultiHeadAttentionOptions options_;
   Projection query_, key_, value_;  // fused: query_ holds all three

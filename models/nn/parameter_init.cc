@@ -86,8 +86,8 @@ Tensor ParameterInit::constant(const Shape& shape, float value) {
 }
 
 Tensor ParameterInit::kaiming_normal_fan_out(const Shape& weight) {
-  const double fan_out = static_cast<double>(weight[0] * weight[1] * weight[2]);
-  return normal(weight, std::sqrt(2.0 / fan_out));
+  const int64_t fan_out = weight.elements() / weight.back();
+  return normal(weight, std::sqrt(2.0 / static_cast<double>(fan_out)));
 }
 
 Tensor ParameterInit::buffer(const Shape& shape, float value) {

@@ -26,7 +26,8 @@ class ParameterInit {
   Tensor uniform(const Shape& shape, double bound);  // in [-bound, bound)
   Tensor constant(const Shape& shape, float value);
   // He et al. 2015 for a convolution (K, R, S, C / groups) followed by ReLU, preserving the
-  // variance of gradients: deviation sqrt(2 / (K * R * S)).
+  // variance of gradients: deviation sqrt(2 / (K * R * S)). With time, (K, T, R, S, C),
+  // likewise.
   Tensor kaiming_normal_fan_out(const Shape& weight);
 
   // A buffer: not trained, not counted.

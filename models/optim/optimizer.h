@@ -97,5 +97,9 @@ std::unique_ptr<Optimizer> make_sgd(std::vector<NamedTensor> parameters,
 // AdamW if options.decoupled.
 std::unique_ptr<Optimizer> make_adam(std::vector<NamedTensor> parameters,
                                      const AdamOptions& options);
+// The same rule as a dozen elementwise operators for each parameter, as frameworks without
+// fused updates run it; equal to make_adam()'s up to rounding. For planning such steps.
+std::unique_ptr<Optimizer> make_unfused_adam(std::vector<NamedTensor> parameters,
+                                             const AdamOptions& options);
 
 }  // namespace tidemark

@@ -26,6 +26,7 @@ OpCost cost(const OpQuery& query) {
 const OpDef kAccumulate{.name = "accumulate",
                         .infer = infer,
                         .cost = cost,
+                        .may_overwrite = 0b11,
                         .prepare = {prepare_accumulate_cpu, nullptr, nullptr}};
 
 Tensor accumulate(const Tensor& a, const Tensor& b) { return dispatch1(kAccumulate, {a, b}); }

@@ -12,44 +12,22 @@
 // Direct convolution always: the algorithm does not depend on anything but the signature.
 #pragma once
 
-#include <array>
-#include <cstdint>
-
+#include "ops/conv/attrs.h"
 #include "ops/registry/op.h"
 
 namespace tidemark {
 
 // Vertical, horizontal.
-struct Conv2dAttrs {
-  std::array<int64_t, 2> stride{1, 1};
-  std::array<int64_t, 2> padding{0, 0};
-  std::array<int64_t, 2> dilation{1, 1};
-  int64_t groups = 1;
-};
+using Conv2dAttrs = ConvAttrs<2>;
+using Conv2dGradInputAttrs = ConvGradInputAttrs<2>;
+using Conv2dGradWeightAttrs = ConvGradWeightAttrs<2>;
 
 // `bias` may be undefined. Throws UsageError if shapes do not fit.
 Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias = {},
               const Conv2dAttrs& attrs = {});
 
-struct Conv2dGradInputAttrs {
-  Conv2dAttrs conv;
-  int64_t height = 0;  // of x
-  int64_t width = 0;
-};
-struct Conv2dGradWeightAttrs {
-  Conv2dAttrs conv;
-  int64_t height = 0;  // of w
-  int64_t width = 0;
-  int64_t bias = 0;  // 1: give the gradient of bias too
-};
-
 extern const OpDef kConv2d;            // x, w[, bias] -> y
 extern const OpDef kConv2dGradInput;   // gy, w -> gx
 extern const OpDef kConv2dGradWeight;  // x, gy -> gw[, gbias]
-
-// CPU kernels (oneDNN).
-PreparedKernel prepare_conv2d_cpu(const OpQuery& query);
-PreparedKernel prepare_conv2d_grad_input_cpu(const OpQuery& query);
-PreparedKernel prepare_conv2d_grad_weight_cpu(const OpQuery& query);
 
 }  // namespace tidemark

@@ -1,6 +1,7 @@
 #include "ops/cudnn/convolution.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "runtime/core/errors.h"
@@ -11,11 +12,15 @@ namespace {
 enum : int64_t { kX = 1, kW = 2, kY = 3 };
 constexpr int64_t kByteAlignment = 16;
 
-// (N, H, W, C) as it lies, in cuDNN's order of dimensions: N, C, H, W.
-Descriptor tensor(const Shape& nhwc, int64_t id) {
-  const std::array<int64_t, 4> dims{nhwc[0], nhwc[3], nhwc[1], nhwc[2]};
-  const std::array<int64_t, 4> strides{nhwc[1] * nhwc[2] * nhwc[3], 1, nhwc[2] * nhwc[3],
-                                       nhwc[3]};
+// Channels last as they lie, in cuDNN's order of dimensions: C after N.
+Descriptor tensor(const Shape& shape, int64_t id) {
+  const auto in_order = [](const Shape& values) {
+    std::vector<int64_t> ordered(values.begin(), values.end());
+    std::rotate(ordered.begin() + 1, ordered.end() - 1, ordered.end());
+    return ordered;
+  };
+  const std::vector<int64_t> dims = in_order(shape);
+  const std::vector<int64_t> strides = in_order(contiguous_strides(shape));
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT);
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const int64_t>(dims));
@@ -28,16 +33,15 @@ Descriptor tensor(const Shape& nhwc, int64_t id) {
 
 Descriptor geometry(const Convolution& problem) {
   Descriptor geometry(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  const auto pair = [](const std::array<int64_t, 2>& values) {
-    return std::span<const int64_t>(values);
-  };
-  geometry.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
+  using Values = std::span<const int64_t>;
+  geometry.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+               static_cast<int64_t>(problem.stride.size()));
   geometry.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
   geometry.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
-  geometry.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, pair(problem.padding));
-  geometry.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, pair(problem.padding));
-  geometry.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, pair(problem.dilation));
-  geometry.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, pair(problem.stride));
+  geometry.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, Values(problem.padding));
+  geometry.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, Values(problem.padding));
+  geometry.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, Values(problem.dilation));
+  geometry.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, Values(problem.stride));
   geometry.finalize();
   return geometry;
 }

@@ -1,15 +1,14 @@
 // Convolutions by cuDNN: one plan for a pass and its shapes, chosen once.
 //
-// Tensors lie as Tidemark's do: x (N, H, W, C), w (K, R, S, C / groups), y (N, P, Q, K),
-// float32, without gaps; no pass reorders them. The choice follows from the problem and the
-// device alone: the first plan in the order of cuDNN's heuristics that gives the same bits each
-// time, stays within kWorkspaceCap, and rounds no more than the problem allows. Nothing is
-// timed.
+// Tensors lie as Tidemark's do: x (N, H, W, C), w (K, R, S, C / groups), y (N, P, Q, K), each
+// with one more dimension before H for clips; float32, without gaps; no pass reorders them. The
+// choice follows from the problem and the device alone: the first plan in the order of cuDNN's
+// heuristics that gives the same bits each time, stays within kWorkspaceCap, and rounds no more
+// than the problem allows. Nothing is timed.
 //
 // Threads: any.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -32,9 +31,7 @@ enum class Pass : uint8_t { kForward, kGradInput, kGradWeight };
 struct Convolution {
   Pass pass = Pass::kForward;
   Shape x, w, y;
-  std::array<int64_t, 2> stride{1, 1};
-  std::array<int64_t, 2> padding{0, 0};
-  std::array<int64_t, 2> dilation{1, 1};
+  std::vector<int64_t> stride, padding, dilation;  // of each spatial dimension
   bool tf32 = true;  // products of inputs rounded to 10 bits of mantissa, added up in float32
 };
 

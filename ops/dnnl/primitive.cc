@@ -30,9 +30,10 @@ UseThreads::UseThreads(int threads) : before_(omp_get_max_threads()) {
 UseThreads::~UseThreads() { omp_set_num_threads(before_); }
 
 dnnl::memory::desc nhwc(const Shape& shape) {
-  return {{shape[0], shape[3], shape[1], shape[2]},
-          dnnl::memory::data_type::f32,
-          dnnl::memory::format_tag::nhwc};
+  using Tag = dnnl::memory::format_tag;
+  dnnl::memory::dims dims{shape[0], shape.back()};
+  dims.insert(dims.end(), shape.begin() + 1, shape.end() - 1);
+  return {dims, dnnl::memory::data_type::f32, shape.rank() == 5 ? Tag::ndhwc : Tag::nhwc};
 }
 
 dnnl::memory::desc vector(int64_t extent) {

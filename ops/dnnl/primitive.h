@@ -55,7 +55,8 @@ class WorkspaceLayout {
   Bytes total_{0};
 };
 
-// An image batch (N, H, W, C), as oneDNN names its dimensions: N, C, H, W.
+// A batch of images (N, H, W, C), or of clips (N, D, H, W, C), as oneDNN orders dimensions: C
+// after N.
 dnnl::memory::desc nhwc(const Shape& shape);
 dnnl::memory::desc vector(int64_t extent);
 // The same dimensions in whatever layout is fastest.

@@ -38,6 +38,7 @@ Saved save_if(bool wanted, const Tensor& tensor) { return wanted ? Saved(tensor)
   const OpDef symbol = {.name = text,                   \
                         .infer = infer_binary<&symbol>, \
                         .cost = cost<flops>,            \
+                        .may_overwrite = 0b11,          \
                         .prepare = {elementwise::prepare_##kernel##_cpu}}
 TIDEMARK_BINARY(kAdd, "add", 1, add);
 TIDEMARK_BINARY(kSub, "sub", 1, sub);
@@ -48,6 +49,7 @@ TIDEMARK_BINARY(kAddScaled, "add_scaled", 2, add_scaled);
 const OpDef kDivGrad = {.name = "div_grad",
                         .infer = infer_div_grad,
                         .cost = cost<2>,
+                        .may_overwrite = 0b111,
                         .prepare = {elementwise::prepare_div_grad_cpu}};
 
 Tensor add(const Tensor& a, const Tensor& b) {

@@ -66,14 +66,17 @@ const OpDef kGt = {.name = "gt",
 const OpDef kWhere = {.name = "where",
                       .infer = infer_where,
                       .cost = cost,
+                      .may_overwrite = 0b110,
                       .prepare = {elementwise::prepare_where_cpu}};
 const OpDef kWhereGrad = {.name = "where_grad",
                           .infer = infer_where_grad<&kWhereGrad>,
                           .cost = cost,
+                          .may_overwrite = 0b10,
                           .prepare = {elementwise::prepare_where_grad_cpu}};
 const OpDef kWhereOtherGrad = {.name = "where_other_grad",
                                .infer = infer_where_grad<&kWhereOtherGrad>,
                                .cost = cost,
+                               .may_overwrite = 0b10,
                                .prepare = {elementwise::prepare_where_other_grad_cpu}};
 const OpDef kCast = {.name = "cast",
                      .infer = infer_cast,

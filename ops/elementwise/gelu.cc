@@ -37,10 +37,12 @@ OpCost cost(const OpQuery& query) {
 const OpDef kGelu = {.name = "gelu",
                      .infer = infer<&kGelu, 1>,
                      .cost = cost<30>,
+                     .may_overwrite = 0b1,
                      .prepare = {elementwise::prepare_gelu_cpu}};
 const OpDef kGeluGrad = {.name = "gelu_grad",
                          .infer = infer<&kGeluGrad, 2>,
                          .cost = cost<50>,
+                         .may_overwrite = 0b11,
                          .prepare = {elementwise::prepare_gelu_grad_cpu}};
 
 Tensor gelu(const Tensor& input, GeluKind kind) {

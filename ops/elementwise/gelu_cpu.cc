@@ -8,13 +8,15 @@
 namespace tidemark::elementwise {
 namespace {
 
+// y may be x, dx may be g or x: no restrict.
 template <class F>
-TIDEMARK_INLINE void forward_of(const float* __restrict x, float* __restrict y, int64_t n) {
+TIDEMARK_INLINE void forward_of(const float* x, float* y, int64_t n) {
+#pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = F()(x[i]);
 }
 template <class F>
-TIDEMARK_INLINE void backward_of(const float* __restrict g, const float* __restrict x,
-                                 float* __restrict dx, int64_t n) {
+TIDEMARK_INLINE void backward_of(const float* g, const float* x, float* dx, int64_t n) {
+#pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) dx[i] = F()(g[i], x[i]);
 }
 

@@ -60,6 +60,7 @@ Tensor from_input(const OpDef& forward, const OpDef& gradient, const Tensor& x) 
   const OpDef symbol = {.name = text,                               \
                         .infer = infer_function<&symbol>,           \
                         .cost = cost<flops>,                        \
+                        .may_overwrite = 0b11,                      \
                         .prepare = {elementwise::prepare_##kernel##_cpu}}
 TIDEMARK_UNARY(kScale, "scale", infer_unary, 1, scale);
 TIDEMARK_UNARY(kNeg, "neg", infer_unary, 1, neg);

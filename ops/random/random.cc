@@ -56,6 +56,7 @@ const OpDef kNormal = {.name = "normal",
 const OpDef kDropout = {.name = "dropout",
                         .infer = infer_dropout,
                         .cost = cost,
+                        .may_overwrite = 0b1,
                         .prepare = {random::prepare_dropout_cpu}};
 
 Tensor uniform(const Shape& shape, double low, double high) {

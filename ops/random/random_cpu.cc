@@ -25,16 +25,16 @@ struct Drop {
   }
 };
 
-// Elements [begin, end) of gapless x and y; element i has number `start` + i.
-TIDEMARK_INLINE void dropout_of(uint64_t seed, uint64_t start, Drop drop,
-                                const float* __restrict x, float* __restrict y, int64_t begin,
-                                int64_t end) {
+// Elements [begin, end) of gapless x and y, which may be one; element i has number `start` + i.
+TIDEMARK_INLINE void dropout_of(uint64_t seed, uint64_t start, Drop drop, const float* x,
+                                float* y, int64_t begin, int64_t end) {
   uint32_t words[kWords];
   while (begin < end) {
     const uint64_t number = start + static_cast<uint64_t>(begin);
     const int64_t skip = static_cast<int64_t>(number % 4);
     random_words(seed, number / 4, words);
     const int64_t count = std::min(end - begin, kWords - skip);
+#pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) y[begin + i] = drop(words[skip + i], x[begin + i]);
     begin += count;
   }

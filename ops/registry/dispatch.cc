@@ -141,6 +141,21 @@ uint32_t slot_of(OpCall& call, Storage* storage, bool written) {
   return static_cast<uint32_t>(call.inputs.size() - 1);
 }
 
+// Of the call's inputs, those whose place `y`, its first output, may take. They are y's size as
+// a whole, and no operand is another view of them: element j is then element j for all.
+uint32_t overwritable(const OpDef& op, const OpCall& call, std::span<const Tensor> inputs,
+                      const TensorMeta& y) {
+  uint32_t those = 0, others = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorMeta& x = inputs[i].meta();
+    const bool fits = op.overwrites(i) && x.dtype == y.dtype && x.shape == y.shape &&
+                      x.offset == 0 && x.is_contiguous() &&
+                      inputs[i].storage()->bytes() == y.bytes();
+    (fits ? those : others) |= 1U << call.slots()[i];
+  }
+  return those & ~others;
+}
+
 }  // namespace
 
 std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
@@ -170,6 +185,9 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
     slots[i] = slot_of(*call, inputs[i].storage().get(), op.writes(i));
   }
   call->set_slots(std::move(slots));
+  if (op.may_overwrite != 0) {
+    call->may_overwrite = overwritable(op, *call, inputs, prepared.outputs.front());
+  }
   call->workspace = prepared.workspace;
   call->cost_key = prepared.cost_key;
   call->expected = session.costs().time(prepared.cost_key);

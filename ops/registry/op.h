@@ -93,11 +93,18 @@ struct OpDef {
   // For operators that take any number of groups of so many inputs: the bits are of each group.
   // 0: of the call; inputs beyond the bits are only read.
   uint32_t input_group = 0;
+  // Bit i: output 0 may lie where input i lies, if the two are of one type and shape and
+  // gapless: on every device element j of all such inputs is read before element j of the
+  // output is written, and not after. A plan may then give both one place.
+  uint32_t may_overwrite = 0;
   PrepareKernel prepare[kBackendCount] = {};
 
   bool writes(size_t input) const {
     const size_t bit = input_group > 0 ? input % input_group : input;
     return bit < 32 && (written_inputs >> bit & 1) != 0;
+  }
+  bool overwrites(size_t input) const {
+    return input < 32 && (may_overwrite >> input & 1) != 0;
   }
 };
 

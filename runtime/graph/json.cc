@@ -43,6 +43,7 @@ Json to_line(const StepGraph::Op& op) {
     line["inputs"].push_back(std::move(entry));
   }
   if (!op.outputs.empty()) line["outputs"] = op.outputs;
+  if (!op.may_overwrite.empty()) line["may_overwrite"] = op.may_overwrite;
   if (!op.released.empty()) line["released"] = op.released;
   if (op.workspace > Bytes(0)) line["workspace"] = op.workspace.count();
   if (op.cost > Nanos(0)) line["cost_ns"] = op.cost.count();
@@ -168,6 +169,7 @@ class Reader {
       op.inputs.push_back({id(entry[0], place), id(entry[1], place), written});
     }
     op.outputs = ids(line, "outputs", at);
+    op.may_overwrite = ids(line, "may_overwrite", at);
     op.released = ids(line, "released", at);
     op.workspace = Bytes(number(line, "workspace", at));
     op.cost = Nanos(number(line, "cost_ns", at));

@@ -11,6 +11,8 @@
 //      {"kind": "call", "name": "conv2d", "signature": "00c0ffee00c0ffee",
 //       "inputs": [[0, 0], [1, 0]], "outputs": [2], "released": [0], "workspace": 1024,
 //       "cost_ns": 81000},
+//      {"kind": "call", "name": "relu", "inputs": [[2, 0]], "outputs": [3],
+//       "may_overwrite": [2], "released": [2]},
 //      {"kind": "call", "name": "sgd", "inputs": [[1, 0, "written"], [8, 0]]}]}
 //
 // Inputs are [storage, version]; what is left out is 0, false or empty. Sizes are bytes.

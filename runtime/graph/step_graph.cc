@@ -10,7 +10,7 @@ constexpr int64_t kHuge = int64_t{1} << 60;
 bool same_op(const StepGraph::Op& a, const StepGraph::Op& b) {
   return a.kind == b.kind && a.name == b.name && a.signature == b.signature &&
          a.inputs == b.inputs && a.outputs == b.outputs && a.released == b.released &&
-         a.workspace == b.workspace;
+         a.may_overwrite == b.may_overwrite && a.workspace == b.workspace;
 }
 
 // FNV-1a over 64-bit words.
@@ -91,6 +91,14 @@ class Verifier {
       }
       state->there = state->made = true;
     }
+    for (const uint32_t storage : op.may_overwrite) {
+      const auto is_read = [&](const StepGraph::Input& input) {
+        return input.storage == storage && !input.written;
+      };
+      if (op.outputs.empty() || std::none_of(op.inputs.begin(), op.inputs.end(), is_read)) {
+        say_here("nothing can be put where storage " + std::to_string(storage) + " lies");
+      }
+    }
     for (const uint32_t released : op.released) {
       State* state = find(released);
       if (!state) continue;
@@ -134,7 +142,7 @@ uint64_t signature_of(const StepGraph& graph) {
       hash.add(input.version);
       hash.add(input.written ? 1 : 0);
     }
-    for (const auto* list : {&op.outputs, &op.released}) {
+    for (const auto* list : {&op.outputs, &op.may_overwrite, &op.released}) {
       hash.add(list->size());
       for (const uint32_t storage : *list) hash.add(storage);
     }

@@ -47,6 +47,9 @@ struct StepGraph {
     uint64_t signature = 0;
     std::vector<Input> inputs{};
     std::vector<uint32_t> outputs{};
+    // Inputs whose place the first output may take, if nobody needs them any more: each element
+    // is read before it is written.
+    std::vector<uint32_t> may_overwrite{};
     // The program let go of them after this one was issued, and before the next.
     std::vector<uint32_t> released{};
     Bytes workspace{0};

@@ -79,6 +79,9 @@ class Converter {
     for (const uint32_t output : from.outputs) {
       op.outputs.push_back(static_cast<StorageId>(output));
     }
+    if (options_.in_place) {
+      for (const uint32_t input : from.may_overwrite) offer(k, input, from.outputs.front());
+    }
     for (const uint32_t released : from.released) {
       const StorageId id = names_[released].id;
       const bool made_here =
@@ -93,6 +96,16 @@ class Converter {
     std::sort(op.after.begin(), op.after.end());
     op.after.erase(std::unique(op.after.begin(), op.after.end()), op.after.end());
     problem_.operators.push_back(std::move(op));
+  }
+
+  // Not of a later version, which is a name for the storage that the first one has.
+  void offer(OpId op, uint32_t input, uint32_t output) {
+    const auto from = static_cast<StorageId>(input), to = static_cast<StorageId>(output);
+    if (names_[input].id != from || graph_.storages[input].at_end ||
+        problem_.storages[input].size != problem_.storages[output].size) {
+      return;
+    }
+    problem_.may_be_in_place.push_back({op, from, to});
   }
 
   const StepGraph& graph_;

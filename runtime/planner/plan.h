@@ -2,7 +2,8 @@
 //
 // Time is a position in the order: operator order[t] runs in [t, t + 1). The order is the one
 // in which operators are issued; where two streams use the same bytes one after the other,
-// whoever replays the plan makes the later one wait.
+// whoever replays the plan makes the later one wait, unless the plan is made so that none has
+// to (`freedom`).
 //
 // Threads: values, no state.
 #pragma once
@@ -26,12 +27,22 @@ struct Placement {
   Offset offset;
 };
 
+// Between which operators bytes may pass without one waiting for the other for the bytes' sake
+// alone. What shares bytes under the latter two never makes one stream wait for another.
+enum class Freedom : uint8_t {
+  kIssueOrder,  // any: whoever replays makes the later one wait
+  kStreams,     // those that data or control edges order, or that are issued on one stream
+  kOperators,   // those that data or control edges order
+};
+
 struct Plan {
   std::vector<OpId> order;
   std::vector<Placement> placements;
   // Pairs of the problem that were made use of: their two placements may share bytes while that
   // operator runs.
   std::vector<InPlace> in_place;
+
+  Freedom freedom = Freedom::kIssueOrder;  // what it promises; the validator holds it to that
 
   Bytes load{0};   // most bytes live at one time
   Bytes peak{0};   // highest end of a placement: what the arena must have

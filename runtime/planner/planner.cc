@@ -7,12 +7,22 @@
 #include "runtime/planner/baselines/baselines.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/order/order.h"
+#include "runtime/planner/roam/roam.h"
 
 namespace tidemark::planner {
 namespace {
 
 // Baselines cost a few milliseconds each up to here; from there on best fit stands for them.
 constexpr size_t kMaxOpsForAllBaselines = 50'000;
+
+roam::RoamOptions roam_options(const PlannerOptions& options, const Stopwatch& watch) {
+  roam::RoamOptions roam;
+  roam.limits = options.limits;
+  roam.limits.seconds = std::max(0.0, watch.left()) / 2;
+  roam.limits.nodes = std::min(roam.limits.nodes, roam::RoamOptions().limits.nodes);
+  roam.threads = 1;  // a step may be training meanwhile
+  return roam;
+}
 
 // With the order as it is, no plan is below the load that it forces.
 Bytes bound_in_order(const Problem& problem, const std::vector<OpId>& order, bool in_place) {
@@ -37,6 +47,14 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
     order = std::move(found.order);
     bound = found.bound;
     method = found.method;
+    if (found.load > bound) {
+      // What the search does not decide in one piece it may by segments.
+      std::vector<OpId> by_segments = roam::roam_order(problem, roam_options(options, watch));
+      if (peak_load(problem, by_segments) < found.load) {
+        order = std::move(by_segments);
+        method = "search by segments";
+      }
+    }
   } else {
     bound = bound_in_order(problem, order, options.in_place);
   }
@@ -50,10 +68,16 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
         return std::move(layout.offsets);
       });
   best.method = method + ", " + layout_method;
+  const Bytes in_program_order = peak_load(problem, program_order(problem));
+  const Bytes in_lescea_order = peak_load(problem, lescea(problem));
   for (const Baseline& baseline : baselines()) {
     if (best.peak <= bound) break;
+    // No layout is below the load.
+    const Bytes load = baseline.reorders ? in_lescea_order : in_program_order;
+    if (!baseline.in_place && load >= best.peak) continue;
     if (baseline.reorders && !options.reorder) continue;
     if (baseline.in_place && !options.in_place) continue;
+    if (baseline.freedom != Freedom::kIssueOrder) continue;
     if (problem.op_count() > kMaxOpsForAllBaselines && !baseline.quick) continue;
     Plan plan = baseline.plan(problem);
     if (plan.peak < best.peak) best = std::move(plan);

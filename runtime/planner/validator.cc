@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "runtime/planner/validator_streams.h"
+
 namespace tidemark::planner {
 namespace {
 
@@ -19,6 +21,7 @@ class Validator {
     if (!check_placements()) return found_;
     check_in_place();
     check_space();
+    check_freedom();
     check_figures();
     return found_;
   }
@@ -224,6 +227,13 @@ class Validator {
       widest = std::max(widest, p.size);
       resident.emplace(bottom, k);
       by_end.emplace(p.end, k);
+    }
+  }
+
+  void check_freedom() {
+    for (const auto& [a, b] : stream_clashes(problem_, plan_)) {
+      report(owner(plan_.placements[a]) + " and " + owner(plan_.placements[b]) +
+             " share bytes, and nothing keeps their users apart");
     }
   }
 

@@ -16,6 +16,9 @@ namespace tidemark::planner {
 // - each operator runs once, after those before it, and writers before readers;
 // - each storage and workspace has one place, below the peak, for as long as it is used;
 // - no two share a byte at one time, except as in_place says and the problem allows;
+// - under a `freedom` no two share a byte at all, unless every user of the one comes before
+// each
+//   of the other's whatever else runs when: by the problem's edges, or on its stream;
 // - peak and load are as stated, bound <= peak, and the peak is within the budget, if any.
 // At most `limit` of them. REQUIRES: check_problem() passes.
 std::vector<std::string> violations(const Problem& problem, const Plan& plan,

@@ -34,6 +34,9 @@ void StepRecorder::call(const Recipe& call, const CostModel& costs) {
     op.inputs.push_back({storage, versions_[storage], input.written});
     if (input.written) ++versions_[storage];
   }
+  for (size_t i = 0; i < op.inputs.size() && i < 32; ++i) {
+    if (call.may_overwrite >> i & 1) op.may_overwrite.push_back(op.inputs[i].storage);
+  }
   for (const Recipe::Output& output : call.outputs) {
     op.outputs.push_back(number(*output.storage, /*at_start=*/false));
   }

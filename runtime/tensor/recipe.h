@@ -47,6 +47,8 @@ class Recipe : public RefCounted {
 
   std::vector<Input> inputs;    // distinct storages, in a fixed order
   std::vector<Output> outputs;  // distinct storages
+  // Bit i: the first output may lie where inputs[i] lies, if nobody needs that any more.
+  uint32_t may_overwrite = 0;
   Bytes workspace{0};
   CostKey cost_key = 0;
   std::optional<Offset> workspace_at;  // as Storage::planned_at

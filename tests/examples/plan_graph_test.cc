@@ -6,11 +6,13 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace tidemark {
 namespace {
@@ -64,6 +66,33 @@ TEST_F(PlanGraphTest, LaysOutACsv) {
   EXPECT_THAT(outcome.said, HasSubstr("plan:"));
   EXPECT_THAT(read("out.csv"), HasSubstr("id,lower,upper,size,offset\na,0,2,2,"));
   EXPECT_THAT(read("out.svg"), HasSubstr("</svg>"));
+}
+
+TEST_F(PlanGraphTest, PlansByTheMethodNamed) {
+  const std::string csv = write("a.csv", kBuffers);
+  EXPECT_EQ(run("--layout " + csv + " --method default").code, 0);
+  const Outcome none = run("--layout " + csv + " --method lescea-best-fit");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.said, HasSubstr("--method lescea-best-fit has no layout of its own"));
+  EXPECT_EQ(run("--layout " + csv + " --method magic").code, 2);
+}
+
+TEST_F(PlanGraphTest, OllaNeedsASolver) {
+  const std::string csv =
+      write("a.csv", "id,lower,upper,size\na,0,2,2\nb,1,3,3\nc,2,4,2\nd,0,1,3\n");
+  setenv("TIDEMARK_HIGHS", "", 1);
+  const bool has_cbc = std::system("command -v cbc > /dev/null") == 0;
+  if (has_cbc) {
+    const Outcome outcome = run("--layout " + csv + " --method olla --output " + file("o.csv"));
+    EXPECT_EQ(outcome.code, 0) << outcome.said;
+    EXPECT_THAT(read("o.csv"), HasSubstr("id,lower,upper,size,offset"));
+  }
+  setenv("TIDEMARK_CBC", "", 1);
+  const Outcome none = run("--model resnet18 --batch 1 --method olla");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.said, HasSubstr("apt-get install coinor-cbc"));
+  unsetenv("TIDEMARK_HIGHS");
+  unsetenv("TIDEMARK_CBC");
 }
 
 TEST_F(PlanGraphTest, CapacityDecides) {
@@ -136,11 +165,43 @@ TEST_F(PlanGraphTest, PlansANetworkByName) {
   EXPECT_EQ(same["operators"], plan["operators"]);
 }
 
+TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {
+  for (const std::string arguments :
+       {"--model r3d_18 --image-size 32", "--model transformer-base --seq-length 16",
+        "--model xlm-roberta-base --seq-length 16",
+        "--model bert-tiny --optimizer adam-unfused"}) {
+    const Outcome outcome =
+        run(arguments + " --batch 1 --deadline 0.2 --output " + file("plan.json"));
+    ASSERT_EQ(outcome.code, 0) << arguments << outcome.said;
+    const auto plan = nlohmann::json::parse(read("plan.json"));
+    EXPECT_LE(plan["bound"], plan["peak"]) << arguments;
+  }
+  // Thirteen operators in place of one for each of bert-tiny's parameters, of which the fused
+  // update takes the small ones together.
+  const auto operators = [&](const std::string& optimizer) {
+    run("--model bert-tiny --deadline 0.1 --optimizer " + optimizer + " --output " +
+        file("plan.json"));
+    return nlohmann::json::parse(read("plan.json"))["operators"].get<int>();
+  };
+  EXPECT_GT(operators("adam-unfused"), operators("adam") + 40 * 12);
+}
+
 TEST_F(PlanGraphTest, EstimatesAsMxnetDoes) {
   const Outcome outcome = run("--model alexnet --batch 4 --estimate");
   ASSERT_EQ(outcome.code, 0) << outcome.said;
   EXPECT_THAT(outcome.said, HasSubstr("forward only"));
   EXPECT_THAT(outcome.said, HasSubstr("in place and sharing"));
+  // "<what>  <training>  <forward only>": in place there is less of each.
+  const auto figures = [&](const std::string& what) {
+    std::istringstream row(
+        outcome.said.substr(outcome.said.find("\n" + what + " ") + what.size() + 1));
+    std::pair<int64_t, int64_t> both;
+    row >> both.first >> both.second;
+    return both;
+  };
+  EXPECT_LT(figures("in place").first, figures("no sharing").first);
+  EXPECT_LT(figures("in place").second, figures("no sharing").second);
+  EXPECT_EQ(run("--model alexnet --batch 4 --in-place").code, 0);
 }
 
 TEST_F(PlanGraphTest, BadGraphsAndNamesAreExplained) {

@@ -25,11 +25,13 @@ int64_t count(const Options& options) {
   return Model(options, init).parameter_elements();
 }
 
-// Hugging Face's num_parameters() of BertModel, BertForMaskedLM and GPT2LMHeadModel.
+// Hugging Face's num_parameters() of BertModel, BertForMaskedLM, XLMRobertaForMaskedLM and
+// GPT2LMHeadModel.
 TEST(TransformerSizes, AreAsPublished) {
   BertOptions base = bert_options("bert-base");
   EXPECT_EQ(count<BertForMaskedLm>(base), 109'514'298);
   EXPECT_EQ(count<BertForMaskedLm>(bert_options("bert-large")), 335'174'458);
+  EXPECT_EQ(count<BertForMaskedLm>(bert_options("xlm-roberta-base")), 278'295'186);
   EXPECT_EQ(count<BertForSpans>(base), 108'893'186);
   base.pooler = true;
   EXPECT_EQ(count<Bert>(base), 109'482'240);
@@ -99,6 +101,26 @@ TEST_F(BertTest, PaddingChangesNothing) {
   std::vector<float> there = to_vector(longer);
   there.resize(4);
   expect_close(whole, there);
+}
+
+// As XLM-R's do: rows before the first position are never read.
+TEST_F(BertTest, PositionsBeginWhereTheyAreTold) {
+  ParameterInit init(1);
+  BertOptions options = small();
+  options.first_position = 2;
+  Bert model(options, init);
+  EXPECT_THROW(model.forward({.tokens = tokens(1, 11)}), UsageError);
+  backward(model.forward({.tokens = tokens(2, 10)}), random_tensor({2, 10, 16}, 1));
+  for (const NamedTensor& one : model.parameters()) {
+    if (one.name != "embeddings.position_embeddings.weight") continue;
+    const std::vector<float> gradient = to_vector(grad_of(one.tensor));
+    for (int64_t row = 0; row < 12; ++row) {
+      const bool zero =
+          std::all_of(gradient.begin() + row * 16, gradient.begin() + (row + 1) * 16,
+                      [](float v) { return v == 0; });
+      EXPECT_EQ(zero, row < 2) << row;
+    }
+  }
 }
 
 TEST_F(BertTest, UndefinedSegmentsAreZeros) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/image_model.h"
+#include "models/resnet3d.h"
 #include "models/vgg.h"
 #include "models/vision_transformer.h"
 #include "ops/autograd/autograd.h"
@@ -54,6 +55,7 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
                                     .classes = golden<int64_t>("classes"),
                                     .regularise = false};
     if (name == "vgg11") return make_vgg(11, golden<int64_t>("hidden"), options, init);
+    if (name == "r3d_18") return make_r3d_18(options, init);
     if (name == "vit") {
       return make_vision_transformer({.patch = golden<int64_t>("patch"),
                                       .width = golden<int64_t>("width"),
@@ -93,7 +95,9 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
 
   Tensor images() const {
     const int64_t size = golden<int64_t>("image");
-    const Shape shape{golden<int64_t>("batch"), size, size, 3};
+    Shape shape{golden<int64_t>("batch")};
+    if (case_.contains("frames")) shape.push_back(golden<int64_t>("frames"));
+    for (const int64_t extent : {size, size, int64_t{3}}) shape.push_back(extent);
     return upload(draw_normal(golden<uint64_t>("seed"), golden<uint32_t>("images_index"),
                               shape.elements(), 1.0),
                   shape);

@@ -6,13 +6,12 @@
 #include <map>
 #include <set>
 
-#include "models/checksum.h"
-#include "models/dry_run.h"
 #include "models/optim/optimizer.h"
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
+#include "tests/support/same_bits.h"
 
 namespace tidemark {
 namespace {
@@ -151,46 +150,18 @@ TEST(ImageModel, Errors) {
 TEST(ImageModel, TheSameBitsUnderABudget) {
   for (const std::string name : {"efficientnet_b0", "mobilenet_v2", "googlenet"}) {
     SCOPED_TRACE(name);
-    const Shape shape{4, 32, 32, 3};
-    const auto train = [&](const SessionOptions& options) {
-      Session session(options);
+    testing::expect_same_bits_under_a_budget([name] {
       ParameterInit init(3);
-      const auto model = make_image_model(name, {.image = 32, .classes = 5}, init);
-      const auto sgd = make_sgd(model->parameters(), {.lr = 0.01, .momentum = 0.9});
-      int64_t released = 0;
-      for (int i = 0; i < 2; ++i) {
-        const StepStats& stats = session.step([&] {
-          backward(cross_entropy(model->forward(images(shape)), labels(4)));
-          sgd->step();
-        });
-        released += stats.evictions + stats.offloads;
-      }
-      return std::pair(tensors_checksum({model->parameters(), model->buffers()}), released);
-    };
-    SessionOptions options{.device = "cpu", .threads = 1, .policy = "none", .seed = 5};
-    options.budget = Bytes(int64_t{3} << 30);
-    const auto [expected, none] = train(options);
-    EXPECT_EQ(none, 0);
-    const Program program = [&] {
-      const auto init = std::make_shared<ParameterInit>(3);
       const std::shared_ptr<ImageModel> model =
-          make_image_model(name, {.image = 32, .classes = 5}, *init);
+          make_image_model(name, {.image = 32, .classes = 5}, init);
       const std::shared_ptr<Optimizer> sgd =
           make_sgd(model->parameters(), {.lr = 0.01, .momentum = 0.9});
-      const std::function<void()> step = [model, sgd, shape] {
-        backward(cross_entropy(model->forward(images(shape)), labels(4)));
-        sgd->step();
-      };
-      return std::vector<std::function<void()>>{step, step};
-    };
-    options.policy = "tide";
-    options.host_limit = Bytes(int64_t{3} << 30);
-    const UnmanagedNeed need = measure_unmanaged(options, program);
-    const Bytes least = find_minimum_budget(options, program, need).budget;
-    options.budget = align_up(least + share_of(need.peak - least, 0.1));
-    const auto [bits, released] = train(options);
-    EXPECT_GT(released, 0);
-    EXPECT_EQ(bits, expected);
+      return testing::SmallTraining{
+          model, sgd, [=] {
+            backward(cross_entropy(model->forward(images({4, 32, 32, 3})), labels(4)));
+            sgd->step();
+          }};
+    });
   }
 }
 

@@ -1,6 +1,7 @@
-// BERT and GPT-2 against Hugging Face transformers: the same weights, read from a safetensors
-// file with its names, give the same logits, loss and gradients. The files and how they are
-// made: scripts/make_golden.py.
+// BERT, XLM-R and GPT-2 against Hugging Face transformers, the encoder-decoder transformer
+// against torch.nn.Transformer: the same weights, read from a safetensors file with its names,
+// give the same logits, loss and gradients. The files and how they are made:
+// scripts/make_golden.py.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,6 +10,7 @@
 #include "models/bert.h"
 #include "models/checkpoint/hugging_face.h"
 #include "models/gpt2.h"
+#include "models/transformer.h"
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
 #include "ops/view/view.h"
@@ -95,6 +97,27 @@ TEST_P(TransformerGoldenTest, MaskedLm) {
   compare_gradients(golden, model);
 }
 
+TEST_P(TransformerGoldenTest, XlmR) {
+  const Json golden = read_golden(path("xlmr_small.json")).at(0);
+  BertOptions options = bert(golden);
+  const BertOptions published = bert_options("xlm-roberta-base");
+  options.first_position = published.first_position;
+  options.segments = published.segments;
+  options.pad = published.pad;
+  options.norm_eps = published.norm_eps;
+  options.roberta_names = true;
+  BertForMaskedLm model(options, init_);
+  load(model, "xlmr_small.safetensors");
+  const Tensor logits = model.logits(
+      {.tokens = numbers(golden.at("tokens")), .keys = numbers(golden.at("lengths"))},
+      numbers(golden.at("masked_positions")));
+  compare_samples(golden, "logits", to_vector(logits));
+  const Tensor loss = cross_entropy(logits, numbers(golden.at("masked_labels")));
+  compare_samples(golden, "loss", to_vector(loss));
+  backward(loss);
+  compare_gradients(golden, model);
+}
+
 TEST_P(TransformerGoldenTest, Spans) {
   const Json golden = read_golden(path("bert_small.json")).at(1);
   BertForSpans model(bert(golden), init_);
@@ -122,6 +145,33 @@ TEST_P(TransformerGoldenTest, Gpt2) {
   compare_samples(golden, "loss", to_vector(loss));
   backward(loss);
   compare_gradients(golden, model);
+}
+
+// As published, and with the norms that torch.nn.Transformer ends either half with.
+TEST_P(TransformerGoldenTest, EncoderDecoder) {
+  for (const Json& golden : read_golden(path("transformer_small.json"))) {
+    const bool final_norms = golden.at("final_norms");
+    SCOPED_TRACE(final_norms);
+    Transformer model({.vocabulary = golden.at("vocabulary"),
+                       .longest = golden.at("longest"),
+                       .layers = golden.at("layers"),
+                       .width = golden.at("width"),
+                       .heads = golden.at("heads"),
+                       .inner = golden.at("inner"),
+                       .dropout = 0,
+                       .final_norms = final_norms,
+                       .attention = GetParam()},
+                      init_);
+    load(model, "transformer_small.safetensors");
+    const Tensor logits =
+        model.logits(numbers(golden.at("source")), numbers(golden.at("target")),
+                     numbers(golden.at("lengths")));
+    compare_samples(golden, "logits", to_vector(logits));
+    const Tensor loss = cross_entropy(logits, reshape(numbers(golden.at("labels")), {-1}));
+    compare_samples(golden, "loss", to_vector(loss));
+    backward(loss);
+    compare_gradients(golden, model);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Attention, TransformerGoldenTest,

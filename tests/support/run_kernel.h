@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -128,6 +129,7 @@ struct KernelOptions {
   std::vector<DType> dtypes{};  // of the inputs; float32 where none is given
   Scalars scalars{};
   bool tf32 = false;
+  std::optional<size_t> place{};  // the input that output 0 lies in; none: apart
   std::string device = device_under_test();
 };
 
@@ -155,10 +157,13 @@ inline KernelRun run_kernel_with(const KernelOptions& options, const OpDef& op,
   run.workspace = kernel.workspace;
   blocks.emplace_back(kernel.workspace);
 
+  const auto block_of_output = [&](size_t i) {
+    return i == 0 && options.place ? *options.place : metas.size() + i;
+  };
   const auto launch = [&](const auto& address, void* native_stream) {
     std::vector<std::byte*> in, out;
     for (size_t i = 0; i < metas.size(); ++i) in.push_back(address(i));
-    for (size_t i = 0; i < run.metas.size(); ++i) out.push_back(address(metas.size() + i));
+    for (size_t i = 0; i < run.metas.size(); ++i) out.push_back(address(block_of_output(i)));
     kernel.run({metas, run.metas, in, out, address(blocks.size() - 1), attrs, options.scalars,
                 native_stream});
   };
@@ -183,7 +188,7 @@ inline KernelRun run_kernel_with(const KernelOptions& options, const OpDef& op,
     run.inputs.push_back(take(metas[i], blocks[i].data()));
   }
   for (size_t i = 0; i < run.metas.size(); ++i) {
-    run.outputs.push_back(take(run.metas[i], blocks[metas.size() + i].data()));
+    run.outputs.push_back(take(run.metas[i], blocks[block_of_output(i)].data()));
   }
   return run;
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/planner/assemble.h"
+#include "runtime/planner/baselines/streams.h"
 #include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/limits.h"
 #include "runtime/planner/order/order.h"
@@ -44,6 +45,24 @@ Baseline laid_out(const char* name, bool reorders, bool quick, const Place& plac
   return baseline;
 }
 
+Baseline apart(const char* name, StreamSharing sharing) {
+  Baseline baseline;
+  baseline.name = name;
+  baseline.in_place = true;
+  baseline.freedom = Freedom::kOperators;
+  baseline.plan = [=](const Problem& problem) {
+    const Stopwatch watch(0);
+    StreamOptions options;
+    options.freedom = Freedom::kOperators;
+    options.sharing = sharing;
+    Plan plan = stream_safe(problem, options);
+    plan.method = name;
+    plan.seconds = watch.seconds();
+    return plan;
+  };
+  return baseline;
+}
+
 Offsets by_size(const std::vector<Buffer>& buffers) {
   return first_fit(buffers, FitOrder::kSize);
 }
@@ -61,6 +80,9 @@ const std::vector<Baseline>& baselines() {
       laid_out("program order, LLFB", false, false, lowest_longest),
       laid_out("LESCEA, best fit", true, true, best_fit_online),
       laid_out("LESCEA, greedy by size", true, false, by_size),
+      apart("any streams, paths", StreamSharing::kPaths),
+      apart("any streams, ancestors", StreamSharing::kAncestors),
+      apart("any streams, greedy by size", StreamSharing::kOffsets),
   };
   return *all;
 }

@@ -32,11 +32,14 @@ struct Baseline {
   bool reorders = false;  // its order is not the program's
   bool in_place = false;
   bool quick = false;                        // close to linear in the size of the problem
+  Freedom freedom = Freedom::kIssueOrder;    // of its plans: others do not compare with it
   std::function<Plan(const Problem&)> plan;  // its bound is 0: it proves nothing
 };
 
 // Program order: unshared, in place, sharing, both; then with reference counts and online best
-// fit, greedy by size, LLFB; then LESCEA's order with best fit and with greedy by size.
+// fit, greedy by size, LLFB; then LESCEA's order with best fit and with greedy by size; last,
+// for any number of streams, the note's path colouring, ancestors, and both laid out
+// (streams.h).
 const std::vector<Baseline>& baselines();
 
 }  // namespace tidemark::planner

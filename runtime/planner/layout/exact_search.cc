@@ -28,7 +28,9 @@ uint64_t mix(uint64_t x) {
 class ExactSearch::Impl {
  public:
   Impl(const std::vector<Buffer>& buffers, ExactSearchOptions options)
-      : options_(options), count_(buffers.size()), sections_(make_sections(buffers)) {
+      : options_(std::move(options)),
+        count_(buffers.size()),
+        sections_(make_sections(buffers)) {
     for (const Buffer& buffer : buffers) {
       size_.push_back(buffer.size.count());
       lifetime_.push_back(buffer.end - buffer.begin);
@@ -55,6 +57,10 @@ class ExactSearch::Impl {
     }
     if (std::any_of(size_.begin(), size_.end(), [&](int64_t l) { return l > capacity_; })) {
       return Verdict::kDoesNotFit;
+    }
+    top_.assign(count_, capacity_);
+    for (size_t i = 0; i < options_.ceilings.size(); ++i) {
+      top_[i] = std::min(capacity_, options_.ceilings[i].count());
     }
     walk_ = walk;
     reset();
@@ -187,7 +193,7 @@ class ExactSearch::Impl {
       if (rest_[j] < end) set(rest_[j], end);
       if (low_[j] < end) {
         set(low_[j], end);
-        if (end + size_[j] > capacity_) return false;
+        if (end + size_[j] > top_[j]) return false;
         first = std::min(first, sections_.first[j]);
         last = std::max(last, sections_.last[j]);
       }
@@ -216,7 +222,7 @@ class ExactSearch::Impl {
         for (const int i : waiting) {
           if (std::max(low_[i], floor) <= latest || low_[i] >= least_end) continue;
           set(low_[i], least_end);
-          if (least_end + size_[i] > capacity_) return false;
+          if (least_end + size_[i] > top_[i]) return false;
           again_first = std::min(again_first, sections_.first[i]);
           again_last = std::max(again_last, sections_.last[i]);
         }
@@ -232,7 +238,7 @@ class ExactSearch::Impl {
     for (const int j : neighbours_[i]) {
       if (place_[j] < 0) least = std::min(least, std::max(low_[j], floor) + size_[j]);
     }
-    if (least == kNever || least + size_[i] > capacity_) return false;
+    if (least == kNever || least + size_[i] > top_[i]) return false;
     if (low_[i] < least) {
       set(low_[i], least);
       return infer(sections_.first[i], sections_.last[i], floor);
@@ -374,6 +380,7 @@ class ExactSearch::Impl {
   std::vector<std::vector<int>> neighbours_;
 
   int64_t capacity_ = 0;
+  std::vector<int64_t> top_;  // per buffer: the least of the capacity and its ceiling
   std::vector<int> rank_;
   std::vector<int64_t> rest_;   // end of the highest placed buffer below, per waiting buffer
   std::vector<int64_t> low_;    // inferred: its offset is at least this, and >= rest_
@@ -393,7 +400,7 @@ class ExactSearch::Impl {
 };
 
 ExactSearch::ExactSearch(const std::vector<Buffer>& buffers, ExactSearchOptions options)
-    : impl_(std::make_unique<Impl>(buffers, options)) {}
+    : impl_(std::make_unique<Impl>(buffers, std::move(options))) {}
 ExactSearch::~ExactSearch() = default;
 Verdict ExactSearch::run(Bytes capacity, Walk walk, Rank rank, uint64_t seed,
                          int64_t node_limit, const Stopwatch& watch) {

@@ -42,6 +42,8 @@ struct ExactSearchOptions {
   bool decompose = true;
   bool infer_lowest = true;
   bool remember = true;
+  // Per buffer: it must end there or below. Empty: the capacity alone. Not below its size.
+  std::vector<Bytes> ceilings;
 };
 
 class ExactSearch {

@@ -106,10 +106,51 @@ class PlacedBuffers {
   std::vector<int64_t> latest_;
 };
 
+// Placed buffers by offset, looked at one after the other.
+class StackedBuffers {
+ public:
+  // The lowest place where it fits.
+  Offset lowest(const Buffer& buffer) const {
+    Offset place;
+    for (const Placed& p : placed_) {
+      if (p.begin - place >= buffer.size) break;
+      if (p.to > buffer.begin && p.from < buffer.end) place = std::max(place, p.end);
+    }
+    return place;
+  }
+  void add(const Buffer& buffer, Offset at) {
+    const auto after = std::upper_bound(
+        placed_.begin(), placed_.end(), at,
+        [](Offset offset, const Placed& placed) { return offset < placed.begin; });
+    placed_.insert(after, {at, at + buffer.size, buffer.begin, buffer.end});
+  }
+
+ private:
+  struct Placed {
+    Offset begin, end;
+    int64_t from, to;
+  };
+  std::vector<Placed> placed_;
+};
+
+// Looking at a buffer that is stacked takes this share of finding one that meets.
+constexpr int64_t kStackedShare = 32;
+
 }  // namespace
 
 Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order) {
   Offsets offsets(buffers.size());
+  const auto count = static_cast<int64_t>(buffers.size());
+  const int64_t looks = count * count / 2;
+  if (count_meetings(buffers, looks / kStackedShare + 1) > looks / kStackedShare) {
+    StackedBuffers placed;
+    for (const size_t i : in_order(buffers, order)) {
+      if (is_empty(buffers[i])) continue;
+      offsets[i] = placed.lowest(buffers[i]);
+      placed.add(buffers[i], offsets[i]);
+    }
+    return offsets;
+  }
   PlacedBuffers placed(buffers);
   std::vector<std::pair<Offset, Offset>> taken;
   for (const size_t i : in_order(buffers, order)) {

@@ -10,9 +10,10 @@
 namespace tidemark::planner {
 namespace {
 
-// Beyond these the slower heuristics would not end in a fraction of a second.
+// Beyond both of these the slower heuristics would not end in a fraction of a second; LLFB not
+// beyond the second.
 constexpr int64_t kMaxMeetings = 10'000'000;
-constexpr size_t kMaxForLowestLongest = 20'000;
+constexpr size_t kMaxForQuadratic = 20'000;
 
 struct Candidate {
   const char* method;
@@ -46,7 +47,10 @@ class ExactPlanner {
     if (waiting_.size() > ExactSearch::kMaxBuffers) return;
     ExactSearch search(waiting_);
     // Many short runs before few long ones: where one order wanders off, another goes straight.
-    // The tenth part of them aims between, so that there is something if the goal is too low.
+    // Some aim between, early and now and then, so that there is something if the goal is too
+    // low.
+    const auto count = static_cast<int64_t>(waiting_.size());
+    bool improved = false;
     int64_t length = kFirstRun;
     for (uint64_t round = 0; best_.height > goal && may_go_on(search); ++round) {
       const Walk walk = round % 2 == 0 ? Walk::kBottomUp : Walk::kLocal;
@@ -55,9 +59,14 @@ class ExactPlanner {
           goal = best_.bound;
         }
         if (best_.height <= goal || !may_go_on(search)) return;
+        if (!improved && search.nodes() > kEarlyWork / count) {
+          improve(search, std::max(kQuickRun, 3 * count), 1);
+          goal = std::max(goal, best_.bound);
+          improved = true;
+        }
       }
       if (round % 10 == 9) {
-        improve(search, length);
+        improve(search, length, 2);
         goal = std::max(goal, best_.bound);
         length = std::min(2 * length, kLongestRun);
       }
@@ -65,9 +74,14 @@ class ExactPlanner {
   }
 
  private:
-  static constexpr int64_t kFirstRun = 5000, kLongestRun = 1 << 20;
+  static constexpr int64_t kQuickRun = 1000, kFirstRun = 5000, kLongestRun = 1 << 20;
+  // Nodes times buffers before heights between are tried: what is quick is left to be quick.
+  static constexpr int64_t kEarlyWork = 12'000'000;
+  // Heights nearer to each other than this share are not told apart, but for the goal.
+  static constexpr int64_t kSteps = 4096;
   static constexpr Rank kRanks[] = {Rank::kLoadLifetime, Rank::kLifetime, Rank::kLoad,
                                     Rank::kArea, Rank::kSize};
+  static constexpr int kRankCount = 5;
 
   bool may_go_on(const ExactSearch& search) const {
     return search.nodes() < options_.limits.nodes && !watch_.expired();
@@ -88,12 +102,22 @@ class ExactPlanner {
     return verdict;
   }
 
-  // Half-way between what is proven and what is found.
-  void improve(ExactSearch& search, int64_t length) {
-    for (const Rank rank : kRanks) {
-      if (best_.height - best_.bound <= Bytes(unit_) || !may_go_on(search)) return;
-      const Bytes aim = best_.bound + Bytes((best_.height - best_.bound).count() / 2);
-      attempt(search, aim, Walk::kBottomUp, rank, 0, length);
+  // Half-way between what is proven, or seems not to be had, and what is found, and on from
+  // there: where the goal is too low this is all that there will be.
+  void improve(ExactSearch& search, int64_t length, int walks) {
+    Bytes low = best_.bound;
+    while (best_.height - low > std::max(Bytes(unit_), Bytes(low.count() / kSteps))) {
+      const Bytes aim = low + Bytes((best_.height - low).count() / 2);
+      const Bytes before = best_.height;
+      for (int k = 0; k < walks * kRankCount && best_.height == before; ++k) {
+        if (!may_go_on(search)) return;
+        const Walk walk = k < kRankCount ? Walk::kBottomUp : Walk::kLocal;
+        if (attempt(search, aim, walk, kRanks[k % kRankCount], 0, length) ==
+            Verdict::kDoesNotFit) {
+          break;
+        }
+      }
+      if (best_.height == before) low = std::max(best_.bound, aim + Bytes(1));
     }
   }
 
@@ -161,6 +185,7 @@ Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& opti
   const Bytes goal = std::max(best.bound, options.target);
   offer(buffers, {"best fit", best_fit_online(buffers)}, best);
   const bool few = count_meetings(buffers, kMaxMeetings) < kMaxMeetings;
+  const bool quick = few || buffers.size() <= kMaxForQuadratic;
   const struct {
     const char* name;
     FitOrder order;
@@ -169,10 +194,10 @@ Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& opti
                 {"greedy by load", FitOrder::kLoad},
                 {"greedy by lifetime", FitOrder::kLifetime}};
   for (const auto& [name, order] : orders) {
-    if (best.height <= goal || !few || watch.expired()) break;
+    if (best.height <= goal || !quick || watch.expired()) break;
     offer(buffers, {name, first_fit(buffers, order)}, best);
   }
-  if (best.height > goal && few && buffers.size() <= kMaxForLowestLongest) {
+  if (best.height > goal && buffers.size() <= kMaxForQuadratic) {
     offer(buffers, {"LLFB", lowest_longest(buffers)}, best);
   }
   if (best.height > goal && few && options.exact) {

@@ -58,14 +58,20 @@ std::vector<OpId> program_order(const Problem& problem) {
   return order;
 }
 
-int64_t load_of(const OrderGraph& graph, const std::vector<OpId>& order) {
+std::vector<int64_t> loads_in(const OrderGraph& graph, const std::vector<OpId>& order) {
   OrderState state(graph);
-  int64_t most = 0;
+  std::vector<int64_t> loads(graph.size(), 0);
   for (const OpId op : order) {
-    most = std::max(most, state.transient(op));
+    loads[op] = state.transient(op);
     state.run(op);
   }
-  return most;
+  return loads;
+}
+
+int64_t load_of(const OrderGraph& graph, const std::vector<OpId>& order) {
+  const std::vector<int64_t> loads = loads_in(graph, order);
+  return loads.empty() ? 0
+                       : std::max<int64_t>(0, *std::max_element(loads.begin(), loads.end()));
 }
 
 }  // namespace tidemark::planner

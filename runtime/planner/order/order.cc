@@ -5,6 +5,7 @@
 #include <random>
 
 #include "runtime/planner/lifetimes.h"
+#include "runtime/planner/order/cut_bound.h"
 #include "runtime/planner/order/passes.h"
 
 namespace tidemark::planner {
@@ -15,6 +16,8 @@ namespace {
 constexpr int64_t kFirstRun = 2000, kLongestRun = 1 << 24, kLongestGoodRun = 1 << 14;
 // Budgets nearer to each other than this share of the load are not told apart.
 constexpr int64_t kSteps = 4096;
+// Minimum cuts seldom tell more than the forced loads: they get this share of what is left.
+constexpr int64_t kCutShare = 8;
 
 class OrderPlanner {
  public:
@@ -43,7 +46,10 @@ class OrderPlanner {
 
  private:
   void offer(const std::vector<OpId>& order, const char* method) {
-    const int64_t load = load_of(graph_, order);
+    const std::vector<int64_t> loads = loads_in(graph_, order);
+    const int64_t load = loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
+    if (least_.empty()) least_ = loads;
+    for (size_t i = 0; i < loads.size(); ++i) least_[i] = std::min(least_[i], loads[i]);
     if (!best_.empty() && load >= load_) return;
     best_ = order;
     load_ = load;
@@ -59,7 +65,7 @@ class OrderPlanner {
     return load_ > bound_ && nodes() < options_.limits.nodes && !watch_.expired();
   }
 
-  int64_t nodes() const { return forwards_.nodes() + backwards_.nodes(); }
+  int64_t nodes() const { return forwards_.nodes() + backwards_.nodes() + cut_nodes_; }
 
   // Of operators that change memory alike: as in the best order so far, in program order, or
   // in any.
@@ -93,7 +99,8 @@ class OrderPlanner {
   // At the bound first, as that is often reached; then half-way, and nearer to what is known
   // each time that neither direction gives an answer. Longer each round.
   void improve() {
-    int64_t length = kFirstRun;
+    // Long enough to come to the end, even if it has to choose at every operator.
+    int64_t length = std::max(kFirstRun, 2 * static_cast<int64_t>(graph_.size()));
     for (int64_t round = 0; may_go_on(); ++round, length *= 2) {
       const bool good = static_cast<double>(load_ - bound_) <=
                         options_.good_gap * static_cast<double>(bound_);
@@ -113,7 +120,16 @@ class OrderPlanner {
         budget = low + (load_ - low) / 2;
         if (budget + load_ / kSteps >= load_) break;
       }
+      if (round == 0 && may_go_on()) cut();
     }
+  }
+
+  void cut() {
+    const CutBound cut =
+        cut_bound(graph_, least_, bound_, (options_.limits.nodes - nodes()) / kCutShare,
+                  Stopwatch(watch_.left() / kCutShare));
+    bound_ = std::max(bound_, cut.load);
+    cut_nodes_ += cut.nodes;
   }
 
   // The next better order: where the search ends without one, there is none.
@@ -138,6 +154,8 @@ class OrderPlanner {
   OrderGraph reversed_;
   OrderSearch forwards_, backwards_;
   std::vector<OpId> best_;
+  std::vector<int64_t> least_;  // per operator: load while it runs, in whichever order is best
+  int64_t cut_nodes_ = 0;
   const char* method_ = "";
   int64_t load_ = 0, bound_ = 0;
 };

@@ -14,7 +14,9 @@ namespace tidemark::planner {
 // Per operator: bytes that live whenever it runs; see load_bound().
 std::vector<int64_t> forced_loads(const OrderGraph& graph);
 
-// Most bytes live while any operator of `order` runs.
+// Per operator: bytes live while it runs in `order`.
+std::vector<int64_t> loads_in(const OrderGraph& graph, const std::vector<OpId>& order);
+// The most of them.
 int64_t load_of(const OrderGraph& graph, const std::vector<OpId>& order);
 
 // Program order as in `position` among equals.

@@ -70,6 +70,27 @@ TEST_F(MultiHeadAttentionTest, DropsInTrainingOnly) {
   EXPECT_EQ(to_vector(attention.forward(x)), to_vector(attention.forward(x)));
 }
 
+// Keys and values come from the other sequence, which may have another length; its own values
+// do not matter but through the queries.
+TEST_F(MultiHeadAttentionTest, AttendsToAnotherSequence) {
+  const MultiHeadAttention attention({.width = 8, .heads = 2}, init_);
+  const Tensor x = random_tensor({2, 3, 8}, 1), memory = random_leaf({2, 6, 8}, 2);
+  const Tensor y = attention.forward(x, {}, memory);
+  EXPECT_EQ(y.shape(), x.shape());
+  backward(y, random_tensor({2, 3, 8}, 3));
+  EXPECT_EQ(grad_of(memory).shape(), memory.shape());
+  // With the sequence itself it is self-attention.
+  EXPECT_TRUE(
+      same_bits(to_vector(attention.forward(x, {}, x)), to_vector(attention.forward(x))));
+  // Of one position that is there, the weights are 1 whatever the query.
+  const Tensor one = from(std::vector<int64_t>{1, 1}, {2});
+  const std::vector<float> values = to_vector(attention.forward(x, one, memory));
+  for (size_t i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(values[i], values[8 + i]);
+  EXPECT_NE(usage_error([&] { attention.forward(x, {}, random_tensor({2, 6, 4}, 4)); }), "");
+  const MultiHeadAttention fused({.width = 8, .heads = 2, .fused = true}, init_);
+  EXPECT_NE(usage_error([&] { fused.forward(x, {}, memory); }), "");
+}
+
 TEST_F(MultiHeadAttentionTest, RefusesWhatDoesNotFit) {
   EXPECT_NE(usage_error([&] { MultiHeadAttention({.width = 8, .heads = 3}, init_); }), "");
   const MultiHeadAttention attention({.width = 8, .heads = 2}, init_);

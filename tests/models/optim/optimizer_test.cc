@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "models/nn/parameter_init.h"
 #include "ops/autograd/autograd.h"
@@ -88,6 +93,54 @@ TEST_F(OptimizerTest, AdamwDecaysTheWeightItself) {
       make_adam(parameters(), {.lr = 0.25, .weight_decay = 0.1, .decoupled = true});
   step(*adamw);
   EXPECT_NEAR(value(), 2 * (1 - 0.25 * 0.1) - 0.25, 1e-6);
+}
+
+// The same rule in operators of one step of arithmetic each.
+TEST(UnfusedAdam, AgreesWithTheFusedOne) {
+  Session session({.device = "cpu", .threads = 1, .budget = Bytes(1 << 20)});
+  for (const AdamOptions& options :
+       {AdamOptions{.lr = 0.1}, AdamOptions{.lr = 0.1, .weight_decay = 0.2},
+        AdamOptions{.lr = 0.1, .weight_decay = 0.2, .decoupled = true}}) {
+    SCOPED_TRACE(std::to_string(options.weight_decay) + " " +
+                 std::to_string(options.decoupled));
+    std::vector<std::vector<float>> values;
+    for (const bool fused : {true, false}) {
+      ParameterInit init(1);
+      std::vector<NamedTensor> parameters{{"a", init.normal({3, 5}, 1)},
+                                          {"b", init.normal({7}, 1)}};
+      for (NamedTensor& one : parameters) require_grad(one.tensor);
+      const auto adam =
+          fused ? make_adam(parameters, options) : make_unfused_adam(parameters, options);
+      std::map<std::string, int> ops;
+      for (int i = 0; i < 5; ++i) {
+        adam->set_learning_rate(0.1 / (i + 1));
+        session.step([&] {
+          for (const NamedTensor& one : parameters) backward(sum(mul(one.tensor, one.tensor)));
+          ops.clear();
+          session.set_observer(
+              [&](std::string_view name, const Recipe&) { ++ops[std::string(name)]; });
+          adam->step();
+          session.set_observer(nullptr);
+        });
+      }
+      EXPECT_EQ(ops.contains(kAdamStep.name), fused);
+      EXPECT_EQ(ops[kSqrt.name], fused ? 0 : 2);
+      for (const auto& list :
+           {std::span(std::as_const(parameters)), std::span(adam->state())}) {
+        for (size_t i = 0; i < list.size(); ++i) {
+          std::vector<float> one(static_cast<size_t>(list[i].tensor.elements()));
+          session.download(list[i].tensor, one.data());
+          values.push_back(std::move(one));
+        }
+      }
+    }
+    const size_t each = values.size() / 2;
+    for (size_t i = 0; i < each; ++i) {
+      for (size_t j = 0; j < values[i].size(); ++j) {
+        EXPECT_NEAR(values[each + i][j], values[i][j], 2e-6 * (1 + std::abs(values[i][j])));
+      }
+    }
+  }
 }
 
 TEST_F(OptimizerTest, StateIsThereBeforeTheFirstStepAndIsTagged) {

@@ -115,6 +115,42 @@ TEST(PlanTest, GroupsStridesAndDilationsHavePlans) {
   }
 }
 
+// The first layer of a ResNet for clips, one in the middle, and one that halves their size.
+TEST(PlanTest, ClipsHavePlans) {
+  const Descriptor device = properties(kH100);
+  for (const Pass pass : kPasses) {
+    for (const bool tf32 : {true, false}) {
+      EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                       {8, 16, 112, 112, 3},
+                                       {64, 3, 7, 7, 3},
+                                       {8, 16, 56, 56, 64},
+                                       {1, 2, 2},
+                                       {1, 3, 3},
+                                       {1, 1, 1},
+                                       tf32},
+                                      device));
+      EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                       {8, 16, 56, 56, 64},
+                                       {64, 3, 3, 3, 64},
+                                       {8, 16, 56, 56, 64},
+                                       {1, 1, 1},
+                                       {1, 1, 1},
+                                       {1, 1, 1},
+                                       tf32},
+                                      device));
+      EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                       {2, 16, 56, 56, 64},
+                                       {128, 1, 1, 1, 64},
+                                       {2, 8, 28, 28, 128},
+                                       {2, 2, 2},
+                                       {0, 0, 0},
+                                       {1, 1, 1},
+                                       tf32},
+                                      device));
+    }
+  }
+}
+
 TEST(PlanTest, WhatCannotBePlannedIsRefusedWithItsShapes) {
   // y is not what this convolution gives.
   Convolution wrong = convolution(Pass::kForward, kResNet50[1], 2, true);

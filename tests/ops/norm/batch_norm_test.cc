@@ -29,8 +29,9 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Shape& shape : {Shape{2, 1}, Shape{5, 3}, Shape{2, 3, 5, 7}, Shape{1, 9, 11, 16},
-                             Shape{4, 13, 17, 64}, Shape{3, 5, 5, 130}, Shape{2, 30, 31, 70}}) {
+  for (const Shape& shape :
+       {Shape{2, 1}, Shape{5, 3}, Shape{2, 3, 5, 7}, Shape{1, 9, 11, 16}, Shape{4, 13, 17, 64},
+        Shape{3, 5, 5, 130}, Shape{2, 30, 31, 70}, Shape{2, 3, 4, 5, 6}}) {
     for (int threads : {1, 2, 3}) {
       all.push_back({shape, false, false, threads});
       all.push_back({shape, true, false, threads});

@@ -59,5 +59,26 @@ TEST_F(DispatchTest, AnInputThatIsGivenTwiceIsOneAndWrittenIfEitherIs) {
   EXPECT_EQ(to_vector(a), (std::vector<float>{2, 4, 6, 8}));
 }
 
+// Only what is as large as the output, and what no operand sees in another order.
+TEST_F(DispatchTest, SaysWhatTheOutputMayOverwrite) {
+  std::vector<uint32_t> bits;
+  Session::current().set_observer(
+      [&](std::string_view, const Recipe& call) { bits.push_back(call.may_overwrite); });
+  const Tensor a = random_tensor({4, 4}, 1), b = random_tensor({4, 4}, 2);
+  const Tensor row = random_tensor({4}, 3), wide = random_tensor({5, 4}, 4);
+  const NoGrad no_grad;
+  relu(a);
+  add(a, b);
+  add(row, b);
+  add(a, a);
+  add(a, transpose(a, 0, 1));
+  add(narrow(wide, 0, 1, 4), b);
+  relu(reshape(a, {16}));
+  where(gt(a, b), a, b);
+  add_(a, b);
+  Session::current().set_observer({});
+  EXPECT_EQ(bits, (std::vector<uint32_t>{0b1, 0b11, 0b10, 0b1, 0, 0b10, 0b1, 0, 0b110, 0}));
+}
+
 }  // namespace
 }  // namespace tidemark::testing

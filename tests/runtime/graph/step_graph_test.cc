@@ -30,6 +30,7 @@ StepGraph small() {
             .name = "relu",
             .inputs = {{2, 0, false}},
             .outputs = {3},
+            .may_overwrite = {2},
             .released = {2}},
            {.kind = Kind::kCall,
             .name = "sgd",
@@ -78,6 +79,10 @@ TEST(StepGraph, ViolationsSayWhere) {
             "storage 2 has an impossible size");
   EXPECT_EQ(broken([](StepGraph& g) { g.ops[1].workspace = Bytes(INT64_MAX); }),
             "op 1: its workspace has an impossible size");
+  EXPECT_EQ(broken([](StepGraph& g) { g.ops[2].may_overwrite = {1}; }),
+            "op 2: nothing can be put where storage 1 lies");
+  EXPECT_EQ(broken([](StepGraph& g) { g.ops[3].may_overwrite = {3}; }),
+            "op 3: nothing can be put where storage 3 lies");
 }
 
 TEST(StepGraph, OnlyWhatMattersForMemoryTellsProgramsApart) {
@@ -92,6 +97,7 @@ TEST(StepGraph, OnlyWhatMattersForMemoryTellsProgramsApart) {
   EXPECT_FALSE(same([](StepGraph& g) { g.ops[1].signature = 1; }));
   EXPECT_FALSE(same([](StepGraph& g) { g.ops[1].workspace = Bytes(1); }));
   EXPECT_FALSE(same([](StepGraph& g) { g.ops[2].released = {}; }));
+  EXPECT_FALSE(same([](StepGraph& g) { g.ops[2].may_overwrite = {}; }));
   EXPECT_FALSE(same([](StepGraph& g) { g.storages[3].size = Bytes(4096); }));
   EXPECT_FALSE(same([](StepGraph& g) { g.ops.pop_back(); }));
 }

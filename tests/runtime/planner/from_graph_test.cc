@@ -80,5 +80,29 @@ TEST(FromGraph, ResidentsMayBeKeptApart) {
   EXPECT_TRUE(violations(problem, apart).empty());
 }
 
+// a dies where b is made, c where d is, which is of another size; b is still wanted when c is
+// made; w stays.
+TEST(FromGraph, InPlacePairsAreOfferedWhereTheyAreAskedFor) {
+  StepGraph graph;
+  graph.storages = {{"w", "parameters", Bytes(512), true, true},
+                    {"a", "activations", Bytes(512)},
+                    {"b", "activations", Bytes(512)},
+                    {"c", "activations", Bytes(512)},
+                    {"d", "activations", Bytes(1024)}};
+  graph.ops = {call("f", {{0, 0, false}}, {1}), call("g", {{1, 0, false}}, {2}, {1}),
+               call("h", {{2, 0, false}}, {3}),
+               call("i", {{2, 0, false}, {3, 0, false}}, {4}, {2, 3, 4})};
+  for (StepGraph::Op& op : graph.ops) {
+    for (const StepGraph::Input& input : op.inputs) op.may_overwrite.push_back(input.storage);
+  }
+  ASSERT_TRUE(graph_violations(graph).empty());
+  EXPECT_TRUE(problem_from_graph(graph).may_be_in_place.empty());
+  const Problem problem = problem_from_graph(graph, {.in_place = true});
+  EXPECT_EQ(problem.may_be_in_place, (std::vector<InPlace>{{1, 1, 2}, {2, 2, 3}}));
+  const Plan plan = plan_step(problem);
+  EXPECT_TRUE(violations(problem, plan).empty());
+  EXPECT_EQ(plan.in_place, (std::vector<InPlace>{{1, 1, 2}}));
+}
+
 }  // namespace
 }  // namespace tidemark::planner

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/layout/exact_search.h"
@@ -29,6 +31,25 @@ std::vector<Buffer> random_buffers(uint64_t seed, int count, int span, int most)
 
 bool meet(const Buffer& a, const Buffer& b) { return a.begin < b.end && b.begin < a.end; }
 
+// The lowest free place for buffer order[k] above and between those before it.
+Offset lowest_place(const std::vector<Buffer>& buffers, const std::vector<size_t>& order,
+                    size_t k, const Offsets& offsets) {
+  Offset place;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t j = 0; j < k; ++j) {
+      const size_t other = order[j];
+      if (meet(buffers[order[k]], buffers[other]) &&
+          place < offsets[other] + buffers[other].size &&
+          offsets[other] < place + buffers[order[k]].size) {
+        place = offsets[other] + buffers[other].size;
+        moved = true;
+      }
+    }
+  }
+  return place;
+}
+
 // The least height, by trying each order of placement at the lowest free place: some order
 // gives a least layout, as that can be slid down.
 Bytes least_height(const std::vector<Buffer>& buffers) {
@@ -38,20 +59,7 @@ Bytes least_height(const std::vector<Buffer>& buffers) {
   do {
     Offsets offsets(buffers.size());
     for (size_t k = 0; k < order.size(); ++k) {
-      Offset place;
-      for (bool moved = true; moved;) {
-        moved = false;
-        for (size_t j = 0; j < k; ++j) {
-          const size_t other = order[j];
-          if (meet(buffers[order[k]], buffers[other]) &&
-              place < offsets[other] + buffers[other].size &&
-              offsets[other] < place + buffers[order[k]].size) {
-            place = offsets[other] + buffers[other].size;
-            moved = true;
-          }
-        }
-      }
-      offsets[order[k]] = place;
+      offsets[order[k]] = lowest_place(buffers, order, k, offsets);
     }
     least = std::min(least, height(buffers, offsets));
   } while (std::next_permutation(order.begin(), order.end()));
@@ -187,6 +195,26 @@ TEST(HeuristicsTest, AreValidAndNeverBelowTheLoad) {
     const Layout layout = plan_layout(buffers, options);
     EXPECT_LE(layout.height, best);
     EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty());
+  }
+}
+
+// Where many meet, and where few do, which are two ways of looking.
+TEST(HeuristicsTest, FirstFitTakesTheLowestPlace) {
+  for (const int span : {10, 5000}) {
+    const std::vector<Buffer> buffers = random_buffers(3, 400, span, 1000);
+    std::vector<size_t> order(buffers.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      const auto key = [&](size_t i) {
+        return std::pair(buffers[i].size, buffers[i].end - buffers[i].begin);
+      };
+      return key(a) > key(b);
+    });
+    Offsets expected(buffers.size());
+    for (size_t k = 0; k < order.size(); ++k) {
+      expected[order[k]] = lowest_place(buffers, order, k, expected);
+    }
+    EXPECT_EQ(first_fit(buffers, FitOrder::kSize), expected) << span;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/planner/lifetimes.h"
+#include "runtime/planner/order/cut_bound.h"
 #include "runtime/planner/order/graph.h"
 #include "runtime/planner/order/passes.h"
 #include "tests/runtime/planner/random_problem.h"
@@ -59,6 +60,62 @@ TEST(OrderTest, EqualsBruteForceOnTinyProblems) {
     EXPECT_EQ(peak_load(problem, order.order), order.load) << seed;
     EXPECT_EQ(order.bound, least) << seed;
     EXPECT_LE(load_bound(problem), least) << seed;
+  }
+}
+
+// The least load while an operator runs, over all orders, is the minimum cut.
+TEST(CutBoundTest, EqualsBruteForcePerOperator) {
+  int above = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Problem problem =
+        random_problem(seed, {.ops = 3 + static_cast<int>(seed % 6), .in_place = false});
+    const OrderGraph graph(problem);
+    std::vector<int64_t> least(graph.size(), INT64_MAX);
+    int64_t load = INT64_MAX;
+    for_each_order(problem, [&](const std::vector<OpId>& order) {
+      const std::vector<int64_t> loads = loads_in(graph, order);
+      for (size_t i = 0; i < loads.size(); ++i) least[i] = std::min(least[i], loads[i]);
+      load = std::min(load, load_of(graph, order));
+    });
+    const std::vector<int64_t> forced = forced_loads(graph);
+    const Stopwatch watch(60);
+    for (size_t i = 0; i < graph.size(); ++i) {
+      const CutBound cut = cut_bound_at(graph, static_cast<OpId>(i), INT64_MAX, watch);
+      EXPECT_EQ(cut.load, least[i]) << seed << ", operator " << i;
+      EXPECT_GE(cut.load, forced[i]) << seed;
+      above += cut.load > forced[i] ? 1 : 0;
+    }
+    const int64_t known = load_bound(problem).count();
+    const std::vector<int64_t> upper(graph.size(), INT64_MAX);
+    const CutBound all = cut_bound(graph, upper, known, INT64_MAX, watch);
+    EXPECT_EQ(all.load, *std::max_element(least.begin(), least.end()));
+    EXPECT_LE(all.load, load);
+    // Cut short, it is a bound still.
+    for (const int64_t nodes : {0, 1, 2}) {
+      const CutBound some = cut_bound(graph, upper, known, nodes, watch);
+      EXPECT_GE(some.load, known);
+      EXPECT_LE(some.load, all.load);
+    }
+  }
+  EXPECT_GT(above, 20);
+}
+
+// In place, what an operator writes may lie where its input was.
+TEST(CutBoundTest, HoldsInPlace) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const Problem problem = random_problem(seed, {.ops = 7});
+    const OrderGraph graph(problem);
+    const std::vector<int64_t> forced = forced_loads(graph);
+    for (size_t i = 0; i < graph.size(); ++i) {
+      EXPECT_GE(cut_bound_at(graph, static_cast<OpId>(i), INT64_MAX, Stopwatch(60)).load,
+                forced[i]);
+    }
+    const Bytes bound = plan_order(problem).bound;
+    for_each_order(problem, [&](const std::vector<OpId>& order) {
+      const auto lives = lifetimes(problem, order);
+      const auto pairs = usable_in_place(problem, lives, order);
+      EXPECT_LE(bound, max_load(to_blocks(lives, pairs).buffers)) << seed;
+    });
   }
 }
 

@@ -1,7 +1,7 @@
-#include "ops/conv/conv2d.h"
-
 #include <memory>
 
+#include "ops/conv/attrs.h"
+#include "ops/conv/kernels.h"
 #include "ops/dnnl/primitive.h"
 
 namespace tidemark {
@@ -13,19 +13,26 @@ using Desc = dnnl::memory::desc;
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
-// The weight (K, R, S, C / groups) as it lies.
+// The weight (K, R, S, C / groups), or (K, T, R, S, C / groups), as it lies.
 Desc weight_desc(const Shape& w, int64_t groups) {
   using Tag = dnnl::memory::format_tag;
   constexpr auto kFloat = dnnl::memory::data_type::f32;
-  if (groups == 1) return {{w[0], w[3], w[1], w[2]}, kFloat, Tag::ohwi};
-  return {{groups, w[0] / groups, w[3], w[1], w[2]}, kFloat, Tag::gohwi};
+  const bool clips = w.rank() == 5;
+  dnnl::memory::dims dims{w[0] / groups, w.back()};
+  dims.insert(dims.end(), w.begin() + 1, w.end() - 1);
+  if (groups == 1) return {dims, kFloat, clips ? Tag::odhwi : Tag::ohwi};
+  dims.insert(dims.begin(), groups);
+  return {dims, kFloat, clips ? Tag::godhwi : Tag::gohwi};
 }
 
 struct Geometry {
-  explicit Geometry(const Conv2dAttrs& attrs)
-      : stride{attrs.stride[0], attrs.stride[1]},
-        padding{attrs.padding[0], attrs.padding[1]},
-        dilation{attrs.dilation[0] - 1, attrs.dilation[1] - 1} {}
+  template <size_t n>
+  explicit Geometry(const ConvAttrs<n>& attrs)
+      : stride(attrs.stride.begin(), attrs.stride.end()),
+        padding(attrs.padding.begin(), attrs.padding.end()),
+        dilation(attrs.dilation.begin(), attrs.dilation.end()) {
+    for (int64_t& each : dilation) --each;
+  }
   dnnl::memory::dims stride;
   dnnl::memory::dims padding;
   dnnl::memory::dims dilation;  // oneDNN counts the gaps
@@ -33,8 +40,7 @@ struct Geometry {
 
 dnnl::convolution_forward::primitive_desc describe_forward(const Desc& x, const Desc& w,
                                                            const Desc& bias, const Desc& y,
-                                                           const Conv2dAttrs& attrs) {
-  const Geometry g(attrs);
+                                                           const Geometry& g) {
   const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training, kAlgorithm, x,
                                              w, bias, y, g.stride, g.dilation, g.padding,
                                              g.padding);
@@ -67,15 +73,16 @@ struct Convolution {
 
 }  // namespace
 
-PreparedKernel prepare_conv2d_cpu(const OpQuery& query) {
+template <size_t n>
+PreparedKernel prepare_conv_cpu(const OpQuery& query) {
   const onednn::UseThreads use(query.threads);
-  const auto& attrs = query.attr<Conv2dAttrs>();
+  const auto& attrs = query.attr<ConvAttrs<n>>();
   const bool bias = query.inputs.size() == 3;
   const Desc w = weight_desc(query.inputs[1].shape, attrs.groups);
   const auto description =
       describe_forward(onednn::nhwc(query.inputs[0].shape), onednn::any_layout(w),
                        bias ? onednn::vector(query.inputs[2].shape[0]) : Desc(),
-                       onednn::nhwc(query.outputs[0].shape), attrs);
+                       onednn::nhwc(query.outputs[0].shape), Geometry(attrs));
   auto kernel = std::make_shared<Convolution>();
   if (bias) {
     kernel->set(description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS}, w,
@@ -96,9 +103,10 @@ PreparedKernel prepare_conv2d_cpu(const OpQuery& query) {
           }};
 }
 
-PreparedKernel prepare_conv2d_grad_input_cpu(const OpQuery& query) {
+template <size_t n>
+PreparedKernel prepare_conv_grad_input_cpu(const OpQuery& query) {
   const onednn::UseThreads use(query.threads);
-  const auto& attrs = query.attr<Conv2dGradInputAttrs>().conv;
+  const auto& attrs = query.attr<ConvGradInputAttrs<n>>().conv;
   const Desc w = weight_desc(query.inputs[1].shape, attrs.groups);
   const Geometry g(attrs);
   const auto description = describe_backward(dnnl::convolution_backward_data::desc(
@@ -117,9 +125,10 @@ PreparedKernel prepare_conv2d_grad_input_cpu(const OpQuery& query) {
           }};
 }
 
-PreparedKernel prepare_conv2d_grad_weight_cpu(const OpQuery& query) {
+template <size_t n>
+PreparedKernel prepare_conv_grad_weight_cpu(const OpQuery& query) {
   const onednn::UseThreads use(query.threads);
-  const auto& attrs = query.attr<Conv2dGradWeightAttrs>();
+  const auto& attrs = query.attr<ConvGradWeightAttrs<n>>();
   const bool bias = attrs.bias != 0;
   const Desc w = weight_desc(query.outputs[0].shape, attrs.conv.groups);
   const Geometry g(attrs.conv);
@@ -146,5 +155,12 @@ PreparedKernel prepare_conv2d_grad_weight_cpu(const OpQuery& query) {
               kernel->reorder->run(args.workspace, {weight, args.outputs[0]});
           }};
 }
+
+template PreparedKernel prepare_conv_cpu<2>(const OpQuery&);
+template PreparedKernel prepare_conv_cpu<3>(const OpQuery&);
+template PreparedKernel prepare_conv_grad_input_cpu<2>(const OpQuery&);
+template PreparedKernel prepare_conv_grad_input_cpu<3>(const OpQuery&);
+template PreparedKernel prepare_conv_grad_weight_cpu<2>(const OpQuery&);
+template PreparedKernel prepare_conv_grad_weight_cpu<3>(const OpQuery&);
 
 }  // namespace tidemark

@@ -1,8 +1,11 @@
-// cuDNN's (ops/cudnn), on NHWC activations and weights as they lie.
+// cuDNN's (ops/cudnn), on channels-last activations and weights as they lie.
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <vector>
 
 #include "ops/conv/conv2d.h"
+#include "ops/conv/conv3d.h"
 #include "ops/cudnn/convolution.h"
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/map_cuda.cuh"
@@ -16,11 +19,21 @@ using cudnn::Convolution;
 using cudnn::ConvolutionPlan;
 using cudnn::Pass;
 
-std::shared_ptr<const ConvolutionPlan> make_plan(Pass pass, const Conv2dAttrs& attrs,
+template <size_t n>
+std::shared_ptr<const ConvolutionPlan> make_plan(Pass pass, const ConvAttrs<n>& attrs,
                                                  const TensorMeta& x, const TensorMeta& w,
                                                  const TensorMeta& y, bool tf32) {
-  const Convolution problem{pass,         x.shape,       w.shape,        y.shape,
-                            attrs.stride, attrs.padding, attrs.dilation, tf32};
+  const auto list = [](const std::array<int64_t, n>& values) {
+    return std::vector<int64_t>(values.begin(), values.end());
+  };
+  const Convolution problem{pass,
+                            x.shape,
+                            w.shape,
+                            y.shape,
+                            list(attrs.stride),
+                            list(attrs.padding),
+                            list(attrs.dilation),
+                            tf32};
   return std::make_shared<const ConvolutionPlan>(
       problem, cudnn::properties_of(CudaContext::current().gpu()));
 }
@@ -43,11 +56,12 @@ void clear(const KernelArgs& args, size_t output) {
       CudaContext::stream(args.native_stream)));
 }
 
-PreparedKernel prepare_conv2d(const OpQuery& query) {
+template <size_t n>
+PreparedKernel prepare_conv(const OpQuery& query) {
   const TensorMeta& y = query.outputs[0];
   if (y.shape.elements() == 0) return nothing();
   const bool bias = query.inputs.size() == 3;
-  const auto plan = make_plan(Pass::kForward, query.attr<Conv2dAttrs>(), query.inputs[0],
+  const auto plan = make_plan(Pass::kForward, query.attr<ConvAttrs<n>>(), query.inputs[0],
                               query.inputs[1], y, query.tf32);
   const TensorMeta& last = query.inputs.back();
   const PackedLoop loop =
@@ -61,9 +75,10 @@ PreparedKernel prepare_conv2d(const OpQuery& query) {
           }};
 }
 
-PreparedKernel prepare_conv2d_grad_input(const OpQuery& query) {
+template <size_t n>
+PreparedKernel prepare_conv_grad_input(const OpQuery& query) {
   if (query.outputs[0].shape.elements() == 0) return nothing();
-  const auto plan = make_plan(Pass::kGradInput, query.attr<Conv2dGradInputAttrs>().conv,
+  const auto plan = make_plan(Pass::kGradInput, query.attr<ConvGradInputAttrs<n>>().conv,
                               query.outputs[0], query.inputs[1], query.inputs[0], query.tf32);
   return {plan->workspace(), [plan](const KernelArgs& args) {
             plan->run(handle(args), args.outputs[0], args.inputs[1], args.inputs[0],
@@ -71,8 +86,9 @@ PreparedKernel prepare_conv2d_grad_input(const OpQuery& query) {
           }};
 }
 
-PreparedKernel prepare_conv2d_grad_weight(const OpQuery& query) {
-  const auto& attrs = query.attr<Conv2dGradWeightAttrs>();
+template <size_t n>
+PreparedKernel prepare_conv_grad_weight(const OpQuery& query) {
+  const auto& attrs = query.attr<ConvGradWeightAttrs<n>>();
   const bool bias = attrs.bias != 0;
   const Shape& gy = query.inputs[1].shape;
   if (gy.elements() == 0) {
@@ -96,10 +112,13 @@ PreparedKernel prepare_conv2d_grad_weight(const OpQuery& query) {
 
 }  // namespace
 
-void register_conv2d_cuda() {
-  set_kernel(kConv2d, Backend::kCuda, prepare_conv2d);
-  set_kernel(kConv2dGradInput, Backend::kCuda, prepare_conv2d_grad_input);
-  set_kernel(kConv2dGradWeight, Backend::kCuda, prepare_conv2d_grad_weight);
+void register_convolution_cuda() {
+  set_kernel(kConv2d, Backend::kCuda, prepare_conv<2>);
+  set_kernel(kConv2dGradInput, Backend::kCuda, prepare_conv_grad_input<2>);
+  set_kernel(kConv2dGradWeight, Backend::kCuda, prepare_conv_grad_weight<2>);
+  set_kernel(kConv3d, Backend::kCuda, prepare_conv<3>);
+  set_kernel(kConv3dGradInput, Backend::kCuda, prepare_conv_grad_input<3>);
+  set_kernel(kConv3dGradWeight, Backend::kCuda, prepare_conv_grad_weight<3>);
 }
 
 }  // namespace tidemark

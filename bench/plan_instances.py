@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Plans the problems in data/instances, and ROAM without each of its ingredients; writes tables.
+
+usage: plan_instances.py [--program build/release/bin/plan_graph] [--output FILE.json]
+                         [--only layout,order,roam] [NETWORK...]
+
+- layout: each CSV of buffers; the least height is the max load. MiniMalloc's five are summed.
+- order: each step of MODel's and each graph written by hand, one operator at a time; in the
+  files' own terms, where a parameter may come late and go early, and with parameters resident,
+  as OLLA's authors hold them. OLLA's published peak beside the latter runs several operators in
+  one timestep.
+- roam: ROAM (runtime/planner/roam) with each ingredient changed, beside the default planner: on
+  MODel's steps with parameters resident, and on the networks of plan_networks.py. ROAM as
+  published neither merges small leaves nor uses in-place pairs; the default planner does the
+  latter.
+
+Seconds are the planner's own, of wall clock; for layouts beside the CPU time of the whole
+program, which also reads, checks and compares: a busy machine stretches the one, not the other.
+"""
+
+import argparse
+import gzip
+import json
+import pathlib
+import re
+import resource
+import statistics
+import sys
+
+from plan_networks import HERE, NETWORKS, plan_network, run_plan_graph, write_report
+
+INSTANCES = HERE.parent / "data" / "instances"
+ABLATIONS = ["roam-no-segments", "roam-no-tree", "roam-updates-at-once", "roam-updates-last",
+             "roam-no-owners", "roam-activations-anywhere", "roam-stacked", "roam-merged",
+             "roam-in-place"]
+PLAN_ROW = re.compile(r"^plan: (.*?) +(\d+) +(\d+) +[\d.]+% +([\d.]+)$", re.MULTILINE)
+
+
+def gap(peak, bound):
+    return (peak - bound) / bound if bound else 0
+
+
+def cpu_seconds():
+    """Of the programs run so far, from start to end."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def layout_rows(program, deadline):
+    rows = []
+    print(f"{'layout':<36}{'height':>14}{'bound':>14}{'seconds':>9}{'CPU':>8}  method")
+    for file in sorted((INSTANCES / "layout").glob("*.csv")):
+        before = cpu_seconds()
+        _, said = run_plan_graph(program, ["--layout", file, "--deadline", deadline])
+        cpu = cpu_seconds() - before
+        method, height, bound, seconds = PLAN_ROW.search(said).groups()
+        row = {"instance": file.stem, "height_bytes": int(height), "bound_bytes": int(bound),
+               "seconds": float(seconds), "process_cpu_seconds": cpu, "method": method}
+        rows.append(row)
+        print(f"{file.stem:<36}{height:>14}{bound:>14}{float(seconds):>9.3f}{cpu:>8.3f}  {method}",
+              flush=True)
+    five = [r for r in rows if r["instance"].startswith("minimalloc-")]
+    total = {"seconds": sum(r["seconds"] for r in five),
+             "process_cpu_seconds": sum(r["process_cpu_seconds"] for r in five)}
+    print(f"MiniMalloc's five: {total['seconds']:.3f} s, {total['process_cpu_seconds']:.3f} s of CPU")
+    return {"rows": rows, "minimalloc_total": total}
+
+
+def olla_peak(graph):
+    peak = graph.get("olla_cbc_peak")
+    return None if peak is None else int(peak) + graph["unused_weight_size"]
+
+
+def order_files():
+    return sorted(f for f in (INSTANCES / "order").glob("*.json*"))
+
+
+def read_graphs(file):
+    text = gzip.open(file, "rt").read() if file.suffix == ".gz" else file.read_text()
+    graphs = json.loads(text)
+    return graphs if isinstance(graphs, list) else [graphs]
+
+
+def order_plans(program, file, deadline, *flags):
+    written, _ = run_plan_graph(program, ["--order", file, "--deadline", deadline, *flags])
+    plans = json.loads(written)
+    return plans if isinstance(plans, list) else [plans]
+
+
+def order_figures(plan):
+    return {"operators": plan["operators"], "program_order_bytes": plan["program_order"],
+            "peak_bytes": plan["peak"], "bound_bytes": plan["bound"],
+            "gap": gap(plan["peak"], plan["bound"]), "seconds": plan["seconds"],
+            "method": plan["method"]}
+
+
+def order_rows(program, deadline):
+    rows = []
+    print(f"\n{'order':<34}{'ops':>5}{'program':>12}{'peak':>12}{'gap %':>8}{'seconds':>9}"
+          f"{'resident':>12}{'gap %':>8}{'seconds':>9}{'OLLA':>12}")
+    for file in order_files():
+        for graph, plan, resident in zip(read_graphs(file), order_plans(program, file, deadline),
+                                         order_plans(program, file, deadline, "--resident")):
+            row = {"instance": plan["name"], **order_figures(plan),
+                   "resident": order_figures(resident), "olla_bytes": olla_peak(graph),
+                   "least_bytes": graph.get("order_only")}
+            rows.append(row)
+            print(f"{row['instance']:<34}{row['operators']:>5}{row['program_order_bytes']:>12}"
+                  f"{row['peak_bytes']:>12}{100 * row['gap']:>8.3f}{row['seconds']:>9.4f}"
+                  f"{row['resident']['peak_bytes']:>12}{100 * row['resident']['gap']:>8.3f}"
+                  f"{row['resident']['seconds']:>9.4f}{row['olla_bytes'] or '':>12}", flush=True)
+    return {"rows": rows}
+
+
+def roam_row(plan_by, methods):
+    """Peak, fragmentation and seconds by each method; gaps are to the default planner's bound."""
+    row = {"methods": {}}
+    for method in methods:
+        plan = plan_by(method)
+        if method == "default":
+            row["bound_bytes"] = plan["bound"]
+        row["methods"][method] = {
+            "peak_bytes": plan["peak"], "gap": gap(plan["peak"], row["bound_bytes"]),
+            "fragmentation": (plan["peak"] - plan["load"]) / plan["peak"],
+            "seconds": plan["seconds"]}
+    return row
+
+
+def print_roam(name, row):
+    cells = "".join(f"{100 * m['gap']:>9.2f}" for m in row["methods"].values())
+    print(f"{name:<30}{cells}   {row['methods']['roam']['seconds']:.2f} s", flush=True)
+
+
+def roam_rows(program, deadline, networks):
+    methods = ["default", "roam", *ABLATIONS]
+    rows = []
+    print("\npeak above the bound, per cent: " + ", ".join(methods) + "; seconds of roam")
+    for file in order_files():
+        if len(read_graphs(file)) != 1:
+            continue
+
+        def plan_by(method, file=file):
+            written, _ = run_plan_graph(program, ["--order", file, "--resident", "--method",
+                                                  method, "--deadline", deadline])
+            plan = json.loads(written)
+            return {"bound": plan["bound"], "load": plan["peak"], "seconds": plan["seconds"],
+                    "peak": plan["peak_with_offsets"]}
+
+        rows.append({"step": file.name.split(".")[0], **roam_row(plan_by, methods)})
+        print_roam(rows[-1]["step"], rows[-1])
+    for network in networks:
+        for batch in (1, 32):
+            for optimizer in ("sgd", "adam"):
+
+                def plan_by(method, batch=batch, optimizer=optimizer, network=network):
+                    return plan_network(program, network, batch, optimizer, deadline, method)
+
+                rows.append({"step": network, "batch": batch, "optimizer": optimizer,
+                             **roam_row(plan_by, methods if optimizer == "adam" else methods[:2])})
+                print_roam(f"{network}, {batch}, {optimizer}", rows[-1])
+    summary = {}
+    for method in methods:
+        of = [r["methods"][method] for r in rows if method in r["methods"]]
+        summary[method] = {
+            "steps": len(of), "mean_gap": statistics.mean(m["gap"] for m in of),
+            "worst_gap": max(m["gap"] for m in of),
+            "worst_fragmentation": max(m["fragmentation"] for m in of),
+            "median_seconds": statistics.median(m["seconds"] for m in of),
+            "worst_seconds": max(m["seconds"] for m in of)}
+    for method, s in summary.items():
+        print(f"{method:<28}{s['steps']:>4} steps, gap mean {100 * s['mean_gap']:.3f} %, worst "
+              f"{100 * s['worst_gap']:.3f} %; seconds median {s['median_seconds']:.3f}, worst "
+              f"{s['worst_seconds']:.3f}")
+    return {"rows": rows, "summary": summary}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--program", default="build/release/bin/plan_graph")
+    parser.add_argument("--deadline", type=float, default=5)
+    parser.add_argument("--output")
+    parser.add_argument("--only", default="layout,order,roam")
+    parser.add_argument("networks", nargs="*", default=NETWORKS)
+    args = parser.parse_args()
+
+    tables = {}
+    for table in args.only.split(","):
+        if table == "layout":
+            tables[table] = layout_rows(args.program, args.deadline)
+        elif table == "order":
+            tables[table] = order_rows(args.program, args.deadline)
+        elif table == "roam":
+            tables[table] = roam_rows(args.program, args.deadline, args.networks)
+        else:
+            parser.error(f"--only {table}: not one of layout, order, roam")
+    if args.output:
+        write_report(args.output, args.deadline, tables)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

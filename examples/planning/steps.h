@@ -1,0 +1,22 @@
+// Training steps of networks that no training program offers, for capture: on values that are
+// not there.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "examples/planning/capture_model.h"
+
+namespace tidemark {
+
+// "r3d_18": clips of 16 frames. "transformer-base": source and target of one length.
+const std::vector<std::string>& step_names();
+
+// Makes the network and its optimizer in the current session, which must be of a device without
+// data. REQUIRES: one of step_names(). Throws UsageError, OutOfMemory.
+std::function<void()> make_step(const CaptureRequest& request);
+
+}  // namespace tidemark

@@ -1,0 +1,227 @@
+// Convolutions over n spatial dimensions: conv2d and conv3d.
+#include <algorithm>
+
+#include "ops/autograd/autograd.h"
+#include "ops/conv/conv2d.h"
+#include "ops/conv/conv3d.h"
+#include "ops/conv/kernels.h"
+#include "ops/registry/dispatch.h"
+#include "ops/shapes/check.h"
+#include "ops/view/contiguous.h"
+
+namespace tidemark {
+namespace {
+
+using namespace literals;
+
+template <size_t n>
+struct Names;
+template <>
+struct Names<2> {
+  static constexpr const char *kForward = "conv2d", *kGradInput = "conv2d_grad_input",
+                              *kGradWeight = "conv2d_grad_weight";
+};
+template <>
+struct Names<3> {
+  static constexpr const char *kForward = "conv3d", *kGradInput = "conv3d_grad_input",
+                              *kGradWeight = "conv3d_grad_weight";
+};
+
+// first, one for each spatial dimension, last.
+template <size_t n>
+Shape shape_of(int64_t first, const std::array<int64_t, n>& spatial, int64_t last) {
+  Shape shape{first};
+  for (const int64_t extent : spatial) shape.push_back(extent);
+  shape.push_back(last);
+  return shape;
+}
+
+template <size_t n>
+std::array<int64_t, n> spatial_of(const Shape& shape) {
+  std::array<int64_t, n> extents;
+  std::copy_n(shape.begin() + 1, n, extents.begin());
+  return extents;
+}
+
+// Checks that x, w and the attributes belong together; the shape of y.
+template <size_t n>
+Shape output_shape(const char* op, const OpQuery& query, const Shape& x, const Shape& w,
+                   const ConvAttrs<n>& attrs) {
+  const int64_t groups = attrs.groups;
+  check_fits(op, query, groups >= 1 && x.back() % groups == 0 && w[0] % groups == 0,
+             "groups must divide the input's and the output's channels");
+  check_fits(op, query, w.back() == x.back() / groups,
+             "the weight's last dimension must be the input's channels / groups");
+  std::array<int64_t, n> positions;
+  for (size_t i = 0; i < n; ++i) {
+    positions[i] = window_positions(op, query, x[i + 1], w[i + 1], attrs.stride[i],
+                                    attrs.padding[i], attrs.dilation[i]);
+  }
+  return shape_of(x[0], positions, w[0]);
+}
+
+template <size_t n>
+std::vector<TensorMeta> infer_forward(const OpQuery& query) {
+  constexpr const char* kName = Names<n>::kForward;
+  const bool bias = query.inputs.size() == 3;
+  if (bias) {
+    check_float32(kName, query, {n + 2, n + 2, 1});
+  } else {
+    check_float32(kName, query, {n + 2, n + 2});
+  }
+  const Shape& w = query.inputs[1].shape;
+  check_fits(kName, query, !bias || query.inputs[2].shape[0] == w[0],
+             "the bias must have one element for each output channel");
+  return {TensorMeta::contiguous(
+      DType::kFloat32,
+      output_shape(kName, query, query.inputs[0].shape, w, query.attr<ConvAttrs<n>>()))};
+}
+
+template <size_t n>
+std::vector<TensorMeta> infer_grad_input(const OpQuery& query) {
+  constexpr const char* kName = Names<n>::kGradInput;
+  check_float32(kName, query, {n + 2, n + 2});
+  const auto& attrs = query.attr<ConvGradInputAttrs<n>>();
+  const Shape& gy = query.inputs[0].shape;
+  const Shape& w = query.inputs[1].shape;
+  const Shape x = shape_of(gy[0], attrs.extents, w.back() * attrs.conv.groups);
+  check_fits(kName, query, output_shape(kName, query, x, w, attrs.conv) == gy,
+             "the output's gradient does not have the output's shape");
+  return {TensorMeta::contiguous(DType::kFloat32, x)};
+}
+
+template <size_t n>
+std::vector<TensorMeta> infer_grad_weight(const OpQuery& query) {
+  constexpr const char* kName = Names<n>::kGradWeight;
+  check_float32(kName, query, {n + 2, n + 2});
+  const auto& attrs = query.attr<ConvGradWeightAttrs<n>>();
+  const Shape& x = query.inputs[0].shape;
+  const Shape& gy = query.inputs[1].shape;
+  check_fits(kName, query, attrs.conv.groups >= 1, "groups must be positive");
+  const Shape w = shape_of(gy.back(), attrs.extents, x.back() / attrs.conv.groups);
+  check_fits(kName, query, output_shape(kName, query, x, w, attrs.conv) == gy,
+             "the output's gradient does not have the output's shape");
+  std::vector<TensorMeta> outputs{TensorMeta::contiguous(DType::kFloat32, w)};
+  if (attrs.bias) outputs.push_back(TensorMeta::contiguous(DType::kFloat32, {gy.back()}));
+  return outputs;
+}
+
+// All three do one multiply-add for each element of y and each weight that it reads.
+OpCost cost_of(const OpQuery& query, const Shape& y, const Shape& w) {
+  const int64_t taps = w.elements() / w[0];
+  return {.flops = 2.0 * static_cast<double>(y.elements()) * static_cast<double>(taps),
+          .bytes_moved = bytes_moved(query),
+          .matrix = true};
+}
+
+OpCost cost_forward(const OpQuery& query) {
+  return cost_of(query, query.outputs[0].shape, query.inputs[1].shape);
+}
+OpCost cost_grad_input(const OpQuery& query) {
+  return cost_of(query, query.inputs[0].shape, query.inputs[1].shape);
+}
+OpCost cost_grad_weight(const OpQuery& query) {
+  return cost_of(query, query.inputs[1].shape, query.outputs[0].shape);
+}
+
+// A model of GPU libraries' workspaces. A 1x1 convolution with stride 1 is a matrix product on
+// its tensors as they lie: none. Anything else may transform copies of its tensors (layout,
+// tiles, partial sums), within the limit that frameworks commonly set: their bytes, at most 64
+// MiB.
+template <size_t n>
+Bytes model_workspace(const OpQuery& query, const Shape& w, const ConvAttrs<n>& attrs) {
+  const bool product = spatial_of<n>(w) == ones_of<n>() && attrs.stride == ones_of<n>() &&
+                       attrs.padding == std::array<int64_t, n>{} && attrs.groups == 1;
+  return product ? 0_B : std::min(bytes_moved(query), 64_MiB);
+}
+
+template <size_t n>
+Bytes model_forward(const OpQuery& query) {
+  return model_workspace(query, query.inputs[1].shape, query.attr<ConvAttrs<n>>());
+}
+template <size_t n>
+Bytes model_grad_input(const OpQuery& query) {
+  return model_workspace(query, query.inputs[1].shape,
+                         query.attr<ConvGradInputAttrs<n>>().conv);
+}
+template <size_t n>
+Bytes model_grad_weight(const OpQuery& query) {
+  return model_workspace(query, query.outputs[0].shape,
+                         query.attr<ConvGradWeightAttrs<n>>().conv);
+}
+
+template <size_t n>
+constexpr OpDef forward_op() {
+  return {.name = Names<n>::kForward,
+          .infer = infer_forward<n>,
+          .cost = cost_forward,
+          .modelled_workspace = model_forward<n>,
+          .prepare = {prepare_conv_cpu<n>, nullptr, nullptr}};
+}
+template <size_t n>
+constexpr OpDef grad_input_op() {
+  return {.name = Names<n>::kGradInput,
+          .infer = infer_grad_input<n>,
+          .cost = cost_grad_input,
+          .modelled_workspace = model_grad_input<n>,
+          .prepare = {prepare_conv_grad_input_cpu<n>, nullptr, nullptr}};
+}
+template <size_t n>
+constexpr OpDef grad_weight_op() {
+  return {.name = Names<n>::kGradWeight,
+          .infer = infer_grad_weight<n>,
+          .cost = cost_grad_weight,
+          .modelled_workspace = model_grad_weight<n>,
+          .prepare = {prepare_conv_grad_weight_cpu<n>, nullptr, nullptr}};
+}
+
+// The three operators.
+struct Family {
+  const OpDef &forward, &grad_input, &grad_weight;
+};
+
+template <size_t n>
+Tensor convolve(const Family& ops, const Tensor& x_in, const Tensor& w_in, const Tensor& bias,
+                const ConvAttrs<n>& attrs) {
+  const Tensor x = contiguous(x_in);
+  const Tensor w = contiguous(w_in);
+  std::vector<Tensor> y = bias.defined()
+                              ? dispatch(ops.forward, {x, w, contiguous(bias)}, attrs)
+                              : dispatch(ops.forward, {x, w}, attrs);
+  const bool with_bias = needs_grad({bias});
+  Saved saved_x = needs_grad({w, bias}) ? Saved(x) : Saved();
+  Saved saved_w = needs_grad({x}) ? Saved(w) : Saved();
+  const ConvGradInputAttrs<n> input_attrs{attrs, spatial_of<n>(x.shape())};
+  const ConvGradWeightAttrs<n> weight_attrs{attrs, spatial_of<n>(w.shape()), with_bias};
+  auto grad = [=](std::span<const Tensor> gys, std::span<Tensor> grads,
+                  std::span<const bool> wanted) {
+    const Tensor gy = contiguous(gys[0]);
+    if (wanted[0]) grads[0] = dispatch1(ops.grad_input, {gy, saved_w.get()}, input_attrs);
+    if (wanted[1] || with_bias) {
+      const auto outputs = dispatch(ops.grad_weight, {saved_x.get(), gy}, weight_attrs);
+      if (wanted[1]) grads[1] = outputs[0];
+      if (with_bias) grads[2] = outputs[1];
+    }
+  };
+  record(ops.forward.name, {x, w, bias}, y, grad);
+  return y[0];
+}
+
+}  // namespace
+
+constinit const OpDef kConv2d = forward_op<2>();
+constinit const OpDef kConv2dGradInput = grad_input_op<2>();
+constinit const OpDef kConv2dGradWeight = grad_weight_op<2>();
+constinit const OpDef kConv3d = forward_op<3>();
+constinit const OpDef kConv3dGradInput = grad_input_op<3>();
+constinit const OpDef kConv3dGradWeight = grad_weight_op<3>();
+
+Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dAttrs& attrs) {
+  return convolve({kConv2d, kConv2dGradInput, kConv2dGradWeight}, x, w, bias, attrs);
+}
+
+Tensor conv3d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv3dAttrs& attrs) {
+  return convolve({kConv3d, kConv3dGradInput, kConv3dGradWeight}, x, w, bias, attrs);
+}
+
+}  // namespace tidemark
