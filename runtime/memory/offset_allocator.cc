@@ -104,30 +104,37 @@ std::optional<Allocation> OffsetAllocator::allocate_at(Offset offset, Bytes size
   return take(hole, offset, size);
 }
 
+void OffsetAllocator::add_copies(Segment& hole, const Copies& copies) {
+  if (!hole.copies) hole.copies = std::make_unique<std::vector<Copies>>();
+  hole.copies->push_back(copies);
+}
+
 void OffsetAllocator::add_fence(Segment& hole, const Block& part, const Fence& last_use) {
   if (latest_copy(last_use) == 0) {
     hole.fence.include(last_use);
     return;
   }
   hole.fence.include(Event{StreamId::kCompute, last_use[StreamId::kCompute]});
-  hole.copies.push_back({part, last_use});
+  add_copies(hole, {part, last_use});
 }
 
 void OffsetAllocator::merge_fences(Segment& hole, Segment& other) {
   hole.fence.include(other.fence);
-  if (hole.copies.empty()) {
+  if (!other.copies) return;
+  if (!hole.copies) {
     hole.copies = std::move(other.copies);
-  } else {
-    hole.copies.insert(hole.copies.end(), other.copies.begin(), other.copies.end());
+    return;
   }
-  while (hole.copies.size() > kMostCopies) {
-    const auto oldest = std::min_element(hole.copies.begin(), hole.copies.end(),
-                                         [](const Copies& a, const Copies& b) {
-                                           return latest_copy(a.fence) < latest_copy(b.fence);
-                                         });
+  std::vector<Copies>& all = *hole.copies;
+  all.insert(all.end(), other.copies->begin(), other.copies->end());
+  while (all.size() > kMostCopies) {
+    const auto oldest =
+        std::min_element(all.begin(), all.end(), [](const Copies& a, const Copies& b) {
+          return latest_copy(a.fence) < latest_copy(b.fence);
+        });
     hole.fence.include(oldest->fence);
-    *oldest = hole.copies.back();
-    hole.copies.pop_back();
+    *oldest = all.back();
+    all.pop_back();
   }
 }
 
@@ -135,7 +142,7 @@ Allocation OffsetAllocator::take(Segments::iterator hole, Offset offset, Bytes s
   const Offset begin = hole->first;
   const Offset end = begin + hole->second.size;
   const Fence all = hole->second.fence;
-  const std::vector<Copies> copies = std::exchange(hole->second.copies, {});
+  const auto copies = std::exchange(hole->second.copies, nullptr);
   const Block block{offset, size};
 
   remove(hole);
@@ -153,16 +160,18 @@ Allocation OffsetAllocator::take(Segments::iterator hole, Offset offset, Bytes s
     insert(hole);
     lower = &hole->second;
   } else {
-    hole->second = Segment{size, false, {}};
-  }
-  Fence fence = all;
-  for (const Copies& part : copies) {
-    if (part.of.offset < block.end() && block.offset < part.of.end()) fence.include(part.fence);
-    if (lower && part.of.offset < offset) lower->copies.push_back(part);
-    if (upper && part.of.end() > block.end()) upper->copies.push_back(part);
+    hole->second.size = size;
+    hole->second.is_hole = false;
   }
   used_ += size;
   high_water_ = std::max(high_water_, block.end());
+  if (!copies) return {block, all};
+  Fence fence = all;
+  for (const Copies& part : *copies) {
+    if (part.of.offset < block.end() && block.offset < part.of.end()) fence.include(part.fence);
+    if (lower && part.of.offset < offset) add_copies(*lower, part);
+    if (upper && part.of.end() > block.end()) add_copies(*upper, part);
+  }
   return {block, fence};
 }
 
@@ -172,7 +181,8 @@ void OffsetAllocator::free(const Block& block, const Fence& last_use) {
       here != segments_.end() && !here->second.is_hole && here->second.size == block.size,
       describe(block) + " is not a block that was handed out");
   used_ -= block.size;
-  here->second = Segment{block.size, true, {}};
+  here->second.is_hole = true;
+  here->second.fence = {};
   add_fence(here->second, block, last_use);
 
   if (const auto next = std::next(here); next != segments_.end() && next->second.is_hole) {

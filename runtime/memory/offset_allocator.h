@@ -23,6 +23,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -90,8 +91,8 @@ class OffsetAllocator {
   struct Segment {
     Bytes size{0};
     bool is_hole = false;
-    Fence fence;  // of a hole: all of it
-    std::vector<Copies> copies{};
+    Fence fence;                                    // of a hole: all of it
+    std::unique_ptr<std::vector<Copies>> copies{};  // null: none, as mostly
   };
   using Segments = std::map<Offset, Segment>;
   struct Rank {
@@ -107,6 +108,7 @@ class OffsetAllocator {
   void insert(Segments::iterator hole);
   void remove(Segments::iterator hole);
   static void add_fence(Segment& hole, const Block& part, const Fence& last_use);
+  static void add_copies(Segment& hole, const Copies& copies);
   static void merge_fences(Segment& hole, Segment& other);
   Segments::iterator best_hole(Bytes size);
   Allocation take(Segments::iterator hole, Offset offset, Bytes size);
