@@ -56,6 +56,8 @@ class Fence {
   void include(const Fence& other) {
     for (size_t i = 0; i < kStreamCount; ++i) last_[i] = std::max(last_[i], other.last_[i]);
   }
+  // What is left implies that stream's part: it has been waited for.
+  void forget(StreamId stream) { last_[static_cast<size_t>(stream)] = 0; }
   Ticket operator[](StreamId stream) const { return last_[static_cast<size_t>(stream)]; }
   bool operator==(const Fence&) const = default;
 

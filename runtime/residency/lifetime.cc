@@ -55,8 +55,8 @@ void Residency::become_resident(Storage& storage, NewBlock& block, Event written
   if (storage.residence_ == Residence::kEvicted && storage.users_ > 0) --evicted_users_;
   storage.residence_ = Residence::kResident;
   storage.written_ = written;
-  storage.touched_ = block.fence();
-  storage.touched_.include(written);
+  // Once it is written, that came after all that was done with the block before.
+  storage.touched_ = written.ticket > 0 ? Fence(written) : block.fence();
   storage.block_ = block.keep();
   offer_to_policy(storage);
   if (observer_) observer_->on_block(storage, ahead);

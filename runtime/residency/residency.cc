@@ -212,6 +212,7 @@ void Residency::issue(Recipe& call, Run kind, Reason reason) {
 
   clock_ += std::max(cost, Nanos(1));
   auto used = [&](Storage& storage) {
+    storage.touched_.forget(StreamId::kReload);  // compute has waited for it
     storage.touched_.include(done);
     storage.last_access = clock_;
     policy_.touch(storage);
@@ -229,9 +230,10 @@ void Residency::issue(Recipe& call, Run kind, Reason reason) {
   }
   for (Storage* storage : outputs) {
     storage->written_ = done;
+    storage->touched_ = {};  // compute has waited for whoever had the block before
     used(*storage);
   }
-  if (workspace) workspace->touched_.include(done);
+  if (workspace) workspace->touched_ = done;
   ++(again ? stats_.recomputes : stats_.operators);
 }
 

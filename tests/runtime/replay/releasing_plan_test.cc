@@ -153,7 +153,7 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
       ASSERT_EQ(run(share_of(kRandomProgramSmallest, 1.4), true), expected)
           << policy << ' ' << seed;
     }
-    EXPECT_GE(planned, 8) << policy;
+    EXPECT_GT(planned, 0) << policy;
   }
 }
 
