@@ -1,6 +1,7 @@
 #include "models/bert.h"
 
 #include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/compare.h"
 #include "ops/elementwise/gelu.h"
 #include "ops/elementwise/unary.h"
 #include "ops/embedding/embedding.h"
@@ -178,7 +179,8 @@ BertForSpans::BertForSpans(const BertOptions& options, ParameterInit& init)
 }
 
 BertForSpans::Logits BertForSpans::logits(const BertInput& input) const {
-  const std::vector<Tensor> parts = split(outputs_.forward(bert_.forward(input)), 2, 2);
+  const Tensor both = cast(outputs_.forward(bert_.forward(input)), DType::kFloat32);
+  const std::vector<Tensor> parts = split(both, 2, 2);
   return {contiguous(squeeze(parts[0], 2)), contiguous(squeeze(parts[1], 2))};
 }
 

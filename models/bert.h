@@ -88,7 +88,7 @@ class Bert : public Module {
   // REQUIRES: options.pooler.
   Tensor pooled(const Tensor& x) const;
 
-  const Tensor& word_weight() const { return words_.weight(); }  // (vocabulary, width)
+  Tensor word_weight() const { return words_.weight(); }  // (vocabulary, width)
 
  private:
   Tensor embed(const BertInput& input) const;

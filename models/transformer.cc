@@ -130,7 +130,7 @@ Tensor Transformer::embed(const Tensor& tokens) const {
   }
   const Tensor words =
       scale(words_.forward(tokens), std::sqrt(static_cast<double>(options_.width)));
-  return dropout_.forward(add(words, narrow(positions_, 0, 0, tokens.extent(1))));
+  return dropout_.forward(add(words, working(narrow(positions_, 0, 0, tokens.extent(1)))));
 }
 
 Tensor Transformer::logits(const Tensor& source, const Tensor& target,

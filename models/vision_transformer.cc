@@ -62,7 +62,7 @@ class Encoder : public Module {
     register_child("ln", *ln_);
   }
   Tensor forward(const Tensor& tokens) const {
-    Tensor x = add(tokens, positions_);
+    Tensor x = add(tokens, working(positions_));
     for (const auto& layer : layers_) x = layer->forward(x);
     return ln_->forward(x);
   }
@@ -108,8 +108,8 @@ class VisionTransformer : public ImageModel {
       throw UsageError("[vit] " + std::to_string(patches.extent(1)) +
                        " patches, and positions for " + std::to_string(encoder_.tokens() - 1));
     }
-    const Tensor x =
-        encoder_.forward(concat({expand(class_token_, {n, 1, vit_.width}), patches}, 1));
+    const Tensor x = encoder_.forward(
+        concat({expand(working(class_token_), {n, 1, vit_.width}), patches}, 1));
     return head_.forward(squeeze(narrow(x, 1, 0, 1), 1));
   }
 

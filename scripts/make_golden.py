@@ -9,8 +9,9 @@ and Hugging Face transformers.
 Of the last two the weights are stored, in safetensors files; those of language models are as
 Hugging Face writes them. ResNets' weights and images are not stored: they are drawn from Philox by
 the rule in models/nn/parameter_init.h, here in NumPy. Of each tensor after the step a few values
-are stored, computed in float64, with the relative error that PyTorch itself makes in float32: that
-error is the yardstick for what tests/models/resnet_golden_test.cc allows.
+are stored, computed in float64, with the relative error that PyTorch itself makes in float32, and
+where it is asked for with bfloat16 (torch.autocast): those errors are the yardsticks for what
+tests/models/resnet_golden_test.cc and transformer_golden_test.cc allow.
 """
 import argparse
 import json
@@ -30,7 +31,7 @@ LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.01, 0.9, 5e-4
 
 CASES = [
     dict(name="resnet18_cifar", model="resnet18", cifar_stem=True, image=16, batch=4, channels=1,
-         classes=10, seed=7, residual_gamma=1.0),
+         classes=10, seed=7, residual_gamma=1.0, bfloat16=True),
     # With every gamma 1, a deep network at random weights is so ill-conditioned that PyTorch's own
     # float32 gradients are 2 % off its float64 ones; a smaller last gamma makes it a sharp test.
     dict(name="resnet50_imagenet", model="resnet50", cifar_stem=False, image=64, batch=8,
@@ -125,17 +126,32 @@ def make_model(case):
     return model
 
 
+def computing_in(dtype):
+    """Where forward runs: with torch.bfloat16, parameters stay float32."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16)
+
+
+def stored_as(dtype):
+    return torch.float32 if dtype == torch.bfloat16 else dtype
+
+
 def run(case, dtype):
     """Losses before and after the step, and every tensor in Tidemark's order."""
-    model = make_model(case).to(dtype)
+    model = make_model(case).to(stored_as(dtype))
     n, size, c = case["batch"], case["image"], case["channels"]
     images = draw_normal(case["seed"], IMAGES_INDEX, n * size * size * c, 1.0)
     images = torch.from_numpy(
-        images.reshape(n, size, size, c).transpose(0, 3, 1, 2).copy()).to(dtype)
+        images.reshape(n, size, size, c).transpose(0, 3, 1, 2).copy()).to(stored_as(dtype))
     labels = torch.tensor([(7 * i + 3) % case["classes"] for i in range(n)])
+
+    def forward():
+        with computing_in(dtype):
+            logits = model(images)
+        return torch.nn.functional.cross_entropy(logits.to(stored_as(dtype)), labels)
+
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM,
                                 weight_decay=WEIGHT_DECAY)
-    loss = torch.nn.functional.cross_entropy(model(images), labels)
+    loss = forward()
     loss.backward()
     tensors = {"gradient/" + k: to_tidemark(p.grad) for k, p in model.named_parameters()}
     optimizer.step()
@@ -143,7 +159,7 @@ def run(case, dtype):
     tensors |= {"buffer/" + k: to_tidemark(b) for k, b in model.named_buffers()
                 if not k.endswith("num_batches_tracked")}
     with torch.no_grad():
-        after = torch.nn.functional.cross_entropy(model(images), labels)
+        after = forward()
     return loss.item(), after.item(), tensors
 
 
@@ -167,12 +183,20 @@ def make(case):
     golden = dict(case, learning_rate=LEARNING_RATE, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY,
                   images_index=IMAGES_INDEX, loss=loss, loss_after=after,
                   loss_error=max(abs(s[0] - loss) for s in singles),
-                  loss_after_error=max(abs(s[1] - after) for s in singles), tensors={})
+                  loss_after_error=max(abs(s[1] - after) for s in singles))
+    half = run(case, torch.bfloat16) if case.get("bfloat16") else None
+    if half:
+        golden |= dict(loss_bfloat16_error=abs(half[0] - loss),
+                       loss_after_bfloat16_error=abs(half[1] - after))
+    golden["tensors"] = {}
     for name, values in exact.items():
         golden["tensors"][name] = dict(
             count=len(values), norm=rounded(np.linalg.norm(values)),
             error=rounded(max(relative_error(s[2][name], values) for s in singles)),
             values=[rounded(values[i]) for i in positions(len(values))])
+        if half:
+            error = relative_error(half[2][name], values)
+            golden["tensors"][name]["bfloat16_error"] = float(f"{error:.3g}")
     return golden
 
 
@@ -233,8 +257,9 @@ def run_attention(case, dtype):
     return {name: to_tidemark(tensor) for name, tensor in tensors.items()}
 
 
-def samples_of(exact, single):
-    """Of each tensor: a few values in float64, and how far off they are in float32."""
+def samples_of(exact, single, half=None):
+    """Of each tensor: a few values in float64, and how far off they are in float32, and with
+    bfloat16."""
     samples = {}
     for name, values in exact.items():
         scale = max(1.0, float(np.linalg.norm(values)))
@@ -242,6 +267,9 @@ def samples_of(exact, single):
             count=len(values), norm=rounded(np.linalg.norm(values)),
             error=rounded(np.linalg.norm(single[name] - values) / scale),
             values=[rounded(values[i]) for i in positions(len(values))])
+        if half:
+            error = np.linalg.norm(half[name] - values) / scale
+            samples[name]["bfloat16_error"] = float(f"{error:.3g}")
     return samples
 
 
@@ -317,27 +345,32 @@ def run_language(case, weights, dtype):
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])
-    model.to(dtype)
+    model.to(stored_as(dtype))
     tokens = torch.tensor(case["tokens"])
     rows, length = tokens.shape
     if case["kind"] == "gpt2":
-        logits = model(input_ids=tokens).logits
+        with computing_in(dtype):
+            logits = model(input_ids=tokens).logits
+        logits = logits.to(stored_as(dtype))
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
                                                  torch.tensor(case["labels"]).flatten())
         tensors = {"logits": logits}
     else:
         seen = (torch.arange(length) < torch.tensor(case["lengths"])[:, None]).to(torch.int64)
-        out = model(input_ids=tokens, token_type_ids=torch.tensor(case["segments"]),
-                    attention_mask=seen)
+        with computing_in(dtype):
+            out = model(input_ids=tokens, token_type_ids=torch.tensor(case["segments"]),
+                        attention_mask=seen)
         if case["kind"] in ("masked", "xlmr"):
             logits = out.logits.flatten(0, 1)[torch.tensor(case["masked_positions"])]
+            logits = logits.to(stored_as(dtype))
             loss = torch.nn.functional.cross_entropy(logits, torch.tensor(case["masked_labels"]))
             tensors = {"logits": logits}
         else:
             starts, ends = torch.tensor(case["starts"]), torch.tensor(case["ends"])
-            loss = (torch.nn.functional.cross_entropy(out.start_logits, starts)
-                    + torch.nn.functional.cross_entropy(out.end_logits, ends)) / 2
-            tensors = {"start": out.start_logits, "end": out.end_logits}
+            start, end = (x.to(stored_as(dtype)) for x in (out.start_logits, out.end_logits))
+            loss = (torch.nn.functional.cross_entropy(start, starts)
+                    + torch.nn.functional.cross_entropy(end, ends)) / 2
+            tensors = {"start": start, "end": end}
     loss.backward()
     tensors["loss"] = loss
     tensors |= {"gradient/" + name: p.grad for name, p in parameters.items()}
@@ -373,8 +406,8 @@ def write_language(out, name, kinds, seed, dtype):
                                 out / f"{name}.safetensors", metadata={"format": "pt"})
     cases = [language_case(kind) for kind in kinds]
     write_cases(out / f"{name}.json", [
-        case | dict(tensors=samples_of(run_language(case, weights, torch.float64),
-                                       run_language(case, weights, torch.float32)))
+        case | dict(tensors=samples_of(*(run_language(case, weights, kind) for kind in
+                                         (torch.float64, torch.float32, torch.bfloat16))))
         for case in cases])
 
 

@@ -69,6 +69,7 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
                  "Tokens of a sequence, of squad at most [128, squad 384]")
       ->check(CLI::Range(8, 1 << 16))
       ->group(group);
+  add_dtype_flag(app, flags, group);
   add_length_flags(app, flags, group, "Sequences per step [32, squad 8]",
                    "Times through the data [squad 1, others 100 steps]");
   app.add_option("--dropout", flags.dropout, "Share of values that are dropped in training")

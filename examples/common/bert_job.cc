@@ -48,6 +48,7 @@ SafetensorsMetadata settings_of(const BertFlags& flags, const TextData& data, in
       {"words", std::to_string(data.vocabulary_size)},
       {"seq-length", std::to_string(flags.length)},
       {"batch", std::to_string(flags.batch)},
+      {"dtype", std::string(to_string(flags.dtype))},
       {"dropout", fmt::format("{}", flags.dropout)},
       {"attention", flags.attention == AttentionImplementation::kMaterialised
                         ? "materialised"

@@ -50,6 +50,21 @@ void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& group,
       ->group(group);
 }
 
+void add_dtype_flag(CLI::App& app, RunFlags& flags, const std::string& group) {
+  app.add_option_function<std::string>(
+         "--dtype",
+         [&flags](const std::string& text) {
+           flags.dtype = text == "bf16" ? DType::kBFloat16 : DType::kFloat32;
+         },
+         "Of activations, and of the weights that they are multiplied by. bf16 (bfloat16): "
+         "about "
+         "half the memory for them, less precise; parameters, optimizer state and the loss "
+         "stay "
+         "float32 [float32]")
+      ->check(CLI::IsMember({"float32", "bf16"}))
+      ->group(group);
+}
+
 void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& help) {
   const char* group = "Optimizer";
   app.add_option("--optimizer", flags.optimizer, "Update rule")

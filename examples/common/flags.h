@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/dtype.h"
 #include "runtime/core/units.h"
 #include "runtime/session/session.h"
 
@@ -28,8 +29,9 @@ struct RunFlags {
   std::string model;
   std::string data;
   int64_t batch = 0;
-  int64_t steps = 0;   // 0: by epochs
-  int64_t epochs = 0;  // 0: the data's default
+  int64_t steps = 0;              // 0: by epochs
+  int64_t epochs = 0;             // 0: the data's default
+  DType dtype = DType::kFloat32;  // of activations, and of weights as forward uses them
 
   std::string optimizer;
   std::optional<double> learning_rate;  // none: the optimizer's default

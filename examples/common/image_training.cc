@@ -36,7 +36,9 @@ ImageTraining::ImageTraining(const ResNetFlags& flags, const DataSource& data)
       model_(network(flags, data, init_)),
       optimizer_(
           make_optimizer(flags, model_->parameters(), flags.optimizer == "sgd" ? 0.05 : 1e-3)),
-      base_rate_(optimizer_->learning_rate()) {}
+      base_rate_(optimizer_->learning_rate()) {
+  model_->compute_in(flags.dtype);
+}
 
 void ImageTraining::set_learning_rate(int64_t step, int64_t steps) {
   if (!cosine_) return;

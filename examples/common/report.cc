@@ -105,6 +105,7 @@ std::string to_json(const RunReport& report) {
   Json json;
   json["program"] = report.program;
   json["model"] = flags.model;
+  json["dtype"] = to_string(flags.dtype);
   json["device"] = flags.device;
   json["estimated_by"] = or_null(report.estimated_by);
   json["policy"] = flags.policy;

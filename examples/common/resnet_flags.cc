@@ -53,6 +53,7 @@ void add_task_flags(CLI::App& app, ResNetFlags& flags) {
                  "Classes of synthetic data, or of a folder that is not read [1000]")
       ->check(CLI::Range(2, 1 << 20))
       ->group(group);
+  add_dtype_flag(app, flags, group);
   add_length_flags(
       app, flags, group, "Images per step",
       "Times through the training images [digits 6, synthetic 20 steps, others 1]");

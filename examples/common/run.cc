@@ -128,8 +128,11 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
 
 void announce(const Job& job, const RunReport& report, const SessionOptions& options,
               double seconds) {
-  fmt::print("{}; {} steps of batch {} on {}\n", job.announcement(), job.steps(), job.batch(),
-             options.device);
+  fmt::print("{}; {} steps of batch {} on {}{}\n", job.announcement(), job.steps(), job.batch(),
+             options.device,
+             report.flags.dtype == DType::kFloat32
+                 ? ""
+                 : fmt::format(", in {}", to_string(report.flags.dtype)));
   const Bytes peak = report.unmanaged->peak;
   fmt::print(
       "dry run ({:.2f} s): {} without a budget, at least {}; the budget is {} ({:.1f} %)\n",

@@ -131,7 +131,9 @@ TextTraining::TextTraining(const BertFlags& flags, const TextData& data)
       network_(make_network(flags, data)),
       optimizer_(make_optimizer(flags, network_->module().parameters(), base_rate(flags))),
       parameters_(network_->module().parameters()),
-      rate_(optimizer_->learning_rate()) {}
+      rate_(optimizer_->learning_rate()) {
+  network_->module().compute_in(flags.dtype);
+}
 
 void TextTraining::set_learning_rate(int64_t step, int64_t steps) {
   optimizer_->set_learning_rate(learning_rate({.kind = *parse_schedule(flags_.schedule),

@@ -40,9 +40,9 @@ MultiHeadAttention::Projection MultiHeadAttention::make(const std::string& name,
 }
 
 Tensor MultiHeadAttention::project(const Tensor& x, const Projection& by) const {
-  if (!options_.fused) return linear(x, by.weight, by.bias);
+  if (!options_.fused) return linear(x, working(by.weight), by.bias);
   const Tensor rows = reshape(x, {-1, options_.width});
-  return reshape(matmul(rows, by.weight, false, false, by.bias),
+  return reshape(matmul(rows, working(by.weight), false, false, by.bias),
                  {x.extent(0), x.extent(1), by.bias.extent(0)});
 }
 
@@ -57,8 +57,9 @@ void MultiHeadAttention::check(const char* what, const Tensor& x) const {
                    std::to_string(options_.width) + "), not " + x.shape().to_string());
 }
 
-Tensor MultiHeadAttention::forward(const Tensor& x, const Tensor& keys,
-                                   const Tensor& memory) const {
+Tensor MultiHeadAttention::forward(const Tensor& input, const Tensor& keys,
+                                   const Tensor& attended) const {
+  const Tensor x = working(input), memory = attended ? working(attended) : attended;
   check("the input", x);
   if (memory) check("what is attended to", memory);
   std::vector<Tensor> qkv;

@@ -47,7 +47,7 @@ Tensor SqueezeExcitation::forward(const Tensor& x) const {
 
 Tensor stochastic_depth(const Tensor& x, double p) {
   if (p == 0) return x;
-  return mul(x, dropout(ones(Shape{x.extent(0), 1, 1, 1}), p));
+  return mul(x, dropout(ones(Shape{x.extent(0), 1, 1, 1}, x.dtype()), p));
 }
 
 }  // namespace tidemark

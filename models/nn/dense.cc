@@ -17,10 +17,12 @@ Dense::Dense(const DenseOptions& options, ParameterInit& init)
 }
 
 Tensor Dense::forward(const Tensor& x) const {
-  if (!options_.in_first) return linear(x, weight_, bias_);
+  if (!options_.in_first) return linear(working(x), working(weight_), bias_);
   Shape shape = x.shape();
   shape[shape.rank() - 1] = options_.out;
-  return reshape(matmul(reshape(x, {-1, options_.in}), weight_, false, false, bias_), shape);
+  return reshape(
+      matmul(reshape(working(x), {-1, options_.in}), working(weight_), false, false, bias_),
+      shape);
 }
 
 }  // namespace tidemark

@@ -27,7 +27,7 @@ Conv2d::Conv2d(const Conv2dOptions& options, ParameterInit& init)
 }
 
 Tensor Conv2d::forward(const Tensor& x) const {
-  return conv2d(x, weight_, bias_,
+  return conv2d(working(x), working(weight_), bias_,
                 {.stride = {options_.stride, options_.stride},
                  .padding = {options_.padding, options_.padding},
                  .dilation = {options_.dilation, options_.dilation},
@@ -46,7 +46,8 @@ BatchNorm2d::BatchNorm2d(int64_t channels, ParameterInit& init, const BatchNormO
   register_buffer("running_var", running_var_);
 }
 
-Tensor BatchNorm2d::forward(const Tensor& x) const {
+Tensor BatchNorm2d::forward(const Tensor& input) const {
+  const Tensor x = working(input);
   if (!training()) {
     return batch_norm_inference(x, weight_, bias_, running_mean_, running_var_, options_.eps);
   }
@@ -55,7 +56,9 @@ Tensor BatchNorm2d::forward(const Tensor& x) const {
   return result.y;
 }
 
-Tensor BatchNorm2d::forward_relu(const Tensor& x, const Tensor& residual) const {
+Tensor BatchNorm2d::forward_relu(const Tensor& input, const Tensor& around) const {
+  const Tensor x = working(input);
+  const Tensor residual = around.defined() ? working(around) : around;
   if (!training()) {
     return batch_norm_inference_relu(x, weight_, bias_, running_mean_, running_var_,
                                      options_.eps, residual);
@@ -78,7 +81,9 @@ Linear::Linear(int64_t in, int64_t out, ParameterInit& init)
   register_parameter("bias", bias_);
 }
 
-Tensor Linear::forward(const Tensor& x) const { return linear(x, weight_, bias_); }
+Tensor Linear::forward(const Tensor& x) const {
+  return linear(working(x), working(weight_), bias_);
+}
 
 LayerNorm::LayerNorm(int64_t columns, ParameterInit& init, double eps)
     : eps_(eps),
@@ -88,7 +93,9 @@ LayerNorm::LayerNorm(int64_t columns, ParameterInit& init, double eps)
   register_parameter("bias", bias_);
 }
 
-Tensor LayerNorm::forward(const Tensor& x) const { return layer_norm(x, weight_, bias_, eps_); }
+Tensor LayerNorm::forward(const Tensor& x) const {
+  return layer_norm(working(x), weight_, bias_, eps_);
+}
 
 Embedding::Embedding(const EmbeddingOptions& options, ParameterInit& init)
     : padding_idx_(options.padding_idx),
@@ -101,7 +108,8 @@ Embedding::Embedding(const EmbeddingOptions& options, ParameterInit& init)
 }
 
 Tensor Embedding::forward(const Tensor& ids) const {
-  return embedding(weight_, ids, padding_idx_);
+  // Rows are looked up in float32: fewer of them than there are in the table.
+  return working(embedding(weight_, ids, padding_idx_));
 }
 
 Tensor Dropout::forward(const Tensor& x) const { return training() ? dropout(x, p_) : x; }

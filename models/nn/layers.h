@@ -98,8 +98,9 @@ class Embedding : public Module {
  public:
   Embedding(const EmbeddingOptions& options, ParameterInit& init);
   Tensor forward(const Tensor& ids) const;
-  // For the layer that shares it. The same leaf: gradients of both uses add up.
-  const Tensor& weight() const { return weight_; }
+  // For the layer that shares it, in the type that forward computes in. The same leaf, or a
+  // cast of it: gradients of both uses add up.
+  Tensor weight() const { return working(weight_); }
 
  private:
   std::optional<int64_t> padding_idx_;

@@ -1,6 +1,7 @@
 #include "models/nn/module.h"
 
 #include "ops/autograd/autograd.h"
+#include "ops/elementwise/compare.h"
 
 namespace tidemark {
 
@@ -26,6 +27,13 @@ void Module::train(bool on) {
   training_ = on;
   for (const auto& [name, child] : children_) child->train(on);
 }
+
+void Module::compute_in(DType dtype) {
+  compute_type_ = dtype;
+  for (const auto& [name, child] : children_) child->compute_in(dtype);
+}
+
+Tensor Module::working(const Tensor& tensor) const { return cast(tensor, compute_type_); }
 
 void Module::register_parameter(std::string name, Tensor& tensor) {
   require_grad(tensor);

@@ -9,6 +9,11 @@
 // Names are joined with dots ("layer1.0.conv1.weight"), as in PyTorch. A module owns its
 // tensors; it stays where it was made, since its parent points at it.
 //
+// Parameters, their gradients and buffers are float32. What forward computes in may be bfloat16
+// (compute_in): each layer then takes its input and its weights through working(), which is
+// where the two meet. So networks are written without a thought of types: their activations are
+// bfloat16 from the first layer on.
+//
 // Threads: the session's issuing thread.
 #pragma once
 
@@ -16,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/dtype.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tidemark {
@@ -43,12 +49,21 @@ class Module {
   void train(bool on = true);
   bool training() const { return training_; }
 
+  // The type of activations, and of the weights that forward multiplies them by: float32, as at
+  // first, or bfloat16; of the children too.
+  void compute_in(DType dtype);
+  DType compute_type() const { return compute_type_; }
+
  protected:
   // Marks it as a leaf that gradients are collected for. The member `tensor` keeps that mark.
   void register_parameter(std::string name, Tensor& tensor);
   void register_buffer(std::string name, const Tensor& tensor);
   // REQUIRES: `child` lives as long as this module.
   void register_child(std::string name, Module& child);
+  // A parameter, or what enters a layer, in the type that forward computes in: itself where it
+  // has that type, else a copy, cheap to make again when memory is short. Gradients are cast
+  // back, so that those of parameters are float32.
+  Tensor working(const Tensor& tensor) const;
 
  private:
   using List = std::vector<NamedTensor> Module::*;
@@ -58,6 +73,7 @@ class Module {
   std::vector<NamedTensor> buffers_;
   std::vector<std::pair<std::string, Module*>> children_;
   bool training_ = true;
+  DType compute_type_ = DType::kFloat32;
 };
 
 }  // namespace tidemark

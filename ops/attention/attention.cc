@@ -27,9 +27,6 @@ bool has_rows(const TensorMeta& x) {
 void check_rows(const char* op, const OpQuery& query, size_t i) {
   const TensorMeta& x = query.inputs[i];
   const std::string which = "input " + std::to_string(i);
-  if (x.dtype != DType::kFloat32) {
-    throw_misfit(op, query, which + " must be float32, not " + std::string(to_string(x.dtype)));
-  }
   check_fits(op, query, x.shape.rank() == 4, "queries, keys and values must be (B, T, H, D)");
   if (x.shape.elements() == 0) throw_misfit(op, query, which + " is empty");
   if (!has_rows(x)) throw_misfit(op, query, which + " must consist of gapless rows");
@@ -40,7 +37,11 @@ void check_operands(const char* op, const OpQuery& query, size_t at, size_t keys
   if (query.inputs.size() != keys_at && query.inputs.size() != keys_at + 1) {
     throw_misfit(op, query, "takes " + std::to_string(keys_at) + " inputs, or one more");
   }
-  for (size_t i = at; i < at + 3; ++i) check_rows(op, query, i);
+  const DType dtype = check_float(op, query, at);
+  for (size_t i = at; i < at + 3; ++i) {
+    check_dtype(op, query, i, dtype);
+    check_rows(op, query, i);
+  }
   const Shape& q = query.inputs[at].shape;
   const Shape& k = query.inputs[at + 1].shape;
   check_fits(op, query, k == query.inputs[at + 2].shape, "keys and values must have one shape");
@@ -60,9 +61,13 @@ void check_operands(const char* op, const OpQuery& query, size_t at, size_t keys
   }
 }
 
-Shape saved_shape(const AttentionAttrs& attrs, const Shape& q, const Shape& k) {
-  if (attrs.materialised()) return {q[0], q[2], q[1], k[1]};
-  return {q[0], q[2], q[1]};
+// Probabilities as q is, the log-sum-exp float32.
+TensorMeta saved_meta(const AttentionAttrs& attrs, const TensorMeta& q, const TensorMeta& k) {
+  const Shape &qs = q.shape, &ks = k.shape;
+  if (attrs.materialised()) {
+    return TensorMeta::contiguous(q.dtype, {qs[0], qs[2], qs[1], ks[1]});
+  }
+  return TensorMeta::contiguous(DType::kFloat32, {qs[0], qs[2], qs[1]});
 }
 
 std::vector<TensorMeta> infer(const OpQuery& query) {
@@ -71,27 +76,24 @@ std::vector<TensorMeta> infer(const OpQuery& query) {
   if (!(attrs.dropout >= 0 && attrs.dropout < 1)) {
     fail("attention", "p is " + std::to_string(attrs.dropout) + ", not in [0, 1)");
   }
-  const Shape& q = query.inputs[0].shape;
-  return {
-      TensorMeta::contiguous(DType::kFloat32, q),
-      TensorMeta::contiguous(DType::kFloat32, saved_shape(attrs, q, query.inputs[1].shape))};
+  const TensorMeta& q = query.inputs[0];
+  return {TensorMeta::contiguous(q.dtype, q.shape), saved_meta(attrs, q, query.inputs[1])};
 }
 
 std::vector<TensorMeta> infer_grad(const OpQuery& query) {
   constexpr const char* kName = "attention_grad";
   check_operands(kName, query, 1, 6);
-  const Shape& q = query.inputs[1].shape;
-  const Shape& k = query.inputs[2].shape;
-  const Shape saved = saved_shape(query.attr<AttentionAttrs>(), q, k);
-  for (const auto& [i, shape] : {std::pair{0, &q}, {4, &q}, {5, &saved}}) {
+  const TensorMeta q = TensorMeta::contiguous(query.inputs[1].dtype, query.inputs[1].shape);
+  const TensorMeta k = TensorMeta::contiguous(q.dtype, query.inputs[2].shape);
+  const TensorMeta saved = saved_meta(query.attr<AttentionAttrs>(), q, k);
+  for (const auto& [i, meta] : {std::pair{0, &q}, {4, &q}, {5, &saved}}) {
     const TensorMeta& input = query.inputs[static_cast<size_t>(i)];
-    check_fits(kName, query,
-               input.shape == *shape && input.dtype == DType::kFloat32 && input.is_contiguous(),
-               "y, its gradient and what was saved must be as attention gave them");
+    check_fits(
+        kName, query,
+        input.shape == meta->shape && input.dtype == meta->dtype && input.is_contiguous(),
+        "y, its gradient and what was saved must be as attention gave them");
   }
-  return {TensorMeta::contiguous(DType::kFloat32, q),
-          TensorMeta::contiguous(DType::kFloat32, k),
-          TensorMeta::contiguous(DType::kFloat32, k)};
+  return {q, k, k};
 }
 
 // Pairs of a query and a key that it may see, over all heads.
@@ -112,6 +114,9 @@ OpCost products(const OpQuery& query, size_t q, int count) {
   OpCost cost = streaming_cost(query, 0);
   cost.flops = pairs(query, q) * (2 * depth * count + 30);
   cost.matrix = true;
+  // Memory-efficient attention multiplies in float32 on every device, whatever its inputs are.
+  cost.bfloat16 =
+      query.inputs[q].dtype == DType::kBFloat16 && query.attr<AttentionAttrs>().materialised();
   return cost;
 }
 
@@ -122,23 +127,29 @@ OpCost cost_grad(const OpQuery& query) {
   return products(query, 1, query.attr<AttentionAttrs>().materialised() ? 4 : 5);
 }
 
-Bytes matrix_bytes(const OpQuery& query, size_t q) {
+Bytes matrix_bytes(const OpQuery& query, size_t q, DType dtype) {
   const Extents extents(query.inputs[q], query.inputs[q + 1]);
-  return size_of(DType::kFloat32) * (extents.all_heads() * extents.queries * extents.keys);
+  return size_of(dtype) * (extents.all_heads() * extents.queries * extents.keys);
 }
 
-// As the CUDA kernels have it: materialised, what dropout leaves of P.
+// As the CUDA kernels have it: materialised, what dropout leaves of P; of bfloat16, scores in
+// float32.
 Bytes model_workspace(const OpQuery& query) {
   const auto& attrs = query.attr<AttentionAttrs>();
-  return attrs.materialised() && attrs.dropout > 0 ? matrix_bytes(query, 0) : Bytes(0);
+  const bool scores = attrs.dropout > 0 || query.inputs[0].dtype == DType::kBFloat16;
+  return attrs.materialised() && scores ? matrix_bytes(query, 0, DType::kFloat32) : Bytes(0);
 }
 
-// One number for each query; materialised, dP besides.
+// One number for each query; materialised, dP besides, and of bfloat16, dS.
 Bytes model_grad_workspace(const OpQuery& query) {
   const Extents extents(query.inputs[1], query.inputs[2]);
+  const DType dtype = query.inputs[1].dtype;
   const Bytes rows =
       align_up(size_of(DType::kFloat32) * (extents.all_heads() * extents.queries));
-  return query.attr<AttentionAttrs>().materialised() ? rows + matrix_bytes(query, 1) : rows;
+  if (!query.attr<AttentionAttrs>().materialised()) return rows;
+  const Bytes dp = matrix_bytes(query, 1, DType::kFloat32);
+  return dtype == DType::kFloat32 ? rows + dp
+                                  : rows + align_up(dp) + matrix_bytes(query, 1, dtype);
 }
 
 // x, or a copy with gapless rows.

@@ -43,12 +43,13 @@ struct AttentionOptions {
   AttentionImplementation implementation = AttentionImplementation::kMemoryEfficient;
 };
 
-// float32. Throws UsageError if shapes or types do not fit, or p is not in [0, 1).
+// q, k, v and y are float32, or all bfloat16; scores and sums are float32. Throws UsageError if
+// shapes or types do not fit, or p is not in [0, 1).
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 
-// Scalar 0: dropout's first block of numbers. `saved` is P or the log-sum-exp, +infinity for a
-// query without keys.
+// Scalar 0: dropout's first block of numbers. `saved` is P, as q is, or the log-sum-exp,
+// float32, +infinity for a query without keys.
 extern const OpDef kAttention;      // q, k, v[, keys] -> y, saved
 extern const OpDef kAttentionGrad;  // g, q, k, v, y, saved[, keys] -> dq, dk, dv
 

@@ -39,8 +39,8 @@ class Forward {
     const int64_t b = head / p_.extents.heads, h = head % p_.extents.heads;
     const Buffers to(p_, scratch);
     const int64_t used = p_.fill_mask(args_, b, to.mask);
-    const float* k = args_.in<float>(1) + p_.k.at(b, h, 0);
-    const float* v = args_.in<float>(2) + p_.v.at(b, h, 0);
+    const FloatInput k = float_input(args_, 1) + p_.k.at(b, h, 0);
+    const FloatInput v = float_input(args_, 2) + p_.v.at(b, h, 0);
     const int64_t depth = p_.extents.depth;
     for (int64_t key = 0; key < used; key += kTileKeys) {
       const int64_t rows = p_.keys_in(key), columns = p_.columns(key);
@@ -60,8 +60,8 @@ class Forward {
     const int64_t queries = std::min(p_.extents.queries - query, kTileQueries);
     const int64_t rows = pad(queries, kRowPad);
     if (p_.attrs.causal) used = std::min(used, query + queries);
-    pack(args_.in<float>(0) + p_.q.at(b, h, query), p_.q.row, queries, p_.extents.depth, rows,
-         p_.width, static_cast<float>(p_.attrs.scale), to.q);
+    pack(float_input(args_, 0) + p_.q.at(b, h, query), p_.q.row, queries, p_.extents.depth,
+         rows, p_.width, static_cast<float>(p_.attrs.scale), to.q);
     std::fill_n(to.output, rows * p_.width, 0.0F);
     std::fill_n(to.largest, rows, -kInfinity);
     std::fill_n(to.sum, rows, 0.0F);
@@ -72,7 +72,7 @@ class Forward {
     } else {
       with_running_sums(row, query, queries, rows, used, to);
     }
-    float* y = args_.out<float>(0) + p_.whole_q.at(b, h, query);
+    const FloatOutput y = float_output(args_, 0) + p_.whole_q.at(b, h, query);
     unpack(to.output, p_.width, queries, p_.extents.depth, 1, y, p_.whole_q.row);
   }
 
@@ -122,10 +122,10 @@ class Forward {
       float* p = to.scores + r * to.score_stride;
       for (int64_t c = 0; c < columns; ++c) p[c] *= share;
       if (r >= queries) continue;
-      float* saved = args_.out<float>(1) + (row + r) * keys;
+      const FloatOutput saved = float_output(args_, 1) + (row + r) * keys;
       const int64_t n = std::min(columns, keys);
-      std::copy_n(p, n, saved);
-      std::fill_n(saved + n, keys - n, 0.0F);
+      unpack(p, n, 1, n, 1, saved, keys);
+      for (int64_t c = n; c < keys; ++c) saved.set(c, 0);
     }
     if (dropout_.active()) loops_.drop(tile, to.scores, dropout_, {row, 0});
     for (int64_t key = 0; key < used; key += kTileKeys) {

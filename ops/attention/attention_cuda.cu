@@ -28,7 +28,7 @@ struct RowTile {
   float at[kRows][kDepth + 1];
 
   // `rows` of `depth` elements, times `factor`, and zeros.
-  __device__ void load(const float* from, int64_t step, int64_t rows, int64_t depth,
+  __device__ void load(const FloatInput& from, int64_t step, int64_t rows, int64_t depth,
                        float factor) {
     for (int i = static_cast<int>(threadIdx.x); i < kRows * kDepth; i += kRows * kRowThreads) {
       const int row = i / kDepth, d = i % kDepth;
@@ -59,7 +59,7 @@ struct Place {
 
 template <int kDepth>
 __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
-    forward_kernel(const __grid_constant__ Call call, float* y, float* log_sum) {
+    forward_kernel(const __grid_constant__ Call call, FloatOutput y, float* log_sum) {
   constexpr int kRows = kTileRows<kDepth>, kEach = kDepth / kRowThreads;
   __shared__ RowTile<kDepth> q, keys_or_values;
   __shared__ float scores[kRows][kRows + 1], kept[kRows][kRows + 1];
@@ -113,18 +113,18 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
   }
   if (query >= extents.queries) return;
   const float share = largest == -INFINITY ? 0 : 1 / sum;
-  float* to = y + call.whole_q.at(place.b, place.h, query);
+  const FloatOutput to = y + call.whole_q.at(place.b, place.h, query);
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int d = lane + e * kRowThreads;
-    if (d < extents.depth) to[d] = out[e] * share;
+    if (d < extents.depth) to.set(d, out[e] * share);
   }
   if (lane == 0) {
     log_sum[number] = largest == -INFINITY ? INFINITY : largest + logf(sum);
   }
 }
 
-__global__ void delta_kernel(const __grid_constant__ Call call, const float* g, const float* y,
+__global__ void delta_kernel(const __grid_constant__ Call call, FloatInput g, FloatInput y,
                              float* delta) {
   const int64_t i = thread_index();
   if (i >= call.extents.all_heads() * call.extents.queries) return;
@@ -137,7 +137,8 @@ __global__ void delta_kernel(const __grid_constant__ Call call, const float* g, 
 }
 
 struct GradArguments {
-  const float *g, *log_sum, *delta;
+  FloatInput g;
+  const float *log_sum, *delta;
 };
 
 // A pair's part in the gradients: `kept` is M P, `ds` P (M dP - delta). The scale is in q.
@@ -157,7 +158,7 @@ __device__ PairGrad pair_grad(const Call& call, const GradArguments& from, int64
 
 template <int kDepth>
 __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
-    query_grad_kernel(const __grid_constant__ Call call, GradArguments from, float* dq) {
+    query_grad_kernel(const __grid_constant__ Call call, GradArguments from, FloatOutput dq) {
   constexpr int kRows = kTileRows<kDepth>, kEach = kDepth / kRowThreads;
   __shared__ RowTile<kDepth> q, g, k, v;
   __shared__ float ds[kRows][kRows + 1];
@@ -192,18 +193,18 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
     }
   }
   if (query >= extents.queries) return;
-  float* to = dq + call.whole_q.at(place.b, place.h, query);
+  const FloatOutput to = dq + call.whole_q.at(place.b, place.h, query);
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int d = lane + e * kRowThreads;
-    if (d < extents.depth) to[d] = out[e] * scale;
+    if (d < extents.depth) to.set(d, out[e] * scale);
   }
 }
 
 template <int kDepth>
 __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
-    key_grad_kernel(const __grid_constant__ Call call, GradArguments from, float* dk,
-                    float* dv) {
+    key_grad_kernel(const __grid_constant__ Call call, GradArguments from, FloatOutput dk,
+                    FloatOutput dv) {
   constexpr int kRows = kTileRows<kDepth>, kEach = kDepth / kRowThreads;
   __shared__ RowTile<kDepth> q, g, k, v;
   __shared__ float ds[kRows][kRows + 1], kept[kRows][kRows + 1];
@@ -248,8 +249,8 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
   for (int e = 0; e < kEach; ++e) {
     const int d = lane + e * kRowThreads;
     if (d >= extents.depth) continue;
-    dk[to + d] = dk_out[e];
-    dv[to + d] = dv_out[e];
+    dk.set(to + d, dk_out[e]);
+    dv.set(to + d, dv_out[e]);
   }
 }
 
@@ -286,7 +287,7 @@ PreparedKernel prepare(const OpQuery& query) {
             with_depth(call.extents.depth, [&]<int kDepth>() {
               launch_blocks(args, blocks<kDepth>(call, call.extents.queries),
                             kTileRows<kDepth> * kRowThreads, forward_kernel<kDepth>, call,
-                            args.out<float>(0), args.out<float>(1));
+                            float_output(args, 0), args.out<float>(1));
             });
           }};
 }
@@ -301,23 +302,23 @@ PreparedKernel prepare_grad(const OpQuery& query) {
   return {size_of(DType::kFloat32) * prepared.rows(), [prepared](const KernelArgs& args) {
             const Call call = prepared.with(args);
             float* delta = reinterpret_cast<float*>(args.workspace);
-            launch_delta(args, call, args.in<float>(0), args.in<float>(4), delta);
-            const GradArguments from{args.in<float>(0), args.in<float>(5), delta};
+            launch_delta(args, call, float_input(args, 0), float_input(args, 4), delta);
+            const GradArguments from{float_input(args, 0), args.in<float>(5), delta};
             with_depth(call.extents.depth, [&]<int kDepth>() {
               constexpr int kThreads = kTileRows<kDepth> * kRowThreads;
               launch_blocks(args, blocks<kDepth>(call, call.extents.queries), kThreads,
-                            query_grad_kernel<kDepth>, call, from, args.out<float>(0));
+                            query_grad_kernel<kDepth>, call, from, float_output(args, 0));
               launch_blocks(args, blocks<kDepth>(call, call.extents.keys), kThreads,
-                            key_grad_kernel<kDepth>, call, from, args.out<float>(1),
-                            args.out<float>(2));
+                            key_grad_kernel<kDepth>, call, from, float_output(args, 1),
+                            float_output(args, 2));
             });
           }};
 }
 
 }  // namespace
 
-void launch_delta(const KernelArgs& args, const Call& call, const float* g, const float* y,
-                  float* delta) {
+void launch_delta(const KernelArgs& args, const Call& call, const FloatInput& g,
+                  const FloatInput& y, float* delta) {
   launch(args, call.rows(), delta_kernel, call, g, y, delta);
 }
 

@@ -43,8 +43,8 @@ class Backward {
     const int64_t used = p_.fill_mask(args_, b, to.mask);
     pack_queries(b, h, to);
     for (int64_t key = 0; key < p_.extents.keys; key += kTileKeys) {
-      float* dk = args_.out<float>(1) + p_.whole_k.at(b, h, key);
-      float* dv = args_.out<float>(2) + p_.whole_k.at(b, h, key);
+      const FloatOutput dk = float_output(args_, 1) + p_.whole_k.at(b, h, key);
+      const FloatOutput dv = float_output(args_, 2) + p_.whole_k.at(b, h, key);
       std::fill_n(to.dk, to.tile_columns * p_.width, 0.0F);
       std::fill_n(to.dv, to.tile_columns * p_.width, 0.0F);
       if (key < used) key_tile(b, h, key, to);
@@ -52,17 +52,17 @@ class Backward {
       unpack(to.dv, p_.width, p_.keys_in(key), p_.extents.depth, 1, dv, p_.whole_k.row);
     }
     unpack(to.dq, p_.width, p_.extents.queries, p_.extents.depth,
-           static_cast<float>(p_.attrs.scale), args_.out<float>(0) + p_.whole_q.at(b, h, 0),
+           static_cast<float>(p_.attrs.scale), float_output(args_, 0) + p_.whole_q.at(b, h, 0),
            p_.whole_q.row);
   }
 
  private:
   void pack_queries(int64_t b, int64_t h, const Buffers& to) const {
     const auto& [batch, heads, queries, keys, depth] = p_.extents;
-    const float* g = args_.in<float>(kG) + p_.whole_q.at(b, h, 0);
-    const float* y = args_.in<float>(kY) + p_.whole_q.at(b, h, 0);
-    pack(args_.in<float>(kQ) + p_.q.at(b, h, 0), p_.q.row, queries, depth, p_.queries, p_.width,
-         static_cast<float>(p_.attrs.scale), to.q);
+    const FloatInput g = float_input(args_, kG) + p_.whole_q.at(b, h, 0);
+    const FloatInput y = float_input(args_, kY) + p_.whole_q.at(b, h, 0);
+    pack(float_input(args_, kQ) + p_.q.at(b, h, 0), p_.q.row, queries, depth, p_.queries,
+         p_.width, static_cast<float>(p_.attrs.scale), to.q);
     pack(g, p_.whole_q.row, queries, depth, p_.queries, p_.width, 1, to.g);
     std::fill_n(to.dq, p_.queries * p_.width, 0.0F);
     // Padded queries have e^(0 - 0) = 1, times a gradient of 0: nothing.
@@ -81,8 +81,8 @@ class Backward {
 
   void key_tile(int64_t b, int64_t h, int64_t key, const Buffers& to) const {
     const int64_t keys = p_.keys_in(key), columns = p_.columns(key), depth = p_.extents.depth;
-    const float* k = args_.in<float>(kK) + p_.k.at(b, h, key);
-    const float* v = args_.in<float>(kV) + p_.v.at(b, h, key);
+    const FloatInput k = float_input(args_, kK) + p_.k.at(b, h, key);
+    const FloatInput v = float_input(args_, kV) + p_.v.at(b, h, key);
     pack(k, p_.k.row, keys, depth, columns, p_.width, 1, to.keys);
     pack_transposed(v, p_.v.row, keys, depth, columns, to.values_transposed);
     if (!p_.attrs.materialised()) {
@@ -113,7 +113,7 @@ class Backward {
                      const Buffers& to) const {
     if (p_.attrs.materialised()) {
       const int64_t rows = std::min(p_.extents.queries - query, kTileQueries);
-      pack(args_.in<float>(kSaved) + row * p_.extents.keys + key, p_.extents.keys, rows,
+      pack(float_input(args_, kSaved) + row * p_.extents.keys + key, p_.extents.keys, rows,
            p_.keys_in(key), tile.rows, tile.columns, 1, to.p);
       return;
     }

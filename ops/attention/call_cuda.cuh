@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/attention/kernels.h"
+#include "ops/kernels/any_float.h"
 #include "ops/kernels/launch_cuda.cuh"
 
 namespace tidemark::attention {
@@ -24,9 +25,9 @@ struct Call {
   // The same with this call's addresses and numbers.
   Call with(const KernelArgs& args) const {
     Call call = *this;
-    call.q = args.in<float>(first_input);
-    call.k = args.in<float>(first_input + 1);
-    call.v = args.in<float>(first_input + 2);
+    call.q = float_input(args, first_input);
+    call.k = float_input(args, first_input + 1);
+    call.v = float_input(args, first_input + 2);
     call.keys = keys_input ? args.inputs[keys_input] : nullptr;
     call.dropout = Dropout(attrs.dropout, attrs.seed, args.scalars[0], extents.keys);
     return call;
@@ -48,14 +49,14 @@ struct Call {
   Rows whole_q, whole_k;  // of gapless tensors of q's and k's shapes
   size_t first_input, keys_input;
   KeyFilter filter;
-  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  FloatInput q, k, v;
   const void* keys = nullptr;
   Dropout dropout;
 };
 
 // delta[row] = sum over d of g y, for backward.
-void launch_delta(const KernelArgs& args, const Call& call, const float* g, const float* y,
-                  float* delta);
+void launch_delta(const KernelArgs& args, const Call& call, const FloatInput& g,
+                  const FloatInput& y, float* delta);
 
 PreparedKernel prepare_materialised_cuda(const OpQuery& query);
 PreparedKernel prepare_materialised_grad_cuda(const OpQuery& query);

@@ -4,34 +4,57 @@
 
 namespace tidemark::attention {
 
-void pack(const float* from, int64_t step, int64_t rows, int64_t depth, int64_t padded_rows,
-          int64_t width, float factor, float* to) {
-  for (int64_t r = 0; r < padded_rows; ++r, to += width) {
-    const int64_t n = r < rows ? depth : 0;
-    for (int64_t d = 0; d < n; ++d) to[d] = from[r * step + d] * factor;
-    std::fill(to + n, to + width, 0.0F);
-  }
+namespace {
+
+// f(pointer to the type that they are stored as)
+template <class F>
+void with_pointer(const FloatInput& from, const F& f) {
+  if (from.bfloat16) return f(static_cast<const BFloat16*>(from.data));
+  f(static_cast<const float*>(from.data));
+}
+template <class F>
+void with_pointer(const FloatOutput& to, const F& f) {
+  if (to.bfloat16) return f(static_cast<BFloat16*>(to.data));
+  f(static_cast<float*>(to.data));
 }
 
-void pack_transposed(const float* from, int64_t step, int64_t rows, int64_t depth,
+}  // namespace
+
+void pack(const FloatInput& from, int64_t step, int64_t rows, int64_t depth,
+          int64_t padded_rows, int64_t width, float factor, float* to) {
+  with_pointer(from, [&](const auto* source) {
+    for (int64_t r = 0; r < padded_rows; ++r) {
+      const int64_t n = r < rows ? depth : 0;
+      float* line = to + r * width;
+      for (int64_t d = 0; d < n; ++d) line[d] = source[r * step + d] * factor;
+      std::fill(line + n, line + width, 0.0F);
+    }
+  });
+}
+
+void pack_transposed(const FloatInput& from, int64_t step, int64_t rows, int64_t depth,
                      int64_t width, float* to) {
   constexpr int64_t kLine = 16;
-  for (int64_t begin = 0; begin < width; begin += kLine) {
-    const int64_t n = std::clamp<int64_t>(rows - begin, 0, kLine);
-    const float* source = from + begin * step;
-    for (int64_t d = 0; d < depth; ++d) {
-      float* line = to + d * width + begin;
-      for (int64_t r = 0; r < n; ++r) line[r] = source[r * step + d];
-      std::fill(line + n, line + kLine, 0.0F);
+  with_pointer(from, [&](const auto* first) {
+    for (int64_t begin = 0; begin < width; begin += kLine) {
+      const int64_t n = std::clamp<int64_t>(rows - begin, 0, kLine);
+      const auto* source = first + begin * step;
+      for (int64_t d = 0; d < depth; ++d) {
+        float* line = to + d * width + begin;
+        for (int64_t r = 0; r < n; ++r) line[r] = source[r * step + d];
+        std::fill(line + n, line + kLine, 0.0F);
+      }
     }
-  }
+  });
 }
 
 void unpack(const float* from, int64_t width, int64_t rows, int64_t depth, float factor,
-            float* to, int64_t step) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t d = 0; d < depth; ++d) to[r * step + d] = from[r * width + d] * factor;
-  }
+            const FloatOutput& to, int64_t step) {
+  with_pointer(to, [&](auto* target) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t d = 0; d < depth; ++d) target[r * step + d] = from[r * width + d] * factor;
+    }
+  });
 }
 
 Problem::Problem(const OpQuery& query, size_t at, size_t keys_at)

@@ -1,5 +1,6 @@
 // What attention's forward and backward kernels on the CPU share: packing into padded tiles
-// (tile_loops.h), the mask, and tasks that each have their own part of the workspace.
+// (tile_loops.h; float32 whatever tensors are), the mask, and tasks that each have their own
+// part of the workspace.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "ops/attention/kernels.h"
 #include "ops/attention/tile_loops.h"
+#include "ops/kernels/any_float.h"
 #include "ops/kernels/parallel_for.h"
 
 namespace tidemark::attention {
@@ -19,14 +21,14 @@ inline int64_t pad(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 inline int64_t tiles(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 // Rows of `depth` elements, times `factor`, and zeros up to (padded_rows, width).
-void pack(const float* from, int64_t step, int64_t rows, int64_t depth, int64_t padded_rows,
-          int64_t width, float factor, float* to);
+void pack(const FloatInput& from, int64_t step, int64_t rows, int64_t depth,
+          int64_t padded_rows, int64_t width, float factor, float* to);
 // The same transposed: (depth, width), zeros from column `rows` on.
-void pack_transposed(const float* from, int64_t step, int64_t rows, int64_t depth,
+void pack_transposed(const FloatInput& from, int64_t step, int64_t rows, int64_t depth,
                      int64_t width, float* to);
 // Rows of a tile, times `factor`, to where they belong.
 void unpack(const float* from, int64_t width, int64_t rows, int64_t depth, float factor,
-            float* to, int64_t step);
+            const FloatOutput& to, int64_t step);
 
 // Hands out parts of a task's workspace; without memory it only counts.
 class Scratch {

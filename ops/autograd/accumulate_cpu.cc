@@ -12,7 +12,7 @@ struct Sum {
 }  // namespace
 
 PreparedKernel prepare_accumulate_cpu(const OpQuery& query) {
-  return map_cpu<Sum, float, float, float>(query);
+  return map_floats_cpu<Sum, 2>(query);
 }
 
 }  // namespace tidemark

@@ -13,7 +13,7 @@ struct Sum {
 }  // namespace
 
 void register_accumulate_cuda() {
-  set_kernel(kAccumulate, Backend::kCuda, map_cuda<Sum, float, float, float>);
+  set_kernel(kAccumulate, Backend::kCuda, map_floats_cuda<Sum, 2>);
 }
 
 }  // namespace tidemark

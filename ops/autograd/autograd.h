@@ -68,7 +68,8 @@ void clear_grad(const Tensor& leaf);
 void set_grad(const Tensor& leaf, const Tensor& gradient);
 
 // Adds d(root)/d(leaf) to every leaf's gradient. `root` has one element, or `seed` gives its
-// gradient. Tells the session that the backward phase has begun, and its end.
+// gradient, of the tensor's type; without one, the tensor is float32. Tells the session that
+// the backward phase has begun, and its end.
 void backward(const Tensor& root, const Tensor& seed = {});
 
 }  // namespace tidemark

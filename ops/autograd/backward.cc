@@ -100,6 +100,13 @@ void backward(const Tensor& root, const Tensor& seed) {
     throw UsageError("[backward] the tensor has shape " + root.shape().to_string() +
                      ", not one element; give its gradient");
   }
+  const DType given = seed.defined() ? seed.dtype() : DType::kFloat32;
+  if (given != root.dtype()) {
+    throw UsageError("[backward] the tensor, of shape " + root.shape().to_string() + ", is " +
+                     std::string(to_string(root.dtype())) + "; " +
+                     (seed.defined() ? "its gradient is " + std::string(to_string(given))
+                                     : std::string("give its gradient, or cast it")));
+  }
   Session& session = Session::current();
   const NoGrad no_grad;
   const ScopedCategory gradients(session, Category::kGradient);

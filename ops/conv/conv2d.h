@@ -9,6 +9,9 @@
 //
 // Gradients: of x, the transposed convolution of gy with w; of w, the correlation of x with gy;
 // of bias, gy summed over N, P, Q. Each is an operator of its own, run only if it is wanted.
+// x and w are float32 or bfloat16, both, and so are y and the gradients of x and w; bias and
+// its gradient are float32. Products are added up in float32.
+//
 // Direct convolution always: the algorithm does not depend on anything but the signature.
 #pragma once
 
@@ -22,7 +25,8 @@ using Conv2dAttrs = ConvAttrs<2>;
 using Conv2dGradInputAttrs = ConvGradInputAttrs<2>;
 using Conv2dGradWeightAttrs = ConvGradWeightAttrs<2>;
 
-// `bias` may be undefined. Throws UsageError if shapes do not fit.
+// `bias` may be undefined. Throws UsageError if shapes or types do not fit, or this processor
+// has no bfloat16.
 Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias = {},
               const Conv2dAttrs& attrs = {});
 

@@ -64,36 +64,32 @@ template <size_t n>
 std::vector<TensorMeta> infer_forward(const OpQuery& query) {
   constexpr const char* kName = Names<n>::kForward;
   const bool bias = query.inputs.size() == 3;
-  if (bias) {
-    check_float32(kName, query, {n + 2, n + 2, 1});
-  } else {
-    check_float32(kName, query, {n + 2, n + 2});
-  }
+  const DType dtype = bias ? check_floats(kName, query, {n + 2, n + 2, 1}, 0b011)
+                           : check_floats(kName, query, {n + 2, n + 2}, 0b11);
   const Shape& w = query.inputs[1].shape;
   check_fits(kName, query, !bias || query.inputs[2].shape[0] == w[0],
              "the bias must have one element for each output channel");
   return {TensorMeta::contiguous(
-      DType::kFloat32,
-      output_shape(kName, query, query.inputs[0].shape, w, query.attr<ConvAttrs<n>>()))};
+      dtype, output_shape(kName, query, query.inputs[0].shape, w, query.attr<ConvAttrs<n>>()))};
 }
 
 template <size_t n>
 std::vector<TensorMeta> infer_grad_input(const OpQuery& query) {
   constexpr const char* kName = Names<n>::kGradInput;
-  check_float32(kName, query, {n + 2, n + 2});
+  const DType dtype = check_floats(kName, query, {n + 2, n + 2}, 0b11);
   const auto& attrs = query.attr<ConvGradInputAttrs<n>>();
   const Shape& gy = query.inputs[0].shape;
   const Shape& w = query.inputs[1].shape;
   const Shape x = shape_of(gy[0], attrs.extents, w.back() * attrs.conv.groups);
   check_fits(kName, query, output_shape(kName, query, x, w, attrs.conv) == gy,
              "the output's gradient does not have the output's shape");
-  return {TensorMeta::contiguous(DType::kFloat32, x)};
+  return {TensorMeta::contiguous(dtype, x)};
 }
 
 template <size_t n>
 std::vector<TensorMeta> infer_grad_weight(const OpQuery& query) {
   constexpr const char* kName = Names<n>::kGradWeight;
-  check_float32(kName, query, {n + 2, n + 2});
+  const DType dtype = check_floats(kName, query, {n + 2, n + 2}, 0b11);
   const auto& attrs = query.attr<ConvGradWeightAttrs<n>>();
   const Shape& x = query.inputs[0].shape;
   const Shape& gy = query.inputs[1].shape;
@@ -101,7 +97,7 @@ std::vector<TensorMeta> infer_grad_weight(const OpQuery& query) {
   const Shape w = shape_of(gy.back(), attrs.extents, x.back() / attrs.conv.groups);
   check_fits(kName, query, output_shape(kName, query, x, w, attrs.conv) == gy,
              "the output's gradient does not have the output's shape");
-  std::vector<TensorMeta> outputs{TensorMeta::contiguous(DType::kFloat32, w)};
+  std::vector<TensorMeta> outputs{TensorMeta::contiguous(dtype, w)};
   if (attrs.bias) outputs.push_back(TensorMeta::contiguous(DType::kFloat32, {gy.back()}));
   return outputs;
 }
@@ -111,7 +107,8 @@ OpCost cost_of(const OpQuery& query, const Shape& y, const Shape& w) {
   const int64_t taps = w.elements() / w[0];
   return {.flops = 2.0 * static_cast<double>(y.elements()) * static_cast<double>(taps),
           .bytes_moved = bytes_moved(query),
-          .matrix = true};
+          .matrix = true,
+          .bfloat16 = query.inputs[0].dtype == DType::kBFloat16};
 }
 
 OpCost cost_forward(const OpQuery& query) {

@@ -14,15 +14,16 @@ using Desc = dnnl::memory::desc;
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
 // The weight (K, R, S, C / groups), or (K, T, R, S, C / groups), as it lies.
-Desc weight_desc(const Shape& w, int64_t groups) {
+Desc weight_desc(const TensorMeta& meta, int64_t groups) {
   using Tag = dnnl::memory::format_tag;
-  constexpr auto kFloat = dnnl::memory::data_type::f32;
+  const Shape& w = meta.shape;
+  const auto type = onednn::data_type(meta.dtype);
   const bool clips = w.rank() == 5;
   dnnl::memory::dims dims{w[0] / groups, w.back()};
   dims.insert(dims.end(), w.begin() + 1, w.end() - 1);
-  if (groups == 1) return {dims, kFloat, clips ? Tag::odhwi : Tag::ohwi};
+  if (groups == 1) return {dims, type, clips ? Tag::odhwi : Tag::ohwi};
   dims.insert(dims.begin(), groups);
-  return {dims, kFloat, clips ? Tag::godhwi : Tag::gohwi};
+  return {dims, type, clips ? Tag::godhwi : Tag::gohwi};
 }
 
 struct Geometry {
@@ -75,14 +76,15 @@ struct Convolution {
 
 template <size_t n>
 PreparedKernel prepare_conv_cpu(const OpQuery& query) {
+  onednn::require_kernels(n == 2 ? "conv2d" : "conv3d", query.inputs[0].dtype);
   const onednn::UseThreads use(query.threads);
   const auto& attrs = query.attr<ConvAttrs<n>>();
   const bool bias = query.inputs.size() == 3;
-  const Desc w = weight_desc(query.inputs[1].shape, attrs.groups);
+  const Desc w = weight_desc(query.inputs[1], attrs.groups);
   const auto description =
-      describe_forward(onednn::nhwc(query.inputs[0].shape), onednn::any_layout(w),
+      describe_forward(onednn::nhwc(query.inputs[0]), onednn::any_layout(w),
                        bias ? onednn::vector(query.inputs[2].shape[0]) : Desc(),
-                       onednn::nhwc(query.outputs[0].shape), Geometry(attrs));
+                       onednn::nhwc(query.outputs[0]), Geometry(attrs));
   auto kernel = std::make_shared<Convolution>();
   if (bias) {
     kernel->set(description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS}, w,
@@ -105,13 +107,15 @@ PreparedKernel prepare_conv_cpu(const OpQuery& query) {
 
 template <size_t n>
 PreparedKernel prepare_conv_grad_input_cpu(const OpQuery& query) {
+  onednn::require_kernels(n == 2 ? "conv2d_grad_input" : "conv3d_grad_input",
+                          query.inputs[0].dtype);
   const onednn::UseThreads use(query.threads);
   const auto& attrs = query.attr<ConvGradInputAttrs<n>>().conv;
-  const Desc w = weight_desc(query.inputs[1].shape, attrs.groups);
+  const Desc w = weight_desc(query.inputs[1], attrs.groups);
   const Geometry g(attrs);
   const auto description = describe_backward(dnnl::convolution_backward_data::desc(
-      kAlgorithm, onednn::nhwc(query.outputs[0].shape), onednn::any_layout(w),
-      onednn::nhwc(query.inputs[0].shape), g.stride, g.dilation, g.padding, g.padding));
+      kAlgorithm, onednn::nhwc(query.outputs[0]), onednn::any_layout(w),
+      onednn::nhwc(query.inputs[0]), g.stride, g.dilation, g.padding, g.padding));
   auto kernel = std::make_shared<Convolution>();
   kernel->set(description, {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC}, w,
               DNNL_ARG_WEIGHTS, 1, query.threads);
@@ -127,15 +131,17 @@ PreparedKernel prepare_conv_grad_input_cpu(const OpQuery& query) {
 
 template <size_t n>
 PreparedKernel prepare_conv_grad_weight_cpu(const OpQuery& query) {
+  onednn::require_kernels(n == 2 ? "conv2d_grad_weight" : "conv3d_grad_weight",
+                          query.inputs[0].dtype);
   const onednn::UseThreads use(query.threads);
   const auto& attrs = query.attr<ConvGradWeightAttrs<n>>();
   const bool bias = attrs.bias != 0;
-  const Desc w = weight_desc(query.outputs[0].shape, attrs.conv.groups);
+  const Desc w = weight_desc(query.outputs[0], attrs.conv.groups);
   const Geometry g(attrs.conv);
   const Desc gbias = bias ? onednn::vector(query.outputs[1].shape[0]) : Desc();
   const auto description = describe_backward(dnnl::convolution_backward_weights::desc(
-      kAlgorithm, onednn::nhwc(query.inputs[0].shape), onednn::any_layout(w), gbias,
-      onednn::nhwc(query.inputs[1].shape), g.stride, g.dilation, g.padding, g.padding));
+      kAlgorithm, onednn::nhwc(query.inputs[0]), onednn::any_layout(w), gbias,
+      onednn::nhwc(query.inputs[1]), g.stride, g.dilation, g.padding, g.padding));
   auto kernel = std::make_shared<Convolution>();
   if (bias) {
     kernel->set(description,

@@ -33,7 +33,8 @@ std::shared_ptr<const ConvolutionPlan> make_plan(Pass pass, const ConvAttrs<n>& 
                             list(attrs.stride),
                             list(attrs.padding),
                             list(attrs.dilation),
-                            tf32};
+                            tf32,
+                            x.dtype};
   return std::make_shared<const ConvolutionPlan>(
       problem, cudnn::properties_of(CudaContext::current().gpu()));
 }
@@ -43,7 +44,10 @@ cudnnHandle_t handle(const KernelArgs& args) {
 }
 
 struct AddTo {
-  TIDEMARK_HOST_DEVICE void operator()(float& y, const float& bias) const { y += bias; }
+  template <class T>
+  TIDEMARK_HOST_DEVICE void operator()(T& y, const float& bias) const {
+    y = y + bias;
+  }
 };
 
 PreparedKernel nothing() {
@@ -70,8 +74,10 @@ PreparedKernel prepare_conv(const OpQuery& query) {
             plan->run(handle(args), args.inputs[0], args.inputs[1], args.outputs[0],
                       args.workspace);
             if (!bias) return;
-            apply_cuda(loop, args, AddTo(), Updates<float>{args.out<float>(0)},
-                       Reads<const float>{args.in<float>(2)});
+            visit_float(args.output_metas[0].dtype, [&]<class T>(TypeTag<T>) {
+              apply_cuda(loop, args, AddTo(), Updates<T>{args.out<T>(0)},
+                         Reads<const float>{args.in<float>(2)});
+            });
           }};
 }
 
@@ -103,11 +109,15 @@ PreparedKernel prepare_conv_grad_weight(const OpQuery& query) {
   // One after the other, the two can have the same workspace.
   const Bytes workspace =
       bias ? std::max(plan->workspace(), sums.workspace()) : plan->workspace();
-  return {workspace, [plan, bias, sums](const KernelArgs& args) {
-            plan->run(handle(args), args.inputs[0], args.outputs[0], args.inputs[1],
-                      args.workspace);
-            if (bias) sums.run(args, args.in<float>(1), args.out<float>(1), 1, args.workspace);
-          }};
+  return {
+      workspace, [plan, bias, sums](const KernelArgs& args) {
+        plan->run(handle(args), args.inputs[0], args.outputs[0], args.inputs[1],
+                  args.workspace);
+        if (!bias) return;
+        visit_float(args.input_metas[1].dtype, [&]<class T>(TypeTag<T>) {
+          sums.run(args, args.in<T>(1), {args.outputs[1], DType::kFloat32}, 1, args.workspace);
+        });
+      }};
 }
 
 }  // namespace

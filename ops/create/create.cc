@@ -10,7 +10,7 @@ std::vector<TensorMeta> infer_fill(const OpQuery& query) {
   require_inputs(query, "fill", 0);
   const auto& attrs = query.attr<create::FillAttrs>();
   const DType dtype = static_cast<DType>(attrs.dtype);
-  require(dtype <= DType::kBool, "fill", "no kernel for this type");
+  require(dtype != DType::kFloat16, "fill", "no kernel for this type");
   const Shape shape = attrs.shape.shape();
   for (int64_t extent : shape) {
     if (extent < 0) fail("fill", "a negative extent in shape " + shape.to_string());

@@ -13,7 +13,7 @@ enum : int64_t { kX = 1, kW = 2, kY = 3 };
 constexpr int64_t kByteAlignment = 16;
 
 // Channels last as they lie, in cuDNN's order of dimensions: C after N.
-Descriptor tensor(const Shape& shape, int64_t id) {
+Descriptor tensor(const Shape& shape, DType dtype, int64_t id) {
   const auto in_order = [](const Shape& values) {
     std::vector<int64_t> ordered(values.begin(), values.end());
     std::rotate(ordered.begin() + 1, ordered.end() - 1, ordered.end());
@@ -22,7 +22,8 @@ Descriptor tensor(const Shape& shape, int64_t id) {
   const std::vector<int64_t> dims = in_order(shape);
   const std::vector<int64_t> strides = in_order(contiguous_strides(shape));
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE,
+             dtype == DType::kBFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const int64_t>(dims));
   tensor.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const int64_t>(strides));
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
@@ -84,9 +85,9 @@ Descriptor operation_graph(const Convolution& problem) {
   const PassNames names = names_of(problem.pass);
   Descriptor operation(names.operation);
   operation.set(names.conv, geometry(problem));
-  operation.set(names.x, tensor(problem.x, kX));
-  operation.set(names.w, tensor(problem.w, kW));
-  operation.set(names.y, tensor(problem.y, kY));
+  operation.set(names.x, tensor(problem.x, problem.dtype, kX));
+  operation.set(names.w, tensor(problem.w, problem.dtype, kW));
+  operation.set(names.y, tensor(problem.y, problem.dtype, kY));
   operation.set(names.alpha, 1.0f);
   operation.set(names.beta, 0.0f);
   operation.finalize();
@@ -169,6 +170,7 @@ bool acceptable(const EngineTraits& traits, bool tf32) {
 
 ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& device) {
   const Descriptor graph = operation_graph(problem);
+  const bool tensor_cores = problem.tf32 || problem.dtype == DType::kBFloat16;
   int rank = 0;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& config : suggestions(graph, device, mode)) {
@@ -178,13 +180,13 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& d
             config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
         EngineTraits traits = traits_of(engine);
         // Before the plan is made, which costs most.
-        if (!acceptable(traits, problem.tf32)) continue;
+        if (!acceptable(traits, tensor_cores)) continue;
         auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
         plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
         plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
         plan->finalize();
         traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-        if (!acceptable(traits, problem.tf32)) continue;
+        if (!acceptable(traits, tensor_cores)) continue;
         plan_ = std::move(plan);
         traits_ = traits;
         name_ = "engine " +
@@ -197,9 +199,10 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& d
     }
   }
   throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
-                    " for the " + name_of(problem.pass) + " of x " + problem.x.to_string() +
-                    ", w " + problem.w.to_string() + ", y " + problem.y.to_string() +
-                    " among " + std::to_string(rank));
+                    " for the " + std::string(to_string(problem.dtype)) + " " +
+                    name_of(problem.pass) + " of x " + problem.x.to_string() + ", w " +
+                    problem.w.to_string() + ", y " + problem.y.to_string() + " among " +
+                    std::to_string(rank));
 }
 
 void ConvolutionPlan::run(cudnnHandle_t handle, void* x, void* w, void* y,

@@ -1,7 +1,8 @@
 // Convolutions by cuDNN: one plan for a pass and its shapes, chosen once.
 //
 // Tensors lie as Tidemark's do: x (N, H, W, C), w (K, R, S, C / groups), y (N, P, Q, K), each
-// with one more dimension before H for clips; float32, without gaps; no pass reorders them. The
+// with one more dimension before H for clips; float32 or bfloat16,
+// without gaps; no pass reorders them. The
 // choice follows from the problem and the device alone: the first plan in the order of cuDNN's
 // heuristics that gives the same bits each time, stays within kWorkspaceCap, and rounds no more
 // than the problem allows. Nothing is timed.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "ops/cudnn/backend.h"
+#include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
 #include "runtime/core/units.h"
 
@@ -33,12 +35,13 @@ struct Convolution {
   Shape x, w, y;
   std::vector<int64_t> stride, padding, dilation;  // of each spatial dimension
   bool tf32 = true;  // products of inputs rounded to 10 bits of mantissa, added up in float32
+  DType dtype = DType::kFloat32;  // of x, w and y: that, or bfloat16, added up in float32 too
 };
 
 // What an engine says of itself.
 struct EngineTraits {
   bool deterministic = true;
-  bool tensor_cores = false;   // for float32 tensors, TF32
+  bool tensor_cores = false;   // for float32 tensors, TF32; bfloat16 needs no leave for them
   bool down_converts = false;  // inputs to less than TF32
   bool rounds_sums = false;    // adds up in less than float32
   bool transforms = false;     // Winograd or Fourier: other roundings than the direct sum's

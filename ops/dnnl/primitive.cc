@@ -3,7 +3,10 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <string>
 #include <unordered_map>
+
+#include "runtime/core/errors.h"
 
 namespace tidemark::onednn {
 
@@ -29,11 +32,29 @@ UseThreads::UseThreads(int threads) : before_(omp_get_max_threads()) {
 
 UseThreads::~UseThreads() { omp_set_num_threads(before_); }
 
-dnnl::memory::desc nhwc(const Shape& shape) {
+dnnl::memory::data_type data_type(DType dtype) {
+  return dtype == DType::kBFloat16 ? dnnl::memory::data_type::bf16
+                                   : dnnl::memory::data_type::f32;
+}
+
+void require_kernels(const char* op, DType dtype) {
+  if (dtype != DType::kBFloat16) return;
+  static const bool available = [] {
+    const int isa = static_cast<int>(dnnl::get_effective_cpu_isa());
+    const int least = static_cast<int>(dnnl::cpu_isa::avx512_core);
+    return (isa & least) == least;
+  }();
+  if (available) return;
+  throw UsageError("[" + std::string(op) +
+                   "] has no kernel for bfloat16 on this processor, which lacks AVX-512");
+}
+
+dnnl::memory::desc nhwc(const TensorMeta& images) {
   using Tag = dnnl::memory::format_tag;
+  const Shape& shape = images.shape;
   dnnl::memory::dims dims{shape[0], shape.back()};
   dims.insert(dims.end(), shape.begin() + 1, shape.end() - 1);
-  return {dims, dnnl::memory::data_type::f32, shape.rank() == 5 ? Tag::ndhwc : Tag::nhwc};
+  return {dims, data_type(images.dtype), shape.rank() == 5 ? Tag::ndhwc : Tag::nhwc};
 }
 
 dnnl::memory::desc vector(int64_t extent) {

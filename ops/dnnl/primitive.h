@@ -15,8 +15,9 @@
 #include <span>
 #include <vector>
 
-#include "runtime/core/shape.h"
+#include "runtime/core/dtype.h"
 #include "runtime/core/units.h"
+#include "runtime/tensor/tensor.h"
 
 namespace tidemark::onednn {
 
@@ -55,9 +56,15 @@ class WorkspaceLayout {
   Bytes total_{0};
 };
 
+// REQUIRES: float32 or bfloat16.
+dnnl::memory::data_type data_type(DType dtype);
+// Throws UsageError, naming the operator, for bfloat16 on a processor that oneDNN has no
+// kernels for it on: one without AVX-512.
+void require_kernels(const char* op, DType dtype);
+
 // A batch of images (N, H, W, C), or of clips (N, D, H, W, C), as oneDNN orders dimensions: C
 // after N.
-dnnl::memory::desc nhwc(const Shape& shape);
+dnnl::memory::desc nhwc(const TensorMeta& images);
 dnnl::memory::desc vector(int64_t extent);
 // The same dimensions in whatever layout is fastest.
 dnnl::memory::desc any_layout(const dnnl::memory::desc& desc);

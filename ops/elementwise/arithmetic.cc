@@ -13,9 +13,10 @@ namespace {
 template <const OpDef* op>
 std::vector<TensorMeta> infer_binary(const OpQuery& query) {
   require_inputs(query, op->name, 2);
-  for (size_t i = 0; i < 2; ++i) require_dtype(query, op->name, i, DType::kFloat32);
+  if (op == &kDiv) require_dtype(query, op->name, 0, DType::kFloat32);
+  const DType dtype = require_floats(query, op->name, 0, 2);
   return {TensorMeta::contiguous(
-      DType::kFloat32, broadcast(op->name, query.inputs[0].shape, query.inputs[1].shape))};
+      dtype, broadcast(op->name, query.inputs[0].shape, query.inputs[1].shape))};
 }
 
 // g (of y's shape), y, b -> of y's shape

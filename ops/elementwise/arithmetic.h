@@ -1,8 +1,9 @@
-// Two tensors, float32, which broadcast to one shape: y = f(a, b), contiguous.
+// Two tensors of one type, which broadcast to one shape: y = f(a, b), contiguous.
 //
 // Gradients are summed over the dimensions along which an input was repeated. Each keeps for
 // backward what its formula names, and nothing for inputs that need no gradient.
-// Throws UsageError if the shapes do not broadcast or a type is not float32.
+// Throws UsageError if the shapes do not broadcast, or the types are not both float32 or, but
+// for div, both bfloat16 (calculated in float32).
 #pragma once
 
 #include "ops/registry/op.h"

@@ -4,15 +4,9 @@
 
 namespace tidemark::elementwise {
 
-PreparedKernel prepare_add_cpu(const OpQuery& query) {
-  return map_cpu<Add, float, float, float>(query);
-}
-PreparedKernel prepare_sub_cpu(const OpQuery& query) {
-  return map_cpu<Sub, float, float, float>(query);
-}
-PreparedKernel prepare_mul_cpu(const OpQuery& query) {
-  return map_cpu<Mul, float, float, float>(query);
-}
+PreparedKernel prepare_add_cpu(const OpQuery& query) { return map_floats_cpu<Add, 2>(query); }
+PreparedKernel prepare_sub_cpu(const OpQuery& query) { return map_floats_cpu<Sub, 2>(query); }
+PreparedKernel prepare_mul_cpu(const OpQuery& query) { return map_floats_cpu<Mul, 2>(query); }
 PreparedKernel prepare_div_cpu(const OpQuery& query) {
   return map_cpu<Div, float, float, float>(query);
 }
@@ -20,7 +14,7 @@ PreparedKernel prepare_div_grad_cpu(const OpQuery& query) {
   return map_cpu<DivGrad, float, float, float, float>(query);
 }
 PreparedKernel prepare_add_scaled_cpu(const OpQuery& query) {
-  return map_cpu<AddScaled, float, float, float>(query);
+  return map_floats_cpu<AddScaled, 2>(query);
 }
 
 }  // namespace tidemark::elementwise

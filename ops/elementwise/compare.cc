@@ -13,7 +13,9 @@ struct CastAttrs {
   int64_t to;
 };
 
-bool has_kernels(DType dtype) { return dtype <= DType::kBool; }
+bool has_kernels(DType dtype) { return dtype != DType::kFloat16; }
+
+bool is_float(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kBFloat16; }
 
 template <const OpDef* op>
 std::vector<TensorMeta> infer_comparison(const OpQuery& query) {
@@ -101,7 +103,11 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
-  return dispatch1(kCast, {x}, CastAttrs{static_cast<int64_t>(dtype)});
+  Tensor y = dispatch1(kCast, {x}, CastAttrs{static_cast<int64_t>(dtype)});
+  if (!is_float(dtype) || !needs_grad({x})) return y;
+  record("cast", {x}, {&y, 1},
+         [from = x.dtype()](auto g, auto grads, auto) { grads[0] = cast(g[0], from); });
+  return y;
 }
 
 }  // namespace tidemark

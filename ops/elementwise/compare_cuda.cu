@@ -15,10 +15,17 @@ PreparedKernel prepare_comparison(const OpQuery& query) {
 }
 
 PreparedKernel prepare_cast(const OpQuery& query) {
-  return visit_dtype(query.inputs[0].dtype, [&]<class From>(TypeTag<From>) {
-    return visit_dtype(query.outputs[0].dtype, [&]<class To>(TypeTag<To>) {
-      return plain_map_cuda<Cast<To>, To, From>(query);
-    });
+  const DType from = query.inputs[0].dtype, to = query.outputs[0].dtype;
+  // Of weights, every step: as fast as memory is.
+  if (from == DType::kFloat32 && to == DType::kBFloat16) {
+    return map_cuda<Cast<BFloat16>, BFloat16, float>(query);
+  }
+  if (from == DType::kBFloat16 && to == DType::kFloat32) {
+    return map_cuda<Cast<float>, float, BFloat16>(query);
+  }
+  return visit_dtype(from, [&]<class From>(TypeTag<From>) {
+    return visit_dtype(
+        to, [&]<class To>(TypeTag<To>) { return plain_map_cuda<Cast<To>, To, From>(query); });
   });
 }
 

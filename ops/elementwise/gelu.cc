@@ -13,17 +13,17 @@ namespace {
 template <const OpDef* op, size_t count>
 std::vector<TensorMeta> infer(const OpQuery& query) {
   require_inputs(query, op->name, count);
+  const DType dtype = require_floats(query, op->name, 0, count);
   const Shape& shape = query.inputs[0].shape;
   for (size_t i = 0; i < count; ++i) {
     const TensorMeta& input = query.inputs[i];
-    require_dtype(query, op->name, i, DType::kFloat32);
     require(input.is_contiguous(), op->name, "inputs must be contiguous");
     if (!(input.shape == shape)) {
       fail(op->name,
            "a gradient of shape " + shape.to_string() + " for " + input.shape.to_string());
     }
   }
-  return {TensorMeta::contiguous(DType::kFloat32, shape)};
+  return {TensorMeta::contiguous(dtype, shape)};
 }
 
 // One or two exponentials, at 20 operations each, and polynomials.

@@ -1,13 +1,13 @@
-// Gaussian error linear unit, exact or approximate, float32.
+// Gaussian error linear unit, exact or approximate.
 //
 //   exact: y = x P(x), P the standard normal distribution: (1 + erf(x / sqrt 2)) / 2
 //          dx = g (P(x) + x p(x)),  p(x) = e^(-x^2 / 2) / sqrt(2 pi)
 //   tanh:  y = x (1 + tanh u) / 2,  u = sqrt(2 / pi) (x + 0.044715 x^3)
 //          dx = g (s + x s (1 - s) 2 du/dx),  s = (1 + tanh u) / 2 = 1 / (1 + e^-2u)
 //
-// x of any shape -> y of the same, contiguous. Saved: x alone. Throws UsageError if x is not
-// float32. Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016. BERT takes the
-// exact one, GPT-2 the approximation.
+// x of any shape -> y of the same, contiguous. Saved: x alone. x is float32 or bfloat16, and so
+// is y; else UsageError is thrown. Source: Hendrycks and Gimpel, Gaussian Error Linear Units,
+// 2016. BERT takes the exact one, GPT-2 the approximation.
 #pragma once
 
 #include "ops/registry/op.h"

@@ -14,15 +14,15 @@ struct DeviceMath {
 };
 
 PreparedKernel prepare_gelu(const OpQuery& query) {
-  if (query.attr<GeluAttrs>().tanh) return map_cuda<GeluTanh<DeviceMath>, float, float>(query);
-  return map_cuda<Gelu<DeviceMath>, float, float>(query);
+  if (query.attr<GeluAttrs>().tanh) return map_floats_cuda<GeluTanh<DeviceMath>, 1>(query);
+  return map_floats_cuda<Gelu<DeviceMath>, 1>(query);
 }
 
 PreparedKernel prepare_gelu_grad(const OpQuery& query) {
   if (query.attr<GeluAttrs>().tanh) {
-    return map_cuda<GeluTanhGrad<DeviceMath>, float, float, float>(query);
+    return map_floats_cuda<GeluTanhGrad<DeviceMath>, 2>(query);
   }
-  return map_cuda<GeluGrad<DeviceMath>, float, float, float>(query);
+  return map_floats_cuda<GeluGrad<DeviceMath>, 2>(query);
 }
 
 }  // namespace

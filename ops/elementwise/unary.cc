@@ -9,23 +9,30 @@
 namespace tidemark {
 namespace {
 
-template <const OpDef* op>
+// Of the operators without kernels for bfloat16.
+void require_float32(const OpQuery& query, const char* op) {
+  require_dtype(query, op, 0, DType::kFloat32);
+}
+
+template <const OpDef* op, bool bfloat16>
 std::vector<TensorMeta> infer_unary(const OpQuery& query) {
   require_inputs(query, op->name, 1);
-  require_dtype(query, op->name, 0, DType::kFloat32);
-  return {TensorMeta::contiguous(DType::kFloat32, query.inputs[0].shape)};
+  if (!bfloat16) require_float32(query, op->name);
+  const DType dtype = require_floats(query, op->name, 0, 1);
+  return {TensorMeta::contiguous(dtype, query.inputs[0].shape)};
 }
 
 // g, and y or x, of one shape
-template <const OpDef* op>
+template <const OpDef* op, bool bfloat16>
 std::vector<TensorMeta> infer_grad(const OpQuery& query) {
   require_inputs(query, op->name, 2);
-  for (size_t i = 0; i < 2; ++i) require_dtype(query, op->name, i, DType::kFloat32);
+  if (!bfloat16) require_float32(query, op->name);
+  const DType dtype = require_floats(query, op->name, 0, 2);
   if (!(query.inputs[0].shape == query.inputs[1].shape)) {
     fail(op->name, "a gradient of shape " + query.inputs[0].shape.to_string() + " for " +
                        query.inputs[1].shape.to_string());
   }
-  return {TensorMeta::contiguous(DType::kFloat32, query.inputs[0].shape)};
+  return {TensorMeta::contiguous(dtype, query.inputs[0].shape)};
 }
 
 template <int flops>
@@ -56,30 +63,30 @@ Tensor from_input(const OpDef& forward, const OpDef& gradient, const Tensor& x) 
 }  // namespace
 
 // Functions of libm are counted as 20 operations: what they cost beside an addition.
-#define TIDEMARK_UNARY(symbol, text, infer_function, flops, kernel) \
-  const OpDef symbol = {.name = text,                               \
-                        .infer = infer_function<&symbol>,           \
-                        .cost = cost<flops>,                        \
-                        .may_overwrite = 0b11,                      \
+#define TIDEMARK_UNARY(symbol, text, infer_function, flops, kernel, bfloat16) \
+  const OpDef symbol = {.name = text,                                         \
+                        .infer = infer_function<&symbol, bfloat16>,           \
+                        .cost = cost<flops>,                                  \
+                        .may_overwrite = 0b11,                                \
                         .prepare = {elementwise::prepare_##kernel##_cpu}}
-TIDEMARK_UNARY(kScale, "scale", infer_unary, 1, scale);
-TIDEMARK_UNARY(kNeg, "neg", infer_unary, 1, neg);
-TIDEMARK_UNARY(kAbs, "abs", infer_unary, 1, abs);
-TIDEMARK_UNARY(kAbsGrad, "abs_grad", infer_grad, 1, abs_grad);
-TIDEMARK_UNARY(kRelu, "relu", infer_unary, 1, relu);
-TIDEMARK_UNARY(kReluGrad, "relu_grad", infer_grad, 1, relu_grad);
-TIDEMARK_UNARY(kExp, "exp", infer_unary, 20, exp);
-TIDEMARK_UNARY(kLog, "log", infer_unary, 20, log);
-TIDEMARK_UNARY(kSqrt, "sqrt", infer_unary, 4, sqrt);
-TIDEMARK_UNARY(kSqrtGrad, "sqrt_grad", infer_grad, 4, sqrt_grad);
-TIDEMARK_UNARY(kTanh, "tanh", infer_unary, 20, tanh);
-TIDEMARK_UNARY(kTanhGrad, "tanh_grad", infer_grad, 3, tanh_grad);
-TIDEMARK_UNARY(kSigmoid, "sigmoid", infer_unary, 20, sigmoid);
-TIDEMARK_UNARY(kSigmoidGrad, "sigmoid_grad", infer_grad, 3, sigmoid_grad);
-TIDEMARK_UNARY(kRelu6, "relu6", infer_unary, 2, relu6);
-TIDEMARK_UNARY(kRelu6Grad, "relu6_grad", infer_grad, 2, relu6_grad);
-TIDEMARK_UNARY(kSilu, "silu", infer_unary, 21, silu);
-TIDEMARK_UNARY(kSiluGrad, "silu_grad", infer_grad, 25, silu_grad);
+TIDEMARK_UNARY(kScale, "scale", infer_unary, 1, scale, true);
+TIDEMARK_UNARY(kNeg, "neg", infer_unary, 1, neg, true);
+TIDEMARK_UNARY(kAbs, "abs", infer_unary, 1, abs, false);
+TIDEMARK_UNARY(kAbsGrad, "abs_grad", infer_grad, 1, abs_grad, false);
+TIDEMARK_UNARY(kRelu, "relu", infer_unary, 1, relu, true);
+TIDEMARK_UNARY(kReluGrad, "relu_grad", infer_grad, 1, relu_grad, true);
+TIDEMARK_UNARY(kExp, "exp", infer_unary, 20, exp, false);
+TIDEMARK_UNARY(kLog, "log", infer_unary, 20, log, false);
+TIDEMARK_UNARY(kSqrt, "sqrt", infer_unary, 4, sqrt, false);
+TIDEMARK_UNARY(kSqrtGrad, "sqrt_grad", infer_grad, 4, sqrt_grad, false);
+TIDEMARK_UNARY(kTanh, "tanh", infer_unary, 20, tanh, true);
+TIDEMARK_UNARY(kTanhGrad, "tanh_grad", infer_grad, 3, tanh_grad, true);
+TIDEMARK_UNARY(kSigmoid, "sigmoid", infer_unary, 20, sigmoid, true);
+TIDEMARK_UNARY(kSigmoidGrad, "sigmoid_grad", infer_grad, 3, sigmoid_grad, true);
+TIDEMARK_UNARY(kRelu6, "relu6", infer_unary, 2, relu6, true);
+TIDEMARK_UNARY(kRelu6Grad, "relu6_grad", infer_grad, 2, relu6_grad, true);
+TIDEMARK_UNARY(kSilu, "silu", infer_unary, 21, silu, true);
+TIDEMARK_UNARY(kSiluGrad, "silu_grad", infer_grad, 25, silu_grad, true);
 #undef TIDEMARK_UNARY
 
 Tensor scale(const Tensor& x, double s) {

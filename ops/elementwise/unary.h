@@ -1,6 +1,7 @@
-// One tensor, float32: y = f(x), contiguous, of x's shape.
+// One tensor: y = f(x), contiguous, of x's shape and type.
 //
-// g is the gradient of y. Throws UsageError if x is not float32.
+// g is the gradient of y. x is float32; or bfloat16, calculated in float32, but for abs, exp,
+// log and sqrt. Throws UsageError if it is of another type.
 #pragma once
 
 #include "ops/registry/op.h"

@@ -17,24 +17,24 @@ void register_unary_cuda() {
   const auto set = [](const OpDef& op, PrepareKernel prepare) {
     set_kernel(op, Backend::kCuda, prepare);
   };
-  set(kScale, map_cuda<Scale, float, float>);
-  set(kNeg, map_cuda<Neg, float, float>);
+  set(kScale, map_floats_cuda<Scale, 1>);
+  set(kNeg, map_floats_cuda<Neg, 1>);
   set(kAbs, map_cuda<Abs, float, float>);
   set(kAbsGrad, map_cuda<AbsGrad, float, float, float>);
-  set(kRelu, map_cuda<Relu, float, float>);
-  set(kReluGrad, map_cuda<ReluGrad, float, float, float>);
+  set(kRelu, map_floats_cuda<Relu, 1>);
+  set(kReluGrad, map_floats_cuda<ReluGrad, 2>);
   set(kExp, map_cuda<Exp, float, float>);
   set(kLog, map_cuda<Log, float, float>);
   set(kSqrt, map_cuda<Sqrt, float, float>);
   set(kSqrtGrad, map_cuda<SqrtGrad, float, float, float>);
-  set(kTanh, map_cuda<Tanh, float, float>);
-  set(kTanhGrad, map_cuda<TanhGrad, float, float, float>);
-  set(kSigmoid, map_cuda<Sigmoid, float, float>);
-  set(kSigmoidGrad, map_cuda<SigmoidGrad, float, float, float>);
-  set(kRelu6, map_cuda<Relu6, float, float>);
-  set(kRelu6Grad, map_cuda<Relu6Grad, float, float, float>);
-  set(kSilu, map_cuda<Silu<DeviceMath>, float, float>);
-  set(kSiluGrad, map_cuda<SiluGrad<DeviceMath>, float, float, float>);
+  set(kTanh, map_floats_cuda<Tanh, 1>);
+  set(kTanhGrad, map_floats_cuda<TanhGrad, 2>);
+  set(kSigmoid, map_floats_cuda<Sigmoid, 1>);
+  set(kSigmoidGrad, map_floats_cuda<SigmoidGrad, 2>);
+  set(kRelu6, map_floats_cuda<Relu6, 1>);
+  set(kRelu6Grad, map_floats_cuda<Relu6Grad, 2>);
+  set(kSilu, map_floats_cuda<Silu<DeviceMath>, 1>);
+  set(kSiluGrad, map_floats_cuda<SiluGrad<DeviceMath>, 2>);
 }
 
 }  // namespace tidemark

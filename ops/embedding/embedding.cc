@@ -10,11 +10,11 @@
 namespace tidemark {
 namespace {
 
-// Input 0: float32; input 1: whole numbers; both gapless. There is room for numbers of
-// positions in 32 bits.
-void check(const char* op, const OpQuery& query) {
+// Input 0: float32 or bfloat16; input 1: whole numbers; both gapless. There is room for numbers
+// of positions in 32 bits.
+DType check(const char* op, const OpQuery& query) {
   require_inputs(query, op, 2);
-  require_dtype(query, op, 0, DType::kFloat32);
+  const DType dtype = require_floats(query, op, 0, 1);
   const TensorMeta& ids = query.inputs[1];
   if (ids.dtype != DType::kInt64 && ids.dtype != DType::kInt32) {
     fail(op, "ids of shape " + ids.shape.to_string() + " are " +
@@ -23,21 +23,22 @@ void check(const char* op, const OpQuery& query) {
   require(query.inputs[0].is_contiguous() && ids.is_contiguous(), op,
           "inputs must be contiguous");
   require(ids.shape.elements() <= INT32_MAX, op, "more than 2^31 - 1 ids");
+  return dtype;
 }
 
 std::vector<TensorMeta> infer_embedding(const OpQuery& query) {
-  check("embedding", query);
+  const DType dtype = check("embedding", query);
   const Shape& table = query.inputs[0].shape;
   if (table.rank() != 2) {
     fail("embedding", "a table must be (V, D), not " + table.to_string());
   }
   Shape y = query.inputs[1].shape;
   y.push_back(table[1]);
-  return {TensorMeta::contiguous(DType::kFloat32, y)};
+  return {TensorMeta::contiguous(dtype, y)};
 }
 
 std::vector<TensorMeta> infer_embedding_grad(const OpQuery& query) {
-  check("embedding_grad", query);
+  const DType dtype = check("embedding_grad", query);
   const Shape &gy = query.inputs[0].shape, &ids = query.inputs[1].shape;
   Shape expected = ids;
   expected.push_back(gy.rank() > 0 ? gy.back() : 0);
@@ -45,8 +46,7 @@ std::vector<TensorMeta> infer_embedding_grad(const OpQuery& query) {
     fail("embedding_grad",
          "a gradient of shape " + gy.to_string() + " for ids of shape " + ids.to_string());
   }
-  return {TensorMeta::contiguous(DType::kFloat32,
-                                 {query.attr<EmbeddingGradAttrs>().rows, gy.back()})};
+  return {TensorMeta::contiguous(dtype, {query.attr<EmbeddingGradAttrs>().rows, gy.back()})};
 }
 
 // As many rows of the table are read as written, not all of it.
@@ -62,7 +62,7 @@ OpCost cost_embedding_grad(const OpQuery& query) {
 
 // CUDA's: positions twice, for the sort, and two partial sums for every 128 of them.
 Bytes model_grad_workspace(const OpQuery& query) {
-  return Bytes(query.inputs[1].shape.elements() * 8 + query.inputs[0].bytes().count() / 64);
+  return Bytes(query.inputs[1].shape.elements() * 8 + query.inputs[0].shape.elements() / 16);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Rows of a table: y[..., :] = table[ids[...], :].
 //
-// table (V, D) float32, ids (...) int64 or int32 -> y (..., D). Saved for the gradient: ids.
+// table (V, D) float32 or bfloat16, ids (...) int64 or int32 -> y (..., D) of its type. Saved
+// for the gradient: ids.
 //
 // Gradient, dense: gtable[v, :] = sum of gy over the positions where ids is v, in ascending
 // order; 0 for rows that no position names, and for row `padding_idx`, where there is one

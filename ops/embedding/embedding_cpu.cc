@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "ops/embedding/embedding.h"
 #include "ops/kernels/parallel_for.h"
+#include "ops/kernels/visit_dtype.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -14,11 +14,11 @@ constexpr int64_t kRun = 256;
 // Of a row that one task sums up.
 constexpr int64_t kColumns = 256;
 
-template <class Id>
+template <class Id, class T>
 void forward(const KernelArgs& args, int64_t rows, int64_t width, int64_t count) {
-  const float* table = args.in<float>(0);
+  const T* table = args.in<T>(0);
   const Id* ids = args.in<Id>(1);
-  float* y = args.out<float>(0);
+  T* y = args.out<T>(0);
   // Before the copies, which other threads make: an exception must not leave those.
   for (int64_t i = 0; i < count; ++i) {
     if (ids[i] >= 0 && ids[i] < rows) continue;
@@ -30,30 +30,35 @@ void forward(const KernelArgs& args, int64_t rows, int64_t width, int64_t count)
 }
 
 // dx = sum of gy over `count` positions; `columns` of each, at most kColumns.
-void sum_rows(const float* gy, int64_t width, const int32_t* positions, int64_t count,
-              int64_t columns, float* dx) {
+template <class T>
+void sum_rows(const T* gy, int64_t width, const int32_t* positions, int64_t count,
+              int64_t columns, T* dx) {
   double total[kColumns] = {};
+  float sum[kColumns];
   for (int64_t run = 0; run < count; run += kRun) {
     const int64_t end = std::min(count, run + kRun);
-    std::memcpy(dx, gy + positions[run] * width, static_cast<size_t>(columns) * 4);
+    std::copy_n(gy + positions[run] * width, columns, sum);
     for (int64_t i = run + 1; i < end; ++i) {
-      const float* from = gy + positions[i] * width;
-      for (int64_t c = 0; c < columns; ++c) dx[c] += from[c];
+      const T* from = gy + positions[i] * width;
+      for (int64_t c = 0; c < columns; ++c) sum[c] += from[c];
     }
-    if (count <= kRun) return;
-    for (int64_t c = 0; c < columns; ++c) total[c] += dx[c];
+    if (count <= kRun) {
+      std::copy_n(sum, columns, dx);
+      return;
+    }
+    for (int64_t c = 0; c < columns; ++c) total[c] += sum[c];
   }
   for (int64_t c = 0; c < columns; ++c) dx[c] = static_cast<float>(total[c]);
 }
 
 // Sorts positions by id, keeping their order, by counting; then each row adds up its own.
 // Workspace: where each row's positions start (V + 1), the positions, all int32.
-template <class Id>
+template <class Id, class T>
 void backward(const KernelArgs& args, int64_t rows, int64_t padding, int64_t width,
               int64_t count) {
-  const float* gy = args.in<float>(0);
+  const T* gy = args.in<T>(0);
   const Id* ids = args.in<Id>(1);
-  float* dx = args.out<float>(0);
+  T* dx = args.out<T>(0);
   int32_t* starts = reinterpret_cast<int32_t*>(args.workspace);
   int32_t* positions = starts + rows + 1;
   const auto counts = [&](Id id) { return id >= 0 && id < rows && id != padding; };
@@ -71,12 +76,21 @@ void backward(const KernelArgs& args, int64_t rows, int64_t padding, int64_t wid
     const int64_t v = task / blocks, column = task % blocks * kColumns;
     const int64_t columns = std::min(kColumns, width - column);
     const int64_t first = v == 0 ? 0 : starts[v - 1];
-    float* to = dx + v * width + column;
+    T* to = dx + v * width + column;
     if (starts[v] == first) {
-      std::fill_n(to, columns, 0.0F);
+      std::fill_n(to, columns, T(0.0F));
     } else {
       sum_rows(gy + column, width, positions + first, starts[v] - first, columns, to);
     }
+  });
+}
+
+// visit(TypeTag<Id>(), TypeTag<T>())
+template <class Visitor>
+PreparedKernel visit_types(const OpQuery& query, const Visitor& visit) {
+  return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T> type) {
+    return query.inputs[1].dtype == DType::kInt64 ? visit(TypeTag<int64_t>(), type)
+                                                  : visit(TypeTag<int32_t>(), type);
   });
 }
 
@@ -84,21 +98,24 @@ void backward(const KernelArgs& args, int64_t rows, int64_t padding, int64_t wid
 
 PreparedKernel prepare_embedding_cpu(const OpQuery& query) {
   const Shape& table = query.inputs[0].shape;
-  const auto run = query.inputs[1].dtype == DType::kInt64 ? forward<int64_t> : forward<int32_t>;
-  return {Bytes(0),
-          [=, rows = table[0], width = table[1], count = query.inputs[1].shape.elements()](
-              const KernelArgs& args) { run(args, rows, width, count); }};
+  const int64_t rows = table[0], width = table[1];
+  const int64_t count = query.inputs[1].shape.elements();
+  return visit_types(query, [=]<class Id, class T>(TypeTag<Id>, TypeTag<T>) -> PreparedKernel {
+    return {Bytes(0),
+            [=](const KernelArgs& args) { forward<Id, T>(args, rows, width, count); }};
+  });
 }
 
 PreparedKernel prepare_embedding_grad_cpu(const OpQuery& query) {
   const auto& attrs = query.attr<EmbeddingGradAttrs>();
+  const int64_t rows = attrs.rows, padding = attrs.padding_idx;
+  const int64_t width = query.inputs[0].shape.back();
   const int64_t count = query.inputs[1].shape.elements();
-  const auto run =
-      query.inputs[1].dtype == DType::kInt64 ? backward<int64_t> : backward<int32_t>;
-  return {
-      Bytes((attrs.rows + 1 + count) * 4),
-      [=, rows = attrs.rows, padding = attrs.padding_idx, width = query.inputs[0].shape.back()](
-          const KernelArgs& args) { run(args, rows, padding, width, count); }};
+  return visit_types(query, [=]<class Id, class T>(TypeTag<Id>, TypeTag<T>) -> PreparedKernel {
+    return {Bytes((rows + 1 + count) * 4), [=](const KernelArgs& args) {
+              backward<Id, T>(args, rows, padding, width, count);
+            }};
+  });
 }
 
 }  // namespace tidemark

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/embedding/embedding.h"
+#include "ops/kernels/any_float.h"
 #include "ops/kernels/launch_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
@@ -17,12 +18,12 @@ constexpr int64_t kRun = 128;      // positions that are summed in float
 constexpr int64_t kColumns = 128;  // of a row, for a block
 
 template <class Id>
-__global__ void forward_kernel(int64_t rows, int64_t width, int64_t count, const float* table,
-                               const Id* ids, float* y) {
+__global__ void forward_kernel(int64_t rows, int64_t width, int64_t count, FloatInput table,
+                               const Id* ids, FloatOutput y) {
   const int64_t i = thread_index();
   if (i >= count * width) return;
   const int64_t position = i / width, id = ids[position];
-  y[i] = id >= 0 && id < rows ? table[id * width + (i - position * width)] : NAN;
+  y.set(i, id >= 0 && id < rows ? table[id * width + (i - position * width)] : NAN);
 }
 
 // Ids as the sort sees them: those that get no gradient come last, as `rows`.
@@ -104,7 +105,7 @@ __global__ void __launch_bounds__(kDigits)
 template <class Id>
 __global__ void __launch_bounds__(kColumns)
     sum_kernel(Keys<Id> keys, int64_t width, int64_t column_blocks, const int32_t* order,
-               const float* gy, float* dx, float* partial) {
+               FloatInput gy, FloatOutput dx, float* partial) {
   const int64_t run = blockIdx.x / column_blocks;
   const int64_t column = blockIdx.x % column_blocks * kColumns + threadIdx.x;
   if (column >= width) return;
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(kColumns)
     } else if (id == before) {
       partial[2 * run * width + column] = sum;
     } else {
-      dx[id * width + column] = sum;
+      dx.set(id * width + column, sum);
     }
     if (next < 0) break;
     id = next;
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(kColumns)
 template <class Id>
 __global__ void __launch_bounds__(kColumns)
     finish_kernel(Keys<Id> keys, int64_t width, int64_t column_blocks, const int32_t* order,
-                  float* dx, const float* partial) {
+                  FloatOutput dx, const float* partial) {
   const int64_t run = blockIdx.x / column_blocks;
   const int64_t column = blockIdx.x % column_blocks * kColumns + threadIdx.x;
   const int64_t first = run * kRun, end = first + kRun;
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(kColumns)
     total += partial[(2 * next + goes_on) * width + column];
     if (!goes_on) break;
   }
-  dx[id * width + column] = static_cast<float>(total);
+  dx.set(id * width + column, static_cast<float>(total));
 }
 
 template <class Id>
@@ -161,7 +162,7 @@ PreparedKernel prepare_forward(const OpQuery& query) {
   return {Bytes(0), [rows = table[0], width = table[1],
                      count = query.inputs[1].shape.elements()](const KernelArgs& args) {
             launch(args, count * width, forward_kernel<Id>, rows, width, count,
-                   args.in<float>(0), args.in<Id>(1), args.out<float>(0));
+                   float_input(args, 0), args.in<Id>(1), float_output(args, 0));
           }};
 }
 
@@ -175,8 +176,8 @@ PreparedKernel prepare_backward(const OpQuery& query) {
   const Bytes sum_bytes(2 * runs * width * 4), order_bytes(count * 4);
   return {sum_bytes + 2 * order_bytes + Bytes(tiles * kDigits * 4),
           [=, bytes = query.outputs[0].bytes()](const KernelArgs& args) {
-            float* dx = args.out<float>(0);
-            TIDEMARK_CUDA_CALL(cudaMemsetAsync(dx, 0, static_cast<size_t>(bytes.count()),
+            const FloatOutput dx = float_output(args, 0);
+            TIDEMARK_CUDA_CALL(cudaMemsetAsync(dx.data, 0, static_cast<size_t>(bytes.count()),
                                                CudaContext::stream(args.native_stream)));
             if (count == 0 || width == 0) return;
             float* partial = reinterpret_cast<float*>(args.workspace);
@@ -195,7 +196,7 @@ PreparedKernel prepare_backward(const OpQuery& query) {
               std::swap(from, to);
             }
             launch_blocks(args, runs * column_blocks, kColumns, sum_kernel<Id>, keys, width,
-                          column_blocks, order, args.in<float>(0), dx, partial);
+                          column_blocks, order, float_input(args, 0), dx, partial);
             launch_blocks(args, runs * column_blocks, kColumns, finish_kernel<Id>, keys, width,
                           column_blocks, order, dx, static_cast<const float*>(partial));
           }};

@@ -6,9 +6,9 @@ namespace {
 constexpr int kThreads = ColumnTiles::kThreads;
 
 // partial (matrices, stretches, columns)
-template <int kWidth>
+template <int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
-    partial_sums(ColumnTiles tiles, int64_t matrix_stride, int64_t row_stride, const float* x,
+    partial_sums(ColumnTiles tiles, int64_t matrix_stride, int64_t row_stride, const T* x,
                  double* partial) {
   __shared__ double shared[kThreads];
   const int64_t blocks = tiles.tiles * tiles.stretches;
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool inside = place.column < tiles.columns;
   float sums[kWidth] = {};
   if (inside) {
-    const float* from = x + matrix * matrix_stride + place.column;
+    const T* from = x + matrix * matrix_stride + place.column;
 #pragma unroll 4
     for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
       const auto pack = load_pack<kWidth>(from + r * row_stride);
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
 // Sixteen columns of a matrix and sixteen lanes over the stretches for each block.
 __global__ void __launch_bounds__(kThreads)
     finish_sums(int64_t stretches, int64_t columns, int64_t column_blocks, double factor,
-                const double* partial, float* y) {
+                const double* partial, FloatOutput y) {
   __shared__ double shared[kThreads];
   const int lane = threadIdx.x / 16;
   const int64_t matrix = blockIdx.x / column_blocks;
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
   }
   if (lane == 0 && column < columns) {
-    y[matrix * columns + column] = static_cast<float>(shared[threadIdx.x] * factor);
+    y.set(matrix * columns + column, static_cast<float>(shared[threadIdx.x] * factor));
   }
 }
 
@@ -72,15 +72,21 @@ Bytes ColumnSums::workspace() const {
   return Bytes(matrices * tiles.stretches * tiles.columns * 8);
 }
 
-void ColumnSums::run(const KernelArgs& args, const float* x, float* y, double factor,
+template <class T>
+void ColumnSums::run(const KernelArgs& args, const T* x, FloatOutput y, double factor,
                      std::byte* workspace) const {
   double* partial = reinterpret_cast<double*>(workspace);
   launch_blocks(args, matrices * tiles.blocks(), kThreads,
-                tiles.width == 4 ? partial_sums<4> : partial_sums<1>, tiles, matrix_stride,
-                row_stride, x, partial);
+                tiles.width == 4 ? partial_sums<4, T> : partial_sums<1, T>, tiles,
+                matrix_stride, row_stride, x, partial);
   const int64_t column_blocks = (tiles.columns + 15) / 16;
   launch_blocks(args, matrices * column_blocks, kThreads, finish_sums, tiles.stretches,
                 tiles.columns, column_blocks, factor, partial, y);
 }
+
+template void ColumnSums::run(const KernelArgs&, const float*, FloatOutput, double,
+                              std::byte*) const;
+template void ColumnSums::run(const KernelArgs&, const BFloat16*, FloatOutput, double,
+                              std::byte*) const;
 
 }  // namespace tidemark

@@ -1,6 +1,7 @@
 // Sums over the rows of matrices, on CUDA (column_tiles.h).
 #pragma once
 
+#include "ops/kernels/any_float.h"
 #include "ops/kernels/column_tiles.h"
 #include "ops/kernels/launch_cuda.cuh"
 
@@ -11,13 +12,40 @@ struct alignas(4 * kWidth) FloatPack {
   float v[kWidth];
 };
 
-template <int kWidth>
-__device__ inline FloatPack<kWidth> load_pack(const float* from) {
-  return *reinterpret_cast<const FloatPack<kWidth>*>(from);
+// Elements as they are stored.
+template <class T, int kWidth>
+struct alignas(sizeof(T) * kWidth) StoredPack {
+  T v[kWidth];
+};
+
+// From and to float or BFloat16, as one.
+template <int kWidth, class T>
+__device__ inline FloatPack<kWidth> load_pack(const T* from) {
+  const auto stored = *reinterpret_cast<const StoredPack<T, kWidth>*>(from);
+  FloatPack<kWidth> pack;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) pack.v[i] = stored.v[i];
+  return pack;
+}
+template <int kWidth, class T>
+__device__ inline void store_pack(T* to, const FloatPack<kWidth>& pack) {
+  StoredPack<T, kWidth> stored;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) stored.v[i] = pack.v[i];
+  *reinterpret_cast<StoredPack<T, kWidth>*>(to) = stored;
 }
 template <int kWidth>
-__device__ inline void store_pack(float* to, const FloatPack<kWidth>& pack) {
-  *reinterpret_cast<FloatPack<kWidth>*>(to) = pack;
+__device__ inline FloatPack<kWidth> load_pack(const FloatInput& from) {
+  if (from.bfloat16) return load_pack<kWidth>(static_cast<const BFloat16*>(from.data));
+  return load_pack<kWidth>(static_cast<const float*>(from.data));
+}
+template <int kWidth>
+__device__ inline void store_pack(const FloatOutput& to, const FloatPack<kWidth>& pack) {
+  if (to.bfloat16) {
+    store_pack<kWidth>(static_cast<BFloat16*>(to.data), pack);
+  } else {
+    store_pack<kWidth>(static_cast<float*>(to.data), pack);
+  }
 }
 
 // Whether four elements in a row of every input may be read as one: tensors' storages are
@@ -49,13 +77,15 @@ __device__ void combine_row_lanes(const ColumnTiles& tiles, const ColumnTiles::P
 
 // y (matrices, columns) = factor * sum over rows of x; matrix m starts at x + m *
 // matrix_stride, its rows are row_stride apart and gapless. `vectors_fit`: x and both strides
-// are multiples of 16 bytes.
+// are multiples of four elements.
 struct ColumnSums {
   ColumnSums(int64_t matrix_count, int64_t rows, int64_t columns, int64_t matrix_step,
              int64_t row_step, bool vectors_fit);
   // For partial sums.
   Bytes workspace() const;
-  void run(const KernelArgs& args, const float* x, float* y, double factor,
+  // T: float or BFloat16.
+  template <class T>
+  void run(const KernelArgs& args, const T* x, FloatOutput y, double factor,
            std::byte* workspace) const;
 
   int64_t matrices, matrix_stride, row_stride;

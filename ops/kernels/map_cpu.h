@@ -10,6 +10,7 @@
 
 #include "ops/kernels/functor.h"
 #include "ops/kernels/strided.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/registry/op.h"
 
 namespace tidemark {
@@ -26,6 +27,11 @@ PreparedKernel map_cpu(const OpQuery& query, std::index_sequence<I...>) {
                 loop, [f](Out& y, const In&... x) { y = f(x...); }, args.out<Out>(0),
                 args.in<In>(I)...);
           }};
+}
+
+template <class F, class T, size_t... I>
+PreparedKernel map_floats_cpu(const OpQuery& query, std::index_sequence<I...> inputs) {
+  return map_cpu<F, T, std::conditional_t<I == I, T, T>...>(query, inputs);
 }
 
 template <class F, class Out, class... In, size_t... I>
@@ -46,6 +52,15 @@ PreparedKernel update_cpu(const OpQuery& query, std::index_sequence<I...>) {
 template <class F, class Out, class... In>
 PreparedKernel map_cpu(const OpQuery& query) {
   return detail::map_cpu<F, Out, In...>(query, std::index_sequence_for<In...>());
+}
+
+// The same where the output and all inputs are float32, or all are bfloat16: f takes and gives
+// floats.
+template <class F, size_t inputs>
+PreparedKernel map_floats_cpu(const OpQuery& query) {
+  return visit_float(query.outputs[0].dtype, [&]<class T>(TypeTag<T>) {
+    return detail::map_floats_cpu<F, T>(query, std::make_index_sequence<inputs>());
+  });
 }
 
 // y = f(y, x...): input 0 in place, from the other inputs, which broadcast to its shape.

@@ -10,6 +10,7 @@
 #include "ops/kernels/functor.h"
 #include "ops/kernels/launch_cuda.cuh"
 #include "ops/kernels/packed_loop.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/registry/op.h"
 
 namespace tidemark {
@@ -162,6 +163,11 @@ PreparedKernel map_cuda(const OpQuery& query, std::index_sequence<I...>) {
           }};
 }
 
+template <class F, class T, size_t... I>
+PreparedKernel map_floats_cuda(const OpQuery& query, std::index_sequence<I...> inputs) {
+  return map_cuda<true, F, T, std::conditional_t<I == I, T, T>...>(query, inputs);
+}
+
 template <class F, class Out, class... In, size_t... I>
 PreparedKernel update_cuda(const OpQuery& query, std::index_sequence<I...>) {
   const PackedLoop loop =
@@ -186,6 +192,14 @@ PreparedKernel map_cuda(const OpQuery& query) {
 template <class F, class Out, class... In>
 PreparedKernel plain_map_cuda(const OpQuery& query) {
   return detail::map_cuda<false, F, Out, In...>(query, std::index_sequence_for<In...>());
+}
+
+// Where the output and all inputs are float32, or all are bfloat16: f takes and gives floats.
+template <class F, size_t inputs>
+PreparedKernel map_floats_cuda(const OpQuery& query) {
+  return visit_float(query.outputs[0].dtype, [&]<class T>(TypeTag<T>) {
+    return detail::map_floats_cuda<F, T>(query, std::make_index_sequence<inputs>());
+  });
 }
 
 // y = f(y, x...): input 0 in place, from the other inputs, which broadcast to its shape.

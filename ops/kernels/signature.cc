@@ -20,6 +20,16 @@ void require_dtype(const OpQuery& query, const char* op, size_t i, DType dtype) 
                std::string(to_string(input.dtype)) + ", not " + std::string(to_string(dtype)));
 }
 
+DType require_floats(const OpQuery& query, const char* op, size_t first, size_t count) {
+  const TensorMeta& input = query.inputs[first];
+  if (input.dtype != DType::kFloat32 && input.dtype != DType::kBFloat16) {
+    fail(op, "input " + std::to_string(first) + " of shape " + input.shape.to_string() +
+                 " is " + std::string(to_string(input.dtype)) + ", not float32 or bfloat16");
+  }
+  for (size_t i = 1; i < count; ++i) require_dtype(query, op, first + i, input.dtype);
+  return input.dtype;
+}
+
 Shape broadcast(const char* op, const Shape& a, const Shape& b) {
   try {
     return broadcast_shapes(a, b);

@@ -22,6 +22,10 @@ inline void require(bool condition, const char* op, const char* what) {
 void require_inputs(const OpQuery& query, const char* op, size_t count);
 void require_dtype(const OpQuery& query, const char* op, size_t i, DType dtype);
 
+// Throws UsageError unless inputs [first, first + count) are all float32 or all bfloat16;
+// which.
+DType require_floats(const OpQuery& query, const char* op, size_t first, size_t count);
+
 // broadcast_shapes with the operator's name in the message.
 Shape broadcast(const char* op, const Shape& a, const Shape& b);
 

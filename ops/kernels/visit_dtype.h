@@ -15,7 +15,8 @@ struct TypeTag {
   using Type = T;
 };
 
-// visit(TypeTag<T>()) with the C++ type of `dtype`: float, int64_t, int32_t, uint8_t or bool.
+// visit(TypeTag<T>()) with the C++ type of `dtype`: float, int64_t, int32_t, uint8_t, bool or
+// BFloat16.
 template <class Visitor>
 auto visit_dtype(DType dtype, const Visitor& visit) {
   switch (dtype) {
@@ -24,6 +25,18 @@ auto visit_dtype(DType dtype, const Visitor& visit) {
     case DType::kInt32: return visit(TypeTag<int32_t>());
     case DType::kUInt8: return visit(TypeTag<uint8_t>());
     case DType::kBool: return visit(TypeTag<bool>());
+    case DType::kBFloat16: return visit(TypeTag<BFloat16>());
+    default: break;
+  }
+  throw UsageError("no kernels for " + std::string(to_string(dtype)));
+}
+
+// The same for what calculates in float: float or BFloat16, as which its tensors are stored.
+template <class Visitor>
+auto visit_float(DType dtype, const Visitor& visit) {
+  switch (dtype) {
+    case DType::kFloat32: return visit(TypeTag<float>());
+    case DType::kBFloat16: return visit(TypeTag<BFloat16>());
     default: break;
   }
   throw UsageError("no kernels for " + std::string(to_string(dtype)));

@@ -2,6 +2,7 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <array>
 
 #include "ops/kernels/launch_cuda.cuh"
@@ -28,12 +29,16 @@ struct Preference {
   cublasLtMatmulPreferenceOpaque_t value;
 };
 
+cudaDataType_t data_type(DType dtype) {
+  return dtype == DType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
 // `count` of them, `stride` elements from one to the next.
-cublasLtMatrixLayoutOpaque_t layout(const GemmShape::Matrix& matrix, int64_t count,
+cublasLtMatrixLayoutOpaque_t layout(const GemmShape::Matrix& matrix, DType dtype, int64_t count,
                                     int64_t stride) {
   cublasLtMatrixLayoutOpaque_t layout;
   TIDEMARK_CUBLAS_CALL(
-      cublasLtMatrixLayoutInit(&layout, CUDA_R_32F, static_cast<uint64_t>(matrix.rows),
+      cublasLtMatrixLayoutInit(&layout, data_type(dtype), static_cast<uint64_t>(matrix.rows),
                                static_cast<uint64_t>(matrix.columns), matrix.leading));
   const auto batch = static_cast<int32_t>(count);
   TIDEMARK_CUBLAS_CALL(cublasLtMatrixLayoutSetAttribute(
@@ -49,12 +54,15 @@ struct GemmPlan::Product {
   Product(const GemmShape& shape, bool with_bias, bool tf32, float factor)
       : batches(shape.batches),
         inner(batches.extents[batches.rank - 1]),
-        first(layout(shape.first, inner, batches.strides[2][batches.rank - 1])),
-        second(layout(shape.second, inner, batches.strides[1][batches.rank - 1])),
-        y(layout(shape.result, inner, batches.strides[0][batches.rank - 1])),
+        first(layout(shape.first, shape.inputs, inner, batches.strides[2][batches.rank - 1])),
+        second(layout(shape.second, shape.inputs, inner, batches.strides[1][batches.rank - 1])),
+        y(layout(shape.result, shape.output, inner, batches.strides[0][batches.rank - 1])),
+        input_bytes(size_of(shape.inputs).count()),
+        output_bytes(size_of(shape.output).count()),
         scale(factor) {
+    const bool rounded = tf32 && shape.inputs == DType::kFloat32;
     TIDEMARK_CUBLAS_CALL(cublasLtMatmulDescInit(
-        &desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+        &desc, rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
     const auto operation = [](bool transposed) {
       return transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     };
@@ -67,7 +75,8 @@ struct GemmPlan::Product {
     wishes.set(
         CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-    const uint32_t alignment = shape.aligned ? 16 : 4;
+    const auto alignment =
+        static_cast<uint32_t>(shape.aligned ? 16 : std::min(input_bytes, output_bytes));
     for (auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
                          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
@@ -89,6 +98,7 @@ struct GemmPlan::Product {
   cublasLtMatmulDescOpaque_t desc;
   cublasLtMatrixLayoutOpaque_t first, second, y;
   cublasLtMatmulAlgo_t algorithm;
+  int64_t input_bytes, output_bytes;  // of one element
   float scale;
   size_t workspace;
 };
@@ -98,8 +108,8 @@ GemmPlan::GemmPlan(const GemmShape& shape, bool bias, bool tf32, float scale)
 
 Bytes GemmPlan::workspace() const { return Bytes(static_cast<int64_t>(product_->workspace)); }
 
-void GemmPlan::run(void* native_stream, const float* a, const float* b, const float* bias,
-                   float* y, std::byte* workspace) const {
+void GemmPlan::run(void* native_stream, const void* a, const void* b, const void* bias, void* y,
+                   std::byte* workspace) const {
   const Product& p = *product_;
   // The bias's address is this call's own, and so is the description with it.
   cublasLtMatmulDescOpaque_t call = p.desc;
@@ -107,11 +117,14 @@ void GemmPlan::run(void* native_stream, const float* a, const float* b, const fl
   if (bias) set(&call, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const float zero = 0;
   for (int64_t i = 0; i < p.batches.elements; i += p.inner) {
-    float* to = y + p.batches.offset(0, i);
-    TIDEMARK_CUBLAS_CALL(cublasLtMatmul(
-        CudaContext::current().cublas_lt(), &call, &p.scale, b + p.batches.offset(2, i), &first,
-        a + p.batches.offset(1, i), &second, &zero, to, &result, to, &result, &p.algorithm,
-        workspace, p.workspace, CudaContext::stream(native_stream)));
+    const auto input = [&](const void* data, size_t operand) {
+      return static_cast<const std::byte*>(data) + p.batches.offset(operand, i) * p.input_bytes;
+    };
+    void* to = static_cast<std::byte*>(y) + p.batches.offset(0, i) * p.output_bytes;
+    TIDEMARK_CUBLAS_CALL(cublasLtMatmul(CudaContext::current().cublas_lt(), &call, &p.scale,
+                                        input(b, 2), &first, input(a, 1), &second, &zero, to,
+                                        &result, to, &result, &p.algorithm, workspace,
+                                        p.workspace, CudaContext::stream(native_stream)));
   }
 }
 

@@ -13,12 +13,13 @@ namespace tidemark {
 
 class GemmPlan {
  public:
-  // y = scale a b [+ bias]. Throws DeviceError if there is no algorithm for it.
+  // y = scale a b [+ bias], added up in float32; the bias is of y's type. Throws DeviceError if
+  // there is no algorithm for it.
   GemmPlan(const GemmShape& shape, bool bias, bool tf32, float scale = 1);
 
   Bytes workspace() const;
   // Enqueues it. `bias`: null unless there is one. Pointers are to the first elements.
-  void run(void* native_stream, const float* a, const float* b, const float* bias, float* y,
+  void run(void* native_stream, const void* a, const void* b, const void* bias, void* y,
            std::byte* workspace) const;
 
  private:

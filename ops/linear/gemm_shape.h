@@ -52,12 +52,17 @@ struct GemmShape {
         m(result.rows),
         n(result.columns),
         k(a.shape[a.shape.rank() - (attrs.transpose_a ? 2 : 1)]),
-        batches(loop(a, b, y)) {
-    for (const TensorMeta* meta : {&a, &b, &y}) aligned = aligned && meta->offset % 4 == 0;
-    for (size_t operand = 0; operand < 3; ++operand) {
+        batches(loop(a, b, y)),
+        inputs(a.dtype),
+        output(y.dtype) {
+    size_t operand = 0;
+    for (const TensorMeta* meta : {&y, &a, &b}) {
+      const int64_t vector = 16 / size_of(meta->dtype).count();
+      aligned = aligned && meta->offset % vector == 0;
       for (size_t d = 0; d + 1 < batches.rank; ++d) {
-        aligned = aligned && batches.strides[operand][d] % 4 == 0;
+        aligned = aligned && batches.strides[operand][d] % vector == 0;
       }
+      ++operand;
     }
   }
 
@@ -65,7 +70,8 @@ struct GemmShape {
   int64_t m, n, k;      // the product, (m, n) by columns, is matmul's y
   StridedLoop batches;  // over the leading dimensions; operands y, a, b
   // Libraries take the last of them as a batch of one stride; each of the others is a call.
-  bool aligned = true;  // all that calls are given starts on 16 bytes
+  DType inputs, output;  // float32 or bfloat16
+  bool aligned = true;   // all that calls are given starts on 16 bytes
 
  private:
   static Matrix matrix(const TensorMeta& x, bool transposed) {

@@ -17,13 +17,11 @@ namespace {
 std::vector<TensorMeta> infer(const OpQuery& query) {
   const bool bias = query.inputs.size() == 3;
   if (query.inputs.size() != 2 && !bias) throw_misfit("matmul", query, "takes 2 or 3 inputs");
+  const DType dtype = check_float("matmul", query, 0);
   for (size_t i = 0; i < query.inputs.size(); ++i) {
     const TensorMeta& input = query.inputs[i];
     const std::string which = "input " + std::to_string(i);
-    if (input.dtype != DType::kFloat32) {
-      throw_misfit("matmul", query,
-                   which + " must be float32, not " + std::string(to_string(input.dtype)));
-    }
+    check_dtype("matmul", query, i, i < 2 ? dtype : DType::kFloat32);
     if (input.shape.elements() == 0) throw_misfit("matmul", query, which + " is empty");
     if (i < 2 && input.shape.rank() < 2) {
       throw_misfit("matmul", query, which + " must have 2 dimensions or more");
@@ -50,7 +48,7 @@ std::vector<TensorMeta> infer(const OpQuery& query) {
   y[column] = b[attrs.transpose_b ? row : column];
   check_fits("matmul", query, !bias || query.inputs[2].shape == Shape{y[column]},
              "the bias must have one element for each column of the product");
-  return {TensorMeta::contiguous(DType::kFloat32, y)};
+  return {TensorMeta::contiguous(dtype, y)};
 }
 
 OpCost cost(const OpQuery& query) {
@@ -59,7 +57,8 @@ OpCost cost(const OpQuery& query) {
   return {.flops = 2.0 * static_cast<double>(query.outputs[0].shape.elements()) *
                    static_cast<double>(depth),
           .bytes_moved = bytes_moved(query),
-          .matrix = true};
+          .matrix = true,
+          .bfloat16 = query.inputs[0].dtype == DType::kBFloat16};
 }
 
 Tensor product(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
@@ -73,7 +72,8 @@ Tensor as_matrices(const Tensor& x) {
 
 }  // namespace
 
-// GPU libraries multiply matrices without workspace, hence no modelled one.
+// GPU libraries multiply matrices without workspace, hence no modelled one (but the few bytes
+// of a bias rounded to bfloat16).
 const OpDef kMatmul{.name = "matmul",
                     .infer = infer,
                     .cost = cost,

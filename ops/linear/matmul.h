@@ -5,6 +5,9 @@
 // y (..., M, N) = a b [+ bias], contiguous; bias (N) is added to every row. The leading
 // dimensions of a and b are the same; expand() repeats one of them without a copy.
 //
+// a and b are float32 or bfloat16, both, and y with them; bias is float32, and so is gbias.
+// Products are added up in float32.
+//
 // Views are taken as they lie if one of their last two dimensions is gapless, so the heads of
 // attention, permute(x, {0, 2, 1, 3}), need no copy; others are copied first.
 //
@@ -24,7 +27,8 @@ struct MatmulAttrs {
   int64_t transpose_b = 0;
 };
 
-// `bias` may be undefined. Throws UsageError if shapes do not fit.
+// `bias` may be undefined. Throws UsageError if shapes or types do not fit, or this
+// processor has no bfloat16.
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false,
               bool transpose_b = false, const Tensor& bias = {});
 

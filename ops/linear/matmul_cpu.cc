@@ -23,7 +23,7 @@ dnnl::memory::desc matrix(const TensorMeta& x, bool transposed) {
     std::swap(extents[row], extents[column]);
     std::swap(strides[row], strides[column]);
   }
-  return {extents, dnnl::memory::data_type::f32, strides};
+  return {extents, onednn::data_type(x.dtype), strides};
 }
 
 dnnl::memory::desc bias_row(int64_t columns, size_t rank) {
@@ -56,6 +56,7 @@ struct Product {
 }  // namespace
 
 PreparedKernel prepare_matmul_cpu(const OpQuery& query) {
+  onednn::require_kernels("matmul", query.inputs[0].dtype);
   const onednn::UseThreads use(query.threads);
   const auto& attrs = query.attr<MatmulAttrs>();
   const bool bias = query.inputs.size() == 3;

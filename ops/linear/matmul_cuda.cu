@@ -1,3 +1,4 @@
+#include "ops/kernels/map_cuda.cuh"
 #include "ops/linear/gemm_cuda.h"
 #include "ops/linear/matmul.h"
 #include "ops/register_cuda.h"
@@ -6,14 +7,32 @@
 namespace tidemark {
 namespace {
 
+// cuBLASLt takes a bias of y's type: a copy of one, rounded, lies behind its own workspace.
+struct Rounded {
+  TIDEMARK_HOST_DEVICE float operator()(float x) const { return x; }
+};
+
 PreparedKernel prepare_matmul(const OpQuery& query) {
   const bool bias = query.inputs.size() == 3;
   const GemmPlan plan(
       GemmShape(query.inputs[0], query.inputs[1], query.outputs[0], query.attr<MatmulAttrs>()),
       bias, query.tf32);
+  if (bias && query.outputs[0].dtype == DType::kBFloat16) {
+    const TensorMeta& given = query.inputs[2];
+    const TensorMeta rounded = TensorMeta::contiguous(DType::kBFloat16, given.shape);
+    const PackedLoop loop = pack(make_loop(given.shape, {&rounded, &given}), {rounded, given});
+    const Bytes library = align_up(plan.workspace());
+    return {library + rounded.bytes(), [plan, loop, library](const KernelArgs& args) {
+              auto* to = reinterpret_cast<BFloat16*>(args.workspace + library.count());
+              apply_cuda(loop, args, detail::Assign<Rounded>{}, Writes<BFloat16>{to},
+                         Reads<const float>{args.in<float>(2)});
+              plan.run(args.native_stream, args.inputs[0], args.inputs[1], to, args.outputs[0],
+                       args.workspace);
+            }};
+  }
   return {plan.workspace(), [plan, bias](const KernelArgs& args) {
-            plan.run(args.native_stream, args.in<float>(0), args.in<float>(1),
-                     bias ? args.in<float>(2) : nullptr, args.out<float>(0), args.workspace);
+            plan.run(args.native_stream, args.inputs[0], args.inputs[1],
+                     bias ? args.inputs[2] : nullptr, args.outputs[0], args.workspace);
           }};
 }
 

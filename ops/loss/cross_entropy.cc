@@ -1,4 +1,5 @@
 #include "ops/autograd/autograd.h"
+#include "ops/elementwise/compare.h"
 #include "ops/kernels/signature.h"
 #include "ops/loss/kernels.h"
 #include "ops/loss/loss.h"
@@ -85,7 +86,7 @@ const OpDef kCrossEntropyGrad = {.name = "cross_entropy_grad",
                                  .prepare = {loss::prepare_cross_entropy_grad_cpu}};
 
 Tensor nll_loss(const Tensor& log_probs, const Tensor& labels) {
-  const Tensor x = contiguous(log_probs);
+  const Tensor x = contiguous(cast(log_probs, DType::kFloat32));
   Tensor y = dispatch1(kNllLoss, {x, labels});
   if (!needs_grad({x})) return y;
   record("nll_loss", {x}, {&y, 1},
@@ -98,7 +99,7 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& labels) {
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels,
                      std::optional<int64_t> ignore_index) {
-  const Tensor x = contiguous(logits);
+  const Tensor x = contiguous(cast(logits, DType::kFloat32));
   const loss::CrossEntropyAttrs attrs{ignore_index.has_value(), ignore_index.value_or(0)};
   std::vector<Tensor> y = dispatch(kCrossEntropy, {x, labels}, attrs);
   if (needs_grad({x})) {

@@ -1,4 +1,5 @@
-// Softmax and the losses made of it, float32. Labels are int64 class numbers.
+// Softmax and the losses made of it, float32: bfloat16 is cast up first, and what softmax and
+// log_softmax give is cast down again; losses stay float32. Labels are int64 class numbers.
 //
 // A label outside [0, C) makes the loss NaN, and the gradient of its row; nothing is read or
 // written out of bounds. Sums over a batch are in float64, in order. Throws UsageError for

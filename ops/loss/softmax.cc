@@ -1,4 +1,5 @@
 #include "ops/autograd/autograd.h"
+#include "ops/elementwise/compare.h"
 #include "ops/kernels/signature.h"
 #include "ops/loss/kernels.h"
 #include "ops/loss/loss.h"
@@ -31,6 +32,9 @@ OpCost cost(const OpQuery& query) {
 }
 
 Tensor normalised(const OpDef& forward, const OpDef& gradient, const Tensor& input) {
+  if (input.dtype() == DType::kBFloat16) {
+    return cast(normalised(forward, gradient, cast(input, DType::kFloat32)), DType::kBFloat16);
+  }
   const Tensor x = contiguous(input);
   Tensor y = dispatch1(forward, {x});
   if (!needs_grad({x})) return y;

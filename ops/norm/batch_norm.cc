@@ -10,8 +10,9 @@
 namespace tidemark {
 namespace {
 
-TensorMeta float32(const Shape& shape) {
-  return TensorMeta::contiguous(DType::kFloat32, shape);
+// Parameters and statistics, whatever x is.
+TensorMeta of_channels(const Shape& x) {
+  return TensorMeta::contiguous(DType::kFloat32, {x.back()});
 }
 
 void check_channels(const char* op, const OpQuery& query, size_t first, size_t last) {
@@ -27,28 +28,26 @@ std::vector<TensorMeta> infer_batch_norm(const OpQuery& query) {
   constexpr const char* kName = "batch_norm";
   const auto& attrs = query.attr<BatchNormAttrs>();
   const bool residual = attrs.relu && query.inputs.size() == 4;
-  if (residual) {
-    check_float32(kName, query, {kAnyRank, 1, 1, kAnyRank});
-  } else {
-    check_float32(kName, query, {kAnyRank, 1, 1});
-  }
+  const DType dtype = residual ? check_floats(kName, query, {kAnyRank, 1, 1, kAnyRank}, 0b1001)
+                               : check_floats(kName, query, {kAnyRank, 1, 1}, 0b1);
   check_channels(kName, query, 1, 2);
   const Shape& x = query.inputs[0].shape;
   check_fits(kName, query, !residual || query.inputs[3].shape == x,
              "the residual must have the input's shape");
   check_fits(kName, query, attrs.eps >= 0, "eps must not be negative");
-  return {float32(x), float32({x.back()}), float32({x.back()})};
+  return {TensorMeta::contiguous(dtype, x), of_channels(x), of_channels(x)};
 }
 
 std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
   constexpr const char* kName = "batch_norm_grad";
   const auto& attrs = query.attr<BatchNormGradAttrs>();
+  DType dtype;
   if (!attrs.relu) {
-    check_float32(kName, query, {kAnyRank, kAnyRank, 1, 1, 1});
+    dtype = check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1}, 0b11);
   } else if (attrs.residual) {
-    check_float32(kName, query, {kAnyRank, kAnyRank, 1, 1, 1, kAnyRank});
+    dtype = check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1, kAnyRank}, 0b100011);
   } else {
-    check_float32(kName, query, {kAnyRank, kAnyRank, 1, 1, 1, 1});
+    dtype = check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1, 1}, 0b11);
   }
   const Shape& x = query.inputs[0].shape;
   check_channels(kName, query, 2, attrs.relu && !attrs.residual ? 5 : 4);
@@ -56,8 +55,9 @@ std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
              "the output's gradient must have the input's shape");
   check_fits(kName, query, !attrs.residual || query.inputs[5].shape == x,
              "the output must have the input's shape");
-  std::vector<TensorMeta> outputs{float32(x), float32({x.back()}), float32({x.back()})};
-  if (attrs.residual) outputs.push_back(float32(x));
+  const TensorMeta like_x = TensorMeta::contiguous(dtype, x);
+  std::vector<TensorMeta> outputs{like_x, of_channels(x), of_channels(x)};
+  if (attrs.residual) outputs.push_back(like_x);
   return outputs;
 }
 

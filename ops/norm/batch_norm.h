@@ -3,7 +3,9 @@
 //   mean[c], var[c] over N, H, W (var biased);  inv[c] = 1 / sqrt(var[c] + eps)
 //   y = (x - mean) * inv * gamma + beta;   batch_norm_relu: y = max(0, that [+ residual])
 //
-// x (..., C), gamma (C), beta (C)[, residual like x] -> y like x, mean (C), var (C). Pure:
+// x (..., C), gamma (C), beta (C)[, residual like x] -> y like x, mean (C), var (C). x and what
+// is like it are float32 or bfloat16; all that is per channel is float32, and calculated from.
+// Pure:
 // running statistics are another operator (running_stats.h), so computing y again does not
 // touch them.
 //

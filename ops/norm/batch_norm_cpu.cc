@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ops/kernels/parallel_for.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/batch_norm_loops.h"
 
@@ -66,8 +67,9 @@ void merge_moments(double count, double more, double& mean, double& squares, dou
   squares += more_squares + delta * delta * (count * more / total);
 }
 
-void moments(const Plan& plan, const float* x, std::byte* workspace, float* mean, float* var) {
-  const BatchNormLoops& loops = batch_norm_loops();
+template <class T>
+void moments(const Plan& plan, const T* x, std::byte* workspace, float* mean, float* var) {
+  const BatchNormLoops<T>& loops = batch_norm_loops<T>();
   const int64_t channels = plan.channels;
   plan.for_each_stretch([&](int64_t stretch, int64_t first, int64_t rows) {
     double* means = plan.sums(workspace, stretch, 0);
@@ -103,12 +105,13 @@ void moments(const Plan& plan, const float* x, std::byte* workspace, float* mean
   }
 }
 
+template <class T>
 void run_forward(const Plan& plan, const KernelArgs& args) {
-  const BatchNormLoops& loops = batch_norm_loops();
+  const BatchNormLoops<T>& loops = batch_norm_loops<T>();
   const auto& attrs = args.attr<BatchNormAttrs>();
-  const float* x = args.in<float>(0);
-  const float* residual = args.inputs.size() == 4 ? args.in<float>(3) : nullptr;
-  float* y = args.out<float>(0);
+  const T* x = args.in<T>(0);
+  const T* residual = args.inputs.size() == 4 ? args.in<T>(3) : nullptr;
+  T* y = args.out<T>(0);
   float* scale = plan.row(args.workspace, 0);
   float* shift = plan.row(args.workspace, 1);
   moments(plan, x, args.workspace, args.out<float>(1), args.out<float>(2));
@@ -121,16 +124,17 @@ void run_forward(const Plan& plan, const KernelArgs& args) {
   });
 }
 
+template <class T>
 void run_backward(const Plan& plan, const KernelArgs& args) {
-  const BatchNormLoops& loops = batch_norm_loops();
+  const BatchNormLoops<T>& loops = batch_norm_loops<T>();
   const auto& attrs = args.attr<BatchNormGradAttrs>();
   const int64_t channels = plan.channels;
   const Mask mask = !attrs.relu ? Mask::kNone : attrs.residual ? Mask::kFromY : Mask::kFromX;
-  const float* x = args.in<float>(0);
-  const float* gy = args.in<float>(1);
+  const T* x = args.in<T>(0);
+  const T* gy = args.in<T>(1);
   const float* mean = args.in<float>(3);
   const float* var = args.in<float>(4);
-  const float* y = mask == Mask::kFromY ? args.in<float>(5) : nullptr;
+  const T* y = mask == Mask::kFromY ? args.in<T>(5) : nullptr;
   float* scale = plan.row(args.workspace, 0);
   float* shift = plan.row(args.workspace, 1);
   float* slope = plan.row(args.workspace, 2);
@@ -175,8 +179,8 @@ void run_backward(const Plan& plan, const KernelArgs& args) {
     constant[c] = attrs.frozen ? 0 : static_cast<float>(-scale[c] * sum[c] / count);
   }
 
-  float* gx = args.out<float>(0);
-  float* g = attrs.residual ? args.out<float>(3) : nullptr;
+  T* gx = args.out<T>(0);
+  T* g = attrs.residual ? args.out<T>(3) : nullptr;
   plan.for_each_stretch([&](int64_t, int64_t first, int64_t rows) {
     const int64_t at = first * channels;
     loops.grad_apply(x + at, gy + at, y ? y + at : nullptr, mask, channel, gx + at,
@@ -188,12 +192,16 @@ void run_backward(const Plan& plan, const KernelArgs& args) {
 
 PreparedKernel prepare_batch_norm_cpu(const OpQuery& query) {
   const Plan plan(query, 2);
-  return {plan.workspace, [plan](const KernelArgs& args) { run_forward(plan, args); }};
+  return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {plan.workspace, [plan](const KernelArgs& args) { run_forward<T>(plan, args); }};
+  });
 }
 
 PreparedKernel prepare_batch_norm_grad_cpu(const OpQuery& query) {
   const Plan plan(query, 4);
-  return {plan.workspace, [plan](const KernelArgs& args) { run_backward(plan, args); }};
+  return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {plan.workspace, [plan](const KernelArgs& args) { run_backward<T>(plan, args); }};
+  });
 }
 
 }  // namespace tidemark

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/kernels/columns_cuda.cuh"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/batch_norm_inference.h"
 #include "ops/norm/batch_norm_loops.h"
@@ -46,9 +47,9 @@ __device__ float fold_shift(float beta, float mean, float scale) {
   return static_cast<float>(beta - double{mean} * scale);
 }
 
-template <int kWidth>
+template <int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
-    moments_kernel(ColumnTiles tiles, const float* x, Moments* partial) {
+    moments_kernel(ColumnTiles tiles, const T* x, Moments* partial) {
   __shared__ Moments shared[kThreads];
   const auto place = tiles.place(blockIdx.x, threadIdx.x);
   const bool inside = place.column < tiles.columns;
@@ -105,10 +106,10 @@ __global__ void fold_kernel(int64_t channels, double eps, const float* gamma, co
 }
 
 // y = x * scale + shift [+ residual], then max(0, y) if `relu`; not-a-number stays what it is.
-template <int kWidth>
+template <int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
-    affine_kernel(ColumnTiles tiles, const float* x, Folded folded, const float* residual,
-                  bool relu, float* y) {
+    affine_kernel(ColumnTiles tiles, const T* x, Folded folded, const T* residual, bool relu,
+                  T* y) {
   const auto place = tiles.place(blockIdx.x, threadIdx.x);
   if (place.column >= tiles.columns) return;
   const auto scale = load_pack<kWidth>(folded.scale + place.column);
@@ -129,16 +130,17 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <class T>
 struct GradInputs {
-  const float* x;
-  const float* gy;
-  const float* y;  // Mask::kFromY only
+  const T* x;
+  const T* gy;
+  const T* y;  // Mask::kFromY only
   Mask mask;
 };
 
 // g of one pack; `pack` is x's.
-template <int kWidth>
-__device__ FloatPack<kWidth> masked(const GradInputs& in, int64_t at,
+template <int kWidth, class T>
+__device__ FloatPack<kWidth> masked(const GradInputs<T>& in, int64_t at,
                                     const FloatPack<kWidth>& pack,
                                     const FloatPack<kWidth>& scale,
                                     const FloatPack<kWidth>& shift) {
@@ -157,9 +159,9 @@ __device__ FloatPack<kWidth> masked(const GradInputs& in, int64_t at,
 }
 
 // Of one column: sums of g, and of g * (x - mean).
-template <int kWidth>
+template <int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
-    grad_sums_kernel(ColumnTiles tiles, GradInputs in, const float* mean, Folded folded,
+    grad_sums_kernel(ColumnTiles tiles, GradInputs<T> in, const float* mean, Folded folded,
                      Pair* partial) {
   __shared__ Pair shared[kThreads];
   const auto place = tiles.place(blockIdx.x, threadIdx.x);
@@ -215,10 +217,10 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // `g_out`, the residual's gradient, may be null.
-template <int kWidth>
+template <int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
-    grad_apply_kernel(ColumnTiles tiles, GradInputs in, const float* mean, Folded folded,
-                      GradChannel channel, float* gx, float* g_out) {
+    grad_apply_kernel(ColumnTiles tiles, GradInputs<T> in, const float* mean, Folded folded,
+                      GradChannel channel, T* gx, T* g_out) {
   const auto place = tiles.place(blockIdx.x, threadIdx.x);
   if (place.column >= tiles.columns) return;
   const auto center = load_pack<kWidth>(mean + place.column);
@@ -277,65 +279,83 @@ PreparedKernel nothing() {
   return {Bytes(0), [](const KernelArgs&) {}};
 }
 
-PreparedKernel prepare_batch_norm(const OpQuery& query) {
-  if (query.inputs[0].shape.elements() == 0) return nothing();
+template <class T>
+PreparedKernel forward(const OpQuery& query) {
   const Layout layout(query, sizeof(Moments), 2);
   return {layout.workspace,
           [layout, attrs = query.attr<BatchNormAttrs>()](const KernelArgs& args) {
-            const float* x = args.in<float>(0);
-            const float* residual = args.inputs.size() == 4 ? args.in<float>(3) : nullptr;
+            const T* x = args.in<T>(0);
+            const T* residual = args.inputs.size() == 4 ? args.in<T>(3) : nullptr;
             const Folded folded{layout.row(args, 0), layout.row(args, 1)};
             auto* partial = layout.partial<Moments>(args);
-            layout.run(args, moments_kernel<4>, moments_kernel<1>, x, partial);
+            layout.run(args, moments_kernel<4, T>, moments_kernel<1, T>, x, partial);
             launch_blocks(args, finish_blocks(layout.tiles), kThreads, finish_moments,
                           layout.tiles, partial, attrs.eps, args.in<float>(1),
                           args.in<float>(2), args.out<float>(1), args.out<float>(2), folded);
-            layout.run(args, affine_kernel<4>, affine_kernel<1>, x, folded, residual,
-                       attrs.relu != 0, args.out<float>(0));
+            layout.run(args, affine_kernel<4, T>, affine_kernel<1, T>, x, folded, residual,
+                       attrs.relu != 0, args.out<T>(0));
           }};
 }
 
-PreparedKernel prepare_batch_norm_inference(const OpQuery& query) {
-  if (query.inputs[0].shape.elements() == 0) return nothing();
+template <class T>
+PreparedKernel inference(const OpQuery& query) {
   const Layout layout(query, 0, 2);
   return {layout.workspace,
           [layout, attrs = query.attr<BatchNormAttrs>()](const KernelArgs& args) {
-            const float* residual = args.inputs.size() == 6 ? args.in<float>(5) : nullptr;
+            const T* residual = args.inputs.size() == 6 ? args.in<T>(5) : nullptr;
             const Folded folded{layout.row(args, 0), layout.row(args, 1)};
             launch(args, layout.tiles.columns, fold_kernel, layout.tiles.columns, attrs.eps,
                    args.in<float>(1), args.in<float>(2), args.in<float>(3), args.in<float>(4),
                    folded);
-            layout.run(args, affine_kernel<4>, affine_kernel<1>, args.in<float>(0), folded,
-                       residual, attrs.relu != 0, args.out<float>(0));
+            layout.run(args, affine_kernel<4, T>, affine_kernel<1, T>, args.in<T>(0), folded,
+                       residual, attrs.relu != 0, args.out<T>(0));
           }};
 }
 
-PreparedKernel prepare_batch_norm_grad(const OpQuery& query) {
-  if (query.inputs[0].shape.elements() == 0) return nothing();
+template <class T>
+PreparedKernel gradient(const OpQuery& query) {
   const Layout layout(query, sizeof(Pair), 4);
-  return {
-      layout.workspace,
-      [layout, attrs = query.attr<BatchNormGradAttrs>()](const KernelArgs& args) {
-        const Mask mask = !attrs.relu      ? Mask::kNone
-                          : attrs.residual ? Mask::kFromY
-                                           : Mask::kFromX;
-        const float* mean = args.in<float>(3);
-        const float* var = args.in<float>(4);
-        const float* beta = mask == Mask::kFromX ? args.in<float>(5) : nullptr;
-        const GradInputs in{args.in<float>(0), args.in<float>(1),
-                            mask == Mask::kFromY ? args.in<float>(5) : nullptr, mask};
-        const Folded folded{layout.row(args, 0), layout.row(args, 1)};
-        const GradChannel channel{layout.row(args, 2), layout.row(args, 3)};
-        auto* partial = layout.partial<Pair>(args);
-        launch(args, layout.tiles.columns, fold_kernel, layout.tiles.columns, attrs.eps,
-               args.in<float>(2), beta, mean, var, folded);
-        layout.run(args, grad_sums_kernel<4>, grad_sums_kernel<1>, in, mean, folded, partial);
-        launch_blocks(args, finish_blocks(layout.tiles), kThreads, finish_grad, layout.tiles,
-                      partial, attrs.eps, attrs.frozen != 0, var, folded.scale,
-                      args.out<float>(1), args.out<float>(2), channel);
-        layout.run(args, grad_apply_kernel<4>, grad_apply_kernel<1>, in, mean, folded, channel,
-                   args.out<float>(0), attrs.residual ? args.out<float>(3) : nullptr);
-      }};
+  return {layout.workspace,
+          [layout, attrs = query.attr<BatchNormGradAttrs>()](const KernelArgs& args) {
+            const Mask mask = !attrs.relu      ? Mask::kNone
+                              : attrs.residual ? Mask::kFromY
+                                               : Mask::kFromX;
+            const float* mean = args.in<float>(3);
+            const float* var = args.in<float>(4);
+            const float* beta = mask == Mask::kFromX ? args.in<float>(5) : nullptr;
+            const GradInputs<T> in{args.in<T>(0), args.in<T>(1),
+                                   mask == Mask::kFromY ? args.in<T>(5) : nullptr, mask};
+            const Folded folded{layout.row(args, 0), layout.row(args, 1)};
+            const GradChannel channel{layout.row(args, 2), layout.row(args, 3)};
+            auto* partial = layout.partial<Pair>(args);
+            launch(args, layout.tiles.columns, fold_kernel, layout.tiles.columns, attrs.eps,
+                   args.in<float>(2), beta, mean, var, folded);
+            layout.run(args, grad_sums_kernel<4, T>, grad_sums_kernel<1, T>, in, mean, folded,
+                       partial);
+            launch_blocks(args, finish_blocks(layout.tiles), kThreads, finish_grad,
+                          layout.tiles, partial, attrs.eps, attrs.frozen != 0, var,
+                          folded.scale, args.out<float>(1), args.out<float>(2), channel);
+            layout.run(args, grad_apply_kernel<4, T>, grad_apply_kernel<1, T>, in, mean, folded,
+                       channel, args.out<T>(0), attrs.residual ? args.out<T>(3) : nullptr);
+          }};
+}
+
+// kernel.operator()<T>() with the type of x, if there is anything in it.
+template <class Kernel>
+PreparedKernel prepare_with(const OpQuery& query, const Kernel& kernel) {
+  if (query.inputs[0].shape.elements() == 0) return nothing();
+  return visit_float(query.inputs[0].dtype,
+                     [&]<class T>(TypeTag<T>) { return kernel.template operator()<T>(); });
+}
+
+PreparedKernel prepare_batch_norm(const OpQuery& query) {
+  return prepare_with(query, [&]<class T>() { return forward<T>(query); });
+}
+PreparedKernel prepare_batch_norm_inference(const OpQuery& query) {
+  return prepare_with(query, [&]<class T>() { return inference<T>(query); });
+}
+PreparedKernel prepare_batch_norm_grad(const OpQuery& query) {
+  return prepare_with(query, [&]<class T>() { return gradient<T>(query); });
 }
 
 }  // namespace

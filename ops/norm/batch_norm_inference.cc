@@ -13,11 +13,9 @@ namespace {
 std::vector<TensorMeta> infer(const OpQuery& query) {
   constexpr const char* kName = "batch_norm_inference";
   const bool residual = query.attr<BatchNormAttrs>().relu && query.inputs.size() == 6;
-  if (residual) {
-    check_float32(kName, query, {kAnyRank, 1, 1, 1, 1, kAnyRank});
-  } else {
-    check_float32(kName, query, {kAnyRank, 1, 1, 1, 1});
-  }
+  const DType dtype =
+      residual ? check_floats(kName, query, {kAnyRank, 1, 1, 1, 1, kAnyRank}, 0b100001)
+               : check_floats(kName, query, {kAnyRank, 1, 1, 1, 1}, 0b1);
   const Shape& x = query.inputs[0].shape;
   check_fits(kName, query, x.rank() >= 2, "input 0 must have at least 2 dimensions");
   for (size_t i = 1; i <= 4; ++i) {
@@ -26,7 +24,7 @@ std::vector<TensorMeta> infer(const OpQuery& query) {
   }
   check_fits(kName, query, !residual || query.inputs[5].shape == x,
              "the residual must have the input's shape");
-  return {TensorMeta::contiguous(DType::kFloat32, x)};
+  return {TensorMeta::contiguous(dtype, x)};
 }
 
 OpCost cost(const OpQuery& query) {

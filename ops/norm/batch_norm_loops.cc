@@ -1,19 +1,22 @@
 #include "ops/norm/batch_norm_loops.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "ops/kernels/instruction_sets.h"
+#include "runtime/core/bfloat16.h"
 
 namespace tidemark {
 namespace {
 
-TIDEMARK_INLINE void moments_of(const float* __restrict x, int64_t rows, int64_t channels,
+template <class T>
+TIDEMARK_INLINE void moments_of(const T* __restrict x, int64_t rows, int64_t channels,
                                 float* __restrict mean, float* __restrict squares) {
   for (int64_t c = 0; c < channels; ++c) mean[c] = squares[c] = 0;
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4) {
-    const float* x0 = x + r * channels;
-    const float *x1 = x0 + channels, *x2 = x1 + channels, *x3 = x2 + channels;
+    const T* x0 = x + r * channels;
+    const T *x1 = x0 + channels, *x2 = x1 + channels, *x3 = x2 + channels;
     for (int64_t c = 0; c < channels; ++c) mean[c] += (x0[c] + x1[c]) + (x2[c] + x3[c]);
   }
   for (; r < rows; ++r) {
@@ -22,8 +25,8 @@ TIDEMARK_INLINE void moments_of(const float* __restrict x, int64_t rows, int64_t
   const float share = 1.0f / static_cast<float>(rows);
   for (int64_t c = 0; c < channels; ++c) mean[c] *= share;
   for (r = 0; r + 4 <= rows; r += 4) {
-    const float* x0 = x + r * channels;
-    const float *x1 = x0 + channels, *x2 = x1 + channels, *x3 = x2 + channels;
+    const T* x0 = x + r * channels;
+    const T *x1 = x0 + channels, *x2 = x1 + channels, *x3 = x2 + channels;
     for (int64_t c = 0; c < channels; ++c) {
       const float d0 = x0[c] - mean[c], d1 = x1[c] - mean[c];
       const float d2 = x2[c] - mean[c], d3 = x3[c] - mean[c];
@@ -41,9 +44,10 @@ TIDEMARK_INLINE void moments_of(const float* __restrict x, int64_t rows, int64_t
 // Not a number stays what it is.
 TIDEMARK_INLINE float relu_of(float value) { return value < 0 ? 0 : value; }
 
-TIDEMARK_INLINE void affine_of(const float* __restrict x, const float* __restrict scale,
-                               const float* __restrict shift, const float* __restrict residual,
-                               bool relu, float* __restrict y, int64_t rows, int64_t channels) {
+template <class T>
+TIDEMARK_INLINE void affine_of(const T* __restrict x, const float* __restrict scale,
+                               const float* __restrict shift, const T* __restrict residual,
+                               bool relu, T* __restrict y, int64_t rows, int64_t channels) {
   for (int64_t r = 0; r < rows; ++r, x += channels, y += channels) {
     if (residual) {
       for (int64_t c = 0; c < channels; ++c) {
@@ -67,22 +71,22 @@ TIDEMARK_INLINE float masked(float x, float gy, float y, float scale, float shif
 
 // `y`, `shift` and `g` are never read, and may be anything, where the mask or `keep` leaves
 // them out.
-template <Mask mask>
-TIDEMARK_INLINE void grad_sums_of(const float* __restrict x, const float* __restrict gy,
-                                  const float* __restrict y, const GradChannels& channel,
+template <Mask mask, class T>
+TIDEMARK_INLINE void grad_sums_of(const T* __restrict x, const T* __restrict gy,
+                                  const T* __restrict y, const GradChannels& channel,
                                   float* __restrict sum, float* __restrict product,
                                   int64_t rows, int64_t channels) {
   const float* __restrict mean = channel.mean;
   const float* __restrict scale = channel.scale;
   const float* __restrict shift = mask == Mask::kFromX ? channel.shift : channel.scale;
-  const float* __restrict out = mask == Mask::kFromY ? y : gy;
+  const T* __restrict out = mask == Mask::kFromY ? y : gy;
   for (int64_t c = 0; c < channels; ++c) sum[c] = product[c] = 0;
   int64_t at = 0;
   int64_t r = 0;
   for (; r + 2 <= rows; r += 2, at += 2 * channels) {
-    const float *x0 = x + at, *x1 = x0 + channels;
-    const float *gy0 = gy + at, *gy1 = gy0 + channels;
-    const float *y0 = out + at, *y1 = y0 + channels;
+    const T *x0 = x + at, *x1 = x0 + channels;
+    const T *gy0 = gy + at, *gy1 = gy0 + channels;
+    const T *y0 = out + at, *y1 = y0 + channels;
     for (int64_t c = 0; c < channels; ++c) {
       const float g0 = masked<mask>(x0[c], gy0[c], y0[c], scale[c], shift[c]);
       const float g1 = masked<mask>(x1[c], gy1[c], y1[c], scale[c], shift[c]);
@@ -99,17 +103,17 @@ TIDEMARK_INLINE void grad_sums_of(const float* __restrict x, const float* __rest
   }
 }
 
-template <Mask mask>
-TIDEMARK_INLINE void grad_apply_of(const float* __restrict x, const float* __restrict gy,
-                                   const float* __restrict y, const GradChannels& channel,
-                                   float* __restrict gx, float* __restrict g_out, int64_t rows,
+template <Mask mask, class T>
+TIDEMARK_INLINE void grad_apply_of(const T* __restrict x, const T* __restrict gy,
+                                   const T* __restrict y, const GradChannels& channel,
+                                   T* __restrict gx, T* __restrict g_out, int64_t rows,
                                    int64_t channels) {
   const float* __restrict mean = channel.mean;
   const float* __restrict scale = channel.scale;
   const float* __restrict slope = channel.slope;
   const float* __restrict constant = channel.constant;
   const float* __restrict shift = mask == Mask::kFromX ? channel.shift : channel.scale;
-  const float* __restrict out = mask == Mask::kFromY ? y : gy;
+  const T* __restrict out = mask == Mask::kFromY ? y : gy;
   for (int64_t r = 0; r < rows; ++r) {
     if (g_out) {
       for (int64_t c = 0; c < channels; ++c) {
@@ -128,52 +132,63 @@ TIDEMARK_INLINE void grad_apply_of(const float* __restrict x, const float* __res
   }
 }
 
-#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                     \
-  struct name {                                                                              \
-    __VA_ARGS__ static void moments(const float* x, int64_t rows, int64_t channels,          \
-                                    float* mean, float* squares) {                           \
-      moments_of(x, rows, channels, mean, squares);                                          \
-    }                                                                                        \
-    __VA_ARGS__ static void affine(const float* x, const float* scale, const float* shift,   \
-                                   const float* residual, bool relu, float* y, int64_t rows, \
-                                   int64_t channels) {                                       \
-      affine_of(x, scale, shift, residual, relu, y, rows, channels);                         \
-    }                                                                                        \
-    __VA_ARGS__ static void grad_sums(const float* x, const float* gy, const float* y,       \
-                                      Mask mask, const GradChannels& channel, float* sum,    \
-                                      float* product, int64_t rows, int64_t channels) {      \
-      if (mask == Mask::kNone) {                                                             \
-        grad_sums_of<Mask::kNone>(x, gy, y, channel, sum, product, rows, channels);          \
-      } else if (mask == Mask::kFromX) {                                                     \
-        grad_sums_of<Mask::kFromX>(x, gy, y, channel, sum, product, rows, channels);         \
-      } else {                                                                               \
-        grad_sums_of<Mask::kFromY>(x, gy, y, channel, sum, product, rows, channels);         \
-      }                                                                                      \
-    }                                                                                        \
-    __VA_ARGS__ static void grad_apply(const float* x, const float* gy, const float* y,      \
-                                       Mask mask, const GradChannels& channel, float* gx,    \
-                                       float* g, int64_t rows, int64_t channels) {           \
-      if (mask == Mask::kNone) {                                                             \
-        grad_apply_of<Mask::kNone>(x, gy, y, channel, gx, g, rows, channels);                \
-      } else if (mask == Mask::kFromX) {                                                     \
-        grad_apply_of<Mask::kFromX>(x, gy, y, channel, gx, g, rows, channels);               \
-      } else {                                                                               \
-        grad_apply_of<Mask::kFromY>(x, gy, y, channel, gx, g, rows, channels);               \
-      }                                                                                      \
-    }                                                                                        \
-    static constexpr BatchNormLoops table() {                                                \
-      return {moments, affine, grad_sums, grad_apply};                                       \
-    }                                                                                        \
+using AllLoops = std::tuple<BatchNormLoops<float>, BatchNormLoops<BFloat16>>;
+
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                       \
+  struct name {                                                                                \
+    template <class T>                                                                         \
+    __VA_ARGS__ static void moments(const T* x, int64_t rows, int64_t channels, float* mean,   \
+                                    float* squares) {                                          \
+      moments_of(x, rows, channels, mean, squares);                                            \
+    }                                                                                          \
+    template <class T>                                                                         \
+    __VA_ARGS__ static void affine(const T* x, const float* scale, const float* shift,         \
+                                   const T* residual, bool relu, T* y, int64_t rows,           \
+                                   int64_t channels) {                                         \
+      affine_of(x, scale, shift, residual, relu, y, rows, channels);                           \
+    }                                                                                          \
+    template <class T>                                                                         \
+    __VA_ARGS__ static void grad_sums(const T* x, const T* gy, const T* y, Mask mask,          \
+                                      const GradChannels& channel, float* sum, float* product, \
+                                      int64_t rows, int64_t channels) {                        \
+      if (mask == Mask::kNone) {                                                               \
+        grad_sums_of<Mask::kNone>(x, gy, y, channel, sum, product, rows, channels);            \
+      } else if (mask == Mask::kFromX) {                                                       \
+        grad_sums_of<Mask::kFromX>(x, gy, y, channel, sum, product, rows, channels);           \
+      } else {                                                                                 \
+        grad_sums_of<Mask::kFromY>(x, gy, y, channel, sum, product, rows, channels);           \
+      }                                                                                        \
+    }                                                                                          \
+    template <class T>                                                                         \
+    __VA_ARGS__ static void grad_apply(const T* x, const T* gy, const T* y, Mask mask,         \
+                                       const GradChannels& channel, T* gx, T* g, int64_t rows, \
+                                       int64_t channels) {                                     \
+      if (mask == Mask::kNone) {                                                               \
+        grad_apply_of<Mask::kNone>(x, gy, y, channel, gx, g, rows, channels);                  \
+      } else if (mask == Mask::kFromX) {                                                       \
+        grad_apply_of<Mask::kFromX>(x, gy, y, channel, gx, g, rows, channels);                 \
+      } else {                                                                                 \
+        grad_apply_of<Mask::kFromY>(x, gy, y, channel, gx, g, rows, channels);                 \
+      }                                                                                        \
+    }                                                                                          \
+    template <class T>                                                                         \
+    static constexpr BatchNormLoops<T> of() {                                                  \
+      return {moments<T>, affine<T>, grad_sums<T>, grad_apply<T>};                             \
+    }                                                                                          \
+    static constexpr AllLoops table() { return {of<float>(), of<BFloat16>()}; }                \
   };
 
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
 
 }  // namespace
 
-const BatchNormLoops& batch_norm_loops() {
-  static const BatchNormLoops loops = best_instruction_set<Baseline, Avx2, Avx512>();
-  return loops;
+template <class T>
+const BatchNormLoops<T>& batch_norm_loops() {
+  static const AllLoops best = best_instruction_set<Baseline, Avx2, Avx512>();
+  return std::get<BatchNormLoops<T>>(best);
 }
+template const BatchNormLoops<float>& batch_norm_loops();
+template const BatchNormLoops<BFloat16>& batch_norm_loops();
 
 void fold_batch_norm(int64_t channels, double eps, const float* gamma, const float* beta,
                      const float* mean, const float* var, float* scale, float* shift) {

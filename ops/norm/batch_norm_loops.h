@@ -30,23 +30,24 @@ struct GradChannels {
   const float* constant;  // of gx
 };
 
+// T: float or BFloat16, as which activations are stored.
+template <class T>
 struct BatchNormLoops {
   // Means and sums of squared distances from them, of a block of rows.
-  void (*moments)(const float* x, int64_t rows, int64_t channels, float* mean, float* squares);
+  void (*moments)(const T* x, int64_t rows, int64_t channels, float* mean, float* squares);
   // y = x * scale + shift [+ residual], then max(0, y) if `relu`. `residual` may be null.
-  void (*affine)(const float* x, const float* scale, const float* shift, const float* residual,
-                 bool relu, float* y, int64_t rows, int64_t channels);
+  void (*affine)(const T* x, const float* scale, const float* shift, const T* residual,
+                 bool relu, T* y, int64_t rows, int64_t channels);
   // Sums over a block of rows: of g, and of g * (x - mean). `y`: Mask::kFromY only.
-  void (*grad_sums)(const float* x, const float* gy, const float* y, Mask mask,
-                    const GradChannels& channel, float* sum, float* product, int64_t rows,
-                    int64_t channels);
+  void (*grad_sums)(const T* x, const T* gy, const T* y, Mask mask, const GradChannels& channel,
+                    float* sum, float* product, int64_t rows, int64_t channels);
   // gx = scale * g + slope * (x - mean) + constant, and g itself into `g` unless null.
-  void (*grad_apply)(const float* x, const float* gy, const float* y, Mask mask,
-                     const GradChannels& channel, float* gx, float* g, int64_t rows,
-                     int64_t channels);
+  void (*grad_apply)(const T* x, const T* gy, const T* y, Mask mask,
+                     const GradChannels& channel, T* gx, T* g, int64_t rows, int64_t channels);
 };
 
-const BatchNormLoops& batch_norm_loops();
+template <class T>
+const BatchNormLoops<T>& batch_norm_loops();
 
 // The transform as y = x * scale + shift. `shift` may be null, and then `beta` too.
 void fold_batch_norm(int64_t channels, double eps, const float* gamma, const float* beta,

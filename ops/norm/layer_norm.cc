@@ -9,6 +9,7 @@
 namespace tidemark {
 namespace {
 
+// Parameters, statistics and their gradients, whatever x is.
 TensorMeta float32(const Shape& shape) {
   return TensorMeta::contiguous(DType::kFloat32, shape);
 }
@@ -17,7 +18,7 @@ Shape rows_of(const Shape& x) { return Shape(std::span(x.begin(), x.rank() - 1))
 
 std::vector<TensorMeta> infer_layer_norm(const OpQuery& query) {
   constexpr const char* kName = "layer_norm";
-  check_float32(kName, query, {kAnyRank, 1, 1});
+  const DType dtype = check_floats(kName, query, {kAnyRank, 1, 1}, 0b1);
   const Shape& x = query.inputs[0].shape;
   check_fits(kName, query, x.rank() >= 1, "a scalar has no last dimension");
   for (size_t i = 1; i < 3; ++i) {
@@ -25,12 +26,13 @@ std::vector<TensorMeta> infer_layer_norm(const OpQuery& query) {
                "gamma and beta must have the length of the last dimension");
   }
   check_fits(kName, query, query.attr<LayerNormAttrs>().eps >= 0, "eps must not be negative");
-  return {float32(x), float32(rows_of(x)), float32(rows_of(x))};
+  return {TensorMeta::contiguous(dtype, x), float32(rows_of(x)), float32(rows_of(x))};
 }
 
 std::vector<TensorMeta> infer_layer_norm_grad(const OpQuery& query) {
   constexpr const char* kName = "layer_norm_grad";
-  check_float32(kName, query, {kAnyRank, kAnyRank, 1, kAnyRank, kAnyRank});
+  const DType dtype =
+      check_floats(kName, query, {kAnyRank, kAnyRank, 1, kAnyRank, kAnyRank}, 0b11);
   const Shape& x = query.inputs[0].shape;
   check_fits(kName, query, x.rank() >= 1 && query.inputs[2].shape[0] == x.back(),
              "gamma must have the length of the last dimension");
@@ -39,7 +41,7 @@ std::vector<TensorMeta> infer_layer_norm_grad(const OpQuery& query) {
   check_fits(kName, query,
              query.inputs[3].shape == rows_of(x) && query.inputs[4].shape == rows_of(x),
              "there must be one mean and one rstd for each row");
-  return {float32(x), float32({x.back()}), float32({x.back()})};
+  return {TensorMeta::contiguous(dtype, x), float32({x.back()}), float32({x.back()})};
 }
 
 // Operations for each element of x: one for the mean, three for the variance, four for y; four

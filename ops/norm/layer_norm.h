@@ -3,7 +3,8 @@
 //   mean, var of each row of C values (var biased);  rstd = 1 / sqrt(var + eps)
 //   y = (x - mean) * rstd * gamma + beta
 //
-// x (..., C), gamma (C), beta (C) -> y like x, mean (...), rstd (...).
+// x (..., C), gamma (C), beta (C) -> y like x, mean (...), rstd (...). x is float32 or
+// bfloat16, and so are y and gx; all else is float32.
 //
 // Gradients, with h = (x - mean) * rstd and g = gy * gamma, means over a row:
 //   gx = rstd * (g - mean(g) - h * mean(g * h));  ggamma = sum over rows gy * h;
@@ -19,7 +20,7 @@
 
 namespace tidemark {
 
-// Throws UsageError if shapes do not fit, x is empty, or a type is not float32.
+// Throws UsageError if shapes do not fit, types do not, or x is empty.
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps = 1e-5);
 
 struct LayerNormAttrs {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/norm/layer_norm.h"
 
 namespace tidemark {
@@ -24,7 +26,8 @@ TIDEMARK_INLINE double add_lanes(const float* lanes) {
   return total;
 }
 
-TIDEMARK_INLINE double sum_of(const float* __restrict x, int64_t n) {
+template <class T>
+TIDEMARK_INLINE double sum_of(const T* __restrict x, int64_t n) {
   double total = 0;
   for (int64_t i = 0; i < n;) {
     const int64_t end = std::min(n, i + kRun);
@@ -38,7 +41,8 @@ TIDEMARK_INLINE double sum_of(const float* __restrict x, int64_t n) {
   return total;
 }
 
-TIDEMARK_INLINE double squares_of(const float* __restrict x, float mean, int64_t n) {
+template <class T>
+TIDEMARK_INLINE double squares_of(const T* __restrict x, float mean, int64_t n) {
   double total = 0;
   for (int64_t i = 0; i < n;) {
     const int64_t end = std::min(n, i + kRun);
@@ -55,8 +59,9 @@ TIDEMARK_INLINE double squares_of(const float* __restrict x, float mean, int64_t
   return total;
 }
 
-TIDEMARK_INLINE void forward_of(const float* __restrict x, const float* __restrict gamma,
-                                const float* __restrict beta, double eps, float* __restrict y,
+template <class T>
+TIDEMARK_INLINE void forward_of(const T* __restrict x, const float* __restrict gamma,
+                                const float* __restrict beta, double eps, T* __restrict y,
                                 float* __restrict means, float* __restrict rstds, int64_t rows,
                                 int64_t columns) {
   const double share = 1.0 / static_cast<double>(columns);
@@ -70,13 +75,14 @@ TIDEMARK_INLINE void forward_of(const float* __restrict x, const float* __restri
   }
 }
 
+template <class T>
 struct Grad {
-  const float* x;
-  const float* gy;
+  const T* x;
+  const T* gy;
   const float* gamma;
   const float* mean;
   const float* rstd;
-  float* gx;
+  T* gx;
 };
 
 // One element of the sums: of g and g * h over the row, of gy * h and gy over rows.
@@ -89,15 +95,17 @@ struct Grad {
   gbeta[c] += gy[c];
 
 // Rows [first, first + rows); into ggamma and gbeta, their sums.
-TIDEMARK_INLINE void backward_of(const Grad& in, int64_t first, int64_t rows, int64_t columns,
-                                 float* __restrict ggamma, float* __restrict gbeta) {
+template <class T>
+TIDEMARK_INLINE void backward_of(const Grad<T>& in, int64_t first, int64_t rows,
+                                 int64_t columns, float* __restrict ggamma,
+                                 float* __restrict gbeta) {
   const float* __restrict gamma = in.gamma;
   const float share = 1.0F / static_cast<float>(columns);
   for (int64_t c = 0; c < columns; ++c) ggamma[c] = gbeta[c] = 0;
   for (int64_t r = first; r < first + rows; ++r) {
-    const float* __restrict x = in.x + r * columns;
-    const float* __restrict gy = in.gy + r * columns;
-    float* __restrict gx = in.gx + r * columns;
+    const T* __restrict x = in.x + r * columns;
+    const T* __restrict gy = in.gy + r * columns;
+    T* __restrict gx = in.gx + r * columns;
     const float mean = in.mean[r], rstd = in.rstd[r];
     double sum = 0, sum_product = 0;
     for (int64_t i = 0; i < columns;) {
@@ -123,31 +131,40 @@ TIDEMARK_INLINE void backward_of(const Grad& in, int64_t first, int64_t rows, in
   }
 }
 
+template <class T>
 struct Loops {
-  void (*forward)(const float* x, const float* gamma, const float* beta, double eps, float* y,
+  void (*forward)(const T* x, const float* gamma, const float* beta, double eps, T* y,
                   float* means, float* rstds, int64_t rows, int64_t columns);
-  void (*backward)(const Grad& in, int64_t first, int64_t rows, int64_t columns, float* ggamma,
-                   float* gbeta);
+  void (*backward)(const Grad<T>& in, int64_t first, int64_t rows, int64_t columns,
+                   float* ggamma, float* gbeta);
 };
+using AllLoops = std::tuple<Loops<float>, Loops<BFloat16>>;
 
-#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                   \
-  struct name {                                                                            \
-    __VA_ARGS__ static void forward(const float* x, const float* gamma, const float* beta, \
-                                    double eps, float* y, float* means, float* rstds,      \
-                                    int64_t rows, int64_t columns) {                       \
-      forward_of(x, gamma, beta, eps, y, means, rstds, rows, columns);                     \
-    }                                                                                      \
-    __VA_ARGS__ static void backward(const Grad& in, int64_t first, int64_t rows,          \
-                                     int64_t columns, float* ggamma, float* gbeta) {       \
-      backward_of(in, first, rows, columns, ggamma, gbeta);                                \
-    }                                                                                      \
-    static constexpr Loops table() { return {forward, backward}; }                         \
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                               \
+  struct name {                                                                        \
+    template <class T>                                                                 \
+    __VA_ARGS__ static void forward(const T* x, const float* gamma, const float* beta, \
+                                    double eps, T* y, float* means, float* rstds,      \
+                                    int64_t rows, int64_t columns) {                   \
+      forward_of(x, gamma, beta, eps, y, means, rstds, rows, columns);                 \
+    }                                                                                  \
+    template <class T>                                                                 \
+    __VA_ARGS__ static void backward(const Grad<T>& in, int64_t first, int64_t rows,   \
+                                     int64_t columns, float* ggamma, float* gbeta) {   \
+      backward_of(in, first, rows, columns, ggamma, gbeta);                            \
+    }                                                                                  \
+    template <class T>                                                                 \
+    static constexpr Loops<T> of() {                                                   \
+      return {forward<T>, backward<T>};                                                \
+    }                                                                                  \
+    static constexpr AllLoops table() { return {of<float>(), of<BFloat16>()}; }        \
   };
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
 
-const Loops& loops() {
-  static const Loops best = best_instruction_set<Baseline, Avx2, Avx512>();
-  return best;
+template <class T>
+const Loops<T>& loops() {
+  static const AllLoops best = best_instruction_set<Baseline, Avx2, Avx512>();
+  return std::get<Loops<T>>(best);
 }
 
 // Sums over rows. In the workspace, each stretch has two rows of double (its sums) and two of
@@ -174,9 +191,10 @@ struct Stretches {
   }
 };
 
+template <class T>
 void run_backward(const Stretches& stretches, const KernelArgs& args) {
-  const Grad in{args.in<float>(0), args.in<float>(1), args.in<float>(2),
-                args.in<float>(3), args.in<float>(4), args.out<float>(0)};
+  const Grad<T> in{args.in<T>(0),     args.in<T>(1),     args.in<float>(2),
+                   args.in<float>(3), args.in<float>(4), args.out<T>(0)};
   const int64_t columns = stretches.columns;
   parallel_tasks(stretches.count, stretches.rows_each * columns, [&](int64_t stretch) {
     double* ggamma = stretches.sums(args.workspace, stretch, 0);
@@ -186,8 +204,8 @@ void run_backward(const Stretches& stretches, const KernelArgs& args) {
     std::memset(ggamma, 0, static_cast<size_t>(columns) * 16);
     const int64_t end = std::min(stretches.rows, (stretch + 1) * stretches.rows_each);
     for (int64_t row = stretch * stretches.rows_each; row < end; row += kBlockRows) {
-      loops().backward(in, row, std::min(kBlockRows, end - row), columns, block_ggamma,
-                       block_gbeta);
+      loops<T>().backward(in, row, std::min(kBlockRows, end - row), columns, block_ggamma,
+                          block_gbeta);
       for (int64_t c = 0; c < columns; ++c) {
         ggamma[c] += block_ggamma[c];
         gbeta[c] += block_gbeta[c];
@@ -213,22 +231,26 @@ PreparedKernel prepare_layer_norm_cpu(const OpQuery& query) {
   const int64_t columns = query.inputs[0].shape.back();
   const int64_t rows = query.inputs[0].shape.elements() / columns;
   const double eps = query.attr<LayerNormAttrs>().eps;
-  return {Bytes(0), [=](const KernelArgs& args) {
-            const float* x = args.in<float>(0);
-            float* y = args.out<float>(0);
-            const int64_t grain = std::max<int64_t>(1, kSerialElements / columns);
-            parallel_chunks(rows, grain, [&](int64_t begin, int64_t end) {
-              loops().forward(x + begin * columns, args.in<float>(1), args.in<float>(2), eps,
-                              y + begin * columns, args.out<float>(1) + begin,
-                              args.out<float>(2) + begin, end - begin, columns);
-            });
-          }};
+  return visit_float(query.inputs[0].dtype, [=]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {Bytes(0), [=](const KernelArgs& args) {
+              const T* x = args.in<T>(0);
+              T* y = args.out<T>(0);
+              const int64_t grain = std::max<int64_t>(1, kSerialElements / columns);
+              parallel_chunks(rows, grain, [&](int64_t begin, int64_t end) {
+                loops<T>().forward(x + begin * columns, args.in<float>(1), args.in<float>(2),
+                                   eps, y + begin * columns, args.out<float>(1) + begin,
+                                   args.out<float>(2) + begin, end - begin, columns);
+              });
+            }};
+  });
 }
 
 PreparedKernel prepare_layer_norm_grad_cpu(const OpQuery& query) {
   const Stretches stretches(query.inputs[0].shape);
-  return {stretches.workspace(),
-          [stretches](const KernelArgs& args) { run_backward(stretches, args); }};
+  return visit_float(query.inputs[0].dtype, [=]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {stretches.workspace(),
+            [stretches](const KernelArgs& args) { run_backward<T>(stretches, args); }};
+  });
 }
 
 }  // namespace tidemark

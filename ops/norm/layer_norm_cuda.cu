@@ -2,6 +2,7 @@
 // rows allow it. Sums over rows are those of column_tiles.h.
 #include "ops/kernels/block_cuda.cuh"
 #include "ops/kernels/columns_cuda.cuh"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/norm/layer_norm.h"
 #include "ops/norm/stretches_cuda.cuh"
 #include "ops/register_cuda.h"
@@ -13,12 +14,12 @@ namespace {
 using norm::AddPairs;
 using norm::Pair;
 
-template <int kThreads, int kWidth>
+template <int kThreads, int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
-    forward_kernel(int64_t columns, double eps, const float* x, const float* gamma,
-                   const float* beta, float* y, float* mean_out, float* rstd_out) {
-  const float* from = x + blockIdx.x * columns;
-  float* to = y + blockIdx.x * columns;
+    forward_kernel(int64_t columns, double eps, const T* x, const float* gamma,
+                   const float* beta, T* y, float* mean_out, float* rstd_out) {
+  const T* from = x + blockIdx.x * columns;
+  T* to = y + blockIdx.x * columns;
   const int64_t first = int64_t{threadIdx.x} * kWidth, step = kThreads * kWidth;
   float sum = 0;
   for (int64_t c = first; c < columns; c += step) {
@@ -51,9 +52,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <class T>
 struct GradInputs {
-  const float* x;
-  const float* gy;
+  const T* x;
+  const T* gy;
   const float* gamma;
   const float* mean;
   const float* rstd;
@@ -66,9 +68,9 @@ struct PlusPairs {
   }
 };
 
-template <int kThreads, int kWidth>
+template <int kThreads, int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
-    grad_input_kernel(int64_t columns, GradInputs in, float* gx) {
+    grad_input_kernel(int64_t columns, GradInputs<T> in, T* gx) {
   const int64_t start = blockIdx.x * columns;
   const float mean = in.mean[blockIdx.x], rstd = in.rstd[blockIdx.x];
   const int64_t first = int64_t{threadIdx.x} * kWidth, step = kThreads * kWidth;
@@ -102,9 +104,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Of one column: sums of gy * h, and of gy.
-template <int kWidth>
+template <int kWidth, class T>
 __global__ void __launch_bounds__(norm::kThreads)
-    grad_sums_kernel(ColumnTiles tiles, GradInputs in, Pair* partial) {
+    grad_sums_kernel(ColumnTiles tiles, GradInputs<T> in, Pair* partial) {
   __shared__ Pair shared[norm::kThreads];
   const auto place = tiles.place(blockIdx.x, threadIdx.x);
   const bool inside = place.column < tiles.columns;
@@ -144,16 +146,19 @@ __global__ void __launch_bounds__(norm::kThreads)
 PreparedKernel prepare_layer_norm(const OpQuery& query) {
   const int64_t columns = query.inputs[0].shape.back();
   const int64_t rows = query.inputs[0].shape.elements() / columns;
-  return {Bytes(0), [=, wide = columns % 4 == 0 && vectors_fit(query),
-                     eps = query.attr<LayerNormAttrs>().eps](const KernelArgs& args) {
-            with_row_threads(columns, [&]<int kThreads>() {
-              launch_blocks(args, rows, kThreads,
-                            wide ? forward_kernel<kThreads, 4> : forward_kernel<kThreads, 1>,
-                            columns, eps, args.in<float>(0), args.in<float>(1),
-                            args.in<float>(2), args.out<float>(0), args.out<float>(1),
-                            args.out<float>(2));
-            });
-          }};
+  const bool wide = columns % 4 == 0 && vectors_fit(query);
+  const double eps = query.attr<LayerNormAttrs>().eps;
+  return visit_float(query.inputs[0].dtype, [=]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {Bytes(0), [=](const KernelArgs& args) {
+              with_row_threads(columns, [&]<int kThreads>() {
+                const auto kernel =
+                    wide ? forward_kernel<kThreads, 4, T> : forward_kernel<kThreads, 1, T>;
+                launch_blocks(args, rows, kThreads, kernel, columns, eps, args.in<T>(0),
+                              args.in<float>(1), args.in<float>(2), args.out<T>(0),
+                              args.out<float>(1), args.out<float>(2));
+              });
+            }};
+  });
 }
 
 PreparedKernel prepare_layer_norm_grad(const OpQuery& query) {
@@ -162,21 +167,22 @@ PreparedKernel prepare_layer_norm_grad(const OpQuery& query) {
   const bool wide = columns % 4 == 0 && vectors_fit(query);
   const ColumnTiles tiles(rows, columns, 1, wide);
   const Bytes workspace(tiles.stretches * columns * static_cast<int64_t>(sizeof(Pair)));
-  return {workspace, [=](const KernelArgs& args) {
-            const GradInputs in{args.in<float>(0), args.in<float>(1), args.in<float>(2),
-                                args.in<float>(3), args.in<float>(4)};
-            Pair* partial = reinterpret_cast<Pair*>(args.workspace);
-            with_row_threads(columns, [&]<int kThreads>() {
-              launch_blocks(
-                  args, rows, kThreads,
-                  wide ? grad_input_kernel<kThreads, 4> : grad_input_kernel<kThreads, 1>,
-                  columns, in, args.out<float>(0));
-            });
-            launch_blocks(args, tiles.blocks(), norm::kThreads,
-                          wide ? grad_sums_kernel<4> : grad_sums_kernel<1>, tiles, in, partial);
-            launch_blocks(args, norm::finish_blocks(tiles), norm::kThreads, finish_grad, tiles,
-                          partial, args.out<float>(1), args.out<float>(2));
-          }};
+  return visit_float(query.inputs[0].dtype, [=]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {workspace, [=](const KernelArgs& args) {
+              const GradInputs<T> in{args.in<T>(0), args.in<T>(1), args.in<float>(2),
+                                     args.in<float>(3), args.in<float>(4)};
+              Pair* partial = reinterpret_cast<Pair*>(args.workspace);
+              with_row_threads(columns, [&]<int kThreads>() {
+                const auto kernel = wide ? grad_input_kernel<kThreads, 4, T>
+                                         : grad_input_kernel<kThreads, 1, T>;
+                launch_blocks(args, rows, kThreads, kernel, columns, in, args.out<T>(0));
+              });
+              const auto sums = wide ? grad_sums_kernel<4, T> : grad_sums_kernel<1, T>;
+              launch_blocks(args, tiles.blocks(), norm::kThreads, sums, tiles, in, partial);
+              launch_blocks(args, norm::finish_blocks(tiles), norm::kThreads, finish_grad,
+                            tiles, partial, args.out<float>(1), args.out<float>(2));
+            }};
+  });
 }
 
 }  // namespace

@@ -10,28 +10,28 @@ namespace {
 
 std::vector<TensorMeta> infer_avg_pool2d(const OpQuery& query) {
   constexpr const char* kName = "avg_pool2d";
-  check_float32(kName, query, {4});
+  const DType dtype = check_floats(kName, query, {4}, 1);
   const auto& attrs = query.attr<AvgPool2dAttrs>();
   const Shape& x = query.inputs[0].shape;
   if (!attrs.adaptive) {
     check_fits(kName, query, !attrs.pool.ceil, "windows may not reach past the end");
-    return {TensorMeta::contiguous(DType::kFloat32, pooled_shape(kName, query, x, attrs.pool))};
+    return {TensorMeta::contiguous(dtype, pooled_shape(kName, query, x, attrs.pool))};
   }
   check_fits(kName, query, attrs.height >= 1 && attrs.width >= 1,
              "the output must have at least one row and column");
-  return {TensorMeta::contiguous(DType::kFloat32, {x[0], attrs.height, attrs.width, x[3]})};
+  return {TensorMeta::contiguous(dtype, {x[0], attrs.height, attrs.width, x[3]})};
 }
 
 std::vector<TensorMeta> infer_avg_pool2d_grad(const OpQuery& query) {
   constexpr const char* kName = "avg_pool2d_grad";
-  check_float32(kName, query, {4});
+  const DType dtype = check_floats(kName, query, {4}, 1);
   const auto& attrs = query.attr<AvgPool2dAttrs>();
   const Shape& gy = query.inputs[0].shape;
   const Shape x{gy[0], attrs.height, attrs.width, gy[3]};
   check_fits(kName, query, x.elements() > 0, "the input's height and width must be given");
   check_fits(kName, query, attrs.adaptive || pooled_shape(kName, query, x, attrs.pool) == gy,
              "the output's gradient does not have the output's shape");
-  return {TensorMeta::contiguous(DType::kFloat32, x)};
+  return {TensorMeta::contiguous(dtype, x)};
 }
 
 // An addition for each input, as windows hardly overlap, and a division for each output.

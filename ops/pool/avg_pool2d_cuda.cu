@@ -27,8 +27,8 @@ __device__ float share_of(const Pooling& pooling, const Range& rows, const Range
 
 template <int kWidth>
 __global__ void __launch_bounds__(kLaunchThreads)
-    avg_pool_kernel(const __grid_constant__ Pooling pooling, int64_t threads, const float* x,
-                    float* y) {
+    avg_pool_kernel(const __grid_constant__ Pooling pooling, int64_t threads, FloatInput x,
+                    FloatOutput y) {
   const int64_t i = thread_index();
   if (i >= threads) return;
   const WindowGrid& grid = pooling.grid;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kLaunchThreads)
 template <int kWidth>
 __global__ void __launch_bounds__(kLaunchThreads)
     avg_pool_grad_kernel(const __grid_constant__ Pooling pooling, int64_t threads,
-                         const float* gy, float* gx) {
+                         FloatInput gy, FloatOutput gx) {
   const int64_t i = thread_index();
   if (i >= threads) return;
   const WindowGrid& grid = pooling.grid;
@@ -75,8 +75,8 @@ PreparedKernel prepare_avg_pool2d(const OpQuery& query) {
   const int width = channel_width(query, x[3]);
   const auto kernel = width == 4 ? avg_pool_kernel<4> : avg_pool_kernel<1>;
   return {Bytes(0), [=, threads = y.elements() / width](const KernelArgs& args) {
-            launch(args, threads, kernel, pooling, threads, args.in<float>(0),
-                   args.out<float>(0));
+            launch(args, threads, kernel, pooling, threads, float_input(args, 0),
+                   float_output(args, 0));
           }};
 }
 
@@ -86,8 +86,8 @@ PreparedKernel prepare_avg_pool2d_grad(const OpQuery& query) {
   const int width = channel_width(query, x[3]);
   const auto kernel = width == 4 ? avg_pool_grad_kernel<4> : avg_pool_grad_kernel<1>;
   return {Bytes(0), [=, threads = x.elements() / width](const KernelArgs& args) {
-            launch(args, threads, kernel, pooling, threads, args.in<float>(0),
-                   args.out<float>(0));
+            launch(args, threads, kernel, pooling, threads, float_input(args, 0),
+                   float_output(args, 0));
           }};
 }
 

@@ -13,11 +13,10 @@ DType index_type(const Pool2dAttrs& attrs) {
 }
 
 std::vector<TensorMeta> infer_max_pool2d(const OpQuery& query) {
-  check_float32("max_pool2d", query, {4});
+  const DType dtype = check_floats("max_pool2d", query, {4}, 1);
   const auto& attrs = query.attr<Pool2dAttrs>();
   const Shape y = pooled_shape("max_pool2d", query, query.inputs[0].shape, attrs);
-  return {TensorMeta::contiguous(DType::kFloat32, y),
-          TensorMeta::contiguous(index_type(attrs), y)};
+  return {TensorMeta::contiguous(dtype, y), TensorMeta::contiguous(index_type(attrs), y)};
 }
 
 std::vector<TensorMeta> infer_max_pool2d_grad(const OpQuery& query) {
@@ -27,8 +26,8 @@ std::vector<TensorMeta> infer_max_pool2d_grad(const OpQuery& query) {
              "takes the output's gradient (N, P, Q, C) and its index");
   const TensorMeta& gy = query.inputs[0];
   const TensorMeta& index = query.inputs[1];
-  check_fits(kName, query, gy.dtype == DType::kFloat32 && gy.is_contiguous(),
-             "the gradient must be contiguous float32");
+  const DType dtype = check_float(kName, query, 0);
+  check_fits(kName, query, gy.is_contiguous(), "the gradient must be contiguous");
   check_fits(
       kName, query,
       index.dtype == index_type(attrs.pool) && index.is_contiguous() && index.shape == gy.shape,
@@ -36,7 +35,7 @@ std::vector<TensorMeta> infer_max_pool2d_grad(const OpQuery& query) {
   const Shape x{gy.shape[0], attrs.height, attrs.width, gy.shape[3]};
   check_fits(kName, query, pooled_shape(kName, query, x, attrs.pool) == gy.shape,
              "the output's gradient does not have the output's shape");
-  return {TensorMeta::contiguous(DType::kFloat32, x)};
+  return {TensorMeta::contiguous(dtype, x)};
 }
 
 // One comparison, or addition, for each cell of each window.

@@ -14,8 +14,8 @@ struct alignas(sizeof(Index) * kWidth) IndexPack {
 
 template <int kWidth, class Index>
 __global__ void __launch_bounds__(kLaunchThreads)
-    max_pool_kernel(const __grid_constant__ WindowGrid grid, int64_t threads, const float* x,
-                    float* y, Index* index) {
+    max_pool_kernel(const __grid_constant__ WindowGrid grid, int64_t threads, FloatInput x,
+                    FloatOutput y, Index* index) {
   const int64_t i = thread_index();
   if (i >= threads) return;
   const Pixel at = pixel_at<kWidth>(i, grid.rows.outputs, grid.columns.outputs, grid.channels);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kLaunchThreads)
 template <int kWidth, class Index>
 __global__ void __launch_bounds__(kLaunchThreads)
     max_pool_grad_kernel(const __grid_constant__ WindowGrid grid, int64_t threads,
-                         const float* gy, const Index* index, float* gx) {
+                         FloatInput gy, const Index* index, FloatOutput gx) {
   const int64_t i = thread_index();
   if (i >= threads) return;
   const Pixel at = pixel_at<kWidth>(i, grid.rows.inputs, grid.columns.inputs, grid.channels);
@@ -82,8 +82,8 @@ PreparedKernel prepare_forward(const OpQuery& query) {
   const int width = channel_width(query, x[3]);
   const auto kernel = width == 4 ? max_pool_kernel<4, Index> : max_pool_kernel<1, Index>;
   return {Bytes(0), [=, threads = y.elements() / width](const KernelArgs& args) {
-            launch(args, threads, kernel, grid, threads, args.in<float>(0), args.out<float>(0),
-                   args.out<Index>(1));
+            launch(args, threads, kernel, grid, threads, float_input(args, 0),
+                   float_output(args, 0), args.out<Index>(1));
           }};
 }
 
@@ -95,8 +95,8 @@ PreparedKernel prepare_backward(const OpQuery& query) {
   const auto kernel =
       width == 4 ? max_pool_grad_kernel<4, Index> : max_pool_grad_kernel<1, Index>;
   return {Bytes(0), [=, threads = x.elements() / width](const KernelArgs& args) {
-            launch(args, threads, kernel, grid, threads, args.in<float>(0), args.in<Index>(1),
-                   args.out<float>(0));
+            launch(args, threads, kernel, grid, threads, float_input(args, 0),
+                   args.in<Index>(1), float_output(args, 0));
           }};
 }
 

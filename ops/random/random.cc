@@ -22,10 +22,10 @@ std::vector<TensorMeta> infer_random(const OpQuery& query) {
 
 std::vector<TensorMeta> infer_dropout(const OpQuery& query) {
   require_inputs(query, "dropout", 1);
-  require_dtype(query, "dropout", 0, DType::kFloat32);
+  const DType dtype = require_floats(query, "dropout", 0, 1);
   const double p = query.attr<random::DropoutAttrs>().p;
   if (!(p >= 0 && p < 1)) fail("dropout", "p is " + std::to_string(p) + ", not in [0, 1)");
-  return {TensorMeta::contiguous(DType::kFloat32, query.inputs[0].shape)};
+  return {TensorMeta::contiguous(dtype, query.inputs[0].shape)};
 }
 
 // A quarter of Philox's ten rounds for each number, and what is made of it.

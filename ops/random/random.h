@@ -12,7 +12,8 @@ namespace tidemark {
 Tensor uniform(const Shape& shape, double low = 0, double high = 1);  // float32, in [low, high)
 Tensor normal(const Shape& shape, double mean = 0, double deviation = 1);  // float32
 
-// Each element is 0 with probability p, else x / (1 - p). float32, output contiguous.
+// Each element is 0 with probability p, else x / (1 - p). float32 or bfloat16, output
+// contiguous.
 // dx = g under the same mask, which is drawn again rather than kept. Throws UsageError unless
 // 0 <= p < 1. With p = 0, x itself.
 Tensor dropout(const Tensor& x, double p);

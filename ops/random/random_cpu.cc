@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <tuple>
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
 #include "ops/kernels/strided.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/random/kernels.h"
 #include "ops/random/numbers.h"
 #include "ops/random/words_cpu.h"
@@ -26,8 +28,9 @@ struct Drop {
 };
 
 // Elements [begin, end) of gapless x and y, which may be one; element i has number `start` + i.
-TIDEMARK_INLINE void dropout_of(uint64_t seed, uint64_t start, Drop drop, const float* x,
-                                float* y, int64_t begin, int64_t end) {
+template <class T>
+TIDEMARK_INLINE void dropout_of(uint64_t seed, uint64_t start, Drop drop, const T* x, T* y,
+                                int64_t begin, int64_t end) {
   uint32_t words[kWords];
   while (begin < end) {
     const uint64_t number = start + static_cast<uint64_t>(begin);
@@ -40,18 +43,27 @@ TIDEMARK_INLINE void dropout_of(uint64_t seed, uint64_t start, Drop drop, const 
   }
 }
 
-using DropoutLoop = void (*)(uint64_t seed, uint64_t start, Drop drop, const float* x, float* y,
+template <class T>
+using DropoutLoop = void (*)(uint64_t seed, uint64_t start, Drop drop, const T* x, T* y,
                              int64_t begin, int64_t end);
+using DropoutLoops = std::tuple<DropoutLoop<float>, DropoutLoop<BFloat16>>;
 
-#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                      \
-  struct name {                                                                               \
-    __VA_ARGS__ static void dropout(uint64_t seed, uint64_t start, Drop drop, const float* x, \
-                                    float* y, int64_t begin, int64_t end) {                   \
-      dropout_of(seed, start, drop, x, y, begin, end);                                        \
-    }                                                                                         \
-    static constexpr DropoutLoop table() { return dropout; }                                  \
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                  \
+  struct name {                                                                           \
+    template <class T>                                                                    \
+    __VA_ARGS__ static void dropout(uint64_t seed, uint64_t start, Drop drop, const T* x, \
+                                    T* y, int64_t begin, int64_t end) {                   \
+      dropout_of(seed, start, drop, x, y, begin, end);                                    \
+    }                                                                                     \
+    static constexpr DropoutLoops table() { return {dropout<float>, dropout<BFloat16>}; } \
   };
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
+
+template <class T>
+DropoutLoop<T> dropout_loop() {
+  static const DropoutLoops best = best_instruction_set<Baseline, Avx2, Avx512>();
+  return std::get<DropoutLoop<T>>(best);
+}
 
 }  // namespace
 
@@ -96,23 +108,25 @@ PreparedKernel prepare_normal_cpu(const OpQuery& query) {
 }
 
 PreparedKernel prepare_dropout_cpu(const OpQuery& query) {
-  static const DropoutLoop flat_loop = best_instruction_set<Baseline, Avx2, Avx512>();
   const StridedLoop loop = make_loop(query.outputs[0].shape, {&query.inputs[0]});
   const auto& attrs = query.attr<DropoutAttrs>();
   const uint64_t seed = static_cast<uint64_t>(attrs.seed);
   const Drop drop{static_cast<uint32_t>(attrs.p * 0x1p32),
                   static_cast<float>(1 / (1 - attrs.p))};
-  return {Bytes(0), [=](const KernelArgs& args) {
-            const float* x = args.in<float>(0);
-            float* y = args.out<float>(0);
-            const uint64_t start = offset_of(args);
-            parallel_chunks(loop.elements, kGrain, [&](int64_t begin, int64_t end) {
-              if (loop.flat(1)) return flat_loop(seed, start, drop, x, y, begin, end);
-              for_random_bits(seed, start, begin, end, [&](int64_t i, uint32_t bits) {
-                y[i] = drop(bits, x[loop.offset(0, i)]);
+  return visit_float(query.inputs[0].dtype, [=]<class T>(TypeTag<T>) -> PreparedKernel {
+    const auto flat_loop = dropout_loop<T>();
+    return {Bytes(0), [=](const KernelArgs& args) {
+              const T* x = args.in<T>(0);
+              T* y = args.out<T>(0);
+              const uint64_t start = offset_of(args);
+              parallel_chunks(loop.elements, kGrain, [&](int64_t begin, int64_t end) {
+                if (loop.flat(1)) return flat_loop(seed, start, drop, x, y, begin, end);
+                for_random_bits(seed, start, begin, end, [&](int64_t i, uint32_t bits) {
+                  y[i] = drop(bits, x[loop.offset(0, i)]);
+                });
               });
-            });
-          }};
+            }};
+  });
 }
 
 }  // namespace tidemark::random

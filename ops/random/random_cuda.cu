@@ -1,6 +1,7 @@
 // Four numbers for each thread. The numbers themselves are those of every device (numbers.h).
 #include <algorithm>
 
+#include "ops/kernels/any_float.h"
 #include "ops/kernels/launch_cuda.cuh"
 #include "ops/kernels/strided.h"
 #include "ops/random/kernels.h"
@@ -45,13 +46,13 @@ __global__ void normal_kernel(Stream stream, int64_t n, float mean, float deviat
 }
 
 __global__ void dropout_kernel(Stream stream, const __grid_constant__ StridedLoop loop,
-                               bool flat, uint64_t threshold, float factor, const float* x,
-                               float* y) {
+                               bool flat, uint64_t threshold, float factor, FloatInput x,
+                               FloatOutput y) {
   const int64_t begin = thread_index() * kEach;
   for_random_bits(stream.seed, stream.offset, begin, min(begin + kEach, loop.elements),
                   [&](int64_t i, uint32_t bits) {
                     const float value = x[flat ? i : loop.offset(0, i)];
-                    y[i] = bits >= threshold ? value * factor : 0;
+                    y.set(i, bits >= threshold ? value * factor : 0);
                   });
 }
 
@@ -89,8 +90,8 @@ PreparedKernel prepare_dropout(const OpQuery& query) {
   const float factor = static_cast<float>(1 / (1 - attrs.p));
   return {Bytes(0), [=](const KernelArgs& args) {
             launch(args, threads_for(loop.elements), dropout_kernel, stream_of(args, seed),
-                   loop, loop.flat(1), threshold, factor, args.in<float>(0),
-                   args.out<float>(0));
+                   loop, loop.flat(1), threshold, factor, float_input(args, 0),
+                   float_output(args, 0));
           }};
 }
 

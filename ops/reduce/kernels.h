@@ -9,8 +9,9 @@
 namespace tidemark::reduce {
 
 struct SumAttrs {
-  int64_t dims;  // bit d: dimension d is summed over
-  int64_t keep;  // 1: it stays, with extent 1
+  int64_t dims;    // bit d: dimension d is summed over
+  int64_t keep;    // 1: it stays, with extent 1
+  int64_t to = 0;  // DType of y
 };
 
 struct MaxGradAttrs {

@@ -40,7 +40,7 @@ std::vector<TensorMeta> infer_max_grad(const OpQuery& query) {
 
 std::vector<TensorMeta> infer_accuracy_count(const OpQuery& query) {
   require_inputs(query, "accuracy_count", 2);
-  require_dtype(query, "accuracy_count", 0, DType::kFloat32);
+  require_floats(query, "accuracy_count", 0, 1);
   require_dtype(query, "accuracy_count", 1, DType::kInt64);
   const Shape &logits = query.inputs[0].shape, &labels = query.inputs[1].shape;
   if (logits.rank() != 2 || logits[1] == 0 || !(labels == Shape{logits[0]})) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/kernels/any_float.h"
 #include "ops/kernels/parallel_for.h"
 #include "ops/kernels/strided.h"
 #include "ops/reduce/kernels.h"
@@ -10,8 +11,8 @@ namespace tidemark::reduce {
 namespace {
 
 // Where the largest of a row is first.
-int64_t argmax(const Rows& rows, const float* x, int64_t row) {
-  x += rows.loop.offset(0, row);
+int64_t argmax(const Rows& rows, FloatInput x, int64_t row) {
+  x = x + rows.loop.offset(0, row);
   int64_t best = 0;
   for (int64_t i = 1; i < rows.length && !std::isnan(x[best * rows.step]); ++i) {
     if (!(x[i * rows.step] <= x[best * rows.step])) best = i;
@@ -27,7 +28,7 @@ PreparedKernel prepare_max_cpu(const OpQuery& query) {
             float* values = args.out<float>(0);
             int64_t* indices = args.out<int64_t>(1);
             parallel_tasks(rows.count(), rows.length, [&](int64_t row) {
-              indices[row] = argmax(rows, x, row);
+              indices[row] = argmax(rows, {x, DType::kFloat32}, row);
               values[row] = x[rows.loop.offset(0, row) + indices[row] * rows.step];
             });
           }};
@@ -37,8 +38,9 @@ PreparedKernel prepare_argmax_cpu(const OpQuery& query) {
   return {Bytes(0), [rows = Rows(query.inputs[0])](const KernelArgs& args) {
             const float* x = args.in<float>(0);
             int64_t* indices = args.out<int64_t>(0);
-            parallel_tasks(rows.count(), rows.length,
-                           [&](int64_t row) { indices[row] = argmax(rows, x, row); });
+            parallel_tasks(rows.count(), rows.length, [&](int64_t row) {
+              indices[row] = argmax(rows, {x, DType::kFloat32}, row);
+            });
           }};
 }
 
@@ -60,7 +62,7 @@ PreparedKernel prepare_accuracy_count_cpu(const OpQuery& query) {
   const Rows rows(query.inputs[0]);
   const int64_t label_step = query.inputs[1].strides[0];
   return {Bytes(rows.count()), [rows, label_step](const KernelArgs& args) {
-            const float* logits = args.in<float>(0);
+            const FloatInput logits = float_input(args, 0);
             const int64_t* labels = args.in<int64_t>(1);
             uint8_t* right = reinterpret_cast<uint8_t*>(args.workspace);
             parallel_tasks(rows.count(), rows.length, [&](int64_t row) {

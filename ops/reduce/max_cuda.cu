@@ -1,3 +1,4 @@
+#include "ops/kernels/any_float.h"
 #include "ops/kernels/block_cuda.cuh"
 #include "ops/kernels/strided.h"
 #include "ops/reduce/kernels.h"
@@ -28,8 +29,8 @@ struct Better {
 
 // Of this block's row, for all of its threads.
 template <int kThreads>
-__device__ Candidate best_of_row(const Rows& rows, const float* x) {
-  const float* from = x + rows.loop.offset(0, blockIdx.x);
+__device__ Candidate best_of_row(const Rows& rows, const FloatInput& x) {
+  const FloatInput from = x + rows.loop.offset(0, blockIdx.x);
   Candidate best{-INFINITY, rows.length};
   for (int64_t i = threadIdx.x; i < rows.length; i += kThreads) {
     best = Better()(best, {from[i * rows.step], i});
@@ -40,7 +41,7 @@ __device__ Candidate best_of_row(const Rows& rows, const float* x) {
 // `values` may be null.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
-    max_kernel(const __grid_constant__ Rows rows, const float* x, float* values,
+    max_kernel(const __grid_constant__ Rows rows, FloatInput x, float* values,
                int64_t* indices) {
   const Candidate best = best_of_row<kThreads>(rows, x);
   if (threadIdx.x > 0) return;
@@ -50,8 +51,8 @@ __global__ void __launch_bounds__(kThreads)
 
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
-    accuracy_kernel(const __grid_constant__ Rows rows, const float* logits,
-                    const int64_t* labels, int64_t label_step, unsigned long long* count) {
+    accuracy_kernel(const __grid_constant__ Rows rows, FloatInput logits, const int64_t* labels,
+                    int64_t label_step, unsigned long long* count) {
   const Candidate best = best_of_row<kThreads>(rows, logits);
   // Integers: the order of additions does not show.
   if (threadIdx.x == 0 && best.index == labels[blockIdx.x * label_step]) atomicAdd(count, 1ull);
@@ -72,7 +73,7 @@ PreparedKernel prepare_max(const OpQuery& query, bool with_values) {
             int64_t* indices = args.out<int64_t>(with_values ? 1 : 0);
             with_row_threads(rows.length, [&]<int kThreads>() {
               launch_blocks(args, rows.count(), kThreads, max_kernel<kThreads>, rows,
-                            args.in<float>(0), values, indices);
+                            float_input(args, 0), values, indices);
             });
           }};
 }
@@ -95,7 +96,7 @@ PreparedKernel prepare_accuracy_count(const OpQuery& query) {
                                                CudaContext::stream(args.native_stream)));
             with_row_threads(rows.length, [&]<int kThreads>() {
               launch_blocks(args, rows.count(), kThreads, accuracy_kernel<kThreads>, rows,
-                            args.in<float>(0), args.in<int64_t>(1), label_step, count);
+                            float_input(args, 0), args.in<int64_t>(1), label_step, count);
             });
           }};
 }

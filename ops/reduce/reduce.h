@@ -1,4 +1,7 @@
-// Sums and the like over dimensions, float32. Dimensions may be negative: -1 is the last.
+// Sums and the like over dimensions. Dimensions may be negative: -1 is the last.
+//
+// Of float32; sum and mean of bfloat16 too, and their results are float32 (sum_to: of x's
+// type).
 //
 // Partial sums are over ranges that the shapes alone decide, and are added in order, so that
 // the result is the same whatever the number of threads. Sums are kept in float32 over at most
@@ -35,7 +38,7 @@ std::pair<Tensor, Tensor> max(const Tensor& x);
 Tensor argmax(const Tensor& x);
 
 // How many rows of logits (N, C) have their largest value at labels (N, int64): a scalar,
-// int64.
+// int64. Logits may be bfloat16.
 Tensor accuracy_count(const Tensor& logits, const Tensor& labels);
 
 // The square root of the sum of squares of all elements: a scalar. Squares are summed in

@@ -13,7 +13,7 @@ bool summed(const SumAttrs& attrs, size_t d) { return attrs.dims >> d & 1; }
 
 std::vector<TensorMeta> infer_sum(const OpQuery& query) {
   require_inputs(query, "sum", 1);
-  require_dtype(query, "sum", 0, DType::kFloat32);
+  require_floats(query, "sum", 0, 1);
   const auto& attrs = query.attr<SumAttrs>();
   const Shape& x = query.inputs[0].shape;
   Shape y;
@@ -24,17 +24,22 @@ std::vector<TensorMeta> infer_sum(const OpQuery& query) {
       y.push_back(1);
     }
   }
-  return {TensorMeta::contiguous(DType::kFloat32, y)};
+  return {TensorMeta::contiguous(static_cast<DType>(attrs.to), y)};
 }
+
+int64_t number(DType dtype) { return static_cast<int64_t>(dtype); }
 
 OpCost cost(const OpQuery& query) { return streaming_cost(query, 1); }
 
 Tensor scaled_sum(const char* name, const Tensor& x, const SumAttrs& attrs, double factor) {
   Tensor y = dispatch1(kSum, {x}, attrs, {factor});
   if (!needs_grad({x})) return y;
-  record(name, {x}, {&y, 1}, [shape = x.shape(), attrs, factor](auto g, auto grads, auto) {
+  record(name, {x}, {&y, 1}, [meta_of_x = x.meta(), attrs, factor](auto g, auto grads, auto) {
+    const Shape& shape = meta_of_x.shape;
+    const bool as_it_is = factor == 1 && g[0].dtype() == meta_of_x.dtype;
     const Tensor scaled =
-        factor == 1 ? g[0] : dispatch1(kSum, {g[0]}, SumAttrs{0, 0}, {factor});
+        as_it_is ? g[0]
+                 : dispatch1(kSum, {g[0]}, SumAttrs{0, 0, number(meta_of_x.dtype)}, {factor});
     TensorMeta meta{scaled.dtype(), shape, shape, scaled.meta().offset};
     size_t from = 0;  // dimension of g
     for (size_t d = 0; d < shape.rank(); ++d) {
@@ -98,6 +103,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   for (size_t d = 0; d < shape.rank(); ++d) {
     if (shape[d] == 1 && x.extent(lead + d) != 1) repeated.dims |= int64_t{1} << (lead + d);
   }
+  missing.to = repeated.to = number(x.dtype());
   if (repeated.dims == 0) return scaled_sum("sum", x, missing, 1);
   // Both at once, keeping all, and then a view without the leading ones.
   repeated.dims |= missing.dims;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/kernels/any_float.h"
 #include "ops/kernels/block_cuda.cuh"
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/strided.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/reduce/groups.h"
 #include "ops/reduce/kernels.h"
 #include "ops/reduce/reduce.h"
@@ -25,13 +27,13 @@ __device__ float scaled(double total, double factor) {
 }
 
 // A block for each run of each row; y, or partial sums of which there are `runs` for each row.
-template <int kThreads>
+template <int kThreads, class T>
 __global__ void __launch_bounds__(kThreads)
-    sum_runs(int64_t runs, int64_t length, int64_t row_stride, double factor, const float* x,
-             float* y, double* partial) {
+    sum_runs(int64_t runs, int64_t length, int64_t row_stride, double factor, const T* x,
+             FloatOutput y, double* partial) {
   const int64_t row = blockIdx.x / runs, run = blockIdx.x % runs;
   const int64_t end = min((run + 1) * kRun, length);
-  const float* from = x + row * row_stride;
+  const T* from = x + row * row_stride;
   float sum = 0;
 #pragma unroll 4
   for (int64_t i = run * kRun + threadIdx.x; i < end; i += kThreads) sum += from[i];
@@ -40,31 +42,32 @@ __global__ void __launch_bounds__(kThreads)
   if (partial) {
     partial[blockIdx.x] = total;
   } else {
-    y[row] = scaled(total, factor);
+    y.set(row, scaled(total, factor));
   }
 }
 
 __global__ void __launch_bounds__(kLaunchThreads)
-    finish_runs(int64_t runs, double factor, const double* partial, float* y) {
+    finish_runs(int64_t runs, double factor, const double* partial, FloatOutput y) {
   double sum = 0;
   for (int64_t i = threadIdx.x; i < runs; i += kLaunchThreads) {
     sum += partial[blockIdx.x * runs + i];
   }
   const double total = block_sum<kLaunchThreads>(sum);
-  if (threadIdx.x == 0) y[blockIdx.x] = scaled(total, factor);
+  if (threadIdx.x == 0) y.set(blockIdx.x, scaled(total, factor));
 }
 
 // (outer, summed) -> (outer), `summed` gapless.
+template <class T>
 PreparedKernel prepare_rows(Group outer, Group summed) {
   const int64_t runs = (summed.extent + kRun - 1) / kRun;
   const Bytes workspace(runs > 1 ? outer.extent * runs * 8 : 0);
   return {workspace, [=](const KernelArgs& args) {
-            const float* x = args.in<float>(0);
-            float* y = args.out<float>(0);
+            const T* x = args.in<T>(0);
+            const FloatOutput y = float_output(args, 0);
             double* partial = runs > 1 ? reinterpret_cast<double*>(args.workspace) : nullptr;
             const double factor = args.scalars[0];
             with_row_threads(summed.extent, [&]<int kThreads>() {
-              launch_blocks(args, outer.extent * runs, kThreads, sum_runs<kThreads>, runs,
+              launch_blocks(args, outer.extent * runs, kThreads, sum_runs<kThreads, T>, runs,
                             summed.extent, outer.stride, factor, x, y, partial);
             });
             if (!partial) return;
@@ -74,11 +77,12 @@ PreparedKernel prepare_rows(Group outer, Group summed) {
 }
 
 // (outer, summed, inner) -> (outer, inner), `inner` gapless.
+template <class T>
 PreparedKernel prepare_columns(Group outer, Group summed, Group inner, bool aligned) {
   const ColumnSums sums(outer.extent, summed.extent, inner.extent, outer.stride, summed.stride,
                         aligned && outer.stride % 4 == 0 && summed.stride % 4 == 0);
   return {sums.workspace(), [sums](const KernelArgs& args) {
-            sums.run(args, args.in<float>(0), args.out<float>(0), args.scalars[0],
+            sums.run(args, args.in<T>(0), float_output(args, 0), args.scalars[0],
                      args.workspace);
           }};
 }
@@ -90,7 +94,8 @@ struct Terms {
   StridedLoop summed;
 };
 
-__device__ double sum_terms(const StridedLoop& summed, const float* x, int64_t first,
+template <class T>
+__device__ double sum_terms(const StridedLoop& summed, const T* x, int64_t first,
                             int64_t step) {
   double total = 0;
   for (int64_t term = first; term < summed.elements; term += step) {
@@ -99,22 +104,25 @@ __device__ double sum_terms(const StridedLoop& summed, const float* x, int64_t f
   return total;
 }
 
-__global__ void sum_each(const __grid_constant__ Terms terms, double factor, const float* x,
-                         float* y) {
+template <class T>
+__global__ void sum_each(const __grid_constant__ Terms terms, double factor, const T* x,
+                         FloatOutput y) {
   const int64_t i = thread_index();
   if (i >= terms.kept.elements) return;
-  y[i] = scaled(sum_terms(terms.summed, x + terms.kept.offset(0, i), 0, 1), factor);
+  y.set(i, scaled(sum_terms(terms.summed, x + terms.kept.offset(0, i), 0, 1), factor));
 }
 
+template <class T>
 __global__ void __launch_bounds__(kLaunchThreads)
-    sum_each_by_block(const __grid_constant__ Terms terms, double factor, const float* x,
-                      float* y) {
-  const float* from = x + terms.kept.offset(0, blockIdx.x);
+    sum_each_by_block(const __grid_constant__ Terms terms, double factor, const T* x,
+                      FloatOutput y) {
+  const T* from = x + terms.kept.offset(0, blockIdx.x);
   const double total =
       block_sum<kLaunchThreads>(sum_terms(terms.summed, from, threadIdx.x, kLaunchThreads));
-  if (threadIdx.x == 0) y[blockIdx.x] = scaled(total, factor);
+  if (threadIdx.x == 0) y.set(blockIdx.x, scaled(total, factor));
 }
 
+template <class T>
 PreparedKernel prepare_general(const std::vector<Group>& groups) {
   Terms terms;
   terms.kept.elements = terms.summed.elements = 1;
@@ -128,20 +136,20 @@ PreparedKernel prepare_general(const std::vector<Group>& groups) {
   }
   const bool by_block = terms.summed.elements >= kLaunchThreads;
   return {Bytes(0), [=](const KernelArgs& args) {
-            const float* x = args.in<float>(0);
-            float* y = args.out<float>(0);
+            const T* x = args.in<T>(0);
+            const FloatOutput y = float_output(args, 0);
             if (by_block) {
-              launch_blocks(args, terms.kept.elements, kLaunchThreads, sum_each_by_block, terms,
-                            args.scalars[0], x, y);
+              launch_blocks(args, terms.kept.elements, kLaunchThreads, sum_each_by_block<T>,
+                            terms, args.scalars[0], x, y);
             } else {
-              launch(args, terms.kept.elements, sum_each, terms, args.scalars[0], x, y);
+              launch(args, terms.kept.elements, sum_each<T>, terms, args.scalars[0], x, y);
             }
           }};
 }
 
-__global__ void fill_kernel(float value, int64_t n, float* y) {
+__global__ void fill_kernel(float value, int64_t n, FloatOutput y) {
   const int64_t i = thread_index();
-  if (i < n) y[i] = value;
+  if (i < n) y.set(i, value);
 }
 
 PreparedKernel prepare_sum(const OpQuery& query) {
@@ -150,19 +158,21 @@ PreparedKernel prepare_sum(const OpQuery& query) {
   if (x.shape.elements() == 0) {
     return {Bytes(0), [outputs](const KernelArgs& args) {
               launch(args, outputs, fill_kernel, static_cast<float>(0 * args.scalars[0]),
-                     outputs, args.out<float>(0));
+                     outputs, float_output(args, 0));
             }};
   }
   const std::vector<Group> groups =
       reduce::merge_groups(x, query.attr<reduce::SumAttrs>().dims);
   const Groups parts(groups);
-  switch (parts.form) {
-    case Groups::Form::kRows: return prepare_rows(parts.outer, parts.summed);
-    case Groups::Form::kColumns:
-      return prepare_columns(parts.outer, parts.summed, parts.inner, x.offset % 4 == 0);
-    case Groups::Form::kGeneral: break;
-  }
-  return prepare_general(groups);
+  return visit_float(x.dtype, [&]<class T>(TypeTag<T>) {
+    switch (parts.form) {
+      case Groups::Form::kRows: return prepare_rows<T>(parts.outer, parts.summed);
+      case Groups::Form::kColumns:
+        return prepare_columns<T>(parts.outer, parts.summed, parts.inner, x.offset % 4 == 0);
+      case Groups::Form::kGeneral: break;
+    }
+    return prepare_general<T>(groups);
+  });
 }
 
 }  // namespace

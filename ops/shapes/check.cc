@@ -1,5 +1,7 @@
 #include "ops/shapes/check.h"
 
+#include <bit>
+
 namespace tidemark {
 
 void throw_misfit(const char* op, const OpQuery& query, const std::string& what) {
@@ -12,9 +14,30 @@ void throw_misfit(const char* op, const OpQuery& query, const std::string& what)
   throw UsageError(message);
 }
 
-void check_float32(const char* op, const OpQuery& query, std::initializer_list<size_t> ranks) {
+void check_dtype(const char* op, const OpQuery& query, size_t i, DType dtype) {
+  const DType actual = query.inputs[i].dtype;
+  if (actual == dtype) return;
+  throw_misfit(op, query,
+               "input " + std::to_string(i) + " must be " + std::string(to_string(dtype)) +
+                   ", not " + std::string(to_string(actual)));
+}
+
+DType check_float(const char* op, const OpQuery& query, size_t i) {
+  const DType dtype = query.inputs[i].dtype;
+  if (dtype == DType::kFloat32 || dtype == DType::kBFloat16) return dtype;
+  throw_misfit(op, query,
+               "input " + std::to_string(i) + " must be float32 or bfloat16, not " +
+                   std::string(to_string(dtype)));
+}
+
+DType check_floats(const char* op, const OpQuery& query, std::initializer_list<size_t> ranks,
+                   uint32_t activations) {
   if (query.inputs.size() != ranks.size()) {
     throw_misfit(op, query, "takes " + std::to_string(ranks.size()) + " inputs");
+  }
+  DType dtype = DType::kFloat32;
+  if (activations) {
+    dtype = check_float(op, query, static_cast<size_t>(std::countr_zero(activations)));
   }
   const size_t* rank = ranks.begin();
   for (size_t i = 0; i < ranks.size(); ++i, ++rank) {
@@ -23,13 +46,15 @@ void check_float32(const char* op, const OpQuery& query, std::initializer_list<s
     if (*rank != kAnyRank && input.shape.rank() != *rank) {
       throw_misfit(op, query, which + " must have " + std::to_string(*rank) + " dimensions");
     }
-    if (input.dtype != DType::kFloat32) {
-      throw_misfit(op, query,
-                   which + " must be float32, not " + std::string(to_string(input.dtype)));
-    }
+    check_dtype(op, query, i, activations >> i & 1 ? dtype : DType::kFloat32);
     if (!input.is_contiguous()) throw_misfit(op, query, which + " must be contiguous");
     if (input.shape.elements() == 0) throw_misfit(op, query, which + " is empty");
   }
+  return dtype;
+}
+
+void check_float32(const char* op, const OpQuery& query, std::initializer_list<size_t> ranks) {
+  check_floats(op, query, ranks, 0);
 }
 
 Bytes bytes_moved(const OpQuery& query) {

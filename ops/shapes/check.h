@@ -18,6 +18,14 @@ namespace tidemark {
 // float32.
 inline constexpr size_t kAnyRank = ~size_t{0};
 void check_float32(const char* op, const OpQuery& query, std::initializer_list<size_t> ranks);
+// The same where some inputs (bit i of `activations`: input i) may be bfloat16 instead, all of
+// them: parameters and statistics stay float32. Their type.
+DType check_floats(const char* op, const OpQuery& query, std::initializer_list<size_t> ranks,
+                   uint32_t activations);
+// Throws UsageError unless input i has that type.
+void check_dtype(const char* op, const OpQuery& query, size_t i, DType dtype);
+// Whether it is float32 or bfloat16; throws UsageError if neither.
+DType check_float(const char* op, const OpQuery& query, size_t i);
 
 inline void check_fits(const char* op, const OpQuery& query, bool fits, const char* what) {
   if (!fits) throw_misfit(op, query, what);

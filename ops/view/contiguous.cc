@@ -87,10 +87,11 @@ std::vector<Tensor> split(const Tensor& x, int64_t d, int64_t parts) {
     meta.offset += meta.shape[at] * meta.strides[at];
   }
   record("split", {x}, views,
-         [at = static_cast<int64_t>(at), part = meta.shape](auto g, auto grads, auto) {
+         [at = static_cast<int64_t>(at), part = meta.shape, dtype = x.dtype()](
+             auto g, auto grads, auto) {
            std::vector<Tensor> all(g.begin(), g.end());
            for (Tensor& each : all) {
-             if (!each.defined()) each = zeros(part);
+             if (!each.defined()) each = zeros(part, dtype);
            }
            grads[0] = dispatch(kConcat, all, view::ConcatAttrs{at}).front();
          });

@@ -35,12 +35,14 @@ PreparedKernel prepare_narrow_grad_cpu(const OpQuery& query) {
   const TensorMeta &g = query.inputs[0], &dx = query.outputs[0];
   const TensorMeta part = part_of(dx, g, static_cast<size_t>(attrs.dimension), attrs.start);
   const StridedLoop loop = make_loop(g.shape, {&part, &g});
-  return {Bytes(0),
-          [loop, start = part.offset, n = dx.shape.elements()](const KernelArgs& args) {
-            float* to = args.out<float>(0);
-            parallel_for(n, [to](int64_t i) { to[i] = 0; });
-            copy(loop, to + start, args.in<float>(0));
-          }};
+  return visit_size(g.dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {Bytes(0),
+            [loop, start = part.offset, n = dx.shape.elements()](const KernelArgs& args) {
+              T* to = args.out<T>(0);
+              parallel_for(n, [to](int64_t i) { to[i] = 0; });
+              copy(loop, to + start, args.in<T>(0));
+            }};
+  });
 }
 
 PreparedKernel prepare_concat_cpu(const OpQuery& query) {

@@ -50,11 +50,13 @@ PreparedKernel prepare_narrow_grad(const OpQuery& query) {
   const auto& attrs = query.attr<view::NarrowGradAttrs>();
   const TensorMeta &g = query.inputs[0], &dx = query.outputs[0];
   const Part part(part_of(dx, g, static_cast<size_t>(attrs.dimension), attrs.start), g);
-  return {Bytes(0), [part, bytes = dx.bytes().count()](const KernelArgs& args) {
-            TIDEMARK_CUDA_CALL(cudaMemsetAsync(args.outputs[0], 0, static_cast<size_t>(bytes),
-                                               CudaContext::stream(args.native_stream)));
-            part.copy(args, args.in<float>(0));
-          }};
+  return visit_size(g.dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {Bytes(0), [part, bytes = dx.bytes().count()](const KernelArgs& args) {
+              TIDEMARK_CUDA_CALL(cudaMemsetAsync(args.outputs[0], 0, static_cast<size_t>(bytes),
+                                                 CudaContext::stream(args.native_stream)));
+              part.copy(args, args.in<T>(0));
+            }};
+  });
 }
 
 PreparedKernel prepare_concat(const OpQuery& query) {

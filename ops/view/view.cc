@@ -14,11 +14,11 @@ namespace {
 
 std::vector<TensorMeta> infer_narrow_grad(const OpQuery& query) {
   require_inputs(query, "narrow_grad", 1);
-  require_dtype(query, "narrow_grad", 0, DType::kFloat32);
+  const DType dtype = require_floats(query, "narrow_grad", 0, 1);
   const auto& attrs = query.attr<view::NarrowGradAttrs>();
   Shape shape = query.inputs[0].shape;
   shape[static_cast<size_t>(attrs.dimension)] = attrs.extent;
-  return {TensorMeta::contiguous(DType::kFloat32, shape)};
+  return {TensorMeta::contiguous(dtype, shape)};
 }
 
 OpCost narrow_grad_cost(const OpQuery& query) { return streaming_cost(query, 0); }

@@ -1,9 +1,10 @@
-// Element types. bfloat16 and float16 have their numbers reserved and no kernels yet.
+// Element types. float16 has its number reserved and no kernels yet.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/core/bfloat16.h"
 #include "runtime/core/units.h"
 
 namespace tidemark {
@@ -57,6 +58,10 @@ constexpr DType dtype_of<uint8_t>() {
 template <>
 constexpr DType dtype_of<bool>() {
   return DType::kBool;
+}
+template <>
+constexpr DType dtype_of<BFloat16>() {
+  return DType::kBFloat16;
 }
 
 }  // namespace tidemark

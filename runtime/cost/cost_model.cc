@@ -29,8 +29,8 @@ Nanos CostModel::modelled(const OpCost& cost) const {
                    (profile_.memory_bandwidth * profile_.memory_efficiency);
   // What is no matrix product does a few operations per element, which no device is short of.
   if (cost.matrix) {
-    seconds =
-        std::max(seconds, cost.flops / (profile_.float32_flops * profile_.compute_efficiency));
+    const double rate = cost.bfloat16 ? profile_.bfloat16_flops : profile_.float32_flops;
+    seconds = std::max(seconds, cost.flops / (rate * profile_.compute_efficiency));
   }
   return std::max(from_seconds(seconds), profile_.kernel_floor);
 }

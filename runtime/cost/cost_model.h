@@ -30,6 +30,9 @@ struct OpCost {
   double flops = 0;      // multiply and add count as two
   Bytes bytes_moved{0};  // read + written, each tensor once
   bool matrix = false;   // convolution or matrix product: runs at the matrix rate
+  // Its inputs are bfloat16: at the profile's rate for those. (Where a chip has none, its
+  // profile says what it takes instead: data/profiles.)
+  bool bfloat16 = false;
 };
 
 using CostKey = uint32_t;  // from CostModel::key(); 0: none

@@ -41,6 +41,7 @@ TEST(Report, JsonHasTheKeysOfTheContract) {
   const Json json = Json::parse(to_json(sample()));
   EXPECT_EQ(json.at("program"), "train_resnet");
   EXPECT_EQ(json.at("model"), "resnet18");
+  EXPECT_EQ(json.at("dtype"), "float32");
   EXPECT_EQ(json.at("device"), "cpu");
   EXPECT_EQ(json.at("policy"), "delta");
   EXPECT_EQ(json.at("filter"), "base");

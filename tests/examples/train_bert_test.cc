@@ -98,7 +98,8 @@ TEST_F(TrainBertTest, LossFallsOnTheBundledText) {
 }
 
 TEST_F(TrainBertTest, SameBitsWhateverTheMemory) {
-  for (const std::string attention : {"--attention materialised ", "--model bert-tiny "}) {
+  for (const std::string attention :
+       {"--attention materialised ", "--model bert-tiny ", "--dtype bf16 "}) {
     const Result free = train(attention + "--policy none");
     ASSERT_EQ(free.code, 0) << free.error;
     const std::vector<std::string> bits = loss_bits(free.json);

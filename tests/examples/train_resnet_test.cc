@@ -110,6 +110,26 @@ TEST_F(TrainResnetTest, SameBitsWhateverTheMemory) {
   }
 }
 
+TEST_F(TrainResnetTest, Bfloat16TakesLessMemoryAndTheSameBitsInAnyBudget) {
+  const std::string dry = "--dry-run --model resnet50 --data synthetic --batch 8 ";
+  for (const std::string device : {"cpu", "sim:a100-80gb"}) {
+    const Result wide = run(dry + "--device " + device);
+    const Result narrow = run(dry + "--dtype bf16 --device " + device);
+    ASSERT_EQ(narrow.code, 0) << narrow.error;
+    EXPECT_EQ(wide.json.at("dtype"), "float32");
+    EXPECT_EQ(narrow.json.at("dtype"), "bfloat16");
+    EXPECT_LT(narrow.json.at("unmanaged_peak_bytes").get<double>(),
+              0.75 * wide.json.at("unmanaged_peak_bytes").get<double>());
+  }
+  const Result free = train("--dtype bf16 --policy none");
+  ASSERT_EQ(free.code, 0) << free.error;
+  EXPECT_NE(loss_bits(free.json), loss_bits(train("--policy none").json));
+  const Result half = train("--dtype bf16 --budget 50%");
+  ASSERT_EQ(half.code, 0) << half.error;
+  EXPECT_EQ(loss_bits(half.json), loss_bits(free.json));
+  EXPECT_EQ(half.json.at("params_checksum"), free.json.at("params_checksum"));
+}
+
 TEST_F(TrainResnetTest, AtTheUnmanagedPeakNothingIsReleased) {
   const Result result = train("--budget 100%");
   ASSERT_EQ(result.code, 0) << result.error;
@@ -152,6 +172,7 @@ TEST_F(TrainResnetTest, MistakesEndWithCodeTwo) {
   EXPECT_EQ(run("--data imagenet").code, 2);
   EXPECT_EQ(run("--device tpu").code, 2);
   EXPECT_EQ(run("--device sim:abacus").code, 2);
+  EXPECT_EQ(run("--dtype float16").code, 2);
   const Result missing = run("--data mnist:" + (folder_ / "none").string());
   EXPECT_EQ(missing.code, 2);
   EXPECT_THAT(missing.error, HasSubstr("none"));

@@ -204,7 +204,7 @@ void RandomGraph::write_in_place() {
 }
 
 Tensor RandomGraph::grow(const Tensor& x) {
-  switch (pick(16)) {
+  switch (pick(18)) {
     case 0:
     case 1:
     case 2: return convolve(x);
@@ -220,6 +220,8 @@ Tensor RandomGraph::grow(const Tensor& x) {
     case 12:
     case 13: return look_differently(x);
     case 14: return dropout(x, 0.3);
+    case 15:
+    case 16: return narrowly(x);
     default: return soften(x);
   }
 }
@@ -323,6 +325,21 @@ Tensor RandomGraph::soften(const Tensor& x) {
     case 1: return log_softmax(x);
     default: return exp(scale(tanh(x), 0.5)) + unsqueeze(max(x).first, 3);
   }
+}
+
+Tensor RandomGraph::narrowly(const Tensor& x) {
+  const size_t in = width_of(x), out = static_cast<size_t>(pick(2));
+  const auto narrow_type = [](const Tensor& tensor) { return cast(tensor, DType::kBFloat16); };
+  Tensor y = narrow_type(x);
+  switch (pick(6)) {
+    case 0: y = conv2d(y, narrow_type(conv3_[in][out]), bias_[out], {.padding = {1, 1}}); break;
+    case 1: y = linear(relu(y), narrow_type(square_[in]), bias_[in]); break;
+    case 2: y = batch_norm_relu(y, norm_[in].gamma, norm_[in].beta, kEpsilon, tanh(y)).y; break;
+    case 3: y = y + narrow_type(bias_[in]); break;
+    case 4: y = max_pool2d(dropout(y, 0.3), {.window = {3, 3}, .padding = {1, 1}}); break;
+    default: y = y * narrow_type(mean(transpose(y, 1, 2), {1, 2}, /*keep=*/true)); break;
+  }
+  return cast(y, DType::kFloat32);
 }
 
 Tensor RandomGraph::loss(const Tensor& x) {

@@ -47,7 +47,8 @@ class ResnetIdentity {
   };
 
   ResnetIdentity(const std::string& model, const std::string& data, int64_t image_size,
-                 int64_t batch, int64_t steps) {
+                 int64_t batch, int64_t steps, DType dtype = DType::kFloat32) {
+    flags_.dtype = dtype;
     flags_.model = model;
     flags_.data = data;
     flags_.image_size = image_size;

@@ -23,6 +23,19 @@ TEST(ResnetIdentity, Resnet18OnDigits) {
   }
 }
 
+TEST(ResnetIdentity, Resnet18OnDigitsInBfloat16) {
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/8, /*steps=*/2,
+                        DType::kBFloat16);
+  resnet.check_untouched();
+  for (const Memory& memory : {
+           Memory{.share = 0.5, .policy = "tide"},
+           Memory{.share = 0.5, .filter = "greedy", .tier = TierKind::kDisk},
+           Memory{.policy = "tide"},
+       }) {
+    resnet.check(memory);
+  }
+}
+
 // Enough steps for a plan to be made and carried out.
 TEST(ResnetIdentity, Resnet18OnDigitsByPolicy) {
   ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/4, /*steps=*/5);
@@ -33,6 +46,12 @@ TEST(ResnetIdentity, Resnet18OnDigitsByPolicy) {
 
 TEST(ResnetIdentity, Resnet18OnDigitsByPlan) {
   ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/16, /*steps=*/4);
+  resnet.check_planned();
+}
+
+TEST(ResnetIdentity, Resnet18OnDigitsInBfloat16ByPlan) {
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/16, /*steps=*/4,
+                        DType::kBFloat16);
   resnet.check_planned();
 }
 

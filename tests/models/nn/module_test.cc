@@ -4,6 +4,7 @@
 
 #include "models/nn/layers.h"
 #include "ops/autograd/autograd.h"
+#include "ops/elementwise/compare.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
@@ -74,6 +75,30 @@ TEST_F(ModuleTest, TrainingModeReachesTheChildren) {
   EXPECT_FALSE(outer.pair.norm.training());
   outer.train();
   EXPECT_TRUE(outer.pair.norm.training());
+}
+
+TEST_F(ModuleTest, ComputesInBfloat16WithParametersInFloat32) {
+  Outer outer(init_);
+  const Tensor x = upload_constant({5, 3}, 1, Category::kData, "x");
+  EXPECT_EQ(outer.pair.fc.forward(x).dtype(), DType::kFloat32);
+  outer.compute_in(DType::kBFloat16);
+  EXPECT_EQ(outer.pair.norm.compute_type(), DType::kBFloat16);
+  int casts = 0;
+  session_.set_observer(
+      [&](std::string_view name, const Recipe&) { casts += name == "cast" ? 1 : 0; });
+  const Tensor y = outer.pair.fc.forward(x);
+  EXPECT_EQ(casts, 2);  // of x and of the weight
+  const Tensor z = outer.pair.fc.forward(y.view(TensorMeta::contiguous(y.dtype(), {3, 3})));
+  EXPECT_EQ(casts, 3);  // of the weight
+  session_.set_observer(nullptr);
+  EXPECT_EQ(z.dtype(), DType::kBFloat16);
+  backward(z, cast(upload_constant({3, 2}, 1, Category::kData, "g"), DType::kBFloat16));
+  for (const NamedTensor& parameter : outer.pair.fc.parameters()) {
+    EXPECT_EQ(parameter.tensor.dtype(), DType::kFloat32);
+    EXPECT_EQ(grad_of(parameter.tensor).dtype(), DType::kFloat32);
+  }
+  outer.compute_in(DType::kFloat32);
+  EXPECT_EQ(outer.pair.fc.forward(x).dtype(), DType::kFloat32);
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ Convolution convolution(Pass pass, const Layer& layer, int64_t batch, bool tf32)
           {layer.stride, layer.stride},
           {padding, padding},
           {1, 1},
-          tf32};
+          tf32,
+          DType::kFloat32};
 }
 
 constexpr Pass kPasses[] = {Pass::kForward, Pass::kGradInput, Pass::kGradWeight};
@@ -102,16 +103,68 @@ TEST(PlanTest, GroupsStridesAndDilationsHavePlans) {
   for (const Pass pass : kPasses) {
     for (const bool tf32 : {true, false}) {
       // Groups of 2, and as many as channels.
-      EXPECT_NO_THROW(ConvolutionPlan(
-          {pass, {2, 6, 5, 4}, {6, 3, 3, 2}, {2, 6, 5, 6}, {1, 1}, {2, 1}, {2, 1}, tf32},
-          device));
-      EXPECT_NO_THROW(ConvolutionPlan(
-          {pass, {2, 8, 8, 32}, {32, 3, 3, 1}, {2, 8, 8, 32}, {1, 1}, {1, 1}, {1, 1}, tf32},
-          device));
-      EXPECT_NO_THROW(ConvolutionPlan(
-          {pass, {2, 5, 6, 3}, {4, 3, 2, 3}, {2, 2, 5, 4}, {2, 1}, {0, 0}, {1, 1}, tf32},
-          device));
+      EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                       {2, 6, 5, 4},
+                                       {6, 3, 3, 2},
+                                       {2, 6, 5, 6},
+                                       {1, 1},
+                                       {2, 1},
+                                       {2, 1},
+                                       tf32,
+                                       DType::kFloat32},
+                                      device));
+      EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                       {2, 8, 8, 32},
+                                       {32, 3, 3, 1},
+                                       {2, 8, 8, 32},
+                                       {1, 1},
+                                       {1, 1},
+                                       {1, 1},
+                                       tf32,
+                                       DType::kFloat32},
+                                      device));
+      EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                       {2, 5, 6, 3},
+                                       {4, 3, 2, 3},
+                                       {2, 2, 5, 4},
+                                       {2, 1},
+                                       {0, 0},
+                                       {1, 1},
+                                       tf32,
+                                       DType::kFloat32},
+                                      device));
     }
+  }
+}
+
+TEST(PlanTest, ConvolutionsOfBfloat16RunOnTensorCores) {
+  const Descriptor device = properties(kH100);
+  for (const int64_t batch : {1, 32}) {
+    for (const Layer& layer : kResNet50) {
+      for (const Pass pass : kPasses) {
+        // Whatever float32 may be rounded to.
+        Convolution problem = convolution(pass, layer, batch, /*tf32=*/false);
+        problem.dtype = DType::kBFloat16;
+        SCOPED_TRACE("x " + problem.x.to_string() + ", w " + problem.w.to_string());
+        const ConvolutionPlan plan(problem, device);
+        EXPECT_TRUE(acceptable(plan.traits(), true));
+        if (layer.inputs > 3 && batch == 32) {
+          EXPECT_TRUE(plan.traits().tensor_cores);
+        }
+      }
+    }
+  }
+  for (const Pass pass : kPasses) {
+    EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                     {2, 8, 8, 32},
+                                     {32, 3, 3, 1},
+                                     {2, 8, 8, 32},
+                                     {1, 1},
+                                     {1, 1},
+                                     {1, 1},
+                                     false,
+                                     DType::kBFloat16},
+                                    device));
   }
 }
 

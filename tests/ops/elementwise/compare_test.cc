@@ -1,5 +1,8 @@
 #include "ops/elementwise/compare.h"
 
+#include <cmath>
+#include <limits>
+
 #include "ops/view/view.h"
 #include "tests/support/gradcheck.h"
 
@@ -53,6 +56,36 @@ TEST_F(CompareTest, CastsBetweenAllTypes) {
   const Tensor flags = cast(small, DType::kBool);
   EXPECT_EQ(to_vector<uint8_t>(cast(flags, DType::kUInt8)), (Flags{0, 1, 1}));
   EXPECT_EQ(to_vector<float>(cast(flags, DType::kFloat32)), (std::vector<float>{0, 1, 1}));
+}
+
+TEST_F(CompareTest, CastsToBfloat16AndBack) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  // Ties go to even: 1 + 2^-8 down to 1, 1 + 3 * 2^-8 up to 1 + 2^-6.
+  const Tensor x =
+      from<float>({1.00390625F, 1.01171875F, -3.140625F, 1e30F, 3.4e38F, nan}, {6});
+  const Tensor y = cast(x, DType::kBFloat16);
+  EXPECT_EQ(y.dtype(), DType::kBFloat16);
+  EXPECT_EQ(y.meta().bytes(), Bytes(12));
+  const auto back = to_vector(cast(y, DType::kFloat32));
+  EXPECT_EQ(std::vector(back.begin(), back.begin() + 3),
+            (std::vector<float>{1, 1.015625F, -3.140625F}));
+  EXPECT_NEAR(back[3] / 1e30F, 1, 1.0 / 256);
+  EXPECT_TRUE(std::isinf(back[4]));
+  EXPECT_TRUE(std::isnan(back[5]));
+  EXPECT_EQ(to_vector<int64_t>(cast(y, DType::kInt64))[2], -3);
+  const Tensor whole = cast(from<int64_t>({3, 257}, {2}), DType::kBFloat16);
+  EXPECT_EQ(to_vector(cast(whole, DType::kFloat32)), (std::vector<float>{3, 256}));
+  EXPECT_EQ(to_vector<uint8_t>(eq(y, y)), (Flags{1, 1, 1, 1, 1, 0}));
+}
+
+TEST_F(CompareTest, TheGradientOfACastIsCastBack) {
+  const Tensor x = random_leaf({3, 5}, 7);
+  const Tensor y = cast(x, DType::kBFloat16);
+  const Tensor g = cast(random_tensor({3, 5}, 8), DType::kBFloat16);
+  backward(y, g);
+  EXPECT_EQ(grad_of(x).dtype(), DType::kFloat32);
+  EXPECT_EQ(to_vector(grad_of(x)), to_vector(cast(g, DType::kFloat32)));
+  EXPECT_FALSE(requires_grad(cast(x, DType::kInt64)));
 }
 
 TEST_F(CompareTest, CastOfStridedAndOfTheSameType) {

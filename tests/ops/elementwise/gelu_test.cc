@@ -104,7 +104,7 @@ TEST_F(GeluTest, ThreadsDoNotMatter) {
 
 TEST_F(GeluTest, Errors) {
   EXPECT_EQ(usage_error([&] { gelu(from<int64_t>({1}, {1})); }),
-            "[gelu] input 0 of shape (1) is int64, not float32");
+            "[gelu] input 0 of shape (1) is int64, not float32 or bfloat16");
 }
 
 }  // namespace

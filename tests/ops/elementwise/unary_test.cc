@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/elementwise/compare.h"
 #include "ops/view/view.h"
 #include "tests/support/gradcheck.h"
 
@@ -116,7 +117,9 @@ TEST_F(UnaryTest, ReluKeepsNanAndItsGradientIsZeroAtZero) {
 
 TEST_F(UnaryTest, OtherTypesAreRefused) {
   EXPECT_EQ(usage_error([] { relu(from<int64_t>({1}, {1})); }),
-            "[relu] input 0 of shape (1) is int64, not float32");
+            "[relu] input 0 of shape (1) is int64, not float32 or bfloat16");
+  EXPECT_EQ(usage_error([] { exp(cast(from<float>({1}, {1}), DType::kBFloat16)); }),
+            "[exp] input 0 of shape (1) is bfloat16, not float32");
 }
 
 }  // namespace

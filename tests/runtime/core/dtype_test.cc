@@ -13,7 +13,7 @@ TEST(DType, SizesAreThoseOfTheCppTypes) {
   EXPECT_EQ(size_of(dtype_of<int32_t>()), Bytes(sizeof(int32_t)));
   EXPECT_EQ(size_of(dtype_of<uint8_t>()), Bytes(sizeof(uint8_t)));
   EXPECT_EQ(size_of(dtype_of<bool>()), Bytes(sizeof(bool)));
-  EXPECT_EQ(size_of(DType::kBFloat16), Bytes(2));
+  EXPECT_EQ(size_of(dtype_of<BFloat16>()), Bytes(sizeof(BFloat16)));
   EXPECT_EQ(size_of(DType::kFloat16), Bytes(2));
 }
 

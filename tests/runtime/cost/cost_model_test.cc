@@ -11,6 +11,7 @@ using namespace literals;
 DeviceProfile test_profile() {
   DeviceProfile profile;
   profile.float32_flops = 200e9;
+  profile.bfloat16_flops = 800e9;
   profile.compute_efficiency = 0.5;
   profile.memory_bandwidth = 20e9;
   profile.memory_efficiency = 0.5;
@@ -35,6 +36,12 @@ TEST_F(CostModelTest, RooflineTakesTheSlowerOfArithmeticAndMemory) {
             Nanos(100'000));
   EXPECT_EQ(model_.modelled({.flops = 1, .bytes_moved = 8_B, .matrix = true}), Nanos(50));
   EXPECT_EQ(model_.modelled({}), Nanos(50));
+}
+
+TEST_F(CostModelTest, MatricesOfBfloat16RunAtTheirOwnRate) {
+  EXPECT_EQ(model_.modelled({.flops = 1e6, .matrix = true, .bfloat16 = true}), Nanos(2500));
+  EXPECT_EQ(model_.modelled({.flops = 1e6, .bytes_moved = 1'000'000_B, .bfloat16 = true}),
+            Nanos(100'000));
 }
 
 TEST_F(CostModelTest, AKeyIsOfItsSignatureAndKeepsItsFirstModelledTime) {

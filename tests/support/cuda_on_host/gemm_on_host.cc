@@ -1,6 +1,8 @@
 // GemmPlan as plain loops over the very description that cuBLASLt is given.
 #include "ops/linear/gemm_cuda.h"
 
+#include "ops/kernels/any_float.h"
+
 namespace tidemark {
 
 struct GemmPlan::Product {
@@ -15,7 +17,7 @@ GemmPlan::GemmPlan(const GemmShape& shape, bool bias, bool, float scale)
 // Some, so that its place among other parts of a workspace is tested.
 Bytes GemmPlan::workspace() const { return Bytes(100); }
 
-void GemmPlan::run(void*, const float* a, const float* b, const float* bias, float* y,
+void GemmPlan::run(void*, const void* a, const void* b, const void* bias, void* y,
                    std::byte* workspace) const {
   const auto& [shape, with_bias, scale] = *product_;
   std::fill_n(workspace, 100, std::byte{0xAB});
@@ -24,16 +26,17 @@ void GemmPlan::run(void*, const float* a, const float* b, const float* bias, flo
     return column * matrix.leading + row;
   };
   for (int64_t i = 0; i < shape.batches.elements; ++i) {
-    const float* first = b + shape.batches.offset(2, i);
-    const float* second = a + shape.batches.offset(1, i);
-    float* to = y + shape.batches.offset(0, i);
+    const FloatInput first = FloatInput(b, shape.inputs) + shape.batches.offset(2, i);
+    const FloatInput second = FloatInput(a, shape.inputs) + shape.batches.offset(1, i);
+    const FloatOutput to = FloatOutput(y, shape.output) + shape.batches.offset(0, i);
+    const FloatInput more(bias, shape.output);
     for (int64_t column = 0; column < shape.n; ++column) {
       for (int64_t row = 0; row < shape.m; ++row) {
         float sum = 0;
         for (int64_t l = 0; l < shape.k; ++l) {
           sum += first[at(shape.first, row, l)] * second[at(shape.second, l, column)];
         }
-        to[column * shape.result.leading + row] = scale * sum + (with_bias ? bias[row] : 0);
+        to.set(column * shape.result.leading + row, scale * sum + (with_bias ? more[row] : 0));
       }
     }
   }
