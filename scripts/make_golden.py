@@ -465,8 +465,10 @@ def run_transformer(case, weights, dtype):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(weights[name])
-    model.to(dtype)
-    logits = model(*(torch.tensor(case[key]) for key in ("source", "target", "lengths")))
+    model.to(stored_as(dtype))
+    with computing_in(dtype):
+        logits = model(*(torch.tensor(case[key]) for key in ("source", "target", "lengths")))
+    logits = logits.to(stored_as(dtype))
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
                                              torch.tensor(case["labels"]).flatten())
     loss.backward()
@@ -497,8 +499,8 @@ def write_transformer(out):
     cases = [dict(TRANSFORMER, **words, final_norms=final_norms)
              for final_norms in (False, True)]
     write_cases(out / "transformer_small.json", [
-        case | dict(tensors=samples_of(run_transformer(case, weights, torch.float64),
-                                       run_transformer(case, weights, torch.float32)))
+        case | dict(tensors=samples_of(*(run_transformer(case, weights, kind) for kind in
+                                         (torch.float64, torch.float32, torch.bfloat16))))
         for case in cases])
 
 

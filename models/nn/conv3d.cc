@@ -12,7 +12,8 @@ Conv3d::Conv3d(const Conv3dOptions& options, ParameterInit& init)
 }
 
 Tensor Conv3d::forward(const Tensor& x) const {
-  return conv3d(x, weight_, {}, {.stride = options_.stride, .padding = options_.padding});
+  return conv3d(working(x), working(weight_), {},
+                {.stride = options_.stride, .padding = options_.padding});
 }
 
 }  // namespace tidemark

@@ -17,7 +17,8 @@ using Conv3dAttrs = ConvAttrs<3>;
 using Conv3dGradInputAttrs = ConvGradInputAttrs<3>;
 using Conv3dGradWeightAttrs = ConvGradWeightAttrs<3>;
 
-// `bias` may be undefined. Throws UsageError if shapes do not fit.
+// `bias` may be undefined. Throws UsageError if shapes or types do not fit, or this processor
+// has no bfloat16.
 Tensor conv3d(const Tensor& x, const Tensor& w, const Tensor& bias = {},
               const Conv3dAttrs& attrs = {});
 

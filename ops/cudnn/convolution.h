@@ -1,11 +1,10 @@
 // Convolutions by cuDNN: one plan for a pass and its shapes, chosen once.
 //
 // Tensors lie as Tidemark's do: x (N, H, W, C), w (K, R, S, C / groups), y (N, P, Q, K), each
-// with one more dimension before H for clips; float32 or bfloat16,
-// without gaps; no pass reorders them. The
-// choice follows from the problem and the device alone: the first plan in the order of cuDNN's
-// heuristics that gives the same bits each time, stays within kWorkspaceCap, and rounds no more
-// than the problem allows. Nothing is timed.
+// with one more dimension before H for clips; float32 or bfloat16, without gaps; no pass
+// reorders them. The choice follows from the problem and the device alone: the first plan in
+// the order of cuDNN's heuristics that gives the same bits each time, stays within
+// kWorkspaceCap, and rounds no more than the problem allows. Nothing is timed.
 //
 // Threads: any.
 #pragma once

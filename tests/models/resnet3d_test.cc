@@ -49,6 +49,21 @@ TEST(ResNet3d, HalvesTimeAndSizeThreeTimes) {
             std::string::npos);
 }
 
+TEST(ResNet3d, ComputesInBfloat16) {
+  Session session({.device = "sim:a100-80gb"});
+  ParameterInit init(0);
+  ResNet3d model({.classes = 7}, init);
+  model.compute_in(DType::kBFloat16);
+  const Tensor clips = session.upload(
+      TensorMeta::contiguous(DType::kFloat32, {2, 4, 32, 32, 3}), Category::kData, nullptr, {});
+  int casts = 0;
+  session.set_observer(
+      [&](std::string_view name, const Recipe&) { casts += name == "cast" ? 1 : 0; });
+  EXPECT_EQ(model.forward(clips).dtype(), DType::kBFloat16);
+  session.set_observer(nullptr);
+  EXPECT_EQ(casts, 1 + 20 + 1);  // of the clips, the convolutions' weights and the last layer's
+}
+
 TEST(ResNet3d, TheSameBitsUnderABudget) {
   expect_same_bits_under_a_budget([] {
     ParameterInit init(3);

@@ -165,9 +165,6 @@ TEST_P(TransformerGoldenTest, Gpt2) {
 
 // As published, and with the norms that torch.nn.Transformer ends either half with.
 TEST_P(TransformerGoldenTest, EncoderDecoder) {
-  if (GetParam().dtype != DType::kFloat32) {
-    GTEST_SKIP() << "the file does not say what PyTorch is off with bfloat16";
-  }
   for (const Json& golden : read_golden(path("transformer_small.json"))) {
     const bool final_norms = golden.at("final_norms");
     SCOPED_TRACE(final_norms);
@@ -182,12 +179,17 @@ TEST_P(TransformerGoldenTest, EncoderDecoder) {
                        .attention = GetParam().attention},
                       init_);
     load(model, "transformer_small.safetensors");
+    model.compute_in(GetParam().dtype);
     const Tensor logits =
         model.logits(numbers(golden.at("source")), numbers(golden.at("target")),
                      numbers(golden.at("lengths")));
-    compare_samples(golden, "logits", to_vector(logits));
+    compare(golden, "logits", logits);
     const Tensor loss = cross_entropy(logits, reshape(numbers(golden.at("labels")), {-1}));
-    compare_samples(golden, "loss", to_vector(loss));
+    compare(golden, "loss", loss);
+    // Without final norms a ReLU's input is so close to zero that bfloat16's rounding of words
+    // and positions decides its sign: PyTorch's own gradients, with these rounded too, are as
+    // far off.
+    if (!final_norms && GetParam().dtype == DType::kBFloat16) continue;
     backward(loss);
     compare_gradients(golden, model);
   }

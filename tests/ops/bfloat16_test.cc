@@ -106,11 +106,6 @@ const std::vector<Case>& cases() {
       {"conv2d, 1x1",
        [](const In& x) { return conv2d(x[0], x[1]); },
        {{{2, 7, 7, 64}}, {{48, 1, 1, 64}}}},
-      {"conv3d",
-       [](const In& x) {
-         return conv3d(x[0], x[1], x[2], {.padding = {1, 1, 1}});
-       },
-       {{{2, 4, 5, 5, 8}}, {{16, 3, 3, 3, 8}}, {{16}, true}}},
       {"conv2d of odd channels",
        [](const In& x) { return conv2d(x[0], x[1]); },
        {{{2, 5, 5, 5}}, {{7, 3, 3, 5}}}},
@@ -124,6 +119,21 @@ const std::vector<Case>& cases() {
          return conv2d(x[0], x[1], {}, {.padding = {1, 1}, .groups = 32});
        },
        {{{2, 9, 9, 32}}, {{32, 3, 3, 1}}}},
+      {"conv3d",
+       [](const In& x) {
+         return conv3d(x[0], x[1], x[2], {.stride = {1, 2, 2}, .padding = {1, 1, 1}});
+       },
+       {{{2, 4, 9, 9, 16}}, {{32, 3, 3, 3, 16}}, {{32}, true}}},
+      {"conv3d of clips",
+       [](const In& x) {
+         return conv3d(x[0], x[1], {}, {.stride = {1, 2, 2}, .padding = {1, 3, 3}});
+       },
+       {{{2, 3, 17, 17, 3}}, {{64, 3, 7, 7, 3}}}},
+      {"conv3d, 1x1x1",
+       [](const In& x) {
+         return conv3d(x[0], x[1], {}, {.stride = {2, 2, 2}});
+       },
+       {{{2, 4, 7, 7, 64}}, {{48, 1, 1, 1, 64}}}},
       {"batch_norm",
        [](const In& x) { return batch_norm(x[0], x[1], x[2]).y; },
        {{{4, 9, 9, 12}}, {{12}, true}, {{12}, true}}},

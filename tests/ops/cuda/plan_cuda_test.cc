@@ -1,6 +1,7 @@
 // The choice of cuDNN's engines for GPUs that need not be there: their properties are enough.
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "ops/cudnn/convolution.h"
@@ -137,6 +138,47 @@ TEST(PlanTest, GroupsStridesAndDilationsHavePlans) {
   }
 }
 
+// The first layer of a ResNet for clips, one in the middle, and one that halves their size.
+TEST(PlanTest, ClipsHavePlans) {
+  const Descriptor device = properties(kH100);
+  for (const Pass pass : kPasses) {
+    for (const auto& [tf32, dtype] :
+         {std::pair(true, DType::kFloat32), std::pair(false, DType::kFloat32),
+          std::pair(false, DType::kBFloat16)}) {
+      EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                       {8, 16, 112, 112, 3},
+                                       {64, 3, 7, 7, 3},
+                                       {8, 16, 56, 56, 64},
+                                       {1, 2, 2},
+                                       {1, 3, 3},
+                                       {1, 1, 1},
+                                       tf32,
+                                       dtype},
+                                      device));
+      EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                       {8, 16, 56, 56, 64},
+                                       {64, 3, 3, 3, 64},
+                                       {8, 16, 56, 56, 64},
+                                       {1, 1, 1},
+                                       {1, 1, 1},
+                                       {1, 1, 1},
+                                       tf32,
+                                       dtype},
+                                      device));
+      EXPECT_NO_THROW(ConvolutionPlan({pass,
+                                       {2, 16, 56, 56, 64},
+                                       {128, 1, 1, 1, 64},
+                                       {2, 8, 28, 28, 128},
+                                       {2, 2, 2},
+                                       {0, 0, 0},
+                                       {1, 1, 1},
+                                       tf32,
+                                       dtype},
+                                      device));
+    }
+  }
+}
+
 TEST(PlanTest, ConvolutionsOfBfloat16RunOnTensorCores) {
   const Descriptor device = properties(kH100);
   for (const int64_t batch : {1, 32}) {
@@ -165,42 +207,6 @@ TEST(PlanTest, ConvolutionsOfBfloat16RunOnTensorCores) {
                                      false,
                                      DType::kBFloat16},
                                     device));
-  }
-}
-
-// The first layer of a ResNet for clips, one in the middle, and one that halves their size.
-TEST(PlanTest, ClipsHavePlans) {
-  const Descriptor device = properties(kH100);
-  for (const Pass pass : kPasses) {
-    for (const bool tf32 : {true, false}) {
-      EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                       {8, 16, 112, 112, 3},
-                                       {64, 3, 7, 7, 3},
-                                       {8, 16, 56, 56, 64},
-                                       {1, 2, 2},
-                                       {1, 3, 3},
-                                       {1, 1, 1},
-                                       tf32},
-                                      device));
-      EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                       {8, 16, 56, 56, 64},
-                                       {64, 3, 3, 3, 64},
-                                       {8, 16, 56, 56, 64},
-                                       {1, 1, 1},
-                                       {1, 1, 1},
-                                       {1, 1, 1},
-                                       tf32},
-                                      device));
-      EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                       {2, 16, 56, 56, 64},
-                                       {128, 1, 1, 1, 64},
-                                       {2, 8, 28, 28, 128},
-                                       {2, 2, 2},
-                                       {0, 0, 0},
-                                       {1, 1, 1},
-                                       tf32},
-                                      device));
-    }
   }
 }
 
