@@ -137,6 +137,7 @@ std::string to_json(const RunReport& report) {
       plan["peak_bytes"] = followed->peak.count();
       plan["bound_bytes"] = followed->bound.count();
       plan["reordered"] = followed->reordered;
+      plan["releases"] = followed->releases;
       plan["seconds"] = followed->seconds;
     }
     json["plan"] = plan;
@@ -229,10 +230,12 @@ std::string result_table(const RunReport& report) {
                         to_ms(total.duration) / static_cast<double>(report.steps.size()));
   }
   if (report.plan && report.plan->followed) {
-    text += fmt::format(
-        "  planned     {} steps: {} operators in {}, at least {} whatever the plan\n",
-        report.plan->steps, report.plan->followed->operators,
-        format_bytes(report.plan->followed->peak), format_bytes(report.plan->followed->bound));
+    const PlanSummary::Followed& plan = *report.plan->followed;
+    text += fmt::format("  planned     {} steps: {} operators in {}, {}\n", report.plan->steps,
+                        plan.operators, format_bytes(plan.peak),
+                        plan.releases
+                            ? "releasing as the policy did"
+                            : "at least " + format_bytes(plan.bound) + " whatever the plan");
   }
   if (report.evaluation.accuracy) {
     text += fmt::format("  accuracy    {:.2f} % of the test {}\n",

@@ -28,9 +28,10 @@ struct PlanSummary {
   struct Followed {
     size_t operators = 0;
     Bytes peak{0};   // of a whole step, with what lives on from step to step
-    Bytes bound{0};  // no order and no layout takes less
+    Bytes bound{0};  // no order and no layout takes less; of one that releases: no layout
     bool reordered = false;
-    double seconds = 0;  // to plan
+    bool releases = false;  // evicts, offloads and brings back, as the policy did
+    double seconds = 0;     // to plan
   };
   std::optional<Followed> followed;
 };

@@ -71,9 +71,10 @@ PlanSummary plan_summary(Session& session) {
   const PlanCounts& counts = plan_counts(session);
   PlanSummary summary{counts.planned_steps, counts.mismatches, {}};
   if (const PlannedStep* plan = current_plan(session); plan && counts.planned_steps > 0) {
-    const Bytes apart = session.residency().bytes_in_use();
-    summary.followed = {plan->graph.ops.size(), apart + plan->peak, apart + plan->bound,
-                        !plan->in_program_order, plan->seconds};
+    const bool releases = plan->memory.has_value();
+    const Bytes apart = releases ? Bytes(0) : session.residency().bytes_in_use();
+    summary.followed = {plan->graph.ops.size(),  apart + plan->peak, apart + plan->bound,
+                        !plan->in_program_order, releases,           plan->seconds};
   }
   return summary;
 }

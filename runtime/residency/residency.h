@@ -222,7 +222,6 @@ class Residency final : public StorageOwner {
 
   // room.cc: finding space in the arena.
   NewBlock allocate(Storage& storage, StreamId user, const char* for_whom);
-  Allocation place_planned(const Storage& storage, StreamId user);
   std::optional<Allocation> allocate_scripted(const Storage& storage);
   void abandon_script();
   std::optional<Allocation> make_room(Bytes size, Category category);

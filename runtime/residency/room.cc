@@ -13,31 +13,28 @@ namespace tidemark {
 Residency::NewBlock Residency::allocate(Storage& storage, StreamId user, const char* for_whom) {
   const MemoryTimer timer(*this);
   const Bytes size = storage.size();
+  const Category category = storage.category;
   if (planned_ && storage.planned_at) {
-    return {arena_, storage.category, place_planned(storage, user)};
+    // The open plan has one fence. Compute runs in order: it has copies alone to wait for, and
+    // for each but once.
+    const Fence& before = arena_.plan_fence();
+    const auto copies = [](const Fence& fence) {
+      return std::pair(fence[StreamId::kOffload], fence[StreamId::kReload]);
+    };
+    if (user != StreamId::kCompute || copies(before) != copies(plan_waited_)) {
+      device_.wait(user, before);
+      if (user == StreamId::kCompute) plan_waited_ = before;
+    }
+    return NewBlock(arena_, category, {arena_.place(*storage.planned_at, size, category), {}});
   }
   std::optional<Allocation> place;
   if (script_) place = allocate_scripted(storage);
-  if (!place) place = arena_.allocate(size, storage.category);
-  if (!place) place = make_room(size, storage.category);
+  if (!place) place = arena_.allocate(size, category);
+  if (!place) place = make_room(size, category);
   if (!place) throw_out_of_memory(size, for_whom);
-  NewBlock block(arena_, storage.category, *place);
+  NewBlock block(arena_, category, *place);
   device_.wait(user, block.fence());
   return block;
-}
-
-// Within the open plan, whose range has one fence.
-Allocation Residency::place_planned(const Storage& storage, StreamId user) {
-  // Compute runs in order: it has copies alone to wait for, and for each but once.
-  const Fence& before = arena_.plan_fence();
-  const auto copies = [](const Fence& fence) {
-    return std::pair(fence[StreamId::kOffload], fence[StreamId::kReload]);
-  };
-  if (user != StreamId::kCompute || copies(before) != copies(plan_waited_)) {
-    device_.wait(user, before);
-    if (user == StreamId::kCompute) plan_waited_ = before;
-  }
-  return {arena_.place(*storage.planned_at, storage.size(), storage.category), {}};
 }
 
 std::optional<Allocation> Residency::allocate_scripted(const Storage& storage) {

@@ -207,6 +207,32 @@ TEST(Plans, AProgramThatComesNowAndThen) {
                                         true, true, true, true, true, true, true}));
 }
 
+// Forward alone: nothing is saved, nothing is updated.
+TEST(Plans, InferenceIsCapturedAndPlanned) {
+  const auto run = [](bool plans) {
+    Scene scene;
+    const Handle v = scene.data(4, Category::kParameter);
+    const Handle w = scene.data(4, Category::kParameter);
+    if (plans) plan_steps(scene.session(), quiet());
+    std::vector<uint64_t> read;
+    for (int i = 0; i < 5; ++i) {
+      scene.session().step([&] {
+        Handle x = scene.data(2);
+        Handle left = scene.call({x, v}, 6, 1);
+        Handle right = scene.call({x, w}, 6, 1);
+        x = scene.call({left, right}, 1);
+        left = right = {};
+        read.push_back(scene.hash(x));
+      });
+    }
+    if (plans) {
+      EXPECT_EQ(plan_counts(scene.session()).planned_steps, 3);
+    }
+    return read;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
 TEST(Plans, AReadInTheMiddleSeesWhatWasIssued) {
   const auto run = [](bool planned) {
     Scene scene;
