@@ -15,12 +15,12 @@ namespace {
 // y may be x, dx may be g or x: no restrict.
 template <class F, class T>
 TIDEMARK_INLINE void forward_of(const T* x, T* y, int64_t n) {
-#pragma GCC ivdep
+  TIDEMARK_INDEPENDENT_ITERATIONS
   for (int64_t i = 0; i < n; ++i) y[i] = F()(x[i]);
 }
 template <class F, class T>
 TIDEMARK_INLINE void backward_of(const T* g, const T* x, T* dx, int64_t n) {
-#pragma GCC ivdep
+  TIDEMARK_INDEPENDENT_ITERATIONS
   for (int64_t i = 0; i < n; ++i) dx[i] = F()(g[i], x[i]);
 }
 

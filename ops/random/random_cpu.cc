@@ -37,7 +37,7 @@ TIDEMARK_INLINE void dropout_of(uint64_t seed, uint64_t start, Drop drop, const 
     const int64_t skip = static_cast<int64_t>(number % 4);
     random_words(seed, number / 4, words);
     const int64_t count = std::min(end - begin, kWords - skip);
-#pragma GCC ivdep
+    TIDEMARK_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) y[begin + i] = drop(words[skip + i], x[begin + i]);
     begin += count;
   }
