@@ -26,12 +26,14 @@ TEST(ModelledDevice, KeepsTheSimulatorsTime) {
     const Bytes bytes(static_cast<int64_t>(random() % (1 << 14)));
     Event event;
     for (Device* device : {real.get(), simulated.get()}) {
-      std::byte* at = device == real.get() ? memory->data() : nullptr;
+      // Each stream writes to a part of its own; all read the last part.
+      std::byte* const data = device == real.get() ? memory->data() : nullptr;
+      std::byte* const at = data ? data + (static_cast<int64_t>(stream) << 14) : nullptr;
       if (before.ticket > 0) device->wait(stream, before);
       if (choice == 0) event = device->enqueue(stream, work_that([] {}, 0, cost));
       if (choice == 1) event = device->enqueue_host(stream, work_that([] {}, 0, cost));
       if (choice == 2) {
-        event = device->copy(stream, {at, at ? at + (1 << 15) : nullptr, bytes, 0});
+        event = device->copy(stream, {at, data ? data + (3 << 14) : nullptr, bytes, 0});
       }
       if (choice == 3) event = device->fill(stream, at, bytes, std::byte{1});
       if (choice == 4 && before.ticket > 0) device->synchronize(before);
