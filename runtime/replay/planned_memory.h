@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "runtime/cost/link_rate.h"
 #include "runtime/planner/limits.h"
 #include "runtime/replay/memory_trace.h"
 
@@ -20,12 +21,6 @@ struct PlannedMemory {
   std::vector<Offset> offsets;  // of trace.blocks
   Bytes peak{0};                // highest end of a block
   Bytes load{0};                // most bytes in blocks at once: no layout is lower
-};
-
-// Of copies out: how long until the block that is copied may be written again.
-struct LinkRate {
-  Nanos latency{0};
-  double bytes_per_second = 1e12;
 };
 
 // What is there both when the step begins and when it ends has the same place, so that step can

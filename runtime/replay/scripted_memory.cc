@@ -24,11 +24,9 @@ bool ScriptedMemory::begin_step() {
   return following_;
 }
 
-bool ScriptedMemory::end_step() {
-  const bool whole = following_ && !next();
-  if (following_ && !whole) failure_ = "the step ended before the plan for its memory did";
+void ScriptedMemory::end_step() {
+  if (following_ && next()) failure_ = "the step ended before the plan for its memory did";
   stop();
-  return whole;
 }
 
 void ScriptedMemory::stop() {

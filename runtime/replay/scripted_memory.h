@@ -31,8 +31,8 @@ class ScriptedMemory final : public MemoryScript {
   // Brings what lives on to its places, and takes over. False, and nothing is taken over, if
   // that cannot be.
   bool begin_step();
-  // The program's calls are over. False if something of the plan is left undone.
-  bool end_step();
+  // The program's calls are over. A failure if something of the plan is left undone.
+  void end_step();
   void stop();
 
   // Why the plan is not followed any more; empty while it is.

@@ -1,6 +1,5 @@
 #include "runtime/replay/step_planner.h"
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <future>
@@ -158,8 +157,9 @@ class StepPlanner final : public StepInterceptor {
       planning_ = std::async(std::launch::async, plan_captured_step, graph, options_.planner);
     } else if (memory_.recording()) {
       MemoryTrace trace = memory_.end_step(graph.storages.size(), there_);
-      planning_ = std::async(std::launch::async, plan_releasing_step, graph, std::move(trace),
-                             capacity(), link_rate(), options_.planner.limits);
+      planning_ =
+          std::async(std::launch::async, plan_releasing_step, graph, std::move(trace),
+                     capacity(), offload_rate(session_.costs()), options_.planner.limits);
     } else {
       return;
     }
@@ -199,7 +199,10 @@ class StepPlanner final : public StepInterceptor {
       say("from now on by a plan: " + operators + format_bytes(need) + ", in program order " +
           format_bytes(program_order_peak(plan->graph)) + " at least");
     }
-    if (plans_.size() == kMostPlans) plans_.pop_back();
+    if (plans_.size() == kMostPlans) {
+      memory_failures_.erase(plans_.back().get());
+      plans_.pop_back();
+    }
     plans_.insert(plans_.begin(), std::move(plan));
     current_ = plans_.front().get();
     ++counts_.plans;
@@ -214,12 +217,6 @@ class StepPlanner final : public StepInterceptor {
   }
 
   Bytes capacity() const { return session_.arena().offsets().capacity(); }
-  LinkRate link_rate() const {
-    constexpr Bytes kProbe{64 << 20};
-    const Nanos latency = session_.costs().offload_time(Bytes(0));
-    const Nanos time = session_.costs().offload_time(kProbe) - latency;
-    return {latency, static_cast<double>(kProbe.count()) / std::max(1e-9, to_seconds(time))};
-  }
 
   Session& session_;
   const PlanOptions options_;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/cost/link_rate.h"
 #include "runtime/delta/policies/policy.h"
 
 namespace tidemark {
@@ -237,18 +238,14 @@ void TidePolicy::learn(const Residency& residency, bool repeated) {
 }
 
 void TidePolicy::make_plan(const Residency& residency, const TideWay& way) {
-  constexpr Bytes kProbe{64 << 20};
-  const CostModel& costs = residency.costs();
+  const LinkRate out = offload_rate(residency.costs());
+  const LinkRate in = reload_rate(residency.costs());
   PlanLimits limits;
   limits.room = share_of(residency.arena().offsets().capacity(), 1 - way.slack);
   limits.tier_room = way.link_share > 0 ? residency.tier_room() : Bytes(0);
-  limits.latency = costs.offload_time(Bytes(0));
-  const auto bandwidth = [&](Nanos time) {
-    return static_cast<double>(kProbe.count()) / std::max(1e-9, to_seconds(time));
-  };
-  limits.out_bandwidth = bandwidth(costs.offload_time(kProbe) - limits.latency);
-  limits.in_bandwidth =
-      std::max(0.01, way.link_share) * bandwidth(costs.reload_time(kProbe) - limits.latency);
+  limits.latency = out.latency;
+  limits.out_bandwidth = out.bytes_per_second;
+  limits.in_bandwidth = std::max(0.01, way.link_share) * in.bytes_per_second;
   Program& now = program();
   now.plan = make_release_plan(forecast_.last(), limits);
   now.planned = true;

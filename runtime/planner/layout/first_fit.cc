@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/planner/layout/heuristics.h"
+#include "runtime/planner/layout/lowest_place.h"
 
 namespace tidemark::planner {
 namespace {
@@ -152,20 +153,14 @@ Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order) {
     return offsets;
   }
   PlacedBuffers placed(buffers);
-  std::vector<std::pair<Offset, Offset>> taken;
+  std::vector<TakenSpace> taken;
   for (const size_t i : in_order(buffers, order)) {
     if (is_empty(buffers[i])) continue;
     taken.clear();
     placed.for_each_meeting(buffers[i], [&](size_t j) {
-      taken.emplace_back(offsets[j], offsets[j] + buffers[j].size);
+      taken.push_back({offsets[j], offsets[j] + buffers[j].size});
     });
-    std::sort(taken.begin(), taken.end());
-    Offset place;
-    for (const auto& [begin, end] : taken) {
-      if (begin - place >= buffers[i].size) break;
-      place = std::max(place, end);
-    }
-    offsets[i] = place;
+    offsets[i] = lowest_place(taken, buffers[i].size);
     placed.add(i);
   }
   return offsets;
@@ -193,38 +188,25 @@ class FitWithin {
     all_.clear();
     const Buffer& own = buffers_[i];
     placed_.for_each_meeting(reluctant_[i], [&](size_t j) {
-      const Taken taken{offsets_[j], offsets_[j] + buffers_[j].size,
+      const Taken taken{{offsets_[j], offsets_[j] + buffers_[j].size},
                         reluctant_[j].end - own.begin};
       all_.push_back(taken);
       if (buffers_[j].begin < own.end && own.begin < buffers_[j].end) hard_.push_back(taken);
     });
-    const Offset free = lowest(all_, own.size);
+    const Offset free = lowest_place(all_, own.size);
     if (free + own.size <= top_) return put(i, free);
     return put(i, least_early(own.size));
   }
   Offsets take() { return std::move(offsets_); }
 
  private:
-  struct Taken {
-    Offset begin, end;
+  struct Taken : TakenSpace {
     int64_t early;  // by so much would it be met too early
-    bool operator<(const Taken& other) const { return begin < other.begin; }
   };
 
-  static Offset lowest(std::vector<Taken>& taken, Bytes size) {
-    std::sort(taken.begin(), taken.end());
-    Offset place;
-    for (const Taken& other : taken) {
-      if (other.begin - place >= size) break;
-      place = std::max(place, other.end);
-    }
-    return place;
-  }
-
-  // The lower end of the gap in which what would be met early is met least early. What begins
-  // late enough after the buffer at hand counts for little more than nothing.
+  // The lower end of the gap in which what would be met early is met least early.
   Offset least_early(Bytes size) {
-    Offset best = lowest(hard_, size);
+    Offset best = lowest_place(hard_, size);
     int64_t least = std::numeric_limits<int64_t>::max();
     Offset place;
     const auto consider = [&](Offset end) {

@@ -6,6 +6,7 @@
 
 #include "runtime/planner/layout/exact_search.h"
 #include "runtime/planner/layout/heuristics.h"
+#include "runtime/planner/layout/lowest_place.h"
 #include "runtime/planner/order/order.h"
 
 namespace tidemark::planner::roam {
@@ -108,23 +109,17 @@ void place_around(const std::vector<Buffer>& buffers, const std::vector<size_t>&
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (placed[i] && !is_empty(buffers[i])) there.push_back(i);
   }
-  std::vector<std::pair<Offset, Offset>> taken;
+  std::vector<TakenSpace> taken;
   for (const size_t i : waiting) {
     placed[i] = true;
     if (is_empty(buffers[i])) continue;
     taken.clear();
     for (const size_t j : there) {
       if (buffers[j].begin < buffers[i].end && buffers[i].begin < buffers[j].end) {
-        taken.emplace_back(offsets[j], offsets[j] + buffers[j].size);
+        taken.push_back({offsets[j], offsets[j] + buffers[j].size});
       }
     }
-    std::sort(taken.begin(), taken.end());
-    Offset place;
-    for (const auto& [begin, end] : taken) {
-      if (begin - place >= buffers[i].size) break;
-      place = std::max(place, end);
-    }
-    offsets[i] = place;
+    offsets[i] = lowest_place(taken, buffers[i].size);
     there.push_back(i);
   }
 }
