@@ -36,6 +36,9 @@ void Forecast::begin_step() {
 
 void Forecast::end_step() {
   in_step_ = false;
+  for (size_t i = 0; i < this_.items.size(); ++i) {  // nobody said that it ended
+    if (storages_[i]) this_.items[i].end = static_cast<uint32_t>(this_.calls.size());
+  }
   const bool repeated = std::exchange(known_, false) && calls() == last().calls.size();
   if (this_.calls.empty()) {
     storages_.clear();
@@ -108,7 +111,8 @@ void Forecast::record(const Recipe& recipe, const CostModel& costs) {
   }
 }
 
-uint32_t Forecast::use(Storage& storage, uint32_t call) {
+// Its item; the next one if it has not come yet in this step.
+StepRecord::Item& Forecast::number(Storage& storage) {
   if (storage.forecast.step != step_) {
     const auto number = static_cast<uint32_t>(this_.items.size());
     forget(storage);
@@ -118,9 +122,18 @@ uint32_t Forecast::use(Storage& storage, uint32_t call) {
     this_.items.push_back({.bytes = storage.size(),
                            .may_evict = !storage.evict_pinned,
                            .may_offload = !storage.offload_pinned,
-                           .persistent = lives_on(storage)});
+                           .persistent = lives_on(storage),
+                           .begin = static_cast<uint32_t>(this_.calls.size())});
   }
-  StepRecord::Item& item = this_.items[storage.forecast.item];
+  return this_.items[storage.forecast.item];
+}
+
+void Forecast::uploaded(Storage& storage) {
+  if (in_step_) number(storage).uploaded = true;
+}
+
+uint32_t Forecast::use(Storage& storage, uint32_t call) {
+  StepRecord::Item& item = number(storage);
   item.uses.push_back(call);
   item.end = call + 1;
   return storage.forecast.item;
@@ -164,7 +177,7 @@ Nanos Forecast::until_next_use(const Storage& storage) const {
       calls() < last().calls.size() ? last().calls[calls()].begin : last().duration;
   const size_t next = next_call(storage);
   if (next < last().calls.size()) return last().calls[next].begin - now;
-  if (!last().items[item].persistent) return kNever;
+  if (!last().items[item].persistent || last().items[item].uses.empty()) return kNever;
   return last().duration - now + last().calls[last().items[item].uses.front()].begin;
 }
 

@@ -33,6 +33,8 @@ class Forecast {
   void end_step();
   // A call of the program, in order; recomputations are not told. Outside a step: ignored.
   void record(const Recipe& call, const CostModel& costs);
+  // It has been filled from host memory.
+  void uploaded(Storage& storage);
   // Nobody uses the storage any more. From the second time on: ignored.
   void ended(const Storage& storage);
   // The storage is about to be deleted.
@@ -50,6 +52,7 @@ class Forecast {
   // step's if it lives that long. kNever: nobody will.
   Nanos until_next_use(const Storage& storage) const;
 
+  size_t items() const { return this_.items.size(); }  // of this step so far
   size_t calls() const { return this_.calls.size(); }  // of this step so far
   Nanos time() const { return this_.duration; }        // of them
   // Of its program.
@@ -67,6 +70,7 @@ class Forecast {
     uint32_t seen = 0;  // the step
   };
 
+  StepRecord::Item& number(Storage& storage);
   uint32_t use(Storage& storage, uint32_t call);
   void find_program();
 

@@ -38,8 +38,8 @@ void ScriptedMemory::abandoned() {
   if (failure_.empty()) failure_ = "a place was not free";
 }
 
-std::optional<Offset> ScriptedMemory::place(const Storage& storage) {
-  if (!decide_until(Kind::kBlock)) return std::nullopt;
+MemoryScript::Place ScriptedMemory::place(const Storage& storage) {
+  if (!decide_until(Kind::kBlock)) return {};
   const MemoryTrace::Event& event = *next();
   const MemoryTrace::Block& block = plan_.trace.blocks[next_block_];
   const bool scratch = event.item == MemoryTrace::kScratch;
@@ -48,10 +48,10 @@ std::optional<Offset> ScriptedMemory::place(const Storage& storage) {
   if (!same || block.size != storage.size()) {
     failure_ = "a block of " + format_bytes(storage.size()) + " for [" + storage.origin() +
                "] was not expected";
-    return std::nullopt;
+    return {};
   }
   ++next_;
-  return plan_.offsets[next_block_++];
+  return {true, plan_.offsets[next_block_++]};
 }
 
 bool ScriptedMemory::recompute_offloaded(const Storage& storage) {
@@ -61,7 +61,7 @@ bool ScriptedMemory::recompute_offloaded(const Storage& storage) {
   return true;
 }
 
-bool ScriptedMemory::after_operator() {
+bool ScriptedMemory::after_operator(const Recipe& /*call*/) {
   if (!decide_until(Kind::kEndOfCall)) return false;
   ++next_;
   return true;

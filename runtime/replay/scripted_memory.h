@@ -38,9 +38,9 @@ class ScriptedMemory final : public MemoryScript {
   // Why the plan is not followed any more; empty while it is.
   const std::string& failure() const { return failure_; }
 
-  std::optional<Offset> place(const Storage& storage) override;
+  Place place(const Storage& storage) override;
   bool recompute_offloaded(const Storage& storage) override;
-  bool after_operator() override;
+  bool after_operator(const Recipe& call) override;
   void abandoned() override;
 
  private:

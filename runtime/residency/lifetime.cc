@@ -187,6 +187,7 @@ void Residency::upload(Storage& storage, const void* from,
   host_buffers_.push_back({done, std::move(keep_alive)});
   storage.last_access = clock_;
   become_resident(storage, block, done);
+  policy_.on_uploaded(storage);
 }
 
 void Residency::settle_host_buffers(bool wait) {

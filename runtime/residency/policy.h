@@ -52,6 +52,8 @@ class ReleasePolicy {
   // best.
   virtual bool settled() const { return true; }
 
+  // A storage has been filled from host memory.
+  virtual void on_uploaded(Storage& /*storage*/) {}
   // A storage went to a tier, or came back or was given up.
   virtual void on_offloaded(Storage& /*storage*/) {}
   virtual void on_fetched(Storage& /*storage*/) {}

@@ -127,7 +127,7 @@ void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
   try {
     const MemoryTimer timer(*this);
     if (script_) {
-      if (!script_->after_operator()) abandon_script();
+      if (!script_->after_operator(*call)) abandon_script();
     } else if (!options_.austere_only && !planned_) {
       policy_.after_operator(*this, *call);
     }

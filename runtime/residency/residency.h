@@ -118,6 +118,7 @@ class Residency final : public StorageOwner {
   // From now on the script decides instead of the policy, until it is at a loss or null is
   // given. Only between operators.
   void follow(MemoryScript* script) { script_ = script; }
+  const MemoryScript* script() const { return script_; }
   bool settled() const { return policy_.settled(); }
   // All that has users.
   std::vector<IntrusivePtr<Storage>> in_use() const;
@@ -135,6 +136,8 @@ class Residency final : public StorageOwner {
   // Releases one that way; offloading is free where a copy is on a tier. False if that cannot
   // be done.
   bool release_by(Storage& storage, Action action, Reason reason);
+  // Slides blocks together until there is a hole of that size; false if there is not so much.
+  bool make_hole(Bytes size) { return slide_for(size, /*at_any_cost=*/true); }
   // Of one that is on a tier: it is to be recomputed instead. False if it cannot be.
   bool give_up_copy(Storage& storage);
   // What was evicted and has users is brought back, and what has users needs no recipe from now

@@ -38,8 +38,12 @@ Residency::NewBlock Residency::allocate(Storage& storage, StreamId user, const c
 }
 
 std::optional<Allocation> Residency::allocate_scripted(const Storage& storage) {
-  const auto at = script_->place(storage);
-  auto place = at ? arena_.allocate_at(*at, storage.size(), storage.category) : std::nullopt;
+  const auto [foreseen, at] = script_->place(storage);
+  std::optional<Allocation> place;
+  if (foreseen && at) place = arena_.allocate_at(*at, storage.size(), storage.category);
+  if (foreseen && !at && slide_for(storage.size(), /*at_any_cost=*/true)) {
+    place = arena_.allocate(storage.size(), storage.category);
+  }
   if (!place) abandon_script();
   return place;
 }

@@ -79,7 +79,7 @@ class Planner {
   Range life(uint32_t number) const {
     const StepRecord::Item& it = item(number);
     if (it.persistent) return {0, calls_};
-    return {it.producer == kNone ? it.uses.front() : it.producer, it.end};
+    return {it.begin, it.end};
   }
 
   void count_live() {
@@ -107,7 +107,7 @@ class Planner {
       for (size_t u = 0; u + 1 < uses.size(); ++u) {
         if (uses[u + 1] > uses[u] + 1) gaps_.push_back({i, uses[u], uses[u + 1]});
       }
-      if (item(i).persistent) gaps_.push_back({i, uses.back(), uses.front()});
+      if (item(i).persistent && !uses.empty()) gaps_.push_back({i, uses.back(), uses.front()});
     }
   }
   std::vector<Range> whole(const Gap& gap) const {

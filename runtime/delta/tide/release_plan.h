@@ -30,6 +30,15 @@ struct PlanLimits {
   double out_bandwidth = 1;
   double in_bandwidth = 1;
   Nanos latency{0};
+
+  Nanos out_time(Bytes size) const { return time(size, out_bandwidth); }
+  Nanos in_time(Bytes size) const { return time(size, in_bandwidth); }
+
+ private:
+  Nanos time(Bytes size, double bandwidth) const {
+    return latency +
+           Nanos(static_cast<int64_t>(static_cast<double>(size.count()) / bandwidth * 1e9));
+  }
 };
 
 struct PlannedRelease {
@@ -38,6 +47,7 @@ struct PlannedRelease {
   uint32_t to = 0;    // the call that wants it; less than `from`: one of the next step
   Action action = Action::kEvict;
   uint32_t reload_at = 0;  // of an offload: after this call it is brought back
+  bool wraps() const { return to <= from; }
 };
 
 struct ReleasePlan {

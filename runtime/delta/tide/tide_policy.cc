@@ -13,17 +13,14 @@ namespace {
 // Steps after which a new program's plan is made anew, as its operators are timed.
 constexpr int kLearningSteps = 1;
 
+// After so many in a row a plan that cannot be followed is given up.
+constexpr int kMostFailures = 3;
+
 constexpr Nanos kSomeTime{1'000'000};
 
 bool has_tier(const Residency& residency) { return residency.tier_room() > Bytes(0); }
 
 }  // namespace
-
-TidePolicy::Fate TidePolicy::fate_of(const Storage& storage) const {
-  if (!program().planned || !forecast_.known()) return Fate::kStays;
-  const uint32_t item = forecast_.item_of(storage);
-  return item < fates_.size() ? fates_[item].fate : Fate::kStays;
-}
 
 std::optional<Nanos> TidePolicy::evict_price(const Residency& residency,
                                              Storage& storage) const {
@@ -66,16 +63,11 @@ Nanos TidePolicy::until_next_use(const Residency& residency, const Storage& stor
 }
 
 Storage* TidePolicy::choose(const Residency& residency) {
-  // Free, or decided already: the one that frees most for longest.
+  // What has a copy and is not wanted soon is free: the one that frees most for longest.
   Storage* best = least([&](const Storage& s) -> std::optional<double> {
-    if (!residency.may_release(s)) return std::nullopt;
-    const Fate fate = fate_of(s);
+    if (!residency.may_release(s) || !residency.has_copy(s)) return std::nullopt;
     const Nanos until = until_next_use(residency, s);
-    const bool copied =
-        residency.has_copy(s) &&
-        (fate == Fate::kOffload ? fates_[forecast_.item_of(s)].copied <= residency.clock()
-                                : until > 4 * residency.reload_cost(s));
-    if (!copied && fate != Fate::kEvict) return std::nullopt;
+    if (until <= 4 * residency.reload_cost(s)) return std::nullopt;
     return -static_cast<double>(s.size().count()) * static_cast<double>(until.count());
   });
   if (best) return best;
@@ -94,8 +86,6 @@ Storage* TidePolicy::choose(const Residency& residency) {
 }
 
 std::optional<Nanos> TidePolicy::price(const Residency& residency, Storage& storage) {
-  const Fate fate = fate_of(storage);
-  if (fate == Fate::kEvict) return Nanos(0);
   const Nanos until = until_next_use(residency, storage);
   Nanos price;
   if (residency.has_copy(storage)) {
@@ -115,11 +105,6 @@ std::optional<Nanos> TidePolicy::price(const Residency& residency, Storage& stor
 }
 
 Action TidePolicy::decide(const Residency& residency, Storage& storage) {
-  switch (fate_of(storage)) {
-    case Fate::kEvict: return Action::kEvict;
-    case Fate::kOffload: return Action::kOffload;
-    case Fate::kStays: break;
-  }
   const auto again = evict_price(residency, storage);
   if (again && *again <= offload_price(residency, storage)) return Action::kEvict;
   link_free_ =
@@ -138,124 +123,81 @@ void TidePolicy::on_evicted(Storage& storage) {
 }
 
 void TidePolicy::after_operator(Residency& residency, const Recipe& call) {
-  if (known_to_fit_) return;
-  const auto index = static_cast<uint32_t>(forecast_.calls());
-  forecast_.record(call, residency.costs());
-  if (index == 0) begin_program();
-  if (!program().planned || !forecast_.known()) return;
-  // What was wanted by this call has had its gap.
-  for (const uint32_t item : forecast_.last().calls[index].inputs) fates_[item] = {};
-  begin_releases(residency, index);
-  bring_back(residency, index);
-}
-
-// The step's first call has told which program it is.
-void TidePolicy::begin_program() {
-  if (std::exchange(fates_of_, forecast_.program()) == forecast_.program()) return;
-  fates_.assign(forecast_.last().items.size(), {});
-}
-
-void TidePolicy::begin_releases(Residency& residency, uint32_t call) {
-  const std::vector<PlannedRelease>& releases = program().plan.releases;
-  for (; next_release_ < releases.size() && releases[next_release_].from <= call;
-       ++next_release_) {
-    const PlannedRelease& release = releases[next_release_];
-    Storage* storage = forecast_.storage_of(release.item);
-    if (!storage || !storage->resident()) continue;
-    if (release.action == Action::kEvict) {
-      fates_[release.item] = {Fate::kEvict, Nanos(0)};
-      if (residency.may_release(*storage) && residency.may_evict(*storage)) {
-        residency.release(*storage, Reason::kEarlyStart);
-      }
-    } else if (residency.has_copy(*storage) ||
-               residency.copy_out(*storage, Reason::kEarlyStart)) {
-      link_free_ = std::max(link_free_, residency.clock()) +
-                   residency.costs().offload_time(storage->bytes());
-      fates_[release.item] = {Fate::kOffload, link_free_};
-    }
-  }
-}
-
-void TidePolicy::bring_back(Residency& residency, uint32_t call) {
-  const std::vector<uint32_t>& now = program().reload_at[call];
-  due_.insert(due_.end(), now.begin(), now.end());
-  while (!due_.empty()) {
-    Storage* storage = forecast_.storage_of(due_.front());
-    if (storage && storage->residence() == Residence::kOffloaded &&
-        !residency.prefetch(*storage)) {
-      return;  // no room: again after the next operator
-    }
-    fates_[due_.front()] = {};
-    due_.erase(due_.begin());
-  }
+  if (!known_to_fit_) forecast_.record(call, residency.costs());
 }
 
 void TidePolicy::begin_step(Residency& residency) {
   step_began_ = residency.clock();
   forecast_.begin_step();
-  next_release_ = 0;
-  due_.clear();
+  script_.reset();  // of a step that threw
+  if (!program().plan) return;
+  script_.emplace(*program().plan, forecast_, residency);
+  if (!script_->begin()) script_.reset();
 }
 
 void TidePolicy::end_step(Residency& residency) {
+  const bool planned = program().plan.has_value();
+  const bool whole = script_ && script_->end();
+  script_.reset();
   const bool repeated = forecast_.known() && forecast_.calls() == forecast_.last().calls.size();
   forecast_.end_step();
   if (known_to_fit_ || forecast_.last().calls.empty()) return;
-  learn(residency, repeated);
+  learn(residency, repeated,
+        !planned ? Went::kUnplanned
+        : whole  ? Went::kAsPlanned
+                 : Went::kAstray);
 }
 
-// One step with each way of planning, then the best for as long as steps repeat. That is also
-// what keeps a plan from thrashing. Where a step fits as it is, there is nothing to plan.
-void TidePolicy::learn(const Residency& residency, bool repeated) {
+// A step without a plan, then two by each: the second counts, as it begins where such steps
+// end. Then the best for as long as steps repeat. Where a step fits as it is, there is nothing
+// to plan.
+void TidePolicy::learn(const Residency& residency, bool repeated, Went went) {
+  Program& now = program();
   if (!repeated) {
-    program() = {};
-    program().trial.warm_up = kLearningSteps;
+    now = {};
+    now.trial.warm_up = kLearningSteps;
     return;
   }
-  Trial& trial = program().trial;
-  if (trial.over) return;
+  Trial& trial = now.trial;
+  if (trial.over) {
+    trial.failed = went == Went::kAstray ? trial.failed + 1 : 0;
+    if (trial.failed >= kMostFailures) now.plan.reset();
+    return;
+  }
   if (trial.warm_up > 0) {
     --trial.warm_up;
     return;
   }
+  if (went == Went::kAsPlanned && !std::exchange(trial.begun, true)) return;
   const StepStats& stats = residency.stats();
-  const Nanos took = stats.modelled;
   const bool fits = trial.next == 0 && stats.evictions + stats.offloads + stats.clean_drops +
                                                stats.reloads + stats.recomputes ==
                                            0;
-  if (trial.next == 0 || took < trial.least) {
-    trial.least = took;
-    trial.best = trial.next;
+  std::vector<PlannedRelease> draft;
+  if (now.plan) draft = now.plan->releases;
+  if (trial.next == 0 || (went == Went::kAsPlanned && stats.modelled < trial.least)) {
+    trial.least = stats.modelled;
+    trial.best = std::move(now.plan);
   }
-  ++trial.next;
-  trial.over = fits || trial.next > options_.ways.size();
-  const size_t way = trial.over ? trial.best : trial.next;
-  if (way == 0) {
-    program().planned = false;
-  } else {
-    make_plan(residency, options_.ways[way - 1]);
-  }
+  now.plan.reset();
+  trial.begun = false;
+  if (!fits && trial.next++ < options_.plans) plan(residency, std::move(draft));
+  if (now.plan) return;
+  trial.over = true;
+  now.plan = std::move(trial.best);
 }
 
-void TidePolicy::make_plan(const Residency& residency, const TideWay& way) {
+void TidePolicy::plan(const Residency& residency, std::vector<PlannedRelease> draft) {
   const LinkRate out = offload_rate(residency.costs());
   const LinkRate in = reload_rate(residency.costs());
   PlanLimits limits;
-  limits.room = share_of(residency.arena().offsets().capacity(), 1 - way.slack);
-  limits.tier_room = way.link_share > 0 ? residency.tier_room() : Bytes(0);
+  limits.room = residency.arena().offsets().capacity();
+  limits.tier_room = residency.tier_room();
   limits.latency = out.latency;
   limits.out_bandwidth = out.bytes_per_second;
-  limits.in_bandwidth = std::max(0.01, way.link_share) * in.bytes_per_second;
-  Program& now = program();
-  now.plan = make_release_plan(forecast_.last(), limits);
-  now.planned = true;
-  fates_.assign(forecast_.last().items.size(), {});
-  fates_of_ = forecast_.program();
-  now.reload_at.assign(forecast_.last().calls.size(), {});
-  for (const PlannedRelease& release : now.plan.releases) {
-    if (release.action != Action::kOffload) continue;
-    now.reload_at[release.reload_at].push_back(release.item);
-  }
+  limits.in_bandwidth = in.bytes_per_second;
+  program().plan = make_memory_plan(forecast_.last(), limits,
+                                    find_strangers(residency, forecast_), std::move(draft));
 }
 
 std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings) {

@@ -1,0 +1,35 @@
+// All of a step's memory, decided ahead: what is released when and how, when copies come back,
+// and where each block lies. What a script (step_script.h) follows.
+//
+//   StepRecord --draft--> releases --search--> better ones --rehearse--> blocks --> offsets
+//
+// Pure.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/delta/tide/step_rehearsal.h"
+
+namespace tidemark {
+
+struct MemoryPlan {
+  MemoryEvents memory;
+  std::vector<Offset> offsets;  // of memory.blocks; empty: they lie anywhere
+  // Blocks that are there all the time and are none of the step's.
+  std::vector<Block> strangers;
+  std::vector<PlannedRelease> releases;  // what it came from
+  StepRehearsal::Outcome expected;
+  bool placed() const { return !offsets.empty(); }
+};
+
+// Within limits.room, all that there is. `strangers`: sizes. `draft`: a plan to begin with, for
+// a step like it; empty: none.
+//
+// With a place for each block where a layout is found. Else all of the room is planned with,
+// and blocks are slid together whenever it is in pieces. None: nothing was found that fits.
+std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLimits& limits,
+                                           const std::vector<Bytes>& strangers,
+                                           std::vector<PlannedRelease> draft = {});
+
+}  // namespace tidemark

@@ -1,0 +1,29 @@
+// Makes a plan better by rehearsing it: one decision is changed, or two that meet in time, and
+// what costs less is kept, until nothing helps any more.
+//
+// A change is given up as soon as the rehearsal shows that it costs more. The same on every
+// machine: what bounds it is the number of calls gone through.
+//
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/delta/tide/release_plan.h"
+#include "runtime/delta/tide/step_rehearsal.h"
+
+namespace tidemark {
+
+struct SearchResult {
+  std::vector<PlannedRelease> releases;  // by item and call
+  StepRehearsal::Outcome expected;
+};
+
+// Better than `draft`, or the same. `effort`: calls to go through, in all rehearsals together,
+// before it ends with what it has. Above its limits' room it goes only where nothing helps
+// (expected.lacking).
+SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
+                             const std::vector<PlannedRelease>& draft, int64_t effort);
+
+}  // namespace tidemark
