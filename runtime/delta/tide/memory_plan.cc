@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/delta/tide/plan_search.h"
+#include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/layout/layout.h"
 
 namespace tidemark {
@@ -19,11 +20,12 @@ constexpr int64_t kHopeless = 4;
 // are used up.
 constexpr int64_t kEffort = 20'000'000;
 constexpr int64_t kLayoutNodes = 4'000;
+constexpr int64_t kRounds = 60;       // of the layout that leaves what lives on at home
 constexpr double kLayoutSeconds = 5;  // which ends it on a machine that is too slow for that
 
-// False, and the plan is as it was, if no layout within `capacity` was found.
-bool lay_out(MemoryPlan& plan, const std::vector<Bytes>& strangers, Bytes capacity) {
-  const MemoryEvents& memory = plan.memory;
+// The blocks as they lie in time, then strangers.
+std::vector<planner::Buffer> buffers_of(const MemoryEvents& memory,
+                                        const std::vector<Bytes>& strangers) {
   std::vector<planner::Buffer> buffers;
   for (size_t b = 0; b < memory.blocks.size(); ++b) {
     const MemoryEvents::Block& block = memory.blocks[b];
@@ -32,15 +34,65 @@ bool lay_out(MemoryPlan& plan, const std::vector<Bytes>& strangers, Bytes capaci
   }
   const auto end = static_cast<int64_t>(memory.events.size()) + 1;
   for (const Bytes size : strangers) buffers.push_back({0, end, size});
+  return buffers;
+}
+
+// A home for each item that lives on, at the lower end, what stays for all of the step first;
+// so that step can follow step without moving anything.
+std::vector<std::optional<Offset>> homes_of(const StepRecord& step, const MemoryEvents& memory,
+                                            const std::vector<planner::Buffer>& buffers) {
+  const auto last = static_cast<int64_t>(memory.events.size()) + 1;
+  std::vector<std::optional<Offset>> of_item(step.items.size());
+  Offset to(0);
+  const auto take = [&](uint32_t item) {
+    if (!step.items[item].was_there() || of_item[item]) return;
+    of_item[item] = to;
+    to = to + step.items[item].bytes;
+  };
+  for (size_t b = 0; b < memory.there; ++b) {
+    if (buffers[b].end == last) take(memory.blocks[b].item);
+  }
+  for (uint32_t item = 0; item < step.items.size(); ++item) take(item);
+  std::vector<std::optional<Offset>> homes(buffers.size());
+  for (size_t b = 0; b < memory.blocks.size(); ++b) {
+    const uint32_t item = memory.blocks[b].item;
+    if (item != MemoryEvents::kScratch) homes[b] = of_item[item];
+  }
+  for (size_t b = memory.blocks.size(); b < buffers.size(); ++b) {
+    homes[b] = to;
+    to = to + buffers[b].size;
+  }
+  return homes;
+}
+
+// Places for all, the plan's and the strangers'; none if no layout was found.
+std::optional<planner::Offsets> find_layout(const StepRecord& step, const MemoryEvents& memory,
+                                            const std::vector<planner::Buffer>& buffers,
+                                            Bytes capacity) {
+  planner::Limits limits;
+  limits.seconds = kLayoutSeconds;
+  limits.nodes = kRounds * static_cast<int64_t>(buffers.size());
+  const auto homes = homes_of(step, memory, buffers);
+  if (auto found = planner::fit_within(buffers, buffers, homes, capacity, limits)) return found;
+  // Where each lies otherwise at the step's end than at its beginning, if it has to.
   planner::LayoutOptions options;
-  options.limits.nodes = kLayoutNodes;
   options.limits.seconds = kLayoutSeconds;
+  options.limits.nodes = kLayoutNodes;
   options.target = capacity;
-  const planner::Layout layout = planner::plan_layout(buffers, options);
-  if (layout.height > capacity) return false;
+  planner::Layout layout = planner::plan_layout(buffers, options);
+  if (layout.height > capacity) return std::nullopt;
+  return std::move(layout.offsets);
+}
+
+// False, and the plan is as it was, if no layout within `capacity` was found.
+bool lay_out(MemoryPlan& plan, const StepRecord& step, const std::vector<Bytes>& strangers,
+             Bytes capacity) {
+  const auto offsets =
+      find_layout(step, plan.memory, buffers_of(plan.memory, strangers), capacity);
+  if (!offsets) return false;
   const auto first_stranger =
-      layout.offsets.begin() + static_cast<ptrdiff_t>(memory.blocks.size());
-  plan.offsets.assign(layout.offsets.begin(), first_stranger);
+      offsets->begin() + static_cast<ptrdiff_t>(plan.memory.blocks.size());
+  plan.offsets.assign(offsets->begin(), first_stranger);
   for (size_t s = 0; s < strangers.size(); ++s) {
     plan.strangers.push_back({first_stranger[static_cast<ptrdiff_t>(s)], strangers[s]});
   }
@@ -71,7 +123,7 @@ std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLim
     MemoryPlan plan = plan_within(room - spared, step, limits, std::move(draft));
     draft = plan.releases;
     if (!plan.expected.possible || plan.expected.lacking > kHopeless * spared) break;
-    if (lay_out(plan, strangers, limits.room)) return plan;
+    if (lay_out(plan, step, strangers, limits.room)) return plan;
   }
   if (room <= Bytes(0)) return std::nullopt;
   MemoryPlan plan = plan_within(room, step, limits, std::move(draft));

@@ -13,6 +13,10 @@ namespace {
 // Steps after which a new program's plan is made anew, as its operators are timed.
 constexpr int kLearningSteps = 1;
 
+// So much longer than without a plan a step may take by one: nothing is left to decide on the
+// way, which is not in the time that is modelled.
+constexpr double kWorthAPlan = 1.005;
+
 // After so many in a row a plan that cannot be followed is given up.
 constexpr int kMostFailures = 3;
 
@@ -175,7 +179,10 @@ void TidePolicy::learn(const Residency& residency, bool repeated, Went went) {
                                            0;
   std::vector<PlannedRelease> draft;
   if (now.plan) draft = now.plan->releases;
-  if (trial.next == 0 || (went == Went::kAsPlanned && stats.modelled < trial.least)) {
+  const bool first_plan = !trial.best;
+  const auto bearable = Nanos(static_cast<int64_t>(static_cast<double>(trial.least.count()) *
+                                                   (first_plan ? kWorthAPlan : 1)));
+  if (trial.next == 0 || (went == Went::kAsPlanned && stats.modelled < bearable)) {
     trial.least = stats.modelled;
     trial.best = std::move(now.plan);
   }

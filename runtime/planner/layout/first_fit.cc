@@ -242,10 +242,12 @@ std::optional<Offsets> fit_within(const std::vector<Buffer>& buffers,
                                   Bytes capacity, const Limits& limits) {
   constexpr int kRounds = 200;  // for each order
   const Stopwatch watch(limits.seconds);
+  int64_t nodes = 0;
   for (const FitOrder by : {FitOrder::kSize, FitOrder::kArea, FitOrder::kLoad}) {
     std::vector<size_t> order = in_order(buffers, by);
     std::erase_if(order, [&](size_t i) { return is_empty(buffers[i]) || fixed[i]; });
-    for (int round = 0; round < kRounds && !watch.expired(); ++round) {
+    for (int round = 0; round < kRounds && nodes < limits.nodes && !watch.expired(); ++round) {
+      nodes += static_cast<int64_t>(buffers.size());
       FitWithin layout(buffers, reluctant, capacity);
       for (size_t i = 0; i < buffers.size(); ++i) {
         if (!fixed[i] || is_empty(buffers[i])) continue;

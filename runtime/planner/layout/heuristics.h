@@ -27,7 +27,7 @@ Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order);
 // others first fit, and what ends too high goes first the next time, for so many rounds in each
 // order. `reluctant` has the same buffers with ends as late or later: where there is room, what
 // lies on the same bytes next begins after that; where there is none, as late as possible.
-// None: not found. O((n + p) log n) a round where there is room.
+// None: not found. O((n + p) log n) a round where there is room; of limits.nodes each takes n.
 // REQUIRES: all have one for each buffer; those fixed do not overlap.
 std::optional<Offsets> fit_within(const std::vector<Buffer>& buffers,
                                   const std::vector<Buffer>& reluctant,
