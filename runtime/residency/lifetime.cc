@@ -25,6 +25,7 @@ Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, Cos
       options_(options) {}
 
 Residency::~Residency() {
+  abandon_script();
   burying_ = true;  // storages that go now are collected, and deleted below
   for (Storage* s = storages_; s; s = s->next_) {
     s->residence_ = Residence::kLost;
@@ -265,6 +266,7 @@ StepStats Residency::end_step(bool synchronize) {
 }
 
 void Residency::abort_step() {
+  abandon_script();
   settle_host_buffers(/*wait=*/false);
   take_completions();
   costs_.end_step(/*use=*/false);

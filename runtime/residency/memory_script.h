@@ -41,7 +41,7 @@ class MemoryScript {
   // A block for that storage is wanted.
   struct Place {
     bool foreseen = false;
-    std::optional<Offset> at{};  // none: anywhere; blocks are slid together if need be
+    std::optional<Offset> at{};  // none: anywhere; room is made if need be, by sliding first
   };
   virtual Place place(const Storage& storage) = 0;
   // As ReleasePolicy's.

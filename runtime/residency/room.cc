@@ -41,8 +41,10 @@ std::optional<Allocation> Residency::allocate_scripted(const Storage& storage) {
   const auto [foreseen, at] = script_->place(storage);
   std::optional<Allocation> place;
   if (foreseen && at) place = arena_.allocate_at(*at, storage.size(), storage.category);
-  if (foreseen && !at && slide_for(storage.size(), /*at_any_cost=*/true)) {
+  if (foreseen && !at) {
+    slide_for(storage.size(), /*at_any_cost=*/true);
     place = arena_.allocate(storage.size(), storage.category);
+    if (!place) place = make_room(storage.size(), storage.category);
   }
   if (!place) abandon_script();
   return place;

@@ -13,6 +13,9 @@ namespace {
 // Of the room, what blocks may lose by not lying close: tried one after the other.
 constexpr double kSlacks[] = {0.02, 0.045, 0.08};
 
+// So much may lack in all of a step where blocks slide: it is released by price.
+constexpr double kNearly = 0.1;
+
 // Of which so many times may lack before more of it is of no use either.
 constexpr int64_t kHopeless = 4;
 
@@ -127,7 +130,8 @@ std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLim
   }
   if (room <= Bytes(0)) return std::nullopt;
   MemoryPlan plan = plan_within(room, step, limits, std::move(draft));
-  if (!plan.expected.possible || plan.expected.lacking > Bytes(0)) return std::nullopt;
+  const bool nearly = plan.expected.lacking <= share_of(room, kNearly);
+  if (!plan.expected.possible || !nearly) return std::nullopt;
   for (const Bytes size : strangers) plan.strangers.push_back({Offset(0), size});
   return plan;
 }

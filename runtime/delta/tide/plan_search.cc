@@ -9,8 +9,9 @@
 namespace tidemark {
 namespace {
 
-// What is smaller than this share of the room is not worth a decision.
-constexpr int64_t kSmallest = 2048;
+// What is smaller than this share of the room is not worth a decision; the second, where
+// without it the rest does not fit.
+constexpr int64_t kSmallest[] = {2048, 1 << 16};
 
 // How much earlier than the link needs copies may begin to come back.
 constexpr double kLeads[] = {1, 3};
@@ -26,11 +27,11 @@ constexpr size_t kPairs = 100;
 class Search {
  public:
   Search(const StepRecord& step, const PlanLimits& limits,
-         const std::vector<PlannedRelease>& draft, int64_t effort)
+         const std::vector<PlannedRelease>& draft, int64_t effort, Bytes smallest)
       : step_(step), limits_(limits), rehearsal_(step, limits), effort_(effort) {
     for (uint32_t i = 0; i < step.items.size(); ++i) {
       const StepRecord::Item& item = step.items[i];
-      if (item.bytes.count() < limits.room.count() / kSmallest) continue;
+      if (item.bytes < smallest) continue;
       for (size_t u = 0; u + 1 < item.uses.size(); ++u) {
         if (item.uses[u + 1] > item.uses[u] + 1) add(i, item.uses[u], item.uses[u + 1]);
       }
@@ -213,7 +214,13 @@ class Search {
 
 SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
                              const std::vector<PlannedRelease>& draft, int64_t effort) {
-  return Search(step, limits, draft, effort).run();
+  SearchResult found{draft, {}};
+  for (const int64_t share : kSmallest) {
+    const Bytes smallest(limits.room.count() / share);
+    found = Search(step, limits, found.releases, effort, smallest).run();
+    if (found.expected.lacking == Bytes(0)) break;
+  }
+  return found;
 }
 
 }  // namespace tidemark

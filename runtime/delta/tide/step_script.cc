@@ -1,6 +1,7 @@
 #include "runtime/delta/tide/step_script.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/errors.h"
 
@@ -58,14 +59,14 @@ bool StepScript::settle(const std::vector<Residency::Target>& targets) {
   return std::all_of(targets.begin(), targets.end(), [&](const Residency::Target& target) {
     Storage& storage = *target.storage;
     if (storage.resident() == target.at.has_value()) return true;
-    return target.at ? prefetch(storage)
+    return target.at ? prefetch(storage, std::nullopt)
                      : residency_.release_by(storage, Action::kOffload, Reason::kPlan);
   });
 }
 
-bool StepScript::prefetch(Storage& storage) {
-  const auto at = next_place();
-  return (at || residency_.make_hole(storage.size())) && residency_.prefetch(storage, at);
+bool StepScript::prefetch(Storage& storage, std::optional<Offset> at) {
+  return storage.residence() == Residence::kOffloaded &&
+         (at || residency_.make_hole(storage.size())) && residency_.prefetch(storage, at);
 }
 
 bool StepScript::end() {
@@ -75,8 +76,8 @@ bool StepScript::end() {
 }
 
 void StepScript::stop() {
-  following_ = false;
-  if (residency_.script() == this) residency_.follow(nullptr);
+  const bool followed = std::exchange(following_, false);
+  if (followed && residency_.script() == this) residency_.follow(nullptr);
 }
 
 // Null: it has not come yet in this step.
@@ -85,21 +86,68 @@ Storage* StepScript::storage_of(uint32_t item) const {
   return came ? forecast_.storage_of(item) : nullptr;
 }
 
-MemoryScript::Place StepScript::place(const Storage& storage) {
-  if (!decide_until(Kind::kBlock)) return {};
-  const MemoryEvents::Block& block = plan_.memory.blocks[next_block_];
+// Is the block that the plan has next for that storage, as far as can be told?
+bool StepScript::is_for(const MemoryEvents::Block& block, const Storage& storage) const {
   const bool scratch = block.item == MemoryEvents::kScratch;
   const Storage* expected = scratch ? nullptr : storage_of(block.item);
-  const bool same = scratch == (storage.category == Category::kWorkspace) &&
-                    (!expected || expected == &storage) && block.size == storage.size();
-  if (!same) return {};
+  return scratch == (storage.category == Category::kWorkspace) &&
+         (!expected || expected == &storage) && block.size == storage.size();
+}
+
+MemoryScript::Place StepScript::place(const Storage& storage) {
+  if (!plan_.placed()) {
+    decide_up_to(storage);
+    return {true, std::nullopt};
+  }
+  if (!decide_until(Kind::kBlock)) return {};
+  if (!is_for(plan_.memory.blocks[next_block_], storage)) return {};
   ++next_;
-  return {true, next_place()};
+  return {true, plan_.offsets[next_block_++]};
+}
+
+// Without places nothing depends on what has gone otherwise than planned: where more was
+// released than that, its blocks come unforeseen, and decisions on it are done already.
+void StepScript::decide_up_to(const Storage& storage) {
+  size_t block = next_block_;
+  for (size_t e = next_; e < plan_.memory.events.size(); ++e) {
+    const Kind kind = plan_.memory.events[e].kind;
+    if (kind == Kind::kEndOfCall) return;
+    const bool takes = kind == Kind::kBlock || kind == Kind::kPrefetch;
+    if (kind == Kind::kBlock && is_for(plan_.memory.blocks[block], storage)) {
+      decide_all_before(e);
+      ++next_;
+      ++next_block_;
+      return;
+    }
+    block += takes;
+  }
+}
+
+void StepScript::decide_all_before(size_t end) {
+  for (; next_ < end; ++next_) {
+    const MemoryEvents::Event& event = plan_.memory.events[next_];
+    if (event.kind == Kind::kBlock) {
+      ++next_block_;
+    } else {
+      decide(event);
+    }
+  }
 }
 
 bool StepScript::after_operator(const Recipe& call) {
   forecast_.record(call, residency_.costs());
-  if (!forecast_.known() || !decide_until(Kind::kEndOfCall)) return false;
+  if (!forecast_.known()) return false;
+  if (!plan_.placed()) {
+    size_t end = next_;
+    while (end < plan_.memory.events.size() &&
+           plan_.memory.events[end].kind != Kind::kEndOfCall) {
+      ++end;
+    }
+    decide_all_before(end);
+    if (!next()) return false;
+  } else if (!decide_until(Kind::kEndOfCall)) {
+    return false;
+  }
   ++next_;
   return true;
 }
@@ -115,6 +163,7 @@ bool StepScript::decide_until(Kind kind) {
 }
 
 bool StepScript::decide(const MemoryEvents::Event& event) {
+  const auto at = event.kind == Kind::kPrefetch ? next_place() : std::nullopt;
   Storage* storage = storage_of(event.item);
   if (!storage) return false;
   switch (event.kind) {
@@ -122,7 +171,7 @@ bool StepScript::decide(const MemoryEvents::Event& event) {
     case Kind::kDrop: return residency_.release_by(*storage, Action::kOffload, Reason::kPlan);
     case Kind::kCopyOut:
       return residency_.has_copy(*storage) || residency_.copy_out(*storage, Reason::kPlan);
-    case Kind::kPrefetch: return prefetch(*storage);
+    case Kind::kPrefetch: return prefetch(*storage, at);
     case Kind::kBlock:
     case Kind::kEndOfCall: break;  // not a decision
   }

@@ -1,5 +1,6 @@
 // Carries out a memory plan: the step does what was rehearsed, event after event, each block at
-// its planned place.
+// its planned place. A plan without places is followed as far as it goes: where room is short,
+// more is released by price.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -41,7 +42,7 @@ class StepScript final : public MemoryScript {
   void stop();
   Storage* storage_of(uint32_t item) const;
   bool settle(const std::vector<Residency::Target>& targets);
-  bool prefetch(Storage& storage);
+  bool prefetch(Storage& storage, std::optional<Offset> at);
   std::optional<Offset> next_place() {
     const size_t block = next_block_++;
     return plan_.placed() ? std::optional(plan_.offsets[block]) : std::nullopt;
@@ -49,6 +50,9 @@ class StepScript final : public MemoryScript {
   const MemoryEvents::Event* next() const {
     return next_ < plan_.memory.events.size() ? &plan_.memory.events[next_] : nullptr;
   }
+  bool is_for(const MemoryEvents::Block& block, const Storage& storage) const;
+  void decide_up_to(const Storage& storage);
+  void decide_all_before(size_t end);
   bool decide_until(Kind kind);
   bool decide(const MemoryEvents::Event& event);
 
