@@ -60,7 +60,7 @@ StepRehearsal::Outcome StepRehearsal::run(const std::vector<PlannedRelease>& rel
   if (events_) {
     for (uint32_t item = 0; item < items_.size(); ++item) leave(item, Place::kNowhere);
     let_go_of_copied();
-    for (const Leaving& left : leaving_) close(left.item);
+    for (const Leaving& left : leaving_) close(left.block);
   }
   return outcome_;
 }
@@ -199,7 +199,10 @@ void StepRehearsal::issue(uint32_t call, bool again) {
   for (const uint32_t output : it.outputs) {
     (missing(output, again) ? kept : scratch) += bytes(output);
   }
+  // One that is here is not evicted for this: it would be written to scratch, and gone after.
+  for (const uint32_t output : it.outputs) ++items_[output].wanted;
   take_room(kept + scratch);
+  for (const uint32_t output : it.outputs) --items_[output].wanted;
   live_ -= scratch;
   outcome_.time += it.cost;
   if (again) outcome_.recomputed += it.cost;
@@ -303,7 +306,7 @@ void StepRehearsal::let_go_of_copied() {
   std::erase_if(leaving_, [&](const Leaving& left) {
     if (left.ready > outcome_.time) return false;
     live_ -= bytes(left.item);
-    close(left.item);
+    close(left.block);
     return true;
   });
   std::erase_if(given_up_, [&](uint32_t item) { return !items_[item].given_up; });
@@ -314,13 +317,17 @@ void StepRehearsal::leave(uint32_t item, Place place) {
   State& state = items_[item];
   if (state.place == Place::kResident || state.place == Place::kComing) {
     if (state.ready > outcome_.time) {
-      leaving_.push_back({item, state.ready});
+      leaving_.push_back({item, state.ready, events_ ? open_[item] : 0});
     } else {
       live_ -= bytes(item);
-      close(item);
+      if (events_) close(open_[item]);
     }
   }
   state.place = place;
+  if (place == Place::kEvicted) {  // it may be computed again, into another block
+    state.copied = false;
+    state.ready = Nanos(0);
+  }
   state.given_up = false;
 }
 
@@ -381,8 +388,8 @@ void StepRehearsal::open(uint32_t item, Bytes size) {
   events_->blocks.push_back({item, size, begin, 0});
 }
 
-void StepRehearsal::close(uint32_t item) {
-  if (events_) events_->blocks[open_[item]].end = events_->events.size();
+void StepRehearsal::close(size_t block) {
+  if (events_) events_->blocks[block].end = events_->events.size();
 }
 
 }  // namespace tidemark

@@ -120,7 +120,7 @@ class StepRehearsal {
 
   void note(Kind kind, uint32_t item);
   void open(uint32_t item, Bytes size);
-  void close(uint32_t item);
+  void close(size_t block);
 
   const StepRecord& step_;
   const uint32_t calls_;
@@ -136,6 +136,7 @@ class StepRehearsal {
   struct Leaving {
     uint32_t item = 0;
     Nanos ready{0};
+    size_t block = 0;  // where events are written down
   };
   std::vector<Leaving> leaving_;          // freed, with a copy of them under way
   std::vector<PlannedRelease> releases_;  // by `from`
