@@ -9,59 +9,10 @@
 #include <set>
 #include <string>
 
-namespace tidemark {
+#include "tests/runtime/delta/step_record_builder.h"
+
+namespace tidemark::testing {
 namespace {
-
-constexpr Bytes kUnit{1 << 20};
-
-Bytes units(int64_t n) { return kUnit * n; }
-
-// One unit takes `nanos` over the link, without latency.
-double unit_in(int64_t nanos) { return static_cast<double>(kUnit.count()) / nanos * 1e9; }
-
-class Record {
- public:
-  uint32_t outside(int64_t size = 1, bool persistent = false) {
-    step_.items.push_back({units(size), true, true, persistent});
-    return last_item();
-  }
-  // Makes an item; returns its number.
-  uint32_t call(const std::vector<uint32_t>& inputs, int64_t cost = 100, int64_t size = 1) {
-    run(inputs, cost);
-    step_.items.push_back({units(size), true, true, false, last_call()});
-    step_.calls.back().outputs.push_back(last_item());
-    use(last_item());
-    return last_item();
-  }
-  // A call that makes nothing.
-  void run(const std::vector<uint32_t>& inputs, int64_t cost = 100, int64_t workspace = 0) {
-    step_.calls.push_back({1, step_.duration, Nanos(cost), units(workspace), inputs, {}});
-    step_.duration += Nanos(cost);
-    for (const uint32_t input : inputs) use(input);
-  }
-  void idle(int calls, int64_t cost = 100) {
-    while (calls-- > 0) run({}, cost);
-  }
-  StepRecord::Item& item(uint32_t number) { return step_.items[number]; }
-  StepRecord step() const { return step_; }
-  uint32_t last_call() const { return static_cast<uint32_t>(step_.calls.size()) - 1; }
-
- private:
-  uint32_t last_item() const { return static_cast<uint32_t>(step_.items.size()) - 1; }
-  void use(uint32_t number) {
-    step_.items[number].uses.push_back(last_call());
-    step_.items[number].end = last_call() + 1;
-  }
-  StepRecord step_;
-};
-
-PlanLimits evict_within(int64_t room) { return {.room = units(room)}; }
-PlanLimits copy_within(int64_t room, int64_t nanos_per_unit, int64_t tier = 1000) {
-  return {.room = units(room),
-          .tier_room = units(tier),
-          .out_bandwidth = unit_in(nanos_per_unit),
-          .in_bandwidth = unit_in(nanos_per_unit)};
-}
 
 // "evict 2: 3-7" and "copy 0: 1-9, back at 6", one per line.
 std::string describe(const ReleasePlan& plan) {
@@ -80,8 +31,7 @@ std::string describe(const ReleasePlan& plan) {
 std::vector<bool> alive(const StepRecord& step, const StepRecord::Item& item) {
   std::vector<bool> calls(step.calls.size(), item.persistent);
   if (item.persistent) return calls;
-  const uint32_t first = item.producer == StepRecord::kNone ? item.uses.front() : item.producer;
-  for (uint32_t k = first; k < item.end; ++k) calls[k] = true;
+  for (uint32_t k = item.begin; k < item.end; ++k) calls[k] = true;
   return calls;
 }
 
@@ -230,7 +180,7 @@ void check(const StepRecord& step, const PlanLimits& limits, const ReleasePlan& 
   }
 }
 
-ReleasePlan checked(const Record& record, const PlanLimits& limits) {
+ReleasePlan checked(const RecordBuilder& record, const PlanLimits& limits) {
   Seen seen;
   ReleasePlan plan = make_release_plan(record.step(), limits);
   check(record.step(), limits, plan, seen);
@@ -243,7 +193,7 @@ ReleasePlan checked(const Record& record, const PlanLimits& limits) {
 //           b b b b .
 //             c c . .
 struct Tower {
-  Record record;
+  RecordBuilder record;
   uint32_t a, b, c;
   Tower(int64_t cost_a, int64_t cost_b, int64_t cost_c, int64_t cost = 10'000)
       : a(record.call({}, cost_a)), b(record.call({}, cost_b)), c(record.call({}, cost_c)) {
@@ -277,7 +227,7 @@ TEST(ReleasePlan, EvictsTheCheapest) {
 
 // Per byte: a of 4 units at 300 is cheaper than b of 1 at 100, where 4 are needed.
 TEST(ReleasePlan, CountsTimePerByteOfUse) {
-  Record record;
+  RecordBuilder record;
   const uint32_t a = record.call({}, 300, 4);
   std::vector<uint32_t> small;
   for (int i = 0; i < 4; ++i) small.push_back(record.call({}, 100));
@@ -291,7 +241,7 @@ TEST(ReleasePlan, CountsTimePerByteOfUse) {
 
 // A workspace counts at its call.
 TEST(ReleasePlan, MakesRoomForWorkspaces) {
-  Record record;
+  RecordBuilder record;
   const uint32_t a = record.call({}, 100);
   record.run({}, 10'000, /*workspace=*/2);
   record.run({a}, 10'000);
@@ -302,7 +252,7 @@ TEST(ReleasePlan, MakesRoomForWorkspaces) {
 // c needs b and b needs a, which are gone by then: 100 + 100 + 100, more than d's 250.
 TEST(ReleasePlan, CountsDeadInputs) {
   for (const int64_t cost_d : {250, 350}) {
-    Record record;
+    RecordBuilder record;
     const uint32_t a = record.call({}, 100);
     const uint32_t b = record.call({a}, 100);
     const uint32_t c = record.call({b}, 100);
@@ -318,7 +268,7 @@ TEST(ReleasePlan, CountsDeadInputs) {
 
 // What comes from outside, and what was written in place, cannot be computed.
 TEST(ReleasePlan, EvictsOnlyWhatCanBeComputed) {
-  Record record;
+  RecordBuilder record;
   const uint32_t x = record.outside();
   const uint32_t a = record.call({x}, 100);
   const uint32_t b = record.call({}, 100);
@@ -345,7 +295,7 @@ TEST(ReleasePlan, LeavesWhatIsTooDear) {
 //   call   0   1    2    3    4    5
 //   time   0  8k  8.1k 8.2k 18k  28k
 TEST(ReleasePlan, CopiesTheDearestWhereTheLinkHidesIt) {
-  Record record;
+  RecordBuilder record;
   const uint32_t a = record.call({}, 8000);
   record.idle(1, 10'000);
   const uint32_t b = record.call({}, 100);
@@ -367,7 +317,7 @@ TEST(ReleasePlan, CopiesTheDearestWhereTheLinkHidesIt) {
 
 // Two copies do not leave in the time of one.
 TEST(ReleasePlan, TheLinkCarriesOneCopyAfterTheOther) {
-  Record record;
+  RecordBuilder record;
   const uint32_t a = record.call({}, 3000);
   const uint32_t b = record.call({}, 2000);
   record.idle(1, 20'000);
@@ -383,7 +333,7 @@ TEST(ReleasePlan, TheLinkCarriesOneCopyAfterTheOther) {
 }
 
 TEST(ReleasePlan, KeepsToTheTiersRoom) {
-  Record record;
+  RecordBuilder record;
   const uint32_t a = record.call({}, 300), b = record.call({}, 200);
   record.idle(1, 1000);
   const uint32_t c = record.call({}, 10'000);
@@ -400,7 +350,7 @@ TEST(ReleasePlan, KeepsToTheTiersRoom) {
 //   call   0 1 2 3 4
 //          . . . s s     a lives at 0..2, b at 1..2
 TEST(ReleasePlan, CopiesOptimizerStateOverTheStepsEnd) {
-  Record record;
+  RecordBuilder record;
   const uint32_t s = record.outside(1, /*persistent=*/true);
   const uint32_t a = record.call({}, 10'000);
   const uint32_t b = record.call({a}, 10'000);
@@ -418,7 +368,7 @@ TEST(ReleasePlan, CopiesOptimizerStateOverTheStepsEnd) {
 // While the copy of s leaves it is still there: in the step's last calls, or even in the next
 // step's first.
 TEST(ReleasePlan, CountsACopyUntilItIsOut) {
-  Record record;
+  RecordBuilder record;
   const uint32_t s = record.outside(1, /*persistent=*/true);
   record.idle(1, 20'000);
   const uint32_t a = record.call({}, 1000, 2);
@@ -436,7 +386,7 @@ TEST(ReleasePlan, CountsACopyUntilItIsOut) {
 // First a is evicted, then b, which alone is enough: a stays.
 TEST(ReleasePlan, TakesBackWhatLaterChoicesMadeNeedless) {
   // At call 3, 1 unit too much (a is cheap for that), at 5 there are 3 (b is needed).
-  Record record;
+  RecordBuilder record;
   const uint32_t a = record.call({}, 90);
   const uint32_t b = record.call({}, 1000, 3);
   record.run({}, 30'000, /*workspace=*/1);
@@ -451,7 +401,7 @@ TEST(ReleasePlan, TakesBackWhatLaterChoicesMadeNeedless) {
 // b is computed again from a, which is copied out: a comes back before b is wanted, though it
 // is wanted later itself. It is there from then on.
 TEST(ReleasePlan, BringsBackWhatRecomputationReads) {
-  Record record;
+  RecordBuilder record;
   const uint32_t a = record.call({}, 9000);
   const uint32_t b = record.call({a}, 100);
   record.item(b).may_offload = false;
@@ -463,44 +413,6 @@ TEST(ReleasePlan, BringsBackWhatRecomputationReads) {
   record.run({a}, 100'000);
   const ReleasePlan plan = checked(record, copy_within(2, 1000));
   EXPECT_EQ(describe(plan), "copy 0: 1-8, back at 4\nevict 1: 1-5\n");
-}
-
-StepRecord random_record(std::mt19937& random) {
-  const auto pick = [&](uint32_t n) { return random() % n; };
-  Record record;
-  std::vector<uint32_t> live;
-  std::vector<uint32_t> late;  // not used early in the step
-  for (uint32_t i = pick(4); i > 0; --i) {
-    (pick(2) == 0 ? late : live).push_back(record.outside(1 + pick(4), true));
-  }
-  for (uint32_t i = pick(2); i > 0; --i) live.push_back(record.outside(1 + pick(4)));
-  const uint32_t calls = 5 + pick(40);
-  for (uint32_t k = 0; k < calls; ++k) {
-    std::vector<uint32_t> inputs;
-    if (k == calls / 2) inputs = late, live.insert(live.end(), late.begin(), late.end());
-    for (uint32_t i = pick(3); i > 0 && !live.empty(); --i) {
-      const uint32_t input = live[pick(static_cast<uint32_t>(live.size()))];
-      if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
-        inputs.push_back(input);
-      }
-    }
-    const int64_t cost = pick(4) == 0 ? 1000 + pick(2000) : 1 + pick(60);
-    if (pick(4) == 0) {
-      record.run(inputs, cost, pick(3));
-    } else {
-      live.push_back(record.call(inputs, cost, 1 + pick(4)));
-      if (pick(8) == 0) record.item(live.back()).may_evict = false;
-      if (pick(8) == 0) record.item(live.back()).may_offload = false;
-    }
-  }
-  StepRecord step = record.step();
-  for (auto& item : step.items) {
-    if (item.uses.empty()) item.uses = {0}, item.end = 1;  // as `step.calls` does not say
-    if (pick(6) == 0 && !item.persistent) {                // held for longer than it is used
-      item.end += pick(static_cast<uint32_t>(step.calls.size()) - item.end + 1);
-    }
-  }
-  return step;
 }
 
 TEST(ReleasePlan, OfRandomStepsIsWhatItSays) {
@@ -531,4 +443,4 @@ TEST(ReleasePlan, OfRandomStepsIsWhatItSays) {
 }
 
 }  // namespace
-}  // namespace tidemark
+}  // namespace tidemark::testing
