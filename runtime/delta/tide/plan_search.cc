@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <random>
+#include <utility>
 
 namespace tidemark {
 namespace {
@@ -15,8 +16,9 @@ constexpr int64_t kSmallest = 2048;
 constexpr double kLeads[] = {1, 3};
 
 // Of room that is short, in what the link takes for as much: first so that good plans are found
-// on ways that do not fit, then so that it ends with one that does.
-constexpr double kPricesOfLacking[] = {1, 4, 16};
+// on ways that do not fit, then so that it ends with one that does, whatever that takes: to
+// compute again what the tier has no room for may be far dearer than copies.
+constexpr double kPricesOfLacking[] = {1, 4, 16, 256, 65536};
 
 // Pairs tried before the search ends, for each gap, of which none is better.
 constexpr size_t kPairs = 100;
@@ -46,6 +48,7 @@ class Search {
   }
 
   SearchResult run() {
+    const std::vector<Gap> draft = gaps_;
     const int64_t part = effort_ / static_cast<int64_t>(std::size(kPricesOfLacking) + 1);
     for (size_t k = 0; k < std::size(kPricesOfLacking); ++k) {
       const double price = kPricesOfLacking[k];
@@ -60,6 +63,14 @@ class Search {
       }
       cost(kAny);
       if (outcome_.lacking == Bytes(0)) break;
+    }
+    // On the way it may have gone through what lacks to where it is worse than it began.
+    rehearsal_.set_price_of_lacking(*std::rbegin(kPricesOfLacking));
+    least_ = cost(kAny);
+    std::vector<Gap> best = std::exchange(gaps_, draft);
+    if (cost(kAny) >= least_) {
+      gaps_ = std::move(best);
+      cost(kAny);
     }
     return {chosen_, outcome_};
   }
