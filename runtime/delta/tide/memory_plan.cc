@@ -76,6 +76,7 @@ std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLim
   if (room <= Bytes(0)) return std::nullopt;
   MemoryPlan plan = plan_within(room, step, limits, std::move(draft));
   if (!plan.expected.possible || plan.expected.lacking > Bytes(0)) return std::nullopt;
+  if (lay_out(plan, strangers, limits.room)) return plan;
   for (const Bytes size : strangers) plan.strangers.push_back({Offset(0), size});
   return plan;
 }
