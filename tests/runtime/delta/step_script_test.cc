@@ -301,17 +301,23 @@ TEST(StepScript, SlidesBlocksThatHaveNoPlaces) {
   }
 }
 
-// A call more in the middle: what follows is not by plan. Steps like the planned one are again.
+// A call more in the middle, be its output as large as the next call's: what follows is not by
+// plan. Steps like the planned one are again.
 TEST(StepScript, IsNotFollowedWhereAStepDiffers) {
-  Training training(unmanaged_peak() * 6 / 10, 1000);
-  ASSERT_TRUE(settle(training));
-  const StepStats stats = training.step([&] { training.call({}, 1, 77); });
-  EXPECT_TRUE(training.policy().begun);
-  EXPECT_FALSE(training.policy().followed);
-  EXPECT_EQ(training.residency().script(), nullptr);
-  EXPECT_LE(stats.peak_reserved, training.budget());
-  ASSERT_TRUE(settle(training));
-  check_followed(training, training.step());
+  for (const int64_t units : {1, 4}) {
+    Training training(unmanaged_peak() * 6 / 10, 1000);
+    ASSERT_TRUE(settle(training));
+    const StepStats stats = training.step([&] {
+      EXPECT_NE(training.residency().script(), nullptr);
+      training.call({}, units, 77);
+      EXPECT_EQ(training.residency().script(), nullptr);
+    });
+    EXPECT_TRUE(training.policy().begun);
+    EXPECT_FALSE(training.policy().followed);
+    EXPECT_LE(stats.peak_reserved, training.budget());
+    ASSERT_TRUE(settle(training));
+    check_followed(training, training.step());
+  }
 }
 
 TEST(StepScript, IsNotFollowedWhereAStepEndsEarly) {
