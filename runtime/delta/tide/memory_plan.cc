@@ -132,6 +132,8 @@ std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLim
   MemoryPlan plan = plan_within(room, step, limits, std::move(draft));
   const bool nearly = plan.expected.lacking <= share_of(room, kNearly);
   if (!plan.expected.possible || !nearly) return std::nullopt;
+  const bool fits = plan.expected.lacking == Bytes(0);
+  if (fits && lay_out(plan, step, strangers, limits.room)) return plan;
   for (const Bytes size : strangers) plan.strangers.push_back({Offset(0), size});
   return plan;
 }

@@ -151,7 +151,7 @@ bool StepRehearsal::collect(uint32_t item) {
     if (wanted.producer == kNone || !wanted.may_evict || wanted.producer >= now_) return false;
     if (seen_[wanted.producer] == walk_) return true;
     seen_[wanted.producer] = walk_;
-    pending_.push_back({wanted.producer, 0});
+    pending_.emplace_back(wanted.producer, 0);
     return true;
   };
   if (!enter(item)) return false;
