@@ -12,50 +12,56 @@ scipy (HiGHS). The bound is of a linear program's relaxation: no schedule is cla
 The model
 ---------
 Calls 0..n-1 run in program order on one compute stream, call k for c_k, T = sum of c_k. What any
-policy adds (recomputation, waiting, moving blocks) lies between calls. Memory is looked at only at
-some calls k_1 < ... < k_J, chosen where most is live; interval j lies between k_j and k_(j+1),
-interval 0 before k_1, interval J after k_J. Unknowns, all >= 0:
+policy adds (recomputation, waiting, moving blocks) lies between calls. Memory is looked at only
+when some calls k_1 < ... < k_J start, chosen where most is live; interval j is from the start of
+k_j to that of k_(j+1), interval 0 from the step's start, interval J to its end. Unknowns, all >= 0:
 
   w_j     time added in interval j that y does not count
-  P_s,j   1 if storage s is in memory throughout k_j. For s between two uses (in a gap), or past its
-          last use and wanted for a recomputation (in a tail). Where a call uses s it is 1
+  P_s,j   share of the bytes of s that are in memory when k_j starts. For s between two uses (in a
+          gap), or past its last use and wanted for a recomputation (in a tail)
   y_s,j   1 if the call that made s runs again in interval j
-  r_s,j   1 if s is not there at k_j, and comes back in interval j first by reload
-  U_v,j   1 if a copy of version v of a storage is on the host when k_j begins. Contents that the
-          step began with may have been copied in the step before: U = 1
+  r_s,j   share of the bytes of s that are not there when k_j starts, and whose first return, in
+          interval j, is by reload
+  U_v,j   share of the bytes of version v of a storage that the host has a copy of when k_j
+          starts. What the step began with, or uploaded, it may have from before: 1
 
-Any real schedule gives values 0 and 1 that satisfy, for every j:
+A byte that is being reloaded is in memory once it has come, one that is being copied out until it
+has gone: so blocks that change hands in the middle of a copy are counted as they should be. Any
+real schedule gives values in [0, 1] (w_j: >= 0) that satisfy, for every j:
 
-  memory     sum of what k_j uses (workspace included) + sum_s size_s P_s,j <= budget
+  memory     what k_j uses (workspace included) + sum_s size_s P_s,j <= budget
   return     P_s,j+1 <= P_s,j + y_s,j + r_s,j       and 1 <= the same at the last k_j of a gap
   origin     r_s,j <= U_s,j;   1 - P_s,j <= U_s,j + sum of y_s,i over i >= j in the gap:
-             what is not there has a copy already, or is computed again before it is copied
-  copies     U_v,j <= U_v,j+1 <= 1, and 0 while v is not written yet
+             what is not there has a copy already, or is computed again first
+  copies     U_v,j <= U_v,j+1, and 0 while v is not written yet; one copy serves all gaps of v
   operands   y_s,j <= P_x,j + y_x,j + r_x,j for each input x of the call that made s, unless a
-             call at or between k_j and k_(j+1) uses x
-  link out   sum_v bytes_v (U_v,j+1 - U_v,j) <= out * (from the start of k_j to that of k_(j+1))
-  link in    sum_s bytes_s r_s,j             <= in  * (from the end of k_j to that of k_(j+1))
+             call from k_j to k_(j+1), both included, uses x
+  link out   sum_v bytes_v (U_v,j+1 - U_v,j) <= out * (length of interval j)
+  link in    sum_s bytes_s r_s,j             <= in  * (length of interval j)
 
-where the times are those of the calls + sum_s c(s) y_s,j + w_j, with c(s) what the call that made
-s takes. Objective: least sum of c(s) y_s,j + w_j. Fractions are allowed: hence a bound.
+The length is what the calls in it take + sum_s c(s) y_s,j + w_j, with c(s) what the call that made
+s takes. Objective: least sum of c(s) y_s,j + w_j. y may be a fraction as well: hence a bound.
 
 Why each simplification only lowers the result
 ----------------------------------------------
-- Memory is looked at in some calls only: constraints left out. Nothing is lost to fragmentation,
+- Memory is looked at in some moments only: constraints left out. Nothing is lost to fragmentation,
   alignment of copies (bytes = size - 511), or what recomputation itself needs room for.
-- What is below 64 KiB vanishes between uses for free, as does everything after its last use,
-  and what outlives the step (parameters, optimizer state) outside of its first and last use.
-- Each direction of the link has its own rate, as if alone, no latency, any part of a storage.
-- A call runs again at most once in an interval as counted; more is in w. A call with several
-  outputs is paid for one of them, the largest: runs for the others are free. (Runs for one storage
-  are in disjoint gaps, intervals or both, so no run is paid twice.)
-- An operand in use at or between k_j and k_(j+1), of less than 64 KiB, or that outlives the step,
-  costs nothing. So does one that has been overwritten since, though it cannot be had at all.
+- What is below 64 KiB vanishes between uses for free, as does everything after its last use, and
+  what outlives the step (parameters, optimizer state) outside of its first and last use in it.
+- Each direction of the link has its own rate, as if alone; no latency; the host has room for all.
+- A call that runs again several times in an interval is paid once. A call with several outputs is
+  paid for one of them, the largest: runs for the others are free. (There is one y for a storage and
+  an interval, that of the gap in which k_j lies, so no run is paid twice.)
+- An operand in use in the interval, of less than 64 KiB, or past its last use and outliving the
+  step costs nothing. One that has been overwritten since is taken as it is now.
 - Eviction is ruled out only for what has been written in place, was there before the step or is an
   upload: none has a call that makes it again.
 - Uploads come before the first call as fast as the link goes, and nothing can: a step begins when
   the last has ended. That wait is in the step without a budget too, so it is not overhead; the
   link out may be used meanwhile.
+
+More starts looked at give a longer program, not always a better bound (a run in two short intervals
+needs half of an operand in each, in one long interval all of it): the best of several counts.
 
 The bound of a step is T + the uploads' wait + the optimum; overhead is against the measured step
 without a budget.
@@ -220,7 +226,7 @@ class Program:
         self.limit.append(limit)
 
     def solve(self):
-        from scipy.optimize import linprog
+        from scipy.optimize import linprog  # not at the top: it may not be there
         from scipy.sparse import coo_matrix
         matrix = coo_matrix((self.value, (self.row, self.column)),
                             shape=(len(self.limit), len(self.price)))
@@ -242,8 +248,7 @@ def bound(step, budget, profile, most_points):
         inside = [j for j, k in enumerate(points) if gap.a < k < gap.b]
         return range(inside[0], inside[-1] + 1) if inside else range(0)
 
-    gaps = [g for g in step.gaps]
-    gaps += step.tails([g for g in gaps if step.can_run_again(g)])
+    gaps = step.gaps + step.tails([g for g in step.gaps if step.can_run_again(g)])
     for gap in gaps:
         gap.points = within(gap)
     gaps = [g for g in gaps if g.points]
@@ -332,12 +337,11 @@ def bound(step, budget, profile, most_points):
     for j in range(-1, count):
         begin, end = points[j] if j >= 0 else 0, points[j + 1] if j + 1 < count else step.n
         stretch = [(w[j + 1], 1.0), *runs[j]]
+        window = step.begins[end] - step.begins[begin] + (wait if j < 0 else 0.0)
         if moved_out[j]:
-            window = step.begins[end] - step.begins[begin] + (wait if j < 0 else 0.0)
             lp.at_most(moved_out[j] + [(v, -out * c / 1e9) for v, c in stretch],
                        out * window / 1e9)
         if moved_in[j]:
-            window = step.begins[min(end + 1, step.n)] - step.begins[begin + 1]
             lp.at_most(moved_in[j] + [(v, -into * c / 1e9) for v, c in stretch],
                        into * window / 1e9)
     result = lp.solve()
@@ -483,15 +487,15 @@ def self_check():
     for name, step, budget, rate, expected in [
             ("it fits", away, 12, none, 0),
             ("computed again", away, 8, none, 10),
-            # f of it computed again, the rest reloaded meanwhile: 4 (1 - f) = rate * 10 f
-            ("a fast link beside recomputation", away, 8, 1, 20 / 7),
-            ("a slow link beside recomputation", away, 8, 0.2, 20 / 3),
+            ("copied while calls run", away, 8, 1, 0),
+            # f of it computed again, the rest reloaded from call 2 on: 4 (1 - f) = 0.2 (10 + 10 f)
+            ("a slow link beside recomputation", away, 8, 0.2, 10 / 3),
             ("half of it would do", away, 10, none, 5),
             ("with what it is computed from", chain, 8, none, 17),
             ("what it is computed from may stay", chain, 9, none, 10),
             ("outputs of one call", pair, 8, none, 10),
-            # 4 GB out within 20 ms, back after call 2
-            ("copied, as it was written", written, 8, 0.2, 20),
+            # 4 GB out within 20 ms, 2 GB back during call 2 and 2 GB after it
+            ("copied, as it was written", written, 8, 0.2, 10),
             ("too small for a call", away, 7.9, 1, None)]:
         found = least(step, budget, rate)
         extra = None if found is None else found["extra_ms"]
@@ -506,7 +510,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--savings", type=int, nargs="+", default=SAVINGS)
-    parser.add_argument("--calls", type=int, nargs="+", default=[4, 12, 24],
+    parser.add_argument("--calls", type=int, nargs="+", default=[4, 24],
                         help="look at so many calls; the best bound of several counts")
     parser.add_argument("--self-check", action="store_true")
     parser.add_argument("networks", nargs="*", metavar="NETWORK",
