@@ -71,6 +71,7 @@ import argparse
 import collections
 import datetime
 import json
+import math
 import pathlib
 import platform
 import subprocess
@@ -430,7 +431,8 @@ def measure(build, name, savings, choices):
 
 
 def cell(point):
-    least = f"{100 * point['bound_overhead']:.1f}" if point["bound"] else "none"
+    # Rounded down, as it is a bound.
+    least = f"{math.floor(1000 * point['bound_overhead']) / 10}" if point["bound"] else "none"
     return (f"{100 * point['tide_overhead']:.1f} % (>= {least} %)" if "tide_ms" in point
             else f"infeasible (>= {least} %)")
 
