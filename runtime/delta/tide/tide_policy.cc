@@ -146,6 +146,10 @@ void TidePolicy::end_step(Residency& residency) {
   const bool repeated = forecast_.known() && forecast_.calls() == forecast_.last().calls.size();
   forecast_.end_step();
   if (known_to_fit_ || forecast_.last().calls.empty()) return;
+  if (--steps_until_more_ == 0) {
+    plans_left_ = std::min(plans_left_ + 1, kMostPlans);
+    steps_until_more_ = kStepsPerPlan;
+  }
   learn(residency, repeated,
         !planned ? Went::kUnplanned
         : whole  ? Went::kAsPlanned
@@ -188,8 +192,13 @@ void TidePolicy::learn(const Residency& residency, bool repeated, Went went) {
   }
   now.plan.reset();
   trial.begun = false;
-  if (!fits && trial.next++ < options_.plans) plan(residency, std::move(draft));
-  if (now.plan) return;
+  if (!fits && trial.next == 0 && plans_left_ == 0) return;  // on without one until there is
+  if (!fits && trial.next < options_.plans && plans_left_ > 0) {
+    --plans_left_;
+    ++trial.next;
+    plan(residency, std::move(draft));
+    if (now.plan) return;
+  }
   trial.over = true;
   now.plan = std::move(trial.best);
 }

@@ -49,6 +49,11 @@ class TidePolicy final : public IndexedPolicy {
     return known_to_fit_ || programs_[forecast_.program()].trial.over;
   }
 
+  // Plans take the host a good part of a second, so programs that come and go get few: so many
+  // at once, and one more after so many steps.
+  static constexpr int kMostPlans = 4;
+  static constexpr int kStepsPerPlan = 100;
+
  private:
   // What is tried: 0 is going without a plan, i is the i-th plan.
   struct Trial {
@@ -80,8 +85,10 @@ class TidePolicy final : public IndexedPolicy {
   Forecast forecast_;
   std::array<Program, Forecast::kMostPrograms> programs_;
   std::optional<StepScript> script_;  // of the step under way
-  Nanos step_began_{0};               // on the issue clock
-  Nanos link_free_{0};                // on the issue clock, when copies under way will be out
+  int plans_left_ = kMostPlans;       // that may be made now
+  int steps_until_more_ = kStepsPerPlan;
+  Nanos step_began_{0};  // on the issue clock
+  Nanos link_free_{0};   // on the issue clock, when copies under way will be out
 };
 
 }  // namespace tidemark

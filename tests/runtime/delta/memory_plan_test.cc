@@ -76,7 +76,8 @@ std::optional<MemoryPlan> checked(const StepRecord& step, const PlanLimits& limi
   if (!plan->placed()) {
     const auto again = StepRehearsal(step, within).run(plan->releases);
     EXPECT_EQ(again.time, plan->expected.time);
-    EXPECT_EQ(again.lacking, Bytes(0));
+    EXPECT_LE(again.lacking.count(), room.count() / 10)
+        << "more than is to be released by price";
   }
   return plan;
 }
@@ -118,8 +119,8 @@ TEST(MemoryPlan, ReleasesWhatDoesNotFit) {
 TEST(MemoryPlan, IsNoneWhereNothingFits) {
   const StepRecord step = tower(1, 1, 1).step();
   EXPECT_TRUE(checked(step, evict_within(1)));
-  EXPECT_FALSE(checked(step, {.room = units(1) - kAlignment}));
-  EXPECT_FALSE(checked(step, evict_within(1), {kAlignment}));
+  EXPECT_FALSE(checked(step, {.room = units(1) / 2}));
+  EXPECT_FALSE(checked(step, evict_within(1), {units(1) / 2}));
   EXPECT_FALSE(checked(tower(1, 1, 1, 4).step(), evict_within(3))) << "not even one of them";
   RecordBuilder kept = tower(1, 1, 1);
   for (const uint32_t item : {0U, 1U, 2U}) kept.item(item).may_evict = false;
