@@ -9,9 +9,10 @@
 namespace tidemark {
 namespace {
 
-// What is smaller than this share of the room is not worth a decision; the second, where
-// without it the rest does not fit.
-constexpr int64_t kSmallest[] = {2048, 1 << 16};
+// What is smaller than this share of the room is not worth a decision ...
+constexpr int64_t kSmallest = 2048;
+// ... unless the rest does not fit without it.
+constexpr int64_t kVerySmallest = 1 << 16;
 
 // How much earlier than the link needs copies may begin to come back.
 constexpr double kLeads[] = {1, 3};
@@ -214,13 +215,12 @@ class Search {
 
 SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
                              const std::vector<PlannedRelease>& draft, int64_t effort) {
-  SearchResult found{draft, {}};
-  for (const int64_t share : kSmallest) {
-    const Bytes smallest(limits.room.count() / share);
-    found = Search(step, limits, found.releases, effort, smallest).run();
-    if (found.expected.lacking == Bytes(0)) break;
-  }
-  return found;
+  const auto search = [&](const std::vector<PlannedRelease>& from, int64_t share) {
+    return Search(step, limits, from, effort, Bytes(limits.room.count() / share)).run();
+  };
+  const SearchResult found = search(draft, kSmallest);
+  if (found.expected.lacking == Bytes(0)) return found;
+  return search(found.releases, kVerySmallest);
 }
 
 }  // namespace tidemark

@@ -119,8 +119,8 @@ TEST(MemoryPlan, ReleasesWhatDoesNotFit) {
 TEST(MemoryPlan, IsNoneWhereNothingFits) {
   const StepRecord step = tower(1, 1, 1).step();
   EXPECT_TRUE(checked(step, evict_within(1)));
-  EXPECT_FALSE(checked(step, {.room = units(1) / 2}));
-  EXPECT_FALSE(checked(step, evict_within(1), {units(1) / 2}));
+  EXPECT_FALSE(checked(step, {.room = Bytes(units(1).count() / 2)}));
+  EXPECT_FALSE(checked(step, evict_within(1), {Bytes(units(1).count() / 2)}));
   EXPECT_FALSE(checked(tower(1, 1, 1, 4).step(), evict_within(3))) << "not even one of them";
   RecordBuilder kept = tower(1, 1, 1);
   for (const uint32_t item : {0U, 1U, 2U}) kept.item(item).may_evict = false;
@@ -221,7 +221,7 @@ TEST(MemoryPlan, SlidesWhereNoLayoutIsFound) {
     EXPECT_EQ(plan->expected.time, step.duration);
     EXPECT_EQ(plan->memory.blocks.size(), step.items.size());
     ++(plan->placed() ? seen.placed : seen.slid);
-    EXPECT_FALSE(checked(step, {.room = units(kRoom + 1) - kAlignment}, {units(1)}));
+    EXPECT_FALSE(checked(step, evict_within(kRoom - 1), {units(1)}));
   }
   EXPECT_GT(seen.slid, 0);
   EXPECT_GT(seen.placed, 0);
