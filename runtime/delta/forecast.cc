@@ -59,6 +59,10 @@ void Forecast::end_step() {
   storages_.resize(std::min(storages_.size(), last().items.size()));
 }
 
+void Forecast::expect_program(size_t program) {
+  if (program != program_) turn_to(program);
+}
+
 // By the first call of this step.
 void Forecast::find_program() {
   const auto begins_so = [&](const Program& program) {
@@ -72,9 +76,12 @@ void Forecast::find_program() {
     if (begins_so(programs_[k]) && later) found = k;
   }
   known_ = found < programs_.size();
-  if (!known_) return;
-  numbers_hold_ = number_alike(last(), programs_[found].last);
-  program_ = found;
+  if (known_) turn_to(found);
+}
+
+void Forecast::turn_to(size_t program) {
+  numbers_hold_ = numbers_hold_ && number_alike(last(), programs_[program].last);
+  program_ = program;
   if (numbers_hold_) return;
   for (Storage*& storage : storages_) {
     if (storage && storage->forecast.step != step_) storage = nullptr;

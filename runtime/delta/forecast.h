@@ -43,6 +43,8 @@ class Forecast {
   // Which program this step is thought to be; after the step, which it was. One that had not
   // been seen takes the number of one that is forgotten, or the next.
   size_t program() const { return program_; }
+  // Another is expected than that of the step before. Before the step's first upload or call.
+  void expect_program(size_t program);
   // Has this step gone as the last of its program so far, and is there more of it to come?
   bool known() const { return known_; }
   // The next call that uses it; last().calls.size() if none does in this step.
@@ -73,6 +75,7 @@ class Forecast {
   StepRecord::Item& number(Storage& storage);
   uint32_t use(Storage& storage, uint32_t call);
   void find_program();
+  void turn_to(size_t program);
 
   uint32_t step_ = 0;  // of what is being recorded, from 1
   bool in_step_ = false;

@@ -40,22 +40,17 @@ std::vector<planner::Buffer> buffers_of(const MemoryEvents& memory,
   return buffers;
 }
 
-// A home for each item that lives on, at the lower end, what stays for all of the step first;
-// so that step can follow step without moving anything.
+// A home for each item that lives on, at the lower end in their order, so that step can follow
+// step without moving anything, and steps of other programs too.
 std::vector<std::optional<Offset>> homes_of(const StepRecord& step, const MemoryEvents& memory,
                                             const std::vector<planner::Buffer>& buffers) {
-  const auto last = static_cast<int64_t>(memory.events.size()) + 1;
   std::vector<std::optional<Offset>> of_item(step.items.size());
   Offset to(0);
-  const auto take = [&](uint32_t item) {
-    if (!step.items[item].was_there() || of_item[item]) return;
+  for (size_t item = 0; item < step.items.size(); ++item) {
+    if (!step.items[item].was_there()) continue;
     of_item[item] = to;
     to = to + step.items[item].bytes;
-  };
-  for (size_t b = 0; b < memory.there; ++b) {
-    if (buffers[b].end == last) take(memory.blocks[b].item);
   }
-  for (uint32_t item = 0; item < step.items.size(); ++item) take(item);
   std::vector<std::optional<Offset>> homes(buffers.size());
   for (size_t b = 0; b < memory.blocks.size(); ++b) {
     const uint32_t item = memory.blocks[b].item;

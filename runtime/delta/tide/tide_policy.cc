@@ -134,15 +134,40 @@ void TidePolicy::begin_step(Residency& residency) {
   step_began_ = residency.clock();
   forecast_.begin_step();
   script_.reset();  // of a step that threw
-  if (!program().plan) return;
-  script_.emplace(*program().plan, forecast_, residency);
-  if (!script_->begin()) script_.reset();
+  const bool plans = std::any_of(programs_.begin(), programs_.end(),
+                                 [](const Program& p) { return p.plan.has_value(); });
+  if (plans) residency.follow(&starter_.emplace(*this, residency));
+}
+
+std::optional<size_t> TidePolicy::program_that_begins_with(const Storage& first) const {
+  const auto begins_so = [&](const Program& program) {
+    if (!program.plan) return false;
+    const MemoryEvents& memory = program.plan->memory;
+    return memory.there < memory.blocks.size() &&
+           memory.blocks[memory.there].size == first.size();
+  };
+  if (begins_so(programs_[forecast_.program()])) return forecast_.program();
+  const auto found = std::find_if(programs_.begin(), programs_.end(), begins_so);
+  if (found == programs_.end()) return std::nullopt;
+  return static_cast<size_t>(found - programs_.begin());
+}
+
+MemoryScript::Place TidePolicy::start(Residency& residency, const Storage& first) {
+  residency.follow(nullptr);
+  const auto program = program_that_begins_with(first);
+  if (!program) return {};
+  forecast_.expect_program(*program);
+  script_.emplace(*programs_[*program].plan, forecast_, residency);
+  if (script_->begin()) return script_->place(first);
+  script_.reset();
+  return {};
 }
 
 void TidePolicy::end_step(Residency& residency) {
   const bool planned = program().plan.has_value();
   const bool whole = script_ && script_->end();
   script_.reset();
+  if (starter_ && residency.script() == &*starter_) residency.follow(nullptr);
   const bool repeated = forecast_.known() && forecast_.calls() == forecast_.last().calls.size();
   forecast_.end_step();
   if (known_to_fit_ || forecast_.last().calls.empty()) return;

@@ -76,6 +76,26 @@ class TidePolicy final : public IndexedPolicy {
   std::optional<Nanos> release_price(const Residency& residency, Storage& storage) const;
   Nanos until_next_use(const Residency& residency, const Storage& storage) const;
   Program& program() { return programs_[forecast_.program()]; }
+  // Follows a step until its first block, an upload's as a rule, has told which program it is:
+  // that one's plan takes over.
+  class Starter final : public MemoryScript {
+   public:
+    Starter(TidePolicy& policy, Residency& residency)
+        : policy_(policy), residency_(residency) {}
+    Place place(const Storage& storage) override { return policy_.start(residency_, storage); }
+    bool recompute_offloaded(const Storage& /*storage*/) override { return false; }
+    bool after_operator(const Recipe& call) override {
+      policy_.after_operator(residency_, call);
+      return false;
+    }
+    void abandoned() override {}
+
+   private:
+    TidePolicy& policy_;
+    Residency& residency_;
+  };
+  MemoryScript::Place start(Residency& residency, const Storage& first);
+  std::optional<size_t> program_that_begins_with(const Storage& first) const;
   enum class Went : uint8_t { kUnplanned, kAsPlanned, kAstray };
   void learn(const Residency& residency, bool repeated, Went went);
   void plan(const Residency& residency, std::vector<PlannedRelease> draft);
@@ -84,8 +104,10 @@ class TidePolicy final : public IndexedPolicy {
   const bool known_to_fit_;
   Forecast forecast_;
   std::array<Program, Forecast::kMostPrograms> programs_;
-  std::optional<StepScript> script_;  // of the step under way
-  int plans_left_ = kMostPlans;       // that may be made now
+  // Of the step under way.
+  std::optional<Starter> starter_;
+  std::optional<StepScript> script_;
+  int plans_left_ = kMostPlans;  // that may be made now
   int steps_until_more_ = kStepsPerPlan;
   Nanos step_began_{0};  // on the issue clock
   Nanos link_free_{0};   // on the issue clock, when copies under way will be out
