@@ -164,8 +164,8 @@ TEST(Tide, IsNeverWorseThanWithoutAPlan) {
   }
 }
 
-// A call more than in the last step: the rest goes by price alone, and so does the next step, as
-// what lives on has other numbers.
+// A call more than in the last step: the rest goes by price alone, and so does the next step,
+// as what lives on has other numbers.
 TEST(Tide, FallsBackWhereAStepDiffers) {
   Training training(unmanaged_peak() * 6 / 10, 1000);
   for (int i = 0; i < kSettled; ++i) training.step();
