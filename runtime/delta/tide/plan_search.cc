@@ -218,7 +218,7 @@ SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
   const auto search = [&](const std::vector<PlannedRelease>& from, int64_t share) {
     return Search(step, limits, from, effort, Bytes(limits.room.count() / share)).run();
   };
-  const SearchResult found = search(draft, kSmallest);
+  SearchResult found = search(draft, kSmallest);
   if (found.expected.lacking == Bytes(0)) return found;
   return search(found.releases, kVerySmallest);
 }
