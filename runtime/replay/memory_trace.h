@@ -15,33 +15,21 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/graph/step_graph.h"
 #include "runtime/replay/recorder.h"
+#include "runtime/residency/memory_event.h"
 #include "runtime/residency/residency.h"
 
 namespace tidemark {
 
 struct MemoryTrace {
-  enum class Kind : uint8_t {
-    kBlock,       // the mechanism takes one
-    kPrefetch,    // decided
-    kEvict,       // decided, as are the next three
-    kOffload,     // where a copy is on a tier already, it is dropped for nothing
-    kCopyOut,     // and stays
-    kGiveUpCopy,  // of what is on a tier
-    kEndOfCall,   // of a call of the program: what was decided by then comes before the next
-  };
-  // Items are the step graph's storages; then those that it does not use. Workspaces and
-  // scratch have none.
-  static constexpr uint32_t kScratch = std::numeric_limits<uint32_t>::max();
-  struct Event {
-    Kind kind = Kind::kEndOfCall;
-    uint32_t item = kScratch;
-  };
+  using Event = MemoryEvent;
+  using Kind = MemoryEvent::Kind;
+  // Items are the step graph's storages; then those that it does not use.
+  static constexpr uint32_t kScratch = MemoryEvent::kScratch;
   struct Block {
     uint32_t item = kScratch;
     Bytes size{0};

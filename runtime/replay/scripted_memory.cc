@@ -72,8 +72,7 @@ bool ScriptedMemory::after_operator(const Recipe& /*call*/) {
 bool ScriptedMemory::decide_until(Kind kind) {
   for (const MemoryTrace::Event* event; (event = next()); ++next_) {
     if (event->kind == kind) return true;
-    const bool decision = event->kind != Kind::kBlock && event->kind != Kind::kEndOfCall;
-    if (!decision || !decide(*event)) break;
+    if (!decide(*event)) break;
   }
   if (failure_.empty()) failure_ = "memory was used otherwise than planned";
   return false;
@@ -82,18 +81,9 @@ bool ScriptedMemory::decide_until(Kind kind) {
 bool ScriptedMemory::decide(const MemoryTrace::Event& event) {
   Storage* storage = find(event.item);
   if (!storage) return false;
-  switch (event.kind) {
-    case Kind::kEvict: return residency_.release_by(*storage, Action::kEvict, Reason::kPlan);
-    case Kind::kOffload:
-      return residency_.release_by(*storage, Action::kOffload, Reason::kPlan);
-    case Kind::kGiveUpCopy: return residency_.give_up_copy(*storage);
-    case Kind::kCopyOut:
-      return residency_.has_copy(*storage) || residency_.copy_out(*storage, Reason::kPlan);
-    case Kind::kPrefetch: return residency_.prefetch(*storage, plan_.offsets[next_block_++]);
-    case Kind::kBlock:
-    case Kind::kEndOfCall: break;
-  }
-  return false;
+  std::optional<Offset> at;
+  if (event.kind == Kind::kPrefetch) at = plan_.offsets[next_block_++];
+  return carry_out(event.kind, *storage, residency_, at);
 }
 
 }  // namespace tidemark

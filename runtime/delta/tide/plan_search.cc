@@ -30,19 +30,12 @@ class Search {
   Search(const StepRecord& step, const PlanLimits& limits,
          const std::vector<PlannedRelease>& draft, int64_t effort, Bytes smallest)
       : step_(step), limits_(limits), rehearsal_(step, limits), effort_(effort) {
-    for (uint32_t i = 0; i < step.items.size(); ++i) {
-      const StepRecord::Item& item = step.items[i];
-      if (item.bytes < smallest) continue;
-      for (size_t u = 0; u + 1 < item.uses.size(); ++u) {
-        if (item.uses[u + 1] > item.uses[u] + 1) add(i, item.uses[u], item.uses[u + 1]);
-      }
-      if (item.persistent && !item.uses.empty()) add(i, item.uses.back(), item.uses.front());
-    }
-    std::stable_sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {
+    for (const Gap& gap : find_gaps(step, smallest)) add(gap.item, gap.from, gap.to);
+    std::stable_sort(gaps_.begin(), gaps_.end(), [](const Choice& a, const Choice& b) {
       return a.release.from < b.release.from;
     });
     for (const PlannedRelease& release : draft) {
-      const auto gap = std::find_if(gaps_.begin(), gaps_.end(), [&](const Gap& g) {
+      const auto gap = std::find_if(gaps_.begin(), gaps_.end(), [&](const Choice& g) {
         return g.release.item == release.item && g.release.from == release.from;
       });
       if (gap != gaps_.end()) *gap = {release, true};
@@ -50,7 +43,7 @@ class Search {
   }
 
   SearchResult run() {
-    const std::vector<Gap> draft = gaps_;
+    const std::vector<Choice> draft = gaps_;
     const int64_t part = effort_ / static_cast<int64_t>(std::size(kPricesOfLacking) + 1);
     for (size_t k = 0; k < std::size(kPricesOfLacking); ++k) {
       const double price = kPricesOfLacking[k];
@@ -69,7 +62,7 @@ class Search {
     // On the way it may have gone through what lacks to where it is worse than it began.
     rehearsal_.set_price_of_lacking(*std::rbegin(kPricesOfLacking));
     least_ = cost(kAny);
-    std::vector<Gap> best = std::exchange(gaps_, draft);
+    std::vector<Choice> best = std::exchange(gaps_, draft);
     if (cost(kAny) >= least_) {
       gaps_ = std::move(best);
       cost(kAny);
@@ -80,26 +73,26 @@ class Search {
  private:
   static constexpr double kAny = std::numeric_limits<double>::infinity();
 
-  struct Gap {
+  struct Choice {
     PlannedRelease release;
     bool chosen = false;
   };
   void add(uint32_t item, uint32_t from, uint32_t to) {
-    const Gap gap{{item, from, to, Action::kEvict, 0}, false};
+    const Choice gap{{item, from, to, Action::kEvict, 0}, false};
     if (may_evict(gap) || may_offload(gap)) gaps_.push_back(gap);
   }
-  bool may_evict(const Gap& gap) const {
+  bool may_evict(const Choice& gap) const {
     const StepRecord::Item& item = step_.items[gap.release.item];
     return item.may_evict && item.producer != StepRecord::kNone && !gap.release.wraps();
   }
-  bool may_offload(const Gap& gap) const {
+  bool may_offload(const Choice& gap) const {
     return limits_.tier_room > Bytes(0) && step_.items[gap.release.item].may_offload;
   }
 
   double cost(double enough) {
     chosen_.clear();
     Bytes copied{0};
-    for (const Gap& gap : gaps_) {
+    for (const Choice& gap : gaps_) {
       if (!gap.chosen) continue;
       chosen_.push_back(gap.release);
       if (gap.release.action == Action::kOffload) {
@@ -131,8 +124,8 @@ class Search {
     return at;
   }
 
-  bool try_as(Gap& gap, bool chosen, Action action, uint32_t reload_at) {
-    const Gap before = gap;
+  bool try_as(Choice& gap, bool chosen, Action action, uint32_t reload_at) {
+    const Choice before = gap;
     gap.chosen = chosen;
     gap.release.action = action;
     gap.release.reload_at = reload_at;
@@ -144,7 +137,7 @@ class Search {
     return false;
   }
   // Where nothing lacks, to release more helps only in the place of something else.
-  bool change(Gap& gap) {
+  bool change(Choice& gap) {
     if (!gap.chosen && !lacks_) return false;
     bool better = try_as(gap, false, gap.release.action, 0);
     if (may_evict(gap)) better = try_as(gap, true, Action::kEvict, 0) || better;
@@ -158,7 +151,7 @@ class Search {
     bool better = false;
     for (bool again = true; again && effort_ > 0; better = better || again) {
       again = false;
-      for (Gap& gap : gaps_) {
+      for (Choice& gap : gaps_) {
         if (effort_ <= 0) break;
         again = change(gap) || again;
       }
@@ -170,11 +163,11 @@ class Search {
   bool change_pairs() {
     bool better = false;
     for (size_t tried = 0; tried < kPairs * gaps_.size() && effort_ > 0; ++tried) {
-      Gap& a = gaps_[random_() % gaps_.size()];
-      Gap& b = gaps_[random_() % gaps_.size()];
+      Choice& a = gaps_[random_() % gaps_.size()];
+      Choice& b = gaps_[random_() % gaps_.size()];
       const bool meet = a.release.from < b.release.to && b.release.from < a.release.to;
       if (!a.chosen || &a == &b || !meet) continue;
-      const Gap was_a = a, was_b = b;
+      const Choice was_a = a, was_b = b;
       change_at_random(a);
       change_at_random(b);
       if (improves()) {
@@ -187,7 +180,7 @@ class Search {
     }
     return better;
   }
-  void change_at_random(Gap& gap) {
+  void change_at_random(Choice& gap) {
     if (gap.chosen && random_() % 2 == 0) {
       gap.chosen = false;
       return;
@@ -203,7 +196,7 @@ class Search {
   const PlanLimits& limits_;
   StepRehearsal rehearsal_;
   int64_t effort_;
-  std::vector<Gap> gaps_;
+  std::vector<Choice> gaps_;
   double least_ = 0;    // of what has been found so far
   bool lacks_ = false;  // that
   std::vector<PlannedRelease> chosen_;

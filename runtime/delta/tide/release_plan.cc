@@ -25,15 +25,6 @@ struct Range {
   bool contains(uint32_t call) const { return call >= begin && call < end; }
 };
 
-// Calls between two uses, in which an item need not be there. A gap that goes over the step's
-// end has two parts.
-struct Gap {
-  uint32_t item = 0;
-  uint32_t from = 0;
-  uint32_t to = 0;
-  bool wraps() const { return to <= from; }
-};
-
 class Planner {
  public:
   Planner(const StepRecord& step, const PlanLimits& limits)
@@ -47,7 +38,7 @@ class Planner {
     count_live();
     ReleasePlan plan;
     plan.unmanaged = limits_.room + Bytes(most_excess());
-    find_gaps();
+    gaps_ = find_gaps(step_, Bytes(limits_.room.count() / kSmallest));
     choose_offloads();
     choose_evictions();
     take_back();
@@ -100,16 +91,6 @@ class Planner {
   }
   bool fits() const { return most_excess() <= 0; }
 
-  void find_gaps() {
-    for (uint32_t i = 0; i < step_.items.size(); ++i) {
-      if (bytes(i) < limits_.room.count() / kSmallest) continue;
-      const std::vector<uint32_t>& uses = item(i).uses;
-      for (size_t u = 0; u + 1 < uses.size(); ++u) {
-        if (uses[u + 1] > uses[u] + 1) gaps_.push_back({i, uses[u], uses[u + 1]});
-      }
-      if (item(i).persistent && !uses.empty()) gaps_.push_back({i, uses.back(), uses.front()});
-    }
-  }
   std::vector<Range> whole(const Gap& gap) const {
     if (!gap.wraps()) return {{gap.from + 1, gap.to}};
     return {{0, gap.to}, {gap.from + 1, calls_}};
@@ -170,23 +151,19 @@ class Planner {
     Nanos left{0};  // out by then
     Nanos back{0};  // has to begin then
   };
-  Nanos time_of(int64_t size, double bandwidth) const {
-    return limits_.latency +
-           Nanos(static_cast<int64_t>(static_cast<double>(size) / bandwidth * 1e9));
-  }
   void schedule(std::vector<Transfer>& transfers) const {
     std::stable_sort(transfers.begin(), transfers.end(),
                      [](const Transfer& a, const Transfer& b) { return a.ready < b.ready; });
     Nanos free = transfers.empty() ? Nanos(0) : transfers.front().ready;
     for (Transfer& t : transfers) {
-      free = std::max(free, t.ready) + time_of(bytes(gaps_[t.gap].item), limits_.out_bandwidth);
+      free = std::max(free, t.ready) + limits_.out_time(item(gaps_[t.gap].item).bytes);
       t.left = free;
     }
     std::stable_sort(transfers.begin(), transfers.end(),
                      [](const Transfer& a, const Transfer& b) { return a.wanted > b.wanted; });
     Nanos next = transfers.empty() ? Nanos(0) : transfers.front().wanted;
     for (Transfer& t : transfers) {
-      next = std::min(next, t.wanted) - time_of(bytes(gaps_[t.gap].item), limits_.in_bandwidth);
+      next = std::min(next, t.wanted) - limits_.in_time(item(gaps_[t.gap].item).bytes);
       t.back = next;
     }
   }
@@ -350,7 +327,7 @@ class Planner {
             to <= choice.release.from || to >= choice.release.to) {
           continue;
         }
-        const Nanos time = time_of(bytes(choice.release.item), limits_.in_bandwidth);
+        const Nanos time = limits_.in_time(item(choice.release.item).bytes);
         const uint32_t earlier = last_call_before(step_.calls[to].begin - time);
         const uint32_t back =
             std::max(choice.release.from, std::min(choice.release.reload_at, earlier));
@@ -375,6 +352,23 @@ class Planner {
 };
 
 }  // namespace
+
+std::vector<Gap> find_gaps(const StepRecord& step, Bytes smallest) {
+  std::vector<Gap> gaps;
+  for (uint32_t i = 0; i < step.items.size(); ++i) {
+    const StepRecord::Item& item = step.items[i];
+    if (item.bytes < smallest) continue;
+    for (size_t u = 0; u + 1 < item.uses.size(); ++u) {
+      if (item.uses[u + 1] > item.uses[u] + 1) {
+        gaps.push_back({i, item.uses[u], item.uses[u + 1]});
+      }
+    }
+    if (item.persistent && !item.uses.empty()) {
+      gaps.push_back({i, item.uses.back(), item.uses.front()});
+    }
+  }
+  return gaps;
+}
 
 ReleasePlan make_release_plan(const StepRecord& step, const PlanLimits& limits) {
   return Planner(step, limits).plan();

@@ -41,6 +41,18 @@ struct PlanLimits {
   }
 };
 
+// Calls between two uses, in which an item need not be there. One that goes over the step's end
+// has two parts.
+struct Gap {
+  uint32_t item = 0;
+  uint32_t from = 0;
+  uint32_t to = 0;
+  bool wraps() const { return to <= from; }
+};
+
+// Of items of at least that size; by item, then by call.
+std::vector<Gap> find_gaps(const StepRecord& step, Bytes smallest);
+
 struct PlannedRelease {
   uint32_t item = 0;
   uint32_t from = 0;  // the call after which it may go

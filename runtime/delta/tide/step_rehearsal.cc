@@ -260,18 +260,16 @@ void StepRehearsal::take_room(int64_t need) {
     const uint32_t best = best_to_drop();
     const bool copied = best != kNone && items_[best].copied;
     if (best != kNone && (!copied || items_[best].ready <= outcome_.time)) {
-      note(copied ? Kind::kDrop : Kind::kEvict, best);
+      note(copied ? Kind::kOffload : Kind::kEvict, best);
       leave(best, copied ? Place::kOffloaded : Place::kEvicted);
       continue;
     }
     // Only copies under way are left: the one that is done first.
-    const auto first =
-        std::min_element(leaving_.begin(), leaving_.end(),
-                         [](const Leaving& a, const Leaving& b) { return a.ready < b.ready; });
-    if (best == kNone && first == leaving_.end()) break;
-    wait_until(first == leaving_.end()                               ? items_[best].ready
-               : best == kNone || first->ready <= items_[best].ready ? first->ready
-                                                                     : items_[best].ready);
+    constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
+    Nanos first = best == kNone ? kNever : items_[best].ready;
+    for (const Leaving& left : leaving_) first = std::min(first, left.ready);
+    if (first == kNever) break;
+    wait_until(first);
   }
   live_ += need;
   if (live_ - room_ > short_by_) {

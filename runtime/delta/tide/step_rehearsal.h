@@ -23,26 +23,15 @@
 
 #include "runtime/delta/step_record.h"
 #include "runtime/delta/tide/release_plan.h"
+#include "runtime/residency/memory_event.h"
 
 namespace tidemark {
 
-// What a rehearsed step did to memory, in order. What is taken and freed for want of users
-// comes and goes in the real step as it did here, so that only decisions are events, and the
-// taking of blocks, which is where decisions have to be made by.
+// What a rehearsed step did to memory, in order. Items are the record's.
 struct MemoryEvents {
-  enum class Kind : uint8_t {
-    kBlock,     // for an output, an upload, a reload that is needed now, or scratch
-    kPrefetch,  // a reload ahead of need
-    kEvict,     // decided
-    kCopyOut,   // and it stays
-    kDrop,      // what was copied out goes
-    kEndOfCall,
-  };
-  static constexpr uint32_t kScratch = StepRecord::kNone;
-  struct Event {
-    Kind kind = Kind::kEndOfCall;
-    uint32_t item = kScratch;
-  };
+  using Event = MemoryEvent;
+  using Kind = MemoryEvent::Kind;
+  static constexpr uint32_t kScratch = MemoryEvent::kScratch;
   struct Block {
     uint32_t item = kScratch;
     Bytes size{0};

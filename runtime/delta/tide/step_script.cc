@@ -59,14 +59,8 @@ bool StepScript::settle(const std::vector<Residency::Target>& targets) {
   return std::all_of(targets.begin(), targets.end(), [&](const Residency::Target& target) {
     Storage& storage = *target.storage;
     if (storage.resident() == target.at.has_value()) return true;
-    return target.at ? prefetch(storage, std::nullopt)
-                     : residency_.release_by(storage, Action::kOffload, Reason::kPlan);
+    return carry_out(target.at ? Kind::kPrefetch : Kind::kOffload, storage, residency_);
   });
-}
-
-bool StepScript::prefetch(Storage& storage, std::optional<Offset> at) {
-  return storage.residence() == Residence::kOffloaded &&
-         (at || residency_.make_hole(storage.size())) && residency_.prefetch(storage, at);
 }
 
 bool StepScript::end() {
@@ -165,17 +159,7 @@ bool StepScript::decide_until(Kind kind) {
 bool StepScript::decide(const MemoryEvents::Event& event) {
   const auto at = event.kind == Kind::kPrefetch ? next_place() : std::nullopt;
   Storage* storage = storage_of(event.item);
-  if (!storage) return false;
-  switch (event.kind) {
-    case Kind::kEvict: return residency_.release_by(*storage, Action::kEvict, Reason::kPlan);
-    case Kind::kDrop: return residency_.release_by(*storage, Action::kOffload, Reason::kPlan);
-    case Kind::kCopyOut:
-      return residency_.has_copy(*storage) || residency_.copy_out(*storage, Reason::kPlan);
-    case Kind::kPrefetch: return prefetch(*storage, at);
-    case Kind::kBlock:
-    case Kind::kEndOfCall: break;  // not a decision
-  }
-  return false;
+  return storage && carry_out(event.kind, *storage, residency_, at);
 }
 
 }  // namespace tidemark

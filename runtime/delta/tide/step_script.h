@@ -42,7 +42,6 @@ class StepScript final : public MemoryScript {
   void stop();
   Storage* storage_of(uint32_t item) const;
   bool settle(const std::vector<Residency::Target>& targets);
-  bool prefetch(Storage& storage, std::optional<Offset> at);
   std::optional<Offset> next_place() {
     const size_t block = next_block_++;
     return plan_.placed() ? std::optional(plan_.offsets[block]) : std::nullopt;

@@ -118,7 +118,7 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
       continue;
     }
     EXPECT_EQ(memory.blocks[*items[item].block].end, e + 1) << "its room is free at once";
-    if (kind == Kind::kDrop) {
+    if (kind == Kind::kOffload) {
       EXPECT_TRUE(items[item].copied);
     } else {
       EXPECT_TRUE(it.may_evict && it.producer != StepRecord::kNone);
@@ -179,7 +179,7 @@ TEST(RandomRehearsal, IsWhatItsEventsSay) {
   EXPECT_GT(seen.impossible, 100);
   EXPECT_GT(seen.stopped, 1000);
   for (const Kind kind : {Kind::kBlock, Kind::kPrefetch, Kind::kEvict, Kind::kCopyOut,
-                          Kind::kDrop, Kind::kEndOfCall}) {
+                          Kind::kOffload, Kind::kEndOfCall}) {
     EXPECT_GT(seen.events[kind], 500) << static_cast<int>(kind);
   }
 }

@@ -54,7 +54,7 @@ std::string picture(const MemoryEvents& memory) {
   };
   std::string kinds, items, rows;
   for (const MemoryEvents::Event& event : memory.events) {
-    kinds += "+<->~|"[static_cast<size_t>(event.kind)];
+    kinds += "+<-~>?|"[static_cast<size_t>(event.kind)];
     items += event.kind == Kind::kEndOfCall ? ' ' : letter(event.item);
   }
   for (const MemoryEvents::Block& block : memory.blocks) {
@@ -405,7 +405,7 @@ TEST(StepRehearsal, DropsWhatFreesMostForLongest) {
         .run({copy(a, 0, 4, 3), copy(b, 1, 5, 4)}, &memory);
     std::string dropped;
     for (const auto& event : memory.events) {
-      if (event.kind == Kind::kDrop) dropped += static_cast<char>('a' + event.item);
+      if (event.kind == Kind::kOffload) dropped += static_cast<char>('a' + event.item);
     }
     return dropped;
   };

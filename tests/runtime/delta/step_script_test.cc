@@ -152,7 +152,7 @@ class Training {
       if (kind == Kind::kBlock || kind == Kind::kEndOfCall) continue;
       text += kind == Kind::kEvict     ? "evict "
               : kind == Kind::kCopyOut ? "copy "
-              : kind == Kind::kDrop    ? "drop "
+              : kind == Kind::kOffload ? "drop "
                                        : "back ";
       text += std::to_string(item) + ", ";
     }
