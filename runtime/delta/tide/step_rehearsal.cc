@@ -61,6 +61,9 @@ StepRehearsal::Outcome StepRehearsal::run(const std::vector<PlannedRelease>& rel
     for (uint32_t item = 0; item < items_.size(); ++item) leave(item, Place::kNowhere);
     let_go_of_copied();
     for (const Leaving& left : leaving_) close(left.block);
+    for (const auto& [ready, copy] : under_way_) {
+      events_->copies[copy].end = events_->events.size();
+    }
   }
   return outcome_;
 }
@@ -97,6 +100,7 @@ void StepRehearsal::begin(const std::vector<PlannedRelease>& releases) {
   if (events_) {
     *events_ = {};
     open_.assign(items_.size(), 0);
+    under_way_.clear();
   }
   for (uint32_t i = 0; i < items_.size(); ++i) {
     if (items_[i].place != Place::kResident) continue;
@@ -117,6 +121,7 @@ void StepRehearsal::upload(uint32_t item) {
   link_in_ = std::max(link_in_, outcome_.time) + in_time_[item];
   items_[item].place = Place::kComing;
   items_[item].ready = link_in_;
+  note_copy(item);
 }
 
 void StepRehearsal::run_call(uint32_t call) {
@@ -204,8 +209,6 @@ void StepRehearsal::issue(uint32_t call, bool again) {
   take_room(kept + scratch);
   for (const uint32_t output : it.outputs) --items_[output].wanted;
   live_ -= scratch;
-  outcome_.time += it.cost;
-  if (again) outcome_.recomputed += it.cost;
   const size_t first = events_ ? events_->blocks.size() : 0;
   for (const uint32_t output : it.outputs) {
     const uint32_t item = missing(output, again) ? output : kNone;
@@ -215,15 +218,18 @@ void StepRehearsal::issue(uint32_t call, bool again) {
     items_[item].place = Place::kResident;
     if (again && !ended(item)) give_up(item);
   }
-  if (!events_) return;
-  if (it.workspace > Bytes(0)) {
-    note(Kind::kBlock, kNone);
-    open(kNone, it.workspace);
+  if (events_) {
+    if (it.workspace > Bytes(0)) {
+      note(Kind::kBlock, kNone);
+      open(kNone, it.workspace);
+    }
+    for (size_t b = first; b < events_->blocks.size(); ++b) {
+      MemoryEvents::Block& block = events_->blocks[b];
+      if (block.item == kNone) block.end = events_->events.size();
+    }
   }
-  for (size_t b = first; b < events_->blocks.size(); ++b) {
-    MemoryEvents::Block& block = events_->blocks[b];
-    if (block.item == kNone) block.end = events_->events.size();
-  }
+  outcome_.time += it.cost;
+  if (again) outcome_.recomputed += it.cost;
 }
 
 // Waits for it, if it is on its way or on a tier.
@@ -244,6 +250,7 @@ void StepRehearsal::reload(uint32_t item, Kind kind) {
   outcome_.copied += in_time_[item];
   state.place = Place::kComing;
   state.ready = link_in_;
+  note_copy(item);
 }
 
 void StepRehearsal::wait_until(Nanos time) {
@@ -357,6 +364,7 @@ void StepRehearsal::copy_out(uint32_t item) {
     outcome_.copied += out_time_[item];
     state.copied = true;
     state.ready = link_out_;
+    note_copy(item);
   }
   give_up(item);
 }
@@ -375,7 +383,20 @@ void StepRehearsal::bring_due() {
 }
 
 void StepRehearsal::note(Kind kind, uint32_t item) {
-  if (events_) events_->events.push_back({kind, item});
+  if (!events_) return;
+  std::erase_if(under_way_, [&](const auto& copy) {
+    if (copy.first > outcome_.time) return false;
+    events_->copies[copy.second].end = events_->events.size();
+    return true;
+  });
+  events_->events.push_back({kind, item});
+}
+
+// Begun by the event noted last, it goes on until the item is ready.
+void StepRehearsal::note_copy(uint32_t item) {
+  if (!events_) return;
+  under_way_.emplace_back(items_[item].ready, events_->copies.size());
+  events_->copies.push_back({open_[item], events_->events.size() - 1, 0});
 }
 
 // A block, taken by the event noted last.

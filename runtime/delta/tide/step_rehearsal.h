@@ -38,8 +38,15 @@ struct MemoryEvents {
     size_t begin = 0;  // the event that took it; of what was there before: 0
     size_t end = 0;    // it was free after the events before this one
   };
+  // A copy reads or writes the block: it begins with that event, and had ended before this one.
+  struct Copy {
+    size_t block = 0;
+    size_t begin = 0;
+    size_t end = 0;
+  };
   std::vector<Event> events;
   std::vector<Block> blocks;  // in the order in which they were taken
+  std::vector<Copy> copies;   // in the order in which they began
   size_t there = 0;           // how many of them were there before the step
 };
 
@@ -108,6 +115,7 @@ class StepRehearsal {
   void bring_due();
 
   void note(Kind kind, uint32_t item);
+  void note_copy(uint32_t item);
   void open(uint32_t item, Bytes size);
   void close(size_t block);
 
@@ -141,7 +149,8 @@ class StepRehearsal {
   Nanos link_out_{0}, link_in_{0};  // when they will be free
   Outcome outcome_;
   MemoryEvents* events_ = nullptr;
-  std::vector<size_t> open_;  // by item: its block
+  std::vector<size_t> open_;                    // by item: its block
+  std::vector<std::pair<Nanos, size_t>> under_way_;  // until when; of events_->copies
 };
 
 }  // namespace tidemark
