@@ -21,7 +21,7 @@ constexpr int64_t kHopeless = 4;
 
 // Of a search, in calls gone through, and of a layout's, in nodes: about a second, where they
 // are used up.
-constexpr int64_t kEffort = 12'000'000;
+constexpr int64_t kEffort = 48'000'000;
 constexpr int64_t kLayoutNodes = 4'000;
 constexpr int64_t kRounds = 60;       // of the layout that leaves what lives on at home
 constexpr double kLayoutSeconds = 5;  // which ends it on a machine that is too slow for that

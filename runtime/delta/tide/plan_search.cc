@@ -1,10 +1,14 @@
 #include "runtime/delta/tide/plan_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <utility>
+
+#include "runtime/delta/tide/release_choices.h"
 
 namespace tidemark {
 namespace {
@@ -22,36 +26,68 @@ constexpr double kLeads[] = {1, 3};
 // compute again what the tier has no room for may be far dearer than copies.
 constexpr double kPricesOfLacking[] = {1, 4, 16, 256, 65536};
 
-// Pairs tried before the search ends, for each gap, of which none is better.
+// Pairs tried before the way downhill ends, for each gap, of which none is better.
 constexpr size_t kPairs = 100;
+
+// Annealing: how much worse a change may be, as a share of the step, at first and in the end; how
+// many changes are tried for each gap at most; how many of them are of many gaps at once; and
+// what a step has to take longer than it would in room enough, to be worth it.
+constexpr double kHot = 1e-3;
+constexpr double kCold = 1e-5;
+constexpr int64_t kTries = 500;
+constexpr double kShareOfLayers = 0.3;
+constexpr double kWorthIt = 0.005;
 
 class Search {
  public:
   Search(const StepRecord& step, const PlanLimits& limits,
-         const std::vector<PlannedRelease>& draft, int64_t effort, Bytes smallest)
-      : step_(step), limits_(limits), rehearsal_(step, limits), effort_(effort) {
-    for (const Gap& gap : find_gaps(step, smallest)) add(gap.item, gap.from, gap.to);
-    std::stable_sort(gaps_.begin(), gaps_.end(), [](const Choice& a, const Choice& b) {
-      return a.release.from < b.release.from;
-    });
-    for (const PlannedRelease& release : draft) {
-      const auto gap = std::find_if(gaps_.begin(), gaps_.end(), [&](const Choice& g) {
-        return g.release.item == release.item && g.release.from == release.from;
-      });
-      if (gap != gaps_.end()) *gap = {release, true};
+         const std::vector<PlannedRelease>& draft, Bytes smallest)
+      : step_(step),
+        limits_(limits),
+        rehearsal_(step, limits),
+        choices_(step, limits, draft, smallest) {
+    double sum = 0;
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      up_to_.push_back(sum += std::sqrt(static_cast<double>(choices_.bytes(i).count())));
     }
   }
 
-  SearchResult run() {
-    const std::vector<Choice> draft = gaps_;
-    const int64_t part = effort_ / static_cast<int64_t>(std::size(kPricesOfLacking) + 1);
+  SearchResult run(int64_t effort) {
+    const ReleaseChoices draft = choices_;
+    go_down(effort / 4);
+    // On the way it may have gone through what lacks to where it is worse than it began.
+    rehearsal_.set_price_of_lacking(*std::rbegin(kPricesOfLacking));
+    least_ = cost(kAny);
+    ReleaseChoices best = std::exchange(choices_, draft);
+    if (cost(kAny) >= least_) choices_ = std::move(best);
+    least_ = cost(kAny);
+    anneal(effort - effort / 4);
+    cost(kAny);
+    return {plan_, outcome_};
+  }
+
+ private:
+  static constexpr double kAny = std::numeric_limits<double>::infinity();
+
+  // Of the plan as it is now, or more than `enough`.
+  double cost(double enough) {
+    if (enough < kAny && choices_.copied() > limits_.tier_room) return kAny;
+    choices_.write(plan_);
+    outcome_ = rehearsal_.run(plan_, nullptr, enough);
+    effort_ -= outcome_.calls;
+    return outcome_.cost;
+  }
+
+  // --- downhill ---
+
+  void go_down(int64_t effort) {
+    const int64_t part = effort / static_cast<int64_t>(std::size(kPricesOfLacking) + 1);
     for (size_t k = 0; k < std::size(kPricesOfLacking); ++k) {
-      const double price = kPricesOfLacking[k];
       effort_ = (k == 0 ? 2 : 1) * part;
-      rehearsal_.set_price_of_lacking(price);
+      rehearsal_.set_price_of_lacking(kPricesOfLacking[k]);
       least_ = cost(kAny);
       lacks_ = outcome_.lacking > Bytes(0);
-      bool better = !gaps_.empty();
+      bool better = choices_.size() > 0;
       while (better && effort_ > 0) {
         better = change_each();
         better = change_pairs() || better;
@@ -59,91 +95,33 @@ class Search {
       cost(kAny);
       if (outcome_.lacking == Bytes(0)) break;
     }
-    // On the way it may have gone through what lacks to where it is worse than it began.
-    rehearsal_.set_price_of_lacking(*std::rbegin(kPricesOfLacking));
-    least_ = cost(kAny);
-    std::vector<Choice> best = std::exchange(gaps_, draft);
-    if (cost(kAny) >= least_) {
-      gaps_ = std::move(best);
-      cost(kAny);
-    }
-    return {chosen_, outcome_};
   }
-
- private:
-  static constexpr double kAny = std::numeric_limits<double>::infinity();
-
-  struct Choice {
-    PlannedRelease release;
-    bool chosen = false;
-  };
-  void add(uint32_t item, uint32_t from, uint32_t to) {
-    const Choice gap{{item, from, to, Action::kEvict, 0}, false};
-    if (may_evict(gap) || may_offload(gap)) gaps_.push_back(gap);
-  }
-  bool may_evict(const Choice& gap) const {
-    const StepRecord::Item& item = step_.items[gap.release.item];
-    return item.may_evict && item.producer != StepRecord::kNone && !gap.release.wraps();
-  }
-  bool may_offload(const Choice& gap) const {
-    return limits_.tier_room > Bytes(0) && step_.items[gap.release.item].may_offload;
-  }
-
-  double cost(double enough) {
-    chosen_.clear();
-    Bytes copied{0};
-    for (const Choice& gap : gaps_) {
-      if (!gap.chosen) continue;
-      chosen_.push_back(gap.release);
-      if (gap.release.action == Action::kOffload) {
-        copied += step_.items[gap.release.item].bytes;
-      }
-    }
-    if (copied > limits_.tier_room && enough < kAny) return kAny;
-    outcome_ = rehearsal_.run(chosen_, nullptr, enough);
-    effort_ -= outcome_.calls;
-    return outcome_.cost;
-  }
-  // Is it better as it is now?
+  // Keeps what was changed if it is better so.
   bool improves() {
+    if (!choices_.changed()) return false;
     const double now = cost(least_);
-    if (now >= least_) return false;
+    if (now >= least_) {
+      choices_.take_back();
+      return false;
+    }
+    choices_.settle();
     least_ = now;
     lacks_ = outcome_.lacking > Bytes(0);
     return true;
   }
-
-  // So many times before the link has to begin with it, for its next use.
-  uint32_t back_at(const PlannedRelease& release, double lead) const {
-    const Nanos wanted = step_.calls[release.to].begin;
-    const Nanos time = limits_.in_time(step_.items[release.item].bytes);
-    const auto early = Nanos(static_cast<int64_t>(static_cast<double>(time.count()) * lead));
-    const uint32_t least = release.wraps() ? 0 : release.from + 1;
-    uint32_t at = release.to == 0 ? 0 : release.to - 1;
-    while (at > least && step_.calls[at].begin + early > wanted) --at;
-    return at;
-  }
-
-  bool try_as(Choice& gap, bool chosen, Action action, uint32_t reload_at) {
-    const Choice before = gap;
-    gap.chosen = chosen;
-    gap.release.action = action;
-    gap.release.reload_at = reload_at;
-    const bool same =
-        before.chosen == chosen &&
-        (!chosen || (before.release.action == action && before.release.reload_at == reload_at));
-    if (!same && improves()) return true;
-    gap = before;
-    return false;
-  }
   // Where nothing lacks, to release more helps only in the place of something else.
-  bool change(Choice& gap) {
-    if (!gap.chosen && !lacks_) return false;
-    bool better = try_as(gap, false, gap.release.action, 0);
-    if (may_evict(gap)) better = try_as(gap, true, Action::kEvict, 0) || better;
-    if (!may_offload(gap)) return better;
+  bool change(size_t i) {
+    if (!choices_.released(i) && !lacks_) return false;
+    choices_.keep(i);
+    bool better = improves();
+    if (choices_.may_evict(i)) {
+      choices_.evict(i);
+      better = improves() || better;
+    }
+    if (!choices_.may_offload(i)) return better;
     for (const double lead : kLeads) {
-      better = try_as(gap, true, Action::kOffload, back_at(gap.release, lead)) || better;
+      choices_.offload(i, lead);
+      better = improves() || better;
     }
     return better;
   }
@@ -151,55 +129,122 @@ class Search {
     bool better = false;
     for (bool again = true; again && effort_ > 0; better = better || again) {
       again = false;
-      for (Choice& gap : gaps_) {
-        if (effort_ <= 0) break;
-        again = change(gap) || again;
-      }
+      for (size_t i = 0; i < choices_.size() && effort_ > 0; ++i) again = change(i) || again;
+    }
+    return better;
+  }
+  // One that is released and one that meets it, each otherwise.
+  bool change_pairs() {
+    bool better = false;
+    for (size_t tried = 0; tried < kPairs * choices_.size() && effort_ > 0; ++tried) {
+      const size_t i = any(), k = any();
+      if (!choices_.released(i) || i == k || !choices_.meet(i, k)) continue;
+      change_at_random(i);
+      change_at_random(k);
+      if (!improves()) continue;
+      better = true;
+      tried = 0;
     }
     return better;
   }
 
-  // One that is chosen and one that meets it, each otherwise.
-  bool change_pairs() {
-    bool better = false;
-    for (size_t tried = 0; tried < kPairs * gaps_.size() && effort_ > 0; ++tried) {
-      Choice& a = gaps_[random_() % gaps_.size()];
-      Choice& b = gaps_[random_() % gaps_.size()];
-      const bool meet = a.release.from < b.release.to && b.release.from < a.release.to;
-      if (!a.chosen || &a == &b || !meet) continue;
-      const Choice was_a = a, was_b = b;
-      change_at_random(a);
-      change_at_random(b);
-      if (improves()) {
-        better = true;
-        tried = 0;
-      } else {
-        a = was_a;
-        b = was_b;
+  // --- annealing ---
+
+  void anneal(int64_t effort) {
+    const Nanos longer = outcome_.time - step_.duration;
+    const auto duration = static_cast<double>(step_.duration.count());
+    const bool worth_it = static_cast<double>(longer.count()) >= kWorthIt * duration;
+    if (outcome_.lacking > Bytes(0) || !worth_it || effort <= 0) return;
+    effort_ = effort;
+    const int64_t tries = kTries * static_cast<int64_t>(choices_.size());
+    ReleaseChoices best = choices_;
+    double now = least_;
+    for (int64_t tried = 0; tried < tries && effort_ > 0; ++tried) {
+      const double done =
+          std::max(1 - static_cast<double>(effort_) / static_cast<double>(effort),
+                   static_cast<double>(tried) / static_cast<double>(tries));
+      const double heat = duration * kHot * std::pow(kCold / kHot, done);
+      const double enough = now - heat * std::log(1 - share());
+      change_some();
+      if (!choices_.changed()) continue;
+      const double then = cost(enough);
+      if (then > enough) {
+        choices_.take_back();
+        continue;
       }
+      choices_.settle();
+      now = then;
+      if (now >= least_) continue;
+      least_ = now;
+      best = choices_;
     }
-    return better;
+    choices_ = std::move(best);
   }
-  void change_at_random(Choice& gap) {
-    if (gap.chosen && random_() % 2 == 0) {
-      gap.chosen = false;
+  void change_some() {
+    const size_t i = any();
+    if (share() < kShareOfLayers) {
+      change_layers(i);
       return;
     }
-    const bool copy = may_offload(gap) && (!may_evict(gap) || random_() % 2 == 0);
-    gap.chosen = true;
-    gap.release.action = copy ? Action::kOffload : Action::kEvict;
-    gap.release.reload_at =
-        copy ? back_at(gap.release, kLeads[random_() % std::size(kLeads)]) : 0;
+    if (random_() % 2 == 0) {
+      change_at_random(i);
+      return;
+    }
+    const size_t k = any();
+    if (i == k || !choices_.meet(i, k)) return;
+    if (!choices_.released(i) && !choices_.released(k)) return;
+    change_at_random(i);
+    change_at_random(k);
   }
+  // Some neighbours of its kind, itself among them; and another kind, in the same layers.
+  void change_layers(size_t i) {
+    const std::vector<size_t>& layers = choices_.alike(i);
+    const auto at = static_cast<size_t>(std::lower_bound(layers.begin(), layers.end(), i) -
+                                        layers.begin());
+    const size_t count = 1 + random_() % layers.size();
+    const size_t first = at - std::min(at, random_() % count);
+    const size_t last = std::min(first + count, layers.size()) - 1;
+    const uint32_t begin = choices_.from(layers[first]), end = choices_.from(layers[last]);
+    change_between(begin, end, layers);
+    const std::vector<size_t>& others = choices_.alike(any());
+    if (random_() % 2 == 0 && &others != &layers) change_between(begin, end, others);
+  }
+  void change_between(uint32_t begin, uint32_t end, const std::vector<size_t>& layers) {
+    const uint64_t way = random_() % 3;
+    const double lead = kLeads[random_() % std::size(kLeads)];
+    for (const size_t i : layers) {
+      if (choices_.from(i) < begin || choices_.from(i) > end) continue;
+      if (way == 0) choices_.keep(i);
+      if (way == 1 && choices_.may_evict(i)) choices_.evict(i);
+      if (way == 2 && choices_.may_offload(i)) choices_.offload(i, lead);
+    }
+  }
+
+  void change_at_random(size_t i) {
+    if (choices_.released(i) && random_() % 2 == 0) {
+      choices_.keep(i);
+    } else if (choices_.may_offload(i) && (!choices_.may_evict(i) || random_() % 2 == 0)) {
+      choices_.offload(i, kLeads[random_() % std::size(kLeads)]);
+    } else {
+      choices_.evict(i);
+    }
+  }
+  // The larger the likelier, but not as much.
+  size_t any() {
+    const auto at = std::upper_bound(up_to_.begin(), up_to_.end() - 1, share() * up_to_.back());
+    return static_cast<size_t>(at - up_to_.begin());
+  }
+  double share() { return static_cast<double>(random_() >> 11) * 0x1p-53; }  // in [0, 1)
 
   const StepRecord& step_;
   const PlanLimits& limits_;
   StepRehearsal rehearsal_;
-  int64_t effort_;
-  std::vector<Choice> gaps_;
+  ReleaseChoices choices_;
+  std::vector<double> up_to_;  // by choice: sum of the weights, its own included
+  int64_t effort_ = 0;
   double least_ = 0;    // of what has been found so far
   bool lacks_ = false;  // that
-  std::vector<PlannedRelease> chosen_;
+  std::vector<PlannedRelease> plan_;
   StepRehearsal::Outcome outcome_;
   std::mt19937_64 random_{1};
 };
@@ -209,7 +254,7 @@ class Search {
 SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
                              const std::vector<PlannedRelease>& draft, int64_t effort) {
   const auto search = [&](const std::vector<PlannedRelease>& from, int64_t share) {
-    return Search(step, limits, from, effort, Bytes(limits.room.count() / share)).run();
+    return Search(step, limits, from, Bytes(limits.room.count() / share)).run(effort);
   };
   SearchResult found = search(draft, kSmallest);
   if (found.expected.lacking == Bytes(0)) return found;

@@ -1,7 +1,9 @@
-// Makes a plan better by rehearsing it: one decision is changed, or two that meet in time, and
-// what costs less is kept, until nothing helps any more.
+// Makes a plan better by rehearsing it. First downhill: one decision is changed, or two that
+// meet in time, and what costs less is kept, until nothing helps any more. Then by simulated
+// annealing (Kirkpatrick, Gelatt and Vecchi, 1983), which also changes decisions about all
+// layers of a kind at once: what is right for one of them is seldom better alone.
 //
-// A change is given up as soon as the rehearsal shows that it costs more. The same on every
+// A change is given up as soon as the rehearsal shows that it costs too much. The same on every
 // machine: what bounds it is the number of calls gone through.
 //
 // Pure.
@@ -16,13 +18,13 @@
 namespace tidemark {
 
 struct SearchResult {
-  std::vector<PlannedRelease> releases;  // by item and call
+  std::vector<PlannedRelease> releases;  // by call
   StepRehearsal::Outcome expected;
 };
 
 // Better than `draft`, or the same. `effort`: calls to go through, in all rehearsals together,
-// before it ends with what it has; as many again for small storages, where the others are not
-// enough. Above its limits' room it goes only where nothing helps
+// before it ends with what it has: a quarter of them downhill; as many again for small storages,
+// where the others are not enough. Above its limits' room it goes only where nothing helps
 // (expected.lacking).
 SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
                              const std::vector<PlannedRelease>& draft, int64_t effort);

@@ -18,6 +18,7 @@ StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
       price_of_lacking_(link_price_),
       ends_(step.calls.size()),
       uploads_(step.calls.size()),
+      next_uses_(step.calls.size()),
       seen_(step.calls.size()) {
   for (uint32_t i = 0; i < step.items.size(); ++i) {
     const StepRecord::Item& item = step.items[i];
@@ -27,6 +28,20 @@ StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
     if (item.persistent) continue;
     if (item.end > 0 && item.end <= calls_) ends_[item.end - 1].push_back(i);
   }
+  for (uint32_t call = 0; call < calls_; ++call) {
+    std::vector<uint32_t>& next = next_uses_[call];
+    for (const uint32_t input : step.calls[call].inputs) next.push_back(next_use(input, call));
+    for (const uint32_t output : step.calls[call].outputs)
+      next.push_back(next_use(output, call));
+  }
+}
+
+// After that call; of the next step, if it lives on.
+uint32_t StepRehearsal::next_use(uint32_t item, uint32_t call) const {
+  const std::vector<uint32_t>& uses = step_.items[item].uses;
+  const auto next = std::upper_bound(uses.begin(), uses.end(), call);
+  if (next != uses.end()) return *next;
+  return step_.items[item].persistent ? calls_ + uses.front() : calls_;
 }
 
 StepRehearsal::Outcome StepRehearsal::run(const std::vector<PlannedRelease>& releases,
@@ -132,13 +147,10 @@ void StepRehearsal::run_call(uint32_t call) {
   }
   issue(call, /*again=*/false);
   for (const uint32_t input : it.inputs) --items_[input].wanted;
+  auto next = next_uses_[call].begin();
   const auto used = [&](uint32_t item) {
-    const std::vector<uint32_t>& uses = step_.items[item].uses;
-    const auto next = std::upper_bound(uses.begin(), uses.end(), call);
     State& state = items_[item];
-    state.next = next != uses.end()             ? *next
-                 : step_.items[item].persistent ? calls_ + uses.front()
-                                                : calls_;
+    state.next = *next++;
     state.given_up = false;
     if (!step_.items[item].may_evict) state.copied = false;  // it may have been written
   };

@@ -96,6 +96,7 @@ class StepRehearsal {
   }
   void begin(const std::vector<PlannedRelease>& releases);
   void upload(uint32_t item);
+  uint32_t next_use(uint32_t item, uint32_t call) const;
   void run_call(uint32_t call);
   bool collect(uint32_t item);
   void compute_again(uint32_t item);
@@ -127,6 +128,8 @@ class StepRehearsal {
   std::vector<Nanos> out_time_, in_time_;       // by item
   std::vector<std::vector<uint32_t>> ends_;     // by call: items that are gone after it
   std::vector<std::vector<uint32_t>> uploads_;  // by call: items that come before it
+  // By call: the inputs, then the outputs; the call that wants each next.
+  std::vector<std::vector<uint32_t>> next_uses_;
 
   std::vector<State> items_;
   std::vector<uint32_t> given_up_;  // and some that are not any more

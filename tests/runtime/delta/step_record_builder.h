@@ -67,6 +67,7 @@ class RecordBuilder {
     while (calls-- > 0) run({}, cost);
   }
   StepRecord::Item& item(uint32_t number) { return step_.items[number]; }
+  StepRecord::Call& last() { return step_.calls.back(); }
   const StepRecord& step() const { return step_; }
   // Wraps to the largest number while there is none, so that one more is the first.
   uint32_t last_call() const { return static_cast<uint32_t>(step_.calls.size()) - 1; }
