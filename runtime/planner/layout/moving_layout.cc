@@ -85,44 +85,60 @@ class MovingSearch {
     if (!best_.complete || run.better_than(best_)) best_ = std::move(run);
   }
 
-  // Another run without some of what moves, and some of what is there with it.
-  bool improve() {
-    nodes_ += static_cast<int64_t>(count());
-    struct Trouble {
-      size_t buffer;
-      int64_t time;
-    };
-    const MovingPass::State& now = current_.end;
-    std::vector<Trouble> troubles;
-    for (const Move& move : now.layout.moves) troubles.push_back({move.buffer, move.time});
-    for (const size_t i : now.away) troubles.push_back({i, problem_.buffers[i].begin});
-    for (const size_t i : now.spilled) {
-      troubles.insert(troubles.end(), 3, {i, problem_.buffers[i].begin});
-    }
+  // What moves, does not end at home or found no place, and when that shows.
+  struct Trouble {
+    size_t buffer;
+    int64_t time;
+  };
+  std::vector<Trouble> troubles(const MovingPass::State& state) {
+    std::vector<Trouble> found;
+    for (const size_t i : state.spilled) found.push_back({i, problem_.buffers[i].begin});
+    if (!found.empty() && random_() % 2 == 0) return found;
+    for (const Move& move : state.layout.moves) found.push_back({move.buffer, move.time});
+    for (const size_t i : state.away) found.push_back({i, problem_.buffers[i].begin});
+    return found;
+  }
+
+  // One of the troubles, a large one rather than a small one, and what may be done about it: it
+  // is placed elsewhere, or all that has to do with it is, and some of what is there with it.
+  std::vector<size_t> choose(const MovingPass::State& state) {
+    const std::vector<Trouble> all = troubles(state);
     int64_t sum = 0;
-    for (const Trouble& trouble : troubles) sum += size(trouble.buffer).count();
+    for (const Trouble& trouble : all) sum += size(trouble.buffer).count();
     auto pick = static_cast<int64_t>(random_() % static_cast<uint64_t>(sum));
-    auto trouble = troubles.begin();
+    auto trouble = all.begin();
     while (pick >= size(trouble->buffer).count()) pick -= size((trouble++)->buffer).count();
     const auto [buffer, time] = *trouble;
-    std::vector<size_t> changed;
+    std::vector<size_t> live = pass_.live_at(time), chosen;
+    const bool spilled = state.layout.offsets[buffer] == MovingPass::kNowhere;
     const uint64_t how = random_() % 4;
-    if (how < 2) changed.push_back(buffer);
-    if (how == 2) {
-      for (const Trouble& other : troubles) {
-        if (other.time == time) changed.push_back(other.buffer);
+    if (spilled) {
+      for (const size_t i : live) {
+        if (pass_.stays(i, time) && random_() % 2 == 0) chosen.push_back(i);
       }
+    } else if (how == 0) {
+      for (const Trouble& other : all) {
+        if (other.time == time) chosen.push_back(other.buffer);
+      }
+    } else if (how < 3) {
+      chosen.push_back(buffer);
     }
-    std::vector<size_t> live = pass_.live_at(time);
     std::erase_if(live, [&](size_t i) { return size(i) * kLeftAlone < problem_.capacity; });
-    if (!live.empty()) {
-      for (size_t n = 1 + random_() % 6; n > 0; --n) {
-        changed.push_back(live[random_() % live.size()]);
-      }
+    if (live.empty()) return chosen;
+    for (uint64_t n = 1 + random_() % (2U << (random_() % 4)); n > 0; --n) {
+      chosen.push_back(live[random_() % live.size()]);
     }
+    return chosen;
+  }
+
+  // False: the run without the hints of what was chosen was no better.
+  bool improve() {
+    nodes_ += static_cast<int64_t>(count());
+    const MovingPass::State& now = current_.end;
+    const std::vector<size_t> chosen = choose(now);
     Offsets hints = now.layout.offsets;
-    for (const size_t i : changed) hints[i] = MovingPass::kNowhere;
-    Run run = pass_.run(hints, random_(), now.cost, current_.stops, changed);
+    for (const size_t i : chosen) hints[i] = MovingPass::kNowhere;
+    Run run = pass_.run(hints, random_(), now.cost, current_.stops, chosen);
     if (!run.complete) return false;
     const bool better = run.end.cost < now.cost;
     current_ = std::move(run);

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kFeeShare = 4096;
 
 // To leave a byte without a place is as bad as to move so many.
-constexpr int64_t kSpilled = 8;
+constexpr int64_t kSpilled = 40;
 
 // States kept of each run.
 constexpr size_t kStops = 12;
@@ -205,7 +205,8 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
   double least = 0;
   const auto consider = [&](const Hole& hole, Offset place) {
     if (place < hole.begin || place + size > hole.end) return;
-    const Bytes hindered = begins.below(place + size) - ends.below(place);
+    Bytes hindered = begins.below(place + size) - ends.below(place);
+    if (ends_at_home(i) && place != *problem_.homes[i]) hindered += size;
     if (best && hindered > best->hindered) return;
     const double odd =
         mismatch(i, hole, place) + kChance * static_cast<double>(random_() >> 11) * 0x1p-53;
@@ -217,6 +218,7 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
     if (hole.size() < size) continue;
     consider(hole, hole.begin);
     if (hole.size() == size) continue;
+    if (ends_at_home(i)) consider(hole, *problem_.homes[i]);
     consider(hole, hole.end - size);
     ends.visit(hole.begin, hole.end - size, [&](Offset e) { consider(hole, e + Bytes(1)); });
     begins.visit(hole.begin + size, hole.end, [&](Offset b) { consider(hole, b - size); });

@@ -23,10 +23,43 @@ constexpr int64_t kGrain = 32;
 // Blocks below this share of the size needed are tried after the others.
 constexpr int64_t kSmall = 16;
 
+// Free ranges, given to one block after the other.
+class Rooms {
+ public:
+  using Room = MovingPass::Hole;
+
+  void add(const Room& room) { rooms_.push_back(room); }
+  // False: it is not free.
+  bool take(Offset place, Bytes size) {
+    for (Room& room : rooms_) {
+      if (place < room.begin || place + size > room.end) continue;
+      const Room above{place + size, room.end};
+      room.end = place;
+      add(above);
+      return true;
+    }
+    return false;
+  }
+  // At the lower end of the one that fits best.
+  std::optional<Offset> take_best(Bytes size) {
+    Room* best = nullptr;
+    for (Room& room : rooms_) {
+      if (room.size() >= size && (!best || room.size() < best->size())) best = &room;
+    }
+    if (!best) return std::nullopt;
+    const Offset place = best->begin;
+    best->begin = place + size;
+    return place;
+  }
+
+ private:
+  std::vector<Room> rooms_;
+};
+
 }  // namespace
 
 struct MovingPass::Blocks {
-  Blocks(const MovingPass& pass, int64_t time) : pass(pass), live(pass.state_.live) {
+  Blocks(const MovingPass& of, int64_t time) : pass(of), live(of.state_.live) {
     prices.reserve(live.size() + 1);
     fixed.reserve(live.size() + 1);
     for (const size_t i : live) {
@@ -151,15 +184,16 @@ bool MovingPass::clear_at(size_t i, int64_t time, Offset place, Bytes bound) {
   return clear_range(i, time, range, index(first), index(after) - 1);
 }
 
-// The blocks in the range go where they fit best, large ones first: to holes outside, or, as
-// many as there is room for, to its lower end. False, and nothing has moved, if they do not.
+// The blocks in the range go home, if they may, or where they fit best, large ones first: to
+// holes outside, or, as many as there is room for, to its lower end. False, and nothing has
+// moved, if they do not fit.
 bool MovingPass::clear_range(size_t i, int64_t time, const Hole& range, size_t first,
                              size_t last) {
-  std::vector<Hole> rooms{{range.begin, range.end - buffer(i).size}};
+  Rooms rooms;
+  rooms.add({range.begin, range.end - buffer(i).size});
   for (const Hole& hole : state_.holes) {
-    if (hole.begin < range.begin)
-      rooms.push_back({hole.begin, std::min(hole.end, range.begin)});
-    if (hole.end > range.end) rooms.push_back({std::max(hole.begin, range.end), hole.end});
+    if (hole.begin < range.begin) rooms.add({hole.begin, std::min(hole.end, range.begin)});
+    if (hole.end > range.end) rooms.add({std::max(hole.begin, range.end), hole.end});
   }
   const auto live = state_.live.begin();
   std::vector<size_t> blocks(live + static_cast<ptrdiff_t>(first),
@@ -176,17 +210,23 @@ bool MovingPass::clear_range(size_t i, int64_t time, const Hole& range, size_t f
   for (auto b = blocks.begin(); b != blocks.end(); ++b) {
     if (b == small) std::sort(b, blocks.end(), larger);
     const Bytes size = buffer(*b).size;
-    Hole* room = nullptr;
-    for (Hole& r : rooms) {
-      if (r.size() >= size && (!room || r.size() < room->size())) room = &r;
+    const auto inside = [&](Offset place) {
+      return place < range.end && place + size > range.begin;
+    };
+    if (ends_at_home(*b)) {
+      const Offset home = *problem_.homes[*b];
+      if (!inside(home) && rooms.take(home, size)) {
+        outward.emplace_back(*b, home);
+        continue;
+      }
     }
-    if (!room) return false;
-    if (room == rooms.data()) {
+    const std::optional<Offset> place = rooms.take_best(size);
+    if (!place) return false;
+    if (inside(*place)) {
       within.push_back(*b);
     } else {
-      outward.emplace_back(*b, room->begin);
+      outward.emplace_back(*b, *place);
     }
-    room->begin = room->begin + size;
   }
   for (const auto& [block, to] : outward) move(block, time, to);
   std::sort(within.begin(), within.end(),
