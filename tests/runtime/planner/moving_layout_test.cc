@@ -223,6 +223,24 @@ TEST(MovingLayout, WhatComesBackGoesHome) {
   EXPECT_EQ(layout->moved, Bytes(0));
 }
 
+// Holes of 1 between blocks of 2, which fit nowhere else: a long run has to slide.
+TEST(MovingLayout, ALongRunSlides) {
+  constexpr int64_t kPairs = 600;
+  MovingProblem problem;
+  for (int64_t k = 0; k < kPairs; ++k) {
+    problem.buffers.push_back({0, 8, blocks(2)});
+    problem.homes.emplace_back(at(3 * k));
+    problem.buffers.push_back({0, 2, blocks(1)});
+    problem.homes.emplace_back(at(3 * k + 2));
+  }
+  problem.buffers.push_back({3, 9, blocks(kPairs)});
+  problem.homes.emplace_back();
+  problem.capacity = blocks(3 * kPairs);
+  const auto layout = lay_out(problem, 2);
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->moved, blocks(2 * (kPairs - 1)));
+}
+
 struct Draw {
   bool stays = false;
   bool homes = false;
