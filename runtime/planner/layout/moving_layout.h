@@ -1,0 +1,70 @@
+// Where buffers lie in an arena that is full, or nearly: a few of them move, at times chosen.
+//
+// A layout in which each buffer stays where it began may need more than the largest load; one
+// in which buffers may move needs no more, as holes can be joined. Within a device a byte moved
+// costs little, but not nothing: the fewer the better, and none is best.
+//
+//   offset
+//     ^ +-------+                a ends between b and c, and d needs as much as two holes: b
+//     moves | |   c   +-----------+    down. Its place before and its place after may overlap,
+//     as a copy | +---+---+     d     |    that goes down can be made from its lower end. | | b
+//     |   +-----------+ | +-+-+ b'|               at a time t: first what ends then is gone,
+//     then the moves of t are | |a+-----+                made one after the other, then what
+//     begins then is placed
+//     +-+-------------------+-> time
+//
+// Threads: functions without state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/core/units.h"
+#include "runtime/planner/layout/layout.h"
+#include "runtime/planner/limits.h"
+
+namespace tidemark::planner {
+
+struct MovingProblem {
+  // In [begin, end) it must not be moved: something that does not wait reads or writes it.
+  struct Stay {
+    size_t buffer = 0;
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+
+  std::vector<Buffer> buffers;  // their sizes are multiples of kAlignment
+  std::vector<Stay> stays;      // in any order; one for all its life, if it may never move
+  // One for each buffer. What begins at the earliest of all times begins there. What lives
+  // until the latest should lie there at the end: who repeats all this would have to put it
+  // back.
+  std::vector<std::optional<Offset>> homes;
+  Bytes capacity{0};
+};
+
+// To a place that is free but for the buffer's own, which it may overlap if `to` is lower.
+struct Move {
+  int64_t time = 0;
+  size_t buffer = 0;
+  Offset to;
+};
+
+struct MovingLayout {
+  Offsets offsets;          // where each begins; 0 for those that take no space or no time
+  std::vector<Move> moves;  // by time; those of one time one after the other
+  Bytes moved{0};           // by the moves, and by putting back what does not end at home
+};
+
+// The layout with the least `moved` that was found, one without any move if first fit has one.
+// None if none was found: the load is above the capacity, or what must stay is in the way.
+// Every pass through time takes as many of limits.nodes as there are buffers, and the layout is
+// the same for the same seed and nodes as long as the deadline does not strike; without a limit
+// on nodes, so many passes are made as are of use.
+// REQUIRES: homes are multiples of kAlignment and within the capacity; those of buffers that
+// are there at the earliest time do not overlap.
+std::optional<MovingLayout> lay_out_moving(const MovingProblem& problem,
+                                           const Limits& limits = {});
+
+}  // namespace tidemark::planner

@@ -1,0 +1,326 @@
+#include "runtime/planner/layout/moving_pass.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "runtime/planner/layout/heuristics.h"
+
+namespace tidemark::planner {
+namespace {
+
+// A move takes time to issue, about that of moving so small a part of what there is.
+constexpr int64_t kFeeShare = 4096;
+
+// To leave a byte without a place is as bad as to move so many.
+constexpr int64_t kSpilled = 40;
+
+// States kept of each run.
+constexpr size_t kStops = 12;
+
+// Of buffers below a share of the capacity, what is hinted at for later is looked at for so
+// many events: they are cheap to move, and there are many.
+constexpr int64_t kSmallShare = 1000;
+constexpr size_t kHorizon = 300;
+
+// Weights of what is left of a hole (as a share of the capacity), of an end at another time
+// than the neighbour's (in doublings of what is left of its life), of a stay away from other
+// stays, and of chance.
+constexpr double kRest = 4, kOdd = 0.5, kMostOdd = 4, kApart = 1, kChance = 0.5;
+
+// Sums over places: how much is hinted at that begins, or ends, up to there.
+class Edges {
+ public:
+  void add(Offset at, Bytes weight) { edges_.emplace_back(at, weight); }
+  void add_up() {
+    std::sort(edges_.begin(), edges_.end());
+    for (size_t k = 1; k < edges_.size(); ++k) edges_[k].second += edges_[k - 1].second;
+  }
+  Bytes below(Offset place) const {
+    const auto after = from(place);
+    return after == edges_.begin() ? Bytes(0) : std::prev(after)->second;
+  }
+  template <class Visit>
+  void visit(Offset begin, Offset end, Visit visit) const {
+    for (auto e = from(begin); e != edges_.end() && e->first <= end; ++e) visit(e->first);
+  }
+
+ private:
+  using Edge = std::pair<Offset, Bytes>;
+  std::vector<Edge>::const_iterator from(Offset place) const {
+    return std::lower_bound(edges_.begin(), edges_.end(), place,
+                            [](const Edge& e, Offset o) { return e.first < o; });
+  }
+  std::vector<Edge> edges_;
+};
+
+}  // namespace
+
+bool MovingPass::Run::better_than(const Run& other) const {
+  if (complete != other.complete) return complete;
+  if (placed() != other.placed()) return placed();
+  return end.cost < other.end.cost;
+}
+
+MovingPass::MovingPass(const MovingProblem& problem)
+    : problem_(problem),
+      top_(Offset() + align_down(problem.capacity)),
+      fee_(problem.capacity.count() / kFeeShare),
+      first_time_(std::numeric_limits<int64_t>::max()),
+      last_time_(std::numeric_limits<int64_t>::min()),
+      begin_event_(problem.buffers.size()),
+      stays_(problem.buffers.size()) {
+  for (const MovingProblem::Stay& stay : problem.stays) stays_[stay.buffer].push_back(stay);
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    if (is_empty(buffer(i))) continue;
+    first_time_ = std::min(first_time_, buffer(i).begin);
+    last_time_ = std::max(last_time_, buffer(i).end);
+    events_.push_back({buffer(i).begin, true, i});
+    events_.push_back({buffer(i).end, false, i});
+  }
+  // What begins at one time: those at home first, then the large ones.
+  const auto key = [&](const Event& e) {
+    return std::tuple(e.time, e.begins, !begins_at_home(e.buffer),
+                      -buffer(e.buffer).size.count(), e.buffer);
+  };
+  std::sort(events_.begin(), events_.end(),
+            [&](const Event& a, const Event& b) { return key(a) < key(b); });
+  for (size_t k = 0; k < events_.size(); ++k) {
+    if (events_[k].begins) begin_event_[events_[k].buffer] = k;
+  }
+}
+
+bool MovingPass::begins_at_home(size_t i) const {
+  return problem_.homes[i] && buffer(i).begin == first_time_;
+}
+
+bool MovingPass::ends_at_home(size_t i) const {
+  return problem_.homes[i] && buffer(i).end == last_time_;
+}
+
+bool MovingPass::stays(size_t i, int64_t time) const {
+  if (buffer(i).begin == time) return true;
+  return std::any_of(stays_[i].begin(), stays_[i].end(), [&](const MovingProblem::Stay& stay) {
+    return stay.begin <= time && time < stay.end;
+  });
+}
+
+std::vector<size_t> MovingPass::live_at(int64_t time) const {
+  std::vector<size_t> live;
+  for (size_t i = 0; i < problem_.buffers.size(); ++i) {
+    const bool lives = buffer(i).begin <= time && time < buffer(i).end;
+    if (lives && !is_empty(buffer(i))) live.push_back(i);
+  }
+  return live;
+}
+
+MovingPass::Run MovingPass::run(const Offsets& hints, uint64_t seed, Bytes bound,
+                                const std::vector<State>& stops,
+                                const std::vector<size_t>& changed) {
+  random_.seed(seed);
+  size_t event = events_.size();
+  for (const size_t i : changed) event = std::min(event, begin_event_[i]);
+  Run run;
+  for (const State& stop : stops) {
+    if (stop.event <= event) run.stops.push_back(stop);
+  }
+  if (run.stops.empty()) {
+    state_ = {};
+    state_.at.resize(problem_.buffers.size());
+    state_.layout.offsets.resize(problem_.buffers.size());
+    state_.holes.push_back({Offset(), top_});
+  } else {
+    state_ = run.stops.back();
+  }
+  const size_t stride = events_.size() / kStops + 1;
+  for (const size_t begun = state_.event; state_.event < events_.size(); ++state_.event) {
+    if (state_.event % stride == 0 && state_.event > begun) run.stops.push_back(state_);
+    const Event& now = events_[state_.event];
+    if (!now.begins) {
+      end(now.buffer);
+    } else if (!place(hints)) {
+      state_.at[now.buffer] = state_.layout.offsets[now.buffer] = kNowhere;
+      state_.spilled.push_back(now.buffer);
+      pay(kSpilled * buffer(now.buffer).size);
+    }
+    if (state_.cost > bound) return run;
+  }
+  run.complete = true;
+  run.end = std::move(state_);
+  return run;
+}
+
+void MovingPass::end(size_t i) {
+  if (state_.at[i] == kNowhere) return;
+  if (ends_at_home(i) && state_.at[i] != *problem_.homes[i]) {
+    state_.away.push_back(i);
+    state_.layout.moved += buffer(i).size;
+    pay(buffer(i).size + fee_);
+  }
+  remove(i);
+}
+
+bool MovingPass::place(const Offsets& hints) {
+  const auto [time, begins, i] = events_[state_.event];
+  const auto put_at = [&, i = i](Offset at) {
+    put(i, at);
+    state_.layout.offsets[i] = at;
+    return true;
+  };
+  const bool home = begins_at_home(i);
+  const Offset hint = home ? *problem_.homes[i] : hints[i];
+  if (hint != kNowhere && is_free(hint, buffer(i).size)) return put_at(hint);
+  if (home) return false;
+  std::optional<Choice> choice = choose(i, hints);
+  if (choice && choice->hindered == Bytes(0)) return put_at(choice->place);
+  if (hint != kNowhere && clear_at(i, time, hint, choice ? choice->hindered : kAny)) {
+    return put_at(hint);
+  }
+  if (!choice && clear(i, time)) choice = choose(i, hints);
+  return choice && put_at(choice->place);
+}
+
+// Of the places that are free, one that is hinted at for the fewest bytes while this lives;
+// then one in a hole that fits, next to what ends when it ends.
+std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hints) {
+  const Bytes size = buffer(i).size;
+  if (!fits(size)) return std::nullopt;
+  size_t horizon = events_.size();
+  if (size * kSmallShare < problem_.capacity) {
+    horizon = std::min(horizon, state_.event + kHorizon);
+  }
+  Edges begins, ends;
+  for (size_t k = state_.event + 1; k < horizon && events_[k].time < buffer(i).end; ++k) {
+    const size_t other = events_[k].buffer;
+    if (!events_[k].begins || hints[other] == kNowhere) continue;
+    const Bytes weight = std::min(size, buffer(other).size);
+    begins.add(hints[other], weight);
+    // That what ends at a place is below it, too.
+    ends.add(hints[other] + buffer(other).size - Bytes(1), weight);
+  }
+  begins.add_up(), ends.add_up();
+  std::optional<Choice> best;
+  double least = 0;
+  const auto consider = [&](const Hole& hole, Offset place) {
+    if (place < hole.begin || place + size > hole.end) return;
+    Bytes hindered = begins.below(place + size) - ends.below(place);
+    if (ends_at_home(i) && place != *problem_.homes[i]) hindered += size;
+    if (best && hindered > best->hindered) return;
+    const double odd =
+        mismatch(i, hole, place) + kChance * static_cast<double>(random_() >> 11) * 0x1p-53;
+    if (best && hindered == best->hindered && odd >= least) return;
+    best = {place, hindered};
+    least = odd;
+  };
+  for (const Hole& hole : state_.holes) {
+    if (hole.size() < size) continue;
+    consider(hole, hole.begin);
+    if (hole.size() == size) continue;
+    if (ends_at_home(i)) consider(hole, *problem_.homes[i]);
+    consider(hole, hole.end - size);
+    ends.visit(hole.begin, hole.end - size, [&](Offset e) { consider(hole, e + Bytes(1)); });
+    begins.visit(hole.begin + size, hole.end, [&](Offset b) { consider(hole, b - size); });
+  }
+  return best;
+}
+
+// How badly it lies there: by what it leaves of the hole, and by how much sooner or later than
+// it its neighbour ends; what has to stay should lie beside what stays too.
+double MovingPass::mismatch(size_t i, const Hole& hole, Offset place) const {
+  const auto share = [&](Bytes part) {
+    return static_cast<double>(part.count()) / static_cast<double>(problem_.capacity.count());
+  };
+  const bool low = place == hole.begin, high = place + buffer(i).size == hole.end;
+  std::optional<size_t> neighbour;
+  const auto above = from(place);
+  if (low && above != state_.live.begin()) neighbour = *std::prev(above);
+  if (!low && high && above != state_.live.end()) neighbour = *above;
+  double odd = 1;
+  if (neighbour) {
+    const auto life = [&](size_t j) {
+      return static_cast<double>(buffer(j).end - buffer(i).begin + 1);
+    };
+    odd = std::min(kMostOdd, std::abs(std::log2(life(*neighbour) / life(i))));
+  }
+  const bool apart = !stays_[i].empty() && !((low || high) && stays_beside(i, neighbour));
+  return kRest * share(hole.size() - buffer(i).size) + kOdd * odd + (apart ? kApart : 0);
+}
+
+// The arena's ends stay, and what is at home should.
+bool MovingPass::stays_beside(size_t i, std::optional<size_t> neighbour) const {
+  if (!neighbour) return true;
+  const size_t j = *neighbour;
+  if (ends_at_home(j) && state_.at[j] == *problem_.homes[j]) return true;
+  return std::any_of(stays_[j].begin(), stays_[j].end(), [&](const auto& stay) {
+    return stay.begin < stays_[i].front().end && stays_[i].front().begin < stay.end;
+  });
+}
+
+bool MovingPass::is_free(Offset place, Bytes size) const {
+  const auto after =
+      std::upper_bound(state_.holes.begin(), state_.holes.end(), place,
+                       [](Offset o, const Hole& hole) { return o < hole.begin; });
+  return after != state_.holes.begin() && std::prev(after)->end >= place + size;
+}
+
+bool MovingPass::fits(Bytes size) const {
+  return std::any_of(state_.holes.begin(), state_.holes.end(),
+                     [&](const Hole& hole) { return hole.size() >= size; });
+}
+
+// The lowest block that begins at `place` or above it.
+std::vector<size_t>::const_iterator MovingPass::from(Offset place) const {
+  return std::lower_bound(state_.live.begin(), state_.live.end(), place,
+                          [&](size_t j, Offset o) { return state_.at[j] < o; });
+}
+
+// Of a move: what is at home has to come back.
+Bytes MovingPass::price(size_t i) const {
+  const bool leaves = ends_at_home(i) && state_.at[i] == *problem_.homes[i];
+  const Bytes once = buffer(i).size + fee_;
+  return leaves ? 2 * once : once;
+}
+
+void MovingPass::put(size_t i, Offset at) {
+  std::vector<Hole>& holes = state_.holes;
+  const auto hole = std::prev(std::upper_bound(
+      holes.begin(), holes.end(), at, [](Offset o, const Hole& h) { return o < h.begin; }));
+  const Hole below{hole->begin, at}, above{at + buffer(i).size, hole->end};
+  const bool has_below = below.size() > Bytes(0), has_above = above.size() > Bytes(0);
+  if (has_below) *hole = below;
+  if (has_above && !has_below) *hole = above;
+  if (has_above && has_below) holes.insert(std::next(hole), above);
+  if (!has_above && !has_below) holes.erase(hole);
+  state_.live.insert(from(at), i);
+  state_.at[i] = at;
+}
+
+void MovingPass::remove(size_t i) {
+  state_.live.erase(from(state_.at[i]));
+  std::vector<Hole>& holes = state_.holes;
+  Hole hole{state_.at[i], end_of(i)};
+  auto after = std::lower_bound(holes.begin(), holes.end(), hole.begin,
+                                [](const Hole& h, Offset o) { return h.begin < o; });
+  if (after != holes.end() && after->begin == hole.end) {
+    hole.end = after->end;
+    after = holes.erase(after);
+  }
+  if (after != holes.begin() && std::prev(after)->end == hole.begin) {
+    std::prev(after)->end = hole.end;
+  } else {
+    holes.insert(after, hole);
+  }
+}
+
+void MovingPass::move(size_t i, int64_t time, Offset to) {
+  if (state_.at[i] == to) return;
+  remove(i);
+  put(i, to);
+  state_.layout.moves.push_back({time, i, to});
+  state_.layout.moved += buffer(i).size;
+  pay(buffer(i).size + fee_);
+}
+
+}  // namespace tidemark::planner
