@@ -5,13 +5,13 @@
 // costs little, but not nothing: the fewer the better, and none is best.
 //
 //   offset
-//     ^ +-------+                a ends between b and c, and d needs as much as two holes: b
-//     moves | |   c   +-----------+    down. Its place before and its place after may overlap,
-//     as a copy | +---+---+     d     |    that goes down can be made from its lower end. | | b
-//     |   +-----------+ | +-+-+ b'|               at a time t: first what ends then is gone,
-//     then the moves of t are | |a+-----+                made one after the other, then what
-//     begins then is placed
-//     +-+-------------------+-> time
+//     ^  +---+--+------+
+//     |  | a |  |  d   |      a and c have ended. d needs both their places when it begins, so
+//     |  +---+--+      |      b moves down then; its two places may overlap.
+//     |  |  b   +------+
+//     |  +---+--+  b   |      At a time: first what ends then is gone, then the moves of that
+//     |  | c |  |      |      time are made in turn, then what begins then is placed.
+//     +--+---+--+------+--> time
 //
 // Threads: functions without state.
 #pragma once
@@ -57,11 +57,12 @@ struct MovingLayout {
   Bytes moved{0};           // by the moves, and by putting back what does not end at home
 };
 
-// The layout with the least `moved` that was found, one without any move if first fit has one.
+// The layout that was found with the least `moved`, where each move counts as some bytes more.
 // None if none was found: the load is above the capacity, or what must stay is in the way.
 // Every pass through time takes as many of limits.nodes as there are buffers, and the layout is
 // the same for the same seed and nodes as long as the deadline does not strike; without a limit
-// on nodes, so many passes are made as are of use.
+// on nodes, so many passes are made as are of use. Of several that begin at one time, but for
+// the earliest, one may find another in its way: better that each begins at a time of its own.
 // REQUIRES: homes are multiples of kAlignment and within the capacity; those of buffers that
 // are there at the earliest time do not overlap.
 std::optional<MovingLayout> lay_out_moving(const MovingProblem& problem,
