@@ -136,6 +136,9 @@ class Residency final : public StorageOwner {
   // Releases one that way; offloading is free where a copy is on a tier. False if that cannot
   // be done.
   bool release_by(Storage& storage, Action action, Reason reason);
+  // To that place; false, and it stays, if another block lies there, it is not in the arena, or
+  // it would have to go up onto a part of where it lies.
+  bool move(Storage& storage, Offset to);
   // Slides blocks together until there is a hole of that size; false if there is not so much.
   bool make_hole(Bytes size) { return slide_for(size, /*at_any_cost=*/true); }
   // Of one that is on a tier: it is to be recomputed instead. False if it cannot be.

@@ -278,6 +278,13 @@ void Residency::slide(Storage& storage, Offset to) {
   TIDEMARK_CHECK(move_block(storage, to), "a block slides into the hole before it");
 }
 
+bool Residency::move(Storage& storage, Offset to) {
+  if (!storage.resident()) return false;
+  const Block& from = storage.block_;
+  const bool up_onto_itself = to > from.offset && to < from.end();
+  return from.offset == to || (!up_onto_itself && move_block(storage, to));
+}
+
 // False, and it stays where it was, if another block is in the way.
 // REQUIRES: down, if it is to lie on a part of where it lies.
 bool Residency::move_block(Storage& storage, Offset to) {
@@ -329,14 +336,10 @@ bool Residency::arrange(const std::vector<Target>& targets) {
     if (!target.at && !release_by(s, Action::kOffload, Reason::kPlan)) return false;
     if (target.at && s.block_.offset != *target.at) misplaced.push_back(target);
   }
-  const auto move = [&](const Target& target) {
-    const Block& from = target.storage->block_;
-    const bool up_onto_itself = *target.at > from.offset && *target.at < from.end();
-    return !up_onto_itself && move_block(*target.storage, *target.at);
-  };
+  const auto moved = [&](const Target& target) { return move(*target.storage, *target.at); };
   size_t detours = 0;
   while (!misplaced.empty()) {
-    if (std::erase_if(misplaced, move) > 0) continue;
+    if (std::erase_if(misplaced, moved) > 0) continue;
     // Each is in another's way: one goes elsewhere for a moment, or all by way of a tier.
     Storage& s = *misplaced.back().storage;
     const auto elsewhere = detours < targets.size()

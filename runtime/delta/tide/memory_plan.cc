@@ -4,40 +4,45 @@
 #include <utility>
 
 #include "runtime/delta/tide/plan_search.h"
-#include "runtime/planner/layout/heuristics.h"
-#include "runtime/planner/layout/layout.h"
+#include "runtime/planner/layout/moving_layout.h"
 
 namespace tidemark {
 namespace {
 
-// Of the room, what blocks may lose by not lying close: tried one after the other.
-constexpr double kSlacks[] = {0.02, 0.045, 0.08};
-
 // So much may lack in all of a step where blocks slide: it is released by price.
 constexpr double kNearly = 0.1;
 
-// Of which so many times may lack before more of it is of no use either.
-constexpr int64_t kHopeless = 4;
-
-// Of a search, in calls gone through, and of a layout's, in nodes: about a second, where they
+// Of a search, in calls gone through, and of a layout's, in passes: some seconds, where they
 // are used up.
 constexpr int64_t kEffort = 48'000'000;
-constexpr int64_t kLayoutNodes = 4'000;
-constexpr int64_t kRounds = 60;       // of the layout that leaves what lives on at home
+constexpr int64_t kPasses = 500;
 constexpr double kLayoutSeconds = 5;  // which ends it on a machine that is too slow for that
 
-// The blocks as they lie in time, then strangers.
-std::vector<planner::Buffer> buffers_of(const MemoryEvents& memory,
-                                        const std::vector<Bytes>& strangers) {
-  std::vector<planner::Buffer> buffers;
+// Of the room, what is left free so that blocks find places without much moving: one after the
+// other, until moves take less than such a share of the step.
+constexpr double kSlacks[] = {0.01, 0.04, 0.08};
+constexpr double kCheap = 0.004;
+
+// The blocks as they lie in time, then strangers. Event e is at time e + 1: what moves then
+// does so before it.
+void add_buffers(planner::MovingProblem& problem, const MemoryEvents& memory,
+                 const std::vector<Bytes>& strangers) {
+  const auto end = static_cast<int64_t>(memory.events.size()) + 1;
   for (size_t b = 0; b < memory.blocks.size(); ++b) {
     const MemoryEvents::Block& block = memory.blocks[b];
     const int64_t begin = b < memory.there ? 0 : static_cast<int64_t>(block.begin) + 1;
-    buffers.push_back({begin, static_cast<int64_t>(block.end) + 1, block.size});
+    const int64_t until = static_cast<int64_t>(block.end) + 1;
+    problem.buffers.push_back({begin, until, block.size});
+    if (block.item == MemoryEvents::kScratch) problem.stays.push_back({b, begin, until});
   }
-  const auto end = static_cast<int64_t>(memory.events.size()) + 1;
-  for (const Bytes size : strangers) buffers.push_back({0, end, size});
-  return buffers;
+  for (const Bytes size : strangers) {
+    problem.stays.push_back({problem.buffers.size(), 0, end});
+    problem.buffers.push_back({0, end, size});
+  }
+  for (const MemoryEvents::Stay& stay : memory.stays) {
+    problem.stays.push_back(
+        {stay.block, static_cast<int64_t>(stay.begin) + 2, static_cast<int64_t>(stay.end) + 1});
+  }
 }
 
 // A home for each item that lives on, at the lower end in their order, so that step can follow
@@ -63,37 +68,28 @@ std::vector<std::optional<Offset>> homes_of(const StepRecord& step, const Memory
   return homes;
 }
 
-// Places for all, the plan's and the strangers'; none if no layout was found.
-std::optional<planner::Offsets> find_layout(const StepRecord& step, const MemoryEvents& memory,
-                                            const std::vector<planner::Buffer>& buffers,
-                                            Bytes capacity) {
-  planner::Limits limits;
-  limits.seconds = kLayoutSeconds;
-  limits.nodes = kRounds * static_cast<int64_t>(buffers.size());
-  const auto homes = homes_of(step, memory, buffers);
-  if (auto found = planner::fit_within(buffers, buffers, homes, capacity, limits)) return found;
-  // Where each lies otherwise at the step's end than at its beginning, if it has to.
-  planner::LayoutOptions options;
-  options.limits.seconds = kLayoutSeconds;
-  options.limits.nodes = kLayoutNodes;
-  options.target = capacity;
-  planner::Layout layout = planner::plan_layout(buffers, options);
-  if (layout.height > capacity) return std::nullopt;
-  return std::move(layout.offsets);
-}
-
 // False, and the plan is as it was, if no layout within `capacity` was found.
 bool lay_out(MemoryPlan& plan, const StepRecord& step, const std::vector<Bytes>& strangers,
              Bytes capacity) {
-  const auto offsets =
-      find_layout(step, plan.memory, buffers_of(plan.memory, strangers), capacity);
-  if (!offsets) return false;
+  planner::MovingProblem problem;
+  problem.capacity = capacity;
+  add_buffers(problem, plan.memory, strangers);
+  problem.homes = homes_of(step, plan.memory, problem.buffers);
+  planner::Limits limits;
+  limits.seconds = kLayoutSeconds;
+  limits.nodes = kPasses * static_cast<int64_t>(problem.buffers.size());
+  const auto layout = planner::lay_out_moving(problem, limits);
+  if (!layout) return false;
   const auto first_stranger =
-      offsets->begin() + static_cast<ptrdiff_t>(plan.memory.blocks.size());
-  plan.offsets.assign(offsets->begin(), first_stranger);
+      layout->offsets.begin() + static_cast<ptrdiff_t>(plan.memory.blocks.size());
+  plan.offsets.assign(layout->offsets.begin(), first_stranger);
   for (size_t s = 0; s < strangers.size(); ++s) {
     plan.strangers.push_back({first_stranger[static_cast<ptrdiff_t>(s)], strangers[s]});
   }
+  for (const planner::Move& move : layout->moves) {
+    plan.moves.push_back({static_cast<size_t>(move.time - 1), move.buffer, move.to});
+  }
+  plan.moved = layout->moved;
   return true;
 }
 
@@ -101,9 +97,11 @@ bool lay_out(MemoryPlan& plan, const StepRecord& step, const std::vector<Bytes>&
 MemoryPlan plan_within(Bytes room, const StepRecord& step, PlanLimits limits,
                        std::vector<PlannedRelease> draft) {
   limits.room = room;
-  if (draft.empty()) draft = make_release_plan(step, limits).releases;
+  const bool first = draft.empty();
+  if (first) draft = make_release_plan(step, limits).releases;
   MemoryPlan plan;
-  plan.releases = search_releases(step, limits, draft, kEffort).releases;
+  const int64_t effort = first ? kEffort : kEffort / 2;
+  plan.releases = search_releases(step, limits, draft, effort).releases;
   plan.expected = StepRehearsal(step, limits).run(plan.releases, &plan.memory);
   return plan;
 }
@@ -115,15 +113,23 @@ std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLim
                                            std::vector<PlannedRelease> draft) {
   Bytes room = limits.room;
   for (const Bytes size : strangers) room -= size;
-  for (const double slack : kSlacks) {
-    const Bytes spared = share_of(limits.room, slack);
-    if (room - spared <= Bytes(0)) break;
-    MemoryPlan plan = plan_within(room - spared, step, limits, std::move(draft));
-    draft = plan.releases;
-    if (!plan.expected.possible || plan.expected.lacking > kHopeless * spared) break;
-    if (lay_out(plan, step, strangers, limits.room)) return plan;
-  }
   if (room <= Bytes(0)) return std::nullopt;
+  const auto time = [&](const MemoryPlan& plan) {
+    return plan.expected.time + limits.move_time(plan.moved);
+  };
+  std::optional<MemoryPlan> best;
+  for (const double slack : kSlacks) {
+    MemoryPlan plan = plan_within(room - share_of(room, slack), step, limits, std::move(draft));
+    draft = plan.releases;
+    if (!plan.expected.possible || plan.expected.lacking > Bytes(0)) break;
+    if (best && plan.expected.time >= time(*best)) break;
+    if (!lay_out(plan, step, strangers, limits.room)) continue;
+    const bool cheap = static_cast<double>(limits.move_time(plan.moved).count()) <=
+                       kCheap * static_cast<double>(step.duration.count());
+    if (!best || time(plan) < time(*best)) best = std::move(plan);
+    if (cheap) break;
+  }
+  if (best) return best;
   MemoryPlan plan = plan_within(room, step, limits, std::move(draft));
   const bool nearly = plan.expected.lacking <= share_of(room, kNearly);
   if (!plan.expected.possible || !nearly) return std::nullopt;

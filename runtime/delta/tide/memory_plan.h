@@ -14,8 +14,16 @@
 namespace tidemark {
 
 struct MemoryPlan {
+  // Before the block of that event is taken, another one moves.
+  struct Move {
+    size_t event = 0;
+    size_t block = 0;
+    Offset to;
+  };
   MemoryEvents memory;
-  std::vector<Offset> offsets;  // of memory.blocks; empty: they lie anywhere
+  std::vector<Offset> offsets;  // of memory.blocks at first; empty: they lie anywhere
+  std::vector<Move> moves;      // in order
+  Bytes moved{0};               // with what the next step has to put back
   // Blocks that are there all the time and are none of the step's.
   std::vector<Block> strangers;
   std::vector<PlannedRelease> releases;  // what it came from
@@ -26,8 +34,8 @@ struct MemoryPlan {
 // Within limits.room, all that there is. `strangers`: sizes. `draft`: a plan to begin with, for
 // a step like it; empty: none.
 //
-// With a place for each block where a layout is found. Else all of the room is planned with,
-// and blocks are slid together whenever it is in pieces. None: nothing was found that fits.
+// With a place for each block where a layout is found, in which few blocks move. Else they are
+// slid together whenever the room is in pieces. None: nothing was found that fits.
 std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLimits& limits,
                                            const std::vector<Bytes>& strangers,
                                            std::vector<PlannedRelease> draft = {});

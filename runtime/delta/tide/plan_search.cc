@@ -29,9 +29,9 @@ constexpr double kPricesOfLacking[] = {1, 4, 16, 256, 65536};
 // Pairs tried before the way downhill ends, for each gap, of which none is better.
 constexpr size_t kPairs = 100;
 
-// Annealing: how much worse a change may be, as a share of the step, at first and in the end; how
-// many changes are tried for each gap at most; how many of them are of many gaps at once; and
-// what a step has to take longer than it would in room enough, to be worth it.
+// Annealing: how much worse a change may be, as a share of the step, at first and in the end;
+// how many changes are tried for each gap at most; how many of them are of many gaps at once;
+// and what a step has to take longer than it would in room enough, to be worth it.
 constexpr double kHot = 1e-3;
 constexpr double kCold = 1e-5;
 constexpr int64_t kTries = 500;
@@ -199,8 +199,8 @@ class Search {
   // Some neighbours of its kind, itself among them; and another kind, in the same layers.
   void change_layers(size_t i) {
     const std::vector<size_t>& layers = choices_.alike(i);
-    const auto at = static_cast<size_t>(std::lower_bound(layers.begin(), layers.end(), i) -
-                                        layers.begin());
+    const auto at =
+        static_cast<size_t>(std::lower_bound(layers.begin(), layers.end(), i) - layers.begin());
     const size_t count = 1 + random_() % layers.size();
     const size_t first = at - std::min(at, random_() % count);
     const size_t last = std::min(first + count, layers.size()) - 1;

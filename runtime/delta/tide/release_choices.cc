@@ -78,9 +78,10 @@ void ReleaseChoices::offload(size_t i, double lead) {
 
 void ReleaseChoices::set(size_t i, const Choice& choice) {
   const Choice& before = choices_[i];
-  const bool same = before.released == choice.released &&
-                    (!choice.released || (before.release.action == choice.release.action &&
-                                          before.release.reload_at == choice.release.reload_at));
+  const bool same =
+      before.released == choice.released &&
+      (!choice.released || (before.release.action == choice.release.action &&
+                            before.release.reload_at == choice.release.reload_at));
   if (same) return;
   changes_.emplace_back(i, before);
   choices_[i] = choice;

@@ -27,8 +27,8 @@ class ReleaseChoices {
   bool may_offload(size_t i) const;
   // Are both away at some time, if both are released?
   bool meet(size_t i, size_t k) const;
-  // Gaps between the same uses of what the same kind of call makes, itself among them, in order:
-  // those of a network's layers.
+  // Gaps between the same uses of what the same kind of call makes, itself among them, in
+  // order: those of a network's layers.
   const std::vector<size_t>& alike(size_t i) const { return kinds_[kind_of_[i]]; }
   Bytes bytes(size_t i) const { return item(i).bytes; }
   // The call after which the gap begins.
@@ -56,7 +56,9 @@ class ReleaseChoices {
     PlannedRelease release;
     bool released = false;
   };
-  const StepRecord::Item& item(size_t i) const { return step_->items[choices_[i].release.item]; }
+  const StepRecord::Item& item(size_t i) const {
+    return step_->items[choices_[i].release.item];
+  }
   void set(size_t i, const Choice& choice);
   uint32_t back_at(const PlannedRelease& release, double lead) const;
   void find_alike();

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "runtime/delta/step_record.h"
@@ -30,9 +31,15 @@ struct PlanLimits {
   double out_bandwidth = 1;
   double in_bandwidth = 1;
   Nanos latency{0};
+  // Of what moves within the device, in bytes per second.
+  double move_bandwidth = std::numeric_limits<double>::infinity();
 
   Nanos out_time(Bytes size) const { return time(size, out_bandwidth); }
   Nanos in_time(Bytes size) const { return time(size, in_bandwidth); }
+  Nanos move_time(Bytes size) const {
+    return Nanos(
+        static_cast<int64_t>(static_cast<double>(size.count()) / move_bandwidth * 1e9));
+  }
 
  private:
   Nanos time(Bytes size, double bandwidth) const {

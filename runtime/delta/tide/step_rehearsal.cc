@@ -77,7 +77,7 @@ StepRehearsal::Outcome StepRehearsal::run(const std::vector<PlannedRelease>& rel
     let_go_of_copied();
     for (const Leaving& left : leaving_) close(left.block);
     for (const auto& [ready, copy] : under_way_) {
-      events_->copies[copy].end = events_->events.size();
+      events_->stays[copy].end = events_->events.size();
     }
   }
   return outcome_;
@@ -238,6 +238,9 @@ void StepRehearsal::issue(uint32_t call, bool again) {
     for (size_t b = first; b < events_->blocks.size(); ++b) {
       MemoryEvents::Block& block = events_->blocks[b];
       if (block.item == kNone) block.end = events_->events.size();
+      if (block.item != kNone) {
+        events_->stays.push_back({b, block.begin, events_->events.size()});
+      }
     }
   }
   outcome_.time += it.cost;
@@ -398,7 +401,7 @@ void StepRehearsal::note(Kind kind, uint32_t item) {
   if (!events_) return;
   std::erase_if(under_way_, [&](const auto& copy) {
     if (copy.first > outcome_.time) return false;
-    events_->copies[copy.second].end = events_->events.size();
+    events_->stays[copy.second].end = events_->events.size();
     return true;
   });
   events_->events.push_back({kind, item});
@@ -407,8 +410,8 @@ void StepRehearsal::note(Kind kind, uint32_t item) {
 // Begun by the event noted last, it goes on until the item is ready.
 void StepRehearsal::note_copy(uint32_t item) {
   if (!events_) return;
-  under_way_.emplace_back(items_[item].ready, events_->copies.size());
-  events_->copies.push_back({open_[item], events_->events.size() - 1, 0});
+  under_way_.emplace_back(items_[item].ready, events_->stays.size());
+  events_->stays.push_back({open_[item], events_->events.size() - 1, 0});
 }
 
 // A block, taken by the event noted last.

@@ -38,16 +38,17 @@ struct MemoryEvents {
     size_t begin = 0;  // the event that took it; of what was there before: 0
     size_t end = 0;    // it was free after the events before this one
   };
-  // A copy reads or writes the block: it begins with that event, and had ended before this one.
-  struct Copy {
+  // After event `begin` and before event `end` the block must not move: a copy reads or writes
+  // it, or it is the output of a call that has not been issued yet.
+  struct Stay {
     size_t block = 0;
     size_t begin = 0;
     size_t end = 0;
   };
   std::vector<Event> events;
   std::vector<Block> blocks;  // in the order in which they were taken
-  std::vector<Copy> copies;   // in the order in which they began
-  size_t there = 0;           // how many of them were there before the step
+  std::vector<Stay> stays;
+  size_t there = 0;  // how many of them were there before the step
 };
 
 class StepRehearsal {
@@ -152,8 +153,8 @@ class StepRehearsal {
   Nanos link_out_{0}, link_in_{0};  // when they will be free
   Outcome outcome_;
   MemoryEvents* events_ = nullptr;
-  std::vector<size_t> open_;                    // by item: its block
-  std::vector<std::pair<Nanos, size_t>> under_way_;  // until when; of events_->copies
+  std::vector<size_t> open_;                         // by item: its block
+  std::vector<std::pair<Nanos, size_t>> under_way_;  // until when; of events_->stays
 };
 
 }  // namespace tidemark

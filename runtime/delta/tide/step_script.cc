@@ -93,7 +93,7 @@ MemoryScript::Place StepScript::place(const Storage& storage) {
     decide_up_to(storage);
     return {true, std::nullopt};
   }
-  if (!decide_until(Kind::kBlock)) return {};
+  if (!decide_until(Kind::kBlock) || !move_blocks()) return {};
   if (!is_for(plan_.memory.blocks[next_block_], storage)) return {};
   ++next_;
   return {true, plan_.offsets[next_block_++]};
@@ -156,7 +156,19 @@ bool StepScript::decide_until(Kind kind) {
   return false;
 }
 
+// Those that make room for the next event's block.
+bool StepScript::move_blocks() {
+  for (; next_move_ < plan_.moves.size() && plan_.moves[next_move_].event == next_;
+       ++next_move_) {
+    const MemoryPlan::Move& move = plan_.moves[next_move_];
+    Storage* storage = storage_of(plan_.memory.blocks[move.block].item);
+    if (!storage || !residency_.move(*storage, move.to)) return false;
+  }
+  return true;
+}
+
 bool StepScript::decide(const MemoryEvents::Event& event) {
+  if (event.kind == Kind::kPrefetch && !move_blocks()) return false;
   const auto at = event.kind == Kind::kPrefetch ? next_place() : std::nullopt;
   Storage* storage = storage_of(event.item);
   return storage && carry_out(event.kind, *storage, residency_, at);

@@ -54,6 +54,7 @@ class StepScript final : public MemoryScript {
   void decide_all_before(size_t end);
   bool decide_until(Kind kind);
   bool decide(const MemoryEvents::Event& event);
+  bool move_blocks();
 
   const MemoryPlan& plan_;
   Forecast& forecast_;
@@ -61,6 +62,7 @@ class StepScript final : public MemoryScript {
   bool following_ = false;
   size_t next_ = 0;        // of the events
   size_t next_block_ = 0;  // of the blocks
+  size_t next_move_ = 0;   // of the moves
 };
 
 // What lives from step to step and is none of the forecast's last step, by size: what a plan

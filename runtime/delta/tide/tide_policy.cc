@@ -237,6 +237,11 @@ void TidePolicy::plan(const Residency& residency, std::vector<PlannedRelease> dr
   limits.latency = out.latency;
   limits.out_bandwidth = out.bytes_per_second;
   limits.in_bandwidth = in.bytes_per_second;
+  // Each byte is read and written.
+  constexpr Bytes kMoved{1 << 30};
+  const Nanos move_time = residency.costs().modelled({0, 2 * kMoved, false});
+  limits.move_bandwidth =
+      static_cast<double>(kMoved.count()) / static_cast<double>(move_time.count()) * 1e9;
   program().plan = make_memory_plan(forecast_.last(), limits,
                                     find_strangers(residency, forecast_), std::move(draft));
 }

@@ -18,10 +18,11 @@ std::string text(const ReleaseChoices& choices) {
   choices.write(releases);
   std::string text;
   for (const PlannedRelease& release : releases) {
-    text += (text.empty() ? "" : ", ") + std::to_string(release.item) + " " +
-            std::to_string(release.from) + "-" + std::to_string(release.to) +
-            (release.action == Action::kEvict ? " evict"
-                                              : " back at " + std::to_string(release.reload_at));
+    text +=
+        (text.empty() ? "" : ", ") + std::to_string(release.item) + " " +
+        std::to_string(release.from) + "-" + std::to_string(release.to) +
+        (release.action == Action::kEvict ? " evict"
+                                          : " back at " + std::to_string(release.reload_at));
   }
   return text;
 }
