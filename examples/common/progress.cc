@@ -38,6 +38,11 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
                         std::optional<int64_t> correct, int64_t size) {
   ++done_;
+  constexpr Nanos kWorthTelling{500'000'000};
+  if (stats.planning_time >= kWorthTelling) {
+    note(fmt::format("step {} took {:.1f} s more to plan those to come", done_,
+                     to_ms(stats.planning_time) / 1e3));
+  }
   if (correct) {
     accuracy_ = kMemory * accuracy_ +
                 (1 - kMemory) * static_cast<double>(*correct) / static_cast<double>(size);

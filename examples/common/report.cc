@@ -51,6 +51,7 @@ Json step_json(size_t index, const StepRecord& record) {
   json["reload_bytes"] = s.reload_bytes.count();
   json["recompute_ms"] = to_ms(s.recompute_time);
   json["stall_ms"] = to_ms(s.stall_time);
+  json["planning_ms"] = to_ms(s.planning_time);
   return json;
 }
 

@@ -1,5 +1,6 @@
 // From creation to burial: what becomes of a storage as its users and readers go.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "runtime/residency/memory_timer.h"
@@ -261,7 +262,10 @@ StepStats Residency::end_step(bool synchronize) {
   stats_.modelled = device_.modelled_now() - modelled_began_;
   stats_.peak_reserved = arena_.peak_reserved();
   stats_.peak_live = arena_.peak_live().total();
+  const auto over = std::chrono::steady_clock::now();
   policy_.end_step(*this);
+  const std::chrono::nanoseconds planning = std::chrono::steady_clock::now() - over;
+  stats_.planning_time = Nanos(planning.count());
   return stats_;
 }
 

@@ -63,7 +63,7 @@ TEST(Report, JsonHasTheKeysOfTheContract) {
   EXPECT_EQ(step.at("mode"), "dynamic");
   for (const char* key :
        {"peak_reserved_bytes", "evictions", "offloads", "reloads", "recomputes",
-        "offload_bytes", "reload_bytes", "recompute_ms", "stall_ms"}) {
+        "offload_bytes", "reload_bytes", "recompute_ms", "stall_ms", "planning_ms"}) {
     EXPECT_TRUE(step.contains(key)) << key;
   }
 }

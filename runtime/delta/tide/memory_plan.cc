@@ -1,5 +1,6 @@
 #include "runtime/delta/tide/memory_plan.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -12,10 +13,9 @@ namespace {
 // So much may lack in all of a step where blocks slide: it is released by price.
 constexpr double kNearly = 0.1;
 
-// Of a search, in calls gone through, and of a layout's, in passes: some seconds, where they
-// are used up.
-constexpr int64_t kEffort = 48'000'000;
+// Passes of a layout, with all the effort there is, and at least.
 constexpr int64_t kPasses = 500;
+constexpr int64_t kFewPasses = 50;
 constexpr double kLayoutSeconds = 5;  // which ends it on a machine that is too slow for that
 
 // Of the room, what is left free so that blocks find places without much moving: one after the
@@ -70,14 +70,15 @@ std::vector<std::optional<Offset>> homes_of(const StepRecord& step, const Memory
 
 // False, and the plan is as it was, if no layout within `capacity` was found.
 bool lay_out(MemoryPlan& plan, const StepRecord& step, const std::vector<Bytes>& strangers,
-             Bytes capacity) {
+             Bytes capacity, int64_t effort) {
   planner::MovingProblem problem;
   problem.capacity = capacity;
   add_buffers(problem, plan.memory, strangers);
   problem.homes = homes_of(step, plan.memory, problem.buffers);
   planner::Limits limits;
   limits.seconds = kLayoutSeconds;
-  limits.nodes = kPasses * static_cast<int64_t>(problem.buffers.size());
+  limits.nodes = std::max(kFewPasses, kPasses * effort / kThorough) *
+                 static_cast<int64_t>(problem.buffers.size());
   const auto layout = planner::lay_out_moving(problem, limits);
   if (!layout) return false;
   const auto first_stranger =
@@ -95,13 +96,12 @@ bool lay_out(MemoryPlan& plan, const StepRecord& step, const std::vector<Bytes>&
 
 // Searched and rehearsed within `room`; where it lies is not decided.
 MemoryPlan plan_within(Bytes room, const StepRecord& step, PlanLimits limits,
-                       std::vector<PlannedRelease> draft) {
+                       std::vector<PlannedRelease> draft, int64_t effort) {
   limits.room = room;
   const bool first = draft.empty();
   if (first) draft = make_release_plan(step, limits).releases;
   MemoryPlan plan;
-  const int64_t effort = first ? kEffort : kEffort / 2;
-  plan.releases = search_releases(step, limits, draft, effort).releases;
+  plan.releases = search_releases(step, limits, draft, first ? effort : effort / 2).releases;
   plan.expected = StepRehearsal(step, limits).run(plan.releases, &plan.memory);
   return plan;
 }
@@ -110,7 +110,7 @@ MemoryPlan plan_within(Bytes room, const StepRecord& step, PlanLimits limits,
 
 std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLimits& limits,
                                            const std::vector<Bytes>& strangers,
-                                           std::vector<PlannedRelease> draft) {
+                                           std::vector<PlannedRelease> draft, int64_t effort) {
   Bytes room = limits.room;
   for (const Bytes size : strangers) room -= size;
   if (room <= Bytes(0)) return std::nullopt;
@@ -119,22 +119,23 @@ std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLim
   };
   std::optional<MemoryPlan> best;
   for (const double slack : kSlacks) {
-    MemoryPlan plan = plan_within(room - share_of(room, slack), step, limits, std::move(draft));
+    MemoryPlan plan =
+        plan_within(room - share_of(room, slack), step, limits, std::move(draft), effort);
     draft = plan.releases;
     if (!plan.expected.possible || plan.expected.lacking > Bytes(0)) break;
     if (best && plan.expected.time >= time(*best)) break;
-    if (!lay_out(plan, step, strangers, limits.room)) continue;
+    if (!lay_out(plan, step, strangers, limits.room, effort)) continue;
     const bool cheap = static_cast<double>(limits.move_time(plan.moved).count()) <=
                        kCheap * static_cast<double>(step.duration.count());
     if (!best || time(plan) < time(*best)) best = std::move(plan);
     if (cheap) break;
   }
   if (best) return best;
-  MemoryPlan plan = plan_within(room, step, limits, std::move(draft));
+  MemoryPlan plan = plan_within(room, step, limits, std::move(draft), effort);
   const bool nearly = plan.expected.lacking <= share_of(room, kNearly);
   if (!plan.expected.possible || !nearly) return std::nullopt;
   const bool fits = plan.expected.lacking == Bytes(0);
-  if (fits && lay_out(plan, step, strangers, limits.room)) return plan;
+  if (fits && lay_out(plan, step, strangers, limits.room, effort)) return plan;
   for (const Bytes size : strangers) plan.strangers.push_back({Offset(0), size});
   return plan;
 }

@@ -6,6 +6,7 @@
 // Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -31,6 +32,11 @@ struct MemoryPlan {
   bool placed() const { return !offsets.empty(); }
 };
 
+// How hard to look: some seconds, or a fifth of one, where all of it is used up. In calls
+// that rehearsals go through, so that a plan is the same on every machine.
+inline constexpr int64_t kThorough = 48'000'000;
+inline constexpr int64_t kQuick = 2'000'000;
+
 // Within limits.room, all that there is. `strangers`: sizes. `draft`: a plan to begin with, for
 // a step like it; empty: none.
 //
@@ -38,6 +44,7 @@ struct MemoryPlan {
 // slid together whenever the room is in pieces. None: nothing was found that fits.
 std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLimits& limits,
                                            const std::vector<Bytes>& strangers,
-                                           std::vector<PlannedRelease> draft = {});
+                                           std::vector<PlannedRelease> draft = {},
+                                           int64_t effort = kThorough);
 
 }  // namespace tidemark

@@ -34,7 +34,7 @@ constexpr size_t kPairs = 100;
 // and what a step has to take longer than it would in room enough, to be worth it.
 constexpr double kHot = 1e-3;
 constexpr double kCold = 1e-5;
-constexpr int64_t kTries = 500;
+constexpr int64_t kTries = 250;
 constexpr double kShareOfLayers = 0.3;
 constexpr double kWorthIt = 0.005;
 

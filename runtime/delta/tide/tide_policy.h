@@ -49,8 +49,8 @@ class TidePolicy final : public IndexedPolicy {
     return known_to_fit_ || programs_[forecast_.program()].trial.over;
   }
 
-  // Plans take the host a good part of a second, so programs that come and go get few: so many
-  // at once, and one more after so many steps.
+  // Plans take the host some seconds, so programs that come and go get few: so many at once,
+  // and one more, which is made quickly, after so many steps.
   static constexpr int kMostPlans = 4;
   static constexpr int kStepsPerPlan = 100;
 
@@ -107,6 +107,7 @@ class TidePolicy final : public IndexedPolicy {
   // Of the step under way.
   std::optional<Starter> starter_;
   std::optional<StepScript> script_;
+  int plans_made_ = 0;
   int plans_left_ = kMostPlans;  // that may be made now
   int steps_until_more_ = kStepsPerPlan;
   Nanos step_began_{0};  // on the issue clock
