@@ -16,7 +16,7 @@ constexpr double kNearly = 0.1;
 // Passes of a layout, with all the effort there is, and at least.
 constexpr int64_t kPasses = 500;
 constexpr int64_t kFewPasses = 50;
-constexpr double kLayoutSeconds = 5;  // which ends it on a machine that is too slow for that
+constexpr double kLayoutSeconds = 20;  // which ends it on a machine that is too slow for that
 
 // Of the room, what is left free so that blocks find places without much moving: one after the
 // other, until moves take less than such a share of the step.

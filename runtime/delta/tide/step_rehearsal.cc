@@ -76,8 +76,8 @@ StepRehearsal::Outcome StepRehearsal::run(const std::vector<PlannedRelease>& rel
     for (uint32_t item = 0; item < items_.size(); ++item) leave(item, Place::kNowhere);
     let_go_of_copied();
     for (const Leaving& left : leaving_) close(left.block);
-    for (const auto& [ready, copy] : under_way_) {
-      events_->stays[copy].end = events_->events.size();
+    for (MemoryEvents::Stay& stay : events_->stays) {
+      if (stay.end == 0) stay.end = events_->blocks[stay.block].end;
     }
   }
   return outcome_;
@@ -238,9 +238,9 @@ void StepRehearsal::issue(uint32_t call, bool again) {
     for (size_t b = first; b < events_->blocks.size(); ++b) {
       MemoryEvents::Block& block = events_->blocks[b];
       if (block.item == kNone) block.end = events_->events.size();
-      if (block.item != kNone) {
-        events_->stays.push_back({b, block.begin, events_->events.size()});
-      }
+      if (block.item == kNone) continue;
+      events_->stays.push_back(
+          {b, block.begin, ended(block.item) ? 0 : events_->events.size()});
     }
   }
   outcome_.time += it.cost;

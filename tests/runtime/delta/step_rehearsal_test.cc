@@ -91,6 +91,37 @@ aaaaaaaaa
   EXPECT_EQ(text(StepRehearsal({}, evict_within(1)).run({})), "time 0");
 }
 
+// Outputs until their call is issued, what a copy is under way of, and what is there again but
+// gone for the program, for as long as it is.
+TEST(StepRehearsal, TellsWhatMustNotMove) {
+  const auto stays = [](const RecordBuilder& record, const PlanLimits& limits,
+                        const Releases& releases) {
+    MemoryEvents memory;
+    StepRehearsal(record.step(), limits).run(releases, &memory);
+    std::string text;
+    for (const auto& [block, begin, end] : memory.stays) {
+      text += static_cast<char>('a' + memory.blocks[block].item);
+      text += std::to_string(begin) + "-" + std::to_string(end) + " ";
+    }
+    return text;
+  };
+  RecordBuilder again;
+  const uint32_t a = again.call({}), b = again.call({a});
+  again.idle(1);
+  again.run({b});
+  const Releases evict{{b, 1, 3, Action::kEvict, 0}};
+  EXPECT_EQ(drawn(again, evict_within(3), evict).substr(0, 20), "\n+|+-||++|\na bb  ab ");
+  EXPECT_EQ(stays(again, evict_within(3), evict), "a0-1 b2-3 a6-8 b7-8 ");
+  RecordBuilder copied;
+  copied.call({});
+  copied.idle(3);
+  copied.run({0});
+  const Releases copy{{0, 0, 4, Action::kOffload, 2}};
+  EXPECT_EQ(drawn(copied, copy_within(3, 1), copy).substr(0, 10), "\n+>|||||\na");
+  EXPECT_EQ(stays(copied, copy_within(3, 100), copy), "a0-1 a1-3 ");
+  EXPECT_EQ(stays(copied, copy_within(3, 1000), copy), "a0-1 a1-7 ") << "to its end";
+}
+
 // Once for as long as no more is short, however long that is.
 TEST(StepRehearsal, SumsWhatLacks) {
   EXPECT_EQ(rehearse(tower(), evict_within(2)), "time 3600, lacking 1");
