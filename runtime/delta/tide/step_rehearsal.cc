@@ -338,6 +338,7 @@ void StepRehearsal::leave(uint32_t item, Place place) {
   if (state.place == Place::kResident || state.place == Place::kComing) {
     if (state.ready > outcome_.time) {
       leaving_.push_back({item, state.ready, events_ ? open_[item] : 0});
+      if (events_) events_->stays.push_back({open_[item], events_->events.size() - 1, 0});
     } else {
       live_ -= bytes(item);
       if (events_) close(open_[item]);

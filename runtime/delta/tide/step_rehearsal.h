@@ -39,8 +39,9 @@ struct MemoryEvents {
     size_t end = 0;    // it was free after the events before this one
   };
   // After event `begin` and before event `end` the block must not move: a copy reads or writes
-  // it, it is the output of a call that has not been issued yet, or it is gone for the program
-  // and has been computed again on the way to something else, so that nobody knows it.
+  // it, it is the output of a call that has not been issued yet, or nobody knows whose it is:
+  // its item has left and it waits for a copy, or the item is gone for the program and was
+  // computed again on the way to something else.
   struct Stay {
     size_t block = 0;
     size_t begin = 0;

@@ -91,8 +91,8 @@ aaaaaaaaa
   EXPECT_EQ(text(StepRehearsal({}, evict_within(1)).run({})), "time 0");
 }
 
-// Outputs until their call is issued, what a copy is under way of, and what is there again but
-// gone for the program, for as long as it is.
+// Outputs until their call is issued, what a copy is under way of, what has left, and what is
+// there again but gone for the program, for as long as it is.
 TEST(StepRehearsal, TellsWhatMustNotMove) {
   const auto stays = [](const RecordBuilder& record, const PlanLimits& limits,
                         const Releases& releases) {
@@ -119,7 +119,14 @@ TEST(StepRehearsal, TellsWhatMustNotMove) {
   const Releases copy{{0, 0, 4, Action::kOffload, 2}};
   EXPECT_EQ(drawn(copied, copy_within(3, 1), copy).substr(0, 10), "\n+>|||||\na");
   EXPECT_EQ(stays(copied, copy_within(3, 100), copy), "a0-1 a1-3 ");
-  EXPECT_EQ(stays(copied, copy_within(3, 1000), copy), "a0-1 a1-7 ") << "to its end";
+  EXPECT_EQ(stays(copied, copy_within(3, 1000), copy), "a0-1 a1-7 a6-7 ") << "to its end";
+  // The copy of what has left ends at 350; its room is had when it is wanted.
+  RecordBuilder left;
+  left.call({}, 100);
+  left.run({0}, 100);
+  left.idle(4, 100);
+  const Releases leaving{{0, 0, 1, Action::kOffload, 0}};
+  EXPECT_EQ(stays(left, copy_within(2, 250), leaving), "a0-1 a1-5 a3-8 ");
 }
 
 // Once for as long as no more is short, however long that is.
