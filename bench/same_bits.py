@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""BERT-base on this machine's CPU: does every policy, in every budget, train to the same bits?
+
+    bench/same_bits.py [--build build/release] [--output bench/results/same_bits.json]
+
+Trains a few steps of masked-LM with dropout on the bundled text, at 128 and at 512 tokens: without
+a budget, then with each policy in half of what that takes and in the smallest feasible budget. It
+says whether the parameters end with the same checksum and whether the budget was kept, and fails
+if not. Some ten minutes on two cores, 8 GiB.
+"""
+import argparse
+import datetime
+import json
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+POLICIES = ["tide", "delta", "dtr", "lru", "greedy", "msps", "offload-only", "checkpoint", "random"]
+SEQUENCES = {128: 2, 512: 1}  # length: batch
+STEPS = 2
+STEPS_OF = {"tide": 5}  # it goes by a plan from the fourth
+
+
+def train(build, model, length, *, policy, budget, steps, dry=False):
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "run.json"
+        command = [build / "bin" / "train_bert", "--model", model, "--seq-length", str(length),
+                   "--batch", str(SEQUENCES[length]), "--steps", str(steps), "--seed", "1",
+                   "--policy", policy, "--json", output]
+        command += ["--budget", str(budget)] if budget else []
+        command += ["--dry-run"] if dry else []
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            return {"error": (done.stderr.strip().splitlines() or ["?"])[-1]}
+        return json.loads(output.read_text())
+
+
+def row_of(run, reference, policy, budget, seconds):
+    if "error" in run:
+        return {"policy": policy, "budget_bytes": budget, "error": run["error"]}
+    last = run["steps"][-1]
+    return {"policy": policy, "budget_bytes": run["budget_bytes"],
+            "peak_reserved_bytes": run["peak_reserved_bytes"],
+            "kept": run["peak_reserved_bytes"] <= run["budget_bytes"],
+            "same_bits": run["params_checksum"] == reference["params_checksum"]
+                         and [s["loss_bits"] for s in run["steps"]]
+                         == [s["loss_bits"] for s in reference["steps"]],
+            "steps": len(run["steps"]), "mode": last["mode"], "evictions": last["evictions"],
+            "offloads": last["offloads"], "recomputes": last["recomputes"],
+            "seconds": round(seconds, 1)}
+
+
+def measure(build, model, length, policies):
+    dry = train(build, model, length, policy="tide", budget=None, steps=STEPS, dry=True)
+    if "error" in dry:
+        sys.exit(f"train_bert --dry-run: {dry['error']}")
+    peak, minimum = dry["unmanaged_peak_bytes"], dry["minimum_budget_bytes"]
+    references = {steps: train(build, model, length, policy="none", budget=None, steps=steps)
+                  for steps in {STEPS, *(STEPS_OF.get(p, STEPS) for p in policies)}}
+    rows = []
+    for policy in policies:
+        for budget in (max(minimum, peak // 2), minimum):
+            began = time.monotonic()
+            steps = STEPS_OF.get(policy, STEPS)
+            run = train(build, model, length, policy=policy, budget=budget, steps=steps)
+            rows.append(row_of(run, references[steps], policy, budget, time.monotonic() - began))
+            print(f"{length} tokens: {rows[-1]}", file=sys.stderr, flush=True)
+    return {"length": length, "batch": SEQUENCES[length], "unmanaged_peak_bytes": peak,
+            "minimum_budget_bytes": minimum, "runs": rows}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--model", default="bert-base")
+    parser.add_argument("--policies", nargs="+", default=POLICIES)
+    args = parser.parse_args()
+    sequences = [measure(args.build, args.model, length, args.policies) for length in SEQUENCES]
+    runs = [run for sequence in sequences for run in sequence["runs"]]
+    good = [run for run in runs if run.get("same_bits") and run.get("kept")]
+    print(f"{len(good)} of {len(runs)} runs: the same bits, the budget kept")
+    if args.output:
+        commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT,
+                                capture_output=True, text=True, check=False).stdout.strip()
+        report = {"about": "parameters and losses against a run without a budget",
+                  "model": args.model, "device": "cpu", "commit": commit,
+                  "date": datetime.date.today().isoformat(), "system": platform.platform(),
+                  "sequences": sequences}
+        args.output.write_text(json.dumps(report, indent=1) + "\n")
+    return 0 if len(good) == len(runs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
