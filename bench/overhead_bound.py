@@ -392,15 +392,19 @@ def train(build, program, model, batch, flags, policy, budget):
         return json.loads(output.read_text())
 
 
+def bound_key(device, choices, row, budget):
+    """All that a bound follows from."""
+    return (device, tuple(choices), row["network"], row["operators"], row["least_unmanaged_ms"],
+            row["captured_live_bytes"], budget)
+
+
 def known_bounds(path):
-    """A report's bounds, by all that they follow from."""
+    """A report's bounds, by bound_key()."""
     if not path:
         return {}
     report = json.loads(path.read_text())
-    return {(report["device"], tuple(report["calls_looked_at"]), row["network"],
-             row["operators"], row["least_unmanaged_ms"], row["captured_live_bytes"],
-             point["budget_bytes"]): point["bound"]
-            for row in report["rows"] for point in row["points"]}
+    return {bound_key(report["device"], report["calls_looked_at"], row, point["budget_bytes"]):
+            point["bound"] for row in report["rows"] for point in row["points"]}
 
 
 def measure(build, name, savings, choices, known):
@@ -425,7 +429,7 @@ def measure(build, name, savings, choices, known):
         began = time.monotonic()
         run = train(build, program, model, batch, train_flags, "tide", f"{100 - saving}%")
         budget = run["budget_bytes"] if run else peak * (100 - saving) // 100
-        key = (f"sim:{PROFILE}", tuple(choices), name, len(graph["ops"]), base, captured, budget)
+        key = bound_key(f"sim:{PROFILE}", choices, row, budget)
         found = known[key] if key in known else best_bound(step, budget, profile, choices)
         point = {"saving": saving, "budget_bytes": budget, "bound": found}
         if found:

@@ -41,7 +41,7 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
   constexpr Nanos kWorthTelling{500'000'000};
   if (stats.planning_time >= kWorthTelling) {
     note(fmt::format("step {} took {:.1f} s more to plan those to come", done_,
-                     to_ms(stats.planning_time) / 1e3));
+                     to_seconds(stats.planning_time)));
   }
   if (correct) {
     accuracy_ = kMemory * accuracy_ +

@@ -34,17 +34,13 @@ struct PlanLimits {
   // Of what moves within the device, in bytes per second.
   double move_bandwidth = std::numeric_limits<double>::infinity();
 
-  Nanos out_time(Bytes size) const { return time(size, out_bandwidth); }
-  Nanos in_time(Bytes size) const { return time(size, in_bandwidth); }
-  Nanos move_time(Bytes size) const {
-    return Nanos(
-        static_cast<int64_t>(static_cast<double>(size.count()) / move_bandwidth * 1e9));
-  }
+  Nanos out_time(Bytes size) const { return latency + time(size, out_bandwidth); }
+  Nanos in_time(Bytes size) const { return latency + time(size, in_bandwidth); }
+  Nanos move_time(Bytes size) const { return time(size, move_bandwidth); }
 
  private:
-  Nanos time(Bytes size, double bandwidth) const {
-    return latency +
-           Nanos(static_cast<int64_t>(static_cast<double>(size.count()) / bandwidth * 1e9));
+  static Nanos time(Bytes size, double bandwidth) {
+    return Nanos(static_cast<int64_t>(static_cast<double>(size.count()) / bandwidth * 1e9));
   }
 };
 

@@ -31,8 +31,9 @@ StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
   for (uint32_t call = 0; call < calls_; ++call) {
     std::vector<uint32_t>& next = next_uses_[call];
     for (const uint32_t input : step.calls[call].inputs) next.push_back(next_use(input, call));
-    for (const uint32_t output : step.calls[call].outputs)
+    for (const uint32_t output : step.calls[call].outputs) {
       next.push_back(next_use(output, call));
+    }
   }
 }
 
@@ -237,10 +238,12 @@ void StepRehearsal::issue(uint32_t call, bool again) {
     }
     for (size_t b = first; b < events_->blocks.size(); ++b) {
       MemoryEvents::Block& block = events_->blocks[b];
-      if (block.item == kNone) block.end = events_->events.size();
-      if (block.item == kNone) continue;
-      events_->stays.push_back(
-          {b, block.begin, ended(block.item) ? 0 : events_->events.size()});
+      const size_t now = events_->events.size();
+      if (block.item == kNone) {
+        block.end = now;
+      } else {
+        events_->stays.push_back({b, block.begin, ended(block.item) ? 0 : now});
+      }
     }
   }
   outcome_.time += it.cost;
