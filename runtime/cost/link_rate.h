@@ -15,7 +15,15 @@ struct LinkRate {
   double bytes_per_second = 1e12;
 };
 
+struct LinkRates {
+  LinkRate out;
+  LinkRate in;
+};
+
 LinkRate offload_rate(const CostModel& costs);
 LinkRate reload_rate(const CostModel& costs);
+inline LinkRates link_rates(const CostModel& costs) {
+  return {offload_rate(costs), reload_rate(costs)};
+}
 
 }  // namespace tidemark

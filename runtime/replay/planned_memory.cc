@@ -1,11 +1,13 @@
 #include "runtime/replay/planned_memory.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/layout/heuristics.h"
+#include "runtime/planner/layout/moving_layout.h"
 #include "runtime/planner/validator.h"
 #include "runtime/replay/released_at_once.h"
 
@@ -29,27 +31,83 @@ std::vector<Nanos> times(const StepGraph& graph, const MemoryTrace& trace) {
   return times;
 }
 
-// Ends with copies under way counted, one copy after the other.
-std::vector<Buffer> with_copies(std::vector<Buffer> buffers, const StepGraph& graph,
-                                const MemoryTrace& trace, const LinkRate& link) {
-  const std::vector<Nanos> at = times(graph, trace);
-  std::vector<size_t> copied;
-  for (size_t b = 0; b < buffers.size(); ++b) {
-    if (trace.blocks[b].copied >= 0 && trace.blocks[b].release >= 0) copied.push_back(b);
-  }
-  std::stable_sort(copied.begin(), copied.end(), [&](size_t a, size_t b) {
-    return trace.blocks[a].copied < trace.blocks[b].copied;
-  });
+// Of a block, from the event that issues it to the one by which it is expected to be done.
+struct CopyOfBlock {
+  size_t block;
+  int64_t begin;
+  int64_t done = 0;
+};
+
+// Goes through copies of one direction, one after the other.
+void expect(std::vector<CopyOfBlock>& copies, const std::vector<Nanos>& at,
+            const MemoryTrace& trace, const LinkRate& link) {
+  std::stable_sort(
+      copies.begin(), copies.end(),
+      [](const CopyOfBlock& a, const CopyOfBlock& b) { return a.begin < b.begin; });
   Nanos link_free{0};
-  for (const size_t b : copied) {
-    const auto out = static_cast<size_t>(trace.blocks[b].copied);
-    const double seconds = static_cast<double>(buffers[b].size.count()) / link.bytes_per_second;
-    link_free = std::max(link_free, at[out]) + link.latency +
+  for (CopyOfBlock& copy : copies) {
+    const Bytes size = trace.blocks[copy.block].size;
+    const double seconds = static_cast<double>(size.count()) / link.bytes_per_second;
+    link_free = std::max(link_free, at[static_cast<size_t>(copy.begin)]) + link.latency +
                 Nanos(static_cast<int64_t>(seconds * 1e9));
-    const auto done = std::upper_bound(at.begin(), at.end(), link_free) - at.begin();
-    buffers[b].end = std::max(buffers[b].end, static_cast<int64_t>(done));
+    copy.done = std::upper_bound(at.begin(), at.end(), link_free) - at.begin();
+  }
+}
+
+struct Copies {
+  std::vector<CopyOfBlock> out, in;  // in: those ahead of need
+};
+
+Copies copies_of(const StepGraph& graph, const MemoryTrace& trace, const LinkRates& links) {
+  Copies copies;
+  for (size_t b = 0; b < trace.blocks.size(); ++b) {
+    const MemoryTrace::Block& block = trace.blocks[b];
+    if (block.copied >= 0) copies.out.push_back({b, block.copied});
+    if (block.begin < 0) continue;
+    const bool ahead = trace.events[static_cast<size_t>(block.begin)].kind == Kind::kPrefetch;
+    if (ahead) copies.in.push_back({b, block.begin});
+  }
+  const std::vector<Nanos> at = times(graph, trace);
+  expect(copies.out, at, trace, links.out);
+  expect(copies.in, at, trace, links.in);
+  return copies;
+}
+
+// What was released stays until its copy is done.
+std::vector<Buffer> with_copies(std::vector<Buffer> buffers, const MemoryTrace& trace,
+                                const Copies& copies) {
+  for (const CopyOfBlock& copy : copies.out) {
+    int64_t& end = buffers[copy.block].end;
+    if (trace.blocks[copy.block].release >= 0) end = std::max(end, copy.done);
   }
   return buffers;
+}
+
+// What cannot move, as nobody can name it or its call has not run, and what had better not.
+std::vector<planner::MovingProblem::Stay> stays_of(const MemoryTrace& trace,
+                                                   const Copies& copies) {
+  std::vector<planner::MovingProblem::Stay> stays;
+  const auto last = static_cast<int64_t>(trace.events.size());
+  int64_t end_of_call = last;
+  std::vector<int64_t> call_ends(trace.events.size());
+  for (int64_t e = last; e-- > 0;) {
+    if (trace.events[static_cast<size_t>(e)].kind == Kind::kEndOfCall) end_of_call = e;
+    call_ends[static_cast<size_t>(e)] = end_of_call;
+  }
+  for (size_t b = 0; b < trace.blocks.size(); ++b) {
+    const MemoryTrace::Block& block = trace.blocks[b];
+    if (block.item == MemoryTrace::kScratch) {
+      stays.push_back({b, block.begin, block.end});
+    } else if (block.begin >= 0) {
+      stays.push_back({b, block.begin, call_ends[static_cast<size_t>(block.begin)]});
+    }
+  }
+  for (const auto* direction : {&copies.out, &copies.in}) {
+    for (const CopyOfBlock& copy : *direction) {
+      stays.push_back({copy.block, copy.begin + 1, copy.done});
+    }
+  }
+  return stays;
 }
 
 // What is there before the step lies together at the lower end, what stays for all of it first,
@@ -75,33 +133,73 @@ std::vector<std::optional<Offset>> places_between_steps(const MemoryTrace& trace
   return fixed;
 }
 
+// Blocks that move as several, one after the other.
+struct Stretches {
+  std::vector<Buffer> buffers;
+  planner::Offsets offsets;
+};
+
+Stretches stretches_of(Stretches blocks, const std::vector<MemoryMove>& moves) {
+  std::vector<size_t> latest(blocks.buffers.size());  // stretch of each block
+  std::iota(latest.begin(), latest.end(), size_t{0});
+  for (const MemoryMove& move : moves) {
+    const Buffer whole = blocks.buffers[latest[move.block]];
+    const auto now = static_cast<int64_t>(move.event);
+    blocks.buffers[latest[move.block]].end = now;
+    latest[move.block] = blocks.buffers.size();
+    blocks.buffers.push_back({now, whole.end, whole.size});
+    blocks.offsets.push_back(move.to);
+  }
+  return blocks;
+}
+
+// Where no block needs to move, none does.
+bool lay_out(PlannedMemory& plan, const std::vector<Buffer>& buffers, const Copies& copies,
+             Bytes capacity, const planner::Limits& limits) {
+  const auto homes = places_between_steps(plan.trace);
+  if (auto offsets = planner::fit_within(buffers, with_copies(buffers, plan.trace, copies),
+                                         homes, capacity, limits)) {
+    plan.offsets = std::move(*offsets);
+    return true;
+  }
+  const auto layout =
+      planner::lay_out_moving({buffers, stays_of(plan.trace, copies), homes, capacity}, limits);
+  if (!layout) return false;
+  plan.offsets = layout->offsets;
+  for (const planner::Move& move : layout->moves) {
+    plan.moves.push_back({static_cast<size_t>(move.time), move.buffer, move.to});
+  }
+  plan.moved = layout->moved;
+  return true;
+}
+
 }  // namespace
 
 PlannedMemory plan_memory(const StepGraph& graph, MemoryTrace trace, Bytes capacity,
-                          const LinkRate& link, const planner::Limits& limits) {
+                          const LinkRates& links, const planner::Limits& limits) {
   const auto calls = std::count_if(graph.ops.begin(), graph.ops.end(), [](const auto& op) {
     return op.kind == StepGraph::Kind::kCall;
   });
   const auto ends = std::count_if(trace.events.begin(), trace.events.end(),
                                   [](const auto& e) { return e.kind == Kind::kEndOfCall; });
   if (calls != ends) throw UsageError("the step's memory was not recorded whole");
-  trace = released_at_once(graph, std::move(trace));
+  PlannedMemory plan;
+  plan.trace = released_at_once(graph, std::move(trace));
   std::vector<Buffer> buffers;
-  for (const MemoryTrace::Block& block : trace.blocks) {
+  for (const MemoryTrace::Block& block : plan.trace.blocks) {
     buffers.push_back({block.begin, block.end, block.size});
   }
-  const auto fixed = places_between_steps(trace);
-  const auto offsets = planner::fit_within(buffers, with_copies(buffers, graph, trace, link),
-                                           fixed, capacity, limits);
-  const Bytes load = planner::max_load(buffers);
-  if (!offsets) {
-    throw UsageError("its blocks, " + format_bytes(load) +
+  plan.load = planner::max_load(buffers);
+  if (!lay_out(plan, buffers, copies_of(graph, plan.trace, links), capacity, limits)) {
+    throw UsageError("its blocks, " + format_bytes(plan.load) +
                      " at once, were not fitted into the budget of " + format_bytes(capacity));
   }
-  const Bytes peak = planner::height(buffers, *offsets);
-  const auto wrong = planner::layout_violations(buffers, *offsets, peak, 1);
+  const Stretches stretches = stretches_of({buffers, plan.offsets}, plan.moves);
+  plan.peak = planner::height(stretches.buffers, stretches.offsets);
+  const auto wrong =
+      planner::layout_violations(stretches.buffers, stretches.offsets, plan.peak, 1);
   TIDEMARK_CHECK(wrong.empty(), "a layout failed validation: " + wrong.front());
-  return {std::move(trace), *offsets, peak, load};
+  return plan;
 }
 
 }  // namespace tidemark

@@ -20,11 +20,11 @@ void require_plannable(const StepGraph& graph) {
 }  // namespace
 
 PlannedStep plan_releasing_step(StepGraph graph, MemoryTrace trace, Bytes capacity,
-                                const LinkRate& link, const planner::Limits& limits) {
+                                const LinkRates& links, const planner::Limits& limits) {
   require_plannable(graph);
   const planner::Stopwatch watch(limits.seconds);
   PlannedStep step;
-  step.memory = plan_memory(graph, std::move(trace), capacity, link, limits);
+  step.memory = plan_memory(graph, std::move(trace), capacity, links, limits);
   step.peak = step.memory->peak;
   step.bound = step.memory->load;
   step.seconds = watch.seconds();

@@ -38,7 +38,7 @@ struct PlannedStep {
 // By graph and trace. Throws UsageError as plan_memory() does, or if steps like it have no
 // plan.
 PlannedStep plan_releasing_step(StepGraph graph, MemoryTrace trace, Bytes capacity,
-                                const LinkRate& link, const planner::Limits& limits);
+                                const LinkRates& links, const planner::Limits& limits);
 
 // Plans and checks. Throws UsageError if the graph cannot be planned (why_not_plannable()), and
 // for a plan that the validator objects to, which is a bug.

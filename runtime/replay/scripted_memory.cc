@@ -40,6 +40,10 @@ void ScriptedMemory::abandoned() {
 
 MemoryScript::Place ScriptedMemory::place(const Storage& storage) {
   if (!decide_until(Kind::kBlock)) return {};
+  if (!move_blocks()) {
+    failure_ = "a block could not be moved";
+    return {};
+  }
   const MemoryTrace::Event& event = *next();
   const MemoryTrace::Block& block = plan_.trace.blocks[next_block_];
   const bool scratch = event.item == MemoryTrace::kScratch;
@@ -78,11 +82,25 @@ bool ScriptedMemory::decide_until(Kind kind) {
   return false;
 }
 
+// Those that make room for the next event's block.
+bool ScriptedMemory::move_blocks() {
+  for (; next_move_ < plan_.moves.size() && plan_.moves[next_move_].event == next_;
+       ++next_move_) {
+    const MemoryMove& move = plan_.moves[next_move_];
+    Storage* storage = find(plan_.trace.blocks[move.block].item);
+    if (!storage || !residency_.move(*storage, move.to)) return false;
+  }
+  return true;
+}
+
 bool ScriptedMemory::decide(const MemoryTrace::Event& event) {
   Storage* storage = find(event.item);
   if (!storage) return false;
   std::optional<Offset> at;
-  if (event.kind == Kind::kPrefetch) at = plan_.offsets[next_block_++];
+  if (event.kind == Kind::kPrefetch) {
+    if (!move_blocks()) return false;
+    at = plan_.offsets[next_block_++];
+  }
   return carry_out(event.kind, *storage, residency_, at);
 }
 

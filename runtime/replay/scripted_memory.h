@@ -52,6 +52,7 @@ class ScriptedMemory final : public MemoryScript {
   }
   bool decide_until(Kind kind);
   bool decide(const MemoryTrace::Event& event);
+  bool move_blocks();
 
   const PlannedMemory& plan_;
   const Items& items_;
@@ -59,6 +60,7 @@ class ScriptedMemory final : public MemoryScript {
   bool following_ = false;
   size_t next_ = 0;        // of the events
   size_t next_block_ = 0;  // of the blocks
+  size_t next_move_ = 0;   // of the moves
   std::string failure_;
 };
 

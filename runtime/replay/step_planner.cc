@@ -22,6 +22,11 @@ constexpr size_t kMostPlans = 16;
 // So often a plan may fail by itself, the program having done what it should.
 constexpr int kMostMemoryFailures = 1;
 
+std::string moving(const PlannedMemory& plan) {
+  if (plan.moves.empty()) return "";
+  return " and moving " + format_bytes(plan.moved) + " of blocks";
+}
+
 class StepPlanner final : public StepInterceptor {
  public:
   StepPlanner(Session& session, PlanOptions options)
@@ -157,9 +162,8 @@ class StepPlanner final : public StepInterceptor {
       planning_ = std::async(std::launch::async, plan_captured_step, graph, options_.planner);
     } else if (memory_.recording()) {
       MemoryTrace trace = memory_.end_step(graph.storages.size(), there_);
-      planning_ =
-          std::async(std::launch::async, plan_releasing_step, graph, std::move(trace),
-                     capacity(), offload_rate(session_.costs()), options_.planner.limits);
+      planning_ = std::async(std::launch::async, plan_releasing_step, graph, std::move(trace),
+                             capacity(), link_rates(session_.costs()), options_.planner.limits);
     } else {
       return;
     }
@@ -186,7 +190,7 @@ class StepPlanner final : public StepInterceptor {
     if (plan->memory) {
       plan->there = std::move(there_);
       say("from now on by a plan: " + operators + format_bytes(plan->peak) +
-          ", releasing as the policy did");
+          ", releasing as the policy did" + moving(*plan->memory));
     } else {
       const Bytes need = residency().bytes_in_use() + plan->peak;
       if (need > capacity()) {

@@ -5,6 +5,7 @@
 // Threads: the session's issuing thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -31,6 +32,13 @@ struct MemoryEvent {
 
   Kind kind = Kind::kEndOfCall;
   uint32_t item = kScratch;
+};
+
+// Before the block of that event is taken, another one moves: `block` as who plans counts them.
+struct MemoryMove {
+  size_t event = 0;
+  size_t block = 0;
+  Offset to;
 };
 
 // Carries out a decision on a storage. A prefetch goes to `at` or, without one, anywhere, if

@@ -90,4 +90,17 @@ class FaultyDevice : public Device {
   std::unique_ptr<Device> inner_;
 };
 
+// Work whose cause of failure is gone may have been tried once more before that, and be on its
+// way to report it: resumes until all that was enqueued is done.
+inline void resume_all(Device& device) {
+  while (true) {
+    device.resume();
+    try {
+      device.synchronize_all();
+      return;
+    } catch (const DeviceError&) {
+    }
+  }
+}
+
 }  // namespace tidemark

@@ -15,16 +15,10 @@
 namespace tidemark {
 
 struct MemoryPlan {
-  // Before the block of that event is taken, another one moves.
-  struct Move {
-    size_t event = 0;
-    size_t block = 0;
-    Offset to;
-  };
   MemoryEvents memory;
-  std::vector<Offset> offsets;  // of memory.blocks at first; empty: they lie anywhere
-  std::vector<Move> moves;      // in order
-  Bytes moved{0};               // with what the next step has to put back
+  std::vector<Offset> offsets;    // of memory.blocks at first; empty: they lie anywhere
+  std::vector<MemoryMove> moves;  // in order
+  Bytes moved{0};                 // with what the next step has to put back
   // Blocks that are there all the time and are none of the step's.
   std::vector<Block> strangers;
   std::vector<PlannedRelease> releases;  // what it came from

@@ -160,7 +160,7 @@ bool StepScript::decide_until(Kind kind) {
 bool StepScript::move_blocks() {
   for (; next_move_ < plan_.moves.size() && plan_.moves[next_move_].event == next_;
        ++next_move_) {
-    const MemoryPlan::Move& move = plan_.moves[next_move_];
+    const MemoryMove& move = plan_.moves[next_move_];
     Storage* storage = storage_of(plan_.memory.blocks[move.block].item);
     if (!storage || !residency_.move(*storage, move.to)) return false;
   }

@@ -66,7 +66,7 @@ class Arena {
     for (const auto& [c, other] : there_) EXPECT_TRUE(apart(block, other)) << b << ", " << c;
     there_[b] = block;
   }
-  void go(const MemoryPlan::Move& move) {
+  void go(const MemoryMove& move) {
     const auto at = there_.find(move.block);
     ASSERT_TRUE(at != there_.end()) << "only what is there can move";
     EXPECT_NE(plan_.memory.blocks[move.block].item, MemoryEvents::kScratch);

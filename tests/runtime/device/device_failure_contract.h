@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/runtime/device/device_contract.h"
+#include "tests/support/faulty_device.h"
 
 namespace tidemark {
 
@@ -113,15 +114,7 @@ TYPED_TEST_P(DeviceFailureContract, SeveralStreamsFailAndResumeTogether) {
   while (this->attempts_ < 3) std::this_thread::yield();
   this->wait_until_held();
   this->broken_ = false;
-  // A stream may still be on its way to report; resume until all have been let go.
-  while (true) {
-    device.resume();
-    try {
-      device.synchronize_all();
-      break;
-    } catch (const DeviceError&) {
-    }
-  }
+  resume_all(device);
   EXPECT_EQ(this->attempts_, 6);
 }
 

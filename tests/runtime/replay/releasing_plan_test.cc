@@ -127,12 +127,14 @@ TEST(ReleasingPlans, BringWhatLivesOnToItsPlaces) {
 }
 
 // Random programs whose steps are alike, with views, in-place writes, reads and dropped
-// handles, in little memory, under several policies.
+// handles, in little memory, under several policies. At times blocks have to move.
 TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
+  int64_t moving = 0;
   for (const char* policy : {"delta", "tide", "dtr", "msps", "lru"}) {
     const int steps = std::string_view(policy) == "tide" ? 20 : 8;
     int64_t planned = 0;
-    for (uint32_t seed = 1; seed <= 12; ++seed) {
+    // Whose steps leave nothing behind, so that they can be planned.
+    for (const uint32_t seed : {3U, 7U, 8U, 10U, 11U, 12U}) {
       const auto run = [&](Bytes budget, bool plans) {
         SessionOptions options;
         options.threads = 1;
@@ -143,18 +145,21 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
         Session session(options, make_cpu_device({.threads = 1}));
         if (plans) plan_steps(session, quiet());
         auto read = run_random_program(session, seed, steps, 90, /*alike=*/true);
-        if (plans && current_plan(session) && current_plan(session)->memory) {
+        const PlannedStep* plan = plans ? current_plan(session) : nullptr;
+        if (plan && plan->memory) {
           planned += plan_counts(session).planned_steps;
+          moving += plan->memory->moves.empty() ? 0 : 1;
         }
         return read;
       };
       const auto expected = run(Bytes(64 << 20), false);
       ASSERT_EQ(run(kRandomProgramSmallest, true), expected) << policy << ' ' << seed;
-      ASSERT_EQ(run(share_of(kRandomProgramSmallest, 1.4), true), expected)
+      ASSERT_EQ(run(share_of(kRandomProgramSmallest, 1.1), true), expected)
           << policy << ' ' << seed;
     }
     EXPECT_GT(planned, 0) << policy;
   }
+  EXPECT_GT(moving, 0);
 }
 
 }  // namespace

@@ -318,7 +318,7 @@ TEST(DeviceFailure, IsThrownAtAnOperatorBoundaryAndHealsByResuming) {
                DeviceError);
   EXPECT_THROW(scene.session().step([&] { scene.hash(x); }), DeviceError) << "it fails again";
   scene.device().heal();
-  scene.session().device().resume();
+  resume_all(scene.session().device());
   scene.session().step([&] { EXPECT_EQ(scene.hash(x), hash); });
 }
 
