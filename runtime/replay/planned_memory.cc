@@ -153,17 +153,21 @@ Stretches stretches_of(Stretches blocks, const std::vector<MemoryMove>& moves) {
   return blocks;
 }
 
-// Where no block needs to move, none does.
+// Where no block needs to move, none does; else none waits for a copy, if that can be.
 bool lay_out(PlannedMemory& plan, const std::vector<Buffer>& buffers, const Copies& copies,
              Bytes capacity, const planner::Limits& limits) {
   const auto homes = places_between_steps(plan.trace);
-  if (auto offsets = planner::fit_within(buffers, with_copies(buffers, plan.trace, copies),
-                                         homes, capacity, limits)) {
+  const std::vector<Buffer> reluctant = with_copies(buffers, plan.trace, copies);
+  if (auto offsets = planner::fit_within(buffers, reluctant, homes, capacity, limits)) {
     plan.offsets = std::move(*offsets);
     return true;
   }
-  const auto layout =
-      planner::lay_out_moving({buffers, stays_of(plan.trace, copies), homes, capacity}, limits);
+  planner::MovingProblem problem{reluctant, stays_of(plan.trace, copies), homes, capacity};
+  auto layout = planner::lay_out_moving(problem, limits);
+  if (!layout) {
+    problem.buffers = buffers;
+    layout = planner::lay_out_moving(problem, limits);
+  }
   if (!layout) return false;
   plan.offsets = layout->offsets;
   for (const planner::Move& move : layout->moves) {

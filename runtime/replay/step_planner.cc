@@ -1,8 +1,11 @@
 #include "runtime/replay/step_planner.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <future>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +25,10 @@ constexpr size_t kMostPlans = 16;
 // So often a plan may fail by itself, the program having done what it should.
 constexpr int kMostMemoryFailures = 1;
 
+// Steps by a plan, by the fastest of which it is judged: the first may have to bring what lives
+// on to its places.
+constexpr int kStepsOnTrial = 4;
+
 std::string moving(const PlannedMemory& plan) {
   if (plan.moves.empty()) return "";
   return " and moving " + format_bytes(plan.moved) + " of blocks";
@@ -35,11 +42,11 @@ class StepPlanner final : public StepInterceptor {
         memory_(session.residency(), recorder_.numbering()) {}
 
   void begin_step() override {
+    judge_last_step();
     take_plan();
     mode_ =
         plans_.empty() || std::exchange(record_next_, false) ? Mode::kRecord : Mode::kChoose;
     recorder_.begin_step();
-    planned_ = false;
     if (!releasing_.empty() && residency().settled()) memory_.begin_step();
   }
 
@@ -90,7 +97,9 @@ class StepPlanner final : public StepInterceptor {
         record_next_ = true;
         say("not as planned, so the policy took over: " + replay_->mismatch());
         const bool own_fault = replay_->memory_failed();
-        if (own_fault && ++memory_failures_[current_] > kMostMemoryFailures) drop_current();
+        if (own_fault && ++trials_[current_].failures > kMostMemoryFailures) {
+          drop_current("what its releases depend on is not as it was");
+        }
       }
       replay_.reset();
     } else if (mode_ == Mode::kRecord) {
@@ -107,6 +116,7 @@ class StepPlanner final : public StepInterceptor {
     memory_.stop();
     previous_.reset();
     mode_ = Mode::kIdle;
+    planned_ = timed_ = false;
   }
 
   bool planned() const override { return planned_; }
@@ -115,6 +125,12 @@ class StepPlanner final : public StepInterceptor {
 
  private:
   enum class Mode : uint8_t { kIdle, kChoose, kRecord, kReplay };
+  // Of a plan that releases.
+  struct Trial {
+    int failures = 0;
+    int steps = 0;
+    Nanos least{std::numeric_limits<int64_t>::max()};  // of those steps
+  };
 
   Residency& residency() { return session_.residency(); }
   void say(const std::string& what) const {
@@ -162,6 +178,7 @@ class StepPlanner final : public StepInterceptor {
       planning_ = std::async(std::launch::async, plan_captured_step, graph, options_.planner);
     } else if (memory_.recording()) {
       MemoryTrace trace = memory_.end_step(graph.storages.size(), there_);
+      timed_ = true;
       planning_ = std::async(std::launch::async, plan_releasing_step, graph, std::move(trace),
                              capacity(), link_rates(session_.costs()), options_.planner.limits);
     } else {
@@ -169,6 +186,21 @@ class StepPlanner final : public StepInterceptor {
     }
     planning_for_ = signature;
     if (!options_.background) planning_.wait();
+  }
+
+  // Its time is known only now.
+  void judge_last_step() {
+    const Nanos took = session_.last_step().modelled;
+    if (std::exchange(timed_, false)) policy_time_ = took;
+    if (!std::exchange(planned_, false) || !current_->memory) return;
+    Trial& trial = trials_[current_];
+    trial.least = std::min(trial.least, took);
+    if (++trial.steps != kStepsOnTrial) return;
+    const auto share = static_cast<double>(trial.least.count()) /
+                       static_cast<double>(current_->policy_time.count());
+    if (share <= options_.bearable) return;
+    drop_current("by the plan they take " + std::to_string(std::lround(100 * (share - 1))) +
+                 " % longer than under the policy");
   }
 
   void take_plan() {
@@ -189,6 +221,7 @@ class StepPlanner final : public StepInterceptor {
     const std::string operators = std::to_string(plan->graph.ops.size()) + " operators in ";
     if (plan->memory) {
       plan->there = std::move(there_);
+      plan->policy_time = policy_time_;
       say("from now on by a plan: " + operators + format_bytes(plan->peak) +
           ", releasing as the policy did" + moving(*plan->memory));
     } else {
@@ -204,7 +237,7 @@ class StepPlanner final : public StepInterceptor {
           format_bytes(program_order_peak(plan->graph)) + " at least");
     }
     if (plans_.size() == kMostPlans) {
-      memory_failures_.erase(plans_.back().get());
+      trials_.erase(plans_.back().get());
       plans_.pop_back();
     }
     plans_.insert(plans_.begin(), std::move(plan));
@@ -212,9 +245,9 @@ class StepPlanner final : public StepInterceptor {
     ++counts_.plans;
   }
 
-  void drop_current() {
-    memory_failures_.erase(current_);
-    say("steps like it stay dynamic: what its releases depend on is not as it was");
+  void drop_current(const std::string& why) {
+    trials_.erase(current_);
+    say("steps like it stay dynamic: " + why);
     refused_.insert(signature_of(current_->graph));
     std::erase_if(plans_, [&](const auto& plan) { return plan.get() == current_; });
     current_ = nullptr;
@@ -236,7 +269,9 @@ class StepPlanner final : public StepInterceptor {
   std::vector<std::unique_ptr<PlannedStep>> plans_;  // the latest first
   const PlannedStep* current_ = nullptr;
   std::unique_ptr<Replay> replay_;
-  std::unordered_map<const PlannedStep*, int> memory_failures_;
+  std::unordered_map<const PlannedStep*, Trial> trials_;
+  Nanos policy_time_{0};  // of the last step whose memory was recorded
+  bool timed_ = false;    // it is the last step
   bool record_next_ = false;
   bool planned_ = false;
   PlanCounts counts_;

@@ -12,7 +12,8 @@
 //
 // A plan is made use of if what lives on and the plan's peak fit into the budget. Where they do
 // not, a step is recorded with what the policy releases, once that has settled, and steps like
-// it are run by that: the same releases, at fixed places (planned_memory.h).
+// it are run by that: the same releases, at fixed places (planned_memory.h). Should they take
+// longer so than under the policy, that decides again.
 //
 // Threads: the session's issuing thread; planning has one of its own.
 #pragma once
@@ -31,6 +32,8 @@ struct PlanOptions {
   planner::PlannerOptions planner{.limits = {.seconds = 2}};
   // Off: the session waits for the plan at the end of the step; for tests and for comparisons.
   bool background = true;
+  // How much longer than under the policy a step may take by a plan that releases.
+  double bearable = 1.02;
   // Told what happens, a line each: a step planned, a plan not used and why, a mismatch. Null:
   // the log.
   std::function<void(std::string_view)> report{};

@@ -116,6 +116,8 @@ class Session {
   int threads() const { return threads_; }
   const Tier* host() const { return host_.get(); }
   const Tier* disk() const { return disk_.get(); }
+  // The last one that ended; step() returns it.
+  const StepStats& last_step() const { return last_step_; }
   // Highest end offset in the arena since the session began.
   Bytes peak_reserved() const;
   // The most that was live at once, and what it was made of.

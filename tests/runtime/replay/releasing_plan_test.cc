@@ -63,6 +63,21 @@ TEST(ReleasingPlans, DoWhatTheRecordedStepDidWithinThePlansPeak) {
   }
 }
 
+TEST(ReleasingPlans, AreDroppedWhereThePolicyIsFaster) {
+  Training training({.arena = kTight, .host = 64});
+  std::vector<std::string> said;
+  PlanOptions options = quiet(&said);
+  options.bearable = 0;
+  plan_steps(training.session(), options);
+  std::vector<bool> planned;
+  for (int i = 0; i < 9; ++i) planned.push_back(training.step().planned);
+  EXPECT_EQ(planned,
+            (std::vector<bool>{false, false, false, true, true, true, true, false, false}));
+  EXPECT_EQ(current_plan(training.session()), nullptr);
+  EXPECT_NE(said.back().find("longer than under the policy"), std::string::npos) << said.back();
+  EXPECT_EQ(training.finish(), ample(9));
+}
+
 // A call more, at either place, in the sixth step.
 TEST(ReleasingPlans, AStepThatDiffersIsFinishedUnderThePolicy) {
   for (const int place : {0, 1}) {
