@@ -51,10 +51,9 @@ std::vector<std::optional<Offset>> homes_of(const StepRecord& step, const Memory
                                             const std::vector<planner::Buffer>& buffers) {
   std::vector<std::optional<Offset>> of_item(step.items.size());
   Offset to(0);
-  for (size_t item = 0; item < step.items.size(); ++item) {
-    if (!step.items[item].was_there()) continue;
-    of_item[item] = to;
-    to = to + step.items[item].bytes;
+  for (size_t b = 0; b < memory.there; ++b) {
+    of_item[memory.blocks[b].item] = to;
+    to = to + memory.blocks[b].size;
   }
   std::vector<std::optional<Offset>> homes(buffers.size());
   for (size_t b = 0; b < memory.blocks.size(); ++b) {

@@ -25,6 +25,8 @@ constexpr double kLeads[] = {1, 3};
 // on ways that do not fit, then so that it ends with one that does, whatever that takes: to
 // compute again what the tier has no room for may be far dearer than copies.
 constexpr double kPricesOfLacking[] = {1, 4, 16, 256, 65536};
+// Where it does not end so, annealing may find a way, at a price that leaves some open.
+constexpr double kPriceOnTheWay = 16;
 
 // Pairs tried before the way downhill ends, for each gap, of which none is better.
 constexpr size_t kPairs = 100;
@@ -54,14 +56,22 @@ class Search {
 
   SearchResult run(int64_t effort) {
     const ReleaseChoices draft = choices_;
-    go_down(effort / 4);
+    const int64_t part = effort / 4;
+    go_down(part);
+    int64_t left = effort - part;
+    if (outcome_.lacking > Bytes(0)) {
+      rehearsal_.set_price_of_lacking(kPriceOnTheWay);
+      least_ = cost(kAny);
+      anneal(part);
+      left -= part;
+    }
     // On the way it may have gone through what lacks to where it is worse than it began.
     rehearsal_.set_price_of_lacking(*std::rbegin(kPricesOfLacking));
     least_ = cost(kAny);
     ReleaseChoices best = std::exchange(choices_, draft);
     if (cost(kAny) >= least_) choices_ = std::move(best);
     least_ = cost(kAny);
-    anneal(effort - effort / 4);
+    if (outcome_.lacking == Bytes(0)) anneal(left);
     cost(kAny);
     return {plan_, outcome_};
   }
@@ -154,7 +164,7 @@ class Search {
     const Nanos longer = outcome_.time - step_.duration;
     const auto duration = static_cast<double>(step_.duration.count());
     const bool worth_it = static_cast<double>(longer.count()) >= kWorthIt * duration;
-    if (outcome_.lacking > Bytes(0) || !worth_it || effort <= 0) return;
+    if (!worth_it || effort <= 0) return;
     effort_ = effort;
     const int64_t tries = kTries * static_cast<int64_t>(choices_.size());
     ReleaseChoices best = choices_;

@@ -8,6 +8,21 @@ namespace {
 // Of a copy's own time, even where compute hides it: it is not certain to.
 constexpr double kPriceOfCopies = 0.01;
 
+// Is there too little room for all that lives on, beside what some call needs?
+bool cannot_stay_between(const StepRecord& step, Bytes room) {
+  Bytes there{0}, most{0};
+  for (const StepRecord::Item& item : step.items) {
+    if (item.was_there()) there += item.bytes;
+  }
+  for (const StepRecord::Call& call : step.calls) {
+    Bytes needed = call.workspace;
+    for (const uint32_t input : call.inputs) needed += step.items[input].bytes;
+    for (const uint32_t output : call.outputs) needed += step.items[output].bytes;
+    most = std::max(most, needed);
+  }
+  return there + most > room;
+}
+
 }  // namespace
 
 StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
@@ -15,6 +30,7 @@ StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
       calls_(static_cast<uint32_t>(step.calls.size())),
       room_(limits.room.count()),
       link_price_(1e9 / limits.out_bandwidth + 1e9 / limits.in_bandwidth),
+      away_between_(cannot_stay_between(step, limits.room)),
       price_of_lacking_(link_price_),
       ends_(step.calls.size()),
       uploads_(step.calls.size()),
@@ -63,6 +79,7 @@ StepRehearsal::Outcome StepRehearsal::run(const std::vector<PlannedRelease>& rel
     bring_due();
     note(Kind::kEndOfCall, kNone);
     for (const uint32_t item : ends_[now_]) leave(item, Place::kEvicted);
+    if (away_between_ && now_ + 1 == calls_) wait_for_copies_between_steps();
     short_by_ = std::max<int64_t>(0, live_ - room_);
     const Nanos left =
         now_ + 1 < calls_ ? step_.duration - step_.calls[now_ + 1].begin : Nanos(0);
@@ -118,15 +135,26 @@ void StepRehearsal::begin(const std::vector<PlannedRelease>& releases) {
     open_.assign(items_.size(), 0);
     under_way_.clear();
   }
+  if (away_between_) send_away_between_steps();
   for (uint32_t i = 0; i < items_.size(); ++i) {
     if (items_[i].place != Place::kResident) continue;
     live_ += bytes(i);
     open(i, step_.items[i].bytes);
   }
   if (events_) events_->there = events_->blocks.size();
+  if (away_between_) return;
   // What is to be away over the end is copied out now, so that it can be moved before.
   for (const PlannedRelease& release : releases_) {
     if (release.wraps()) copy_out(release.item);
+  }
+}
+
+// What is to be away over the end was copied out then.
+void StepRehearsal::send_away_between_steps() {
+  for (const PlannedRelease& release : releases_) {
+    if (!release.wraps()) continue;
+    items_[release.item].place = Place::kOffloaded;
+    items_[release.item].copied = true;
   }
 }
 
@@ -157,6 +185,13 @@ void StepRehearsal::run_call(uint32_t call) {
   };
   for (const uint32_t input : it.inputs) used(input);
   for (const uint32_t output : it.outputs) used(output);
+}
+
+// The next step begins without what is away, and so with none of the link's time owed.
+void StepRehearsal::wait_for_copies_between_steps() {
+  for (const PlannedRelease& release : releases_) {
+    if (release.wraps()) wait_until(items_[release.item].ready);
+  }
 }
 
 // The calls that have to run for it, inputs before users, in again_. False: it cannot be had.
@@ -366,7 +401,7 @@ void StepRehearsal::give_up(uint32_t item) {
 void StepRehearsal::release(const PlannedRelease& release) {
   const uint32_t item = release.item;
   State& state = items_[item];
-  if (state.place != Place::kResident || release.wraps()) return;
+  if (state.place != Place::kResident || (release.wraps() && !away_between_)) return;
   if (release.action == Action::kEvict && !state.copied) {
     note(Kind::kEvict, item);
     leave(item, Place::kEvicted);

@@ -13,6 +13,11 @@
 // (MemoryEvents) can be followed to the letter. Memory is counted in bytes; where blocks lie is
 // not. What was computed again on the way to something else stays for as long as there is room.
 //
+// A step begins as the one before it ended. What is planned to be away over the end is copied
+// out as the step begins; in so little room that not all that lives on can be there beside what
+// a call needs, before the step ends, so that the step begins without it and ends when its
+// copy is done.
+//
 // Pure: no session, no tensors. Runs of one rehearsal share their scratch memory.
 #pragma once
 
@@ -98,6 +103,8 @@ class StepRehearsal {
     return items_[item].place == Place::kEvicted || items_[item].place == Place::kNowhere;
   }
   void begin(const std::vector<PlannedRelease>& releases);
+  void send_away_between_steps();
+  void wait_for_copies_between_steps();
   void upload(uint32_t item);
   uint32_t next_use(uint32_t item, uint32_t call) const;
   void run_call(uint32_t call);
@@ -126,7 +133,9 @@ class StepRehearsal {
   const StepRecord& step_;
   const uint32_t calls_;
   const int64_t room_;
-  const double link_price_;                     // nanoseconds a byte, both ways
+  const double link_price_;  // nanoseconds a byte, both ways
+  // What is away over the step's end goes before it, not once the next one has begun.
+  const bool away_between_;
   double price_of_lacking_;                     // the same
   std::vector<Nanos> out_time_, in_time_;       // by item
   std::vector<std::vector<uint32_t>> ends_;     // by call: items that are gone after it

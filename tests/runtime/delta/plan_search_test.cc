@@ -118,6 +118,45 @@ TEST(PlanSearch, EndsWhereItsEffortDoes) {
   EXPECT_EQ(with(1000), "evict a 0-5");
 }
 
+// Layers of a dear and a cheap activation, `size` units each, their gradients, and updates.
+StepRecord training_record(int64_t size) {
+  constexpr size_t kLayers = 8;
+  RecordBuilder record;
+  const auto lives_on = [&](int64_t units) {
+    const uint32_t item = record.outside(units, /*persistent=*/true);
+    record.item(item).may_evict = false;
+    return item;
+  };
+  std::vector<uint32_t> weights, states, h, x{record.upload(size)}, gradients(kLayers);
+  for (size_t i = 0; i < kLayers; ++i) {
+    weights.push_back(lives_on(1));
+    states.push_back(lives_on(2));
+    h.push_back(record.call({x.back(), weights[i]}, 2000, size));
+    x.push_back(record.call({h.back()}, 60, size));
+  }
+  uint32_t gradient = record.call({x.back()}, 100, size);
+  for (size_t i = kLayers; i-- > 0;) {
+    const uint32_t inner = record.call({gradient, x[i + 1], h[i]}, 120, size);
+    gradients[i] = record.call({inner, x[i]}, 2000);
+    gradient = record.call({inner, weights[i]}, 2000, size);
+  }
+  for (size_t i = 0; i < kLayers; ++i) record.run({weights[i], gradients[i], states[i]}, 100);
+  return record.step();
+}
+
+// Nothing that is a little better leads there: almost all has to be copied over a slow link, 24
+// units that live on among it.
+TEST(PlanSearch, FindsAWayThatGoesUphill) {
+  for (const int64_t size : {1, 2}) {
+    SCOPED_TRACE("activations of " + std::to_string(size));
+    const StepRecord step = training_record(size);
+    const PlanLimits limits = copy_within(8 + 2 * size, 1000);
+    const Releases draft = make_release_plan(step, limits).releases;
+    EXPECT_GT(StepRehearsal(step, limits).run(draft).lacking, Bytes(0));
+    EXPECT_EQ(search_releases(step, limits, draft, 10 * kEffort).expected.lacking, Bytes(0));
+  }
+}
+
 // --- every plan there is ---
 
 struct Gap {

@@ -47,7 +47,7 @@ Releases random_releases(const StepRecord& step, std::mt19937& random) {
 
 // Counts what was seen, so that a test can tell that it was not empty.
 struct Seen {
-  int64_t fitting = 0, impossible = 0, stopped = 0;
+  int64_t fitting = 0, impossible = 0, stopped = 0, away = 0;
   std::map<Kind, int64_t> events;
 };
 
@@ -81,6 +81,11 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
     ASSERT_TRUE(step.items[item].was_there());
     ASSERT_FALSE(items[item].block);
     items[item].block = next;
+  }
+  // What lives on and is not there is on the tier.
+  for (size_t item = 0; item < items.size(); ++item) {
+    items[item].copied = step.items[item].was_there() && !items[item].block;
+    seen.away += items[item].copied;
   }
   size_t calls = 0;
   for (size_t e = 0; e < memory.events.size(); ++e) {
@@ -178,6 +183,7 @@ TEST(RandomRehearsal, IsWhatItsEventsSay) {
   EXPECT_GT(seen.fitting, 500);
   EXPECT_GT(seen.impossible, 100);
   EXPECT_GT(seen.stopped, 1000);
+  EXPECT_GT(seen.away, 200);
   for (const Kind kind : {Kind::kBlock, Kind::kPrefetch, Kind::kEvict, Kind::kCopyOut,
                           Kind::kOffload, Kind::kEndOfCall}) {
     EXPECT_GT(seen.events[kind], 500) << static_cast<int>(kind);

@@ -457,8 +457,9 @@ TEST(StepRehearsal, CopiesWhatSleepsOverTheEndAtTheBeginning) {
     RecordBuilder record;
     const uint32_t s = record.outside(1, /*persistent=*/true);
     const uint32_t a = record.call({}, first), b = record.call({}, 1000);
-    record.run({a, b}, 1000);
-    record.idle(2, 1000);
+    record.run({a}, 1000);
+    record.run({b}, 1000);
+    record.idle(1, 1000);
     record.run({s}, 1000);
     return record;
   };
@@ -469,11 +470,38 @@ TEST(StepRehearsal, CopiesWhatSleepsOverTheEndAtTheBeginning) {
 ab ac  a   
 aaaa
  bbbbbb
-    ccc
+    ccccc
        aaaa
 )");
   EXPECT_EQ(rehearse(step_with(100), copy_within(2, 500), releases),
             "time 5500, waited 400, copied 1000");
+}
+
+// Where a call needs so much that what lives on cannot all be there beside it, s goes before
+// the step's end: the step begins without it, and ends when it is out, if it has been written.
+TEST(StepRehearsal, BeginsWithoutWhatSleepsOverTheEndInLittleRoom) {
+  RecordBuilder record;
+  const uint32_t s = record.outside(1, /*persistent=*/true);
+  const uint32_t t = record.outside(1, /*persistent=*/true);
+  const uint32_t a = record.call({t}, 1000), b = record.call({a}, 1000);
+  record.run({b}, 1000);
+  record.idle(2, 1000);
+  record.run({s}, 1000);
+  const Releases releases{copy(s, 5, 5, 3)};
+  const PlanLimits limits = copy_within(3, 500);
+  EXPECT_EQ(rehearse(record, limits, releases), "time 6000, copied 500");
+  EXPECT_EQ(drawn(record, limits, releases), R"(
++|+||<|||
+c d  a   
+bbbbbbbbb
+cccc
+  ddd
+     aaaa
+)");
+  record.item(s).may_evict = false;
+  EXPECT_EQ(rehearse(record, limits, releases), "time 6500, waited 500, copied 1000");
+  // What does not sleep is there.
+  EXPECT_EQ(rehearse(record, limits), "time 6000, lacking 1");
 }
 
 // Its copy is as good the next time, unless it may have been written.

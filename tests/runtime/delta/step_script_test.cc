@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -75,7 +76,8 @@ class Training {
  public:
   static constexpr int64_t kLayers = 6;
 
-  Training(int64_t arena, int64_t host)
+  // `state`: units of optimizer state for each of weight.
+  Training(int64_t arena, int64_t host, int64_t state = 1)
       : device_(make_sim_device(quick_moves())),
         arena_(*device_, MemoryKind::kDevice, kUnit * arena),
         host_(host > 0 ? make_host_tier(*device_, kUnit * host) : nullptr),
@@ -83,7 +85,7 @@ class Training {
         residency_(*device_, arena_, tiers(), costs_, log_, policy_, {.learn_costs = false}) {
     for (int64_t i = 0; i < kLayers; ++i) {
       weights_.push_back(data(1, Category::kParameter));
-      states_.push_back(data(1, Category::kOptimizerState));
+      states_.push_back(data(state, Category::kOptimizerState));
     }
   }
 
@@ -295,6 +297,32 @@ TEST(StepScript, DoesWhatWasRehearsed) {
   EXPECT_GE(evicting, 7);
   EXPECT_GE(copying, 8);
   EXPECT_GE(moving, 2);
+}
+
+std::string without_copies(const std::string& done) {
+  return std::regex_replace(done, std::regex("copy [0-9]+, "), "");
+}
+
+// Where what lives on takes more than all the room, some of it is away between steps.
+TEST(StepScript, BeginsWithoutWhatIsAway) {
+  constexpr int64_t kState = 4, kLivesOn = (1 + kState) * Training::kLayers;
+  for (const int64_t arena : {kLivesOn - 1, kLivesOn - 2, kLivesOn - 3}) {
+    SCOPED_TRACE(std::to_string(arena) + " units");
+    Training training(arena, 1000, kState);
+    ASSERT_TRUE(settle(training));
+    const MemoryPlan& plan = training.memory_plan();
+    EXPECT_TRUE(plan.placed());
+    EXPECT_EQ(plan.expected.lacking, Bytes(0));
+    EXPECT_LT(plan.memory.there, 2U * Training::kLayers);
+    for (int i = 0; i < 2; ++i) {
+      const StepStats stats = training.step();
+      EXPECT_TRUE(training.policy().followed);
+      // What was away has its copy until it is written, which a record does not tell.
+      EXPECT_EQ(without_copies(training.done()), without_copies(training.planned()));
+      EXPECT_LE(stats.peak_reserved, training.budget());
+      EXPECT_LE(stats.duration, plan.expected.time);
+    }
+  }
 }
 
 // Where no block has a place they are slid together as room is needed.
