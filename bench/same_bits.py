@@ -7,7 +7,8 @@ Trains a few steps of masked-LM with dropout on the bundled text, at 128 and at 
 a budget, then with each policy in three quarters of what that takes and, where the policy copies
 out, in the smallest feasible budget. (What evicts only computes for hours there: parameters and
 gradients, half of all here, can only be kept.) It says whether the parameters end with the same
-checksum and whether the budget was kept, and fails if not. Half an hour on two cores, 8 GiB.
+checksum and whether the budget was kept, and fails if not. What takes longer than --patience is
+given up, and said to be. Half an hour on two cores, 8 GiB.
 """
 import argparse
 import datetime
@@ -27,7 +28,7 @@ STEPS = 2
 STEPS_OF = {"tide": 4}  # it goes by a plan from the fourth
 
 
-def train(build, model, length, *, policy, budget, steps, dry=False):
+def train(build, model, length, *, policy, budget, steps, dry=False, patience=None):
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "run.json"
         command = [build / "bin" / "train_bert", "--model", model, "--seq-length", str(length),
@@ -35,15 +36,19 @@ def train(build, model, length, *, policy, budget, steps, dry=False):
                    "--optimizer", "sgd", "--policy", policy, "--json", output]
         command += ["--budget", str(budget)] if budget else []
         command += ["--dry-run"] if dry else []
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True, timeout=patience)
+        except subprocess.TimeoutExpired:
+            return {"given_up_after_s": patience}
         if done.returncode != 0:
             return {"error": (done.stderr.strip().splitlines() or ["?"])[-1]}
         return json.loads(output.read_text())
 
 
 def row_of(run, reference, policy, budget, seconds):
-    if "error" in run:
-        return {"policy": policy, "budget_bytes": budget, "error": run["error"]}
+    if "steps" not in run:
+        return {"policy": policy, "budget_bytes": budget, **run}
     last = run["steps"][-1]
     return {"policy": policy, "budget_bytes": run["budget_bytes"],
             "peak_reserved_bytes": run["peak_reserved_bytes"],
@@ -56,7 +61,7 @@ def row_of(run, reference, policy, budget, seconds):
             "seconds": round(seconds, 1)}
 
 
-def measure(build, model, length, policies):
+def measure(build, model, length, policies, patience):
     dry = train(build, model, length, policy="tide", budget=None, steps=STEPS, dry=True)
     if "error" in dry:
         sys.exit(f"train_bert --dry-run: {dry['error']}")
@@ -69,7 +74,8 @@ def measure(build, model, length, policies):
         for budget in budgets:
             began = time.monotonic()
             steps = STEPS_OF.get(policy, STEPS)
-            run = train(build, model, length, policy=policy, budget=budget, steps=steps)
+            run = train(build, model, length, policy=policy, budget=budget, steps=steps,
+                        patience=patience)
             rows.append(row_of(run, references[steps], policy, budget, time.monotonic() - began))
             print(f"{length} tokens: {rows[-1]}", file=sys.stderr, flush=True)
     return {"length": length, "batch": SEQUENCES[length], "unmanaged_peak_bytes": peak,
@@ -84,12 +90,15 @@ def main():
     parser.add_argument("--lengths", type=int, nargs="+", default=list(SEQUENCES),
                         choices=list(SEQUENCES))
     parser.add_argument("--policies", nargs="+", default=POLICIES)
+    parser.add_argument("--patience", type=float, default=600, help="seconds for a run")
     args = parser.parse_args()
-    sequences = [measure(args.build, args.model, length, args.policies)
+    sequences = [measure(args.build, args.model, length, args.policies, args.patience)
                  for length in args.lengths]
     runs = [run for sequence in sequences for run in sequence["runs"]]
     good = [run for run in runs if run.get("same_bits") and run.get("kept")]
-    print(f"{len(good)} of {len(runs)} runs: the same bits, the budget kept")
+    ended = [run for run in runs if "given_up_after_s" not in run]
+    print(f"{len(good)} of {len(ended)} runs: the same bits, the budget kept; "
+          f"{len(runs) - len(ended)} given up")
     if args.output:
         commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT,
                                 capture_output=True, text=True, check=False).stdout.strip()
@@ -98,7 +107,7 @@ def main():
                   "date": datetime.date.today().isoformat(), "system": platform.platform(),
                   "sequences": sequences}
         args.output.write_text(json.dumps(report, indent=1) + "\n")
-    return 0 if len(good) == len(runs) else 1
+    return 0 if len(good) == len(ended) else 1
 
 
 if __name__ == "__main__":

@@ -65,6 +65,8 @@ class CostModel {
   // has it.
   Nanos offload_time(Bytes bytes) const;
   Nanos reload_time(Bytes bytes) const;
+  // Within the device, where each byte is read and written.
+  Nanos move_time(Bytes bytes) const { return modelled({0, 2 * bytes, false}); }
   // DELTA's c_s = m / b: there and back. b is the link as measured or, before that, 35 % of the
   // profile's (Section 4.1: "only 35% of the bandwidth is used").
   Nanos swap_time(Bytes bytes) const;

@@ -181,7 +181,7 @@ std::optional<Residency::Stretch> Residency::cheapest_slide(const std::vector<St
   std::optional<Stretch> run = cheapest_run(
       blocks, size, [](const Storage& s) { return std::optional(Nanos(s.size().count())); },
       [](const Storage& s) { return s.size(); });
-  if (run) run->cost = costs_.modelled({0, Bytes(run->cost.count()) * 2, false});
+  if (run) run->cost = costs_.move_time(Bytes(run->cost.count()));
   return run;
 }
 

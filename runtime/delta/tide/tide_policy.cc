@@ -241,9 +241,8 @@ void TidePolicy::plan(const Residency& residency, std::vector<PlannedRelease> dr
   limits.latency = out.latency;
   limits.out_bandwidth = out.bytes_per_second;
   limits.in_bandwidth = in.bytes_per_second;
-  // Each byte is read and written.
   constexpr Bytes kMoved{1 << 30};
-  const Nanos move_time = residency.costs().modelled({0, 2 * kMoved, false});
+  const Nanos move_time = residency.costs().move_time(kMoved);
   limits.move_bandwidth =
       static_cast<double>(kMoved.count()) / static_cast<double>(move_time.count()) * 1e9;
   const int64_t worth = forecast_.last().duration.count() / kStepPerEffort.count();
