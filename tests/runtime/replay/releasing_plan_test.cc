@@ -149,7 +149,7 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
     const int steps = std::string_view(policy) == "tide" ? 20 : 8;
     int64_t planned = 0;
     // Whose steps leave nothing behind, so that they can be planned.
-    for (const uint32_t seed : {3U, 7U, 8U, 10U, 11U, 12U}) {
+    for (const uint32_t seed : {3U, 8U, 11U}) {
       const auto run = [&](Bytes budget, bool plans) {
         SessionOptions options;
         options.threads = 1;
