@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -103,7 +102,7 @@ class Training {
   }
   // From the last step on, which has to be like those to come.
   bool plan() {
-    const LinkRate out = offload_rate(costs_), in = reload_rate(costs_);
+    const auto [out, in] = link_rates(costs_);
     PlanLimits limits;
     limits.room = arena_.offsets().capacity();
     limits.tier_room = residency_.tier_room();
@@ -128,8 +127,8 @@ class Training {
   }
 
   // "evict 3, copy 4, drop 4, back 4, ...": what the last step decided, items by number.
-  std::string done() const {
-    std::string text;
+  std::vector<std::string> done() const {
+    std::vector<std::string> list;
     for_step([&](const EventRecord& event) {
       const char* what = event.kind == EventKind::kEvict       ? "evict "
                          : event.kind == EventKind::kCopyOut   ? "copy "
@@ -140,25 +139,25 @@ class Training {
       if (!what) return;
       EXPECT_EQ(event.reason,
                 event.kind == EventKind::kPrefetch ? Reason::kNone : Reason::kPlan);
-      text += what + std::to_string(items_.at(event.storage)) + ", ";
+      list.push_back(what + std::to_string(items_.at(event.storage)));
     });
-    return text;
+    return list;
   }
   // The same, as planned. In these steps what is copied is not written before it is so again.
-  std::string planned() const {
-    std::string text;
+  std::vector<std::string> planned() const {
+    std::vector<std::string> list;
     std::set<uint32_t> copied;
     for (const auto& [kind, item] : policy_.plan->memory.events) {
       // What has not been written since has its copy still, which a record does not tell.
       if (kind == Kind::kCopyOut && !copied.insert(item).second) continue;
       if (kind == Kind::kBlock || kind == Kind::kEndOfCall) continue;
-      text += kind == Kind::kEvict     ? "evict "
-              : kind == Kind::kCopyOut ? "copy "
-              : kind == Kind::kOffload ? "drop "
-                                       : "back ";
-      text += std::to_string(item) + ", ";
+      const char* what = kind == Kind::kEvict     ? "evict "
+                         : kind == Kind::kCopyOut ? "copy "
+                         : kind == Kind::kOffload ? "drop "
+                                                  : "back ";
+      list.push_back(what + std::to_string(item));
     }
-    return text;
+    return list;
   }
   Nanos recomputed() const {
     Nanos sum{0};
@@ -299,8 +298,9 @@ TEST(StepScript, DoesWhatWasRehearsed) {
   EXPECT_GE(moving, 2);
 }
 
-std::string without_copies(const std::string& done) {
-  return std::regex_replace(done, std::regex("copy [0-9]+, "), "");
+std::vector<std::string> without_copies(std::vector<std::string> list) {
+  std::erase_if(list, [](const std::string& what) { return what.starts_with("copy"); });
+  return list;
 }
 
 // Where what lives on takes more than all the room, some of it is away between steps.
