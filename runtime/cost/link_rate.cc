@@ -14,12 +14,9 @@ LinkRate rate_of(Nanos nothing, Nanos probe) {
 
 }  // namespace
 
-LinkRate offload_rate(const CostModel& costs) {
-  return rate_of(costs.offload_time(Bytes(0)), costs.offload_time(kProbe));
-}
-
-LinkRate reload_rate(const CostModel& costs) {
-  return rate_of(costs.reload_time(Bytes(0)), costs.reload_time(kProbe));
+LinkRates link_rates(const CostModel& costs) {
+  return {rate_of(costs.offload_time(Bytes(0)), costs.offload_time(kProbe)),
+          rate_of(costs.reload_time(Bytes(0)), costs.reload_time(kProbe))};
 }
 
 }  // namespace tidemark

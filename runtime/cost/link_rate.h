@@ -13,6 +13,10 @@ namespace tidemark {
 struct LinkRate {
   Nanos latency{0};
   double bytes_per_second = 1e12;
+  Nanos time(Bytes bytes) const {
+    const double seconds = static_cast<double>(bytes.count()) / bytes_per_second;
+    return latency + Nanos(static_cast<int64_t>(seconds * 1e9));
+  }
 };
 
 struct LinkRates {
@@ -20,10 +24,6 @@ struct LinkRates {
   LinkRate in;
 };
 
-LinkRate offload_rate(const CostModel& costs);
-LinkRate reload_rate(const CostModel& costs);
-inline LinkRates link_rates(const CostModel& costs) {
-  return {offload_rate(costs), reload_rate(costs)};
-}
+LinkRates link_rates(const CostModel& costs);
 
 }  // namespace tidemark

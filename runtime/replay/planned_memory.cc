@@ -46,10 +46,8 @@ void expect(std::vector<CopyOfBlock>& copies, const std::vector<Nanos>& at,
       [](const CopyOfBlock& a, const CopyOfBlock& b) { return a.begin < b.begin; });
   Nanos link_free{0};
   for (CopyOfBlock& copy : copies) {
-    const Bytes size = trace.blocks[copy.block].size;
-    const double seconds = static_cast<double>(size.count()) / link.bytes_per_second;
-    link_free = std::max(link_free, at[static_cast<size_t>(copy.begin)]) + link.latency +
-                Nanos(static_cast<int64_t>(seconds * 1e9));
+    link_free = std::max(link_free, at[static_cast<size_t>(copy.begin)]) +
+                link.time(trace.blocks[copy.block].size);
     copy.done = std::upper_bound(at.begin(), at.end(), link_free) - at.begin();
   }
 }

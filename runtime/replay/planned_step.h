@@ -33,7 +33,6 @@ struct PlannedStep {
   // Above this is unused then, but for the graph.
   std::optional<PlannedMemory> memory{};
   std::vector<IntrusivePtr<Storage>> there{};  // memory's items that live on; null for others
-  Nanos policy_time{0};                        // that the recorded step took
 };
 
 // By graph and trace. Throws UsageError as plan_memory() does, or if steps like it have no

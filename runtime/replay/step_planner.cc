@@ -127,6 +127,7 @@ class StepPlanner final : public StepInterceptor {
   enum class Mode : uint8_t { kIdle, kChoose, kRecord, kReplay };
   // Of a plan that releases.
   struct Trial {
+    Nanos policy{0};  // that the recorded step took
     int failures = 0;
     int steps = 0;
     Nanos least{std::numeric_limits<int64_t>::max()};  // of those steps
@@ -196,8 +197,8 @@ class StepPlanner final : public StepInterceptor {
     Trial& trial = trials_[current_];
     trial.least = std::min(trial.least, took);
     if (++trial.steps != kStepsOnTrial) return;
-    const auto share = static_cast<double>(trial.least.count()) /
-                       static_cast<double>(current_->policy_time.count());
+    const auto share =
+        static_cast<double>(trial.least.count()) / static_cast<double>(trial.policy.count());
     if (share <= options_.bearable) return;
     drop_current("by the plan they take " + std::to_string(std::lround(100 * (share - 1))) +
                  " % longer than under the policy");
@@ -221,7 +222,7 @@ class StepPlanner final : public StepInterceptor {
     const std::string operators = std::to_string(plan->graph.ops.size()) + " operators in ";
     if (plan->memory) {
       plan->there = std::move(there_);
-      plan->policy_time = policy_time_;
+      trials_[plan.get()].policy = policy_time_;
       say("from now on by a plan: " + operators + format_bytes(plan->peak) +
           ", releasing as the policy did" + moving(*plan->memory));
     } else {

@@ -233,8 +233,7 @@ void TidePolicy::learn(const Residency& residency, bool repeated, Went went) {
 }
 
 void TidePolicy::plan(const Residency& residency, std::vector<PlannedRelease> draft) {
-  const LinkRate out = offload_rate(residency.costs());
-  const LinkRate in = reload_rate(residency.costs());
+  const auto [out, in] = link_rates(residency.costs());
   PlanLimits limits;
   limits.room = residency.arena().offsets().capacity();
   limits.tier_room = residency.tier_room();

@@ -148,8 +148,7 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
   for (const char* policy : {"delta", "tide", "dtr", "msps", "lru"}) {
     const int steps = std::string_view(policy) == "tide" ? 20 : 8;
     int64_t planned = 0;
-    // Whose steps leave nothing behind, so that they can be planned.
-    for (const uint32_t seed : {3U, 8U, 11U}) {
+    for (uint32_t seed = 1; seed <= 12; ++seed) {
       const auto run = [&](Bytes budget, bool plans) {
         SessionOptions options;
         options.threads = 1;
@@ -169,7 +168,7 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
       };
       const auto expected = run(Bytes(64 << 20), false);
       ASSERT_EQ(run(kRandomProgramSmallest, true), expected) << policy << ' ' << seed;
-      ASSERT_EQ(run(share_of(kRandomProgramSmallest, 1.1), true), expected)
+      ASSERT_EQ(run(share_of(kRandomProgramSmallest, 1.4), true), expected)
           << policy << ' ' << seed;
     }
     EXPECT_GT(planned, 0) << policy;
