@@ -35,10 +35,12 @@ int64_t rows_in(const std::string& weights, const BertFlags& flags) {
   return table != nullptr && table->shape.rank() == 2 ? table->shape[0] : 0;
 }
 
+// By what is known before a text is read, as a dry run is to say what the run will need: a table
+// may have more rows than there are words.
 int64_t rows_of(const BertFlags& flags, const std::optional<Vocabulary>& vocabulary) {
-  const int64_t known = vocabulary ? vocabulary->size() : 0;
+  const bool learnt = flags.vocabulary.empty();
+  const int64_t known = learnt ? 0 : vocabulary->size();
   if (flags.vocabulary_size == 0) {
-    // A table may have more rows than there are words.
     if (!flags.weights.empty()) return std::max(known, rows_in(flags.weights, flags));
     if (known > 0) return known;
     if (flags.is_gpt2()) return gpt2_options(flags.model).vocabulary;

@@ -256,6 +256,7 @@ StepStats Residency::end_step(bool synchronize) {
   if (synchronize) device_.synchronize_all();
   settle_host_buffers(/*wait=*/synchronize);
   take_completions();
+  if (synchronize) stop_measuring();
   costs_.end_step(options_.learn_costs);
   stats_.stall_time = device_.stalled(StreamId::kCompute) - stalled_before_;
   stats_.duration = device_.now() - step_began_;
@@ -293,10 +294,17 @@ uint64_t Residency::log(EventKind kind, Reason reason, const Storage& storage, S
 }
 
 void Residency::measure(uint64_t tag, const Measured& work) {
-  constexpr size_t kKept = 1 << 16;  // work that has not been timed by then never will be
+  constexpr size_t kKept = 1 << 16;
+  if (tag % (kKept / 2) == 0) take_completions();
   measured_.resize(tag - first_measured_ + 1);
   measured_.back() = work;
-  while (measured_.size() > kKept) {
+  stop_measuring(kKept);
+}
+
+void Residency::stop_measuring(size_t but) {
+  while (measured_.size() > but) {
+    const Measured& untimed = measured_.front();
+    if (untimed.recomputed) stats_.recompute_time += costs_.time(untimed.key);
     measured_.pop_front();
     ++first_measured_;
   }
@@ -307,11 +315,11 @@ void Residency::take_completions() {
   for (const Completion& done : device_.take_completions()) {
     log_.complete(done.tag, done.start, done.end);
     if (done.tag < first_measured_ || done.tag - first_measured_ >= measured_.size()) continue;
-    const Measured& work = measured_[done.tag - first_measured_];
+    Measured& work = measured_[done.tag - first_measured_];
     const Nanos time = done.end - done.start;
     if (work.key) costs_.measured_op(work.key, time);
     if (work.copied > Bytes(0)) costs_.measured_copy(done.stream, work.copied, time);
-    if (work.recomputed) stats_.recompute_time += time;
+    if (std::exchange(work.recomputed, false)) stats_.recompute_time += time;
   }
 }
 

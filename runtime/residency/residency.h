@@ -292,6 +292,8 @@ class Residency final : public StorageOwner {
                Nanos expected);
   void measure(uint64_t tag, const Measured& work);
   void take_completions();
+  // What has not been timed by now never will be, but for the latest so many.
+  void stop_measuring(size_t but = 0);
   template <class Visit>
   void for_each_storage(Visit visit);
 

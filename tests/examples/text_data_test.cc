@@ -70,6 +70,12 @@ TEST_P(TextDataTest, DescriptionOfTheBundledTextIsItsTruth) {
   }
 }
 
+// Whose words, 17364 of them, are fewer than the published network knows.
+TEST(OpenTextTest, TableHasThePublishedRowsWhereFewerWordsAreLearnt) {
+  const BertFlags flags = parsed({"--model", "bert-base"});
+  EXPECT_EQ(open_text(flags)->vocabulary_size, describe_text(flags)->vocabulary_size);
+}
+
 TEST_P(TextDataTest, StepsAreAFunctionOfTheirNumber) {
   const BertFlags flags = parsed(
       {"--model", GetParam(), "--vocab-size", "300", "--seq-length", "24", "--batch", "6"});

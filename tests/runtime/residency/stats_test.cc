@@ -42,6 +42,26 @@ TEST(Stats, CountWhatHappens) {
   EXPECT_EQ(empty.recompute_time, Nanos(0));
 }
 
+// Of more of them than are timed at once.
+TEST(Stats, TimeEveryRecomputation) {
+  constexpr int64_t kMany = 70000;
+  Scene scene({}, std::make_unique<FaultyDevice>(make_sim_device(device_profile("sim:host"))));
+  const Handle outside = scene.data(1);
+  const auto recompute = [&](int64_t times) {
+    return scene.session().step([&] {
+      const Handle a = scene.call({outside}, 1);
+      for (int64_t i = 0; i < times; ++i) {
+        ASSERT_TRUE(scene.evict(a));
+        scene.hash(a);
+      }
+    });
+  };
+  const StepStats one = recompute(1), many = recompute(kMany);
+  EXPECT_EQ(many.recomputes, kMany);
+  EXPECT_GT(one.recompute_time, Nanos(0));
+  EXPECT_EQ(many.recompute_time.count(), kMany * one.recompute_time.count());
+}
+
 TEST(Stats, AgreeWithTheEvents) {
   std::mt19937 random(5);
   SceneOptions options{.arena = 14, .host = 24, .disk = 64};
