@@ -69,17 +69,16 @@ without a budget.
 
 import argparse
 import collections
-import datetime
 import json
 import math
 import pathlib
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from reports import INFEASIBLE, ROOT, train, write_report
+
 SMALL = 1 << 16
 PAD = 511  # of a storage's size, at most, that is alignment
 SAVINGS = [40, 50, 60, 70, 78, 80]
@@ -375,21 +374,17 @@ def capture(build, model, batch, flags):
         return json.loads(graph.read_text()), json.loads(plan.read_text())["program_order_load"]
 
 
-def train(build, program, model, batch, flags, policy, budget):
-    """What a run says of itself (--json); None: the budget is below the smallest feasible one."""
-    infeasible = 3
-    with tempfile.TemporaryDirectory() as folder:
-        output = pathlib.Path(folder) / "run.json"
-        data = ["--data", "synthetic"] if program == "train_resnet" else []
-        done = subprocess.run([build / "bin" / program, "--model", model, "--batch", str(batch),
-                               *data, *flags, "--device", f"sim:{PROFILE}", "--policy", policy,
-                               "--steps", str(STEPS), "--budget", budget, "--json", output],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if done.returncode == infeasible:
-            return None
-        if done.returncode != 0:
-            sys.exit(f"{program}: {done.stderr.strip().splitlines()[-1]}")
-        return json.loads(output.read_text())
+def train_network(build, program, model, batch, flags, policy, budget):
+    """What a run says of itself; None: the budget is below the smallest feasible one."""
+    data = ["--data", "synthetic"] if program == "train_resnet" else []
+    run = train(build, program, "--model", model, "--batch", batch, *data, *flags,
+                "--device", f"sim:{PROFILE}", "--policy", policy, "--steps", STEPS,
+                "--budget", budget)
+    if run.get("code") == INFEASIBLE:
+        return None
+    if "error" in run:
+        sys.exit(f"{program}: {run['error']}")
+    return run
 
 
 def bound_key(device, choices, row, budget):
@@ -411,7 +406,7 @@ def measure(build, name, savings, choices, known):
     program, model, batch, train_flags, graph_flags = NETWORKS[name]
     profile = json.loads((ROOT / "data" / "profiles" / f"{PROFILE}.json").read_text())
     graph, captured = capture(build, model, batch, train_flags + graph_flags)
-    free = train(build, program, model, batch, train_flags, "none", "100%")
+    free = train_network(build, program, model, batch, train_flags, "none", "100%")
     step = Step(graph)
     base = step.begins[-1] + step.upload_wait(profile["reload_bandwidth"] / 1e3)
     free_ms, peak, live = (free["steps"][-1]["ms"], free["unmanaged_peak_bytes"],
@@ -427,7 +422,7 @@ def measure(build, name, savings, choices, known):
         sys.exit(f"{name}: what was captured is not what is trained: {row}")
     for saving in savings:
         began = time.monotonic()
-        run = train(build, program, model, batch, train_flags, "tide", f"{100 - saving}%")
+        run = train_network(build, program, model, batch, train_flags, "tide", f"{100 - saving}%")
         budget = run["budget_bytes"] if run else peak * (100 - saving) // 100
         key = bound_key(f"sim:{PROFILE}", choices, row, budget)
         found = known[key] if key in known else best_bound(step, budget, profile, choices)
@@ -459,16 +454,6 @@ def table(rows):
              + " | ".join(f"{s} %" for s in savings) + " |", "|" + "---|" * (len(savings) + 1)]
     return "\n".join(lines + [f"| {r['network']} | " + " | ".join(map(cell, r["points"])) + " |"
                               for r in rows])
-
-
-def write_report(path, rows, choices):
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT,
-                            capture_output=True, text=True).stdout.strip()
-    report = {"about": "longer step against saving: tide, and the least for any policy",
-              "device": f"sim:{PROFILE}", "commit": commit,
-              "date": datetime.date.today().isoformat(), "system": platform.platform(),
-              "steps": STEPS, "calls_looked_at": choices, "rows": rows}
-    pathlib.Path(path).write_text(json.dumps(report, indent=1) + "\n")
 
 
 # --- self-check -----------------------------------------------------------------------------------
@@ -551,7 +536,9 @@ def main():
             for name in args.networks or NETWORKS]
     print(table(rows))
     if args.output:
-        write_report(args.output, rows, args.calls)
+        write_report(args.output, about="longer step against saving: tide, and the least for any "
+                     "policy", device=f"sim:{PROFILE}", steps=STEPS, calls_looked_at=args.calls,
+                     rows=rows)
 
 
 if __name__ == "__main__":

@@ -27,9 +27,10 @@ import resource
 import statistics
 import sys
 
-from plan_networks import HERE, NETWORKS, plan_network, run_plan_graph, write_report
+from plan_networks import NETWORKS, plan_network, run_plan_graph
+from reports import ROOT, write_report
 
-INSTANCES = HERE.parent / "data" / "instances"
+INSTANCES = ROOT / "data" / "instances"
 ABLATIONS = ["roam-no-segments", "roam-no-tree", "roam-updates-at-once", "roam-updates-last",
              "roam-no-owners", "roam-activations-anywhere", "roam-stacked", "roam-merged",
              "roam-in-place"]
@@ -195,7 +196,7 @@ def main():
         else:
             parser.error(f"--only {table}: not one of layout, order, roam")
     if args.output:
-        write_report(args.output, args.deadline, tables)
+        write_report(args.output, deadline_s=args.deadline, **tables)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,14 @@ and 32, the largest with Adam unfused too. "best fit" is what an allocator does 
 """
 
 import argparse
-import datetime
 import json
 import pathlib
-import platform
 import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
+from reports import write_report
+
 NETWORKS = [
     "alexnet", "vgg16", "googlenet", "mnasnet1_0", "mobilenet_v2", "efficientnet_b0", "resnet18",
     "resnet50", "r3d_18", "vit_b_16", "transformer-base", "bert-base", "xlm-roberta-base", "gpt2",
@@ -39,15 +38,6 @@ def plan_network(program, network, batch, optimizer, deadline, method="default")
     return json.loads(run_plan_graph(program, [
         "--model", network, "--batch", batch, "--optimizer", optimizer, "--method", method,
         "--deadline", deadline])[0])
-
-
-def write_report(path, deadline, tables):
-    """Stamped with the commit and the machine."""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE,
-                            capture_output=True, text=True).stdout.strip()
-    report = {"commit": commit, "date": datetime.date.today().isoformat(),
-              "system": platform.platform(), "deadline_s": deadline, **tables}
-    pathlib.Path(path).write_text(json.dumps(report, indent=1) + "\n")
 
 
 def plan(program, network, batch, optimizer, deadline):
@@ -87,7 +77,7 @@ def main():
                       f"{100 * row['fragmentation']:>8.3f}"
                       f"{-100 * row['less_than_best_fit']:>12.1f}%{row['seconds']:>9.2f}", flush=True)
     if args.output:
-        write_report(args.output, args.deadline, {"rows": rows})
+        write_report(args.output, deadline_s=args.deadline, rows=rows)
 
 
 if __name__ == "__main__":

@@ -12,17 +12,13 @@ not. What takes longer than --patience is given up, and said to be. On one threa
 machine does not wait for itself: an hour, 8 GiB.
 """
 import argparse
-import datetime
 import itertools
-import json
 import pathlib
-import platform
-import subprocess
 import sys
-import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from reports import ROOT, train, write_report
+
 POLICIES = ["tide", "delta", "dtr", "lru", "greedy", "msps", "offload-only", "checkpoint", "random"]
 OFFLOADING = {"tide", "delta", "offload-only"}
 SEQUENCES = {512: 4, 128: 1}  # length: batch
@@ -30,22 +26,12 @@ STEPS = 2
 STEPS_OF = {"tide": 4}  # it goes by a plan from the fourth
 
 
-def train(build, model, length, *, policy, budget, steps, dry=False, patience=None):
-    with tempfile.TemporaryDirectory() as folder:
-        output = pathlib.Path(folder) / "run.json"
-        command = [build / "bin" / "train_bert", "--model", model, "--seq-length", str(length),
-                   "--batch", str(SEQUENCES[length]), "--steps", str(steps), "--seed", "1",
-                   "--threads", "1", "--optimizer", "sgd", "--policy", policy, "--json", output]
-        command += ["--budget", str(budget)] if budget else []
-        command += ["--dry-run"] if dry else []
-        try:
-            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                  text=True, timeout=patience)
-        except subprocess.TimeoutExpired:
-            return {"given_up_after_s": patience}
-        if done.returncode != 0:
-            return {"error": (done.stderr.strip().splitlines() or ["?"])[-1]}
-        return json.loads(output.read_text())
+def train_bert(build, model, length, *, policy, steps, budget=None, dry=False, patience=None):
+    return train(build, "train_bert", "--model", model, "--seq-length", length,
+                 "--batch", SEQUENCES[length], "--steps", steps, "--seed", 1, "--threads", 1,
+                 "--optimizer", "sgd", "--policy", policy,
+                 *(["--budget", budget] if budget else []), *(["--dry-run"] if dry else []),
+                 patience=patience)
 
 
 def row_of(run, reference, policy, budget, seconds):
@@ -64,7 +50,7 @@ def row_of(run, reference, policy, budget, seconds):
 
 
 def measure(build, model, length, policies, patience):
-    dry = train(build, model, length, policy="tide", budget=None, steps=STEPS, dry=True)
+    dry = train_bert(build, model, length, policy="tide", steps=STEPS, dry=True)
     if "error" in dry:
         sys.exit(f"train_bert --dry-run: {dry['error']}")
     peak, minimum = dry["unmanaged_peak_bytes"], dry["minimum_budget_bytes"]
@@ -77,11 +63,10 @@ def measure(build, model, length, policies, patience):
             continue
         steps = 1 if slow else STEPS_OF.get(policy, STEPS)
         if steps not in references:
-            references[steps] = train(build, model, length, policy="none", budget=None,
-                                      steps=steps)
+            references[steps] = train_bert(build, model, length, policy="none", steps=steps)
         began = time.monotonic()
-        run = train(build, model, length, policy=policy, budget=budget, steps=steps,
-                    patience=patience)
+        run = train_bert(build, model, length, policy=policy, budget=budget, steps=steps,
+                         patience=patience)
         rows.append(row_of(run, references[steps], policy, budget, time.monotonic() - began))
         print(f"{length} tokens: {rows[-1]}", file=sys.stderr, flush=True)
     return {"length": length, "batch": SEQUENCES[length], "unmanaged_peak_bytes": peak,
@@ -106,13 +91,8 @@ def main():
     print(f"{len(good)} of {len(ended)} runs: the same bits, the budget kept; "
           f"{len(runs) - len(ended)} given up")
     if args.output:
-        commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT,
-                                capture_output=True, text=True, check=False).stdout.strip()
-        report = {"about": "parameters and losses against a run without a budget",
-                  "model": args.model, "device": "cpu", "commit": commit,
-                  "date": datetime.date.today().isoformat(), "system": platform.platform(),
-                  "sequences": sequences}
-        args.output.write_text(json.dumps(report, indent=1) + "\n")
+        write_report(args.output, about="parameters and losses against a run without a budget",
+                     model=args.model, device="cpu", sequences=sequences)
     return 0 if len(good) == len(ended) else 1
 
 

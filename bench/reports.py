@@ -1,0 +1,36 @@
+"""What the measuring scripts share: running a training program, and writing a report."""
+import datetime
+import json
+import pathlib
+import platform
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INFEASIBLE = 3  # exit code of a budget below the smallest feasible one
+
+
+def train(build, program, *flags, patience=None):
+    """What a run says of itself (--json). If it fails {"error": its last line, "code": ...}; if it
+    takes longer than so many seconds {"given_up_after_s": ...}."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "run.json"
+        command = [build / "bin" / program, *map(str, flags), "--json", output]
+        try:
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True, timeout=patience, check=False)
+        except subprocess.TimeoutExpired:
+            return {"given_up_after_s": patience}
+        if done.returncode != 0:
+            return {"error": (done.stderr.strip().splitlines() or ["?"])[-1],
+                    "code": done.returncode}
+        return json.loads(output.read_text())
+
+
+def write_report(path, **contents):
+    """Stamped with the commit and the machine."""
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT,
+                            capture_output=True, text=True, check=False).stdout.strip()
+    report = {"commit": commit, "date": datetime.date.today().isoformat(),
+              "system": platform.platform(), **contents}
+    pathlib.Path(path).write_text(json.dumps(report, indent=1) + "\n")
