@@ -35,8 +35,8 @@ int64_t rows_in(const std::string& weights, const BertFlags& flags) {
   return table != nullptr && table->shape.rank() == 2 ? table->shape[0] : 0;
 }
 
-// By what is known before a text is read, as a dry run is to say what the run will need: a table
-// may have more rows than there are words.
+// By what is known before a text is read, as a dry run is to say what the run will need: a
+// table may have more rows than there are words.
 int64_t rows_of(const BertFlags& flags, const std::optional<Vocabulary>& vocabulary) {
   const bool learnt = flags.vocabulary.empty();
   const int64_t known = learnt ? 0 : vocabulary->size();

@@ -77,11 +77,13 @@ Work FaultyDevice::with_fault(Work work, CallKind kind, StreamId stream) {
 }
 
 Event FaultyDevice::enqueue(StreamId stream, Work work) {
-  return inner_->enqueue(stream, with_fault(std::move(work), CallKind::kKernel, stream));
+  return ForwardingDevice::enqueue(stream,
+                                   with_fault(std::move(work), CallKind::kKernel, stream));
 }
 
 Event FaultyDevice::enqueue_host(StreamId stream, Work work) {
-  return inner_->enqueue_host(stream, with_fault(std::move(work), CallKind::kHostTask, stream));
+  return ForwardingDevice::enqueue_host(
+      stream, with_fault(std::move(work), CallKind::kHostTask, stream));
 }
 
 Event FaultyDevice::copy(StreamId stream, const Copy& copy) {
@@ -90,7 +92,7 @@ Event FaultyDevice::copy(StreamId stream, const Copy& copy) {
   if (longest_delay_ > Nanos(0)) {
     delay = Nanos(std::uniform_int_distribution<int64_t>(0, longest_delay_.count())(random_));
   }
-  if (!has_data() || (!fault && delay == Nanos(0))) return inner_->copy(stream, copy);
+  if (!has_data() || (!fault && delay == Nanos(0))) return ForwardingDevice::copy(stream, copy);
 
   Work work;
   work.tag = copy.tag;
@@ -109,7 +111,7 @@ Event FaultyDevice::copy(StreamId stream, const Copy& copy) {
     }
     move(bytes);
   };
-  return inner_->enqueue_host(stream, std::move(work));
+  return ForwardingDevice::enqueue_host(stream, std::move(work));
 }
 
 }  // namespace tidemark

@@ -11,10 +11,9 @@
 #include <atomic>
 #include <memory>
 #include <random>
-#include <string>
 #include <vector>
 
-#include "runtime/device/device.h"
+#include "runtime/device/forwarding_device.h"
 
 namespace tidemark {
 
@@ -26,9 +25,9 @@ enum class FaultTimes : uint8_t {
   kAlways,  // each attempt at the n-th call and at those after it, until heal()
 };
 
-class FaultyDevice : public Device {
+class FaultyDevice : public ForwardingDevice {
  public:
-  explicit FaultyDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+  using ForwardingDevice::ForwardingDevice;
 
   // The n-th call from now, from 1, of this kind on this stream.
   void fail(CallKind kind, StreamId stream, int64_t nth, FaultTimes times = FaultTimes::kOnce);
@@ -42,27 +41,9 @@ class FaultyDevice : public Device {
   // Attempts at work that have been failed.
   int64_t faults() const { return fired_->load(); }
 
-  const std::string& name() const override { return inner_->name(); }
-  const DeviceProfile& profile() const override { return inner_->profile(); }
-  bool has_data() const override { return inner_->has_data(); }
-  bool host_reads_device_memory() const override { return inner_->host_reads_device_memory(); }
-  std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) override {
-    return inner_->map(kind, size);
-  }
   Event enqueue(StreamId stream, Work work) override;
   Event enqueue_host(StreamId stream, Work work) override;
   Event copy(StreamId stream, const Copy& copy) override;
-  Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) override {
-    return inner_->fill(stream, to, bytes, value);
-  }
-  void wait(StreamId waiter, const Fence& fence) override { inner_->wait(waiter, fence); }
-  bool done(const Fence& fence) const override { return inner_->done(fence); }
-  void synchronize(const Fence& fence) override { inner_->synchronize(fence); }
-  void synchronize_all() override { inner_->synchronize_all(); }
-  void resume() override { inner_->resume(); }
-  Nanos now() const override { return inner_->now(); }
-  Nanos stalled(StreamId stream) const override { return inner_->stalled(stream); }
-  std::vector<Completion> take_completions() override { return inner_->take_completions(); }
 
  private:
   struct Fault {
@@ -87,7 +68,6 @@ class FaultyDevice : public Device {
   std::shared_ptr<std::atomic<int64_t>> fired_ = std::make_shared<std::atomic<int64_t>>(0);
   std::mt19937_64 random_;
   Nanos longest_delay_{0};
-  std::unique_ptr<Device> inner_;
 };
 
 // Work whose cause of failure is gone may have been tried once more before that, and be on its
