@@ -12,6 +12,7 @@ namespace tidemark {
 namespace {
 
 constexpr Bytes kDownloadPiece{4 << 20};
+constexpr Bytes kMostUploading{32 << 20};  // of host memory that waits for its copy
 
 }  // namespace
 
@@ -186,10 +187,13 @@ void Residency::upload(Storage& storage, const void* from,
   const Event done = device_.copy(
       StreamId::kReload, {arena_.address(block.offset()), static_cast<const std::byte*>(from),
                           storage.bytes(), 0});
-  host_buffers_.push_back({done, std::move(keep_alive)});
+  // Data comes a batch at a time, from memory that its loader counts; parameters all at once.
+  const bool counts = storage.category != Category::kData && device_.has_data();
+  host_buffers_.push_back({done, std::move(keep_alive), counts ? storage.bytes() : Bytes(0)});
   storage.last_access = clock_;
   become_resident(storage, block, done);
   policy_.on_uploaded(storage);
+  if (counts) bound_host_buffers(kMostUploading);
 }
 
 void Residency::settle_host_buffers(bool wait) {
@@ -198,6 +202,17 @@ void Residency::settle_host_buffers(bool wait) {
   }
   std::erase_if(host_buffers_,
                 [&](const HostBuffer& buffer) { return device_.done(buffer.done); });
+}
+
+void Residency::bound_host_buffers(Bytes most) {
+  Bytes sum(0);
+  for (const HostBuffer& buffer : host_buffers_) sum += buffer.bytes;
+  for (const HostBuffer& buffer : host_buffers_) {
+    if (sum <= most) break;
+    device_.synchronize(buffer.done);
+    sum -= buffer.bytes;
+  }
+  settle_host_buffers(/*wait=*/false);
 }
 
 bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, void* to) {

@@ -288,6 +288,8 @@ class Residency final : public StorageOwner {
   void drop_recipe(Storage& storage);
   void bury(Storage& storage);
   void settle_host_buffers(bool wait);
+  // Waits until copies under way read no more than so much.
+  void bound_host_buffers(Bytes most);
   uint64_t log(EventKind kind, Reason reason, const Storage& storage, StreamId stream,
                Nanos expected);
   void measure(uint64_t tag, const Measured& work);
@@ -301,6 +303,7 @@ class Residency final : public StorageOwner {
   struct HostBuffer {
     Event done;
     std::shared_ptr<const void> keep_alive;
+    Bytes bytes{0};
   };
 
   Device& device_;

@@ -150,5 +150,17 @@ TEST(Tiers, ALargeTensorIsReadInPieces) {
   EXPECT_NE(words[words.size() - 1], words[words.size() - 2]);
 }
 
+// However slow the link is.
+TEST(Uploads, OfParametersHoldLittleHostMemory) {
+  constexpr int64_t kMiB = (1 << 20) / kAlignment.count();
+  Scene scene({.arena = 64 * kMiB});
+  scene.device().delay_copies(1, Nanos(50'000'000));
+  std::vector<Handle> uploaded;
+  for (int i = 0; i < 14; ++i) {
+    uploaded.push_back(scene.data(4 * kMiB, Category::kParameter));
+    EXPECT_LE(scene.residency().kept().host_buffers, 8);
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::testing
