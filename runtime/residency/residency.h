@@ -244,6 +244,7 @@ class Residency final : public StorageOwner {
   bool release_window(Bytes size);
   void slide(Storage& storage, Offset to);
   bool move_block(Storage& storage, Offset to);
+  std::optional<Offset> top_of_highest_hole(Bytes size) const;
   [[noreturn]] void throw_out_of_memory(Bytes size, const char* for_whom);
 
   // residency.cc: running calls.

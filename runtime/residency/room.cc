@@ -327,6 +327,15 @@ std::vector<IntrusivePtr<Storage>> Residency::in_use() const {
   return found;
 }
 
+// Of those that are large enough: where it is least in the way of what goes to the lower end.
+std::optional<Offset> Residency::top_of_highest_hole(Bytes size) const {
+  const std::vector<Block> holes = arena_.offsets().holes();
+  const auto hole = std::find_if(holes.rbegin(), holes.rend(),
+                                 [&](const Block& block) { return block.size >= size; });
+  if (hole == holes.rend()) return std::nullopt;
+  return hole->end() - size;
+}
+
 bool Residency::arrange(const std::vector<Target>& targets) {
   const MemoryTimer timer(*this);
   std::vector<Target> misplaced;
@@ -342,13 +351,12 @@ bool Residency::arrange(const std::vector<Target>& targets) {
     if (std::erase_if(misplaced, moved) > 0) continue;
     // Each is in another's way: one goes elsewhere for a moment, or all by way of a tier.
     Storage& s = *misplaced.back().storage;
-    const auto elsewhere = detours < targets.size()
-                               ? arena_.allocate(s.size(), Category::kWorkspace)
-                               : std::nullopt;
+    const auto elsewhere =
+        detours < targets.size() ? top_of_highest_hole(s.size()) : std::nullopt;
     if (elsewhere) {
       ++detours;
-      arena_.free(elsewhere->block, Category::kWorkspace, elsewhere->fence);
-      if (!move_block(s, elsewhere->block.offset)) return false;
+      if (!move_block(s, *elsewhere)) return false;
+      std::rotate(misplaced.begin(), misplaced.end() - 1, misplaced.end());  // then the next
     } else if (release_by(s, Action::kOffload, Reason::kPlan)) {
       misplaced.pop_back();
     } else {

@@ -1,5 +1,8 @@
 // Moving blocks together: which ones, and that nothing that reads or writes them is overtaken.
 // Pictures show one letter per unit; see Scene::picture().
+#include <algorithm>
+#include <random>
+
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {
@@ -142,6 +145,34 @@ TEST(Sliding, WaitsForAReloadUnderWay) {
     const Handle x = scene.data(4);
     EXPECT_EQ(scene.picture(), "aabbbb");
     EXPECT_EQ(scene.hash(y), hash);
+  }
+}
+
+// Without a tier, by way of the room above them: any order, out of any.
+TEST(Arranging, GoesByTheUpperEnd) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    Scene scene({.arena = 96});
+    std::vector<Handle> handles;
+    for (int i = 0; i < 30; ++i) handles.push_back(scene.data(1 + random() % 2));
+    std::shuffle(handles.begin(), handles.end(), random);
+    handles.resize(20);  // holes where the others were
+    std::vector<uint64_t> hashes;
+    for (const Handle& handle : handles) hashes.push_back(scene.hash(handle));
+
+    std::vector<Residency::Target> targets;
+    Offset to(0);
+    for (const Handle& handle : handles) {
+      targets.push_back({handle.get(), to});
+      to = to + handle->size();
+    }
+    ASSERT_TRUE(scene.residency().arrange(targets));
+    for (size_t i = 0; i < handles.size(); ++i) EXPECT_EQ(scene.hash(handles[i]), hashes[i]);
+    EXPECT_TRUE(scene.session().arena().offsets().packed());
+    const int64_t moves = scene.count(EventKind::kCompact);
+    ASSERT_TRUE(scene.residency().arrange(targets));
+    EXPECT_EQ(scene.count(EventKind::kCompact), moves) << "all are there";
   }
 }
 
