@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "examples/common/flag_groups.h"
 #include "examples/common/run.h"
@@ -25,21 +26,21 @@ simulator, and says how much more it computes than without one.
 
 The log is DTR's (JSON lines: CONSTANT, MEMORY, CALL, ALIAS, MUTATE, COPY, COPY_FROM, RELEASE),
 as it is or packed by gzip. Operators take what the log says; copies and moves what --profile does.
-Without --host-limit there is nothing to offload to, as in DTR.)";
+Where the policy runs out of memory, another schedule takes its place, and that is said.)";
 
 constexpr const char* kFooter = R"(
 Examples:
   What h_DTR makes of half the memory:
     replay_log data/logs/resnet.log --budget 50% --policy dtr
   Ours, which learns from the steps before, with host memory to offload to:
-    replay_log data/logs/resnet.log --budget 50% --host-limit 1GiB --rounds 20
+    replay_log data/logs/resnet.log --budget 50% --host-limit 1GiB
 
-Exit codes: 0 done; 2 usage or bad input; 3 memory ran out.)";
+Exit codes: 0 done; 2 usage or bad input; 3 the budget is infeasible.)";
 
 struct ReplayFlags {
   std::string log;
   std::string profile = "a100-80gb";
-  int rounds = 1;
+  std::optional<int> rounds;  // none: until the policy has settled
 };
 
 using Json = nlohmann::ordered_json;
@@ -69,7 +70,6 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   json["device"] = "sim:" + flags.profile;
   json["policy"] = run.policy;
   json["filter"] = delta.filter.empty() ? Json(nullptr) : Json(delta.filter);
-  json["rounds"] = flags.rounds;
   json["calls"] = log.calls;
   json["budget_bytes"] = options.budget->count();
   json["unmanaged_peak_bytes"] = free.peak.count();
@@ -80,18 +80,21 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
              format_bytes(*options.budget));
   ReplayResult result;
   try {
-    result = replay(log, options, profile, flags.rounds);
-  } catch (const OutOfMemory&) {
+    result = replay_feasibly(log, options, profile, flags.rounds);
+  } catch (const InfeasibleBudget&) {
     write_json(json, run.json);
     throw;
   }
   const StepStats& s = result.stats;
+  json["schedule"] = result.schedule;
+  json["rounds"] = result.rounds;
   json["peak_reserved_bytes"] = result.peak.count();
   json["total_compute_ns"] = result.computed.count();
   json["overhead"] = result.overhead(log);
   json["ms"] = to_ms(s.duration);
   json["recomputes"] = s.recomputes;
   json["evictions"] = s.evictions;
+  json["planned_releases"] = result.planned;
   json["evicted_bytes"] = s.evicted_bytes.count();
   json["offloads"] = s.offloads;
   json["offload_bytes"] = s.offload_bytes.count();
@@ -101,8 +104,11 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   json["compactions"] = s.compactions;
   json["stall_ms"] = to_ms(s.stall_time);
   write_json(json, run.json);
-  fmt::print("\n  policy      {}{}\n  compute     {:.2f} ms, {:.4f} of the log's\n", run.policy,
-             delta.filter.empty() ? "" : ", filter " + delta.filter, to_ms(result.computed),
+  const bool as_asked = result.schedule == run.policy;
+  fmt::print("\n  policy      {}{}{}\n", run.policy,
+             delta.filter.empty() ? "" : ", filter " + delta.filter,
+             as_asked ? "" : ", which ran out of memory: what follows is " + result.schedule);
+  fmt::print("  compute     {:.2f} ms, {:.4f} of the log's\n", to_ms(result.computed),
              result.overhead(log));
   fmt::print("  step        {:.2f} ms, {:.4f} of the unmanaged one's\n", to_ms(s.duration),
              static_cast<double>(s.duration.count()) /
@@ -112,6 +118,7 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   fmt::print("  moved       {} out in {} copies, {} back in {}; {} blocks moved together\n",
              format_bytes(s.offload_bytes), s.offloads, format_bytes(s.reload_bytes), s.reloads,
              s.compactions);
+  fmt::print("  round       {}, {} releases planned ahead\n", result.rounds, result.planned);
   fmt::print("  arena       {} at most\n", format_bytes(result.peak));
   return kDone;
 }
@@ -128,10 +135,14 @@ int main(int argc, char** argv) {
   app.add_option("FILE", flags.log, "The log")->required();
   app.add_option("--profile", flags.profile, "Device whose link and memory are simulated");
   app.add_option("--rounds", flags.rounds,
-                 "Run it so often; the last is reported [policies that learn: 20]")
+                 "Run it so often, the same each time; the last is reported [until the policy "
+                 "has settled, at most 20]")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--json", run.json, "Write the figures to FILE")->type_name("FILE");
   add_memory_flags(app, run);
+  app.remove_option(app.get_option("--plan"));  // only training programs run by such plans
+  app.get_option("--host-limit")
+      ->description("Host memory to offload to; 0 for none, as in DTR [0]");
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
   return explain_errors(kProgram, [&] { return replay_log(flags, run); });

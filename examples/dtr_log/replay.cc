@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/errors.h"
+#include "runtime/device/forwarding_device.h"
 #include "runtime/tensor/recipe.h"
 
 namespace tidemark {
@@ -35,53 +37,74 @@ class ReplayedCall final : public Recipe {
 std::shared_ptr<const CostTable> prices_of(const DtrLog& log) {
   auto table = std::make_shared<CostTable>();
   for (const DtrLog::Step& step : log.steps) {
-    if (step.time <= Nanos(0)) continue;
     table->operators[static_cast<uint64_t>(step.time.count())] = {.time = step.time};
   }
   return table;
 }
 
+// Uploads, which have no tag, take no time on it.
+class ReplayDevice final : public ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Event copy(StreamId stream, const Copy& copy) override {
+    const bool upload = stream == StreamId::kReload && copy.tag == 0;
+    if (upload) return enqueue_host(stream, {[](void*) {}, Nanos(0), copy.tag});
+    return ForwardingDevice::copy(stream, copy);
+  }
+};
+
+// Nothing but what the log says takes time on the compute stream.
+std::unique_ptr<Device> replay_device(DeviceProfile profile) {
+  profile.kernel_floor = profile.launch_cost = Nanos(0);
+  return std::make_unique<ReplayDevice>(make_sim_device(profile));
+}
+
 class Replay {
  public:
-  Replay(const DtrLog& log, Session& session) : log_(log), session_(session) {}
-
-  ReplayResult round() {
-    held_.assign(log_.storages.size(), {});
-    size_t next = 0;
-    // What is there before the program starts takes no time of it.
-    while (next < log_.steps.size() && log_.steps[next].kind == Kind::kConstant) {
-      constant(log_.steps[next++]);
+  // Makes what stays.
+  Replay(const DtrLog& log, Session& session)
+      : log_(log), session_(session), kept_(log.storages.size()) {
+    std::vector<bool> stays(log.storages.size());
+    for (const uint32_t storage : log.live) stays[storage] = true;
+    for (const DtrLog::Step& step : log.steps) {
+      if (step.kind != Kind::kConstant) break;
+      const uint32_t storage = step.outputs[0];
+      if (stays[storage]) kept_[storage] = constant(storage);
     }
     session_.device().synchronize_all();
-    computed_ = Nanos(0);
-    ReplayResult result;
-    result.stats = session_.step([&] {
-      for (; next < log_.steps.size(); ++next) run(log_.steps[next]);
-      outputs();
-    });
-    result.computed = computed_;
-    result.peak = session_.peak_reserved();
-    held_.clear();
-    return result;
   }
+
+  void round() {
+    computed_ = Nanos(0);
+    held_ = kept_;
+    for (const DtrLog::Step& step : log_.steps) run(step);
+    outputs();
+    held_.clear();
+  }
+
+  // In the last round.
+  Nanos computed() const { return computed_; }
 
  private:
   void run(const DtrLog::Step& step) {
     switch (step.kind) {
-      case Kind::kConstant: constant(step); break;
+      case Kind::kConstant: make_constant(step.outputs[0]); break;
       case Kind::kCall: call(step.name.c_str(), step.time, step.inputs, step.outputs); break;
       case Kind::kFree: held_[step.inputs[0]] = {}; break;
     }
   }
 
+  void make_constant(uint32_t index) {
+    if (!kept_[index]) held_[index] = constant(index);
+  }
+
   // Cannot be computed, and may not go.
-  void constant(const DtrLog::Step& step) {
-    const uint32_t index = step.outputs[0];
+  StorageUse constant(uint32_t index) {
     StorageUse storage(session_.residency().create(log_.storages[index].bytes,
                                                    Category::kParameter, "constant"));
     storage->evict_pinned = storage->offload_pinned = true;
     session_.residency().upload(*storage, nullptr, nullptr);
-    held_[index] = std::move(storage);
+    return storage;
   }
 
   void call(const char* name, Nanos time, const std::vector<uint32_t>& inputs,
@@ -107,27 +130,106 @@ class Replay {
 
   const DtrLog& log_;
   Session& session_;
+  std::vector<StorageUse> kept_;  // by storage: constants that stay from round to round
   std::vector<StorageUse> held_;  // by storage, while it has a name
   Nanos computed_{0};
 };
 
+bool is_release(const EventRecord& event) {
+  return event.kind == EventKind::kEvict || event.kind == EventKind::kOffload ||
+         event.kind == EventKind::kDropClean;
+}
+
+int64_t planned_releases(const EventLog& events, uint64_t since) {
+  int64_t planned = 0;
+  events.for_each([&](const EventRecord& event) {
+    planned += event.tag >= since && is_release(event) && event.reason == Reason::kPlan;
+  });
+  return planned;
+}
+
+SessionOptions by_last_resort(SessionOptions options, std::string_view schedule) {
+  if (schedule == kAustereSchedule) {
+    options.residency.austere_only = true;
+  } else {
+    options.policy = schedule;
+  }
+  return options;
+}
+
+// None: memory ran out.
+std::optional<ReplayResult> try_replay(const DtrLog& log, const SessionOptions& options,
+                                       const DeviceProfile& profile,
+                                       std::optional<int> rounds) {
+  try {
+    return replay(log, options, profile, rounds);
+  } catch (const OutOfMemory&) {
+    return std::nullopt;
+  }
+}
+
+// The least at which a round completes, as far as bisection finds it; at most `most`.
+Bytes least_budget(const DtrLog& log, SessionOptions options, const DeviceProfile& profile,
+                   Bytes most) {
+  const int64_t unit = kAlignment.count();
+  int64_t low = options.budget->count() / unit + 1, high = most.count() / unit;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    options.budget = Bytes(middle * unit);
+    if (try_replay(log, options, profile, 1)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return Bytes(high * unit);
+}
+
 }  // namespace
 
 ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfile& profile,
-                    int rounds) {
-  // Nothing but what the log says takes time on the compute stream.
-  DeviceProfile exact = profile;
-  exact.kernel_floor = exact.launch_cost = Nanos(0);
+                    std::optional<int> rounds) {
   options.costs = prices_of(log);
-  Session session(options, make_sim_device(exact));
+  Session session(options, replay_device(profile));
   Replay program(log, session);
   ReplayResult result;
-  for (int i = 0; i < rounds; ++i) result = program.round();
+  // What a policy has settled for begins where such a round ends.
+  constexpr int kSettledRounds = 3;
+  uint64_t round_began = 0;
+  const int most = rounds.value_or(kMostRounds);
+  for (int settled = 0; result.rounds < most && (rounds || settled < kSettledRounds);) {
+    if (session.residency().settled()) ++settled;
+    round_began = session.events().next_tag();
+    result.stats = session.step([&] { program.round(); });
+    ++result.rounds;
+  }
+  result.computed = program.computed();
+  result.peak = session.peak_reserved();
+  result.planned = planned_releases(session.events(), round_began);
+  result.schedule = options.residency.austere_only ? kAustereSchedule : options.policy;
   return result;
 }
 
 ReplayResult replay_unmanaged(const DtrLog& log, const DeviceProfile& profile) {
   return replay(log, {.budget = kUnlimited, .policy = "none"}, profile);
+}
+
+ReplayResult replay_feasibly(const DtrLog& log, const SessionOptions& options,
+                             const DeviceProfile& profile, std::optional<int> rounds) {
+  std::vector<SessionOptions> schedules{options};
+  if (options.policy != "none") {
+    for (const std::string_view schedule : kLastResorts) {
+      schedules.push_back(by_last_resort(options, schedule));
+    }
+  }
+  for (const SessionOptions& schedule : schedules) {
+    if (const auto result = try_replay(log, schedule, profile, rounds)) return *result;
+  }
+  Bytes least = replay_unmanaged(log, profile).peak;
+  for (const SessionOptions& schedule : schedules) {
+    least = least_budget(log, schedule, profile, least);
+  }
+  throw InfeasibleBudget(*options.budget, least);
 }
 
 }  // namespace tidemark

@@ -4,10 +4,19 @@
 // Memory is freed as the last name of a storage goes; constants stay where they are for as long
 // as anything reads them; in the end all that still has a name is there at once.
 //
+// A round is one step, the same each time. Constants that are there before the first call and
+// that the log never lets go of are as parameters are: made once, and there from round to
+// round. All others are made where the log has them, and go, as results do, before the round
+// ends. Making one takes no time.
+//
 // Threads: the calling thread; its current session is the same afterwards.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "examples/dtr_log/dtr_log.h"
 #include "runtime/device/profile.h"
@@ -16,9 +25,12 @@
 namespace tidemark {
 
 struct ReplayResult {
-  Nanos computed{0};  // all calls that ran, again or not
+  Nanos computed{0};  // all calls that ran, again or not; in the last round
   StepStats stats;    // of the last round
   Bytes peak{0};      // of the arena
+  int rounds = 0;
+  int64_t planned = 0;   // releases of the last round that were planned ahead
+  std::string schedule;  // what it went by: the policy, or one of kLastResorts
   double overhead(const DtrLog& log) const {
     return log.time > Nanos(0)
                ? static_cast<double>(computed.count()) / static_cast<double>(log.time.count())
@@ -26,13 +38,27 @@ struct ReplayResult {
   }
 };
 
-// `options`: its device is `profile`'s. With several rounds the log is run again, so that
-// policies that learn have a step to learn from; the result is the last round's. Throws
-// OutOfMemory.
+// Policies that learn have settled by then, as a rule.
+inline constexpr int kMostRounds = 20;
+
+// `options`: its device is `profile`'s. `rounds`: the log is run so often, so that policies
+// that learn have steps to learn from; none: until the policy has settled, at most kMostRounds
+// times. Throws OutOfMemory.
 ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfile& profile,
-                    int rounds = 1);
+                    std::optional<int> rounds = 1);
 
 // Without a budget: its peak is the least budget at which nothing has to be released.
 ReplayResult replay_unmanaged(const DtrLog& log, const DeviceProfile& profile);
+
+// What replay_feasibly() goes by where the policy runs out of memory, in this order. Without
+// tiers none is best: which of them completes depends on the program.
+inline constexpr std::string_view kAustereSchedule = "austere";
+inline constexpr std::array kLastResorts{kAustereSchedule, std::string_view("dtr"),
+                                         std::string_view("msps")};
+
+// As replay(), by the first that completes: the policy, or else one of kLastResorts. Throws
+// InfeasibleBudget, with the least at which one of them does.
+ReplayResult replay_feasibly(const DtrLog& log, const SessionOptions& options,
+                             const DeviceProfile& profile, std::optional<int> rounds = 1);
 
 }  // namespace tidemark

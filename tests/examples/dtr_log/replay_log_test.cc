@@ -38,8 +38,30 @@ TEST_F(ReplayLogTest, ABudgetMayBeAShare) {
   EXPECT_GT(run.json.at("evictions"), 0);
 }
 
+TEST_F(ReplayLogTest, RunsUntilThePolicyHasSettled) {
+  const Result tide = run(log("lstm") + "--budget 80%");
+  ASSERT_EQ(tide.code, 0) << tide.error;
+  EXPECT_GT(tide.json.at("planned_releases"), 0);
+  EXPECT_EQ(tide.json.at("schedule"), "tide");
+  const Result lru = run(log("lstm") + "--budget 80% --policy lru");
+  EXPECT_LT(lru.json.at("rounds"), tide.json.at("rounds"));
+  EXPECT_EQ(run(log("lstm") + "--budget 80% --rounds 2").json.at("rounds"), 2);
+}
+
+TEST_F(ReplayLogTest, SaysWhenAnotherScheduleTakesOver) {
+  const Result run = this->run(log("resnet") + "--budget 50% --policy lru");
+  ASSERT_EQ(run.code, 0) << run.error;
+  EXPECT_EQ(run.json.at("policy"), "lru");
+  EXPECT_NE(run.json.at("schedule"), "lru");
+  EXPECT_THAT(run.out, HasSubstr("ran out of memory"));
+}
+
 TEST_F(ReplayLogTest, MistakesAreExplained) {
-  EXPECT_EQ(run(log("diamond") + "--budget 3KiB").code, 3);
+  const Result small = run(log("diamond") + "--budget 3KiB");
+  EXPECT_EQ(small.code, 3);
+  EXPECT_THAT(small.error, HasSubstr("4.0 KiB"));
+  EXPECT_EQ(small.json.at("budget_bytes"), 3 << 10);
+  EXPECT_EQ(run(log("diamond") + "--plan auto").code, 2);
   EXPECT_EQ(run(log("nothing")).code, 2);
   EXPECT_EQ(run(log("diamond") + "--policy nothing").code, 2);
   EXPECT_EQ(run(log("diamond") + "--profile nothing").code, 2);

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/delta/policies/policy.h"
@@ -105,6 +108,73 @@ TEST_F(ReplayTest, TheSameEachTime) {
     EXPECT_EQ(one.computed, two.computed);
     EXPECT_EQ(one.stats.duration, two.stats.duration);
   }
+}
+
+// resnet.log lets go of all constants, lstm.log keeps some and makes others on the way.
+TEST_F(ReplayTest, RoundsGoByAPlan) {
+  for (const auto& [name, share] : {std::pair("lstm", 0.8), {"resnet", 0.9}}) {
+    SCOPED_TRACE(name);
+    const DtrLog log = bundled(name);
+    const Bytes budget = align_up(share_of(replay_unmanaged(log, profile_).peak, share));
+    const ReplayResult first = run(log, budget, "tide");
+    EXPECT_EQ(first.planned, 0);
+    const ReplayResult settled =
+        replay(log, {.budget = budget, .policy = "tide"}, profile_, std::nullopt);
+    EXPECT_LE(settled.rounds, kMostRounds);
+    EXPECT_GT(settled.planned, 0);
+    EXPECT_EQ(settled.planned, settled.stats.evictions);
+    EXPECT_LE(settled.computed, first.computed);
+  }
+}
+
+TEST_F(ReplayTest, ConstantsThatStayAreThereFromRoundToRound) {
+  const auto constant = [](const std::string& name, int bytes) {
+    return R"({"INSTRUCTION":"CONSTANT","NAME":")" + name + "\"}\n" +
+           R"({"INSTRUCTION":"MEMORY","NAME":")" + name + R"(","MEMORY":)" +
+           std::to_string(bytes) + "}\n";
+  };
+  const DtrLog log = parse_dtr_log(
+      "log",
+      constant("stays", 1024) + constant("goes", 2048) +
+          R"({"INSTRUCTION":"CALL","NAME":"f","ARGS":["stays","goes"],"RESULT":["y"],"TIME":5}
+{"INSTRUCTION":"MEMORY","NAME":"y","MEMORY":512}
+{"INSTRUCTION":"ALIAS","NAME":"y","ALIAS":-1}
+{"INSTRUCTION":"RELEASE","NAME":"goes"}
+)" + constant("late", 2048));
+  for (const int rounds : {1, 3}) {
+    const ReplayResult result = run(log, Bytes(1024 + 2048 + 512), "none", Bytes(0), rounds);
+    EXPECT_EQ(result.peak, Bytes(1024 + 2048 + 512));
+    EXPECT_EQ(result.computed, log.time);
+    EXPECT_EQ(result.stats.duration, log.time);  // they take no time
+  }
+}
+
+TEST_F(ReplayTest, AnotherScheduleWhereThePolicyRunsOutOfMemory) {
+  for (const char* name : {"resnet", "lstm"}) {
+    const DtrLog log = bundled(name);
+    const Bytes budget = align_up(share_of(replay_unmanaged(log, profile_).peak, 0.5));
+    for (const char* policy : {"tide", "delta", "lru", "dtr", "msps"}) {
+      SCOPED_TRACE(std::string(name) + " under " + policy);
+      const ReplayResult result =
+          replay_feasibly(log, {.budget = budget, .policy = policy}, profile_);
+      EXPECT_LE(result.peak, budget);
+      if (result.schedule == policy) continue;
+      EXPECT_THROW(run(log, budget, policy), OutOfMemory);
+      EXPECT_NE(std::ranges::find(kLastResorts, result.schedule), kLastResorts.end());
+    }
+  }
+}
+
+TEST_F(ReplayTest, AnInfeasibleBudgetIsRefusedWithOneThatIsFeasible) {
+  const DtrLog log = bundled("resnet");
+  Bytes least{0};
+  try {
+    replay_feasibly(log, {.budget = Bytes(8 << 20), .policy = "lru"}, profile_);
+  } catch (const InfeasibleBudget& error) {
+    least = error.minimum();
+  }
+  ASSERT_GT(least, Bytes(8 << 20));
+  EXPECT_LE(replay_feasibly(log, {.budget = least, .policy = "lru"}, profile_).peak, least);
 }
 
 TEST_F(ReplayTest, AnEmptyLog) {
