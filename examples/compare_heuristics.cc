@@ -20,8 +20,10 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "examples/common/interrupt.h"
+#include "examples/common/report.h"
 #include "examples/common/run.h"
 #include "examples/compare/compare_flags.h"
 #include "examples/compare/engine.h"
@@ -78,6 +80,9 @@ bool run_page(Comparison& comparison, const PageServer& server,
 }
 
 int compare(const CompareFlags& flags) {
+  for (const std::string& path : {flags.json, flags.csv, flags.svg}) {
+    if (!path.empty()) check_writable(path);
+  }
   History history;
   Comparison comparison(
       {.flags = flags.run,

@@ -12,7 +12,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string_view>
 
 #include "examples/common/batch_search.h"
 #include "examples/common/flag_groups.h"
@@ -22,9 +21,6 @@
 #include "examples/common/run.h"
 #include "examples/common/shaped_training.h"
 #include "examples/common/soak.h"
-#include "models/bert.h"
-#include "models/gpt2.h"
-#include "models/resnet.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -108,7 +104,9 @@ Json to_json(const SoakReport& soak) {
           {"peak_reserved_bytes", soak.peak.count()},
           {"host_peak_bytes", soak.host_peak.count()},
           {"first_tenth", to_json(soak.first)},
+          {"middle_tenth", to_json(soak.middle)},
           {"last_tenth", to_json(soak.last)},
+          {"long_enough", soak.long_enough()},
           {"flat", soak.flat()}};
 }
 
@@ -142,8 +140,9 @@ void print_trial(const BatchTrial& trial) {
 }
 
 void print_soak(const SoakReport& soak) {
-  const auto row = [](const char* what, const std::string& first, const std::string& last) {
-    fmt::print("  {:<40}{:>14}{:>14}\n", what, first, last);
+  const auto row = [&](const char* what, const auto& text, double SoakSample::*value) {
+    fmt::print("  {:<40}{:>14}{:>14}{:>14}\n", what, text(soak.first.*value),
+               text(soak.middle.*value), text(soak.last.*value));
   };
   const auto bytes = [](double count) {
     return format_bytes(Bytes(static_cast<int64_t>(count)));
@@ -153,19 +152,25 @@ void print_soak(const SoakReport& soak) {
       "\nsoak: {} steps of random shapes in {:.0f} s, {} out of memory; arena {}, host {}\n",
       soak.steps, soak.seconds, soak.out_of_memory, format_bytes(soak.peak),
       format_bytes(soak.host_peak));
-  row("mean of", "first tenth", "last tenth");
-  row("unused, outside of the largest hole", percent(soak.first.scattered),
-      percent(soak.last.scattered));
-  row("reserved over live", fmt::format("{:.3f}", soak.first.spread),
-      fmt::format("{:.3f}", soak.last.spread));
-  row("blocks moved in a step", fmt::format("{:.1f}", soak.first.moves),
-      fmt::format("{:.1f}", soak.last.moves));
-  row("host tier", bytes(soak.first.host_used), bytes(soak.last.host_used));
-  row("storages kept", fmt::format("{:.0f}", soak.first.kept),
-      fmt::format("{:.0f}", soak.last.kept));
-  row("process", bytes(soak.first.process), bytes(soak.last.process));
-  row("  of it beside arena, tier and data", bytes(soak.first.own), bytes(soak.last.own));
-  fmt::print("memory is {}\n", soak.flat() ? "flat" : "NOT flat");
+  fmt::print("  {:<40}{:>14}{:>14}{:>14}\n", "mean of a tenth", "first", "middle", "last");
+  row("unused, outside of the largest hole", percent, &SoakSample::scattered);
+  row(
+      "reserved over live", [](double x) { return fmt::format("{:.3f}", x); },
+      &SoakSample::spread);
+  row(
+      "blocks moved in a step", [](double x) { return fmt::format("{:.1f}", x); },
+      &SoakSample::moves);
+  row("host tier", bytes, &SoakSample::host_used);
+  row(
+      "storages kept", [](double x) { return fmt::format("{:.0f}", x); }, &SoakSample::kept);
+  row("process", bytes, &SoakSample::process);
+  row("  of it beside arena, tier and data", bytes, &SoakSample::own);
+  fmt::print("memory is {}", soak.flat() ? "flat" : "NOT flat");
+  if (!soak.long_enough()) {
+    fmt::print(", as far as {} steps tell: it takes {} to judge moves and the process",
+               soak.steps, SoakReport::kEnough);
+  }
+  fmt::print("\n");
 }
 
 class Stress {
@@ -442,6 +447,7 @@ void add_stress_flags(CLI::App& app, StressFlags& stress) {
   }
   const char* group = "Stress";
   app.add_option("--margin", stress.margin, "Share of the budget that is left free")
+      ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99))
       ->group(group);
   app.add_option("--prove", stress.prove, "Real steps with the answer")
@@ -451,6 +457,7 @@ void add_stress_flags(CLI::App& app, StressFlags& stress) {
          "--least-speed", stress.least_speed,
          "Of what the largest batch does a second without management, the share that has "
          "to be left, as the simulator has it")
+      ->check(finite_number())
       ->check(CLI::Range(0.0, 1.0))
       ->group(group);
   app.add_option("--largest", stress.largest, "Try no larger batch")
@@ -458,6 +465,7 @@ void add_stress_flags(CLI::App& app, StressFlags& stress) {
       ->group(group);
   app.add_option("--minutes", stress.minutes,
                  "Then train with random batches and sizes up to the answer for so long")
+      ->check(finite_number())
       ->check(CLI::PositiveNumber)
       ->group(group);
   app.add_option("--soak-steps", stress.soak_steps, "The same, for so many steps")
@@ -485,23 +493,8 @@ int stress_with(Flags flags, int argc, char** argv) {
   });
 }
 
-// What --model says, before anything else is understood: its flags depend on it.
-std::string model_of(int argc, char** argv) {
-  constexpr std::string_view kFlag = "--model";
-  std::string model;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument == kFlag && i + 1 < argc) model = argv[i + 1];
-    if (argument.starts_with(kFlag) && argument.substr(kFlag.size()).starts_with('=')) {
-      model = argument.substr(kFlag.size() + 1);
-    }
-  }
-  return model;
-}
-
 int stress(int argc, char** argv) {
-  const std::string model = model_of(argc, argv);
-  if (model.starts_with("bert") || model.starts_with("gpt2")) {
+  if (is_text_model(model_of(argc, argv))) {
     return stress_with(BertFlags(), argc, argv);
   }
   ResNetFlags flags;

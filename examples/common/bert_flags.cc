@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <map>
 
 #include "examples/common/flag_groups.h"
@@ -39,9 +40,9 @@ constexpr int64_t kLanguageBatch = 32, kSquadBatch = 8;
 
 void add_task_flags(CLI::App& app, BertFlags& flags) {
   const char* group = "What to train";
-  std::vector<std::string> models = bert_names();
-  models.insert(models.end(), gpt2_names().begin(), gpt2_names().end());
-  app.add_option("--model", flags.model, "Network")->check(CLI::IsMember(models))->group(group);
+  app.add_option("--model", flags.model, "Network")
+      ->check(CLI::IsMember(text_model_names()))
+      ->group(group);
   app.add_option("--task", flags.task,
                  "mlm: guess masked words; clm: guess the next word; squad: find answers in a "
                  "text [mlm, GPT-2 clm]")
@@ -73,6 +74,7 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
   add_length_flags(app, flags, group, "Sequences per step [32, squad 8]",
                    "Times through the data [squad 1, others 100 steps]");
   app.add_option("--dropout", flags.dropout, "Share of values that are dropped in training")
+      ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99))
       ->group(group);
   const std::map<std::string, AttentionImplementation> implementations{
@@ -98,7 +100,8 @@ void add_file_flags(CLI::App& app, BertFlags& flags) {
   add("--save-vocab", flags.save_vocabulary, "Write the vocabulary there");
   CLI::Option* checkpoint =
       add("--checkpoint", flags.checkpoint,
-          "Write all that it takes to go on there, now and then and in the end");
+          "Write all that it takes to go on there, now and then and in the end; without "
+          "--resume, a run that is there is not overwritten");
   app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between")
       ->check(CLI::Range(1, 1 << 30))
       ->group(group);
@@ -123,10 +126,22 @@ void add_flags(CLI::App& app, BertFlags& flags) {
       ->check(CLI::Range(0, 1 << 30))
       ->group("Optimizer");
   app.add_option("--clip", flags.clip, "Largest norm of all gradients together; 0: any")
+      ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->group("Optimizer");
   add_file_flags(app, flags);
   add_machine_flags(app, flags);
+}
+
+std::vector<std::string> text_model_names() {
+  std::vector<std::string> names = bert_names();
+  names.insert(names.end(), gpt2_names().begin(), gpt2_names().end());
+  return names;
+}
+
+bool is_text_model(std::string_view name) {
+  const std::vector<std::string> names = text_model_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 void complete(BertFlags& flags) {

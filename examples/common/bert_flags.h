@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "examples/common/flags.h"
 #include "ops/attention/attention.h"
@@ -40,6 +42,10 @@ struct BertFlags : RunFlags {
 
   bool is_gpt2() const { return model.starts_with("gpt2"); }
 };
+
+// Networks that these flags are for.
+std::vector<std::string> text_model_names();
+bool is_text_model(std::string_view name);
 
 // Fills in what is left open but for vocabulary_size. Throws UsageError on what makes no sense
 // together.

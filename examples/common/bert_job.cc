@@ -2,12 +2,14 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "examples/common/text_data.h"
 #include "examples/common/text_training.h"
+#include "models/checkpoint/atomic_file.h"
 #include "models/checkpoint/hugging_face.h"
 #include "models/checkpoint/training_state.h"
 #include "models/checkpoint/weights.h"
@@ -34,6 +36,19 @@ void load_weights(const std::string& path, Module& model) {
   for (const std::string& name : report.missing) fresh += (fresh.empty() ? "" : ", ") + name;
   fmt::print("{} tensors from {}{}\n", report.loaded, path,
              fresh.empty() ? "" : "; new: " + fresh);
+}
+
+// Before anything is computed: the weights can be written in the end, and no other run is lost.
+void check_files(const BertFlags& flags) {
+  if (!flags.save.empty()) const AtomicFile probe(flags.save);
+  if (flags.resume || flags.checkpoint.empty()) return;
+  if (!std::filesystem::exists(flags.checkpoint)) return;
+  const int64_t done = read_training_state(flags.checkpoint).step;
+  if (done == 0) return;
+  throw UsageError(fmt::format(
+      "--checkpoint: {} holds a run of {} steps; to go on with it, add --resume; to begin "
+      "anew, remove the file",
+      flags.checkpoint, done));
 }
 
 // Everything that a run has to share with the one it goes on from.
@@ -182,6 +197,7 @@ class BertJob final : public Job {
 }  // namespace
 
 std::unique_ptr<Job> open_bert_job(const BertFlags& flags, bool with_data) {
+  if (with_data) check_files(flags);
   return std::make_unique<BertJob>(flags, with_data);
 }
 

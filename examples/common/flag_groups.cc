@@ -1,5 +1,8 @@
 #include "examples/common/flag_groups.h"
 
+#include <cmath>
+#include <limits>
+#include <string_view>
 #include <utility>
 
 #include "runtime/core/errors.h"
@@ -38,6 +41,16 @@ double parse_early_start(const std::string& text) {
 
 }  // namespace
 
+CLI::Validator finite_number() {
+  return {[](const std::string& text) -> std::string {
+            double number = 0;
+            const bool finite = CLI::detail::lexical_cast(text, number) &&
+                                std::abs(number) <= std::numeric_limits<float>::max();
+            return finite ? "" : "'" + text + "' is not a finite number of float32";
+          },
+          ""};
+}
+
 void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& group,
                       const std::string& batch, const std::string& epochs) {
   app.add_option("--batch", flags.batch, batch)->check(CLI::Range(1, 1 << 20))->group(group);
@@ -71,15 +84,18 @@ void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& he
       ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
       ->group(group);
   app.add_option("--lr", flags.learning_rate, help.rate)
+      ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->group(group);
   app.add_option("--lr-schedule", flags.schedule, help.schedule)
       ->check(CLI::IsMember(help.schedules))
       ->group(group);
   app.add_option("--momentum", flags.momentum, "Momentum of sgd; 0 needs no state")
+      ->check(finite_number())
       ->check(CLI::Range(0.0, 1.0))
       ->group(group);
   app.add_option("--weight-decay", flags.weight_decay, "Weight decay")
+      ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->group(group);
   app.add_option("--seed", flags.seed, help.seed)->group(group);
@@ -196,6 +212,16 @@ void add_machine_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--trace", flags.trace, "Write a timeline for ui.perfetto.dev to FILE")
       ->type_name("FILE")
       ->group(group);
+}
+
+std::string model_of(int argc, char** argv) {
+  constexpr std::string_view kFlag = "--model";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == kFlag && i + 1 < argc) return argv[i + 1];
+    if (argument.starts_with("--model=")) return std::string(argument.substr(kFlag.size() + 1));
+  }
+  return "";
 }
 
 void set_up_help(CLI::App& app, const std::string& footer) {

@@ -10,6 +10,9 @@
 
 namespace tidemark {
 
+// For every flag that is a number with a point: CLI11's own ranges let NaN pass.
+CLI::Validator finite_number();
+
 // What the help of a program says about flags that all have.
 struct OptimizerHelp {
   std::string rate;                    // of --lr
@@ -31,6 +34,9 @@ struct ResNetFlags;
 struct BertFlags;
 void add_flags(CLI::App& app, ResNetFlags& flags);
 void add_flags(CLI::App& app, BertFlags& flags);
+
+// The value of --model, before anything else is understood: the other flags depend on it.
+std::string model_of(int argc, char** argv);
 
 // How all programs' help looks.
 void set_up_help(CLI::App& app, const std::string& footer);

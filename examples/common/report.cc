@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -146,6 +147,15 @@ std::string to_json(const RunReport& report) {
   json["eval"] = {{"accuracy", or_null(report.evaluation.accuracy)}};
   for (const auto& [name, score] : report.evaluation.scores) json["eval"][name] = score;
   return json.dump(1);
+}
+
+void check_writable(const std::string& path) {
+  std::error_code ignored;
+  const bool is_new = !std::filesystem::exists(path, ignored);
+  if (!std::ofstream(path, std::ios::app)) {
+    throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
+  }
+  if (is_new) std::filesystem::remove(path, ignored);
 }
 
 void write_json(const RunReport& report, const std::string& path) {

@@ -63,6 +63,8 @@ struct RunReport {
 };
 
 std::string to_json(const RunReport& report);
+// Throws DataError if the file cannot be written; what it holds stays as it is.
+void check_writable(const std::string& path);
 // Throws DataError if the file cannot be written.
 void write_json(const RunReport& report, const std::string& path);
 

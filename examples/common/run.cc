@@ -186,6 +186,9 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   check_budget(options, report);
   options = feasible_schedule(options, program, *report.unmanaged, *report.minimum);
   // Now, so that a path that cannot be written is known before an hour of training.
+  for (const std::string& path : {flags.trace, flags.save_costs}) {
+    if (!path.empty()) check_writable(path);
+  }
   if (!flags.json.empty()) write_json(report, flags.json);
   announce(*job, report, options, took.count());
   const bool finished = train(flags, options, *job, report);
@@ -238,7 +241,9 @@ int run_job(const std::string& program, const RunFlags& flags, const OpenJob& op
   report.program = program;
   report.flags = flags;
   const int code = explain_errors(program, [&] { return run(flags, open, report); });
-  if (code == kBadInput || flags.json.empty()) return code;
+  if (flags.json.empty()) return code;
+  // What was done is worth telling, even if a file could not be written in the end.
+  if (code == kBadInput && report.steps.empty()) return code;
   return explain_errors(program, [&] {
     write_json(report, flags.json);
     return code;

@@ -24,11 +24,14 @@ class Samples {
     samples_.resize(kSamples / 2);
     stride_ *= 2;
   }
-  SoakSample mean_of_tenth(bool first) const {
+  // Of all the tenths, the first one is at 0, the last at 1.
+  SoakSample mean_of_tenth(double at) const {
     const size_t n = std::max<size_t>(1, samples_.size() / 10);
     SoakSample mean{.spread = 0};
-    for (size_t i = 0; i < std::min(n, samples_.size()); ++i) {
-      const SoakSample& s = samples_[first ? i : samples_.size() - 1 - i];
+    if (samples_.empty()) return mean;
+    const auto begin = static_cast<size_t>(at * static_cast<double>(samples_.size() - n));
+    for (size_t i = begin; i < begin + n; ++i) {
+      const SoakSample& s = samples_[i];
       mean.scattered += s.scattered / static_cast<double>(n);
       mean.spread += s.spread / static_cast<double>(n);
       mean.host_used += s.host_used / static_cast<double>(n);
@@ -77,13 +80,13 @@ SoakSample take_sample(Session& session, const ShapedTraining& training,
 }  // namespace
 
 // Where blocks lie between steps is chance, so that decides nothing; how much they have to be
-// moved does. Process memory is noisy, and kernels of new shapes are made and kept up to a
-// limit.
+// moved does. Process memory is noisy, kernels of new shapes are made and kept up to a limit,
+// and allocators' pools fill first, so it is the second half that counts.
 bool SoakReport::flat() const {
   constexpr double kKernels = 64 << 20;
-  constexpr int64_t kEnough = 200;  // steps, for a tenth of them to say something of moves
-  const bool moves = steps < kEnough || last.moves <= 1.5 * first.moves + 2;
-  return moves && last.kept <= 1.05 * first.kept + 8 && last.own <= 1.05 * first.own + kKernels;
+  if (last.kept > 1.05 * first.kept + 8) return false;
+  return !long_enough() ||
+         (last.moves <= 1.5 * first.moves + 2 && last.own <= 1.05 * middle.own + kKernels);
 }
 
 SoakReport soak(Session& session, ShapedTraining& training, const SoakOptions& options,
@@ -117,8 +120,9 @@ SoakReport soak(Session& session, ShapedTraining& training, const SoakOptions& o
   report.seconds = seconds();
   report.peak = session.peak_reserved();
   if (session.host()) report.host_peak = session.host()->peak();
-  report.first = samples.mean_of_tenth(true);
-  report.last = samples.mean_of_tenth(false);
+  report.first = samples.mean_of_tenth(0);
+  report.middle = samples.mean_of_tenth(0.5);
+  report.last = samples.mean_of_tenth(1);
   return report;
 }
 

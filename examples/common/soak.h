@@ -43,7 +43,12 @@ struct SoakReport {
   double seconds = 0;
   Bytes peak{0};  // of the arena
   Bytes host_peak{0};
-  SoakSample first, last;  // means over the first and the last tenth of the steps
+  // Means over the first tenth of the steps, the one in the middle, and the last.
+  SoakSample first, middle, last;
+
+  static constexpr int64_t kEnough = 200;  // steps, for a tenth of them to say something
+  // If not, moves and the process's own memory say nothing yet.
+  bool long_enough() const { return steps >= kEnough; }
   bool flat() const;
 };
 

@@ -3,8 +3,6 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "examples/common/bert_flags.h"
@@ -13,8 +11,6 @@
 #include "examples/common/resnet_flags.h"
 #include "examples/common/resnet_job.h"
 #include "examples/compare/engine.h"
-#include "models/bert.h"
-#include "models/gpt2.h"
 #include "runtime/core/errors.h"
 #include "runtime/delta/policies/policy.h"
 
@@ -54,25 +50,6 @@ Exit codes: 0 done; 1 losses differ, or a lane failed; 2 usage, bad input or a p
 constexpr double kByFace = -1, kWatchable = 4;
 // Steps of a job that goes on until it is told to stop; its schedules count on them.
 constexpr int64_t kEndless = 1 << 20;
-
-bool is_text_model(std::string_view name) {
-  const auto in = [&](const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  return in(bert_names()) || in(gpt2_names());
-}
-
-// The value of --model, which decides what the other flags are.
-std::string model_of(int argc, char** argv) {
-  constexpr std::string_view kModel = "--model";
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument == kModel && i + 1 < argc) return argv[i + 1];
-    if (argument.starts_with("--model="))
-      return std::string(argument.substr(kModel.size() + 1));
-  }
-  return "";
-}
 
 void remove_flags(CLI::App& app, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
@@ -118,6 +95,7 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
                  "At most so many steps a second of each lane; 0: as fast as it goes [live on "
                  "the simulator 4, else 0]")
       ->default_str("")
+      ->check(finite_number())
       ->check(CLI::Range(0.0, 1e6))
       ->group(group);
   app.add_flag("--paused", flags.paused, "Wait for a command before the first step")

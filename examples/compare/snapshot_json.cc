@@ -155,7 +155,8 @@ nlohmann::ordered_json details_to_json(const Snapshot& now, const LaneView& lane
     const PlacedBlock& b = picture.blocks[i];
     json["blocks"].push_back({b.offset.value(), b.bytes.count(), short_ms(b.from),
                               short_ms(b.to), b.name, to_string(b.category),
-                              to_string(b.ending), short_ms(b.age), b.storage, b.from_before});
+                              to_string(b.ending), short_ms(b.age), b.storage, b.from_before,
+                              to_string(b.reason)});
   }
   json["decisions_made"] = picture.decisions_made;
   json["decisions"] = Json::array();

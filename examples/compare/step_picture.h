@@ -42,10 +42,11 @@ struct PlacedBlock {
   Nanos from{0}, to{0};      // cut to the step
   bool from_before = false;  // there when the step began
   Category category = Category::kActivation;
-  const char* name = "";  // of the operator that wrote it; static text
-  uint32_t storage = 0;   // 0: not a tensor, such as a workspace
+  const char* name = "";  // of the operator that wrote it, or its kind; static text
+  uint32_t storage = 0;   // 0: not a tensor, such as a workspace, or not known yet
   Ending ending = Ending::kStays;
-  Nanos age{0};  // at its end: since it was last used
+  Reason reason = Reason::kNone;  // of a release: what it was for
+  Nanos age{0};                   // at its end: since it was last used
 };
 
 // A release, and why.

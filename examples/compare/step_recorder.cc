@@ -19,6 +19,24 @@ std::string_view to_string(Ending ending) {
   return "";
 }
 
+namespace {
+
+// What is there from step to step is not of the operator that came after it.
+const char* name_of(Category category, const char* made_by) {
+  switch (category) {
+    case Category::kParameter: return "parameter";
+    case Category::kOptimizerState: return "optimizer state";
+    case Category::kBuffer: return "buffer";
+    case Category::kData: return "batch";
+    case Category::kGradient:
+    case Category::kActivation:
+    case Category::kWorkspace: break;
+  }
+  return made_by;
+}
+
+}  // namespace
+
 std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& curve, size_t most) {
   if (curve.size() <= most || most < 4) return curve;
   const size_t buckets = most / 2 - 1;
@@ -56,12 +74,23 @@ std::optional<Allocation> RecordingArena::allocate(Bytes size, Category category
 std::optional<Allocation> RecordingArena::allocate_at(Offset offset, Bytes size,
                                                       Category category) {
   const auto place = Arena::allocate_at(offset, size, category);
-  if (place) note(true, place->block, category);
+  const bool was_refused = std::exchange(refused_, !place);
+  if (!place) return place;
+  // A move that was refused puts the block back where it was: then nothing happened.
+  const bool back = was_refused && log_ && !notes_.empty() && !notes_.back().placed &&
+                    notes_.back().block == place->block &&
+                    notes_.back().tag == log_->next_tag();
+  if (back) {
+    notes_.pop_back();
+  } else {
+    note(true, place->block, category);
+  }
   return place;
 }
 
 void RecordingArena::free(const Block& block, Category category, const Fence& last_use) {
   Arena::free(block, category, last_use);
+  refused_ = false;
   note(false, block, category);
 }
 
@@ -82,7 +111,8 @@ StepRecorder::StepRecorder(Session& session, RecordingArena& arena)
     call.tag = session_.events().next_tag();
     for (const Recipe::Input& input : recipe.inputs) call.inputs.push_back(input.storage->id());
     for (const Recipe::Output& output : recipe.outputs) {
-      call.outputs.push_back(output.storage->id());
+      const Storage& made = *output.storage;
+      call.outputs.push_back({made.id(), made.size(), made.category});
     }
   });
 }
@@ -150,7 +180,7 @@ void StepRecorder::take_note(const RecordingArena::Note& note) {
     live.block.bytes = note.block.size;
     live.block.category = note.category;
     live.block.from = now_;
-    if (note.category == Category::kData) live.block.name = "batch";
+    live.block.name = name_of(note.category, "");
     live_[note.block.offset] = live;
     pending_.push_back(note.block.offset);
     return;
@@ -183,7 +213,8 @@ void StepRecorder::identify_last(const EventRecord& event) {
   if (ended_.empty()) return;
   PlacedBlock& block = ended_.back();
   block.storage = event.storage;
-  block.name = event.name;
+  block.name = name_of(block.category, event.name);
+  block.reason = event.reason;
   block.age = age_of(event.storage);
 }
 
@@ -248,28 +279,33 @@ void StepRecorder::take_event(const EventRecord& event) {
   if (event.kind != EventKind::kCompact) used_now(event, call);
 }
 
-// An operator has been issued: what was placed since the last event is its own.
+// An operator has been issued: what was placed since the last event is its own, but for what
+// was uploaded.
 void StepRecorder::name_pending(const EventRecord& event, const Call* call) {
-  size_t output = 0;
+  // One that was moved before its operator was issued has its name already.
+  std::vector<uint32_t> named = std::exchange(moved_, {});
+  const auto output_for = [&](const PlacedBlock& block) -> uint32_t {
+    for (const Output& output : call->outputs) {
+      if (output.category != block.category || output.bytes != block.bytes) continue;
+      if (std::find(named.begin(), named.end(), output.storage) != named.end()) continue;
+      named.push_back(output.storage);
+      return output.storage;
+    }
+    return 0;
+  };
+  bool recomputed = call == nullptr;
   for (const Offset offset : std::exchange(pending_, {})) {
     PlacedBlock& block = live_.at(offset).block;
     block.from = now_;
-    if (block.category == Category::kData) continue;
-    block.name = event.name;
+    block.name = name_of(block.category, event.name);
     if (block.category == Category::kWorkspace) continue;
     if (call) {
-      // One that was moved before its operator was issued has its name already.
-      while (output < call->outputs.size() &&
-             std::find(moved_.begin(), moved_.end(), call->outputs[output]) != moved_.end()) {
-        ++output;
-      }
-      if (output < call->outputs.size()) block.storage = call->outputs[output];
-    } else if (output == 0) {
+      block.storage = output_for(block);
+    } else if (recomputed && block.name == event.name) {
       block.storage = event.storage;
+      recomputed = false;
     }
-    ++output;
   }
-  moved_.clear();
 }
 
 // The block that was placed last is the storage's that the event is about.
@@ -277,7 +313,7 @@ void StepRecorder::name_last(const EventRecord& event) {
   for (size_t i = pending_.size(); i-- > 0;) {
     PlacedBlock& block = live_.at(pending_[i]).block;
     if (block.bytes != event.bytes) continue;
-    block.name = event.name;
+    block.name = name_of(block.category, event.name);
     block.storage = event.storage;
     pending_.erase(pending_.begin() + static_cast<int64_t>(i));
     return;
@@ -293,8 +329,8 @@ StepRecorder::Known& StepRecorder::known(uint32_t storage) {
 void StepRecorder::used_now(const EventRecord& event, const Call* call) {
   if (call) {
     for (const uint32_t storage : call->inputs) known(storage).used = now_;
-    for (const uint32_t storage : call->outputs) {
-      Known& output = known(storage);
+    for (const Output& made : call->outputs) {
+      Known& output = known(made.storage);
       output.used = now_;
       output.cost = event.expected;
       output.inputs = call->inputs;

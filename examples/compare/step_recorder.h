@@ -52,6 +52,7 @@ class RecordingArena final : public Arena {
 
   const EventLog* log_ = nullptr;
   std::vector<Note> notes_;
+  bool refused_ = false;  // since the last free, a place was asked for that is taken
   double holes_ = 0;
   int64_t asked_ = 0;
 };
@@ -68,10 +69,16 @@ class StepRecorder {
   StepPicture take();
 
  private:
+  struct Output {
+    uint32_t storage = 0;
+    Bytes bytes{0};
+    Category category = Category::kActivation;
+  };
   // A dispatched call: which storages it reads and writes.
   struct Call {
     uint64_t tag = 0;  // of the event that was recorded next
-    std::vector<uint32_t> inputs, outputs;
+    std::vector<uint32_t> inputs;
+    std::vector<Output> outputs;
   };
   struct Known {
     Nanos used{0};                 // when it last was, on the device's clock

@@ -13,6 +13,8 @@
 namespace tidemark {
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path), partial_(path + ".partial") {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw DataError(path, 0, "is a folder");
   file_ = open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file_ < 0) fail("cannot be written");
 }

@@ -16,7 +16,7 @@ namespace tidemark {
 
 class AtomicFile {
  public:
-  // Throws DataError if the folder is missing or cannot be written.
+  // Throws DataError if the folder is missing or cannot be written, or `path` is one.
   explicit AtomicFile(const std::string& path);
   // Without commit(): removes what was written; the old file stays.
   ~AtomicFile();

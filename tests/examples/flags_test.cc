@@ -137,7 +137,11 @@ INSTANTIATE_TEST_SUITE_P(All, BadFlags,
                                            std::vector<std::string>{"--batch", "0"},
                                            std::vector<std::string>{"--steps", "2", "--epochs",
                                                                     "2"},
-                                           std::vector<std::string>{"--optimizer", "lion"}));
+                                           std::vector<std::string>{"--optimizer", "lion"},
+                                           std::vector<std::string>{"--lr", "nan"},
+                                           std::vector<std::string>{"--lr", "1e39"},
+                                           std::vector<std::string>{"--momentum", "nan"},
+                                           std::vector<std::string>{"--weight-decay", "nan"}));
 
 TEST(Flags, HelpIsNoMistake) {
   int code = 7;

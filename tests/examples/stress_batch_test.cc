@@ -90,7 +90,14 @@ TEST_F(StressBatchTest, TrainsInEarnestAndSoaks) {
   EXPECT_EQ(soak.at("out_of_memory"), 0);
   EXPECT_LE(soak.at("peak_reserved_bytes"), run.json.at("budget_bytes"));
   EXPECT_EQ(soak.at("first_tenth").at("storages"), soak.at("last_tenth").at("storages"));
-  EXPECT_THAT(run.out, HasSubstr("memory is flat"));
+  EXPECT_THAT(run.out, HasSubstr("memory is flat, as far as 20 steps tell"));
+}
+
+TEST_F(StressBatchTest, TakesEveryNetworkOfTheTrainingPrograms) {
+  EXPECT_EQ(run("--model xlm-roberta-base --vocab-size 500 --seq-length 16 --device sim:host "
+                "--budget 10GiB --largest 1 --prove 1")
+                .code,
+            0);
 }
 
 TEST_F(StressBatchTest, NotEvenOneFits) {
@@ -109,6 +116,11 @@ TEST_F(StressBatchTest, MistakesAreExplained) {
   EXPECT_EQ(run("--model nothing --device sim:host").code, 2);
   EXPECT_EQ(run("--model gpt2 --task mlm --device sim:host").code, 2);
   EXPECT_EQ(run("--device sim:nothing").code, 2);
+  for (const char* flag : {"--margin", "--least-speed", "--minutes"}) {
+    EXPECT_THAT(run(flag + std::string(" nan --device sim:host")).error,
+                HasSubstr("not a finite number"))
+        << flag;
+  }
 }
 
 }  // namespace

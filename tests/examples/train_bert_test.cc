@@ -195,6 +195,33 @@ TEST_F(TrainBertTest, ResumedRunsHaveTheBitsOfWholeOnes) {
   EXPECT_THAT(other.error, HasSubstr("dropout"));
 }
 
+TEST_F(TrainBertTest, ARunThatIsThereIsNotOverwritten) {
+  const std::string state = (folder_ / "state").string(), checkpoint = " --checkpoint " + state;
+  ASSERT_EQ(run(small("--steps 2" + checkpoint)).code, 0);
+  const std::string before = read(state);
+  const Result forgot = run(small("--steps 2" + checkpoint));
+  EXPECT_EQ(forgot.code, 2);
+  EXPECT_THAT(forgot.error, HasSubstr("--resume"));
+  EXPECT_THAT(forgot.error, HasSubstr("remove the file"));
+  EXPECT_EQ(read(state), before);
+}
+
+TEST_F(TrainBertTest, AFailureToWriteInTheEndLeavesTheResults) {
+  const fs::path full = folder_ / "full";
+  fs::create_symlink("/dev/full", full);
+  const Result result = train("--save-costs " + full.string());
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.error, HasSubstr(full.string()));
+  EXPECT_EQ(result.json.at("steps").size(), 3u);
+}
+
+TEST_F(TrainBertTest, WhatIsToBeReplacedStaysUntilThen) {
+  const std::string weights = write("weights", "old"), trace = write("trace", "old");
+  EXPECT_EQ(train("--budget 1KiB --save " + weights + " --trace " + trace).code, 3);
+  EXPECT_EQ(read(weights), "old");
+  EXPECT_EQ(read(trace), "old");
+}
+
 TEST_F(TrainBertTest, AKilledRunGoesOn) {
   const std::string flags =
       small("--steps 300 --checkpoint-every 3 --checkpoint ") + (folder_ / "state").string();
@@ -260,10 +287,10 @@ TEST_F(TrainBertTest, WeightsGoFromOneTaskToAnother) {
 TEST_F(TrainBertTest, MistakesEndWithCodeTwo) {
   for (const char* flags :
        {"--model bert-huge", "--task nsp", "--task clm", "--model gpt2 --task mlm",
-        "--attention flash", "--dropout 1", "--seq-length 513", "--resume",
-        "--task squad --steps 1", "--test x.json", "--budget much", "--lr-schedule steps",
-        "--device sim:host --save x", "--data /nowhere/text", "--vocab /nowhere/vocab.txt",
-        "--device sim:abacus", "--steps 1 --epochs 1"}) {
+        "--attention flash", "--dropout 1", "--dropout nan", "--clip nan", "--seq-length 513",
+        "--resume", "--task squad --steps 1", "--test x.json", "--budget much",
+        "--lr-schedule steps", "--device sim:host --save x", "--data /nowhere/text",
+        "--vocab /nowhere/vocab.txt", "--device sim:abacus", "--steps 1 --epochs 1"}) {
     EXPECT_EQ(run(flags).code, 2) << flags;
   }
   EXPECT_EQ(train("--weights " + text_).code, 2) << "no vocabulary";
@@ -273,6 +300,14 @@ TEST_F(TrainBertTest, MistakesEndWithCodeTwo) {
   EXPECT_EQ(train("--weights " + text_ + words).code, 2);
   EXPECT_EQ(train("--resume --checkpoint /nowhere/state").code, 2);
   EXPECT_EQ(train("--checkpoint /nowhere/state").code, 2);
+  for (const std::string& path : {std::string("/nowhere/file"), folder_.string()}) {
+    for (const char* flag : {"--save ", "--save-vocab ", "--trace ", "--save-costs "}) {
+      const Result refused = train(flag + path);
+      EXPECT_EQ(refused.code, 2) << flag << path;
+      EXPECT_THAT(refused.error, HasSubstr(path)) << flag;
+      EXPECT_TRUE(refused.json.is_null()) << flag << path << ": noticed before training";
+    }
+  }
   EXPECT_EQ(run("--task squad --data " + text_).code, 2);
   EXPECT_EQ(run(small("--batch 5000")).code, 2) << "longer than the text";
 }

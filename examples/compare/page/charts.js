@@ -1,6 +1,7 @@
 // The three charts, and how numbers are written. They draw what they are given and ask nothing.
 //
-// A block: {offset, bytes, from, to, name, category, ending, age, storage, before}, times in ms.
+// A block: {offset, bytes, from, to, name, category, ending, age, storage, before, reason}, times
+// in ms.
 "use strict";
 
 const Text = {
@@ -156,7 +157,8 @@ function blockTip(block) {
     ["there", (block.before ? "from before" : "from " + Text.ms(block.from)) + " to " +
               Text.ms(block.to)],
     ["idle at the end", Text.ms(block.age)],
-    ["why it went", Text.ending(block)],
+    ["why it went", Text.ending(block) +
+                    (block.reason === "none" ? "" : ` (${block.reason})`)],
   ];
   if (block.storage) rows.push(["tensor", "#" + block.storage]);
   Tip.show(d3.event, block.name || "(not by an operator)", rows);

@@ -3,7 +3,7 @@
 
 const kPollMs = 500, kDetailsMs = 1000;
 const kBlock = ["offset", "bytes", "from", "to", "name", "category", "ending", "age", "storage",
-                "before"];
+                "before", "reason"];
 
 const page = {now: null, chosen: null, choices: {policies: [], filters: []}, details: null,
               detailsAt: 0, sent: 0};

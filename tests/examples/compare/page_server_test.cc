@@ -96,7 +96,7 @@ TEST_F(PageServerTest, ALanesBlocksAndDecisions) {
   const Json lane = get("/api/lane/3");
   EXPECT_EQ(lane.at("name"), "delta:lru");
   ASSERT_GT(lane.at("blocks").size(), 50U);
-  EXPECT_EQ(lane.at("blocks").at(0).size(), 10U);
+  EXPECT_EQ(lane.at("blocks").at(0).size(), 11U);
   ASSERT_GT(lane.at("decisions").size(), 0U);
   const Json& decision = lane.at("decisions").at(0);
   for (const char* key : {"ms", "action", "reason", "operator", "bytes", "age_ms", "cost_ms"}) {

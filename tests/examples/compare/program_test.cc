@@ -95,6 +95,7 @@ TEST_F(CompareTest, MistakesEndWithCodeTwo) {
     const Result result = run(arguments);
     EXPECT_EQ(result.code, 2) << arguments;
     EXPECT_NE(result.error, "") << arguments;
+    EXPECT_TRUE(result.json.is_null()) << arguments << ": noticed before training";
   }
 }
 

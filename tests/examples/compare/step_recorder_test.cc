@@ -107,6 +107,30 @@ TEST_P(StepRecorderTest, WhatStaysIsWhatTheArenaHolds) {
                              [](const auto& a, const auto& b) { return a.time < b.time; }));
 }
 
+TEST_P(StepRecorderTest, WhatIsReleasedSaysWhatFor) {
+  run(GetParam(), 0.4, [&](const StepPicture& picture, const StepStats&) {
+    for (const PlacedBlock& block : picture.blocks) {
+      const bool gone = block.ending != Ending::kStays && block.ending != Ending::kUnused;
+      EXPECT_EQ(block.reason != Reason::kNone, gone)
+          << block.name << " " << to_string(block.ending);
+    }
+  });
+}
+
+TEST_P(StepRecorderTest, WhatIsThereFromStepToStepIsOfNoOperator) {
+  run(GetParam(), 0.4, [&](const StepPicture& picture, const StepStats&) {
+    for (const PlacedBlock& block : picture.blocks) {
+      if (block.category == Category::kParameter) {
+        EXPECT_STREQ(block.name, "parameter");
+      } else if (block.category == Category::kBuffer) {
+        EXPECT_STREQ(block.name, "buffer");
+      } else if (block.category == Category::kOptimizerState) {
+        EXPECT_STREQ(block.name, "optimizer state");
+      }
+    }
+  });
+}
+
 TEST_P(StepRecorderTest, DecisionsSayWhatTheyCost) {
   run(GetParam(), 0.4, [&](const StepPicture& picture, const StepStats&) {
     for (const Decision& d : picture.decisions) {
@@ -136,7 +160,33 @@ TEST_F(StepRecorderTest, WithoutAPolicyNothingIsReleased) {
     Bytes most{0};
     for (const CurvePoint& point : picture.curve) most = std::max(most, point.used);
     EXPECT_EQ(most, stats.peak_live);
+    for (const PlacedBlock& block : picture.blocks) {
+      if (block.category == Category::kActivation) {
+        EXPECT_NE(block.storage, 0U) << block.name;
+      }
+    }
   });
+}
+
+TEST(RecordingArena, AMoveThatIsRefusedIsNone) {
+  const auto device = make_device("sim:host");
+  RecordingArena arena(*device, MemoryKind::kDevice, Bytes(3 << 10));
+  const EventLog log;
+  arena.follow(&log);
+  const Bytes size(1 << 10);
+  const Block first = arena.allocate(size, Category::kActivation)->block;
+  const Block second = arena.allocate(size, Category::kActivation)->block;
+  EXPECT_EQ(arena.take().size(), 2U);
+
+  arena.free(second, Category::kActivation, {});
+  EXPECT_FALSE(arena.allocate_at(first.offset, size, Category::kActivation));
+  EXPECT_TRUE(arena.allocate_at(second.offset, size, Category::kActivation));
+  EXPECT_TRUE(arena.take().empty());
+
+  // Another tensor at the same place is one.
+  arena.free(second, Category::kActivation, {});
+  EXPECT_TRUE(arena.allocate_at(second.offset, size, Category::kActivation));
+  EXPECT_EQ(arena.take().size(), 2U);
 }
 
 TEST(ThinOut, KeepsTheEndsOfEachStretch) {

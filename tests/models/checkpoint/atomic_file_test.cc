@@ -63,11 +63,12 @@ TEST(AtomicFile, WhereNothingCanBeWrittenIsAnError) {
   const TempFolder folder;
   const std::string path = folder.path() + "/none/state";
   data_error([&] { AtomicFile file(path); }, path);
-  std::filesystem::create_directory(folder.path() + "/taken");
   const std::string taken = folder.path() + "/taken";
   AtomicFile file(taken);
   file.write(bytes_of("x"));
+  std::filesystem::create_directory(taken);
   EXPECT_EQ(data_error([&] { file.commit(); }, taken), 1);
+  EXPECT_EQ(data_error([&] { AtomicFile second(taken); }, taken), 0);
 }
 
 // The system ends the process at a chosen byte of the file, as a crash would.
