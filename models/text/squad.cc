@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
@@ -131,6 +132,9 @@ class Reader {
       fail(starts_[kQuestion], "question " + example.id.substr(0, kLongestMessage) +
                                    " has no answer; of SQuAD, version 1.1 is read");
     }
+    if (!ids_.insert(example.id).second) {
+      fail(starts_[kQuestion], "a second question " + example.id.substr(0, kLongestMessage));
+    }
     std::vector<uint64_t> at;
     for (const json& answer : *answers) {
       const auto start = answer.find("answer_start");
@@ -182,6 +186,7 @@ class Reader {
   std::array<std::string, kDeepest + 2> keys_;
   std::array<int64_t, kDeepest + 1> starts_{};
   bool saw_data_ = false;
+  std::unordered_set<std::string> ids_;
   std::vector<Pending> pending_;
   std::vector<SquadExample> examples_;
 };

@@ -45,8 +45,8 @@ struct SquadExample {
 };
 
 // The standard JSON file, or the same packed by gzip. Throws DataError if it is missing or
-// damaged, not of that form, a question has no answer (as in version 2), or an answer lies
-// outside of its context.
+// damaged, not of that form, a question has no answer (as in version 2) or the id of another,
+// or an answer lies outside of its context.
 std::vector<SquadExample> read_squad(const std::string& path, int64_t limit = int64_t{1} << 30);
 // The same on its content; `name` is for messages.
 std::vector<SquadExample> parse_squad(const std::string& name, std::string_view text);

@@ -44,7 +44,13 @@ void WordPiece::split(const Word& word, std::string& scratch, std::vector<Token>
 
 std::vector<int32_t> WordPiece::ids(std::string_view text) const {
   std::vector<int32_t> ids;
-  for (const Token& token : tokenize(text)) ids.push_back(token.id);
+  std::string scratch;
+  std::vector<Token> tokens;  // of one word: those of a whole text are six times its numbers
+  for_each_word(text, options_.uncased, [&](const Word& word) {
+    tokens.clear();
+    split(word, scratch, tokens);
+    for (const Token& token : tokens) ids.push_back(token.id);
+  });
   return ids;
 }
 

@@ -87,6 +87,7 @@ TEST(ReadSquad, WrongFormsAreNamedByOffset) {
   const std::pair<const char*, const char*> cases[] = {
       {"\"id\": \"q2\"", "\"id\": 2"},
       {"\"id\": \"q2\"", "\"no\": \"q2\""},
+      {"\"id\": \"q2\"", "\"id\": \"q1\""},
       {"\"question\": \"When", "\"q\": \"When"},
       {"\"answer_start\": 45", "\"answer_start\": -1"},
       {"\"answer_start\": 45", "\"answer_start\": \"45\""},
