@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Every network that the programs train, under every policy, on the simulator.
 
-    bench/every_model.py [--build build/release] [--output bench/results/every_model.json] [NETWORK...]
+    bench/every_model.py [--build build/release] [--output bench/results/every_model.json]
+                         [--no-tier] [NETWORK...]
 
 How much longer a step is than without a budget, in budgets from 80 % of the unmanaged peak down to
 the smallest feasible one: tide beside all other policies, and where one of them is ahead of it.
-(papers_report.py does this in more detail, for the networks of DELTA's paper.) A policy that takes
+(papers_report.py does this in more detail, for the networks of DELTA's paper.) With --no-tier there
+is no host memory to offload to: what goes is computed again. A policy that takes
 longer than --patience for its few steps is given up, in smaller budgets too. An hour on two cores.
 """
 import argparse
@@ -16,6 +18,7 @@ from reports import ROOT, train, write_report
 
 PROFILE = "a100-80gb"
 PERCENTS = [80, 60, 50, 40, 30, 20, 10]
+PERCENTS_WITHOUT_TIER = [95, 90, 85, 80, 75, 70, 65, 60, 55, 50]
 OTHERS = ["delta", "msps", "offload-only", "dtr", "lru", "greedy", "checkpoint", "random"]
 STEPS, STEPS_OF_TIDE = 5, 16  # tide compares its plans in the first dozen
 TIE = 0.005                   # of a step without a budget
@@ -38,8 +41,10 @@ NETWORKS = {
 }
 
 
-def measure(build, network, patience):
+def measure(build, network, no_tier, patience):
     program, *flags = NETWORKS[network]
+    flags += ["--host-limit", 0] if no_tier else []
+    percents = PERCENTS_WITHOUT_TIER if no_tier else PERCENTS
 
     def run(*more, patience=None):
         result = train(build, program, "--model", network, "--device", f"sim:{PROFILE}", "--seed", 1,
@@ -51,7 +56,7 @@ def measure(build, network, patience):
     need = run("--dry-run")
     peak, minimum = need["unmanaged_peak_bytes"], need["minimum_budget_bytes"]
     unmanaged = run("--policy", "none", "--steps", 3)["steps"][-1]["ms"]
-    budgets = [b for b in (peak * percent // 100 for percent in PERCENTS) if b > minimum] + [minimum]
+    budgets = [b for b in (peak * percent // 100 for percent in percents) if b > minimum] + [minimum]
     given_up, points = set(), []
     for budget in budgets:
         longer = {}
@@ -96,12 +101,13 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--patience", type=float, default=20, help="seconds for a run")
+    parser.add_argument("--no-tier", action="store_true", help="nothing to offload to")
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"of {', '.join(NETWORKS)} [all]")
     args = parser.parse_args()
     for network in args.networks:
         if network not in NETWORKS:
             parser.error(f"there is no network '{network}'; there are: {', '.join(NETWORKS)}")
-    rows = [measure(args.build, network, args.patience) for network in args.networks or NETWORKS]
+    rows = [measure(args.build, network, args.no_tier, args.patience) for network in args.networks or NETWORKS]
     behind = [(row["network"], share_of(point), ahead(point))
               for row in rows for point in row["points"] if ahead(point)]
     print(f"{len(rows)} networks, {sum(len(row['points']) for row in rows)} budgets; "
@@ -110,7 +116,7 @@ def main():
         print(f"  {network}, {share}: {', '.join(policies)}")
     if args.output:
         write_report(args.output, about="longer step, by network, budget and policy",
-                     device=f"sim:{PROFILE}", steps=STEPS, steps_of_tide=STEPS_OF_TIDE,
+                     device=f"sim:{PROFILE}", tier=not args.no_tier, steps=STEPS, steps_of_tide=STEPS_OF_TIDE,
                      patience_s=args.patience, rows=rows)
 
 
