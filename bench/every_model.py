@@ -7,8 +7,9 @@
 How much longer a step is than without a budget, in budgets from 80 % of the unmanaged peak down to
 the smallest feasible one: tide beside all other policies, and where one of them is ahead of it.
 (papers_report.py does this in more detail, for the networks of DELTA's paper.) With --no-tier there
-is no host memory to offload to: what goes is computed again. A policy that takes
-longer than --patience for its few steps, or runs out of memory, is given up, in smaller budgets too. An hour on two cores.
+is no host memory to offload to: what goes is computed again. A policy that takes longer than
+--patience for its few steps, or runs out of memory, is given up, in smaller budgets too. An hour on
+two cores.
 """
 import argparse
 import pathlib
