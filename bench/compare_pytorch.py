@@ -10,14 +10,14 @@ alike, and ratios are of medians within one call. Writes JSON with device and co
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
+
+from reports import stamp
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -72,8 +72,6 @@ def main():
     args = parser.parse_args()
     warmup = 2
 
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True,
-                            text=True).stdout.strip()
     rows = []
     for batch in [int(b) for b in args.batches.split(",")]:
         plain = ["--policy", "none"]
@@ -106,13 +104,12 @@ def main():
             })
     with open("/proc/cpuinfo") as info:
         cpu = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
-    report = {"device": f"{cpu}, {args.threads} threads", "system": platform.platform(),
-              "commit": commit, "date": datetime.date.today().isoformat(), "model": args.model,
+    report = {**stamp(), "device": f"{cpu}, {args.threads} threads", "model": args.model,
               "image_size": args.image_size, "rows": rows}
     if args.output:
         with open(args.output, "w") as file:
             json.dump(report, file, indent=1)
-    print(f"{args.model}, {args.image_size}x{args.image_size}, {report['device']}, commit {commit}")
+    print(f"{args.model}, {args.image_size}x{args.image_size}, {report['device']}, commit {report['commit']}")
     print(f"{'batch':>5} {'':24} {'ms/step':>9} {'vs ours':>8} {'vs torch':>8} {'arena':>10} {'process':>10}")
     for row in rows:
         arena = mib(row["peak_reserved_bytes"]) if row["peak_reserved_bytes"] else ""

@@ -48,8 +48,8 @@ def measure(build, network, no_tier, patience):
     percents = PERCENTS_WITHOUT_TIER if no_tier else PERCENTS
 
     def run(*more, patience=None):
-        result = train(build, program, "--model", network, "--device", f"sim:{PROFILE}", "--seed", 1,
-                       *flags, *more, patience=patience)
+        result = train(build, program, "--model", network, "--device", f"sim:{PROFILE}",
+                       "--seed", 1, *flags, *more, patience=patience)
         if "error" in result and result["code"] != INFEASIBLE:
             sys.exit(f"{network} {more}: {result['error']}")
         return result
@@ -57,7 +57,8 @@ def measure(build, network, no_tier, patience):
     need = run("--dry-run")
     peak, minimum = need["unmanaged_peak_bytes"], need["minimum_budget_bytes"]
     unmanaged = run("--policy", "none", "--steps", 3)["steps"][-1]["ms"]
-    budgets = [b for b in (peak * percent // 100 for percent in percents) if b > minimum] + [minimum]
+    budgets = [peak * percent // 100 for percent in percents]
+    budgets = [budget for budget in budgets if budget > minimum] + [minimum]
     given_up, points = set(), []
     for budget in budgets:
         longer = {}
@@ -66,9 +67,11 @@ def measure(build, network, no_tier, patience):
             result = {} if policy in given_up else run(
                 "--policy", policy, "--budget", budget, "--steps", STEPS_OF_TIDE if ours else STEPS,
                 patience=None if ours else patience)
-            if "steps" not in result:
+            if "steps" in result:
+                longer[policy] = result["steps"][-1]["ms"] / unmanaged - 1
+            else:
                 given_up.add(policy)
-            longer[policy] = result["steps"][-1]["ms"] / unmanaged - 1 if "steps" in result else None
+                longer[policy] = None
         points.append({"budget_bytes": budget, "budget_share": budget / peak, "longer": longer})
         print(f"{network:>16} {share_of(points[-1])}: tide {text(longer['tide'])}, "
               f"next {best_other(points[-1])}", file=sys.stderr, flush=True)
@@ -77,8 +80,10 @@ def measure(build, network, no_tier, patience):
 
 
 def best_other(point):
-    """The best of the other policies: "+12.3 % dtr"."""
+    """The best of the other policies: "+12.3 % dtr"; "none" if all are given up."""
     known = {p: x for p, x in point["longer"].items() if p != "tide" and x is not None}
+    if not known:
+        return "none"
     best = min(known, key=known.get)
     return f"{text(known[best])} {best}"
 
@@ -103,12 +108,14 @@ def main():
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--patience", type=float, default=20, help="seconds for a run")
     parser.add_argument("--no-tier", action="store_true", help="nothing to offload to")
-    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"of {', '.join(NETWORKS)} [all]")
+    parser.add_argument("networks", nargs="*", metavar="NETWORK",
+                        help=f"of {', '.join(NETWORKS)} [all]")
     args = parser.parse_args()
     for network in args.networks:
         if network not in NETWORKS:
             parser.error(f"there is no network '{network}'; there are: {', '.join(NETWORKS)}")
-    rows = [measure(args.build, network, args.no_tier, args.patience) for network in args.networks or NETWORKS]
+    rows = [measure(args.build, network, args.no_tier, args.patience)
+            for network in args.networks or NETWORKS]
     behind = [(row["network"], share_of(point), ahead(point))
               for row in rows for point in row["points"] if ahead(point)]
     print(f"{len(rows)} networks, {sum(len(row['points']) for row in rows)} budgets; "
@@ -117,8 +124,8 @@ def main():
         print(f"  {network}, {share}: {', '.join(policies)}")
     if args.output:
         write_report(args.output, about="longer step, by network, budget and policy",
-                     device=f"sim:{PROFILE}", tier=not args.no_tier, steps=STEPS, steps_of_tide=STEPS_OF_TIDE,
-                     patience_s=args.patience, rows=rows)
+                     device=f"sim:{PROFILE}", tier=not args.no_tier, steps=STEPS,
+                     steps_of_tide=STEPS_OF_TIDE, patience_s=args.patience, rows=rows)
 
 
 if __name__ == "__main__":

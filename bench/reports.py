@@ -27,10 +27,14 @@ def train(build, program, *flags, patience=None):
         return json.loads(output.read_text())
 
 
-def write_report(path, **contents):
-    """Stamped with the commit and the machine."""
+def stamp():
+    """What every report says of the commit and the machine."""
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT,
                             capture_output=True, text=True, check=False).stdout.strip()
-    report = {"commit": commit, "date": datetime.date.today().isoformat(),
-              "system": platform.platform(), **contents}
-    pathlib.Path(path).write_text(json.dumps(report, indent=1) + "\n")
+    return {"commit": commit, "date": datetime.date.today().isoformat(),
+            "system": platform.platform()}
+
+
+def write_report(path, **contents):
+    """Stamped."""
+    pathlib.Path(path).write_text(json.dumps({**stamp(), **contents}, indent=1) + "\n")

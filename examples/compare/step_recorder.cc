@@ -21,8 +21,8 @@ std::string_view to_string(Ending ending) {
 
 namespace {
 
-// What is there from step to step is not of the operator that came after it.
-const char* name_of(Category category, const char* made_by) {
+// What is there before any operator is not of the one that came after it. Null: made by one.
+const char* lasting_name(Category category) {
   switch (category) {
     case Category::kParameter: return "parameter";
     case Category::kOptimizerState: return "optimizer state";
@@ -32,7 +32,12 @@ const char* name_of(Category category, const char* made_by) {
     case Category::kActivation:
     case Category::kWorkspace: break;
   }
-  return made_by;
+  return nullptr;
+}
+
+const char* name_of(Category category, const char* made_by) {
+  const char* lasting = lasting_name(category);
+  return lasting ? lasting : made_by;
 }
 
 }  // namespace
@@ -301,7 +306,7 @@ void StepRecorder::name_pending(const EventRecord& event, const Call* call) {
     if (block.category == Category::kWorkspace) continue;
     if (call) {
       block.storage = output_for(block);
-    } else if (recomputed && block.name == event.name) {
+    } else if (recomputed && !lasting_name(block.category)) {
       block.storage = event.storage;
       recomputed = false;
     }
