@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/common/flag_groups.h"
 #include "examples/planning/capture_model.h"
 #include "runtime/core/errors.h"
 #include "runtime/graph/json.h"
@@ -426,6 +427,7 @@ int run(int argc, char** argv) {
   app.add_option("--svg", flags.svg, "draw offsets over time");
   app.add_option("--deadline", flags.limits.seconds, "seconds to search for at most")
       ->check(CLI::Range(0.0, 1e6))
+      ->check(finite_number())
       ->capture_default_str();
   app.add_option("--nodes", flags.limits.nodes,
                  "steps of search at most; unlike the deadline the same on every machine")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -34,11 +35,20 @@ bool is_instant(EventKind kind) {
          kind == EventKind::kGiveUpCopy || kind == EventKind::kOutOfMemory;
 }
 
+// What is written until it is whole: beside a file, but a device or a pipe itself.
+std::string partial_of(const std::string& path) {
+  std::error_code unknown;
+  const auto status = std::filesystem::status(path, unknown);
+  const bool replaceable =
+      !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+  return replaceable ? path + "." + std::to_string(::getpid()) + ".partial" : path;
+}
+
 }  // namespace
 
 TraceWriter::TraceWriter(std::string path, TraceOptions options)
     : path_(std::move(path)),
-      partial_(path_ + "." + std::to_string(::getpid()) + ".partial"),
+      partial_(partial_of(path_)),
       options_(std::move(options)),
       file_(partial_, std::ios::trunc) {
   if (!file_) {
@@ -57,7 +67,7 @@ TraceWriter::TraceWriter(std::string path, TraceOptions options)
 TraceWriter::~TraceWriter() {
   if (finished_) return;
   file_.close();
-  std::remove(partial_.c_str());
+  if (partial_ != path_) std::remove(partial_.c_str());
 }
 
 void TraceWriter::emit(const std::string& event) {
@@ -155,7 +165,7 @@ void TraceWriter::finish(uint64_t dropped) {
     throw DataError(path_, 0,
                     "could not be written in full: " + std::generic_category().message(errno));
   }
-  if (std::rename(partial_.c_str(), path_.c_str()) != 0) {
+  if (partial_ != path_ && std::rename(partial_.c_str(), path_.c_str()) != 0) {
     throw DataError(path_, 0, "cannot be replaced: " + std::generic_category().message(errno));
   }
   finished_ = true;

@@ -206,6 +206,13 @@ TEST_F(TraceWriterTest, AnUnfinishedTraceLeavesWhatWasThere) {
   EXPECT_NE(contents(), "before");
 }
 
+TEST_F(TraceWriterTest, ADeviceIsWrittenToAndStaysOne) {
+  fs::create_symlink("/dev/null", path());
+  write_trace(EventLog(), path());
+  EXPECT_TRUE(fs::is_character_file(path()));
+  EXPECT_EQ(files(), 1U);
+}
+
 TEST_F(TraceWriterTest, AFileThatCannotBeWrittenIsSaid) {
   try {
     TraceWriter writer("/no/such/directory/trace.json");
