@@ -96,11 +96,14 @@ void Forecast::record(const Recipe& recipe, const CostModel& costs) {
                         costs.time(recipe.cost_key),
                         align_up(recipe.workspace),
                         {},
+                        {},
                         {}};
   for (const Recipe::Input& input : recipe.inputs) {
     const uint32_t item = use(*input.storage, index);
-    if (input.written) this_.items[item].may_evict = false;
     call.inputs.push_back(item);
+    if (!input.written) continue;
+    call.written.push_back(item);
+    this_.items[item].may_evict = false;
   }
   for (const Recipe::Output& output : recipe.outputs) {
     if (!output.storage) continue;

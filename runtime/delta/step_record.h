@@ -25,6 +25,7 @@ struct StepRecord {
     Bytes workspace{0};
     std::vector<uint32_t> inputs;   // items
     std::vector<uint32_t> outputs;  // those that somebody held on to
+    std::vector<uint32_t> written;  // those of the inputs that it writes in place
   };
   struct Item {
     Bytes bytes{0};          // as it occupies the arena

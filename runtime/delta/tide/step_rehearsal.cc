@@ -34,6 +34,7 @@ StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
       price_of_lacking_(link_price_),
       ends_(step.calls.size()),
       uploads_(step.calls.size()),
+      writes_(step.calls.size()),
       next_uses_(step.calls.size()),
       seen_(step.calls.size()) {
   for (uint32_t i = 0; i < step.items.size(); ++i) {
@@ -44,7 +45,14 @@ StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
     if (item.persistent) continue;
     if (item.end > 0 && item.end <= calls_) ends_[item.end - 1].push_back(i);
   }
+  std::vector<bool> read(step.items.size());  // by a call that may have to run again
   for (uint32_t call = 0; call < calls_; ++call) {
+    for (const uint32_t written : step.calls[call].written) {
+      if (read[written]) writes_[call].push_back(written);
+    }
+    if (step.calls[call].written.empty()) {
+      for (const uint32_t input : step.calls[call].inputs) read[input] = true;
+    }
     std::vector<uint32_t>& next = next_uses_[call];
     for (const uint32_t input : step.calls[call].inputs) next.push_back(next_use(input, call));
     for (const uint32_t output : step.calls[call].outputs) {
@@ -174,6 +182,7 @@ void StepRehearsal::run_call(uint32_t call) {
   for (const uint32_t input : it.inputs) {
     if (away(input)) compute_again(input);
   }
+  for (const uint32_t written : writes_[call]) protect_readers_of(written);
   issue(call, /*again=*/false);
   for (const uint32_t input : it.inputs) --items_[input].wanted;
   auto next = next_uses_[call].begin();
@@ -185,6 +194,7 @@ void StepRehearsal::run_call(uint32_t call) {
   };
   for (const uint32_t input : it.inputs) used(input);
   for (const uint32_t output : it.outputs) used(output);
+  for (const uint32_t written : it.written) items_[written].written = call + 1;
 }
 
 // The next step begins without what is away, and so with none of the link's time owed.
@@ -217,6 +227,7 @@ bool StepRehearsal::collect(uint32_t item) {
       continue;
     }
     const uint32_t input = inputs[next++];
+    if (items_[input].written > call) return false;
     if (away(input) && !enter(input)) return false;
   }
   return true;
@@ -236,6 +247,41 @@ void StepRehearsal::compute_again(uint32_t item) {
     }
   }
   --items_[item].wanted;
+}
+
+// What would be computed again from what is about to be written comes back first, the oldest
+// first, and stays.
+void StepRehearsal::protect_readers_of(uint32_t written) {
+  std::vector<uint32_t> readers;
+  for (const PlannedRelease& release : releases_) {
+    const uint32_t item = release.item;
+    const bool evicted = items_[item].place == Place::kEvicted && !ended(item);
+    if (evicted && reaches(item, written)) readers.push_back(item);
+  }
+  std::sort(readers.begin(), readers.end());
+  for (const uint32_t item : readers) {
+    if (away(item)) compute_again(item);
+    items_[item].given_up = false;
+    items_[item].fixed = true;
+  }
+}
+
+// Would computing it again read `target`?
+bool StepRehearsal::reaches(uint32_t item, uint32_t target) {
+  ++walk_;
+  pending_.assign(1, {item, 0});
+  while (!pending_.empty()) {
+    const uint32_t producer = step_.items[pending_.back().first].producer;
+    pending_.pop_back();
+    if (producer == kNone || seen_[producer] == walk_) continue;
+    seen_[producer] = walk_;
+    for (const uint32_t input : step_.calls[producer].inputs) {
+      if (input == target) return true;
+      const bool stays = !away(input) && (!ended(input) || items_[input].fixed);
+      if (!stays) pending_.emplace_back(input, 0);
+    }
+  }
+  return false;
 }
 
 // Others are written to scratch.
@@ -402,6 +448,7 @@ void StepRehearsal::release(const PlannedRelease& release) {
   const uint32_t item = release.item;
   State& state = items_[item];
   if (state.place != Place::kResident || (release.wraps() && !away_between_)) return;
+  if (release.action == Action::kEvict && state.fixed) return;
   if (release.action == Action::kEvict && !state.copied) {
     note(Kind::kEvict, item);
     leave(item, Place::kEvicted);

@@ -90,7 +90,9 @@ class StepRehearsal {
     Place place = Place::kNowhere;
     bool given_up = false;  // it may go when room is short
     bool copied = false;    // there is a copy, or will be at `ready`
+    bool fixed = false;     // it cannot be computed again any more
     int wanted = 0;         // it must not go
+    uint32_t written = 0;   // in place, in this step: calls up to the last that did
     uint32_t next = 0;      // the call that wants it next
     Nanos ready{0};         // the last copy of it, out or in, is done
   };
@@ -110,6 +112,8 @@ class StepRehearsal {
   void run_call(uint32_t call);
   bool collect(uint32_t item);
   void compute_again(uint32_t item);
+  void protect_readers_of(uint32_t written);
+  bool reaches(uint32_t item, uint32_t target);
   bool missing(uint32_t output, bool again) const;
   void issue(uint32_t call, bool again);
   void fetch(uint32_t item);
@@ -140,6 +144,7 @@ class StepRehearsal {
   std::vector<Nanos> out_time_, in_time_;       // by item
   std::vector<std::vector<uint32_t>> ends_;     // by call: items that are gone after it
   std::vector<std::vector<uint32_t>> uploads_;  // by call: items that come before it
+  std::vector<std::vector<uint32_t>> writes_;   // by call: of what others have read
   // By call: the inputs, then the outputs; the call that wants each next.
   std::vector<std::vector<uint32_t>> next_uses_;
 

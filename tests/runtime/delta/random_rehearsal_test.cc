@@ -47,7 +47,7 @@ Releases random_releases(const StepRecord& step, std::mt19937& random) {
 
 // Counts what was seen, so that a test can tell that it was not empty.
 struct Seen {
-  int64_t fitting = 0, impossible = 0, stopped = 0, away = 0;
+  int64_t fitting = 0, impossible = 0, stopped = 0, away = 0, again = 0;
   std::map<Kind, int64_t> events;
 };
 
@@ -70,6 +70,7 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
     bool copied = false;
   };
   std::vector<Item> items(step.items.size());
+  std::vector<uint32_t> written(step.items.size());  // the last call that did
   const auto resident = [&](uint32_t item, size_t event) {
     const auto& block = items[item].block;
     return block &&
@@ -87,7 +88,7 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
     items[item].copied = step.items[item].was_there() && !items[item].block;
     seen.away += items[item].copied;
   }
-  size_t calls = 0;
+  uint32_t calls = 0;
   for (size_t e = 0; e < memory.events.size(); ++e) {
     const auto [kind, item] = memory.events[e];
     SCOPED_TRACE("event " + std::to_string(e));
@@ -100,6 +101,13 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
       EXPECT_GT(block.end, e);
       if (item != MemoryEvents::kScratch) {
         EXPECT_EQ(block.size, step.items[item].bytes);
+        const uint32_t producer = step.items[item].producer;
+        if (producer < calls && !items[item].copied) {
+          ++seen.again;
+          for (const uint32_t input : step.calls[producer].inputs) {
+            EXPECT_LE(written[input], producer) << "it is made from what has been overwritten";
+          }
+        }
         // A block that it has left may still be copied from; one that it has not may not be.
         EXPECT_TRUE(!resident(item, e) || items[item].copied) << "it has one";
         EXPECT_TRUE(kind == Kind::kBlock || items[item].copied);
@@ -111,6 +119,7 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
       continue;
     }
     if (kind == Kind::kEndOfCall) {
+      for (const uint32_t done : step.calls[calls].written) written[done] = calls;
       ++calls;
       continue;
     }
@@ -184,6 +193,7 @@ TEST(RandomRehearsal, IsWhatItsEventsSay) {
   EXPECT_GT(seen.impossible, 100);
   EXPECT_GT(seen.stopped, 1000);
   EXPECT_GT(seen.away, 200);
+  EXPECT_GT(seen.again, 1000);
   for (const Kind kind : {Kind::kBlock, Kind::kPrefetch, Kind::kEvict, Kind::kCopyOut,
                           Kind::kOffload, Kind::kEndOfCall}) {
     EXPECT_GT(seen.events[kind], 500) << static_cast<int>(kind);

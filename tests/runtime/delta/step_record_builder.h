@@ -59,9 +59,19 @@ class RecordBuilder {
   }
   // A call that makes nothing.
   void run(const std::vector<uint32_t>& inputs, int64_t cost = 100, int64_t workspace = 0) {
-    step_.calls.push_back({1, step_.duration, Nanos(cost), units(workspace), inputs, {}});
+    step_.calls.push_back({1, step_.duration, Nanos(cost), units(workspace), inputs, {}, {}});
     step_.duration += Nanos(cost);
     for (const uint32_t input : inputs) use(input);
+  }
+  // One that writes an item in place.
+  void update(uint32_t item, int64_t cost = 100) {
+    run({item}, cost);
+    writes(item);
+  }
+  // The last call does that to one of its inputs.
+  void writes(uint32_t item) {
+    step_.calls.back().written = {item};
+    step_.items[item].may_evict = false;
   }
   void idle(int calls, int64_t cost = 100) {
     while (calls-- > 0) run({}, cost);
@@ -112,6 +122,7 @@ inline StepRecord random_record(std::mt19937& random) {
     const int64_t cost = pick(4) == 0 ? 1000 + pick(2000) : 1 + pick(60);
     if (pick(4) == 0) {
       record.run(inputs, cost, pick(3));
+      if (pick(3) == 0 && !inputs.empty()) record.writes(inputs.front());
       continue;
     }
     live.push_back(record.call(inputs, cost, 1 + pick(4)));

@@ -79,6 +79,46 @@ RecordBuilder tower() {
   return record;
 }
 
+//   w -> a     w is written before a is wanted again: until then a can be made from it
+TEST(StepRehearsal, WhatReadsAnOverwrittenItemComesBackBefore) {
+  RecordBuilder record;
+  const uint32_t w = record.outside(1, true), a = record.call({w}, 200);
+  record.idle(2);
+  record.update(w);
+  record.idle(2);
+  record.run({a});
+  record.idle(2);
+  record.run({a});
+  EXPECT_EQ(rehearse(record, evict_within(2), {evict(a, 0, 6)}), "time 1300, again 200");
+  EXPECT_EQ(drawn(record, evict_within(2), {evict(a, 0, 6), evict(a, 6, 9)}), R"(
++-|||+|||||||
+bb   b       
+aaaaaaaaaaaaa
+bb
+     bbbbbbbb
+)");
+}
+
+// What is made from something else than was written comes back when it is wanted.
+TEST(StepRehearsal, WhatReadsSomethingElseStaysAway) {
+  RecordBuilder record;
+  const uint32_t w = record.outside(1, true), v = record.outside(1, true);
+  const uint32_t a = record.call({v}, 200), b = record.call({w});
+  record.run({b});
+  record.update(w);
+  record.idle(2);
+  record.run({a});
+  EXPECT_EQ(drawn(record, evict_within(4), {evict(a, 0, 6)}), R"(
++-|+|||||+|
+cc d     c 
+aaaaaaaaaaa
+bbbbbbbbbbb
+cc
+   ddd
+         cc
+)");
+}
+
 TEST(StepRehearsal, OfNothingReleasedIsTheStepItself) {
   EXPECT_EQ(rehearse(tower(), evict_within(3)), "time 3600");
   EXPECT_EQ(drawn(tower(), evict_within(3)), R"(

@@ -75,9 +75,11 @@ class Training {
  public:
   static constexpr int64_t kLayers = 6;
 
-  // `state`: units of optimizer state for each of weight.
-  Training(int64_t arena, int64_t host, int64_t state = 1)
-      : device_(make_sim_device(quick_moves())),
+  // `state`: units of optimizer state for each of weight. `penalty`: units of what is made from
+  // the first weight, and wanted by the last update.
+  Training(int64_t arena, int64_t host, int64_t state = 1, int64_t penalty = 0)
+      : penalty_(penalty),
+        device_(make_sim_device(quick_moves())),
         arena_(*device_, MemoryKind::kDevice, kUnit * arena),
         host_(host > 0 ? make_host_tier(*device_, kUnit * host) : nullptr),
         costs_(device_->profile()),
@@ -166,6 +168,12 @@ class Training {
     });
     return sum;
   }
+  // Before a write.
+  size_t brought_back() const {
+    size_t count = 0;
+    for_step([&](const EventRecord& event) { count += event.reason == Reason::kOverwritten; });
+    return count;
+  }
   size_t moves() const {
     size_t count = 0;
     for_step([&](const EventRecord& event) { count += event.kind == EventKind::kCompact; });
@@ -182,7 +190,8 @@ class Training {
     return host_ ? std::vector<Tier*>{host_.get()} : std::vector<Tier*>{};
   }
   void body(const std::function<void()>& midway) {
-    std::vector<Handle> x{data(4)}, h;
+    std::vector<Handle> x{data(4)}, h, penalty;
+    if (penalty_ > 0) penalty = {call({weights_[0]}, penalty_, 50)};
     for (const Handle& weight : weights_) {
       h.push_back(call({x.back(), weight}, 4, 2000));
       x.push_back(call({h.back()}, 4, 60));
@@ -203,6 +212,7 @@ class Training {
       execute({weights_[i], gradients[i], states_[i]}, 100, nullptr);
       execute({states_[i], gradients[i]}, 100, nullptr);
     }
+    if (penalty_ > 0) execute({states_[0], penalty[0]}, 100, nullptr);
   }
   // Without an output it writes inputs[0] in place.
   void execute(const std::vector<Handle>& inputs, int64_t cost, Storage* out) {
@@ -228,6 +238,7 @@ class Training {
     });
   }
 
+  const int64_t penalty_;
   std::unique_ptr<Device> device_;
   Arena arena_;
   std::unique_ptr<Tier> host_;
@@ -296,6 +307,17 @@ TEST(StepScript, DoesWhatWasRehearsed) {
   EXPECT_GE(evicting, 7);
   EXPECT_GE(copying, 8);
   EXPECT_GE(moving, 2);
+}
+
+// It is away while others take the room, and back before what it is made from is written.
+TEST(StepScript, BringsBackWhatIsMadeFromWhatIsOverwritten) {
+  for (const int64_t percent : {95, 85, 75}) {
+    SCOPED_TRACE(std::to_string(percent) + " %");
+    Training training(unmanaged_peak() * percent / 100, 0, 1, /*penalty=*/3);
+    ASSERT_TRUE(settle(training));
+    check_followed(training, training.step());
+    EXPECT_EQ(training.brought_back(), 1U);
+  }
 }
 
 std::vector<std::string> without_copies(std::vector<std::string> list) {
