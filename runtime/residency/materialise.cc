@@ -86,21 +86,46 @@ std::vector<IntrusivePtr<Recipe>> Residency::plan_recomputation(Storage& root) {
 void Residency::materialise(Storage& root, Reason reason) {
   if (root.residence_ != Residence::kEvicted && root.residence_ != Residence::kDead) return;
   TIDEMARK_CHECK(runnable(root), "what was evicted can be recomputed");
+  Recomputation recomputation(*this, root);
+  const IntrusivePtr<Recipe> call(root.recipe_);
+  if (recompute_at_once(recomputation, root, reason)) return;
+  // One input after the other, with no claim on what is here already or on what they need in
+  // their turn.
+  Claims inputs(*this);
+  for (const Recipe::Input& input : call->inputs) {
+    if (available(*input.storage)) continue;
+    inputs.add(*input.storage);
+    materialise(*input.storage, reason);
+  }
+  for (const Recipe::Input& input : call->inputs) inputs.add(*input.storage);
+  issue(*call, Run::kAgain, reason);
+}
+
+// Each call once: every input that is to be read is claimed until it has been, so that none is
+// evicted again before its use. False if memory did not suffice for all those claims, and they
+// were given up on the way.
+bool Residency::recompute_at_once(Recomputation& recomputation, Storage& root, Reason reason) {
   const auto plan = plan_recomputation(root);
-  // Every input that the plan will read is claimed until it has been, so that none is evicted
-  // again before its use and each call runs once.
-  std::vector<Claims> claims;
-  claims.reserve(plan.size() + 1);
-  claims.emplace_back(*this);
-  claims.back().add(root);
+  for (const auto& call : plan) recomputation.will_run(*call);
   for (const auto& call : plan) {
-    claims.emplace_back(*this);
-    for (const Recipe::Input& input : call->inputs) claims.back().add(*input.storage);
+    if (recomputation.gave_up()) return false;
+    issue(*call, Run::kAgain, reason);
+    recomputation.has_run();
   }
-  for (size_t i = 0; i < plan.size(); ++i) {
-    issue(*plan[i], Run::kAgain, reason);
-    claims[i + 1].drop();
-  }
+  return true;
+}
+
+// The last of all resorts: recomputations under way claim the inputs of the call at hand alone.
+// What they lose so will be recomputed for its reader, a level deeper on the stack; that may
+// double with each level, so a step in which it has become too much runs out of memory instead.
+bool Residency::give_up_claims() {
+  constexpr size_t kDeepest = 200;
+  constexpr int64_t kMostAgain = 16;  // times the calls of the step so far
+  if (recomputations_.size() > kDeepest || stats_.recomputes > kMostAgain * stats_.operators)
+    return false;
+  bool any = false;
+  for (Recomputation* recomputation : recomputations_) any = recomputation->give_up() || any;
+  return any;
 }
 
 // Recomputes the inputs that were evicted, and those offloaded that are better recomputed. The
@@ -108,8 +133,7 @@ void Residency::materialise(Storage& root, Reason reason) {
 void Residency::materialise_inputs(Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
     Storage& storage = *input.storage;
-    if (storage.residence_ == Residence::kOffloaded && !options_.austere_only &&
-        can_evict(storage) &&
+    if (storage.residence_ == Residence::kOffloaded && can_evict(storage) &&
         (script_ ? script_->recompute_offloaded(storage)
                  : policy_.recompute_offloaded(*this, storage))) {
       give_up_copy(storage, Reason::kNeeded);

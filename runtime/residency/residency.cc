@@ -128,7 +128,7 @@ void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
     const MemoryTimer timer(*this);
     if (script_) {
       if (!script_->after_operator(*call)) abandon_script();
-    } else if (!options_.austere_only && !planned_) {
+    } else if (!planned_) {
       policy_.after_operator(*this, *call);
     }
   } catch (const Error&) {

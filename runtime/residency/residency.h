@@ -47,8 +47,6 @@ struct ResidencyOptions {
   // are dropped, so that memory is used exactly as without management.
   bool known_to_fit = false;
   bool evict = true;
-  // Release only by the austere schedule: what defines the smallest feasible budget.
-  bool austere_only = false;
   // Off: operators and copies are priced by the profile alone, so that decisions are those of
   // the simulator, step for step.
   bool learn_costs = true;
@@ -215,6 +213,8 @@ class Residency final : public StorageOwner {
   class Issue;
   // A recomputation's claims on the inputs that it has yet to read.
   class Claims;
+  // One under way: what it has yet to read.
+  class Recomputation;
   // Given back to the arena unless it is kept.
   class NewBlock;
   // Counts the host's time from here to its end as spent on memory.
@@ -255,6 +255,8 @@ class Residency final : public StorageOwner {
 
   // materialise.cc: bringing back what was evicted.
   void materialise(Storage& root, Reason reason);
+  bool recompute_at_once(Recomputation& recomputation, Storage& root, Reason reason);
+  bool give_up_claims();
   void materialise_inputs(Recipe& call);
   std::vector<IntrusivePtr<Recipe>> plan_recomputation(Storage& root);
   bool runnable(const Storage& storage) const;
@@ -330,6 +332,7 @@ class Residency final : public StorageOwner {
   // Being written in place by the call that is being issued: nothing that would be recomputed
   // from their present contents may be evicted until it is launched.
   std::vector<Storage*> writing_;
+  std::vector<Recomputation*> recomputations_;  // under way, each for the one before it
   std::vector<Storage*> graveyard_;
   bool planned_ = false;
   Fence plan_waited_;  // what compute has waited for in the open plan

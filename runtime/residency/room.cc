@@ -31,6 +31,7 @@ Residency::NewBlock Residency::allocate(Storage& storage, StreamId user, const c
   if (script_) place = allocate_scripted(storage);
   if (!place) place = arena_.allocate(size, category);
   if (!place) place = make_room(size, category);
+  while (!place && give_up_claims()) place = make_room(size, category);
   if (!place) throw_out_of_memory(size, for_whom);
   NewBlock block(arena_, category, *place);
   device_.wait(user, block.fence());
@@ -56,7 +57,7 @@ void Residency::abandon_script() {
 
 std::optional<Allocation> Residency::make_room(Bytes size, Category category) {
   if (!options_.managed || size > arena_.offsets().capacity()) return std::nullopt;
-  if (!options_.austere_only && release_best(size)) return arena_.allocate(size, category);
+  if (release_best(size)) return arena_.allocate(size, category);
   ++stats_.austere_rooms;
   release_austerely(align_up(size));
   slide_for(size, /*at_any_cost=*/true);

@@ -95,7 +95,8 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
   residency.known_to_fit =
       residency.known_to_fit ||
       (options.unmanaged_peak && arena_->offsets().capacity() >= *options.unmanaged_peak);
-  policy_ = policy.make({options.delta, residency.known_to_fit, options.seed});
+  policy_ =
+      policy.make({options.delta, residency.known_to_fit, options.seed, options.unplanned});
   residency_ =
       std::make_unique<Residency>(*device_, *arena_, tiers_of(host_.get(), disk_.get()), costs_,
                                   events_, *policy_, residency);

@@ -38,6 +38,7 @@ struct SessionOptions {
   std::optional<Bytes> unmanaged_peak{};
   // "none", or a name from runtime/delta/policies/policy.h.
   std::string policy = "tide";
+  std::string unplanned = "price";  // the policy that tide goes by where it has no plan
   DeltaOptions delta{};
   ResidencyOptions residency{};
   // Prices to go by, with which the same program decides the same on any device; nothing is

@@ -8,9 +8,4 @@ std::unique_ptr<ReleasePolicy> make_delta_policy(const PolicySettings& settings)
   return std::make_unique<DeltaPolicy>(settings.delta, settings.known_to_fit);
 }
 
-// The same machinery; that nothing is recomputed is the session's doing (PolicyInfo::evicts).
-std::unique_ptr<ReleasePolicy> make_offload_only_policy(const PolicySettings& settings) {
-  return make_delta_policy(settings);
-}
-
 }  // namespace tidemark

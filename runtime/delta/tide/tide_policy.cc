@@ -1,11 +1,11 @@
 #include "runtime/delta/tide/tide_policy.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "runtime/core/errors.h"
 #include "runtime/cost/link_rate.h"
-#include "runtime/delta/policies/policy.h"
+#include "runtime/delta/tide/price_policy.h"
 
 namespace tidemark {
 namespace {
@@ -24,118 +24,51 @@ constexpr int kMostFailures = 3;
 // of a microsecond: a plan takes as long as some twenty steps.
 constexpr Nanos kStepPerEffort{5};
 
-constexpr Nanos kSomeTime{1'000'000};
+constexpr const char* kPrice = "price";
 
-bool has_tier(const Residency& residency) { return residency.tier_room() > Bytes(0); }
+std::unique_ptr<ReleasePolicy> unplanned_policy(const PolicySettings& settings,
+                                                const Forecast& forecast) {
+  if (settings.unplanned != kPrice) {
+    PolicySettings its_own = settings;
+    its_own.unplanned = kPrice;
+    const PolicyInfo& other = find_policy(settings.unplanned);
+    TIDEMARK_CHECK(!other.forecasts, "a storage has a place in one forecast only");
+    return other.make(its_own);
+  }
+  const std::string& filter = settings.delta.filter;
+  return std::make_unique<PricePolicy>(forecast,
+                                       filter.empty() ? nullptr : find_heuristic(filter).score);
+}
 
 }  // namespace
 
-std::optional<Nanos> TidePolicy::evict_price(const Residency& residency,
-                                             Storage& storage) const {
-  const bool rather_offload = storage.category == Category::kGradient && has_tier(residency);
-  if (rather_offload || !residency.may_evict(storage)) return std::nullopt;
-  const auto again = residency.recompute_cost(storage, Forecast::kNever);
-  if (!again) return std::nullopt;
-  // The more has been computed again in this step, the less will do any good.
-  const Nanos program = forecast_.time();
-  const Nanos recomputed = residency.clock() - step_began_ - program;
-  const double thrash = static_cast<double>(recomputed.count()) /
-                        static_cast<double>(std::max(program, kSomeTime).count());
-  return Nanos(static_cast<int64_t>(
-      std::min(1e15, static_cast<double>(again->count()) * (1 + 8 * thrash * thrash))));
-}
+TidePolicy::TidePolicy(const PolicySettings& settings, size_t plans)
+    : plans_(plans),
+      known_to_fit_(settings.known_to_fit),
+      unplanned_(unplanned_policy(settings, forecast_)) {}
 
-// What compute waits for: copies under way, this one, and what it takes to come back beyond the
-// time there is. Where the link is what everything waits for, each copy costs its own time, so
-// no more is counted of those under way.
-Nanos TidePolicy::offload_price(const Residency& residency, const Storage& storage) const {
-  const Nanos out = residency.costs().offload_time(storage.bytes());
-  const Nanos backlog = std::clamp(link_free_ - residency.clock(), Nanos(0), out);
-  const Nanos back = residency.reload_cost(storage);
-  const Nanos until = until_next_use(residency, storage);
-  return backlog + out + std::max(Nanos(0), back - until);
-}
-
-// Of what can be done with it.
-std::optional<Nanos> TidePolicy::release_price(const Residency& residency,
-                                               Storage& storage) const {
-  std::optional<Nanos> least = evict_price(residency, storage);
-  if (!has_tier(residency) || storage.offload_pinned) return least;
-  const Nanos offload = offload_price(residency, storage);
-  return least ? std::min(*least, offload) : offload;
-}
-
-Nanos TidePolicy::until_next_use(const Residency& residency, const Storage& storage) const {
-  if (!forecast_.known()) return residency.clock() - storage.last_access;
-  return std::min(forecast_.until_next_use(storage), 2 * forecast_.last().duration);
-}
-
-Storage* TidePolicy::choose(const Residency& residency) {
-  // What has a copy and is not wanted soon is free: the one that frees most for longest.
-  Storage* best = least([&](const Storage& s) -> std::optional<double> {
-    if (!residency.may_release(s) || !residency.has_copy(s)) return std::nullopt;
-    const Nanos until = until_next_use(residency, s);
-    if (until <= 4 * residency.reload_cost(s)) return std::nullopt;
-    return -static_cast<double>(s.size().count()) * static_cast<double>(until.count());
-  });
-  if (best) return best;
-  if (options_.filter) {
-    return index().best(options_.filter, residency.clock(),
-                        [&](const Storage& s) { return residency.may_release(s); });
-  }
-  return least([&](Storage& s) -> std::optional<double> {
-    if (!residency.may_release(s)) return std::nullopt;
-    const auto price = release_price(residency, s);
-    if (!price) return std::nullopt;
-    const Nanos until = std::max(Nanos(1), until_next_use(residency, s));
-    return static_cast<double>(price->count()) /
-           (static_cast<double>(s.size().count()) * static_cast<double>(until.count()));
-  });
-}
-
-std::optional<Nanos> TidePolicy::price(const Residency& residency, Storage& storage) {
-  const Nanos until = until_next_use(residency, storage);
-  Nanos price;
-  if (residency.has_copy(storage)) {
-    price = std::max(Nanos(0), 4 * residency.reload_cost(storage) - until);
-  } else {
-    const auto least = release_price(residency, storage);
-    if (!least) return std::nullopt;
-    price = *least;
-  }
-  // What is wanted again at once makes room for a moment only.
-  const Nanos horizon(forecast_.last().duration.count() / 16);
-  if (until >= horizon) return price;
-  const double often = static_cast<double>(horizon.count()) /
-                       static_cast<double>(std::max(Nanos(1), until).count());
-  return Nanos(
-      static_cast<int64_t>(std::min(1e15, static_cast<double>(price.count()) * often)));
-}
-
-Action TidePolicy::decide(const Residency& residency, Storage& storage) {
-  const auto again = evict_price(residency, storage);
-  if (again && *again <= offload_price(residency, storage)) return Action::kEvict;
-  link_free_ =
-      std::max(link_free_, residency.clock()) + residency.costs().offload_time(storage.bytes());
-  return Action::kOffload;
-}
-
-bool TidePolicy::recompute_offloaded(const Residency& residency, Storage& storage) {
-  const Nanos reload = residency.reload_cost(storage);
-  const auto again = residency.recompute_cost(storage, reload);
-  return again && *again < reload;
+void TidePolicy::on_uploaded(Storage& storage) {
+  forecast_.uploaded(storage);
+  unplanned_->on_uploaded(storage);
 }
 
 void TidePolicy::on_evicted(Storage& storage) {
   if (storage.users() == 0) forecast_.ended(storage);
+  unplanned_->on_evicted(storage);
+}
+
+void TidePolicy::on_gone(Storage& storage) {
+  forecast_.ended(storage);
+  unplanned_->on_gone(storage);
 }
 
 void TidePolicy::after_operator(Residency& residency, const Recipe& call) {
   if (!known_to_fit_) forecast_.record(call, residency.costs());
+  unplanned_->after_operator(residency, call);
 }
 
 void TidePolicy::begin_step(Residency& residency) {
-  step_began_ = residency.clock();
+  unplanned_->begin_step(residency);
   forecast_.begin_step();
   script_.reset();  // of a step that threw
   const bool plans = std::any_of(programs_.begin(), programs_.end(),
@@ -174,6 +107,7 @@ void TidePolicy::end_step(Residency& residency) {
   if (starter_ && residency.script() == &*starter_) residency.follow(nullptr);
   const bool repeated = forecast_.known() && forecast_.calls() == forecast_.last().calls.size();
   forecast_.end_step();
+  unplanned_->end_step(residency);
   if (known_to_fit_ || forecast_.last().calls.empty()) return;
   if (--steps_until_more_ == 0) {
     plans_left_ = std::min(plans_left_ + 1, kMostPlans);
@@ -222,7 +156,7 @@ void TidePolicy::learn(const Residency& residency, bool repeated, Went went) {
   now.plan.reset();
   trial.begun = false;
   if (!fits && trial.next == 0 && plans_left_ == 0) return;  // on without one until there is
-  if (!fits && trial.next < options_.plans && plans_left_ > 0) {
+  if (!fits && trial.next < plans_ && plans_left_ > 0) {
     --plans_left_;
     ++trial.next;
     plan(residency, std::move(draft));
@@ -252,10 +186,13 @@ void TidePolicy::plan(const Residency& residency, std::vector<PlannedRelease> dr
 }
 
 std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings) {
-  TideOptions options;
-  const std::string& filter = settings.delta.filter;
-  if (!filter.empty()) options.filter = find_heuristic(filter).score;
-  return std::make_unique<TidePolicy>(options, settings.known_to_fit);
+  return std::make_unique<TidePolicy>(settings, TidePolicy::kPlans);
+}
+
+std::unique_ptr<ReleasePolicy> make_price_policy(const PolicySettings& settings) {
+  PolicySettings its_own = settings;
+  its_own.unplanned = kPrice;
+  return std::make_unique<TidePolicy>(its_own, 0);
 }
 
 }  // namespace tidemark

@@ -2,46 +2,56 @@
 // (memory_plan.h): what to copy out and when, what to evict, when copies come back, and where
 // each block lies. A script (step_script.h) carries that out; nothing is decided on the way.
 //
-// Unplanned (the first steps, one that differs from the last, or where no plan fits): what a
-// filter says if one is given, else the least price per byte and time until the next use, or
-// since the last where that is unknown. The price is what computing it again would take now, or
-// what the link would make compute wait for, counting the copies already under way: whichever
-// is less.
+// Unplanned (the first steps, one that differs from the last, or where no plan fits), another
+// policy decides: by price (price_policy.h), or the one that it is told.
 //
 // Each program (forecast.h) has its plan.
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "runtime/delta/forecast.h"
-#include "runtime/delta/policies/indexed_policy.h"
+#include "runtime/delta/policies/policy.h"
 #include "runtime/delta/tide/memory_plan.h"
 #include "runtime/delta/tide/step_script.h"
 
 namespace tidemark {
 
-struct TideOptions {
+class TidePolicy final : public ReleasePolicy {
+ public:
   // How many plans are tried, one after the other, beside going without: the first copies tell
   // what the link can do, so the second is not as the first.
-  size_t plans = 2;
-  HeuristicFn filter = nullptr;  // for what is unplanned; null: by price
-};
+  static constexpr size_t kPlans = 2;
+  TidePolicy(const PolicySettings& settings, size_t plans);
 
-class TidePolicy final : public IndexedPolicy {
- public:
-  TidePolicy(const TideOptions& options, bool known_to_fit)
-      : options_(options), known_to_fit_(known_to_fit) {}
-
-  Storage* choose(const Residency& residency) override;
-  bool knows_prices() const override { return !options_.filter; }
-  std::optional<Nanos> price(const Residency& residency, Storage& storage) override;
-  Action decide(const Residency& residency, Storage& storage) override;
-  bool recompute_offloaded(const Residency& residency, Storage& storage) override;
-  void on_uploaded(Storage& storage) override { forecast_.uploaded(storage); }
+  void add(Storage& storage) override { unplanned_->add(storage); }
+  void remove(Storage& storage) override { unplanned_->remove(storage); }
+  void touch(Storage& storage) override { unplanned_->touch(storage); }
+  Storage* choose(const Residency& residency) override { return unplanned_->choose(residency); }
+  bool knows_prices() const override { return unplanned_->knows_prices(); }
+  std::optional<Nanos> price(const Residency& residency, Storage& storage) override {
+    return unplanned_->price(residency, storage);
+  }
+  bool may_offload(const Storage& storage) const override {
+    return unplanned_->may_offload(storage);
+  }
+  Action decide(const Residency& residency, Storage& storage) override {
+    return unplanned_->decide(residency, storage);
+  }
+  bool recompute_offloaded(const Residency& residency, Storage& storage) override {
+    return unplanned_->recompute_offloaded(residency, storage);
+  }
+  bool may_release_now(const Residency& residency) const override {
+    return unplanned_->may_release_now(residency);
+  }
+  void on_uploaded(Storage& storage) override;
+  void on_offloaded(Storage& storage) override { unplanned_->on_offloaded(storage); }
+  void on_fetched(Storage& storage) override { unplanned_->on_fetched(storage); }
   void on_evicted(Storage& storage) override;
-  void on_gone(Storage& storage) override { forecast_.ended(storage); }
+  void on_gone(Storage& storage) override;
   void after_operator(Residency& residency, const Recipe& call) override;
   void begin_step(Residency& residency) override;
   void end_step(Residency& residency) override;
@@ -71,10 +81,6 @@ class TidePolicy final : public IndexedPolicy {
     std::optional<MemoryPlan> plan;
   };
 
-  std::optional<Nanos> evict_price(const Residency& residency, Storage& storage) const;
-  Nanos offload_price(const Residency& residency, const Storage& storage) const;
-  std::optional<Nanos> release_price(const Residency& residency, Storage& storage) const;
-  Nanos until_next_use(const Residency& residency, const Storage& storage) const;
   Program& program() { return programs_[forecast_.program()]; }
   // Follows a step until its first block, an upload's as a rule, has told which program it is:
   // that one's plan takes over.
@@ -100,9 +106,10 @@ class TidePolicy final : public IndexedPolicy {
   void learn(const Residency& residency, bool repeated, Went went);
   void plan(const Residency& residency, std::vector<PlannedRelease> draft);
 
-  const TideOptions options_;
+  const size_t plans_;
   const bool known_to_fit_;
   Forecast forecast_;
+  const std::unique_ptr<ReleasePolicy> unplanned_;
   std::array<Program, Forecast::kMostPrograms> programs_;
   // Of the step under way.
   std::optional<Starter> starter_;
@@ -110,8 +117,6 @@ class TidePolicy final : public IndexedPolicy {
   int plans_made_ = 0;
   int plans_left_ = kMostPlans;  // that may be made now
   int steps_until_more_ = kStepsPerPlan;
-  Nanos step_began_{0};  // on the issue clock
-  Nanos link_free_{0};   // on the issue clock, when copies under way will be out
 };
 
 }  // namespace tidemark

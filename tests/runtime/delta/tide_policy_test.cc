@@ -132,12 +132,12 @@ TEST(Tide, TriesItsPlansAndKeepsTheBest) {
     // One to see the program, two with prices that are learnt.
     EXPECT_EQ(planned[0] + planned[1] + planned[2], 0);
     Nanos best = took[2];
-    for (size_t plan = 0; plan < TideOptions{}.plans; ++plan) {
+    for (size_t plan = 0; plan < TidePolicy::kPlans; ++plan) {
       EXPECT_GT(planned[3 + 2 * plan], 0);
       EXPECT_EQ(planned[3 + 2 * plan], planned[4 + 2 * plan]);
       best = std::min(best, took[4 + 2 * plan]);
     }
-    for (size_t step = 4 + 2 * TideOptions{}.plans; step < took.size(); ++step) {
+    for (size_t step = 4 + 2 * TidePolicy::kPlans; step < took.size(); ++step) {
       EXPECT_LE(took[step].count(), best.count() * kRounding) << tenths << " tenths, " << step;
     }
   }

@@ -60,18 +60,18 @@ struct Program {
   }
 };
 
-SessionOptions ample_tiers(Bytes budget, bool austere) {
-  SceneOptions scene{.host = 1 << 14, .austere_only = austere};
+SessionOptions ample_tiers(Bytes budget, const std::string& policy) {
+  SceneOptions scene{.host = 1 << 14, .policy = policy};
   scene.delta = {};
   SessionOptions options = session_options(scene);
   options.budget = budget;
   return options;
 }
 
-class SmallestBudget : public TestWithParam<std::tuple<uint32_t, bool>> {};
+class SmallestBudget : public TestWithParam<std::tuple<uint32_t, std::string>> {};
 
 TEST_P(SmallestBudget, IsTheLargestWorkingSetOfOneCall) {
-  const auto [seed, austere] = GetParam();
+  const auto [seed, policy] = GetParam();
   Program ample;
   {
     SessionOptions options;
@@ -82,20 +82,21 @@ TEST_P(SmallestBudget, IsTheLargestWorkingSetOfOneCall) {
     ample.run(session, seed);
   }
   {
-    Session session(ample_tiers(ample.largest, austere));
+    Session session(ample_tiers(ample.largest, policy));
     Program smallest;
     smallest.run(session, seed);
     EXPECT_EQ(smallest.hashes, ample.hashes);
     EXPECT_LE(session.peak_reserved(), ample.largest);
   }
-  Session session(ample_tiers(ample.largest - kAlignment, austere));
+  Session session(ample_tiers(ample.largest - kAlignment, policy));
   Program too_large;
   EXPECT_THROW(too_large.run(session, seed), OutOfMemory);
   EXPECT_LE(session.peak_reserved(), ample.largest - kAlignment);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SmallestBudget,
-                         ::testing::Combine(::testing::Range(1U, 9U), ::testing::Bool()));
+                         ::testing::Combine(::testing::Range(1U, 9U),
+                                            ::testing::Values("delta", "austere")));
 
 TEST(OutOfMemory, SaysWhoAskedForWhatAndWhatWasThere) {
   Scene scene({.arena = 8});

@@ -151,7 +151,7 @@ std::vector<Setting> settings() {
   offload.delta = {.early_start = 0.75, .prefetch = 2};
   SceneOptions disk{.arena = 8, .disk = 512, .evict = false};
   SceneOptions serial{.arena = 8, .host = 64, .evict = false, .overlap = false};
-  SceneOptions austere{.arena = 8, .host = 64, .austere_only = true, .poison = false};
+  SceneOptions austere{.arena = 8, .host = 64, .policy = "austere", .poison = false};
   return {{"both", both}, {"scattered", scattered}, {"offload", offload},
           {"disk", disk}, {"serial", serial},       {"austere", austere}};
 }

@@ -32,7 +32,6 @@ struct Setting {
   double early_start = 0;
   bool overlap = true;
   bool evict = true;
-  bool austere = false;
   bool slide = true;
   bool always_recompute = false;
   bool assumption2 = false;
@@ -55,7 +54,6 @@ SessionOptions options_of(const Setting& setting, Bytes budget) {
   options.delta.assumption2 = setting.assumption2;
   options.residency.overlap = setting.overlap;
   options.residency.evict = setting.evict;
-  options.residency.austere_only = setting.austere;
   options.residency.slide = setting.slide;
   options.residency.poison = !setting.slow_copies;  // poisoning makes compute wait for copies
   return options;
@@ -104,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{.name = "greedy", .host = 64_MiB, .filter = "greedy", .early_start = 0.5},
         Setting{.name = "serial_copies", .host = 64_MiB, .overlap = false},
         Setting{.name = "offload_only", .host = 64_MiB, .evict = false},
-        Setting{.name = "austere", .host = 64_MiB, .austere = true},
+        Setting{.name = "austere", .host = 64_MiB, .policy = "austere"},
         Setting{.name = "disk", .disk = 64_MiB, .early_start = 0.75},
         Setting{.name = "small_host_then_disk", .host = 24_KiB, .disk = 64_MiB},
         Setting{.name = "always_recompute", .host = 64_MiB, .always_recompute = true},

@@ -205,7 +205,7 @@ TEST(Recompute, DoesNotThrashWithinOneRecomputation) {
 //   x <           > d     and e; arena: x e a b, then c: e goes, b waits for d and stays
 //        a -> (c)
 TEST(Recompute, TheAustereScheduleSparesWhatIsStillToBeRead) {
-  Scene scene({.arena = 4, .austere_only = true});
+  Scene scene({.arena = 4, .policy = "austere"});
   const Handle x = scene.data();
   Handle a = scene.call({x}), b = scene.call({a}), c = scene.call({a});
   a = {};
@@ -217,6 +217,27 @@ TEST(Recompute, TheAustereScheduleSparesWhatIsStillToBeRead) {
   EXPECT_EQ(scene.hash(d), hash);
   EXPECT_TRUE(evicted(e));
   EXPECT_EQ(scene.stats().recomputes, 4);
+}
+
+//   x -> (u) -> (p)
+//                   > (r)     arena: x k, with room for 2; u takes 3, so that k has to go for
+//                   it
+//   x ----------> k
+TEST(Recompute, GivesUpClaimsThatDoNotFit) {
+  Scene scene({.arena = 6});
+  const Handle x = scene.data();
+  Handle u = scene.call({x}, 3), p = scene.call({u});
+  ASSERT_TRUE(scene.evict(u));
+  u = {};
+  const Handle k = scene.call({x}, 3);
+  const Handle r = scene.call({p, k});
+  const uint64_t hash = scene.hash(r), other = scene.hash(k);
+  p = {};
+  ASSERT_TRUE(scene.evict(r));
+  ASSERT_TRUE(resident(k));
+  EXPECT_EQ(scene.hash(r), hash);
+  EXPECT_EQ(scene.hash(k), other);
+  EXPECT_EQ(scene.stats().recomputes, 5) << "u, then once more for p, p, k and r";
 }
 
 // As long as a program gets: neither the stack nor quadratic time may be in the way, also when

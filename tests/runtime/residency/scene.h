@@ -30,7 +30,7 @@ struct SceneOptions {
   int64_t disk = 0;
   bool evict = true;
   bool known_to_fit = false;
-  bool austere_only = false;
+  std::string policy = "delta";
   bool overlap = true;
   bool slide = true;
   bool poison = true;
@@ -43,11 +43,10 @@ inline SessionOptions session_options(const SceneOptions& scene) {
   options.budget = units(scene.arena);
   options.host_limit = units(scene.host);
   options.disk_limit = units(scene.disk);
-  options.policy = "delta";
+  options.policy = scene.policy;
   options.delta = scene.delta;
   options.residency = {.known_to_fit = scene.known_to_fit,
                        .evict = scene.evict,
-                       .austere_only = scene.austere_only,
                        .overlap = scene.overlap,
                        .slide = scene.slide,
                        .poison = scene.poison};

@@ -1,9 +1,10 @@
+// Evicts what a filter says: what the policies of the filters' names are made of.
+#pragma once
+
 #include "runtime/delta/heuristics/heuristic.h"
 #include "runtime/delta/policies/indexed_policy.h"
-#include "runtime/delta/policies/policy.h"
 
 namespace tidemark {
-namespace {
 
 // The best by a heuristic among what can be recomputed.
 class HeuristicPolicy final : public EvictOnlyPolicy {
@@ -18,15 +19,5 @@ class HeuristicPolicy final : public EvictOnlyPolicy {
  private:
   const HeuristicFn score_;
 };
-
-}  // namespace
-
-std::unique_ptr<ReleasePolicy> make_lru_policy(const PolicySettings& /*settings*/) {
-  return std::make_unique<HeuristicPolicy>(lru_score);
-}
-
-std::unique_ptr<ReleasePolicy> make_greedy_policy(const PolicySettings& /*settings*/) {
-  return std::make_unique<HeuristicPolicy>(greedy_score);
-}
 
 }  // namespace tidemark
