@@ -8,8 +8,8 @@ How much longer a step is than without a budget, in budgets from 80 % of the unm
 the smallest feasible one: tide beside all other policies, and where one of them is ahead of it.
 (papers_report.py does this in more detail, for the networks of DELTA's paper.) With --no-tier there
 is no host memory to offload to: what goes is computed again. A policy that takes longer than
---patience for its few steps, or runs out of memory, is given up, in smaller budgets too. An hour on
-two cores.
+--patience for its few steps, or runs out of memory (so that another takes its place), is given up,
+in smaller budgets too. An hour on two cores.
 """
 import argparse
 import pathlib
@@ -19,7 +19,7 @@ from reports import INFEASIBLE, ROOT, train, write_report
 
 PROFILE = "a100-80gb"
 PERCENTS = [80, 60, 50, 40, 30, 20, 10]
-PERCENTS_WITHOUT_TIER = [95, 90, 85, 80, 75, 70, 65, 60, 55, 50]
+PERCENTS_WITHOUT_TIER = [90, 80, 70, 60, 55, 50, 45, 40, 35, 30]
 OTHERS = ["delta", "msps", "offload-only", "dtr", "lru", "greedy", "checkpoint", "random"]
 STEPS, STEPS_OF_TIDE = 5, 16  # tide compares its plans in the first dozen
 TIE = 0.005                   # of a step without a budget
@@ -67,12 +67,15 @@ def measure(build, network, no_tier, patience):
             result = {} if policy in given_up else run(
                 "--policy", policy, "--budget", budget, "--steps", STEPS_OF_TIDE if ours else STEPS,
                 patience=None if ours else patience)
-            if "steps" in result:
+            if ours:
+                schedule = result["schedule"]
+            if "steps" in result and (ours or result["schedule"] == policy):
                 longer[policy] = result["steps"][-1]["ms"] / unmanaged - 1
             else:
                 given_up.add(policy)
                 longer[policy] = None
-        points.append({"budget_bytes": budget, "budget_share": budget / peak, "longer": longer})
+        points.append({"budget_bytes": budget, "budget_share": budget / peak, "longer": longer,
+                       "schedule_of_tide": schedule})
         print(f"{network:>16} {share_of(points[-1])}: tide {text(longer['tide'])}, "
               f"next {best_other(points[-1])}", file=sys.stderr, flush=True)
     return {"network": network, "flags": [program, *flags], "unmanaged_peak_bytes": peak,

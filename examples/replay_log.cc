@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "examples/common/flag_groups.h"
+#include "examples/common/report.h"
 #include "examples/common/run.h"
 #include "examples/dtr_log/replay.h"
 #include "runtime/core/errors.h"
@@ -26,7 +27,7 @@ simulator, and says how much more it computes than without one.
 
 The log is DTR's (JSON lines: CONSTANT, MEMORY, CALL, ALIAS, MUTATE, COPY, COPY_FROM, RELEASE),
 as it is or packed by gzip. Operators take what the log says; copies and moves what --profile does.
-Where the policy runs out of memory, another schedule takes its place, and that is said.)";
+Where the policy runs out of memory, another takes its place, and that is said.)";
 
 constexpr const char* kFooter = R"(
 Examples:
@@ -104,10 +105,9 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   json["compactions"] = s.compactions;
   json["stall_ms"] = to_ms(s.stall_time);
   write_json(json, run.json);
-  const bool as_asked = result.schedule == run.policy;
-  fmt::print("\n  policy      {}{}{}\n", run.policy,
-             delta.filter.empty() ? "" : ", filter " + delta.filter,
-             as_asked ? "" : ", which ran out of memory: what follows is " + result.schedule);
+  fmt::print("{}", stand_in_note(run.policy, result.schedule));
+  fmt::print("\n  policy      {}{}\n", result.schedule,
+             delta.filter.empty() ? "" : ", filter " + delta.filter);
   fmt::print("  compute     {:.2f} ms, {:.4f} of the log's\n", to_ms(result.computed),
              result.overhead(log));
   fmt::print("  step        {:.2f} ms, {:.4f} of the unmanaged one's\n", to_ms(s.duration),

@@ -323,7 +323,9 @@ class Stress {
 
   BatchProof prove(int64_t batch) {
     const Known known = look_at(batch);
-    return train(feasible(known, batch), shape(batch), stress_.prove, report_.steps);
+    const SessionOptions options = feasible(known, batch);
+    report_.schedule = schedule_name(options);
+    return train(options, shape(batch), stress_.prove, report_.steps);
   }
 
   int search() {

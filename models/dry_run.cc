@@ -21,20 +21,46 @@ Bytes working_set(const Recipe& call) {
   return sum;
 }
 
-constexpr size_t kTrialRounds = 8;
 constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
 
-// What was live at the peak; none if the program does not complete within the budget, with at
-// most so many recomputations in a step.
-std::optional<CategoryBytes> run(const SessionOptions& options, const Program& program,
-                                 int64_t most_recomputations) {
+// So many times as long as by another policy a step has to take for tide to make way for it.
+constexpr double kClearly = 1.02;
+constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
+
+// The next policy is first tried with less than the smallest budget so far by this part of it.
+constexpr int64_t kWorthLooking = 64;
+
+// The smallest budget is found to within this part of the largest.
+constexpr int64_t kPrecision = 4096;
+
+// Each step so often: what tiers hold goes on from step to step. None if memory runs out, or a
+// step has more recomputations than `most`.
+std::optional<TrialResult> run(const SessionOptions& options, const Program& program,
+                               int rounds, int64_t most) {
+  struct TooMany {};
   try {
     Session session(options);
+    const auto check = [&] {
+      if (session.residency().stats().recomputes > most) throw TooMany{};
+    };
+    session.set_observer([&](std::string_view, const Recipe&) { check(); });
+    std::optional<Nanos> first;
     for (const std::function<void()>& step : program()) {
-      if (session.step(step).recomputes > most_recomputations) return std::nullopt;
+      Nanos took{0};
+      for (int round = 0; round < rounds; ++round) {
+        took = session
+                   .step([&] {
+                     step();
+                     check();
+                   })
+                   .modelled;
+      }
+      if (!first) first = took;
     }
-    return session.peak_live();
+    return TrialResult{first.value_or(Nanos(0)), session.peak_live()};
   } catch (const OutOfMemory&) {
+    return std::nullopt;
+  } catch (const TooMany&) {
     return std::nullopt;
   }
 }
@@ -43,17 +69,6 @@ std::optional<CategoryBytes> run(const SessionOptions& options, const Program& p
 // recipes still read is there as well.
 bool tiers_are_ample(const SessionOptions& options, const UnmanagedNeed& need) {
   return options.host_limit + options.disk_limit >= 2 * need.peak;
-}
-
-// Each step several times: what tiers hold goes on from step to step.
-Program repeated(const Program& program) {
-  return [&program] {
-    std::vector<std::function<void()>> steps;
-    for (const std::function<void()>& step : program()) {
-      steps.insert(steps.end(), kTrialRounds, step);
-    }
-    return steps;
-  };
 }
 
 }  // namespace
@@ -96,32 +111,18 @@ UnmanagedNeed measure_unmanaged(const SessionOptions& real, const Program& progr
 MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& program,
                                   const UnmanagedNeed& need) {
   SessionOptions options = simulated(real);
-  options.policy = "delta";
-  options.residency.austere_only = true;
   options.unmanaged_peak.reset();
-
-  // Counted in units of kAlignment: low is infeasible (or untried), high feasible.
-  const int64_t unit = kAlignment.count();
-  int64_t low = need.largest_operator.count() / unit;
-  int64_t high = need.peak.count() / unit;
   const int64_t most = kMostRecomputations * need.operators;
-  MinimumBudget found{need.peak, need.categories, 0};
-  // With ample tiers the bound itself is feasible, so it is tried first.
-  for (int64_t budget = low; budget < high; budget = low + (high - low) / 2) {
-    ++found.probes;
-    options.budget = Bytes(budget * unit);
-    if (const std::optional<CategoryBytes> peak = run(options, program, most)) {
-      high = budget;
-      found.budget = Bytes(budget * unit);
-      found.categories = *peak;
-    } else {
-      low = budget + 1;
-    }
-  }
+  MinimumBudget found = least_budget(options, need.largest_operator, need.peak,
+                                     [&](const SessionOptions& tried, int rounds) {
+                                       return run(tried, program, rounds, most);
+                                     });
+  if (found.budget == need.peak) found.categories = need.categories;
   // Tiers that are nearly full may turn out to be too small only after some steps.
+  options.policy = found.policy;
   options.budget = found.budget;
   while (!tiers_are_ample(options, need) && found.budget < need.peak &&
-         !run(options, repeated(program), most)) {
+         !run(options, program, kTrialRounds, most)) {
     found.budget = std::min(need.peak, found.budget + align_up(share_of(found.budget, 0.02)));
     options.budget = found.budget;
     ++found.probes;
@@ -134,12 +135,103 @@ SessionOptions feasible_schedule(SessionOptions options, const Program& program,
   const bool managed = options.policy != "none";
   if (!managed || tiers_are_ample(options, need) || *options.budget >= need.peak)
     return options;
-  const Program rounds = repeated(program);
   options.residency.learn_costs = false;
-  if (run(simulated(options), rounds, kAnyNumber)) return options;
-  options.residency.austere_only = true;
-  if (!run(simulated(options), rounds, kAnyNumber)) options.budget = minimum.budget;
+  const Trial trial = [&](const SessionOptions& tried, int rounds) {
+    const bool as_asked = tried.policy == options.policy;
+    const int64_t most = as_asked ? kAnyNumber : kMostRecomputations * need.operators;
+    return run(simulated(tried), program, rounds, most);
+  };
+  if (const auto completing = completing_schedule(options, trial)) return *completing;
+  options.policy = minimum.policy;
+  options.budget = minimum.budget;
   return options;
+}
+
+std::optional<SessionOptions> completing_schedule(const SessionOptions& options,
+                                                  const Trial& trial) {
+  const bool is_tide = options.policy == "tide";
+  if (!is_tide && trial(options, kTrialRounds)) return options;
+  struct Ranked {
+    const PolicyInfo* policy;
+    Nanos step;
+  };
+  std::vector<Ranked> others;
+  for (const PolicyInfo& policy : policies()) {
+    if (policy.name == options.policy || policy.name == "tide") continue;
+    SessionOptions other = options;
+    other.policy = policy.name;
+    if (const auto result = trial(other, kRankingRounds)) {
+      others.push_back({&policy, result->step});
+    }
+  }
+  std::stable_sort(others.begin(), others.end(),
+                   [](const Ranked& a, const Ranked& b) { return a.step < b.step; });
+  std::optional<SessionOptions> tide;
+  Nanos by_tide = kNever;
+  for (const Ranked& other : others) {
+    const bool by_price = other.policy->name == SessionOptions().unplanned;
+    if (!is_tide || (other.policy->forecasts && !by_price)) continue;
+    SessionOptions over = options;
+    over.unplanned = other.policy->name;
+    const auto result = trial(over, kTrialRounds);
+    if (!result) continue;
+    tide = over;
+    by_tide = result->step;
+    break;
+  }
+  for (const Ranked& other : others) {
+    if (static_cast<double>(by_tide.count()) <=
+        kClearly * static_cast<double>(other.step.count()))
+      break;
+    SessionOptions another = options;
+    another.policy = other.policy->name;
+    if (trial(another, kTrialRounds)) return another;
+  }
+  return tide;
+}
+
+MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most,
+                           const Trial& trial) {
+  // Counted in units of kAlignment.
+  const int64_t unit = kAlignment.count();
+  const int64_t lowest = least.count() / unit;
+  MinimumBudget found{most, {}, 0, std::string(kLastResorts.front())};
+  const auto completes = [&](int64_t budget) {
+    ++found.probes;
+    options.budget = Bytes(budget * unit);
+    const std::optional<TrialResult> result = trial(options, 1);
+    if (!result) return false;
+    found = {*options.budget, result->live, found.probes, options.policy};
+    return true;
+  };
+  options.policy = kLastResorts.front();
+  if (lowest >= most.count() / unit || completes(lowest)) return found;
+  // The first is the least likely to get on with less than the others.
+  std::array<std::string_view, kLastResorts.size()> order = kLastResorts;
+  std::rotate(order.begin(), order.begin() + 1, order.end());
+  for (const std::string_view policy : order) {
+    options.policy = policy;
+    int64_t low = lowest, high = found.budget.count() / unit;
+    if (policy != order.front()) {
+      const int64_t less = std::max(low, high - 1 - high / kWorthLooking);
+      if (less >= high || !completes(less)) continue;
+      high = less;
+    }
+    while ((high - low) * kPrecision > most.count() / unit) {
+      const int64_t middle = low + (high - low) / 2;
+      if (completes(middle)) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+  }
+  return found;
+}
+
+std::string schedule_name(const SessionOptions& options) {
+  const bool over = options.policy == "tide" && options.unplanned != SessionOptions().unplanned;
+  return over ? options.policy + " over " + options.unplanned : options.policy;
 }
 
 }  // namespace tidemark

@@ -10,8 +10,11 @@
 // Threads: the calling thread; its current session is the same afterwards.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/units.h"
@@ -37,16 +40,18 @@ struct UnmanagedNeed {
 };
 UnmanagedNeed measure_unmanaged(const SessionOptions& options, const Program& program);
 
-// The smallest budget at which the austere schedule completes with the tiers of `options`,
+// The smallest budget at which one of kLastResorts completes with the tiers of `options`,
 // running no more than kMostRecomputations times the operators of a step again (just above what
 // cannot be done at all, with tiers that are too small, a step would be all recomputation). At
 // most the unmanaged peak, which holds for sessions that are told of it
-// (SessionOptions::unmanaged_peak).
+// (SessionOptions::unmanaged_peak). Exact with ample tiers, else to within 1/4096 of the
+// peak.
 inline constexpr int64_t kMostRecomputations = 16;
 struct MinimumBudget {
   Bytes budget{0};
   CategoryBytes categories{};  // what was live at the peak
-  int probes = 0;              // schedules tried
+  int probes = 0;              // sessions tried
+  std::string policy{};        // that completes there
 };
 MinimumBudget find_minimum_budget(const SessionOptions& options, const Program& program,
                                   const UnmanagedNeed& need);
@@ -55,11 +60,40 @@ MinimumBudget find_minimum_budget(const SessionOptions& options, const Program& 
 //
 // With ample tiers any policy does, and they come back as they are. Where tiers are limited,
 // what a policy has put where decides whether it gets on; so it is tried here, and the real run
-// keeps to the costs that were tried. If it does not complete, the austere schedule is used; if
-// the budget is one of the rare ones above the minimum at which that fails too, within the
-// minimum.
+// keeps to the costs that were tried (completing_schedule()). If the budget is one of the rare
+// ones above the minimum at which nothing completes, it is done within the minimum.
 SessionOptions feasible_schedule(SessionOptions options, const Program& program,
                                  const UnmanagedNeed& need, const MinimumBudget& minimum);
+
+// --- by trial, of any kind of program ---
+
+struct TrialResult {
+  Nanos step{0};         // how long one took in the end
+  CategoryBytes live{};  // what was live at the peak
+};
+// Runs a program so often in a session of its own. None: it does not complete.
+using Trial =
+    std::function<std::optional<TrialResult>(const SessionOptions& options, int rounds)>;
+inline constexpr int kRankingRounds = 2;  // tell policies apart
+inline constexpr int kTrialRounds = 8;    // by then those that learn have settled, as a rule
+
+// By which of them the smallest budget is looked for. With ample tiers the first completes
+// wherever anything can. Else none completes wherever another does, the second most often.
+inline constexpr std::array<std::string_view, 4> kLastResorts{"austere", "price", "msps",
+                                                              "dtr"};
+
+// With a policy by which the program completes: its own, or if it does not complete by that the
+// quickest of the others but tide. Tide goes by the quickest where it has no plan, and makes
+// way for another that is quicker still. None: nothing completes.
+std::optional<SessionOptions> completing_schedule(const SessionOptions& options,
+                                                  const Trial& trial);
+
+// The least budget from `least` to `most` at which one of kLastResorts completes, as far as
+// bisection finds it, to within 1/4096 of `most`.
+MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most, const Trial& trial);
+
+// What a session of these goes by, in words: "dtr"; "tide"; "tide over dtr".
+std::string schedule_name(const SessionOptions& options);
 
 // The simulated twin of a session: the same but for its device.
 SessionOptions simulated(SessionOptions options);

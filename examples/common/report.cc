@@ -114,6 +114,7 @@ std::string to_json(const RunReport& report) {
   const bool delta = flags.policy == "delta";
   const std::string& filter = flags.delta.filter;
   json["filter"] = !filter.empty() ? Json(filter) : delta ? Json("base") : Json(nullptr);
+  json["schedule"] = or_null(report.schedule);
   json["batch"] = report.batch;
   json["budget_bytes"] = or_null(report.budget);
   json["minimum_budget_bytes"] = report.minimum ? Json(report.minimum->budget.count()) : Json();
@@ -164,6 +165,14 @@ void write_json(const RunReport& report, const std::string& path) {
   file.close();
   if (!file)
     throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
+}
+
+std::string stand_in_note(const std::string& policy, const std::string& schedule) {
+  if (schedule == policy) return "";
+  if (schedule.starts_with(policy))
+    return fmt::format("{}: what is not planned goes by the second\n", schedule);
+  return fmt::format("by {} it runs out of memory, or takes longer; it goes by {}\n", policy,
+                     schedule);
 }
 
 std::string need_table(const RunReport& report) {

@@ -140,6 +140,7 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
       seconds, format_bytes(peak), format_bytes(report.minimum->budget),
       format_bytes(*options.budget),
       100.0 * static_cast<double>(options.budget->count()) / static_cast<double>(peak.count()));
+  fmt::print("{}", stand_in_note(report.flags.policy, *report.schedule));
   std::fflush(stdout);
 }
 
@@ -185,6 +186,7 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   }
   check_budget(options, report);
   options = feasible_schedule(options, program, *report.unmanaged, *report.minimum);
+  report.schedule = schedule_name(options);
   // Now, so that a path that cannot be written is known before an hour of training.
   for (const std::string& path : {flags.trace, flags.save_costs}) {
     if (!path.empty()) check_writable(path);

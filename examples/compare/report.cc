@@ -38,10 +38,10 @@ std::string closing_table(const Snapshot& now) {
         lane.loss ? fmt::format("{:.6f} {}", *lane.loss, loss_bits(*lane.loss)) : "-";
     text += fmt::format(
         "  {:<5}{:<14}{:>11}{:>7}{:>12}{:>10}{:>9}{:>11}{:>12}{:>8.1f} ms{:>5.0f} %  {}\n",
-        lane.id, lane.spec.name(), format_bytes(lane.budget), lane.steps_done,
-        ms(lane.step_time), percent(now.overhead(lane)), lane.last.evictions,
-        lane.last.recomputes, format_bytes(lane.last.offload_bytes),
-        to_ms(lane.last.stall_time), 100 * lane.picture.fragmentation, loss);
+        lane.id, lane.name(), format_bytes(lane.budget), lane.steps_done, ms(lane.step_time),
+        percent(now.overhead(lane)), lane.last.evictions, lane.last.recomputes,
+        format_bytes(lane.last.offload_bytes), to_ms(lane.last.stall_time),
+        100 * lane.picture.fragmentation, loss);
     if (!lane.error.empty()) text += "       failed: " + lane.error + "\n";
   }
   text +=
@@ -75,7 +75,7 @@ std::string round_line(const Snapshot& now) {
   std::string text = fmt::format("step {:<5}", slowest);
   for (const auto& view : now.lanes) {
     const LaneView& lane = *view;
-    text += fmt::format(" | {} {}", lane.id, lane.spec.name());
+    text += fmt::format(" | {} {}", lane.id, lane.name());
     if (lane.status == LaneStatus::kFailed) {
       text += " failed";
       continue;

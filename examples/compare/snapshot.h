@@ -30,7 +30,8 @@ struct LaneView {
   LaneSpec spec;
   Bytes budget{0};
   LaneStatus status = LaneStatus::kStarting;
-  std::string error;  // why it failed
+  std::string schedule;  // what it goes by (models/dry_run.h)
+  std::string error;     // why it failed
   bool out_of_memory = false;
   int64_t steps_done = 0;  // of the training; a lane that was added begins with another's
   std::optional<Nanos> step_time;       // median of the last few with this policy and budget
@@ -40,6 +41,12 @@ struct LaneView {
   Bytes peak_reserved{0};               // over all its steps
   StepPicture picture;                  // of the last step
   std::optional<std::string> checksum;  // of parameters and all, when it has ended
+
+  // "lru (by dtr)" where another takes the policy's place.
+  std::string name() const {
+    const bool as_asked = schedule.empty() || schedule.starts_with(spec.policy);
+    return as_asked ? spec.name() : spec.name() + " (by " + schedule + ")";
+  }
 };
 
 struct Notice {

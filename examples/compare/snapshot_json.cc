@@ -41,9 +41,10 @@ Json to_json(const StepStats& s) {
 Json lane_json(const Snapshot& now, const LaneView& lane) {
   Json json;
   json["id"] = lane.id;
-  json["name"] = lane.spec.name();
+  json["name"] = lane.name();
   json["policy"] = lane.spec.policy;
   json["filter"] = lane.spec.filter;
+  json["schedule"] = lane.schedule;
   json["budget_bytes"] = lane.budget.count();
   json["status"] = to_string(lane.status);
   json["error"] = lane.error;
@@ -144,7 +145,7 @@ nlohmann::ordered_json details_to_json(const Snapshot& now, const LaneView& lane
   Json json;
   json["number"] = now.number;
   json["id"] = lane.id;
-  json["name"] = lane.spec.name();
+  json["name"] = lane.name();
   json["step"] = lane.steps_done;
   json["duration_ms"] = short_ms(picture.duration);
   json["capacity_bytes"] = picture.capacity.count();

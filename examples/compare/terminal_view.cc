@@ -113,7 +113,7 @@ void draw_table(Canvas& canvas, int row, const Snapshot& now, const ViewState& s
     Style style = style_of(i);
     style.bold = selected;
     canvas.put(at, 0, selected ? ">" : " ", kTitle);
-    canvas.put(at, 1, fmt::format("{} {}", lane.id, lane.spec.name()).substr(0, kNameWidth - 2),
+    canvas.put(at, 1, fmt::format("{} {}", lane.id, lane.name()).substr(0, kNameWidth - 2),
                style);
     if (!lane.error.empty()) {
       canvas.put(at, kNameWidth, "failed: " + lane.error.substr(0, lane.error.find('\n')),

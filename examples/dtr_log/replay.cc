@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/dry_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/forwarding_device.h"
 #include "runtime/tensor/recipe.h"
@@ -148,41 +149,14 @@ int64_t planned_releases(const EventLog& events, uint64_t since) {
   return planned;
 }
 
-SessionOptions by_last_resort(SessionOptions options, std::string_view schedule) {
-  if (schedule == kAustereSchedule) {
-    options.residency.austere_only = true;
-  } else {
-    options.policy = schedule;
-  }
-  return options;
-}
-
 // None: memory ran out.
-std::optional<ReplayResult> try_replay(const DtrLog& log, const SessionOptions& options,
-                                       const DeviceProfile& profile,
-                                       std::optional<int> rounds) {
+std::optional<TrialResult> try_replay(const DtrLog& log, const SessionOptions& options,
+                                      const DeviceProfile& profile, int rounds) {
   try {
-    return replay(log, options, profile, rounds);
+    return TrialResult{replay(log, options, profile, rounds).stats.modelled};
   } catch (const OutOfMemory&) {
     return std::nullopt;
   }
-}
-
-// The least at which a round completes, as far as bisection finds it; at most `most`.
-Bytes least_budget(const DtrLog& log, SessionOptions options, const DeviceProfile& profile,
-                   Bytes most) {
-  const int64_t unit = kAlignment.count();
-  int64_t low = options.budget->count() / unit + 1, high = most.count() / unit;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    options.budget = Bytes(middle * unit);
-    if (try_replay(log, options, profile, 1)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return Bytes(high * unit);
 }
 
 }  // namespace
@@ -206,7 +180,7 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
   result.computed = program.computed();
   result.peak = session.peak_reserved();
   result.planned = planned_releases(session.events(), round_began);
-  result.schedule = options.residency.austere_only ? kAustereSchedule : options.policy;
+  result.schedule = schedule_name(options);
   return result;
 }
 
@@ -216,20 +190,16 @@ ReplayResult replay_unmanaged(const DtrLog& log, const DeviceProfile& profile) {
 
 ReplayResult replay_feasibly(const DtrLog& log, const SessionOptions& options,
                              const DeviceProfile& profile, std::optional<int> rounds) {
-  std::vector<SessionOptions> schedules{options};
-  if (options.policy != "none") {
-    for (const std::string_view schedule : kLastResorts) {
-      schedules.push_back(by_last_resort(options, schedule));
-    }
+  if (options.policy == "none") return replay(log, options, profile, rounds);
+  const Trial trial = [&](const SessionOptions& tried, int tried_rounds) {
+    return try_replay(log, tried, profile, tried_rounds);
+  };
+  if (const auto completing = completing_schedule(options, trial)) {
+    return replay(log, *completing, profile, rounds);
   }
-  for (const SessionOptions& schedule : schedules) {
-    if (const auto result = try_replay(log, schedule, profile, rounds)) return *result;
-  }
-  Bytes least = replay_unmanaged(log, profile).peak;
-  for (const SessionOptions& schedule : schedules) {
-    least = least_budget(log, schedule, profile, least);
-  }
-  throw InfeasibleBudget(*options.budget, least);
+  const Bytes most = replay_unmanaged(log, profile).peak;
+  throw InfeasibleBudget(
+      *options.budget, least_budget(options, *options.budget + kAlignment, most, trial).budget);
 }
 
 }  // namespace tidemark

@@ -12,11 +12,9 @@
 // Threads: the calling thread; its current session is the same afterwards.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "examples/dtr_log/dtr_log.h"
 #include "runtime/device/profile.h"
@@ -30,7 +28,7 @@ struct ReplayResult {
   Bytes peak{0};      // of the arena
   int rounds = 0;
   int64_t planned = 0;   // releases of the last round that were planned ahead
-  std::string schedule;  // what it went by: the policy, or one of kLastResorts
+  std::string schedule;  // what it went by, in the words of schedule_name()
   double overhead(const DtrLog& log) const {
     return log.time > Nanos(0)
                ? static_cast<double>(computed.count()) / static_cast<double>(log.time.count())
@@ -50,14 +48,8 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
 // Without a budget: its peak is the least budget at which nothing has to be released.
 ReplayResult replay_unmanaged(const DtrLog& log, const DeviceProfile& profile);
 
-// What replay_feasibly() goes by where the policy runs out of memory, in this order. Without
-// tiers none is best: which of them completes depends on the program.
-inline constexpr std::string_view kAustereSchedule = "austere";
-inline constexpr std::array kLastResorts{kAustereSchedule, std::string_view("dtr"),
-                                         std::string_view("msps")};
-
-// As replay(), by the first that completes: the policy, or else one of kLastResorts. Throws
-// InfeasibleBudget, with the least at which one of them does.
+// As replay(), by a schedule that completes (models/dry_run.h). Throws InfeasibleBudget, with
+// the least budget at which one does.
 ReplayResult replay_feasibly(const DtrLog& log, const SessionOptions& options,
                              const DeviceProfile& profile, std::optional<int> rounds = 1);
 

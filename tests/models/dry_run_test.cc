@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "models/optim/optimizer.h"
 #include "models/resnet.h"
@@ -83,6 +86,63 @@ TEST(DryRun, MinimumTrainsForRealAndLessDoesNot) {
     real.budget = minimum.budget - kAlignment;
     EXPECT_THROW(run(real, program), OutOfMemory) << host.count();
   }
+}
+
+// A program that takes so long by each policy; by those that are not named it does not
+// complete.
+Trial takes(const std::map<std::string, int64_t>& times) {
+  return [times](const SessionOptions& options, int) -> std::optional<TrialResult> {
+    const auto time = times.find(schedule_name(options));
+    if (time == times.end()) return std::nullopt;
+    return TrialResult{.step = Nanos(time->second)};
+  };
+}
+
+std::string completing(const std::string& policy, const std::map<std::string, int64_t>& times) {
+  const auto options = completing_schedule({.policy = policy}, takes(times));
+  return options ? schedule_name(*options) : "nothing";
+}
+
+TEST(CompletingSchedule, IsThePolicysOwnIfThatCompletes) {
+  EXPECT_EQ(completing("lru", {{"lru", 9}, {"dtr", 1}}), "lru");
+}
+
+TEST(CompletingSchedule, ElseTheQuickest) {
+  EXPECT_EQ(completing("lru", {{"dtr", 3}, {"msps", 2}, {"austere", 4}}), "msps");
+  EXPECT_EQ(completing("lru", {{"tide", 1}, {"dtr", 3}}), "dtr");
+  EXPECT_EQ(completing("lru", {}), "nothing");
+}
+
+TEST(CompletingSchedule, TideGoesByTheQuickestWhereItHasNoPlan) {
+  EXPECT_EQ(completing("tide", {{"price", 9}, {"tide", 5}}), "tide");
+  EXPECT_EQ(completing("tide", {{"price", 9}, {"dtr", 6}, {"tide", 5}, {"tide over dtr", 4}}),
+            "tide over dtr");
+  EXPECT_EQ(completing("tide", {{"price", 9}, {"dtr", 6}, {"tide", 5}}), "tide")
+      << "it does not complete over dtr";
+}
+
+TEST(CompletingSchedule, TideMakesWayForWhatIsClearlyQuicker) {
+  EXPECT_EQ(completing("tide", {{"price", 900}, {"msps", 600}, {"tide", 800}}), "msps");
+  EXPECT_EQ(completing("tide", {{"price", 900}, {"msps", 795}, {"tide", 800}}), "tide");
+  EXPECT_EQ(completing("tide", {{"msps", 795}}), "msps");
+}
+
+TEST(LeastBudget, IsTheLeastOfAllLastResorts) {
+  const std::map<std::string, int64_t> least{{"austere", 70}, {"price", 50}, {"dtr", 33}};
+  const Trial trial = [&](const SessionOptions& options, int) -> std::optional<TrialResult> {
+    const auto own = least.find(options.policy);
+    const bool completes = own != least.end() && *options.budget >= kAlignment * own->second;
+    return completes ? std::optional<TrialResult>(TrialResult{}) : std::nullopt;
+  };
+  const MinimumBudget found = least_budget({}, kAlignment * 10, kAlignment * 100, trial);
+  EXPECT_EQ(found.budget, kAlignment * 33);
+  EXPECT_EQ(found.policy, "dtr");
+}
+
+TEST(LeastBudget, IsTheMostIfNothingElseCompletes) {
+  const Trial nothing = [](const SessionOptions&, int) { return std::nullopt; };
+  EXPECT_EQ(least_budget({}, kAlignment * 10, kAlignment * 100, nothing).budget,
+            kAlignment * 100);
 }
 
 TEST(DryRun, TighterTiersNeedNoLess) {
