@@ -27,6 +27,10 @@ constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
 constexpr double kClearly = 1.02;
 constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
 
+// In less than this part of the peak a plan seldom fits, and what tide goes by without one
+// matters.
+constexpr int64_t kNarrow = 8;
+
 // The next policy is first tried with less than the smallest budget so far by this part of it.
 constexpr int64_t kWorthLooking = 64;
 
@@ -69,6 +73,20 @@ std::optional<TrialResult> run(const SessionOptions& options, const Program& pro
 // recipes still read is there as well.
 bool tiers_are_ample(const SessionOptions& options, const UnmanagedNeed& need) {
   return options.host_limit + options.disk_limit >= 2 * need.peak;
+}
+
+bool is_plain_tide(const SessionOptions& options) {
+  return options.policy == "tide" && options.delta.filter.empty();
+}
+
+std::string quicker_unplanned(SessionOptions options, const Trial& trial) {
+  const auto step_by = [&](const std::string& policy) {
+    options.policy = policy;
+    const std::optional<TrialResult> result = trial(options, kRankingRounds);
+    return result ? result->step : kNever;
+  };
+  const std::string usual = options.unplanned, other = "delta";
+  return step_by(other) < step_by(usual) ? other : usual;
 }
 
 }  // namespace
@@ -132,15 +150,18 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
 
 SessionOptions feasible_schedule(SessionOptions options, const Program& program,
                                  const UnmanagedNeed& need, const MinimumBudget& minimum) {
-  const bool managed = options.policy != "none";
-  if (!managed || tiers_are_ample(options, need) || *options.budget >= need.peak)
-    return options;
-  options.residency.learn_costs = false;
+  if (options.policy == "none" || *options.budget >= need.peak) return options;
   const Trial trial = [&](const SessionOptions& tried, int rounds) {
     const bool as_asked = tried.policy == options.policy;
     const int64_t most = as_asked ? kAnyNumber : kMostRecomputations * need.operators;
     return run(simulated(tried), program, rounds, most);
   };
+  if (tiers_are_ample(options, need)) {
+    const bool narrow = *options.budget * kNarrow < need.peak;
+    if (narrow && is_plain_tide(options)) options.unplanned = quicker_unplanned(options, trial);
+    return options;
+  }
+  options.residency.learn_costs = false;
   if (const auto completing = completing_schedule(options, trial)) return *completing;
   options.policy = minimum.policy;
   options.budget = minimum.budget;

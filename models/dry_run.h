@@ -58,7 +58,8 @@ MinimumBudget find_minimum_budget(const SessionOptions& options, const Program& 
 
 // The options with which the real run completes at its budget, which is at least the minimum.
 //
-// With ample tiers any policy does, and they come back as they are. Where tiers are limited,
+// With ample tiers any policy does, and they come back as they are; but that tide, in a narrow
+// budget, goes by delta where it has no plan if that is quicker. Where tiers are limited,
 // what a policy has put where decides whether it gets on; so it is tried here, and the real run
 // keeps to the costs that were tried (completing_schedule()). If the budget is one of the rare
 // ones above the minimum at which nothing completes, it is done within the minimum.

@@ -170,9 +170,11 @@ void write_json(const RunReport& report, const std::string& path) {
 std::string stand_in_note(const std::string& policy, const std::string& schedule) {
   if (schedule == policy) return "";
   if (schedule.starts_with(policy))
-    return fmt::format("{}: what is not planned goes by the second\n", schedule);
-  return fmt::format("by {} it runs out of memory, or takes longer; it goes by {}\n", policy,
-                     schedule);
+    return fmt::format("{}: where there is no plan, the quickest in this budget\n", schedule);
+  return fmt::format(
+      "{} runs out of memory in this budget, or takes longer than {}, which takes "
+      "its place\n",
+      policy, schedule);
 }
 
 std::string need_table(const RunReport& report) {

@@ -38,7 +38,9 @@ struct SessionOptions {
   std::optional<Bytes> unmanaged_peak{};
   // "none", or a name from runtime/delta/policies/policy.h.
   std::string policy = "tide";
-  std::string unplanned = "price";  // the policy that tide goes by where it has no plan
+  // The policy that tide goes by where it has no plan: one that makes no forecast of its own
+  // (PolicyInfo::forecasts), or "price", which has tide's.
+  std::string unplanned = "price";
   DeltaOptions delta{};
   ResidencyOptions residency{};
   // Prices to go by, with which the same program decides the same on any device; nothing is

@@ -145,6 +145,35 @@ TEST(LeastBudget, IsTheMostIfNothingElseCompletes) {
             kAlignment * 100);
 }
 
+// How long the program's last step is.
+Nanos last_step(SessionOptions options, const Program& program) {
+  Session session(options);
+  Nanos last{0};
+  for (const auto& step : program()) last = session.step(step).modelled;
+  return last;
+}
+
+TEST(FeasibleSchedule, InANarrowBudgetTideGoesByDeltaIfThatIsQuicker) {
+  const Program program = chain(60);
+  SessionOptions options = on("sim:host");
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  const MinimumBudget minimum = find_minimum_budget(options, program, need);
+  options.policy = "tide";
+  options.budget = align_up(share_of(need.peak, 0.5));
+  EXPECT_EQ(feasible_schedule(options, program, need, minimum).unplanned, "price");
+  options.budget = minimum.budget;
+  ASSERT_LT(minimum.budget * 8, need.peak);
+  const SessionOptions narrow = feasible_schedule(options, program, need, minimum);
+  EXPECT_EQ(narrow.policy, "tide");
+  std::map<std::string, Nanos> by;
+  for (const std::string& policy : std::vector<std::string>{"price", "delta"}) {
+    options.policy = policy;
+    by[policy] = last_step(options, program);
+  }
+  EXPECT_NE(by["price"], by["delta"]);
+  EXPECT_EQ(narrow.unplanned, by["delta"] < by["price"] ? "delta" : "price");
+}
+
 TEST(DryRun, TighterTiersNeedNoLess) {
   const Program program = chain(10);
   Bytes previous{0};

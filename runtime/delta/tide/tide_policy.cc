@@ -32,7 +32,12 @@ std::unique_ptr<ReleasePolicy> unplanned_policy(const PolicySettings& settings,
     PolicySettings its_own = settings;
     its_own.unplanned = kPrice;
     const PolicyInfo& other = find_policy(settings.unplanned);
-    TIDEMARK_CHECK(!other.forecasts, "a storage has a place in one forecast only");
+    if (other.forecasts) {
+      throw UsageError(
+          "tide cannot go by '" + settings.unplanned +
+          "' where it has no plan: both forecast, and a storage has a place in one "
+          "forecast only");
+    }
     return other.make(its_own);
   }
   const std::string& filter = settings.delta.filter;

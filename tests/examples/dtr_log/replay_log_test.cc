@@ -10,6 +10,7 @@ namespace tidemark {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Result = testing::ProgramResult;
 
 class ReplayLogTest : public testing::ProgramTest {
@@ -42,7 +43,7 @@ TEST_F(ReplayLogTest, RunsUntilThePolicyHasSettled) {
   const Result tide = run(log("lstm") + "--budget 80%");
   ASSERT_EQ(tide.code, 0) << tide.error;
   EXPECT_GT(tide.json.at("planned_releases"), 0);
-  EXPECT_EQ(tide.json.at("schedule"), "tide");
+  EXPECT_THAT(tide.json.at("schedule").get<std::string>(), StartsWith("tide"));
   const Result lru = run(log("lstm") + "--budget 80% --policy lru");
   EXPECT_LT(lru.json.at("rounds"), tide.json.at("rounds"));
   EXPECT_EQ(run(log("lstm") + "--budget 80% --rounds 2").json.at("rounds"), 2);
@@ -53,7 +54,7 @@ TEST_F(ReplayLogTest, SaysWhenAnotherScheduleTakesOver) {
   ASSERT_EQ(run.code, 0) << run.error;
   EXPECT_EQ(run.json.at("policy"), "lru");
   EXPECT_NE(run.json.at("schedule"), "lru");
-  EXPECT_THAT(run.out, HasSubstr("ran out of memory"));
+  EXPECT_THAT(run.out, HasSubstr("runs out of memory"));
 }
 
 TEST_F(ReplayLogTest, MistakesAreExplained) {

@@ -28,8 +28,8 @@ TEST(Policies, AnUnknownOneIsRefusedWithTheNames) {
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(),
-                 "there is no policy 'fifo'; there are: none, tide, delta, dtr, lru, greedy, "
-                 "msps, offload-only, checkpoint, random");
+                 "there is no policy 'fifo'; there are: none, tide, price, delta, dtr, lru, "
+                 "greedy, msps, offload-only, checkpoint, random, austere");
   }
   EXPECT_THROW(Stage("fifo", 8, 0), UsageError);
 }
@@ -37,11 +37,13 @@ TEST(Policies, AnUnknownOneIsRefusedWithTheNames) {
 // A random program in the least that it can do with.
 struct Trace {
   explicit Trace(const std::string& policy, Bytes host, uint64_t seed = 0,
-                 Bytes budget = kRandomProgramSmallest) {
+                 Bytes budget = kRandomProgramSmallest,
+                 const std::string& unplanned = "price") {
     SessionOptions options;
     options.budget = budget;
     options.host_limit = host;
     options.policy = policy;
+    options.unplanned = unplanned;
     options.seed = seed;
     Session session(options, make_sim_device(round_prices()));
     try {
@@ -98,6 +100,28 @@ TEST(OffloadOnly, RecomputesNothing) {
   EXPECT_GT(run.count(EventKind::kOffload), 0);
   EXPECT_EQ(run.count(EventKind::kEvict), 0);
   EXPECT_EQ(run.count(EventKind::kRecompute), 0);
+}
+
+TEST(Austere, LeavesAllToTheLastResort) {
+  for (const Bytes host : {Bytes(0), 64_MiB}) {
+    const Trace run("austere", host);
+    EXPECT_GT(run.count(EventKind::kEvict) + run.count(EventKind::kOffload), 0);
+    EXPECT_EQ(run.count(EventKind::kEvict, /*but_austere=*/true), 0);
+    EXPECT_EQ(run.count(EventKind::kOffload, /*but_austere=*/true), 0);
+  }
+}
+
+// No step of the program is as another, so none is planned.
+TEST(Tide, GoesByAnotherPolicyWhereItHasNoPlan) {
+  for (const PolicyInfo& policy : policies()) {
+    const std::string name(policy.name);
+    const bool own = name == "price";
+    if (!policy.evicts || (policy.forecasts && !own)) continue;
+    const Trace tide("tide", 64_MiB, 0, kRandomProgramSmallest, name);
+    EXPECT_EQ(tide.releases(), Trace(name, 64_MiB).releases()) << name;
+    EXPECT_FALSE(tide.releases().empty());
+  }
+  EXPECT_THROW(Trace("tide", 64_MiB, 0, kRandomProgramSmallest, "msps"), UsageError);
 }
 
 TEST(Random, IsRepeatableByItsSeed) {
