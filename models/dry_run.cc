@@ -191,7 +191,9 @@ std::optional<SessionOptions> completing_schedule(const SessionOptions& options,
   Nanos by_tide = kNever;
   for (const Ranked& other : others) {
     const bool by_price = other.policy->name == SessionOptions().unplanned;
-    if (!is_tide || (other.policy->forecasts && !by_price)) continue;
+    const bool possible =
+        by_price || (options.delta.filter.empty() && !other.policy->forecasts);
+    if (!is_tide || !possible) continue;
     SessionOptions over = options;
     over.unplanned = other.policy->name;
     const auto result = trial(over, kTrialRounds);

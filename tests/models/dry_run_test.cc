@@ -121,6 +121,16 @@ TEST(CompletingSchedule, TideGoesByTheQuickestWhereItHasNoPlan) {
       << "it does not complete over dtr";
 }
 
+TEST(CompletingSchedule, AFilterIsKeptWhileItCompletes) {
+  SessionOptions options{.policy = "tide"};
+  options.delta.filter = "lru";
+  const auto found = completing_schedule(
+      options, takes({{"price", 9}, {"dtr", 6}, {"tide over dtr", 4}, {"tide", 5}}));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(schedule_name(*found), "tide");
+  EXPECT_EQ(found->delta.filter, "lru");
+}
+
 TEST(CompletingSchedule, TideMakesWayForWhatIsClearlyQuicker) {
   EXPECT_EQ(completing("tide", {{"price", 900}, {"msps", 600}, {"tide", 800}}), "msps");
   EXPECT_EQ(completing("tide", {{"price", 900}, {"msps", 795}, {"tide", 800}}), "tide");
