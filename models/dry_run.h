@@ -51,7 +51,7 @@ struct MinimumBudget {
   Bytes budget{0};
   CategoryBytes categories{};  // what was live at the peak
   int probes = 0;              // sessions tried
-  std::string policy{};        // that completes there
+  std::string policy{};        // that completes there, if costs are not learnt
 };
 MinimumBudget find_minimum_budget(const SessionOptions& options, const Program& program,
                                   const UnmanagedNeed& need);
