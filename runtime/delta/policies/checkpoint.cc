@@ -43,7 +43,10 @@ class CheckpointPolicy final : public EvictOnlyPolicy {
     forecast_.begin_step();
   }
   void end_step(Residency& /*residency*/) override { forecast_.end_step(); }
-  void on_gone(Storage& storage) override { borders_.erase(&storage); }
+  void on_gone(Storage& storage) override {
+    borders_.erase(&storage);
+    forecast_.ended(storage);
+  }
 
  private:
   // At a segment's end: what forward still wants crosses the border and stays, also later. The

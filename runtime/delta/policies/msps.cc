@@ -48,6 +48,7 @@ class MspsPolicy final : public IndexedPolicy {
 
   void on_offloaded(Storage& storage) override { away_.push_back(&storage); }
   void on_fetched(Storage& storage) override { std::erase(away_, &storage); }
+  void on_gone(Storage& storage) override { forecast_.ended(storage); }
   // "In-trigger": brought back as long before it is used as that takes, while there is room.
   void after_operator(Residency& residency, const Recipe& call) override {
     forecast_.record(call, residency.costs());
