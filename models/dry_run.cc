@@ -218,7 +218,7 @@ MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most,
   // Counted in units of kAlignment.
   const int64_t unit = kAlignment.count();
   const int64_t lowest = least.count() / unit;
-  MinimumBudget found{most, {}, 0, std::string(kLastResorts.front())};
+  MinimumBudget found{most, {}, 0, std::string(kLastResorts.back())};
   const auto completes = [&](int64_t budget) {
     ++found.probes;
     options.budget = Bytes(budget * unit);
@@ -227,15 +227,12 @@ MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most,
     found = {*options.budget, result->live, found.probes, options.policy};
     return true;
   };
-  options.policy = kLastResorts.front();
+  options.policy = kLastResorts.back();
   if (lowest >= most.count() / unit || completes(lowest)) return found;
-  // The first is the least likely to get on with less than the others.
-  std::array<std::string_view, kLastResorts.size()> order = kLastResorts;
-  std::rotate(order.begin(), order.begin() + 1, order.end());
-  for (const std::string_view policy : order) {
+  for (const std::string_view policy : kLastResorts) {
     options.policy = policy;
     int64_t low = lowest, high = found.budget.count() / unit;
-    if (policy != order.front()) {
+    if (policy != kLastResorts.front()) {
       const int64_t less = std::max(low, high - 1 - high / kWorthLooking);
       if (less >= high || !completes(less)) continue;
       high = less;

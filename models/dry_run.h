@@ -78,10 +78,10 @@ using Trial =
 inline constexpr int kRankingRounds = 2;  // tell policies apart
 inline constexpr int kTrialRounds = 8;    // by then those that learn have settled, as a rule
 
-// By which of them the smallest budget is looked for. With ample tiers the first completes
-// wherever anything can. Else none completes wherever another does, the second most often.
-inline constexpr std::array<std::string_view, 4> kLastResorts{"austere", "price", "msps",
-                                                              "dtr"};
+// By which of them the smallest budget is looked for. With ample tiers the last completes
+// wherever anything can. Else none completes wherever another does, the first most often.
+inline constexpr std::array<std::string_view, 4> kLastResorts{"price", "msps", "dtr",
+                                                              "austere"};
 
 // With a policy by which the program completes: its own, or if it does not complete by that the
 // quickest of the others but tide. Tide goes by the quickest where it has no plan, and makes
