@@ -3,7 +3,8 @@
 // While operators run, `record` links each differentiable call to those that made its inputs;
 // backward() walks the links from the last call to the first. Gradients of a tensor that
 // several calls used are summed in the reverse of program order, so the result does not depend
-// on memory. A call's saved tensors are dropped as soon as its gradient has run.
+// on memory. A call's saved tensors are dropped as soon as its gradient has run, before what
+// it gave is added to other gradients.
 //
 // Threads: the session's issuing thread.
 #pragma once

@@ -71,8 +71,8 @@ class Walk {
     const auto wanted = std::make_unique<bool[]>(count);
     for (size_t i = 0; i < count; ++i) wanted[i] = static_cast<bool>(node.inputs[i].node);
     std::vector<Tensor> grad_inputs(count);
-    const GradFn grad = std::exchange(node.grad, nullptr);
-    grad(grad_outputs, grad_inputs, {wanted.get(), count});
+    // What the gradient saved goes with it: before its results are added to others.
+    std::exchange(node.grad, nullptr)(grad_outputs, grad_inputs, {wanted.get(), count});
     grad_outputs.clear();
     for (size_t i = 0; i < count; ++i) {
       if (wanted[i] && grad_inputs[i].defined())

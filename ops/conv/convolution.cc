@@ -1,5 +1,6 @@
 // Convolutions over n spatial dimensions: conv2d and conv3d.
 #include <algorithm>
+#include <utility>
 
 #include "ops/autograd/autograd.h"
 #include "ops/conv/conv2d.h"
@@ -191,14 +192,16 @@ Tensor convolve(const Family& ops, const Tensor& x_in, const Tensor& w_in, const
   const ConvGradInputAttrs<n> input_attrs{attrs, spatial_of<n>(x.shape())};
   const ConvGradWeightAttrs<n> weight_attrs{attrs, spatial_of<n>(w.shape()), with_bias};
   auto grad = [=](std::span<const Tensor> gys, std::span<Tensor> grads,
-                  std::span<const bool> wanted) {
+                  std::span<const bool> wanted) mutable {
     const Tensor gy = contiguous(gys[0]);
-    if (wanted[0]) grads[0] = dispatch1(ops.grad_input, {gy, saved_w.get()}, input_attrs);
+    // The weight's first: x may go before its gradient, of the same size, comes.
     if (wanted[1] || with_bias) {
-      const auto outputs = dispatch(ops.grad_weight, {saved_x.get(), gy}, weight_attrs);
+      const auto outputs =
+          dispatch(ops.grad_weight, {std::exchange(saved_x, {}).get(), gy}, weight_attrs);
       if (wanted[1]) grads[1] = outputs[0];
       if (with_bias) grads[2] = outputs[1];
     }
+    if (wanted[0]) grads[0] = dispatch1(ops.grad_input, {gy, saved_w.get()}, input_attrs);
   };
   record(ops.forward.name, {x, w, bias}, y, grad);
   return y[0];

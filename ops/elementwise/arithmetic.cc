@@ -1,5 +1,7 @@
 #include "ops/elementwise/arithmetic.h"
 
+#include <utility>
+
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/kernels.h"
 #include "ops/elementwise/unary.h"
@@ -91,9 +93,10 @@ Tensor mul(const Tensor& a, const Tensor& b) {
   if (!needs_grad({a, b})) return y;
   record("mul", {a, b}, {&y, 1},
          [as = a.shape(), bs = b.shape(), a_ = save_if(needs_grad({b}), a),
-          b_ = save_if(needs_grad({a}), b)](auto g, auto grads, auto wanted) {
+          b_ = save_if(needs_grad({a}), b)](auto g, auto grads, auto wanted) mutable {
+           // b's first, mostly the smaller one: a may go before its gradient comes.
+           if (wanted[1]) grads[1] = sum_to(mul(g[0], std::exchange(a_, {}).get()), bs);
            if (wanted[0]) grads[0] = sum_to(mul(g[0], b_.get()), as);
-           if (wanted[1]) grads[1] = sum_to(mul(g[0], a_.get()), bs);
          });
   return y;
 }
@@ -103,11 +106,12 @@ Tensor div(const Tensor& a, const Tensor& b) {
   if (!needs_grad({a, b})) return y;
   record("div", {a, b}, {&y, 1},
          [as = a.shape(), bs = b.shape(), b_ = Saved(b), y_ = save_if(needs_grad({b}), y)](
-             auto g, auto grads, auto wanted) {
-           if (wanted[0]) grads[0] = sum_to(div(g[0], b_.get()), as);
+             auto g, auto grads, auto wanted) mutable {
            if (wanted[1]) {
-             grads[1] = sum_to(dispatch1(kDivGrad, {g[0], y_.get(), b_.get()}), bs);
+             const Tensor saved_y = std::exchange(y_, {}).get();
+             grads[1] = sum_to(dispatch1(kDivGrad, {g[0], saved_y, b_.get()}), bs);
            }
+           if (wanted[0]) grads[0] = sum_to(div(g[0], b_.get()), as);
          });
   return y;
 }

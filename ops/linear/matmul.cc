@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "ops/autograd/autograd.h"
 #include "ops/linear/gemm_shape.h"
@@ -88,20 +89,22 @@ Tensor matmul(const Tensor& a_in, const Tensor& b_in, bool transpose_a, bool tra
                             : dispatch1(kMatmul, {a, b}, attrs);
   Saved saved_a = needs_grad({b}) ? Saved(a) : Saved();
   Saved saved_b = needs_grad({a}) ? Saved(b) : Saved();
-  record(
-      "matmul", {a, b, bias}, std::span(&y, 1),
-      [=](std::span<const Tensor> gys, std::span<Tensor> grads, std::span<const bool> wanted) {
-        const Tensor gy = as_matrices(gys[0]);
-        if (wanted[0]) {
-          grads[0] = transpose_a ? product(saved_b.get(), gy, transpose_b, true)
-                                 : product(gy, saved_b.get(), false, !transpose_b);
-        }
-        if (wanted[1]) {
-          grads[1] = transpose_b ? product(gy, saved_a.get(), true, transpose_a)
-                                 : product(saved_a.get(), gy, !transpose_a, false);
-        }
-        if (wanted[2]) grads[2] = sum(reshape(gy, {-1, gy.shape().back()}), {0});
-      });
+  record("matmul", {a, b, bias}, std::span(&y, 1),
+         [=](std::span<const Tensor> gys, std::span<Tensor> grads,
+             std::span<const bool> wanted) mutable {
+           const Tensor gy = as_matrices(gys[0]);
+           if (wanted[2]) grads[2] = sum(reshape(gy, {-1, gy.shape().back()}), {0});
+           // b's first, mostly a weight's: a may go before its own, of the same size, comes.
+           if (wanted[1]) {
+             const Tensor saved = std::exchange(saved_a, {}).get();
+             grads[1] = transpose_b ? product(gy, saved, true, transpose_a)
+                                    : product(saved, gy, !transpose_a, false);
+           }
+           if (wanted[0]) {
+             grads[0] = transpose_a ? product(saved_b.get(), gy, transpose_b, true)
+                                    : product(gy, saved_b.get(), false, !transpose_b);
+           }
+         });
   return y;
 }
 

@@ -220,7 +220,8 @@ Program network(const UpdateGroups& groups) {
 }
 
 TEST(DryRun, GroupsOfUpdatesNeedNoLargerBudget) {
-  for (const Bytes host : {Bytes(1) * (int64_t{1} << 40), Bytes(64 << 20), Bytes(0)}) {
+  constexpr Bytes kAmple = Bytes(1) * (int64_t{1} << 40);
+  for (const Bytes host : {kAmple, Bytes(64 << 20), Bytes(0)}) {
     SCOPED_TRACE(host.count());
     SessionOptions options = on("sim:host");
     options.host_limit = host;
@@ -235,7 +236,9 @@ TEST(DryRun, GroupsOfUpdatesNeedNoLargerBudget) {
       minimum[grouped] = find_minimum_budget(options, program, need).budget;
     }
     EXPECT_EQ(peak[true], peak[false]);
-    EXPECT_LE(minimum[true], minimum[false]);
+    // With a limited tier it is looked for by trial, and raised by a fiftieth where that fails.
+    const Bytes by_trial = host == kAmple ? Bytes(0) : Bytes(minimum[false].count() / 50);
+    EXPECT_LE(minimum[true], minimum[false] + by_trial);
     EXPECT_LT(operators[true], operators[false] - 30);
   }
 }

@@ -25,7 +25,7 @@ Result run_layers(std::optional<Bytes> budget) {
   SessionOptions options;
   options.threads = 2;
   options.budget = budget;
-  options.policy = budget ? "delta" : "none";
+  options.policy = budget ? "dtr" : "none";
   Session session(options);
   Result result;
   const StepStats stats = session.step([&] {

@@ -1,0 +1,83 @@
+// What a call keeps for its gradient goes as soon as nothing more reads it: memory in the
+// backward pass, of every network.
+#include <algorithm>
+#include <functional>
+#include <string_view>
+
+#include "ops/autograd/autograd.h"
+#include "ops/conv/conv2d.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/linear/matmul.h"
+#include "tests/support/values.h"
+
+namespace tidemark::testing {
+namespace {
+
+class SavedTest : public SessionTest {
+ protected:
+  bool in_use(const Storage* storage) {
+    const auto all = session_.residency().in_use();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& one) { return one.get() == storage; });
+  }
+
+  // Whether the operator's first operand, which nothing else needs, is still there at the last
+  // call named `made_by`, which makes its gradient.
+  bool first_operand_is_there(const std::function<Tensor(const Tensor&)>& op,
+                              const Shape& shape, std::string_view made_by) {
+    const Tensor leaf = random_leaf(shape, 1);
+    const Storage* operand = nullptr;
+    const Tensor y = [&] {
+      const Tensor x = scale(leaf, 2);
+      operand = x.storage().get();
+      return op(x);
+    }();
+    EXPECT_TRUE(in_use(operand));
+    bool there = true;
+    session_.set_observer([&](std::string_view name, const Recipe&) {
+      if (name == made_by) there = in_use(operand);
+    });
+    backward(y, random_tensor(y.shape(), 3));
+    session_.set_observer({});
+    EXPECT_TRUE(grad_of(leaf).defined());
+    return there;
+  }
+};
+
+TEST_F(SavedTest, AnOperandIsGoneWhenItsGradientComes) {
+  const Tensor kernel = random_leaf({3, 3, 3, 2}, 2), bias = random_leaf({3}, 4);
+  EXPECT_FALSE(first_operand_is_there([&](const Tensor& x) { return conv2d(x, kernel, bias); },
+                                      {2, 5, 5, 2}, "conv2d_grad_input"));
+  const Tensor matrix = random_leaf({4, 6}, 2);
+  EXPECT_FALSE(first_operand_is_there([&](const Tensor& x) { return matmul(x, matrix); },
+                                      {5, 4}, "matmul"));
+  const Tensor row = random_leaf({4}, 2);
+  EXPECT_FALSE(
+      first_operand_is_there([&](const Tensor& x) { return mul(x, row); }, {5, 4}, "mul"));
+}
+
+TEST_F(SavedTest, WhatACallKeptIsGoneWhenItsGradientIsAddedToAnother) {
+  const Tensor leaf = random_leaf({5, 4}, 1);
+  const Storage *first = nullptr, *second = nullptr;
+  const Tensor y = [&] {
+    const Tensor x = scale(leaf, 2);
+    const Tensor a = exp(x), b = tanh(x);
+    first = a.storage().get();
+    second = b.storage().get();
+    return add(a, b);
+  }();
+  EXPECT_TRUE(in_use(first) && in_use(second));
+  int sums = 0;
+  session_.set_observer([&](std::string_view name, const Recipe&) {
+    if (name != "accumulate") return;
+    ++sums;
+    EXPECT_FALSE(in_use(first));
+    EXPECT_FALSE(in_use(second));
+  });
+  backward(y, random_tensor(y.shape(), 3));
+  session_.set_observer({});
+  EXPECT_EQ(sums, 1);
+}
+
+}  // namespace
+}  // namespace tidemark::testing
