@@ -10,15 +10,14 @@
 #include <unordered_set>
 #include <vector>
 
-#include "runtime/delta/forecast.h"
 #include "runtime/delta/heuristics/heuristic.h"
-#include "runtime/delta/policies/indexed_policy.h"
+#include "runtime/delta/policies/forecasting.h"
 #include "runtime/delta/policies/policy.h"
 
 namespace tidemark {
 namespace {
 
-class CheckpointPolicy final : public EvictOnlyPolicy {
+class CheckpointPolicy final : public Forecasting<EvictOnlyPolicy> {
  public:
   explicit CheckpointPolicy(bool known_to_fit) : known_to_fit_(known_to_fit) {}
 
@@ -29,35 +28,34 @@ class CheckpointPolicy final : public EvictOnlyPolicy {
 
   void after_operator(Residency& residency, const Recipe& call) override {
     if (known_to_fit_) return;
-    forecast_.record(call, residency.costs());
+    Forecasting::after_operator(residency, call);
     if (residency.phase() == Phase::kForward) {
-      forward_calls_ = forecast_.calls();
-      if (forecast_.known()) drop_segment(residency);
+      forward_calls_ = forecast().calls();
+      if (forecast().known()) drop_segment(residency);
     }
   }
-  void begin_step(Residency& /*residency*/) override {
+  void begin_step(Residency& residency) override {
     segment_ = std::max<size_t>(
         1, static_cast<size_t>(std::sqrt(static_cast<double>(forward_calls_))));
     forward_end_ = forward_calls_;
     borders_.clear();
-    forecast_.begin_step();
+    Forecasting::begin_step(residency);
   }
-  void end_step(Residency& /*residency*/) override { forecast_.end_step(); }
   void on_gone(Storage& storage) override {
     borders_.erase(&storage);
-    forecast_.ended(storage);
+    Forecasting::on_gone(storage);
   }
 
  private:
   // At a segment's end: what forward still wants crosses the border and stays, also later. The
   // last segment stays whole, as backward begins with it.
   void drop_segment(Residency& residency) {
-    const bool last = forecast_.calls() + segment_ > forward_end_;
-    if (last || forecast_.calls() % segment_ != 0) return;
+    const bool last = forecast().calls() + segment_ > forward_end_;
+    if (last || forecast().calls() % segment_ != 0) return;
     std::vector<Storage*> inside;
     index().for_each([&](Storage& storage) {
       if (storage.category != Category::kActivation || borders_.count(&storage) > 0) return;
-      if (forecast_.next_call(storage) < forward_end_) {
+      if (forecast().next_call(storage) < forward_end_) {
         borders_.insert(&storage);
       } else if (evictable(residency, storage)) {
         inside.push_back(&storage);
@@ -66,7 +64,6 @@ class CheckpointPolicy final : public EvictOnlyPolicy {
     for (Storage* storage : inside) residency.release(*storage, Reason::kEarlyStart);
   }
   const bool known_to_fit_;
-  Forecast forecast_;
   size_t forward_calls_ = 0;  // of this step so far; of the last one when it begins
   size_t forward_end_ = 0;    // where forward is expected to end
   size_t segment_ = 1;

@@ -7,17 +7,16 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/delta/forecast.h"
-#include "runtime/delta/policies/indexed_policy.h"
+#include "runtime/delta/policies/forecasting.h"
 #include "runtime/delta/policies/policy.h"
 
 namespace tidemark {
 namespace {
 
-class MspsPolicy final : public IndexedPolicy {
+class MspsPolicy final : public Forecasting<IndexedPolicy> {
  public:
   Storage* choose(const Residency& residency) override {
-    if (forecast_.known() && residency.tier_room() > Bytes(0)) {
+    if (forecast().known() && residency.tier_room() > Bytes(0)) {
       Storage* storage = least([&](const Storage& s) -> std::optional<double> {
         if (!residency.may_release(s) || s.offload_pinned) return std::nullopt;
         const Nanos free = free_time(residency, s);
@@ -39,7 +38,7 @@ class MspsPolicy final : public IndexedPolicy {
     });
   }
   Action decide(const Residency& residency, Storage& storage) override {
-    const bool hidden = forecast_.known() && free_time(residency, storage) >= Nanos(0);
+    const bool hidden = forecast().known() && free_time(residency, storage) >= Nanos(0);
     if (!hidden) return Action::kEvict;
     link_free_ = std::max(link_free_, residency.clock()) +
                  residency.costs().offload_time(storage.bytes());
@@ -48,34 +47,30 @@ class MspsPolicy final : public IndexedPolicy {
 
   void on_offloaded(Storage& storage) override { away_.push_back(&storage); }
   void on_fetched(Storage& storage) override { std::erase(away_, &storage); }
-  void on_gone(Storage& storage) override { forecast_.ended(storage); }
   // "In-trigger": brought back as long before it is used as that takes, while there is room.
   void after_operator(Residency& residency, const Recipe& call) override {
-    forecast_.record(call, residency.costs());
-    if (!forecast_.known()) return;
+    Forecasting::after_operator(residency, call);
+    if (!forecast().known()) return;
     std::vector<Storage*> due;
     for (Storage* storage : away_) {
       const Nanos lead = 2 * residency.reload_cost(*storage);
-      if (forecast_.until_next_use(*storage) <= lead) due.push_back(storage);
+      if (forecast().until_next_use(*storage) <= lead) due.push_back(storage);
     }
     for (Storage* storage : due) {
       if (!residency.prefetch(*storage)) return;
     }
   }
-  void begin_step(Residency& /*residency*/) override { forecast_.begin_step(); }
-  void end_step(Residency& /*residency*/) override { forecast_.end_step(); }
 
  private:
   // Left after it has gone out and come back; negative while the link is busy with another, as
   // copies that queue up would be late both ways.
   Nanos free_time(const Residency& residency, const Storage& storage) const {
-    const Nanos until = forecast_.until_next_use(storage);
+    const Nanos until = forecast().until_next_use(storage);
     if (link_free_ > residency.clock()) return Nanos(-1);
     return until - residency.costs().offload_time(storage.bytes()) -
            residency.reload_cost(storage);
   }
 
-  Forecast forecast_;
   std::vector<Storage*> away_;
   Nanos link_free_{0};  // on the issue clock, when the copies under way will be out
 };
