@@ -1,11 +1,13 @@
 #include "runtime/cost/cost_table.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -39,6 +41,9 @@ class Parser {
       fail("not a file of costs: \"format\" is not \"" + std::string(kFormat) + "\"");
     }
     if (json.value("version", Json()) != kVersion) fail("\"version\" is not 1");
+    allow(
+        json, "",
+        {"format", "version", "device", "offload_bandwidth", "reload_bandwidth", "operators"});
     CostTable table;
     if (json.contains("device")) table.device = text(json["device"], "device");
     table.offload_bandwidth = bandwidth(json, "offload_bandwidth");
@@ -54,6 +59,14 @@ class Parser {
   // What is wrong is named; the place is the whole file's.
   [[noreturn]] void fail(const std::string& what) const { throw DataError(name_, 0, what); }
 
+  // A key that is misspelt would be a price that is not gone by.
+  void allow(const Json& object, const std::string& which,
+             std::initializer_list<std::string_view> keys) const {
+    for (const auto& item : object.items()) {
+      if (std::find(keys.begin(), keys.end(), item.key()) == keys.end())
+        fail(which + "unknown key \"" + item.key() + "\"");
+    }
+  }
   std::string text(const Json& value, const std::string& key) const {
     if (!value.is_string()) fail("\"" + key + "\" is not a text");
     return value.get<std::string>();
@@ -71,6 +84,7 @@ class Parser {
   void add(CostTable& table, const Json& entry) const {
     const std::string which = "operator " + std::to_string(table.operators.size() + 1) + ": ";
     if (!entry.is_object()) fail(which + "not an object");
+    allow(entry, which, {"signature", "name", "ns", "measured"});
     for (const char* key : {"signature", "ns"}) {
       if (!entry.contains(key)) fail(which + "there is no \"" + key + "\"");
     }

@@ -68,6 +68,11 @@ TEST(CostTableTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(message(R"({"format": "tidemark-costs", "version": 1, "operators": [],
                           "reload_bandwidth": -1})"),
               HasSubstr("reload_bandwidth"));
+  EXPECT_THAT(message(R"({"format": "tidemark-costs", "version": 1, "operators": [],
+                          "reload_bandwith": 1})"),
+              HasSubstr("unknown key \"reload_bandwith\""));
+  EXPECT_THAT(with(R"([{"signature": "0000000000000001", "ns": 1, "us": 2}])"),
+              HasSubstr("operator 1: unknown key \"us\""));
   EXPECT_THROW(read_costs("/nowhere/costs.json"), DataError);
   EXPECT_THROW(write_costs({}, "/nowhere/costs.json"), DataError);
 }
