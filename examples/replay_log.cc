@@ -87,7 +87,7 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
     throw;
   }
   const StepStats& s = result.stats;
-  json["schedule"] = result.schedule;
+  json["schedule"] = result.schedule.name();
   json["rounds"] = result.rounds;
   json["peak_reserved_bytes"] = result.peak.count();
   json["total_compute_ns"] = result.computed.count();
@@ -106,7 +106,7 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   json["stall_ms"] = to_ms(s.stall_time);
   write_json(json, run.json);
   fmt::print("{}", stand_in_note(run.policy, result.schedule));
-  fmt::print("\n  policy      {}{}\n", result.schedule,
+  fmt::print("\n  policy      {}{}\n", result.schedule.name(),
              delta.filter.empty() ? "" : ", filter " + delta.filter);
   fmt::print("  compute     {:.2f} ms, {:.4f} of the log's\n", to_ms(result.computed),
              result.overhead(log));

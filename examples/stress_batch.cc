@@ -324,7 +324,7 @@ class Stress {
   BatchProof prove(int64_t batch) {
     const Known known = look_at(batch);
     const SessionOptions options = feasible(known, batch);
-    report_.schedule = schedule_name(options);
+    report_.schedule = schedule_of(options);
     return train(options, shape(batch), stress_.prove, report_.steps);
   }
 

@@ -249,9 +249,14 @@ MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most,
   return found;
 }
 
-std::string schedule_name(const SessionOptions& options) {
-  const bool over = options.policy == "tide" && options.unplanned != SessionOptions().unplanned;
-  return over ? options.policy + " over " + options.unplanned : options.policy;
+std::string ReleaseSchedule::name() const {
+  return where_unplanned.empty() ? policy : policy + " over " + where_unplanned;
+}
+
+ReleaseSchedule schedule_of(const SessionOptions& options) {
+  const bool its_own =
+      options.policy != "tide" || options.unplanned == SessionOptions().unplanned;
+  return {options.policy, its_own ? "" : options.unplanned};
 }
 
 }  // namespace tidemark

@@ -93,8 +93,15 @@ std::optional<SessionOptions> completing_schedule(const SessionOptions& options,
 // bisection finds it, to within 1/4096 of `most`.
 MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most, const Trial& trial);
 
-// What a session of these goes by, in words: "dtr"; "tide"; "tide over dtr".
-std::string schedule_name(const SessionOptions& options);
+// What a session goes by.
+struct ReleaseSchedule {
+  std::string policy;
+  // By which tide goes where it has no plan, if not its own way.
+  std::string where_unplanned{};
+
+  std::string name() const;  // "dtr"; "tide"; "tide over dtr"
+};
+ReleaseSchedule schedule_of(const SessionOptions& options);
 
 // The simulated twin of a session: the same but for its device.
 SessionOptions simulated(SessionOptions options);

@@ -114,7 +114,7 @@ std::string to_json(const RunReport& report) {
   const bool delta = flags.policy == "delta";
   const std::string& filter = flags.delta.filter;
   json["filter"] = !filter.empty() ? Json(filter) : delta ? Json("base") : Json(nullptr);
-  json["schedule"] = or_null(report.schedule);
+  json["schedule"] = report.schedule ? Json(report.schedule->name()) : Json(nullptr);
   json["batch"] = report.batch;
   json["budget_bytes"] = or_null(report.budget);
   json["minimum_budget_bytes"] = report.minimum ? Json(report.minimum->budget.count()) : Json();
@@ -167,14 +167,16 @@ void write_json(const RunReport& report, const std::string& path) {
     throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
 }
 
-std::string stand_in_note(const std::string& policy, const std::string& schedule) {
-  if (schedule == policy) return "";
-  if (schedule.starts_with(policy))
-    return fmt::format("{}: where there is no plan, the quickest in this budget\n", schedule);
-  return fmt::format(
-      "{} runs out of memory in this budget, or takes longer than {}, which takes "
-      "its place\n",
-      policy, schedule);
+std::string stand_in_note(const std::string& policy, const ReleaseSchedule& schedule) {
+  if (schedule.policy != policy) {
+    return fmt::format(
+        "{} runs out of memory in this budget, or takes longer than {}, which takes "
+        "its place\n",
+        policy, schedule.name());
+  }
+  if (schedule.where_unplanned.empty()) return "";
+  return fmt::format("{}: where there is no plan, the quickest in this budget\n",
+                     schedule.name());
 }
 
 std::string need_table(const RunReport& report) {

@@ -46,7 +46,7 @@ struct RunReport {
   std::optional<Bytes> budget;  // none: as much as the unmanaged run takes
   std::optional<UnmanagedNeed> unmanaged;
   std::optional<MinimumBudget> minimum;
-  std::optional<std::string> schedule;  // what it goes by: as a rule, the policy
+  std::optional<ReleaseSchedule> schedule;  // as a rule, that of the policy asked for
 
   int64_t first_step = 0;  // of `steps`: more than 0 in a run that goes on
   std::vector<StepRecord> steps;
@@ -70,7 +70,7 @@ void check_writable(const std::string& path);
 void write_json(const RunReport& report, const std::string& path);
 
 // A line that says so if a run goes by something else than its policy; else empty.
-std::string stand_in_note(const std::string& policy, const std::string& schedule);
+std::string stand_in_note(const std::string& policy, const ReleaseSchedule& schedule);
 // What --dry-run prints.
 std::string need_table(const RunReport& report);
 // What was saved, what it cost, and where the peak is.

@@ -186,7 +186,7 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   }
   check_budget(options, report);
   options = feasible_schedule(options, program, *report.unmanaged, *report.minimum);
-  report.schedule = schedule_name(options);
+  report.schedule = schedule_of(options);
   // Now, so that a path that cannot be written is known before an hour of training.
   for (const std::string& path : {flags.trace, flags.save_costs}) {
     if (!path.empty()) check_writable(path);

@@ -98,7 +98,7 @@ void Lane::build(const LaneSpec& spec, const std::optional<CarriedState>& from) 
   if (!spec.managed()) options.host_limit = options.disk_limit = Bytes(0);
   const Program program = job_.dry_run();
   options = feasible_schedule(options, program, ground_.need, ground_.minimum);
-  view_.schedule = schedule_name(options);
+  view_.schedule = schedule_of(options);
 
   std::unique_ptr<Device> device = make_device(options.device, {.threads = options.threads});
   auto arena = std::make_unique<RecordingArena>(*device, MemoryKind::kDevice,

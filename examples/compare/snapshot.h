@@ -11,6 +11,7 @@
 #include "examples/compare/lane_spec.h"
 #include "examples/compare/loss_book.h"
 #include "examples/compare/step_picture.h"
+#include "models/dry_run.h"
 #include "runtime/telemetry/step_stats.h"
 
 namespace tidemark::compare {
@@ -30,8 +31,8 @@ struct LaneView {
   LaneSpec spec;
   Bytes budget{0};
   LaneStatus status = LaneStatus::kStarting;
-  std::string schedule;  // what it goes by (models/dry_run.h)
-  std::string error;     // why it failed
+  std::optional<ReleaseSchedule> schedule;  // what it goes by, once that is known
+  std::string error;                        // why it failed
   bool out_of_memory = false;
   int64_t steps_done = 0;  // of the training; a lane that was added begins with another's
   std::optional<Nanos> step_time;       // median of the last few with this policy and budget
@@ -44,8 +45,8 @@ struct LaneView {
 
   // "lru (by dtr)" where another takes the policy's place.
   std::string name() const {
-    const bool as_asked = schedule.empty() || schedule.starts_with(spec.policy);
-    return as_asked ? spec.name() : spec.name() + " (by " + schedule + ")";
+    const bool as_asked = !schedule || schedule->policy == spec.policy;
+    return as_asked ? spec.name() : spec.name() + " (by " + schedule->name() + ")";
   }
 };
 

@@ -44,7 +44,7 @@ Json lane_json(const Snapshot& now, const LaneView& lane) {
   json["name"] = lane.name();
   json["policy"] = lane.spec.policy;
   json["filter"] = lane.spec.filter;
-  json["schedule"] = lane.schedule;
+  json["schedule"] = lane.schedule ? lane.schedule->name() : "";
   json["budget_bytes"] = lane.budget.count();
   json["status"] = to_string(lane.status);
   json["error"] = lane.error;

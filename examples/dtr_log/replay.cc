@@ -180,7 +180,7 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
   result.computed = program.computed();
   result.peak = session.peak_reserved();
   result.planned = planned_releases(session.events(), round_began);
-  result.schedule = schedule_name(options);
+  result.schedule = schedule_of(options);
   return result;
 }
 

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "examples/dtr_log/dtr_log.h"
+#include "models/dry_run.h"
 #include "runtime/device/profile.h"
 #include "runtime/session/session.h"
 
@@ -27,8 +28,8 @@ struct ReplayResult {
   StepStats stats;    // of the last round
   Bytes peak{0};      // of the arena
   int rounds = 0;
-  int64_t planned = 0;   // releases of the last round that were planned ahead
-  std::string schedule;  // what it went by, in the words of schedule_name()
+  int64_t planned = 0;       // releases of the last round that were planned ahead
+  ReleaseSchedule schedule;  // what it went by
   double overhead(const DtrLog& log) const {
     return log.time > Nanos(0)
                ? static_cast<double>(computed.count()) / static_cast<double>(log.time.count())

@@ -92,7 +92,7 @@ TEST(DryRun, MinimumTrainsForRealAndLessDoesNot) {
 // complete.
 Trial takes(const std::map<std::string, int64_t>& times) {
   return [times](const SessionOptions& options, int) -> std::optional<TrialResult> {
-    const auto time = times.find(schedule_name(options));
+    const auto time = times.find(schedule_of(options).name());
     if (time == times.end()) return std::nullopt;
     return TrialResult{.step = Nanos(time->second)};
   };
@@ -100,7 +100,7 @@ Trial takes(const std::map<std::string, int64_t>& times) {
 
 std::string completing(const std::string& policy, const std::map<std::string, int64_t>& times) {
   const auto options = completing_schedule({.policy = policy}, takes(times));
-  return options ? schedule_name(*options) : "nothing";
+  return options ? schedule_of(*options).name() : "nothing";
 }
 
 TEST(CompletingSchedule, IsThePolicysOwnIfThatCompletes) {
@@ -127,7 +127,7 @@ TEST(CompletingSchedule, AFilterIsKeptWhileItCompletes) {
   const auto found = completing_schedule(
       options, takes({{"price", 9}, {"dtr", 6}, {"tide over dtr", 4}, {"tide", 5}}));
   ASSERT_TRUE(found);
-  EXPECT_EQ(schedule_name(*found), "tide");
+  EXPECT_EQ(schedule_of(*found).name(), "tide");
   EXPECT_EQ(found->delta.filter, "lru");
 }
 
