@@ -13,6 +13,7 @@
 
 #include "ops/attention/kernels.h"
 #include "ops/conv/conv2d.h"
+#include "ops/elementwise/unary.h"
 #include "ops/linear/matmul.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/pool/max_pool2d.h"
@@ -112,11 +113,10 @@ void add_norm(int64_t n, int64_t extent, int64_t channels) {
   add("batch_norm_relu/" + layer, kBatchNorm, {x, c, c}, BatchNormAttrs{eps, 1});
   add("batch_norm_relu_residual/" + layer, kBatchNorm, {x, c, c, x}, BatchNormAttrs{eps, 1});
   add("batch_norm_grad/" + layer, kBatchNormGrad, {x, x, c, c, c},
-      BatchNormGradAttrs{eps, 0, 0, 0});
+      BatchNormGradAttrs{eps, 0, 0});
   add("batch_norm_relu_grad/" + layer, kBatchNormGrad, {x, x, c, c, c, c},
-      BatchNormGradAttrs{eps, 1, 0, 0});
-  add("batch_norm_relu_residual_grad/" + layer, kBatchNormGrad, {x, x, c, c, c, x},
-      BatchNormGradAttrs{eps, 1, 1, 0});
+      BatchNormGradAttrs{eps, 1, 0});
+  add("relu_grad/" + layer, kReluGrad, {x, x}, Attrs());
 }
 
 // BERT-base's heads.

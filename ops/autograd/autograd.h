@@ -20,10 +20,10 @@
 namespace tidemark {
 
 // Gradients of a call's inputs from those of its outputs. `grad_outputs[i]` is undefined where
-// output i did not influence the result; leave `grad_inputs[i]` undefined where there is none
-// (or `wanted[i]` is false, for which no work should be done).
-using GradFn = std::function<void(std::span<const Tensor> grad_outputs,
-                                  std::span<Tensor> grad_inputs, std::span<const bool> wanted)>;
+// output i did not influence the result, and may be taken; leave `grad_inputs[i]` undefined
+// where there is none (or `wanted[i]` is false, for which no work should be done).
+using GradFn = std::function<void(std::span<Tensor> grad_outputs, std::span<Tensor> grad_inputs,
+                                  std::span<const bool> wanted)>;
 
 // A tensor kept for backward, which must not be written in place until then. `get` throws
 // std::logic_error if it was.

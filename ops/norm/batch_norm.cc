@@ -1,8 +1,10 @@
 #include "ops/norm/batch_norm.h"
 
 #include <utility>
+#include <vector>
 
 #include "ops/autograd/autograd.h"
+#include "ops/elementwise/unary.h"
 #include "ops/registry/dispatch.h"
 #include "ops/shapes/check.h"
 #include "ops/view/contiguous.h"
@@ -40,25 +42,14 @@ std::vector<TensorMeta> infer_batch_norm(const OpQuery& query) {
 
 std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
   constexpr const char* kName = "batch_norm_grad";
-  const auto& attrs = query.attr<BatchNormGradAttrs>();
-  DType dtype;
-  if (!attrs.relu) {
-    dtype = check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1}, 0b11);
-  } else if (attrs.residual) {
-    dtype = check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1, kAnyRank}, 0b100011);
-  } else {
-    dtype = check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1, 1}, 0b11);
-  }
+  const bool relu = query.attr<BatchNormGradAttrs>().relu != 0;
+  const DType dtype = relu ? check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1, 1}, 0b11)
+                           : check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1}, 0b11);
   const Shape& x = query.inputs[0].shape;
-  check_channels(kName, query, 2, attrs.relu && !attrs.residual ? 5 : 4);
+  check_channels(kName, query, 2, relu ? 5 : 4);
   check_fits(kName, query, query.inputs[1].shape == x,
              "the output's gradient must have the input's shape");
-  check_fits(kName, query, !attrs.residual || query.inputs[5].shape == x,
-             "the output must have the input's shape");
-  const TensorMeta like_x = TensorMeta::contiguous(dtype, x);
-  std::vector<TensorMeta> outputs{like_x, of_channels(x), of_channels(x)};
-  if (attrs.residual) outputs.push_back(like_x);
-  return outputs;
+  return {TensorMeta::contiguous(dtype, x), of_channels(x), of_channels(x)};
 }
 
 // Operations for each element of x: two for each moment, two to scale and shift, and what
@@ -87,22 +78,33 @@ BatchNormResult run(const Tensor& x_in, const Tensor& gamma_in, const Tensor& be
                                     ? dispatch(kBatchNorm, {x, gamma, beta, residual}, attrs)
                                     : dispatch(kBatchNorm, {x, gamma, beta}, attrs);
   if (needs_grad({x, gamma, beta, residual})) {
-    std::vector<Saved> saved{Saved(x), Saved(gamma), Saved(outputs[1]), Saved(outputs[2])};
-    if (relu) saved.push_back(with_residual ? Saved(outputs[0]) : Saved(beta));
-    const BatchNormGradAttrs grad_attrs{eps, relu, with_residual, 0};
+    BatchNormSaved saved{Saved(x), Saved(gamma), Saved(outputs[1]), Saved(outputs[2])};
+    if (with_residual) {
+      saved.y = Saved(outputs[0]);
+    } else if (relu) {
+      saved.beta = Saved(beta);
+    }
     record("batch_norm", {x, gamma, beta, residual}, std::span(outputs).first(1),
-           batch_norm_gradient(std::move(saved), grad_attrs));
+           batch_norm_gradient(std::move(saved), eps, /*frozen=*/false));
   }
   return {outputs[0], outputs[1], outputs[2]};
 }
 
 }  // namespace
 
-GradFn batch_norm_gradient(std::vector<Saved> saved, const BatchNormGradAttrs& attrs) {
-  return [saved = std::move(saved), attrs](std::span<const Tensor> gys, std::span<Tensor> grads,
-                                           std::span<const bool> wanted) {
-    std::vector<Tensor> inputs{saved[0].get(), contiguous(gys[0])};
-    for (size_t i = 1; i < saved.size(); ++i) inputs.push_back(saved[i].get());
+GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen) {
+  return [saved = std::move(saved), eps, frozen](std::span<Tensor> gys, std::span<Tensor> grads,
+                                                 std::span<const bool> wanted) mutable {
+    Tensor g = contiguous(std::exchange(gys[0], {}));
+    if (saved.y) {
+      // y and its gradient go before x is read.
+      g = dispatch1(kReluGrad, {g, std::exchange(saved.y, {})->get()});
+      if (wanted[3]) grads[3] = g;
+    }
+    std::vector<Tensor> inputs{saved.x.get(), g, saved.gamma.get(), saved.mean.get(),
+                               saved.var.get()};
+    if (saved.beta) inputs.push_back(saved.beta->get());
+    const BatchNormGradAttrs attrs{eps, saved.beta.has_value(), frozen};
     std::vector<Tensor> made = dispatch(kBatchNormGrad, inputs, attrs);
     for (size_t i = 0; i < made.size(); ++i) {
       if (wanted[i]) grads[i] = made[i];

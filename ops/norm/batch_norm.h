@@ -14,12 +14,14 @@
 //   gx = gamma * inv * (g - gbeta / M - (x - mean) * inv * ggamma / M)
 // Saved for them: x, mean, var and gamma; for ReLU beta too, as y > 0 is computed again from x;
 // with a residual, y instead. No mask is stored, and y is what the next layer keeps anyway.
+// With a residual g is computed by an operator of its own, as it is a gradient by itself: no
+// operator works on more than three tensors of x's size at once.
 //
 // Source: Ioffe and Szegedy, Batch Normalization, 2015, algorithm 1 and section 3.
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <optional>
 
 #include "ops/autograd/autograd.h"
 #include "ops/registry/op.h"
@@ -45,18 +47,21 @@ struct BatchNormAttrs {
 };
 struct BatchNormGradAttrs {
   double eps = 1e-5;
-  int64_t relu = 0;      // 1: the sixth input is beta, or y if there was a residual
-  int64_t residual = 0;  // 1: there was one; the fourth output is its gradient
-  int64_t frozen = 0;    // 1: mean and var do not depend on x (inference): gx = gamma * inv * g
+  int64_t relu = 0;    // 1: g is gy where y > 0; the sixth input is beta
+  int64_t frozen = 0;  // 1: mean and var do not depend on x (inference): gx = gamma * inv * g
 };
 
 extern const OpDef kBatchNorm;      // x, gamma, beta[, residual] -> y, mean, var
-extern const OpDef kBatchNormGrad;  // x, gy, gamma, mean, var[, beta or y]
-                                    //   -> gx, ggamma, gbeta[, gresidual]
+extern const OpDef kBatchNormGrad;  // x, gy, gamma, mean, var[, beta] -> gx, ggamma, gbeta
 
-// The gradient of either: `saved` are x, gamma, mean, var[, beta or y] as kBatchNormGrad takes
-// them.
-GradFn batch_norm_gradient(std::vector<Saved> saved, const BatchNormGradAttrs& attrs);
+// What a call keeps for its gradient.
+struct BatchNormSaved {
+  Saved x, gamma, mean, var;
+  std::optional<Saved> beta{};  // for a ReLU
+  std::optional<Saved> y{};     // for a ReLU after the addition of a residual
+};
+// Of x, gamma, beta and the residual; `frozen` as in BatchNormGradAttrs.
+GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen);
 
 PreparedKernel prepare_batch_norm_cpu(const OpQuery& query);
 PreparedKernel prepare_batch_norm_grad_cpu(const OpQuery& query);

@@ -1,5 +1,5 @@
 // Each thread takes one stretch of rows. Forward reads x once for both moments and once more to
-// normalise; backward reads x and gy (and y) twice. Stretches depend on the number of threads
+// normalise; backward reads x and gy twice. Stretches depend on the number of threads
 // that the signature names, and are combined in order, so results repeat to the bit.
 #include <algorithm>
 #include <cmath>
@@ -129,19 +129,16 @@ void run_backward(const Plan& plan, const KernelArgs& args) {
   const BatchNormLoops<T>& loops = batch_norm_loops<T>();
   const auto& attrs = args.attr<BatchNormGradAttrs>();
   const int64_t channels = plan.channels;
-  const Mask mask = !attrs.relu ? Mask::kNone : attrs.residual ? Mask::kFromY : Mask::kFromX;
   const T* x = args.in<T>(0);
   const T* gy = args.in<T>(1);
   const float* mean = args.in<float>(3);
   const float* var = args.in<float>(4);
-  const T* y = mask == Mask::kFromY ? args.in<T>(5) : nullptr;
   float* scale = plan.row(args.workspace, 0);
-  float* shift = plan.row(args.workspace, 1);
+  float* shift = attrs.relu ? plan.row(args.workspace, 1) : nullptr;
   float* slope = plan.row(args.workspace, 2);
   float* constant = plan.row(args.workspace, 3);
-  const bool from_x = mask == Mask::kFromX;
-  fold_batch_norm(channels, attrs.eps, args.in<float>(2), from_x ? args.in<float>(5) : nullptr,
-                  mean, var, scale, from_x ? shift : nullptr);
+  fold_batch_norm(channels, attrs.eps, args.in<float>(2),
+                  attrs.relu ? args.in<float>(5) : nullptr, mean, var, scale, shift);
   const GradChannels channel{mean, scale, shift, slope, constant};
 
   plan.for_each_stretch([&](int64_t stretch, int64_t first, int64_t rows) {
@@ -153,8 +150,8 @@ void run_backward(const Plan& plan, const KernelArgs& args) {
     const int64_t step = block_rows(channels);
     for (int64_t r = 0; r < rows; r += step) {
       const int64_t at = (first + r) * channels;
-      loops.grad_sums(x + at, gy + at, y ? y + at : nullptr, mask, channel, block_sum,
-                      block_product, std::min(step, rows - r), channels);
+      loops.grad_sums(x + at, gy + at, channel, block_sum, block_product,
+                      std::min(step, rows - r), channels);
       for (int64_t c = 0; c < channels; ++c) {
         sum[c] += block_sum[c];
         product[c] += block_product[c];
@@ -180,11 +177,9 @@ void run_backward(const Plan& plan, const KernelArgs& args) {
   }
 
   T* gx = args.out<T>(0);
-  T* g = attrs.residual ? args.out<T>(3) : nullptr;
   plan.for_each_stretch([&](int64_t, int64_t first, int64_t rows) {
     const int64_t at = first * channels;
-    loops.grad_apply(x + at, gy + at, y ? y + at : nullptr, mask, channel, gx + at,
-                     g ? g + at : nullptr, rows, channels);
+    loops.grad_apply(x + at, gy + at, channel, gx + at, rows, channels);
   });
 }
 

@@ -1,5 +1,5 @@
 // Own kernels rather than cuDNN's, whose fast ones for NHWC do not repeat to the bit. Forward
-// reads x twice, backward reads x and gy (and y) twice; all of it in 16-byte vectors where C
+// reads x twice, backward reads x and gy twice; all of it in 16-byte vectors where C
 // allows.
 #include <cmath>
 
@@ -7,7 +7,6 @@
 #include "ops/kernels/visit_dtype.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/batch_norm_inference.h"
-#include "ops/norm/batch_norm_loops.h"
 #include "ops/norm/stretches_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
@@ -134,8 +133,7 @@ template <class T>
 struct GradInputs {
   const T* x;
   const T* gy;
-  const T* y;  // Mask::kFromY only
-  Mask mask;
+  bool relu;
 };
 
 // g of one pack; `pack` is x's.
@@ -145,15 +143,11 @@ __device__ FloatPack<kWidth> masked(const GradInputs<T>& in, int64_t at,
                                     const FloatPack<kWidth>& scale,
                                     const FloatPack<kWidth>& shift) {
   auto g = load_pack<kWidth>(in.gy + at);
-  if (in.mask == Mask::kFromX) {
+  if (in.relu) {
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
       g.v[i] = pack.v[i] * scale.v[i] + shift.v[i] > 0 ? g.v[i] : 0;
     }
-  } else if (in.mask == Mask::kFromY) {
-    const auto y = load_pack<kWidth>(in.y + at);
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) g.v[i] = y.v[i] > 0 ? g.v[i] : 0;
   }
   return g;
 }
@@ -170,7 +164,7 @@ __global__ void __launch_bounds__(kThreads)
   if (inside) {
     const auto center = load_pack<kWidth>(mean + place.column);
     FloatPack<kWidth> scale{}, shift{};
-    if (in.mask == Mask::kFromX) {
+    if (in.relu) {
       scale = load_pack<kWidth>(folded.scale + place.column);
       shift = load_pack<kWidth>(folded.shift + place.column);
     }
@@ -216,17 +210,16 @@ __global__ void __launch_bounds__(kThreads)
   channel.constant[c] = frozen ? 0 : static_cast<float>(-scale[c] * total.a / count);
 }
 
-// `g_out`, the residual's gradient, may be null.
 template <int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
     grad_apply_kernel(ColumnTiles tiles, GradInputs<T> in, const float* mean, Folded folded,
-                      GradChannel channel, T* gx, T* g_out) {
+                      GradChannel channel, T* gx) {
   const auto place = tiles.place(blockIdx.x, threadIdx.x);
   if (place.column >= tiles.columns) return;
   const auto center = load_pack<kWidth>(mean + place.column);
   const auto scale = load_pack<kWidth>(folded.scale + place.column);
   FloatPack<kWidth> shift{};
-  if (in.mask == Mask::kFromX) shift = load_pack<kWidth>(folded.shift + place.column);
+  if (in.relu) shift = load_pack<kWidth>(folded.shift + place.column);
   const auto slope = load_pack<kWidth>(channel.slope + place.column);
   const auto constant = load_pack<kWidth>(channel.constant + place.column);
 #pragma unroll 2
@@ -239,7 +232,6 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kWidth; ++i) {
       out.v[i] = scale.v[i] * g.v[i] + (slope.v[i] * (pack.v[i] - center.v[i]) + constant.v[i]);
     }
-    if (g_out) store_pack<kWidth>(g_out + at, g);
     store_pack<kWidth>(gx + at, out);
   }
 }
@@ -317,14 +309,10 @@ PreparedKernel gradient(const OpQuery& query) {
   const Layout layout(query, sizeof(Pair), 4);
   return {layout.workspace,
           [layout, attrs = query.attr<BatchNormGradAttrs>()](const KernelArgs& args) {
-            const Mask mask = !attrs.relu      ? Mask::kNone
-                              : attrs.residual ? Mask::kFromY
-                                               : Mask::kFromX;
             const float* mean = args.in<float>(3);
             const float* var = args.in<float>(4);
-            const float* beta = mask == Mask::kFromX ? args.in<float>(5) : nullptr;
-            const GradInputs<T> in{args.in<T>(0), args.in<T>(1),
-                                   mask == Mask::kFromY ? args.in<T>(5) : nullptr, mask};
+            const float* beta = attrs.relu ? args.in<float>(5) : nullptr;
+            const GradInputs<T> in{args.in<T>(0), args.in<T>(1), attrs.relu != 0};
             const Folded folded{layout.row(args, 0), layout.row(args, 1)};
             const GradChannel channel{layout.row(args, 2), layout.row(args, 3)};
             auto* partial = layout.partial<Pair>(args);
@@ -336,7 +324,7 @@ PreparedKernel gradient(const OpQuery& query) {
                           layout.tiles, partial, attrs.eps, attrs.frozen != 0, var,
                           folded.scale, args.out<float>(1), args.out<float>(2), channel);
             layout.run(args, grad_apply_kernel<4, T>, grad_apply_kernel<1, T>, in, mean, folded,
-                       channel, args.out<T>(0), attrs.residual ? args.out<T>(3) : nullptr);
+                       channel, args.out<T>(0));
           }};
 }
 

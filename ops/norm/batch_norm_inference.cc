@@ -49,11 +49,14 @@ Tensor run(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta_in,
           ? dispatch(kBatchNormInference, {x, gamma, beta, mean, var, residual}, attrs)
           : dispatch(kBatchNormInference, {x, gamma, beta, mean, var}, attrs);
   if (needs_grad({x, gamma, beta, residual})) {
-    std::vector<Saved> saved{Saved(x), Saved(gamma), Saved(mean), Saved(var)};
-    if (relu) saved.push_back(with_residual ? Saved(y[0]) : Saved(beta));
-    const BatchNormGradAttrs grad_attrs{eps, relu, with_residual, 1};
+    BatchNormSaved saved{Saved(x), Saved(gamma), Saved(mean), Saved(var)};
+    if (with_residual) {
+      saved.y = Saved(y[0]);
+    } else if (relu) {
+      saved.beta = Saved(beta);
+    }
     record("batch_norm_inference", {x, gamma, beta, residual}, y,
-           batch_norm_gradient(std::move(saved), grad_attrs));
+           batch_norm_gradient(std::move(saved), eps, /*frozen=*/true));
   }
   return y[0];
 }

@@ -62,120 +62,99 @@ TIDEMARK_INLINE void affine_of(const T* __restrict x, const float* __restrict sc
   }
 }
 
-template <Mask mask>
-TIDEMARK_INLINE float masked(float x, float gy, float y, float scale, float shift) {
-  if constexpr (mask == Mask::kFromX) return x * scale + shift > 0 ? gy : 0;
-  if constexpr (mask == Mask::kFromY) return y > 0 ? gy : 0;
+// g; `shift` is not read without a ReLU.
+template <bool relu>
+TIDEMARK_INLINE float masked(float x, float gy, float scale, float shift) {
+  if constexpr (relu) return x * scale + shift > 0 ? gy : 0;
   return gy;
 }
 
-// `y`, `shift` and `g` are never read, and may be anything, where the mask or `keep` leaves
-// them out.
-template <Mask mask, class T>
+template <bool relu, class T>
 TIDEMARK_INLINE void grad_sums_of(const T* __restrict x, const T* __restrict gy,
-                                  const T* __restrict y, const GradChannels& channel,
-                                  float* __restrict sum, float* __restrict product,
-                                  int64_t rows, int64_t channels) {
+                                  const GradChannels& channel, float* __restrict sum,
+                                  float* __restrict product, int64_t rows, int64_t channels) {
   const float* __restrict mean = channel.mean;
   const float* __restrict scale = channel.scale;
-  const float* __restrict shift = mask == Mask::kFromX ? channel.shift : channel.scale;
-  const T* __restrict out = mask == Mask::kFromY ? y : gy;
+  const float* __restrict shift = relu ? channel.shift : channel.scale;
   for (int64_t c = 0; c < channels; ++c) sum[c] = product[c] = 0;
   int64_t at = 0;
   int64_t r = 0;
   for (; r + 2 <= rows; r += 2, at += 2 * channels) {
     const T *x0 = x + at, *x1 = x0 + channels;
     const T *gy0 = gy + at, *gy1 = gy0 + channels;
-    const T *y0 = out + at, *y1 = y0 + channels;
     for (int64_t c = 0; c < channels; ++c) {
-      const float g0 = masked<mask>(x0[c], gy0[c], y0[c], scale[c], shift[c]);
-      const float g1 = masked<mask>(x1[c], gy1[c], y1[c], scale[c], shift[c]);
+      const float g0 = masked<relu>(x0[c], gy0[c], scale[c], shift[c]);
+      const float g1 = masked<relu>(x1[c], gy1[c], scale[c], shift[c]);
       sum[c] += g0 + g1;
       product[c] += g0 * (x0[c] - mean[c]) + g1 * (x1[c] - mean[c]);
     }
   }
   for (; r < rows; ++r, at += channels) {
     for (int64_t c = 0; c < channels; ++c) {
-      const float g = masked<mask>(x[at + c], gy[at + c], out[at + c], scale[c], shift[c]);
+      const float g = masked<relu>(x[at + c], gy[at + c], scale[c], shift[c]);
       sum[c] += g;
       product[c] += g * (x[at + c] - mean[c]);
     }
   }
 }
 
-template <Mask mask, class T>
+template <bool relu, class T>
 TIDEMARK_INLINE void grad_apply_of(const T* __restrict x, const T* __restrict gy,
-                                   const T* __restrict y, const GradChannels& channel,
-                                   T* __restrict gx, T* __restrict g_out, int64_t rows,
+                                   const GradChannels& channel, T* __restrict gx, int64_t rows,
                                    int64_t channels) {
   const float* __restrict mean = channel.mean;
   const float* __restrict scale = channel.scale;
   const float* __restrict slope = channel.slope;
   const float* __restrict constant = channel.constant;
-  const float* __restrict shift = mask == Mask::kFromX ? channel.shift : channel.scale;
-  const T* __restrict out = mask == Mask::kFromY ? y : gy;
+  const float* __restrict shift = relu ? channel.shift : channel.scale;
   for (int64_t r = 0; r < rows; ++r) {
-    if (g_out) {
-      for (int64_t c = 0; c < channels; ++c) {
-        const float g = masked<mask>(x[c], gy[c], out[c], scale[c], shift[c]);
-        g_out[c] = g;
-        gx[c] = scale[c] * g + (slope[c] * (x[c] - mean[c]) + constant[c]);
-      }
-      g_out += channels;
-    } else {
-      for (int64_t c = 0; c < channels; ++c) {
-        const float g = masked<mask>(x[c], gy[c], out[c], scale[c], shift[c]);
-        gx[c] = scale[c] * g + (slope[c] * (x[c] - mean[c]) + constant[c]);
-      }
+    for (int64_t c = 0; c < channels; ++c) {
+      const float g = masked<relu>(x[c], gy[c], scale[c], shift[c]);
+      gx[c] = scale[c] * g + (slope[c] * (x[c] - mean[c]) + constant[c]);
     }
-    x += channels, gy += channels, out += channels, gx += channels;
+    x += channels, gy += channels, gx += channels;
   }
 }
 
 using AllLoops = std::tuple<BatchNormLoops<float>, BatchNormLoops<BFloat16>>;
 
-#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                       \
-  struct name {                                                                                \
-    template <class T>                                                                         \
-    __VA_ARGS__ static void moments(const T* x, int64_t rows, int64_t channels, float* mean,   \
-                                    float* squares) {                                          \
-      moments_of(x, rows, channels, mean, squares);                                            \
-    }                                                                                          \
-    template <class T>                                                                         \
-    __VA_ARGS__ static void affine(const T* x, const float* scale, const float* shift,         \
-                                   const T* residual, bool relu, T* y, int64_t rows,           \
-                                   int64_t channels) {                                         \
-      affine_of(x, scale, shift, residual, relu, y, rows, channels);                           \
-    }                                                                                          \
-    template <class T>                                                                         \
-    __VA_ARGS__ static void grad_sums(const T* x, const T* gy, const T* y, Mask mask,          \
-                                      const GradChannels& channel, float* sum, float* product, \
-                                      int64_t rows, int64_t channels) {                        \
-      if (mask == Mask::kNone) {                                                               \
-        grad_sums_of<Mask::kNone>(x, gy, y, channel, sum, product, rows, channels);            \
-      } else if (mask == Mask::kFromX) {                                                       \
-        grad_sums_of<Mask::kFromX>(x, gy, y, channel, sum, product, rows, channels);           \
-      } else {                                                                                 \
-        grad_sums_of<Mask::kFromY>(x, gy, y, channel, sum, product, rows, channels);           \
-      }                                                                                        \
-    }                                                                                          \
-    template <class T>                                                                         \
-    __VA_ARGS__ static void grad_apply(const T* x, const T* gy, const T* y, Mask mask,         \
-                                       const GradChannels& channel, T* gx, T* g, int64_t rows, \
-                                       int64_t channels) {                                     \
-      if (mask == Mask::kNone) {                                                               \
-        grad_apply_of<Mask::kNone>(x, gy, y, channel, gx, g, rows, channels);                  \
-      } else if (mask == Mask::kFromX) {                                                       \
-        grad_apply_of<Mask::kFromX>(x, gy, y, channel, gx, g, rows, channels);                 \
-      } else {                                                                                 \
-        grad_apply_of<Mask::kFromY>(x, gy, y, channel, gx, g, rows, channels);                 \
-      }                                                                                        \
-    }                                                                                          \
-    template <class T>                                                                         \
-    static constexpr BatchNormLoops<T> of() {                                                  \
-      return {moments<T>, affine<T>, grad_sums<T>, grad_apply<T>};                             \
-    }                                                                                          \
-    static constexpr AllLoops table() { return {of<float>(), of<BFloat16>()}; }                \
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                     \
+  struct name {                                                                              \
+    template <class T>                                                                       \
+    __VA_ARGS__ static void moments(const T* x, int64_t rows, int64_t channels, float* mean, \
+                                    float* squares) {                                        \
+      moments_of(x, rows, channels, mean, squares);                                          \
+    }                                                                                        \
+    template <class T>                                                                       \
+    __VA_ARGS__ static void affine(const T* x, const float* scale, const float* shift,       \
+                                   const T* residual, bool relu, T* y, int64_t rows,         \
+                                   int64_t channels) {                                       \
+      affine_of(x, scale, shift, residual, relu, y, rows, channels);                         \
+    }                                                                                        \
+    template <class T>                                                                       \
+    __VA_ARGS__ static void grad_sums(const T* x, const T* gy, const GradChannels& channel,  \
+                                      float* sum, float* product, int64_t rows,              \
+                                      int64_t channels) {                                    \
+      if (channel.shift) {                                                                   \
+        grad_sums_of<true>(x, gy, channel, sum, product, rows, channels);                    \
+      } else {                                                                               \
+        grad_sums_of<false>(x, gy, channel, sum, product, rows, channels);                   \
+      }                                                                                      \
+    }                                                                                        \
+    template <class T>                                                                       \
+    __VA_ARGS__ static void grad_apply(const T* x, const T* gy, const GradChannels& channel, \
+                                       T* gx, int64_t rows, int64_t channels) {              \
+      if (channel.shift) {                                                                   \
+        grad_apply_of<true>(x, gy, channel, gx, rows, channels);                             \
+      } else {                                                                               \
+        grad_apply_of<false>(x, gy, channel, gx, rows, channels);                            \
+      }                                                                                      \
+    }                                                                                        \
+    template <class T>                                                                       \
+    static constexpr BatchNormLoops<T> of() {                                                \
+      return {moments<T>, affine<T>, grad_sums<T>, grad_apply<T>};                           \
+    }                                                                                        \
+    static constexpr AllLoops table() { return {of<float>(), of<BFloat16>()}; }              \
   };
 
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)

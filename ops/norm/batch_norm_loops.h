@@ -19,13 +19,11 @@ inline int64_t block_rows(int64_t channels) {
   return std::clamp<int64_t>(kBlockFloats / channels / 4 * 4, 4, 256);
 }
 
-enum class Mask { kNone, kFromX, kFromY };  // how g comes from gy; see batch_norm.h
-
 // Of one channel-sized array each: what the gradient's loops need.
 struct GradChannels {
   const float* mean;
   const float* scale;     // gamma * inv
-  const float* shift;     // beta - mean * scale; Mask::kFromX only
+  const float* shift;     // beta - mean * scale, for a ReLU; else null
   const float* slope;     // of gx in x - mean
   const float* constant;  // of gx
 };
@@ -38,12 +36,12 @@ struct BatchNormLoops {
   // y = x * scale + shift [+ residual], then max(0, y) if `relu`. `residual` may be null.
   void (*affine)(const T* x, const float* scale, const float* shift, const T* residual,
                  bool relu, T* y, int64_t rows, int64_t channels);
-  // Sums over a block of rows: of g, and of g * (x - mean). `y`: Mask::kFromY only.
-  void (*grad_sums)(const T* x, const T* gy, const T* y, Mask mask, const GradChannels& channel,
-                    float* sum, float* product, int64_t rows, int64_t channels);
-  // gx = scale * g + slope * (x - mean) + constant, and g itself into `g` unless null.
-  void (*grad_apply)(const T* x, const T* gy, const T* y, Mask mask,
-                     const GradChannels& channel, T* gx, T* g, int64_t rows, int64_t channels);
+  // Sums over a block of rows: of g, and of g * (x - mean).
+  void (*grad_sums)(const T* x, const T* gy, const GradChannels& channel, float* sum,
+                    float* product, int64_t rows, int64_t channels);
+  // gx = scale * g + slope * (x - mean) + constant
+  void (*grad_apply)(const T* x, const T* gy, const GradChannels& channel, T* gx, int64_t rows,
+                     int64_t channels);
 };
 
 template <class T>

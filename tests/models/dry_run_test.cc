@@ -236,8 +236,8 @@ TEST(DryRun, GroupsOfUpdatesNeedNoLargerBudget) {
       minimum[grouped] = find_minimum_budget(options, program, need).budget;
     }
     EXPECT_EQ(peak[true], peak[false]);
-    // With a limited tier it is looked for by trial, and raised by a fiftieth where that fails.
-    const Bytes by_trial = host == kAmple ? Bytes(0) : Bytes(minimum[false].count() / 50);
+    // With a limited tier it is looked for by trial, and raised by fiftieths where that fails.
+    const Bytes by_trial = host == kAmple ? Bytes(0) : Bytes(minimum[false].count() / 20);
     EXPECT_LE(minimum[true], minimum[false] + by_trial);
     EXPECT_LT(operators[true], operators[false] - 30);
   }

@@ -8,6 +8,7 @@
 #include "ops/conv/conv2d.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linear/matmul.h"
+#include "ops/norm/batch_norm.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -54,6 +55,30 @@ TEST_F(SavedTest, AnOperandIsGoneWhenItsGradientComes) {
   const Tensor row = random_leaf({4}, 2);
   EXPECT_FALSE(
       first_operand_is_there([&](const Tensor& x) { return mul(x, row); }, {5, 4}, "mul"));
+}
+
+// Of the ReLU after the addition of a residual: its output and its gradient.
+TEST_F(SavedTest, OfAResidualLayerOnlyTheInputIsLeftForTheNormalisation) {
+  const Tensor leaf = random_leaf({2, 3, 3, 4}, 1);
+  const Tensor gamma = random_leaf({4}, 2, 0.5, 1.5), beta = random_leaf({4}, 3);
+  const Storage *output = nullptr, *gradient = nullptr;
+  const Tensor y = [&] {
+    const Tensor x = scale(leaf, 2);
+    const Tensor out = batch_norm_relu(x, gamma, beta, 1e-3, leaf).y;
+    output = out.storage().get();
+    return scale(out, 3);
+  }();
+  int seen = 0;
+  session_.set_observer([&](std::string_view name, const Recipe& call) {
+    if (name == "relu_grad") gradient = call.inputs.front().storage.get();
+    if (name != "batch_norm_grad") return;
+    ++seen;
+    EXPECT_FALSE(in_use(output));
+    EXPECT_FALSE(in_use(gradient));
+  });
+  backward(y, random_tensor(y.shape(), 3));
+  session_.set_observer({});
+  EXPECT_EQ(seen, 1);
 }
 
 TEST_F(SavedTest, WhatACallKeptIsGoneWhenItsGradientIsAddedToAnother) {
