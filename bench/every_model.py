@@ -117,18 +117,19 @@ def main():
     for network in args.networks:
         if network not in NETWORKS:
             parser.error(f"there is no network '{network}'; there are: {', '.join(NETWORKS)}")
-    rows = [measure(args.build, network, args.no_tier, args.patience)
-            for network in args.networks or NETWORKS]
+    rows = []
+    for network in args.networks or NETWORKS:
+        rows.append(measure(args.build, network, args.no_tier, args.patience))
+        if args.output:  # of what is known so far: a run takes hours, and may be stopped
+            write_report(args.output, about="longer step, by network, budget and policy",
+                         device=f"sim:{PROFILE}", tier=not args.no_tier, steps=STEPS,
+                         steps_of_tide=STEPS_OF_TIDE, patience_s=args.patience, rows=rows)
     behind = [(row["network"], share_of(point), ahead(point))
               for row in rows for point in row["points"] if ahead(point)]
     print(f"{len(rows)} networks, {sum(len(row['points']) for row in rows)} budgets; "
           f"another policy is ahead of tide in {len(behind)}")
     for network, share, policies in behind:
         print(f"  {network}, {share}: {', '.join(policies)}")
-    if args.output:
-        write_report(args.output, about="longer step, by network, budget and policy",
-                     device=f"sim:{PROFILE}", tier=not args.no_tier, steps=STEPS,
-                     steps_of_tide=STEPS_OF_TIDE, patience_s=args.patience, rows=rows)
 
 
 if __name__ == "__main__":

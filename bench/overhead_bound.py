@@ -532,13 +532,14 @@ def main():
         if name not in NETWORKS:
             parser.error(f"there is no network '{name}'; there are: {', '.join(NETWORKS)}")
     known = known_bounds(args.bounds)
-    rows = [measure(args.build, name, args.savings, args.calls, known)
-            for name in args.networks or NETWORKS]
+    rows = []
+    for name in args.networks or NETWORKS:
+        rows.append(measure(args.build, name, args.savings, args.calls, known))
+        if args.output:  # of what is known so far: a run takes long, and may be stopped
+            write_report(args.output, about="longer step against saving: tide, and the least for "
+                         "any policy", device=f"sim:{PROFILE}", steps=STEPS,
+                         calls_looked_at=args.calls, rows=rows)
     print(table(rows))
-    if args.output:
-        write_report(args.output, about="longer step against saving: tide, and the least for any "
-                     "policy", device=f"sim:{PROFILE}", steps=STEPS, calls_looked_at=args.calls,
-                     rows=rows)
 
 
 if __name__ == "__main__":

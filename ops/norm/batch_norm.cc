@@ -98,7 +98,9 @@ GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen) {
     Tensor g = contiguous(std::exchange(gys[0], {}));
     if (saved.y) {
       // y and its gradient go before x is read.
-      g = dispatch1(kReluGrad, {g, std::exchange(saved.y, {})->get()});
+      const Tensor y = saved.y->get();
+      saved.y.reset();
+      g = dispatch1(kReluGrad, {g, y});
       if (wanted[3]) grads[3] = g;
     }
     std::vector<Tensor> inputs{saved.x.get(), g, saved.gamma.get(), saved.mean.get(),
