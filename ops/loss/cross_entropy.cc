@@ -9,9 +9,9 @@
 namespace tidemark {
 namespace {
 
-// Inputs `at` and `at` + 1: (N, C) float32, gapless, and (N) int64.
+// Inputs `at` and `at` + 1: (N, C) float32 or bfloat16, gapless, and (N) int64.
 void check_batch(const char* op, const OpQuery& query, size_t at) {
-  require_dtype(query, op, at, DType::kFloat32);
+  require_floats(query, op, at, 1);
   require_dtype(query, op, at + 1, DType::kInt64);
   const Shape &scores = query.inputs[at].shape, &labels = query.inputs[at + 1].shape;
   if (scores.rank() != 2 || !(labels == Shape{scores[0]})) {
@@ -23,9 +23,15 @@ void check_batch(const char* op, const OpQuery& query, size_t at) {
 
 TensorMeta scalar() { return TensorMeta::contiguous(DType::kFloat32, {}); }
 
+// Of each row of `logits`, loss::RowSums.
+TensorMeta row_sums(const TensorMeta& logits) {
+  return TensorMeta::contiguous(DType::kFloat32, {logits.shape[0], 2});
+}
+
 // log_probs, labels -> loss
 std::vector<TensorMeta> infer_nll_loss(const OpQuery& query) {
   require_inputs(query, "nll_loss", 2);
+  require_dtype(query, "nll_loss", 0, DType::kFloat32);
   check_batch("nll_loss", query, 0);
   return {scalar()};
 }
@@ -40,19 +46,23 @@ std::vector<TensorMeta> infer_nll_loss_grad(const OpQuery& query) {
       {query.inputs[1].shape[0], query.attr<loss::NllLossGradAttrs>().classes})};
 }
 
-// logits, labels -> loss, log_probs
 std::vector<TensorMeta> infer_cross_entropy(const OpQuery& query) {
   require_inputs(query, "cross_entropy", 2);
   check_batch("cross_entropy", query, 0);
-  return {scalar(), TensorMeta::contiguous(DType::kFloat32, query.inputs[0].shape)};
+  return {scalar(), row_sums(query.inputs[0])};
 }
 
-// g, log_probs, labels -> d logits
 std::vector<TensorMeta> infer_cross_entropy_grad(const OpQuery& query) {
-  require_inputs(query, "cross_entropy_grad", 3);
-  require_dtype(query, "cross_entropy_grad", 0, DType::kFloat32);
-  check_batch("cross_entropy_grad", query, 1);
-  return {TensorMeta::contiguous(DType::kFloat32, query.inputs[1].shape)};
+  constexpr const char* kName = "cross_entropy_grad";
+  require_inputs(query, kName, 4);
+  require_dtype(query, kName, 0, DType::kFloat32);
+  check_batch(kName, query, 1);
+  const TensorMeta& logits = query.inputs[1];
+  const TensorMeta expected = row_sums(logits), &given = query.inputs[3];
+  require_dtype(query, kName, 3, expected.dtype);
+  require(given.shape == expected.shape && given.is_contiguous(), kName,
+          "sums must be (N, 2), contiguous");
+  return {TensorMeta::contiguous(logits.dtype, logits.shape)};
 }
 
 // One score of each row is read.
@@ -99,14 +109,15 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& labels) {
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels,
                      std::optional<int64_t> ignore_index) {
-  const Tensor x = contiguous(cast(logits, DType::kFloat32));
+  const Tensor x = contiguous(logits);
   const loss::CrossEntropyAttrs attrs{ignore_index.has_value(), ignore_index.value_or(0)};
   std::vector<Tensor> y = dispatch(kCrossEntropy, {x, labels}, attrs);
   if (needs_grad({x})) {
     record("cross_entropy", {x}, {y.data(), 1},
-           [attrs, log_probs = Saved(y[1]), labels_ = Saved(labels)](auto g, auto grads, auto) {
-             grads[0] =
-                 dispatch1(kCrossEntropyGrad, {g[0], log_probs.get(), labels_.get()}, attrs);
+           [attrs, x_ = Saved(x), labels_ = Saved(labels), sums = Saved(y[1])](
+               auto g, auto grads, auto) {
+             grads[0] = dispatch1(kCrossEntropyGrad,
+                                  {g[0], x_.get(), labels_.get(), sums.get()}, attrs);
            });
   }
   return y[0];

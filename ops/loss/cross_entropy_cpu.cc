@@ -1,15 +1,110 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
+#include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
+#include "ops/kernels/vector_math.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/loss/kernels.h"
-#include "ops/loss/log_softmax_cpu.h"
 
 namespace tidemark::loss {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+// Sums are in float side by side, and in double over runs of this many classes.
+constexpr int64_t kLanes = 32;
+constexpr int64_t kRun = 4096;
+
+// Not-a-number is passed over; it makes the sum not-a-number.
+template <class T>
+TIDEMARK_INLINE float largest_of(const T* __restrict x, int64_t n) {
+  float lanes[kLanes];
+  for (float& lane : lanes) lane = x[0];
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const float value = x[i + lane];
+      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
+    }
+  }
+  float largest = lanes[0];
+  for (const float lane : lanes) largest = lane > largest ? lane : largest;
+  for (; i < n; ++i) largest = x[i] > largest ? float{x[i]} : largest;
+  return largest;
+}
+
+template <class T>
+TIDEMARK_INLINE double sum_of_exponentials(const T* __restrict x, float largest, int64_t n) {
+  double total = 0;
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = std::min(n, i + kRun);
+    float lanes[kLanes] = {};
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        lanes[lane] += VectorMath::exp_negative(x[i + lane] - largest);
+      }
+    }
+    for (int64_t lane = 0; i < end; ++i, ++lane) {
+      lanes[lane] += VectorMath::exp_negative(x[i] - largest);
+    }
+    for (const float lane : lanes) total += lane;
+  }
+  return total;
+}
+
+template <class T>
+TIDEMARK_INLINE RowSums sums_of(const T* x, int64_t classes) {
+  const float largest = largest_of(x, classes);
+  return {largest, static_cast<float>(1 / sum_of_exponentials(x, largest, classes))};
+}
+
+template <class T>
+TIDEMARK_INLINE void gradient_of(const T* __restrict x, RowSums sums, float g, T* __restrict dx,
+                                 int64_t classes) {
+  const float factor = sums.inverse * g;
+  for (int64_t c = 0; c < classes; ++c) {
+    dx[c] = VectorMath::exp_negative(x[c] - sums.largest) * factor;
+  }
+}
+
+template <class T>
+struct Loops {
+  RowSums (*sums)(const T* x, int64_t classes);
+  // Of all classes as if none were the label.
+  void (*gradient)(const T* x, RowSums sums, float g, T* dx, int64_t classes);
+};
+using AllLoops = std::tuple<Loops<float>, Loops<BFloat16>>;
+
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                        \
+  struct name {                                                                 \
+    template <class T>                                                          \
+    __VA_ARGS__ static RowSums sums(const T* x, int64_t classes) {              \
+      return sums_of(x, classes);                                               \
+    }                                                                           \
+    template <class T>                                                          \
+    __VA_ARGS__ static void gradient(const T* x, RowSums row, float g, T* dx,   \
+                                     int64_t classes) {                         \
+      gradient_of(x, row, g, dx, classes);                                      \
+    }                                                                           \
+    template <class T>                                                          \
+    static constexpr Loops<T> of() {                                            \
+      return {sums<T>, gradient<T>};                                            \
+    }                                                                           \
+    static constexpr AllLoops table() { return {of<float>(), of<BFloat16>()}; } \
+  };
+TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
+
+template <class T>
+const Loops<T>& loops() {
+  static const AllLoops best = best_instruction_set<Baseline, Avx2, Avx512>();
+  return std::get<Loops<T>>(best);
+}
+
+// Elements that one exponential weighs, when work is split among threads.
+constexpr int64_t kExpElements = 4;
 
 struct Batch {
   // From what is known of the scores (N, C) and labels (N).
@@ -30,12 +125,14 @@ struct Batch {
     return static_cast<double>(std::max<int64_t>(1, count));
   }
 
-  float mean_loss(const float* log_probs, const int64_t* labels) const {
+  // Of -log_prob(row, label).
+  template <class LogProb>
+  float mean_loss(const int64_t* labels, const LogProb& log_prob) const {
     double sum = 0;
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t label = labels[row * label_step];
       if (ignored(label)) continue;
-      sum -= valid(label) ? log_probs[row * classes + label] : kNaN;
+      sum -= valid(label) ? log_prob(row, label) : double{kNaN};
     }
     return static_cast<float>(sum / counted(labels));
   }
@@ -51,7 +148,11 @@ struct Batch {
 PreparedKernel prepare_nll_loss_cpu(const OpQuery& query) {
   const Batch batch(query.inputs[0].shape[1], query.inputs[1]);
   return {Bytes(0), [batch](const KernelArgs& args) {
-            *args.out<float>(0) = batch.mean_loss(args.in<float>(0), args.in<int64_t>(1));
+            const float* log_probs = args.in<float>(0);
+            *args.out<float>(0) =
+                batch.mean_loss(args.in<int64_t>(1), [&](int64_t row, int64_t label) -> double {
+                  return log_probs[row * batch.classes + label];
+                });
           }};
 }
 
@@ -72,38 +173,51 @@ PreparedKernel prepare_nll_loss_grad_cpu(const OpQuery& query) {
 
 PreparedKernel prepare_cross_entropy_cpu(const OpQuery& query) {
   const Batch batch(query.inputs[0].shape[1], query.inputs[1], query.attr<CrossEntropyAttrs>());
-  return {Bytes(0), [batch](const KernelArgs& args) {
-            const float* logits = args.in<float>(0);
-            float* log_probs = args.out<float>(1);
-            if (batch.classes > 0) {
-              parallel_tasks(batch.rows, kExpElements * batch.classes, [&](int64_t row) {
-                log_softmax_row(logits + row * batch.classes, log_probs + row * batch.classes,
-                                batch.classes);
-              });
-            }
-            *args.out<float>(0) = batch.mean_loss(log_probs, args.in<int64_t>(1));
-          }};
+  return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    const auto sums_of_row = loops<T>().sums;
+    return {Bytes(0), [batch, sums_of_row](const KernelArgs& args) {
+              const T* logits = args.in<T>(0);
+              RowSums* sums = reinterpret_cast<RowSums*>(args.out<float>(1));
+              if (batch.classes > 0) {
+                parallel_tasks(batch.rows, kExpElements * batch.classes, [&](int64_t row) {
+                  sums[row] = sums_of_row(logits + row * batch.classes, batch.classes);
+                });
+              }
+              *args.out<float>(0) =
+                  batch.mean_loss(args.in<int64_t>(1), [&](int64_t row, int64_t label) {
+                    const double score = logits[row * batch.classes + label];
+                    return score - sums[row].largest + std::log(double{sums[row].inverse});
+                  });
+            }};
+  });
 }
 
 PreparedKernel prepare_cross_entropy_grad_cpu(const OpQuery& query) {
   const Batch batch(query.inputs[1].shape[1], query.inputs[2], query.attr<CrossEntropyAttrs>());
-  return {Bytes(0), [batch](const KernelArgs& args) {
-            const float* log_probs = args.in<float>(1);
-            const int64_t* labels = args.in<int64_t>(2);
-            const float g = *args.in<float>(0) / static_cast<float>(batch.counted(labels));
-            float* dx = args.out<float>(0);
-            parallel_tasks(batch.rows, kExpElements * batch.classes, [&](int64_t row) {
-              const int64_t label = labels[row * batch.label_step];
-              const float* from = log_probs + row * batch.classes;
-              float* to = dx + row * batch.classes;
-              if (batch.ignored(label) || !batch.valid(label)) {
-                std::fill_n(to, batch.classes, batch.ignored(label) ? 0 : kNaN);
-                return;
-              }
-              for (int64_t c = 0; c < batch.classes; ++c) to[c] = std::exp(from[c]) * g;
-              to[label] = (std::exp(from[label]) - 1) * g;
-            });
-          }};
+  return visit_float(query.inputs[1].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    const auto gradient_of_row = loops<T>().gradient;
+    return {Bytes(0), [batch, gradient_of_row](const KernelArgs& args) {
+              const T* logits = args.in<T>(1);
+              const int64_t* labels = args.in<int64_t>(2);
+              const RowSums* sums = reinterpret_cast<const RowSums*>(args.in<float>(3));
+              const float g = *args.in<float>(0) / static_cast<float>(batch.counted(labels));
+              T* dx = args.out<T>(0);
+              parallel_tasks(batch.rows, kExpElements * batch.classes, [&](int64_t row) {
+                const int64_t label = labels[row * batch.label_step];
+                const T* from = logits + row * batch.classes;
+                T* to = dx + row * batch.classes;
+                if (batch.ignored(label) || !batch.valid(label)) {
+                  std::fill_n(to, batch.classes, T(batch.ignored(label) ? 0 : kNaN));
+                  return;
+                }
+                gradient_of_row(from, sums[row], g, to, batch.classes);
+                const float probability =
+                    VectorMath::exp_negative(from[label] - sums[row].largest) *
+                    sums[row].inverse;
+                to[label] = (probability - 1) * g;
+              });
+            }};
+  });
 }
 
 }  // namespace tidemark::loss

@@ -1,3 +1,4 @@
+#include "ops/kernels/visit_dtype.h"
 #include "ops/loss/kernels.h"
 #include "ops/loss/loss.h"
 #include "ops/loss/rows_cuda.cuh"
@@ -48,14 +49,34 @@ __global__ void __launch_bounds__(kLaunchThreads)
   if (threadIdx.x == 0) *count = static_cast<float>(total);
 }
 
+// What a class's logarithm of its probability is.
+struct GivenLogProbs {
+  const float* log_probs;
+  int64_t classes;
+  __device__ double operator()(int64_t row, int64_t label) const {
+    return log_probs[row * classes + label];
+  }
+};
+template <class T>
+struct LogProbsOfSums {
+  const T* logits;
+  const loss::RowSums* sums;
+  int64_t classes;
+  __device__ double operator()(int64_t row, int64_t label) const {
+    const double score = static_cast<float>(logits[row * classes + label]);
+    return score - sums[row].largest + log(static_cast<double>(sums[row].inverse));
+  }
+};
+
 // One block for the batch: rows are few, and one score of each is read.
+template <class LogProb>
 __global__ void __launch_bounds__(kLaunchThreads)
-    mean_loss_kernel(Batch batch, const float* log_probs, const int64_t* labels, float* loss) {
+    mean_loss_kernel(Batch batch, LogProb log_prob, const int64_t* labels, float* loss) {
   double sum = 0;
   for (int64_t row = threadIdx.x; row < batch.rows; row += kLaunchThreads) {
     const int64_t label = labels[row * batch.label_step];
     if (ignored(batch, label)) continue;
-    sum -= valid(batch, label) ? log_probs[row * batch.classes + label] : NAN;
+    sum -= valid(batch, label) ? log_prob(row, label) : double{NAN};
   }
   const double total = block_sum<kLaunchThreads>(sum);
   const double count = counted(batch, labels);
@@ -73,31 +94,28 @@ __global__ void nll_loss_grad_kernel(Batch batch, const float* g, const int64_t*
   dx[i] = valid(batch, label) ? mine : NAN;
 }
 
-template <int kThreads>
+template <int kThreads, class T>
 __global__ void __launch_bounds__(kThreads)
-    log_probs_kernel(int64_t classes, const float* logits, float* log_probs) {
-  const float* from = logits + blockIdx.x * classes;
-  const RowMoments row = row_moments<kThreads>(from, classes);
-  const double shift = row.largest + log(row.sum);
-  for (int64_t c = threadIdx.x; c < classes; c += kThreads) {
-    log_probs[blockIdx.x * classes + c] = static_cast<float>(from[c] - shift);
-  }
+    row_sums_kernel(int64_t classes, const T* logits, loss::RowSums* sums) {
+  const RowMoments row = row_moments<kThreads>(logits + blockIdx.x * classes, classes);
+  if (threadIdx.x == 0) sums[blockIdx.x] = {row.largest, static_cast<float>(1 / row.sum)};
 }
 
 // `count` may be null: all rows count.
-__global__ void cross_entropy_grad_kernel(Batch batch, const float* g, const float* log_probs,
-                                          const int64_t* labels, const float* count,
-                                          float* dx) {
+template <class T>
+__global__ void cross_entropy_grad_kernel(Batch batch, const float* g, const T* logits,
+                                          const int64_t* labels, const loss::RowSums* sums,
+                                          const float* count, T* dx) {
   const int64_t i = thread_index();
   if (i >= batch.rows * batch.classes) return;
   const int64_t row = i / batch.classes;
   const int64_t label = labels[row * batch.label_step];
   if (ignored(batch, label)) {
-    dx[i] = 0;
+    dx[i] = 0.0F;
     return;
   }
   const float share = *g / (count ? *count : static_cast<float>(batch.rows));
-  const float probability = expf(log_probs[i]);
+  const float probability = expf(logits[i] - sums[row].largest) * sums[row].inverse;
   const float mine = i - row * batch.classes == label ? probability - 1 : probability;
   dx[i] = valid(batch, label) ? mine * share : NAN;
 }
@@ -105,8 +123,9 @@ __global__ void cross_entropy_grad_kernel(Batch batch, const float* g, const flo
 PreparedKernel prepare_nll_loss(const OpQuery& query) {
   const Batch batch(query.inputs[0].shape[1], query.inputs[1]);
   return {Bytes(0), [batch](const KernelArgs& args) {
-            launch_blocks(args, 1, kLaunchThreads, mean_loss_kernel, batch, args.in<float>(0),
-                          args.in<int64_t>(1), args.out<float>(0));
+            const GivenLogProbs log_prob{args.in<float>(0), batch.classes};
+            launch_blocks(args, 1, kLaunchThreads, mean_loss_kernel<GivenLogProbs>, batch,
+                          log_prob, args.in<int64_t>(1), args.out<float>(0));
           }};
 }
 
@@ -121,32 +140,39 @@ PreparedKernel prepare_nll_loss_grad(const OpQuery& query) {
 PreparedKernel prepare_cross_entropy(const OpQuery& query) {
   const Batch batch(query.inputs[0].shape[1], query.inputs[1],
                     query.attr<loss::CrossEntropyAttrs>());
-  return {Bytes(0), [batch](const KernelArgs& args) {
-            float* log_probs = args.out<float>(1);
-            if (batch.classes > 0) {
-              with_row_threads(batch.classes, [&]<int kThreads>() {
-                launch_blocks(args, batch.rows, kThreads, log_probs_kernel<kThreads>,
-                              batch.classes, args.in<float>(0), log_probs);
-              });
-            }
-            launch_blocks(args, 1, kLaunchThreads, mean_loss_kernel, batch, log_probs,
-                          args.in<int64_t>(1), args.out<float>(0));
-          }};
+  return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {Bytes(0), [batch](const KernelArgs& args) {
+              const T* logits = args.in<T>(0);
+              auto* sums = reinterpret_cast<loss::RowSums*>(args.out<float>(1));
+              if (batch.classes > 0) {
+                with_row_threads(batch.classes, [&]<int kThreads>() {
+                  launch_blocks(args, batch.rows, kThreads, row_sums_kernel<kThreads, T>,
+                                batch.classes, logits, sums);
+                });
+              }
+              launch_blocks(args, 1, kLaunchThreads, mean_loss_kernel<LogProbsOfSums<T>>, batch,
+                            LogProbsOfSums<T>{logits, sums, batch.classes}, args.in<int64_t>(1),
+                            args.out<float>(0));
+            }};
+  });
 }
 
 PreparedKernel prepare_cross_entropy_grad(const OpQuery& query) {
   const Batch batch(query.inputs[1].shape[1], query.inputs[2],
                     query.attr<loss::CrossEntropyAttrs>());
   const bool some = batch.attrs.ignores != 0;
-  return {Bytes(some ? 4 : 0), [batch, some](const KernelArgs& args) {
-            float* count = some ? reinterpret_cast<float*>(args.workspace) : nullptr;
-            const int64_t* labels = args.in<int64_t>(2);
-            if (some)
-              launch_blocks(args, 1, kLaunchThreads, count_kernel, batch, labels, count);
-            launch(args, batch.rows * batch.classes, cross_entropy_grad_kernel, batch,
-                   args.in<float>(0), args.in<float>(1), labels,
-                   static_cast<const float*>(count), args.out<float>(0));
-          }};
+  return visit_float(query.inputs[1].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {Bytes(some ? 4 : 0), [batch, some](const KernelArgs& args) {
+              float* count = some ? reinterpret_cast<float*>(args.workspace) : nullptr;
+              const int64_t* labels = args.in<int64_t>(2);
+              if (some)
+                launch_blocks(args, 1, kLaunchThreads, count_kernel, batch, labels, count);
+              launch(args, batch.rows * batch.classes, cross_entropy_grad_kernel<T>, batch,
+                     args.in<float>(0), args.in<T>(1), labels,
+                     reinterpret_cast<const loss::RowSums*>(args.in<float>(3)),
+                     static_cast<const float*>(count), args.out<T>(0));
+            }};
+  });
 }
 
 }  // namespace

@@ -17,6 +17,13 @@ struct CrossEntropyAttrs {
   int64_t ignored = 0;
 };
 
+// What cross entropy keeps of a row x: with it, the probability of a class is
+// e^(x[c] - largest) * inverse.
+struct RowSums {
+  float largest;  // max x
+  float inverse;  // 1 / sum e^(x - largest)
+};
+
 PreparedKernel prepare_softmax_cpu(const OpQuery& query);
 PreparedKernel prepare_softmax_grad_cpu(const OpQuery& query);
 PreparedKernel prepare_log_softmax_cpu(const OpQuery& query);

@@ -1,5 +1,6 @@
-// Softmax and the losses made of it, float32: bfloat16 is cast up first, and what softmax and
-// log_softmax give is cast down again; losses stay float32. Labels are int64 class numbers.
+// Softmax and the losses made of it, calculated in float32 of float32 or bfloat16; what softmax
+// and log_softmax give, and all gradients, are of the input's type, losses are float32. Labels
+// are int64 class numbers.
 //
 // A label outside [0, C) makes the loss NaN, and the gradient of its row; nothing is read or
 // written out of bounds. Sums over a batch are in float64, in order. Throws UsageError for
@@ -24,8 +25,9 @@ Tensor log_softmax(const Tensor& x);
 // d log_probs[n, labels[n]] = -g / N, 0 elsewhere.
 Tensor nll_loss(const Tensor& log_probs, const Tensor& labels);
 
-// nll_loss(log_softmax(logits), labels) as one operator, which keeps the log-probabilities.
-// d logits = (e^log_probs - one_hot(labels)) g / N.
+// nll_loss(log_softmax(logits), labels) as one operator, which makes nothing of the logits'
+// size and keeps two numbers for each row beside them. d logits = (softmax(logits) -
+// one_hot(labels)) g / N; a probability below 1.6e-38 counts as that.
 //
 // Rows whose label is `ignore_index`, where there is one (any number: PyTorch's is -100), count
 // neither for the sum nor for N, and get no gradient. If none counts, the loss is 0 and so are
@@ -39,7 +41,7 @@ extern const OpDef kLogSoftmax;
 extern const OpDef kLogSoftmaxGrad;
 extern const OpDef kNllLoss;
 extern const OpDef kNllLossGrad;
-extern const OpDef kCrossEntropy;
-extern const OpDef kCrossEntropyGrad;
+extern const OpDef kCrossEntropy;      // logits, labels -> loss, sums of the rows (N, 2)
+extern const OpDef kCrossEntropyGrad;  // g, logits, labels, sums -> d logits
 
 }  // namespace tidemark

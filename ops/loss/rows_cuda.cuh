@@ -16,8 +16,8 @@ struct Larger {
 
 // For all threads of the block. Not-a-number, or a row of -infinity alone, makes the sum
 // not-a-number.
-template <int kThreads>
-__device__ RowMoments row_moments(const float* x, int64_t classes) {
+template <int kThreads, class T>
+__device__ RowMoments row_moments(const T* x, int64_t classes) {
   float largest = -INFINITY;
   for (int64_t c = threadIdx.x; c < classes; c += kThreads) largest = Larger()(largest, x[c]);
   RowMoments row;

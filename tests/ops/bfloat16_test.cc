@@ -310,12 +310,17 @@ TEST_F(Bfloat16Test, SumsAreKeptInFloat32) {
 }
 
 TEST_F(Bfloat16Test, LossesAreFloat32) {
-  const Tensor logits = cast(random_tensor({6, 9}, 1, -4, 4), DType::kBFloat16);
-  const Tensor wide = cast(logits, DType::kFloat32);
+  Tensor logits = cast(random_tensor({6, 9}, 1, -4, 4), DType::kBFloat16);
+  Tensor wide = cast(logits, DType::kFloat32);
+  require_grad(logits);
+  require_grad(wide);
   const Tensor labels = from<int64_t>({0, 8, 3, 3, 1, 2}, {6});
-  const Tensor loss = cross_entropy(logits, labels);
+  const Tensor loss = cross_entropy(logits, labels), of_wide = cross_entropy(wide, labels);
   EXPECT_EQ(loss.dtype(), DType::kFloat32);
-  EXPECT_EQ(to_vector(loss), to_vector(cross_entropy(wide, labels)));
+  EXPECT_EQ(to_vector(loss), to_vector(of_wide));
+  backward(loss);
+  backward(of_wide);
+  expect_rounded(grad_of(logits), grad_of(wide), "the logits' gradient");
   EXPECT_EQ(to_vector<int64_t>(accuracy_count(logits, labels)),
             to_vector<int64_t>(accuracy_count(wide, labels)));
 }

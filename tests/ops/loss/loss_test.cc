@@ -1,6 +1,7 @@
 #include "ops/loss/loss.h"
 
 #include <cmath>
+#include <limits>
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/view/view.h"
@@ -78,7 +79,7 @@ TEST_F(LossTest, CrossEntropyAgreesWithPlainLoopsAndWithItsParts) {
     }
     clear_grad(logits);
     const Tensor parts = nll_loss(log_softmax(logits), label_tensor);
-    EXPECT_EQ(to_vector(parts), to_vector(fused));
+    expect_close(parts, to_vector(fused), 1e-6);
     backward(parts);
     expect_close(grad_of(logits), gradient, 1e-6);
   }
@@ -93,6 +94,37 @@ TEST_F(LossTest, Gradients) {
       {{3, 4}});
   check_gradients([&](std::vector<Tensor> x) { return scale(cross_entropy(x[0], labels), 3); },
                   {{4, 3}});
+}
+
+// A loss is never below 0, even of a class that is certain, and a class that is impossible has
+// no gradient to speak of.
+TEST_F(LossTest, CertainAndImpossibleClasses) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Tensor x = from<float>({80, -80, 0.5F, -kInfinity, 3, 3}, {2, 3});
+  require_grad(x);
+  const Tensor loss = cross_entropy(x, from<int64_t>({0, 1}, {2}));
+  EXPECT_FLOAT_EQ(to_vector(loss)[0], std::log(2.0F) / 2);
+  backward(loss);
+  const std::vector<float> gradient = to_vector(grad_of(x));
+  EXPECT_EQ(gradient[0], 0);
+  EXPECT_LT(gradient[1], 1e-30F);
+  EXPECT_LT(gradient[3], 1e-30F);
+  EXPECT_FLOAT_EQ(gradient[4], -0.25F);
+  EXPECT_GE(
+      to_vector(cross_entropy(from<float>({100, -100}, {1, 2}), from<int64_t>({0}, {1})))[0],
+      0);
+}
+
+// Beside the logits, which are kept: two numbers for each row, and the loss.
+TEST_F(LossTest, NothingOfTheLogitsSizeIsMade) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const Tensor logits = cast(random_leaf({64, 4096}, 1), dtype);
+    const Tensor labels = from(std::vector<int64_t>(64, 5), {64});
+    const Bytes before = session_.residency().bytes_in_use();
+    const Tensor loss = cross_entropy(logits, labels);
+    EXPECT_LE(session_.residency().bytes_in_use() - before, Bytes(64 * 8 + 512))
+        << to_string(dtype);
+  }
 }
 
 TEST_F(LossTest, LabelsOutOfRangeMakeNanAndNothingElse) {
