@@ -15,11 +15,12 @@ namespace tidemark {
 // read the norm only if you need it.
 //
 // As torch.nn.utils.clip_grad_norm_: a norm that is no number makes the gradients so.
-// The order of summation is that of the parameters, and the same on every call. Gradients that
-// share memory, with each other or with themselves, are given memory of their own first.
-// All gradients are needed until the update has been issued, and one that has been scaled
-// cannot be recomputed: under a budget it may be offloaded, where there is a tier for it.
-// Throws UsageError if max_norm is not above 0.
+// Small gradients share operators, as their updates do (UpdateGroups, optimizer.h). The order
+// of summation follows from the parameters, and is the same on every call. Gradients that share
+// memory, with each other or with themselves, are given memory of their own first. All
+// gradients are needed until the update has been issued, and one that has been scaled cannot be
+// recomputed: under a budget it may be offloaded, where there is a tier for it. Throws
+// UsageError if max_norm is not above 0.
 Tensor clip_grad_norm_(std::span<const NamedTensor> parameters, double max_norm);
 
 }  // namespace tidemark

@@ -30,11 +30,13 @@ std::vector<TensorMeta> infer_step(const OpQuery& query) {
 }
 
 std::vector<TensorMeta> infer_clip(const OpQuery& query) {
-  require_inputs(query, "clip_", 2);
-  for (size_t i = 0; i < 2; ++i) require_dtype(query, "clip_", i, DType::kFloat32);
-  require(query.inputs[0].is_contiguous(), "clip_", "the gradient must be contiguous");
-  if (query.inputs[1].shape.elements() != 1) {
-    fail("clip_", "a norm of shape " + query.inputs[1].shape.to_string());
+  require(!query.inputs.empty() && query.inputs.size() % 2 == 0, "clip_",
+          "each gradient must have a norm");
+  for (size_t i = 0; i < query.inputs.size(); i += 2) {
+    const TensorMeta &grad = query.inputs[i], &norm = query.inputs[i + 1];
+    for (const size_t k : {i, i + 1}) require_dtype(query, "clip_", k, DType::kFloat32);
+    require(grad.is_contiguous(), "clip_", "the gradient must be contiguous");
+    if (norm.shape.elements() != 1) fail("clip_", "a norm of shape " + norm.shape.to_string());
   }
   return {};
 }
@@ -81,6 +83,7 @@ const OpDef kClip = {.name = "clip_",
                      .infer = infer_clip,
                      .cost = clip_cost,
                      .written_inputs = 0b01,
+                     .input_group = 2,
                      .prepare = {optimizer::prepare_clip_cpu}};
 
 void sgd_step_(std::span<const SgdUpdate> updates, const SgdOptions& o, bool first_step) {
@@ -125,10 +128,15 @@ void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const 
   adam_step_({&update, 1}, options, step);
 }
 
-void clip_(const Tensor& grad, const Tensor& norm, double max_norm) {
-  require_off_tape("clip_", grad);
+void clip_(std::span<const Tensor> grads, const Tensor& norm, double max_norm) {
   if (!(max_norm > 0)) fail("clip_", "a largest norm of " + std::to_string(max_norm));
-  dispatch(kClip, {grad, norm}, {}, {max_norm});
+  std::vector<Tensor> inputs;
+  inputs.reserve(2 * grads.size());
+  for (const Tensor& grad : grads) {
+    require_off_tape("clip_", grad);
+    inputs.insert(inputs.end(), {grad, norm});
+  }
+  dispatch(kClip, inputs, {}, {max_norm});
 }
 
 }  // namespace tidemark

@@ -1,9 +1,9 @@
 // Optimizer updates, each one fused pass over parameters and their state, in place, float32.
 //
-// Any number of parameters are one operator: on a GPU that is one kernel for dozens of them,
-// where each by itself would take its launch and no more. They are all needed at once then, so
-// that is for small ones (models/optim/optimizer.h decides which); the values are the same
-// either way.
+// Any number of parameters, or of gradients to clip, are one operator: on a GPU that is one
+// kernel for dozens of them, where each by itself would take its launch and no more. They are
+// all needed at once then, so that is for small ones (models/optim/optimizer.h decides which);
+// the values are the same either way.
 //
 // The arithmetic, its order and its rounding to float32 are those of PyTorch's single-tensor
 // reference code (torch/optim/{sgd,adam}.py). Scalars are float64 until they meet an element.
@@ -59,11 +59,11 @@ void adam_step_(std::span<const AdamUpdate> updates, const AdamOptions& options,
 void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
                 const AdamOptions& options, int64_t step);
 
-// grad *= min(1, max_norm / (norm + 1e-6)), `norm` a scalar on the device: nothing waits for
-// it. As torch.nn.utils.clip_grad_norm_: what is not a number in `norm` becomes so in `grad`.
-// Not differentiable. Throws UsageError if `grad` is a view with gaps, or max_norm is not above
-// 0.
-void clip_(const Tensor& grad, const Tensor& norm, double max_norm);
+// Each grad *= min(1, max_norm / (norm + 1e-6)), `norm` a scalar on the device: nothing waits
+// for it. As torch.nn.utils.clip_grad_norm_: what is not a number in `norm` becomes so in
+// `grad`. Not differentiable. Throws UsageError if one is a view with gaps, or max_norm is not
+// above 0.
+void clip_(std::span<const Tensor> grads, const Tensor& norm, double max_norm);
 
 // Scalars: lr, momentum, dampening, weight_decay, nesterov (0 or 1), first step (0 or 1).
 // Inputs: those named, for each parameter.
@@ -72,6 +72,6 @@ extern const OpDef kSgdMomentumStep;  // param, grad, momentum buffer
 // Scalars: lr, beta1, beta2, eps, weight_decay, step, decoupled (0 or 1).
 extern const OpDef kAdamStep;  // param, grad, m, v
 // Scalar: max_norm.
-extern const OpDef kClip;  // grad, norm
+extern const OpDef kClip;  // grad, norm: the same for each grad
 
 }  // namespace tidemark

@@ -70,12 +70,18 @@ PreparedKernel prepare_adam_cpu(const OpQuery& query) {
 }
 
 PreparedKernel prepare_clip_cpu(const OpQuery& query) {
-  return {Bytes(0), [n = query.inputs[0].shape.elements()](const KernelArgs& args) {
-            float* grad = args.inout<float>(0);
+  std::vector<int64_t> elements;
+  for (size_t i = 0; i < query.inputs.size(); i += 2) {
+    elements.push_back(query.inputs[i].shape.elements());
+  }
+  return {Bytes(0), [elements = std::move(elements)](const KernelArgs& args) {
             const float factor =
                 clip_factor(*args.in<float>(1), static_cast<float>(args.scalars[0]));
             if (factor == 1) return;
-            parallel_for(n, [=](int64_t i) { grad[i] *= factor; });
+            for (size_t g = 0; g < elements.size(); ++g) {
+              float* grad = args.inout<float>(2 * g);
+              parallel_for(elements[g], [=](int64_t i) { grad[i] *= factor; });
+            }
           }};
 }
 

@@ -1,8 +1,10 @@
 // One kernel for dozens of parameters: value, gradient and state are read and written once.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "ops/kernels/map_cuda.cuh"
+#include "ops/kernels/members_cuda.cuh"
 #include "ops/optimizer/functors.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/register_cuda.h"
@@ -11,28 +13,10 @@
 namespace tidemark {
 namespace {
 
-// So many parameters in one launch; their addresses are arguments of the kernel, of which there
-// are 4 KiB.
-constexpr int kMostInLaunch = 32;
-
-template <size_t kOperands>
-struct Members {
-  struct Member {
-    float* at[kOperands];
-    int64_t elements;
-    int64_t first_block;
-  };
-  Member member[kMostInLaunch];
-  int count = 0;
-};
-
-// Each block works on one member: the last that starts at or before it.
 template <int kWidth, class F, class... Operand>
 __global__ void __launch_bounds__(kLaunchThreads)
     update_kernel(const __grid_constant__ Members<sizeof...(Operand)> members, F f) {
-  int i = 0;
-  while (i + 1 < members.count && members.member[i + 1].first_block <= blockIdx.x) ++i;
-  const auto& member = members.member[i];
+  const auto& member = member_of_block(members);
   const int64_t begin =
       ((blockIdx.x - member.first_block) * kLaunchThreads + threadIdx.x) * kWidth;
   const auto apply_at = [&]<int kLanes, size_t... I>(int64_t first, std::index_sequence<I...> o,
@@ -73,7 +57,7 @@ class Steps {
       for (size_t p = 0; p < loops_.size(); ++p) apply_to(loops_[p], args, f, p, kIndices);
       return;
     }
-    for (size_t p = 0; p < elements_.size(); p += kMostInLaunch) run_members(args, f, p);
+    for (size_t p = 0; p < elements_.size(); p += kMostMembers) run_members(args, f, p);
   }
 
  private:
@@ -94,19 +78,15 @@ class Steps {
   void run_members(const KernelArgs& args, const F& f, size_t first) const {
     Members<kOperands> members;
     const int64_t of_block = kLaunchThreads * (wide_ ? kPackElements : 1);
-    int64_t blocks = 0;
-    const size_t end = std::min(first + kMostInLaunch, elements_.size());
+    const size_t end = std::min(first + kMostMembers, elements_.size());
     for (size_t p = first; p < end; ++p) {
-      auto& member = members.member[members.count++];
+      auto& member = members.add(elements_[p], of_block);
       for (size_t k = 0; k < kOperands; ++k) {
         member.at[k] = args.inout<float>(p * kOperands + k);
       }
-      member.elements = elements_[p];
-      member.first_block = blocks;
-      blocks += (elements_[p] + of_block - 1) / of_block;
     }
     launch_blocks(
-        args, blocks, kLaunchThreads,
+        args, members.blocks, kLaunchThreads,
         wide_ ? update_kernel<kPackElements, F, Operand...> : update_kernel<1, F, Operand...>,
         members, f);
   }
@@ -141,16 +121,35 @@ PreparedKernel prepare_adam(const OpQuery& query) {
           }};
 }
 
-__global__ void clip_kernel(int64_t n, float max_norm, float* grad, const float* norm) {
-  const float factor = clip_factor(*norm, max_norm);
-  const int64_t i = thread_index();
-  if (factor != 1 && i < n) grad[i] *= factor;
+constexpr int64_t kClipRun = 8 * kLaunchThreads;  // that one block scales
+
+// Of a member: gradient, norm.
+__global__ void __launch_bounds__(kLaunchThreads)
+    clip_kernel(const __grid_constant__ Members<2> members, float max_norm) {
+  const auto& member = member_of_block(members);
+  const float factor = clip_factor(*member.at[1], max_norm);
+  if (factor == 1) return;
+  const int64_t begin = (blockIdx.x - member.first_block) * kClipRun;
+  const int64_t end = min(begin + kClipRun, member.elements);
+  for (int64_t i = begin + threadIdx.x; i < end; i += kLaunchThreads) member.at[0][i] *= factor;
 }
 
 PreparedKernel prepare_clip(const OpQuery& query) {
-  return {Bytes(0), [n = query.inputs[0].shape.elements()](const KernelArgs& args) {
-            launch(args, n, clip_kernel, n, static_cast<float>(args.scalars[0]),
-                   args.inout<float>(0), args.in<float>(1));
+  std::vector<int64_t> elements;
+  for (size_t i = 0; i < query.inputs.size(); i += 2) {
+    elements.push_back(query.inputs[i].shape.elements());
+  }
+  return {Bytes(0), [elements = std::move(elements)](const KernelArgs& args) {
+            for (size_t first = 0; first < elements.size(); first += kMostMembers) {
+              Members<2> members;
+              const size_t end = std::min(first + kMostMembers, elements.size());
+              for (size_t i = first; i < end; ++i) {
+                auto& member = members.add(elements[i], kClipRun);
+                for (size_t k = 0; k < 2; ++k) member.at[k] = args.inout<float>(2 * i + k);
+              }
+              launch_blocks(args, members.blocks, kLaunchThreads, clip_kernel, members,
+                            static_cast<float>(args.scalars[0]));
+            }
           }};
 }
 

@@ -12,17 +12,24 @@ namespace {
 
 TensorMeta scalar() { return TensorMeta::contiguous(DType::kFloat32, {}); }
 
+void require_count(const char* op, const OpQuery& query, const char* what) {
+  if (!query.inputs.empty() && query.inputs.size() <= reduce::kMostNorms) return;
+  fail(op, std::to_string(query.inputs.size()) + " " + what + ", not 1 to " +
+               std::to_string(reduce::kMostNorms));
+}
+
 std::vector<TensorMeta> infer_norm(const OpQuery& query) {
-  require_inputs(query, "norm", 1);
-  require_dtype(query, "norm", 0, DType::kFloat32);
+  require_count("norm", query, "tensors");
+  for (size_t i = 0; i < query.inputs.size(); ++i) {
+    require_dtype(query, "norm", i, DType::kFloat32);
+    require(query.inputs.size() == 1 || query.inputs[i].is_contiguous(), "norm",
+            "several tensors must be contiguous");
+  }
   return {scalar()};
 }
 
 std::vector<TensorMeta> infer_join_norms(const OpQuery& query) {
-  if (query.inputs.empty() || query.inputs.size() > reduce::kMostNorms) {
-    fail("join_norms", std::to_string(query.inputs.size()) + " norms, not 1 to " +
-                           std::to_string(reduce::kMostNorms));
-  }
+  require_count("join_norms", query, "norms");
   for (size_t i = 0; i < query.inputs.size(); ++i) {
     require_dtype(query, "join_norms", i, DType::kFloat32);
     if (query.inputs[i].shape.elements() != 1) {
@@ -32,7 +39,13 @@ std::vector<TensorMeta> infer_join_norms(const OpQuery& query) {
   return {scalar()};
 }
 
-OpCost cost(const OpQuery& query) { return streaming_cost(query, 2); }
+OpCost cost(const OpQuery& query) {
+  OpCost cost = streaming_cost(query, 0);
+  for (const TensorMeta& input : query.inputs) {
+    cost.flops += 2 * static_cast<double>(input.shape.elements());
+  }
+  return cost;
+}
 
 }  // namespace
 
@@ -46,9 +59,12 @@ const OpDef kJoinNorms = {.name = "join_norms",
 Tensor norm(const Tensor& x) { return dispatch1(kNorm, {x}); }
 
 Tensor norm(std::span<const Tensor> tensors) {
-  require(!tensors.empty(), "norm", "there are no tensors");
-  std::vector<Tensor> norms;
-  for (const Tensor& tensor : tensors) norms.push_back(norm(tensor));
+  return std::move(dispatch(kNorm, tensors).front());
+}
+
+Tensor join_norms(std::span<const Tensor> given) {
+  require(!given.empty(), "join_norms", "there are no norms");
+  std::vector<Tensor> norms(given.begin(), given.end());
   while (norms.size() > 1) {
     std::vector<Tensor> joined;
     for (size_t at = 0; at < norms.size(); at += reduce::kMostNorms) {

@@ -1,6 +1,8 @@
 // Runs that the shape decides are summed up in float64, and these sums in order.
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "ops/kernels/parallel_for.h"
 #include "ops/kernels/strided.h"
@@ -10,6 +12,8 @@ namespace tidemark::reduce {
 namespace {
 
 constexpr int64_t kRun = 16 << 10;
+
+int64_t runs_of(const StridedLoop& loop) { return (loop.elements + kRun - 1) / kRun; }
 
 double squares_of(const float* x, int64_t n) {
   constexpr int64_t kLanes = 16;
@@ -38,19 +42,27 @@ double strided_squares(const StridedLoop& loop, const float* x, int64_t begin, i
 }  // namespace
 
 PreparedKernel prepare_norm_cpu(const OpQuery& query) {
-  const StridedLoop loop = make_loop(query.inputs[0].shape, {&query.inputs[0]});
-  const int64_t n = loop.elements;
-  const int64_t runs = (n + kRun - 1) / kRun;
-  return {Bytes(runs * 8), [=](const KernelArgs& args) {
-            const float* x = args.in<float>(0);
-            double* partial = reinterpret_cast<double*>(args.workspace);
-            parallel_tasks(runs, kRun, [&](int64_t run) {
-              const int64_t begin = run * kRun, end = std::min(n, begin + kRun);
-              partial[run] = loop.flat(1) ? squares_of(x + begin, end - begin)
-                                          : strided_squares(loop, x, begin, end);
-            });
+  std::vector<StridedLoop> loops;
+  int64_t all_runs = 0;
+  for (const TensorMeta& input : query.inputs) {
+    loops.push_back(make_loop(input.shape, {&input}));
+    all_runs += runs_of(loops.back());
+  }
+  return {Bytes(all_runs * 8), [all_runs, loops = std::move(loops)](const KernelArgs& args) {
+            double* const partials = reinterpret_cast<double*>(args.workspace);
+            double* partial = partials;
+            for (size_t i = 0; i < loops.size(); ++i) {
+              const StridedLoop& loop = loops[i];
+              const float* x = args.in<float>(i);
+              parallel_tasks(runs_of(loop), kRun, [&](int64_t run) {
+                const int64_t begin = run * kRun, end = std::min(loop.elements, begin + kRun);
+                partial[run] = loop.flat(1) ? squares_of(x + begin, end - begin)
+                                            : strided_squares(loop, x, begin, end);
+              });
+              partial += runs_of(loop);
+            }
             double total = 0;
-            for (int64_t run = 0; run < runs; ++run) total += partial[run];
+            for (int64_t run = 0; run < all_runs; ++run) total += partials[run];
             *args.out<float>(0) = static_cast<float>(std::sqrt(total));
           }};
 }

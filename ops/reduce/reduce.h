@@ -44,16 +44,18 @@ Tensor accuracy_count(const Tensor& logits, const Tensor& labels);
 // The square root of the sum of squares of all elements: a scalar. Squares are summed in
 // float64, so it is infinite only where it is no float32. No gradient.
 Tensor norm(const Tensor& x);
-// Of the elements of all tensors together, one operator for each and one for every 32. Throws
-// UsageError if there are none.
+// Of the elements of all tensors together, in one operator. Throws UsageError unless they are 1
+// to 32, gapless if they are several.
 Tensor norm(std::span<const Tensor> tensors);
+// Of what has these norms: theirs. Throws UsageError if there are none.
+Tensor join_norms(std::span<const Tensor> norms);
 
 extern const OpDef kSum;  // scalar 0: a factor
 extern const OpDef kMax;
 extern const OpDef kMaxGrad;
 extern const OpDef kArgmax;
 extern const OpDef kAccuracyCount;
-extern const OpDef kNorm;
+extern const OpDef kNorm;  // 1 to 32 tensors
 extern const OpDef kJoinNorms;
 
 }  // namespace tidemark

@@ -76,7 +76,7 @@ Result run_transformer(std::optional<Bytes> budget) {
     std::vector<Tensor> gradients;
     for (const Tensor& leaf : leaves) gradients.push_back(grad_of(leaf));
     const Tensor all = norm(gradients);
-    for (const Tensor& gradient : gradients) clip_(gradient, all, 0.01);
+    clip_(gradients, all, 0.01);
     result.loss = to_vector(loss);
     result.loss.push_back(to_vector(all)[0]);
     result.x = to_vector(grad_of(leaves[0]));

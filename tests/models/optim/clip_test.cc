@@ -1,5 +1,8 @@
 #include "models/optim/clip.h"
 
+#include <gmock/gmock.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "ops/elementwise/elementwise.h"
@@ -29,6 +32,40 @@ TEST_F(ClipTest, ScalesAllByTheNormOfAll) {
   expect_close(grad_of(a), std::vector<double>{1.5, 0});
   expect_close(grad_of(b), std::vector<double>{0, 2, 6});
   EXPECT_FALSE(grad_of(none));
+}
+
+// Small ones together, large ones alone; never more at once than the largest takes, so that the
+// smallest feasible budget is as if each went by itself.
+TEST_F(ClipTest, SmallGradientsShareOperators) {
+  std::vector<NamedTensor> parameters;
+  double squares = 0;
+  std::vector<std::vector<float>> gradients;
+  for (const int64_t size : {40000, 10, 300, 20000, 16384, 1, 7000, 16385, 5, 12000, 9000}) {
+    gradients.push_back(random_values(size, static_cast<uint32_t>(size)));
+    for (const float g : gradients.back()) squares += double{g} * g;
+    parameters.push_back({"p", leaf(gradients.back())});
+  }
+  std::vector<size_t> clipped;
+  size_t norms = 0;
+  Bytes largest{0};
+  session_.set_observer([&](std::string_view name, const Recipe& call) {
+    norms += name == "norm";
+    if (name != "clip_") return;
+    clipped.push_back(call.inputs.size() - 1);  // and the norm, which is one storage
+    Bytes bytes{0};
+    for (const Recipe::Input& input : call.inputs) bytes += input.storage->size();
+    largest = std::max(largest, bytes - call.inputs[1].storage->size());
+  });
+  const double norm = to_vector(clip_grad_norm_(parameters, 1))[0];
+  session_.set_observer({});
+  EXPECT_NEAR(norm, std::sqrt(squares), 1e-6 * norm);
+  EXPECT_THAT(clipped, ::testing::ElementsAre(1, 1, 1, 7, 1));
+  EXPECT_EQ(norms, clipped.size());
+  EXPECT_EQ(largest, align_up(Bytes(4 * 40000)));
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    for (float& g : gradients[p]) g = static_cast<float>(g / norm);
+    expect_close(grad_of(parameters[p].tensor), gradients[p], 1e-6);
+  }
 }
 
 TEST_F(ClipTest, BelowTheLimitNothingChanges) {

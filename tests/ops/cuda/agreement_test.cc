@@ -133,6 +133,7 @@ std::vector<Case> cases() {
        GeluAttrs{1},
        false},
       {"norm", kNorm, {random({30522, 64})}, {}, false},
+      {"norm of several", kNorm, {random({768}), random({3072}), random({200, 99})}, {}, false},
       {"max pooling", kMaxPool2d, {random({4, 56, 56, 64})}, pool, false},
       {"global mean",
        kAvgPool2d,

@@ -234,7 +234,7 @@ TEST_F(OptimizerTest, ClipScalesDownToTheLimitAndNeverUp) {
   for (const float norm : {0.5F, 2.0F, 8.0F}) {
     SCOPED_TRACE(norm);
     const Tensor grad = from(values, {70001});
-    clip_(grad, from<float>({norm}, {}), 2);
+    clip_({&grad, 1}, from<float>({norm}, {}), 2);
     const double factor = std::min(1.0, 2 / (norm + 1e-6));
     std::vector<double> expected;
     for (float value : values) expected.push_back(value * factor);
@@ -245,12 +245,35 @@ TEST_F(OptimizerTest, ClipScalesDownToTheLimitAndNeverUp) {
   }
 }
 
+// One operator, on a GPU one launch for every 32; none is scaled twice, none left out.
+TEST_F(OptimizerTest, ManyAreClippedAtOnce) {
+  std::vector<Tensor> grads;
+  std::vector<Values> expected;
+  for (int64_t i = 0; i < 70; ++i) {
+    const int64_t size = i % 10 == 0 ? 3000 * i : i;
+    expected.push_back(random_values(size, static_cast<uint32_t>(i)));
+    grads.push_back(from(expected.back(), {size}));
+    for (float& value : expected.back()) value *= 0.5F;
+  }
+  int calls = 0;
+  session_.set_observer([&](std::string_view, const Recipe&) { ++calls; });
+  clip_(grads, from<float>({4 - 1e-6F}, {}), 2);
+  session_.set_observer({});
+  EXPECT_EQ(calls, 1);
+  for (size_t i = 0; i < grads.size(); ++i) {
+    EXPECT_TRUE(same_bits(to_vector(grads[i]), expected[i])) << i;
+  }
+}
+
 TEST_F(OptimizerTest, ClipRefusesWhatItCannotScale) {
   const Tensor one = from<float>({1}, {}), grad = random_tensor({4, 2}, 1);
-  EXPECT_EQ(usage_error([&] { clip_(transpose(grad, 0, 1), one, 1); }),
+  EXPECT_EQ(usage_error([&] {
+              const Tensor view = transpose(grad, 0, 1);
+              clip_({&view, 1}, one, 1);
+            }),
             "[clip_] the gradient must be contiguous");
-  EXPECT_EQ(usage_error([&] { clip_(grad, grad, 1); }), "[clip_] a norm of shape (4, 2)");
-  EXPECT_NE(usage_error([&] { clip_(grad, one, -1); }), "");
+  EXPECT_EQ(usage_error([&] { clip_({&grad, 1}, grad, 1); }), "[clip_] a norm of shape (4, 2)");
+  EXPECT_NE(usage_error([&] { clip_({&grad, 1}, one, -1); }), "");
 }
 
 }  // namespace
