@@ -43,12 +43,25 @@ struct Pageable {
     return make_on({.pinnable = Bytes(3 * (64 << 10))}, true);
   }
 };
+// As sessions without learnt costs have it: a simulator beside it keeps the time.
+struct Modelled {
+  static std::unique_ptr<Device> make() {
+    return make_modelled_device(Delayed::make(), load_profile("h100-80gb"));
+  }
+};
+struct ModelledHostWork {
+  static std::unique_ptr<Device> make() {
+    return make_modelled_device(HostWork::make(), load_profile("h100-80gb"));
+  }
+};
 
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaPrompt, DeviceContract, Prompt);
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaDelayed, DeviceContract, Delayed);
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaHostWork, DeviceContract, HostWork);
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaPageable, DeviceContract, Pageable);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaModelled, DeviceContract, Modelled);
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaHostWork, DeviceFailureContract, HostWork);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaModelledHostWork, DeviceFailureContract, ModelledHostWork);
 
 }  // namespace
 }  // namespace tidemark
