@@ -50,16 +50,17 @@ std::optional<TrialResult> run(const SessionOptions& options, const Program& pro
     session.set_observer([&](std::string_view, const Recipe&) { check(); });
     std::optional<Nanos> first;
     for (const std::function<void()>& step : program()) {
-      Nanos took{0};
+      Nanos sum{0};
       for (int round = 0; round < rounds; ++round) {
-        took = session
-                   .step([&] {
-                     step();
-                     check();
-                   })
-                   .modelled;
+        const Nanos took = session
+                               .step([&] {
+                                 step();
+                                 check();
+                               })
+                               .modelled;
+        if (round >= rounds / 2) sum += took;
       }
-      if (!first) first = took;
+      if (!first) first = Nanos(sum.count() / (rounds - rounds / 2));
     }
     return TrialResult{first.value_or(Nanos(0)), session.peak_live()};
   } catch (const OutOfMemory&) {
@@ -82,7 +83,7 @@ bool is_plain_tide(const SessionOptions& options) {
 std::string quicker_unplanned(SessionOptions options, const Trial& trial) {
   const auto step_by = [&](const std::string& policy) {
     options.policy = policy;
-    const std::optional<TrialResult> result = trial(options, kRankingRounds);
+    const std::optional<TrialResult> result = trial(options, kTrialRounds);
     return result ? result->step : kNever;
   };
   const std::string usual = options.unplanned, other = "delta";

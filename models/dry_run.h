@@ -69,7 +69,7 @@ SessionOptions feasible_schedule(SessionOptions options, const Program& program,
 // --- by trial, of any kind of program ---
 
 struct TrialResult {
-  Nanos step{0};         // how long one took in the end
+  Nanos step{0};         // how long one took in the end: on average of the later half
   CategoryBytes live{};  // what was live at the peak
 };
 // Runs a program so often in a session of its own. None: it does not complete.
