@@ -13,6 +13,7 @@ in smaller budgets too. An hour on two cores.
 """
 import argparse
 import pathlib
+import statistics
 import sys
 
 from reports import INFEASIBLE, ROOT, train, write_report
@@ -22,6 +23,7 @@ PERCENTS = [80, 60, 50, 40, 30, 20, 10]
 PERCENTS_WITHOUT_TIER = [90, 80, 70, 60, 55, 50, 45, 40, 35, 30]
 OTHERS = ["delta", "msps", "offload-only", "dtr", "lru", "greedy", "checkpoint", "random"]
 STEPS, STEPS_OF_TIDE = 5, 16  # tide compares its plans in the first dozen
+STEPS_COMPARED = 3            # in the smallest budgets no two are alike
 TIE = 0.005                   # of a step without a budget
 
 
@@ -70,7 +72,7 @@ def measure(build, network, no_tier, patience):
             if ours:
                 schedule = result["schedule"]
             if "steps" in result and (ours or result["schedule"] == policy):
-                longer[policy] = result["steps"][-1]["ms"] / unmanaged - 1
+                longer[policy] = last_steps(result) / unmanaged - 1
             else:
                 given_up.add(policy)
                 longer[policy] = None
@@ -80,6 +82,10 @@ def measure(build, network, no_tier, patience):
               f"next {best_other(points[-1])}", file=sys.stderr, flush=True)
     return {"network": network, "flags": [program, *flags], "unmanaged_peak_bytes": peak,
             "minimum_budget_bytes": minimum, "unmanaged_ms": unmanaged, "points": points}
+
+
+def last_steps(result):
+    return statistics.mean(step["ms"] for step in result["steps"][-STEPS_COMPARED:])
 
 
 def best_other(point):
