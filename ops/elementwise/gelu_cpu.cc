@@ -1,7 +1,5 @@
 #include "ops/elementwise/gelu.h"
 
-#include <tuple>
-
 #include "ops/elementwise/gelu_functors.h"
 #include "ops/elementwise/kernels.h"
 #include "ops/kernels/instruction_sets.h"
@@ -29,7 +27,6 @@ struct Loops {
   void (*forward[2])(const T* x, T* y, int64_t n);  // [GeluAttrs::tanh]
   void (*backward[2])(const T* g, const T* x, T* dx, int64_t n);
 };
-using AllLoops = std::tuple<Loops<float>, Loops<BFloat16>>;
 
 #define TIDEMARK_DEFINE_LOOPS(name, ...)                                           \
   struct name {                                                                    \
@@ -50,17 +47,16 @@ using AllLoops = std::tuple<Loops<float>, Loops<BFloat16>>;
       backward_of<GeluTanhGrad<VectorMath>>(g, x, dx, n);                          \
     }                                                                              \
     template <class T>                                                             \
-    static constexpr Loops<T> of() {                                               \
+    static constexpr Loops<T> table() {                                            \
       return {{exact<T>, tanh<T>}, {exact_grad<T>, tanh_grad<T>}};                 \
     }                                                                              \
-    static constexpr AllLoops table() { return {of<float>(), of<BFloat16>()}; }    \
   };
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
 
 template <class T>
 const Loops<T>& loops() {
-  static const AllLoops best = best_instruction_set<Baseline, Avx2, Avx512>();
-  return std::get<Loops<T>>(best);
+  static const Loops<T> best = best_instruction_set_for<T, Baseline, Avx2, Avx512>();
+  return best;
 }
 
 constexpr int64_t kGrain = kSerialElements / 4;

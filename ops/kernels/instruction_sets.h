@@ -38,16 +38,32 @@
 
 namespace tidemark {
 
-template <class Baseline, class Avx2, class Avx512>
-auto best_instruction_set() {
+// use.template operator()<Set>() with the best of the three.
+template <class Baseline, class Avx2, class Avx512, class Use>
+auto with_best_instruction_set(const Use& use) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq")) {
-    return Avx512::table();
+    return use.template operator()<Avx512>();
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2::table();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return use.template operator()<Avx2>();
+  }
 #endif
-  return Baseline::table();
+  return use.template operator()<Baseline>();
+}
+
+template <class Baseline, class Avx2, class Avx512>
+auto best_instruction_set() {
+  return with_best_instruction_set<Baseline, Avx2, Avx512>(
+      []<class Set>() { return Set::table(); });
+}
+
+// The same where tables are by the type of the elements: table<T>().
+template <class T, class Baseline, class Avx2, class Avx512>
+auto best_instruction_set_for() {
+  return with_best_instruction_set<Baseline, Avx2, Avx512>(
+      []<class Set>() { return Set::template table<T>(); });
 }
 
 }  // namespace tidemark

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
@@ -76,31 +75,29 @@ struct Loops {
   // Of all classes as if none were the label.
   void (*gradient)(const T* x, RowSums sums, float g, T* dx, int64_t classes);
 };
-using AllLoops = std::tuple<Loops<float>, Loops<BFloat16>>;
 
-#define TIDEMARK_DEFINE_LOOPS(name, ...)                                        \
-  struct name {                                                                 \
-    template <class T>                                                          \
-    __VA_ARGS__ static RowSums sums(const T* x, int64_t classes) {              \
-      return sums_of(x, classes);                                               \
-    }                                                                           \
-    template <class T>                                                          \
-    __VA_ARGS__ static void gradient(const T* x, RowSums row, float g, T* dx,   \
-                                     int64_t classes) {                         \
-      gradient_of(x, row, g, dx, classes);                                      \
-    }                                                                           \
-    template <class T>                                                          \
-    static constexpr Loops<T> of() {                                            \
-      return {sums<T>, gradient<T>};                                            \
-    }                                                                           \
-    static constexpr AllLoops table() { return {of<float>(), of<BFloat16>()}; } \
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                      \
+  struct name {                                                               \
+    template <class T>                                                        \
+    __VA_ARGS__ static RowSums sums(const T* x, int64_t classes) {            \
+      return sums_of(x, classes);                                             \
+    }                                                                         \
+    template <class T>                                                        \
+    __VA_ARGS__ static void gradient(const T* x, RowSums row, float g, T* dx, \
+                                     int64_t classes) {                       \
+      gradient_of(x, row, g, dx, classes);                                    \
+    }                                                                         \
+    template <class T>                                                        \
+    static constexpr Loops<T> table() {                                       \
+      return {sums<T>, gradient<T>};                                          \
+    }                                                                         \
   };
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
 
 template <class T>
 const Loops<T>& loops() {
-  static const AllLoops best = best_instruction_set<Baseline, Avx2, Avx512>();
-  return std::get<Loops<T>>(best);
+  static const Loops<T> best = best_instruction_set_for<T, Baseline, Avx2, Avx512>();
+  return best;
 }
 
 // Elements that one exponential weighs, when work is split among threads.

@@ -1,7 +1,6 @@
 #include "ops/norm/batch_norm_loops.h"
 
 #include <cmath>
-#include <tuple>
 
 #include "ops/kernels/instruction_sets.h"
 #include "runtime/core/bfloat16.h"
@@ -116,8 +115,6 @@ TIDEMARK_INLINE void grad_apply_of(const T* __restrict x, const T* __restrict gy
   }
 }
 
-using AllLoops = std::tuple<BatchNormLoops<float>, BatchNormLoops<BFloat16>>;
-
 #define TIDEMARK_DEFINE_LOOPS(name, ...)                                                     \
   struct name {                                                                              \
     template <class T>                                                                       \
@@ -151,10 +148,9 @@ using AllLoops = std::tuple<BatchNormLoops<float>, BatchNormLoops<BFloat16>>;
       }                                                                                      \
     }                                                                                        \
     template <class T>                                                                       \
-    static constexpr BatchNormLoops<T> of() {                                                \
+    static constexpr BatchNormLoops<T> table() {                                             \
       return {moments<T>, affine<T>, grad_sums<T>, grad_apply<T>};                           \
     }                                                                                        \
-    static constexpr AllLoops table() { return {of<float>(), of<BFloat16>()}; }              \
   };
 
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
@@ -163,8 +159,8 @@ TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
 
 template <class T>
 const BatchNormLoops<T>& batch_norm_loops() {
-  static const AllLoops best = best_instruction_set<Baseline, Avx2, Avx512>();
-  return std::get<BatchNormLoops<T>>(best);
+  static const BatchNormLoops<T> best = best_instruction_set_for<T, Baseline, Avx2, Avx512>();
+  return best;
 }
 template const BatchNormLoops<float>& batch_norm_loops();
 template const BatchNormLoops<BFloat16>& batch_norm_loops();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <tuple>
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
@@ -138,7 +137,6 @@ struct Loops {
   void (*backward)(const Grad<T>& in, int64_t first, int64_t rows, int64_t columns,
                    float* ggamma, float* gbeta);
 };
-using AllLoops = std::tuple<Loops<float>, Loops<BFloat16>>;
 
 #define TIDEMARK_DEFINE_LOOPS(name, ...)                                               \
   struct name {                                                                        \
@@ -154,17 +152,16 @@ using AllLoops = std::tuple<Loops<float>, Loops<BFloat16>>;
       backward_of(in, first, rows, columns, ggamma, gbeta);                            \
     }                                                                                  \
     template <class T>                                                                 \
-    static constexpr Loops<T> of() {                                                   \
+    static constexpr Loops<T> table() {                                                \
       return {forward<T>, backward<T>};                                                \
     }                                                                                  \
-    static constexpr AllLoops table() { return {of<float>(), of<BFloat16>()}; }        \
   };
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
 
 template <class T>
 const Loops<T>& loops() {
-  static const AllLoops best = best_instruction_set<Baseline, Avx2, Avx512>();
-  return std::get<Loops<T>>(best);
+  static const Loops<T> best = best_instruction_set_for<T, Baseline, Avx2, Avx512>();
+  return best;
 }
 
 // Sums over rows. In the workspace, each stretch has two rows of double (its sums) and two of

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <tuple>
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
@@ -46,7 +45,6 @@ TIDEMARK_INLINE void dropout_of(uint64_t seed, uint64_t start, Drop drop, const 
 template <class T>
 using DropoutLoop = void (*)(uint64_t seed, uint64_t start, Drop drop, const T* x, T* y,
                              int64_t begin, int64_t end);
-using DropoutLoops = std::tuple<DropoutLoop<float>, DropoutLoop<BFloat16>>;
 
 #define TIDEMARK_DEFINE_LOOPS(name, ...)                                                  \
   struct name {                                                                           \
@@ -55,14 +53,17 @@ using DropoutLoops = std::tuple<DropoutLoop<float>, DropoutLoop<BFloat16>>;
                                     T* y, int64_t begin, int64_t end) {                   \
       dropout_of(seed, start, drop, x, y, begin, end);                                    \
     }                                                                                     \
-    static constexpr DropoutLoops table() { return {dropout<float>, dropout<BFloat16>}; } \
+    template <class T>                                                                    \
+    static constexpr DropoutLoop<T> table() {                                             \
+      return dropout<T>;                                                                  \
+    }                                                                                     \
   };
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
 
 template <class T>
 DropoutLoop<T> dropout_loop() {
-  static const DropoutLoops best = best_instruction_set<Baseline, Avx2, Avx512>();
-  return std::get<DropoutLoop<T>>(best);
+  static const DropoutLoop<T> best = best_instruction_set_for<T, Baseline, Avx2, Avx512>();
+  return best;
 }
 
 }  // namespace
