@@ -1,11 +1,10 @@
 #include "models/optim/clip.h"
 
-#include <algorithm>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "models/optim/optimizer.h"
+#include "models/optim/groups.h"
 #include "ops/autograd/autograd.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/reduce/reduce.h"
@@ -28,30 +27,21 @@ Tensor own_gradient(const Tensor& parameter, std::unordered_set<const Storage*>&
   return gradient;
 }
 
-// Which gradients go through one operator: small ones together, large ones alone. All of an
-// operator are on the device at once, no more than the largest gradient takes by itself.
-std::vector<std::vector<Tensor>> in_groups(std::vector<Tensor> gradients) {
+// Those that go through one operator: small ones together.
+std::vector<std::vector<Tensor>> grouped(const std::vector<Tensor>& gradients) {
   constexpr UpdateGroups kLimits;
-  Bytes room{0};
-  for (const Tensor& gradient : gradients) room = std::max(room, gradient.storage()->size());
-  room = std::min(room, kLimits.most_of_group);
-  std::vector<std::vector<Tensor>> groups;
-  std::vector<Tensor> open;
-  Bytes bytes{0};
-  for (Tensor& gradient : gradients) {
-    const Bytes size = gradient.storage()->size();
-    if (gradient.storage()->bytes() > kLimits.most_of_parameter) {
-      groups.push_back({std::move(gradient)});
-      continue;
-    }
-    if (bytes + size > room || open.size() == kLimits.most_parameters) {
-      if (!open.empty()) groups.push_back(std::exchange(open, {}));
-      bytes = Bytes(0);
-    }
-    open.push_back(std::move(gradient));
-    bytes += size;
+  std::vector<GroupMember> members;
+  members.reserve(gradients.size());
+  for (const Tensor& gradient : gradients) {
+    const Storage& storage = *gradient.storage();
+    members.push_back({storage.size(), storage.bytes() > kLimits.most_of_parameter});
   }
-  if (!open.empty()) groups.push_back(std::move(open));
+  std::vector<std::vector<Tensor>> groups;
+  for (const auto& group : in_groups(members, kLimits, [](auto, auto) { return true; })) {
+    std::vector<Tensor>& together = groups.emplace_back();
+    together.reserve(group.size());
+    for (const size_t i : group) together.push_back(gradients[i]);
+  }
   return groups;
 }
 
@@ -68,7 +58,7 @@ Tensor clip_grad_norm_(std::span<const NamedTensor> parameters, double max_norm)
     if (gradient) gradients.push_back(std::move(gradient));
   }
   if (gradients.empty()) return {};
-  const std::vector<std::vector<Tensor>> groups = in_groups(std::move(gradients));
+  const std::vector<std::vector<Tensor>> groups = grouped(gradients);
   std::vector<Tensor> norms;
   norms.reserve(groups.size());
   for (const std::vector<Tensor>& group : groups) norms.push_back(norm(group));

@@ -15,7 +15,7 @@ namespace tidemark {
 // read the norm only if you need it.
 //
 // As torch.nn.utils.clip_grad_norm_: a norm that is no number makes the gradients so.
-// Small gradients share operators, as their updates do (UpdateGroups, optimizer.h). The order
+// Small gradients share operators, as their updates do (UpdateGroups, groups.h). The order
 // of summation follows from the parameters, and is the same on every call. Gradients that share
 // memory, with each other or with themselves, are given memory of their own first. All
 // gradients are needed until the update has been issued, and one that has been scaled cannot be

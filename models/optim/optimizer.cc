@@ -29,58 +29,48 @@ Bytes Optimizer::bytes_of_update(size_t i, const Tensor& gradient) const {
   return bytes;
 }
 
-// Of parameters that are views of one storage, or a gradient that is another parameter: then
-// the order of updates matters.
-bool Optimizer::shares_memory(const Group& group, const Update& update) const {
-  const Storage* written = parameter(update.parameter).storage().get();
-  const Storage* read = update.gradient.storage().get();
-  return std::any_of(group.updates.begin(), group.updates.end(), [&](const Update& other) {
-    const Storage* other_written = parameter(other.parameter).storage().get();
-    return other_written == written || other_written == read ||
-           other.gradient.storage().get() == written;
-  });
+// Parameters that are views of one storage, or a gradient that is another parameter: then the
+// order of updates matters.
+bool Optimizer::share_memory(size_t a, size_t b) const {
+  const Storage *of_a = parameter(a).storage().get(), *of_b = parameter(b).storage().get();
+  return of_a == of_b || of_a == grad_of(parameter(b)).storage().get() ||
+         of_b == grad_of(parameter(a)).storage().get();
 }
 
-void Optimizer::issue(Group& group) {
-  if (!group.updates.empty()) update(group.updates, group.count);
-  for (const Update& update : group.updates) {
-    updates_[update.parameter] = group.count;
-    clear_grad(parameter(update.parameter));
+void Optimizer::issue(std::span<const size_t> group) {
+  const int64_t count = updates_[group.front()] + 1;
+  std::vector<Update> updates;
+  updates.reserve(group.size());
+  for (const size_t i : group) updates.push_back({i, grad_of(parameter(i))});
+  update(updates, count);
+  for (const size_t i : group) {
+    updates_[i] = count;
+    clear_grad(parameter(i));
   }
-  group = {};
 }
 
 void Optimizer::step() {
   const NoGrad no_grad;
-  Bytes largest{0};
+  std::vector<size_t> due;
+  std::vector<GroupMember> members;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (const Tensor gradient = grad_of(parameter(i))) {
-      largest = std::max(largest, bytes_of_update(i, gradient));
-    }
-  }
-  const Bytes room = std::min(groups_.most_of_group, largest);
-  Group open;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    Update update{i, grad_of(parameter(i))};
-    if (!update.gradient) continue;
-    const int64_t count = updates_[i] + 1;
-    const Bytes bytes = bytes_of_update(i, update.gradient);
+    const Tensor gradient = grad_of(parameter(i));
+    if (!gradient) continue;
     const bool small = parameter(i).storage()->bytes() <= groups_.most_of_parameter &&
-                       update.gradient.meta().is_contiguous();
-    if (!small || bytes > room) {
-      Group alone{{std::move(update)}, count, bytes};
-      issue(alone);
-      continue;
-    }
-    if (open.count != count || open.bytes + bytes > room ||
-        open.updates.size() == groups_.most_parameters || shares_memory(open, update)) {
-      issue(open);
-    }
-    open.updates.push_back(std::move(update));
-    open.count = count;
-    open.bytes += bytes;
+                       gradient.meta().is_contiguous();
+    due.push_back(i);
+    members.push_back({bytes_of_update(i, gradient), !small});
   }
-  issue(open);
+  const auto may_join = [&](std::span<const size_t> open, size_t next) {
+    return std::all_of(open.begin(), open.end(), [&](size_t other) {
+      return updates_[due[other]] == updates_[due[next]] &&
+             !share_memory(due[other], due[next]);
+    });
+  };
+  for (std::vector<size_t>& group : in_groups(members, groups_, may_join)) {
+    for (size_t& i : group) i = due[i];
+    issue(group);
+  }
 }
 
 void Optimizer::zero_grad() {

@@ -14,21 +14,10 @@
 #include <vector>
 
 #include "models/nn/module.h"
+#include "models/optim/groups.h"
 #include "ops/optimizer/optimizer.h"
 
 namespace tidemark {
-
-// Which parameters are updated by one operator. Small ones, whose update takes a GPU less time
-// than its launch does; large ones gain nothing, and all of a group is on the device at once.
-//
-// Groups follow from the program alone, never from the budget, and none is larger than the
-// update of the largest single parameter is: so the smallest feasible budget is as without
-// them. Values are the same to the bit.
-struct UpdateGroups {
-  Bytes most_of_parameter{64 << 10};  // larger ones are updated alone; 0: all are
-  Bytes most_of_group{1 << 20};       // parameters, gradients and state, as they lie in memory
-  size_t most_parameters = 32;        // one launch on a GPU
-};
 
 class Optimizer {
  public:
@@ -71,16 +60,11 @@ class Optimizer {
   // By one operator. `count`: how often each has been updated, this time included.
   virtual void update(std::span<const Update> updates, int64_t count) = 0;
 
-  // Updates that wait for others to go with, and what they need.
-  struct Group {
-    std::vector<Update> updates;
-    int64_t count = 0;
-    Bytes bytes{0};
-  };
   // As the operator will have it on the device.
   Bytes bytes_of_update(size_t i, const Tensor& gradient) const;
-  bool shares_memory(const Group& group, const Update& update) const;
-  void issue(Group& group);
+  // Of two parameters.
+  bool share_memory(size_t a, size_t b) const;
+  void issue(std::span<const size_t> group);
 
   std::vector<NamedTensor> parameters_;
   UpdateGroups groups_;
