@@ -114,9 +114,7 @@ OpCost products(const OpQuery& query, size_t q, int count) {
   OpCost cost = streaming_cost(query, 0);
   cost.flops = pairs(query, q) * (2 * depth * count + 30);
   cost.matrix = true;
-  // Memory-efficient attention multiplies in float32 on every device, whatever its inputs are.
-  cost.bfloat16 =
-      query.inputs[q].dtype == DType::kBFloat16 && query.attr<AttentionAttrs>().materialised();
+  cost.bfloat16 = query.inputs[q].dtype == DType::kBFloat16;
   return cost;
 }
 

@@ -1,7 +1,8 @@
-// Memory-efficient attention: a block for each tile of queries (or keys), eight threads for
-// each of its rows, which share the tile's row of the result: thread i has elements i, i + 8,
-// ... of it, in registers. Tiles of the other side pass through shared memory. Sums are in
-// order, in float32; nothing is added atomically.
+// Memory-efficient attention in float32, where tensor cores are not to be used or do not take
+// the heads (attention_tensor_cores_cuda.cu): a block for each tile of queries (or keys), eight
+// threads for each of its rows, which share the tile's row of the result: thread i has elements
+// i, i + 8, ... of it, in registers. Tiles of the other side pass through shared memory. Sums
+// are in order, in float32; nothing is added atomically.
 #include <cmath>
 
 #include "ops/attention/call_cuda.cuh"
@@ -44,18 +45,6 @@ __device__ float dot(const float* a, const float* b) {
   for (int d = 0; d < kDepth; ++d) sum += a[d] * b[d];
   return sum;
 }
-
-// Which tile a block has, of those along one side of all heads.
-struct Place {
-  __device__ Place(const Extents& extents, int64_t along, int rows) {
-    const int64_t each = (along + rows - 1) / rows;
-    head = blockIdx.x / each;
-    first = blockIdx.x % each * rows;
-    b = head / extents.heads;
-    h = head % extents.heads;
-  }
-  int64_t head, b, h, first;
-};
 
 template <int kDepth>
 __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
@@ -124,16 +113,23 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
   }
 }
 
-__global__ void delta_kernel(const __grid_constant__ Call call, FloatInput g, FloatInput y,
-                             float* delta) {
-  const int64_t i = thread_index();
-  if (i >= call.extents.all_heads() * call.extents.queries) return;
-  const int64_t head = i / call.extents.queries;
-  const int64_t at = call.whole_q.at(head / call.extents.heads, head % call.extents.heads,
-                                     i % call.extents.queries);
+__global__ void __launch_bounds__(kLaunchThreads)
+    delta_kernel(const __grid_constant__ Call call, FloatInput g, FloatInput y, float* delta) {
+  const int64_t i = thread_index() / kRowThreads;
+  const int lane = static_cast<int>(threadIdx.x) % kRowThreads;
+  const bool inside = i < call.rows();
   float sum = 0;
-  for (int64_t d = 0; d < call.extents.depth; ++d) sum += g[at + d] * y[at + d];
-  delta[i] = sum;
+  if (inside) {
+    const int64_t head = i / call.extents.queries;
+    const int64_t at = call.whole_q.at(head / call.extents.heads, head % call.extents.heads,
+                                       i % call.extents.queries);
+    for (int64_t d = lane; d < call.extents.depth; d += kRowThreads)
+      sum += g[at + d] * y[at + d];
+  }
+  for (int step = 1; step < kRowThreads; step *= 2) {
+    sum += __shfl_xor_sync(0xFFFFFFFF, sum, step);
+  }
+  if (inside && lane == 0) delta[i] = sum;
 }
 
 struct GradArguments {
@@ -280,6 +276,7 @@ int64_t blocks(const Call& call, int64_t along) {
 
 PreparedKernel prepare(const OpQuery& query) {
   if (query.attr<AttentionAttrs>().materialised()) return prepare_materialised_cuda(query);
+  if (tensor_cores_take(query, 0)) return prepare_tensor_cores_cuda(query);
   const Call prepared(query, 0, 3);
   check_depth(prepared);
   return {Bytes(0), [prepared](const KernelArgs& args) {
@@ -297,6 +294,7 @@ PreparedKernel prepare_grad(const OpQuery& query) {
   if (query.attr<AttentionAttrs>().materialised()) {
     return prepare_materialised_grad_cuda(query);
   }
+  if (tensor_cores_take(query, 1)) return prepare_tensor_cores_grad_cuda(query);
   const Call prepared(query, 1, 6);
   check_depth(prepared);
   return {size_of(DType::kFloat32) * prepared.rows(), [prepared](const KernelArgs& args) {
@@ -319,7 +317,7 @@ PreparedKernel prepare_grad(const OpQuery& query) {
 
 void launch_delta(const KernelArgs& args, const Call& call, const FloatInput& g,
                   const FloatInput& y, float* delta) {
-  launch(args, call.rows(), delta_kernel, call, g, y, delta);
+  launch(args, call.rows() * kRowThreads, delta_kernel, call, g, y, delta);
 }
 
 }  // namespace attention

@@ -41,7 +41,7 @@ struct Call {
   TIDEMARK_HOST_DEVICE float multiplier(int64_t row, int64_t key) const {
     return dropout.active() ? dropout.multiplier(row, key) : 1;
   }
-  int64_t rows() const { return extents.all_heads() * extents.queries; }
+  TIDEMARK_HOST_DEVICE int64_t rows() const { return extents.all_heads() * extents.queries; }
 
   AttentionAttrs attrs;
   Extents extents;
@@ -54,9 +54,27 @@ struct Call {
   Dropout dropout;
 };
 
+// Which tile a block has, of those of `rows` queries or keys `along` one side of all heads.
+struct Place {
+  __device__ Place(const Extents& extents, int64_t along, int rows) {
+    const int64_t each = (along + rows - 1) / rows;
+    head = blockIdx.x / each;
+    first = blockIdx.x % each * rows;
+    b = head / extents.heads;
+    h = head % extents.heads;
+  }
+  int64_t head, b, h, first;
+};
+
 // delta[row] = sum over d of g y, for backward.
 void launch_delta(const KernelArgs& args, const Call& call, const FloatInput& g,
                   const FloatInput& y, float* delta);
+
+// Memory-efficient on tensor cores: for bfloat16, and for float32 where TF32 is allowed.
+// Whether they take q, k and v, the inputs from `at` on, on the current GPU.
+bool tensor_cores_take(const OpQuery& query, size_t at);
+PreparedKernel prepare_tensor_cores_cuda(const OpQuery& query);
+PreparedKernel prepare_tensor_cores_grad_cuda(const OpQuery& query);
 
 PreparedKernel prepare_materialised_cuda(const OpQuery& query);
 PreparedKernel prepare_materialised_grad_cuda(const OpQuery& query);

@@ -25,13 +25,14 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-// Tiles are of 64 queries and 128 keys, on GPUs of 32 or fewer; dropout's chunks of 64 keys.
+// Tiles are of 64 queries and 128 keys, on GPUs of 64 or fewer; dropout's chunks of 64 keys.
 const Case kCases[] = {
     {"one", 1, 1, 1, 1, 1},
     {"tiny", 2, 3, 5, 2, 4},
     {"one_query", 2, 1, 150, 3, 8},
     {"one_key", 2, 70, 1, 2, 8},
     {"whole_tiles", 1, 128, 256, 2, 64},
+    {"whole_tiles_with_all", 2, 128, 128, 1, 64, true, 0.2, Case::kLengths},
     {"odd", 2, 67, 131, 3, 20},
     {"deep", 1, 33, 40, 1, 128},
     {"deepest", 1, 9, 12, 1, 200},
@@ -134,36 +135,82 @@ Reference define(const Case& c, const std::vector<float>& q, const std::vector<f
   return out;
 }
 
+struct Operands {
+  std::vector<float> q, k, v, g;
+};
+
 class AttentionCases : public SessionTest, public ::testing::WithParamInterface<Case> {
  protected:
   static Shape query_shape(const Case& c) { return {c.batch, c.queries, c.heads, c.depth}; }
   static Shape key_shape(const Case& c) { return {c.batch, c.keys, c.heads, c.depth}; }
+
+  static Operands operands_of(const Case& c) {
+    const int64_t queries = query_shape(c).elements(), keys = key_shape(c).elements();
+    return {random_values(queries, 1, -2, 2), random_values(keys, 2, -2, 2),
+            random_values(keys, 3), random_values(queries, 4)};
+  }
 };
+
+// What a call and its gradients give in the current session, and what they should.
+struct Outcome {
+  Tensor y, dq, dk, dv;
+  Reference want;
+};
+
+Outcome attend(const Case& c, const Operands& values, const Shape& query_shape,
+               const Shape& key_shape, AttentionImplementation implementation) {
+  Session& session = Session::current();
+  session.reserve_random(5);  // calls do not depend on where in a block the stream stands
+  const uint64_t start = session.reserve_random(0);
+  Tensor q = from(values.q, query_shape), k = from(values.k, key_shape),
+         v = from(values.v, key_shape);
+  for (Tensor* leaf : {&q, &k, &v}) require_grad(*leaf);
+  Outcome outcome;
+  outcome.y = scaled_dot_product_attention(q, k, v, options_of(c, implementation));
+  backward(outcome.y, from(values.g, query_shape));
+  outcome.dq = grad_of(q);
+  outcome.dk = grad_of(k);
+  outcome.dv = grad_of(v);
+  outcome.want =
+      define(c, values.q, values.k, values.v, values.g, session.seed(), (start + 3) / 4);
+  return outcome;
+}
 
 TEST_P(AttentionCases, BothImplementationsAgreeWithTheDefinition) {
   const Case& c = GetParam();
-  const auto count = [](const Shape& shape) { return shape.elements(); };
-  const auto q = random_values(count(query_shape(c)), 1, -2, 2);
-  const auto k = random_values(count(key_shape(c)), 2, -2, 2);
-  const auto v = random_values(count(key_shape(c)), 3);
-  const auto g = random_values(count(query_shape(c)), 4);
-  session_.reserve_random(5);  // calls do not depend on where in a block the stream stands
   for (const AttentionImplementation implementation : {kMaterialised, kMemoryEfficient}) {
     SCOPED_TRACE(implementation == kMaterialised ? "materialised" : "memory-efficient");
-    const uint64_t start = session_.reserve_random(0);
-    Tensor q_leaf = from(q, query_shape(c)), k_leaf = from(k, key_shape(c)),
-           v_leaf = from(v, key_shape(c));
-    for (Tensor* leaf : {&q_leaf, &k_leaf, &v_leaf}) require_grad(*leaf);
-    const Tensor y =
-        scaled_dot_product_attention(q_leaf, k_leaf, v_leaf, options_of(c, implementation));
-    backward(y, from(g, query_shape(c)));
-    const Reference want = define(c, q, k, v, g, session_.seed(), (start + 3) / 4);
-    ASSERT_EQ(y.shape(), query_shape(c));
-    expect_close(y, want.y, 2e-6);
-    expect_close(grad_of(q_leaf), want.dq, 1e-5);
-    expect_close(grad_of(k_leaf), want.dk, 1e-5);
-    expect_close(grad_of(v_leaf), want.dv, 1e-5);
+    const Outcome got = attend(c, operands_of(c), query_shape(c), key_shape(c), implementation);
+    ASSERT_EQ(got.y.shape(), query_shape(c));
+    expect_close(got.y, got.want.y, 2e-6);
+    expect_close(got.dq, got.want.dq, 1e-5);
+    expect_close(got.dk, got.want.dk, 1e-5);
+    expect_close(got.dv, got.want.dv, 1e-5);
   }
+}
+
+// ||actual - expected|| / ||expected||; where zeros are expected, as if they were ones.
+double distance(const Tensor& actual, const std::vector<double>& expected) {
+  const std::vector<float> values = to_vector(actual);
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    difference += std::pow(values[i] - expected[i], 2);
+    norm += std::pow(expected[i], 2);
+  }
+  return std::sqrt(difference / (norm > 0 ? norm : static_cast<double>(values.size())));
+}
+
+// On GPUs that have them; numbers are rounded to ten bits of mantissa.
+TEST_P(AttentionCases, AgreesWithTheDefinitionOnTensorCores) {
+  const Case& c = GetParam();
+  SessionOptions rounded = options();
+  rounded.tf32 = true;
+  Session session(rounded);
+  const Outcome got = attend(c, operands_of(c), query_shape(c), key_shape(c), kMemoryEfficient);
+  EXPECT_LT(distance(got.y, got.want.y), 1e-3);
+  EXPECT_LT(distance(got.dq, got.want.dq), 2e-3);
+  EXPECT_LT(distance(got.dk, got.want.dk), 2e-3);
+  EXPECT_LT(distance(got.dv, got.want.dv), 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, AttentionCases, ::testing::ValuesIn(kCases),
@@ -225,22 +272,30 @@ TEST_F(AttentionTest, ImplementationsDropTheSameElements) {
 }
 
 TEST_F(AttentionTest, TakesViewsAndSharedHeads) {
-  const Tensor qkv = random_tensor({2, 9, 3, 4, 8}, 1);
-  const auto third = [&](int64_t i) { return squeeze(narrow(qkv, 2, i, 1), 2); };
-  const Tensor one = narrow(third(1), 2, 0, 1);
-  const Tensor shared = expand(one, {2, 9, 4, 8});
-  const Tensor turned = transpose(random_tensor({2, 9, 8, 4}, 2), 2, 3);  // rows with gaps
-  for (const AttentionImplementation implementation : kBoth) {
-    AttentionOptions options;
-    options.implementation = implementation;
-    expect_close(
-        scaled_dot_product_attention(third(0), third(1), third(2), options),
-        to_vector(scaled_dot_product_attention(contiguous(third(0)), contiguous(third(1)),
-                                               contiguous(third(2)), options)));
-    expect_close(scaled_dot_product_attention(turned, shared, third(2), options),
-                 to_vector(scaled_dot_product_attention(contiguous(turned), contiguous(shared),
-                                                        contiguous(third(2)), options)));
+  for (const bool tf32 : {false, true}) {
+    SessionOptions session_options = options();
+    session_options.tf32 = tf32;
+    Session session(session_options);
+    const Tensor qkv = random_tensor({2, 9, 3, 4, 8}, 1);
+    const auto third = [&](int64_t i) { return squeeze(narrow(qkv, 2, i, 1), 2); };
+    const Tensor one = narrow(third(1), 2, 0, 1);
+    const Tensor shared = expand(one, {2, 9, 4, 8});
+    const Tensor turned = transpose(random_tensor({2, 9, 8, 4}, 2), 2, 3);  // rows with gaps
+    const Tensor odd = narrow(random_tensor({2, 9, 4, 11}, 3), 3, 1, 8);    // not on 16 bytes
+    for (const AttentionImplementation implementation : kBoth) {
+      AttentionOptions options;
+      options.implementation = implementation;
+      const auto expect_same = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+        expect_close(scaled_dot_product_attention(q, k, v, options),
+                     to_vector(scaled_dot_product_attention(contiguous(q), contiguous(k),
+                                                            contiguous(v), options)));
+      };
+      expect_same(third(0), third(1), third(2));
+      expect_same(turned, shared, third(2));
+      expect_same(third(0), odd, third(2));
+    }
   }
+  session_.make_current();
 }
 
 TEST_F(AttentionTest, LengthsAndMasksOfAllTypesSayTheSame) {

@@ -111,6 +111,15 @@ void Block::enter() {
 
 void __syncthreads() { block().wait(); }
 
+float __shfl_xor_sync(unsigned, float value, int distance) {
+  static float values[1024];
+  values[threadIdx.x] = value;
+  __syncthreads();
+  value = values[threadIdx.x ^ static_cast<unsigned>(distance)];
+  __syncthreads();
+  return value;
+}
+
 void cuda_on_host_run(const cudaLaunchConfig_t& config, const std::function<void()>& kernel) {
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);

@@ -41,6 +41,8 @@ void cuda_on_host_run(const cudaLaunchConfig_t& config, const std::function<void
 
 // Of all threads of the block: ends the program if one of them has returned.
 void __syncthreads();
+// Here of all threads of the block, not of a warp alone: all warps must come to it alike.
+float __shfl_xor_sync(unsigned lanes, float value, int distance);
 
 template <class... Parameter, class... Argument>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameter...),

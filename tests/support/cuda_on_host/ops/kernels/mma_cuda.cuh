@@ -1,0 +1,80 @@
+// ops/kernels/mma_cuda.cuh on the host, from the descriptions in NVIDIA's PTX ISA: where a
+// warp's threads have the pieces of a matrix, and how numbers are rounded. See cuda_runtime.h.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include <cuda_runtime.h>
+#include "ops/kernels/fragments.h"
+#include "runtime/core/dtype.h"
+
+namespace tidemark {
+
+inline bool has_tensor_cores() { return true; }
+
+inline uint32_t to_tf32(float value) {
+  const auto word = std::bit_cast<uint32_t>(value);
+  return std::isnan(value) ? 0x7FFFFFFF : (word + 0x1000) & ~uint32_t{0x1FFF};
+}
+
+namespace cuda_on_host {
+
+// What the threads of a block give, for those of the same warp to read.
+template <class Given>
+const Given* exchange(const Given& mine) {
+  static Given given[2][1024];
+  static int turns[1024];
+  // Those who are ahead write the other half; they cannot be two turns ahead.
+  Given* half = given[turns[threadIdx.x]++ % 2];
+  half[threadIdx.x] = mine;
+  __syncthreads();
+  return half + threadIdx.x / 32 * 32;
+}
+
+// Numbers i of a word.
+inline float number(uint32_t word, int, float) {
+  // Tensor cores do not look at what is beyond TF32.
+  return std::bit_cast<float>(word & ~uint32_t{0x1FFF});
+}
+inline float number(uint32_t word, int i, BFloat16) {
+  return std::bit_cast<float>(i == 0 ? word << 16 : word & 0xFFFF0000);
+}
+
+}  // namespace cuda_on_host
+
+template <class T>
+void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b) {
+  struct Factors {
+    FragmentA a;
+    FragmentB b;
+  };
+  const Factors* lanes = cuda_on_host::exchange(Factors{a, b});
+  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
+  for (int i = 0; i < 4; ++i) {
+    const int row = g + i / 2 * 8, column = 2 * t + i % 2;
+    for (int word = 0; word < 8; ++word) {
+      const uint32_t x = lanes[row % 8 * 4 + word % 4].a.word[word / 4 * 2 + row / 8];
+      const uint32_t y = lanes[column * 4 + word % 4].b.word[word / 4];
+      for (int n = 0; n < static_cast<int>(4 / sizeof(T)); ++n) {
+        c.value[i] += cuda_on_host::number(x, n, T(0.0F)) * cuda_on_host::number(y, n, T(0.0F));
+      }
+    }
+  }
+}
+
+inline FragmentB load_transposed(const uint32_t* row) {
+  const uint32_t* const* rows = cuda_on_host::exchange(row);
+  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
+  FragmentB b{};
+  for (int half = 0; half < 2; ++half) {
+    for (int i = 0; i < 2; ++i) {
+      const uint32_t word = rows[half * 8 + 2 * t + i][g / 2];
+      b.word[half] |= (g % 2 == 0 ? word & 0xFFFF : word >> 16) << (16 * i);
+    }
+  }
+  return b;
+}
+
+}  // namespace tidemark
