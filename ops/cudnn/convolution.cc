@@ -11,6 +11,7 @@ namespace {
 
 enum : int64_t { kX = 1, kW = 2, kY = 3 };
 constexpr int64_t kByteAlignment = 16;
+constexpr int64_t kMostSlices = 8;
 
 // Channels last as they lie, in cuDNN's order of dimensions: C after N.
 Descriptor tensor(const Shape& shape, DType dtype, int64_t id) {
@@ -81,7 +82,8 @@ constexpr PassNames names_of(Pass pass) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
 }
 
-Descriptor operation_graph(const Convolution& problem) {
+// beta: of what the result was before, which is added.
+Descriptor operation_graph(const Convolution& problem, float beta) {
   const PassNames names = names_of(problem.pass);
   Descriptor operation(names.operation);
   operation.set(names.conv, geometry(problem));
@@ -89,7 +91,7 @@ Descriptor operation_graph(const Convolution& problem) {
   operation.set(names.w, tensor(problem.w, problem.dtype, kW));
   operation.set(names.y, tensor(problem.y, problem.dtype, kY));
   operation.set(names.alpha, 1.0f);
-  operation.set(names.beta, 0.0f);
+  operation.set(names.beta, beta);
   operation.finalize();
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
@@ -160,21 +162,21 @@ const char* name_of(Pass pass) {
   return "?";
 }
 
-}  // namespace
+struct Choice {
+  std::unique_ptr<Descriptor> plan;  // null: there is none
+  EngineTraits traits;
+  std::string name;
+  bool passed_over = false;  // an engine for tensor cores, for its workspace
+  int suggestions = 0;
+};
 
-bool acceptable(const EngineTraits& traits, bool tf32) {
-  return traits.deterministic && !traits.down_converts && !traits.rounds_sums &&
-         !traits.transforms && !traits.compiles && (tf32 || !traits.tensor_cores) &&
-         traits.workspace <= kWorkspaceCap;
-}
-
-ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& device) {
-  const Descriptor graph = operation_graph(problem);
+Choice choose(const Convolution& problem, const Descriptor& device, float beta) {
+  const Descriptor graph = operation_graph(problem, beta);
   const bool tensor_cores = problem.tf32 || problem.dtype == DType::kBFloat16;
-  int rank = 0;
+  Choice choice;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& config : suggestions(graph, device, mode)) {
-      const int place = rank++;
+      const int rank = choice.suggestions++;
       try {
         const Descriptor engine =
             config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -186,35 +188,92 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& d
         plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
         plan->finalize();
         traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-        if (!acceptable(traits, tensor_cores)) continue;
-        plan_ = std::move(plan);
-        traits_ = traits;
-        name_ = "engine " +
-                std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
-                ", rank " + std::to_string(place);
-        return;
+        if (!acceptable(traits, tensor_cores)) {
+          choice.passed_over = choice.passed_over || traits.tensor_cores;
+          continue;
+        }
+        choice.plan = std::move(plan);
+        choice.traits = traits;
+        choice.name = "engine " +
+                      std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
+                      ", rank " + std::to_string(rank);
+        return choice;
       } catch (const DeviceError&) {
         continue;  // heuristics also name engines that turn out not to support the problem
       }
     }
   }
-  throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
-                    " for the " + std::string(to_string(problem.dtype)) + " " +
-                    name_of(problem.pass) + " of x " + problem.x.to_string() + ", w " +
-                    problem.w.to_string() + ", y " + problem.y.to_string() + " among " +
-                    std::to_string(rank));
+  return choice;
+}
+
+Convolution slice_of(Convolution problem, int64_t slices) {
+  problem.x[0] /= slices;
+  problem.y[0] /= slices;
+  return problem;
+}
+
+}  // namespace
+
+bool acceptable(const EngineTraits& traits, bool tf32) {
+  return traits.deterministic && !traits.down_converts && !traits.rounds_sums &&
+         !traits.transforms && !traits.compiles && (tf32 || !traits.tensor_cores) &&
+         traits.workspace <= kWorkspaceCap;
+}
+
+ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& device) {
+  Choice choice = choose(problem, device, 0);
+  Choice adding;
+  // bfloat16 would be rounded between slices, and its engines do not copy.
+  const bool slice =
+      choice.passed_over && !choice.traits.tensor_cores && problem.dtype == DType::kFloat32;
+  for (int64_t slices = 2; slice && slices <= kMostSlices && problem.x[0] % slices == 0;
+       slices *= 2) {
+    const Convolution part = slice_of(problem, slices);
+    const Bytes x_slice = size_of(problem.dtype) * part.x.elements(),
+                y_slice = size_of(problem.dtype) * part.y.elements();
+    if (x_slice.count() % kByteAlignment != 0 || y_slice.count() % kByteAlignment != 0) break;
+    Choice first = choose(part, device, 0), others;
+    if (!first.traits.tensor_cores) continue;
+    if (problem.pass == Pass::kGradWeight) {
+      others = choose(part, device, 1);
+      if (!others.traits.tensor_cores) continue;
+      first.traits.workspace = std::max(first.traits.workspace, others.traits.workspace);
+    }
+    choice = std::move(first);
+    choice.name += ", " + std::to_string(slices) + " slices";
+    adding = std::move(others);
+    slices_ = slices;
+    x_slice_ = x_slice;
+    y_slice_ = y_slice;
+    break;
+  }
+  if (!choice.plan) {
+    throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
+                      " for the " + std::string(to_string(problem.dtype)) + " " +
+                      name_of(problem.pass) + " of x " + problem.x.to_string() + ", w " +
+                      problem.w.to_string() + ", y " + problem.y.to_string() + " among " +
+                      std::to_string(choice.suggestions));
+  }
+  plan_ = std::move(choice.plan);
+  adding_ = std::move(adding.plan);
+  traits_ = choice.traits;
+  name_ = std::move(choice.name);
 }
 
 void ConvolutionPlan::run(cudnnHandle_t handle, void* x, void* w, void* y,
                           void* workspace) const {
   const std::array<int64_t, 3> ids{kX, kW, kY};
-  const std::array<void*, 3> pointers{x, w, y};
-  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids));
-  pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers);
-  pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {&workspace, 1});
-  pack.finalize();
-  check(cudnnBackendExecute(handle, plan_->raw(), pack.raw()), "cudnnBackendExecute");
+  for (int64_t i = 0; i < slices_; ++i) {
+    const std::array<void*, 3> pointers{static_cast<std::byte*>(x) + i * x_slice_.count(), w,
+                                        static_cast<std::byte*>(y) + i * y_slice_.count()};
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids));
+    pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers);
+    pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {&workspace, 1});
+    pack.finalize();
+    const Descriptor& plan = i > 0 && adding_ ? *adding_ : *plan_;
+    check(cudnnBackendExecute(handle, plan.raw(), pack.raw()), "cudnnBackendExecute");
+  }
 }
 
 }  // namespace tidemark::cudnn

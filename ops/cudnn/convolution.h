@@ -4,7 +4,9 @@
 // with one more dimension before H for clips; float32 or bfloat16, without gaps; no pass
 // reorders them. The choice follows from the problem and the device alone: the first plan in
 // the order of cuDNN's heuristics that gives the same bits each time, stays within
-// kWorkspaceCap, and rounds no more than the problem allows. Nothing is timed.
+// kWorkspaceCap, and rounds no more than the problem allows. Where engines for tensor cores
+// are passed over for their workspace, the batch is cut into slices, which take less. Nothing
+// is timed.
 //
 // Threads: any.
 #pragma once
@@ -23,8 +25,7 @@ namespace tidemark::cudnn {
 
 // The most scratch that a convolution may ask for, whatever the budget: what a plan does must
 // not depend on it. Engines for Hopper take less than 2 MiB mostly; this much lets images of
-// three channels be padded for its tensor cores. Those for Ampere copy their inputs first, so
-// that there, large batches of large images go without tensor cores.
+// three channels be padded for its tensor cores. Those for Ampere copy their inputs first.
 inline constexpr Bytes kWorkspaceCap{256 << 20};
 
 enum class Pass : uint8_t { kForward, kGradInput, kGradWeight };
@@ -58,7 +59,7 @@ class ConvolutionPlan {
 
   Bytes workspace() const { return traits_.workspace; }
   const EngineTraits& traits() const { return traits_; }
-  // For logs and tests: "engine 47, rank 0".
+  // For logs and tests: "engine 47, rank 0", "engine 58, rank 1, 4 slices".
   const std::string& name() const { return name_; }
 
   // Enqueues on the handle's stream. One of x, w, y is written, by the pass. All but the
@@ -67,8 +68,11 @@ class ConvolutionPlan {
 
  private:
   std::unique_ptr<Descriptor> plan_;
+  std::unique_ptr<Descriptor> adding_;  // of slices that add to the weight's gradient; or null
   EngineTraits traits_;
   std::string name_;
+  int64_t slices_ = 1;
+  Bytes x_slice_{0}, y_slice_{0};
 };
 
 }  // namespace tidemark::cudnn

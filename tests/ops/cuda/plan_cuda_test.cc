@@ -81,13 +81,9 @@ TEST(PlanTest, EveryConvolutionOfResNet50HasAPlanThatIsAlwaysTheSame) {
                          problem.w.to_string() + ", tf32 " + std::to_string(tf32));
             const ConvolutionPlan plan(problem, device);
             EXPECT_TRUE(acceptable(plan.traits(), tf32));
-            // The first layer's gradients would take a gigabyte on tensor cores. For single
-            // images cuDNN at times thinks better of other engines, and those for A100 copy
-            // their inputs, which at batch 256 is more than the cap.
-            const bool usual =
-                layer.inputs > 3 && (batch == 32 || (batch == 256 && each == &kH100));
-            if (tf32 && usual) {
-              EXPECT_TRUE(plan.traits().tensor_cores);
+            // For single images cuDNN at times thinks better of other engines.
+            if (tf32 && batch > 1) {
+              EXPECT_TRUE(plan.traits().tensor_cores) << plan.name();
             }
             const ConvolutionPlan same(problem, again);
             EXPECT_EQ(plan.name(), same.name());
@@ -96,6 +92,29 @@ TEST(PlanTest, EveryConvolutionOfResNet50HasAPlanThatIsAlwaysTheSame) {
         }
       }
     }
+  }
+}
+
+// A100's engines copy their inputs: at once, these would take 784 and 982 MiB.
+TEST(PlanTest, LargeBatchesAreCutIntoSlices) {
+  const Descriptor device = properties(kA100);
+  const Layer strided{56, 256, 512, 1, 2}, pointwise{56, 64, 256, 1, 1};
+  const auto plan = [&](Pass pass, const Layer& layer, int64_t batch, bool tf32) {
+    return ConvolutionPlan(convolution(pass, layer, batch, tf32), device);
+  };
+  const auto slices = [](const ConvolutionPlan& made) {
+    return made.name().find(" slices") != std::string::npos;
+  };
+  for (const Pass pass : {Pass::kForward, Pass::kGradWeight}) {
+    const Layer& layer = pass == Pass::kForward ? strided : pointwise;
+    const ConvolutionPlan whole = plan(pass, layer, 32, true),
+                          cut = plan(pass, layer, 256, true);
+    EXPECT_FALSE(slices(whole)) << whole.name();
+    EXPECT_TRUE(slices(cut)) << cut.name();
+    EXPECT_GT(cut.workspace(), Bytes(0));
+    // Not where nothing is gained, and not where the batch cannot be halved.
+    EXPECT_FALSE(slices(plan(pass, layer, 256, false)));
+    EXPECT_FALSE(slices(plan(pass, layer, 255, true)));
   }
 }
 
