@@ -312,6 +312,7 @@ void print_profile(const std::string& name, const std::string& directory) {
       by + "copies of 256 MiB, both streams at once");
   put("duplex_reload_bandwidth", std::min(links.both_reload, links.reload),
       by + "copies of 256 MiB, both streams at once");
+  put("pin_bandwidth", 0, "nothing is pinned on a CPU");
   put("disk_write_bandwidth", disk.write, by + "256 MiB in pieces of 8 MiB, " + disk.how);
   put("disk_read_bandwidth", disk.read, by + "256 MiB in pieces of 8 MiB, " + disk.how);
   constexpr double kDispatch = 2000;

@@ -57,6 +57,7 @@ class ReplayDevice final : public ForwardingDevice {
 // Nothing but what the log says takes time on the compute stream.
 std::unique_ptr<Device> replay_device(DeviceProfile profile) {
   profile.kernel_floor = profile.launch_cost = Nanos(0);
+  profile.pin_bandwidth = 0;
   return std::make_unique<ReplayDevice>(make_sim_device(profile));
 }
 

@@ -7,6 +7,10 @@
 // step depend on the program alone. Transfers likewise: the profile's link, then the measured
 // one.
 //
+// Pinning host memory is not counted (DeviceProfile::pin_bandwidth): it is paid once for a
+// piece of host memory and never again, so a policy that counted it in c_s would evict in the
+// first step, never pin, and go on evicting.
+//
 // Or prices are given (use()), and nothing is learnt.
 //
 // Threads: the issuing thread.

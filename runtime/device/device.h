@@ -26,12 +26,20 @@
 
 namespace tidemark {
 
+// Host memory is pinned in chunks of so much, counted from where a region begins; the last is
+// what is left of it. A multiple of any page size.
+inline constexpr Bytes kPinChunk{64 << 20};
+
 // A range of memory, page-aligned. `data()` is null on devices without data.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
   virtual std::byte* data() const = 0;
   virtual Bytes size() const = 0;
+  // Before copies of [begin, begin + bytes): pins what of host memory is not pinned yet, at the
+  // cost of the issuing thread's time. Copies of what nobody prepared are right too. Does not
+  // throw: what failed, the copy says. REQUIRES: the range is within the region.
+  virtual void prepare(Bytes /*begin*/, Bytes /*bytes*/) {}
 };
 
 enum class MemoryKind : uint8_t { kDevice, kHost };

@@ -10,10 +10,32 @@
 namespace tidemark {
 namespace {
 
+class ModelledRegion final : public MemoryRegion {
+ public:
+  ModelledRegion(std::unique_ptr<MemoryRegion> real, std::unique_ptr<MemoryRegion> model)
+      : real_(std::move(real)), model_(std::move(model)) {}
+
+  std::byte* data() const override { return real_->data(); }
+  Bytes size() const override { return real_->size(); }
+  void prepare(Bytes begin, Bytes bytes) override {
+    real_->prepare(begin, bytes);
+    model_->prepare(begin, bytes);
+  }
+
+ private:
+  const std::unique_ptr<MemoryRegion> real_;
+  const std::unique_ptr<MemoryRegion> model_;
+};
+
 class ModelledDevice final : public ForwardingDevice {
  public:
   ModelledDevice(std::unique_ptr<Device> real, const DeviceProfile& profile)
       : ForwardingDevice(std::move(real)), model_(make_sim_device(profile)) {}
+
+  std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) override {
+    return std::make_unique<ModelledRegion>(ForwardingDevice::map(kind, size),
+                                            model_->map(kind, size));
+  }
 
   Event enqueue(StreamId stream, Work work) override {
     const Nanos cost = work.cost;

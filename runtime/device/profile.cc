@@ -49,6 +49,8 @@ const std::vector<Field>& fields() {
       rate("reload_bandwidth", &DeviceProfile::reload_bandwidth),
       rate("duplex_offload_bandwidth", &DeviceProfile::duplex_offload_bandwidth),
       rate("duplex_reload_bandwidth", &DeviceProfile::duplex_reload_bandwidth),
+      {"pin_bandwidth", Range::kNotNegative,
+       [](DeviceProfile& p, double v) { p.pin_bandwidth = v; }},
       rate("disk_write_bandwidth", &DeviceProfile::disk_write_bandwidth),
       rate("disk_read_bandwidth", &DeviceProfile::disk_read_bandwidth),
       time("launch_cost_ns", &DeviceProfile::launch_cost),
@@ -121,7 +123,10 @@ class Parser {
     const double value = json_value.get<double>();
     // Numbers end up as 64-bit counts, of bytes or nanoseconds.
     if (!std::isfinite(value) || value > 9e18) throw at(field.key, "out of range");
-    if (field.range == Range::kNotNegative ? value < 0 : value <= 0) {
+    if (value < 0 && field.range == Range::kNotNegative) {
+      throw at(field.key, "must not be negative");
+    }
+    if (value <= 0 && field.range != Range::kNotNegative) {
       throw at(field.key, "must be positive");
     }
     if (field.range == Range::kShare && value > 1) throw at(field.key, "must be at most 1");

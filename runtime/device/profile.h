@@ -31,6 +31,9 @@ struct DeviceProfile {
   double reload_bandwidth = 0;          // host to device, alone
   double duplex_offload_bandwidth = 0;  // device to host while the other direction is busy
   double duplex_reload_bandwidth = 0;
+  // Bytes of host memory pinned per second, of the issuing thread's time; 0: pinning is not
+  // counted.
+  double pin_bandwidth = 0;
   double disk_write_bandwidth = 0;
   double disk_read_bandwidth = 0;
   Nanos launch_cost{0};       // of the issuing thread, per operator

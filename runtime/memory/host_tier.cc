@@ -31,6 +31,7 @@ class HostTier final : public Tier {
     check_pieces(pieces, bytes);
     Event last;
     for_each_piece(pieces, bytes, [&](Offset at, Bytes begin, Bytes part) {
+      region().prepare(at - Offset(0), part);
       last = device_.copy(StreamId::kOffload, {address(at), advance(from, begin), part, tag});
       if (enqueued) enqueued->include(last);
     });
@@ -60,10 +61,11 @@ class HostTier final : public Tier {
   Bytes peak() const override { return offsets_.high_water() - Offset(0); }
 
  private:
-  std::byte* address(Offset at) const {
+  MemoryRegion& region() const {
     TIDEMARK_CHECK(region_, "the tier is empty");
-    return advance(region_->data(), at - Offset(0));
+    return *region_;
   }
+  std::byte* address(Offset at) const { return advance(region().data(), at - Offset(0)); }
   // On devices without data addresses are null, and stay so.
   template <class Byte>
   static Byte* advance(Byte* address, Bytes by) {

@@ -43,11 +43,15 @@ class Progress {
   // By a worker, before work that depends on `fence`. False: give up.
   bool worker_wait(const Fence& fence) EXCLUDES(mutex_);
 
-  // By the issuing thread. Each throws DeviceError while a stream is held by a failure.
-  void check() const EXCLUDES(mutex_) {
+  // A stream is held by a failure.
+  bool failed() const {
     // Acquire: pairs with the release in fail_and_wait(), so that the cause is there to be
     // read.
-    if (failed_.load(std::memory_order_acquire)) throw_failure();
+    return failed_.load(std::memory_order_acquire);
+  }
+  // By the issuing thread. Each throws DeviceError while a stream is held by a failure.
+  void check() const EXCLUDES(mutex_) {
+    if (failed()) throw_failure();
   }
   void host_wait(const Fence& fence) EXCLUDES(mutex_);
 

@@ -79,9 +79,13 @@ class DeviceRegion final : public MemoryRegion {
 
 class HostRegion final : public MemoryRegion {
  public:
-  HostRegion(const std::shared_ptr<CudaDriver>& driver, std::shared_ptr<AddressMap> map,
-             const std::string& device_name, Bytes size, Bytes chunk)
-      : map_(std::move(map)), memory_(driver, device_name, size, chunk) {
+  HostRegion(std::shared_ptr<CudaDriver> driver, std::shared_ptr<AddressMap> map,
+             std::shared_ptr<HostTasks> tasks, const std::string& device_name, Bytes size,
+             Bytes chunk)
+      : driver_(std::move(driver)),
+        map_(std::move(map)),
+        tasks_(std::move(tasks)),
+        memory_(driver_, device_name, size, chunk) {
     map_->host.push_back(&memory_);
   }
   ~HostRegion() override { std::erase(map_->host, &memory_); }
@@ -90,9 +94,15 @@ class HostRegion final : public MemoryRegion {
 
   std::byte* data() const override { return memory_.data(); }
   Bytes size() const override { return memory_.size(); }
+  // Not while a stream is held: CUDA might wait for it.
+  void prepare(Bytes begin, Bytes bytes) override {
+    if (!tasks_->progress.failed() && driver_->use().ok()) memory_.prepare(begin, bytes);
+  }
 
  private:
+  const std::shared_ptr<CudaDriver> driver_;
   const std::shared_ptr<AddressMap> map_;
+  const std::shared_ptr<HostTasks> tasks_;
   HostMemory memory_;
 };
 
@@ -169,7 +179,8 @@ class CudaDevice final : public Device {
     if (kind == MemoryKind::kDevice) {
       return std::make_unique<DeviceRegion>(driver_, addresses_, name_, size);
     }
-    return std::make_unique<HostRegion>(driver_, addresses_, name_, size, options_.pin_chunk);
+    return std::make_unique<HostRegion>(driver_, addresses_, tasks_, name_, size,
+                                        options_.pin_chunk);
   }
 
   Event enqueue(StreamId stream, Work work) override {

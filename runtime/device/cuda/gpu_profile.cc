@@ -73,6 +73,7 @@ DeviceProfile gpu_profile(CudaDriver& driver, const LinkProbe& links) {
   profile.reload_bandwidth = links.reload_bandwidth;
   profile.duplex_offload_bandwidth = links.duplex_offload_bandwidth;
   profile.duplex_reload_bandwidth = links.duplex_reload_bandwidth;
+  profile.pin_bandwidth = links.pin_bandwidth;
   profile.transfer_latency = links.transfer_latency;
   const DeviceProfile host = load_profile("host");
   profile.disk_write_bandwidth = host.disk_write_bandwidth;
@@ -97,6 +98,7 @@ std::string profile_json(const DeviceProfile& profile,
   json["reload_bandwidth"] = profile.reload_bandwidth;
   json["duplex_offload_bandwidth"] = profile.duplex_offload_bandwidth;
   json["duplex_reload_bandwidth"] = profile.duplex_reload_bandwidth;
+  json["pin_bandwidth"] = profile.pin_bandwidth;
   json["disk_write_bandwidth"] = profile.disk_write_bandwidth;
   json["disk_read_bandwidth"] = profile.disk_read_bandwidth;
   json["launch_cost_ns"] = profile.launch_cost.count();

@@ -70,12 +70,25 @@ HostMemory::Chunk HostMemory::pin(size_t index) {
   return Chunk::kPageable;
 }
 
+HostMemory::Chunk HostMemory::reach(size_t index) {
+  if (chunks_[index] == Chunk::kUntouched) chunks_[index] = pin(index);
+  return chunks_[index];
+}
+
 HostMemory::Piece HostMemory::piece_at(const std::byte* address) {
   TIDEMARK_CHECK(contains(address), "an address of another region");
   const auto index = static_cast<size_t>((address - data_) / chunk_.count());
-  if (chunks_[index] == Chunk::kUntouched) chunks_[index] = pin(index);
-  return {Bytes(start_of(index) + bytes_of(index).count() - address),
-          chunks_[index] == Chunk::kPinned};
+  const bool pinned = reach(index) == Chunk::kPinned;
+  return {Bytes(start_of(index) + bytes_of(index).count() - address), pinned};
+}
+
+void HostMemory::prepare(Bytes begin, Bytes bytes) {
+  TIDEMARK_CHECK(begin >= Bytes(0) && bytes >= Bytes(0) && begin <= size_ - bytes,
+                 "a range of another region");
+  if (bytes == Bytes(0)) return;
+  const int64_t first = begin.count() / chunk_.count();
+  const int64_t last = ((begin + bytes).count() - 1) / chunk_.count();
+  for (int64_t index = first; index <= last; ++index) reach(static_cast<size_t>(index));
 }
 
 }  // namespace tidemark

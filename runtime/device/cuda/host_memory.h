@@ -1,9 +1,9 @@
 // Host memory that the GPU copies to and from at full speed: mapped at once, pinned bit by bit.
 //
-// Pinning costs about as much as touching every page, so a chunk is pinned when the first copy
-// reaches it; a large limit costs nothing until it is used. A chunk that the system refuses to
-// pin stays pageable: copies of it go through a small pinned buffer. The first refusal is
-// logged.
+// Pinning costs about as much as touching every page, so a chunk is pinned when it is prepared,
+// or the first copy reaches it; a large limit costs nothing until it is used. A chunk that the
+// system refuses to pin stays pageable: copies of it go through a small pinned buffer. The
+// first refusal is logged.
 //
 // Threads: the issuing thread. Errors: DeviceError if the range cannot be mapped.
 #pragma once
@@ -18,13 +18,11 @@
 
 namespace tidemark {
 
-// A multiple of any page size.
-inline constexpr Bytes kPinChunk{64 << 20};
-
 class HostMemory {
  public:
+  // `chunk`: whole pages.
   HostMemory(std::shared_ptr<CudaDriver> driver, std::string device_name, Bytes size,
-             Bytes chunk = kPinChunk);
+             Bytes chunk);
   ~HostMemory();
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
@@ -44,11 +42,15 @@ class HostMemory {
   // REQUIRES: contains(address). Pins the chunk if nobody has tried yet.
   Piece piece_at(const std::byte* address);
 
+  // Pins the chunks that [begin, begin + bytes) touches and nobody has tried yet.
+  void prepare(Bytes begin, Bytes bytes);
+
   Bytes pinned() const { return pinned_; }
   Bytes refused() const { return refused_; }
 
  private:
   enum class Chunk : uint8_t { kUntouched, kPinned, kPageable };
+  Chunk reach(size_t index);  // pins it if nobody has tried yet
   Chunk pin(size_t index);
   std::byte* start_of(size_t index) const;
   Bytes bytes_of(size_t index) const;

@@ -4,13 +4,15 @@
 //
 //   start = max(issue clock, end of the stream's last work, ends of what it waits for)
 //
-// The issue clock advances by the launch cost of each enqueue, and to the end of what the host
-// synchronizes with, so it lags or leads the streams as a real issuing thread would.
+// The issue clock advances by the launch cost of each enqueue, by what pinning host memory
+// takes, and to the end of what the host synchronizes with, so it lags or leads the streams as
+// a real issuing thread would.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
@@ -30,6 +32,36 @@ class EmptyRegion : public MemoryRegion {
   Bytes size_;
 };
 
+// Pinning takes time and nothing else.
+class HostRegion final : public EmptyRegion {
+ public:
+  HostRegion(Bytes size, double pin_bandwidth, std::shared_ptr<Nanos> issue_clock)
+      : EmptyRegion(size), pin_bandwidth_(pin_bandwidth), now_(std::move(issue_clock)) {}
+
+  void prepare(Bytes begin, Bytes bytes) override {
+    TIDEMARK_CHECK(begin >= Bytes(0) && bytes >= Bytes(0) && begin <= size() - bytes,
+                   "a range of another region");
+    if (bytes == Bytes(0) || pin_bandwidth_ == 0) return;
+    const int64_t first = begin.count() / kPinChunk.count();
+    const int64_t last = ((begin + bytes).count() - 1) / kPinChunk.count();
+    for (int64_t index = first; index <= last; ++index) pin(index);
+  }
+
+ private:
+  void pin(int64_t index) {
+    const auto chunk = static_cast<size_t>(index);
+    if (chunk >= pinned_.size()) pinned_.resize(chunk + 1);
+    if (pinned_[chunk]) return;
+    pinned_[chunk] = true;
+    const Bytes pinned = std::min(kPinChunk, size() - kPinChunk * index);
+    *now_ += Nanos(std::llround(static_cast<double>(pinned.count()) / pin_bandwidth_ * 1e9));
+  }
+
+  const double pin_bandwidth_;
+  const std::shared_ptr<Nanos> now_;
+  std::vector<bool> pinned_;  // up to the last that was reached: sizes may be beyond all memory
+};
+
 class SimDevice : public Device {
  public:
   explicit SimDevice(const DeviceProfile& profile)
@@ -39,9 +71,10 @@ class SimDevice : public Device {
   const DeviceProfile& profile() const override { return profile_; }
   bool has_data() const override { return false; }
 
-  std::unique_ptr<MemoryRegion> map(MemoryKind, Bytes size) override {
+  std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) override {
     TIDEMARK_CHECK(size >= Bytes(0), "a region of negative size");
-    return std::make_unique<EmptyRegion>(size);
+    if (kind == MemoryKind::kDevice) return std::make_unique<EmptyRegion>(size);
+    return std::make_unique<HostRegion>(size, profile_.pin_bandwidth, issue_clock_);
   }
 
   Event enqueue(StreamId stream, Work work) override {
@@ -168,7 +201,9 @@ class SimDevice : public Device {
 
   const DeviceProfile profile_;
   const std::string name_;
-  Nanos now_{0};  // the issue clock
+  // Shared with the regions, which may outlive the device.
+  const std::shared_ptr<Nanos> issue_clock_ = std::make_shared<Nanos>(0);
+  Nanos& now_ = *issue_clock_;
   std::array<Lane, kStreamCount> lanes_;
   BusyTime offload_busy_;  // of link copies; host tasks such as disk I/O do not use the link
   BusyTime reload_busy_;

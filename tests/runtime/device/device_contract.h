@@ -266,6 +266,27 @@ TYPED_TEST_P(DeviceContract, FillsSetBytesInStreamOrder) {
   }
 }
 
+TYPED_TEST_P(DeviceContract, MemoryMayBePreparedForCopies) {
+  Device& device = *this->device_;
+  const Bytes size((3 << 20) + 5);
+  const auto arena = device.map(MemoryKind::kDevice, size);
+  const auto host = device.map(MemoryKind::kHost, size);
+  device.map(MemoryKind::kHost, Bytes(0))->prepare(Bytes(0), Bytes(0));
+  arena->prepare(Bytes(0), size);
+  host->prepare(size, Bytes(0));
+  for (int turn = 0; turn < 2; ++turn) host->prepare(Bytes(1), size - Bytes(1));
+  const Event filled = device.fill(StreamId::kCompute, arena->data(), size, std::byte{7});
+  device.wait(StreamId::kOffload, filled);
+  device.synchronize(device.copy(StreamId::kOffload, {host->data(), arena->data(), size, 0}));
+  if (device.has_data()) {
+    EXPECT_EQ(std::count(host->data(), host->data() + size.count(), std::byte{7}),
+              size.count());
+  }
+  // Regions may outlive the device.
+  this->device_.reset();
+  host->prepare(Bytes(0), size);
+}
+
 TYPED_TEST_P(DeviceContract, OnlyTheWaiterStalls) {
   Device& device = *this->device_;
   Gate gate;
@@ -348,6 +369,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     AWaitForOnesOwnStreamOrForThePastHoldsNothing, AWaitNamesOnlyWorkThatIsEnqueued,
     MoreWorkThanFitsInAQueue, CompletionsAreOfTaggedWorkThatIsDoneAndTakenOnce,
     RegionsHaveTheSizeAskedFor, CopiesMoveBytes, FillsSetBytesInStreamOrder,
-    OnlyTheWaiterStalls, TimeDoesNotGoBack, HazardsOrderedByFencesGiveSequentialResults);
+    MemoryMayBePreparedForCopies, OnlyTheWaiterStalls, TimeDoesNotGoBack,
+    HazardsOrderedByFencesGiveSequentialResults);
 
 }  // namespace tidemark

@@ -22,6 +22,14 @@ struct Counted {
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(AroundASimulator, DeviceContract, Counted);
 
+TEST(FaultyDeviceAroundASimulator, ItsMemoryIsTheSimulators) {
+  DeviceProfile profile = load_profile("a100-80gb");
+  profile.pin_bandwidth = 1e9;
+  FaultyDevice device(make_sim_device(profile));
+  device.map(MemoryKind::kHost, Bytes(1'000'000))->prepare(Bytes(0), Bytes(1));
+  EXPECT_EQ(device.now(), Nanos(1'000'000));
+}
+
 class FaultyDeviceTest : public ::testing::Test {
  protected:
   Event copy() {

@@ -14,16 +14,23 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Modelled, DeviceContract, Modelled);
 INSTANTIATE_TYPED_TEST_SUITE_P(Modelled, DeviceFailureContract, Modelled);
 
 TEST(ModelledDevice, KeepsTheSimulatorsTime) {
-  const auto real = Modelled::make(), simulated = make_sim_device(load_profile("host"));
+  DeviceProfile profile = load_profile("host");
+  profile.pin_bandwidth = 1e9;
+  const auto real = make_modelled_device(make_cpu_device({.threads = 1}), profile);
+  const auto simulated = make_sim_device(profile);
   const auto memory = real->map(MemoryKind::kDevice, Bytes(1 << 16));
+  const Bytes chunks = kPinChunk * 8;
+  const auto real_host = real->map(MemoryKind::kHost, chunks);
+  const auto simulated_host = simulated->map(MemoryKind::kHost, chunks);
   std::mt19937 random(7);
   std::array<Event, 3> last{};
   for (int i = 0; i < 300; ++i) {
     const StreamId stream = kAllStreams[random() % 3];
     const Event before = last[random() % 3];
-    const auto choice = random() % 5;
+    const auto choice = random() % 6;
     const Nanos cost(static_cast<int64_t>(random() % 100'000));
     const Bytes bytes(static_cast<int64_t>(random() % (1 << 14)));
+    const Bytes begin(static_cast<int64_t>(random()) % (chunks - bytes).count());
     Event event;
     for (Device* device : {real.get(), simulated.get()}) {
       // Each stream writes to a part of its own; all read the last part.
@@ -37,6 +44,8 @@ TEST(ModelledDevice, KeepsTheSimulatorsTime) {
       }
       if (choice == 3) event = device->fill(stream, at, bytes, std::byte{1});
       if (choice == 4 && before.ticket > 0) device->synchronize(before);
+      const auto& host = device == real.get() ? real_host : simulated_host;
+      if (choice == 5) host->prepare(begin, bytes);
     }
     if (choice < 4) last[static_cast<size_t>(stream)] = event;
     ASSERT_EQ(real->modelled_now(), simulated->now()) << i;

@@ -99,7 +99,10 @@ TEST(Profile, ErrorsSayWhereAndWhat) {
            {"float32_flops", "fast", "not a number"},
            {"float32_flops", 0, "must be positive"},
            {"reload_bandwidth", -1, "must be positive"},
-           {"launch_cost_ns", -1, "must be positive"},
+           {"launch_cost_ns", -1, "must not be negative"},
+           {"pin_bandwidth", -1, "must not be negative"},
+           {"pin_bandwidth", 1e30, "out of range"},
+           {"pin_bandwidth", nullptr, "not a number"},
            {"memory_bytes", 1e30, "out of range"},
            {"compute_efficiency", 1.5, "must be at most 1"},
            {"name", "", "not a text"},
@@ -125,6 +128,14 @@ TEST(Profile, NoProfileIsNeededForZeroTimes) {
   Json json = builtin("h100-80gb");
   json["launch_cost_ns"] = 0;
   EXPECT_EQ(parse_profile(json.dump(), "x").launch_cost, Nanos(0));
+}
+
+TEST(Profile, PinningCountsOrDoesNot) {
+  Json json = builtin("h100-80gb");
+  for (const double rate : {0.0, 4.5e9}) {
+    json["pin_bandwidth"] = rate;
+    EXPECT_EQ(parse_profile(json.dump(), "x").pin_bandwidth, rate);
+  }
 }
 
 TEST(MakeDevice, UnknownNamesSayWhatThereIs) {

@@ -198,6 +198,68 @@ TEST_F(SimDeviceTest, AnOldFenceIsDoneAndRecentOnesAreExact) {
   expect(end + 2, us(static_cast<int64_t>(end)), us(static_cast<int64_t>(end) + 1));
 }
 
+// Ten microseconds for a whole chunk.
+constexpr double kPinRate = static_cast<double>(kPinChunk.count()) * 1e5;
+
+TEST_F(SimDeviceTest, EachChunkOfHostMemoryIsPinnedOnce) {
+  //   chunk  |    0    |    1    |  2 |
+  profile_.pin_bandwidth = kPinRate;
+  make();
+  const Bytes size = kPinChunk * 2 + Bytes(kPinChunk.count() / 2);
+  const auto host = device_->map(MemoryKind::kHost, size);
+  EXPECT_EQ(device_->now(), us(0)) << "mapping pins nothing";
+  host->prepare(Bytes(100), Bytes(0));
+  EXPECT_EQ(device_->now(), us(0));
+  host->prepare(Bytes(100), Bytes(1));
+  EXPECT_EQ(device_->now(), us(10));
+  host->prepare(Bytes(0), kPinChunk);
+  EXPECT_EQ(device_->now(), us(10)) << "it was there";
+  host->prepare(kPinChunk - Bytes(1), Bytes(2));
+  EXPECT_EQ(device_->now(), us(20)) << "the second alone";
+  host->prepare(size - Bytes(1), Bytes(1));
+  EXPECT_EQ(device_->now(), us(25)) << "what is left of the region";
+  host->prepare(Bytes(0), size);
+  EXPECT_EQ(device_->now(), us(25));
+
+  device_->map(MemoryKind::kHost, size)->prepare(Bytes(0), size);
+  EXPECT_EQ(device_->now(), us(50)) << "another region's are its own";
+  device_->map(MemoryKind::kDevice, size)->prepare(Bytes(0), size);
+  EXPECT_EQ(device_->now(), us(50)) << "device memory is not pinned";
+}
+
+TEST_F(SimDeviceTest, PinningHoldsTheHostAndNotTheStreams) {
+  //   host     LPPPPPPPPPPL
+  //   compute   |1111111111111|
+  //   offload              |2|
+  profile_.pin_bandwidth = kPinRate;
+  profile_.launch_cost = us(1);
+  make();
+  const auto host = device_->map(MemoryKind::kHost, kPinChunk);
+  compute(us(13));
+  host->prepare(Bytes(0), Bytes(1000));
+  copy(StreamId::kOffload, 1000);
+  EXPECT_EQ(device_->now(), us(12));
+  expect(1, us(1), us(14));
+  expect(2, us(12), us(13));
+}
+
+TEST_F(SimDeviceTest, WithoutARatePinningIsNotCounted) {
+  make();
+  const auto host = device_->map(MemoryKind::kHost, kPinChunk * 3);
+  host->prepare(Bytes(0), kPinChunk * 3);
+  EXPECT_EQ(device_->now(), us(0));
+}
+
+TEST_F(SimDeviceTest, AHostRegionMayBeBeyondAllMemory) {
+  profile_.pin_bandwidth = kPinRate;
+  make();
+  const auto host = device_->map(MemoryKind::kHost, Bytes(int64_t{1} << 62));
+  host->prepare(Bytes(0), Bytes(1));
+  EXPECT_EQ(device_->now(), us(10));
+  EXPECT_THROW(host->prepare(host->size(), Bytes(1)), std::logic_error);
+  EXPECT_THROW(host->prepare(Bytes(-1), Bytes(1)), std::logic_error);
+}
+
 TEST_F(SimDeviceTest, WorkIsNotRun) {
   make();
   device_->enqueue(StreamId::kCompute, work_that([] { FAIL() << "ran"; }));

@@ -300,6 +300,79 @@ TEST(TierCostTest, FollowsTheProfile) {
   EXPECT_EQ(device.enqueued[0], std::make_pair(StreamId::kOffload, Nanos(10'001'000)));
 }
 
+// On the simulator, where issuing a copy takes 1 us, and pinning a chunk 10, or nothing.
+class PinningTest : public ::testing::TestWithParam<Nanos> {
+ protected:
+  PinningTest() {
+    DeviceProfile profile;
+    profile.name = "test";
+    profile.offload_bandwidth = profile.duplex_offload_bandwidth = 1e9;
+    profile.reload_bandwidth = profile.duplex_reload_bandwidth = 1e9;
+    profile.launch_cost = kIssue;
+    if (per_chunk() > Nanos(0)) {
+      profile.pin_bandwidth = static_cast<double>(kPinChunk.count()) /
+                              static_cast<double>(per_chunk().count()) * 1e9;
+    }
+    device_ = make_sim_device(profile);
+    tier_ = make_host_tier(*device_, kPinChunk * 3 + Bytes(kPinChunk.count() / 2));
+  }
+  static Nanos per_chunk() { return GetParam(); }
+
+  // What the issuing thread takes for it.
+  Nanos store(const TierSpace& space, Bytes bytes) {
+    const Nanos before = device_->now();
+    tier_->store(space.pieces, nullptr, bytes, 0);
+    return device_->now() - before;
+  }
+  Nanos load(const TierSpace& space, Bytes bytes) {
+    const Nanos before = device_->now();
+    tier_->load(space.pieces, nullptr, bytes, 0);
+    return device_->now() - before;
+  }
+
+  static constexpr Nanos kIssue{1000};
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Tier> tier_;
+};
+
+//   chunk   |    0    |    1    |
+//   block   |a|  b  |  c  |
+TEST_P(PinningTest, TheFirstStoreIntoAChunkPaysForIt) {
+  const TierSpace a = tier_->reserve(1_MiB).value();
+  const TierSpace b = tier_->reserve(kPinChunk - 4_MiB).value();
+  const TierSpace c = tier_->reserve(8_MiB).value();
+  ASSERT_EQ(c.pieces.at(0).offset, Offset(0) + kPinChunk - 3_MiB);
+  EXPECT_EQ(store(a, 1_MiB), per_chunk() + kIssue);
+  EXPECT_EQ(store(b, 1_MiB), kIssue);
+  EXPECT_EQ(store(c, 3_MiB), kIssue) << "what is stored there does not reach the second";
+  EXPECT_EQ(store(c, 8_MiB), per_chunk() + kIssue);
+  EXPECT_EQ(load(c, 8_MiB), kIssue);
+  EXPECT_EQ(store(a, 1_MiB), kIssue);
+  tier_->release(a.pieces, {});
+  EXPECT_EQ(store(tier_->reserve(1_MiB).value(), 1_MiB), kIssue);
+}
+
+//   chunk   |    0    |    1    |    2    |  3 |
+//   block   |  whole  |    b    |  whole  |  d |
+TEST_P(PinningTest, EachPieceIsPaidFor) {
+  const Bytes half(kPinChunk.count() / 2);
+  std::vector<TierSpace> chunks;
+  for (int i = 0; i < 3; ++i) chunks.push_back(tier_->reserve(kPinChunk).value());
+  const TierSpace d = tier_->reserve(half).value();
+  tier_->release(chunks[0].pieces, {});
+  tier_->release(chunks[2].pieces, {});
+  const TierSpace whole = tier_->reserve(kPinChunk * 2).value();
+  ASSERT_EQ(whole.pieces.size(), 2U);
+  EXPECT_EQ(store(whole, kPinChunk * 2), 2 * per_chunk() + 2 * kIssue);
+  EXPECT_EQ(store(chunks[1], kPinChunk), per_chunk() + kIssue);
+  EXPECT_EQ(store(d, half), Nanos(per_chunk().count() / 2) + kIssue) << "half a chunk is left";
+}
+
+INSTANTIATE_TEST_SUITE_P(HostTier, PinningTest, ::testing::Values(Nanos(10'000), Nanos(0)),
+                         [](const auto& c) {
+                           return c.param > Nanos(0) ? "Counted" : "NotCounted";
+                         });
+
 TEST(HostTierTest, MapsExactlyItsLimit) {
   FakeDevice device;
   make_host_tier(device, Bytes(123'457));

@@ -185,6 +185,81 @@ TEST_F(CudaDeviceTest, HostMemoryIsPinnedAsItIsReached) {
   device_->synchronize_all();
 }
 
+TEST_F(CudaDeviceTest, PreparedHostMemoryIsPinnedOnceAndNotByTheCopy) {
+  make();
+  const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
+  const auto host = device_->map(MemoryKind::kHost, 160_KiB);
+  host->prepare(100_B, 0_B);
+  EXPECT_EQ(fake_->pinned(), 0_B);
+  for (int turn = 0; turn < 2; ++turn) {
+    host->prepare(100_B, 64_KiB);
+    EXPECT_EQ(fake_->pinned(), 128_KiB) << "two chunks";
+    EXPECT_EQ(fake_->calls(DriverCall::kPin), 2);
+  }
+  device_->copy(StreamId::kOffload, {host->data() + 100, arena->data(), 64_KiB, 0});
+  EXPECT_EQ(fake_->calls(DriverCall::kPin), 2);
+  host->prepare(0_B, 160_KiB);
+  EXPECT_EQ(fake_->pinned(), 160_KiB) << "the last chunk is what is left";
+  EXPECT_EQ(fake_->calls(DriverCall::kPin), 3);
+  EXPECT_THROW(host->prepare(160_KiB, 1_B), std::logic_error);
+  arena->prepare(0_B, 1_MiB);
+  EXPECT_EQ(fake_->calls(DriverCall::kPin), 3);
+  device_->synchronize_all();
+}
+
+TEST_F(CudaDeviceTest, WhatCannotBePinnedIsTriedOnce) {
+  make({.pinnable = 64_KiB + 16_KiB * 2});
+  const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
+  const auto host = device_->map(MemoryKind::kHost, 256_KiB);
+  host->prepare(0_B, 256_KiB);
+  EXPECT_EQ(fake_->calls(DriverCall::kPin), 4);
+  EXPECT_EQ(fake_->pinned(), 64_KiB);
+  const auto data = pattern(200'000);
+  std::memcpy(arena->data(), data.data(), data.size());
+  device_->synchronize(
+      device_->copy(StreamId::kOffload, {host->data(), arena->data(), Bytes(200'000), 1}));
+  EXPECT_EQ(std::memcmp(host->data(), data.data(), data.size()), 0);
+  EXPECT_EQ(fake_->calls(DriverCall::kPin), 4);
+}
+
+TEST_F(CudaDeviceTest, NothingIsPinnedWhileAStreamIsHeld) {
+  make();
+  const auto host = device_->map(MemoryKind::kHost, 64_KiB);
+  std::atomic<bool> broken{true};
+  const Event io = device_->enqueue_host(StreamId::kOffload, work_that([&] {
+                                           if (broken) throw std::runtime_error("disk full");
+                                         }));
+  EXPECT_THROW(device_->synchronize(io), DeviceError);
+  host->prepare(0_B, 64_KiB);
+  EXPECT_EQ(fake_->pinned(), 0_B);
+  broken = false;
+  device_->resume();
+  device_->synchronize(io);
+  host->prepare(0_B, 64_KiB);
+  EXPECT_EQ(fake_->pinned(), 64_KiB);
+}
+
+TEST_F(CudaDeviceTest, PreparingMemoryOfALostGpuDoesNothing) {
+  make();
+  const auto host = device_->map(MemoryKind::kHost, 64_KiB);
+  fake_->lose_gpu(kDriverLaunchFailure);
+  host->prepare(0_B, 64_KiB);
+  EXPECT_EQ(fake_->calls(DriverCall::kPin), 0);
+}
+
+TEST_F(CudaDeviceTest, WithAModelBesideItMemoryIsPreparedOnBoth) {
+  make();
+  DeviceProfile profile = load_profile("h100-80gb");
+  profile.pin_bandwidth = 1'024'000;  // a KiB in a millisecond
+  device_ = make_modelled_device(std::move(device_), profile);
+  const auto host = device_->map(MemoryKind::kHost, 160_KiB);
+  for (int turn = 0; turn < 2; ++turn) {
+    host->prepare(0_B, 1_KiB);
+    EXPECT_EQ(fake_->pinned(), 64_KiB);
+    EXPECT_EQ(device_->modelled_now(), Nanos(160'000'000)) << "its chunks are larger";
+  }
+}
+
 TEST_F(CudaDeviceTest, CopiesAreRightWhateverTheHostMemoryIs) {
   // Chunks 0 and 1 of the host region can be pinned, the others cannot; a vector never is.
   make({.pinnable = 64_KiB * 2 + 16_KiB * 2});

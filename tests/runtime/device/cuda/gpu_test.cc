@@ -61,6 +61,7 @@ TEST_F(GpuTest, SaysWhatItIs) {
   EXPECT_GT(profile.memory, 1_GiB);
   EXPECT_GT(profile.offload_bandwidth, 1e8);
   EXPECT_GT(profile.reload_bandwidth, 1e8);
+  EXPECT_GT(profile.pin_bandwidth, 1e7);
   EXPECT_GT(profile.float32_flops, 1e12);
   EXPECT_GT(profile.memory_bandwidth, 1e10);
   parse_profile(profile_json(profile), "gpu.json");

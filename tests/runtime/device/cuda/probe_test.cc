@@ -52,6 +52,7 @@ TEST(GpuProfile, IsMadeOfWhatTheGpuSaysAndTheProbe) {
   EXPECT_NEAR(profile.memory_bandwidth, 3.352e12, 1e9);
   EXPECT_EQ(profile.offload_bandwidth, 55e9);
   EXPECT_EQ(profile.duplex_reload_bandwidth, 40e9);
+  EXPECT_EQ(profile.pin_bandwidth, 4e9);
   EXPECT_EQ(profile.transfer_latency, Nanos(6000));
 }
 
@@ -64,6 +65,7 @@ TEST(GpuProfile, ItsJsonIsAProfile) {
   EXPECT_EQ(read.memory, profile.memory);
   EXPECT_EQ(read.float32_flops, profile.float32_flops);
   EXPECT_EQ(read.duplex_offload_bandwidth, profile.duplex_offload_bandwidth);
+  EXPECT_EQ(read.pin_bandwidth, 4e9);
   EXPECT_EQ(read.transfer_latency, profile.transfer_latency);
   EXPECT_EQ(read.kernel_floor, profile.kernel_floor);
 }
