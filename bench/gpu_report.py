@@ -11,6 +11,12 @@ import statistics
 
 BUDGETS = (100, 50, 40, 30)  # percent of the unmanaged peak
 MODES = ("plain", "checkpoint", "save_on_cpu", "memory_budget")
+PEERS = {  # how PyTorch was run, with its images on the GPU but for "upload"
+    "plain": "channels last",
+    "upload": "channels last, images copied in each step as ours are",
+    "benchmark": "channels last, cuDNN's trials",
+    "nchw": "NCHW, cuDNN's trials",
+}
 
 
 def read(folder, name):
@@ -64,12 +70,13 @@ def summarize(folder):
                 row["copies_hidden_share"] = copies["hidden_share"]
             resnet["budgets"].append(row)
         resnet["same_parameters"] = len(checksums) == 1
-        peer = read(folder, "torch_plain.json")
-        if peer and peer["step_ms"]:
-            resnet["pytorch_ms"] = median_ms(peer["step_ms"])
-            resnet["ratio_to_pytorch"] = base / resnet["pytorch_ms"]
-            resnet["pytorch"] = peer["peer"]
-            resnet["pytorch_reserved_peak_bytes"] = peer.get("reserved_peak_bytes")
+        for name in PEERS:
+            peer = read(folder, f"torch_{name}.json")
+            if peer and peer["step_ms"]:
+                time = median_ms(peer["step_ms"])
+                resnet.setdefault("pytorch", []).append({
+                    "how": name, "peer": peer["peer"], "ms": time, "ours_to_it": base / time,
+                    "reserved_peak_bytes": peer.get("reserved_peak_bytes")})
         simulated = read(folder, "resnet_simulated.json")
         if ours(simulated):
             resnet["simulated_ms"] = ours(simulated)
@@ -78,6 +85,25 @@ def summarize(folder):
         modelled = read(folder, "resnet_modelled.json")
         if ours(modelled):
             resnet["modelled_to_measured"] = ours(modelled) / base
+
+    for dtype in ("float32", "bf16"):
+        run = read(folder, f"bert_{dtype}.json")
+        time = ours(run)
+        if not time:
+            continue
+        row = {"dtype": dtype, "model": run["model"], "batch": run["batch"], "unmanaged_ms": time,
+               "unmanaged_peak_bytes": run["peak_reserved_bytes"]}
+        half = read(folder, f"bert_{dtype}_50.json")
+        if ours(half):
+            row["half_overhead"] = ours(half) / time - 1
+            row["half_within"] = half["peak_reserved_bytes"] <= half["budget_bytes"]
+            row["same_parameters"] = half["params_checksum"] == run["params_checksum"]
+        peer = read(folder, f"torch_bert_{dtype}.json")
+        if peer and peer["step_ms"]:
+            row.update(pytorch=peer["peer"], pytorch_ms=median_ms(peer["step_ms"]),
+                       ours_to_pytorch=time / median_ms(peer["step_ms"]),
+                       pytorch_reserved_peak_bytes=peer.get("reserved_peak_bytes"))
+        summary.setdefault("bert", []).append(row)
 
     batches = {}
     largest = read(folder, "max_batch.json")
@@ -110,9 +136,9 @@ def table(summary):
         exact = "exact" if resnet["dry_run_peak_is_exact"] else f"OFF, it said {resnet['dry_run_peak_bytes']} bytes"
         lines.append(f"{resnet['model']}, batch {resnet['batch']}: {resnet['unmanaged_ms']:.1f} ms/step unmanaged, "
                      f"{gib:.2f} GiB (dry run: {exact})")
-        if "pytorch_ms" in resnet:
-            lines.append(f"  {resnet['pytorch']}: {resnet['pytorch_ms']:.1f} ms/step; ours takes "
-                         f"{resnet['ratio_to_pytorch']:.2f} of that")
+        for peer in resnet.get("pytorch", []):
+            lines.append(f"  {peer['peer']}, {PEERS[peer['how']]}: {peer['ms']:.1f} ms/step; ours takes "
+                         f"{peer['ours_to_it']:.2f} of that")
         for row in resnet["budgets"]:
             hidden = f"{100 * row['copies_hidden_share']:.0f} % of copies hidden" if "copies_hidden_share" in row else ""
             lines.append(f"  budget {row['budget_percent']:3} %: {row['ms']:8.1f} ms/step, {100 * row['overhead']:+6.1f} %, "
@@ -124,6 +150,16 @@ def table(summary):
             by_profile = f"; by the profile alone {resnet['modelled_to_measured']:.2f}" if "modelled_to_measured" in resnet else ""
             lines.append(f"  simulator: {resnet['simulated_ms']:.1f} ms/step, {resnet['simulated_to_measured']:.2f} of "
                          f"what was measured{by_profile}; peak {'exact' if resnet['simulated_peak_is_exact'] else 'OFF'}")
+    for row in summary.get("bert", []):
+        gib = row["unmanaged_peak_bytes"] / 2**30
+        line = f"{row['model']}, batch {row['batch']}, {row['dtype']}: {row['unmanaged_ms']:.1f} ms/step unmanaged, {gib:.2f} GiB"
+        if "pytorch_ms" in row:
+            line += f"; {row['pytorch']}: {row['pytorch_ms']:.1f}, ours takes {row['ours_to_pytorch']:.2f} of that"
+        if "half_overhead" in row:
+            line += f"; in half of the memory {100 * row['half_overhead']:+.1f} %"
+            line += "" if row["half_within"] else "  ABOVE THE BUDGET"
+            line += "" if row["same_parameters"] else "  DIFFERENT PARAMETERS"
+        lines.append(line)
     for name, batch in summary.get("max_batch", {}).items():
         lines.append(f"  largest batch, {name}: {batch}")
     for name, seconds in summary.get("host_seconds_per_operator", {}).items():

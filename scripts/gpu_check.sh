@@ -17,19 +17,25 @@ before with the same sources on the same GPU, so the script can be stopped and s
 What was measured is put together in RESULTS/summary.json (bench/gpu_report.py).
 
   build         everything, for this GPU, with CUDA or not at all        limit 420 s
-  tests         the tests labelled cuda; skipped ones count as failed    limit 240 s
+  bench-resnet  ResNet-50, 224x224, batch 256: unmanaged, PyTorch with
+                its layouts and cuDNN's trials, with the images on the
+                GPU or copied there; then 100, 50, 40 and 30 % of the
+                peak with the share of copies that is hidden; the
+                simulator beside it, by measured costs and by the
+                profile alone                                            limit 400 s
+  bench-bert    BERT-base, 512 tokens, batch 32, float32 and bfloat16:
+                unmanaged, in half of the peak, PyTorch                  limit 240 s
+  tests         the tests labelled cuda; skipped ones count as failed    limit 400 s
   random        the runtime's random program on the GPU                  limit 120 s
-  bench-resnet  ResNet-50, 224x224, batch 256: unmanaged, PyTorch, then
-                100, 50, 40 and 30 % of the peak with the share of
-                copies that is hidden; the simulator beside it, by
-                measured costs and by the profile alone                  limit 300 s
   profile       this GPU's device profile, for the simulator             limit  60 s
   bench-ops     the host's time per operator                             limit 120 s
   bench-batch   the largest batch of ResNet-50: ours, PyTorch's plain,
                 checkpointed, saving on the host, and compiled with an
-                activation memory budget                                 limit 540 s
-  sanitize      compute-sanitizer on the tests: memcheck, racecheck,
-                initcheck                                                limit 420 s
+                activation memory budget                                 limit 900 s
+  sanitize      compute-sanitizer's memcheck on the tests, racecheck and
+                initcheck on those of kernels that share memory          limit 420 s
+
+The commit in the results is that of the folder's git repository, or TIDEMARK_COMMIT.
 
   --only      these steps alone (build comes first in any case unless it is done)
   --again     also what went well before
@@ -40,7 +46,7 @@ What was measured is put together in RESULTS/summary.json (bench/gpu_report.py).
 TEXT
 }
 
-steps=(build tests random bench-resnet profile bench-ops bench-batch sanitize)
+steps=(build bench-resnet bench-bert tests random profile bench-ops bench-batch sanitize)
 results=
 only=
 again=no
@@ -94,7 +100,7 @@ IFS=, read -r gpu_name gpu_driver gpu_mib gpu_capability <<< "${gpu//, /,}"
 architecture=${gpu_capability//./}
 mkdir -p "$results" || exit 2
 # The sources as they are, committed or not: what a result belongs to.
-commit=$(git rev-parse --short=12 HEAD 2> /dev/null || echo unknown)
+commit=${TIDEMARK_COMMIT:-$(git rev-parse --short=12 HEAD 2> /dev/null || echo unknown)}
 sources=$(find CMakeLists.txt cmake runtime ops models examples bench tests data scripts -type f \
   -not -path 'bench/results/*' -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-12)
 stamp="$sources $gpu_name $gpu_driver $build $quick"
@@ -121,23 +127,32 @@ pathlib.Path(file).write_text(json.dumps(result, indent=1) + "\n")
 PYTHON
 }
 
-# run_limited SECONDS COMMAND...: also ends what the command has started.
+# run_limited SECONDS COMMAND...: also ends what the command has started. Within a step it stays in
+# the step's process group, so that it ends with the step.
 run_limited() {
   local limit=$1
   shift
-  timeout --kill-after=10 "$limit" "$@"
+  timeout ${inner:+--foreground} --kill-after=10 "$limit" "$@"
 }
 
-programs=(train_resnet stress_batch host_overhead measure_cuda_profile)
+programs=(train_resnet train_bert stress_batch host_overhead measure_cuda_profile)
 
 step_build() {
-  local toolchain=() cuda=(-DTIDEMARK_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architecture")
+  local toolchain=() cuda=(-DTIDEMARK_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architecture-real") root folder
   if [[ $device == cpu ]]; then
     if [[ -x $build/bin/host_overhead && -x $build/bin/stress_batch ]]; then
       echo "the programs in $build/bin are taken as they are"
       return 0
     fi
     cuda=()
+  else
+    root=$(dirname "$(dirname "$(realpath "$(command -v nvcc)")")")
+    for folder in "$root"/include/cccl "$root"/targets/*/include/cccl; do
+      if [[ -e $folder/thrust/version.h ]]; then
+        cuda+=("-DTIDEMARK_THRUST_INCLUDE_DIR=$folder")
+        break
+      fi
+    done
   fi
   if [[ -e third_party/offline.tar.xz && ! -e third_party/offline/offline.cmake ]]; then
     tar -C third_party -xf third_party/offline.tar.xz || return
@@ -147,7 +162,7 @@ step_build() {
   fi
   # Compilers that the sources have not met may warn of more: not the question here.
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "${cuda[@]}" \
-    -DTIDEMARK_WERROR=OFF "${toolchain[@]}" || return
+    -DTIDEMARK_WERROR=OFF -DTIDEMARK_BUILD_COMPARE=OFF "${toolchain[@]}" || return
   local target targets=()
   # What is measured first: if time runs out, that much can be.
   for target in "${programs[@]}" tests_cuda runtime_device_cuda_cuda_random_program_test; do
@@ -207,55 +222,90 @@ step_bench_ops() {
     --benchmark_out_format=json "--benchmark_out=$results/host_overhead.json"
 }
 
-# What is trained: ResNet-50 with real images' size, a smaller one, or the smallest.
+# What is trained: ResNet-50 with real images' size, a smaller one, or the smallest; and BERT.
+# tide plans twice in the first steps, and costs are learnt, so some more of them are measured.
 problem() {
-  model=resnet50 batch=256 size=224 bench_steps=15 host_limit=64GiB largest=65536 all=100%
-  if [[ $quick == yes ]]; then model=resnet18 batch=32 bench_steps=4; fi
-  if [[ $device == cpu ]]; then model=resnet18 batch=4 size=32 bench_steps=3 host_limit=1GiB largest=8 all=160MiB; fi
+  model=resnet50 batch=256 size=224 bench_steps=30 host_limit=64GiB largest=4096 all=100%
+  bert=bert-base tokens=512 sequences=32
+  if [[ $quick == yes ]]; then
+    model=resnet18 batch=32 bench_steps=4 bert=bert-tiny
+  fi
+  if [[ $device == cpu ]]; then
+    model=resnet18 batch=4 size=32 bench_steps=3 host_limit=1GiB largest=8 all=160MiB
+    bert=bert-tiny tokens=32 sequences=8
+  fi
 }
 
-# train NAME ARGUMENTS...: one run of ResNet; its numbers go to RESULTS/NAME.json.
-train() {
-  local name=$1
-  shift
+# ours NAME PROGRAM ARGUMENTS...: one training run; its numbers go to RESULTS/NAME.json.
+ours() {
+  local name=$1 program=$2
+  shift 2
   echo "--- $name: $*"
-  run_limited 100 "$build/bin/train_resnet" --model "$model" --data synthetic --image-size "$size" \
-    --batch "$batch" --steps "$bench_steps" --seed 1 --json "$results/$name.json" "$@" > "$results/$name.txt" 2>&1
+  run_limited 100 "$build/bin/$program" --steps "$bench_steps" --seed 1 --json "$results/$name.json" \
+    "$@" > "$results/$name.txt" 2>&1
   local code=$?
   if [[ $code -ne 0 ]]; then tail -n 5 "$results/$name.txt"; fi
   return "$code"
 }
+resnet() {
+  local name=$1
+  shift
+  ours "$name" train_resnet --model "$model" --data synthetic --image-size "$size" --batch "$batch" "$@"
+}
+bert() {
+  local name=$1
+  shift
+  ours "$name" train_bert --model "$bert" --seq-length "$tokens" --batch "$sequences" --device "$device" "$@"
+}
 
-# torch NAME SECONDS ARGUMENTS...: PyTorch's part; nothing, which is said, without PyTorch.
-torch() {
-  local name=$1 limit=$2
-  shift 2
+# peer NAME SECONDS PROGRAM PACKAGES ARGUMENTS...: PyTorch's part; nothing, which is said, without it.
+peer() {
+  local name=$1 limit=$2 program=$3 packages=$4
+  shift 4
   echo "--- $name: $*"
-  if ! python3 -c 'import torch, torchvision' 2> /dev/null; then
-    echo "this Python has no torch and torchvision: not compared"
+  if ! python3 -c "import $packages" 2> /dev/null; then
+    echo "this Python has not all of $packages: not compared"
     return 0
   fi
-  run_limited "$limit" python3 bench/peers/torch_resnet.py --device "$device" --model "$model" \
-    --image-size "$size" "$@" > "$results/$name.txt" 2> "$results/$name.err" \
-    && tail -n 1 "$results/$name.txt" > "$results/$name.json"
+  run_limited "$limit" python3 "bench/peers/$program" --device "$device" "$@" \
+    > "$results/$name.txt" 2> "$results/$name.err" && tail -n 1 "$results/$name.txt" > "$results/$name.json"
   local code=$?
   if [[ $code -ne 0 ]]; then tail -n 5 "$results/$name.err"; fi
   return "$code"
+}
+torch() {
+  local name=$1 limit=$2
+  shift 2
+  peer "$name" "$limit" torch_resnet.py torch,torchvision --model "$model" --image-size "$size" "$@"
+}
+torch_bert() {
+  local name=$1
+  shift
+  peer "$name" 100 torch_bert.py torch,transformers --model "$bert" --seq-length "$tokens" \
+    --batch "$sequences" --steps "$bench_steps" "$@"
 }
 
 field() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$@"; }
 
 step_bench_resnet() {
-  local failed=0 peak share budget simulated=sim:cuda
+  local failed=0 peak share budget mode more simulated=sim:cuda
   if [[ $device == cpu ]]; then simulated=sim:host; fi
   problem
   rm -f "$results/costs.json"
-  train resnet_unmanaged --device "$device" --policy none --save-costs "$results/costs.json" || return
-  torch torch_plain 120 --batch "$batch" --steps "$bench_steps" || failed=1
+  resnet resnet_unmanaged --device "$device" --policy none --save-costs "$results/costs.json" || return
+  for mode in plain upload benchmark nchw; do
+    case $mode in
+      plain) more=() ;;
+      nchw) more=(--layout nchw --benchmark) ;;
+      *) more=("--$mode") ;;
+    esac
+    torch "torch_$mode" 100 --batch "$batch" --steps "$bench_steps" "${more[@]}" || failed=1
+    if [[ $device == cpu && $mode == upload ]]; then break; fi
+  done
   peak=$(field "$results/resnet_unmanaged.json" unmanaged_peak_bytes)
   for share in 50 100 40 30; do
     budget=$((peak * share / 100))
-    train "resnet_$share" --device "$device" --budget "$budget" --host-limit "$host_limit" \
+    resnet "resnet_$share" --device "$device" --budget "$budget" --host-limit "$host_limit" \
       --trace "$results/trace_$share.json" || failed=1
     if [[ -e $results/trace_$share.json ]]; then
       python3 bench/copy_overlap.py "$results/trace_$share.json" > "$results/overlap_$share.json" || failed=1
@@ -264,23 +314,44 @@ step_bench_resnet() {
   done
   # This GPU's kernels, whose workspaces it takes, in the simulator's time: by what operators were
   # found to cost above, and by the profile alone.
-  train resnet_simulated --device "$simulated" --policy none --costs "$results/costs.json" || failed=1
-  train resnet_modelled --device "$simulated" --policy none || failed=1
+  resnet resnet_simulated --device "$simulated" --policy none --costs "$results/costs.json" || failed=1
+  resnet resnet_modelled --device "$simulated" --policy none || failed=1
+  return "$failed"
+}
+
+step_bench_bert() {
+  local failed=0 dtype peak
+  problem
+  for dtype in float32 bf16; do
+    # Most CPUs have no products of bfloat16.
+    if [[ $device == cpu && $dtype == bf16 ]]; then break; fi
+    bert "bert_$dtype" --dtype "$dtype" --policy none || return
+    torch_bert "torch_bert_$dtype" --dtype "$dtype" || failed=1
+    peak=$(field "$results/bert_$dtype.json" unmanaged_peak_bytes)
+    bert "bert_${dtype}_50" --dtype "$dtype" --budget $((peak / 2)) --host-limit "$host_limit" || failed=1
+  done
   return "$failed"
 }
 
 step_bench_batch() {
-  local failed=0 mode
+  local failed=0 mode limit most
   problem
   # A fiftieth is left free: the budget is taken anew for each trial.
-  run_limited 200 "$build/bin/stress_batch" --model "$model" --data synthetic --image-size "$size" \
-    --device "$device" --budget "$all" --margin 0.02 --host-limit "$host_limit" --prove 3 \
+  run_limited 330 "$build/bin/stress_batch" --model "$model" --data synthetic --image-size "$size" \
+    --device "$device" --budget "$all" --margin 0.02 --host-limit "$host_limit" --prove 2 \
     --largest "$largest" --json "$results/max_batch.json" > "$results/max_batch.txt" 2>&1 || failed=1
   tail -n 3 "$results/max_batch.txt"
   for mode in plain checkpoint save_on_cpu memory_budget; do
-    # torch.compile wants a compiler's time for every batch that is tried, and here has none.
+    limit=100 most=$largest
+    case $mode in
+      # PyTorch rounds what it pins up to powers of two, and the host has an end.
+      save_on_cpu) limit=200 most=$((largest < 768 ? largest : 768)) ;;
+      # A compiler's time for the first two batches that are tried.
+      memory_budget) limit=240 ;;
+    esac
+    # torch.compile has no use for a CPU without a compiler.
     if [[ $device == cpu && $mode == memory_budget ]]; then continue; fi
-    torch "torch_max_$mode" 100 --mode "$mode" --max-batch --batch "$batch" --steps 3 --most "$largest" || failed=1
+    torch "torch_max_$mode" "$limit" --mode "$mode" --max-batch --batch "$batch" --steps 3 --most "$most" || failed=1
   done
   return "$failed"
 }
@@ -305,27 +376,31 @@ step_sanitize() {
     return 1
   fi
   : > "$results/sanitize.txt"
-  for tool in memcheck racecheck initcheck; do
-    while read -r test; do
+  while read -r test; do
+    for tool in memcheck racecheck initcheck; do
+      # The other two look at what threads share: it is in these that they do much of it.
+      if [[ $tool != memcheck && $test != *_attention_* && $test != *_norm_* && $test != *_reduce_* ]]; then
+        continue
+      fi
       # What is large or meant to fail says nothing more under a sanitizer.
       if run_limited 60 "$sanitizer" --tool "$tool" --error-exitcode 9 "$test" \
-        --gtest_filter='-*Large*:*TooMuchMemory*' > "$results/sanitizer.log" 2>&1; then
+        --gtest_filter='-*Large*:*TooMuchMemory*' > "$results/sanitizer.log" 2>&1 < /dev/null; then
         echo "$tool ok $(basename "$test")"
       else
         echo "$tool FAILED ($?) $(basename "$test")"
         tail -n 20 "$results/sanitizer.log"
-        failed=1
       fi
-    done < <(cuda_tests)
-  done | tee -a "$results/sanitize.txt"
+    done
+  done < <(cuda_tests) | tee -a "$results/sanitize.txt"
   if grep -q FAILED "$results/sanitize.txt"; then failed=1; fi
   return "$failed"
 }
 
-declare -A limits=([build]=420 [tests]=240 [random]=120 [profile]=60 [bench-ops]=120
-                   [bench-resnet]=300 [bench-batch]=540 [sanitize]=420)
+declare -A limits=([build]=420 [bench-resnet]=400 [bench-bert]=240 [tests]=400 [random]=120 [profile]=60
+                   [bench-ops]=120 [bench-batch]=900 [sanitize]=420)
 declare -A parts=([random]="random_report.json" [profile]="gpu_profile.json" [bench-ops]="host_overhead.json"
-                  [bench-resnet]="resnet_unmanaged.json resnet_100.json resnet_50.json resnet_40.json resnet_30.json overlap_100.json overlap_50.json overlap_40.json overlap_30.json resnet_simulated.json resnet_modelled.json torch_plain.json"
+                  [bench-resnet]="resnet_unmanaged.json resnet_100.json resnet_50.json resnet_40.json resnet_30.json overlap_100.json overlap_50.json overlap_40.json overlap_30.json resnet_simulated.json resnet_modelled.json torch_plain.json torch_upload.json torch_benchmark.json torch_nchw.json"
+                  [bench-bert]="bert_float32.json bert_float32_50.json bert_bf16.json bert_bf16_50.json torch_bert_float32.json torch_bert_bf16.json"
                   [bench-batch]="max_batch.json torch_max_plain.json torch_max_checkpoint.json torch_max_save_on_cpu.json torch_max_memory_budget.json")
 declare -A verdicts seconds
 stop=no
@@ -362,6 +437,7 @@ if [[ -n $inner ]]; then
     profile) step_profile ;;
     bench-ops) step_bench_ops ;;
     bench-resnet) step_bench_resnet ;;
+    bench-bert) step_bench_bert ;;
     bench-batch) step_bench_batch ;;
     sanitize) step_sanitize ;;
   esac

@@ -75,12 +75,17 @@ class Run:
 
     def train(self, batch, steps):
         torch, size = self.torch, self.args.image_size
-        images = torch.randn(batch, 3, size, size, device=self.args.device).to(memory_format=self.layout)
+        host = torch.randn(batch, 3, size, size).to(memory_format=self.layout)
+        if self.args.upload and self.args.device != "cpu":
+            host = host.pin_memory()
+        images = host.to(self.args.device)
         labels = torch.randint(0, 1000, (batch,), device=self.args.device)
         times, losses = [], []
         for _ in range(steps):
             self.synchronize()
             start = time.perf_counter()
+            if self.args.upload:
+                images = host.to(self.args.device, non_blocking=True)
             self.optimizer.zero_grad(set_to_none=True)
             if self.args.mode == "save_on_cpu":
                 with torch.autograd.graph.save_on_cpu(pin_memory=self.args.device != "cpu"):
@@ -116,6 +121,7 @@ def fits(args, torch, torchvision, batch):
         if args.device != "cpu":
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
+            torch._C._host_emptyCache()  # what save_on_cpu has pinned
 
 
 def main():
@@ -135,6 +141,8 @@ def main():
     parser.add_argument("--no-tf32", action="store_true", help="products of float32 in float32 [TF32]")
     parser.add_argument("--benchmark", action="store_true",
                         help="cuDNN times its algorithms and takes the fastest")
+    parser.add_argument("--upload", action="store_true",
+                        help="copy the images from pinned memory in each step, as train_resnet does")
     parser.add_argument("--max-batch", action="store_true", help="find the largest batch, from --batch on")
     parser.add_argument("--most", type=int, default=1 << 16, help="of --max-batch: try no larger one")
     args = parser.parse_args()
@@ -151,7 +159,7 @@ def main():
         "peer": "pytorch " + torch.__version__, "device": args.device, "model": args.model,
         "image_size": args.image_size, "threads": args.threads, "layout": args.layout,
         "mode": args.mode, "checkpoint": args.mode == "checkpoint", "tf32": not args.no_tf32,
-        "benchmark": args.benchmark,
+        "benchmark": args.benchmark, "upload": args.upload,
     }
     if args.device != "cpu":
         result["gpu"] = torch.cuda.get_device_name()

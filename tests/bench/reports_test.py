@@ -92,12 +92,20 @@ class GpuReport(unittest.TestCase):
             resnet_unmanaged=self.run_of(100, 1000), resnet_50=self.run_of(110, 500), resnet_40=self.run_of(150, 501),
             overlap_50={"hidden_share": 0.75}, resnet_simulated=self.run_of(95, 1000),
             torch_plain={"peer": "pytorch 2", "step_ms": [500, 125, 125]},
+            torch_upload={"peer": "pytorch 2", "step_ms": [500, 200, 200]},
+            bert_bf16=self.run_of(40, 800), bert_bf16_50=self.run_of(50, 400),
+            torch_bert_bf16={"peer": "pytorch 2", "step_ms": [500, 50, 50]},
             max_batch={"batch": 900, "times_unmanaged_batch": 3.0}, torch_max_plain={"max_batch": 300},
             host_overhead={"benchmarks": [{"name": "relu/cuda", "per_operator": 4e-6}]})
         resnet = summary["resnet"]
         self.assertEqual(resnet["unmanaged_ms"], 100)
         self.assertTrue(resnet["dry_run_peak_is_exact"] and resnet["simulated_peak_is_exact"])
-        self.assertAlmostEqual(resnet["ratio_to_pytorch"], 0.8)
+        self.assertEqual([(peer["how"], round(peer["ours_to_it"], 6)) for peer in resnet["pytorch"]],
+                         [("plain", 0.8), ("upload", 0.5)])
+        [bert] = summary["bert"]
+        self.assertAlmostEqual(bert["ours_to_pytorch"], 0.8)
+        self.assertAlmostEqual(bert["half_overhead"], 0.25)
+        self.assertTrue(bert["half_within"] and bert["same_parameters"])
         self.assertAlmostEqual(resnet["simulated_to_measured"], 0.95)
         half, less = resnet["budgets"]
         self.assertAlmostEqual(half["overhead"], 0.1)
@@ -107,7 +115,8 @@ class GpuReport(unittest.TestCase):
         self.assertEqual(summary["max_batch"],
                          {"tidemark": 900, "tidemark_unmanaged": 300, "pytorch_plain": 300})
         text = "\n".join(self.module.table(summary))
-        for words in ("ABOVE THE BUDGET", "75 % of copies hidden", "4.00 us", "0.80 of that"):
+        for words in ("ABOVE THE BUDGET", "75 % of copies hidden", "4.00 us", "ours takes 0.50 of that",
+                      "ours takes 0.80 of that; in half of the memory +25.0 %"):
             self.assertIn(words, text)
 
     def test_other_parameters_are_seen(self):
@@ -116,6 +125,9 @@ class GpuReport(unittest.TestCase):
         text = "\n".join(self.module.table(summary))
         self.assertIn("DIFFERENT PARAMETERS", text)
         self.assertIn("OFF, it said 1000 bytes", text)
+        summary = self.summarize(bert_float32=self.run_of(100, 999), bert_float32_50=self.run_of(100, 501, "d"))
+        text = "\n".join(self.module.table(summary))
+        self.assertIn("ABOVE THE BUDGET  DIFFERENT PARAMETERS", text)
 
 
 if __name__ == "__main__":

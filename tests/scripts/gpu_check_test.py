@@ -83,6 +83,11 @@ class StandIn(unittest.TestCase):
         again = self.check("bench-resnet")
         self.assertIn("ok before", again)
 
+    def test_bert(self):
+        self.check("bench-bert")
+        [row] = self.read("summary.json")["bert"]
+        self.assertTrue(row["half_within"] and row["same_parameters"])
+
     def test_the_largest_batch(self):
         self.check("bench-batch")
         largest = self.read("summary.json")["max_batch"]

@@ -85,8 +85,10 @@ class Driver final : public CudaDriver {
 
   DriverStatus create_event(DriverEvent* out, bool timed) override {
     cudaEvent_t event = nullptr;
-    const auto error =
-        cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming);
+    // Waiting for one leaves the core to others, such as those who read the next batch.
+    const unsigned flags =
+        timed ? cudaEventBlockingSync : cudaEventBlockingSync | cudaEventDisableTiming;
+    const auto error = cudaEventCreateWithFlags(&event, flags);
     *out = event;
     return status(error);
   }

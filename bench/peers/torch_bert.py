@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""One training run of Hugging Face's BERT on masked words: the peer that train_bert is measured
+against. Random tokens; 15 % of them are asked for, and only their rows enter the product with the
+vocabulary, as in train_bert.
+
+Prints JSON: step times in ms, the losses, and on a GPU the most that PyTorch's allocator had given
+out and reserved.
+Needs: pip install torch transformers
+"""
+
+import argparse
+import json
+import time
+
+MODES = {
+    "plain": "as it comes, with PyTorch's fused attention",
+    "checkpoint": "each layer is computed again in backward",
+}
+SIZES = {  # layers, width, heads
+    "bert-tiny": (2, 128, 2),
+    "bert-base": (12, 768, 12),
+    "bert-large": (24, 1024, 16),
+}
+
+
+def make_model(args, torch):
+    from transformers import BertConfig, BertForMaskedLM
+
+    layers, width, heads = SIZES[args.model]
+    config = BertConfig(vocab_size=args.vocab_size, hidden_size=width, num_hidden_layers=layers,
+                        num_attention_heads=heads, intermediate_size=4 * width,
+                        max_position_embeddings=max(512, args.seq_length), attn_implementation="sdpa",
+                        hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
+    torch.manual_seed(0)
+    model = BertForMaskedLM(config).to(args.device)
+    if args.mode == "checkpoint":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    model.train()
+    return model
+
+
+def train(args, torch):
+    model = make_model(args, torch)
+    fused = args.device != "cpu"
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=fused)
+    tokens = torch.randint(0, args.vocab_size, (args.batch, args.seq_length), device=args.device)
+    asked = max(1, round(0.15 * (args.seq_length - 2)))
+    rows = torch.arange(args.batch, device=args.device)[:, None] * args.seq_length
+    places = (rows + torch.arange(asked, device=args.device)[None, :]).reshape(-1)
+    labels = tokens.reshape(-1)[places]
+    bfloat16 = torch.autocast(args.device, torch.bfloat16, enabled=args.dtype == "bf16")
+
+    times, losses = [], []
+    for _ in range(args.steps):
+        if args.device != "cpu":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        with bfloat16:
+            hidden = model.bert(tokens).last_hidden_state.reshape(args.batch * args.seq_length, -1)
+            loss = torch.nn.functional.cross_entropy(model.cls(hidden[places]).float(), labels)
+        loss.backward()
+        if args.clip > 0:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip)
+        optimizer.step()
+        losses.append(loss.item())  # train_bert reads each loss too
+        if args.device != "cpu":
+            torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) * 1e3)
+    return times, losses
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda")
+    parser.add_argument("--model", choices=SIZES, default="bert-base")
+    parser.add_argument("--vocab-size", type=int, default=30522)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--seq-length", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--clip", type=float, default=1, help="largest norm of all gradients together; 0: any")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--dtype", choices=["float32", "bf16"], default="float32",
+                        help="bf16: autocast; parameters and optimizer state stay float32")
+    parser.add_argument("--mode", choices=MODES, default="plain",
+                        help="\n".join(f"{name}: {what}" for name, what in MODES.items()))
+    parser.add_argument("--no-tf32", action="store_true", help="products of float32 in float32 [TF32]")
+    args = parser.parse_args()
+
+    import torch
+    import transformers
+
+    torch.set_num_threads(args.threads)
+    torch.backends.cuda.matmul.allow_tf32 = not args.no_tf32
+    torch.backends.cudnn.allow_tf32 = not args.no_tf32
+    result = {
+        "peer": f"pytorch {torch.__version__}, transformers {transformers.__version__}", "device": args.device,
+        "model": args.model, "batch": args.batch, "seq_length": args.seq_length, "dtype": args.dtype,
+        "dropout": args.dropout, "mode": args.mode, "tf32": not args.no_tf32, "threads": args.threads,
+    }
+    if args.device != "cpu":
+        result["gpu"] = torch.cuda.get_device_name()
+        torch.cuda.reset_peak_memory_stats()
+    times, losses = train(args, torch)
+    result.update(step_ms=times, losses=losses)
+    if args.device != "cpu":
+        result["allocated_peak_bytes"] = torch.cuda.max_memory_allocated()
+        result["reserved_peak_bytes"] = torch.cuda.max_memory_reserved()
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
