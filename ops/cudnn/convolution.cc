@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/log.h"
 
 namespace tidemark::cudnn {
 namespace {
@@ -162,6 +163,12 @@ const char* name_of(Pass pass) {
   return "?";
 }
 
+std::string described(const Convolution& problem) {
+  return std::string(to_string(problem.dtype)) + " " + name_of(problem.pass) + " of x " +
+         problem.x.to_string() + ", w " + problem.w.to_string() + ", y " +
+         problem.y.to_string();
+}
+
 struct Choice {
   std::unique_ptr<Descriptor> plan;  // null: there is none
   EngineTraits traits;
@@ -226,12 +233,12 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& d
   // bfloat16 would be rounded between slices, and its engines do not copy.
   const bool slice =
       choice.passed_over && !choice.traits.tensor_cores && problem.dtype == DType::kFloat32;
-  for (int64_t slices = 2; slice && slices <= kMostSlices && problem.x[0] % slices == 0;
-       slices *= 2) {
+  for (int64_t slices = 2; slice && slices <= kMostSlices; ++slices) {
+    if (problem.x[0] % slices != 0) continue;
     const Convolution part = slice_of(problem, slices);
     const Bytes x_slice = size_of(problem.dtype) * part.x.elements(),
                 y_slice = size_of(problem.dtype) * part.y.elements();
-    if (x_slice.count() % kByteAlignment != 0 || y_slice.count() % kByteAlignment != 0) break;
+    if ((x_slice.count() | y_slice.count()) % kByteAlignment != 0) continue;
     Choice first = choose(part, device, 0), others;
     if (!first.traits.tensor_cores) continue;
     if (problem.pass == Pass::kGradWeight) {
@@ -249,15 +256,15 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& d
   }
   if (!choice.plan) {
     throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
-                      " for the " + std::string(to_string(problem.dtype)) + " " +
-                      name_of(problem.pass) + " of x " + problem.x.to_string() + ", w " +
-                      problem.w.to_string() + ", y " + problem.y.to_string() + " among " +
+                      " for the " + described(problem) + " among " +
                       std::to_string(choice.suggestions));
   }
   plan_ = std::move(choice.plan);
   adding_ = std::move(adding.plan);
   traits_ = choice.traits;
   name_ = std::move(choice.name);
+  log().debug("cuDNN: {}: {}{}, workspace {}", described(problem), name_,
+              traits_.tensor_cores ? ", tensor cores" : "", format_bytes(traits_.workspace));
 }
 
 void ConvolutionPlan::run(cudnnHandle_t handle, void* x, void* w, void* y,

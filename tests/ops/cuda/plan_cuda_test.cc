@@ -112,9 +112,10 @@ TEST(PlanTest, LargeBatchesAreCutIntoSlices) {
     EXPECT_FALSE(slices(whole)) << whole.name();
     EXPECT_TRUE(slices(cut)) << cut.name();
     EXPECT_GT(cut.workspace(), Bytes(0));
-    // Not where nothing is gained, and not where the batch cannot be halved.
+    EXPECT_TRUE(slices(plan(pass, layer, 255, true)));
+    // Not where nothing is gained, and not where the batch has no parts.
     EXPECT_FALSE(slices(plan(pass, layer, 256, false)));
-    EXPECT_FALSE(slices(plan(pass, layer, 255, true)));
+    EXPECT_FALSE(slices(plan(pass, layer, 251, true)));
   }
 }
 
