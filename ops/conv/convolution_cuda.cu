@@ -11,6 +11,7 @@
 #include "ops/kernels/map_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -19,10 +20,15 @@ using cudnn::Convolution;
 using cudnn::ConvolutionPlan;
 using cudnn::Pass;
 
+// cuDNN is told that tensors start on 16 bytes: contiguous() sees to it.
 template <size_t n>
 std::shared_ptr<const ConvolutionPlan> make_plan(Pass pass, const ConvAttrs<n>& attrs,
                                                  const TensorMeta& x, const TensorMeta& w,
                                                  const TensorMeta& y, bool tf32) {
+  for (const TensorMeta* tensor : {&x, &w, &y}) {
+    TIDEMARK_CHECK(tensor->offset * size_of(tensor->dtype).count() % 16 == 0,
+                   "a convolution's tensor does not start on 16 bytes");
+  }
   const auto list = [](const std::array<int64_t, n>& values) {
     return std::vector<int64_t>(values.begin(), values.end());
   };
@@ -105,7 +111,8 @@ PreparedKernel prepare_conv_grad_weight(const OpQuery& query) {
   }
   const auto plan = make_plan(Pass::kGradWeight, attrs.conv, query.inputs[0], query.outputs[0],
                               query.inputs[1], query.tf32);
-  const ColumnSums sums(1, gy.elements() / gy.back(), gy.back(), 0, gy.back(), true);
+  const ColumnSums sums(1, gy.elements() / gy.back(), gy.back(), 0, gy.back(),
+                        vectors_fit(query));
   // One after the other, the two can have the same workspace.
   const Bytes workspace =
       bias ? std::max(plan->workspace(), sums.workspace()) : plan->workspace();

@@ -5,6 +5,7 @@
 
 #include "ops/embedding/embedding.h"
 #include "ops/kernels/any_float.h"
+#include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/launch_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
@@ -17,13 +18,25 @@ constexpr int64_t kTile = 1024;    // positions that a block sorts
 constexpr int64_t kRun = 128;      // positions that are summed in float
 constexpr int64_t kColumns = 128;  // of a row, for a block
 
-template <class Id>
-__global__ void forward_kernel(int64_t rows, int64_t width, int64_t count, FloatInput table,
-                               const Id* ids, FloatOutput y) {
-  const int64_t i = thread_index();
-  if (i >= count * width) return;
-  const int64_t position = i / width, id = ids[position];
-  y.set(i, id >= 0 && id < rows ? table[id * width + (i - position * width)] : NAN);
+// `lanes` threads for each position, side by side over vectors of kWidth columns.
+template <int kWidth, class Id>
+__global__ void __launch_bounds__(kLaunchThreads)
+    forward_kernel(int64_t rows, int64_t width, int64_t count, unsigned lanes, FloatInput table,
+                   const Id* ids, FloatOutput y) {
+  const int64_t position = int64_t{blockIdx.x} * (kLaunchThreads / lanes) + threadIdx.x / lanes;
+  if (position >= count) return;
+  const int64_t id = ids[position];
+  const bool there = id >= 0 && id < rows;
+  for (int64_t c = threadIdx.x % lanes * kWidth; c < width; c += lanes * kWidth) {
+    FloatPack<kWidth> pack;
+    if (there) {
+      pack = load_pack<kWidth>(table + (id * width + c));
+    } else {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) pack.v[i] = NAN;
+    }
+    store_pack<kWidth>(y + (position * width + c), pack);
+  }
 }
 
 // Ids as the sort sees them: those that get no gradient come last, as `rows`.
@@ -158,11 +171,17 @@ __global__ void __launch_bounds__(kColumns)
 
 template <class Id>
 PreparedKernel prepare_forward(const OpQuery& query) {
-  const Shape& table = query.inputs[0].shape;
-  return {Bytes(0), [rows = table[0], width = table[1],
-                     count = query.inputs[1].shape.elements()](const KernelArgs& args) {
-            launch(args, count * width, forward_kernel<Id>, rows, width, count,
-                   float_input(args, 0), args.in<Id>(1), float_output(args, 0));
+  const int64_t rows = query.inputs[0].shape[0], width = query.inputs[0].shape[1];
+  const int64_t count = query.inputs[1].shape.elements();
+  const bool wide = width % 4 == 0 && vectors_fit(query);
+  const int64_t vectors = wide ? width / 4 : width;
+  unsigned lanes = 1;  // a power of two, at most a block's threads
+  while (lanes < kLaunchThreads && lanes < vectors) lanes *= 2;
+  const int64_t threads = width > 0 ? count * lanes : 0;
+  return {Bytes(0), [=](const KernelArgs& args) {
+            launch(args, threads, wide ? forward_kernel<4, Id> : forward_kernel<1, Id>, rows,
+                   width, count, lanes, float_input(args, 0), args.in<Id>(1),
+                   float_output(args, 0));
           }};
 }
 

@@ -18,12 +18,11 @@ __global__ void __launch_bounds__(kThreads)
   float sums[kWidth] = {};
   if (inside) {
     const T* from = x + matrix * matrix_stride + place.column;
-#pragma unroll 4
-    for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
-      const auto pack = load_pack<kWidth>(from + r * row_stride);
+    const auto load = [&](int64_t r) { return load_pack<kWidth>(from + r * row_stride); };
+    for_rows<4>(place, load, [&](int64_t, const FloatPack<kWidth>& pack) {
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) sums[i] += pack.v[i];
-    }
+    });
   }
   double* to = partial + (matrix * tiles.stretches + place.stretch) * tiles.columns;
 #pragma unroll

@@ -57,6 +57,23 @@ inline bool vectors_fit(const OpQuery& query) {
   return true;
 }
 
+// use(row, load(row)) for the rows of `place`, in order. kBatch rows are loaded before the
+// first of them is used, so that memory has as many to fetch at a time: a loop by a step known
+// only when it runs would load the next row after its exit test, however far it is unrolled.
+template <int kBatch, class Load, class Use>
+__device__ void for_rows(const ColumnTiles::Place& place, const Load& load, const Use& use) {
+  const int64_t step = place.row_step;
+  int64_t row = place.first_row;
+  for (; row + (kBatch - 1) * step < place.end_row; row += kBatch * step) {
+    decltype(load(row)) loaded[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) loaded[i] = load(row + i * step);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) use(row + i * step, loaded[i]);
+  }
+  for (; row < place.end_row; row += step) use(row, load(row));
+}
+
 // `mine`, of kCount values, becomes the combination over the threads of a block that share its
 // column; the values of the threads with row_lane 0 are whole. combine(a, b): a becomes both.
 // REQUIRES: all threads of the block call it; `shared` has kThreads elements.

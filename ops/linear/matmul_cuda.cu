@@ -3,6 +3,7 @@
 #include "ops/linear/matmul.h"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -30,6 +31,9 @@ PreparedKernel prepare_matmul(const OpQuery& query) {
                        args.workspace);
             }};
   }
+  // What cuBLASLt counts on: contiguous() sees to it.
+  TIDEMARK_CHECK(!bias || query.inputs[2].offset * 4 % 16 == 0,
+                 "a product's bias does not start on 16 bytes");
   return {plan.workspace(), [plan, bias](const KernelArgs& args) {
             plan.run(args.native_stream, args.inputs[0], args.inputs[1],
                      bias ? args.inputs[2] : nullptr, args.outputs[0], args.workspace);

@@ -101,23 +101,39 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) sums[blockIdx.x] = {row.largest, static_cast<float>(1 / row.sum)};
 }
 
-// `count` may be null: all rows count.
-template <class T>
-__global__ void cross_entropy_grad_kernel(Batch batch, const float* g, const T* logits,
-                                          const int64_t* labels, const loss::RowSums* sums,
-                                          const float* count, T* dx) {
-  const int64_t i = thread_index();
-  if (i >= batch.rows * batch.classes) return;
-  const int64_t row = i / batch.classes;
+constexpr int kEach = 8;  // scores of a row for each thread, all read before one is written
+
+// Block (row, chunk). `count` may be null: all rows count.
+template <int kThreads, class T>
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy_grad_kernel(Batch batch, unsigned chunks, const float* g, const T* logits,
+                              const int64_t* labels, const loss::RowSums* sums,
+                              const float* count, T* dx) {
+  const int64_t row = blockIdx.x / chunks;
+  const int64_t first = int64_t{blockIdx.x % chunks} * (kEach * kThreads) + threadIdx.x;
+  const auto for_each = [&](const auto& f) {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int64_t c = first + i * kThreads;
+      if (c < batch.classes) f(i, c);
+    }
+  };
+  T* to = dx + row * batch.classes;
   const int64_t label = labels[row * batch.label_step];
   if (ignored(batch, label)) {
-    dx[i] = 0.0F;
+    for_each([&](int, int64_t c) { to[c] = 0.0F; });
     return;
   }
+  const T* from = logits + row * batch.classes;
+  float scores[kEach];
+  for_each([&](int i, int64_t c) { scores[i] = from[c]; });
   const float share = *g / (count ? *count : static_cast<float>(batch.rows));
-  const float probability = expf(logits[i] - sums[row].largest) * sums[row].inverse;
-  const float mine = i - row * batch.classes == label ? probability - 1 : probability;
-  dx[i] = valid(batch, label) ? mine * share : NAN;
+  const loss::RowSums of_row = sums[row];
+  for_each([&](int i, int64_t c) {
+    const float probability = expf(scores[i] - of_row.largest) * of_row.inverse;
+    const float mine = c == label ? probability - 1 : probability;
+    to[c] = valid(batch, label) ? mine * share : NAN;
+  });
 }
 
 PreparedKernel prepare_nll_loss(const OpQuery& query) {
@@ -167,10 +183,15 @@ PreparedKernel prepare_cross_entropy_grad(const OpQuery& query) {
               const int64_t* labels = args.in<int64_t>(2);
               if (some)
                 launch_blocks(args, 1, kLaunchThreads, count_kernel, batch, labels, count);
-              launch(args, batch.rows * batch.classes, cross_entropy_grad_kernel<T>, batch,
-                     args.in<float>(0), args.in<T>(1), labels,
-                     reinterpret_cast<const loss::RowSums*>(args.in<float>(3)),
-                     static_cast<const float*>(count), args.out<T>(0));
+              with_row_threads(batch.classes, [&]<int kThreads>() {
+                constexpr int64_t kChunk = kEach * kThreads;
+                const int64_t chunks = (batch.classes + kChunk - 1) / kChunk;
+                launch_blocks(args, batch.rows * chunks, kThreads,
+                              cross_entropy_grad_kernel<kThreads, T>, batch,
+                              static_cast<unsigned>(chunks), args.in<float>(0), args.in<T>(1),
+                              labels, reinterpret_cast<const loss::RowSums*>(args.in<float>(3)),
+                              static_cast<const float*>(count), args.out<T>(0));
+              });
             }};
   });
 }

@@ -14,17 +14,36 @@ struct Larger {
   __device__ float operator()(float a, float b) const { return b > a ? b : a; }
 };
 
-// For all threads of the block. Not-a-number, or a row of -infinity alone, makes the sum
-// not-a-number.
+// For all threads of the block; x is read once, four elements at a time. Each thread's sum is
+// by the largest it has seen (Milakov and Gimelshein, 2018) and follows when that grows;
+// -infinity adds nothing, and stands for what is behind the end. Not-a-number, infinity, or a
+// row of -infinity alone, makes the sum not-a-number.
 template <int kThreads, class T>
 __device__ RowMoments row_moments(const T* x, int64_t classes) {
+  constexpr int kEach = 4;
   float largest = -INFINITY;
-  for (int64_t c = threadIdx.x; c < classes; c += kThreads) largest = Larger()(largest, x[c]);
+  double sum = 0;
+  for (int64_t first = threadIdx.x; first < classes; first += kEach * kThreads) {
+    float values[kEach];
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int64_t c = first + i * kThreads;
+      values[i] = c < classes ? float{x[c]} : -INFINITY;
+    }
+    float grown = largest;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) grown = Larger()(grown, values[i]);
+    if (grown > largest) {
+      sum *= expf(largest - grown);
+      largest = grown;
+    }
+    const float shift = largest > -INFINITY ? largest : 0;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) sum += expf(values[i] - shift);
+  }
   RowMoments row;
   row.largest = block_reduce<kThreads>(largest, Larger());
-  double sum = 0;
-  for (int64_t c = threadIdx.x; c < classes; c += kThreads) sum += expf(x[c] - row.largest);
-  row.sum = block_sum<kThreads>(sum);
+  row.sum = block_sum<kThreads>(sum * expf(largest - row.largest));
   return row;
 }
 

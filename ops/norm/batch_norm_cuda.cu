@@ -55,9 +55,10 @@ __global__ void __launch_bounds__(kThreads)
   float mean[kWidth] = {}, squares[kWidth] = {};
   float count = 0;
   if (inside) {
-#pragma unroll 4
-    for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
-      const auto pack = load_pack<kWidth>(x + r * tiles.columns + place.column);
+    const auto load = [&](int64_t r) {
+      return load_pack<kWidth>(x + r * tiles.columns + place.column);
+    };
+    for_rows<4>(place, load, [&](int64_t, const FloatPack<kWidth>& pack) {
       count += 1;
       const float share = __frcp_rn(count);
 #pragma unroll
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
         mean[i] += delta * share;
         squares[i] += delta * (pack.v[i] - mean[i]);
       }
-    }
+    });
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
@@ -104,6 +105,12 @@ __global__ void fold_kernel(int64_t channels, double eps, const float* gamma, co
   if (beta) folded.shift[c] = fold_shift(beta[c], mean[c], folded.scale[c]);
 }
 
+// Of x and of what is read beside it.
+template <int kWidth>
+struct TwoPacks {
+  FloatPack<kWidth> x, other;
+};
+
 // y = x * scale + shift [+ residual], then max(0, y) if `relu`; not-a-number stays what it is.
 template <int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
@@ -113,20 +120,22 @@ __global__ void __launch_bounds__(kThreads)
   if (place.column >= tiles.columns) return;
   const auto scale = load_pack<kWidth>(folded.scale + place.column);
   const auto shift = load_pack<kWidth>(folded.shift + place.column);
-#pragma unroll 2
-  for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
+  const auto load = [&](int64_t r) {
     const int64_t at = r * tiles.columns + place.column;
-    auto pack = load_pack<kWidth>(x + at);
-    FloatPack<kWidth> more{};
-    if (residual) more = load_pack<kWidth>(residual + at);
+    TwoPacks<kWidth> packs{load_pack<kWidth>(x + at), {}};
+    if (residual) packs.other = load_pack<kWidth>(residual + at);
+    return packs;
+  };
+  for_rows<2>(place, load, [&](int64_t r, const TwoPacks<kWidth>& packs) {
+    FloatPack<kWidth> out;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      float value = pack.v[i] * scale.v[i] + shift.v[i];
-      if (residual) value += more.v[i];
-      pack.v[i] = relu && value < 0 ? 0 : value;
+      float value = packs.x.v[i] * scale.v[i] + shift.v[i];
+      if (residual) value += packs.other.v[i];
+      out.v[i] = relu && value < 0 ? 0 : value;
     }
-    store_pack<kWidth>(y + at, pack);
-  }
+    store_pack<kWidth>(y + r * tiles.columns + place.column, out);
+  });
 }
 
 template <class T>
@@ -136,17 +145,21 @@ struct GradInputs {
   bool relu;
 };
 
-// g of one pack; `pack` is x's.
 template <int kWidth, class T>
-__device__ FloatPack<kWidth> masked(const GradInputs<T>& in, int64_t at,
-                                    const FloatPack<kWidth>& pack,
+__device__ TwoPacks<kWidth> load_both(const GradInputs<T>& in, int64_t at) {
+  return {load_pack<kWidth>(in.x + at), load_pack<kWidth>(in.gy + at)};
+}
+
+// g of the packs of x and gy.
+template <int kWidth>
+__device__ FloatPack<kWidth> masked(bool relu, const TwoPacks<kWidth>& packs,
                                     const FloatPack<kWidth>& scale,
                                     const FloatPack<kWidth>& shift) {
-  auto g = load_pack<kWidth>(in.gy + at);
-  if (in.relu) {
+  auto g = packs.other;
+  if (relu) {
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      g.v[i] = pack.v[i] * scale.v[i] + shift.v[i] > 0 ? g.v[i] : 0;
+      g.v[i] = packs.x.v[i] * scale.v[i] + shift.v[i] > 0 ? g.v[i] : 0;
     }
   }
   return g;
@@ -168,17 +181,17 @@ __global__ void __launch_bounds__(kThreads)
       scale = load_pack<kWidth>(folded.scale + place.column);
       shift = load_pack<kWidth>(folded.shift + place.column);
     }
-#pragma unroll 2
-    for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
-      const int64_t at = r * tiles.columns + place.column;
-      const auto pack = load_pack<kWidth>(in.x + at);
-      const auto g = masked<kWidth>(in, at, pack, scale, shift);
+    const auto load = [&](int64_t r) {
+      return load_both<kWidth>(in, r * tiles.columns + place.column);
+    };
+    for_rows<2>(place, load, [&](int64_t, const TwoPacks<kWidth>& packs) {
+      const auto g = masked(in.relu, packs, scale, shift);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
         sum[i] += g.v[i];
-        product[i] += g.v[i] * (pack.v[i] - center.v[i]);
+        product[i] += g.v[i] * (packs.x.v[i] - center.v[i]);
       }
-    }
+    });
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
@@ -222,18 +235,19 @@ __global__ void __launch_bounds__(kThreads)
   if (in.relu) shift = load_pack<kWidth>(folded.shift + place.column);
   const auto slope = load_pack<kWidth>(channel.slope + place.column);
   const auto constant = load_pack<kWidth>(channel.constant + place.column);
-#pragma unroll 2
-  for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
-    const int64_t at = r * tiles.columns + place.column;
-    const auto pack = load_pack<kWidth>(in.x + at);
-    const auto g = masked<kWidth>(in, at, pack, scale, shift);
+  const auto load = [&](int64_t r) {
+    return load_both<kWidth>(in, r * tiles.columns + place.column);
+  };
+  for_rows<2>(place, load, [&](int64_t r, const TwoPacks<kWidth>& packs) {
+    const auto g = masked(in.relu, packs, scale, shift);
     FloatPack<kWidth> out;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      out.v[i] = scale.v[i] * g.v[i] + (slope.v[i] * (pack.v[i] - center.v[i]) + constant.v[i]);
+      out.v[i] =
+          scale.v[i] * g.v[i] + (slope.v[i] * (packs.x.v[i] - center.v[i]) + constant.v[i]);
     }
-    store_pack<kWidth>(gx + at, out);
-  }
+    store_pack<kWidth>(gx + r * tiles.columns + place.column, out);
+  });
 }
 
 // Partial results of the stretches, then rows of one float for each channel, each on 16 bytes.

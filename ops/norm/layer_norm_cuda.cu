@@ -103,6 +103,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <int kWidth>
+struct GradRow {
+  FloatPack<kWidth> x, gy;
+  float mean, rstd;
+};
+
 // Of one column: sums of gy * h, and of gy.
 template <int kWidth, class T>
 __global__ void __launch_bounds__(norm::kThreads)
@@ -112,17 +118,18 @@ __global__ void __launch_bounds__(norm::kThreads)
   const bool inside = place.column < tiles.columns;
   float product[kWidth] = {}, sum[kWidth] = {};
   if (inside) {
-#pragma unroll 2
-    for (int64_t r = place.first_row; r < place.end_row; r += place.row_step) {
+    const auto load = [&](int64_t r) {
       const int64_t at = r * tiles.columns + place.column;
-      const auto x = load_pack<kWidth>(in.x + at), gy = load_pack<kWidth>(in.gy + at);
-      const float mean = in.mean[r], rstd = in.rstd[r];
+      return GradRow<kWidth>{load_pack<kWidth>(in.x + at), load_pack<kWidth>(in.gy + at),
+                             in.mean[r], in.rstd[r]};
+    };
+    for_rows<2>(place, load, [&](int64_t, const GradRow<kWidth>& row) {
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
-        product[i] += gy.v[i] * ((x.v[i] - mean) * rstd);
-        sum[i] += gy.v[i];
+        product[i] += row.gy.v[i] * ((row.x.v[i] - row.mean) * row.rstd);
+        sum[i] += row.gy.v[i];
       }
-    }
+    });
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {

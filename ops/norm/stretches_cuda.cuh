@@ -6,7 +6,8 @@
 namespace tidemark::norm {
 
 inline constexpr int kThreads = ColumnTiles::kThreads;
-inline constexpr int kFinishChannels = 16;  // of a block of the kernels that add up stretches
+// Of a block of the kernels that add up stretches: few, for more blocks and shorter sums.
+inline constexpr int kFinishChannels = 4;
 inline constexpr int kFinishLanes = kThreads / kFinishChannels;
 
 struct Pair {

@@ -19,7 +19,8 @@ __global__ void __launch_bounds__(kLaunchThreads)
   const int64_t i = thread_index();
   if (i >= threads) return;
   const Pixel at = pixel_at<kWidth>(i, grid.rows.outputs, grid.columns.outputs, grid.channels);
-  const Range rows = grid.rows.seen_from(at.row), columns = grid.columns.seen_from(at.column);
+  const Range rows = grid.rows.seen_sliding(at.row),
+              columns = grid.columns.seen_sliding(at.column);
   const int64_t top = grid.rows.first_cell(at.row), left = grid.columns.first_cell(at.column);
   FloatPack<kWidth> best;
   int32_t cell[kWidth];
@@ -58,7 +59,8 @@ __global__ void __launch_bounds__(kLaunchThreads)
   const int64_t i = thread_index();
   if (i >= threads) return;
   const Pixel at = pixel_at<kWidth>(i, grid.rows.inputs, grid.columns.inputs, grid.channels);
-  const Range rows = grid.rows.that_see(at.row), columns = grid.columns.that_see(at.column);
+  const Range rows = grid.rows.that_see_sliding(at.row),
+              columns = grid.columns.that_see_sliding(at.column);
   FloatPack<kWidth> sum{};
   for (int64_t p = rows.begin; p < rows.end; ++p) {
     for (int64_t q = columns.begin; q < columns.end; ++q) {

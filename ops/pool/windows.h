@@ -8,6 +8,9 @@
 
 namespace tidemark {
 
+// Of an axis of the input, a window or a stride: positions fit in 32 bits.
+inline constexpr int64_t kMostCells = int64_t{1} << 30;
+
 // Vertical, horizontal.
 struct Pool2dAttrs {
   int64_t window[2] = {2, 2};
@@ -18,7 +21,8 @@ struct Pool2dAttrs {
   int64_t ceil = 0;
 };
 
-// Shape of the output for an input (N, H, W, C). Throws UsageError if the window does not fit.
+// Shape of the output for an input (N, H, W, C). Throws UsageError if the window does not fit,
+// or there are more than kMostCells.
 Shape pooled_shape(const char* op, const OpQuery& query, const Shape& x,
                    const Pool2dAttrs& attrs);
 

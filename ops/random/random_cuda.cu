@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/kernels/any_float.h"
+#include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/launch_cuda.cuh"
 #include "ops/kernels/strided.h"
 #include "ops/random/kernels.h"
@@ -13,7 +14,7 @@
 namespace tidemark {
 namespace {
 
-constexpr int64_t kEach = 4;
+constexpr int kEach = 4;
 
 struct Stream {
   uint64_t seed;
@@ -45,15 +46,40 @@ __global__ void normal_kernel(Stream stream, int64_t n, float mean, float deviat
                   });
 }
 
+struct Drop {
+  uint64_t threshold;
+  float factor;
+  __device__ float operator()(uint32_t bits, float x) const {
+    return bits >= threshold ? x * factor : 0;
+  }
+};
+
 __global__ void dropout_kernel(Stream stream, const __grid_constant__ StridedLoop loop,
-                               bool flat, uint64_t threshold, float factor, FloatInput x,
-                               FloatOutput y) {
+                               bool flat, Drop drop, FloatInput x, FloatOutput y) {
   const int64_t begin = thread_index() * kEach;
-  for_random_bits(stream.seed, stream.offset, begin, min(begin + kEach, loop.elements),
-                  [&](int64_t i, uint32_t bits) {
-                    const float value = x[flat ? i : loop.offset(0, i)];
-                    y.set(i, bits >= threshold ? value * factor : 0);
-                  });
+  for_random_bits(
+      stream.seed, stream.offset, begin, min(begin + kEach, loop.elements),
+      [&](int64_t i, uint32_t bits) { y.set(i, drop(bits, x[flat ? i : loop.offset(0, i)])); });
+}
+
+// The same where a thread's numbers are one of Philox's blocks, and its elements one vector.
+__global__ void dropout_vectors_kernel(Stream stream, int64_t n, Drop drop, FloatInput x,
+                                       FloatOutput y) {
+  const int64_t block = thread_index(), begin = block * kEach;
+  if (begin >= n) return;
+  const auto words =
+      random_block(stream.seed, stream.offset / 4 + static_cast<uint64_t>(block));
+  if (begin + kEach <= n) {
+    auto pack = load_pack<kEach>(x + begin);
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) pack.v[i] = drop(words[i], pack.v[i]);
+    store_pack<kEach>(y + begin, pack);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    if (begin + i < n) y.set(begin + i, drop(words[i], x[begin + i]));
+  }
 }
 
 Stream stream_of(const KernelArgs& args, uint64_t seed) {
@@ -86,12 +112,19 @@ PreparedKernel prepare_dropout(const OpQuery& query) {
   const StridedLoop loop = make_loop(query.outputs[0].shape, {&query.inputs[0]});
   const auto& attrs = query.attr<random::DropoutAttrs>();
   const uint64_t seed = static_cast<uint64_t>(attrs.seed);
-  const uint64_t threshold = static_cast<uint64_t>(attrs.p * 0x1p32);
-  const float factor = static_cast<float>(1 / (1 - attrs.p));
+  const Drop drop{static_cast<uint64_t>(attrs.p * 0x1p32),
+                  static_cast<float>(1 / (1 - attrs.p))};
+  const bool flat = loop.flat(1), vectors = flat && vectors_fit(query);
   return {Bytes(0), [=](const KernelArgs& args) {
-            launch(args, threads_for(loop.elements), dropout_kernel, stream_of(args, seed),
-                   loop, loop.flat(1), threshold, factor, float_input(args, 0),
-                   float_output(args, 0));
+            const Stream stream = stream_of(args, seed);
+            const FloatInput x = float_input(args, 0);
+            const FloatOutput y = float_output(args, 0);
+            const int64_t threads = threads_for(loop.elements);
+            if (vectors && stream.offset % 4 == 0) {
+              launch(args, threads, dropout_vectors_kernel, stream, loop.elements, drop, x, y);
+            } else {
+              launch(args, threads, dropout_kernel, stream, loop, flat, drop, x, y);
+            }
           }};
 }
 

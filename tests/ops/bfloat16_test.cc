@@ -161,6 +161,11 @@ const std::vector<Case>& cases() {
          return embedding(x[0], from<int64_t>({2, 0, 2, 6, 2, 5}, {2, 3}), 5);
        },
        {{{7, 33}}}},
+      {"embedding of wide rows",
+       [](const In& x) {
+         return embedding(x[0], from<int64_t>({2, 0, 2, 6, 1}, {5}));
+       },
+       {{{7, 136}}}},
       {"embedding of one id",
        [](const In& x) {
          return embedding(x[0], from<int32_t>(std::vector<int32_t>(300, 1), {300}));

@@ -24,8 +24,8 @@ std::vector<double> plain_log_softmax(const std::vector<float>& x, size_t classe
 }
 
 TEST_F(LossTest, SoftmaxAgreesWithPlainLoops) {
-  for (const Shape& shape :
-       {Shape{7}, Shape{3, 1}, Shape{5, 10}, Shape{2, 3, 17}, Shape{64, 1000}, Shape{0, 4}}) {
+  for (const Shape& shape : {Shape{7}, Shape{3, 1}, Shape{5, 10}, Shape{2, 3, 17},
+                             Shape{64, 1000}, Shape{3, 5001}, Shape{0, 4}}) {
     SCOPED_TRACE(shape.to_string());
     const std::vector<float> x = random_values(shape.elements(), 1, -8, 8);
     const std::vector<double> logs = plain_log_softmax(x, static_cast<size_t>(shape.back()));
@@ -54,7 +54,8 @@ TEST_F(LossTest, SoftmaxGradients) {
 }
 
 TEST_F(LossTest, CrossEntropyAgreesWithPlainLoopsAndWithItsParts) {
-  for (const auto& [rows, classes] : {std::pair{1, 1}, {4, 3}, {32, 10}, {64, 1000}}) {
+  for (const auto& [rows, classes] :
+       {std::pair{1, 1}, {4, 3}, {32, 10}, {64, 1000}, {3, 5001}}) {
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(classes));
     const Shape shape{rows, classes};
     const std::vector<float> x = random_values(shape.elements(), 2, -4, 4);
@@ -113,6 +114,40 @@ TEST_F(LossTest, CertainAndImpossibleClasses) {
   EXPECT_GE(
       to_vector(cross_entropy(from<float>({100, -100}, {1, 2}), from<int64_t>({0}, {1})))[0],
       0);
+}
+
+// Wherever in its row a score stands: scores that come to be the largest late, behind many
+// impossible ones, and what is not a number.
+TEST_F(LossTest, TheOrderOfScoresDoesNotMatter) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const int64_t classes : {300, 3000}) {
+    std::vector<float> rising(static_cast<size_t>(classes), -kInfinity);
+    const size_t begin = rising.size() * 3 / 4;
+    for (size_t c = begin; c < rising.size(); ++c) rising[c] = static_cast<float>(c) / 10;
+    std::vector<float> falling(rising.rbegin(), rising.rend());
+    std::vector<float> both = rising;
+    both.insert(both.end(), falling.begin(), falling.end());
+    const std::vector<double> logs = plain_log_softmax(
+        {rising.begin() + static_cast<int64_t>(begin), rising.end()}, rising.size() - begin);
+    Tensor x = from(both, {2, classes});
+    require_grad(x);
+    const Tensor loss = cross_entropy(x, from<int64_t>({classes - 2, 1}, {2}));
+    expect_close(loss, std::vector<double>{-logs[logs.size() - 2]}, 2e-6);
+    backward(loss);
+    const std::vector<float> gradient = to_vector(grad_of(x));
+    for (size_t c = 0; c < rising.size(); ++c) {
+      const double p = c < begin ? 0 : std::exp(logs[c - begin]);
+      const double expected = (p - (c == rising.size() - 2)) / 2;
+      ASSERT_NEAR(gradient[c], expected, 1e-6) << c;
+      ASSERT_NEAR(gradient[both.size() - 1 - c], expected, 1e-6) << c;
+    }
+    for (const size_t at : {size_t{0}, rising.size() - 1}) {
+      std::vector<float> spoilt(rising.size(), 1);
+      spoilt[at] = std::numeric_limits<float>::quiet_NaN();
+      EXPECT_TRUE(std::isnan(
+          to_vector(cross_entropy(from(spoilt, {1, classes}), from<int64_t>({5}, {1})))[0]));
+    }
+  }
 }
 
 // Beside the logits, which are kept: two numbers for each row, and the loss.

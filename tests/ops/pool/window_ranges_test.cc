@@ -40,6 +40,22 @@ TEST(WindowRangesTest, SlidingOnesAreThoseOfTheTables) {
   }
 }
 
+// Positions do not fit 31 bits.
+TEST(WindowRangesTest, TheLongestAxes) {
+  const int64_t most = kMostCells;
+  const auto expect_range = [](const Range& range, int64_t begin, int64_t end) {
+    EXPECT_EQ(range.begin, begin);
+    EXPECT_EQ(range.end, end);
+  };
+  const WindowAxis small{most, most / 2, 2, 2, 0};
+  expect_range(small.that_see(most - 1), most / 2 - 1, most / 2);
+  const WindowAxis wide{most, most + 1, most, 1, most / 2};
+  expect_range(wide.that_see(most - 1), most / 2, most + 1);
+  const WindowAxis apart{most, 2, most, most, most / 2};
+  expect_range(apart.that_see(most / 2 - 1), 0, 1);
+  expect_range(apart.that_see(most / 2), 1, 2);
+}
+
 TEST(WindowRangesTest, AdaptiveOnesAreThoseOfTheTables) {
   for (int64_t inputs = 1; inputs < 16; ++inputs) {
     for (int64_t outputs = 1; outputs < 16; ++outputs) {

@@ -122,6 +122,19 @@ TEST_F(RandomTest, DropoutOfAViewIsThatOfItsElements) {
   }
 }
 
+// Gapless, but not where vectors begin.
+TEST_F(RandomTest, DropoutOfTheMiddleOfATensor) {
+  for (const int64_t begin : {1, 2, 4}) {
+    const Tensor x = narrow(random_tensor({300}, 1, 1, 2), 0, begin, 203);
+    const uint64_t start = session_.reserve_random(0);
+    const std::vector<float> y = to_vector(dropout(x, 0.5));
+    const std::vector<float> values = to_vector(x);
+    for (size_t i = 0; i < y.size(); ++i) {
+      ASSERT_EQ(y[i], number(42, start + i) >= 0x80000000u ? values[i] * 2 : 0) << i;
+    }
+  }
+}
+
 // Nothing lives on for backward: neither a mask nor the input.
 TEST_F(RandomTest, DropoutStoresNoMask) {
   Tensor x = random_leaf({1000}, 1);
