@@ -122,6 +122,11 @@ def summarize(folder):
     if host:
         summary["host_seconds_per_operator"] = {
             b["name"]: b["per_operator"] for b in host["benchmarks"] if "per_operator" in b}
+    operators = read(folder, "ops.json")
+    if operators:
+        summary["operators"] = {
+            b["name"].removesuffix("/manual_time"): {"ms": b["real_time"], "gflop_s": b["GFLOP/s"], "gb_s": b["GB/s"]}
+            for b in operators["benchmarks"] if "GB/s" in b}
     profile = read(folder, "gpu_profile.json")
     if profile:
         summary["profile"] = {key: value for key, value in profile.items() if key != "sources"}
@@ -164,6 +169,8 @@ def table(summary):
         lines.append(f"  largest batch, {name}: {batch}")
     for name, seconds in summary.get("host_seconds_per_operator", {}).items():
         lines.append(f"  host time per operator, {name}: {seconds * 1e6:.2f} us")
+    if "operators" in summary:
+        lines.append(f"  {len(summary['operators'])} operators timed, one by one: summary.json")
     return lines
 
 

@@ -1,22 +1,36 @@
-// Operators on the CPU, one kernel at a time, with the layers of ResNet-50 at 224x224.
+// Operators, one kernel at a time: the layers of ResNet-50 at 224x224 and of BERT-base.
 //
-//   ops_bench [--benchmark_filter=conv2d/.*]     TIDEMARK_BENCH_THREADS, TIDEMARK_BENCH_BATCH
+//   ops_bench [--benchmark_filter=conv2d/.*]
 //
-// Each reports GFLOP/s, and the bytes of its inputs and outputs per second.
+// In the environment: TIDEMARK_BENCH_DEVICE (cpu, or cuda), TIDEMARK_BENCH_BATCH (images, and
+// sequences of BERT), TIDEMARK_BENCH_THREADS. Times are the device's own, from the start of a
+// kernel to its end, of several in a row over the same tensors. Each reports GFLOP/s, and the
+// bytes of its inputs and outputs per second.
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "ops/attention/kernels.h"
 #include "ops/conv/conv2d.h"
+#include "ops/elementwise/gelu.h"
 #include "ops/elementwise/unary.h"
 #include "ops/linear/matmul.h"
+#include "ops/loss/kernels.h"
+#include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
+#include "ops/norm/layer_norm.h"
 #include "ops/pool/max_pool2d.h"
+#include "ops/random/kernels.h"
+#include "ops/random/random.h"
+#include "ops/register.h"
+#include "ops/registry/kernels.h"
+#include "runtime/device/device.h"
 
 namespace tidemark {
 namespace {
@@ -26,48 +40,86 @@ int from_environment(const char* name, int otherwise) {
   return value ? std::atoi(value) : otherwise;
 }
 
-class Block {
+int threads() { return from_environment("TIDEMARK_BENCH_THREADS", omp_get_num_procs()); }
+
+Device& device() {
+  static const std::unique_ptr<Device> device = [] {
+    const char* name = std::getenv("TIDEMARK_BENCH_DEVICE");
+    return make_device(name ? name : "cpu", {.threads = threads()});
+  }();
+  return *device;
+}
+
+constexpr int64_t kDifferent = 1009 * 1000;  // then the same again
+
+// Blocks of device memory, filled with numbers in (-0.25, 0.75), and small whole ones.
+class Blocks {
  public:
-  explicit Block(Bytes bytes)
-      : memory_(static_cast<std::byte*>(
-            std::aligned_alloc(static_cast<size_t>(kAlignment.count()),
-                               static_cast<size_t>((align_up(bytes) + kAlignment).count())))) {
-    float* values = reinterpret_cast<float*>(memory_.get());
-    for (int64_t i = 0; i < bytes.count() / 4; ++i) {
-      values[i] = static_cast<float>(i * 7919 % 1009) / 1009.0F - 0.25F;
+  std::byte* add(const TensorMeta& meta) {
+    const Bytes bytes = std::max(meta.bytes(), kAlignment);
+    regions_.push_back(device().map(MemoryKind::kDevice, bytes));
+    std::vector<std::byte> values(static_cast<size_t>(bytes.count()));
+    const int64_t size = size_of(meta.dtype).count();
+    const int64_t different = std::min(meta.shape.elements(), kDifferent);
+    for (int64_t i = 0; i < different; ++i) {
+      const float value = static_cast<float>(i * 7919 % 1009) / 1009.0F - 0.25F;
+      const BFloat16 rounded = value;
+      const int64_t whole = i % 1000;
+      std::byte* at = values.data() + i * size;
+      if (meta.dtype == DType::kFloat32) std::memcpy(at, &value, sizeof(value));
+      if (meta.dtype == DType::kBFloat16) std::memcpy(at, &rounded, sizeof(rounded));
+      if (meta.dtype == DType::kInt64) std::memcpy(at, &whole, sizeof(whole));
     }
+    for (size_t i = static_cast<size_t>(different * size); i < values.size(); ++i) {
+      values[i] = values[i - static_cast<size_t>(different * size)];
+    }
+    device().copy(StreamId::kReload, {regions_.back()->data(), values.data(), bytes, 0});
+    device().synchronize_all();
+    return regions_.back()->data();
   }
-  std::byte* data() const { return memory_.get(); }
+  std::byte* add(Bytes bytes) {
+    regions_.push_back(device().map(MemoryKind::kDevice, std::max(bytes, kAlignment)));
+    return regions_.back()->data();
+  }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  std::unique_ptr<std::byte, Free> memory_;
+  std::vector<std::unique_ptr<MemoryRegion>> regions_;
 };
+
+constexpr int kInARow = 5;
 
 void run(benchmark::State& state, const OpDef& op, const std::vector<Shape>& shapes,
          const Attrs& attrs, const std::vector<DType>& dtypes = {}) {
-  const int threads = from_environment("TIDEMARK_BENCH_THREADS", omp_get_num_procs());
-  omp_set_num_threads(threads);
   std::vector<TensorMeta> in;
   for (size_t i = 0; i < shapes.size(); ++i) {
     in.push_back(
         TensorMeta::contiguous(i < dtypes.size() ? dtypes[i] : DType::kFloat32, shapes[i]));
   }
-  const std::vector<TensorMeta> out = op.infer({in, {}, attrs, threads});
-  const OpQuery query{in, out, attrs, threads};
-  const PreparedKernel kernel = op.prepare[static_cast<size_t>(Backend::kCpu)](query);
-  std::vector<Block> blocks;
+  const std::vector<TensorMeta> out = op.infer({in, {}, attrs, threads()});
+  const OpQuery query{in, out, attrs, threads()};
+  const PrepareKernel prepare = find_kernel(op, device().profile().backend);
+  if (!prepare) return state.SkipWithError("no kernel on this device");
+  const PreparedKernel kernel = prepare(query);
+  Blocks blocks;
   std::vector<std::byte*> inputs, outputs;
-  for (const TensorMeta& meta : in) inputs.push_back(blocks.emplace_back(meta.bytes()).data());
-  for (const TensorMeta& meta : out)
-    outputs.push_back(blocks.emplace_back(meta.bytes()).data());
-  const Block workspace(kernel.workspace);
+  for (const TensorMeta& meta : in) inputs.push_back(blocks.add(meta));
+  for (const TensorMeta& meta : out) outputs.push_back(blocks.add(meta.bytes()));
+  std::byte* const workspace = blocks.add(kernel.workspace);
   const Scalars scalars{};
-  const KernelArgs args{in, out, inputs, outputs, workspace.data(), attrs, scalars, nullptr};
-  kernel.run(args);  // generates code
-  for (auto _ : state) kernel.run(args);
+  const auto enqueue = [&](uint64_t tag) {
+    const auto work = [&](void* stream) {
+      kernel.run({in, out, inputs, outputs, workspace, attrs, scalars, stream});
+    };
+    device().enqueue(StreamId::kCompute, {work, Nanos(0), tag});
+  };
+  const auto seconds = [&](int count) {
+    for (int i = 0; i < count; ++i) enqueue(static_cast<uint64_t>(i) + 1);
+    device().synchronize_all();
+    const std::vector<Completion> done = device().take_completions();
+    return to_seconds(done.back().end - done.front().start) / count;
+  };
+  seconds(1);  // generates code, loads it
+  for (auto _ : state) state.SetIterationTime(seconds(kInARow));
   const OpCost cost = op.cost(query);
   state.counters["GFLOP/s"] =
       benchmark::Counter(cost.flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
@@ -84,7 +136,7 @@ void add(const std::string& name, const OpDef& op, const std::vector<Shape>& sha
                                  run(state, op, shapes, attrs, dtypes);
                                })
       ->Unit(benchmark::kMillisecond)
-      ->UseRealTime();
+      ->UseManualTime();
 }
 
 void add_convolution(int64_t n, int64_t extent, int64_t channels, int64_t filters,
@@ -120,16 +172,35 @@ void add_norm(int64_t n, int64_t extent, int64_t channels) {
 }
 
 // BERT-base's heads.
-void add_attention(int64_t n, int64_t tokens, double dropout) {
+void add_attention(int64_t n, int64_t tokens, double dropout, DType dtype) {
   const Shape x{n, tokens, 12, 64};
   for (const bool materialised : {true, false}) {
     const attention::AttentionAttrs attrs{materialised ? 0 : 1, 0, dropout, 0.125, 1};
     const std::string layer = std::to_string(tokens) + (dropout > 0 ? "/dropout" : "/plain") +
-                              (materialised ? "/materialised" : "/memory_efficient");
+                              (materialised ? "/materialised" : "/memory_efficient") +
+                              (dtype == DType::kBFloat16 ? "/bf16" : "");
     const Shape saved = materialised ? Shape{n, 12, tokens, tokens} : Shape{n, 12, tokens};
-    add("attention/" + layer, kAttention, {x, x, x}, attrs);
-    add("attention_grad/" + layer, kAttentionGrad, {x, x, x, x, x, saved}, attrs);
+    add("attention/" + layer, kAttention, {x, x, x}, attrs, {dtype, dtype, dtype});
+    add("attention_grad/" + layer, kAttentionGrad, {x, x, x, x, x, saved}, attrs,
+        {dtype, dtype, dtype, dtype, dtype, materialised ? dtype : DType::kFloat32});
   }
+}
+
+// The rest of a layer of BERT-base, and its loss over 15 % of the tokens.
+void add_bert(int64_t n, int64_t tokens) {
+  const int64_t rows = n * tokens, asked = rows * 15 / 100 + 1;
+  const Shape x{rows, 768}, wide{rows, 3072}, gamma{768}, row{rows};
+  const Shape logits{asked, 30522};
+  const std::string layer = std::to_string(tokens);
+  add("matmul/" + layer + "/wide", kMatmul, {x, {3072, 768}}, MatmulAttrs{0, 1});
+  add("layer_norm/" + layer, kLayerNorm, {x, gamma, gamma}, LayerNormAttrs{});
+  add("layer_norm_grad/" + layer, kLayerNormGrad, {x, x, gamma, row, row}, LayerNormAttrs{});
+  add("gelu/" + layer, kGelu, {wide}, GeluAttrs{0});
+  add("dropout/" + layer, kDropout, {x}, random::DropoutAttrs{0.1, 1});
+  add("cross_entropy/" + layer, kCrossEntropy, {logits, {asked}}, loss::CrossEntropyAttrs{},
+      {DType::kFloat32, DType::kInt64});
+  add("cross_entropy_grad/" + layer, kCrossEntropyGrad, {{}, logits, {asked}, {asked, 2}},
+      loss::CrossEntropyAttrs{}, {DType::kFloat32, DType::kFloat32, DType::kInt64});
 }
 
 void add_all() {
@@ -152,8 +223,10 @@ void add_all() {
   add("max_pool2d_grad/112x112x64", kMaxPool2dGrad, {y, y}, Pool2dGradAttrs{pool, 112, 112},
       {DType::kFloat32, DType::kUInt8});
   for (const int64_t tokens : {128, 512}) {
-    for (const double dropout : {0.0, 0.1}) add_attention(n, tokens, dropout);
+    for (const double dropout : {0.0, 0.1}) add_attention(n, tokens, dropout, DType::kFloat32);
+    add_attention(n, tokens, 0.1, DType::kBFloat16);
   }
+  add_bert(n, 128);
   add("matmul/classifier", kMatmul, {{n, 2048}, {1000, 2048}}, MatmulAttrs{0, 1});
   add("matmul/classifier_grad_weight", kMatmul, {{n, 1000}, {n, 2048}}, MatmulAttrs{1, 0});
 }
@@ -164,6 +237,7 @@ void add_all() {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  tidemark::register_cuda_kernels();
   tidemark::add_all();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

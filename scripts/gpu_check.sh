@@ -28,7 +28,8 @@ What was measured is put together in RESULTS/summary.json (bench/gpu_report.py).
   tests         the tests labelled cuda; skipped ones count as failed    limit 400 s
   random        the runtime's random program on the GPU                  limit 120 s
   profile       this GPU's device profile, for the simulator             limit  60 s
-  bench-ops     the host's time per operator                             limit 120 s
+  bench-ops     the host's time per operator, and how fast the kernels
+                of ResNet-50's and BERT's layers are                     limit 240 s
   bench-batch   the largest batch of ResNet-50: ours, PyTorch's plain,
                 checkpointed, saving on the host, and compiled with an
                 activation memory budget                                 limit 900 s
@@ -135,7 +136,7 @@ run_limited() {
   timeout ${inner:+--foreground} --kill-after=10 "$limit" "$@"
 }
 
-programs=(train_resnet train_bert stress_batch host_overhead measure_cuda_profile)
+programs=(train_resnet train_bert stress_batch host_overhead ops_bench measure_cuda_profile)
 
 step_build() {
   local toolchain=() cuda=(-DTIDEMARK_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architecture-real") root folder
@@ -216,10 +217,15 @@ step_profile() {
 }
 
 step_bench_ops() {
-  local fewer=()
-  if [[ $device == cpu ]]; then fewer=(--benchmark_filter=relu --benchmark_min_time=0.02); fi
+  local fewer=() few=(--benchmark_min_time=0.05) batch=64
+  if [[ $device == cpu ]]; then
+    fewer=(--benchmark_filter=relu --benchmark_min_time=0.02)
+    few=(--benchmark_filter='attention/128/plain|batch_norm/7x7x512' --benchmark_min_time=0.01) batch=1
+  fi
   TIDEMARK_BENCH_DEVICE=$device "$build/bin/host_overhead" "${fewer[@]}" --benchmark_format=console \
-    --benchmark_out_format=json "--benchmark_out=$results/host_overhead.json"
+    --benchmark_out_format=json "--benchmark_out=$results/host_overhead.json" || return
+  TIDEMARK_BENCH_DEVICE=$device TIDEMARK_BENCH_BATCH=$batch "$build/bin/ops_bench" "${few[@]}" \
+    --benchmark_format=console --benchmark_out_format=json "--benchmark_out=$results/ops.json"
 }
 
 # What is trained: ResNet-50 with real images' size, a smaller one, or the smallest; and BERT.
@@ -397,8 +403,8 @@ step_sanitize() {
 }
 
 declare -A limits=([build]=420 [bench-resnet]=400 [bench-bert]=240 [tests]=400 [random]=120 [profile]=60
-                   [bench-ops]=120 [bench-batch]=900 [sanitize]=420)
-declare -A parts=([random]="random_report.json" [profile]="gpu_profile.json" [bench-ops]="host_overhead.json"
+                   [bench-ops]=240 [bench-batch]=900 [sanitize]=420)
+declare -A parts=([random]="random_report.json" [profile]="gpu_profile.json" [bench-ops]="host_overhead.json ops.json"
                   [bench-resnet]="resnet_unmanaged.json resnet_100.json resnet_50.json resnet_40.json resnet_30.json overlap_100.json overlap_50.json overlap_40.json overlap_30.json resnet_simulated.json resnet_modelled.json torch_plain.json torch_upload.json torch_benchmark.json torch_nchw.json"
                   [bench-bert]="bert_float32.json bert_float32_50.json bert_bf16.json bert_bf16_50.json torch_bert_float32.json torch_bert_bf16.json"
                   [bench-batch]="max_batch.json torch_max_plain.json torch_max_checkpoint.json torch_max_save_on_cpu.json torch_max_memory_budget.json")

@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "examples/common/data_source.h"
@@ -10,6 +11,7 @@
 #include "examples/common/text_data.h"
 #include "examples/common/text_training.h"
 #include "models/text/text_corpus.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 namespace {
@@ -49,7 +51,11 @@ class ShapedImages final : public ShapedTraining {
   void reserve(int64_t pixels, int64_t labels) {
     if (pixels > count_) {
       count_ = pixels;
-      pixels_ = std::make_shared_for_overwrite<float[]>(static_cast<size_t>(pixels));
+      const Bytes bytes(pixels * static_cast<int64_t>(sizeof(float)));
+      // What a GPU copies at full speed, for as long as there is something to copy.
+      const std::shared_ptr<MemoryRegion> region =
+          Session::current().device().adopt(map_pages(bytes), bytes);
+      pixels_ = std::shared_ptr<float[]>(region, reinterpret_cast<float*>(region->data()));
       for (int64_t i = 0; i < pixels; ++i) {
         pixels_[i] = static_cast<float>(scrambled(i) % 2048) / 1024 - 1;
       }

@@ -6,11 +6,12 @@
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <utility>
 
 #include "models/data/random.h"
+#include "runtime/device/device.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 namespace {
@@ -26,10 +27,6 @@ Order make_order(int64_t samples, const LoaderOptions& options, int64_t epoch) {
   }
   return order;
 }
-
-struct AlignedDelete {
-  void operator()(std::byte* bytes) const { ::operator delete(bytes, std::align_val_t(512)); }
-};
 
 int64_t count_batches(int64_t samples, const LoaderOptions& options) {
   const bool smaller_last = samples % options.batch != 0 && !options.drop_last;
@@ -68,9 +65,8 @@ struct Loader::State {
     const Bytes pixels = align_up(Bytes(4 * most * sample_elements));
     const Bytes labels = align_up(Bytes(8 * most));
     const int64_t count = options.prefetch_batches + 1;
-    pool_bytes = count * (pixels + labels);
-    memory.reset(static_cast<std::byte*>(
-        ::operator new(static_cast<size_t>(pool_bytes.count()), std::align_val_t(512))));
+    pool_bytes = align_up(count * (pixels + labels), page_size());
+    memory = map_pages(pool_bytes);
     slots.resize(static_cast<size_t>(count));
     std::byte* at = memory.get();
     for (Slot& slot : slots) {
@@ -176,7 +172,8 @@ struct Loader::State {
   const int64_t sample_elements;
   const int64_t batches;
   Bytes pool_bytes;
-  std::unique_ptr<std::byte, AlignedDelete> memory;
+  std::shared_ptr<std::byte> memory;     // whole pages, so that a device may pin them
+  std::unique_ptr<MemoryRegion> region;  // all of it, on the device that copies from it
 
   std::atomic<bool> cancel{false};  // what is being read is not wanted any more
   std::mutex mutex;                 // guards all that follows
@@ -221,6 +218,13 @@ void Loader::shut_down() {
   }
   state_->work.notify_all();
   for (std::thread& thread : threads_) thread.join();
+}
+
+void Loader::pin(Device& device) {
+  State& s = *state_;
+  s.region.reset();
+  s.region = device.adopt(s.memory, s.pool_bytes);
+  s.region->prepare(Bytes(0), s.pool_bytes);
 }
 
 std::optional<HostBatch> Loader::next() {

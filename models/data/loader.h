@@ -5,6 +5,9 @@
 //     while (std::optional<HostBatch> batch = loader.next()) step(*batch);
 //   }
 //
+// Where a GPU trains, `loader.pin(session.device())` before the first batch: it then copies
+// from the buffers at full speed.
+//
 // The batches depend on (dataset, batch, shuffle, seed, drop_last) and the position alone: not
 // on threads, on prefetch_batches, nor on timing.
 #pragma once
@@ -20,6 +23,8 @@
 #include "runtime/core/units.h"
 
 namespace tidemark {
+
+class Device;
 
 struct LoaderOptions {
   int64_t batch = 1;
@@ -40,7 +45,8 @@ struct LoaderPosition {
 };
 
 // Shares ownership of one of the loader's buffers, which is refilled once the last copy of
-// `pixels` and `labels` is gone; may outlive the loader, and be dropped by any thread.
+// `pixels` and `labels` is gone; may outlive the loader, and be dropped by any thread (but see
+// Loader::pin()).
 struct HostBatch {
   LoaderPosition position;
   int64_t size = 0;  // N; the last batch of an epoch may be smaller
@@ -50,7 +56,7 @@ struct HostBatch {
   Bytes bytes;                        // of pixels and labels
 };
 
-// Threads: next(), seek() and position() by one thread at a time.
+// Threads: next(), seek(), position() and pin() by one thread at a time.
 class Loader {
  public:
   // Starts reading at epoch 0. Throws UsageError if options or dataset give no batch at all.
@@ -58,6 +64,14 @@ class Loader {
   ~Loader();  // stops after the samples being read just now; never waits for the consumer
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
+
+  // From now on `device` copies from the batches at full speed: on a GPU their memory is
+  // pinned, now, which takes about as long as writing all of it; on other devices nothing
+  // happens. It takes the place of a device given before, and may go before the loader. Throws
+  // DeviceError if the GPU is lost. REQUIRES: what the device before was to copy, if anything,
+  // has been copied. Called by the device's issuing thread, which also destroys the loader and
+  // drops what batches outlive it.
+  void pin(Device& device);
 
   // The next batch; nothing, once, at the end of each epoch, after which the next one begins.
   // Rethrows what Dataset::read() threw for a sample of this batch (the first in the batch, if

@@ -24,6 +24,9 @@ class ForwardingDevice : public Device {
   std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) override {
     return inner_->map(kind, size);
   }
+  std::unique_ptr<MemoryRegion> adopt(std::shared_ptr<std::byte> memory, Bytes size) override {
+    return inner_->adopt(std::move(memory), size);
+  }
 
   Event enqueue(StreamId stream, Work work) override {
     return inner_->enqueue(stream, std::move(work));

@@ -36,6 +36,10 @@ class ModelledDevice final : public ForwardingDevice {
     return std::make_unique<ModelledRegion>(ForwardingDevice::map(kind, size),
                                             model_->map(kind, size));
   }
+  std::unique_ptr<MemoryRegion> adopt(std::shared_ptr<std::byte> memory, Bytes size) override {
+    return std::make_unique<ModelledRegion>(ForwardingDevice::adopt(std::move(memory), size),
+                                            model_->adopt(nullptr, size));
+  }
 
   Event enqueue(StreamId stream, Work work) override {
     const Nanos cost = work.cost;

@@ -77,6 +77,7 @@ class StandIn(unittest.TestCase):
         for row in resnet["budgets"][2:]:
             self.assertTrue(0 <= row["copies_hidden_share"] <= 1)
         self.assertGreater(summary["host_seconds_per_operator"]["relu/cpu"], 0)
+        self.assertGreater(summary["operators"]["batch_norm/7x7x512"]["gb_s"], 0)
         self.assertGreater(summary["profile"]["memory_bytes"], 0)
         for step in ("profile", "bench-ops", "bench-resnet"):
             self.assertEqual(self.read(f"{step}.json")["verdict"], "ok")

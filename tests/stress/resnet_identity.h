@@ -152,6 +152,7 @@ class ResnetIdentity {
     if (plan_) plan_steps(session, {.background = false});
     ImageTraining training(flags_, data_);
     Loader loader(data_.train, {.batch = flags_.batch, .shuffle = true, .seed = flags_.seed});
+    loader.pin(session.device());
     for (int64_t i = 0; i < flags_.steps; ++i) {
       const HostBatch batch = loader.next().value();
       const StepStats& stats = session.step([&] {

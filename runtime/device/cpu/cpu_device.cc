@@ -1,10 +1,8 @@
 #include <omp.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -14,35 +12,10 @@
 #include "runtime/device/cpu/progress.h"
 #include "runtime/device/cpu/worker.h"
 #include "runtime/device/device.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 namespace {
-
-class MappedRegion : public MemoryRegion {
- public:
-  explicit MappedRegion(Bytes size) : size_(size) {
-    const Bytes page(sysconf(_SC_PAGESIZE));
-    mapped_ = static_cast<size_t>(std::max(align_up(size, page), page).count());
-    void* address = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (address == MAP_FAILED) {
-      throw DeviceError("cannot map " + format_bytes(size) + " (" +
-                        std::to_string(size.count()) + " bytes): " + std::strerror(errno));
-    }
-    data_ = static_cast<std::byte*>(address);
-  }
-  ~MappedRegion() override { munmap(data_, mapped_); }
-  MappedRegion(const MappedRegion&) = delete;
-  MappedRegion& operator=(const MappedRegion&) = delete;
-
-  std::byte* data() const override { return data_; }
-  Bytes size() const override { return size_; }
-
- private:
-  Bytes size_;
-  size_t mapped_ = 0;
-  std::byte* data_ = nullptr;
-};
 
 // Splitting a copy among threads pays above this: below, waking them costs as much as the copy.
 constexpr int64_t kParallelCopyBytes = 4 << 20;
@@ -88,7 +61,7 @@ class CpuDevice : public Device {
 
   std::unique_ptr<MemoryRegion> map(MemoryKind, Bytes size) override {
     TIDEMARK_CHECK(size >= Bytes(0), "a region of negative size");
-    return std::make_unique<MappedRegion>(size);
+    return adopt(map_pages(size), size);
   }
 
   Event enqueue(StreamId stream, Work work) override {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <list>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "runtime/core/log.h"
 #include "runtime/device/cuda/host_task.h"
 #include "runtime/device/cuda/stream_queue.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 namespace {
@@ -24,16 +26,18 @@ struct AddressMap {
     const std::byte* end;
   };
   std::vector<DeviceRange> device;
-  std::vector<HostMemory*> host;
+  std::list<HostMemory> host;
+  // Of regions that are gone, but not to be unpinned before host work is done.
+  std::list<HostMemory> leaving;
 
   bool is_device(const std::byte* address) const {
     return std::any_of(device.begin(), device.end(), [&](const DeviceRange& range) {
       return address >= range.begin && address < range.end;
     });
   }
-  HostMemory* host_at(const std::byte* address) const {
-    for (HostMemory* memory : host) {
-      if (memory->contains(address)) return memory;
+  HostMemory* host_at(const std::byte* address) {
+    for (HostMemory& memory : host) {
+      if (memory.contains(address)) return &memory;
     }
     return nullptr;
   }
@@ -80,30 +84,33 @@ class DeviceRegion final : public MemoryRegion {
 class HostRegion final : public MemoryRegion {
  public:
   HostRegion(std::shared_ptr<CudaDriver> driver, std::shared_ptr<AddressMap> map,
-             std::shared_ptr<HostTasks> tasks, const std::string& device_name, Bytes size,
-             Bytes chunk)
+             std::shared_ptr<HostTasks> tasks, const std::string& device_name,
+             std::shared_ptr<std::byte> memory, Bytes size, Bytes chunk)
       : driver_(std::move(driver)),
         map_(std::move(map)),
         tasks_(std::move(tasks)),
-        memory_(driver_, device_name, size, chunk) {
-    map_->host.push_back(&memory_);
+        memory_(map_->host.emplace(map_->host.end(), driver_, device_name, std::move(memory),
+                                   size, chunk)) {}
+  // Host work may fail and hold its stream, for which CUDA might wait; see prepare().
+  ~HostRegion() override {
+    map_->leaving.splice(map_->leaving.end(), map_->host, memory_);
+    if (tasks_->none_pending()) map_->leaving.clear();
   }
-  ~HostRegion() override { std::erase(map_->host, &memory_); }
   HostRegion(const HostRegion&) = delete;
   HostRegion& operator=(const HostRegion&) = delete;
 
-  std::byte* data() const override { return memory_.data(); }
-  Bytes size() const override { return memory_.size(); }
+  std::byte* data() const override { return memory_->data(); }
+  Bytes size() const override { return memory_->size(); }
   // Not while a stream is held: CUDA might wait for it.
   void prepare(Bytes begin, Bytes bytes) override {
-    if (!tasks_->progress.failed() && driver_->use().ok()) memory_.prepare(begin, bytes);
+    if (!tasks_->progress.failed() && driver_->use().ok()) memory_->prepare(begin, bytes);
   }
 
  private:
   const std::shared_ptr<CudaDriver> driver_;
   const std::shared_ptr<AddressMap> map_;
   const std::shared_ptr<HostTasks> tasks_;
-  HostMemory memory_;
+  const std::list<HostMemory>::iterator memory_;
 };
 
 // Pinned memory through which one stream copies what is pageable. Its work is in stream order,
@@ -167,6 +174,7 @@ class CudaDevice final : public Device {
         log().debug("{}: {} when it was closed", name_, driver_->describe(status));
       }
     }
+    addresses_->leaving.clear();
   }
 
   const std::string& name() const override { return name_; }
@@ -179,8 +187,11 @@ class CudaDevice final : public Device {
     if (kind == MemoryKind::kDevice) {
       return std::make_unique<DeviceRegion>(driver_, addresses_, name_, size);
     }
-    return std::make_unique<HostRegion>(driver_, addresses_, tasks_, name_, size,
-                                        options_.pin_chunk);
+    return host_region(map_pages(size, " of host memory for " + name_), size);
+  }
+  std::unique_ptr<MemoryRegion> adopt(std::shared_ptr<std::byte> memory, Bytes size) override {
+    check_driver(*driver_, driver_->use(), "cudaSetDevice");
+    return host_region(std::move(memory), size);
   }
 
   Event enqueue(StreamId stream, Work work) override {
@@ -273,6 +284,11 @@ class CudaDevice final : public Device {
   static size_t index(StreamId stream) { return static_cast<size_t>(stream); }
   StreamQueue& queue(StreamId stream) const { return *queues_[index(stream)]; }
 
+  std::unique_ptr<MemoryRegion> host_region(std::shared_ptr<std::byte> memory, Bytes size) {
+    return std::make_unique<HostRegion>(driver_, addresses_, tasks_, name_, std::move(memory),
+                                        size, options_.pin_chunk);
+  }
+
   void check_enqueued(const Fence& fence) const {
     for (StreamId stream : kAllStreams) {
       TIDEMARK_CHECK(fence[stream] <= queue(stream).issued(),
@@ -310,6 +326,7 @@ class CudaDevice final : public Device {
         check_driver(*driver_, queue(stream).look(), "cudaEventQuery");
       }
       tasks_->progress.check();
+      if (tasks_->none_pending()) addresses_->leaving.clear();
     } catch (const DeviceError&) {
       refused_ = true;
       throw;
@@ -317,8 +334,7 @@ class CudaDevice final : public Device {
   }
 
   void wait_for(DriverEvent event) {
-    // Acquire: what the host work wrote is there to be read.
-    while (tasks_->pending.load(std::memory_order_acquire) > 0) {
+    while (!tasks_->none_pending()) {
       const DriverStatus status = driver_->query(event);
       if (status != kDriverNotReady) return check_driver(*driver_, status, "cudaEventQuery");
       tasks_->progress.check();

@@ -1,38 +1,30 @@
 #include "runtime/device/cuda/host_memory.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 
-HostMemory::HostMemory(std::shared_ptr<CudaDriver> driver, std::string device_name, Bytes size,
-                       Bytes chunk)
+HostMemory::HostMemory(std::shared_ptr<CudaDriver> driver, std::string device_name,
+                       std::shared_ptr<std::byte> memory, Bytes size, Bytes chunk)
     : driver_(std::move(driver)),
       device_name_(std::move(device_name)),
+      memory_(std::move(memory)),
       size_(size),
-      chunk_(chunk) {
+      chunk_(chunk),
+      whole_(align_up(size, page_size())) {
+  const Bytes page = page_size();
   TIDEMARK_CHECK(size >= Bytes(0), "a region of negative size");
-  const Bytes page(sysconf(_SC_PAGESIZE));
   TIDEMARK_CHECK(chunk > Bytes(0) && align_down(chunk, page) == chunk,
                  "chunks are whole pages");
-  mapped_ = static_cast<size_t>(std::max(align_up(size, page), page).count());
-  void* const address = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) {
-    throw DeviceError("cannot map " + format_bytes(size) + " (" + std::to_string(size.count()) +
-                      " bytes) of host memory for " + device_name_ + ": " +
-                      std::strerror(errno));
-  }
-  data_ = static_cast<std::byte*>(address);
-  const int64_t chunks = (static_cast<int64_t>(mapped_) + chunk_.count() - 1) / chunk_.count();
+  TIDEMARK_CHECK(
+      reinterpret_cast<uintptr_t>(data()) % static_cast<uintptr_t>(page.count()) == 0,
+      "memory to be pinned begins on a page");
+  const int64_t chunks = (whole_.count() + chunk_.count() - 1) / chunk_.count();
   chunks_.resize(static_cast<size_t>(chunks), Chunk::kUntouched);
 }
 
@@ -40,15 +32,14 @@ HostMemory::~HostMemory() {
   for (size_t i = 0; i < chunks_.size(); ++i) {
     if (chunks_[i] == Chunk::kPinned) (void)driver_->unpin(start_of(i));
   }
-  munmap(data_, mapped_);
 }
 
 std::byte* HostMemory::start_of(size_t index) const {
-  return data_ + static_cast<int64_t>(index) * chunk_.count();
+  return data() + static_cast<int64_t>(index) * chunk_.count();
 }
 
 Bytes HostMemory::bytes_of(size_t index) const {
-  return std::min(chunk_, Bytes(data_ + mapped_ - start_of(index)));
+  return std::min(chunk_, Bytes(data() + whole_.count() - start_of(index)));
 }
 
 HostMemory::Chunk HostMemory::pin(size_t index) {
@@ -61,8 +52,8 @@ HostMemory::Chunk HostMemory::pin(size_t index) {
   if (refused_ == Bytes(0)) {
     log().warn(
         "{}: the system will not pin {} of host memory ({} pinned before that, of {}): {}. "
-        "Copies of what is not pinned are slower; a smaller host limit or a higher ulimit -l "
-        "would help",
+        "Copies of what is not pinned are slower; a higher ulimit -l would help, or a smaller "
+        "host limit or batch",
         device_name_, format_bytes(bytes), format_bytes(pinned_), format_bytes(size_),
         driver_->describe(status));
   }
@@ -77,7 +68,7 @@ HostMemory::Chunk HostMemory::reach(size_t index) {
 
 HostMemory::Piece HostMemory::piece_at(const std::byte* address) {
   TIDEMARK_CHECK(contains(address), "an address of another region");
-  const auto index = static_cast<size_t>((address - data_) / chunk_.count());
+  const auto index = static_cast<size_t>((address - data()) / chunk_.count());
   const bool pinned = reach(index) == Chunk::kPinned;
   return {Bytes(start_of(index) + bytes_of(index).count() - address), pinned};
 }

@@ -1,11 +1,11 @@
-// Host memory that the GPU copies to and from at full speed: mapped at once, pinned bit by bit.
+// Host memory that the GPU copies to and from at full speed: there at once, pinned bit by bit.
 //
 // Pinning costs about as much as touching every page, so a chunk is pinned when it is prepared,
 // or the first copy reaches it; a large limit costs nothing until it is used. A chunk that the
 // system refuses to pin stays pageable: copies of it go through a small pinned buffer. The
 // first refusal is logged.
 //
-// Threads: the issuing thread. Errors: DeviceError if the range cannot be mapped.
+// Threads: the issuing thread.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@ namespace tidemark {
 
 class HostMemory {
  public:
-  // `chunk`: whole pages.
-  HostMemory(std::shared_ptr<CudaDriver> driver, std::string device_name, Bytes size,
-             Bytes chunk);
+  // Holds `memory` and pins it: whole pages, the last as far as it goes. `chunk`: whole pages.
+  HostMemory(std::shared_ptr<CudaDriver> driver, std::string device_name,
+             std::shared_ptr<std::byte> memory, Bytes size, Bytes chunk);
   ~HostMemory();
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
-  std::byte* data() const { return data_; }
+  std::byte* data() const { return memory_.get(); }
   Bytes size() const { return size_; }
   bool contains(const std::byte* address) const {
-    return address >= data_ && address < data_ + size_.count();
+    return address >= data() && address < data() + size_.count();
   }
 
   // From an address on, what one copy may take: within one chunk, as CUDA refuses copies that
@@ -57,10 +57,10 @@ class HostMemory {
 
   const std::shared_ptr<CudaDriver> driver_;
   const std::string device_name_;
+  const std::shared_ptr<std::byte> memory_;
   const Bytes size_;
   const Bytes chunk_;
-  size_t mapped_ = 0;  // in whole pages
-  std::byte* data_ = nullptr;
+  Bytes whole_{0};  // in whole pages
   std::vector<Chunk> chunks_;
   Bytes pinned_{0};
   Bytes refused_{0};

@@ -24,6 +24,8 @@ struct HostTasks {
 
   Progress progress;                // of failures alone
   std::atomic<int64_t> pending{0};  // launched and not finished
+  // Acquire: what the tasks wrote is there to be read.
+  bool none_pending() const { return pending.load(std::memory_order_acquire) == 0; }
 };
 
 // Owned by the issuing thread, which destroys it once it has run: what it holds may be memory

@@ -76,6 +76,9 @@ class SimDevice : public Device {
     if (kind == MemoryKind::kDevice) return std::make_unique<EmptyRegion>(size);
     return std::make_unique<HostRegion>(size, profile_.pin_bandwidth, issue_clock_);
   }
+  std::unique_ptr<MemoryRegion> adopt(std::shared_ptr<std::byte>, Bytes size) override {
+    return map(MemoryKind::kHost, size);
+  }
 
   Event enqueue(StreamId stream, Work work) override {
     const Nanos start = begin(stream);

@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <numeric>
 #include <set>
 #include <thread>
 
 #include "models/data/random.h"
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/forwarding_device.h"
+#include "tests/support/fake_cuda_driver.h"
 
 namespace tidemark {
 namespace {
@@ -258,9 +262,164 @@ TEST(Loader, UsesAFixedSetOfBuffers) {
   }
   EXPECT_LE(buffers.size(), 3u);
   for (float* buffer : buffers) EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer) % 512, 0u);
-  // Three buffers of 2 x 3 floats and 2 labels, each rounded to 512; one thread's 100 bytes;
-  // two epochs' orders.
-  EXPECT_EQ(loader.buffer_bytes(), Bytes(3 * (512 + 512) + 100 + 2 * 30 * 8));
+  // Three buffers of 2 x 3 floats and 2 labels, each rounded to 512, all together to a page;
+  // one thread's 100 bytes; two epochs' orders.
+  EXPECT_EQ(loader.buffer_bytes(), Bytes(4096 + 100 + 2 * 30 * 8));
+  EXPECT_EQ(Loader(data, {.batch = 2, .prefetch_batches = 4}).buffer_bytes(),
+            Bytes(2 * 4096 + 100 + 2 * 30 * 8));
+}
+
+// What devices have adopted, in order, and what of it is there.
+struct Adoptions {
+  std::vector<std::string> log;
+  int there = 0;
+  std::weak_ptr<std::byte> memory;  // of the last
+  Bytes size{0};
+  Bytes prepared{0};
+};
+
+class AdoptingDevice final : public ForwardingDevice {
+ public:
+  AdoptingDevice(std::string name, std::shared_ptr<Adoptions> adoptions)
+      : ForwardingDevice(make_device("sim:a100-80gb")),
+        name_(std::move(name)),
+        adoptions_(std::move(adoptions)) {}
+
+  std::unique_ptr<MemoryRegion> adopt(std::shared_ptr<std::byte> memory, Bytes size) override {
+    adoptions_->memory = memory;
+    adoptions_->size = size;
+    adoptions_->prepared = Bytes(0);
+    return std::make_unique<Region>(name_, adoptions_);
+  }
+
+ private:
+  // Does not hold the memory, so that who else does can be seen.
+  class Region final : public MemoryRegion {
+   public:
+    Region(std::string name, std::shared_ptr<Adoptions> adoptions)
+        : name_(std::move(name)), adoptions_(std::move(adoptions)), size_(adoptions_->size) {
+      adoptions_->log.push_back(name_ + " adopts");
+      ++adoptions_->there;
+    }
+    ~Region() override {
+      EXPECT_FALSE(adoptions_->memory.expired()) << "the buffers went first";
+      adoptions_->log.push_back(name_ + " lets go");
+      --adoptions_->there;
+    }
+    Region(const Region&) = delete;
+    Region& operator=(const Region&) = delete;
+    std::byte* data() const override { return nullptr; }
+    Bytes size() const override { return size_; }
+    void prepare(Bytes begin, Bytes bytes) override {
+      EXPECT_EQ(begin, Bytes(0));
+      adoptions_->prepared = bytes;
+    }
+
+   private:
+    const std::string name_;
+    const std::shared_ptr<Adoptions> adoptions_;
+    const Bytes size_;
+  };
+
+  const std::string name_;
+  const std::shared_ptr<Adoptions> adoptions_;
+};
+
+TEST(LoaderPin, GivesTheDeviceAllBuffersAndNothingElse) {
+  const auto adoptions = std::make_shared<Adoptions>();
+  AdoptingDevice device("gpu", adoptions);
+  // 700 samples of 3 floats: buffers of 8704 + 5632 bytes.
+  Loader loader(std::make_shared<Numbers>(7000), {.batch = 700, .prefetch_batches = 2});
+  loader.pin(device);
+  EXPECT_EQ(adoptions->prepared, adoptions->size);
+  EXPECT_EQ(adoptions->size, align_up(Bytes(3 * (8704 + 5632)), Bytes(4096)));
+  EXPECT_EQ(loader.buffer_bytes(), adoptions->size + Bytes(100 + 2 * 7000 * 8));
+  const std::byte* const begin = adoptions->memory.lock().get();
+  const std::byte* const end = begin + adoptions->size.count();
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(begin) % 4096, 0u);
+  std::set<float*> buffers;
+  for (int i = 0; i < 9; ++i) {
+    const std::optional<HostBatch> batch = loader.next();
+    buffers.insert(batch->pixels.get());
+    for (const void* each : {static_cast<const void*>(batch->pixels.get()),
+                             static_cast<const void*>(batch->pixels.get() + 2100),
+                             static_cast<const void*>(batch->labels.get()),
+                             static_cast<const void*>(batch->labels.get() + 700)}) {
+      EXPECT_GE(each, begin);
+      EXPECT_LE(each, end);
+    }
+  }
+  EXPECT_LE(buffers.size(), 3u);
+}
+
+TEST(LoaderPin, AnotherDeviceTakesThePlaceOfTheFirst) {
+  const auto adoptions = std::make_shared<Adoptions>();
+  {
+    Loader loader(std::make_shared<Numbers>(30), {.batch = 2});
+    auto first = std::make_unique<AdoptingDevice>("first", adoptions);
+    AdoptingDevice second("second", adoptions);
+    loader.pin(*first);
+    const std::optional<HostBatch> batch = loader.next();
+    first.reset();
+    loader.pin(second);
+    loader.pin(second);
+    EXPECT_EQ(adoptions->there, 1);
+    EXPECT_EQ(copy(*batch).labels, (std::vector<int64_t>{0, 1}));
+    EXPECT_EQ(loader.next()->labels[0], 2);
+  }
+  EXPECT_THAT(adoptions->log,
+              ::testing::ElementsAre("first adopts", "first lets go", "second adopts",
+                                     "second lets go", "second adopts", "second lets go"));
+}
+
+TEST(LoaderPin, EndsWithTheLastBatch) {
+  const auto adoptions = std::make_shared<Adoptions>();
+  std::optional<HostBatch> kept;
+  {
+    AdoptingDevice device("gpu", adoptions);
+    Loader loader(std::make_shared<Numbers>(10), {.batch = 5});
+    loader.pin(device);
+    kept = loader.next();
+  }
+  std::shared_ptr<int64_t[]> labels = kept->labels;
+  kept.reset();
+  EXPECT_EQ(adoptions->there, 1);
+  EXPECT_EQ(labels[4], 4);
+  labels.reset();
+  EXPECT_EQ(adoptions->there, 0);
+  EXPECT_TRUE(adoptions->memory.expired());
+}
+
+TEST(LoaderPin, BatchesGoToAGpuWithoutStaging) {
+  const auto fake = std::make_shared<FakeCudaDriver>();
+  CudaDeviceOptions options;
+  options.pin_chunk = Bytes(8192);
+  auto device = make_cuda_device_on(fake, "cuda:0", load_profile("h100-80gb"), options);
+  const auto arena = device->map(MemoryKind::kDevice, Bytes(1 << 20));
+  std::optional<HostBatch> kept;
+  {
+    Loader loader(std::make_shared<Numbers>(7000), {.batch = 700, .threads = 2});
+    loader.pin(*device);
+    EXPECT_EQ(fake->pinned(), align_up(Bytes(3 * (8704 + 5632)), Bytes(4096)));
+    while (std::optional<HostBatch> batch = loader.next()) {
+      const Bytes pixels(4 * 2100), labels(8 * 700);
+      std::byte* const behind = arena->data() + (1 << 16);
+      device->copy(StreamId::kReload,
+                   {arena->data(), reinterpret_cast<std::byte*>(batch->pixels.get()), pixels});
+      device->copy(StreamId::kReload,
+                   {behind, reinterpret_cast<std::byte*>(batch->labels.get()), labels});
+      device->synchronize_all();
+      EXPECT_EQ(std::memcmp(arena->data(), batch->pixels.get(), 4 * 2100), 0);
+      EXPECT_EQ(std::memcmp(behind, batch->labels.get(), 8 * 700), 0);
+      kept = std::move(batch);
+    }
+  }
+  EXPECT_EQ(fake->calls(DriverCall::kLaunchHostFunc), 0);
+  EXPECT_GT(fake->pinned(), Bytes(0)) << "a batch is held";
+  kept.reset();
+  EXPECT_EQ(fake->pinned(), Bytes(0));
+  device.reset();
+  EXPECT_THAT(fake->violations(), ::testing::IsEmpty());
 }
 
 TEST(Loader, HoldingEveryBufferIsAnErrorNotAHang) {

@@ -21,6 +21,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 
@@ -287,6 +288,61 @@ TYPED_TEST_P(DeviceContract, MemoryMayBePreparedForCopies) {
   host->prepare(Bytes(0), size);
 }
 
+TYPED_TEST_P(DeviceContract, MemoryOfTheCallersMayBeAdopted) {
+  Device& device = *this->device_;
+  for (int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{4096}, (int64_t{3} << 20) + 5}) {
+    const Bytes size(bytes);
+    const auto arena = device.map(MemoryKind::kDevice, size);
+    std::shared_ptr<std::byte> memory = map_pages(size);
+    auto region = device.adopt(memory, size);
+    EXPECT_EQ(region->size(), size);
+    EXPECT_EQ(region->data(), device.has_data() ? memory.get() : nullptr);
+    for (int64_t i = 0; i < bytes; ++i) {
+      memory.get()[i] = static_cast<std::byte>(i * 2654435761 >> 13);
+    }
+    const std::vector<std::byte> expected(memory.get(), memory.get() + bytes);
+    region->prepare(size, Bytes(0));
+    region->prepare(Bytes(0), Bytes(bytes / 2));
+    device.synchronize(device.copy(StreamId::kReload, {arena->data(), region->data(), size}));
+    std::fill_n(memory.get(), bytes, std::byte{0});
+    device.synchronize(device.copy(StreamId::kOffload, {region->data(), arena->data(), size}));
+    const std::weak_ptr<std::byte> there = memory;
+    memory.reset();
+    if (device.has_data()) {
+      ASSERT_FALSE(there.expired()) << "the region holds it";
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), region->data()));
+    }
+    region.reset();
+    EXPECT_TRUE(there.expired());
+  }
+}
+
+TYPED_TEST_P(DeviceContract, AdoptedMemoryMayOutliveTheDevice) {
+  Device& device = *this->device_;
+  const Bytes size = Bytes((3 << 20) + 5);
+  std::shared_ptr<std::byte> memory = map_pages(size);
+  if (device.has_data()) {
+    const std::shared_ptr<std::byte> amid(memory, memory.get() + 512);
+    EXPECT_THROW(device.adopt(amid, Bytes(1)), std::logic_error) << "not where a page begins";
+  }
+  auto region = device.adopt(memory, size);
+  const auto arena = device.map(MemoryKind::kDevice, size);
+  const Event filled = device.fill(StreamId::kCompute, arena->data(), size, std::byte{7});
+  device.wait(StreamId::kOffload, filled);
+  device.synchronize(device.copy(StreamId::kOffload, {region->data(), arena->data(), size}));
+  const bool has_data = device.has_data();
+  this->device_.reset();
+  region->prepare(Bytes(0), size);
+  if (has_data) {
+    EXPECT_EQ(std::count(memory.get(), memory.get() + size.count(), std::byte{7}),
+              size.count());
+  }
+  const std::weak_ptr<std::byte> there = memory;
+  memory.reset();
+  region.reset();
+  EXPECT_TRUE(there.expired());
+}
+
 TYPED_TEST_P(DeviceContract, OnlyTheWaiterStalls) {
   Device& device = *this->device_;
   Gate gate;
@@ -369,7 +425,8 @@ REGISTER_TYPED_TEST_SUITE_P(
     AWaitForOnesOwnStreamOrForThePastHoldsNothing, AWaitNamesOnlyWorkThatIsEnqueued,
     MoreWorkThanFitsInAQueue, CompletionsAreOfTaggedWorkThatIsDoneAndTakenOnce,
     RegionsHaveTheSizeAskedFor, CopiesMoveBytes, FillsSetBytesInStreamOrder,
-    MemoryMayBePreparedForCopies, OnlyTheWaiterStalls, TimeDoesNotGoBack,
+    MemoryMayBePreparedForCopies, MemoryOfTheCallersMayBeAdopted,
+    AdoptedMemoryMayOutliveTheDevice, OnlyTheWaiterStalls, TimeDoesNotGoBack,
     HazardsOrderedByFencesGiveSequentialResults);
 
 }  // namespace tidemark

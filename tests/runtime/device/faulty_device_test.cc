@@ -28,6 +28,8 @@ TEST(FaultyDeviceAroundASimulator, ItsMemoryIsTheSimulators) {
   FaultyDevice device(make_sim_device(profile));
   device.map(MemoryKind::kHost, Bytes(1'000'000))->prepare(Bytes(0), Bytes(1));
   EXPECT_EQ(device.now(), Nanos(1'000'000));
+  device.adopt(nullptr, Bytes(2'000'000))->prepare(Bytes(0), Bytes(1));
+  EXPECT_EQ(device.now(), Nanos(3'000'000));
 }
 
 class FaultyDeviceTest : public ::testing::Test {

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "runtime/device/pages.h"
 #include "tests/runtime/device/device_failure_contract.h"
 
 namespace tidemark {
@@ -22,12 +23,14 @@ TEST(ModelledDevice, KeepsTheSimulatorsTime) {
   const Bytes chunks = kPinChunk * 8;
   const auto real_host = real->map(MemoryKind::kHost, chunks);
   const auto simulated_host = simulated->map(MemoryKind::kHost, chunks);
+  const auto real_adopted = real->adopt(map_pages(Bytes(1)), chunks);
+  const auto simulated_adopted = simulated->adopt(nullptr, chunks);
   std::mt19937 random(7);
   std::array<Event, 3> last{};
   for (int i = 0; i < 300; ++i) {
     const StreamId stream = kAllStreams[random() % 3];
     const Event before = last[random() % 3];
-    const auto choice = random() % 6;
+    const auto choice = random() % 7;
     const Nanos cost(static_cast<int64_t>(random() % 100'000));
     const Bytes bytes(static_cast<int64_t>(random() % (1 << 14)));
     const Bytes begin(static_cast<int64_t>(random()) % (chunks - bytes).count());
@@ -45,7 +48,9 @@ TEST(ModelledDevice, KeepsTheSimulatorsTime) {
       if (choice == 3) event = device->fill(stream, at, bytes, std::byte{1});
       if (choice == 4 && before.ticket > 0) device->synchronize(before);
       const auto& host = device == real.get() ? real_host : simulated_host;
+      const auto& adopted = device == real.get() ? real_adopted : simulated_adopted;
       if (choice == 5) host->prepare(begin, bytes);
+      if (choice == 6) adopted->prepare(begin, bytes);
     }
     if (choice < 4) last[static_cast<size_t>(stream)] = event;
     ASSERT_EQ(real->modelled_now(), simulated->now()) << i;

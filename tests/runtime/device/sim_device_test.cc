@@ -225,6 +225,11 @@ TEST_F(SimDeviceTest, EachChunkOfHostMemoryIsPinnedOnce) {
   EXPECT_EQ(device_->now(), us(50)) << "another region's are its own";
   device_->map(MemoryKind::kDevice, size)->prepare(Bytes(0), size);
   EXPECT_EQ(device_->now(), us(50)) << "device memory is not pinned";
+
+  const auto adopted = device_->adopt(nullptr, size);
+  EXPECT_EQ(device_->now(), us(50)) << "nor is what is adopted, before it is prepared";
+  for (int turn = 0; turn < 2; ++turn) adopted->prepare(Bytes(0), size);
+  EXPECT_EQ(device_->now(), us(75));
 }
 
 TEST_F(SimDeviceTest, PinningHoldsTheHostAndNotTheStreams) {

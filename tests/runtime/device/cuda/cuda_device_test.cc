@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "runtime/core/errors.h"
+#include "runtime/device/pages.h"
 #include "runtime/memory/disk_tier.h"
 #include "runtime/memory/tier.h"
 #include "tests/runtime/device/device_contract.h"
@@ -258,6 +259,118 @@ TEST_F(CudaDeviceTest, WithAModelBesideItMemoryIsPreparedOnBoth) {
     EXPECT_EQ(fake_->pinned(), 64_KiB);
     EXPECT_EQ(device_->modelled_now(), Nanos(160'000'000)) << "its chunks are larger";
   }
+}
+
+TEST_F(CudaDeviceTest, AdoptedMemoryIsCopiedDirectly) {
+  make();
+  const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
+  const Bytes size = 160_KiB + 5_B;
+  const auto memory = map_pages(size);
+  auto region = device_->adopt(memory, size);
+  EXPECT_EQ(fake_->pinned(), 0_B);
+  const int64_t allocated = fake_->calls(DriverCall::kAllocate);
+  const auto data = pattern(size.count());
+  std::memcpy(memory.get(), data.data(), data.size());
+  device_->synchronize(
+      device_->copy(StreamId::kReload, {arena->data(), memory.get() + 100, 64_KiB, 0}));
+  EXPECT_EQ(std::memcmp(arena->data(), data.data() + 100, 64 << 10), 0);
+  EXPECT_EQ(fake_->pinned(), 128_KiB) << "two chunks";
+  EXPECT_EQ(fake_->calls(DriverCall::kCopy), 2) << "no copy straddles them";
+
+  region->prepare(0_B, size);
+  EXPECT_EQ(fake_->pinned(), 164_KiB) << "as far as the last page goes";
+  EXPECT_EQ(fake_->calls(DriverCall::kPin), 3) << "each once";
+  const Event loaded = device_->copy(StreamId::kReload, {arena->data(), memory.get(), size, 0});
+  device_->synchronize(loaded);
+  std::memset(memory.get(), 0, data.size());
+  device_->synchronize(
+      device_->copy(StreamId::kOffload, {memory.get(), arena->data(), size, 0}));
+  EXPECT_EQ(std::memcmp(memory.get(), data.data(), data.size()), 0);
+  EXPECT_EQ(fake_->calls(DriverCall::kCopy), 2 + 3 + 3);
+  EXPECT_EQ(fake_->calls(DriverCall::kPin), 3);
+  EXPECT_EQ(fake_->calls(DriverCall::kLaunchHostFunc), 0);
+  EXPECT_EQ(fake_->calls(DriverCall::kAllocate), allocated) << "no staging";
+
+  region.reset();
+  EXPECT_EQ(fake_->pinned(), 0_B);
+  EXPECT_EQ(fake_->calls(DriverCall::kUnpin), 3);
+  device_->synchronize(device_->copy(StreamId::kReload, {arena->data(), memory.get(), 8_B, 0}));
+  EXPECT_EQ(fake_->calls(DriverCall::kLaunchHostFunc), 1) << "it is as any memory now";
+}
+
+TEST_F(CudaDeviceTest, AdoptedMemoryThatCannotBePinnedIsCopiedAllTheSame) {
+  make({.pinnable = 64_KiB + 16_KiB * 2});
+  const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
+  const auto memory = map_pages(256_KiB);
+  const auto region = device_->adopt(memory, 256_KiB);
+  region->prepare(0_B, 256_KiB);
+  EXPECT_EQ(fake_->pinned(), 64_KiB);
+  const auto data = pattern(200'000);
+  std::memcpy(memory.get(), data.data(), data.size());
+  device_->synchronize(
+      device_->copy(StreamId::kReload, {arena->data(), memory.get(), Bytes(200'000), 0}));
+  EXPECT_EQ(std::memcmp(arena->data(), data.data(), data.size()), 0);
+  std::memset(memory.get(), 0, data.size());
+  device_->synchronize(
+      device_->copy(StreamId::kOffload, {memory.get(), arena->data(), Bytes(200'000), 0}));
+  EXPECT_EQ(std::memcmp(memory.get(), data.data(), data.size()), 0);
+  EXPECT_EQ(fake_->calls(DriverCall::kPin), 4) << "each chunk is tried once";
+}
+
+// Unpinning may wait for what is in the streams: for ever, behind host work that fails.
+TEST_F(CudaDeviceTest, NothingIsUnpinnedBesideHostWork) {
+  make();
+  std::shared_ptr<std::byte> memory = map_pages(64_KiB);
+  const std::weak_ptr<std::byte> there = memory;
+  auto adopted = device_->adopt(std::move(memory), 64_KiB);
+  auto mapped = device_->map(MemoryKind::kHost, 64_KiB);
+  adopted->prepare(0_B, 64_KiB);
+  mapped->prepare(0_B, 64_KiB);
+  std::atomic<bool> broken{true};
+  const Event io = device_->enqueue_host(StreamId::kOffload, work_that([&] {
+                                           if (broken) throw std::runtime_error("disk full");
+                                         }));
+  EXPECT_THROW(device_->synchronize(io), DeviceError);
+  adopted.reset();
+  mapped.reset();
+  EXPECT_EQ(fake_->calls(DriverCall::kUnpin), 0);
+  EXPECT_FALSE(there.expired()) << "what is pinned is there";
+  broken = false;
+  device_->resume();
+  device_->synchronize(io);
+  EXPECT_EQ(fake_->pinned(), 0_B);
+  EXPECT_TRUE(there.expired());
+}
+
+TEST_F(CudaDeviceTest, WhatIsStillPinnedIsUnpinnedWithTheDevice) {
+  make();
+  auto region = device_->adopt(map_pages(64_KiB), 64_KiB);
+  region->prepare(0_B, 64_KiB);
+  const Event io = device_->enqueue_host(
+      StreamId::kOffload, work_that([] { throw std::runtime_error("disk full"); }));
+  EXPECT_THROW(device_->synchronize(io), DeviceError);
+  const auto other = device_->map(MemoryKind::kHost, 64_KiB);
+  region.reset();
+  EXPECT_EQ(fake_->pinned(), 64_KiB);
+  device_.reset();
+  EXPECT_EQ(fake_->pinned(), 0_B) << "not only with the last region";
+}
+
+TEST_F(CudaDeviceTest, WithAModelBesideItAdoptedMemoryIsPreparedOnBoth) {
+  make();
+  DeviceProfile profile = load_profile("h100-80gb");
+  profile.pin_bandwidth = 1'024'000;  // a KiB in a millisecond
+  device_ = make_modelled_device(std::move(device_), profile);
+  const auto arena = device_->map(MemoryKind::kDevice, 160_KiB);
+  const auto memory = map_pages(160_KiB);
+  const auto region = device_->adopt(memory, 160_KiB);
+  EXPECT_EQ(region->data(), memory.get());
+  region->prepare(0_B, 160_KiB);
+  EXPECT_EQ(fake_->pinned(), 160_KiB);
+  EXPECT_EQ(device_->modelled_now(), Nanos(160'000'000));
+  device_->synchronize(
+      device_->copy(StreamId::kReload, {arena->data(), memory.get(), 160_KiB, 0}));
+  EXPECT_EQ(fake_->calls(DriverCall::kLaunchHostFunc), 0);
 }
 
 TEST_F(CudaDeviceTest, CopiesAreRightWhateverTheHostMemoryIs) {

@@ -13,6 +13,7 @@
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/gpu_profile.h"
+#include "runtime/device/pages.h"
 #include "runtime/memory/tier.h"
 #include "tests/support/gpu_kernels_device.h"
 #include "tests/support/random_program.h"
@@ -88,6 +89,35 @@ TEST_F(GpuTest, CopiesOfPinnedAndPageableMemory) {
     EXPECT_EQ(download(arena->data() + (32 << 20), count), data) << count;
   }
   EXPECT_EQ(device_->take_completions().size(), 6u);
+}
+
+TEST_F(GpuTest, AdoptedMemoryIsPinnedAndGivenBack) {
+  const auto arena = device_->map(MemoryKind::kDevice, 64_MiB);
+  const Bytes size = kPinChunk + 5_MiB + 3_B;
+  const auto memory = map_pages(size);
+  const int64_t count = 20 << 20;
+  std::byte* const place = memory.get() + kPinChunk.count() - count / 2;  // across two chunks
+  for (uint32_t round = 0; round < 2; ++round) {  // pinned again once it has been unpinned
+    const auto data = random_bytes(count, round);
+    const auto region = device_->adopt(memory, size);
+    region->prepare(0_B, size);
+    cudaPointerAttributes attributes{};
+    for (const std::byte* at : {memory.get(), memory.get() + size.count() - 1}) {
+      ASSERT_EQ(cudaPointerGetAttributes(&attributes, at), cudaSuccess);
+      EXPECT_EQ(attributes.type, cudaMemoryTypeHost) << "pinned";
+    }
+    std::memcpy(place, data.data(), data.size());
+    device_->synchronize(
+        device_->copy(StreamId::kReload, {arena->data(), place, Bytes(count), 0}));
+    std::memset(place, 0, data.size());
+    EXPECT_EQ(download(arena->data(), count), data);
+    device_->synchronize(
+        device_->copy(StreamId::kOffload, {place, arena->data(), Bytes(count), 0}));
+    EXPECT_EQ(std::memcmp(place, data.data(), data.size()), 0);
+  }
+  cudaPointerAttributes attributes{};
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, memory.get()), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
 }
 
 TEST_F(GpuTest, MovesWithinTheArenaMayOverlap) {
