@@ -79,9 +79,19 @@ bool Replay::begins_with(const PlannedStep& step, const Storage& uploaded) {
          step.graph.storages[op.outputs.front()].size == uploaded.size();
 }
 
+// Whether the plan for memory holds no longer.
+void Replay::look_for_failure() {
+  if (!mismatch_.empty()) return;
+  if (memory_) {
+    mismatch_ = memory_->failure();
+  } else if (step_.peak > Bytes(0) && !residency_.plan_is_open()) {
+    mismatch_ = "what is not in the plan had no room beside it";
+  }
+}
+
 // The operator that the plan has now, if it is of that kind.
 const StepGraph::Op* Replay::expected(StepGraph::Kind kind) {
-  if (memory_ && mismatch_.empty()) mismatch_ = memory_->failure();
+  look_for_failure();
   if (!mismatch_.empty() || matched_ == step_.graph.ops.size()) return nullptr;
   const StepGraph::Op& op = step_.graph.ops[matched_];
   if (op.kind != kind) return nullptr;
@@ -225,6 +235,7 @@ void Replay::end_step() {
     fail("the step ended");
   } else if (mismatch_.empty()) {
     launch_before(matched_);
+    look_for_failure();
   }
   if (!memory_) return;
   residency_.bring_back_survivors();

@@ -80,6 +80,7 @@ class Replay {
   };
   using Issued = std::variant<std::monostate, Call, Upload>;
 
+  void look_for_failure();
   const StepGraph::Op* expected(StepGraph::Kind kind);
   bool bind(Storage& storage, uint32_t number);
   bool matches(const Recipe& call);

@@ -100,10 +100,12 @@ class Residency final : public StorageOwner {
   // as where all is known to fit, and the policy is not asked for its moment.
   // REQUIRES: that range is unused; what is placed is unused by then.
   void open_plan(Offset base, Bytes size);
-  // Blocks stay where they are. No-op without a plan.
+  // Blocks stay where they are. No-op without a plan. Also done by an allocation that no plan
+  // foresaw, if room has to be made for it.
   void close_plan();
+  bool plan_is_open() const { return planned_; }
   // Brings everything back and slides it together at the arena's lower end, in the order in
-  // which it lies. Where that ends. Only between operators.
+  // which it lies. Where that ends. Ends a script. Only between operators.
   Offset pack();
   // Of all that has users, wherever it is, as it occupies the arena.
   Bytes bytes_in_use() const;

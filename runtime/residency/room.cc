@@ -57,6 +57,8 @@ void Residency::abandon_script() {
 
 std::optional<Allocation> Residency::make_room(Bytes size, Category category) {
   if (!options_.managed || size > arena_.offsets().capacity()) return std::nullopt;
+  // What is outside of the plan has no room beside it: blocks have to slide, the plan's too.
+  close_plan();
   if (release_best(size)) return arena_.allocate(size, category);
   ++stats_.austere_rooms;
   release_austerely(align_up(size));
@@ -252,6 +254,7 @@ Bytes Residency::bytes_in_use() const {
 }
 
 Offset Residency::pack() {
+  abandon_script();  // who packs decides from here on
   const auto slide_all = [&] {
     Offset to(0);
     for (Storage* storage : placed()) {
@@ -286,10 +289,11 @@ bool Residency::move(Storage& storage, Offset to) {
   return from.offset == to || (!up_onto_itself && move_block(storage, to));
 }
 
-// False, and it stays where it was, if another block is in the way.
+// False, and it stays where it was, if another block is in the way, or an open plan has it.
 // REQUIRES: down, if it is to lie on a part of where it lies.
 bool Residency::move_block(Storage& storage, Offset to) {
   const Block from = storage.block_;
+  if (arena_.in_plan(from)) return false;
   arena_.free(from, storage.category, storage.touched_);
   const auto stay = [&] { arena_.allocate_at(from.offset, from.size, storage.category); };
   const auto place = arena_.allocate_at(to, storage.size(), storage.category);
