@@ -182,9 +182,29 @@ __global__ void __launch_bounds__(kTileThreads)
              extents.queries - place.first, extents.depth, lane);
 }
 
+// What backward knows of a query; of one that is not there, what makes its pairs nothing.
+struct QuerySums {
+  float log_sum, delta;  // log_sum in powers of two
+};
+
 struct RowSums {
   const float *log_sum, *delta;
+
+  __device__ QuerySums of(int64_t number, bool there) const {
+    if (!there) return {INFINITY, 0};
+    return {log_sum[number] * kLog2E, delta[number]};
+  }
 };
+
+// A pair's part in the gradients: `kept` is M P, `ds` P (M dP - delta). `multiplier` is M.
+struct PairGrad {
+  float kept, ds;
+};
+__device__ PairGrad pair_grad(bool sees, float score, float dp, float multiplier,
+                              const QuerySums& query) {
+  const float p = sees ? exp2f(score - query.log_sum) : 0;
+  return {p * multiplier, p * (dp * multiplier - query.delta)};
+}
 
 template <class T>
 __global__ void __launch_bounds__(kTileThreads)
@@ -204,13 +224,11 @@ __global__ void __launch_bounds__(kTileThreads)
   from.g.load(values, call, place, place.first, vectors);
   __syncthreads();
   const WarpRows<T> q(keys, lane), g(values, lane);
-  float log_sum[2], delta[2];
+  QuerySums sums[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = lane.row(2 * half);
-    const bool inside = place.first + row < extents.queries;
-    log_sum[half] = inside ? saved.log_sum[number + row] * kLog2E : INFINITY;
-    delta[half] = inside ? saved.delta[number + row] : 0;
+    sums[half] = saved.of(number + row, place.first + row < extents.queries);
   }
   FragmentC out[kParts];
   const int64_t end = causal ? min(extents.keys, place.first + kTileRows) : extents.keys;
@@ -233,9 +251,9 @@ __global__ void __launch_bounds__(kTileThreads)
           const int key = lane.column(part + n, i), row = lane.row(i);
           const bool sees = there[key] && !(causal && first + key > place.first + row);
           float& score = scores[n].value[i];
-          const float p = sees ? exp2f(score * (scale * kLog2E) - log_sum[i / 2]) : 0;
-          const float m = kept.multiplier(call.dropout, row, key);
-          score = p * (dp[n].value[i] * m - delta[i / 2]);
+          score = pair_grad(sees, score * (scale * kLog2E), dp[n].value[i],
+                            kept.multiplier(call.dropout, row, key), sums[i / 2])
+                      .ds;
         }
       }
       multiply_columns<kAtOnce>(out, scores, keys, part, lane);
@@ -254,7 +272,7 @@ __global__ void __launch_bounds__(kTileThreads)
   __shared__ Tile<T> queries, gradients;
   __shared__ Kept kept;
   __shared__ bool there[kTileRows];
-  __shared__ float log_sum[kTileRows], delta[kTileRows];
+  __shared__ QuerySums sums[kTileRows];
   const Extents& extents = call.extents;
   const Place place(extents, extents.keys, kTileRows);
   const Lane lane;
@@ -273,9 +291,7 @@ __global__ void __launch_bounds__(kTileThreads)
     from.q.load(queries, call, place, first, vectors);
     from.g.load(gradients, call, place, first, vectors);
     if (threadIdx.x < kTileRows) {
-      const bool inside = first + threadIdx.x < extents.queries;
-      log_sum[threadIdx.x] = inside ? saved.log_sum[number + threadIdx.x] * kLog2E : INFINITY;
-      delta[threadIdx.x] = inside ? saved.delta[number + threadIdx.x] : 0;
+      sums[threadIdx.x] = saved.of(number + threadIdx.x, first + threadIdx.x < extents.queries);
     }
     if (call.dropout.active()) kept.draw(call.dropout, number, place.first);
     __syncthreads();
@@ -292,10 +308,11 @@ __global__ void __launch_bounds__(kTileThreads)
           const int query = lane.column(part + n, i), row = lane.row(i);
           const bool sees = there[row] && !(causal && place.first + row > first + query);
           float &score = scores[n].value[i], &d = dp[n].value[i];
-          const float p = sees ? exp2f(score * (scale * kLog2E) - log_sum[query]) : 0;
-          const float m = kept.multiplier(call.dropout, query, row);
-          score = p * (d * m - delta[query]);
-          d = p * m;
+          const PairGrad pair =
+              pair_grad(sees, score * (scale * kLog2E), d,
+                        kept.multiplier(call.dropout, query, row), sums[query]);
+          score = pair.ds;
+          d = pair.kept;
         }
       }
       multiply_columns<kAtOnce>(dk_out, scores, queries, part, lane);

@@ -1,15 +1,13 @@
 #include "runtime/device/cuda/probe.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <string>
+#include <memory>
 
 #include "runtime/core/errors.h"
 #include "runtime/device/cuda/stream_queue.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 namespace {
@@ -34,33 +32,25 @@ class DeviceBuffer {
 
 class HostBuffer {
  public:
-  HostBuffer(CudaDriver& driver, size_t bytes) : driver_(driver), bytes_(bytes) {
-    address_ =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (address_ == MAP_FAILED) {
-      throw DeviceError(std::string("host memory for the probe: ") + std::strerror(errno));
-    }
-    std::memset(address_, 1, bytes_);
+  HostBuffer(CudaDriver& driver, size_t bytes)
+      : driver_(driver),
+        pages_(map_pages(Bytes(static_cast<int64_t>(bytes)), " of host memory for the probe")) {
+    std::memset(get(), 1, bytes);
     const auto start = std::chrono::steady_clock::now();
-    const DriverStatus status = driver_.pin(address_, bytes_);
+    const DriverStatus status = driver_.pin(get(), bytes);
     const auto taken = std::chrono::steady_clock::now() - start;
-    if (!status.ok()) munmap(address_, bytes_);
     check_driver(driver_, status, "cudaHostRegister for the probe");
     pin_seconds_ = std::max(std::chrono::duration<double>(taken).count(), 1e-9);
   }
-  ~HostBuffer() {
-    (void)driver_.unpin(address_);
-    munmap(address_, bytes_);
-  }
+  ~HostBuffer() { (void)driver_.unpin(get()); }
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
-  void* get() const { return address_; }
+  void* get() const { return pages_.get(); }
   double pin_seconds() const { return pin_seconds_; }
 
  private:
   CudaDriver& driver_;
-  const size_t bytes_;
-  void* address_ = nullptr;
+  const std::shared_ptr<std::byte> pages_;
   double pin_seconds_ = 0;
 };
 
