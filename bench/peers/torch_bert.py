@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""One training run of Hugging Face's BERT on masked words: the peer that train_bert is measured
-against. Random tokens; 15 % of them are asked for, and only their rows enter the product with the
-vocabulary, as in train_bert.
+"""One training run of Hugging Face's BERT on masked words, or of its GPT-2 on next words: the peer
+that train_bert is measured against. Random tokens; BERT is asked for 15 % of them, and only their
+rows enter the product with the vocabulary, as in train_bert.
 
-Prints JSON: step times in ms, the losses, and on a GPU the most that PyTorch's allocator had given
-out and reserved.
+Prints JSON: step times in ms, the losses, and memory: of the process before the model and at its
+highest and, on a GPU, the most that PyTorch's allocator had given out and reserved.
 Needs: pip install torch transformers
 """
 
@@ -20,10 +20,26 @@ SIZES = {  # layers, width, heads
     "bert-tiny": (2, 128, 2),
     "bert-base": (12, 768, 12),
     "bert-large": (24, 1024, 16),
+    "gpt2": (12, 768, 12),
 }
 
 
-def make_model(args, torch):
+def memory_bytes(key):
+    """VmRSS or VmHWM of this process."""
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith(key + ":"))
+
+
+def make_gpt2(args):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    layers, width, heads = SIZES[args.model]
+    return GPT2LMHeadModel(GPT2Config(
+        vocab_size=args.vocab_size, n_embd=width, n_layer=layers, n_head=heads, attn_implementation="sdpa",
+        resid_pdrop=args.dropout, embd_pdrop=args.dropout, attn_pdrop=args.dropout, use_cache=False))
+
+
+def make_bert(args):
     from transformers import BertConfig, BertForMaskedLM
 
     layers, width, heads = SIZES[args.model]
@@ -31,8 +47,12 @@ def make_model(args, torch):
                         num_attention_heads=heads, intermediate_size=4 * width,
                         max_position_embeddings=max(512, args.seq_length), attn_implementation="sdpa",
                         hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
+    return BertForMaskedLM(config)
+
+
+def make_model(args, torch):
     torch.manual_seed(0)
-    model = BertForMaskedLM(config).to(args.device)
+    model = (make_gpt2(args) if args.model == "gpt2" else make_bert(args)).to(args.device)
     if args.mode == "checkpoint":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     model.train()
@@ -57,8 +77,12 @@ def train(args, torch):
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         with bfloat16:
-            hidden = model.bert(tokens).last_hidden_state.reshape(args.batch * args.seq_length, -1)
-            loss = torch.nn.functional.cross_entropy(model.cls(hidden[places]).float(), labels)
+            if args.model == "gpt2":
+                logits = model(tokens[:, :-1]).logits.reshape(-1, args.vocab_size)
+                loss = torch.nn.functional.cross_entropy(logits.float(), tokens[:, 1:].reshape(-1))
+            else:
+                hidden = model.bert(tokens).last_hidden_state.reshape(args.batch * args.seq_length, -1)
+                loss = torch.nn.functional.cross_entropy(model.cls(hidden[places]).float(), labels)
         loss.backward()
         if args.clip > 0:
             torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip)
@@ -74,7 +98,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--device", default="cpu", help="cpu, or cuda")
     parser.add_argument("--model", choices=SIZES, default="bert-base")
-    parser.add_argument("--vocab-size", type=int, default=30522)
+    parser.add_argument("--vocab-size", type=int, help="[30522, gpt2 50257]")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seq-length", type=int, default=512)
     parser.add_argument("--steps", type=int, default=6)
@@ -87,6 +111,8 @@ def main():
                         help="\n".join(f"{name}: {what}" for name, what in MODES.items()))
     parser.add_argument("--no-tf32", action="store_true", help="products of float32 in float32 [TF32]")
     args = parser.parse_args()
+    if args.vocab_size is None:
+        args.vocab_size = 50257 if args.model == "gpt2" else 30522
 
     import torch
     import transformers
@@ -102,8 +128,9 @@ def main():
     if args.device != "cpu":
         result["gpu"] = torch.cuda.get_device_name()
         torch.cuda.reset_peak_memory_stats()
+    before = memory_bytes("VmRSS")
     times, losses = train(args, torch)
-    result.update(step_ms=times, losses=losses)
+    result.update(step_ms=times, losses=losses, rss_before_bytes=before, rss_peak_bytes=memory_bytes("VmHWM"))
     if args.device != "cpu":
         result["allocated_peak_bytes"] = torch.cuda.max_memory_allocated()
         result["reserved_peak_bytes"] = torch.cuda.max_memory_reserved()

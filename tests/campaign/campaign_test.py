@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""The campaign's judge, held against programs that lie: each kind of defect has to be found."""
+
+import argparse
+import json
+import pathlib
+import stat
+import sys
+import tempfile
+import unittest
+
+import campaign
+
+# Stands in for train_resnet and train_bert: reports what it would, but for one defect.
+PROGRAM = """#!{python}
+import json, os, signal, sys
+defect, managed = {defect!r}, "none" not in sys.argv
+if "--help" in sys.argv:
+    print("--model --data --batch --steps --seed --threads --momentum --optimizer --weight-decay --lr-schedule --dtype "
+          "--accumulate --clip --image-size --classes --seq-length --dropout --attention --policy --filter --early-start "
+          "--prefetch --assumption2 --plan --overlap --host-limit --disk-limit")
+    sys.exit(0)
+budget = int(sys.argv[sys.argv.index("--budget") + 1]) if "--budget" in sys.argv else 1 << 20
+json_path = sys.argv[sys.argv.index("--json") + 1]
+smallest = 4096
+def report(**more):
+    with open(json_path, "w") as file:
+        json.dump(dict(minimum_budget_bytes=smallest, unmanaged_peak_bytes=1 << 20, loader_bytes=0, **more), file)
+if "--dry-run" in sys.argv:
+    report()
+    sys.exit(0)
+if budget // 512 * 512 < smallest:
+    print("too small", file=sys.stderr)
+    sys.exit(1 if managed and defect == "code" else 3)
+bits = "1234" if not (managed and defect == "bits") else "4321"
+arena = budget + (512 if managed and defect == "arena" else 0)
+process = arena + (300 << 20 if managed and defect == "process" else 0)
+report(params_checksum="abc", steps=[dict(step=0, loss_bits=bits)], peak_reserved_bytes=arena, host_peak_bytes=0,
+       disk_peak_bytes=0, process_peak_bytes=process)
+if managed and defect == "file":
+    open("run.partial", "w").close()
+if managed and defect == "dies":
+    os.kill(os.getpid(), signal.SIGABRT)
+"""
+
+
+def defects_of(defect):
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("train_resnet", "train_bert"):
+            path = pathlib.Path(folder) / name
+            path.write_text(PROGRAM.format(python=sys.executable, defect=defect))
+            path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        options = argparse.Namespace(programs=folder, minutes=1, cases=None, seed=1, only=None, patience=20, folder=None,
+                                     keep=None, json=None, verbose=False)
+        held = campaign.Campaign(options)
+        for number in range(8):
+            case = campaign.draw(options.seed, number)
+            case.limit = case.signal = "none"
+            case.checkpoint = case.load = False
+            case.mistake = []
+            case.budget = ["none", "smallest", "below", "share"][number % 4]
+            case.tiers = []
+            complaints, command = held.attempt(case)
+            held.complain(case, complaints, command)
+        return json.dumps(held.defects)
+
+
+class JudgeTest(unittest.TestCase):
+    def test_no_defect_where_there_is_none(self):
+        self.assertEqual(defects_of("nothing"), "[]")
+
+    def test_other_bits(self):
+        self.assertIn("losses differ", defects_of("bits"))
+
+    def test_a_budget_that_is_exceeded(self):
+        self.assertIn("the arena took", defects_of("arena"))
+
+    def test_a_process_that_takes_too_much(self):
+        self.assertIn("the process took", defects_of("process"))
+
+    def test_a_wrong_exit_code(self):
+        self.assertIn("ends with 1, not [3]", defects_of("code"))
+
+    def test_a_death(self):
+        self.assertIn("ends with -6", defects_of("dies"))
+
+    def test_a_file_that_is_left(self):
+        self.assertIn("left behind: run.partial", defects_of("file"))
+
+    def test_a_case_is_drawn_from_seed_and_number_alone(self):
+        self.assertEqual(campaign.draw(7, 3), campaign.draw(7, 3))
+        self.assertNotEqual(campaign.draw(7, 3), campaign.draw(7, 4))
+
+
+if __name__ == "__main__":
+    unittest.main()
