@@ -47,9 +47,9 @@ double seconds_of(Session& session) {
   std::map<std::string_view, Nanos> fastest;
   session.events().for_each([&](const EventRecord& event) {
     if (event.kind != EventKind::kOperator || event.end == Nanos(0)) return;
-    if (!std::string_view(event.name).starts_with("conv2d")) return;
+    if (!std::string_view(event.op).starts_with("conv2d")) return;
     const Nanos time = event.end - event.start;
-    const auto [found, is_new] = fastest.emplace(event.name, time);
+    const auto [found, is_new] = fastest.emplace(event.op, time);
     if (!is_new) found->second = std::min(found->second, time);
   });
   double seconds = 0;

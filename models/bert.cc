@@ -99,6 +99,7 @@ BertLayer::BertLayer(const BertOptions& options, ParameterInit& init)
 }
 
 Tensor BertLayer::forward(const Tensor& x, const Tensor& keys) const {
+  const Scope scope(*this);
   const Tensor y =
       attention_norm_.forward(add(dropout_.forward(attention_.forward(x, keys)), x));
   return norm_.forward(
@@ -128,6 +129,7 @@ Bert::Bert(const BertOptions& options, ParameterInit& init)
 }
 
 Tensor Bert::embed(const BertInput& input) const {
+  const Scope scope(*this);
   const Shape& shape = input.tokens.shape();
   if (shape.rank() != 2 || shape[1] > options_.longest()) {
     throw UsageError("[bert] tokens must be (N, L), L at most " +
@@ -148,6 +150,7 @@ Tensor Bert::forward(const BertInput& input) const {
 }
 
 Tensor Bert::pooled(const Tensor& x) const {
+  const Scope scope(*this);
   if (!pooler_) throw UsageError("[bert] this one was made without a pooler");
   return tanh(pooler_->forward(squeeze(narrow(x, 1, 0, 1), 1)));
 }

@@ -49,6 +49,7 @@ class MBConv : public Module {
     register_child("block", block_);
   }
   Tensor forward(const Tensor& x) const {
+    const Scope scope(*this);
     const Tensor y = block_.forward(x);
     return residual_ ? add(stochastic_depth(y, training() ? drop_ : 0), x) : y;
   }

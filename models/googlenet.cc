@@ -49,6 +49,7 @@ class Inception : public Module {
     register_child("branch4", branch4_);
   }
   Tensor forward(const Tensor& x) const {
+    const Scope scope(*this);
     return concat(
         {branch1_.forward(x), branch2_.forward(x), branch3_.forward(x), branch4_.forward(x)},
         3);

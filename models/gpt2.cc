@@ -91,6 +91,7 @@ Gpt2Layer::Gpt2Layer(const Gpt2Options& options, ParameterInit& init)
 }
 
 Tensor Gpt2Layer::forward(const Tensor& x) const {
+  const Scope scope(*this);
   const Tensor y = add(dropout_.forward(attention_.forward(norm1_.forward(x))), x);
   const Tensor inner = gelu(inner_.forward(norm2_.forward(y)), GeluKind::kTanh);
   return add(dropout_.forward(outer_.forward(inner)), y);

@@ -52,6 +52,7 @@ class InvertedResidual : public Module {
     register_child("layers", layers_);
   }
   Tensor forward(const Tensor& x) const {
+    const Scope scope(*this);
     const Tensor y = layers_.forward(x);
     return residual_ ? add(y, x) : y;
   }

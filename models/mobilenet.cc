@@ -41,6 +41,7 @@ class InvertedResidual : public Module {
     register_child("conv", conv_);
   }
   Tensor forward(const Tensor& x) const {
+    const Scope scope(*this);
     const Tensor y = conv_.forward(x);
     return residual_ ? add(x, y) : y;
   }

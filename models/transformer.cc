@@ -82,11 +82,13 @@ TransformerLayer::TransformerLayer(const TransformerOptions& options, bool decod
 
 Tensor TransformerLayer::joined(const LayerNorm& norm, const Tensor& x,
                                 const Tensor& change) const {
+  const Scope scope(*this);
   return norm.forward(add(dropout_.forward(change), x));
 }
 
 Tensor TransformerLayer::forward(const Tensor& x_in, const Tensor& memory,
                                  const Tensor& keys) const {
+  const Scope scope(*this);
   Tensor x = joined(attention_norm_, x_in, attention_.forward(x_in, cross_ ? Tensor() : keys));
   if (cross_) x = joined(cross_->norm, x, cross_->attention.forward(x, keys, memory));
   return joined(norm_, x, outer_.forward(relu(inner_.forward(x))));

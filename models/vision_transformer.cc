@@ -38,6 +38,7 @@ class Layer : public Module {
   }
   // x (N, T, width) -> the same
   Tensor forward(const Tensor& x) const {
+    const Scope scope(*this);
     const Tensor seen = add(attention_.forward(ln1_.forward(x)), x);
     return add(seen, mlp_.forward(ln2_.forward(seen)));
   }
@@ -62,6 +63,7 @@ class Encoder : public Module {
     register_child("ln", *ln_);
   }
   Tensor forward(const Tensor& tokens) const {
+    const Scope scope(*this);
     Tensor x = add(tokens, working(positions_));
     for (const auto& layer : layers_) x = layer->forward(x);
     return ln_->forward(x);

@@ -59,6 +59,7 @@ void MultiHeadAttention::check(const char* what, const Tensor& x) const {
 
 Tensor MultiHeadAttention::forward(const Tensor& input, const Tensor& keys,
                                    const Tensor& attended) const {
+  const Scope scope(*this);
   const Tensor x = working(input), memory = attended ? working(attended) : attended;
   check("the input", x);
   if (memory) check("what is attended to", memory);

@@ -12,6 +12,7 @@ Conv3d::Conv3d(const Conv3dOptions& options, ParameterInit& init)
 }
 
 Tensor Conv3d::forward(const Tensor& x) const {
+  const Scope scope(*this);
   return conv3d(working(x), working(weight_), {},
                 {.stride = options_.stride, .padding = options_.padding});
 }

@@ -9,6 +9,7 @@
 namespace tidemark {
 
 Tensor Sequential::forward(const Tensor& x) const {
+  const Scope scope(*this);
   Tensor y = x;
   for (const Function& function : functions_) y = function(y);
   return y;
@@ -23,6 +24,7 @@ ConvNorm::ConvNorm(const ConvNormOptions& options, ParameterInit& init)
 }
 
 Tensor ConvNorm::forward(const Tensor& x) const {
+  const Scope scope(*this);
   const Tensor y = conv_.forward(x);
   switch (activation_) {
     case Activation::kRelu: return norm_.forward_relu(y);
@@ -41,6 +43,7 @@ SqueezeExcitation::SqueezeExcitation(int64_t channels, int64_t squeezed, Paramet
 }
 
 Tensor SqueezeExcitation::forward(const Tensor& x) const {
+  const Scope scope(*this);
   const Tensor squeezed = silu(fc1_.forward(adaptive_avg_pool2d(x, 1, 1)));
   return mul(x, sigmoid(fc2_.forward(squeezed)));
 }

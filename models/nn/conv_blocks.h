@@ -29,7 +29,10 @@ class Sequential : public Module {
     Part& made = *part;
     register_child(std::to_string(position_), made);
     parts_.push_back(std::move(part));
-    apply([&made](const Tensor& x) { return made.forward(x); });
+    apply([&made](const Tensor& x) {
+      const Scope scope(made);
+      return made.forward(x);
+    });
     return made;
   }
   // A part without parameters; it takes a position too.

@@ -17,6 +17,7 @@ Dense::Dense(const DenseOptions& options, ParameterInit& init)
 }
 
 Tensor Dense::forward(const Tensor& x) const {
+  const Scope scope(*this);
   if (!options_.in_first) return linear(working(x), working(weight_), bias_);
   Shape shape = x.shape();
   shape[shape.rank() - 1] = options_.out;

@@ -27,6 +27,7 @@ Conv2d::Conv2d(const Conv2dOptions& options, ParameterInit& init)
 }
 
 Tensor Conv2d::forward(const Tensor& x) const {
+  const Scope scope(*this);
   return conv2d(working(x), working(weight_), bias_,
                 {.stride = {options_.stride, options_.stride},
                  .padding = {options_.padding, options_.padding},
@@ -47,6 +48,7 @@ BatchNorm2d::BatchNorm2d(int64_t channels, ParameterInit& init, const BatchNormO
 }
 
 Tensor BatchNorm2d::forward(const Tensor& input) const {
+  const Scope scope(*this);
   const Tensor x = working(input);
   if (!training()) {
     return batch_norm_inference(x, weight_, bias_, running_mean_, running_var_, options_.eps);
@@ -57,6 +59,7 @@ Tensor BatchNorm2d::forward(const Tensor& input) const {
 }
 
 Tensor BatchNorm2d::forward_relu(const Tensor& input, const Tensor& around) const {
+  const Scope scope(*this);
   const Tensor x = working(input);
   const Tensor residual = around.defined() ? working(around) : around;
   if (!training()) {
@@ -82,6 +85,7 @@ Linear::Linear(int64_t in, int64_t out, ParameterInit& init)
 }
 
 Tensor Linear::forward(const Tensor& x) const {
+  const Scope scope(*this);
   return linear(working(x), working(weight_), bias_);
 }
 
@@ -94,6 +98,7 @@ LayerNorm::LayerNorm(int64_t columns, ParameterInit& init, double eps)
 }
 
 Tensor LayerNorm::forward(const Tensor& x) const {
+  const Scope scope(*this);
   return layer_norm(working(x), weight_, bias_, eps_);
 }
 
@@ -108,12 +113,19 @@ Embedding::Embedding(const EmbeddingOptions& options, ParameterInit& init)
 }
 
 Tensor Embedding::forward(const Tensor& ids) const {
+  const Scope scope(*this);
   // Rows are looked up in float32: fewer of them than there are in the table.
   return working(embedding(weight_, ids, padding_idx_));
 }
 
-Tensor Dropout::forward(const Tensor& x) const { return training() ? dropout(x, p_) : x; }
+Tensor Dropout::forward(const Tensor& x) const {
+  const Scope scope(*this);
+  return training() ? dropout(x, p_) : x;
+}
 
-Tensor Gelu::forward(const Tensor& x) const { return gelu(x, kind_); }
+Tensor Gelu::forward(const Tensor& x) const {
+  const Scope scope(*this);
+  return gelu(x, kind_);
+}
 
 }  // namespace tidemark

@@ -37,15 +37,30 @@ Tensor Module::working(const Tensor& tensor) const { return cast(tensor, compute
 
 void Module::register_parameter(std::string name, Tensor& tensor) {
   require_grad(tensor);
+  name_tensor(tensor, path_of(name));
   parameters_.push_back({std::move(name), tensor});
 }
 
 void Module::register_buffer(std::string name, const Tensor& tensor) {
+  name_tensor(tensor, path_of(name));
   buffers_.push_back({std::move(name), tensor});
 }
 
 void Module::register_child(std::string name, Module& child) {
+  child.move_to(path_of(name));
   children_.emplace_back(std::move(name), &child);
+}
+
+std::string Module::path_of(const std::string& name) const {
+  return *path_ ? std::string(path_) + "." + name : name;
+}
+
+void Module::move_to(std::string_view path) {
+  path_ = intern(path);
+  for (const auto* own : {&parameters_, &buffers_}) {
+    for (const NamedTensor& each : *own) name_tensor(each.tensor, path_of(each.name));
+  }
+  for (const auto& [name, child] : children_) child->move_to(path_of(name));
 }
 
 void Module::collect(List list, const std::string& prefix,

@@ -4,6 +4,7 @@
 
 #include "models/nn/parameter_init.h"
 #include "ops/autograd/autograd.h"
+#include "runtime/core/names.h"
 
 namespace tidemark {
 
@@ -18,7 +19,7 @@ void Optimizer::make_state(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       state_.push_back({parameter.name + "." + name,
                         upload_constant(parameter.tensor.shape(), 0, Category::kOptimizerState,
-                                        "optimizer state")});
+                                        intern(parameter.name + "." + name))});
     }
   }
 }
@@ -42,6 +43,7 @@ void Optimizer::issue(std::span<const size_t> group) {
   std::vector<Update> updates;
   updates.reserve(group.size());
   for (const size_t i : group) updates.push_back({i, grad_of(parameter(i))});
+  const ScopedPath path(group.size() == 1 ? parameter(group.front()).storage()->name : "");
   update(updates, count);
   for (const size_t i : group) {
     updates_[i] = count;

@@ -6,6 +6,7 @@
 
 #include "ops/autograd/node.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/names.h"
 
 namespace tidemark {
 namespace {
@@ -45,8 +46,7 @@ Saved::Saved(const Tensor& tensor)
 
 Tensor Saved::get() const {
   if (tensor_.defined() && tensor_.storage()->version() != version_) {
-    throw std::logic_error("[backward] a tensor from " +
-                           std::string(tensor_.storage()->origin()) +
+    throw std::logic_error("[backward] a tensor from " + std::string(tensor_.storage()->name) +
                            " that the gradient needs was written in place after it was saved");
   }
   return tensor_;
@@ -90,7 +90,19 @@ bool requires_grad(const Tensor& tensor) { return grad_state(tensor) != nullptr;
 Tensor grad_of(const Tensor& leaf) { return leaf_node(leaf).collected; }
 void clear_grad(const Tensor& leaf) { leaf_node(leaf).collected = {}; }
 void set_grad(const Tensor& leaf, const Tensor& gradient) {
-  leaf_node(leaf).collected = gradient;
+  GradNode& node = leaf_node(leaf);
+  node.collected = gradient;
+  node.name_collected();
+}
+
+void name_tensor(const Tensor& tensor, std::string_view name) {
+  const char* const known = intern(name);
+  if (!*known) return;
+  tensor.storage()->name = known;
+  GradState* state = grad_state(tensor);
+  if (!state || !state->node->leaf) return;
+  state->node->path = known;
+  state->node->gradient_name = intern(std::string(name) + ".grad");
 }
 
 }  // namespace tidemark

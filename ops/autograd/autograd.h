@@ -13,6 +13,7 @@
 #include <functional>
 #include <initializer_list>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
@@ -62,6 +63,9 @@ class NoGrad {
 // Makes it a leaf whose gradient backward() collects.
 void require_grad(Tensor& tensor);
 bool requires_grad(const Tensor& tensor);
+// What a tensor is called in events and messages, and, if it is a leaf, its gradients after it:
+// "NAME.grad".
+void name_tensor(const Tensor& tensor, std::string_view name);
 // The collected gradient of a leaf; undefined if there is none yet.
 Tensor grad_of(const Tensor& leaf);
 void clear_grad(const Tensor& leaf);

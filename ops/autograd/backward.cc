@@ -8,6 +8,7 @@
 #include "ops/autograd/autograd.h"
 #include "ops/autograd/node.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/names.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
@@ -35,8 +36,10 @@ class Walk {
  public:
   void send(const GradNode::Edge& edge, Tensor&& gradient) {
     GradNode& node = *edge.node;
+    const ScopedPath path(node.path);
     if (node.leaf) {
       add_to(node.collected, std::move(gradient));
+      node.name_collected();
       return;
     }
     auto [place, fresh] = waiting_.try_emplace(&node);
@@ -63,6 +66,7 @@ class Walk {
   };
 
   void step(GradNode& node, std::vector<Tensor> grad_outputs) {
+    const ScopedPath path(node.path);
     if (!node.grad) {
       throw UsageError("[backward] the gradient of " + std::string(node.name) +
                        " has been taken already; its saved tensors are gone");

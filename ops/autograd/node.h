@@ -6,6 +6,7 @@
 
 #include "ops/autograd/autograd.h"
 #include "runtime/core/intrusive_ptr.h"
+#include "runtime/core/names.h"
 
 namespace tidemark {
 
@@ -18,13 +19,19 @@ class GradNode final : public RefCounted {
 
   GradNode(const char* made_by, uint64_t when) : name(made_by), sequence(when) {}
 
-  const char* name;
-  uint64_t sequence;  // program order
+  const char* name;  // of the operator
+  // Where it was called, and its gradients will be (ScopedPath); a leaf's own name.
+  const char* path = current_path();
+  const char* gradient_name = nullptr;  // of a leaf that has a name
+  uint64_t sequence;                    // program order
   size_t outputs = 1;
   std::vector<Edge> inputs;
   GradFn grad;  // empty once it has run
   bool leaf = false;
   Tensor collected;  // of a leaf: its gradient so far
+  void name_collected() const {
+    if (collected && gradient_name) collected.storage()->name = gradient_name;
+  }
 
  private:
   // Chains of calls are as long as the program: taken apart in a loop.

@@ -11,6 +11,7 @@
 #include "ops/registry/op_call.h"
 #include "ops/registry/recent_map.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/names.h"
 
 namespace tidemark {
 namespace {
@@ -188,6 +189,7 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
   if (op.may_overwrite != 0) {
     call->may_overwrite = overwritable(op, *call, inputs, prepared.outputs.front());
   }
+  call->call_name = call_name(op.name);
   call->workspace = prepared.workspace;
   call->cost_key = prepared.cost_key;
   call->expected = session.costs().time(prepared.cost_key);
@@ -196,6 +198,7 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
   outputs.reserve(prepared.outputs.size());
   for (const TensorMeta& meta : prepared.outputs) {
     StorageUse storage(session.residency().create(meta.bytes(), session.category(), op.name));
+    storage->name = output_name(call->call_name, outputs.size());
     call->outputs.push_back({storage.get(), storage->bytes()});
     outputs.emplace_back(std::move(storage), meta);
   }

@@ -13,6 +13,7 @@ struct Launch {
   std::vector<std::byte*> inputs;
   std::vector<std::byte*> outputs;
   std::byte* workspace;
+  const char* name;
 
   void run(void* native_stream) const {
     const KernelArgs args{body->inputs, body->outputs, inputs,        outputs,
@@ -20,7 +21,9 @@ struct Launch {
     try {
       body->kernel->run(args);
     } catch (const std::exception& error) {
-      throw DeviceError("[" + std::string(body->op->name) + "] " + error.what());
+      const std::string op = body->op->name;
+      throw DeviceError("[" + op + "] " + error.what() +
+                        (name == op ? "" : " (" + std::string(name) + ")"));
     }
   }
 };
@@ -32,6 +35,7 @@ Event OpCall::launch(Device& device, const Addresses& addresses, uint64_t tag) {
   auto launch = std::make_shared<Launch>();
   launch->body = body_;
   launch->workspace = addresses.workspace;
+  launch->name = label();
   launch->inputs.reserve(slots_.size());
   for (size_t i = 0; i < slots_.size(); ++i) {
     const TensorMeta& meta = body_->inputs[i];

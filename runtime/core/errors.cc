@@ -1,6 +1,18 @@
 #include "runtime/core/errors.h"
 
+#include "runtime/core/names.h"
+
 namespace tidemark {
+namespace {
+
+std::string with_path(const std::string& message) {
+  const char* const path = current_path();
+  return *path ? message + " (in " + path + ")" : message;
+}
+
+}  // namespace
+
+UsageError::UsageError(const std::string& message) : Error(with_path(message)) {}
 
 DataError::DataError(const std::string& file, int64_t offset, const std::string& what)
     : Error(file + ", byte " + std::to_string(offset) + ": " + what),

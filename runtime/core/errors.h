@@ -18,9 +18,10 @@ class Error : public std::runtime_error {
 };
 
 // The caller asked for something that has no meaning: shapes that do not match, a wrong flag.
+// Where a module is at work, the message says which: "... (in layer3.2.conv1)".
 class UsageError : public Error {
  public:
-  using Error::Error;
+  explicit UsageError(const std::string& message);
 };
 
 // A file is missing, truncated or corrupt. `offset` is where, in bytes from the file's start.

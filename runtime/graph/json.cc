@@ -25,6 +25,7 @@ std::string hex(uint64_t value) {
 Json to_line(const StepGraph::Storage& storage) {
   Json line;
   line["origin"] = storage.origin;
+  if (!storage.name.empty()) line["name"] = storage.name;
   line["category"] = storage.category;
   line["size"] = storage.size.count();
   if (storage.at_start) line["at_start"] = true;
@@ -36,6 +37,7 @@ Json to_line(const StepGraph::Op& op) {
   Json line;
   line["kind"] = kKinds[static_cast<size_t>(op.kind)];
   line["name"] = op.name;
+  if (!op.call.empty()) line["call"] = op.call;
   if (op.signature) line["signature"] = hex(op.signature);
   for (const StepGraph::Input& input : op.inputs) {
     Json entry{input.storage, input.version};
@@ -75,6 +77,7 @@ class Reader {
     each("storages", [&](const Json& line, const std::string& at) {
       StepGraph::Storage storage;
       storage.origin = text(line, "origin", at);
+      if (find(line, "name")) storage.name = text(line, "name", at);
       storage.category = text(line, "category", at);
       storage.size = Bytes(number(line, "size", at));
       storage.at_start = flag(line, "at_start", at);
@@ -149,6 +152,7 @@ class Reader {
     if (k == kKinds.size()) fail(at + ".kind", "neither call, upload nor read");
     op.kind = static_cast<StepGraph::Kind>(k);
     op.name = text(line, "name", at);
+    if (find(line, "call")) op.call = text(line, "call", at);
     if (find(line, "signature")) {
       const std::string digits = text(line, "signature", at);
       const auto [end, error] =

@@ -13,6 +13,11 @@ bool same_op(const StepGraph::Op& a, const StepGraph::Op& b) {
          a.may_overwrite == b.may_overwrite && a.workspace == b.workspace;
 }
 
+bool same_storage(const StepGraph::Storage& a, const StepGraph::Storage& b) {
+  return a.origin == b.origin && a.category == b.category && a.size == b.size &&
+         a.at_start == b.at_start && a.at_end == b.at_end;
+}
+
 // FNV-1a over 64-bit words.
 class Hash {
  public:
@@ -119,7 +124,8 @@ class Verifier {
 }  // namespace
 
 bool same_program(const StepGraph& a, const StepGraph& b) {
-  return a.storages == b.storages &&
+  return std::equal(a.storages.begin(), a.storages.end(), b.storages.begin(), b.storages.end(),
+                    same_storage) &&
          std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), same_op);
 }
 
@@ -159,7 +165,7 @@ std::string why_not_plannable(const StepGraph& graph) {
   for (size_t s = 0; s < graph.storages.size(); ++s) {
     const StepGraph::Storage& storage = graph.storages[s];
     if (storage.at_start == storage.at_end) continue;
-    return "storage " + std::to_string(s) + " (" + storage.origin + ", " + storage.category +
+    return "storage " + std::to_string(s) + " (" + storage.label() + ", " + storage.category +
            ")" +
            (storage.at_start ? " comes from an earlier step and goes in this one"
                              : " is made in this step and stays after it");

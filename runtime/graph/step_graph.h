@@ -26,11 +26,15 @@ struct StepGraph {
   enum class Kind : uint8_t { kCall, kUpload, kRead };
 
   struct Storage {
-    std::string origin;     // the operator or upload that made it
+    std::string origin;     // the operator that made it, or "upload"
     std::string category;   // as runtime/memory/category.h names it
     Bytes size{0};          // as it occupies the arena
     bool at_start = false;  // it was there before the step
     bool at_end = false;    // it is there after it
+    // For people, "layer3.2.conv1.weight"; empty: as its origin. Not compared by
+    // same_program().
+    std::string name{};
+    const std::string& label() const { return name.empty() ? origin : name; }
     bool operator==(const Storage&) const = default;
   };
   struct Input {
@@ -41,7 +45,7 @@ struct StepGraph {
   };
   struct Op {
     Kind kind = Kind::kCall;
-    std::string name;
+    std::string name;  // of the operator
     // Of the call without its operands: operator, attributes, shapes. Hyper-parameters that
     // change from step to step are not in it.
     uint64_t signature = 0;
@@ -54,6 +58,10 @@ struct StepGraph {
     std::vector<uint32_t> released{};
     Bytes workspace{0};
     Nanos cost{0};
+    // For people, "layer3.2.conv1: conv2d"; empty: as the operator. Not compared by
+    // same_program().
+    std::string call{};
+    const std::string& label() const { return call.empty() ? name : call; }
     bool operator==(const Op&) const = default;
   };
 
@@ -63,7 +71,7 @@ struct StepGraph {
   bool operator==(const StepGraph&) const = default;
 };
 
-// Can a plan of one be used for the other? Costs may differ.
+// Can a plan of one be used for the other? Costs may differ, and what people call its parts.
 bool same_program(const StepGraph& a, const StepGraph& b);
 // Equal for these; differs for others, but for collisions of 64 bits.
 uint64_t signature_of(const StepGraph& graph);

@@ -23,7 +23,7 @@ class Converter {
   Problem run() {
     for (const StepGraph::Storage& from : graph_.storages) {
       const bool apart = options_.residents_apart && from.at_start && from.at_end;
-      problem_.storages.push_back({.name = from.origin,
+      problem_.storages.push_back({.name = from.label(),
                                    .size = apart ? Bytes(0) : align_up(from.size),
                                    .kind = kind_of(from.category),
                                    .at_start = from.at_start,
@@ -48,7 +48,7 @@ class Converter {
 
   void convert(const StepGraph::Op& from, OpId k) {
     Operator op;
-    op.name = from.name;
+    op.name = from.label();
     op.workspace = align_up(from.workspace);
     op.cost = from.cost;
     const auto comes_after = [&](OpId before) {
@@ -69,7 +69,7 @@ class Converter {
       const auto root = static_cast<StorageId>(input.storage);
       const auto next = static_cast<StorageId>(problem_.storages.size());
       problem_.storages.push_back(
-          {.name = storage.origin + "@" + std::to_string(input.version + 1),
+          {.name = storage.label() + "@" + std::to_string(input.version + 1),
            .size = problem_.storages[input.storage].size,
            .kind = problem_.storages[input.storage].kind,
            .alias_of = root});

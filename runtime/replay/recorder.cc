@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace tidemark {
+namespace {
+
+// Empty, if people know it by what it is called anyway.
+std::string if_other(const char* name, const char* anyway) {
+  return name == anyway ? "" : name;
+}
+
+}  // namespace
 
 uint64_t call_signature(const Recipe& call) { return call.cost_key; }
 
@@ -18,7 +26,8 @@ uint32_t StepRecorder::number(Storage& storage, bool at_start) {
                              .category = std::string(to_string(storage.category)),
                              .size = storage.size(),
                              .at_start = at_start,
-                             .at_end = true});
+                             .at_end = true,
+                             .name = if_other(storage.name, storage.origin())});
   versions_.push_back(0);
   return numbering_.number(storage);
 }
@@ -26,6 +35,7 @@ uint32_t StepRecorder::number(Storage& storage, bool at_start) {
 void StepRecorder::call(const Recipe& call, const CostModel& costs) {
   StepGraph::Op op;
   op.name = call.name();
+  op.call = if_other(call.label(), call.name());
   op.signature = call_signature(call);
   op.workspace = align_up(call.workspace);
   op.cost = costs.time(call.cost_key);
@@ -61,6 +71,8 @@ void StepRecorder::unused(const Storage& storage) {
   const uint32_t item = StepNumbering::of(storage);
   if (!std::exchange(graph_.storages[item].at_end, false)) return;
   graph_.ops.back().released.push_back(item);
+  // What it was called in the end: a gradient is named once it is collected.
+  graph_.storages[item].name = if_other(storage.name, storage.origin());
 }
 
 StepGraph StepRecorder::end_step() { return std::exchange(graph_, {}); }

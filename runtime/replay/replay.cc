@@ -139,7 +139,7 @@ void Replay::place(Storage& storage) {
 
 void Replay::call(const IntrusivePtr<Recipe>& call) {
   if (!matches(*call)) {
-    fail(std::string("[") + call->name() + "] was not expected");
+    fail(std::string("[") + call->label() + "] was not expected");
     residency_.execute(call);
     return;
   }
@@ -183,7 +183,7 @@ void Replay::upload(Storage& storage, const void* from,
 void Replay::read(Storage& storage) {
   const StepGraph::Op* op = expected(StepGraph::Kind::kRead);
   if (!op || !bind(storage, op->inputs.front().storage)) {
-    fail("a read of what [" + std::string(storage.origin()) + "] made was not expected");
+    fail("a read of [" + std::string(storage.name) + "] was not expected");
     return;
   }
   ++matched_;
@@ -218,7 +218,7 @@ void Replay::fail(const std::string& why) {
   if (mismatch_.empty()) {
     mismatch_ = "operator " + std::to_string(matched_) + ": " + why;
     const auto& ops = step_.graph.ops;
-    mismatch_ += matched_ < ops.size() ? ", but [" + ops[matched_].name + "]"
+    mismatch_ += matched_ < ops.size() ? ", but [" + ops[matched_].label() + "]"
                                        : ", but the end of the step";
   }
   run_in_program_order();

@@ -50,7 +50,7 @@ MemoryScript::Place ScriptedMemory::place(const Storage& storage) {
   const bool same =
       scratch ? storage.category == Category::kWorkspace : find(event.item) == &storage;
   if (!same || block.size != storage.size()) {
-    failure_ = "a block of " + format_bytes(storage.size()) + " for [" + storage.origin() +
+    failure_ = "a block of " + format_bytes(storage.size()) + " for [" + storage.name +
                "] was not expected";
     return {};
   }

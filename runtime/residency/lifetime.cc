@@ -14,6 +14,13 @@ namespace {
 constexpr Bytes kDownloadPiece{4 << 20};
 constexpr Bytes kMostUploading{32 << 20};  // of host memory that waits for its copy
 
+// "from layer3.2.conv1: conv2d", "layer3.2.conv1.weight.grad from conv2d_grad_weight".
+std::string name_and_origin(const Storage& storage) {
+  const std::string name = storage.name, origin = storage.origin();
+  if (name == origin || name.find(": " + origin) != std::string::npos) return "from " + name;
+  return origin == kUpload ? name : name + " from " + origin;
+}
+
 }  // namespace
 
 Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs,
@@ -183,7 +190,7 @@ void Residency::upload(Storage& storage, const void* from,
                        std::shared_ptr<const void> keep_alive) {
   TIDEMARK_CHECK(storage.residence_ == Residence::kEmpty, "uploads fill empty storages");
   settle_host_buffers(/*wait=*/false);
-  NewBlock block = allocate(storage, StreamId::kReload, storage.origin());
+  NewBlock block = allocate(storage, StreamId::kReload);
   const Event done = device_.copy(
       StreamId::kReload, {arena_.address(block.offset()), static_cast<const std::byte*>(from),
                           storage.bytes(), 0});
@@ -300,7 +307,8 @@ uint64_t Residency::log(EventKind kind, Reason reason, const Storage& storage, S
   event.stream = static_cast<uint8_t>(stream);
   event.category = static_cast<uint8_t>(storage.category);
   event.storage = storage.id();
-  event.name = storage.origin();
+  event.name = storage.name;
+  event.op = storage.origin();
   event.bytes = storage.size();
   event.issued = clock_;
   event.expected = expected;
@@ -369,7 +377,7 @@ std::string Residency::describe_memory() {
     text += "\n  " + std::string(to_string(category)) + ": " +
             format_bytes(arena_.live()[category]);
   }
-  text += "\n  largest tensors:";
+  if (!resident.empty()) text += "\n  largest tensors:";
   for (size_t i = 0; i < std::min(kLargest, resident.size()); ++i) {
     Storage& s = *resident[i];
     const char* why = s.pins_ > 0         ? "needed by the operator"
@@ -379,7 +387,7 @@ std::string Residency::describe_memory() {
                       : can_offload(s)    ? "can be offloaded if a tier has room"
                       : tiers_.empty()    ? "cannot be recomputed, and there is no tier"
                                           : "cannot be released";
-    text += "\n    " + format_bytes(s.size()) + " from " + s.origin() + " (" + why + ")";
+    text += "\n    " + format_bytes(s.size()) + " " + name_and_origin(s) + " (" + why + ")";
   }
   for (const Tier* tier : tiers_) {
     text += "\n  " + tier->name() + " tier: " + format_bytes(tier->used()) + " of " +

@@ -32,19 +32,20 @@ class Residency::Issue {
     pinned_.emplace_back(&storage);
   }
   // Gives `storage` a block that the call will write.
-  void place(Storage& storage, const char* for_whom) {
+  void place(Storage& storage) {
     const Residence before = storage.residence_;
-    NewBlock block = residency_.allocate(storage, StreamId::kCompute, for_whom);
+    NewBlock block = residency_.allocate(storage, StreamId::kCompute);
     storage.last_access = residency_.clock_;
     residency_.become_resident(storage, block, Event{});
     outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
     pin(storage);
   }
   // A block that is freed when the call has run.
-  Storage& scratch(Bytes bytes, const char* for_whom, std::optional<Offset> at = std::nullopt) {
-    IntrusivePtr<Storage> storage = residency_.create(bytes, Category::kWorkspace, for_whom);
+  Storage& scratch(Bytes bytes, const Recipe& call, std::optional<Offset> at = std::nullopt) {
+    IntrusivePtr<Storage> storage = residency_.create(bytes, Category::kWorkspace, call.name());
+    storage->name = call.label();
     storage->planned_at = at;
-    place(*storage, for_whom);
+    place(*storage);
     return *outputs_.back().storage;
   }
   // The call has been launched: what it wrote stays.
@@ -143,8 +144,7 @@ void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
 void Residency::fetch(Storage& storage, Reason reason) {
   materialise(storage, reason);
   if (storage.residence_ == Residence::kOffloaded) {
-    reload(storage, allocate(storage, StreamId::kReload, storage.origin()), EventKind::kReload,
-           reason);
+    reload(storage, allocate(storage, StreamId::kReload), EventKind::kReload, reason);
   }
   TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
   if (std::exchange(storage.prefetched_, false)) --prefetched_;
@@ -168,15 +168,15 @@ void Residency::issue(Recipe& call, Run kind, Reason reason) {
                     storage->residence_ == Residence::kEvicted ||
                     (storage->residence_ == Residence::kDead && storage->wanted_ > 0));
     if (missing) {
-      issue.place(*storage, call.name());
+      issue.place(*storage);
     } else {
       TIDEMARK_CHECK(again, "outputs of a new call are empty");
-      storage = &issue.scratch(output.bytes, call.name());
+      storage = &issue.scratch(output.bytes, call);
     }
     outputs.push_back(storage);
   }
   Storage* workspace = call.workspace > Bytes(0)
-                           ? &issue.scratch(call.workspace, call.name(), call.workspace_at)
+                           ? &issue.scratch(call.workspace, call, call.workspace_at)
                            : nullptr;
 
   // From here on nothing moves.
@@ -197,7 +197,8 @@ void Residency::issue(Recipe& call, Run kind, Reason reason) {
                    .category = static_cast<uint8_t>(
                        outputs.empty() ? Category::kWorkspace : outputs.front()->category),
                    .storage = outputs.empty() ? 0 : outputs.front()->id(),
-                   .name = call.name(),
+                   .name = call.label(),
+                   .op = call.name(),
                    .bytes = outputs.empty() ? Bytes(0) : outputs.front()->size(),
                    .issued = clock_,
                    .expected = cost,

@@ -60,6 +60,9 @@ struct ResidencyOptions {
   bool poison = false;
 };
 
+// The origin of what came from host memory.
+inline constexpr const char* kUpload = "upload";
+
 // Told of storages as they end.
 class StorageListener {
  public:
@@ -229,7 +232,7 @@ class Residency final : public StorageOwner {
   };
 
   // room.cc: finding space in the arena.
-  NewBlock allocate(Storage& storage, StreamId user, const char* for_whom);
+  NewBlock allocate(Storage& storage, StreamId user);
   std::optional<Allocation> allocate_scripted(const Storage& storage);
   void abandon_script();
   std::optional<Allocation> make_room(Bytes size, Category category);
@@ -247,7 +250,7 @@ class Residency final : public StorageOwner {
   void slide(Storage& storage, Offset to);
   bool move_block(Storage& storage, Offset to);
   std::optional<Offset> top_of_highest_hole(Bytes size) const;
-  [[noreturn]] void throw_out_of_memory(Bytes size, const char* for_whom);
+  [[noreturn]] void throw_out_of_memory(const Storage& storage);
 
   // residency.cc: running calls.
   enum class Run : uint8_t { kFirst, kDeferred, kAgain };

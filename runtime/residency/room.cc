@@ -10,7 +10,7 @@
 namespace tidemark {
 
 // `user` is the stream that will write the block first; it waits for the block's last users.
-Residency::NewBlock Residency::allocate(Storage& storage, StreamId user, const char* for_whom) {
+Residency::NewBlock Residency::allocate(Storage& storage, StreamId user) {
   const MemoryTimer timer(*this);
   const Bytes size = storage.size();
   const Category category = storage.category;
@@ -32,7 +32,7 @@ Residency::NewBlock Residency::allocate(Storage& storage, StreamId user, const c
   if (!place) place = arena_.allocate(size, category);
   if (!place) place = make_room(size, category);
   while (!place && give_up_claims()) place = make_room(size, category);
-  if (!place) throw_out_of_memory(size, for_whom);
+  if (!place) throw_out_of_memory(storage);
   NewBlock block(arena_, category, *place);
   device_.wait(user, block.fence());
   return block;
@@ -378,13 +378,22 @@ bool Residency::arrange(const std::vector<Target>& targets) {
   });
 }
 
-void Residency::throw_out_of_memory(Bytes size, const char* for_whom) {
-  log_.record(
-      {.kind = EventKind::kOutOfMemory, .name = for_whom, .bytes = size, .issued = clock_});
-  throw OutOfMemory("[" + std::string(for_whom) + "] out of memory: asked for " +
-                        format_bytes(size) + ", budget " +
-                        format_bytes(arena_.offsets().capacity()) + "\n" + describe_memory(),
-                    size, arena_.offsets().capacity());
+void Residency::throw_out_of_memory(const Storage& storage) {
+  const Bytes size = storage.size(), budget = arena_.offsets().capacity();
+  log_.record({.kind = EventKind::kOutOfMemory,
+               .name = storage.name,
+               .op = storage.origin(),
+               .bytes = size,
+               .issued = clock_});
+  // " in layer3.2.conv1", " for layer3.2.conv1.weight"
+  const std::string op = storage.origin(), name = storage.name;
+  const size_t path = name.find(": " + op);
+  const std::string where = path != std::string::npos ? " in " + name.substr(0, path)
+                            : name != op              ? " for " + name
+                                                      : "";
+  throw OutOfMemory("[" + op + "] out of memory" + where + ": asked for " + format_bytes(size) +
+                        ", budget " + format_bytes(budget) + "\n" + describe_memory(),
+                    size, budget);
 }
 
 }  // namespace tidemark

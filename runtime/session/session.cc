@@ -130,7 +130,8 @@ Tensor Session::upload(const TensorMeta& meta, Category category, const void* da
   TIDEMARK_CHECK(meta.is_contiguous() && meta.offset == 0, "uploads are contiguous");
   static constexpr std::byte kNothing{};
   if (meta.bytes() == Bytes(0)) data = &kNothing;  // every storage has a byte, which is copied
-  StorageUse storage(residency_->create(meta.bytes(), category, name));
+  StorageUse storage(residency_->create(meta.bytes(), category, kUpload));
+  storage->name = name;
   upload(*storage, data, std::move(keep_alive));
   return Tensor(std::move(storage), meta);
 }

@@ -48,10 +48,12 @@ struct EventRecord {
   uint64_t tag = 0;  // unique, increasing from 1
   EventKind kind = EventKind::kOperator;
   Reason reason = Reason::kNone;
-  uint8_t stream = 0;      // StreamId; of events that ran on a stream
-  uint8_t category = 0;    // Category of the storage
-  uint32_t storage = 0;    // id; 0: none; of a step mark: which step
-  const char* name = "";   // of the operator (which made the storage); static text
+  uint8_t stream = 0;    // StreamId; of events that ran on a stream
+  uint8_t category = 0;  // Category of the storage
+  uint32_t storage = 0;  // id; 0: none; of a step mark: which step
+  // Of the call ("layer3.2.conv1: conv2d") or the storage; lives as long as the process.
+  const char* name = "";
+  const char* op = "";     // the operator (which made the storage); static text
   Bytes bytes{0};          // moved or freed
   Nanos issued{0};         // on the issue clock
   Nanos expected{0};       // modelled cost

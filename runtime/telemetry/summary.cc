@@ -39,7 +39,7 @@ std::vector<OperatorTotal> top_operators(std::span<const EventRecord> events, Ev
                                          size_t n) {
   std::map<std::string_view, OperatorTotal> totals;
   for (const EventRecord& event : events) {
-    if (event.kind == kind) add(totals[event.name], event);
+    if (event.kind == kind) add(totals[event.op], event);
   }
   std::vector<OperatorTotal> result;
   for (auto& [name, total] : totals) {

@@ -21,7 +21,7 @@ struct KindTotal {
 std::vector<KindTotal> totals_by_kind(std::span<const EventRecord> events);
 
 struct OperatorTotal {
-  std::string name;
+  std::string name;  // of the operator
   int64_t count = 0;
   Bytes bytes{0};
   Nanos time{0};

@@ -118,9 +118,10 @@ void TraceWriter::write(const EventRecord& event) {
               {"expected_us", us(event.expected)},
               {"issued_us", us(event.issued)},
               {"tag", event.tag}};
+    args["operator"] = event.op;
     const std::string kind(to_string(event.kind));
     if (is_instant(event.kind)) {
-      args["operator"] = event.name;
+      args["name"] = event.name;
       emit(text({{"ph", "i"},
                  {"name", kind},
                  {"cat", kind},

@@ -45,6 +45,10 @@ class Recipe : public RefCounted {
   // Enqueues on the compute stream. Inputs are ready and everything stays put until the event.
   virtual Event launch(Device& device, const Addresses& addresses, uint64_t tag) = 0;
 
+  // The call, for people (runtime/core/names.h): "layer3.2.conv1: conv2d". Null: as the
+  // operator.
+  const char* call_name = nullptr;
+  const char* label() const { return call_name ? call_name : name(); }
   std::vector<Input> inputs;    // distinct storages, in a fixed order
   std::vector<Output> outputs;  // distinct storages
   // Bit i: the first output may lie where inputs[i] lies, if nobody needs that any more.

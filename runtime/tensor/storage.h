@@ -68,7 +68,8 @@ class Storage final : public RefCounted {
   uint32_t id() const { return id_; }
   Bytes bytes() const { return bytes_; }           // as asked for
   Bytes size() const { return align_up(bytes_); }  // as it occupies the arena
-  const char* origin() const { return origin_; }   // the operator that made it; static text
+  // The operator that made it, or "upload"; static text.
+  const char* origin() const { return origin_; }
   StorageOwner* owner() const { return owner_; }
   int64_t users() const { return users_; }
   // Counts in-place writes.
@@ -81,6 +82,9 @@ class Storage final : public RefCounted {
   bool offload_pinned = false;
 
   Category category;
+  // What people know it by (runtime/core/names.h): "layer3.2.conv1.weight", or the call that it
+  // came from, "layer3.2.conv1: conv2d". Nothing depends on it.
+  const char* name;
   // When it was last used, on the issue clock; s(t) counts from here.
   Nanos last_access{0};
   ReleaseHook hook;

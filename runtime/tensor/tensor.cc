@@ -6,7 +6,12 @@ namespace tidemark {
 
 Storage::Storage(StorageOwner* owner, uint32_t id, Bytes bytes, Category category_,
                  const char* origin)
-    : category(category_), owner_(owner), id_(id), bytes_(bytes), origin_(origin) {}
+    : category(category_),
+      name(origin),
+      owner_(owner),
+      id_(id),
+      bytes_(bytes),
+      origin_(origin) {}
 
 Storage::~Storage() = default;
 
