@@ -1,20 +1,13 @@
-// A small HTTP/1.1 server for this machine alone: one thread, one request per connection, and a
+// HTTP for this machine alone, by libmicrohttpd: one thread, no connection can hold it, and a
 // bound on everything that a client decides.
 //
-//             +---- accept ----> reading ----> handler ----> writing ----> draining ---> closed
-//             |                     |  bad, too long, too late  ^             |
-//      listening socket             +---------------------------+         the client closes,
-//                                                                         or patience ends
+// libmicrohttpd bounds the head of a request and idle time; here the number of connections is
+// bounded, so that the newest is always served: where there are too many, the oldest is closed.
+// Bodies need a length, of at most kMaxBody. Each connection serves one request.
 //
-// A connection costs a slot and its buffers, never a thread, so clients that say nothing, stop
-// midway or do not read cannot hold up others. When all slots are taken, the oldest connection
-// is closed for the new one. Memory: kMaxConnections * (kMaxHead + kMaxBody + the response).
-//
-// Not supported, and refused or ignored: chunked requests (411), ranges, compression,
-// keep-alive, pipelining, anything but HTTP/1.0 and 1.1.
+// Threads: handlers run on the server's thread and should take milliseconds.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -31,17 +24,15 @@ enum HttpStatus {
   kForbidden = 403,
   kNotFound = 404,
   kMethodNotAllowed = 405,
-  kTimeout = 408,
   kConflict = 409,
   kLengthRequired = 411,
   kBodyTooLarge = 413,
   kWrongType = 415,
-  kHeadTooLarge = 431,
   kInternalError = 500,
 };
 
 struct HttpRequest {
-  std::string method, path, query;             // as sent: nothing is decoded
+  std::string method, path, query;             // the path is decoded, the query is as sent
   std::map<std::string, std::string> headers;  // names in lower case; repeated: "a, b"
   std::string body;
 
@@ -55,8 +46,8 @@ struct HttpResponse {
   std::string body;
 };
 
-// A handler that throws gives kInternalError. It runs on the server's thread and should take
-// milliseconds. `refused` says in the program's own format why a request did not reach it.
+// A handler that throws gives kInternalError. `refused` says in the program's own format why a
+// request did not reach it.
 struct HttpHandlers {
   std::function<HttpResponse(const HttpRequest&)> handle;
   std::function<HttpResponse(HttpStatus, const std::string& why)> refused;
@@ -65,21 +56,15 @@ struct HttpHandlers {
 class HttpServer {
  public:
   static constexpr size_t kMaxConnections = 64;
-  static constexpr size_t kMaxHead = 16 << 10;  // request line and headers; cookies of other
-                                                // programs on this machine come along
-  static constexpr size_t kMaxHeaders = 100;
+  // Of a connection, for the head of its request and of the response; cookies of other programs
+  // on this machine come along.
+  static constexpr size_t kMaxHead = 32 << 10;
   static constexpr size_t kMaxBody = 4 << 10;
-  static constexpr size_t kMaxDrained = 1 << 20;  // thrown away after a refusal
-  // From the connection to the whole request; for the response; and until the client has
-  // closed.
-  static constexpr std::chrono::milliseconds kReadPatience{2000}, kWritePatience{10000},
-      kDrainPatience{1000};
+  static constexpr unsigned kIdleSeconds = 2;
 
-  // Listens on 127.0.0.1; `port` 0: any that is free. Throws std::system_error if the port
-  // cannot be had.
-  explicit HttpServer(int port);
-  // Answers from now on. Once.
-  void start(HttpHandlers handlers);
+  // Listens on 127.0.0.1 and answers from now on; `port` 0: any that is free. Throws
+  // std::system_error if the port cannot be had.
+  HttpServer(int port, HttpHandlers handlers);
   // Closes all connections.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <atomic>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -147,24 +148,23 @@ Json choices() {
 }  // namespace
 
 struct PageServer::Impl {
-  Impl(Comparison& c, int wanted) : comparison(c), server(listen(wanted)) {
+  Impl(Comparison& c, int wanted) : comparison(c) {
     for (const File& file : kFiles) {
       files["/" + std::string(file.name)] = {kOk, file.type, read_page_file(file.name)};
     }
     files["/"] = files.at("/index.html");
-    server->start(
-        {.handle = [this](const auto& request) { return handle(request); }, .refused = refuse});
-  }
-
-  static std::unique_ptr<HttpServer> listen(int wanted) {
     try {
-      return std::make_unique<HttpServer>(wanted);
+      server = std::make_unique<HttpServer>(
+          wanted,
+          HttpHandlers{.handle = [this](const auto& request) { return handle(request); },
+                       .refused = refuse});
     } catch (const std::system_error& error) {
       throw UsageError(fmt::format(
           "--serve: port {} of {} cannot be had ({}); try another one, or --serve 0 for any "
           "that is free",
           wanted, kAddress, error.code().message()));
     }
+    bound = server->port();
   }
 
   // "localhost:8080" and the like, lower case as browsers send it.
@@ -248,12 +248,13 @@ struct PageServer::Impl {
     }
   }
 
-  int port() const { return server->port(); }
+  int port() const { return bound; }
   std::string url() const { return fmt::format("http://{}:{}/", kAddress, port()); }
 
   Comparison& comparison;
   std::map<std::string, HttpResponse> files;  // by path
-  std::unique_ptr<HttpServer> server;         // the last: its thread uses the others
+  std::atomic<int> bound{0};           // a request that comes before it is known is refused
+  std::unique_ptr<HttpServer> server;  // the last: its thread uses the others
 };
 
 PageServer::PageServer(Comparison& comparison, int port)
