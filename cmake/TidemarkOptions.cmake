@@ -1,4 +1,4 @@
-option(TIDEMARK_BUILD_COMPARE "Build compare_heuristics, which needs cpp-httplib and D3" ON)
+option(TIDEMARK_BUILD_COMPARE "Build compare_heuristics, which needs libmicrohttpd and D3" ON)
 option(TIDEMARK_BUILD_EXAMPLES "Build the programs in examples/" ON)
 option(TIDEMARK_BUILD_TESTS "Build the tests" ON)
 option(TIDEMARK_BUILD_BENCHMARKS "Build the benchmarks in bench/" ON)

@@ -17,7 +17,7 @@ packages=(
   libspdlog-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   libjpeg-dev libpng-dev zlib1g-dev
-  libcpp-httplib-dev libjs-d3 pkg-config  # the page of compare_heuristics
+  libmicrohttpd-dev libjs-d3 pkg-config  # the page of compare_heuristics
 )
 dev_packages=(clang-14 clang-format-14 clang-tidy-14 libomp-14-dev python3 python3-matplotlib chromium coinor-cbc)
 

@@ -1,14 +1,17 @@
 #include "examples/compare/page_server.h"
 
-#include <httplib.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <atomic>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
-#include <thread>
+#include <system_error>
 
+#include "examples/compare/http_server.h"
 #include "examples/compare/snapshot_json.h"
 #include "runtime/core/errors.h"
 #include "runtime/delta/heuristics/heuristic.h"
@@ -20,20 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kAddress = "127.0.0.1";
-constexpr size_t kMostBody = 4096;
 constexpr const char* kJson = "application/json";
-
-enum Status {
-  kOk = 200,
-  kAccepted = 202,
-  kNoContent = 204,
-  kBadRequest = 400,
-  kForbidden = 403,
-  kNotFound = 404,
-  kMethodNotAllowed = 405,
-  kConflict = 409,
-  kWrongType = 415,
-};
 
 struct File {
   const char* name;
@@ -67,13 +57,21 @@ std::string read_page_file(const std::string& name) {
   return text.str();
 }
 
-void answer(httplib::Response& response, int status, const Json& json) {
-  response.status = status;
-  response.set_content(json.dump(-1, ' ', false, Json::error_handler_t::replace), kJson);
+HttpResponse answer(HttpStatus status, const Json& json) {
+  return {status, kJson, json.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
-void refuse(httplib::Response& response, int status, const std::string& why) {
-  answer(response, status, {{"error", why}});
+HttpResponse refuse(HttpStatus status, const std::string& why) {
+  return answer(status, {{"error", why}});
+}
+
+// Digits alone, and not more than an integer has.
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
 }
 
 // "" for a name that is not there. Throws UsageError for what is no text.
@@ -150,174 +148,119 @@ Json choices() {
 }  // namespace
 
 struct PageServer::Impl {
-  explicit Impl(Comparison& c) : comparison(c) {}
+  Impl(Comparison& c, int wanted) : comparison(c) {
+    for (const File& file : kFiles) {
+      files["/" + std::string(file.name)] = {kOk, file.type, read_page_file(file.name)};
+    }
+    files["/"] = files.at("/index.html");
+    try {
+      server = std::make_unique<HttpServer>(
+          wanted,
+          HttpHandlers{.handle = [this](const auto& request) { return handle(request); },
+                       .refused = refuse});
+    } catch (const std::system_error& error) {
+      throw UsageError(fmt::format(
+          "--serve: port {} of {} cannot be had ({}); try another one, or --serve 0 for any "
+          "that is free",
+          wanted, kAddress, error.code().message()));
+    }
+    bound = server->port();
+  }
 
   // "localhost:8080" and the like, lower case as browsers send it.
   bool is_this_machine(const std::string& host) const {
-    for (const char* name : {"127.0.0.1", "localhost"}) {
-      if (host == fmt::format("{}:{}", name, port)) return true;
-      if (port == 80 && host == name) return true;
+    for (const char* name : {kAddress, "localhost"}) {
+      if (host == fmt::format("{}:{}", name, port())) return true;
+      if (port() == 80 && host == name) return true;
     }
     return false;
   }
 
-  httplib::Server::HandlerResponse guard(const httplib::Request& request,
-                                         httplib::Response& response) const {
-    using Handled = httplib::Server::HandlerResponse;
-    const std::string host = request.get_header_value("Host");
+  HttpResponse handle(const HttpRequest& request) const {
+    const std::string& host = request.header("host");
     if (!is_this_machine(host)) {
-      refuse(response, kForbidden,
-             "this page is for this machine alone: open " +
-                 fmt::format("http://{}:{}", kAddress, port));
-      return Handled::Handled;
+      return refuse(kForbidden,
+                    fmt::format("this page is for this machine alone: open {}", url()));
     }
-    if (request.method == "GET" || request.method == "HEAD") return Handled::Unhandled;
+    if (request.method == "GET" || request.method == "HEAD") return get(request);
     if (request.method != "POST") {
-      refuse(response, kMethodNotAllowed, "only GET and POST are understood");
-      return Handled::Handled;
+      return refuse(kMethodNotAllowed, "only GET and POST are understood");
     }
-    if (request.get_header_value("Origin") != "http://" + host) {
-      refuse(response, kForbidden, "commands are taken from this page alone");
-      return Handled::Handled;
+    if (request.header("origin") != "http://" + host) {
+      return refuse(kForbidden, "commands are taken from this page alone");
     }
-    return Handled::Unhandled;
+    return request.path == "/api/commands" ? order(request) : nothing_at(request);
   }
 
-  void add_routes() {
-    for (const File& file : kFiles) {
-      const std::string text = read_page_file(file.name);
-      const auto serve = [text, type = file.type](const httplib::Request&,
-                                                  httplib::Response& response) {
-        response.set_content(text, type);
-      };
-      const std::string name = file.name;
-      server.Get("/" + name, serve);
-      if (name == "index.html") server.Get("/", serve);
+  HttpResponse get(const HttpRequest& request) const {
+    constexpr std::string_view kLane = "/api/lane/";
+    const auto file = files.find(request.path);
+    if (file != files.end()) return file->second;
+    if (request.path == "/api/choices") return answer(kOk, choices());
+    if (request.path == "/api/snapshot") return snapshot(request.query);
+    if (request.path.starts_with(kLane)) {
+      const auto id = number_of<uint32_t>(std::string_view(request.path).substr(kLane.size()));
+      if (id) return lane(*id);
     }
-    server.Get("/api/choices", [](const httplib::Request&, httplib::Response& response) {
-      answer(response, kOk, choices());
-    });
-    server.Get("/api/snapshot",
-               [this](const httplib::Request& request, httplib::Response& response) {
-                 snapshot(request, response);
-               });
-    server.Get(R"(/api/lane/(\d{1,6}))",
-               [this](const httplib::Request& request, httplib::Response& response) {
-                 lane(std::stoi(request.matches[1]), response);
-               });
-    server.Post("/api/commands",
-                [this](const httplib::Request& request, httplib::Response& response) {
-                  order(request, response);
-                });
+    return nothing_at(request);
   }
 
-  void snapshot(const httplib::Request& request, httplib::Response& response) const {
-    const std::string after = request.get_param_value("after");
+  static HttpResponse nothing_at(const HttpRequest& request) {
+    return refuse(kNotFound, "there is nothing at " + request.path);
+  }
+
+  HttpResponse snapshot(std::string_view query) const {
+    constexpr std::string_view kAfter = "after=";
     uint64_t number = 0;
-    if (!after.empty()) {
-      if (after.size() > 18 || after.find_first_not_of("0123456789") != std::string::npos) {
-        refuse(response, kBadRequest, "'after' is not a snapshot's number");
-        return;
-      }
-      number = std::stoull(after);
+    if (!query.empty()) {
+      const auto after = query.starts_with(kAfter)
+                             ? number_of<uint64_t>(query.substr(kAfter.size()))
+                             : std::nullopt;
+      if (!after) return refuse(kBadRequest, "'after' is not a snapshot's number");
+      number = *after;
     }
     const std::shared_ptr<const Snapshot> now = comparison.snapshot();
-    if (number > 0 && now->number == number) {
-      response.status = kNoContent;
-      return;
-    }
-    answer(response, kOk, to_json(*now));
+    if (number > 0 && now->number == number) return {kNoContent, "", ""};
+    return answer(kOk, to_json(*now));
   }
 
-  void lane(int id, httplib::Response& response) const {
+  HttpResponse lane(uint32_t id) const {
     const std::shared_ptr<const Snapshot> now = comparison.snapshot();
     for (const auto& lane : now->lanes) {
-      if (lane->id != id) continue;
-      answer(response, kOk, details_to_json(*now, *lane));
-      return;
+      if (static_cast<uint32_t>(lane->id) == id)
+        return answer(kOk, details_to_json(*now, *lane));
     }
-    refuse(response, kNotFound, fmt::format("there is no lane {}", id));
+    return refuse(kNotFound, fmt::format("there is no lane {}", id));
   }
 
-  void order(const httplib::Request& request, httplib::Response& response) const {
-    if (!request.get_header_value("Content-Type").starts_with(kJson)) {
-      refuse(response, kWrongType, "commands are JSON (Content-Type: application/json)");
-      return;
+  HttpResponse order(const HttpRequest& request) const {
+    if (!request.header("content-type").starts_with(kJson)) {
+      return refuse(kWrongType, "commands are JSON (Content-Type: application/json)");
     }
     try {
       const uint64_t number = comparison.submit(command_of(request.body));
-      answer(response, kAccepted, {{"number", number}});
+      return answer(kAccepted, {{"number", number}});
     } catch (const InfeasibleBudget& error) {
-      answer(response, kConflict,
-             {{"error", error.what()}, {"minimum_budget_bytes", error.minimum().count()}});
+      return answer(kConflict, {{"error", error.what()},
+                                {"minimum_budget_bytes", error.minimum().count()}});
     } catch (const UsageError& error) {
-      refuse(response, kBadRequest, error.what());
+      return refuse(kBadRequest, error.what());
     }
   }
 
-  void start(int wanted) {
-    // No SO_REUSEPORT, which would let two programs share a port without a word.
-    server.set_socket_options([](socket_t socket) {
-      const int yes = 1;
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    });
-    server.set_payload_max_length(kMostBody);
-    server.set_tcp_nodelay(true);
-    server.set_default_headers(
-        {{"Cache-Control", "no-store"},
-         {"X-Content-Type-Options", "nosniff"},
-         {"Content-Security-Policy",
-          "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"}});
-    server.set_pre_routing_handler(
-        [this](const httplib::Request& request, httplib::Response& response) {
-          return guard(request, response);
-        });
-    server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
-      if (!response.body.empty()) return;
-      refuse(response, response.status,
-             response.status == kNotFound ? "there is nothing at " + request.path
-                                          : "the request was not understood");
-    });
-    server.set_exception_handler(
-        [](const httplib::Request&, httplib::Response& response, std::exception_ptr problem) {
-          try {
-            std::rethrow_exception(std::move(problem));
-          } catch (const std::exception& error) {
-            refuse(response, 500, error.what());
-          }
-        });
-    add_routes();
-    const bool bound = wanted == 0 ? (port = server.bind_to_any_port(kAddress)) > 0
-                                   : server.bind_to_port(kAddress, port = wanted);
-    if (!bound) {
-      throw UsageError(fmt::format(
-          "--serve: port {} of {} cannot be had, probably another program has it; try another "
-          "one, or --serve 0 for any that is free",
-          wanted, kAddress));
-    }
-    thread = std::thread([this] { server.listen_after_bind(); });
-    while (!server.is_running()) std::this_thread::yield();
-  }
+  int port() const { return bound; }
+  std::string url() const { return fmt::format("http://{}:{}/", kAddress, port()); }
 
   Comparison& comparison;
-  httplib::Server server;
-  std::thread thread;
-  int port = 0;
+  std::map<std::string, HttpResponse> files;  // by path
+  std::atomic<int> bound{0};           // a request that comes before it is known is refused
+  std::unique_ptr<HttpServer> server;  // the last: its thread uses the others
 };
 
 PageServer::PageServer(Comparison& comparison, int port)
-    : impl_(std::make_unique<Impl>(comparison)) {
-  impl_->start(port);
-}
-
-PageServer::~PageServer() {
-  impl_->server.stop();
-  if (impl_->thread.joinable()) impl_->thread.join();
-}
-
-int PageServer::port() const { return impl_->port; }
-std::string PageServer::url() const {
-  return fmt::format("http://{}:{}/", kAddress, impl_->port);
-}
+    : impl_(std::make_unique<Impl>(comparison, port)) {}
+PageServer::~PageServer() = default;
+int PageServer::port() const { return impl_->port(); }
+std::string PageServer::url() const { return impl_->url(); }
 
 }  // namespace tidemark::compare

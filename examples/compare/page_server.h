@@ -9,7 +9,7 @@
 //
 // Listens on 127.0.0.1. Another page must not be able to steer it: the Host header has to name
 // this machine (against DNS rebinding), and a POST has to come from the same origin. Bad
-// requests get 4xx with {"error": "..."}.
+// requests get 4xx with {"error": "..."}; http_server.h says what is bounded and how.
 //
 // Threads: its own; the constructor returns once it listens, the destructor waits for them.
 #pragma once

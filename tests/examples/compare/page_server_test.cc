@@ -1,14 +1,16 @@
 #include "examples/compare/page_server.h"
 
 #include <gmock/gmock.h>
-#include <httplib.h>
 
 #include <atomic>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
+#include "examples/compare/http_server.h"
 #include "runtime/core/errors.h"
+#include "tests/examples/compare/raw_client.h"
 #include "tests/examples/compare/small_comparison.h"
 
 namespace tidemark::compare {
@@ -16,15 +18,17 @@ namespace {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
+using testing::Answer;
+using testing::ask;
+using testing::ask_raw;
+using testing::Connection;
+using testing::request_of;
 using testing::small;
 using testing::wait_applied;
 
 class PageServerTest : public ::testing::Test {
  protected:
-  PageServerTest() {
-    client_.set_default_headers({{"Origin", origin()}});
-    testing::wait_steps(comparison_, 2);
-  }
+  PageServerTest() { testing::wait_steps(comparison_, 2); }
 
   static ComparisonOptions options() {
     ComparisonOptions options =
@@ -35,39 +39,39 @@ class PageServerTest : public ::testing::Test {
   std::string origin() const { return "http://127.0.0.1:" + std::to_string(server_.port()); }
 
   Json get(const std::string& path, int status = 200) {
-    const auto result = client_.Get(path);
-    EXPECT_TRUE(result) << path;
-    EXPECT_EQ(result->status, status) << path << ": " << result->body;
-    return Json::parse(result->body, nullptr, false);
+    const Answer answer = ask(port(), "GET", path);
+    EXPECT_EQ(answer.status, status) << path << ": " << answer.body;
+    return Json::parse(answer.body, nullptr, false);
   }
-  Json post(const std::string& body, int status, const httplib::Headers& headers = {},
-            const std::string& type = "application/json") {
-    const auto result = client_.Post("/api/commands", headers, body, type);
-    EXPECT_TRUE(result) << body;
-    EXPECT_EQ(result->status, status) << body << ": " << result->body;
-    return Json::parse(result->body, nullptr, false);
+  Json post(const std::string& body, int status, std::string headers = "") {
+    if (headers.find("Origin:") == std::string::npos) headers += "Origin: " + origin() + "\r\n";
+    const Answer answer = ask(port(), "POST", "/api/commands", headers, body);
+    EXPECT_EQ(answer.status, status) << body << ": " << answer.body;
+    return Json::parse(answer.body, nullptr, false);
   }
+  int port() const { return server_.port(); }
 
   Comparison comparison_{options()};
   PageServer server_{comparison_, 0};
-  httplib::Client client_{"127.0.0.1", server_.port()};
 };
 
 TEST_F(PageServerTest, ServesThePageAndAllThatItAsksFor) {
-  const auto page = client_.Get("/");
-  ASSERT_TRUE(page);
-  EXPECT_EQ(page->status, 200);
-  EXPECT_THAT(page->get_header_value("Content-Type"), HasSubstr("text/html"));
-  EXPECT_THAT(page->get_header_value("Content-Security-Policy"),
-              HasSubstr("default-src 'self'"));
+  const Answer page = ask(port(), "GET", "/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_THAT(page.header("Content-Type"), HasSubstr("text/html"));
+  EXPECT_THAT(page.header("Content-Security-Policy"), HasSubstr("default-src 'self'"));
   for (const char* part : {"page.css", "d3.min.js", "charts.js", "page.js"}) {
-    EXPECT_THAT(page->body, HasSubstr(part));
-    const auto result = client_.Get(std::string("/") + part);
-    ASSERT_TRUE(result) << part;
-    EXPECT_EQ(result->status, 200) << part;
-    EXPECT_GT(result->body.size(), 1000U) << part;
+    EXPECT_THAT(page.body, HasSubstr(part));
+    const Answer answer = ask(port(), "GET", std::string("/") + part);
+    EXPECT_EQ(answer.status, 200) << part;
+    EXPECT_GT(answer.body.size(), 1000U) << part;
+    EXPECT_EQ(answer.header("Content-Length"), std::to_string(answer.body.size())) << part;
   }
-  EXPECT_EQ(page->body.find("https://"), std::string::npos);  // nothing from elsewhere
+  EXPECT_EQ(page.body.find("https://"), std::string::npos);  // nothing from elsewhere
+  const Answer head = ask(port(), "HEAD", "/");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.header("Content-Length"), std::to_string(page.body.size()));
+  EXPECT_EQ(head.body, "");
 }
 
 TEST_F(PageServerTest, SnapshotsHaveWhatThePageDraws) {
@@ -87,9 +91,7 @@ TEST_F(PageServerTest, AClientIsToldIfThereIsNothingNew) {
   wait_applied(comparison_, post(R"({"do":"pause"})", 202).at("number"));
   comparison_.stop();
   const Json now = get("/api/snapshot");
-  const auto again = client_.Get("/api/snapshot?after=" + now.at("number").dump());
-  ASSERT_TRUE(again);
-  EXPECT_EQ(again->status, 204);
+  get("/api/snapshot?after=" + now.at("number").dump(), 204);
 }
 
 TEST_F(PageServerTest, ALanesBlocksAndDecisions) {
@@ -168,39 +170,31 @@ TEST_F(PageServerTest, BadRequestsAreExplained) {
   EXPECT_TRUE(get("/../CMakeLists.txt", 404).contains("error"));
   EXPECT_TRUE(get("/api/snapshot?after=x", 400).contains("error"));
   EXPECT_TRUE(get("/api/snapshot?after=99999999999999999999", 400).contains("error"));
-  post(R"({"do":"pause"})", 415, {}, "text/plain");
-  post(std::string(100000, ' '), 413);
-  const auto removed = client_.Delete("/api/commands");
-  ASSERT_TRUE(removed);
-  EXPECT_EQ(removed->status, 405);
+  post(R"({"do":"pause"})", 415, "Content-Type: text/plain\r\n");
+  EXPECT_EQ(ask(port(), "DELETE", "/api/commands").status, 405);
+  EXPECT_EQ(ask(port(), "POST", "/", "Origin: " + origin() + "\r\n", "{}").status, 404);
   EXPECT_FALSE(comparison_.snapshot()->paused);
 }
 
 TEST_F(PageServerTest, OtherPagesCannotSteerIt) {
-  httplib::Client stranger("127.0.0.1", server_.port());
   const std::string body = R"({"do":"pause"})";
-  const auto status = [&](const httplib::Headers& headers) {
-    const auto result = stranger.Post("/api/commands", headers, body, "application/json");
-    return result ? result->status : 0;
+  const auto status = [&](const std::string& headers) {
+    return ask(port(), "POST", "/api/commands", headers, body).status;
   };
-  EXPECT_EQ(status({}), 403);  // no Origin
-  EXPECT_EQ(status({{"Origin", "http://evil.example"}}), 403);
-  EXPECT_EQ(status({{"Origin", "null"}}), 403);
-  EXPECT_EQ(status({{"Origin", "http://127.0.0.1:1"}}), 403);
+  EXPECT_EQ(status(""), 403);  // no Origin
+  EXPECT_EQ(status("Origin: http://evil.example\r\n"), 403);
+  EXPECT_EQ(status("Origin: null\r\n"), 403);
+  EXPECT_EQ(status("Origin: http://127.0.0.1:1\r\n"), 403);
   // A name of the attacker's that leads here (DNS rebinding), though it is of one origin.
-  EXPECT_EQ(status({{"Host", "evil.example"}, {"Origin", "http://evil.example"}}), 403);
-  const auto read = stranger.Get("/api/snapshot", {{"Host", "evil.example"}});
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->status, 403);
+  EXPECT_EQ(status("Host: evil.example\r\nOrigin: http://evil.example\r\n"), 403);
+  // Two of them: neither counts.
+  EXPECT_EQ(status("Origin: " + origin() + "\r\nOrigin: http://evil.example\r\n"), 403);
+  EXPECT_EQ(ask(port(), "GET", "/api/snapshot", "Host: evil.example\r\n").status, 403);
+  EXPECT_EQ(ask(port(), "GET", "/api/snapshot", "Host: \r\n").status, 403);
+  EXPECT_EQ(ask_raw(port(), "GET /api/snapshot HTTP/1.1\r\n\r\n").status, 400);
   EXPECT_FALSE(comparison_.snapshot()->paused);
-  const std::string local = "localhost:" + std::to_string(server_.port());
-  EXPECT_EQ(status({{"Host", local}, {"Origin", "http://" + local}}), 202);
-}
-
-TEST_F(PageServerTest, AbsentHostsAreRefused) {
-  const auto result = client_.Get("/api/snapshot", {{"Host", ""}});
-  ASSERT_TRUE(result);
-  EXPECT_EQ(result->status, 403);
+  const std::string local = "localhost:" + std::to_string(port());
+  EXPECT_EQ(status("Host: " + local + "\r\nOrigin: http://" + local + "\r\n"), 202);
 }
 
 TEST_F(PageServerTest, SeveralClientsAtOnce) {
@@ -209,16 +203,15 @@ TEST_F(PageServerTest, SeveralClientsAtOnce) {
   clients.reserve(3);
   for (int c = 0; c < 3; ++c) {
     clients.emplace_back([&, c] {
-      httplib::Client client("127.0.0.1", server_.port());
       for (int i = 0; i < 10; ++i) {
-        const auto snapshot = client.Get("/api/snapshot");
-        const auto lane = client.Get("/api/lane/2");
-        const auto order = client.Post("/api/commands", {{"Origin", origin()}},
-                                       c == 0 ? R"({"do":"switch","lane":3,"policy":"lru"})"
-                                              : R"({"do":"switch","lane":3,"policy":"greedy"})",
-                                       "application/json");
-        if (snapshot && lane && order && snapshot->status == 200 && lane->status == 200 &&
-            order->status == 202 && Json::accept(snapshot->body) && Json::accept(lane->body)) {
+        const Answer snapshot = ask(port(), "GET", "/api/snapshot");
+        const Answer lane = ask(port(), "GET", "/api/lane/2");
+        const Answer order =
+            ask(port(), "POST", "/api/commands", "Origin: " + origin() + "\r\n",
+                c == 0 ? R"({"do":"switch","lane":3,"policy":"lru"})"
+                       : R"({"do":"switch","lane":3,"policy":"greedy"})");
+        if (snapshot.status == 200 && lane.status == 200 && order.status == 202 &&
+            Json::accept(snapshot.body) && Json::accept(lane.body)) {
           ++good;
         }
       }
@@ -226,6 +219,155 @@ TEST_F(PageServerTest, SeveralClientsAtOnce) {
   }
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(good, 30);
+}
+
+// --- what a decent client never sends ---
+
+TEST_F(PageServerTest, IdleAndHalfOpenConnectionsDoNotStopIt) {
+  std::vector<Connection> idle;
+  const std::string request = request_of(port(), "GET", "/api/snapshot");
+  for (size_t i = 0; i < 200; ++i) {
+    ASSERT_TRUE(idle.emplace_back(port()).connected()) << i;
+    // Some never say a word; others stop in the middle of a line, of the headers, or of the
+    // body.
+    if (i % 4 == 1) idle.back().send(request.substr(0, 9));
+    if (i % 4 == 2) idle.back().send(request.substr(0, request.size() - 2));
+    if (i % 4 == 3) {
+      idle.back().send(request_of(port(), "POST", "/api/commands",
+                                  "Origin: " + origin() + "\r\nContent-Length: 20\r\n", "{"));
+    }
+    if (i % 20 == 0) {
+      EXPECT_EQ(ask(port(), "GET", "/api/snapshot").status, 200) << i;
+    }
+  }
+  EXPECT_EQ(ask(port(), "GET", "/api/snapshot").status, 200);
+  // Nor can they stay.
+  for (const Connection& connection : idle) {
+    const Answer answer(connection.read_all());
+    EXPECT_EQ(answer.status, 0);
+  }
+}
+
+TEST_F(PageServerTest, BytesThatTrickleInMakeWayForOthers) {
+  const Connection slow(port());
+  ASSERT_TRUE(slow.send("G"));
+  std::vector<Connection> others;
+  for (size_t i = 0; i < HttpServer::kMaxConnections + 1; ++i) {
+    ASSERT_TRUE(others.emplace_back(port()).send("G"));
+    slow.send("E");
+  }
+  EXPECT_EQ(ask(port(), "GET", "/api/snapshot").status, 200);
+  EXPECT_EQ(slow.read_all(), "");  // closed, though it never was idle
+}
+
+TEST_F(PageServerTest, AClientThatDoesNotReadDoesNotStopIt) {
+  std::vector<Connection> deaf;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(deaf.emplace_back(port()).send(request_of(port(), "GET", "/d3.min.js")));
+  }
+  EXPECT_EQ(ask(port(), "GET", "/api/snapshot").status, 200);
+}
+
+TEST_F(PageServerTest, BodiesAreBoundedWhateverTheirLength) {
+  const std::string own = "Origin: " + origin() + "\r\n";
+  const auto status = [&](const std::string& headers, const std::string& body) {
+    return ask(port(), "POST", "/api/commands", own + headers, body).status;
+  };
+  const std::string pause = R"({"do":"pause"})";
+  EXPECT_EQ(status("", std::string(100'000, ' ')), 413);
+  EXPECT_EQ(status("Content-Length: 99999999999999999999\r\n", pause), 413);
+  EXPECT_EQ(status("Content-Length: -1\r\n", pause), 400);
+  EXPECT_EQ(status("Content-Length: +14\r\n", pause), 400);
+  EXPECT_EQ(status("Content-Length: 0x0e\r\n", pause), 400);
+  EXPECT_EQ(status("Content-Length: \r\n", pause), 400);
+  EXPECT_EQ(status("Content-Length: 14\r\nContent-Length: 2\r\n", pause), 400);
+  EXPECT_EQ(status("Transfer-Encoding: chunked\r\n", "e\r\n" + pause + "\r\n0\r\n\r\n"), 411);
+  // No length at all: the body would end where the connection does.
+  EXPECT_EQ(ask_raw(port(),
+                    "POST /api/commands HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port()) +
+                        "\r\n" + own + "Content-Type: application/json\r\n\r\n" + pause)
+                .status,
+            411);
+  EXPECT_FALSE(comparison_.snapshot()->paused);
+}
+
+// Sends without end, and gives how much of it was taken.
+size_t taken(const Connection& connection, const std::string& start, const std::string& again) {
+  constexpr size_t kFarTooMuch = size_t{64} << 20;
+  if (!connection.send(start)) return 0;
+  size_t sent = 0;
+  while (sent < kFarTooMuch && connection.send(again)) sent += again.size();
+  return sent;
+}
+
+TEST_F(PageServerTest, WhatHasNoEndIsCutOff) {
+  constexpr size_t kBuffers = size_t{16} << 20;  // the system's, of both ends
+  const std::string start =
+      "POST /api/commands HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port()) +
+      "\r\nOrigin: " + origin() + "\r\n";
+  const std::string chunk = "1000\r\n" + std::string(4096, 'x') + "\r\n";
+  std::string headers;
+  for (int i = 0; i < 100; ++i) headers += "X-" + std::to_string(i) + ": y\r\n";
+  const std::string line(4096, 'z');
+  EXPECT_LT(taken(Connection(port()), start + "Transfer-Encoding: chunked\r\n\r\n", chunk),
+            kBuffers);
+  EXPECT_LT(taken(Connection(port()), start + "Content-Length: -1\r\n\r\n", chunk), kBuffers);
+  EXPECT_LT(taken(Connection(port()), start + "\r\n", chunk), kBuffers);
+  EXPECT_LT(taken(Connection(port()), start, headers), kBuffers);
+  EXPECT_LT(taken(Connection(port()), start + "X: ", line), kBuffers);
+  EXPECT_LT(taken(Connection(port()), "", line), kBuffers);
+  EXPECT_EQ(ask(port(), "GET", "/api/snapshot").status, 200);
+}
+
+TEST_F(PageServerTest, HeadersAreBounded) {
+  const auto status = [&](const std::string& headers) {
+    return ask(port(), "GET", "/api/snapshot", headers).status;
+  };
+  std::string many;
+  for (int i = 0; i < 4000; ++i) many += "X-" + std::to_string(i) + ": y\r\n";
+  EXPECT_EQ(status(many), 431);
+  EXPECT_EQ(status("X: " + std::string(40'000, 'y') + "\r\n"), 431);
+  EXPECT_EQ(status("Cookie: " + std::string(6'000, 'y') + "\r\n"), 200);
+  EXPECT_EQ(ask(port(), "GET", "/" + std::string(40'000, 'y')).status, 414);
+  // Nobody gets more for asking many times over.
+  std::string ranges = "0-";
+  for (int i = 0; i < 1000; ++i) ranges += ",0-";
+  const Answer once = ask(port(), "GET", "/d3.min.js");
+  const Answer often = ask(port(), "GET", "/d3.min.js", "Range: bytes=" + ranges + "\r\n");
+  EXPECT_EQ(often.body.size(), once.body.size());
+}
+
+TEST_F(PageServerTest, GarbageChangesNothingAndEndsTheConnection) {
+  const std::string host = "Host: 127.0.0.1:" + std::to_string(port()) +
+                           "\r\nOrigin: " + origin() + "\r\nConnection: close\r\n";
+  using namespace std::string_literals;
+  for (const std::string& request :
+       {"\r\n\r\n"s, "GET\r\n\r\n"s, "GET /\r\n\r\n"s, "GET / HTTP/9.9\r\n" + host + "\r\n",
+        "GET  / HTTP/1.1\r\n" + host + "\r\n", "GET / x HTTP/1.1\r\n" + host + "\r\n",
+        "GET http://127.0.0.1/ HTTP/1.1\r\n" + host + "\r\n",
+        "GET / HTTP/1.1\r\n" + host + "no colon\r\n\r\n",
+        "GET / HTTP/1.1\r\n" + host + " folded: x\r\n\r\n",
+        "GET / HTTP/1.1\r\n" + host + "a b: x\r\n\r\n",
+        "GET / HTTP/1.1\r\n" + host + "a: \0\r\n\r\n"s,
+        "GET / HTTP/1.1\r\n" + host + "a: x\rb: y\r\n\r\n", "GET / HTTP/1.1\n" + host + "\r\n",
+        "\x16\x03\x01\x02\r\n\r\n"s}) {
+    ask_raw(port(), request);  // ends: the server answers or closes
+  }
+  EXPECT_EQ(ask(port(), "GET", "/api/snapshot").status, 200);
+  // A second request after the first one is never looked at.
+  const Answer two =
+      ask_raw(port(), request_of(port(), "GET", "/api/choices") +
+                          request_of(port(), "POST", "/api/commands",
+                                     "Origin: " + origin() + "\r\n", R"({"do":"pause"})") +
+                          std::string(3000, '\x01'));
+  EXPECT_EQ(two.status, 200);
+  EXPECT_TRUE(Json::accept(two.body));
+  EXPECT_FALSE(comparison_.snapshot()->paused);
+  // A client that goes away in the middle.
+  for (size_t n = 0; n < 60; n += 7) {
+    Connection(port()).send(request_of(port(), "GET", "/d3.min.js").substr(0, n));
+  }
+  EXPECT_EQ(ask(port(), "GET", "/api/snapshot").status, 200);
 }
 
 TEST_F(PageServerTest, APortInUseIsAnError) {
