@@ -17,14 +17,14 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "examples/common/console.h"
 #include "examples/common/interrupt.h"
+#include "examples/common/program.h"
 #include "examples/common/report.h"
-#include "examples/common/run.h"
 #include "examples/compare/compare_flags.h"
 #include "examples/compare/engine.h"
 #include "examples/compare/history.h"
@@ -50,8 +50,7 @@ bool run_plain(Comparison& comparison, const InterruptScope& interrupt) {
       if (slowest < 0 || lane->steps_done < slowest) slowest = lane->steps_done;
     }
     if (slowest > printed) {
-      fmt::print("{}\n", round_line(*now));
-      std::fflush(stdout);
+      print_out("{}\n", round_line(*now));
       printed = slowest;
     }
     if (now->finished) return false;
@@ -62,16 +61,14 @@ bool run_plain(Comparison& comparison, const InterruptScope& interrupt) {
 // Until Ctrl-C: what has been computed can still be looked at. True: there was more to compute.
 bool run_page(Comparison& comparison, const PageServer& server,
               const InterruptScope& interrupt) {
-  fmt::print("Open {} in a browser on this machine. Ctrl-C ends it.\n", server.url());
-  std::fflush(stdout);
+  print_out("Open {} in a browser on this machine. Ctrl-C ends it.\n", server.url());
   bool told = false;
   uint64_t number = 0;
   while (!interrupt.requested()) {
     const auto now = comparison.wait_newer(number, kPoll);
     number = now->number;
     if (now->finished && !told) {
-      fmt::print("All steps are done; the page stays until Ctrl-C.\n");
-      std::fflush(stdout);
+      print_out("All steps are done; the page stays until Ctrl-C.\n");
     }
     told = now->finished;
   }
@@ -107,7 +104,7 @@ int compare(const CompareFlags& flags) {
     comparison.stop();
   }
   const auto now = comparison.snapshot();
-  fmt::print("{}", closing_table(*now));
+  print_out("{}", closing_table(*now));
   if (!flags.json.empty()) write_file(flags.json, to_json_text(*now, history));
   if (!flags.csv.empty()) write_file(flags.csv, to_csv(history));
   if (!flags.svg.empty()) write_file(flags.svg, to_svg(*now));
@@ -119,9 +116,9 @@ int compare(const CompareFlags& flags) {
 }  // namespace tidemark::compare
 
 int main(int argc, char** argv) {
-  int exit_code = 0;
-  const auto flags = tidemark::compare::parse_compare_flags(argc, argv, exit_code);
-  if (!flags) return exit_code;
-  return tidemark::explain_errors("compare_heuristics",
-                                  [&] { return tidemark::compare::compare(*flags); });
+  return tidemark::run_program("compare_heuristics", [&] {
+    int exit_code = 0;
+    const auto flags = tidemark::compare::parse_compare_flags(argc, argv, exit_code);
+    return flags ? tidemark::compare::compare(*flags) : exit_code;
+  });
 }

@@ -14,15 +14,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
+#include "examples/common/program.h"
 #include "examples/planning/capture_model.h"
 #include "runtime/core/errors.h"
 #include "runtime/graph/json.h"
@@ -44,7 +44,7 @@
 namespace tidemark::planner {
 namespace {
 
-enum ExitCode { kDone = 0, kFailed = 1, kBadInput = 2, kDoesNotFit = 3 };
+constexpr int kDoesNotFit = kOutOfMemory;
 
 // The slower heuristics are compared up to here.
 constexpr size_t kMaxBuffersToCompare = 20'000;
@@ -61,21 +61,21 @@ struct Flags {
 };
 
 void print_header(const std::string& what) {
-  fmt::print("{:<28} {:>16} {:>16} {:>9} {:>9}\n", what, "peak", "bound", "gap", "seconds");
+  print_out("{:<28} {:>16} {:>16} {:>9} {:>9}\n", what, "peak", "bound", "gap", "seconds");
 }
 
 void print_row(const std::string& method, Bytes peak, Bytes bound, double seconds) {
   const double gap = bound > Bytes(0) ? 100.0 * static_cast<double>((peak - bound).count()) /
                                             static_cast<double>(bound.count())
                                       : 0;
-  fmt::print("{:<28} {:>16} {:>16} {:>8.3f}% {:>9.3f}\n", method, peak.count(), bound.count(),
-             gap, seconds);
+  print_out("{:<28} {:>16} {:>16} {:>8.3f}% {:>9.3f}\n", method, peak.count(), bound.count(),
+            gap, seconds);
 }
 
 // A plan that is not valid is an error of ours, never an answer.
 void require_valid(const std::vector<std::string>& violations) {
   for (const std::string& violation : violations) {
-    fmt::print(stderr, "plan_graph: the plan is not valid: {}\n", violation);
+    print_error("plan_graph: the plan is not valid: {}\n", violation);
   }
   TIDEMARK_CHECK(violations.empty(), "a plan failed validation");
 }
@@ -101,8 +101,8 @@ int run_layout(const Flags& flags) {
   const double seconds = watch.seconds();
   require_valid(layout_violations(instance.buffers, layout.offsets, layout.height));
 
-  fmt::print("{}: {} buffers, max load {}\n", flags.layout, instance.buffers.size(),
-             format_bytes(max_load(instance.buffers)));
+  print_out("{}: {} buffers, max load {}\n", flags.layout, instance.buffers.size(),
+            format_bytes(max_load(instance.buffers)));
   print_header("method");
   const auto compare = [&](const char* name, const std::function<Offsets()>& place) {
     const Stopwatch each(0);
@@ -125,8 +125,8 @@ int run_layout(const Flags& flags) {
   }
   if (flags.capacity > 0 && layout.height > Bytes(flags.capacity)) {
     const bool proven = layout.bound > Bytes(flags.capacity);
-    fmt::print(stderr, "plan_graph: does not fit in {} bytes{}\n", flags.capacity,
-               proven ? ", in no layout" : " as far as was searched");
+    print_error("plan_graph: does not fit in {} bytes{}\n", flags.capacity,
+                proven ? ", in no layout" : " as far as was searched");
     return kDoesNotFit;
   }
   if (!flags.output.empty()) {
@@ -202,9 +202,9 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
   require_valid(violations(problem, plan));
 
   const Bytes extra = instance.extra, bound = plan.bound + extra;
-  fmt::print("{}: {} operators, one at a time{}\n",
-             instance.name.empty() ? flags.order : instance.name, problem.op_count(),
-             flags.resident ? ", parameters resident throughout" : "");
+  print_out("{}: {} operators, one at a time{}\n",
+            instance.name.empty() ? flags.order : instance.name, problem.op_count(),
+            flags.resident ? ", parameters resident throughout" : "");
   print_header("method");
   for (const auto& [name, list] : {std::pair("program order", program_order(problem)),
                                    std::pair("LESCEA", lescea(problem))}) {
@@ -276,11 +276,11 @@ Problem forward_only(StepGraph graph) {
 // What MXNet's memory cost script prints.
 int run_estimate(const Problem& whole, const StepGraph& graph) {
   const Problem forward = forward_only(graph);
-  fmt::print("{:<44} {:>16} {:>16}\n", "bytes", "training", "forward only");
+  print_out("{:<44} {:>16} {:>16}\n", "bytes", "training", "forward only");
   const auto row = [&](const char* what, bool in_place, bool sharing) {
     const MemoryNoteOptions options{.in_place = in_place, .sharing = sharing};
-    fmt::print("{:<44} {:>16} {:>16}\n", what, memory_note(whole, options).peak.count(),
-               memory_note(forward, options).peak.count());
+    print_out("{:<44} {:>16} {:>16}\n", what, memory_note(whole, options).peak.count(),
+              memory_note(forward, options).peak.count());
   };
   row("no sharing", false, false);
   row("in place", true, false);
@@ -320,9 +320,9 @@ int run_graph(const Flags& flags) {
   if (!flags.save_graph.empty()) write_text(flags.save_graph, tidemark::to_json(graph));
   const Problem problem =
       problem_from_graph(graph, {.in_place = flags.in_place || flags.estimate});
-  fmt::print("{}: {} operators, {} storages; {} of program order ({:.2f} s to capture)\n", name,
-             graph.ops.size(), graph.storages.size(), format_bytes(program_order_peak(graph)),
-             reading.seconds());
+  print_out("{}: {} operators, {} storages; {} of program order ({:.2f} s to capture)\n", name,
+            graph.ops.size(), graph.storages.size(), format_bytes(program_order_peak(graph)),
+            reading.seconds());
   if (flags.estimate) return run_estimate(problem, graph);
 
   PlannerOptions options;
@@ -343,8 +343,8 @@ int run_graph(const Flags& flags) {
   }
   print_row("plan: " + plan.method, plan.peak, plan.bound, plan.seconds);
   const Bytes unused = plan.peak - plan.load;
-  fmt::print("fragmentation {:.3f} %\n", 100.0 * static_cast<double>(unused.count()) /
-                                             static_cast<double>(plan.peak.count()));
+  print_out("fragmentation {:.3f} %\n", 100.0 * static_cast<double>(unused.count()) /
+                                            static_cast<double>(plan.peak.count()));
   if (!flags.output.empty()) {
     nlohmann::json json = to_json(problem, plan);
     json["graph"] = name;
@@ -436,16 +436,13 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.footer(
       "Exit codes: 0 planned, 1 failed, 2 bad flags or files, 3 does not fit in --capacity.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kBadInput;
-  }
+  int exit_code = 0;
+  if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
   if (!flags.graph.empty() || !flags.capture.model.empty()) return run_graph(flags);
   if (flags.layout.empty() && flags.order.empty()) {
-    fmt::print(stderr,
-               "plan_graph: give GRAPH.json, --model NAME, --layout FILE or --order FILE; see "
-               "--help\n");
+    print_error(
+        "plan_graph: give GRAPH.json, --model NAME, --layout FILE or --order FILE; see "
+        "--help\n");
     return kBadInput;
   }
   return flags.layout.empty() ? run_order(flags) : run_layout(flags);
@@ -455,17 +452,6 @@ int run(int argc, char** argv) {
 }  // namespace tidemark::planner
 
 int main(int argc, char** argv) {
-  using namespace tidemark;
-  try {
-    return planner::run(argc, argv);
-  } catch (const DataError& error) {
-    fmt::print(stderr, "plan_graph: {}\n", error.what());
-    return planner::kBadInput;
-  } catch (const UsageError& error) {
-    fmt::print(stderr, "plan_graph: {}\n", error.what());
-    return planner::kBadInput;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "plan_graph: {}\n", error.what());
-    return planner::kFailed;
-  }
+  return tidemark::run_program("plan_graph",
+                               [&] { return tidemark::planner::run(argc, argv); });
 }

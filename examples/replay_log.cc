@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
 #include "examples/common/report.h"
 #include "examples/common/run.h"
@@ -76,9 +77,8 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   json["unmanaged_peak_bytes"] = free.peak.count();
   json["base_compute_ns"] = log.time.count();
   json["unmanaged_ms"] = to_ms(free.stats.duration);
-  fmt::print("{}: {} calls, {:.2f} ms; {} without a budget; the budget is {}\n", flags.log,
-             log.calls, to_ms(log.time), format_bytes(free.peak),
-             format_bytes(*options.budget));
+  print_out("{}: {} calls, {:.2f} ms; {} without a budget; the budget is {}\n", flags.log,
+            log.calls, to_ms(log.time), format_bytes(free.peak), format_bytes(*options.budget));
   ReplayResult result;
   try {
     result = replay_feasibly(log, options, profile, flags.rounds);
@@ -105,29 +105,25 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   json["compactions"] = s.compactions;
   json["stall_ms"] = to_ms(s.stall_time);
   write_json(json, run.json);
-  fmt::print("{}", stand_in_note(run.policy, result.schedule));
-  fmt::print("\n  policy      {}{}\n", result.schedule.name(),
-             delta.filter.empty() ? "" : ", filter " + delta.filter);
-  fmt::print("  compute     {:.2f} ms, {:.4f} of the log's\n", to_ms(result.computed),
-             result.overhead(log));
-  fmt::print("  step        {:.2f} ms, {:.4f} of the unmanaged one's\n", to_ms(s.duration),
-             static_cast<double>(s.duration.count()) /
-                 static_cast<double>(std::max(Nanos(1), free.stats.duration).count()));
-  fmt::print("  released    {} evictions ({}), {} calls run again\n", s.evictions,
-             format_bytes(s.evicted_bytes), s.recomputes);
-  fmt::print("  moved       {} out in {} copies, {} back in {}; {} blocks moved together\n",
-             format_bytes(s.offload_bytes), s.offloads, format_bytes(s.reload_bytes), s.reloads,
-             s.compactions);
-  fmt::print("  round       {}, {} releases planned ahead\n", result.rounds, result.planned);
-  fmt::print("  arena       {} at most\n", format_bytes(result.peak));
+  print_out("{}", stand_in_note(run.policy, result.schedule));
+  print_out("\n  policy      {}{}\n", result.schedule.name(),
+            delta.filter.empty() ? "" : ", filter " + delta.filter);
+  print_out("  compute     {:.2f} ms, {:.4f} of the log's\n", to_ms(result.computed),
+            result.overhead(log));
+  print_out("  step        {:.2f} ms, {:.4f} of the unmanaged one's\n", to_ms(s.duration),
+            static_cast<double>(s.duration.count()) /
+                static_cast<double>(std::max(Nanos(1), free.stats.duration).count()));
+  print_out("  released    {} evictions ({}), {} calls run again\n", s.evictions,
+            format_bytes(s.evicted_bytes), s.recomputes);
+  print_out("  moved       {} out in {} copies, {} back in {}; {} blocks moved together\n",
+            format_bytes(s.offload_bytes), s.offloads, format_bytes(s.reload_bytes), s.reloads,
+            s.compactions);
+  print_out("  round       {}, {} releases planned ahead\n", result.rounds, result.planned);
+  print_out("  arena       {} at most\n", format_bytes(result.peak));
   return kDone;
 }
 
-}  // namespace
-}  // namespace tidemark
-
-int main(int argc, char** argv) {
-  using namespace tidemark;  // NOLINT: this file is nothing but the program
+int run_replay_log(int argc, char** argv) {
   CLI::App app(kDescription, kProgram);
   set_up_help(app, kFooter);
   ReplayFlags flags;
@@ -145,5 +141,13 @@ int main(int argc, char** argv) {
       ->description("Host memory to offload to; 0 for none, as in DTR [0]");
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
-  return explain_errors(kProgram, [&] { return replay_log(flags, run); });
+  return replay_log(flags, run);
+}
+
+}  // namespace
+}  // namespace tidemark
+
+int main(int argc, char** argv) {
+  return tidemark::run_program(tidemark::kProgram,
+                               [&] { return tidemark::run_replay_log(argc, argv); });
 }

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "examples/common/batch_search.h"
+#include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
 #include "examples/common/interrupt.h"
 #include "examples/common/process_memory.h"
@@ -113,46 +114,45 @@ Json to_json(const SoakReport& soak) {
 void print_trial(const BatchTrial& trial) {
   switch (trial.kind) {
     case BatchTrial::Kind::kUnmanaged:
-      fmt::print("  {:<10}{:>9}{:>18}{:>18}  {}\n", "unmanaged", trial.batch,
-                 format_bytes(trial.need.unmanaged), "", trial.fits ? "fits" : "too large");
+      print_out("  {:<10}{:>9}{:>18}{:>18}  {}\n", "unmanaged", trial.batch,
+                format_bytes(trial.need.unmanaged), "", trial.fits ? "fits" : "too large");
       break;
     case BatchTrial::Kind::kDryRun:
-      fmt::print("  {:<10}{:>9}{:>18}{:>18}  {}\n", "dry run", trial.batch,
-                 format_bytes(trial.need.unmanaged), format_bytes(trial.need.minimum),
-                 trial.fits ? "fits"
-                 : trial.need.speed < 1
-                     ? fmt::format("too slow: {:.0f} %", 100 * trial.need.speed)
-                     : "too large");
+      print_out("  {:<10}{:>9}{:>18}{:>18}  {}\n", "dry run", trial.batch,
+                format_bytes(trial.need.unmanaged), format_bytes(trial.need.minimum),
+                trial.fits ? "fits"
+                : trial.need.speed < 1
+                    ? fmt::format("too slow: {:.0f} %", 100 * trial.need.speed)
+                    : "too large");
       break;
     case BatchTrial::Kind::kProof:
       if (trial.fits) {
-        fmt::print("  {:<10}{:>9}  trained {} steps, {:.1f} ms each, in {}\n", "real",
-                   trial.batch, trial.proof.steps, to_ms(trial.proof.step_time),
-                   format_bytes(trial.proof.peak));
+        print_out("  {:<10}{:>9}  trained {} steps, {:.1f} ms each, in {}\n", "real",
+                  trial.batch, trial.proof.steps, to_ms(trial.proof.step_time),
+                  format_bytes(trial.proof.peak));
       } else {
         const std::string& why = trial.proof.failure;
-        fmt::print("  {:<10}{:>9}  failed in step {}: {}\n", "real", trial.batch,
-                   trial.proof.steps + 1, why.substr(0, why.find('\n')));
+        print_out("  {:<10}{:>9}  failed in step {}: {}\n", "real", trial.batch,
+                  trial.proof.steps + 1, why.substr(0, why.find('\n')));
       }
       break;
   }
-  std::fflush(stdout);
 }
 
 void print_soak(const SoakReport& soak) {
   const auto row = [&](const char* what, const auto& text, double SoakSample::*value) {
-    fmt::print("  {:<40}{:>14}{:>14}{:>14}\n", what, text(soak.first.*value),
-               text(soak.middle.*value), text(soak.last.*value));
+    print_out("  {:<40}{:>14}{:>14}{:>14}\n", what, text(soak.first.*value),
+              text(soak.middle.*value), text(soak.last.*value));
   };
   const auto bytes = [](double count) {
     return format_bytes(Bytes(static_cast<int64_t>(count)));
   };
   const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
-  fmt::print(
+  print_out(
       "\nsoak: {} steps of random shapes in {:.0f} s, {} out of memory; arena {}, host {}\n",
       soak.steps, soak.seconds, soak.out_of_memory, format_bytes(soak.peak),
       format_bytes(soak.host_peak));
-  fmt::print("  {:<40}{:>14}{:>14}{:>14}\n", "mean of a tenth", "first", "middle", "last");
+  print_out("  {:<40}{:>14}{:>14}{:>14}\n", "mean of a tenth", "first", "middle", "last");
   row("unused, outside of the largest hole", percent, &SoakSample::scattered);
   row(
       "reserved over live", [](double x) { return fmt::format("{:.3f}", x); },
@@ -165,12 +165,12 @@ void print_soak(const SoakReport& soak) {
       "storages kept", [](double x) { return fmt::format("{:.0f}", x); }, &SoakSample::kept);
   row("process", bytes, &SoakSample::process);
   row("  of it beside arena, tier and data", bytes, &SoakSample::own);
-  fmt::print("memory is {}", soak.flat() ? "flat" : "NOT flat");
+  print_out("memory is {}", soak.flat() ? "flat" : "NOT flat");
   if (!soak.long_enough()) {
-    fmt::print(", as far as {} steps tell: it takes {} to judge moves and the process",
-               soak.steps, SoakReport::kEnough);
+    print_out(", as far as {} steps tell: it takes {} to judge moves and the process",
+              soak.steps, SoakReport::kEnough);
   }
-  fmt::print("\n");
+  print_out("\n");
 }
 
 class Stress {
@@ -192,11 +192,10 @@ class Stress {
     report_.budget = budget_;
     // Now, so that a path that cannot be written is known before.
     write();
-    fmt::print("{} on {}; budget {}", job_.announcement(), flags_.device,
-               format_bytes(budget_));
-    if (stress_.margin > 0) fmt::print(" of {}", format_bytes(all));
-    fmt::print("\n\n  {:<10}{:>9}{:>18}{:>18}\n", "trial", "batch", "without a budget",
-               "least it needs");
+    print_out("{} on {}; budget {}", job_.announcement(), flags_.device, format_bytes(budget_));
+    if (stress_.margin > 0) print_out(" of {}", format_bytes(all));
+    print_out("\n\n  {:<10}{:>9}{:>18}{:>18}\n", "trial", "batch", "without a budget",
+              "least it needs");
     int code = kDone;
     try {
       code = search();
@@ -355,7 +354,7 @@ class Stress {
     if (answer.batch == 0) {
       report_.minimum = MinimumBudget{.budget = answer.least};
       if (answer.least > budget_) throw InfeasibleBudget(budget_, answer.least);
-      fmt::print(stderr, "{}: no batch could be trained with\n", kProgram);
+      print_error("{}: no batch could be trained with\n", kProgram);
       return kOutOfMemory;
     }
     const Known known = look_at(answer.batch);
@@ -372,10 +371,10 @@ class Stress {
     };
     const double speed = rate(answer.batch, answer.proof);
     extra_["per_second"] = speed;
-    fmt::print("\nlargest batch {}: ", answer.batch);
+    print_out("\nlargest batch {}: ", answer.batch);
     if (answer.without == 0) {
-      fmt::print("without management not even 1 fits; {:.1f} {} a second\n", speed,
-                 job_.things());
+      print_out("without management not even 1 fits; {:.1f} {} a second\n", speed,
+                job_.things());
       return;
     }
     const RunReport proven = report_;
@@ -388,10 +387,10 @@ class Stress {
     report_ = proven;
     const double factor =
         static_cast<double>(answer.batch) / static_cast<double>(answer.without);
-    fmt::print("{:.1f}x the {} that fit without management\n", factor, answer.without);
+    print_out("{:.1f}x the {} that fit without management\n", factor, answer.without);
     const double before = rate(answer.without, baseline);
-    fmt::print("{:.1f} {} a second, {:.0f} % of the {:.1f} without management\n", speed,
-               job_.things(), 100 * speed / before, before);
+    print_out("{:.1f} {} a second, {:.0f} % of the {:.1f} without management\n", speed,
+              job_.things(), 100 * speed / before, before);
     extra_["unmanaged_per_second"] = before;
     extra_["times_unmanaged_batch"] = factor;
   }
@@ -508,4 +507,7 @@ int stress(int argc, char** argv) {
 }  // namespace
 }  // namespace tidemark
 
-int main(int argc, char** argv) { return tidemark::stress(argc, argv); }
+int main(int argc, char** argv) {
+  return tidemark::run_program(tidemark::kProgram,
+                               [&] { return tidemark::stress(argc, argv); });
+}

@@ -7,14 +7,17 @@
 #include <optional>
 
 #include "examples/common/bert_job.h"
+#include "examples/common/program.h"
 #include "examples/common/run.h"
 
 int main(int argc, char** argv) {
-  int exit_code = 0;
-  const std::optional<tidemark::BertFlags> flags =
-      tidemark::parse_bert_flags(argc, argv, exit_code);
-  if (!flags) return exit_code;
-  return tidemark::run_job("train_bert", *flags, [&flags](bool with_data) {
-    return tidemark::open_bert_job(*flags, with_data);
+  return tidemark::run_program("train_bert", [&] {
+    int exit_code = 0;
+    const std::optional<tidemark::BertFlags> flags =
+        tidemark::parse_bert_flags(argc, argv, exit_code);
+    if (!flags) return exit_code;
+    return tidemark::run_job("train_bert", *flags, [&flags](bool with_data) {
+      return tidemark::open_bert_job(*flags, with_data);
+    });
   });
 }

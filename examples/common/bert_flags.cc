@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
 #include "models/bert.h"
 #include "models/gpt2.h"
@@ -184,7 +185,7 @@ std::optional<BertFlags> parse_bert_flags(int argc, char** argv, int& exit_code)
   try {
     complete(flags);
   } catch (const UsageError& error) {
-    fmt::print(stderr, "train_bert: {}\n", error.what());
+    print_error("train_bert: {}\n", error.what());
     exit_code = kUsageExitCode;
     return std::nullopt;
   }

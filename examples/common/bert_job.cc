@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "examples/common/console.h"
 #include "examples/common/text_data.h"
 #include "examples/common/text_training.h"
 #include "models/checkpoint/atomic_file.h"
@@ -34,8 +35,8 @@ void load_weights(const std::string& path, Module& model) {
       model, file, {.names = names, .missing_allowed = true, .unexpected_allowed = true});
   std::string fresh;
   for (const std::string& name : report.missing) fresh += (fresh.empty() ? "" : ", ") + name;
-  fmt::print("{} tensors from {}{}\n", report.loaded, path,
-             fresh.empty() ? "" : "; new: " + fresh);
+  print_out("{} tensors from {}{}\n", report.loaded, path,
+            fresh.empty() ? "" : "; new: " + fresh);
 }
 
 // Before anything is computed: the weights can be written in the end, and no other run is lost.

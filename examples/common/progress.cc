@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "examples/common/console.h"
+
 namespace tidemark {
 namespace {
 
@@ -32,7 +34,7 @@ ProgressLine::ProgressLine(std::FILE* out, int64_t steps, Bytes budget, int64_t 
       budget_(budget) {}
 
 ProgressLine::~ProgressLine() {
-  if (terminal_ && done_ > first_) std::fputc('\n', out_);
+  if (terminal_ && done_ > first_) write_console(out_, "\n");
 }
 
 void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
@@ -70,8 +72,8 @@ void ProgressLine::note(std::string_view text) { print(text, /*stays=*/true); }
 
 void ProgressLine::print(std::string_view line, bool stays) {
   constexpr const char* kBackToStart = "\r\x1b[K";
-  fmt::print(out_, "{}{}{}", terminal_ ? kBackToStart : "", line, stays ? "\n" : "");
-  std::fflush(out_);
+  write_console(out_,
+                fmt::format("{}{}{}", terminal_ ? kBackToStart : "", line, stays ? "\n" : ""));
 }
 
 }  // namespace tidemark

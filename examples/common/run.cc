@@ -3,9 +3,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <chrono>
-#include <exception>
 #include <optional>
 
+#include "examples/common/console.h"
 #include "examples/common/interrupt.h"
 #include "examples/common/process_memory.h"
 #include "examples/common/progress.h"
@@ -129,19 +129,18 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
 
 void announce(const Job& job, const RunReport& report, const SessionOptions& options,
               double seconds) {
-  fmt::print("{}; {} steps of batch {} on {}{}\n", job.announcement(), job.steps(), job.batch(),
-             options.device,
-             report.flags.dtype == DType::kFloat32
-                 ? ""
-                 : fmt::format(", in {}", to_string(report.flags.dtype)));
+  print_out("{}; {} steps of batch {} on {}{}\n", job.announcement(), job.steps(), job.batch(),
+            options.device,
+            report.flags.dtype == DType::kFloat32
+                ? ""
+                : fmt::format(", in {}", to_string(report.flags.dtype)));
   const Bytes peak = report.unmanaged->peak;
-  fmt::print(
+  print_out(
       "dry run ({:.2f} s): {} without a budget, at least {}; the budget is {} ({:.1f} %)\n",
       seconds, format_bytes(peak), format_bytes(report.minimum->budget),
       format_bytes(*options.budget),
       100.0 * static_cast<double>(options.budget->count()) / static_cast<double>(peak.count()));
-  fmt::print("{}", stand_in_note(report.flags.policy, *report.schedule));
-  std::fflush(stdout);
+  print_out("{}", stand_in_note(report.flags.policy, *report.schedule));
 }
 
 // A dry run for a GPU is exact where that GPU is; elsewhere it is an estimate by the profile of
@@ -180,7 +179,7 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   SessionOptions options = plan(flags, program, report);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (flags.dry_run) {
-    fmt::print("{}", need_table(report));
+    print_out("{}", need_table(report));
     check_budget(options, report);
     return kDone;
   }
@@ -194,7 +193,7 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   if (!flags.json.empty()) write_json(report, flags.json);
   announce(*job, report, options, took.count());
   const bool finished = train(flags, options, *job, report);
-  fmt::print("{}", result_table(report));
+  print_out("{}", result_table(report));
   return finished ? int{kDone} : kInterruptedExitCode;
 }
 
@@ -215,27 +214,6 @@ SessionOptions session_options(const RunFlags& flags) {
   options.seed = flags.seed;
   if (!flags.trace.empty()) options.event_capacity = kTraceEvents;
   return options;
-}
-
-int explain_errors(const std::string& program, const std::function<int()>& body) {
-  try {
-    return body();
-  } catch (const InfeasibleBudget& error) {
-    fmt::print(stderr, "{}: {}\n", program, error.what());
-    return kOutOfMemory;
-  } catch (const OutOfMemory& error) {
-    fmt::print(stderr, "{}: {}\n", program, error.what());
-    return kOutOfMemory;
-  } catch (const UsageError& error) {
-    fmt::print(stderr, "{}: {}\n", program, error.what());
-    return kBadInput;
-  } catch (const DataError& error) {
-    fmt::print(stderr, "{}: {}\n", program, error.what());
-    return kBadInput;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", program, error.what());
-    return kFailed;
-  }
 }
 
 int run_job(const std::string& program, const RunFlags& flags, const OpenJob& open) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "examples/common/flags.h"
+#include "examples/common/program.h"
 #include "examples/common/training.h"
 
 namespace tidemark {
@@ -19,14 +20,9 @@ namespace tidemark {
 // DataError.
 using OpenJob = std::function<std::unique_ptr<Job>(bool with_data)>;
 
-enum ExitCode { kDone = 0, kFailed = 1, kBadInput = kUsageExitCode, kOutOfMemory = 3 };
-
 // The session that the flags ask for, but for its budget and its host limit. CUDA's kernels are
 // there from then on.
 SessionOptions session_options(const RunFlags& flags);
-
-// What `body` returns; if it throws, the exit code of that, explained on standard error.
-int explain_errors(const std::string& program, const std::function<int()>& body);
 
 // The exit code: 0 done, 1 failed, 2 bad input, 3 the budget is infeasible or memory ran out,
 // 130 interrupted. Explains itself on standard error as `program`.

@@ -7,6 +7,7 @@
 
 #include "examples/common/bert_flags.h"
 #include "examples/common/bert_job.h"
+#include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
 #include "examples/common/resnet_flags.h"
 #include "examples/common/resnet_job.h"
@@ -142,7 +143,7 @@ std::optional<CompareFlags> parse_compare_flags(int argc, char** argv, int& exit
       set_length(network, flags, network.task != "squad");
       complete(network);
     } catch (const UsageError& error) {
-      fmt::print(stderr, "compare_heuristics: {}\n", error.what());
+      print_error("compare_heuristics: {}\n", error.what());
       exit_code = kUsageExitCode;
       return std::nullopt;
     }
