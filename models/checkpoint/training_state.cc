@@ -173,11 +173,11 @@ void save_training_state(const std::string& path, const Module& model,
   SafetensorsWriter writer(path, specs, metadata);
   Checksum checksum;
   checksum.add(std::as_bytes(std::span(writer.header())));
-  for (const NamedTensor& named : tensors) {
-    const std::vector<std::byte> bytes = values_of(named.tensor);
-    checksum.add(bytes);
-    writer.write(bytes);
-  }
+  const auto write = [&](std::span<const std::byte> piece) {
+    checksum.add(piece);
+    writer.write(piece);
+  };
+  for (const NamedTensor& named : tensors) values_to(write, named.tensor);
   const size_t at = writer.header().find(checksum_member(kNoChecksum));
   TIDEMARK_CHECK(at != std::string::npos, "the header holds the checksum");
   const std::string member = checksum_member(checksum.hex());

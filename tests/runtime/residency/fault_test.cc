@@ -330,7 +330,7 @@ TEST(DeviceFailure, AFailedReadDoesNotWriteLater) {
   std::vector<unsigned char> target(static_cast<size_t>(x->bytes().count()), 0xEE);
   scene.device().fail(CallKind::kCopy, StreamId::kOffload, 1);
   EXPECT_THROW(scene.session().step([&] {
-    scene.residency().download(*x, Bytes(0), x->bytes(), target.data());
+    scene.residency().download(*x, Bytes(0), x->bytes(), copy_into(target.data()));
   }),
                DeviceError);
   scene.session().device().synchronize_all();

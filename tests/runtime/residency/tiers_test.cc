@@ -141,10 +141,10 @@ TEST(Tiers, ALargeTensorIsReadInPieces) {
   const Handle x = scene.data(9 << 11);  // 9 MiB
   const Handle y = scene.data(1);
   std::vector<uint32_t> words(static_cast<size_t>(x->bytes().count() / 4));
-  ASSERT_TRUE(scene.residency().download(*x, Bytes(0), x->bytes(), words.data()));
+  ASSERT_TRUE(scene.residency().download(*x, Bytes(0), x->bytes(), copy_into(words.data())));
   std::vector<uint32_t> part(1000);
   const int64_t at = (4 << 20) - 2000;
-  ASSERT_TRUE(scene.residency().download(*x, Bytes(at), Bytes(4000), part.data()));
+  ASSERT_TRUE(scene.residency().download(*x, Bytes(at), Bytes(4000), copy_into(part.data())));
   EXPECT_TRUE(std::equal(part.begin(), part.end(), words.begin() + at / 4));
   EXPECT_NE(words.front(), words.back());
   EXPECT_NE(words[words.size() - 1], words[words.size() - 2]);
