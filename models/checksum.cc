@@ -2,7 +2,6 @@
 
 #include <cinttypes>
 #include <cstdio>
-#include <vector>
 
 #include "runtime/session/session.h"
 
@@ -27,13 +26,9 @@ std::optional<std::string> tensors_checksum(
   Session& session = Session::current();
   if (!session.device().has_data()) return std::nullopt;
   Checksum checksum;
-  std::vector<std::byte> bytes;
+  const auto add = [&](std::span<const std::byte> piece) { checksum.add(piece); };
   for (const std::span<const NamedTensor> list : lists) {
-    for (const NamedTensor& named : list) {
-      bytes.resize(static_cast<size_t>(named.tensor.meta().bytes().count()));
-      session.download(named.tensor, bytes.data());
-      checksum.add(bytes);
-    }
+    for (const NamedTensor& named : list) session.download_to(add, named.tensor);
   }
   return checksum.hex();
 }

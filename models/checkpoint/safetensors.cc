@@ -94,8 +94,19 @@ void SafetensorsFile::read(const SafetensorsEntry& entry, std::span<std::byte> o
   if (!entry.dtype) fail(entry, "is of type " + entry.type + ", which is not read");
   TIDEMARK_CHECK(static_cast<int64_t>(out.size()) == entry.bytes().count(),
                  "the buffer is not of the tensor's size");
-  if (!file_.seek(entry.begin)) fail(entry, "cannot be reached");
-  if (entry.type == "F16" || entry.type == "BF16") {
+  read(entry, Bytes(0), out);
+}
+
+void SafetensorsFile::read(const SafetensorsEntry& entry, Bytes offset,
+                           std::span<std::byte> out) {
+  if (!entry.dtype) fail(entry, "is of type " + entry.type + ", which is not read");
+  const Bytes end = offset + Bytes(static_cast<int64_t>(out.size()));
+  TIDEMARK_CHECK(offset >= Bytes(0) && end <= entry.bytes(), "the range is not the tensor's");
+  // Halves take half as much in the file.
+  const bool halves = entry.type == "F16" || entry.type == "BF16";
+  const int64_t begin = entry.begin + (halves ? offset.count() / 2 : offset.count());
+  if (!file_.seek(begin)) fail(entry, "cannot be reached");
+  if (halves) {
     read_halves(entry, out);
     return;
   }
@@ -104,7 +115,7 @@ void SafetensorsFile::read(const SafetensorsEntry& entry, std::span<std::byte> o
   const auto bad = std::find_if(out.begin(), out.end(),
                                 [](std::byte b) { return std::to_integer<int>(b) > 1; });
   if (bad != out.end()) {
-    throw DataError(path(), entry.begin + (bad - out.begin()),
+    throw DataError(path(), begin + (bad - out.begin()),
                     "tensor '" + entry.name + "': a bool that is neither 0 nor 1");
   }
 }

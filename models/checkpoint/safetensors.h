@@ -59,12 +59,14 @@ class SafetensorsFile {
   // Throws DataError also for a bool that is neither 0 nor 1, and for types that are not read.
   // REQUIRES: an entry of this file; out.size() == entry.bytes().
   void read(const SafetensorsEntry& entry, std::span<std::byte> out);
+  // Bytes [offset, offset + out.size()) of what read() gives. REQUIRES: whole elements.
+  void read(const SafetensorsEntry& entry, Bytes offset, std::span<std::byte> out);
 
   // About a tensor: the message begins with its name.
   [[noreturn]] void fail(const SafetensorsEntry& entry, const std::string& what) const;
 
  private:
-  void read_halves(const SafetensorsEntry& entry, std::span<std::byte> out);
+  void read_halves(const SafetensorsEntry& entry, std::span<std::byte> out);  // from here on
 
   InputFile file_;
   int64_t data_begin_ = 0;

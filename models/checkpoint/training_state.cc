@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -61,12 +62,18 @@ class Fields {
     return parse<Number>(key, text(key));
   }
 
-  std::vector<int64_t> numbers(const std::string& key) const {
+  // Of steps, updates or numbers drawn: more than any run gets to is damage, and would
+  // overflow.
+  int64_t count(const std::string& key) const {
+    return checked_count(key, number<int64_t>(key));
+  }
+
+  std::vector<int64_t> counts(const std::string& key) const {
     std::vector<int64_t> all;
     std::string_view rest = text(key);
     while (!rest.empty()) {
       const size_t end = std::min(rest.find(','), rest.size());
-      all.push_back(parse<int64_t>(key, rest.substr(0, end)));
+      all.push_back(checked_count(key, parse<int64_t>(key, rest.substr(0, end))));
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     return all;
@@ -78,6 +85,14 @@ class Fields {
   }
 
  private:
+  int64_t checked_count(const std::string& key, int64_t count) const {
+    constexpr int64_t kMaxCount = int64_t{1} << 62;
+    if (count < 0 || count > kMaxCount) {
+      fail(key, to_text(count) + "; it is from 0 to " + to_text(kMaxCount));
+    }
+    return count;
+  }
+
   template <class Number>
   Number parse(const std::string& key, std::string_view digits) const {
     Number number{};
@@ -130,9 +145,9 @@ SafetensorsFile open_checked(const std::string& path) {
 TrainingState state_in(const SafetensorsFile& file) {
   const Fields fields(file);
   TrainingState state;
-  state.step = fields.number<int64_t>("step");
-  state.data.epoch = fields.number<int64_t>("data_epoch");
-  state.data.index = fields.number<int64_t>("data_index");
+  state.step = fields.count("step");
+  state.data.epoch = fields.count("data_epoch");
+  state.data.index = fields.count("data_index");
   state.data.order_seed = fields.number<uint64_t>("data_order_seed");
   for (const auto& [key, value] : file.metadata()) {
     if (key.starts_with(kSetting)) state.settings[key.substr(kSetting.size())] = value;
@@ -173,11 +188,11 @@ void save_training_state(const std::string& path, const Module& model,
   SafetensorsWriter writer(path, specs, metadata);
   Checksum checksum;
   checksum.add(std::as_bytes(std::span(writer.header())));
-  for (const NamedTensor& named : tensors) {
-    const std::vector<std::byte> bytes = values_of(named.tensor);
-    checksum.add(bytes);
-    writer.write(bytes);
-  }
+  const auto write = [&](std::span<const std::byte> piece) {
+    checksum.add(piece);
+    writer.write(piece);
+  };
+  for (const NamedTensor& named : tensors) values_to(write, named.tensor);
   const size_t at = writer.header().find(checksum_member(kNoChecksum));
   TIDEMARK_CHECK(at != std::string::npos, "the header holds the checksum");
   const std::string member = checksum_member(checksum.hex());
@@ -196,9 +211,12 @@ TrainingState load_training_state(const std::string& path, Module& model,
     throw UsageError("[load_training_state] " + path + " is of a session with seed " +
                      to_text(seed) + ", this one has " + to_text(session.seed()));
   }
-  const auto random_offset = fields.number<uint64_t>("random_offset");
+  const auto random_offset = static_cast<uint64_t>(fields.count("random_offset"));
   const auto learning_rate = fields.number<double>("learning_rate");
-  std::vector<int64_t> updates = fields.numbers("updates");
+  if (!std::isfinite(learning_rate) || learning_rate < 0) {
+    fields.fail("learning_rate", to_text(learning_rate) + "; it is finite and not negative");
+  }
+  std::vector<int64_t> updates = fields.counts("updates");
   if (updates.size() != optimizer.update_counts().size()) {
     fields.fail("updates", "for " + to_text(updates.size()) +
                                " parameters, the optimizer has " +

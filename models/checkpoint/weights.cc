@@ -1,6 +1,6 @@
 #include "models/checkpoint/weights.h"
 
-#include <memory>
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -56,6 +56,23 @@ struct Match {
   std::vector<const SafetensorsEntry*> parts;
 };
 
+// Bytes [offset, offset + out.size()) of the tensor that is these parts one behind the other.
+void read_parts(SafetensorsFile& file, std::span<const SafetensorsEntry* const> parts,
+                Bytes offset, std::span<std::byte> out) {
+  for (const SafetensorsEntry* part : parts) {
+    const Bytes bytes = part->bytes();
+    if (offset < bytes) {
+      const auto left = static_cast<size_t>((bytes - offset).count());
+      const std::span<std::byte> of_part = out.first(std::min(left, out.size()));
+      file.read(*part, offset, of_part);
+      out = out.subspan(of_part.size());
+      offset = bytes;
+    }
+    if (out.empty()) return;
+    offset -= bytes;
+  }
+}
+
 void check_entry(const SafetensorsFile& file, const SafetensorsEntry& entry,
                  const NamedTensor& ours, const Shape& shape) {
   if (entry.dtype != ours.tensor.dtype() || !(entry.shape == shape)) {
@@ -79,19 +96,33 @@ std::vector<NamedTensor> without_shared(std::span<const NamedTensor> tensors) {
   return kept;
 }
 
-void assign_values(const Tensor& tensor, std::vector<std::byte> bytes) {
+void assign_values_from(const PieceSource& source, const Tensor& tensor) {
   const NoGrad no_grad;
-  const auto owned = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  Session& session = Session::current();
+  session.check_own(tensor, "load");
   copy_(tensor,
-        Session::current().upload(TensorMeta::contiguous(tensor.dtype(), tensor.shape()),
-                                  Category::kData, owned->data(), owned, "load"));
+        session.upload_from(source, TensorMeta::contiguous(tensor.dtype(), tensor.shape()),
+                            Category::kData, "load"));
+}
+
+void assign_values(const Tensor& tensor, std::span<const std::byte> bytes) {
+  TIDEMARK_CHECK(static_cast<int64_t>(bytes.size()) == tensor.meta().bytes().count(),
+                 "the values are as many as the tensor has");
+  const auto source = [&](Bytes offset, std::span<std::byte> piece) {
+    std::copy_n(bytes.begin() + offset.count(), piece.size(), piece.begin());
+  };
+  assign_values_from(source, tensor);
+}
+
+void values_to(const PieceSink& sink, const Tensor& tensor) {
+  if (!Session::current().download_to(sink, tensor)) {
+    throw UsageError("[weights] there are no values to save on a device without data");
+  }
 }
 
 std::vector<std::byte> values_of(const Tensor& tensor) {
   std::vector<std::byte> bytes(static_cast<size_t>(tensor.meta().bytes().count()));
-  if (!Session::current().download(tensor, bytes.data())) {
-    throw UsageError("[weights] there are no values to save on a device without data");
-  }
+  values_to(copy_into(bytes.data()), tensor);
   return bytes;
 }
 
@@ -143,14 +174,10 @@ LoadReport load_tensors(std::span<const NamedTensor> tensors, SafetensorsFile& f
     throw DataError(file.path(), kSafetensorsPrefix, complaint);
   }
   for (const Match& match : matches) {
-    std::vector<std::byte> bytes(static_cast<size_t>(match.tensor.meta().bytes().count()));
-    std::span<std::byte> rest(bytes);
-    for (const SafetensorsEntry* part : match.parts) {
-      const auto size = static_cast<size_t>(part->bytes().count());
-      file.read(*part, rest.first(size));
-      rest = rest.subspan(size);
-    }
-    assign_values(match.tensor, std::move(bytes));
+    const auto source = [&](Bytes offset, std::span<std::byte> piece) {
+      read_parts(file, match.parts, offset, piece);
+    };
+    assign_values_from(source, match.tensor);
     ++report.loaded;
   }
   return report;
@@ -172,7 +199,8 @@ void save_tensors(const std::string& path, std::span<const NamedTensor> tensors,
     saved.push_back(ours.tensor);
   }
   SafetensorsWriter writer(path, specs, metadata);
-  for (const Tensor& tensor : saved) writer.write(values_of(tensor));
+  const auto write = [&](std::span<const std::byte> piece) { writer.write(piece); };
+  for (const Tensor& tensor : saved) values_to(write, tensor);
   writer.commit();
 }
 

@@ -14,6 +14,7 @@
 
 #include "models/checkpoint/safetensors.h"
 #include "models/nn/module.h"
+#include "runtime/residency/residency.h"
 
 namespace tidemark {
 
@@ -38,7 +39,8 @@ struct LoadReport {
 // Checks all names, types and shapes first, so that after an error the module is as it was;
 // only a file that changes or cannot be read while it is being loaded leaves part of it.
 // Tensors that share their values (tied weights) are loaded once, by the first of their names
-// that the file has. Takes device memory for one tensor at a time, beside the module's own.
+// that the file has. Takes device memory for one tensor at a time, beside the module's own, and
+// a few MiB of host memory.
 LoadReport load_into(Module& module, SafetensorsFile& file, const LoadOptions& options = {});
 
 // The same for tensors by name.
@@ -52,10 +54,12 @@ void save_weights(const std::string& path, const Module& module,
 void save_tensors(const std::string& path, std::span<const NamedTensor> tensors,
                   const SafetensorsMetadata& metadata = {}, const WeightNames& names = {});
 
-// Overwrites the values of a contiguous tensor from host memory.
-void assign_values(const Tensor& tensor, std::vector<std::byte> bytes);
+// Overwrites the values of a contiguous tensor: with what `source` makes, or from host memory.
+void assign_values_from(const PieceSource& source, const Tensor& tensor);
+void assign_values(const Tensor& tensor, std::span<const std::byte> bytes);
 // Copies them out. Throws UsageError on devices without data.
 std::vector<std::byte> values_of(const Tensor& tensor);
+void values_to(const PieceSink& sink, const Tensor& tensor);
 
 // Without those whose values an earlier one has too.
 std::vector<NamedTensor> without_shared(std::span<const NamedTensor> tensors);

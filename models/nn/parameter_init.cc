@@ -1,10 +1,10 @@
 #include "models/nn/parameter_init.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 #include <numbers>
-#include <utility>
+#include <span>
 
 #include "runtime/core/philox.h"
 #include "runtime/session/session.h"
@@ -18,21 +18,20 @@ std::array<uint32_t, 4> block_of(uint64_t seed, uint32_t index, int64_t block) {
                     philox_key(seed));
 }
 
-Tensor upload_values(const Shape& shape, Category category, std::vector<float> values,
-                     const char* name) {
-  const auto owned = std::make_shared<const std::vector<float>>(std::move(values));
-  return Session::current().upload(TensorMeta::contiguous(DType::kFloat32, shape), category,
-                                   owned->empty() ? nullptr : owned->data(), owned, name);
+// Draws elements [first, first + values.size()), block by block. REQUIRES: first % 4 == 0.
+template <class FromBlock>
+void draw(uint64_t seed, uint32_t index, int64_t first, std::span<float> values,
+          const FromBlock& from_block) {
+  const auto count = static_cast<int64_t>(values.size());
+  for (int64_t at = 0; at < count; at += 4) {
+    const std::array<float, 4> four = from_block(block_of(seed, index, (first + at) / 4));
+    std::copy_n(four.begin(), std::min<int64_t>(4, count - at), values.begin() + at);
+  }
 }
 
-bool has_data() { return Session::current().device().has_data(); }
-
-}  // namespace
-
-std::vector<float> draw_normal(uint64_t seed, uint32_t index, int64_t count, double deviation) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (int64_t block = 0; block * 4 < count; ++block) {
-    const std::array<uint32_t, 4> words = block_of(seed, index, block);
+void draw_normal(uint64_t seed, uint32_t index, int64_t first, std::span<float> values,
+                 double deviation) {
+  draw(seed, index, first, values, [=](const std::array<uint32_t, 4>& words) {
     std::array<float, 4> four;
     for (size_t pair = 0; pair < 4; pair += 2) {
       const double radius =
@@ -41,43 +40,68 @@ std::vector<float> draw_normal(uint64_t seed, uint32_t index, int64_t count, dou
       four[pair] = static_cast<float>(radius * std::cos(angle));
       four[pair + 1] = static_cast<float>(radius * std::sin(angle));
     }
-    for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i) {
-      values[static_cast<size_t>(i)] = four[static_cast<size_t>(i % 4)];
+    return four;
+  });
+}
+
+void draw_uniform(uint64_t seed, uint32_t index, int64_t first, std::span<float> values,
+                  double bound) {
+  draw(seed, index, first, values, [=](const std::array<uint32_t, 4>& words) {
+    std::array<float, 4> four;
+    for (size_t i = 0; i < 4; ++i) {
+      const double unit = uniform_float(words[i]);
+      four[i] = static_cast<float>((2.0 * unit - 1.0) * bound);
     }
-  }
+    return four;
+  });
+}
+
+// `make` gives the values of elements [first, first + values.size()).
+template <class Make>
+Tensor upload_floats(const Shape& shape, Category category, const char* name,
+                     const Make& make) {
+  const auto source = [&](Bytes offset, std::span<std::byte> piece) {
+    make(offset.count() / int64_t{sizeof(float)},
+         std::span(reinterpret_cast<float*>(piece.data()), piece.size() / sizeof(float)));
+  };
+  return Session::current().upload_from(source, TensorMeta::contiguous(DType::kFloat32, shape),
+                                        category, name);
+}
+
+}  // namespace
+
+std::vector<float> draw_normal(uint64_t seed, uint32_t index, int64_t count, double deviation) {
+  std::vector<float> values(static_cast<size_t>(count));
+  draw_normal(seed, index, 0, values, deviation);
   return values;
 }
 
 std::vector<float> draw_uniform(uint64_t seed, uint32_t index, int64_t count, double bound) {
   std::vector<float> values(static_cast<size_t>(count));
-  for (int64_t block = 0; block * 4 < count; ++block) {
-    const std::array<uint32_t, 4> words = block_of(seed, index, block);
-    for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i) {
-      const double unit = uniform_float(words[static_cast<size_t>(i % 4)]);
-      values[static_cast<size_t>(i)] = static_cast<float>((2.0 * unit - 1.0) * bound);
-    }
-  }
+  draw_uniform(seed, index, 0, values, bound);
   return values;
 }
 
 Tensor upload_constant(const Shape& shape, float value, Category category, const char* name) {
-  std::vector<float> values;
-  if (has_data()) values.assign(static_cast<size_t>(shape.elements()), value);
-  return upload_values(shape, category, std::move(values), name);
+  return upload_floats(shape, category, name, [=](int64_t, std::span<float> values) {
+    std::fill(values.begin(), values.end(), value);
+  });
 }
 
 Tensor ParameterInit::normal(const Shape& shape, double deviation) {
   const uint32_t index = next_index_++;
-  std::vector<float> values;
-  if (has_data()) values = draw_normal(seed_, index, shape.elements(), deviation);
-  return upload_values(shape, Category::kParameter, std::move(values), "parameter");
+  return upload_floats(shape, Category::kParameter, "parameter",
+                       [=, this](int64_t first, std::span<float> values) {
+                         draw_normal(seed_, index, first, values, deviation);
+                       });
 }
 
 Tensor ParameterInit::uniform(const Shape& shape, double bound) {
   const uint32_t index = next_index_++;
-  std::vector<float> values;
-  if (has_data()) values = draw_uniform(seed_, index, shape.elements(), bound);
-  return upload_values(shape, Category::kParameter, std::move(values), "parameter");
+  return upload_floats(shape, Category::kParameter, "parameter",
+                       [=, this](int64_t first, std::span<float> values) {
+                         draw_uniform(seed_, index, first, values, bound);
+                       });
 }
 
 Tensor ParameterInit::constant(const Shape& shape, float value) {

@@ -1,3 +1,4 @@
+#include "models/optim/check_options.h"
 #include "models/optim/optimizer.h"
 
 namespace tidemark {
@@ -6,7 +7,7 @@ namespace {
 class Adam final : public Optimizer {
  public:
   Adam(std::vector<NamedTensor> parameters, const AdamOptions& options)
-      : Optimizer(std::move(parameters), options.lr), options_(options) {
+      : Optimizer("adam", std::move(parameters), options.lr), options_(options) {
     make_state({"mean", "variance"});
   }
 
@@ -28,7 +29,7 @@ class Adam final : public Optimizer {
 
 std::unique_ptr<Optimizer> make_adam(std::vector<NamedTensor> parameters,
                                      const AdamOptions& options) {
-  return std::make_unique<Adam>(std::move(parameters), options);
+  return std::make_unique<Adam>(std::move(parameters), checked(options));
 }
 
 }  // namespace tidemark

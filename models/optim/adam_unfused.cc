@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/nn/parameter_init.h"
+#include "models/optim/check_options.h"
 #include "models/optim/optimizer.h"
 #include "ops/elementwise/elementwise.h"
 
@@ -13,7 +14,7 @@ namespace {
 class UnfusedAdam final : public Optimizer {
  public:
   UnfusedAdam(std::vector<NamedTensor> parameters, const AdamOptions& options)
-      : Optimizer(std::move(parameters), options.lr),
+      : Optimizer("adam", std::move(parameters), options.lr),
         options_(options),
         eps_(upload_constant({}, static_cast<float>(options.eps), Category::kBuffer, "eps")) {
     make_state({"mean", "variance"});
@@ -54,7 +55,7 @@ class UnfusedAdam final : public Optimizer {
 
 std::unique_ptr<Optimizer> make_unfused_adam(std::vector<NamedTensor> parameters,
                                              const AdamOptions& options) {
-  return std::make_unique<UnfusedAdam>(std::move(parameters), options);
+  return std::make_unique<UnfusedAdam>(std::move(parameters), checked(options));
 }
 
 }  // namespace tidemark

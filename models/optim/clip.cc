@@ -54,6 +54,7 @@ Tensor clip_grad_norm_(std::span<const NamedTensor> parameters, double max_norm)
   std::vector<Tensor> gradients;
   std::unordered_set<const Storage*> seen;
   for (const NamedTensor& parameter : parameters) {
+    Session::current().check_own(parameter.tensor, "clip_grad_norm_");
     Tensor gradient = own_gradient(parameter.tensor, seen);
     if (gradient) gradients.push_back(std::move(gradient));
   }

@@ -1,17 +1,46 @@
 #include "models/optim/optimizer.h"
 
 #include <algorithm>
+#include <string>
 
 #include "models/nn/parameter_init.h"
+#include "models/optim/check_options.h"
 #include "ops/autograd/autograd.h"
+#include "runtime/core/errors.h"
 #include "runtime/core/names.h"
+#include "runtime/session/session.h"
 
 namespace tidemark {
 
-Optimizer::Optimizer(std::vector<NamedTensor> parameters, double learning_rate)
-    : parameters_(std::move(parameters)),
+Optimizer::Optimizer(const char* rule, std::vector<NamedTensor> parameters,
+                     double learning_rate)
+    : rule_(rule),
+      parameters_(std::move(parameters)),
       learning_rate_(learning_rate),
-      updates_(parameters_.size(), 0) {}
+      updates_(parameters_.size(), 0) {
+  const Session& session = Session::current();
+  for (const NamedTensor& parameter : parameters_) session.check_own(parameter.tensor, rule_);
+}
+
+void Optimizer::set_learning_rate(double rate) {
+  check_not_negative(rule_, "learning rate", rate);
+  learning_rate_ = rate;
+}
+
+void Optimizer::set_update_counts(std::vector<int64_t> counts) {
+  if (counts.size() != parameters_.size()) {
+    throw UsageError("[" + std::string(rule_) + "] " + std::to_string(counts.size()) +
+                     " update counts for " + std::to_string(parameters_.size()) +
+                     " parameters");
+  }
+  for (const int64_t count : counts) {
+    if (count < 0) {
+      throw UsageError("[" + std::string(rule_) + "] an update count of " +
+                       std::to_string(count) + "; it cannot be negative");
+    }
+  }
+  updates_ = std::move(counts);
+}
 
 void Optimizer::make_state(const std::vector<std::string>& names) {
   states_per_parameter_ = names.size();
@@ -52,6 +81,9 @@ void Optimizer::issue(std::span<const size_t> group) {
 }
 
 void Optimizer::step() {
+  for (const NamedTensor& parameter : parameters_) {
+    Session::current().check_own(parameter.tensor, rule_);
+  }
   const NoGrad no_grad;
   std::vector<size_t> due;
   std::vector<GroupMember> members;

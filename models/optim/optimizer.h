@@ -31,18 +31,21 @@ class Optimizer {
   void zero_grad();  // drops all gradients
 
   double learning_rate() const { return learning_rate_; }
-  void set_learning_rate(double rate) { learning_rate_ = rate; }
+  // Throws UsageError unless it is a number, finite and not negative.
+  void set_learning_rate(double rate);
 
   // "layer1.0.conv1.weight.momentum", parameter by parameter.
   const std::vector<NamedTensor>& state() const { return state_; }
   // How often each parameter has been updated, which Adam's correction and the first step of
   // momentum go by: with the state, what a checkpoint needs.
   const std::vector<int64_t>& update_counts() const { return updates_; }
-  // REQUIRES: as many as there are parameters.
-  void set_update_counts(std::vector<int64_t> counts) { updates_ = std::move(counts); }
+  // Throws UsageError unless there are as many as parameters, and none is negative.
+  void set_update_counts(std::vector<int64_t> counts);
 
  protected:
-  Optimizer(std::vector<NamedTensor> parameters, double learning_rate);
+  // `rule` is what errors begin with; static text. Throws UsageError if the parameters are not
+  // the current session's.
+  Optimizer(const char* rule, std::vector<NamedTensor> parameters, double learning_rate);
   // Adds zeros of the shape of each parameter, for every name.
   void make_state(const std::vector<std::string>& names);
   // State tensor `which` (position in make_state's names) of parameter `i`.
@@ -66,6 +69,7 @@ class Optimizer {
   bool share_memory(size_t a, size_t b) const;
   void issue(std::span<const size_t> group);
 
+  const char* rule_;
   std::vector<NamedTensor> parameters_;
   UpdateGroups groups_;
   std::vector<NamedTensor> state_;
@@ -75,7 +79,8 @@ class Optimizer {
 };
 
 // The rules, and their options, are those of ops/optimizer/optimizer.h. SGD has no state
-// without momentum.
+// without momentum. All throw UsageError that names the option which is no number, infinite or
+// out of range.
 std::unique_ptr<Optimizer> make_sgd(std::vector<NamedTensor> parameters,
                                     const SgdOptions& options);
 // AdamW if options.decoupled.

@@ -1,3 +1,4 @@
+#include "models/optim/check_options.h"
 #include "models/optim/optimizer.h"
 
 namespace tidemark {
@@ -6,7 +7,7 @@ namespace {
 class Sgd final : public Optimizer {
  public:
   Sgd(std::vector<NamedTensor> parameters, const SgdOptions& options)
-      : Optimizer(std::move(parameters), options.lr), options_(options) {
+      : Optimizer("sgd", std::move(parameters), options.lr), options_(options) {
     if (options_.momentum != 0) make_state({"momentum"});
   }
 
@@ -29,7 +30,7 @@ class Sgd final : public Optimizer {
 
 std::unique_ptr<Optimizer> make_sgd(std::vector<NamedTensor> parameters,
                                     const SgdOptions& options) {
-  return std::make_unique<Sgd>(std::move(parameters), options);
+  return std::make_unique<Sgd>(std::move(parameters), checked(options));
 }
 
 }  // namespace tidemark

@@ -112,6 +112,8 @@ void backward(const Tensor& root, const Tensor& seed) {
                                      : std::string("give its gradient, or cast it")));
   }
   Session& session = Session::current();
+  session.check_own(root, "backward");
+  if (seed.defined()) session.check_own(seed, "backward");
   const NoGrad no_grad;
   const ScopedCategory gradients(session, Category::kGradient);
   const PhaseScope phase(session.residency());

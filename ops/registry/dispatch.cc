@@ -168,11 +168,7 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
   body->scalars = scalars;
   body->inputs.reserve(inputs.size());
   for (const Tensor& input : inputs) {
-    if (!input.defined())
-      throw UsageError("[" + std::string(op.name) + "] an input is undefined");
-    if (input.storage()->owner() != &session.residency()) {
-      throw UsageError("[" + std::string(op.name) + "] an input belongs to another session");
-    }
+    session.check_own(input, op.name);
     body->inputs.push_back(input.meta());
   }
   const Prepared& prepared = look_up(

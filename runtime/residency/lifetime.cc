@@ -11,8 +11,10 @@
 namespace tidemark {
 namespace {
 
-constexpr Bytes kDownloadPiece{4 << 20};
-constexpr Bytes kMostUploading{32 << 20};  // of host memory that waits for its copy
+// Host memory that waits for its copy: of whole uploads, and of pieces, which are made as the
+// copies go.
+constexpr Bytes kMaxUploading{32 << 20};
+constexpr Bytes kMaxPieces = kHostPiece * 2;
 
 // "from layer3.2.conv1: conv2d", "layer3.2.conv1.weight.grad from conv2d_grad_weight".
 std::string name_and_origin(const Storage& storage) {
@@ -22,6 +24,12 @@ std::string name_and_origin(const Storage& storage) {
 }
 
 }  // namespace
+
+PieceSink copy_into(void* to) {
+  return [out = static_cast<std::byte*>(to)](std::span<const std::byte> piece) mutable {
+    out = std::copy(piece.begin(), piece.end(), out);
+  };
+}
 
 Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs,
                      EventLog& log, ReleasePolicy& policy, const ResidencyOptions& options)
@@ -200,7 +208,29 @@ void Residency::upload(Storage& storage, const void* from,
   storage.last_access = clock_;
   become_resident(storage, block, done);
   policy_.on_uploaded(storage);
-  if (counts) bound_host_buffers(kMostUploading);
+  if (counts) bound_host_buffers(kMaxUploading);
+}
+
+void Residency::upload(Storage& storage, const PieceSource& source) {
+  TIDEMARK_CHECK(storage.residence_ == Residence::kEmpty, "uploads fill empty storages");
+  NewBlock block = allocate(storage, StreamId::kReload);
+  std::byte* const to = arena_.address(block.offset());
+  const bool has_data = device_.has_data();
+  Event done;
+  for (Bytes at{0}; at < storage.bytes(); at += kHostPiece) {
+    const Bytes size = std::min(kHostPiece, storage.bytes() - at);
+    const auto count = static_cast<size_t>(has_data ? size.count() : 0);
+    const std::shared_ptr<std::byte[]> piece(new std::byte[count]);
+    if (has_data) source(at, {piece.get(), count});
+    done = device_.copy(StreamId::kReload,
+                        {has_data ? to + at.count() : nullptr, piece.get(), size, 0});
+    block.fence().include(done);
+    host_buffers_.push_back({done, piece, has_data ? size : Bytes(0)});
+    bound_host_buffers(kMaxPieces);
+  }
+  storage.last_access = clock_;
+  become_resident(storage, block, done);
+  policy_.on_uploaded(storage);
 }
 
 void Residency::settle_host_buffers(bool wait) {
@@ -222,12 +252,13 @@ void Residency::bound_host_buffers(Bytes most) {
   settle_host_buffers(/*wait=*/false);
 }
 
-bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, void* to) {
+bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink) {
   fetch(storage, Reason::kNeeded);
   if (observer_) observer_->on_used(storage);
-  // By way of a buffer of our own: a copy that fails is tried again, when `to` may be gone.
+  // By way of a buffer of our own: a copy that fails is tried again, when the caller's memory
+  // may be gone.
   const bool has_data = device_.has_data();
-  const Bytes piece = std::min(bytes, kDownloadPiece);
+  const Bytes piece = std::min(bytes, kHostPiece);
   const auto size = static_cast<size_t>(has_data ? piece.count() : 0);
   const std::shared_ptr<std::byte[]> buffer = std::make_shared_for_overwrite<std::byte[]>(size);
   device_.wait(StreamId::kOffload, storage.written_);
@@ -239,9 +270,7 @@ bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, void* to) 
     storage.touched_.include(done);
     host_buffers_.push_back({done, buffer});
     device_.synchronize(done);
-    if (!has_data) continue;
-    std::copy_n(buffer.get(), static_cast<size_t>(part.count()),
-                static_cast<std::byte*>(to) + at.count());
+    if (has_data) sink({buffer.get(), static_cast<size_t>(part.count())});
   }
   settle_host_buffers(/*wait=*/false);
   return has_data;

@@ -20,8 +20,10 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,15 @@ class StorageListener {
 
 // Of a training step; where the program is tells what it will want next.
 enum class Phase : uint8_t { kForward, kBackward, kUpdate };
+
+// Values on their way from or to host memory, a piece at a time and in order. Pieces begin at
+// multiples of kHostPiece; all but the last have that size. A source's are aligned for any
+// number. Neither may use the session; what either throws ends the transfer.
+inline constexpr Bytes kHostPiece{2 << 20};
+using PieceSource = std::function<void(Bytes offset, std::span<std::byte> piece)>;
+using PieceSink = std::function<void(std::span<const std::byte> piece)>;
+// Copies the pieces to `to`, one behind the other.
+PieceSink copy_into(void* to);
 
 class Residency final : public StorageOwner {
  public:
@@ -153,9 +164,12 @@ class Residency final : public StorageOwner {
   // Fills an empty storage from host memory that `keep_alive` holds until the copy is done.
   // `from` may be null on devices without data.
   void upload(Storage& storage, const void* from, std::shared_ptr<const void> keep_alive);
-  // Waits for the bytes and copies [offset, offset + bytes) of them out. False on devices
-  // without data.
-  bool download(Storage& storage, Bytes offset, Bytes bytes, void* to);
+  // The same from `source`, which is not called on devices without data. Host memory holds a
+  // few pieces at a time. If anything throws, the storage stays empty.
+  void upload(Storage& storage, const PieceSource& source);
+  // Waits for the bytes [offset, offset + bytes) and gives them to `sink`. False, and `sink` is
+  // not called, on devices without data.
+  bool download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink);
 
   // A step's end: everything that is alive keeps its bytes without need of a recipe from now on
   // (evicted storages are brought back first). Measured costs are taken over.

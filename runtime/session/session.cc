@@ -1,6 +1,9 @@
 #include "runtime/session/session.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "runtime/core/errors.h"
@@ -12,6 +15,21 @@ namespace {
 std::vector<Session*>& sessions() {
   thread_local std::vector<Session*> list;
   return list;
+}
+
+// How many forks this process is away from the first: in a child the threads of its parent's
+// devices do not exist. Asking the system for the process id at each call would cost more.
+uint32_t forks() {
+  static std::atomic<uint32_t> count{0};  // relaxed: a child begins with one thread
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+  return count.load(std::memory_order_relaxed);
+}
+
+const SessionOptions& checked(const SessionOptions& options) {
+  check_options(options);
+  return options;
 }
 
 int thread_count(const SessionOptions& options) {
@@ -68,11 +86,13 @@ std::vector<Tier*> tiers_of(Tier* host, Tier* disk) {
 
 }  // namespace
 
-Session::Session(const SessionOptions& options) : Session(options, device_of(options)) {}
+Session::Session(const SessionOptions& options)
+    : Session(options, device_of(checked(options))) {}
 
 Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
                  std::unique_ptr<Arena> arena)
-    : options_(options),
+    : options_(checked(options)),
+      forks_(forks()),
       threads_(thread_count(options)),
       device_(with_clock(options, std::move(device))),
       arena_(arena ? std::move(arena)
@@ -106,6 +126,15 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
 Session::~Session() {
   std::erase(sessions(), this);
   residency_->set_listener(nullptr);
+  if (forks_ != forks()) {
+    // To end these is to wait for threads that are not there: the process's end frees them.
+    static_cast<void>(interceptor_.release());
+    static_cast<void>(disk_.release());
+    static_cast<void>(host_.release());
+    static_cast<void>(arena_.release());
+    static_cast<void>(device_.release());
+    return;
+  }
   try {
     device_->synchronize_all();
   } catch (const std::exception&) {
@@ -120,7 +149,39 @@ Session& Session::current() {
   return *sessions().back();
 }
 
+void Session::check_caller() const {
+  if (thread_ != std::this_thread::get_id()) {
+    throw UsageError(
+        "[session] used on another thread than the one that made it; make a session for each "
+        "thread");
+  }
+  if (forks_ != forks()) {
+    throw UsageError(
+        "[session] used after fork(): its threads are the parent's; make a session in the "
+        "child");
+  }
+}
+
+void Session::check_own(const Storage& storage, const char* operator_name) const {
+  if (storage.owner() == residency_.get()) return;
+  const std::string name = "[" + std::string(operator_name) + "] ";
+  if (!storage.owner()) {
+    throw UsageError(name +
+                     "the session that a tensor belongs to has ended, and with it the tensor's "
+                     "values; download() them before");
+  }
+  throw UsageError(name +
+                   "a tensor belongs to another session; call make_current() on that one, or "
+                   "download() the tensor there and upload() it here");
+}
+
+void Session::refuse(const Tensor& tensor, const char* operator_name) const {
+  if (tensor.defined()) check_own(*tensor.storage(), operator_name);
+  throw UsageError("[" + std::string(operator_name) + "] a tensor is undefined");
+}
+
 void Session::make_current() {
+  check_caller();
   std::erase(sessions(), this);
   sessions().push_back(this);
 }
@@ -130,22 +191,50 @@ Tensor Session::upload(const TensorMeta& meta, Category category, const void* da
   TIDEMARK_CHECK(meta.is_contiguous() && meta.offset == 0, "uploads are contiguous");
   static constexpr std::byte kNothing{};
   if (meta.bytes() == Bytes(0)) data = &kNothing;  // every storage has a byte, which is copied
+  if (!data && device_->has_data()) throw UsageError("[upload] there are no values");
   StorageUse storage(residency_->create(meta.bytes(), category, kUpload));
   storage->name = name;
   upload(*storage, data, std::move(keep_alive));
   return Tensor(std::move(storage), meta);
 }
 
+Tensor Session::upload_from(const PieceSource& source, const TensorMeta& meta,
+                            Category category, const char* name) {
+  if (intercepted() || meta.bytes() == Bytes(0)) {
+    // An interceptor may put the upload off.
+    const auto count = static_cast<size_t>(device_->has_data() ? meta.bytes().count() : 0);
+    const std::shared_ptr<std::byte[]> all(new std::byte[count]);
+    const auto piece = static_cast<size_t>(kHostPiece.count());
+    for (size_t at = 0; at < count; at += piece) {
+      source(Bytes(static_cast<int64_t>(at)), {&all[at], std::min(piece, count - at)});
+    }
+    return upload(meta, category, all.get(), all, name);
+  }
+  TIDEMARK_CHECK(meta.is_contiguous() && meta.offset == 0, "uploads are contiguous");
+  check_caller();
+  StorageUse storage(residency_->create(meta.bytes(), category, kUpload));
+  storage->name = name;
+  residency_->upload(*storage, source);
+  return Tensor(std::move(storage), meta);
+}
+
 bool Session::download(const Tensor& tensor, void* to) {
-  if (!tensor.defined() || !tensor.meta().is_contiguous()) {
+  return download_to(copy_into(to), tensor);
+}
+
+bool Session::download_to(const PieceSink& sink, const Tensor& tensor) {
+  check_own(tensor, "download");
+  if (!tensor.meta().is_contiguous()) {
     throw UsageError("[download] the tensor is not contiguous; call contiguous() on it first");
   }
   return download(*tensor.storage(), size_of(tensor.dtype()) * tensor.meta().offset,
-                  tensor.meta().bytes(), to);
+                  tensor.meta().bytes(), sink);
 }
 
 void Session::upload(Storage& storage, const void* data,
                      std::shared_ptr<const void> keep_alive) {
+  check_caller();
+  check_own(storage, "upload");
   if (intercepted()) {
     interceptor_->upload(storage, data, std::move(keep_alive));
   } else {
@@ -153,12 +242,15 @@ void Session::upload(Storage& storage, const void* data,
   }
 }
 
-bool Session::download(Storage& storage, Bytes offset, Bytes bytes, void* to) {
+bool Session::download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink) {
+  check_caller();
+  check_own(storage, "download");
   if (intercepted()) interceptor_->before_read(storage);
-  return residency_->download(storage, offset, bytes, to);
+  return residency_->download(storage, offset, bytes, sink);
 }
 
 void Session::execute(const IntrusivePtr<Recipe>& call) {
+  check_caller();
   if (intercepted()) {
     interceptor_->call(call);
   } else {
@@ -186,6 +278,12 @@ void Session::note_peak() {
 }
 
 void Session::begin_step() {
+  check_caller();
+  if (in_step_) {
+    throw UsageError(
+        "[step] a step of this session is under way; steps do not nest, micro-batches lie "
+        "within one");
+  }
   note_peak();
   if (costs_.size() > kMostSignatures) costs_.forget();
   events_.record(

@@ -4,9 +4,11 @@
 //   for (...) session.step([&] { ...forward, backward, update... });
 //
 // A session is current on the thread that made it, until it is destroyed or another is made;
-// operators run in the current one. Tensors must not be used after their session.
+// operators run in the current one. Tensors may outlive their session, but have no values then:
+// they can be copied and dropped, anything else is a UsageError.
 //
-// Threads: everything of one session on one thread; different sessions on different threads.
+// Threads: everything of one session on one thread; different sessions on different threads. On
+// another thread, and in the child of a fork(), what would run something throws UsageError.
 #pragma once
 
 #include <functional>
@@ -14,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -56,6 +59,9 @@ struct SessionOptions {
   bool synchronize_steps = true;
 };
 
+// Throws UsageError that names the field, for values that have no meaning on any machine.
+void check_options(const SessionOptions& options);
+
 // What a dispatched call looks like from outside: for capture, and for tests that fail on
 // purpose.
 using DispatchObserver =
@@ -63,6 +69,7 @@ using DispatchObserver =
 
 class Session {
  public:
+  // Throws UsageError as check_options(), or if there is no such device.
   explicit Session(const SessionOptions& options);
   // For tests: a device and an arena of one's own.
   Session(const SessionOptions& options, std::unique_ptr<Device> device,
@@ -78,6 +85,7 @@ class Session {
 
   // One training step, whole: forward, backward, update; micro-batches lie within one. If
   // `body` throws, the step is given up, the session stays usable, and the exception goes on.
+  // Throws UsageError within another step.
   template <class Body>
   const StepStats& step(Body&& body) {
     begin_step();
@@ -95,8 +103,24 @@ class Session {
   // `name` lives as long as the process (runtime/core/names.h).
   Tensor upload(const TensorMeta& meta, Category category, const void* data,
                 std::shared_ptr<const void> keep_alive, const char* name = kUpload);
+  // The same from values that `source` makes, or reads, piece by piece: host memory never holds
+  // a large tensor whole. Not called on devices without data. What it throws goes on, and there
+  // is no tensor then.
+  Tensor upload_from(const PieceSource& source, const TensorMeta& meta, Category category,
+                     const char* name = kUpload);
   // Copies the values of a contiguous tensor out and waits for them; false without data.
   bool download(const Tensor& tensor, void* to);
+  // The same, piece by piece.
+  bool download_to(const PieceSink& sink, const Tensor& tensor);
+
+  // Throws UsageError, in the name of an operator, for a tensor that is undefined or of another
+  // session.
+  void check_own(const Tensor& tensor, const char* operator_name) const {
+    const Storage* storage = tensor.storage().get();
+    if (!storage || storage->owner() != residency_.get()) [[unlikely]] {
+      refuse(tensor, operator_name);
+    }
+  }
 
   // The category that operators give to their outputs from now on; see ScopedCategory.
   Category category() const { return category_; }
@@ -134,7 +158,7 @@ class Session {
   // seen by the interceptor, which may put them off.
   void execute(const IntrusivePtr<Recipe>& call);
   void upload(Storage& storage, const void* data, std::shared_ptr<const void> keep_alive);
-  bool download(Storage& storage, Bytes offset, Bytes bytes, void* to);
+  bool download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink);
 
   const StepInterceptor* interceptor() const { return interceptor_.get(); }
   // From the next step on. Null: none. Only between steps.
@@ -149,8 +173,14 @@ class Session {
   void abort_step();
   void note_peak();
   bool intercepted() const { return in_step_ && interceptor_; }
+  // Throws UsageError on another thread, and in the child of a fork.
+  void check_caller() const;
+  void check_own(const Storage& storage, const char* operator_name) const;
+  [[noreturn]] void refuse(const Tensor& tensor, const char* operator_name) const;
 
   SessionOptions options_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+  const uint32_t forks_;  // of this process and those that it comes from, when it was made
   int threads_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Arena> arena_;

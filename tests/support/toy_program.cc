@@ -96,7 +96,7 @@ void toy_update(Session& session, const std::vector<Handle>& inputs, uint32_t sa
 
 uint64_t toy_hash(Session& session, const Handle& handle) {
   std::vector<unsigned char> bytes(static_cast<size_t>(handle->bytes().count()));
-  if (!session.download(*handle, Bytes(0), handle->bytes(), bytes.data())) return 0;
+  if (!session.download(*handle, Bytes(0), handle->bytes(), copy_into(bytes.data()))) return 0;
   uint64_t hash = 14695981039346656037ULL;
   for (unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211ULL;
   return hash;

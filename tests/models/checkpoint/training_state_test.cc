@@ -118,6 +118,31 @@ class TrainingStateTest : public ::testing::Test {
     run.train(steps);
     run.save(path());
   }
+  // The state with another value for a field, whole otherwise: the checksum is right.
+  void rewrite(const std::string& key, const std::string& value) {
+    SafetensorsFile file(path());
+    SafetensorsMetadata metadata = file.metadata();
+    ASSERT_TRUE(metadata.contains(key)) << key;
+    metadata[key] = value;
+    metadata["checksum"] = "0000000000000000";
+    std::vector<SafetensorsSpec> specs;
+    for (const SafetensorsEntry& entry : file.entries()) {
+      specs.push_back({entry.name, *entry.dtype, entry.shape});
+    }
+    SafetensorsWriter writer(path(), specs, metadata);
+    Checksum checksum;
+    checksum.add(std::as_bytes(std::span(writer.header())));
+    for (const SafetensorsEntry& entry : file.entries()) {
+      std::vector<std::byte> bytes(static_cast<size_t>(entry.bytes().count()));
+      file.read(entry, bytes);
+      checksum.add(bytes);
+      writer.write(bytes);
+    }
+    const auto at = static_cast<int64_t>(writer.header().find("0000000000000000"));
+    const std::string hex = checksum.hex();
+    writer.file().overwrite(at, std::as_bytes(std::span(hex)));
+    writer.commit();
+  }
   TempFolder folder_;
 };
 
@@ -212,6 +237,46 @@ TEST_F(TrainingStateTest, AnotherOptimizerSeedOrFileIsRefused) {
   data_error([&] { read_training_state(path()); }, path());
   SafetensorsWriter(path(), {}, {}).commit();
   data_error([&] { read_training_state(path()); }, path());
+}
+
+// What no run can have saved, in a file whose checksum is right.
+TEST_F(TrainingStateTest, ValuesThatMeanNothingAreRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"step", "-1"},
+      {"step", "9223372036854775807"},
+      {"data_epoch", "-2"},
+      {"data_index", "-1"},
+      {"data_index", "9223372036854775807"},
+      {"random_offset", "18446744073709551615"},
+      {"learning_rate", "nan"},
+      {"learning_rate", "inf"},
+      {"learning_rate", "-0.1"},
+      {"updates", "2,2,-1,2"},
+      {"updates", "2,2,9223372036854775807,2"},
+  };
+  save_after(2);
+  rewrite("step", "2");
+  {
+    TrainingRun run(Rule::kAdam);
+    run.load(path());  // the file is as it was
+  }
+  for (const auto& [key, value] : bad) {
+    save_after(2);
+    rewrite(key, value);
+    TrainingRun run(Rule::kAdam);
+    run.train(1);
+    const std::string before = run.checksum();
+    try {
+      run.load(path());
+      ADD_FAILURE() << key << " = " << value << " was taken";
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("'" + key + "' in __metadata__")) << value;
+    }
+    EXPECT_EQ(run.checksum(), before) << key;
+    if (key == "step" || key.starts_with("data")) {
+      data_error([&] { read_training_state(path()); }, path());
+    }
+  }
 }
 
 // The system ends a process that saves at a chosen byte, as a crash would; the run goes on from

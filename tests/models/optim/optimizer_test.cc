@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/checksum.h"
 #include "models/nn/parameter_init.h"
+#include "models/optim/clip.h"
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/random/random.h"
@@ -54,6 +56,94 @@ TEST_F(OptimizerTest, PlainSgdHasNoState) {
   const auto sgd = make_sgd(parameters(), {.lr = 0.5});
   EXPECT_TRUE(sgd->state().empty());
   step(*sgd);
+  EXPECT_FLOAT_EQ(value(), 2 - 0.5F * 3);
+}
+
+template <class Use>
+std::string complaint_of(const Use& use) {
+  try {
+    use();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no UsageError";
+}
+
+TEST_F(OptimizerTest, OptionsThatMeanNothingAreRefusedByName) {
+  const double nan = std::nan(""), infinite = HUGE_VAL;
+  const auto sgd = [&](const SgdOptions& options) {
+    return complaint_of([&] { make_sgd(parameters(), options); });
+  };
+  EXPECT_EQ(sgd({.lr = nan}).rfind("[sgd] lr: ", 0), 0U) << sgd({.lr = nan});
+  EXPECT_EQ(sgd({.lr = -1}).rfind("[sgd] lr: ", 0), 0U);
+  EXPECT_EQ(sgd({.lr = infinite}).rfind("[sgd] lr: ", 0), 0U);
+  EXPECT_EQ(sgd({.lr = 1, .momentum = -0.5}).rfind("[sgd] momentum: ", 0), 0U);
+  EXPECT_EQ(sgd({.lr = 1, .momentum = nan}).rfind("[sgd] momentum: ", 0), 0U);
+  EXPECT_EQ(sgd({.lr = 1, .momentum = 0.5, .dampening = nan}).rfind("[sgd] dampening: ", 0),
+            0U);
+  EXPECT_EQ(sgd({.lr = 1, .weight_decay = -1}).rfind("[sgd] weight_decay: ", 0), 0U);
+  EXPECT_EQ(sgd({.lr = 1, .nesterov = true}).rfind("[sgd] nesterov: ", 0), 0U);
+  for (const auto& make : {make_adam, make_unfused_adam}) {
+    const auto adam = [&](const AdamOptions& options) {
+      return complaint_of([&] { make(parameters(), options); });
+    };
+    EXPECT_EQ(adam({.lr = nan}).rfind("[adam] lr: ", 0), 0U);
+    EXPECT_EQ(adam({.beta1 = 1}).rfind("[adam] beta1: ", 0), 0U);
+    EXPECT_EQ(adam({.beta2 = -0.1}).rfind("[adam] beta2: ", 0), 0U);
+    EXPECT_EQ(adam({.eps = -1e-8}).rfind("[adam] eps: ", 0), 0U);
+    EXPECT_EQ(adam({.weight_decay = infinite}).rfind("[adam] weight_decay: ", 0), 0U);
+    EXPECT_EQ(adam({.lr = 0, .beta1 = 0, .eps = 0}), "no UsageError");
+  }
+  const auto optimizer = make_sgd(parameters(), {.lr = 0});
+  for (const double rate : {nan, infinite, -1e-3}) {
+    EXPECT_THROW(optimizer->set_learning_rate(rate), UsageError);
+  }
+  EXPECT_THROW(optimizer->set_update_counts({}), UsageError);
+  EXPECT_THROW(optimizer->set_update_counts({-1}), UsageError);
+  EXPECT_EQ(optimizer->learning_rate(), 0);
+  EXPECT_EQ(optimizer->update_counts(), (std::vector<int64_t>{0}));
+}
+
+// Of a dead session, and of a live one that is not current.
+TEST_F(OptimizerTest, TensorsOfOtherSessionsAreRefusedByName) {
+  const SessionOptions options{.device = "cpu", .threads = 1, .budget = Bytes(1 << 20)};
+  const auto sgd = make_sgd(parameters(), {.lr = 0.5});
+  const Tensor loss = sum(mul(weight_, factor_));
+  Tensor orphan;
+  std::unique_ptr<Optimizer> left;
+  {
+    Session other(options);
+    orphan = upload_constant({2}, 1, Category::kParameter, "orphan");
+    require_grad(orphan);
+    left = make_sgd({{"orphan", orphan}}, {.lr = 1, .momentum = 0.5});
+    backward(sum(mul(orphan, orphan)));
+    const auto starts_with = [&](const std::string& name, const auto& use) {
+      const std::string complaint = complaint_of(use);
+      EXPECT_EQ(complaint.rfind("[" + name + "] ", 0), 0U) << complaint;
+      EXPECT_NE(complaint.find("another session"), std::string::npos) << complaint;
+    };
+    starts_with("mul", [&] { mul(weight_, orphan); });
+    starts_with("backward", [&] { backward(loss); });
+    starts_with("sgd", [&] { make_sgd(parameters(), {.lr = 1}); });
+    starts_with("adam", [&] { make_adam(parameters(), {}); });
+    starts_with("download", [&] { tensors_checksum({parameters()}); });
+    session_.make_current();
+    starts_with("backward", [&] { backward(loss, orphan); });
+    backward(loss);
+    other.make_current();
+    starts_with("sgd", [&] { sgd->step(); });
+    starts_with("clip_grad_norm_", [&] { clip_grad_norm_(parameters(), 1.0); });
+  }
+  const auto ended = [&](const auto& use) {
+    const std::string complaint = complaint_of(use);
+    EXPECT_NE(complaint.find("has ended"), std::string::npos) << complaint;
+  };
+  ended([&] { mul(weight_, orphan); });
+  ended([&] { left->step(); });
+  ended([&] { clip_grad_norm_(std::vector<NamedTensor>{{"orphan", orphan}}, 1.0); });
+  ended([&] { make_sgd({{"orphan", orphan}}, {.lr = 1}); });
+  EXPECT_EQ(read(weight_), 2) << "nothing was done";
+  sgd->step();
   EXPECT_FLOAT_EQ(value(), 2 - 0.5F * 3);
 }
 

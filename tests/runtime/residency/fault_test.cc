@@ -330,12 +330,40 @@ TEST(DeviceFailure, AFailedReadDoesNotWriteLater) {
   std::vector<unsigned char> target(static_cast<size_t>(x->bytes().count()), 0xEE);
   scene.device().fail(CallKind::kCopy, StreamId::kOffload, 1);
   EXPECT_THROW(scene.session().step([&] {
-    scene.residency().download(*x, Bytes(0), x->bytes(), target.data());
+    scene.residency().download(*x, Bytes(0), x->bytes(), copy_into(target.data()));
   }),
                DeviceError);
   scene.session().device().synchronize_all();
   EXPECT_EQ(target, std::vector<unsigned char>(target.size(), 0xEE));
   EXPECT_EQ(scene.hash(x), hash);
+}
+
+// A copy in the middle of an upload: the storage stays empty, and the next try fills it.
+TEST(DeviceFailure, AFailedPieceFailsTheUpload) {
+  Scene scene({.arena = 16 << 11});
+  const Bytes size = 7_MiB;
+  const Handle x(scene.residency().create(size, Category::kParameter, "pieces"));
+  uint8_t filler = 1;
+  const auto source = [&](Bytes offset, std::span<std::byte> piece) {
+    std::fill(piece.begin(), piece.end(),
+              static_cast<std::byte>(filler + offset.count() / kHostPiece.count()));
+  };
+  scene.device().fail(CallKind::kCopy, StreamId::kReload, 2);
+  const auto upload = [&] {
+    scene.residency().upload(*x, source);
+    scene.session().device().synchronize_all();
+  };
+  EXPECT_THROW(scene.session().step(upload), DeviceError);
+  scene.session().device().synchronize_all();
+  ASSERT_EQ(x->residence(), Residence::kEmpty);
+  EXPECT_EQ(scene.used(), Bytes(0));
+  filler = 101;
+  scene.session().step(upload);
+  std::vector<uint8_t> got(static_cast<size_t>(size.count()));
+  ASSERT_TRUE(scene.residency().download(*x, Bytes(0), size, copy_into(got.data())));
+  for (size_t at = 0; at < got.size(); at += 1 << 20) {
+    EXPECT_EQ(got[at], filler + at / (2 << 20)) << at;
+  }
 }
 
 // Work that is still under way must not find the memory gone: compute is busy for long when a

@@ -1,9 +1,13 @@
 // Copies on the host and on disk: kept while they are good, dropped for those that need the
 // room.
+#include <cstring>
+
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {
 namespace {
+
+constexpr int64_t kMiB = (1 << 20) / kAlignment.count();
 
 TEST(Tiers, AReloadKeepsTheCopyAndTheSecondReleaseIsFree) {
   Scene scene({.host = 8});
@@ -141,10 +145,10 @@ TEST(Tiers, ALargeTensorIsReadInPieces) {
   const Handle x = scene.data(9 << 11);  // 9 MiB
   const Handle y = scene.data(1);
   std::vector<uint32_t> words(static_cast<size_t>(x->bytes().count() / 4));
-  ASSERT_TRUE(scene.residency().download(*x, Bytes(0), x->bytes(), words.data()));
+  ASSERT_TRUE(scene.residency().download(*x, Bytes(0), x->bytes(), copy_into(words.data())));
   std::vector<uint32_t> part(1000);
   const int64_t at = (4 << 20) - 2000;
-  ASSERT_TRUE(scene.residency().download(*x, Bytes(at), Bytes(4000), part.data()));
+  ASSERT_TRUE(scene.residency().download(*x, Bytes(at), Bytes(4000), copy_into(part.data())));
   EXPECT_TRUE(std::equal(part.begin(), part.end(), words.begin() + at / 4));
   EXPECT_NE(words.front(), words.back());
   EXPECT_NE(words[words.size() - 1], words[words.size() - 2]);
@@ -152,7 +156,6 @@ TEST(Tiers, ALargeTensorIsReadInPieces) {
 
 // However slow the link is.
 TEST(Uploads, OfParametersHoldLittleHostMemory) {
-  constexpr int64_t kMiB = (1 << 20) / kAlignment.count();
   Scene scene({.arena = 64 * kMiB});
   scene.device().delay_copies(1, Nanos(50'000'000));
   std::vector<Handle> uploaded;
@@ -160,6 +163,59 @@ TEST(Uploads, OfParametersHoldLittleHostMemory) {
     uploaded.push_back(scene.data(4 * kMiB, Category::kParameter));
     EXPECT_LE(scene.residency().kept().host_buffers, 8);
   }
+}
+
+// Words that tell where they are from.
+void words_at(Bytes offset, std::span<std::byte> piece) {
+  auto word = static_cast<uint32_t>(offset.count() / 4);
+  for (size_t at = 0; at < piece.size(); at += 4, ++word) {
+    const uint32_t value = word * 2654435761U;
+    std::memcpy(&piece[at], &value, sizeof(value));
+  }
+}
+
+IntrusivePtr<Storage> empty(Scene& scene, Bytes bytes) {
+  return scene.residency().create(bytes, Category::kParameter, "pieces");
+}
+
+// However slow the link is.
+TEST(Uploads, InPiecesHoldLittleHostMemory) {
+  Scene scene({.arena = 64 * kMiB});
+  scene.device().delay_copies(1, Nanos(5'000'000));
+  const Bytes size = 9_MiB + 12_B;
+  const Handle x(empty(scene, size));
+  Bytes next{0};
+  scene.residency().upload(*x, [&](Bytes offset, std::span<std::byte> piece) {
+    EXPECT_EQ(offset, next);
+    EXPECT_LE(scene.residency().kept().host_buffers, 3);
+    next += Bytes(static_cast<int64_t>(piece.size()));
+    words_at(offset, piece);
+  });
+  EXPECT_EQ(next, size);
+  std::vector<std::byte> got(static_cast<size_t>(size.count())), expected = got;
+  ASSERT_TRUE(scene.residency().download(*x, Bytes(0), size, copy_into(got.data())));
+  words_at(Bytes(0), expected);
+  EXPECT_EQ(got, expected);
+}
+
+// What was copied before a source threw is still on its way when the block is used anew.
+TEST(Uploads, ASourceThatThrowsLeavesNothing) {
+  const SceneOptions options{.arena = 16 * kMiB, .poison = false};
+  Scene other(options);
+  const uint64_t hash = other.hash(other.call({}, 12 * kMiB));
+  Scene scene(options);
+  const Handle x(empty(scene, 12_MiB));
+  scene.device().delay_copies(1, Nanos(200'000'000));
+  const auto source = [&](Bytes offset, std::span<std::byte> piece) {
+    if (offset == 4_MiB) throw DataError("file", 1, "gone");
+    words_at(offset, piece);
+  };
+  EXPECT_THROW(scene.residency().upload(*x, source), DataError);
+  EXPECT_EQ(x->residence(), Residence::kEmpty);
+  EXPECT_EQ(scene.used(), Bytes(0));
+  const Handle y = scene.call({}, 12 * kMiB);
+  scene.session().device().synchronize_all();
+  EXPECT_EQ(scene.hash(y), hash);
 }
 
 }  // namespace

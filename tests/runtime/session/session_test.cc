@@ -1,7 +1,12 @@
 #include "runtime/session/session.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <thread>
 
 #include "runtime/core/errors.h"
@@ -52,6 +57,54 @@ TEST(Session, OnesThatFailToOpenAreNotCurrent) {
   bad.disk_directory = "/there/is/no/such/folder";
   EXPECT_THROW(Session{bad}, DataError);
   EXPECT_THROW(Session::current(), UsageError);
+}
+
+// Which complaint `change` of good options leads to.
+std::string refused(const std::function<void(SessionOptions&)>& change) {
+  SessionOptions options = small();
+  change(options);
+  try {
+    const Session session(options);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(Session, OptionsThatMeanNothingAreRefusedByName) {
+  constexpr Bytes kLargest(std::numeric_limits<int64_t>::max());
+  const double nan = std::nan("");
+  using Options = SessionOptions;
+  const std::vector<std::pair<std::string, std::function<void(Options&)>>> cases{
+      {"threads", [](Options& o) { o.threads = -1; }},
+      {"threads", [](Options& o) { o.threads = std::numeric_limits<int>::max(); }},
+      {"budget", [](Options& o) { o.budget = Bytes(0); }},
+      {"budget", [](Options& o) { o.budget = Bytes(-1); }},
+      {"budget", [=](Options& o) { o.budget = kLargest; }},
+      {"budget", [=](Options& o) { o.device = "sim:host", o.budget = kLargest; }},
+      {"unmanaged_peak", [](Options& o) { o.unmanaged_peak = Bytes(-1); }},
+      {"unmanaged_peak", [=](Options& o) { o.unmanaged_peak = kLargest; }},
+      {"host_limit", [](Options& o) { o.host_limit = Bytes(-512); }},
+      {"host_limit", [=](Options& o) { o.host_limit = kLargest; }},
+      {"disk_limit", [](Options& o) { o.disk_limit = Bytes(-512); }},
+      {"disk_limit", [=](Options& o) { o.disk_limit = kLargest; }},
+      {"event_capacity", [](Options& o) { o.event_capacity = 0; }},
+      {"event_capacity", [](Options& o) { o.event_capacity = size_t{1} << 62; }},
+      {"policy", [](Options& o) { o.policy = "no such"; }},
+      {"unplanned", [](Options& o) { o.unplanned = "no such"; }},
+      {"unplanned", [](Options& o) { o.policy = "lru", o.unplanned = "no such"; }},
+      {"delta.filter", [](Options& o) { o.policy = "lru", o.delta.filter = "no such"; }},
+      {"delta.early_start", [=](Options& o) { o.delta.early_start = nan; }},
+      {"delta.early_start", [](Options& o) { o.delta.early_start = -0.5; }},
+      {"delta.prefetch", [](Options& o) { o.delta.prefetch = -1; }},
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const auto& [field, change] = cases[i];
+    const std::string complaint = refused(change);
+    EXPECT_EQ(complaint.rfind("[session] " + field + ": ", 0), 0U) << i << ": " << complaint;
+  }
+  EXPECT_EQ(refused([](Options&) {}), "not refused");
+  EXPECT_EQ(refused([](Options& o) { o.policy = "none", o.threads = 0; }), "not refused");
 }
 
 uint64_t train(uint32_t seed) {
@@ -111,6 +164,121 @@ TEST(Session, TensorsMayOutliveIt) {
   }
   Session other(small());
   EXPECT_THROW(toy_call(other, {resident}, {{100}}, 1), UsageError);
+}
+
+Tensor word_of(Session& session, int32_t value) {
+  auto word = std::make_shared<int32_t>(value);
+  return session.upload(TensorMeta::contiguous(DType::kInt32, Shape{1}), Category::kData,
+                        word.get(), word);
+}
+
+std::string complaint_of(const std::function<void()>& use) {
+  try {
+    use();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no UsageError";
+}
+
+TEST(Session, TensorsOfOthersAreRefused) {
+  Session session(small()), other(small());
+  const Tensor mine = word_of(session, 1), its = word_of(other, 2);
+  Tensor orphan;
+  {
+    Session ended(small());
+    orphan = word_of(ended, 3);
+  }
+  int32_t got = 0;
+  EXPECT_TRUE(session.download(mine, &got));
+  EXPECT_EQ(got, 1);
+  for (const Tensor& foreign : {its, orphan, Tensor()}) {
+    EXPECT_EQ(complaint_of([&] { session.download(foreign, &got); }).rfind("[download] ", 0),
+              0U);
+  }
+  EXPECT_NE(complaint_of([&] { session.download(its, &got); }).find("another session"),
+            std::string::npos);
+  EXPECT_NE(complaint_of([&] { session.download(orphan, &got); }).find("has ended"),
+            std::string::npos);
+  EXPECT_EQ(got, 1) << "nothing was read";
+  Handle empty(other.residency().create(8_B, Category::kData, "test"));
+  const auto words = std::make_shared<int64_t>(0);
+  EXPECT_NE(complaint_of([&] { session.upload(*empty, words.get(), words); }).find("[upload] "),
+            std::string::npos);
+  EXPECT_TRUE(other.download(its, &got));
+  EXPECT_EQ(got, 2);
+  // A handle is copied and dropped whatever became of its session.
+  const Tensor copy = orphan;
+  orphan = {};
+}
+
+TEST(Session, StepsDoNotNest) {
+  Session session(small());
+  const Handle x = toy_upload(session, 100, 1);
+  std::string complaint;
+  const StepStats& stats = session.step([&] {
+    complaint = complaint_of([&] { session.step([] {}); });
+    toy_call(session, {x}, {{100}}, 1);
+  });
+  EXPECT_EQ(complaint.rfind("[step] ", 0), 0U) << complaint;
+  EXPECT_EQ(stats.operators, 1) << "the outer step goes on";
+  EXPECT_THROW(session.step([&] { session.step([] {}); }), UsageError);
+  EXPECT_EQ(session.step([&] { toy_call(session, {x}, {{100}}, 1); }).operators, 1);
+}
+
+TEST(Session, StaysOnItsThread) {
+  Session session(small());
+  const Tensor x = word_of(session, 5);
+  std::vector<std::string> complaints;
+  std::thread([&] {
+    int32_t got = 0;
+    complaints.push_back(complaint_of([&] { session.step([] {}); }));
+    complaints.push_back(complaint_of([&] { session.download(x, &got); }));
+    complaints.push_back(complaint_of([&] { word_of(session, 1); }));
+    complaints.push_back(complaint_of([&] { session.make_current(); }));
+  }).join();
+  for (const std::string& complaint : complaints) {
+    EXPECT_NE(complaint.find("thread"), std::string::npos) << complaint;
+  }
+  int32_t got = 0;
+  EXPECT_TRUE(session.download(x, &got));
+  EXPECT_EQ(got, 5);
+}
+
+// In the child there are no threads to wait for: an error, not a hang.
+TEST(Session, AfterForkTheChildIsTold) {
+  auto session = std::make_unique<Session>(small());
+  Tensor x = word_of(*session, 5);
+  session->step([&] { toy_upload(*session, 100, 1); });
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // a hang ends the child by a signal
+    int32_t got = 0;
+    int wrong = 0;
+    for (const std::function<void()>& use : std::vector<std::function<void()>>{
+             [&] { session->step([] {}); },
+             [&] { session->download(x, &got); },
+             [&] { word_of(*session, 1); },
+             [&] { toy_call(*session, {x.storage()}, {{1}}, 1); },
+         }) {
+      if (complaint_of(use).find("fork") == std::string::npos) ++wrong;
+    }
+    session.reset();
+    x = {};
+    // One of its own works.
+    Session own(small());
+    const Tensor y = word_of(own, 6);
+    if (!own.download(y, &got) || got != 6) wrong += 10;
+    _exit(wrong);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  int32_t got = 0;
+  EXPECT_TRUE(session->download(x, &got)) << "the parent goes on";
+  EXPECT_EQ(got, 5);
 }
 
 TEST(Session, TheBudgetIsRoundedDownToWholeBlocks) {
@@ -202,6 +370,60 @@ TEST(Session, UploadsAndDownloadsViews) {
   const Tensor nothing = session.upload(TensorMeta::contiguous(DType::kFloat32, Shape{0, 4}),
                                         Category::kData, nullptr, nullptr);
   EXPECT_TRUE(session.download(nothing, got));
+}
+
+// Puts uploads off to the end of the step, as a plan may.
+class LateUploads : public StepInterceptor {
+ public:
+  explicit LateUploads(Residency& residency) : residency_(residency) {}
+  void begin_step() override {}
+  void call(const IntrusivePtr<Recipe>& call) override { residency_.execute(call); }
+  void upload(Storage& storage, const void* from,
+              std::shared_ptr<const void> keep_alive) override {
+    late_.push_back([this, target = StorageUse(IntrusivePtr<Storage>(&storage)), from,
+                     keep = std::move(keep_alive)] { residency_.upload(*target, from, keep); });
+  }
+  void before_read(Storage&) override { end_step(); }
+  void end_step() override {
+    for (const auto& upload : std::exchange(late_, {})) upload();
+  }
+  void abort_step() override { late_.clear(); }
+  bool planned() const override { return false; }
+  void on_unused(Storage&) override {}
+
+ private:
+  Residency& residency_;
+  std::vector<std::function<void()>> late_;
+};
+
+TEST(Session, UploadsInPiecesMayBePutOff) {
+  SessionOptions options = small();
+  options.budget = 16_MiB;
+  Session session(options);
+  session.set_interceptor(std::make_unique<LateUploads>(session.residency()));
+  const TensorMeta meta = TensorMeta::contiguous(DType::kUInt8, Shape{(5 << 20) + 3});
+  const auto source = [](Bytes offset, std::span<std::byte> piece) {
+    for (size_t i = 0; i < piece.size(); ++i) {
+      piece[i] = static_cast<std::byte>((offset.count() + static_cast<int64_t>(i)) % 251);
+    }
+  };
+  Tensor late, now = session.upload_from(source, meta, Category::kData);
+  session.step([&] { late = session.upload_from(source, meta, Category::kData); });
+  std::vector<uint8_t> expected(static_cast<size_t>(meta.bytes().count()));
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<uint8_t>(i % 251);
+  for (const Tensor& tensor : {now, late}) {
+    std::vector<uint8_t> got;
+    ASSERT_TRUE(session.download_to(
+        [&](std::span<const std::byte> piece) {
+          const auto* begin = reinterpret_cast<const uint8_t*>(piece.data());
+          got.insert(got.end(), begin, begin + piece.size());
+        },
+        tensor));
+    EXPECT_EQ(got, expected);
+  }
+  const Tensor nothing = session.upload_from(
+      source, TensorMeta::contiguous(DType::kFloat32, Shape{0, 4}), Category::kData);
+  EXPECT_EQ(nothing.elements(), 0);
 }
 
 TEST(Session, TheSimulatorHasNoValues) {

@@ -1,0 +1,51 @@
+// Private to optim/: what the options of update rules have to be.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "ops/optimizer/optimizer.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+
+[[noreturn]] inline void refuse_option(const std::string& rule, const std::string& field,
+                                       double value, const std::string& what) {
+  throw UsageError("[" + rule + "] " + field + ": " + std::to_string(value) + "; " + what);
+}
+
+// Refuses what is no number, too.
+inline void check_not_negative(const std::string& rule, const std::string& field,
+                               double value) {
+  if (std::isfinite(value) && value >= 0) return;
+  refuse_option(rule, field, value, "it is finite and not negative");
+}
+
+inline const SgdOptions& checked(const SgdOptions& options) {
+  check_not_negative("sgd", "lr", options.lr);
+  check_not_negative("sgd", "momentum", options.momentum);
+  if (!std::isfinite(options.dampening)) {
+    refuse_option("sgd", "dampening", options.dampening, "it is finite");
+  }
+  check_not_negative("sgd", "weight_decay", options.weight_decay);
+  if (options.nesterov && options.momentum == 0) {
+    throw UsageError("[sgd] nesterov: it needs momentum");
+  }
+  return options;
+}
+
+inline const AdamOptions& checked(const AdamOptions& options) {
+  check_not_negative("adam", "lr", options.lr);
+  for (const auto& [field, beta] :
+       {std::pair("beta1", options.beta1), std::pair("beta2", options.beta2)}) {
+    if (!(beta >= 0 && beta < 1)) {
+      refuse_option("adam", field, beta, "it is at least 0 and below 1");
+    }
+  }
+  check_not_negative("adam", "eps", options.eps);
+  check_not_negative("adam", "weight_decay", options.weight_decay);
+  return options;
+}
+
+}  // namespace tidemark
