@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +72,75 @@ TEST(AtomicFile, WhereNothingCanBeWrittenIsAnError) {
   std::filesystem::create_directory(taken);
   EXPECT_EQ(data_error([&] { file.commit(); }, taken), 1);
   EXPECT_EQ(data_error([&] { AtomicFile second(taken); }, taken), 0);
+}
+
+// A link stays a link, and what it names is written in its own folder, where only there a
+// rename is atomic.
+TEST(AtomicFile, FollowsLinks) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  const std::string target = folder.write("real/state", {'o', 'l', 'd'});
+  const std::string link = folder.path() + "/link", second = folder.path() + "/second";
+  fs::create_symlink("real/state", link);  // relative to the link's folder
+  fs::create_symlink(link, second);
+  {
+    AtomicFile file(second);
+    EXPECT_TRUE(fs::exists(target + ".partial"));
+    file.write(bytes_of("new"));
+    file.commit();
+  }
+  EXPECT_EQ(content(target), "new");
+  EXPECT_TRUE(fs::is_symlink(link) && fs::is_symlink(second));
+  EXPECT_EQ(files_in(folder), 3u);
+
+  const std::string dangling = folder.path() + "/dangling";
+  fs::create_symlink("real/later", dangling);
+  {
+    AtomicFile file(dangling);
+    file.write(bytes_of("x"));
+    file.commit();
+  }
+  EXPECT_TRUE(fs::is_symlink(dangling));
+  EXPECT_EQ(content(folder.path() + "/real/later"), "x");
+
+  const std::string loop = folder.path() + "/loop";
+  fs::create_symlink("loop", loop);
+  data_error([&] { AtomicFile file(loop); }, loop);
+  EXPECT_TRUE(fs::is_symlink(loop));
+}
+
+std::string refused(const std::string& path) {
+  try {
+    const AtomicFile file(path);
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.file(), path);
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(AtomicFile, WhatIsNoRegularFileIsRefusedAndStays) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  const std::string pipe = folder.path() + "/pipe", socket_path = folder.path() + "/socket";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(socket_path.size(), sizeof(address.sun_path));
+  socket_path.copy(address.sun_path, socket_path.size());
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  const std::string link = folder.path() + "/link";
+  fs::create_symlink("/dev/null", link);
+
+  EXPECT_NE(refused(folder.path()).find("is a folder"), std::string::npos);
+  EXPECT_NE(refused(pipe).find("is a pipe"), std::string::npos);
+  EXPECT_NE(refused(socket_path).find("is a socket"), std::string::npos);
+  EXPECT_NE(refused("/dev/null").find("is a device"), std::string::npos);
+  EXPECT_NE(refused(link).find("is a device"), std::string::npos);
+  EXPECT_FALSE(fs::exists("/dev/null.partial"));
+  EXPECT_EQ(files_in(folder), 3u) << "nothing was left";
+  close(listener);
 }
 
 // The system ends the process at a chosen byte of the file, as a crash would.
