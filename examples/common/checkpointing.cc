@@ -23,6 +23,7 @@ Checkpointing::Checkpointing(const TrainingFlags& flags, bool with_data) : flags
   }
   if (!flags_.save.empty()) const AtomicFile probe(flags_.save);
   if (flags_.checkpoint.empty()) return;
+  lock_.emplace(flags_.checkpoint);
   if (!flags_.resume && !std::filesystem::exists(flags_.checkpoint)) return;
   found_ = read_training_state(flags_.checkpoint);
   if (flags_.resume || found_.step == 0) return;

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "examples/common/training_flags.h"
+#include "models/checkpoint/file_lock.h"
 #include "models/checkpoint/training_state.h"
 #include "models/checkpoint/weights.h"
 
@@ -20,9 +22,9 @@ namespace tidemark {
 
 class Checkpointing {
  public:
-  // Checks that --save can be written, and reads what --checkpoint holds: nothing, unless
-  // --resume. `with_data`: whether the run reads any; a dry run touches no file. Throws
-  // UsageError, DataError.
+  // Checks that --save can be written, locks --checkpoint for as long as this lives, and reads
+  // what it holds: no run, unless --resume. `with_data`: whether the run reads any; a dry run
+  // touches no file. Throws UsageError, DataError.
   Checkpointing(const TrainingFlags& flags, bool with_data);
 
   // `settings`: everything that a run shares with the one that it goes on from, by the names of
@@ -47,7 +49,8 @@ class Checkpointing {
   void save(int64_t done, const Module& model, const Optimizer& optimizer);
 
   TrainingFlags flags_;
-  TrainingState found_;  // in the file, of --resume
+  std::optional<FileLock> lock_;  // of --checkpoint
+  TrainingState found_;           // in the file, of --resume
   SafetensorsMetadata settings_;
   int64_t schedule_steps_ = 0;
   int64_t steps_per_epoch_ = 0;
