@@ -15,6 +15,7 @@ namespace tidemark {
 class FeaturesClassifier : public ImageModel {
  public:
   Tensor forward(const Tensor& images) const final;
+  int64_t pixels() const final { return pixels_ * pixels_; }
 
  protected:
   // The features are pooled to `pixels` x `pixels`. `features`: what they are called in the

@@ -2,7 +2,8 @@
 //
 // Parameters have torchvision's names and order. Convolution weights are (K, R, S, C / groups)
 // here and (K, C / groups, R, S) there; the first fully connected layer behind an image of more
-// than one pixel reads it in the order (H, W, C) here and (C, H, W) there. First weights of
+// than one pixel reads it in the order (H, W, C) here and (C, H, W) there
+// (checkpoint/torchvision.h reads and writes its files). First weights of
 // convolutions are He et al.'s (ParameterInit::kaiming_normal_fan_out) in every network.
 //
 // Threads: the session's issuing thread.
@@ -33,6 +34,8 @@ class ImageModel : public Module {
   // images (N, H, W, channels), or clips (resnet3d.h) -> logits (N, classes). Throws UsageError
   // if shapes do not fit.
   virtual Tensor forward(const Tensor& images) const = 0;
+  // Of the image that the first fully connected layer reads.
+  virtual int64_t pixels() const { return 1; }
 };
 
 // In the current session. Throws UsageError that lists the names, OutOfMemory.

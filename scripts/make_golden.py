@@ -619,6 +619,25 @@ def write_image_models(out):
     write_cases(out / "image_models.json", cases)
 
 
+STATE_DICTS = ["resnet18", "resnet50", "resnext50_32x4d", "efficientnet_b0", "mobilenet_v2",
+               "mnasnet1_0", "alexnet", "vgg11", "vgg16", "googlenet", "vit_b_16"]
+
+
+def write_torchvision_names(out):
+    """Names and shapes in torchvision's state dicts, without batch counts."""
+    networks = {}
+    for name in STATE_DICTS:
+        options = dict(aux_logits=False, init_weights=False) if name == "googlenet" else {}
+        with torch.device("meta"):
+            model = getattr(torchvision.models, name)(**options)
+        networks[name] = ",\n".join(
+            f'  "{key}": {json.dumps(list(value.shape))}'
+            for key, value in model.state_dict().items()
+            if not key.endswith("num_batches_tracked"))
+    text = ",\n".join(f' "{name}": {{\n{lines}\n }}' for name, lines in networks.items())
+    (out / "torchvision_names.json").write_text("{\n" + text + "\n}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path,
@@ -630,6 +649,7 @@ def main():
     for name, write in {
             "attention": write_attention,
             "image_models": write_image_models,
+            "torchvision_names": write_torchvision_names,
             "bert_small": lambda out: write_language(out, "bert_small", ["masked", "spans"], 5,
                                                      torch.float16),
             "transformer_small": write_transformer,

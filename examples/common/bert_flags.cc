@@ -3,12 +3,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
-#include "models/bert.h"
-#include "models/gpt2.h"
+#include "models/checkpoint/weight_file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -27,8 +27,11 @@ Examples:
   What would BERT-base need at sequences of 512 on an A100, and how little could it do with?
     train_bert --dry-run --model bert-base --seq-length 512 --batch 32 --device sim:a100-80gb
   Fine-tune a checkpoint from Hugging Face for questions about a text:
-    train_bert --model bert-base --task squad --data train-v1.1.json --test dev-v1.1.json
-      --weights model.safetensors --vocab vocab.txt --save tuned.safetensors --budget 4GiB
+    train_bert --load bert-base-uncased/ --task squad --data train-v1.1.json
+      --test dev-v1.1.json --save tuned.safetensors --budget 4GiB
+  How good is it?
+    train_bert --model bert-base --load tuned.safetensors --vocab bert-base-uncased/vocab.txt
+      --task squad --data train-v1.1.json --test dev-v1.1.json --evaluate
   A run that can be killed and goes on with the same bits:
     train_bert --steps 10000 --checkpoint run.safetensors
     train_bert --steps 10000 --checkpoint run.safetensors --resume
@@ -62,7 +65,7 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--vocab-size", flags.vocabulary_size,
-                 "Words that the network knows [as --weights or --vocab, else bert-tiny 8192, "
+                 "Words that the network knows [as --load or --vocab, else bert-tiny 8192, "
                  "others as published]")
       ->check(CLI::Range(16, 1 << 24))
       ->group(group);
@@ -90,25 +93,51 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
       ->group(group);
 }
 
-void add_file_flags(CLI::App& app, BertFlags& flags) {
-  const char* group = "Weights and checkpoints";
-  const auto add = [&](const char* name, std::string& path, const char* about) {
-    return app.add_option(name, path, about)->type_name("FILE")->group(group);
-  };
-  add("--weights", flags.weights,
-      "Start from these: safetensors with Hugging Face's names; heads may be missing");
-  add("--save", flags.save, "Write the weights there in the end, so named");
-  add("--save-vocab", flags.save_vocabulary, "Write the vocabulary there");
-  CLI::Option* checkpoint =
-      add("--checkpoint", flags.checkpoint,
-          "Write all that it takes to go on there, now and then and in the end; without "
-          "--resume, a run that is there is not overwritten");
-  app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between")
-      ->check(CLI::Range(1, 1 << 30))
-      ->group(group);
-  app.add_flag("--resume", flags.resume, "Go on from --checkpoint")
-      ->needs(checkpoint)
-      ->group(group);
+TextNetworkOptions options_of_name(const std::string& name) {
+  if (name.starts_with("gpt2")) return gpt2_options(name);
+  return bert_options(name);
+}
+
+// What the network in a config.json is called: by --model's name where it has those sizes.
+std::string name_of(const TextNetworkOptions& config) {
+  for (const std::string& name : text_model_names()) {
+    const TextNetworkOptions named = options_of_name(name);
+    if (named.index() == config.index() &&
+        difference(sizes_of(config), sizes_of(named), name).empty()) {
+      return name;
+    }
+  }
+  return std::holds_alternative<Gpt2Options>(config) ? "gpt2-like" : "bert-like";
+}
+
+// A folder as Hugging Face's save_pretrained writes it.
+void open_folder(BertFlags& flags) {
+  namespace fs = std::filesystem;
+  const fs::path folder = flags.load, config = folder / "config.json",
+                 weights = folder / "model.safetensors", words = folder / "vocab.txt";
+  if (!fs::exists(config)) {
+    throw UsageError("--load: there is no config.json in the folder " + flags.load);
+  }
+  flags.config = read_hugging_face_config(config.string());
+  if (flags.model_given) {
+    const TextNetworkOptions named = options_of_name(flags.model);
+    if (named.index() != flags.config->index()) {
+      throw UsageError(fmt::format("--load: {} is of a {}; --model {} is none", config.string(),
+                                   flags.is_gpt2() ? "GPT-2" : "BERT", flags.model));
+    }
+    const std::string other =
+        difference(sizes_of(*flags.config), sizes_of(named), "--model " + flags.model);
+    if (!other.empty()) throw UsageError("--load: " + config.string() + ": " + other);
+  } else {
+    flags.model = name_of(*flags.config);
+  }
+  if (!fs::exists(weights)) {
+    if (fs::exists(folder / "pytorch_model.bin")) open_weights(folder / "pytorch_model.bin");
+    throw UsageError("--load: there is no model.safetensors in the folder " + flags.load +
+                     "; files in several parts are not read");
+  }
+  flags.load = weights.string();
+  if (flags.vocabulary.empty() && fs::exists(words)) flags.vocabulary = words.string();
 }
 
 }  // namespace
@@ -126,11 +155,17 @@ void add_flags(CLI::App& app, BertFlags& flags) {
   app.add_option("--warmup", flags.warmup, "Steps in which the learning rate rises from 0")
       ->check(CLI::Range(0, 1 << 30))
       ->group("Optimizer");
-  app.add_option("--clip", flags.clip, "Largest norm of all gradients together; 0: any")
-      ->check(finite_number())
-      ->check(CLI::NonNegativeNumber)
-      ->group("Optimizer");
-  add_file_flags(app, flags);
+  add_step_flags(app, flags);
+  add_file_flags(
+      app, flags, "--load,--weights",
+      "Start from these weights: a folder of Hugging Face's, whose config.json gives the "
+      "network's sizes and whose vocab.txt, if it has one, the words; or a "
+      "safetensors file with Hugging Face's names, of the sizes of --model. Heads "
+      "may be missing",
+      "Write the weights there in the end, with Hugging Face's names");
+  app.add_option("--save-vocab", flags.save_vocabulary, "Write the vocabulary there")
+      ->type_name("FILE")
+      ->group("Weights and checkpoints");
   add_machine_flags(app, flags);
 }
 
@@ -146,30 +181,28 @@ bool is_text_model(std::string_view name) {
 }
 
 void complete(BertFlags& flags) {
+  if (std::filesystem::is_directory(flags.load)) open_folder(flags);
   if (flags.task.empty()) flags.task = flags.is_gpt2() ? "clm" : "mlm";
   if (flags.is_gpt2() != (flags.task == "clm")) {
     throw UsageError("--task " + flags.task + " is not for " + flags.model +
                      (flags.is_gpt2() ? ", which does clm" : ", which does mlm and squad"));
   }
   const bool squad = flags.task == "squad";
-  if (flags.length == 0) flags.length = squad ? kSquadLength : kLanguageLength;
   if (flags.batch == 0) flags.batch = squad ? kSquadBatch : kLanguageBatch;
   if (flags.steps == 0 && flags.epochs == 0)
     (squad ? flags.epochs : flags.steps) = squad ? 1 : 100;
   if (!squad && !flags.test.empty()) throw UsageError("--test is for --task squad");
-  const int64_t longest = flags.is_gpt2() ? gpt2_options(flags.model).positions
-                                          : bert_options(flags.model).longest();
+  const int64_t longest = flags.is_gpt2() ? flags.gpt2().positions : flags.bert().longest();
+  if (flags.length == 0) {
+    flags.length = std::min(longest, squad ? kSquadLength : kLanguageLength);
+  }
   if (flags.length > longest) {
     throw UsageError(fmt::format("--seq-length: {} takes sequences of at most {} tokens",
                                  flags.model, longest));
   }
-  const bool keeps_files =
-      !flags.weights.empty() || !flags.save.empty() || !flags.checkpoint.empty();
-  if (keeps_files && flags.on_simulator()) {
-    throw UsageError("--weights, --save and --checkpoint: a simulated device has no values");
-  }
-  if (!flags.weights.empty() && flags.vocabulary.empty()) {
-    throw UsageError("--weights needs --vocab: the words that they were made for");
+  check(flags);
+  if (!flags.load.empty() && flags.vocabulary.empty()) {
+    throw UsageError("--load needs --vocab: the words that the weights were made for");
   }
   if (squad && flags.data.empty() && !flags.dry_run && !flags.on_simulator()) {
     throw UsageError("--task squad needs --data FILE");
@@ -182,12 +215,18 @@ std::optional<BertFlags> parse_bert_flags(int argc, char** argv, int& exit_code)
   BertFlags flags;
   add_flags(app, flags);
   if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;
-  try {
-    complete(flags);
-  } catch (const UsageError& error) {
+  flags.model_given = app.count("--model") > 0;
+  const auto explain = [&](const std::exception& error) {
     print_error("train_bert: {}\n", error.what());
     exit_code = kUsageExitCode;
     return std::nullopt;
+  };
+  try {
+    complete(flags);
+  } catch (const UsageError& error) {
+    return explain(error);
+  } catch (const DataError& error) {
+    return explain(error);
   }
   return flags;
 }

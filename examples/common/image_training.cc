@@ -1,10 +1,12 @@
 #include "examples/common/image_training.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
+#include "models/checkpoint/torchvision.h"
+#include "models/checkpoint/weight_file.h"
 #include "models/checksum.h"
+#include "models/optim/clip.h"
+#include "models/optim/schedule.h"
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
@@ -16,34 +18,53 @@ namespace {
 
 constexpr int64_t kLargestSmallImage = 64;
 
-std::unique_ptr<ImageModel> network(const ResNetFlags& flags, const DataSource& data,
-                                    ParameterInit& init) {
-  const bool small = data.sample[0] <= kLargestSmallImage;
-  return make_image_model(
-      flags.model,
-      {.image = data.sample[0],
-       .channels = data.sample[2],
-       .classes = data.classes,
-       .small_images = flags.stem == "cifar" || (flags.stem == "auto" && small)},
-      init);
+bool is_small(const ResNetFlags& flags, const DataSource& data) {
+  return flags.stem == "cifar" ||
+         (flags.stem == "auto" && data.sample[0] <= kLargestSmallImage);
+}
+
+std::unique_ptr<ImageModel> network(const ResNetFlags& flags, const DataSource& data) {
+  ParameterInit init(flags.seed);
+  return make_image_model(flags.model,
+                          {.image = data.sample[0],
+                           .channels = data.sample[2],
+                           .classes = data.classes,
+                           .small_images = is_small(flags, data)},
+                          init);
+}
+
+// Rows of `batch`, in its memory.
+HostBatch rows_of(const HostBatch& batch, const MicroBatch& part) {
+  HostBatch rows = batch;
+  rows.size = rows.shape[0] = part.size;
+  if (!batch.pixels) return rows;
+  const int64_t pixels = batch.shape.elements() / batch.size;
+  rows.pixels = {batch.pixels, batch.pixels.get() + part.begin * pixels};
+  rows.labels = {batch.labels, batch.labels.get() + part.begin};
+  return rows;
 }
 
 }  // namespace
 
+double base_rate(const ResNetFlags& flags) {
+  return flags.learning_rate.value_or(flags.optimizer == "sgd" ? 0.05 : 1e-3);
+}
+
 ImageTraining::ImageTraining(const ResNetFlags& flags, const DataSource& data)
-    : cosine_(flags.schedule == "cosine"),
-      init_(flags.seed),
-      model_(network(flags, data, init_)),
-      optimizer_(
-          make_optimizer(flags, model_->parameters(), flags.optimizer == "sgd" ? 0.05 : 1e-3)),
+    : flags_(flags),
+      model_(network(flags, data)),
+      optimizer_(make_optimizer(
+          flags, flags.evaluate ? std::vector<NamedTensor>() : model_->parameters(),
+          base_rate(flags))),
+      parameters_(model_->parameters()),
       base_rate_(optimizer_->learning_rate()) {
   model_->compute_in(flags.dtype);
 }
 
 void ImageTraining::set_learning_rate(int64_t step, int64_t steps) {
-  if (!cosine_) return;
-  const double done = static_cast<double>(step) / static_cast<double>(steps);
-  optimizer_->set_learning_rate(base_rate_ * 0.5 * (1 + std::cos(std::numbers::pi * done)));
+  optimizer_->set_learning_rate(learning_rate(
+      {.kind = *parse_schedule(flags_.schedule), .rate = base_rate_, .total_steps = steps},
+      step));
 }
 
 ImageTraining::Input ImageTraining::upload(const HostBatch& batch) const {
@@ -56,17 +77,18 @@ ImageTraining::Input ImageTraining::upload(const HostBatch& batch) const {
 
 StepOutcome ImageTraining::train(const HostBatch& batch) {
   model_->train();
-  Tensor loss, correct;
-  {
-    Input input = upload(batch);
+  const auto forward = [&](const MicroBatch& part) {
+    const Input input = upload(rows_of(batch, part));
     const Tensor logits = model_->forward(input.images);
-    loss = cross_entropy(logits, input.labels);
+    Forward result{.loss = cross_entropy(logits, input.labels), .guesses = part.size};
     const NoGrad no_grad;
-    correct = accuracy_count(logits, input.labels);
-  }
-  backward(loss);
-  optimizer_->step();
-  return {read_scalar<float>(loss), read_scalar<int64_t>(correct), batch.size};
+    result.correct = accuracy_count(logits, input.labels);
+    return result;
+  };
+  return train_step(micro_batches(batch.size, flags_.micro_batch(batch.size)), forward, [&] {
+    if (flags_.clip > 0) clip_grad_norm_(parameters_, flags_.clip);
+    optimizer_->step();
+  });
 }
 
 StepOutcome ImageTraining::evaluate(const HostBatch& batch) {
@@ -80,13 +102,12 @@ StepOutcome ImageTraining::evaluate(const HostBatch& batch) {
 }
 
 std::optional<std::string> ImageTraining::checksum() const {
-  const std::vector<NamedTensor> parameters = model_->parameters();
   const std::vector<NamedTensor> buffers = model_->buffers();
-  return tensors_checksum({parameters, buffers, optimizer_->state()});
+  return tensors_checksum({parameters_, buffers, optimizer_->state()});
 }
 
 CarriedParts ImageTraining::carried() {
-  CarriedParts parts{model_->parameters(), optimizer_.get()};
+  CarriedParts parts{parameters_, optimizer_.get()};
   for (const auto& more : {model_->buffers(), optimizer_->state()}) {
     parts.tensors.insert(parts.tensors.end(), more.begin(), more.end());
   }
@@ -102,15 +123,21 @@ HostBatch shape_only(const Shape& sample, int64_t size) {
 
 Program training_program(const ResNetFlags& flags, const DataSource& data,
                          const ImageSchedule& schedule) {
-  std::vector<int64_t> train{schedule.batch, schedule.batch};
-  const bool reaches_last =
-      schedule.steps_per_epoch > 0 && schedule.steps >= schedule.steps_per_epoch;
-  if (reaches_last && schedule.last_batch != schedule.batch)
-    train.push_back(schedule.last_batch);
-  std::vector<int64_t> test;
-  if (data.test_size > 0) {
-    test.push_back(std::min(schedule.batch, data.test_size));
-    if (data.test_size % test[0] != 0) test.push_back(data.test_size % test[0]);
+  std::vector<int64_t> train, test;
+  if (!flags.evaluate) {
+    train = {schedule.batch, schedule.batch};
+    const bool reaches_last =
+        schedule.steps_per_epoch > 0 && schedule.steps >= schedule.steps_per_epoch;
+    if (reaches_last && schedule.last_batch != schedule.batch)
+      train.push_back(schedule.last_batch);
+  }
+  // Of unknown data a batch stands for all.
+  const int64_t tests = data.test_size > 0 ? data.test_size
+                        : flags.evaluate   ? schedule.batch
+                                           : 0;
+  if (tests > 0) {
+    test.push_back(std::min(schedule.batch, tests));
+    if (tests % test[0] != 0) test.push_back(tests % test[0]);
   }
   return [=] {
     const auto training = std::make_shared<ImageTraining>(flags, data);
@@ -122,8 +149,30 @@ Program training_program(const ResNetFlags& flags, const DataSource& data,
     for (const int64_t size : test) {
       steps.emplace_back([=] { training->evaluate(shape_only(data.sample, size)); });
     }
+    if (!flags.load.empty()) {
+      steps.emplace_back([=] { rearrange_from_torchvision(training->model()); });
+    }
+    if (!flags.save.empty()) {
+      steps.emplace_back([=] { torchvision_tensors(training->model()); });
+    }
     return steps;
   };
+}
+
+void check_weights(const ResNetFlags& flags, const DataSource& data) {
+  if (flags.load.empty()) return;
+  const SafetensorsFile file = open_weights(flags.load);
+  Session session({.device = "sim:host",
+                   .threads = 1,
+                   .budget = Bytes(int64_t{1} << 50),
+                   .policy = "none"});
+  try {
+    check_torchvision(*network(flags, data), file);
+  } catch (const DataError& error) {
+    std::string more = "--load: " + std::string(error.what()) + " (" + flags.model;
+    if (is_small(flags, data)) more += ", whose first layers are those of --stem cifar";
+    throw UsageError(more + ')');
+  }
 }
 
 }  // namespace tidemark

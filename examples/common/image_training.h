@@ -25,13 +25,16 @@ class ImageTraining {
   // In the current session. Throws UsageError, OutOfMemory.
   ImageTraining(const ResNetFlags& flags, const DataSource& data);
 
-  // For step `step` of `steps`, by the schedule of the flags.
+  // For step `step`, by the schedule of the flags over `steps` steps.
   void set_learning_rate(int64_t step, int64_t steps);
 
   // To be called within Session::step; wait for the outcome.
   StepOutcome train(const HostBatch& batch);
   StepOutcome evaluate(const HostBatch& batch);
 
+  ImageModel& model() { return *model_; }
+  // Without state and parameters in a run that only evaluates.
+  Optimizer& optimizer() { return *optimizer_; }
   // Over parameters, buffers and optimizer state.
   std::optional<std::string> checksum() const;
   CarriedParts carried();
@@ -43,12 +46,19 @@ class ImageTraining {
   };
   Input upload(const HostBatch& batch) const;
 
-  bool cosine_;
-  ParameterInit init_;
+  const ResNetFlags flags_;
   std::unique_ptr<ImageModel> model_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::vector<NamedTensor> parameters_;
   double base_rate_;
 };
+
+// The learning rate that the flags stand for.
+double base_rate(const ResNetFlags& flags);
+
+// That --load, if there is one, has what the network takes, by its header alone. Throws
+// UsageError, DataError.
+void check_weights(const ResNetFlags& flags, const DataSource& data);
 
 // A batch of a size alone, for devices without data.
 HostBatch shape_only(const Shape& sample, int64_t size);

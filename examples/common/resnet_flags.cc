@@ -1,7 +1,11 @@
 #include "examples/common/resnet_flags.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
 #include "models/image_model.h"
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -23,6 +27,13 @@ Examples:
     train_resnet --dry-run --model resnet50 --data synthetic --batch 256 --device sim:a100-80gb
   Release to at most 1 GiB of host memory, then to disk, and look at it in ui.perfetto.dev:
     train_resnet --budget 300MiB --host-limit 1GiB --disk-limit 8GiB --trace trace.json
+
+  Fine-tune torchvision's weights for other classes, then say how well that went:
+    train_resnet --model resnet50 --data folder:DIR --load resnet50.safetensors --save tuned.safetensors
+    train_resnet --model resnet50 --data folder:DIR --load tuned.safetensors --evaluate
+  A run that can be killed and goes on with the same bits:
+    train_resnet --epochs 90 --checkpoint run.safetensors
+    train_resnet --epochs 90 --checkpoint run.safetensors --resume
 
 Exit codes: 0 done; 2 usage or bad input; 3 the budget is infeasible, or memory ran out;
 130 interrupted, after finishing the step.)";
@@ -69,6 +80,11 @@ void add_flags(CLI::App& app, ResNetFlags& flags) {
                        .schedules = {"cosine", "constant"},
                        .schedule = "constant, or cosine: falling to 0 over the run",
                        .seed = "Of first weights and of the order of images"});
+  add_step_flags(app, flags);
+  add_file_flags(app, flags, "--load",
+                 "Start from these weights: a safetensors file with torchvision's names and "
+                 "layouts. The last layer is left as it is where the file has other classes",
+                 "Write the weights there in the end, as torchvision has them");
   add_machine_flags(app, flags);
 }
 
@@ -78,6 +94,13 @@ std::optional<ResNetFlags> parse_resnet_flags(int argc, char** argv, int& exit_c
   ResNetFlags flags;
   add_flags(app, flags);
   if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;
+  try {
+    check(flags);
+  } catch (const UsageError& error) {
+    print_error("train_resnet: {}\n", error.what());
+    exit_code = kUsageExitCode;
+    return std::nullopt;
+  }
   return flags;
 }
 

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include "examples/common/flags.h"
+#include "examples/common/training_flags.h"
 
 namespace tidemark {
 
-struct ResNetFlags : RunFlags {
+struct ResNetFlags : TrainingFlags {
   ResNetFlags() {
     model = "resnet18";
     data = "digits";

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "examples/common/checkpointing.h"
 #include "examples/common/data_source.h"
 #include "examples/common/image_training.h"
+#include "models/checkpoint/torchvision.h"
+#include "models/checkpoint/weight_file.h"
 #include "models/data/loader.h"
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -16,9 +20,9 @@ namespace {
 // dataset.
 class BatchSource {
  public:
-  BatchSource(const DataSource& data, const ImageSchedule& schedule, uint64_t seed)
+  BatchSource(const DataSource& data, const ImageSchedule& schedule, uint64_t seed, bool trains)
       : data_(data), schedule_(schedule) {
-    if (!data.train) return;
+    if (!data.train || !trains) return;
     loader_ = std::make_unique<Loader>(
         data.train, LoaderOptions{.batch = schedule.batch, .shuffle = true, .seed = seed});
   }
@@ -46,22 +50,48 @@ class BatchSource {
   int64_t next_ = 0;
 };
 
+// What a run shares with the one that it goes on from, beside what all programs have.
+SafetensorsMetadata settings_of(const ResNetFlags& flags, const DataSource& data) {
+  return {{"program", "train_resnet"},
+          {"data", fmt::format("{} ({} images)", data.kind, data.train_size)},
+          {"image-size", std::to_string(data.sample[0])},
+          {"classes", std::to_string(data.classes)},
+          {"stem", flags.stem},
+          {"lr", fmt::format("{}", base_rate(flags))}};
+}
+
 class ResNetTraining final : public Training {
  public:
   ResNetTraining(const ResNetFlags& flags, const DataSource& data,
-                 const ImageSchedule& schedule)
-      : data_(data),
+                 const ImageSchedule& schedule, Checkpointing& files)
+      : flags_(flags),
+        data_(data),
         schedule_(schedule),
+        files_(files),
         batches_(make_batches(flags, data, schedule)),
-        training_(flags, data) {}
+        training_(flags, data) {
+    if (!flags.load.empty()) {
+      SafetensorsFile file = open_weights(flags.load);
+      print_loaded(load_torchvision(training_.model(), file), flags.load);
+    }
+    first_step_ = files.begin(training_.model(), training_.optimizer());
+  }
 
+  int64_t first_step() const override { return first_step_; }
   Bytes loader_bytes() const override { return batches_->bytes(); }
   void prepare(int64_t step) override {
     batch_ = batches_->at(step);
-    training_.set_learning_rate(step, schedule_.steps);
+    training_.set_learning_rate(step, files_.schedule_steps());
   }
   StepOutcome step() override { return training_.train(std::exchange(batch_, {})); }
-  void stop(int64_t /*done*/) override { batches_.reset(); }
+  void after_step(int64_t done) override {
+    files_.after_step(done, training_.model(), training_.optimizer());
+  }
+  void stop(int64_t done) override {
+    batches_.reset();
+    files_.end(done, training_.model(), training_.optimizer());
+    if (!flags_.save.empty()) save_torchvision(flags_.save, training_.model());
+  }
   std::optional<std::string> checksum() const override { return training_.checksum(); }
   CarriedParts carried() override { return training_.carried(); }
 
@@ -70,11 +100,17 @@ class ResNetTraining final : public Training {
     Loader loader(data_.test, {.batch = std::min(schedule_.batch, data_.test_size)});
     loader.pin(session.device());
     int64_t correct = 0;
+    double loss = 0;
     while (const std::optional<HostBatch> images = loader.next()) {
-      session.step([&] { correct += training_.evaluate(*images).correct.value_or(0); });
+      StepOutcome outcome;
+      session.step([&] { outcome = training_.evaluate(*images); });
+      correct += outcome.correct.value_or(0);
+      loss += double{outcome.loss.value_or(0)} * static_cast<double>(images->size);
     }
+    const auto size = static_cast<double>(data_.test_size);
     Evaluation evaluation;
-    evaluation.accuracy = static_cast<double>(correct) / static_cast<double>(data_.test_size);
+    evaluation.accuracy = static_cast<double>(correct) / size;
+    evaluation.scores.emplace_back("loss", loss / size);
     return evaluation;
   }
 
@@ -82,40 +118,51 @@ class ResNetTraining final : public Training {
   static std::unique_ptr<BatchSource> make_batches(const ResNetFlags& flags,
                                                    const DataSource& data,
                                                    const ImageSchedule& schedule) {
-    auto batches = std::make_unique<BatchSource>(data, schedule, flags.seed);
+    auto batches = std::make_unique<BatchSource>(data, schedule, flags.seed, !flags.evaluate);
     batches->pin(Session::current().device());
     return batches;
   }
 
+  const ResNetFlags& flags_;
   const DataSource& data_;
   const ImageSchedule& schedule_;
+  Checkpointing& files_;
   // Before the network: its pinning is then the first thing on the device's clock, and a
   // simulation of the run, which has no data to pin, differs by a constant.
   std::unique_ptr<BatchSource> batches_;
   ImageTraining training_;
   HostBatch batch_;
+  int64_t first_step_ = 0;
 };
 
 class ResNetJob final : public Job {
  public:
   ResNetJob(const ResNetFlags& flags, bool with_data)
       : flags_(flags),
+        files_(flags, with_data),
         data_(with_data ? open_data(flags) : describe_data(flags)),
-        schedule_(make_schedule(flags, data_)) {}
+        schedule_(make_schedule(flags, data_)) {
+    if (flags.evaluate && with_data && data_.test_size == 0) {
+      throw UsageError("--evaluate: " + data_.kind + " data have no images to test on");
+    }
+    check_weights(flags, data_);
+    files_.settle(settings_of(flags, data_), schedule_.steps, schedule_.steps_per_epoch);
+  }
 
   int64_t batch() const override { return schedule_.batch; }
-  int64_t steps() const override { return schedule_.steps; }
+  int64_t steps() const override { return flags_.evaluate ? 0 : schedule_.steps; }
   std::string announcement() const override {
     return fmt::format("{} on {}, images of {}x{}x{}, {} classes", flags_.model, flags_.data,
                        data_.sample[0], data_.sample[1], data_.sample[2], data_.classes);
   }
   Program dry_run() const override { return training_program(flags_, data_, schedule_); }
   std::unique_ptr<Training> start() const override {
-    return std::make_unique<ResNetTraining>(flags_, data_, schedule_);
+    return std::make_unique<ResNetTraining>(flags_, data_, schedule_, files_);
   }
 
  private:
   ResNetFlags flags_;
+  mutable Checkpointing files_;
   DataSource data_;
   ImageSchedule schedule_;
 };

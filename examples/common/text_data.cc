@@ -6,10 +6,9 @@
 #include <utility>
 
 #include "examples/common/bundled.h"
-#include "models/bert.h"
 #include "models/checkpoint/hugging_face.h"
+#include "models/checkpoint/weight_file.h"
 #include "models/checksum.h"
-#include "models/gpt2.h"
 #include "models/text/squad.h"
 #include "models/text/text_corpus.h"
 #include "models/text/vocabulary.h"
@@ -25,11 +24,11 @@ constexpr int64_t kBucket = 16;  // batches whose sequences are sorted by length
 
 // Of the table of words there; 0 if there is none.
 int64_t rows_in(const std::string& weights, const BertFlags& flags) {
-  const SafetensorsFile file(weights);
+  const SafetensorsFile file = open_weights(weights);
   const char* name = "transformer.wte.weight";
   if (!flags.is_gpt2()) {
-    name = bert_options(flags.model).roberta_names ? "roberta.embeddings.word_embeddings.weight"
-                                                   : "bert.embeddings.word_embeddings.weight";
+    name = flags.bert().roberta_names ? "roberta.embeddings.word_embeddings.weight"
+                                      : "bert.embeddings.word_embeddings.weight";
   }
   const SafetensorsEntry* table = file.find(hugging_face_names(file)(name)[0]);
   return table != nullptr && table->shape.rank() == 2 ? table->shape[0] : 0;
@@ -41,10 +40,10 @@ int64_t rows_of(const BertFlags& flags, const std::optional<Vocabulary>& vocabul
   const bool learnt = flags.vocabulary.empty();
   const int64_t known = learnt ? 0 : vocabulary->size();
   if (flags.vocabulary_size == 0) {
-    if (!flags.weights.empty()) return std::max(known, rows_in(flags.weights, flags));
+    if (!flags.load.empty()) return std::max(known, rows_in(flags.load, flags));
     if (known > 0) return known;
-    if (flags.is_gpt2()) return gpt2_options(flags.model).vocabulary;
-    return flags.model == "bert-tiny" ? kTinyVocabulary : bert_options(flags.model).vocabulary;
+    if (flags.is_gpt2()) return flags.gpt2().vocabulary;
+    return flags.model == "bert-tiny" ? kTinyVocabulary : flags.bert().vocabulary;
   }
   if (flags.vocabulary_size < known) {
     throw UsageError("--vocab-size: " + flags.vocabulary + " has " + std::to_string(known) +

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "models/bert.h"
+#include "models/checkpoint/hugging_face.h"
+#include "models/checkpoint/weight_file.h"
 #include "models/checksum.h"
 #include "models/gpt2.h"
 #include "models/optim/clip.h"
@@ -10,6 +12,7 @@
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
+#include "runtime/core/errors.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
@@ -24,7 +27,7 @@ Options with_flags(Options options, const BertFlags& flags, const TextData& data
 }
 
 BertOptions bert(const BertFlags& flags, const TextData& data) {
-  BertOptions options = with_flags(bert_options(flags.model), flags, data);
+  BertOptions options = with_flags(flags.bert(), flags, data);
   options.pad = data.pad;
   return options;
 }
@@ -78,7 +81,7 @@ class Spans final : public TextNetwork {
 std::unique_ptr<TextNetwork> make_network(const BertFlags& flags, const TextData& data) {
   ParameterInit init(flags.seed);
   if (flags.task == "clm") {
-    return std::make_unique<Causal>(with_flags(gpt2_options(flags.model), flags, data), init);
+    return std::make_unique<Causal>(with_flags(flags.gpt2(), flags, data), init);
   }
   if (flags.task == "squad") return std::make_unique<Spans>(bert(flags, data), init);
   return std::make_unique<Masked>(bert(flags, data), init);
@@ -105,16 +108,45 @@ TextNetwork::Input upload(const BertFlags& flags, const TextBatch& batch) {
   return input;
 }
 
+// Rows of `batch`; a copy, unless they are all.
+TextBatch rows_of(const TextBatch& batch, const MicroBatch& part) {
+  if (part.size == batch.rows) return batch;
+  const auto cut = [&](const TextBatch::Ids& ids, int64_t per_row,
+                       int64_t less = 0) -> TextBatch::Ids {
+    if (!ids) return nullptr;
+    const auto begin = ids->begin() + part.begin * per_row;
+    std::vector<int64_t> rows(begin, begin + part.size * per_row);
+    for (int64_t& id : rows) id -= less;
+    return std::make_shared<const std::vector<int64_t>>(std::move(rows));
+  };
+  const int64_t asked = batch.asked / batch.rows;
+  return {.rows = part.size,
+          .length = batch.length,
+          .asked = part.size * asked,
+          .tokens = cut(batch.tokens, batch.length),
+          .segments = cut(batch.segments, batch.length),
+          .lengths = cut(batch.lengths, 1),
+          .positions = cut(batch.positions, asked, part.begin * batch.length),
+          .labels = cut(batch.labels, asked),
+          .ends = cut(batch.ends, 1)};
+}
+
 StepOutcome outcome_of(const Tensor& loss, const Tensor& correct, const TextBatch& batch) {
   StepOutcome outcome{read_scalar<float>(loss), std::nullopt, batch.asked};
   if (correct) outcome.correct = read_scalar<int64_t>(correct);
   return outcome;
 }
 
-std::vector<float> values_of(const Tensor& tensor) {
+std::vector<float> logits_of(const Tensor& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.elements()));
   if (!Session::current().download(tensor, values.data())) return {};
   return values;
+}
+
+// Of a task, which a file of weights may lack.
+bool is_head(const std::string& name) {
+  return name.starts_with("cls.") || name.starts_with("lm_head.") ||
+         name.starts_with("qa_outputs.");
 }
 
 }  // namespace
@@ -129,7 +161,9 @@ double base_rate(const BertFlags& flags) {
 TextTraining::TextTraining(const BertFlags& flags, const TextData& data)
     : flags_(flags),
       network_(make_network(flags, data)),
-      optimizer_(make_optimizer(flags, network_->module().parameters(), base_rate(flags))),
+      optimizer_(make_optimizer(
+          flags, flags.evaluate ? std::vector<NamedTensor>() : network_->module().parameters(),
+          base_rate(flags))),
       parameters_(network_->module().parameters()),
       rate_(optimizer_->learning_rate()) {
   network_->module().compute_in(flags.dtype);
@@ -145,16 +179,15 @@ void TextTraining::set_learning_rate(int64_t step, int64_t steps) {
 
 StepOutcome TextTraining::train(const TextBatch& batch) {
   model().train();
-  Tensor loss, correct;
-  {
-    const TextNetwork::Output output = network_->run(upload(flags_, batch));
-    loss = output.loss;
-    correct = output.correct;
-  }
-  backward(loss);
-  if (flags_.clip > 0) clip_grad_norm_(parameters_, flags_.clip);
-  optimizer_->step();
-  return outcome_of(loss, correct, batch);
+  const auto forward = [&](const MicroBatch& part) {
+    const TextBatch rows = rows_of(batch, part);
+    const TextNetwork::Output output = network_->run(upload(flags_, rows));
+    return Forward{output.loss, output.correct, rows.asked};
+  };
+  return train_step(micro_batches(batch.rows, flags_.micro_batch(batch.rows)), forward, [&] {
+    if (flags_.clip > 0) clip_grad_norm_(parameters_, flags_.clip);
+    optimizer_->step();
+  });
 }
 
 TextTraining::Answers TextTraining::evaluate(const TextBatch& batch) {
@@ -163,8 +196,8 @@ TextTraining::Answers TextTraining::evaluate(const TextBatch& batch) {
   const TextNetwork::Output output = network_->run(upload(flags_, batch));
   Answers answers{outcome_of(output.loss, output.correct, batch), {}, {}};
   if (output.start) {
-    answers.start = values_of(output.start);
-    answers.end = values_of(output.end);
+    answers.start = logits_of(output.start);
+    answers.end = logits_of(output.end);
   }
   return answers;
 }
@@ -191,9 +224,11 @@ Program training_program(const BertFlags& flags, TextData& data, int64_t steps) 
     kinds.push_back({.rows = batch.rows, .length = batch.length, .asked = batch.asked});
   };
   const bool vary = flags.task == "squad" && data.batches_per_epoch() > 0;
-  for (int64_t step = 0; step < (vary ? steps : 1); ++step) add(train, data.train(step));
+  if (!flags.evaluate) {
+    for (int64_t step = 0; step < (vary ? steps : 1); ++step) add(train, data.train(step));
+    train.insert(train.begin(), train.front());
+  }
   for (int64_t i = 0; i < data.test_batches(); ++i) add(test, data.test(i));
-  train.insert(train.begin(), train.front());
   return [=, &data] {
     const auto training = std::make_shared<TextTraining>(flags, data);
     std::vector<std::function<void()>> all;
@@ -202,6 +237,35 @@ Program training_program(const BertFlags& flags, TextData& data, int64_t steps) 
     for (const TextBatch& batch : test) all.emplace_back([=] { training->evaluate(batch); });
     return all;
   };
+}
+
+void check_weights(const BertFlags& flags, const TextData& data) {
+  if (flags.load.empty()) return;
+  const SafetensorsFile file = open_weights(flags.load);
+  const TextNetworkOptions options =
+      flags.is_gpt2() ? TextNetworkOptions(flags.gpt2()) : TextNetworkOptions(flags.bert());
+  const std::string other = difference(sizes_in(file), sizes_of(options),
+                                       (flags.config ? "config.json" : flags.model));
+  if (!other.empty()) throw UsageError("--load: " + flags.load + ": " + other);
+  Session session({.device = "sim:host",
+                   .threads = 1,
+                   .budget = Bytes(int64_t{1} << 50),
+                   .policy = "none"});
+  const std::unique_ptr<TextNetwork> network = make_network(flags, data);
+  const WeightNames names = hugging_face_names(file);
+  for (const NamedTensor& parameter : network->module().parameters()) {
+    const SafetensorsEntry* entry = file.find(names(parameter.name)[0]);
+    if (entry == nullptr) {
+      if (is_head(parameter.name)) continue;
+      throw UsageError("--load: " + flags.load + ": there is no '" + parameter.name + "' for " +
+                       flags.model);
+    }
+    const Shape& shape = parameter.tensor.shape();
+    if (entry->dtype == DType::kFloat32 && entry->shape == shape) continue;
+    throw UsageError("--load: " + flags.load + ": '" + entry->name + "' is " + entry->type +
+                     ' ' + entry->shape.to_string() + ", and this run takes F32 " +
+                     shape.to_string());
+  }
 }
 
 }  // namespace tidemark

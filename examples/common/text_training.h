@@ -39,7 +39,7 @@ class TextTraining {
   // In the current session. Throws UsageError, OutOfMemory.
   TextTraining(const BertFlags& flags, const TextData& data);
 
-  // For step `step` of `steps`, by the schedule of the flags.
+  // For step `step`, by the schedule of the flags over `steps` steps.
   void set_learning_rate(int64_t step, int64_t steps);
 
   // To be called within Session::step; wait for the outcome.
@@ -51,6 +51,7 @@ class TextTraining {
   Answers evaluate(const TextBatch& batch);
 
   Module& model() { return network_->module(); }
+  // Without state and parameters in a run that only evaluates.
   Optimizer& optimizer() { return *optimizer_; }
   // Over parameters and optimizer state.
   std::optional<std::string> checksum() const;
@@ -63,6 +64,10 @@ class TextTraining {
   std::vector<NamedTensor> parameters_;
   double rate_;
 };
+
+// That --load, if there is one, has what the network takes, by its header alone. Throws
+// UsageError that names both sizes, DataError.
+void check_weights(const BertFlags& flags, const TextData& data);
 
 // The learning rate that the flags stand for.
 double base_rate(const BertFlags& flags);

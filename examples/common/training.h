@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "models/dry_run.h"
 #include "models/optim/optimizer.h"
 #include "runtime/session/session.h"
+#include "runtime/tensor/tensor.h"
 
 namespace tidemark {
 
@@ -82,6 +84,26 @@ inline constexpr const char* kUnfusedAdam = "adam-unfused";
 // By the flags; `rate` is what the flags leave open.
 std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
                                           std::vector<NamedTensor> parameters, double rate);
+
+// Rows [begin, begin + size) of a batch.
+struct MicroBatch {
+  int64_t begin = 0;
+  int64_t size = 0;
+};
+// `rows` of a batch, cut into parts of `size` rows; the last may have fewer.
+std::vector<MicroBatch> micro_batches(int64_t rows, int64_t size);
+
+// What a network makes of a micro-batch.
+struct Forward {
+  Tensor loss;       // a scalar, the mean over its guesses
+  Tensor correct{};  // a scalar; may be undefined
+  int64_t guesses = 0;
+};
+// A training step: forward and backward for each part in order, then `update`. Gradients, and
+// the loss that is given, are those of the mean over all parts.
+StepOutcome train_step(const std::vector<MicroBatch>& parts,
+                       const std::function<Forward(const MicroBatch&)>& forward,
+                       const std::function<void()>& update);
 
 // Waits for the value; nothing on devices without data.
 template <class T>

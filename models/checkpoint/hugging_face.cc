@@ -1,6 +1,14 @@
 #include "models/checkpoint/hugging_face.h"
 
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
+
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -28,7 +36,170 @@ std::vector<std::string> other_names(const std::string& name) {
   return names;
 }
 
+using Json = nlohmann::json;
+
+// Reads the keys of a config.json.
+class Config {
+ public:
+  explicit Config(const std::string& path) : path_(path) {
+    std::ifstream file(path);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    if (!file) throw DataError(path, 0, "cannot be read");
+    json_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!json_.is_object()) throw DataError(path, 0, "is not a JSON object");
+  }
+
+  [[noreturn]] void fail(const std::string& key, const std::string& what) const {
+    throw DataError(path_, 0, '\'' + key + "' " + what);
+  }
+  bool has(const std::string& key) const {
+    return json_.contains(key) && !json_[key].is_null();
+  }
+  std::string text(const std::string& key) const {
+    if (!has(key)) fail(key, "is missing");
+    if (!json_[key].is_string()) fail(key, "is not a string");
+    return json_[key].get<std::string>();
+  }
+  int64_t size(const std::string& key) const {
+    constexpr int64_t kMostSize = 1 << 24;
+    if (!has(key)) fail(key, "is missing");
+    const Json& value = json_[key];
+    if (!value.is_number_integer() || value < 1 || value > kMostSize) {
+      fail(key, "is not a number from 1 to " + std::to_string(kMostSize));
+    }
+    return value.get<int64_t>();
+  }
+  double eps(const std::string& key, double otherwise) const {
+    if (!has(key)) return otherwise;
+    const Json& value = json_[key];
+    if (!value.is_number() || !(value > 0.0 && value < 1.0)) {
+      fail(key, "is not a number between 0 and 1");
+    }
+    return value.get<double>();
+  }
+  // What only one value of is done here.
+  void require(const std::string& key, const std::vector<std::string>& values) const {
+    if (!has(key)) return;
+    const std::string value = text(key);
+    if (std::find(values.begin(), values.end(), value) != values.end()) return;
+    fail(key, "is '" + value + "', which is not done here; '" + values[0] + "' is");
+  }
+  void require_divisor(const std::string& heads, const std::string& width) const {
+    if (size(width) % size(heads) != 0) fail(heads, "does not divide '" + width + '\'');
+  }
+
+ private:
+  std::string path_;
+  Json json_;
+};
+
+BertOptions bert_config(const Config& config, bool roberta) {
+  config.require("hidden_act", {"gelu"});
+  config.require("position_embedding_type", {"absolute"});
+  config.require_divisor("num_attention_heads", "hidden_size");
+  BertOptions options = bert_options(roberta ? "xlm-roberta-base" : "bert-base");
+  options.vocabulary = config.size("vocab_size");
+  options.positions = config.size("max_position_embeddings");
+  options.segments = config.size("type_vocab_size");
+  options.layers = config.size("num_hidden_layers");
+  options.width = config.size("hidden_size");
+  options.heads = config.size("num_attention_heads");
+  options.inner = config.size("intermediate_size");
+  options.norm_eps = config.eps("layer_norm_eps", options.norm_eps);
+  if (options.longest() < 1) config.fail("max_position_embeddings", "leaves no position");
+  return options;
+}
+
+Gpt2Options gpt2_config(const Config& config) {
+  config.require("activation_function", {"gelu_new", "gelu_pytorch_tanh"});
+  config.require_divisor("n_head", "n_embd");
+  Gpt2Options options;
+  options.vocabulary = config.size("vocab_size");
+  options.positions = config.size("n_positions");
+  options.layers = config.size("n_layer");
+  options.width = config.size("n_embd");
+  options.heads = config.size("n_head");
+  options.norm_eps = config.eps("layer_norm_epsilon", options.norm_eps);
+  if (config.has("n_inner") && config.size("n_inner") != 4 * options.width) {
+    config.fail("n_inner", "is not four times 'n_embd', which is all that is done here");
+  }
+  return options;
+}
+
+// The number behind `before` in `name`, as in "bert.encoder.layer.11.output.dense.weight".
+std::optional<int64_t> number_behind(std::string_view name, std::string_view before) {
+  size_t at = name.find(before);
+  if (at == std::string_view::npos || (at > 0 && name[at - 1] != '.')) return std::nullopt;
+  name.remove_prefix(at + before.size());
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end == name.data() + name.size() || *end != '.') {
+    return std::nullopt;
+  }
+  return number;
+}
+
 }  // namespace
+
+TextNetworkOptions read_hugging_face_config(const std::string& path) {
+  const Config config(path);
+  const std::string type = config.text("model_type");
+  if (type == "gpt2") return gpt2_config(config);
+  if (type == "bert") return bert_config(config, false);
+  if (type == "roberta" || type == "xlm-roberta") return bert_config(config, true);
+  config.fail("model_type", "is '" + type + "'; there are bert, roberta, xlm-roberta, gpt2");
+}
+
+TextNetworkSizes sizes_of(const TextNetworkOptions& options) {
+  if (const auto* gpt2 = std::get_if<Gpt2Options>(&options)) {
+    return {gpt2->layers, gpt2->width, gpt2->heads, 4 * gpt2->width, gpt2->positions};
+  }
+  const auto& bert = std::get<BertOptions>(options);
+  return {bert.layers, bert.width, bert.heads, bert.inner, bert.positions};
+}
+
+TextNetworkSizes sizes_in(const SafetensorsFile& file) {
+  TextNetworkSizes sizes;
+  for (const SafetensorsEntry& entry : file.entries()) {
+    const std::string_view name = entry.name;
+    for (const std::string_view layers : {"encoder.layer.", "h."}) {
+      if (const auto layer = number_behind(name, layers)) {
+        sizes.layers = std::max(sizes.layers, *layer + 1);
+      }
+    }
+    if (entry.shape.rank() != 2) continue;
+    const auto ends = [&](std::string_view bert, std::string_view gpt2) {
+      return name.ends_with(bert) || name == gpt2 || name.ends_with('.' + std::string(gpt2));
+    };
+    if (ends("embeddings.position_embeddings.weight", "wpe.weight")) {
+      sizes.positions = entry.shape[0];
+      sizes.width = entry.shape[1];
+    }
+    if (name.ends_with("layer.0.intermediate.dense.weight")) sizes.inner = entry.shape[0];
+    if (name.ends_with("h.0.mlp.c_fc.weight")) sizes.inner = entry.shape[1];
+  }
+  return sizes;
+}
+
+std::string difference(const TextNetworkSizes& ours, const TextNetworkSizes& theirs,
+                       const std::string& name) {
+  struct Size {
+    int64_t ours, theirs;
+    const char *before, *after;
+  };
+  std::string here, there;
+  for (const Size& size : {Size{ours.layers, theirs.layers, "", " layers"},
+                           Size{ours.width, theirs.width, "hidden size ", ""},
+                           Size{ours.heads, theirs.heads, "", " heads"},
+                           Size{ours.inner, theirs.inner, "intermediate size ", ""},
+                           Size{ours.positions, theirs.positions, "", " positions"}}) {
+    if (size.ours == size.theirs || size.ours == 0 || size.theirs == 0) continue;
+    const std::string comma = here.empty() ? "" : ", ";
+    here += comma + size.before + std::to_string(size.ours) + size.after;
+    there += comma + size.before + std::to_string(size.theirs) + size.after;
+  }
+  return here.empty() ? "" : here + "; " + name + " has " + there;
+}
 
 WeightNames hugging_face_names(const SafetensorsFile& file) {
   return [&file](const std::string& ours) -> std::vector<std::string> {

@@ -1,9 +1,16 @@
-// Files of weights from Hugging Face, which name the same tensors in several ways.
+// Files of Hugging Face: weights, which name the same tensors in several ways, and the
+// config.json beside them, which says how large the network is.
 //
 // Pure functions; any thread.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "models/bert.h"
 #include "models/checkpoint/weights.h"
+#include "models/gpt2.h"
 
 namespace tidemark {
 
@@ -16,5 +23,26 @@ namespace tidemark {
 // A tensor that is there under none of them keeps its name, and is reported as missing by it.
 // REQUIRES: `file` outlives what is given.
 WeightNames hugging_face_names(const SafetensorsFile& file);
+
+using TextNetworkOptions = std::variant<BertOptions, Gpt2Options>;
+
+// Of a config.json: sizes, eps of norms, for models of type "bert", "roberta",
+// "xlm-roberta" and "gpt2". Dropout stays as in the options' defaults. Throws DataError naming
+// the key where it is missing, or is something that these networks do not do.
+TextNetworkOptions read_hugging_face_config(const std::string& path);
+
+// What two networks have to agree in for the weights of one to fit the other, but for the rows
+// of their vocabularies. 0: not known.
+struct TextNetworkSizes {
+  int64_t layers = 0, width = 0, heads = 0, inner = 0, positions = 0;
+};
+TextNetworkSizes sizes_of(const TextNetworkOptions& options);
+// By the names and shapes in a file's header, which do not tell heads. All 0 if there is no
+// such network in it.
+TextNetworkSizes sizes_in(const SafetensorsFile& file);
+// Where both are known and differ: "2 layers, hidden size 32; gpt2 has 12 layers, hidden size
+// 768", with `theirs` called `name`. Empty if they agree.
+std::string difference(const TextNetworkSizes& ours, const TextNetworkSizes& theirs,
+                       const std::string& name);
 
 }  // namespace tidemark

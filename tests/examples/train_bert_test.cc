@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/delta/policies/policy.h"
@@ -284,6 +286,144 @@ TEST_F(TrainBertTest, WeightsGoFromOneTaskToAnother) {
   EXPECT_THAT(larger.error, HasSubstr("300"));
 }
 
+// Without dropout a batch in parts is the same computation, but for rounding: each task cuts
+// other tensors.
+TEST_F(TrainBertTest, MicroBatchesAreTheSameComputation) {
+  const std::string task_flags = " --dropout 0 --threads 1 ";
+  const auto loss = [](const Result& result) {
+    EXPECT_EQ(result.code, 0) << result.error;
+    return result.json.at("steps").at(2).at("loss").get<double>();
+  };
+  const std::string text = "--data " + text_ + " --vocab-size 200 --seq-length 16 --batch 8";
+  for (const std::string& flags :
+       {text + " --steps 3", "--task squad --data " + squad_ +
+                                 " --vocab-size 200 --seq-length 64 --batch 4 " +
+                                 "--steps 3"}) {
+    const Result whole = run(flags + task_flags);
+    const Result parts = run(flags + task_flags + "--accumulate 4 --policy none");
+    EXPECT_NEAR(loss(whole), loss(parts), 1e-4 * loss(whole)) << flags;
+    EXPECT_EQ(parts.json.at("peak_reserved_bytes"), parts.json.at("unmanaged_peak_bytes"));
+    const Result tight = run(flags + task_flags + "--accumulate 4 --budget 50%");
+    EXPECT_EQ(loss_bits(tight.json), loss_bits(parts.json));
+    EXPECT_EQ(tight.json.at("params_checksum"), parts.json.at("params_checksum"));
+  }
+}
+
+TEST_F(TrainBertTest, SavedWeightsEvaluateAsTheRunDid) {
+  const std::string weights = (folder_ / "weights.safetensors").string(),
+                    words = (folder_ / "vocab.txt").string();
+  const Result saved = train("--save " + weights + " --save-vocab " + words);
+  ASSERT_EQ(saved.code, 0) << saved.error;
+  const Result loaded = run("--data " + text_ + " --seq-length 16 --batch 8 --threads 2 " +
+                            "--evaluate --load " + weights + " --vocab " + words + " --seed 3");
+  ASSERT_EQ(loaded.code, 0) << loaded.error;
+  EXPECT_EQ(loaded.json.at("eval"), saved.json.at("eval"));
+  EXPECT_TRUE(loaded.json.at("steps").empty());
+  EXPECT_LT(loaded.json.at("unmanaged_peak_bytes"), saved.json.at("unmanaged_peak_bytes"));
+}
+
+TEST_F(TrainBertTest, MoreStepsGoOnByTheScheduleThatIsAskedFor) {
+  const std::string checkpoint = " --checkpoint " + (folder_ / "state").string();
+  ASSERT_EQ(run(small("--steps 2" + checkpoint)).code, 0);
+  const Result longer = run(small("--steps 4 --resume" + checkpoint));
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_THAT(longer.error, HasSubstr("--lr-schedule linear over 2 steps"));
+  EXPECT_THAT(longer.error, HasSubstr("--lr-steps 4"));
+  EXPECT_EQ(run(small("--steps 4 --lr-steps 4 --resume" + checkpoint)).code, 0);
+}
+
+class HuggingFaceFolder : public TrainBertTest {
+ protected:
+  // Of the small networks in tests/golden.
+  std::string make(const std::string& golden, const Json& config) const {
+    const fs::path folder = folder_ / golden;
+    fs::create_directory(folder);
+    fs::copy_file(std::string(TIDEMARK_GOLDEN_DIR) + "/" + golden + ".safetensors",
+                  folder / "model.safetensors", fs::copy_options::overwrite_existing);
+    std::ofstream(folder / "config.json") << config.dump();
+    std::ofstream words(folder / "vocab.txt");
+    words << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\n";
+    for (char c = 'a'; c <= 'z'; ++c) words << c << "\n##" << c << '\n';
+    return folder.string();
+  }
+  static Json bert_config() {
+    return {{"model_type", "bert"},     {"vocab_size", 60},
+            {"hidden_size", 32},        {"num_hidden_layers", 2},
+            {"num_attention_heads", 4}, {"intermediate_size", 64},
+            {"layer_norm_eps", 1e-12},  {"max_position_embeddings", 24},
+            {"type_vocab_size", 2},     {"hidden_act", "gelu"}};
+  }
+  static Json gpt2_config() {
+    return {{"model_type", "gpt2"}, {"vocab_size", 60}, {"n_embd", 32},
+            {"n_layer", 2},         {"n_head", 4},      {"n_positions", 24}};
+  }
+  Result load(const std::string& arguments) const {
+    return run("--data " + text_ + " --batch 4 --threads 1 --steps 1 " + arguments);
+  }
+};
+
+TEST_F(HuggingFaceFolder, GivesTheSizesOfTheNetwork) {
+  const Result bert = load("--load " + make("bert_small", bert_config()));
+  ASSERT_EQ(bert.code, 0) << bert.error;
+  EXPECT_THAT(bert.out, HasSubstr("sequences of 24, 60 words"));
+  EXPECT_THAT(bert.out, ::testing::Not(HasSubstr("new:")));
+  const Result gpt2 = load("--load " + make("gpt2_small", gpt2_config()));
+  ASSERT_EQ(gpt2.code, 0) << gpt2.error;
+  EXPECT_THAT(gpt2.out, HasSubstr("clm"));
+  EXPECT_THAT(gpt2.out, ::testing::Not(HasSubstr("new:")));
+}
+
+TEST_F(HuggingFaceFolder, OfOtherSizesThanTheModelNamesBothBeforeTheDryRun) {
+  const std::string folder = make("bert_small", bert_config());
+  const std::string file = folder + "/model.safetensors --vocab " + folder + "/vocab.txt";
+  for (const auto& [flags, here, there] : {
+           std::tuple("--model bert-base --load " + folder, "2 layers, hidden size 32, 4 heads",
+                      "--model bert-base has 12 layers, hidden size 768, 12 heads"),
+           std::tuple("--model gpt2 --load " + make("gpt2_small", gpt2_config()), "2 layers",
+                      "--model gpt2 has 12 layers"),
+           std::tuple("--model bert-base --load " + file, "2 layers, hidden size 32",
+                      "bert-base has 12 layers, hidden size 768"),
+           std::tuple("--model gpt2 --load " + folder, "is of a BERT", "--model gpt2"),
+       }) {
+    const Result result = load(flags);
+    EXPECT_EQ(result.code, 2) << flags;
+    EXPECT_THAT(result.error, HasSubstr(here)) << flags;
+    EXPECT_THAT(result.error, HasSubstr(there)) << flags;
+    EXPECT_TRUE(result.json.is_null()) << flags << ": noticed before the dry run";
+    EXPECT_THAT(load(flags + " --dry-run").error, HasSubstr(here)) << flags;
+  }
+  // The file is not as its config.json says.
+  Json config = bert_config();
+  config["num_hidden_layers"] = 3;
+  const Result other = load("--load " + make("bert_small", config));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.error, HasSubstr("2 layers; config.json has 3 layers"));
+}
+
+TEST_F(HuggingFaceFolder, IsExplainedWhereItCannotBeRead) {
+  const std::string folder = make("bert_small", bert_config());
+  for (const auto& [key, value] : std::map<std::string, Json>{{"model_type", "t5"},
+                                                              {"hidden_size", -1},
+                                                              {"hidden_size", "many"},
+                                                              {"hidden_act", "relu"},
+                                                              {"num_attention_heads", 5},
+                                                              {"layer_norm_eps", 2}}) {
+    Json config = bert_config();
+    config[key] = value;
+    const Result result = load("--load " + make("bert_small", config));
+    EXPECT_EQ(result.code, 2) << key;
+    EXPECT_THAT(result.error, HasSubstr("'" + key + "'"));
+  }
+  make("bert_small", bert_config());
+  fs::rename(folder + "/model.safetensors", folder + "/pytorch_model.bin");
+  std::ofstream(folder + "/pytorch_model.bin") << "PK\x03\x04 and so on";
+  EXPECT_THAT(load("--load " + folder).error, HasSubstr("save_file("));
+  fs::remove(folder + "/pytorch_model.bin");
+  EXPECT_THAT(load("--load " + folder).error, HasSubstr("no model.safetensors"));
+  fs::remove(folder + "/config.json");
+  EXPECT_THAT(load("--load " + folder).error, HasSubstr("no config.json"));
+}
+
 TEST_F(TrainBertTest, MistakesEndWithCodeTwo) {
   for (const char* flags :
        {"--model bert-huge", "--task nsp", "--task clm", "--model gpt2 --task mlm",
@@ -293,7 +433,8 @@ TEST_F(TrainBertTest, MistakesEndWithCodeTwo) {
         "--vocab /nowhere/vocab.txt", "--device sim:abacus", "--steps 1 --epochs 1"}) {
     EXPECT_EQ(run(flags).code, 2) << flags;
   }
-  EXPECT_EQ(train("--weights " + text_).code, 2) << "no vocabulary";
+  EXPECT_EQ(train("--load " + text_).code, 2) << "no vocabulary";
+  EXPECT_EQ(train("--weights " + text_).code, 2) << "the same flag";
   const std::string words =
       " --vocab " + write("vocab", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n");
   EXPECT_EQ(train("--weights /nowhere/file" + words).code, 2);

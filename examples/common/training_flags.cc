@@ -1,0 +1,75 @@
+#include "examples/common/training_flags.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "examples/common/flag_groups.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+
+void add_step_flags(CLI::App& app, TrainingFlags& flags) {
+  app.add_option("--lr-steps", flags.schedule_steps,
+                 "Steps that --lr-schedule spans, for a run that is to be made longer later "
+                 "[all steps of the run]")
+      ->check(CLI::Range(1, 1 << 30))
+      ->group("Optimizer");
+  app.add_option("--clip", flags.clip, "Largest norm of all gradients together; 0: any")
+      ->check(finite_number())
+      ->check(CLI::NonNegativeNumber)
+      ->group("Optimizer");
+  app.add_option("--accumulate", flags.accumulate,
+                 "Compute each step's gradients in so many micro-batches, one after the other: "
+                 "--batch 64 --accumulate 4 needs the memory of a batch of 16. The loss is the "
+                 "mean over the whole batch; batch norm sees a micro-batch at a time")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group("What to train");
+}
+
+void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load,
+                    const std::string& about_load, const std::string& about_save) {
+  const char* group = "Weights and checkpoints";
+  const auto add = [&](const std::string& name, std::string& path, const std::string& about) {
+    return app.add_option(name, path, about)->type_name("FILE")->group(group);
+  };
+  add(load, flags.load, about_load);
+  add("--save", flags.save, about_save);
+  app.add_flag("--evaluate", flags.evaluate,
+               "Do not train: print accuracy and loss on the test data of what --load gives")
+      ->group(group);
+  CLI::Option* checkpoint =
+      add("--checkpoint", flags.checkpoint,
+          "Write all that it takes to go on there, now and then and in the end; without "
+          "--resume, a run that is there is not overwritten");
+  app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between")
+      ->check(CLI::Range(1, 1 << 30))
+      ->group(group);
+  app.add_flag("--resume", flags.resume,
+               "Go on from --checkpoint, to the same bits as a run that was never stopped. "
+               "--steps counts from the beginning")
+      ->needs(checkpoint)
+      ->group(group);
+}
+
+void check(const TrainingFlags& flags) {
+  if (flags.keeps_files() && flags.on_simulator()) {
+    throw UsageError("--load, --save and --checkpoint: a simulated device has no values");
+  }
+  if (flags.batch % flags.accumulate != 0) {
+    throw UsageError(
+        fmt::format("--accumulate: a batch of {} cannot be cut into {} equal micro-batches",
+                    flags.batch, flags.accumulate));
+  }
+  if (flags.evaluate && !flags.checkpoint.empty()) {
+    throw UsageError(
+        "--evaluate does not train, so there is nothing to --checkpoint; weights to evaluate "
+        "are given by --load");
+  }
+  if (flags.evaluate && flags.load.empty() && !flags.dry_run && !flags.on_simulator()) {
+    throw UsageError("--evaluate needs --load: the weights to evaluate");
+  }
+  if (flags.resume && !flags.load.empty()) {
+    throw UsageError("--resume goes on with the weights in --checkpoint; leave out --load");
+  }
+}
+
+}  // namespace tidemark
