@@ -4,6 +4,10 @@
 // feasible budget; a budget below that is refused; a session of exactly the budget is made, and
 // each batch is one step of it. Progress goes to standard error, tables to standard output, and
 // the report to --json. Ctrl-C ends the run after its step.
+//
+// Where the arena is RAM (on a CPU, and on the simulation of one, which does what the real run
+// would) there is no host tier by default, and what is not computed again goes to a disk. Other
+// devices have a host tier of twice the unmanaged peak, and no disk.
 #pragma once
 
 #include <functional>
@@ -21,9 +25,16 @@ using OpenJob = std::function<std::unique_ptr<Job>(bool with_data)>;
 
 enum ExitCode { kDone = 0, kFailed = 1, kBadInput = kUsageExitCode, kOutOfMemory = 3 };
 
-// The session that the flags ask for, but for its budget and its host limit. CUDA's kernels are
-// there from then on.
+// The session that the flags ask for, but for its budget and its tiers' limits. CUDA's kernels
+// are there from then on.
 SessionOptions session_options(const RunFlags& flags);
+
+// Is the device's memory RAM?
+bool arena_is_in_ram(const RunFlags& flags);
+// Limit and folder of the disk tier, by the flags or by default, as far as the disk has space;
+// a lack of it is said on standard error. True if the tier is there by default only. Throws
+// UsageError if --disk-limit asks for one and there is no disk.
+bool set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak, SessionOptions& options);
 
 // What `body` returns; if it throws, the exit code of that, explained on standard error.
 int explain_errors(const std::string& program, const std::function<int()>& body);
