@@ -115,13 +115,13 @@ std::string process_lines(const RunReport& report) {
     add("program", program_part);
     return text;
   };
-  const Bytes unmanaged = *process_without_budget(report);
+  const std::optional<Bytes> unmanaged = process_without_budget(report);
   const Bytes whole = report.arena_in_ram ? report.unmanaged->peak : Bytes(0);
   std::string text = report.arena_in_ram ? "\n  memory of the process\n"
                                          : "\n  memory of the process, on the host\n";
-  if (had_to_release(report)) {
-    text += line("without a budget", unmanaged,
-                 "predicted: " + parts(whole, Bytes(0), program));
+  if (had_to_release(report) && unmanaged) {
+    text += line("without a budget", *unmanaged,
+                 "predicted: " + parts(whole, Bytes(0), *report.program_memory));
   }
   text += line("this run", *report.process_peak,
                "as the system counts it: " + parts(arena, host, program));
@@ -170,10 +170,9 @@ std::string category_lines(const CategoryBytes& left, const CategoryBytes& right
 std::optional<Bytes> process_without_budget(const RunReport& report) {
   if (!report.process_peak || !report.unmanaged) return std::nullopt;
   if (!had_to_release(report)) return report.process_peak;
-  const Bytes host = report.host_peak.value_or(Bytes(0));
-  if (!report.arena_in_ram) return *report.process_peak - host;
-  return *report.process_peak - host - report.peak_reserved.value_or(Bytes(0)) +
-         report.unmanaged->peak;
+  if (!report.program_memory) return std::nullopt;
+  const Bytes arena = report.arena_in_ram ? report.unmanaged->peak : Bytes(0);
+  return arena + report.loader_bytes + *report.program_memory;
 }
 
 std::string to_json(const RunReport& report) {
@@ -198,6 +197,8 @@ std::string to_json(const RunReport& report) {
   json["peak_live_bytes"] = or_null(report.peak_live);
   json["host_peak_bytes"] = or_null(report.host_peak);
   json["disk_peak_bytes"] = or_null(report.disk_peak);
+  json["host_limit_bytes"] = report.host_limit.count();
+  json["disk_limit_bytes"] = report.disk_limit.count();
   json["loader_bytes"] = report.loader_bytes.count();
   json["program_memory_bytes"] = kProgramMemory.count();
   json["process_unmanaged_bytes"] = or_null(process_without_budget(report));

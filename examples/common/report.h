@@ -66,11 +66,15 @@ struct RunReport {
   // Of the process, as the system counts it; none where nothing is real (sim:*).
   std::optional<Bytes> process_peak;
   std::optional<Bytes> process_promised;  // the most that it takes, said before training
+  // What the program itself took after the first step: beside arena, host tier, the disk's
+  // staging and loading. None: no step was done.
+  std::optional<Bytes> program_memory;
   bool arena_in_ram = true;               // of the process too, as on a CPU
 };
 
 // What the process would take without a budget: what it took, if nothing had to be released;
-// else that with the arena's unmanaged peak in place of arena and host tier. None: not known.
+// else the arena's unmanaged peak, loading, and the program as it was after the first step, when
+// it had planned nothing yet. None: not known.
 std::optional<Bytes> process_without_budget(const RunReport& report);
 
 std::string to_json(const RunReport& report);

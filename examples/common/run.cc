@@ -1,7 +1,9 @@
 #include "examples/common/run.h"
 
+#include <malloc.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -69,7 +71,9 @@ RunPlan plan(const RunFlags& flags, const Job& job, const Program& program,
   plan.limits = derive_limits(plan.facts);
   options.unmanaged_peak = peak;
   options.host_limit = plan.limits.host;
-  plan.disk_by_default = set_disk_tier(flags, peak, options);
+  const DiskTierChoice disk = set_disk_tier(flags, peak, options);
+  plan.disk_by_default = disk.by_default;
+  if (!disk.note.empty()) fmt::print(stderr, "{}\n", disk.note);
   report.minimum = find_minimum_budget(options, program, *report.unmanaged);
 
   options.budget = plan.limits.arena;
@@ -120,6 +124,17 @@ void note_memory(const Session& session, RunReport& report) {
   if (!report.flags.on_simulator()) report.process_peak = peak_resident_memory();
 }
 
+// What the process has now beside what it has for arena, tiers and loading.
+std::optional<Bytes> program_memory(const Session& session, const RunReport& report) {
+  std::optional<Bytes> left = resident_memory();
+  if (!left) return std::nullopt;
+  *left -= report.loader_bytes;
+  if (report.arena_in_ram) *left -= session.peak_reserved();
+  if (session.host()) *left -= session.host()->peak();
+  if (session.disk()) *left -= kDiskStaging;
+  return std::max(Bytes(0), *left);
+}
+
 PlanSummary plan_summary(Session& session) {
   const PlanCounts& counts = plan_counts(session);
   PlanSummary summary{counts.planned_steps, counts.mismatches, {}};
@@ -156,6 +171,7 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
         training->prepare(done);
         const StepStats& stats = session.step([&] { outcome = training->step(); });
         report.steps.push_back({outcome.loss, stats});
+        if (!report.program_memory) report.program_memory = program_memory(session, report);
         progress.step(stats, outcome.loss, outcome.correct, outcome.guesses);
         training->after_step(++done);
       }
@@ -270,6 +286,7 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   }
   check(memory, report);
   const SessionOptions options = choose_schedule(memory, program, report);
+  ::malloc_trim(0);  // what simulations had is nothing that training needs
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   // Now, so that a path that cannot be written is known before an hour of training.
   for (const std::string& path : {flags.trace, flags.save_costs}) {
@@ -294,8 +311,6 @@ SessionOptions session_options(const RunFlags& flags) {
   options.delta = flags.delta;
   options.residency.overlap = flags.overlap;
   options.costs = flags.costs;
-  options.disk_limit = flags.disk_limit.value_or(Bytes(0));
-  options.disk_directory = flags.disk_directory;
   options.seed = flags.seed;
   if (!flags.trace.empty()) options.event_capacity = kTraceEvents;
   return options;
@@ -306,33 +321,36 @@ bool arena_is_in_ram(const RunFlags& flags) {
   return flags.on_simulator() && device_profile(flags.device).backend == Backend::kCpu;
 }
 
-bool set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak, SessionOptions& options) {
-  const bool by_default = !flags.disk_limit && arena_is_in_ram(flags);
-  // As feasible_schedule() wants it to be sure of any policy; little of it is used as a rule.
-  if (by_default) options.disk_limit = 2 * unmanaged_peak;
-  if (options.disk_limit == Bytes(0) || flags.on_simulator()) return by_default;
+DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
+                             SessionOptions& options) {
+  DiskTierChoice choice{.by_default = !flags.disk_limit && arena_is_in_ram(flags)};
+  options.disk_limit = flags.disk_limit.value_or(Bytes(0));
+  options.disk_directory = flags.disk_directory;
+  // As feasible_schedule() wants it to be sure of any policy; a run rarely fills half of it.
+  if (choice.by_default) options.disk_limit = 2 * unmanaged_peak;
+  if (options.disk_limit == Bytes(0) || flags.on_simulator()) return choice;
   if (options.disk_directory.empty()) {
     const std::optional<std::string> directory = default_disk_directory();
-    const char* const none =
+    const std::string none =
         "neither TMPDIR nor /var/tmp nor the current folder is on a disk (they are in RAM, or "
         "cannot be written); --disk-directory names another";
-    if (!directory && !by_default) throw UsageError(std::string("--disk-limit: ") + none);
+    if (!directory && !choice.by_default) throw UsageError("--disk-limit: " + none);
     if (!directory) {
-      fmt::print(stderr, "no disk tier: {}\n", none);
       options.disk_limit = Bytes(0);
-      return by_default;
+      choice.note = "no disk tier: " + none;
+      return choice;
     }
     options.disk_directory = *directory;
   }
   const Bytes free = free_disk_space(options.disk_directory).value_or(options.disk_limit);
   const Bytes spare = spare_disk_space(options.disk_limit, free);
   if (spare < options.disk_limit) {
-    fmt::print(stderr, "{} has {} free: the disk tier is at most {} instead of {}\n",
-               options.disk_directory, format_bytes(free), format_bytes(spare),
-               format_bytes(options.disk_limit));
+    choice.note = fmt::format("{} has {} free: the disk tier is at most {} instead of {}",
+                              options.disk_directory, format_bytes(free), format_bytes(spare),
+                              format_bytes(options.disk_limit));
     options.disk_limit = spare;
   }
-  return by_default;
+  return choice;
 }
 
 int explain_errors(const std::string& program, const std::function<int()>& body) {

@@ -31,10 +31,14 @@ SessionOptions session_options(const RunFlags& flags);
 
 // Is the device's memory RAM?
 bool arena_is_in_ram(const RunFlags& flags);
-// Limit and folder of the disk tier, by the flags or by default, as far as the disk has space;
-// a lack of it is said on standard error. True if the tier is there by default only. Throws
-// UsageError if --disk-limit asks for one and there is no disk.
-bool set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak, SessionOptions& options);
+// Sets limit and folder of the disk tier, by the flags or by default, as far as the disk has
+// space. Throws UsageError if --disk-limit asks for one and there is no disk.
+struct DiskTierChoice {
+  bool by_default = false;  // no flag asks for it
+  std::string note{};       // what the disk lacks, a line; empty: nothing
+};
+DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
+                             SessionOptions& options);
 
 // What `body` returns; if it throws, the exit code of that, explained on standard error.
 int explain_errors(const std::string& program, const std::function<int()>& body);
