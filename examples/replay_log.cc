@@ -64,6 +64,7 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   options.unmanaged_peak = free.peak;
   options.budget = run.budget ? run.budget->resolve(free.peak) : free.peak;
   options.host_limit = run.host_limit.value_or(Bytes(0));
+  options.disk_limit = run.disk_limit.value_or(Bytes(0));
 
   const DeltaOptions& delta = run.delta;
   Json json;
@@ -136,9 +137,12 @@ int run_replay_log(int argc, char** argv) {
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--json", run.json, "Write the figures to FILE")->type_name("FILE");
   add_memory_flags(app, run);
-  app.remove_option(app.get_option("--plan"));  // only training programs run by such plans
+  app.remove_option(app.get_option("--plan"));    // only training programs run by such plans
+  app.remove_option(app.get_option("--memory"));  // a simulation takes none
   app.get_option("--host-limit")
       ->description("Host memory to offload to; 0 for none, as in DTR [0]");
+  app.get_option("--disk-limit")
+      ->description("Disk space to offload to, when the host limit is reached; 0 for none [0]");
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
   return replay_log(flags, run);

@@ -214,14 +214,14 @@ class Stress {
     SessionOptions options = session_options(flags_);
     options.budget = budget_;
     options.unmanaged_peak = need.peak;
-    options.host_limit = flags_.host_limit.value_or(2 * need.peak);
-    if (!flags_.host_limit && !flags_.on_simulator()) {
+    const bool in_ram = arena_is_in_ram(flags_);
+    options.host_limit = flags_.host_limit.value_or(in_ram ? Bytes(0) : 2 * need.peak);
+    if (!flags_.host_limit && !in_ram && !flags_.on_simulator()) {
       // Its pages are taken as they are needed, but all of them may be.
       const Bytes available = available_memory().value_or(options.host_limit);
-      const Bytes arena = flags_.device == "cpu" ? budget_ : Bytes(0);
-      options.host_limit = std::clamp(align_down(share_of(available, 0.8)) - arena, Bytes(0),
-                                      options.host_limit);
+      options.host_limit = std::min(share_of(available, 0.8), options.host_limit);
     }
+    set_disk_tier(flags_, need.peak, options);
     if (flags_.policy == "none") options.host_limit = options.disk_limit = Bytes(0);
     return options;
   }
@@ -443,7 +443,7 @@ void add_stress_flags(CLI::App& app, StressFlags& stress) {
   for (const char* name :
        {"--batch", "--steps", "--epochs", "--dry-run", "--trace", "--load", "--save",
         "--save-vocab", "--checkpoint", "--checkpoint-every", "--resume", "--test",
-        "--evaluate", "--accumulate", "--lr-steps", "--save-costs", "--profile", "--plan"}) {
+        "--evaluate", "--accumulate", "--lr-steps", "--save-costs", "--profile", "--plan", "--memory"}) {
     if (CLI::Option* option = app.get_option_no_throw(name)) app.remove_option(option);
   }
   const char* group = "Stress";

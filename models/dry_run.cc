@@ -37,21 +37,31 @@ constexpr int64_t kWorthLooking = 64;
 // The smallest budget is found to within this part of the largest.
 constexpr int64_t kPrecision = 4096;
 
+// Where a simulation is given up.
+struct TrialLimits {
+  int64_t recomputations = kAnyNumber;  // of all steps together
+  Nanos step = kNever;                  // of one step, as far as it is issued
+};
+
 // Each step so often: what tiers hold goes on from step to step. None if memory runs out, or a
-// step has more recomputations than `most`.
+// limit is passed.
 std::optional<TrialResult> run(const SessionOptions& options, const Program& program,
-                               int rounds, int64_t most) {
-  struct TooMany {};
+                               int rounds, const TrialLimits& limits) {
+  struct TooMuch {};
   try {
     Session session(options);
+    Nanos began{0};
     const auto check = [&] {
-      if (session.residency().stats().recomputes > most) throw TooMany{};
+      const Residency& residency = session.residency();
+      if (residency.stats().recomputes > limits.recomputations) throw TooMuch{};
+      if (residency.clock() - began > limits.step) throw TooMuch{};
     };
     session.set_observer([&](std::string_view, const Recipe&) { check(); });
     std::optional<Nanos> first;
     for (const std::function<void()>& step : program()) {
       Nanos sum{0};
       for (int round = 0; round < rounds; ++round) {
+        began = session.residency().clock();
         const Nanos took = session
                                .step([&] {
                                  step();
@@ -65,7 +75,7 @@ std::optional<TrialResult> run(const SessionOptions& options, const Program& pro
     return TrialResult{first.value_or(Nanos(0)), session.peak_live()};
   } catch (const OutOfMemory&) {
     return std::nullopt;
-  } catch (const TooMany&) {
+  } catch (const TooMuch&) {
     return std::nullopt;
   }
 }
@@ -134,14 +144,14 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
   const int64_t most = kMostRecomputations * need.operators;
   MinimumBudget found = least_budget(options, need.largest_operator, need.peak,
                                      [&](const SessionOptions& tried, int rounds) {
-                                       return run(tried, program, rounds, most);
+                                       return run(tried, program, rounds, {.recomputations = most});
                                      });
   if (found.budget == need.peak) found.categories = need.categories;
   // Tiers that are nearly full may turn out to be too small only after some steps.
   options.policy = found.policy;
   options.budget = found.budget;
   while (!tiers_are_ample(options, need) && found.budget < need.peak &&
-         !run(options, program, kTrialRounds, most)) {
+         !run(options, program, kTrialRounds, {.recomputations = most})) {
     found.budget = std::min(need.peak, found.budget + align_up(share_of(found.budget, 0.02)));
     options.budget = found.budget;
     ++found.probes;
@@ -155,7 +165,7 @@ SessionOptions feasible_schedule(SessionOptions options, const Program& program,
   const Trial trial = [&](const SessionOptions& tried, int rounds) {
     const bool as_asked = tried.policy == options.policy;
     const int64_t most = as_asked ? kAnyNumber : kMostRecomputations * need.operators;
-    return run(simulated(tried), program, rounds, most);
+    return run(simulated(tried), program, rounds, {.recomputations = most});
   };
   if (tiers_are_ample(options, need)) {
     const bool narrow = *options.budget * kNarrow < need.peak;
@@ -167,6 +177,68 @@ SessionOptions feasible_schedule(SessionOptions options, const Program& program,
   options.policy = minimum.policy;
   options.budget = minimum.budget;
   return options;
+}
+
+SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
+                                              const Program& program, const UnmanagedNeed& need,
+                                              const MinimumBudget& minimum) {
+  SessionOptions bare = options;
+  bare.disk_limit = Bytes(0);
+  const bool fits = options.policy == "none" || *options.budget >= need.peak;
+  if (fits || tiers_are_ample(bare, need)) {
+    return feasible_schedule(bare, program, need, minimum);
+  }
+  bare.residency.learn_costs = false;
+  // Without tide's plans, which take the host far longer than such a step: they help either.
+  const bool is_tide = options.policy == "tide";
+  const auto unplanned = [&](SessionOptions tried, std::string_view policy,
+                             const TrialLimits& limits) {
+    tried.policy = policy;
+    return run(simulated(std::move(tried)), program, kRankingRounds, limits);
+  };
+  const std::string own = is_tide ? options.unplanned : options.policy;
+  TrialLimits limits{.recomputations = kMostRecomputations * need.operators};
+  if (const auto with_disk = unplanned(options, own, limits)) {
+    limits.step = Nanos(static_cast<int64_t>(kWorthTheDisk *
+                                             static_cast<double>(with_disk->step.count())));
+  }
+  const auto is_quick = [&](std::string_view policy) {
+    const auto without_disk = unplanned(bare, policy, limits);
+    return without_disk && without_disk->step <= limits.step;
+  };
+  const auto policies_tried = policies();
+  const bool is_worth_it =
+      is_tide ? std::none_of(policies_tried.begin(), policies_tried.end(),
+                             [&](const PolicyInfo& policy) {
+                               return policy.name != "tide" && is_quick(policy.name);
+                             })
+              : !is_quick(own);
+  if (!is_worth_it) {
+    const Trial trial = [&](const SessionOptions& tried, int rounds) {
+      return run(simulated(tried), program, rounds, limits);
+    };
+    if (const auto found = completing_schedule(bare, trial)) {
+      if (is_tide || found->policy == options.policy) return *found;
+    }
+  }
+  return feasible_schedule(options, program, need, minimum);
+}
+
+std::optional<StepPrediction> predict_step(const SessionOptions& options,
+                                           const Program& program) {
+  try {
+    Session session(simulated(options));
+    const std::vector<std::function<void()>> steps = program();
+    StepPrediction prediction;
+    for (int round = 0; round < kTrialRounds; ++round) {
+      prediction.step = session.step(steps.front());
+    }
+    if (session.host()) prediction.host_peak = session.host()->peak();
+    if (session.disk()) prediction.disk_peak = session.disk()->peak();
+    return prediction;
+  } catch (const OutOfMemory&) {
+    return std::nullopt;
+  }
 }
 
 std::optional<SessionOptions> completing_schedule(const SessionOptions& options,

@@ -66,6 +66,26 @@ MinimumBudget find_minimum_budget(const SessionOptions& options, const Program& 
 SessionOptions feasible_schedule(SessionOptions options, const Program& program,
                                  const UnmanagedNeed& need, const MinimumBudget& minimum);
 
+// The same where the disk tier of `options` is there by default: it stays only where it is
+// worth it. Without it what goes is computed again, and that is preferred as long as a step
+// takes at most kWorthTheDisk times as long as with it, in simulations of a few steps: the disk
+// is spared, and a real disk is slower than the profile's as often as not. A policy other than
+// tide is not replaced for that.
+inline constexpr double kWorthTheDisk = 1.1;
+SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
+                                              const Program& program, const UnmanagedNeed& need,
+                                              const MinimumBudget& minimum);
+
+// What the program's first step takes once it has settled, with the device's profile: the last
+// of kTrialRounds. None: memory runs out.
+struct StepPrediction {
+  StepStats step{};
+  Bytes host_peak{0};
+  Bytes disk_peak{0};
+};
+std::optional<StepPrediction> predict_step(const SessionOptions& options,
+                                           const Program& program);
+
 // --- by trial, of any kind of program ---
 
 struct TrialResult {

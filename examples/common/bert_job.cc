@@ -49,7 +49,6 @@ class BertTraining final : public Training {
   }
 
   int64_t first_step() const override { return first_step_; }
-  Bytes loader_bytes() const override { return data_.bytes(); }
   void prepare(int64_t step) override {
     batch_ = data_.train(step);
     training_.set_learning_rate(step, files_.schedule_steps());
@@ -122,6 +121,7 @@ class BertJob final : public Job {
                        flags_.data.empty() ? "the bundled text" : flags_.data, flags_.length,
                        data_->vocabulary_size);
   }
+  Bytes loading_bytes() const override { return data_->bytes(); }
   Program dry_run() const override { return training_program(flags_, *data_, steps_); }
   std::unique_ptr<Training> start() const override {
     return std::make_unique<BertTraining>(flags_, *data_, files_);

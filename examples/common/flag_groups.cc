@@ -104,6 +104,15 @@ void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& he
 void add_memory_flags(CLI::App& app, RunFlags& flags) {
   const char* group = "Memory";
   app.add_option_function<std::string>(
+         "--memory",
+         [&flags](const std::string& text) {
+           flags.memory = checked("--memory", text, parse_memory);
+         },
+         "All memory that the process may take, as the system counts it: bytes, 4GiB, or auto "
+         "for what is free. The rest follows from it; on a GPU it bounds the host's side [no "
+         "bound]")
+      ->group(group);
+  app.add_option_function<std::string>(
          "--budget",
          [&flags](const std::string& text) {
            flags.budget = checked("--budget", text, parse_budget);
@@ -117,17 +126,21 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
          [&flags](const std::string& text) {
            flags.host_limit = checked("--host-limit", text, parse_bytes);
          },
-         "Host memory to offload to; 0 for none [twice what training takes without a budget]")
+         "Host memory to offload to; 0 for none [on cpu and sim:host 0; elsewhere twice what "
+         "training takes without a budget]")
       ->group(group);
   app.add_option_function<std::string>(
          "--disk-limit",
          [&flags](const std::string& text) {
            flags.disk_limit = checked("--disk-limit", text, parse_bytes);
          },
-         "Disk space to offload to, when the host limit is reached; 0 for none [0]")
+         "Disk space to offload to, when the host limit is reached; 0 for none [on cpu and "
+         "sim:host as much as is needed, where that is quicker than to recompute; elsewhere "
+         "0]")
       ->group(group);
   app.add_option("--disk-directory", flags.disk_directory,
-                 "Where that space is [TMPDIR, else /var/tmp]")
+                 "Where that space is [the first of TMPDIR, /var/tmp and the current folder "
+                 "that is on a disk, not in RAM]")
       ->group(group);
   std::vector<std::string> names{"none"};
   std::string about = "What to release, and how; none: never release";

@@ -12,6 +12,11 @@ Bytes Budget::resolve(Bytes unmanaged_peak) const {
       static_cast<int64_t>(std::floor(share * static_cast<double>(unmanaged_peak.count())))));
 }
 
+MemoryAllowance parse_memory(std::string_view text) {
+  if (text == "auto") return {};
+  return {.bytes = parse_bytes(text)};
+}
+
 Budget parse_budget(std::string_view text) {
   if (text.empty() || text.back() != '%') return {.bytes = parse_bytes(text)};
   const std::string number(text.substr(0, text.size() - 1));

@@ -24,6 +24,13 @@ struct Budget {
 // "50%", "33.3%", or as parse_bytes. Throws UsageError.
 Budget parse_budget(std::string_view text);
 
+// What the whole process may take: so many bytes, or (none) what is free.
+struct MemoryAllowance {
+  std::optional<Bytes> bytes;
+};
+// "auto", or as parse_bytes. Throws UsageError.
+MemoryAllowance parse_memory(std::string_view text);
+
 // Each program's own flags are made from this.
 struct RunFlags {
   std::string model;
@@ -43,9 +50,10 @@ struct RunFlags {
   bool tf32 = true;
   std::string profile;  // by which a dry run for "cuda" estimates; empty: the GPU's own
   int threads = 0;
+  std::optional<MemoryAllowance> memory;
   std::optional<Budget> budget;
-  std::optional<Bytes> host_limit;  // none: twice the unmanaged peak
-  Bytes disk_limit{0};
+  std::optional<Bytes> host_limit;  // none: by the device (memory_limits.h)
+  std::optional<Bytes> disk_limit;  // none: by the device (run.h)
   std::string disk_directory;
   std::string policy = "tide";
   DeltaOptions delta;

@@ -1,7 +1,9 @@
-// What the operating system says that this process takes.
+// What the operating system says that this process takes, and may take.
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "runtime/core/units.h"
 
@@ -19,5 +21,26 @@ std::optional<Bytes> peak_resident_memory();
 std::optional<Bytes> resident_memory();
 // What the machine could still give out without swapping (MemAvailable).
 std::optional<Bytes> available_memory();
+
+// Something that bounds this process's memory, and how much it leaves.
+struct MemoryBound {
+  std::string what;  // "MemAvailable", "the control group /a/b", "RLIMIT_DATA"
+  Bytes left{0};     // may be negative, where more is in use than is allowed
+};
+// Of the machine, of the control groups (versions 1 and 2) that this process is in and of those
+// above them, and of RLIMIT_AS and RLIMIT_DATA. What a control group has of file pages that are
+// not in use counts as left. `root`: where /proc and /sys are looked for, for tests.
+std::vector<MemoryBound> memory_bounds(const std::string& root = "");
+
+// What --memory auto stands for: what the process has plus what the tightest bound leaves, less
+// a sixteenth of that and at least kLeastMargin, as others may take some meanwhile.
+inline constexpr Bytes kLeastMargin{int64_t{64} << 20};
+struct AutoMemory {
+  Bytes memory{0};
+  Bytes margin{0};
+  std::string bound;  // the tightest one's name
+};
+// None if there is no bound.
+std::optional<AutoMemory> auto_memory(Bytes resident, const std::vector<MemoryBound>& bounds);
 
 }  // namespace tidemark

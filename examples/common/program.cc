@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "examples/common/console.h"
+#include "examples/common/memory_limits.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -16,6 +17,8 @@ int explain_errors(const std::string& program, const std::function<int()>& body)
   try {
     return body();
   } catch (const InfeasibleBudget& error) {
+    return explain(error, kOutOfMemory);
+  } catch (const InfeasibleMemory& error) {
     return explain(error, kOutOfMemory);
   } catch (const OutOfMemory& error) {
     return explain(error, kOutOfMemory);

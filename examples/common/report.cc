@@ -88,6 +88,71 @@ double percent(Nanos part, Nanos whole) {
   return percent(Bytes(part.count()), Bytes(whole.count()));
 }
 
+bool had_to_release(const RunReport& report) {
+  return report.budget && report.unmanaged && *report.budget < report.unmanaged->peak;
+}
+
+// The process before the arena: without a budget, now, promised.
+std::string process_lines(const RunReport& report) {
+  if (!report.process_peak) return "";
+  const auto line = [](std::string_view what, Bytes bytes, const std::string& about) {
+    return fmt::format("  {:<24}{:>14}  {}\n", what, format_bytes(bytes), about);
+  };
+  const Bytes arena =
+      report.arena_in_ram ? report.peak_reserved.value_or(Bytes(0)) : Bytes(0);
+  const Bytes host = report.host_peak.value_or(Bytes(0));
+  const Bytes program =
+      std::max(Bytes(0), *report.process_peak - arena - host - report.loader_bytes);
+  const auto parts = [&](Bytes arena_part, Bytes host_part, Bytes program_part) {
+    std::string text;
+    const auto add = [&](const char* name, Bytes bytes) {
+      if (bytes == Bytes(0)) return;
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, format_bytes(bytes));
+    };
+    add("arena", arena_part);
+    add("host tier", host_part);
+    add("loading", report.loader_bytes);
+    add("program", program_part);
+    return text;
+  };
+  const std::optional<Bytes> unmanaged = process_without_budget(report);
+  const Bytes whole = report.arena_in_ram ? report.unmanaged->peak : Bytes(0);
+  std::string text = report.arena_in_ram ? "\n  memory of the process\n"
+                                         : "\n  memory of the process, on the host\n";
+  if (had_to_release(report) && unmanaged) {
+    text += line("without a budget", *unmanaged,
+                 "predicted: " + parts(whole, Bytes(0), *report.program_memory));
+  }
+  text += line("this run", *report.process_peak,
+               "as the system counts it: " + parts(arena, host, program));
+  if (report.process_promised) {
+    const Bytes promised = *report.process_promised;
+    const bool kept = *report.process_peak <= promised;
+    text += line(
+        "promised", promised,
+        kept ? "kept" : "EXCEEDED by " + format_bytes(*report.process_peak - promised));
+  }
+  return text;
+}
+
+// What was saved of the process and of the arena, which is not the same.
+std::string saved_line(const RunReport& report) {
+  const Bytes peak = report.unmanaged->peak;
+  const Bytes of_arena = peak - report.peak_reserved.value_or(Bytes(0));
+  std::string text;
+  if (const auto unmanaged = process_without_budget(report);
+      unmanaged && report.arena_in_ram && had_to_release(report)) {
+    const Bytes of_process = *unmanaged - *report.process_peak;
+    text = of_process >= Bytes(0)
+               ? fmt::format("{} of the process ({:.1f} %), ", format_bytes(of_process),
+                             percent(of_process, *unmanaged))
+               : fmt::format("nothing: the process is {} larger; ",
+                             format_bytes(Bytes(0) - of_process));
+  }
+  return fmt::format("\n  saved       {}{} of the arena ({:.1f} %)\n", text,
+                     format_bytes(of_arena), percent(of_arena, peak));
+}
+
 // One line per category that occurs: name and two columns of bytes.
 std::string category_lines(const CategoryBytes& left, const CategoryBytes& right) {
   std::string text;
@@ -101,6 +166,14 @@ std::string category_lines(const CategoryBytes& left, const CategoryBytes& right
 }
 
 }  // namespace
+
+std::optional<Bytes> process_without_budget(const RunReport& report) {
+  if (!report.process_peak || !report.unmanaged) return std::nullopt;
+  if (!had_to_release(report)) return report.process_peak;
+  if (!report.program_memory) return std::nullopt;
+  const Bytes arena = report.arena_in_ram ? report.unmanaged->peak : Bytes(0);
+  return arena + report.loader_bytes + *report.program_memory;
+}
 
 std::string to_json(const RunReport& report) {
   const RunFlags& flags = report.flags;
@@ -124,9 +197,15 @@ std::string to_json(const RunReport& report) {
   json["peak_live_bytes"] = or_null(report.peak_live);
   json["host_peak_bytes"] = or_null(report.host_peak);
   json["disk_peak_bytes"] = or_null(report.disk_peak);
+  json["host_limit_bytes"] = report.host_limit.count();
+  json["disk_limit_bytes"] = report.disk_limit.count();
   json["loader_bytes"] = report.loader_bytes.count();
   json["program_memory_bytes"] = kProgramMemory.count();
+  json["process_unmanaged_bytes"] = or_null(process_without_budget(report));
+  json["process_unmanaged_is_measured"] =
+      report.process_peak ? Json(!had_to_release(report)) : Json(nullptr);
   json["process_peak_bytes"] = or_null(report.process_peak);
+  json["process_promised_bytes"] = or_null(report.process_promised);
   json["params_checksum"] = or_null(report.params_checksum);
   json["steps"] = Json::array();
   for (size_t i = 0; i < report.steps.size(); ++i) {
@@ -210,8 +289,8 @@ std::string need_table(const RunReport& report) {
 
 std::string result_table(const RunReport& report) {
   const StepStats total = sum(report.steps);
-  std::string text =
-      fmt::format("\n  {:<24}{:>14}{:>16}\n", "memory at the peak", "unmanaged", "this run");
+  std::string text = process_lines(report);
+  text += fmt::format("\n  {:<24}{:>14}{:>16}\n", "memory of the arena", "unmanaged", "this run");
   text += category_lines(report.unmanaged->categories, report.peak_categories);
   const Bytes peak = report.peak_reserved.value_or(Bytes(0));
   text += fmt::format("  {:<24}{:>14}{:>16}\n", "peak of the arena",
@@ -219,9 +298,7 @@ std::string result_table(const RunReport& report) {
   if (report.budget) {
     text += fmt::format("  {:<24}{:>14}{:>16}\n", "budget", "-", format_bytes(*report.budget));
   }
-  const Bytes saved = report.unmanaged->peak - peak;
-  text += fmt::format("\n  saved       {} ({:.1f} % of the unmanaged peak)\n",
-                      format_bytes(saved), percent(saved, report.unmanaged->peak));
+  text += saved_line(report);
   text += fmt::format(
       "  recomputed  {} operators, {:.1f} ms ({:.1f} % of the time); {} evictions\n",
       total.recomputes, to_ms(total.recompute_time),
@@ -237,17 +314,6 @@ std::string result_table(const RunReport& report) {
   }
   if (report.disk_peak && report.disk_peak->count() > 0) {
     text += fmt::format("  disk        {}\n", format_bytes(*report.disk_peak));
-  }
-  if (report.process_peak) {
-    const Bytes host = report.host_peak.value_or(Bytes(0));
-    const Bytes rest =
-        std::max(Bytes(0), *report.process_peak - peak - host - report.loader_bytes);
-    text += fmt::format(
-        "  process     {} at most: arena {} + host {} + loading {} + {} for the program (at "
-        "most "
-        "{})\n",
-        format_bytes(*report.process_peak), format_bytes(peak), format_bytes(host),
-        format_bytes(report.loader_bytes), format_bytes(rest), format_bytes(kProgramMemory));
   }
   if (!report.steps.empty()) {
     text += fmt::format("  time        {} steps, {:.1f} ms each\n", report.steps.size(),

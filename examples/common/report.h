@@ -19,7 +19,6 @@ struct StepRecord {
   StepStats stats;
 };
 
-// Filled in as things become known.
 // Of --plan auto.
 struct PlanSummary {
   int64_t steps = 0;  // run by a plan from beginning to end
@@ -36,6 +35,7 @@ struct PlanSummary {
   std::optional<Followed> followed;
 };
 
+// Filled in as things become known.
 struct RunReport {
   std::string program;
   RunFlags flags;
@@ -59,9 +59,23 @@ struct RunReport {
   std::optional<Bytes> disk_peak;
   std::optional<std::string> params_checksum;
   Bytes host_limit{0};
+  Bytes disk_limit{0};
+  std::string disk_directory;  // of the disk tier, where there is one
+  std::optional<StepPrediction> predicted;  // of a settled step; where the disk is written
   Bytes loader_bytes{0};
+  // Of the process, as the system counts it; none where nothing is real (sim:*).
   std::optional<Bytes> process_peak;
+  std::optional<Bytes> process_promised;  // the most that it takes, said before training
+  // What the program itself took after the first step: beside arena, host tier, the disk's
+  // staging and loading. None: no step was done.
+  std::optional<Bytes> program_memory;
+  bool arena_in_ram = true;               // of the process too, as on a CPU
 };
+
+// What the process would take without a budget: what it took, if nothing had to be released;
+// else the arena's unmanaged peak, loading, and the program as it was after the first step, when
+// it had planned nothing yet. None: not known.
+std::optional<Bytes> process_without_budget(const RunReport& report);
 
 std::string to_json(const RunReport& report);
 // Throws DataError if the file cannot be written; what it holds stays as it is.

@@ -16,6 +16,13 @@
 namespace tidemark {
 namespace {
 
+LoaderOptions train_options(const ImageSchedule& schedule, uint64_t seed) {
+  return {.batch = schedule.batch, .shuffle = true, .seed = seed};
+}
+LoaderOptions test_options(const DataSource& data, const ImageSchedule& schedule) {
+  return {.batch = std::min(schedule.batch, data.test_size)};
+}
+
 // Batches for as long as they are asked for, epoch after epoch; of sizes alone without a
 // dataset.
 class BatchSource {
@@ -23,8 +30,7 @@ class BatchSource {
   BatchSource(const DataSource& data, const ImageSchedule& schedule, uint64_t seed, bool trains)
       : data_(data), schedule_(schedule) {
     if (!data.train || !trains) return;
-    loader_ = std::make_unique<Loader>(
-        data.train, LoaderOptions{.batch = schedule.batch, .shuffle = true, .seed = seed});
+    loader_ = std::make_unique<Loader>(data.train, train_options(schedule, seed));
   }
   void pin(Device& device) {
     if (loader_) loader_->pin(device);
@@ -38,9 +44,6 @@ class BatchSource {
     std::optional<HostBatch> batch = loader_->next();
     if (!batch) batch = loader_->next();
     return *std::move(batch);
-  }
-  Bytes bytes() const {
-    return loader_ ? loader_->buffer_bytes() + data_.train->resident_bytes() : Bytes(0);
   }
 
  private:
@@ -78,7 +81,6 @@ class ResNetTraining final : public Training {
   }
 
   int64_t first_step() const override { return first_step_; }
-  Bytes loader_bytes() const override { return batches_->bytes(); }
   void prepare(int64_t step) override {
     batch_ = batches_->at(step);
     training_.set_learning_rate(step, files_.schedule_steps());
@@ -97,7 +99,7 @@ class ResNetTraining final : public Training {
 
   Evaluation evaluate(Session& session) override {
     if (!data_.test) return {};
-    Loader loader(data_.test, {.batch = std::min(schedule_.batch, data_.test_size)});
+    Loader loader(data_.test, test_options(data_, schedule_));
     loader.pin(session.device());
     int64_t correct = 0;
     double loss = 0;
@@ -154,6 +156,25 @@ class ResNetJob final : public Job {
   std::string announcement() const override {
     return fmt::format("{} on {}, images of {}x{}x{}, {} classes", flags_.model, flags_.data,
                        data_.sample[0], data_.sample[1], data_.sample[2], data_.classes);
+  }
+  Bytes loading_bytes() const override {
+    if (flags_.on_simulator()) return Bytes(0);
+    const auto part = [&](const std::shared_ptr<const Dataset>& set, int64_t size,
+                          const LoaderOptions& options) {
+      const Bytes scratch = set ? set->scratch_bytes() : Bytes(0);
+      return loader_buffer_bytes(size, data_.sample, scratch, options);
+    };
+    // A loader for training, then one for evaluation; both data sets all the time.
+    Bytes sum = part(data_.train, std::max(data_.train_size, schedule_.batch),
+                     train_options(schedule_, flags_.seed));
+    if (data_.test_size > 0) {
+      sum =
+          std::max(sum, part(data_.test, data_.test_size, test_options(data_, schedule_)));
+    }
+    for (const auto& set : {data_.train, data_.test}) {
+      if (set) sum += set->resident_bytes();
+    }
+    return sum;
   }
   Program dry_run() const override { return training_program(flags_, data_, schedule_); }
   std::unique_ptr<Training> start() const override {

@@ -1,18 +1,22 @@
 #include "examples/common/run.h"
 
+#include <malloc.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
 #include "examples/common/console.h"
 #include "examples/common/interrupt.h"
+#include "examples/common/memory_limits.h"
 #include "examples/common/process_memory.h"
 #include "examples/common/progress.h"
 #include "examples/common/report.h"
 #include "ops/register.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
+#include "runtime/memory/disk_file.h"
 #include "runtime/replay/step_planner.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
@@ -23,32 +27,85 @@ namespace {
 constexpr size_t kTraceEvents = 1 << 19;
 constexpr const char* kEstimateProfile = "a100-80gb";
 
-// Fills in what the run needs, and gives the session options that follow from it.
-SessionOptions plan(const RunFlags& flags, const Program& program, RunReport& report) {
-  SessionOptions options = session_options(flags);
-  report.unmanaged = measure_unmanaged(options, program);
-  const Bytes peak = report.unmanaged->peak;
-  options.unmanaged_peak = peak;
-  options.host_limit = flags.host_limit.value_or(2 * peak);
-  report.minimum = find_minimum_budget(options, program, *report.unmanaged);
-
-  if (flags.budget) {
-    report.budget = flags.budget->resolve(peak);
-  } else if (flags.device != "cpu") {
-    const Bytes memory = align_down(device_profile(flags.device).memory);
-    if (memory < peak) report.budget = memory;
-  }
-  options.budget = report.budget.value_or(peak);
-  if (options.policy == "none") options.host_limit = options.disk_limit = Bytes(0);
-  report.host_limit = options.host_limit;
-  return options;
+// What --memory stands for.
+std::optional<Bytes> allowed_memory(const RunFlags& flags) {
+  if (!flags.memory) return std::nullopt;
+  if (flags.memory->bytes) return flags.memory->bytes;
+  const auto found = auto_memory(resident_memory().value_or(Bytes(0)), memory_bounds());
+  if (!found) throw UsageError("--memory auto: the system does not say what is free");
+  print_out("--memory auto: {}, bound by {}, of which {} are left to others\n",
+             format_bytes(found->memory), found->bound, format_bytes(found->margin));
+  return found->memory;
 }
 
-// Throws InfeasibleBudget.
-void check_budget(const SessionOptions& options, const RunReport& report) {
-  const bool managed = options.policy != "none";
-  const Bytes least = managed ? report.minimum->budget : report.unmanaged->peak;
-  if (*options.budget < least) throw InfeasibleBudget(*options.budget, least);
+MemoryFacts gather_facts(const RunFlags& flags, Bytes peak, Bytes loading) {
+  MemoryFacts facts;
+  facts.memory = allowed_memory(flags);
+  if (flags.budget) facts.budget = flags.budget->resolve(peak);
+  facts.host_limit = flags.policy == "none" ? Bytes(0) : flags.host_limit;
+  if (!arena_is_in_ram(flags)) facts.device_memory = device_profile(flags.device).memory;
+  facts.unmanaged_peak = peak;
+  facts.loading = loading;
+  facts.program = kProgramMemory;
+  return facts;
+}
+
+struct RunPlan {
+  SessionOptions options;
+  MemoryFacts facts;
+  MemoryLimits limits;
+  bool disk_by_default = false;
+};
+
+// Fills in what the run needs, and gives what follows from it.
+RunPlan plan(const RunFlags& flags, const Job& job, const Program& program,
+                RunReport& report) {
+  RunPlan plan;
+  plan.options = session_options(flags);
+  SessionOptions& options = plan.options;
+  report.unmanaged = measure_unmanaged(options, program);
+  const Bytes peak = report.unmanaged->peak;
+  report.loader_bytes = job.loading_bytes();
+  report.arena_in_ram = arena_is_in_ram(flags);
+  plan.facts = gather_facts(flags, peak, report.loader_bytes);
+  plan.limits = derive_limits(plan.facts);
+  options.unmanaged_peak = peak;
+  options.host_limit = plan.limits.host;
+  const DiskTierChoice disk = set_disk_tier(flags, peak, options);
+  plan.disk_by_default = disk.by_default;
+  if (!disk.note.empty()) print_error("{}\n", disk.note);
+  report.minimum = find_minimum_budget(options, program, *report.unmanaged);
+
+  options.budget = plan.limits.arena;
+  if (plan.limits.is_limited) report.budget = options.budget;
+  if (options.policy == "none") options.host_limit = options.disk_limit = Bytes(0);
+  report.host_limit = options.host_limit;
+  report.process_promised = plan.limits.promised;
+  return plan;
+}
+
+// Throws InfeasibleBudget, InfeasibleMemory.
+void check(const RunPlan& plan, const RunReport& report) {
+  const bool managed = plan.options.policy != "none";
+  check_limits(plan.facts, plan.limits,
+               managed ? report.minimum->budget : report.unmanaged->peak);
+}
+
+// What the run goes by, with the tiers that are worth it. Fills in what is said of it.
+SessionOptions choose_schedule(const RunPlan& plan, const Program& program,
+                               RunReport& report) {
+  const SessionOptions options =
+      plan.disk_by_default
+          ? feasible_schedule_sparing_disk(plan.options, program, *report.unmanaged,
+                                           *report.minimum)
+          : feasible_schedule(plan.options, program, *report.unmanaged, *report.minimum);
+  report.schedule = schedule_of(options);
+  report.disk_limit = options.disk_limit;
+  report.disk_directory = options.disk_directory;
+  const bool uses_disk =
+      options.disk_limit > Bytes(0) && *options.budget < report.unmanaged->peak;
+  if (uses_disk) report.predicted = predict_step(options, program);
+  return options;
 }
 
 void save_costs(const RunFlags& flags, Session& session) {
@@ -64,7 +121,18 @@ void note_memory(const Session& session, RunReport& report) {
   report.peak_categories = session.peak_live();
   report.host_peak = session.host() ? session.host()->peak() : Bytes(0);
   report.disk_peak = session.disk() ? session.disk()->peak() : Bytes(0);
-  report.process_peak = peak_resident_memory();
+  if (!report.flags.on_simulator()) report.process_peak = peak_resident_memory();
+}
+
+// What the process has now beside what it has for arena, tiers and loading.
+std::optional<Bytes> program_memory(const Session& session, const RunReport& report) {
+  std::optional<Bytes> left = resident_memory();
+  if (!left) return std::nullopt;
+  *left -= report.loader_bytes;
+  if (report.arena_in_ram) *left -= session.peak_reserved();
+  if (session.host()) *left -= session.host()->peak();
+  if (session.disk()) *left -= kDiskStaging;
+  return std::max(Bytes(0), *left);
 }
 
 PlanSummary plan_summary(Session& session) {
@@ -96,7 +164,6 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
     const InterruptScope interrupt;
     int64_t done = report.first_step = training->first_step();
     {
-      report.loader_bytes = training->loader_bytes();
       ProgressLine progress(stderr, job.steps(), *options.budget, done);
       shown = &progress;
       while (done < job.steps() && !interrupt.requested()) {
@@ -104,6 +171,7 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
         training->prepare(done);
         const StepStats& stats = session.step([&] { outcome = training->step(); });
         report.steps.push_back({outcome.loss, stats});
+        if (!report.program_memory) report.program_memory = program_memory(session, report);
         progress.step(stats, outcome.loss, outcome.correct, outcome.guesses);
         training->after_step(++done);
       }
@@ -127,6 +195,19 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
   }
 }
 
+// "a GiB of arena, b MiB of loading": the parts of what is promised.
+std::string promised_parts(const RunReport& report, Bytes arena) {
+  std::string text;
+  if (report.arena_in_ram) text += "arena " + format_bytes(arena) + ", ";
+  if (report.host_limit > Bytes(0)) {
+    text += "host tier " + format_bytes(report.host_limit) + ", ";
+  }
+  if (report.loader_bytes > Bytes(0)) {
+    text += "loading " + format_bytes(report.loader_bytes) + ", ";
+  }
+  return text + "program " + format_bytes(kProgramMemory);
+}
+
 void announce(const Job& job, const RunReport& report, const SessionOptions& options,
               double seconds) {
   print_out("{}; {} steps of batch {} on {}{}\n", job.announcement(), job.steps(), job.batch(),
@@ -135,11 +216,31 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
                 ? ""
                 : fmt::format(", in {}", to_string(report.flags.dtype)));
   const Bytes peak = report.unmanaged->peak;
-  print_out(
-      "dry run ({:.2f} s): {} without a budget, at least {}; the budget is {} ({:.1f} %)\n",
-      seconds, format_bytes(peak), format_bytes(report.minimum->budget),
-      format_bytes(*options.budget),
-      100.0 * static_cast<double>(options.budget->count()) / static_cast<double>(peak.count()));
+  print_out("dry run ({:.2f} s)\n", seconds);
+  if (!report.flags.on_simulator()) {
+    const Bytes arena = std::min(*options.budget, peak);
+    print_out("process: at most {} ({})", format_bytes(*report.process_promised),
+               promised_parts(report, arena));
+    if (report.arena_in_ram && arena < peak) {
+      const Bytes unmanaged =
+          *report.process_promised - report.host_limit - arena + peak;
+      print_out("; {} without a budget", format_bytes(unmanaged));
+    }
+    print_out("\n");
+  }
+  print_out("arena:   {} without a budget, at least {}; the budget is {} ({:.1f} %)\n",
+             format_bytes(peak), format_bytes(report.minimum->budget),
+             format_bytes(*options.budget),
+             100.0 * static_cast<double>(options.budget->count()) /
+                 static_cast<double>(peak.count()));
+  if (report.predicted) {
+    const StepPrediction& step = *report.predicted;
+    const Bytes moved = step.step.offload_bytes;
+    print_out("disk:    about {} written and {} read each step{}, {} of it in use\n",
+               format_bytes(moved), format_bytes(step.step.reload_bytes),
+               options.disk_directory.empty() ? "" : ", in " + options.disk_directory,
+               format_bytes(step.disk_peak));
+  }
   print_out("{}", stand_in_note(report.flags.policy, *report.schedule));
 }
 
@@ -176,16 +277,16 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   report.batch = job->batch();
   const auto begin = std::chrono::steady_clock::now();
   const Program program = job->dry_run();
-  SessionOptions options = plan(flags, program, report);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const RunPlan memory = plan(flags, *job, program, report);
   if (flags.dry_run) {
     print_out("{}", need_table(report));
-    check_budget(options, report);
+    check(memory, report);
     return kDone;
   }
-  check_budget(options, report);
-  options = feasible_schedule(options, program, *report.unmanaged, *report.minimum);
-  report.schedule = schedule_of(options);
+  check(memory, report);
+  const SessionOptions options = choose_schedule(memory, program, report);
+  ::malloc_trim(0);  // what simulations had is nothing that training needs
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   // Now, so that a path that cannot be written is known before an hour of training.
   for (const std::string& path : {flags.trace, flags.save_costs}) {
     if (!path.empty()) check_writable(path);
@@ -209,11 +310,46 @@ SessionOptions session_options(const RunFlags& flags) {
   options.delta = flags.delta;
   options.residency.overlap = flags.overlap;
   options.costs = flags.costs;
-  options.disk_limit = flags.disk_limit;
-  options.disk_directory = flags.disk_directory;
   options.seed = flags.seed;
   if (!flags.trace.empty()) options.event_capacity = kTraceEvents;
   return options;
+}
+
+bool arena_is_in_ram(const RunFlags& flags) {
+  if (flags.device == "cpu") return true;
+  return flags.on_simulator() && device_profile(flags.device).backend == Backend::kCpu;
+}
+
+DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
+                             SessionOptions& options) {
+  DiskTierChoice choice{.by_default = !flags.disk_limit && arena_is_in_ram(flags)};
+  options.disk_limit = flags.disk_limit.value_or(Bytes(0));
+  options.disk_directory = flags.disk_directory;
+  // As feasible_schedule() wants it to be sure of any policy; a run rarely fills half of it.
+  if (choice.by_default) options.disk_limit = 2 * unmanaged_peak;
+  if (options.disk_limit == Bytes(0) || flags.on_simulator()) return choice;
+  if (options.disk_directory.empty()) {
+    const std::optional<std::string> directory = default_disk_directory();
+    const std::string none =
+        "neither TMPDIR nor /var/tmp nor the current folder is on a disk (they are in RAM, or "
+        "cannot be written); --disk-directory names another";
+    if (!directory && !choice.by_default) throw UsageError("--disk-limit: " + none);
+    if (!directory) {
+      options.disk_limit = Bytes(0);
+      choice.note = "no disk tier: " + none;
+      return choice;
+    }
+    options.disk_directory = *directory;
+  }
+  const Bytes free = free_disk_space(options.disk_directory).value_or(options.disk_limit);
+  const Bytes spare = spare_disk_space(options.disk_limit, free);
+  if (spare < options.disk_limit) {
+    choice.note = fmt::format("{} has {} free: the disk tier is at most {} instead of {}",
+                              options.disk_directory, format_bytes(free), format_bytes(spare),
+                              format_bytes(options.disk_limit));
+    options.disk_limit = spare;
+  }
+  return choice;
 }
 
 int run_job(const std::string& program, const RunFlags& flags, const OpenJob& open) {

@@ -47,8 +47,6 @@ class Training {
 
   // Steps that were done before: more than 0 for a run that goes on.
   virtual int64_t first_step() const { return 0; }
-  // Host memory that its data take.
-  virtual Bytes loader_bytes() const { return Bytes(0); }
   // Before step `step`, counted from 0: gets its batch and sets the learning rate. Usually the
   // next one, but any will do.
   virtual void prepare(int64_t step) = 0;
@@ -72,6 +70,9 @@ class Job {
   virtual int64_t batch() const = 0;
   virtual int64_t steps() const = 0;
   virtual std::string announcement() const = 0;  // one line
+  // Host memory that its data take at most, evaluation included: the data sets as they are
+  // open, and what loads batches of them. Without data, what is known of it.
+  virtual Bytes loading_bytes() const { return Bytes(0); }
   // All kinds of step that the run will go through.
   virtual Program dry_run() const = 0;
   // In the current session. Throws UsageError, DataError, OutOfMemory.

@@ -60,7 +60,10 @@ void Comparison::prepare() {
   ground_.need = measure_unmanaged(base, program);
   const Bytes peak = ground_.need.peak;
   base.unmanaged_peak = peak;
-  base.host_limit = options_.flags.host_limit.value_or(2 * peak);
+  const Bytes host = arena_is_in_ram(options_.flags) ? Bytes(0) : 2 * peak;
+  base.host_limit = options_.flags.host_limit.value_or(host);
+  // Of each lane, whether or not it is worth it, so that policies have the same to choose from.
+  set_disk_tier(options_.flags, peak, base);
   ground_.minimum = find_minimum_budget(base, program, ground_.need);
   if (options_.flags.budget) {
     ground_.budget = options_.flags.budget->resolve(peak);

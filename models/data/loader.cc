@@ -33,7 +33,31 @@ int64_t count_batches(int64_t samples, const LoaderOptions& options) {
   return samples / options.batch + (smaller_last ? 1 : 0);
 }
 
+// A batch's pixels and its labels in a buffer.
+struct BufferSizes {
+  Bytes pixels, labels;
+  Bytes pool;  // of all buffers
+};
+BufferSizes buffer_sizes(int64_t samples, const Shape& sample, const LoaderOptions& options) {
+  const int64_t most = std::min(options.batch, samples);
+  BufferSizes sizes;
+  sizes.pixels = align_up(Bytes(4 * most * sample.elements()));
+  sizes.labels = align_up(Bytes(8 * most));
+  sizes.pool =
+      align_up((options.prefetch_batches + 1) * (sizes.pixels + sizes.labels), page_size());
+  return sizes;
+}
+
 }  // namespace
+
+Bytes loader_buffer_bytes(int64_t samples, const Shape& sample, Bytes scratch,
+                          const LoaderOptions& options) {
+  const int64_t batches = std::max<int64_t>(1, count_batches(samples, options));
+  // k batches in a row touch at most this many epochs.
+  const int64_t orders = (options.prefetch_batches + 1 + batches - 2) / batches + 1;
+  return buffer_sizes(samples, sample, options).pool + Bytes(orders * samples * 8) +
+         options.threads * scratch;
+}
 
 // The threads and the consumer meet here. Batches are begun in order, each with a buffer of its
 // own from the start, so the batch that the consumer waits for can never lack one. Samples are
@@ -61,18 +85,15 @@ struct Loader::State {
         sample_shape(dataset->sample_shape()),
         sample_elements(sample_shape.elements()),
         batches(count_batches(samples, options)) {
-    const int64_t most = std::min(options.batch, samples);
-    const Bytes pixels = align_up(Bytes(4 * most * sample_elements));
-    const Bytes labels = align_up(Bytes(8 * most));
-    const int64_t count = options.prefetch_batches + 1;
-    pool_bytes = align_up(count * (pixels + labels), page_size());
+    const BufferSizes sizes = buffer_sizes(samples, sample_shape, options);
+    pool_bytes = sizes.pool;
     memory = map_pages(pool_bytes);
-    slots.resize(static_cast<size_t>(count));
+    slots.resize(static_cast<size_t>(options.prefetch_batches + 1));
     std::byte* at = memory.get();
     for (Slot& slot : slots) {
       slot.pixels = reinterpret_cast<float*>(at);
-      slot.labels = reinterpret_cast<int64_t*>(at + pixels.count());
-      at += (pixels + labels).count();
+      slot.labels = reinterpret_cast<int64_t*>(at + sizes.pixels.count());
+      at += (sizes.pixels + sizes.labels).count();
       free.push_back(&slot);
     }
   }
@@ -304,11 +325,8 @@ void Loader::rewind(LoaderPosition position) {
 int64_t Loader::batches_per_epoch() const { return state_->batches; }
 
 Bytes Loader::buffer_bytes() const {
-  const State& s = *state_;
-  // k batches in a row touch at most this many epochs.
-  const int64_t orders = (static_cast<int64_t>(s.slots.size()) + s.batches - 2) / s.batches + 1;
-  return s.pool_bytes + Bytes(orders * s.samples * 8) +
-         s.options.threads * dataset_->scratch_bytes();
+  return loader_buffer_bytes(state_->samples, state_->sample_shape, dataset_->scratch_bytes(),
+                             state_->options);
 }
 
 }  // namespace tidemark

@@ -37,6 +37,11 @@ struct LoaderOptions {
   int64_t threads = 1;  // they share each batch, so a single batch is faster too
 };
 
+// What Loader::buffer_bytes() is of a loader of so many samples of this shape, before there is
+// one. `scratch`: Dataset::scratch_bytes().
+Bytes loader_buffer_bytes(int64_t samples, const Shape& sample, Bytes scratch,
+                          const LoaderOptions& options);
+
 // The batch that comes next. Saved with a checkpoint, it resumes a run exactly.
 struct LoaderPosition {
   int64_t epoch = 0;

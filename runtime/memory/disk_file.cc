@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace tidemark {
 namespace {
 
 constexpr long kTmpfsMagic = 0x01021994;
+constexpr long kRamfsMagic = 0x858458f6;
 
 std::string cause(int error) { return std::generic_category().message(error); }
 
@@ -32,8 +34,7 @@ class TemporaryFile final : public DiskFile {
       if (fd_ < 0) throw DataError(directory, 0, "no temporary file here: " + cause(errno));
       ::unlink(path.c_str());
     }
-    struct statfs info {};
-    if (::fstatfs(fd_, &info) == 0 && info.f_type == kTmpfsMagic) {
+    if (is_in_ram(directory)) {
       log().warn("{} is a file system in memory: the disk tier frees nothing there", directory);
     }
     direct_ = direct && try_direct();
@@ -146,13 +147,36 @@ void read_fully(DiskFile& file, std::byte* to, size_t bytes, Offset at) {
   });
 }
 
-std::unique_ptr<DiskFile> make_temporary_file(const std::string& directory, bool direct) {
-  std::string place = directory;
-  if (place.empty()) {
-    const char* const tmpdir = std::getenv("TMPDIR");
-    place = tmpdir && *tmpdir ? tmpdir : "/var/tmp";
+bool is_in_ram(const std::string& directory) {
+  struct statfs info {};
+  return ::statfs(directory.c_str(), &info) == 0 &&
+         (info.f_type == kTmpfsMagic || info.f_type == kRamfsMagic);
+}
+
+std::optional<std::string> default_disk_directory() {
+  const char* const tmpdir = std::getenv("TMPDIR");
+  for (const std::string candidate : {tmpdir ? tmpdir : "", "/var/tmp", "."}) {
+    if (candidate.empty() || is_in_ram(candidate)) continue;
+    if (::access(candidate.c_str(), W_OK | X_OK) == 0) return candidate;
   }
-  return std::make_unique<TemporaryFile>(place, direct);
+  return std::nullopt;
+}
+
+std::optional<Bytes> free_disk_space(const std::string& directory) {
+  struct statvfs info {};
+  if (::statvfs(directory.c_str(), &info) != 0) return std::nullopt;
+  return Bytes(static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize));
+}
+
+std::unique_ptr<DiskFile> make_temporary_file(const std::string& directory, bool direct) {
+  if (!directory.empty()) return std::make_unique<TemporaryFile>(directory, direct);
+  const std::optional<std::string> place = default_disk_directory();
+  if (!place) {
+    throw DataError("the disk tier", 0,
+                    "neither TMPDIR nor /var/tmp nor the current folder is a folder on a disk "
+                    "that can be written; name one");
+  }
+  return std::make_unique<TemporaryFile>(*place, direct);
 }
 
 }  // namespace tidemark

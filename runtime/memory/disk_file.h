@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/core/units.h"
@@ -36,8 +37,16 @@ class DiskFile {
 void write_fully(DiskFile& file, const std::byte* from, size_t bytes, Offset at);
 void read_fully(DiskFile& file, std::byte* to, size_t bytes, Offset at);
 
-// In `directory`; empty: TMPDIR, else /var/tmp. Throws DataError if it cannot be used. `direct`
-// false: does not even try O_DIRECT.
+// True if files in `directory` take RAM (tmpfs, ramfs). False if the system does not say.
+bool is_in_ram(const std::string& directory);
+// Where the disk tier is by default: the first of TMPDIR, /var/tmp and the current folder that
+// can be written and is on a disk. None: there is no such folder.
+std::optional<std::string> default_disk_directory();
+// Disk space that this user may still take there. None if the system does not say.
+std::optional<Bytes> free_disk_space(const std::string& directory);
+
+// In `directory`; empty: default_disk_directory(). Throws DataError if there is none, or it
+// cannot be used. `direct` false: does not even try O_DIRECT.
 std::unique_ptr<DiskFile> make_temporary_file(const std::string& directory, bool direct = true);
 
 }  // namespace tidemark

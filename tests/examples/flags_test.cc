@@ -30,10 +30,21 @@ TEST(Flags, Defaults) {
   EXPECT_EQ(flags.policy, "tide");
   EXPECT_FALSE(flags.budget);
   EXPECT_FALSE(flags.host_limit);
-  EXPECT_EQ(flags.disk_limit, Bytes(0));
+  EXPECT_FALSE(flags.disk_limit);
+  EXPECT_FALSE(flags.memory);
   EXPECT_EQ(flags.delta.early_start, 0.75);
   EXPECT_FALSE(flags.delta.assumption2);
   EXPECT_TRUE(flags.overlap);
+}
+
+TEST(Flags, MemoryIsBytesOrWhatIsFree) {
+  EXPECT_EQ(parsed({"--memory", "4GiB"}).memory->bytes, Bytes(int64_t{4} << 30));
+  const ResNetFlags flags = parsed({"--memory", "auto"});
+  ASSERT_TRUE(flags.memory);
+  EXPECT_FALSE(flags.memory->bytes);
+  int code = 0;
+  EXPECT_FALSE(parse({"--memory", "50%"}, code));
+  EXPECT_EQ(code, 2);
 }
 
 TEST(Flags, EveryOneOfTheContract) {

@@ -96,7 +96,64 @@ TEST(Report, TablesSayTheNumbers) {
   EXPECT_THAT(need, ::testing::HasSubstr("4096"));
   EXPECT_THAT(need, ::testing::HasSubstr("1024"));
   EXPECT_THAT(need, ::testing::HasSubstr("25.0 %"));
-  EXPECT_THAT(result_table(sample()), ::testing::HasSubstr("saved       2.0 KiB (50.0 %"));
+  EXPECT_THAT(result_table(sample()), ::testing::HasSubstr("saved       2.0 KiB of the arena (50.0 %)"));
+}
+
+// Of a process that loads with 100 bytes and takes 300 itself, 250 of them from the start.
+RunReport of_process(Bytes peak) {
+  RunReport report = sample();
+  report.loader_bytes = Bytes(100);
+  report.program_memory = Bytes(250);
+  report.process_peak = peak;
+  report.process_promised = Bytes(3000);
+  return report;
+}
+
+TEST(Report, LeadsWithTheProcess) {
+  const RunReport report = of_process(Bytes(2048 + 100 + 300));
+  EXPECT_EQ(process_without_budget(report), Bytes(4096 + 100 + 250));
+  const std::string table = result_table(report);
+  EXPECT_LT(table.find("memory of the process"), table.find("memory of the arena"));
+  EXPECT_THAT(table, ::testing::HasSubstr("without a budget               4.3 KiB  predicted: "
+                                          "arena 4.0 KiB, loading 100 B, program 250 B"));
+  EXPECT_THAT(table, ::testing::HasSubstr("arena 2.0 KiB, loading 100 B, program 300 B"));
+  EXPECT_THAT(table, ::testing::HasSubstr("promised                       2.9 KiB  kept"));
+  EXPECT_THAT(table, ::testing::HasSubstr("saved       2.0 KiB of the process (44.9 %), "
+                                          "2.0 KiB of the arena (50.0 %)"));
+  const Json json = Json::parse(to_json(report));
+  EXPECT_EQ(json.at("process_unmanaged_bytes"), 4446);
+  EXPECT_EQ(json.at("process_unmanaged_is_measured"), false);
+  EXPECT_EQ(json.at("process_peak_bytes"), 2448);
+  EXPECT_EQ(json.at("process_promised_bytes"), 3000);
+}
+
+TEST(Report, SaysThatAPromiseWasExceeded) {
+  EXPECT_THAT(result_table(of_process(Bytes(3100))),
+              ::testing::HasSubstr("EXCEEDED by 100 B"));
+}
+
+TEST(Report, ALargerProcessHasSavedNothing) {
+  RunReport report = of_process(Bytes(9000));
+  report.host_peak = Bytes(6000);
+  EXPECT_THAT(result_table(report),
+              ::testing::HasSubstr("saved       nothing: the process is 4.4 KiB larger; "
+                                   "2.0 KiB of the arena (50.0 %)"));
+}
+
+TEST(Report, WithoutABudgetTheProcessIsMeasured) {
+  RunReport report = of_process(Bytes(5000));
+  report.budget.reset();
+  EXPECT_EQ(process_without_budget(report), Bytes(5000));
+  EXPECT_THAT(result_table(report), ::testing::Not(::testing::HasSubstr("predicted")));
+  EXPECT_EQ(Json::parse(to_json(report)).at("process_unmanaged_is_measured"), true);
+}
+
+TEST(Report, OnAGpuTheArenaIsNotOfTheProcess) {
+  RunReport report = of_process(Bytes(1000));
+  report.arena_in_ram = false;
+  report.host_peak = Bytes(500);
+  EXPECT_EQ(process_without_budget(report), Bytes(350));
+  EXPECT_THAT(result_table(report), ::testing::HasSubstr("on the host"));
 }
 
 TEST(Report, UnwritableFileIsAnError) {

@@ -83,6 +83,66 @@ TEST_F(TrainResnetTest, TheProcessTakesItsPartsAndAConstant) {
   EXPECT_LE(bytes("process_peak_bytes"), parts + bytes("program_memory_bytes"));
 }
 
+TEST_F(TrainResnetTest, ABudgetOnACpuTakesLessOfTheProcess) {
+  const std::string job = "--batch 8 --steps 3 --threads 2 --stem imagenet ";
+  const Result free = run(job + "--policy none");
+  ASSERT_EQ(free.code, 0) << free.error;
+  EXPECT_EQ(free.json.at("process_unmanaged_bytes"), free.json.at("process_peak_bytes"));
+  const Result half = run(job + "--budget 50%");
+  ASSERT_EQ(half.code, 0) << half.error;
+  EXPECT_EQ(half.json.at("params_checksum"), free.json.at("params_checksum"));
+  const auto bytes = [&](const char* name) { return half.json.at(name).get<int64_t>(); };
+  EXPECT_EQ(bytes("host_peak_bytes"), 0);
+  EXPECT_GT(bytes("disk_peak_bytes"), 0);
+  EXPECT_EQ(bytes("process_promised_bytes"),
+            bytes("budget_bytes") + bytes("loader_bytes") + bytes("program_memory_bytes"));
+  EXPECT_LE(bytes("process_peak_bytes"), bytes("process_promised_bytes"));
+  const auto unmanaged = free.json.at("process_peak_bytes").get<int64_t>();
+  EXPECT_LT(bytes("process_peak_bytes"), unmanaged - unmanaged / 8);
+  EXPECT_THAT(half.out, HasSubstr(" written and "));
+  EXPECT_THAT(half.out, HasSubstr("memory of the process"));
+}
+
+TEST_F(TrainResnetTest, TheDiskIsLeftAloneWhereRecomputingIsAsQuick) {
+  const std::string job =
+      "--model resnet50 --data synthetic --batch 16 --steps 1 --device sim:host ";
+  const Result roomy = run(job + "--budget 70%");
+  ASSERT_EQ(roomy.code, 0) << roomy.error;
+  EXPECT_EQ(roomy.json.at("disk_limit_bytes"), 0);
+  EXPECT_GT(roomy.json.at("steps").at(0).at("recomputes"), 0);
+  const Result tight = run(job + "--budget 40%");
+  ASSERT_EQ(tight.code, 0) << tight.error;
+  EXPECT_GT(tight.json.at("disk_peak_bytes"), 0);
+  const Result forbidden = run(job + "--budget 40% --disk-limit 0");
+  ASSERT_EQ(forbidden.code, 0) << forbidden.error;
+  EXPECT_EQ(forbidden.json.at("disk_peak_bytes"), 0);
+  EXPECT_GT(forbidden.json.at("minimum_budget_bytes"), tight.json.at("minimum_budget_bytes"));
+}
+
+TEST_F(TrainResnetTest, TheProcessStaysWithinItsMemory) {
+  const Result free = train("--policy none");
+  const Result refused = train("--memory 100MiB");
+  EXPECT_EQ(refused.code, 3);
+  const std::string said = " too little: at least ";
+  const size_t at = refused.error.find(said);
+  ASSERT_NE(at, std::string::npos) << refused.error;
+  const int64_t least = std::stoll(refused.error.substr(at + said.size()));
+  EXPECT_EQ(train("--memory " + std::to_string(least - 1)).code, 3);
+  const Result smallest = train("--memory " + std::to_string(least));
+  ASSERT_EQ(smallest.code, 0) << smallest.error;
+  EXPECT_EQ(loss_bits(smallest.json), loss_bits(free.json));
+  EXPECT_EQ(smallest.json.at("params_checksum"), free.json.at("params_checksum"));
+  EXPECT_LE(smallest.json.at("process_promised_bytes"), least);
+  EXPECT_LE(smallest.json.at("process_peak_bytes"), least);
+  const Result ample = train("--memory 4GiB");
+  ASSERT_EQ(ample.code, 0) << ample.error;
+  EXPECT_TRUE(ample.json.at("budget_bytes").is_null());
+  EXPECT_EQ(ample.json.at("peak_reserved_bytes"), ample.json.at("unmanaged_peak_bytes"));
+  const Result all = train("--memory auto");
+  ASSERT_EQ(all.code, 0) << all.error;
+  EXPECT_THAT(all.out, HasSubstr("--memory auto: "));
+}
+
 TEST_F(TrainResnetTest, SameBitsWhateverTheMemory) {
   const Result free = train("--policy none");
   ASSERT_EQ(free.code, 0) << free.error;
@@ -99,7 +159,8 @@ TEST_F(TrainResnetTest, SameBitsWhateverTheMemory) {
            std::string("--budget 50% --filter greedy --assumption2 on"),
            std::string("--budget 40% --no-overlap"),
            std::string("--budget 40% --early-start off --prefetch 0"),
-           std::string("--budget 40% --host-limit 0 --disk-limit 1GiB"),
+           std::string("--budget 40% --host-limit 1GiB --disk-limit 0"),
+           std::string("--budget 40% --host-limit 1MiB --disk-limit 1GiB"),
            "--budget " + std::to_string(minimum),
        }) {
     const Result result = train(managed);

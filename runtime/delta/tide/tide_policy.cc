@@ -49,6 +49,7 @@ std::unique_ptr<ReleasePolicy> unplanned_policy(const PolicySettings& settings,
 
 TidePolicy::TidePolicy(const PolicySettings& settings, size_t plans)
     : plans_(plans),
+      most_effort_(settings.delta.plan_effort > 0 ? settings.delta.plan_effort : kThorough),
       known_to_fit_(settings.known_to_fit),
       unplanned_(unplanned_policy(settings, forecast_)) {}
 
@@ -185,7 +186,8 @@ void TidePolicy::plan(const Residency& residency, std::vector<PlannedRelease> dr
       static_cast<double>(kMoved.count()) / static_cast<double>(move_time.count()) * 1e9;
   const int64_t worth = forecast_.last().duration.count() / kStepPerEffort.count();
   const int64_t effort =
-      plans_made_++ < kMostPlans ? std::clamp(worth, kQuick, kThorough) : kQuick;
+      std::min(most_effort_,
+               plans_made_++ < kMostPlans ? std::clamp(worth, kQuick, kThorough) : kQuick);
   program().plan = make_memory_plan(
       forecast_.last(), limits, find_strangers(residency, forecast_), std::move(draft), effort);
 }

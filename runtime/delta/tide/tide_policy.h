@@ -107,6 +107,7 @@ class TidePolicy final : public ReleasePolicy {
   void plan(const Residency& residency, std::vector<PlannedRelease> draft);
 
   const size_t plans_;
+  const int64_t most_effort_;  // for a plan
   const bool known_to_fit_;
   Forecast forecast_;
   const std::unique_ptr<ReleasePolicy> unplanned_;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -180,6 +181,45 @@ TEST(DiskFileTest, TheDefaultDirectoryIsTmpdir) {
     ::unsetenv("TMPDIR");
   }
   EXPECT_FALSE(descriptor_in(directory.path()).empty());
+}
+
+// With TMPDIR as given.
+std::optional<std::string> default_directory_with(const std::string& tmpdir) {
+  const char* const before = std::getenv("TMPDIR");
+  const std::string saved = before ? before : "";
+  ::setenv("TMPDIR", tmpdir.c_str(), 1);
+  const std::optional<std::string> found = default_disk_directory();
+  if (before) {
+    ::setenv("TMPDIR", saved.c_str(), 1);
+  } else {
+    ::unsetenv("TMPDIR");
+  }
+  return found;
+}
+
+TEST(DiskFileTest, TheDefaultIsNeverInRam) {
+  const TemporaryDirectory directory;
+  if (is_in_ram(directory.path())) GTEST_SKIP() << "temporary files are in RAM here";
+  EXPECT_EQ(default_directory_with(directory.path()), directory.path().string());
+  EXPECT_NE(default_directory_with("/no/such/folder"), "/no/such/folder");
+  const fs::path shared = "/dev/shm";
+  if (!fs::exists(shared)) GTEST_SKIP() << "there is no file system in RAM";
+  EXPECT_TRUE(is_in_ram(shared));
+  EXPECT_NE(default_directory_with(shared), shared.string());
+}
+
+TEST(DiskFileTest, AFolderInRamIsTakenIfItIsNamed) {
+  const fs::path shared = "/dev/shm";
+  if (!is_in_ram(shared)) GTEST_SKIP() << "there is no file system in RAM";
+  EXPECT_TRUE(make_temporary_file(shared));
+}
+
+TEST(DiskFileTest, FreeSpaceIsThatOfTheFileSystem) {
+  const TemporaryDirectory directory;
+  const std::optional<Bytes> free = free_disk_space(directory.path());
+  ASSERT_TRUE(free);
+  EXPECT_GT(*free, Bytes(0));
+  EXPECT_FALSE(free_disk_space("/no/such/folder"));
 }
 
 }  // namespace

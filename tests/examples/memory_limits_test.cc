@@ -1,0 +1,267 @@
+// From --memory, --budget and the tiers' limits to what each part gets, and what is free.
+#include "examples/common/memory_limits.h"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "examples/common/process_memory.h"
+
+namespace tidemark {
+namespace {
+
+using namespace literals;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+// A program that wants an arena of 1000 MiB, loads with 10 and takes 200 itself.
+MemoryFacts on_cpu() {
+  return {.memory = {},
+          .budget = {},
+          .host_limit = {},
+          .device_memory = {},
+          .unmanaged_peak = 1000_MiB,
+          .loading = 10_MiB,
+          .program = 200_MiB};
+}
+MemoryFacts on_gpu(Bytes memory) {
+  MemoryFacts facts = on_cpu();
+  facts.device_memory = memory;
+  return facts;
+}
+
+std::string refusal(const MemoryFacts& facts, Bytes least) {
+  try {
+    check_limits(facts, derive_limits(facts), least);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MemoryLimits, OnACpuThereIsNoHostTierUnlessAskedFor) {
+  MemoryFacts facts = on_cpu();
+  MemoryLimits limits = derive_limits(facts);
+  EXPECT_EQ(limits.host, 0_B);
+  EXPECT_EQ(limits.arena, 1000_MiB);
+  EXPECT_FALSE(limits.is_limited);
+  EXPECT_EQ(limits.promised, 1210_MiB);
+  facts.host_limit = 64_MiB;
+  limits = derive_limits(facts);
+  EXPECT_EQ(limits.host, 64_MiB);
+  EXPECT_EQ(limits.promised, 1274_MiB);
+}
+
+TEST(MemoryLimits, ABudgetIsTheArenas) {
+  MemoryFacts facts = on_cpu();
+  facts.budget = 400_MiB;
+  const MemoryLimits limits = derive_limits(facts);
+  EXPECT_EQ(limits.arena, 400_MiB);
+  EXPECT_TRUE(limits.is_limited);
+  EXPECT_EQ(limits.promised, 610_MiB);
+  EXPECT_EQ(refusal(facts, 400_MiB), "");
+  EXPECT_THAT(refusal(facts, 400_MiB + 512_B), HasSubstr("a budget of 419430400 bytes"));
+}
+
+TEST(MemoryLimits, ABudgetAboveThePeakIsNotTaken) {
+  MemoryFacts facts = on_cpu();
+  facts.budget = 4_GiB;
+  EXPECT_EQ(derive_limits(facts).arena, 4_GiB);
+  EXPECT_EQ(derive_limits(facts).promised, 1210_MiB);
+}
+
+TEST(MemoryLimits, OnACpuTheArenaIsWhatMemoryLeaves) {
+  MemoryFacts facts = on_cpu();
+  facts.memory = 700_MiB;
+  facts.host_limit = 90_MiB;
+  const MemoryLimits limits = derive_limits(facts);
+  EXPECT_EQ(limits.arena, 400_MiB);
+  EXPECT_TRUE(limits.is_limited);
+  EXPECT_EQ(limits.promised, 700_MiB);
+  EXPECT_EQ(refusal(facts, 400_MiB), "");
+  EXPECT_THAT(refusal(facts, 401_MiB), HasSubstr("at least 735051776 bytes (701.0 MiB)"));
+}
+
+TEST(MemoryLimits, WhatFitsInMemoryRunsUntouched) {
+  MemoryFacts facts = on_cpu();
+  facts.memory = 1210_MiB;
+  MemoryLimits limits = derive_limits(facts);
+  EXPECT_EQ(limits.arena, 1000_MiB);
+  EXPECT_FALSE(limits.is_limited);
+  facts.memory = 1210_MiB - 1_B;
+  limits = derive_limits(facts);
+  EXPECT_EQ(limits.arena, 1000_MiB - 512_B);
+  EXPECT_TRUE(limits.is_limited);
+  facts.memory = 64_GiB;
+  EXPECT_EQ(derive_limits(facts).promised, 1210_MiB);
+}
+
+TEST(MemoryLimits, TooLittleForTheProgramAloneIsRefusedWithWhatWouldDo) {
+  MemoryFacts facts = on_cpu();
+  facts.memory = 50_MiB;
+  EXPECT_EQ(derive_limits(facts).arena, 0_B);
+  EXPECT_THAT(refusal(facts, 30_MiB), HasSubstr("--memory: 50.0 MiB is too little: at least "
+                                                "251658240 bytes (240.0 MiB)"));
+}
+
+TEST(MemoryLimits, ABudgetHasToFitInMemory) {
+  MemoryFacts facts = on_cpu();
+  facts.memory = 610_MiB;
+  facts.budget = 400_MiB;
+  EXPECT_EQ(derive_limits(facts).arena, 400_MiB);
+  EXPECT_EQ(refusal(facts, 100_MiB), "");
+  facts.budget = 401_MiB;
+  EXPECT_THAT(refusal(facts, 100_MiB), HasSubstr("at least 640679936 bytes (611.0 MiB)"));
+  EXPECT_THAT(refusal(facts, 100_MiB), HasSubstr("401.0 MiB of --budget"));
+}
+
+TEST(MemoryLimits, OnAGpuMemoryBoundsTheHostSide) {
+  MemoryFacts facts = on_gpu(800_MiB);
+  MemoryLimits limits = derive_limits(facts);
+  EXPECT_EQ(limits.arena, 800_MiB);
+  EXPECT_TRUE(limits.is_limited);
+  EXPECT_EQ(limits.host, 2000_MiB);
+  EXPECT_EQ(limits.promised, 2210_MiB);
+  facts.memory = 510_MiB;
+  limits = derive_limits(facts);
+  EXPECT_EQ(limits.arena, 800_MiB);
+  EXPECT_EQ(limits.host, 300_MiB);
+  EXPECT_EQ(limits.promised, 510_MiB);
+  EXPECT_EQ(refusal(facts, 800_MiB), "");
+  facts.host_limit = 301_MiB;
+  EXPECT_THAT(refusal(facts, 800_MiB), HasSubstr("at least 535822336 bytes (511.0 MiB)"));
+  facts.host_limit.reset();
+  facts.memory = 100_MiB;
+  EXPECT_EQ(derive_limits(facts).host, 0_B);
+  EXPECT_THAT(refusal(facts, 800_MiB), HasSubstr("at least 220200960 bytes (210.0 MiB)"));
+}
+
+TEST(MemoryLimits, AGpuThatIsLargeEnoughIsNoLimit) {
+  const MemoryLimits limits = derive_limits(on_gpu(1000_MiB));
+  EXPECT_FALSE(limits.is_limited);
+  EXPECT_EQ(limits.arena, 1000_MiB);
+  EXPECT_THAT(refusal(on_gpu(800_MiB), 801_MiB), HasSubstr("a budget of 838860800 bytes"));
+}
+
+TEST(MemoryLimits, ADiskKeepsSomeSpaceForOthers) {
+  EXPECT_EQ(spare_disk_space(10_GiB, 100_GiB), 10_GiB);
+  EXPECT_EQ(spare_disk_space(99_GiB, 100_GiB), 95_GiB);
+  EXPECT_EQ(spare_disk_space(1_GiB, 0_B), 0_B);
+}
+
+// What is free, from files as the kernel writes them.
+
+class FreeMemoryTest : public ::testing::Test {
+ protected:
+  FreeMemoryTest() {
+    std::string pattern = (fs::temp_directory_path() / "memory_XXXXXX").string();
+    if (!mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp");
+    root_ = pattern;
+    write("proc/meminfo", "MemTotal:  8388608 kB\nMemAvailable:  4194304 kB\n");
+  }
+  ~FreeMemoryTest() override { fs::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  void write_group(const std::string& folder, const std::string& limit, Bytes used,
+                   Bytes inactive) const {
+    const std::string at = "sys/fs/cgroup" + folder;
+    write(at + "/memory.max", limit + "\n");
+    write(at + "/memory.high", "max\n");
+    write(at + "/memory.current", std::to_string(used.count()) + "\n");
+    write(at + "/memory.stat", "anon 5\ninactive_file " + std::to_string(inactive.count()) +
+                                   "\nactive_file 7\n");
+  }
+  std::optional<AutoMemory> found(Bytes resident = 100_MiB) const {
+    return auto_memory(resident, memory_bounds(root_.string()));
+  }
+
+  fs::path root_;
+};
+
+TEST_F(FreeMemoryTest, IsWhatTheMachineHasWhereNothingElseBoundsIt) {
+  const auto memory = found();
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->bound, "MemAvailable");
+  EXPECT_EQ(memory->margin, 256_MiB);
+  EXPECT_EQ(memory->memory, 100_MiB + 4_GiB - 256_MiB);
+}
+
+TEST_F(FreeMemoryTest, AGroupOfVersion2BoundsItAndItsUnusedFilePagesCountAsFree) {
+  write("proc/self/cgroup", "0::/work/run.scope\n");
+  write_group("/work/run.scope", "2147483648", 1_GiB, 512_MiB);
+  const auto memory = found();
+  EXPECT_EQ(memory->bound, "the control group /work/run.scope");
+  EXPECT_EQ(memory->memory, 100_MiB + 1536_MiB - 96_MiB);
+}
+
+TEST_F(FreeMemoryTest, TheGroupAboveMayBeTighter) {
+  write("proc/self/cgroup", "0::/work/run.scope\n");
+  write_group("/work/run.scope", "2147483648", 100_MiB, 0_B);
+  write_group("/work", "1073741824", 512_MiB, 0_B);
+  const auto memory = found();
+  EXPECT_EQ(memory->bound, "the control group /work");
+  EXPECT_EQ(memory->memory, 100_MiB + 512_MiB - 64_MiB);
+}
+
+TEST_F(FreeMemoryTest, InAContainerTheGroupIsAtTheRoot) {
+  write("proc/self/cgroup", "0::/docker/0123\n");
+  write_group("", "1073741824", 512_MiB, 0_B);
+  EXPECT_EQ(found()->bound, "the control group /");
+  EXPECT_EQ(found()->memory, 100_MiB + 512_MiB - 64_MiB);
+}
+
+TEST_F(FreeMemoryTest, ALowerHighMarkIsTheBound) {
+  write("proc/self/cgroup", "0::/a\n");
+  write_group("/a", "max", 512_MiB, 0_B);
+  EXPECT_EQ(found()->bound, "MemAvailable");
+  write("sys/fs/cgroup/a/memory.high", "1073741824\n");
+  EXPECT_EQ(found()->memory, 100_MiB + 512_MiB - 64_MiB);
+}
+
+TEST_F(FreeMemoryTest, AGroupOfVersion1BoundsIt) {
+  write("proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/jobs/7\n0::/\n");
+  const std::string at = "sys/fs/cgroup/memory/jobs/7/";
+  write(at + "memory.limit_in_bytes", "1073741824\n");
+  write(at + "memory.usage_in_bytes", "805306368\n");
+  write(at + "memory.stat", "inactive_file 1\ntotal_inactive_file 268435456\n");
+  EXPECT_EQ(found()->bound, "the control group /jobs/7");
+  EXPECT_EQ(found()->memory, 100_MiB + 512_MiB - 64_MiB);
+  write(at + "memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(found()->bound, "MemAvailable");
+}
+
+TEST_F(FreeMemoryTest, LessThanNothingIsNothing) {
+  write("proc/self/cgroup", "0::/a\n");
+  write_group("/a", "1048576", 512_MiB, 0_B);
+  EXPECT_EQ(found(10_MiB)->memory, 0_B);
+  EXPECT_FALSE(auto_memory(1_GiB, {}));
+}
+
+TEST_F(FreeMemoryTest, LimitsOfTheProcessBoundIt) {
+  write("proc/self/status", "VmSize:\t  102400 kB\nVmData:\t  51200 kB\n");
+  for (const int resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit before{};
+    ASSERT_EQ(getrlimit(resource, &before), 0);
+    rlimit limit = before;
+    limit.rlim_cur = rlim_t{1} << 31;
+    ASSERT_EQ(setrlimit(resource, &limit), 0);
+    const auto memory = found();
+    ASSERT_EQ(setrlimit(resource, &before), 0);
+    const Bytes used = resource == RLIMIT_AS ? 100_MiB : 50_MiB;
+    const Bytes left = 2_GiB - used;
+    EXPECT_EQ(memory->bound, resource == RLIMIT_AS ? "RLIMIT_AS" : "RLIMIT_DATA");
+    EXPECT_EQ(memory->memory, 100_MiB + left - Bytes(left.count() / 16));
+  }
+}
+
+}  // namespace
+}  // namespace tidemark
