@@ -322,6 +322,20 @@ MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most,
   return found;
 }
 
+SessionOptions with_budget(double share, const Program& program, SessionOptions options) {
+  if (!(share > 0)) {
+    throw UsageError("[with_budget] a share of " + std::to_string(share) + " is not above 0");
+  }
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  options.unmanaged_peak = need.peak;
+  const MinimumBudget minimum = find_minimum_budget(options, program, need);
+  options.budget = align_down(share_of(need.peak, std::min(share, 1.0)));
+  if (*options.budget < minimum.budget) {
+    throw InfeasibleBudget(*options.budget, minimum.budget);
+  }
+  return feasible_schedule(options, program, need, minimum);
+}
+
 std::string ReleaseSchedule::name() const {
   return where_unplanned.empty() ? policy : policy + " over " + where_unplanned;
 }

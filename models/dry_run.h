@@ -66,6 +66,15 @@ MinimumBudget find_minimum_budget(const SessionOptions& options, const Program& 
 SessionOptions feasible_schedule(SessionOptions options, const Program& program,
                                  const UnmanagedNeed& need, const MinimumBudget& minimum);
 
+// Measures, finds the least and chooses a schedule, for a program that is to run in `share` of the memory that it takes
+// unmanaged (0.5: half of it):
+//
+//   Session session(with_budget(0.5, program, {.device = "cpu"}));
+//
+// Without a tier in `options`, everything that is released is recomputed. Throws
+// InfeasibleBudget, with the least that would do, and UsageError if the share is not above 0.
+SessionOptions with_budget(double share, const Program& program, SessionOptions options);
+
 // The same where the disk tier of `options` is there by default: it stays only where it is
 // worth it. Without it what goes is computed again, and that is preferred as long as a step
 // takes at most kWorthTheDisk times as long as with it, in simulations of a few steps: the disk

@@ -243,6 +243,26 @@ TEST(DryRun, GroupsOfUpdatesNeedNoLargerBudget) {
   }
 }
 
+TEST(DryRun, AShareOfWhatTheProgramTakesIsABudgetThatItRunsIn) {
+  const Program program = chain(10);
+  const Bytes peak = measure_unmanaged(on("cpu"), program).peak;
+  const SessionOptions half = with_budget(0.5, program, on("cpu"));
+  EXPECT_EQ(half.budget, align_down(share_of(peak, 0.5)));
+  EXPECT_EQ(half.unmanaged_peak, peak);
+  EXPECT_LE(run(half, program), *half.budget);
+  EXPECT_EQ(run(with_budget(1, program, on("cpu")), program), peak);
+  EXPECT_THROW(with_budget(0, program, on("cpu")), UsageError);
+  try {
+    with_budget(0.01, program, on("cpu"));
+    FAIL() << "no operator fits into that";
+  } catch (const InfeasibleBudget& error) {
+    SessionOptions least = on("cpu");
+    least.unmanaged_peak = peak;
+    least.budget = error.minimum();
+    EXPECT_LE(run(least, program), error.minimum());
+  }
+}
+
 TEST(DryRun, LeavesTheCurrentSessionAlone) {
   Session session({.device = "sim:a100-80gb"});
   measure_unmanaged(on("cpu"), chain(2));

@@ -12,6 +12,7 @@ EventRecord event(EventKind kind, const char* name, int64_t bytes, Nanos expecte
   EventRecord e;
   e.kind = kind;
   e.name = name;
+  e.op = name;
   e.bytes = Bytes(bytes);
   e.expected = expected;
   if (measured > Nanos(0)) {

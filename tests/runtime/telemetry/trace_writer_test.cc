@@ -64,7 +64,7 @@ struct Make {
 void record(EventLog& log, const Make& make) {
   EventRecord event;
   event.kind = make.kind;
-  event.name = make.name;
+  event.name = event.op = make.name;
   event.stream = static_cast<uint8_t>(make.stream);
   event.used = Bytes(make.used);
   event.storage = make.storage;
