@@ -82,7 +82,9 @@ TEST_F(PageServerTest, SnapshotsHaveWhatThePageDraws) {
   EXPECT_EQ(tide.at("policy"), "tide");
   EXPECT_GT(tide.at("curve").size(), 20U);
   EXPECT_LE(tide.at("peak_reserved_bytes"), tide.at("budget_bytes"));
-  EXPECT_TRUE(tide.at("overhead").is_number());
+  EXPECT_TRUE(tide.at("overhead").at("median").is_number());
+  EXPECT_TRUE(tide.at("overhead").at("exact"));
+  EXPECT_GE(tide.at("series").size(), 2U);
   EXPECT_TRUE(tide.at("loss").is_null());
 }
 
