@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <atomic>
 #include <bit>
 #include <future>
 #include <map>
@@ -416,35 +415,16 @@ TEST(Engine, ColoursStayWithTheirLanes) {
   EXPECT_EQ(colours(), (Colours{{2, 1}, {3, 2}, {4, 0}, {5, 3}}));
 }
 
-// A job whose second lane does not start before it is let go.
-class HeldJob final : public Job {
- public:
-  HeldJob(std::unique_ptr<Job> job, std::shared_future<void> go)
-      : job_(std::move(job)), go_(std::move(go)) {}
-  int64_t batch() const override { return job_->batch(); }
-  int64_t steps() const override { return job_->steps(); }
-  std::string announcement() const override { return job_->announcement(); }
-  Program dry_run() const override { return job_->dry_run(); }
-  std::unique_ptr<Training> start() const override {
-    if (starts_++ > 0) go_.wait();
-    return job_->start();
-  }
-
- private:
-  std::unique_ptr<Job> job_;
-  std::shared_future<void> go_;
-  mutable std::atomic<int> starts_ = 0;
-};
-
 TEST(Engine, AChangeIsPendingUntilItIsDone) {
-  std::promise<void> go;
+  auto go = std::make_unique<std::promise<void>>();
   ComparisonOptions options = small("cpu", {"tide@50%"}, 0);
   options.paused = true;
-  options.open = [open = options.open, held = go.get_future().share()](bool with_data) {
-    return std::make_unique<HeldJob>(open(with_data), held);
+  options.open = [open = options.open, held = go->get_future().share()](bool with_data) {
+    return std::make_unique<testing::HeldJob>(open(with_data), held, /*starts=*/1);
   };
   Comparison comparison(options);
-  comparison.wait_until([](const Snapshot& now) { return !now.standings[0].pending; });
+  const auto let_go = std::move(go);  // also if the test ends early, before the comparison does
+  comparison.wait_until(testing::has_started);
   const uint64_t number = comparison.submit(set_budget(1, "60%"));
   auto now = comparison.wait_until(
       [](const Snapshot& s) { return s.standings[0].phase == Phase::kPreparing; });
@@ -453,7 +433,7 @@ TEST(Engine, AChangeIsPendingUntilItIsDone) {
   ASSERT_TRUE(now->standings[0].pending);
   EXPECT_EQ(now->standings[0].pending_budget, wanted);
   EXPECT_EQ(now->lanes[0]->budget, share_of(now->unmanaged_peak, 0.5));
-  go.set_value();
+  let_go->set_value();
   now = wait_applied(comparison, number);
   EXPECT_FALSE(now->standings[0].pending);
   EXPECT_EQ(now->standings[0].phase, Phase::kWaiting);
