@@ -63,6 +63,7 @@ std::optional<Overhead> measured_overhead(const std::vector<TimedStep>& lane,
 std::optional<Overhead> simulated_overhead(const std::vector<TimedStep>& lane,
                                            Nanos reference) {
   std::vector<double> ratios;
+  ratios.reserve(lane.size());
   for (const TimedStep& step : lane) ratios.push_back(ratio(step.time, reference));
   return overhead_of(std::move(ratios), /*exact=*/true);
 }

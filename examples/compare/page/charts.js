@@ -64,7 +64,7 @@ class Frame {
   constructor(id, height, label) {
     this.box = d3.select(id);
     this.height = height;
-    this.margin = {top: 8, right: 12, bottom: 26, left: 66};
+    this.margin = {top: 8, right: 22, bottom: 26, left: 66};
     this.zoomed = null;
     this.onZoom = () => {};
     this.addZoomButtons();
@@ -149,7 +149,7 @@ class Frame {
     this.axisX.attr("transform", `translate(0,${this.inner})`)
         .call(d3.svg.axis().scale(this.x).orient("bottom").tickSize(4, 0)
             .ticks(Math.max(3, Math.round(this.width / 110)))
-            .tickFormat((t) => t + " ms"));
+            .tickFormat((t) => seen.x[1] < 3000 ? t + " ms" : t / 1000 + " s"));
     this.axisY.call(d3.svg.axis().scale(this.y).orient("left").tickSize(-this.width, 0)
         .tickValues(ticks).tickPadding(8)
         .tickFormat((b) => Text.bytes(b).replace(/\.0+ /, " ").replace(/(\.\d)0 /, "$1 ")));

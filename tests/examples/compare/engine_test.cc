@@ -9,6 +9,7 @@
 
 #include "examples/common/bert_flags.h"
 #include "examples/common/bert_job.h"
+#include "examples/compare/history.h"
 #include "runtime/core/errors.h"
 #include "tests/examples/compare/small_comparison.h"
 
@@ -371,6 +372,22 @@ TEST(Overhead, FewStepsSayNothingYet) {
   std::vector<TimedStep> later = timed({100});
   later[0].step = 7;
   EXPECT_FALSE(measured_overhead(later, timed({100})));
+}
+
+TEST(History, IsBoundedHoweverManyLanesComeAndGo) {
+  History history;
+  constexpr int kLanes = 12, kSteps = 21'000;
+  for (int lane = 1; lane <= kLanes; ++lane) {
+    for (int i = 0; i < kSteps; ++i) history.add(lane, {});
+  }
+  size_t kept = 0;
+  for (const auto& [lane, steps] : history.lanes()) {
+    EXPECT_LE(steps.steps.size(), History::kStepsKept);
+    kept += steps.steps.size();
+  }
+  EXPECT_EQ(kept, History::kStepsKeptOfAll);
+  EXPECT_EQ(history.lanes().at(1).left_out, kSteps - static_cast<int>(History::kStepsKept));
+  EXPECT_FALSE(history.lanes().contains(kLanes));
 }
 
 TEST(StepSeries, KeepsAllOfATrainingInFewPoints) {
