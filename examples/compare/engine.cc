@@ -93,9 +93,20 @@ Comparison::Worker& Comparison::worker_for_new_lane() {
   return worker;
 }
 
+int Comparison::free_colour() const {
+  for (int colour = 0;; ++colour) {
+    const bool taken = std::any_of(entries_.begin(), entries_.end(), [&](const auto& entry) {
+      return entry.second.colour == colour;
+    });
+    if (!taken) return colour;
+  }
+}
+
 void Comparison::add_lane(const LaneSpec& spec, uint64_t number) {
   const int id = next_lane_++;
+  const int colour = free_colour();
   Entry& entry = entries_[id];
+  entry.colour = colour;
   entry.planned = with_budget(spec);
   LaneView view;
   view.id = id;
@@ -117,6 +128,8 @@ Comparison::Entry& Comparison::entry(int lane) {
 
 void Comparison::order(Worker& worker, const Order& order) {
   worker.orders.push_back(order);
+  const auto at = entries_.find(order.command.lane);
+  if (at != entries_.end()) ++at->second.open_orders;
   if (order.number > 0) ++open_orders_[order.number];
 }
 
@@ -199,6 +212,12 @@ void Comparison::note(uint64_t command, const std::string& text, bool bad) {
 void Comparison::done_with(const Order& order, const std::string& text, bool bad) {
   const MutexLock lock(mutex_);
   if (!text.empty()) note(order.number, text, bad);
+  const auto lane = entries_.find(order.command.lane);
+  if (lane != entries_.end()) {
+    // A change that failed is not waited for: the lane is what it shows.
+    if (--lane->second.open_orders == 0) lane->second.planned = lane->second.view->spec;
+    lane->second.phase = Phase::kWaiting;
+  }
   const auto at = open_orders_.find(order.number);
   if (at != open_orders_.end() && --at->second == 0) open_orders_.erase(at);
   ++number_;
@@ -211,6 +230,16 @@ void Comparison::publish(const Lane& lane) {
   const auto at = entries_.find(lane.id());
   if (at == entries_.end()) return;  // being removed
   at->second.view = std::move(view);
+  at->second.phase = Phase::kWaiting;
+  ++number_;
+  changed_.notify_all();
+}
+
+void Comparison::set_phase(int lane, Phase phase) {
+  const MutexLock lock(mutex_);
+  const auto at = entries_.find(lane);
+  if (at == entries_.end() || at->second.phase == phase) return;
+  at->second.phase = phase;
   ++number_;
   changed_.notify_all();
 }
@@ -271,8 +300,9 @@ void Comparison::run(Worker& worker) {
 }
 
 void Comparison::step(Lane& lane) {
+  set_phase(lane.id(), Phase::kStepping);
   try {
-    lane.step();
+    lane.step([&] { set_phase(lane.id(), Phase::kPlanning); });
     if (steps_ > 0 && lane.steps_done() >= steps_) lane.finish();
   } catch (const OutOfMemory& error) {
     lane.fail(error.what(), true);
@@ -311,6 +341,7 @@ void Comparison::apply(Worker& worker, const Order& order) {
     done_with(order, title + " is removed", false);
     return;
   }
+  set_phase(command.lane, Phase::kPreparing);
   auto at = find();
   const bool is_new = at == worker.lanes.end();
   std::string text;
@@ -372,11 +403,19 @@ std::shared_ptr<const Snapshot> Comparison::assemble() {
   for (const auto& [id, entry] : entries_) {
     now->lanes.push_back(entry.view);
     const LaneView& lane = *entry.view;
+    LaneStanding& standing = now->standings.emplace_back();
+    standing.colour = entry.colour;
+    standing.phase = entry.phase;
+    if (entry.open_orders > 0) {
+      standing.pending = entry.planned;
+      standing.pending_budget = budget_of(entry.planned, ground_);
+    }
     if (lane.status == LaneStatus::kStarting || lane.status == LaneStatus::kRunning) {
       now->finished = false;
     }
     if (!simulated_ && !now->reference && lane.budget >= ground_.need.peak && lane.step_time) {
       now->reference = lane.step_time;
+      now->reference_recent = lane.recent;
       now->reference_name = fmt::format("lane {}", id);
     }
   }

@@ -91,6 +91,9 @@ class Comparison {
     LaneSpec planned;  // once all orders are done
     Worker* worker = nullptr;
     std::shared_ptr<const LaneView> view;
+    int colour = 0;
+    Phase phase = Phase::kWaiting;
+    int open_orders = 0;  // that change it, not yet carried out
   };
 
   void prepare();
@@ -102,6 +105,8 @@ class Comparison {
   LaneSpec with_budget(LaneSpec spec) const REQUIRES(mutex_);
   void done_with(const Order& order, const std::string& text, bool bad) EXCLUDES(mutex_);
   void publish(const Lane& lane) EXCLUDES(mutex_);
+  void set_phase(int lane, Phase phase) EXCLUDES(mutex_);
+  int free_colour() const REQUIRES(mutex_);
   void note(uint64_t command, const std::string& text, bool bad) REQUIRES(mutex_);
   void run(Worker& worker);
   bool wait_for_work(Worker& worker, std::vector<Order>& orders) EXCLUDES(mutex_);

@@ -14,8 +14,9 @@ namespace tidemark::compare {
 
 class History {
  public:
-  // Of each lane the first so many steps are kept, and those after that counted.
-  static constexpr size_t kStepsKept = 20000;
+  // Of each lane the first so many steps are kept, and of all lanes together, as lanes can come
+  // and go without end; those after that are counted.
+  static constexpr size_t kStepsKept = 20000, kStepsKeptOfAll = 8 * kStepsKept;
 
   struct LaneHistory {
     std::vector<LaneStep> steps;
@@ -24,9 +25,11 @@ class History {
 
   void add(int lane, const LaneStep& step) EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
+    if (kept_ == kStepsKeptOfAll && !lanes_.contains(lane)) return;
     LaneHistory& history = lanes_[lane];
-    if (history.steps.size() < kStepsKept) {
+    if (history.steps.size() < kStepsKept && kept_ < kStepsKeptOfAll) {
       history.steps.push_back(step);
+      ++kept_;
     } else {
       ++history.left_out;
     }
@@ -40,6 +43,7 @@ class History {
  private:
   Mutex mutex_;
   std::map<int, LaneHistory> lanes_ GUARDED_BY(mutex_);
+  size_t kept_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tidemark::compare

@@ -11,8 +11,6 @@ namespace {
 
 // A step's events and more: some recompute a lot.
 constexpr size_t kEvents = 1 << 17;
-// The step time that is shown is the median of so many; the first ones prepare kernels.
-constexpr size_t kRecentSteps = 7;
 
 void add(StepStats& sum, const StepStats& step) {
   sum.operators += step.operators;
@@ -32,12 +30,6 @@ void add(StepStats& sum, const StepStats& step) {
   sum.duration += step.duration;
   sum.peak_reserved = std::max(sum.peak_reserved, step.peak_reserved);
   sum.peak_live = std::max(sum.peak_live, step.peak_live);
-}
-
-Nanos median(std::vector<Nanos> times) {
-  const auto middle = times.begin() + static_cast<int64_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
 }
 
 }  // namespace
@@ -114,22 +106,35 @@ void Lane::build(const LaneSpec& spec, const std::optional<CarriedState>& from) 
   view_.out_of_memory = false;
   view_.checksum.reset();
   view_.step_time.reset();
-  recent_.clear();
+  view_.recent.clear();
+  warm_ = false;
 }
 
-void Lane::step() {
+void Lane::step(const std::function<void()>& on_planning) {
   session_->make_current();
   StepOutcome outcome;
   training_->prepare(view_.steps_done);
-  view_.last = session_->step([&] { outcome = training_->step(); });
+  view_.last = session_->step([&] {
+    outcome = training_->step();
+    if (session_->residency().settled()) return;
+    // What is computed is not planned yet. In virtual time there is nothing to wait for.
+    if (!ground_.options.device.starts_with("sim:")) session_->device().synchronize_all();
+    on_planning();
+  });
   training_->after_step(++view_.steps_done);
   view_.loss = outcome.loss;
   view_.picture = recorder_->take();
   add(view_.total, view_.last);
   view_.peak_reserved = std::max(view_.peak_reserved, view_.last.peak_reserved);
-  if (recent_.size() == kRecentSteps) recent_.erase(recent_.begin());
-  recent_.push_back(view_.last.duration);
-  view_.step_time = median(recent_);
+  const int64_t step = view_.steps_done - 1;
+  std::vector<TimedStep>& recent = view_.recent;
+  if (recent.size() == kRecentSteps || (!warm_ && recent.size() == 1)) {
+    warm_ = true;
+    recent.erase(recent.begin());
+  }
+  recent.push_back({step, view_.last.duration});
+  view_.step_time = median_time(recent);
+  view_.series.add(step, to_ms(view_.last.duration), view_.loss);
 }
 
 CarriedState Lane::carry_out() {

@@ -4,6 +4,7 @@
 // Threads: all of one lane on one thread; several lanes may share it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,8 +41,9 @@ class Lane {
   // that throws, it goes on as before where it could, else it has failed. Gives the checksum of
   // the state that was carried over; empty if there was none.
   std::string open(const LaneSpec& spec, const std::optional<CarriedState>& from);
-  // Runs one step. If that throws, the lane has failed.
-  void step();
+  // Runs one step. If that throws, the lane has failed. `on_planning` is called where the step
+  // is computed and its policy may now take long to plan the next ones.
+  void step(const std::function<void()>& on_planning);
   // REQUIRES: it has not failed.
   CarriedState carry_out();
   // Over parameters, buffers and optimizer state; nothing without data.
@@ -67,7 +69,8 @@ class Lane {
   std::unique_ptr<Session> session_;
   std::unique_ptr<StepRecorder> recorder_;
   std::unique_ptr<Training> training_;
-  std::vector<Nanos> recent_;  // durations of steps since it was built
+  // The first step since it was built, which prepares kernels, has left `recent`.
+  bool warm_ = false;
   LaneView view_;
 };
 

@@ -19,36 +19,36 @@ std::string ms(const std::optional<Nanos>& time) {
   return time ? fmt::format("{:.1f} ms", to_ms(*time)) : "-";
 }
 
-std::string percent(const std::optional<double>& share) {
-  return share ? fmt::format("{:+.1f} %", 100 * *share) : "-";
-}
-
 }  // namespace
 
 std::string closing_table(const Snapshot& now) {
   std::string text =
       fmt::format("\n  {}, on {}\n  without a budget {}, at least {}\n\n", now.job, now.device,
                   format_bytes(now.unmanaged_peak), format_bytes(now.minimum));
-  text += fmt::format("  {:<5}{:<14}{:>11}{:>7}{:>12}{:>10}{:>9}{:>11}{:>12}{:>11}{:>7}  {}\n",
-                      "lane", "policy", "budget", "steps", "step", "overhead", "evicted",
-                      "recomputed", "copied out", "waited", "holes", "loss");
+  text +=
+      fmt::format("  {:<5}{:<14}{:>11}{:>7}{:>12}  {:<34}{:>7}{:>11}{:>12}{:>11}{:>7}  {}\n",
+                  "lane", "policy", "budget", "steps", "step", "overhead", "evicted",
+                  "recomputed", "copied out", "waited", "holes", "loss");
   for (const auto& view : now.lanes) {
     const LaneView& lane = *view;
     const std::string loss =
         lane.loss ? fmt::format("{:.6f} {}", *lane.loss, loss_bits(*lane.loss)) : "-";
     text += fmt::format(
-        "  {:<5}{:<14}{:>11}{:>7}{:>12}{:>10}{:>9}{:>11}{:>12}{:>8.1f} ms{:>5.0f} %  {}\n",
+        "  {:<5}{:<14}{:>11}{:>7}{:>12}  {:<34}{:>7}{:>11}{:>12}{:>8.1f} ms{:>5.0f} %  {}\n",
         lane.id, lane.name(), format_bytes(lane.budget), lane.steps_done, ms(lane.step_time),
-        percent(now.overhead(lane)), lane.last.evictions, lane.last.recomputes,
-        format_bytes(lane.last.offload_bytes), to_ms(lane.last.stall_time),
-        100 * lane.picture.fragmentation, loss);
+        describe(now.overhead(lane), /*with_spread=*/true), lane.last.evictions,
+        lane.last.recomputes, format_bytes(lane.last.offload_bytes),
+        to_ms(lane.last.stall_time), 100 * lane.picture.fragmentation, loss);
     if (!lane.error.empty()) text += "       failed: " + lane.error + "\n";
   }
   text +=
       "\n  Actions, waiting for copies and holes (of what is unused, all but the largest\n"
       "  hole) are of the last step; the step is the median of the last few.\n";
   if (now.reference) {
-    text += fmt::format("  Overhead: over {}, {}.\n", ms(now.reference), now.reference_name);
+    text += fmt::format("  Overhead: over {}, {}{}.\n", ms(now.reference), now.reference_name,
+                        now.simulated ? ""
+                                      : "; the median of steps compared in pairs, and in "
+                                        "brackets\n  its 95 % confidence interval");
   }
   if (now.simulated) {
     text += "  The simulator has no values, so there are no losses to compare.\n";

@@ -10,7 +10,9 @@
 
 #include "examples/compare/lane_spec.h"
 #include "examples/compare/loss_book.h"
+#include "examples/compare/overhead.h"
 #include "examples/compare/step_picture.h"
+#include "examples/compare/step_series.h"
 #include "models/dry_run.h"
 #include "runtime/telemetry/step_stats.h"
 
@@ -35,12 +37,14 @@ struct LaneView {
   std::string error;                        // why it failed
   bool out_of_memory = false;
   int64_t steps_done = 0;  // of the training; a lane that was added begins with another's
-  std::optional<Nanos> step_time;       // median of the last few with this policy and budget
+  std::vector<TimedStep> recent;        // the last few with this policy and budget
+  std::optional<Nanos> step_time;       // median of those
   std::optional<float> loss;            // of the last step
   StepStats last;                       // step
   StepStats total;                      // over all its steps
   Bytes peak_reserved{0};               // over all its steps
   StepPicture picture;                  // of the last step
+  StepSeries series;                    // all its steps, whatever ran them
   std::optional<std::string> checksum;  // of parameters and all, when it has ended
 
   // "lru (by dtr)" where another takes the policy's place.
@@ -48,6 +52,22 @@ struct LaneView {
     const bool as_asked = !schedule || schedule->policy == spec.policy;
     return as_asked ? spec.name() : spec.name() + " (by " + schedule->name() + ")";
   }
+};
+
+// What a lane's thread is at.
+enum class Phase : uint8_t {
+  kWaiting,    // for its turn, or for a command
+  kPreparing,  // a change: policies are tried on the simulator, and the state is carried over
+  kStepping,
+  kPlanning,  // the step is over; its policy plans the next ones
+};
+
+// What the engine knows of a lane beside what the lane shows.
+struct LaneStanding {
+  int colour = 0;  // below kMostLanes; no other lane that is there has it
+  Phase phase = Phase::kWaiting;
+  std::optional<LaneSpec> pending;  // what it was told to be, until it is that
+  Bytes pending_budget{0};
 };
 
 struct Notice {
@@ -61,26 +81,27 @@ struct Snapshot {
   std::string job;      // one line
   std::string device;
   bool simulated = false;
-  int64_t steps = 0;               // to do; 0: until it is stopped
-  Bytes unmanaged_peak{0};         // of a step that releases nothing
-  Bytes minimum{0};                // smallest feasible budget
-  Bytes budget{0};                 // of lanes that have none of their own
-  std::optional<Nanos> reference;  // what a step takes when nothing is released
-  std::string reference_name;      // where that comes from
+  int64_t steps = 0;                        // to do; 0: until it is stopped
+  Bytes unmanaged_peak{0};                  // of a step that releases nothing
+  Bytes minimum{0};                         // smallest feasible budget
+  Bytes budget{0};                          // of lanes that have none of their own
+  std::optional<Nanos> reference;           // what a step takes when nothing is released
+  std::string reference_name;               // where that comes from
+  std::vector<TimedStep> reference_recent;  // the last steps of that lane; empty if simulated
   bool paused = false;
   bool finished = false;  // no lane has a step to do
   uint64_t applied = 0;   // commands up to this one are done, or refused
   std::vector<std::shared_ptr<const LaneView>> lanes;  // by id
+  std::vector<LaneStanding> standings;                 // beside `lanes`
   int64_t losses_compared = 0, losses_mismatched = 0;
   std::vector<LossMismatch> mismatches;
   std::vector<Notice> notices;  // the last few, oldest first
 
-  // By how much a lane's step takes longer; none if one of both is not known.
-  std::optional<double> overhead(const LaneView& lane) const {
-    if (!reference || !lane.step_time || reference->count() == 0) return std::nullopt;
-    return static_cast<double>(lane.step_time->count()) /
-               static_cast<double>(reference->count()) -
-           1;
+  // None if one of both times is not known.
+  std::optional<Overhead> overhead(const LaneView& lane) const {
+    if (!simulated) return measured_overhead(lane.recent, reference_recent);
+    if (!reference || reference->count() == 0) return std::nullopt;
+    return simulated_overhead(lane.recent, *reference);
   }
 };
 

@@ -38,7 +38,36 @@ Json to_json(const StepStats& s) {
           {"peak_live_bytes", s.peak_live.count()}};
 }
 
-Json lane_json(const Snapshot& now, const LaneView& lane) {
+std::string_view to_string(Phase phase) {
+  switch (phase) {
+    case Phase::kWaiting: return "waiting";
+    case Phase::kPreparing: return "preparing";
+    case Phase::kStepping: return "stepping";
+    case Phase::kPlanning: return "planning";
+  }
+  return "";
+}
+
+Json overhead_json(const std::optional<Overhead>& overhead) {
+  if (!overhead) return nullptr;
+  return {{"median", overhead->median}, {"low", overhead->low},
+          {"high", overhead->high},     {"steps", overhead->steps},
+          {"known", overhead->known()}, {"within_noise", overhead->within_noise()},
+          {"exact", overhead->exact}};
+}
+
+// [[first step, steps, mean ms, mean loss], ...]
+Json to_json(const StepSeries& series) {
+  Json json = Json::array();
+  for (const StepSeries::Point& point : series.points()) {
+    const bool has_loss = point.loss && std::isfinite(*point.loss);
+    json.push_back({point.first, point.steps, std::round(point.ms * 1000) / 1000,
+                    has_loss ? Json(static_cast<float>(*point.loss)) : Json(nullptr)});
+  }
+  return json;
+}
+
+Json lane_json(const Snapshot& now, const LaneView& lane, const LaneStanding& standing) {
   Json json;
   json["id"] = lane.id;
   json["name"] = lane.name();
@@ -48,10 +77,17 @@ Json lane_json(const Snapshot& now, const LaneView& lane) {
   json["budget_bytes"] = lane.budget.count();
   json["status"] = to_string(lane.status);
   json["error"] = lane.error;
+  json["colour"] = standing.colour;
+  json["phase"] = to_string(standing.phase);
+  json["pending"] = nullptr;
+  if (standing.pending) {
+    json["pending"] = {{"policy", standing.pending->policy},
+                       {"filter", standing.pending->filter},
+                       {"budget_bytes", standing.pending_budget.count()}};
+  }
   json["steps_done"] = lane.steps_done;
   json["step_ms"] = lane.step_time ? Json(to_ms(*lane.step_time)) : Json(nullptr);
-  const std::optional<double> overhead = now.overhead(lane);
-  json["overhead"] = overhead ? Json(*overhead) : Json(nullptr);
+  json["overhead"] = overhead_json(now.overhead(lane));
   json["loss"] = loss_json(lane.loss);
   json["loss_bits"] = lane.loss ? Json(loss_bits(*lane.loss)) : Json(nullptr);
   json["params_checksum"] = lane.checksum ? Json(*lane.checksum) : Json(nullptr);
@@ -59,6 +95,7 @@ Json lane_json(const Snapshot& now, const LaneView& lane) {
   json["fragmentation"] = lane.picture.fragmentation;
   json["last"] = to_json(lane.last);
   json["total"] = to_json(lane.total);
+  json["series"] = to_json(lane.series);
   json["curve"] = Json::array();
   for (const CurvePoint& point : lane.picture.curve) {
     json["curve"].push_back({short_ms(point.time), point.used.count()});
@@ -114,7 +151,9 @@ nlohmann::ordered_json to_json(const Snapshot& now) {
         {{"command", notice.command}, {"bad", notice.bad}, {"text", notice.text}});
   }
   json["lanes"] = Json::array();
-  for (const auto& lane : now.lanes) json["lanes"].push_back(lane_json(now, *lane));
+  for (size_t i = 0; i < now.lanes.size(); ++i) {
+    json["lanes"].push_back(lane_json(now, *now.lanes[i], now.standings[i]));
+  }
   return json;
 }
 

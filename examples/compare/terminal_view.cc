@@ -15,11 +15,16 @@ constexpr Style kTitle{.bold = true}, kQuiet{.dim = true};
 constexpr Style kGood{.colour = 35}, kBad{.colour = 196, .bold = true, .reverse = true};
 constexpr std::array<uint8_t, 8> kLaneColours{33, 208, 35, 205, 220, 81, 137, 246};
 
-Style style_of(size_t index) { return {.colour = kLaneColours[index % kLaneColours.size()]}; }
+Style style_of(const LaneStanding& lane) {
+  return {.colour = kLaneColours[static_cast<size_t>(lane.colour) % kLaneColours.size()]};
+}
 char letter_of(const LaneView& lane) { return static_cast<char>('0' + lane.id % 10); }
 
-std::string percent(const std::optional<double>& share) {
-  return share ? fmt::format("{:+.1f}%", 100 * *share) : "-";
+// In place of the step's time, while there is something that takes longer than a step.
+std::string under_way(const LaneStanding& lane) {
+  if (lane.phase == Phase::kPreparing) return "preparing";
+  if (lane.phase == Phase::kPlanning) return "planning";
+  return lane.pending ? "pending" : "";
 }
 
 struct Column {
@@ -36,8 +41,10 @@ const std::vector<Column>& columns() {
        [](const auto&, const LaneView& l) {
          return l.step_time ? fmt::format("{:.1f} ms", to_ms(*l.step_time)) : "-";
        }},
-      {"overhead", 10,
-       [](const Snapshot& now, const LaneView& l) { return percent(now.overhead(l)); }},
+      {"overhead", 14,
+       [](const Snapshot& now, const LaneView& l) {
+         return describe(now.overhead(l), /*with_spread=*/false);
+       }},
       {"steps", 7,
        [](const auto&, const LaneView& l) { return fmt::format("{}", l.steps_done); }},
       {"loss", 9,
@@ -110,7 +117,7 @@ void draw_table(Canvas& canvas, int row, const Snapshot& now, const ViewState& s
     const LaneView& lane = *now.lanes[i];
     const bool selected = lane.id == state.selected;
     const int at = row + 1 + static_cast<int>(i);
-    Style style = style_of(i);
+    Style style = style_of(now.standings[i]);
     style.bold = selected;
     canvas.put(at, 0, selected ? ">" : " ", kTitle);
     canvas.put(at, 1, fmt::format("{} {}", lane.id, lane.name()).substr(0, kNameWidth - 2),
@@ -121,9 +128,12 @@ void draw_table(Canvas& canvas, int row, const Snapshot& now, const ViewState& s
       continue;
     }
     int end = kNameWidth;
+    const std::string doing = under_way(now.standings[i]);
     for (const Column* c : shown) {
       end += c->width;
-      canvas.put_right(at, end, c->text(now, lane), {.bold = selected});
+      const bool says_doing = !doing.empty() && std::string_view(c->title) == "step";
+      canvas.put_right(at, end, says_doing ? doing : c->text(now, lane),
+                       {.bold = selected, .dim = says_doing});
     }
   }
 }
@@ -154,8 +164,8 @@ void draw_curves(Canvas& canvas, int row, int rows, const Snapshot& now, bool un
       const int left = x(curve[k - 1].time), right = x(curve[k].time);
       const int before = y(curve[k - 1].used), after = y(curve[k].used);
       const char letter = letter_of(*now.lanes[i]);
-      chart.line(left, before, right, before, letter, style_of(i));
-      chart.line(right, before, right, after, letter, style_of(i));
+      chart.line(left, before, right, before, letter, style_of(now.standings[i]));
+      chart.line(right, before, right, after, letter, style_of(now.standings[i]));
     }
   }
   const std::string bar = unicode ? "\u2502" : "|";

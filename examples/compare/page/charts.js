@@ -1,4 +1,4 @@
-// The three charts, and how numbers are written. They draw what they are given and ask nothing.
+// The charts, and how numbers are written. They draw what they are given and ask nothing.
 //
 // A block: {offset, bytes, from, to, name, category, ending, age, storage, before, reason}, times
 // in ms.
@@ -20,6 +20,7 @@ const Text = {
     if (share === null || share === undefined) return "–";
     return (share > 0 ? "+" : "") + (100 * share).toFixed(1) + " %";
   },
+  share(share) { return (100 * share).toFixed(0) + " %"; },
   ending(block) {
     switch (block.ending) {
       case "stays": return "still there";
@@ -31,11 +32,12 @@ const Text = {
   },
 };
 
-// Neighbouring numbers get colours far apart; a storage keeps its own when it comes back.
-function tensorColour(storage) {
-  const hue = (storage * 137.508) % 360;
-  return d3.hcl(hue, 42 + (storage % 3) * 9, 52 + (storage % 4) * 7).toString();
-}
+// As the server names them, in the order of a legend. Each has its colour in page.css.
+const kKinds = ["activations", "parameters", "gradients", "optimizer state", "buffers", "data",
+                "workspace"];
+function kindColour(kind) { return `var(--${kind.replace(" ", "-")})`; }
+// Neighbours of one kind differ a little; a storage looks the same when it comes back.
+function shade(storage) { return 0.62 + 0.38 * ((storage * 0.618034) % 1); }
 
 const Tip = {
   show(event, title, rows) {
@@ -56,40 +58,106 @@ const Tip = {
   hide() { d3.select("#tip").attr("hidden", true); },
 };
 
-// A frame with axes: time to the right, bytes upwards.
+// A frame with axes: time to the right, bytes upwards. Dragging over it zooms: `onZoom` is told the
+// part that is to be seen, {x: [from, to], y: [from, to]}, or null for all of it.
 class Frame {
-  constructor(id, height) {
+  constructor(id, height, label) {
     this.box = d3.select(id);
     this.height = height;
-    this.margin = {top: 8, right: 12, bottom: 26, left: 66};
-    this.svg = this.box.append("svg").attr("height", height);
+    this.margin = {top: 8, right: 22, bottom: 26, left: 66};
+    this.zoomed = null;
+    this.onZoom = () => {};
+    this.addZoomButtons();
+    this.svg = this.box.append("svg").attr({height, role: "img", "aria-label": label});
     this.root = this.svg.append("g")
         .attr("transform", `translate(${this.margin.left},${this.margin.top})`);
+    this.clip = this.svg.append("clipPath").attr("id", id.slice(1) + "-clip").append("rect");
     this.axisX = this.root.append("g").attr("class", "axis x");
     this.axisY = this.root.append("g").attr("class", "axis y");
-    this.marks = this.root.append("g").attr("class", "marks");
-    this.over = this.root.append("g").attr("class", "over");
+    const inside = this.root.append("g").attr("clip-path", `url(${id}-clip)`);
+    // Without it only marks would take the mouse.
+    this.back = inside.append("rect").style("fill", "none").style("pointer-events", "all");
+    this.marks = inside.append("g").attr("class", "marks");
+    this.over = inside.append("g").attr("class", "over");
     this.pointed = false;
     this.box.on("mouseenter", () => { this.pointed = true; });
     this.box.on("mouseleave", () => { this.pointed = false; Tip.hide(); this.pick(null); });
+    this.svg.on("mousedown.zoom", () => this.drag());
+    this.svg.on("dblclick.zoom", () => this.onZoom(null));
   }
-  // For times up to `time` and bytes up to `bytes`.
+  addZoomButtons() {
+    const buttons = this.box.append("div").attr("class", "zoom");
+    const add = (text, label, act) => buttons.append("button")
+        .attr({type: "button", "aria-label": label, title: label}).text(text).on("click", act);
+    add("+", "zoom in", () => this.onZoom(this.scaled(0.5)));
+    this.out = add("−", "zoom out", () => this.onZoom(this.scaled(2)));
+    this.reset = add("Reset zoom", "show all of the step", () => this.onZoom(null));
+  }
+  // What is seen, larger or smaller around its middle; null if that is everything.
+  scaled(factor) {
+    const part = (scale, most) => {
+      const [from, to] = scale.domain();
+      const half = (to - from) * factor / 2, middle = (from + to) / 2;
+      return [Math.max(0, middle - half), Math.min(most, middle + half)];
+    };
+    const x = part(this.x, this.all.x), y = part(this.y, this.all.y);
+    const whole = x[0] === 0 && x[1] === this.all.x && y[0] === 0 && y[1] === this.all.y;
+    return whole ? null : {x, y};
+  }
+  drag() {
+    if (d3.event.button !== 0) return;
+    d3.event.preventDefault();
+    const limit = (value, most) => Math.min(Math.max(value, 0), most);
+    const at = (event) => {
+      const box = this.back.node().getBoundingClientRect();
+      return [limit(event.clientX - box.left, this.width),
+              limit(event.clientY - box.top, this.inner)];
+    };
+    const [x0, y0] = at(d3.event);
+    const box = this.over.append("rect").attr("class", "zoom-box");
+    d3.select(window).on("mousemove.zoom", () => {
+      const [x, y] = at(d3.event);
+      box.attr({x: Math.min(x, x0), y: Math.min(y, y0), width: Math.abs(x - x0),
+                height: Math.abs(y - y0)});
+    }).on("mouseup.zoom", () => {
+      const [x, y] = at(d3.event);
+      box.remove();
+      d3.select(window).on("mousemove.zoom", null).on("mouseup.zoom", null);
+      if (Math.abs(x - x0) < 5 || Math.abs(y - y0) < 5) return;  // a click
+      this.onZoom({x: [x0, x].sort(d3.ascending).map(this.x.invert),
+                   y: [y0, y].sort(d3.descending).map(this.y.invert)});
+    });
+  }
+  // For times up to `time` and bytes up to `bytes`, or the part of them that is zoomed to.
   scale(time, bytes) {
+    this.all = {x: time || 1, y: bytes || 1};
+    const seen = this.zoomed || {x: [0, this.all.x], y: [0, this.all.y]};
+    this.out.property("disabled", !this.zoomed);
+    this.reset.property("disabled", !this.zoomed);
     this.width = Math.max(this.box.node().clientWidth - this.margin.left - this.margin.right, 80);
     this.inner = this.height - this.margin.top - this.margin.bottom;
-    this.x = d3.scale.linear().domain([0, time || 1]).range([0, this.width]);
-    this.y = d3.scale.linear().domain([0, bytes || 1]).range([this.inner, 0]);
+    for (const rect of [this.clip, this.back]) {
+      rect.attr({x: 0, y: -1, width: this.width, height: this.inner + 2});
+    }
+    this.x = d3.scale.linear().domain(seen.x).range([0, this.width]);
+    this.y = d3.scale.linear().domain(seen.y).range([this.inner, 0]);
     // Round numbers of MiB or GiB, not of bytes.
-    const unit = Math.pow(1024, Math.max(0, Math.floor(Math.log(bytes || 1) / Math.log(1024))));
-    const ticks = d3.scale.linear().domain([0, (bytes || 1) / unit]).ticks(5)
+    const size = Math.max(seen.y[1] - seen.y[0], 1);
+    const unit = Math.pow(1024, Math.max(0, Math.floor(Math.log(size) / Math.log(1024))));
+    const ticks = d3.scale.linear().domain(seen.y.map((b) => b / unit)).ticks(5)
         .map((t) => t * unit);
     this.axisX.attr("transform", `translate(0,${this.inner})`)
         .call(d3.svg.axis().scale(this.x).orient("bottom").tickSize(4, 0)
             .ticks(Math.max(3, Math.round(this.width / 110)))
-            .tickFormat((t) => t + " ms"));
+            .tickFormat((t) => seen.x[1] < 3000 ? t + " ms" : t / 1000 + " s"));
     this.axisY.call(d3.svg.axis().scale(this.y).orient("left").tickSize(-this.width, 0)
         .tickValues(ticks).tickPadding(8)
         .tickFormat((b) => Text.bytes(b).replace(/\.0+ /, " ").replace(/(\.\d)0 /, "$1 ")));
+  }
+  // Lets one kind stand out; null: none.
+  only(kind) {
+    this.marks.selectAll(".tensor, .block")
+        .classed("other-kind", (d) => kind !== null && (d.block || d).category !== kind);
   }
   // Lets one storage stand out; null: none.
   pick(storage) {
@@ -102,7 +170,7 @@ class Frame {
 }
 
 class CurvesChart {
-  constructor(id) { this.frame = new Frame(id, 300); }
+  constructor(id) { this.frame = new Frame(id, 280, "bytes in the arena over the last step"); }
 
   draw(lanes, colours, chosen) {
     const f = this.frame;
@@ -165,8 +233,8 @@ function blockTip(block) {
 }
 
 class PlacedChart {
-  constructor(id, height) {
-    this.frame = new Frame(id, height);
+  constructor(id, height, label) {
+    this.frame = new Frame(id, height, label);
     this.linked = this;
   }
   point(marks) {
@@ -193,7 +261,8 @@ class MapChart extends PlacedChart {
     marks.attr("x", (b) => f.x(b.from)).attr("y", (b) => f.y(b.offset + b.bytes))
         .attr("width", (b) => Math.max(f.x(b.to) - f.x(b.from), 0.3))
         .attr("height", (b) => Math.max(f.y(b.offset) - f.y(b.offset + b.bytes), 0.3))
-        .style("fill", (b) => tensorColour(b.storage));
+        .style("fill", (b) => kindColour(b.category))
+        .style("fill-opacity", (b) => shade(b.storage));
     this.point(marks);
   }
 }
@@ -265,7 +334,69 @@ class StackChart extends PlacedChart {
     marks.enter().append("path").attr("class", "tensor");
     marks.exit().remove();
     marks.attr("d", (s) => shape.y0((p) => f.y(p[1])).y1((p) => f.y(p[1] + s.block.bytes))(s.points))
-        .style("fill", (s) => tensorColour(s.block.storage));
+        .style("fill", (s) => kindColour(s.block.category))
+        .style("fill-opacity", (s) => shade(s.block.storage));
     this.point(marks);
+  }
+}
+
+// Step time and loss of each lane: small, and on scales that all lanes share.
+class HistoryCharts {
+  constructor(id) { this.box = d3.select(id); }
+
+  // A lane's series: [[first step, steps, ms, loss or null], ...].
+  draw(lanes, colours) {
+    const cards = this.box.selectAll("div.card").data(lanes, (l) => l.id);
+    cards.enter().append("div").attr("class", "card").attr("data-lane", (l) => l.id)
+        .each(function () {
+          const title = d3.select(this).append("h3");
+          title.append("span").attr("class", "swatch");
+          title.append("span").attr("class", "name");
+        });
+    cards.exit().remove();
+    cards.select(".name").text((l) => `${l.id} ${l.name}`);
+    cards.select(".swatch").style("background", (l) => colours(l.id));
+    const losses = lanes.some((l) => l.series.some((p) => p[3] !== null));
+    const steps = [d3.min(lanes, (l) => l.series.length ? l.series[0][0] : Infinity),
+                   d3.max(lanes, (l) => l.steps_done) - 1];
+    this.line(cards, colours, "time", "step time", 2, steps, lanes, Text.ms, true);
+    if (losses) {
+      this.line(cards, colours, "loss", "loss", 3, steps, lanes, (v) => v.toFixed(3), false);
+    }
+  }
+
+  line(cards, colours, name, label, column, steps, lanes, format, fromZero) {
+    const height = 58, top = 15, bottom = 4;
+    const points = (l) => l.series.filter((p) => p[column] !== null);
+    const values = d3.merge(lanes.map((l) => points(l).map((p) => p[column]))).sort(d3.ascending);
+    // A few steps that prepare kernels, say, do not flatten all the others.
+    const most = fromZero ? 1.1 * d3.quantile(values, 0.95) : d3.max(values);
+    const y = d3.scale.linear().domain([fromZero ? 0 : values[0] || 0, most || 1]).clamp(true)
+        .range([height - bottom, top]);
+    cards.each(function (lane) {
+      const card = d3.select(this);
+      let svg = card.select("svg." + name);
+      if (svg.empty()) {
+        svg = card.append("svg").attr({class: name, height, role: "img"});
+        svg.append("line").attr("class", "base");
+        svg.append("path").attr("class", "line");
+        svg.append("text").attr({class: "what", x: 0, y: 10});
+        svg.append("text").attr({class: "now", y: 10, "text-anchor": "end"});
+      }
+      const width = Math.max(card.node().clientWidth, 60);
+      const x = d3.scale.linear().domain([steps[0], Math.max(steps[1], steps[0] + 1)])
+          .range([1, width - 1]);
+      const shown = points(lane);
+      const last = shown.length ? format(shown[shown.length - 1][column]) : "–";
+      svg.select(".base").attr({x1: 0, x2: width, y1: height - bottom, y2: height - bottom});
+      svg.select(".line").style("stroke", colours(lane.id)).attr("d", shown.length
+          ? d3.svg.line().x((p) => x(p[0] + (p[1] - 1) / 2)).y((p) => y(p[column]))(shown)
+          : null);
+      svg.select(".what").text(label);
+      svg.select(".now").attr("x", width).text(shown.length > 1
+          ? `${format(d3.min(shown, (p) => p[column]))} to ` +
+            `${format(d3.max(shown, (p) => p[column]))}, now ${last}` : last);
+      svg.attr("aria-label", `${label} of lane ${lane.id}, ${lane.name}: now ${last}`);
+    });
   }
 }

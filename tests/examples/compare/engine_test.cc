@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 
 #include <bit>
+#include <future>
 #include <map>
 #include <mutex>
 
 #include "examples/common/bert_flags.h"
 #include "examples/common/bert_job.h"
+#include "examples/compare/history.h"
 #include "runtime/core/errors.h"
 #include "tests/examples/compare/small_comparison.h"
 
@@ -90,7 +92,7 @@ TEST(Engine, AllLanesGiveTheSameLossesAndParameters) {
   EXPECT_TRUE(now->lanes[0]->checksum.has_value());
   EXPECT_EQ(now->lanes[0]->last.evictions, 0);
   EXPECT_GT(now->lanes[2]->total.evictions + now->lanes[2]->total.offloads, 0);
-  EXPECT_DOUBLE_EQ(now->overhead(*now->lanes[0]).value(), 0);
+  EXPECT_DOUBLE_EQ(now->overhead(*now->lanes[0]).value().median, 0);
 }
 
 TEST(Engine, ASwitchABudgetAndAnAddedLaneKeepTheBits) {
@@ -220,8 +222,8 @@ TEST(Engine, LanesOnTheSimulatorRunFreely) {
   EXPECT_EQ(now->losses_compared, 0);
   ASSERT_TRUE(now->reference.has_value());
   for (const auto& lane : now->lanes) EXPECT_EQ(lane->steps_done, 12) << lane->error;
-  EXPECT_NEAR(now->overhead(*now->lanes[0]).value(), 0, 1e-9);
-  EXPECT_GT(now->overhead(*now->lanes[2]).value(), 0);
+  EXPECT_NEAR(now->overhead(*now->lanes[0]).value().median, 0, 1e-9);
+  EXPECT_GT(now->overhead(*now->lanes[2]).value().median, 0);
 }
 
 TEST(Engine, LanesComeAndGoOnTheSimulator) {
@@ -313,6 +315,168 @@ TEST(Engine, AMismatchOfLossesIsShown) {
   EXPECT_EQ(now->mismatches[0].lane, "lane 2 (dtr)");
   EXPECT_EQ(now->mismatches[0].other, "lane 1 (none)");
   EXPECT_THAT(now->notices.front().text, HasSubstr("LOSSES DIFFER"));
+}
+
+// Steps 0, 1, 2, ... that took so long, in ms.
+std::vector<TimedStep> timed(const std::vector<int64_t>& times) {
+  std::vector<TimedStep> steps;
+  for (const int64_t ms : times) {
+    steps.push_back({static_cast<int64_t>(steps.size()), Nanos(ms * 1'000'000)});
+  }
+  return steps;
+}
+
+TEST(Overhead, NoiseIsCalledNoise) {
+  // One lane as fast as the other, but for chance: a ratio of single steps would be -32 %.
+  const auto reference = timed({147, 101, 99, 103, 100, 98, 102, 100, 101, 99});
+  const auto lane = timed({100, 99, 102, 100, 101, 103, 98, 101, 99, 102});
+  const auto overhead = measured_overhead(lane, reference);
+  ASSERT_TRUE(overhead);
+  EXPECT_EQ(overhead->steps, 10);
+  EXPECT_NEAR(overhead->median, 0, 0.02);
+  EXPECT_TRUE(overhead->within_noise());
+  EXPECT_EQ(describe(overhead, false), "within noise");
+}
+
+TEST(Overhead, WhatIsLongerEveryTimeIsNot) {
+  // The machine gets twice as slow in the middle; the lane takes a tenth longer throughout.
+  const auto reference = timed({100, 100, 100, 100, 200, 200, 200, 200});
+  const auto lane = timed({110, 110, 110, 110, 220, 220, 220, 220});
+  const auto overhead = measured_overhead(lane, reference);
+  ASSERT_TRUE(overhead);
+  EXPECT_NEAR(overhead->median, 0.1, 1e-9);
+  EXPECT_FALSE(overhead->within_noise());
+  EXPECT_EQ(describe(overhead, false), "+10.0 %");
+  EXPECT_EQ(describe(overhead, true), "+10.0 % (+10 to +10)");
+}
+
+TEST(Overhead, TheSpreadIsTheSignTests) {
+  std::vector<int64_t> times;
+  for (int64_t ms = 101; ms <= 125; ++ms) times.push_back(ms);
+  const auto overhead =
+      measured_overhead(timed(times), timed(std::vector<int64_t>(times.size(), 100)));
+  ASSERT_TRUE(overhead);
+  EXPECT_NEAR(overhead->median, 0.13, 1e-9);
+  EXPECT_NEAR(overhead->low, 0.08, 1e-9);  // the 8th and the 18th of 25, as in its tables
+  EXPECT_NEAR(overhead->high, 0.18, 1e-9);
+}
+
+TEST(Overhead, FewStepsSayNothingYet) {
+  EXPECT_FALSE(measured_overhead({}, timed({100})));
+  const auto few = measured_overhead(timed({130, 131, 132}), timed({100, 100, 100}));
+  EXPECT_EQ(describe(few, true), "measuring");
+  EXPECT_FALSE(few->within_noise());
+  // The simulator's times are no samples.
+  EXPECT_EQ(describe(simulated_overhead(timed({150}), Nanos(100'000'000)), true), "+50.0 %");
+  // Steps with other numbers are other steps.
+  std::vector<TimedStep> later = timed({100});
+  later[0].step = 7;
+  EXPECT_FALSE(measured_overhead(later, timed({100})));
+}
+
+TEST(History, IsBoundedHoweverManyLanesComeAndGo) {
+  History history;
+  constexpr int kLanes = 12, kSteps = 21'000;
+  for (int lane = 1; lane <= kLanes; ++lane) {
+    for (int i = 0; i < kSteps; ++i) history.add(lane, {});
+  }
+  size_t kept = 0;
+  for (const auto& [lane, steps] : history.lanes()) {
+    EXPECT_LE(steps.steps.size(), History::kStepsKept);
+    kept += steps.steps.size();
+  }
+  EXPECT_EQ(kept, History::kStepsKeptOfAll);
+  EXPECT_EQ(history.lanes().at(1).left_out, kSteps - static_cast<int>(History::kStepsKept));
+  EXPECT_FALSE(history.lanes().contains(kLanes));
+}
+
+TEST(StepSeries, KeepsAllOfATrainingInFewPoints) {
+  StepSeries series;
+  constexpr int64_t kSteps = 10'000;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    series.add(step, static_cast<double>(step), step == 9'999 ? std::optional(1.0) : 2.0);
+    ASSERT_LE(series.points().size(), StepSeries::kMaxPoints);
+  }
+  EXPECT_GE(series.points().size(), StepSeries::kMaxPoints / 2);
+  int64_t next = 0;
+  for (const StepSeries::Point& point : series.points()) {
+    EXPECT_EQ(point.first, next);
+    EXPECT_NEAR(point.ms,
+                static_cast<double>(point.first) + static_cast<double>(point.steps - 1) / 2,
+                1e-6);
+    next += point.steps;
+  }
+  EXPECT_EQ(next, kSteps);
+  EXPECT_DOUBLE_EQ(series.points().front().loss.value(), 2);
+  EXPECT_LT(series.points().back().loss.value(), 2);
+}
+
+TEST(Engine, ColoursStayWithTheirLanes) {
+  ComparisonOptions options = small("sim:host", {"none", "tide@50%", "dtr@60%"}, 0);
+  options.paused = true;
+  Comparison comparison(options);
+  const auto colours = [&] {
+    std::map<int, int> by_lane;
+    const auto now = comparison.snapshot();
+    for (size_t i = 0; i < now->lanes.size(); ++i) {
+      by_lane[now->lanes[i]->id] = now->standings[i].colour;
+    }
+    return by_lane;
+  };
+  using Colours = std::map<int, int>;
+  EXPECT_EQ(colours(), (Colours{{1, 0}, {2, 1}, {3, 2}}));
+  comparison.submit(plain(Command::kRemove, 1));
+  EXPECT_EQ(colours(), (Colours{{2, 1}, {3, 2}}));
+  comparison.submit({.what = Command::kAdd, .spec = parse_lane("lru@50%"), .budget = {}});
+  comparison.submit({.what = Command::kAdd, .spec = parse_lane("lru@60%"), .budget = {}});
+  EXPECT_EQ(colours(), (Colours{{2, 1}, {3, 2}, {4, 0}, {5, 3}}));
+}
+
+TEST(Engine, AChangeIsPendingUntilItIsDone) {
+  auto go = std::make_unique<std::promise<void>>();
+  ComparisonOptions options = small("cpu", {"tide@50%"}, 0);
+  options.paused = true;
+  options.open = [open = options.open, held = go->get_future().share()](bool with_data) {
+    return std::make_unique<testing::HeldJob>(open(with_data), held, /*starts=*/1);
+  };
+  Comparison comparison(options);
+  const auto let_go = std::move(go);  // also if the test ends early, before the comparison does
+  comparison.wait_until(testing::has_started);
+  const uint64_t number = comparison.submit(set_budget(1, "60%"));
+  auto now = comparison.wait_until(
+      [](const Snapshot& s) { return s.standings[0].phase == Phase::kPreparing; });
+  const Bytes wanted = share_of(now->unmanaged_peak, 0.6);
+  EXPECT_LT(now->applied, number);
+  ASSERT_TRUE(now->standings[0].pending);
+  EXPECT_EQ(now->standings[0].pending_budget, wanted);
+  EXPECT_EQ(now->lanes[0]->budget, share_of(now->unmanaged_peak, 0.5));
+  let_go->set_value();
+  now = wait_applied(comparison, number);
+  EXPECT_FALSE(now->standings[0].pending);
+  EXPECT_EQ(now->standings[0].phase, Phase::kWaiting);
+  EXPECT_EQ(now->lanes[0]->budget, wanted);
+}
+
+TEST(Lane, SaysWhenItMayPlan) {
+  const ComparisonOptions options = small("sim:a100-80gb", {"tide"}, 0);
+  const std::unique_ptr<Job> job = options.open(/*with_data=*/false);
+  Ground ground;
+  ground.options = session_options(options.flags);
+  ground.need = measure_unmanaged(ground.options, job->dry_run());
+  ground.options.host_limit = 2 * ground.need.peak;
+  ground.minimum = find_minimum_budget(ground.options, job->dry_run(), ground.need);
+  ground.budget = share_of(ground.need.peak, 0.5);
+  const auto planned = [&](const std::string& text) {
+    Lane lane(1, *job, ground);
+    lane.open(parse_lane(text), std::nullopt);
+    std::vector<bool> steps(20);
+    for (size_t i = 0; i < steps.size(); ++i) lane.step([&] { steps[i] = true; });
+    return steps;
+  };
+  const std::vector<bool> tide = planned("tide");
+  EXPECT_TRUE(tide.front());
+  EXPECT_FALSE(tide.back());
+  EXPECT_EQ(planned("dtr"), std::vector<bool>(20));
 }
 
 TEST(LossBook, EqualBitsAreEqualAlsoIfTheyAreNoNumber) {

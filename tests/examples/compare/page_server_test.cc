@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "examples/compare/http_server.h"
+#include "examples/compare/snapshot_json.h"
 #include "runtime/core/errors.h"
 #include "tests/examples/compare/raw_client.h"
 #include "tests/examples/compare/small_comparison.h"
@@ -83,8 +84,28 @@ TEST_F(PageServerTest, SnapshotsHaveWhatThePageDraws) {
   EXPECT_EQ(tide.at("policy"), "tide");
   EXPECT_GT(tide.at("curve").size(), 20U);
   EXPECT_LE(tide.at("peak_reserved_bytes"), tide.at("budget_bytes"));
-  EXPECT_TRUE(tide.at("overhead").is_number());
+  EXPECT_TRUE(tide.at("overhead").at("median").is_number());
+  EXPECT_TRUE(tide.at("overhead").at("exact"));
+  EXPECT_GE(tide.at("series").size(), 2U);
   EXPECT_TRUE(tide.at("loss").is_null());
+}
+
+TEST_F(PageServerTest, WhatItSendsIsBounded) {
+  // The page has 8 lanes at most; memory for 64 connections was reckoned with 1 MiB each.
+  auto now = std::make_shared<Snapshot>(*comparison_.snapshot());
+  LaneView lane = *now->lanes[1];
+  for (int64_t step = 0; step < 100'000; ++step) lane.series.add(step, 1234.5678, 0.123456789);
+  ASSERT_GT(lane.picture.curve.size(), 0U);
+  lane.picture.curve =
+      thin_out(std::vector<CurvePoint>(5000, lane.picture.curve[0]), kCurvePoints);
+  const PlacedBlock block = lane.picture.blocks.at(0);
+  lane.picture.blocks.assign(100'000, block);
+  lane.picture.decisions.assign(kDecisionsKept, lane.picture.decisions.at(0));
+  now->lanes.assign(kMostLanes, std::make_shared<const LaneView>(lane));
+  now->standings.assign(kMostLanes, now->standings[1]);
+  constexpr size_t kReckoned = size_t{1} << 20;
+  EXPECT_LT(to_json(*now).dump().size(), kReckoned);
+  EXPECT_LT(details_to_json(*now, *now->lanes[0]).dump().size(), kReckoned);
 }
 
 TEST_F(PageServerTest, AClientIsToldIfThereIsNothingNew) {

@@ -1,6 +1,9 @@
 // Comparisons small enough for tests.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,6 +38,34 @@ inline ComparisonOptions small(const std::string& device,
   options.lanes = lanes(lane_texts);
   options.steps = steps;
   return options;
+}
+
+// A job of which only so many trainings start at once; the next ones wait until they are let
+// go.
+class HeldJob final : public Job {
+ public:
+  HeldJob(std::unique_ptr<Job> job, std::shared_future<void> go, int starts)
+      : job_(std::move(job)), go_(std::move(go)), starts_(starts) {}
+  int64_t batch() const override { return job_->batch(); }
+  int64_t steps() const override { return job_->steps(); }
+  std::string announcement() const override { return job_->announcement(); }
+  Program dry_run() const override { return job_->dry_run(); }
+  std::unique_ptr<Training> start() const override {
+    if (starts_-- <= 0) go_.wait();
+    return job_->start();
+  }
+
+ private:
+  std::unique_ptr<Job> job_;
+  std::shared_future<void> go_;
+  mutable std::atomic<int> starts_;
+};
+
+// Whether each lane is what it was told to be.
+inline bool has_started(const Snapshot& now) {
+  return std::none_of(
+      now.standings.begin(), now.standings.end(),
+      [](const LaneStanding& standing) { return standing.pending.has_value(); });
 }
 
 // Waits until `command` has been carried out, or refused.
