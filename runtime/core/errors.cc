@@ -3,7 +3,7 @@
 namespace tidemark {
 
 DataError::DataError(const std::string& file, int64_t offset, const std::string& what)
-    : Error(file + ", byte " + std::to_string(offset) + ": " + what),
+    : Error(file + (offset < 0 ? "" : ", byte " + std::to_string(offset)) + ": " + what),
       file_(file),
       offset_(offset) {}
 
