@@ -33,24 +33,26 @@ Examples:
     train_bert --steps 10000 --checkpoint run.safetensors
     train_bert --steps 10000 --checkpoint run.safetensors --resume
 
-Exit codes: 0 done; 2 usage or bad input; 3 the budget is infeasible, or memory ran out;
-130 interrupted, after finishing the step.)";
+Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage or bad input;
+3 the budget is infeasible, or memory ran out; 130 interrupted (Ctrl-C, SIGTERM or SIGHUP), after
+finishing the step.)";
 
 constexpr int64_t kLanguageLength = 128, kSquadLength = 384;
 constexpr int64_t kLanguageBatch = 32, kSquadBatch = 8;
 
 void add_task_flags(CLI::App& app, BertFlags& flags) {
   const char* group = "What to train";
-  app.add_option("--model", flags.model, "Network")
+  app.add_option("--model", flags.model, "Network to train")
       ->check(CLI::IsMember(text_model_names()))
       ->group(group);
-  app.add_option("--task", flags.task,
-                 "mlm: guess masked words; clm: guess the next word; squad: find answers in a "
-                 "text [mlm, GPT-2 clm]")
+  app.add_option(
+         "--task", flags.task,
+         "mlm: predict masked words; clm: predict the next word; squad: answer questions "
+         "about a text [mlm, GPT-2 clm]")
       ->check(CLI::IsMember({"mlm", "clm", "squad"}))
       ->group(group);
   app.add_option("--data", flags.data,
-                 "A text file, or a SQuAD v1.1 JSON file; may be packed by gzip [the bundled "
+                 "A text file, or a SQuAD v1.1 JSON file; may be gzipped [the bundled "
                  "text]")
       ->type_name("FILE")
       ->group(group);
@@ -58,23 +60,24 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--vocab", flags.vocabulary,
-                 "WordPiece vocabulary, a piece a line [learnt from the text]")
+                 "WordPiece vocabulary, one piece per line [learnt from the text]")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--vocab-size", flags.vocabulary_size,
-                 "Words that the network knows [as --weights or --vocab, else bert-tiny 8192, "
-                 "others as published]")
+  app.add_option(
+         "--vocab-size", flags.vocabulary_size,
+         "Size of the network's vocabulary [as --weights or --vocab, else bert-tiny 8192, "
+         "others as published]")
       ->check(CLI::Range(16, 1 << 24))
       ->group(group);
   app.add_flag("--cased", flags.cased, "Keep capitals and accents")->group(group);
   app.add_option("--seq-length", flags.length,
-                 "Tokens of a sequence, of squad at most [128, squad 384]")
+                 "Tokens in a sequence; with squad, at most [128, squad 384]")
       ->check(CLI::Range(8, 1 << 16))
       ->group(group);
   add_dtype_flag(app, flags, group);
   add_length_flags(app, flags, group, "Sequences per step [32, squad 8]",
-                   "Times through the data [squad 1, others 100 steps]");
-  app.add_option("--dropout", flags.dropout, "Share of values that are dropped in training")
+                   "Passes over the data [squad 1, others 100 steps]");
+  app.add_option("--dropout", flags.dropout, "Fraction of values dropped in training")
       ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99))
       ->group(group);
@@ -82,8 +85,8 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
       {"materialised", AttentionImplementation::kMaterialised},
       {"memory-efficient", AttentionImplementation::kMemoryEfficient}};
   app.add_option("--attention", flags.attention,
-                 "materialised keeps the matrix of scores for backward, memory-efficient does "
-                 "not [memory-efficient]")
+                 "materialised keeps the matrix of scores for backward, memory-efficient "
+                 "computes it again [memory-efficient]")
       ->transform(CLI::CheckedTransformer(implementations, CLI::ignore_case)
                       .description("materialised, memory-efficient"))
       ->default_str("")
@@ -96,17 +99,18 @@ void add_file_flags(CLI::App& app, BertFlags& flags) {
     return app.add_option(name, path, about)->type_name("FILE")->group(group);
   };
   add("--weights", flags.weights,
-      "Start from these: safetensors with Hugging Face's names; heads may be missing");
-  add("--save", flags.save, "Write the weights there in the end, so named");
-  add("--save-vocab", flags.save_vocabulary, "Write the vocabulary there");
+      "Start from the weights in FILE: safetensors with Hugging Face's names; its head may be "
+      "missing");
+  add("--save", flags.save, "Write the final weights to FILE, with Hugging Face's names");
+  add("--save-vocab", flags.save_vocabulary, "Write the vocabulary to FILE");
   CLI::Option* checkpoint =
       add("--checkpoint", flags.checkpoint,
-          "Write all that it takes to go on there, now and then and in the end; without "
-          "--resume, a run that is there is not overwritten");
-  app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between")
+          "Save the state of the run to FILE every --checkpoint-every steps and at the end; "
+          "without --resume, a run that FILE holds is not overwritten");
+  app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between checkpoints")
       ->check(CLI::Range(1, 1 << 30))
       ->group(group);
-  app.add_flag("--resume", flags.resume, "Go on from --checkpoint")
+  app.add_flag("--resume", flags.resume, "Continue the run in --checkpoint")
       ->needs(checkpoint)
       ->group(group);
 }
@@ -122,11 +126,12 @@ void add_flags(CLI::App& app, BertFlags& flags) {
                "times that]",
        .schedules = {"constant", "linear", "cosine"},
        .schedule = "constant, or falling to 0 over the run",
-       .seed = "Of first weights, dropout, masks and the order of the data"});
-  app.add_option("--warmup", flags.warmup, "Steps in which the learning rate rises from 0")
+       .seed = "Seed of the initial weights, dropout, masks and the order of the data"});
+  app.add_option("--warmup", flags.warmup, "Steps over which the learning rate rises from 0")
       ->check(CLI::Range(0, 1 << 30))
       ->group("Optimizer");
-  app.add_option("--clip", flags.clip, "Largest norm of all gradients together; 0: any")
+  app.add_option("--clip", flags.clip,
+                 "Scale gradients down to at most this norm, all together; 0: never")
       ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->group("Optimizer");

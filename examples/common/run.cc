@@ -7,12 +7,14 @@
 
 #include "examples/common/console.h"
 #include "examples/common/interrupt.h"
+#include "examples/common/output_file.h"
 #include "examples/common/process_memory.h"
 #include "examples/common/progress.h"
 #include "examples/common/report.h"
 #include "ops/register.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
+#include "runtime/device/pages.h"
 #include "runtime/replay/step_planner.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
@@ -55,7 +57,7 @@ void save_costs(const RunFlags& flags, Session& session) {
   if (flags.save_costs.empty()) return;
   CostTable table = session.costs().table();
   table.device = session.device().name();
-  write_costs(table, flags.save_costs);
+  write_output(flags.save_costs, to_json(table));
 }
 
 void note_memory(const Session& session, RunReport& report) {
@@ -170,10 +172,35 @@ RunFlags settle_device(RunFlags flags, RunReport& report) {
   return flags;
 }
 
+// What cannot be had is said now: the kernel would end the process when its pages are touched,
+// and under a limit (ulimit -v, -d) libraries end it as well. Throws HostMemoryError.
+void check_host_memory(const SessionOptions& options) {
+  if (options.device != "cpu") return;
+  const std::optional<Bytes> machine = machine_memory();
+  if (machine && *options.budget > *machine) {
+    throw HostMemoryError(fmt::format(
+        "training takes {} in the arena, but this machine has {} of memory and swap "
+        "space; a smaller --budget or --batch is needed",
+        format_bytes(*options.budget), format_bytes(*machine)));
+  }
+  if (memory_limits().empty()) return;
+  map_pages(*options.budget + options.host_limit + kProgramMemory,
+            fmt::format(" for a budget of {}, {} to offload to and {} of the program's own",
+                        format_bytes(*options.budget), format_bytes(options.host_limit),
+                        format_bytes(kProgramMemory)));
+}
+
+void note_smaller_batch(const Job& job, const RunReport& report) {
+  if (job.batch() >= report.flags.batch) return;
+  print_error("{}: --batch {} is more than the data set has; a step takes all {} samples\n",
+              report.program, report.flags.batch, job.batch());
+}
+
 int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   const RunFlags flags = settle_device(given, report);
   const std::unique_ptr<Job> job = open(!flags.dry_run && !flags.on_simulator());
   report.batch = job->batch();
+  note_smaller_batch(*job, report);
   const auto begin = std::chrono::steady_clock::now();
   const Program program = job->dry_run();
   SessionOptions options = plan(flags, program, report);
@@ -184,13 +211,13 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
     return kDone;
   }
   check_budget(options, report);
+  check_host_memory(options);
   options = feasible_schedule(options, program, *report.unmanaged, *report.minimum);
   report.schedule = schedule_of(options);
   // Now, so that a path that cannot be written is known before an hour of training.
-  for (const std::string& path : {flags.trace, flags.save_costs}) {
+  for (const std::string& path : {flags.json, flags.trace, flags.save_costs}) {
     if (!path.empty()) check_writable(path);
   }
-  if (!flags.json.empty()) write_json(report, flags.json);
   announce(*job, report, options, took.count());
   const bool finished = train(flags, options, *job, report);
   print_out("{}", result_table(report));
