@@ -34,7 +34,8 @@ INSTANCES = ROOT / "data" / "instances"
 ABLATIONS = ["roam-no-segments", "roam-no-tree", "roam-updates-at-once", "roam-updates-last",
              "roam-no-owners", "roam-activations-anywhere", "roam-stacked", "roam-merged",
              "roam-in-place"]
-PLAN_ROW = re.compile(r"^plan: (.*?) +(\d+) +(\d+) +[\d.]+% +([\d.]+)$", re.MULTILINE)
+PLAN_ROW = re.compile(
+    r"^plan: (.*?) +[\d.]+ \w+ +[\d.]+ \w+ +[\d.]+% +([\d.]+) +(\d+) +(\d+)$", re.MULTILINE)
 
 
 def gap(peak, bound):
@@ -54,7 +55,7 @@ def layout_rows(program, deadline):
         before = cpu_seconds()
         _, said = run_plan_graph(program, ["--layout", file, "--deadline", deadline])
         cpu = cpu_seconds() - before
-        method, height, bound, seconds = PLAN_ROW.search(said).groups()
+        method, seconds, height, bound = PLAN_ROW.search(said).groups()
         row = {"instance": file.stem, "height_bytes": int(height), "bound_bytes": int(bound),
                "seconds": float(seconds), "process_cpu_seconds": cpu, "method": method}
         rows.append(row)

@@ -23,6 +23,7 @@
 
 #include "examples/common/console.h"
 #include "examples/common/interrupt.h"
+#include "examples/common/output_file.h"
 #include "examples/common/program.h"
 #include "examples/common/report.h"
 #include "examples/compare/compare_flags.h"
@@ -105,9 +106,9 @@ int compare(const CompareFlags& flags) {
   }
   const auto now = comparison.snapshot();
   print_out("{}", closing_table(*now));
-  if (!flags.json.empty()) write_file(flags.json, to_json_text(*now, history));
-  if (!flags.csv.empty()) write_file(flags.csv, to_csv(history));
-  if (!flags.svg.empty()) write_file(flags.svg, to_svg(*now));
+  if (!flags.json.empty()) write_output(flags.json, to_json_text(*now, history));
+  if (!flags.csv.empty()) write_output(flags.csv, to_csv(history));
+  if (!flags.svg.empty()) write_output(flags.svg, to_svg(*now));
   const int code = exit_code_of(*now);
   return code == kDone && interrupted ? kInterruptedExitCode : code;
 }

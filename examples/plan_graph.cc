@@ -6,7 +6,7 @@
 //   $ plan_graph --model resnet50 --method lescea-best-fit
 //
 // A step graph (runtime/graph/json.h), given as a file or captured from a network by name, is
-// planned whole: order and offsets. // --layout takes buffers with lifetimes (MiniMalloc's CSV)
+// planned whole: order and offsets. --layout takes buffers with lifetimes (MiniMalloc's CSV)
 // and gives each an offset; --order takes a training step as others write it and orders its
 // operators (runtime/planner/io/).
 #include <spdlog/fmt/fmt.h>
@@ -20,8 +20,10 @@
 #include <string>
 #include <vector>
 
+#include "examples/common/bundled.h"
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
+#include "examples/common/output_file.h"
 #include "examples/common/program.h"
 #include "examples/planning/capture_model.h"
 #include "runtime/core/errors.h"
@@ -61,15 +63,16 @@ struct Flags {
 };
 
 void print_header(const std::string& what) {
-  print_out("{:<28} {:>16} {:>16} {:>9} {:>9}\n", what, "peak", "bound", "gap", "seconds");
+  print_out("{:<28} {:>10} {:>10} {:>9} {:>9} {:>16} {:>16}\n", what, "peak", "bound", "gap",
+            "seconds", "peak in bytes", "bound in bytes");
 }
 
 void print_row(const std::string& method, Bytes peak, Bytes bound, double seconds) {
   const double gap = bound > Bytes(0) ? 100.0 * static_cast<double>((peak - bound).count()) /
                                             static_cast<double>(bound.count())
                                       : 0;
-  print_out("{:<28} {:>16} {:>16} {:>8.3f}% {:>9.3f}\n", method, peak.count(), bound.count(),
-            gap, seconds);
+  print_out("{:<28} {:>10} {:>10} {:>8.3f}% {:>9.3f} {:>16} {:>16}\n", method,
+            format_bytes(peak), format_bytes(bound), gap, seconds, peak.count(), bound.count());
 }
 
 // A plan that is not valid is an error of ours, never an answer.
@@ -92,7 +95,8 @@ const Half& half_of(const Flags& flags, const Half Method::*half, const char* wh
 
 int run_layout(const Flags& flags) {
   const auto& make_layout = half_of(flags, &Method::layout, "layout");
-  const LayoutInstance instance = parse_layout_csv(read_text(flags.layout), flags.layout);
+  const LayoutInstance instance =
+      parse_layout_csv(read_text(given_or_bundled(flags.layout)), flags.layout);
   LayoutOptions options;
   options.limits = flags.limits;
   options.target = Bytes(flags.capacity);
@@ -119,18 +123,18 @@ int run_layout(const Flags& flags) {
   print_row("plan: " + layout.method, layout.height, layout.bound, seconds);
 
   if (!flags.svg.empty()) {
-    write_text(flags.svg, draw_layout(buffers, layout.offsets,
-                                      {flags.layout + ": " + format_bytes(layout.height),
-                                       instance.ids, layout.bound}));
+    write_output(flags.svg, draw_layout(buffers, layout.offsets,
+                                        {flags.layout + ": " + format_bytes(layout.height),
+                                         instance.ids, layout.bound}));
   }
   if (flags.capacity > 0 && layout.height > Bytes(flags.capacity)) {
     const bool proven = layout.bound > Bytes(flags.capacity);
-    print_error("plan_graph: does not fit in {} bytes{}\n", flags.capacity,
+    print_error("plan_graph: does not fit in {}{}\n", format_bytes(Bytes(flags.capacity)),
                 proven ? ", in no layout" : " as far as was searched");
     return kDoesNotFit;
   }
   if (!flags.output.empty()) {
-    write_text(flags.output, format_layout_csv(instance, layout.offsets));
+    write_output(flags.output, format_layout_csv(instance, layout.offsets));
   }
   return kDone;
 }
@@ -152,8 +156,8 @@ void draw(const std::string& file, const Problem& problem, const Plan& plan,
     offsets.push_back(p.offset);
     names.push_back(name_of(problem, p));
   }
-  write_text(file, draw_layout(to_blocks(drawn, {}).buffers, offsets,
-                               {title + ": " + format_bytes(plan.peak), names, plan.bound}));
+  write_output(file, draw_layout(to_blocks(drawn, {}).buffers, offsets,
+                                 {title + ": " + format_bytes(plan.peak), names, plan.bound}));
 }
 
 // An order, and offsets so that the validator sees all of it.
@@ -230,7 +234,7 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
 
 int run_order(const Flags& flags) {
   const auto instances =
-      parse_order_graphs(read_text(flags.order), flags.order,
+      parse_order_graphs(read_text(given_or_bundled(flags.order)), flags.order,
                          flags.resident ? Parameters::kResident : Parameters::kAsNodes);
   nlohmann::json plans = nlohmann::json::array();
   for (const OrderInstance& instance : instances) {
@@ -238,13 +242,14 @@ int run_order(const Flags& flags) {
   }
   if (!flags.output.empty()) {
     const nlohmann::json& result = plans.size() == 1 ? plans[0] : plans;
-    write_text(flags.output, result.dump(1) + "\n");
+    write_output(flags.output, result.dump(1) + "\n");
   }
   return kDone;
 }
 
 StepGraph read_or_capture(const Flags& flags) {
-  if (!flags.graph.empty()) return graph_from_json(read_text(flags.graph), flags.graph);
+  if (!flags.graph.empty())
+    return graph_from_json(read_text(given_or_bundled(flags.graph)), flags.graph);
   return capture_model(flags.capture);
 }
 
@@ -317,7 +322,7 @@ int run_graph(const Flags& flags) {
                                ? fmt::format("{}, batch {}, {}", flags.capture.model,
                                              flags.capture.batch, flags.capture.optimizer)
                                : flags.graph;
-  if (!flags.save_graph.empty()) write_text(flags.save_graph, tidemark::to_json(graph));
+  if (!flags.save_graph.empty()) write_output(flags.save_graph, tidemark::to_json(graph));
   const Problem problem =
       problem_from_graph(graph, {.in_place = flags.in_place || flags.estimate});
   print_out("{}: {} operators, {} storages; {} of program order ({:.2f} s to capture)\n", name,
@@ -353,7 +358,7 @@ int run_graph(const Flags& flags) {
     json["program_order_load"] = program_order_peak(graph).count();
     json["load"] = plan.load.count();
     json["methods"] = std::move(methods);
-    write_text(flags.output, json.dump(1) + "\n");
+    write_output(flags.output, json.dump(1) + "\n");
   }
   if (!flags.svg.empty()) {
     draw(flags.svg, problem, plan, name);
@@ -364,29 +369,32 @@ int run_graph(const Flags& flags) {
 int run(int argc, char** argv) {
   CLI::App app{
       "Plans memory: a training step's order and offsets; or offsets for buffers, or an order "
-      "for operators, alone."};
+      "for operators, alone.",
+      "plan_graph"};
   Flags flags;
   auto* graph = app.add_option("GRAPH", flags.graph,
                                "Step graph, as --save-graph writes it; may be gzipped (.gz)");
   auto* model = app.add_option("--model", flags.capture.model,
                                "A training step of this network, captured on the simulator")
                     ->excludes(graph);
-  app.add_option("--batch", flags.capture.batch, "Of --model")
+  app.add_option("--batch", flags.capture.batch, "Batch size of --model")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str()
       ->needs(model);
-  app.add_option("--image-size", flags.capture.image_size, "Of --model [224, r3d_18 112]")
+  app.add_option("--image-size", flags.capture.image_size,
+                 "Image size of --model [224, r3d_18 112]")
       ->check(CLI::Range(1, 1 << 14))
       ->needs(model);
-  app.add_option("--seq-length", flags.capture.length, "Of --model [128]")
+  app.add_option("--seq-length", flags.capture.length, "Sequence length of --model [128]")
       ->check(CLI::Range(1, 1 << 16))
       ->needs(model);
   app.add_option("--optimizer", flags.capture.optimizer,
-                 "Of --model; adam-unfused: a dozen operators for each parameter")
+                 "Optimizer of --model; adam-unfused: a dozen operators for each parameter")
       ->check(CLI::IsMember({"sgd", "adam", "adamw", "adam-unfused"}))
       ->capture_default_str()
       ->needs(model);
-  app.add_option("--profile", flags.capture.profile, "Of --model: the device that prices it")
+  app.add_option("--profile", flags.capture.profile,
+                 "Device that says what the operators of --model cost")
       ->capture_default_str()
       ->needs(model);
   std::string listed = "Plan by this method:";
@@ -406,7 +414,7 @@ int run(int argc, char** argv) {
   app.add_flag("--in-place", flags.in_place,
                "Let outputs take the place of inputs that are not needed any more, where "
                "operators allow it; steps that run by a plan do not");
-  app.add_option("--save-graph", flags.save_graph, "Write the captured step");
+  app.add_option("--save-graph", flags.save_graph, "Write the captured step to FILE");
   auto* layout = app.add_option("--layout", flags.layout,
                                 "CSV of buffers: id,lower,upper,size; lower <= time < upper");
   auto* order =
@@ -415,27 +423,33 @@ int run(int argc, char** argv) {
   layout->excludes(order)->excludes(graph)->excludes(model);
   order->excludes(graph)->excludes(model);
   app.add_option("--capacity", flags.capacity,
-                 "stop at a layout of at most so many bytes; exit code 3 if none is found")
+                 "Stop at a layout of at most this many bytes; exit code 3 if none is found")
       ->check(CLI::PositiveNumber)
       ->needs(layout);
-  app.add_flag("--resident", flags.resident,
-               "parameters stay from the first operator to the last, instead of from their "
-               "node to their sink wherever those are put")
+  app.add_flag(
+         "--resident", flags.resident,
+         "Keep parameters from the first operator to the last, instead of from the operator "
+         "that makes them to their last use")
       ->needs(order);
-  app.add_option("--output", flags.output,
-                 "write the plan: CSV with offsets, or JSON with order, peak, bound, seconds");
-  app.add_option("--svg", flags.svg, "draw offsets over time");
-  app.add_option("--deadline", flags.limits.seconds, "seconds to search for at most")
+  app.add_option(
+      "--output", flags.output,
+      "Write the plan to FILE: CSV with offsets, or JSON with order, peak, bound, seconds");
+  app.add_option("--svg", flags.svg, "Draw offsets over time, as SVG, to FILE");
+  app.add_option("--deadline", flags.limits.seconds, "Search for at most this many seconds")
       ->check(CLI::Range(0.0, 1e6))
       ->check(finite_number())
       ->capture_default_str();
-  app.add_option("--nodes", flags.limits.nodes,
-                 "steps of search at most; unlike the deadline the same on every machine")
+  app.add_option(
+         "--nodes", flags.limits.nodes,
+         "Search for at most this many steps, which gives the same plan on every machine")
       ->check(CLI::PositiveNumber);
-  app.add_option("--seed", flags.limits.seed, "of the choices that are free")
+  app.add_option("--seed", flags.limits.seed, "Seed of the search's random choices")
+      ->check(whole_number())
       ->capture_default_str();
   app.footer(
-      "Exit codes: 0 planned, 1 failed, 2 bad flags or files, 3 does not fit in --capacity.");
+      "Exit codes: 0 planned; 1 failed, or standard output could not be written; 2 bad flags "
+      "or "
+      "files; 3 does not fit in --capacity, or memory ran out.");
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
   if (!flags.graph.empty() || !flags.capture.model.empty()) return run_graph(flags);

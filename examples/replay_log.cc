@@ -4,14 +4,13 @@
 //   $ replay_log data/logs/resnet.log --budget 50% --policy dtr
 #include <spdlog/fmt/fmt.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "examples/common/bundled.h"
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
+#include "examples/common/output_file.h"
 #include "examples/common/report.h"
 #include "examples/common/run.h"
 #include "examples/dtr_log/replay.h"
@@ -48,17 +47,12 @@ struct ReplayFlags {
 using Json = nlohmann::ordered_json;
 
 void write_json(const Json& json, const std::string& path) {
-  if (path.empty()) return;
-  std::ofstream file(path);
-  file << json.dump(1) << '\n';
-  file.close();
-  if (!file)
-    throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
+  if (!path.empty()) write_output(path, json.dump(1) + "\n");
 }
 
 int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   const DeviceProfile profile = load_profile(flags.profile);
-  const DtrLog log = read_dtr_log(flags.log);
+  const DtrLog log = read_dtr_log(given_or_bundled(flags.log));
   const ReplayResult free = replay_unmanaged(log, profile);
   SessionOptions options = session_options(run);
   options.unmanaged_peak = free.peak;
@@ -129,11 +123,14 @@ int run_replay_log(int argc, char** argv) {
   set_up_help(app, kFooter);
   ReplayFlags flags;
   RunFlags run;
-  app.add_option("FILE", flags.log, "The log")->required();
+  app.add_option("FILE", flags.log,
+                 "The log; data/logs/ of the project is found from any folder")
+      ->required();
   app.add_option("--profile", flags.profile, "Device whose link and memory are simulated");
-  app.add_option("--rounds", flags.rounds,
-                 "Run it so often, the same each time; the last is reported [until the policy "
-                 "has settled, at most 20]")
+  app.add_option(
+         "--rounds", flags.rounds,
+         "Replay the log this many times and report the last [until the policy has settled, "
+         "at most 20]")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--json", run.json, "Write the figures to FILE")->type_name("FILE");
   add_memory_flags(app, run);

@@ -7,9 +7,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -17,6 +14,7 @@
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
 #include "examples/common/interrupt.h"
+#include "examples/common/output_file.h"
 #include "examples/common/process_memory.h"
 #include "examples/common/report.h"
 #include "examples/common/run.h"
@@ -191,7 +189,7 @@ class Stress {
     budget_ = align_down(share_of(all, 1 - stress_.margin));
     report_.budget = budget_;
     // Now, so that a path that cannot be written is known before.
-    write();
+    if (!flags_.json.empty()) check_writable(flags_.json);
     print_out("{} on {}; budget {}", job_.announcement(), flags_.device, format_bytes(budget_));
     if (stress_.margin > 0) print_out(" of {}", format_bytes(all));
     print_out("\n\n  {:<10}{:>9}{:>18}{:>18}\n", "trial", "batch", "without a budget",
@@ -420,12 +418,7 @@ class Stress {
     json["shape"] = {{"size", job_.shape().size}, {"of", job_.things()}};
     json["trials"] = trials_;
     json.update(extra_);
-    std::ofstream file(flags_.json);
-    file << json.dump(1) << '\n';
-    file.close();
-    if (!file)
-      throw DataError(flags_.json, 0,
-                      std::string("cannot be written: ") + std::strerror(errno));
+    write_output(flags_.json, json.dump(1) + "\n");
   }
 
  private:
@@ -451,7 +444,7 @@ void add_stress_flags(CLI::App& app, StressFlags& stress) {
       ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99))
       ->group(group);
-  app.add_option("--prove", stress.prove, "Real steps with the answer")
+  app.add_option("--prove", stress.prove, "Real training steps with the batch found")
       ->check(CLI::Range(1, 1 << 20))
       ->group(group);
   app.add_option(
@@ -464,12 +457,13 @@ void add_stress_flags(CLI::App& app, StressFlags& stress) {
   app.add_option("--largest", stress.largest, "Try no larger batch")
       ->check(CLI::Range(1, 1 << 20))
       ->group(group);
-  app.add_option("--minutes", stress.minutes,
-                 "Then train with random batches and sizes up to the answer for so long")
+  app.add_option(
+         "--minutes", stress.minutes,
+         "Then train for this many minutes with random batches and sizes up to the largest")
       ->check(finite_number())
       ->check(CLI::PositiveNumber)
       ->group(group);
-  app.add_option("--soak-steps", stress.soak_steps, "The same, for so many steps")
+  app.add_option("--soak-steps", stress.soak_steps, "As --minutes, but for this many steps")
       ->check(CLI::Range(1, 1 << 30))
       ->group(group);
 }

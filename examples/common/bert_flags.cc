@@ -36,24 +36,26 @@ Examples:
     train_bert --steps 10000 --checkpoint run.safetensors
     train_bert --steps 10000 --checkpoint run.safetensors --resume
 
-Exit codes: 0 done; 2 usage or bad input; 3 the budget is infeasible, or memory ran out;
-130 interrupted, after finishing the step.)";
+Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage or bad input;
+3 the budget is infeasible, or memory ran out; 130 interrupted (Ctrl-C, SIGTERM or SIGHUP), after
+finishing the step.)";
 
 constexpr int64_t kLanguageLength = 128, kSquadLength = 384;
 constexpr int64_t kLanguageBatch = 32, kSquadBatch = 8;
 
 void add_task_flags(CLI::App& app, BertFlags& flags) {
   const char* group = "What to train";
-  app.add_option("--model", flags.model, "Network")
+  app.add_option("--model", flags.model, "Network to train")
       ->check(CLI::IsMember(text_model_names()))
       ->group(group);
-  app.add_option("--task", flags.task,
-                 "mlm: guess masked words; clm: guess the next word; squad: find answers in a "
-                 "text [mlm, GPT-2 clm]")
+  app.add_option(
+         "--task", flags.task,
+         "mlm: predict masked words; clm: predict the next word; squad: answer questions "
+         "about a text [mlm, GPT-2 clm]")
       ->check(CLI::IsMember({"mlm", "clm", "squad"}))
       ->group(group);
   app.add_option("--data", flags.data,
-                 "A text file, or a SQuAD v1.1 JSON file; may be packed by gzip [the bundled "
+                 "A text file, or a SQuAD v1.1 JSON file; may be gzipped [the bundled "
                  "text]")
       ->type_name("FILE")
       ->group(group);
@@ -61,23 +63,24 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--vocab", flags.vocabulary,
-                 "WordPiece vocabulary, a piece a line [learnt from the text]")
+                 "WordPiece vocabulary, one piece per line [learnt from the text]")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--vocab-size", flags.vocabulary_size,
-                 "Words that the network knows [as --load or --vocab, else bert-tiny 8192, "
-                 "others as published]")
+  app.add_option(
+         "--vocab-size", flags.vocabulary_size,
+         "Size of the network's vocabulary [as --load or --vocab, else bert-tiny 8192, "
+         "others as published]")
       ->check(CLI::Range(16, 1 << 24))
       ->group(group);
   app.add_flag("--cased", flags.cased, "Keep capitals and accents")->group(group);
   app.add_option("--seq-length", flags.length,
-                 "Tokens of a sequence, of squad at most [128, squad 384]")
+                 "Tokens in a sequence; with squad, at most [128, squad 384]")
       ->check(CLI::Range(8, 1 << 16))
       ->group(group);
   add_dtype_flag(app, flags, group);
   add_length_flags(app, flags, group, "Sequences per step [32, squad 8]",
-                   "Times through the data [squad 1, others 100 steps]");
-  app.add_option("--dropout", flags.dropout, "Share of values that are dropped in training")
+                   "Passes over the data [squad 1, others 100 steps]");
+  app.add_option("--dropout", flags.dropout, "Fraction of values dropped in training")
       ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99))
       ->group(group);
@@ -85,8 +88,8 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
       {"materialised", AttentionImplementation::kMaterialised},
       {"memory-efficient", AttentionImplementation::kMemoryEfficient}};
   app.add_option("--attention", flags.attention,
-                 "materialised keeps the matrix of scores for backward, memory-efficient does "
-                 "not [memory-efficient]")
+                 "materialised keeps the matrix of scores for backward, memory-efficient "
+                 "computes it again [memory-efficient]")
       ->transform(CLI::CheckedTransformer(implementations, CLI::ignore_case)
                       .description("materialised, memory-efficient"))
       ->default_str("")
@@ -151,8 +154,8 @@ void add_flags(CLI::App& app, BertFlags& flags) {
                "times that]",
        .schedules = {"constant", "linear", "cosine"},
        .schedule = "constant, or falling to 0 over the run",
-       .seed = "Of first weights, dropout, masks and the order of the data"});
-  app.add_option("--warmup", flags.warmup, "Steps in which the learning rate rises from 0")
+       .seed = "Seed of the initial weights, dropout, masks and the order of the data"});
+  app.add_option("--warmup", flags.warmup, "Steps over which the learning rate rises from 0")
       ->check(CLI::Range(0, 1 << 30))
       ->group("Optimizer");
   add_step_flags(app, flags);
@@ -162,8 +165,8 @@ void add_flags(CLI::App& app, BertFlags& flags) {
       "network's sizes and whose vocab.txt, if it has one, the words; or a "
       "safetensors file with Hugging Face's names, of the sizes of --model. Heads "
       "may be missing",
-      "Write the weights there in the end, with Hugging Face's names");
-  app.add_option("--save-vocab", flags.save_vocabulary, "Write the vocabulary there")
+      "Write the final weights to FILE, with Hugging Face's names");
+  app.add_option("--save-vocab", flags.save_vocabulary, "Write the vocabulary to FILE")
       ->type_name("FILE")
       ->group("Weights and checkpoints");
   add_machine_flags(app, flags);

@@ -1,10 +1,15 @@
 #include "examples/common/flag_groups.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <utility>
 
+#include "examples/common/console.h"
+#include "examples/common/output_file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -23,6 +28,42 @@ auto checked(const std::string& flag, const std::string& text, Parse parse) {
   } catch (const UsageError& error) {
     throw CLI::ValidationError(flag, error.what());
   }
+}
+
+// Of all programs: the flags whose files are written, and those whose files are read.
+constexpr std::string_view kOutputs[] = {"--json",       "--trace", "--save-costs", "--save",
+                                         "--save-vocab", "--csv",   "--checkpoint", "--output",
+                                         "--save-graph", "--svg"};
+struct Input {
+  std::string_view flag;
+  const char* rewritten_by;  // an output that may be the same file
+};
+constexpr Input kInputs[] = {{"--data", ""},
+                             {"--test", ""},
+                             {"--weights", "--save"},
+                             {"--load", "--save"},
+                             {"--vocab", "--save-vocab"},
+                             {"--costs", "--save-costs"},
+                             {"--layout", ""},
+                             {"--order", ""},
+                             {"FILE", ""},
+                             {"GRAPH", ""}};
+
+void check_paths(const CLI::App& app) {
+  std::vector<PathFlag> outputs, inputs;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    for (const std::string& value : option->results()) {
+      if (value.empty()) throw UsageError(name + ": its value is empty");
+      if (std::count(std::begin(kOutputs), std::end(kOutputs), name) > 0) {
+        outputs.push_back({name, value});
+      }
+      for (const Input& input : kInputs) {
+        if (input.flag == name) inputs.push_back({name, value, input.rewritten_by});
+      }
+    }
+  }
+  check_outputs(outputs, inputs);
 }
 
 double parse_early_start(const std::string& text) {
@@ -51,6 +92,17 @@ CLI::Validator finite_number() {
           ""};
 }
 
+CLI::Validator whole_number() {
+  return {[](const std::string& text) -> std::string {
+            uint64_t number = 0;
+            const char* const end = text.data() + text.size();
+            const auto [rest, error] = std::from_chars(text.data(), end, number);
+            const bool whole = error == std::errc() && rest == end;
+            return whole ? "" : "'" + text + "' is not a whole number from 0 to 2^64 - 1";
+          },
+          ""};
+}
+
 void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& group,
                       const std::string& batch, const std::string& epochs) {
   app.add_option("--batch", flags.batch, batch)->check(CLI::Range(1, 1 << 20))->group(group);
@@ -69,10 +121,8 @@ void add_dtype_flag(CLI::App& app, RunFlags& flags, const std::string& group) {
          [&flags](const std::string& text) {
            flags.dtype = text == "bf16" ? DType::kBFloat16 : DType::kFloat32;
          },
-         "Of activations, and of the weights that they are multiplied by. bf16 (bfloat16): "
-         "about "
-         "half the memory for them, less precise; parameters, optimizer state and the loss "
-         "stay "
+         "Type of activations, and of weights where they are multiplied. bf16 (bfloat16) needs "
+         "half the memory and is less precise; parameters, optimizer state and the loss stay "
          "float32 [float32]")
       ->check(CLI::IsMember({"float32", "bf16"}))
       ->group(group);
@@ -98,7 +148,7 @@ void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& he
       ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->group(group);
-  app.add_option("--seed", flags.seed, help.seed)->group(group);
+  app.add_option("--seed", flags.seed, help.seed)->check(whole_number())->group(group);
 }
 
 void add_memory_flags(CLI::App& app, RunFlags& flags) {
@@ -190,7 +240,7 @@ void add_machine_flags(CLI::App& app, RunFlags& flags) {
          "virtual time")
       ->group(group);
   app.add_flag("!--no-tf32", flags.tf32,
-               "On cuda, keep products of float32 in float32 (slower on tensor cores)")
+               "On cuda, multiply float32 matrices in full precision, which is slower")
       ->group(group);
   app.add_option(
          "--profile", flags.profile,
@@ -200,9 +250,11 @@ void add_machine_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--threads", flags.threads, "Compute threads; 0 for one per core")
       ->check(CLI::Range(0, 1024))
       ->group(group);
-  app.add_flag("--dry-run", flags.dry_run, "Print what training needs, and end; reads no data")
+  app.add_flag("--dry-run", flags.dry_run,
+               "Print the memory that training needs and exit, without reading data")
       ->group(group);
-  app.add_option("--json", flags.json, "Write results and every step's numbers to FILE")
+  app.add_option("--json", flags.json,
+                 "Write the results and the figures of every step to FILE")
       ->type_name("FILE")
       ->group(group);
   app.add_option_function<std::string>(
@@ -214,12 +266,13 @@ void add_machine_flags(CLI::App& app, RunFlags& flags) {
              throw CLI::ValidationError("--costs", error.what());
            }
          },
-         "Take operators and copies to cost what FILE says, and learn nothing: what is done to "
-         "memory is then the same on any device")
+         "Take the costs of operators and copies from FILE instead of measuring them: "
+         "decisions "
+         "about memory are then the same on every device")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--save-costs", flags.save_costs,
-                 "Write what operators and copies were found to cost to FILE")
+                 "Write the measured costs of operators and copies to FILE")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--trace", flags.trace, "Write a timeline for ui.perfetto.dev to FILE")
@@ -246,8 +299,13 @@ void set_up_help(CLI::App& app, const std::string& footer) {
 bool parse_or_explain(CLI::App& app, int argc, char** argv, int& exit_code) {
   try {
     app.parse(argc, argv);
+    check_paths(app);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : kUsageExitCode;
+    return false;
+  } catch (const UsageError& error) {
+    print_error("{}: {}\n", app.get_name(), error.what());
+    exit_code = kUsageExitCode;
     return false;
   }
   return true;

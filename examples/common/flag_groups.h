@@ -12,6 +12,8 @@ namespace tidemark {
 
 // For every flag that is a number with a point: CLI11's own ranges let NaN pass.
 CLI::Validator finite_number();
+// For every flag that is an unsigned number: CLI11 makes large ones of those below 0.
+CLI::Validator whole_number();
 
 // What the help of a program says about flags that all have.
 struct OptimizerHelp {
@@ -41,7 +43,8 @@ std::string model_of(int argc, char** argv);
 // How all programs' help looks.
 void set_up_help(CLI::App& app, const std::string& footer);
 // False if the program is to end now, with `exit_code`: after --help, or after a mistake, which
-// has been explained on standard error.
+// has been explained on standard error. No value may be empty, and the files to be written are
+// checked (output_file.h): a new flag that names one is to be listed in flag_groups.cc.
 bool parse_or_explain(CLI::App& app, int argc, char** argv, int& exit_code);
 
 }  // namespace tidemark

@@ -7,10 +7,13 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-void on_signal(int signal) {
+void on_signal(int) {
   interrupted = 1;
-  std::signal(signal, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
 }
+
+void on_hang_up(int) { interrupted = 1; }
 
 }  // namespace
 
@@ -18,11 +21,13 @@ InterruptScope::InterruptScope() {
   interrupted = 0;
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  if (std::signal(SIGHUP, on_hang_up) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 InterruptScope::~InterruptScope() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 bool InterruptScope::requested() const { return interrupted != 0; }

@@ -90,6 +90,12 @@ std::optional<Bytes> peak_resident_memory() { return read_kib("/proc/self/status
 
 std::optional<Bytes> resident_memory() { return read_kib("/proc/self/status", "VmRSS:"); }
 
+std::optional<Bytes> machine_memory() {
+  const std::optional<Bytes> memory = read_kib("/proc/meminfo", "MemTotal:");
+  if (!memory) return std::nullopt;
+  return *memory + read_kib("/proc/meminfo", "SwapTotal:").value_or(Bytes(0));
+}
+
 std::optional<Bytes> available_memory() { return read_kib("/proc/meminfo", "MemAvailable:"); }
 
 std::vector<MemoryBound> memory_bounds(const std::string& root) {

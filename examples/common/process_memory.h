@@ -21,6 +21,8 @@ std::optional<Bytes> peak_resident_memory();
 std::optional<Bytes> resident_memory();
 // What the machine could still give out without swapping (MemAvailable).
 std::optional<Bytes> available_memory();
+// All that the machine has, swap space included.
+std::optional<Bytes> machine_memory();
 
 // Something that bounds this process's memory, and how much it leaves.
 struct MemoryBound {

@@ -1,18 +1,43 @@
 #include "examples/common/program.h"
 
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
 #include <exception>
+#include <new>
 #include <optional>
+#include <system_error>
 
 #include "examples/common/console.h"
 #include "examples/common/memory_limits.h"
 #include "runtime/core/errors.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
+namespace {
+
+// The program whose work is under way; null otherwise.
+const char* working = nullptr;
+
+// OpenMP's runtime calls exit(1) where it cannot start a thread; nothing else in a program
+// calls exit() before its work is done.
+void exit_of_a_library() {
+  if (!working) return;
+  print_error("{}: OpenMP cannot start its threads{}\n", working, memory_limits());
+  _exit(kOutOfMemory);
+}
+
+}  // namespace
 
 int explain_errors(const std::string& program, const std::function<int()>& body) {
   const auto explain = [&](const std::exception& error, ExitCode code) {
     print_error("{}: {}\n", program, error.what());
     return code;
+  };
+  const auto no_memory = [&](const char* what) {
+    print_error("{}: {}{}\n", program, what, memory_limits());
+    return kOutOfMemory;
   };
   try {
     return body();
@@ -22,6 +47,14 @@ int explain_errors(const std::string& program, const std::function<int()>& body)
     return explain(error, kOutOfMemory);
   } catch (const OutOfMemory& error) {
     return explain(error, kOutOfMemory);
+  } catch (const HostMemoryError& error) {
+    return explain(error, kOutOfMemory);
+  } catch (const std::bad_alloc&) {
+    return no_memory("host memory ran out");
+  } catch (const std::system_error& error) {
+    const bool refused = error.code() == std::errc::resource_unavailable_try_again ||
+                         error.code() == std::errc::not_enough_memory;
+    return refused ? no_memory("a thread cannot be started") : explain(error, kFailed);
   } catch (const UsageError& error) {
     return explain(error, kBadInput);
   } catch (const DataError& error) {
@@ -33,7 +66,11 @@ int explain_errors(const std::string& program, const std::function<int()>& body)
 
 int run_program(const std::string& program, const std::function<int()>& body) {
   guard_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error of its write
+  std::atexit(exit_of_a_library);
+  working = program.c_str();
   const int code = explain_errors(program, body);
+  working = nullptr;
   const std::optional<std::string> lost = lost_output();
   if (!lost) return code;
   print_error("{}: standard output could not be written: {}\n", program, *lost);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "examples/common/output_file.h"
 #include "examples/common/process_memory.h"
 #include "runtime/core/errors.h"
 
@@ -233,17 +234,15 @@ void check_writable(const std::string& path) {
   std::error_code ignored;
   const bool is_new = !std::filesystem::exists(path, ignored);
   if (!std::ofstream(path, std::ios::app)) {
-    throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
+    throw DataError(path, -1, std::string("cannot be written: ") + std::strerror(errno));
   }
-  if (is_new) std::filesystem::remove(path, ignored);
+  if (!is_new) return;
+  // Not a link to what was not there.
+  std::filesystem::remove(std::filesystem::canonical(path, ignored), ignored);
 }
 
 void write_json(const RunReport& report, const std::string& path) {
-  std::ofstream file(path);
-  file << to_json(report) << '\n';
-  file.close();
-  if (!file)
-    throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
+  write_output(path, to_json(report) + "\n");
 }
 
 std::string stand_in_note(const std::string& policy, const ReleaseSchedule& schedule) {

@@ -35,18 +35,19 @@ Examples:
     train_resnet --epochs 90 --checkpoint run.safetensors
     train_resnet --epochs 90 --checkpoint run.safetensors --resume
 
-Exit codes: 0 done; 2 usage or bad input; 3 the budget is infeasible, or memory ran out;
-130 interrupted, after finishing the step.)";
+Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage or bad input;
+3 the budget is infeasible, or memory ran out; 130 interrupted (Ctrl-C, SIGTERM or SIGHUP), after
+finishing the step.)";
 
 void add_task_flags(CLI::App& app, ResNetFlags& flags) {
   const char* group = "What to train";
-  app.add_option("--model", flags.model, "Network")
+  app.add_option("--model", flags.model, "Network to train")
       ->check(CLI::IsMember(image_model_names()))
       ->group(group);
   app.add_option(
          "--stem", flags.stem,
          "First layers: cifar (they keep the image's size) or imagenet; auto: cifar up to "
-         "64 x 64 pixels. No difference to alexnet, vgg and vit")
+         "64 x 64 pixels. Ignored by alexnet, vgg and vit")
       ->check(CLI::IsMember({"auto", "cifar", "imagenet"}))
       ->group(group);
   app.add_option(
@@ -61,13 +62,12 @@ void add_task_flags(CLI::App& app, ResNetFlags& flags) {
       ->check(CLI::Range(8, 4096))
       ->group(group);
   app.add_option("--classes", flags.classes,
-                 "Classes of synthetic data, or of a folder that is not read [1000]")
+                 "Number of classes of synthetic data, or of a folder in a dry run [1000]")
       ->check(CLI::Range(2, 1 << 20))
       ->group(group);
   add_dtype_flag(app, flags, group);
-  add_length_flags(
-      app, flags, group, "Images per step",
-      "Times through the training images [digits 6, synthetic 20 steps, others 1]");
+  add_length_flags(app, flags, group, "Images per step",
+                   "Passes over the training images [digits 6, synthetic 20 steps, others 1]");
 }
 
 }  // namespace
@@ -79,12 +79,12 @@ void add_flags(CLI::App& app, ResNetFlags& flags) {
                       {.rate = "Learning rate [sgd 0.05, adam and adamw 0.001]",
                        .schedules = {"cosine", "constant"},
                        .schedule = "constant, or cosine: falling to 0 over the run",
-                       .seed = "Of first weights and of the order of images"});
+                       .seed = "Seed of the initial weights and of the order of images"});
   add_step_flags(app, flags);
   add_file_flags(app, flags, "--load",
                  "Start from these weights: a safetensors file with torchvision's names and "
                  "layouts. The last layer is left as it is where the file has other classes",
-                 "Write the weights there in the end, as torchvision has them");
+                 "Write the final weights to FILE, as torchvision has them");
   add_machine_flags(app, flags);
 }
 

@@ -10,12 +10,14 @@
 #include "examples/common/console.h"
 #include "examples/common/interrupt.h"
 #include "examples/common/memory_limits.h"
+#include "examples/common/output_file.h"
 #include "examples/common/process_memory.h"
 #include "examples/common/progress.h"
 #include "examples/common/report.h"
 #include "ops/register.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
+#include "runtime/device/pages.h"
 #include "runtime/memory/disk_file.h"
 #include "runtime/replay/step_planner.h"
 #include "runtime/session/session.h"
@@ -112,7 +114,7 @@ void save_costs(const RunFlags& flags, Session& session) {
   if (flags.save_costs.empty()) return;
   CostTable table = session.costs().table();
   table.device = session.device().name();
-  write_costs(table, flags.save_costs);
+  write_output(flags.save_costs, to_json(table));
 }
 
 void note_memory(const Session& session, RunReport& report) {
@@ -271,10 +273,34 @@ RunFlags settle_device(RunFlags flags, RunReport& report) {
   return flags;
 }
 
+// What cannot be had is said now: the kernel would end the process when its pages are touched,
+// and under a limit (ulimit -v, -d) libraries end it as well. Throws HostMemoryError.
+void check_host_memory(const SessionOptions& options) {
+  if (options.device != "cpu") return;
+  const std::optional<Bytes> machine = machine_memory();
+  if (machine && *options.budget > *machine) {
+    throw HostMemoryError(fmt::format(
+        "training takes {} in the arena, but this machine has {} of memory and swap "
+        "space; a smaller --budget or --batch is needed",
+        format_bytes(*options.budget), format_bytes(*machine)));
+  }
+  if (memory_limits().empty()) return;
+  map_pages(*options.budget + options.host_limit,
+            fmt::format(" for a budget of {} and {} to offload to",
+                        format_bytes(*options.budget), format_bytes(options.host_limit)));
+}
+
+void note_smaller_batch(const Job& job, const RunReport& report) {
+  if (job.batch() >= report.flags.batch) return;
+  print_error("{}: --batch {} is more than the data set has; a step takes all {} samples\n",
+              report.program, report.flags.batch, job.batch());
+}
+
 int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   const RunFlags flags = settle_device(given, report);
   const std::unique_ptr<Job> job = open(!flags.dry_run && !flags.on_simulator());
   report.batch = job->batch();
+  note_smaller_batch(*job, report);
   const auto begin = std::chrono::steady_clock::now();
   const Program program = job->dry_run();
   const RunPlan memory = plan(flags, *job, program, report);
@@ -284,14 +310,14 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
     return kDone;
   }
   check(memory, report);
+  check_host_memory(memory.options);
   const SessionOptions options = choose_schedule(memory, program, report);
   ::malloc_trim(0);  // what simulations had is nothing that training needs
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   // Now, so that a path that cannot be written is known before an hour of training.
-  for (const std::string& path : {flags.trace, flags.save_costs}) {
+  for (const std::string& path : {flags.json, flags.trace, flags.save_costs}) {
     if (!path.empty()) check_writable(path);
   }
-  if (!flags.json.empty()) write_json(report, flags.json);
   announce(*job, report, options, took.count());
   const bool finished = train(flags, options, *job, report);
   print_out("{}", result_table(report));

@@ -13,7 +13,7 @@ void add_step_flags(CLI::App& app, TrainingFlags& flags) {
                  "[all steps of the run]")
       ->check(CLI::Range(1, 1 << 30))
       ->group("Optimizer");
-  app.add_option("--clip", flags.clip, "Largest norm of all gradients together; 0: any")
+  app.add_option("--clip", flags.clip, "Scale gradients down to at most this norm, all together; 0: never")
       ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->group("Optimizer");
@@ -38,13 +38,13 @@ void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load
       ->group(group);
   CLI::Option* checkpoint =
       add("--checkpoint", flags.checkpoint,
-          "Write all that it takes to go on there, now and then and in the end; without "
-          "--resume, a run that is there is not overwritten");
-  app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between")
+          "Save the state of the run to FILE every --checkpoint-every steps and at the end; "
+          "without --resume, a run that FILE holds is not overwritten");
+  app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between checkpoints")
       ->check(CLI::Range(1, 1 << 30))
       ->group(group);
   app.add_flag("--resume", flags.resume,
-               "Go on from --checkpoint, to the same bits as a run that was never stopped. "
+               "Continue the run in --checkpoint, to the same bits as a run that was never stopped. "
                "--steps counts from the beginning")
       ->needs(checkpoint)
       ->group(group);

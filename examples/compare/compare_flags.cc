@@ -75,7 +75,7 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
              }
            }
          },
-         "A lane to begin with; several are given one by one [none, tide, delta, delta:lru]")
+         "A lane to start with; repeat the flag for several [none, tide, delta, delta:lru]")
       ->type_name("POLICY[:FILTER][@BUDGET]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -93,7 +93,7 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
   app.add_flag("--plain", flags.plain, "Lines instead of the live view")->group(group);
   flags.rate = kByFace;
   app.add_option("--rate", flags.rate,
-                 "At most so many steps a second of each lane; 0: as fast as it goes [live on "
+                 "Limit each lane to this many steps per second; 0: no limit [live on "
                  "the simulator 4, else 0]")
       ->default_str("")
       ->check(finite_number())

@@ -3,14 +3,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <limits>
 
 #include "examples/common/run.h"
 #include "examples/compare/snapshot_json.h"
-#include "runtime/core/errors.h"
 
 namespace tidemark::compare {
 namespace {
@@ -134,14 +130,6 @@ std::string to_csv(History& history) {
     }
   }
   return text;
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file)
-    throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
 }
 
 int exit_code_of(const Snapshot& now) {

@@ -22,9 +22,6 @@ std::string to_csv(History& history);
 // arena.
 std::string to_svg(const Snapshot& now);
 
-// Throws DataError if the file cannot be written.
-void write_file(const std::string& path, const std::string& text);
-
 // 0 all is well, 1 losses differ or a lane failed, 3 memory ran out in a lane.
 int exit_code_of(const Snapshot& now);
 

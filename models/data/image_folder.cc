@@ -46,7 +46,7 @@ std::vector<std::string> image_files(const fs::path& dir) {
     }
   }
   if (files.empty())
-    throw DataError(dir.string(), 0, "no JPEG or PNG files in this class folder");
+    throw DataError(dir.string(), -1, "no JPEG or PNG files in this class folder");
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -219,7 +219,7 @@ std::unique_ptr<Dataset> open_image_folder(const std::string& dir, Split split,
   std::map<std::string, int64_t> labels;
   try {
     const fs::path root(dir);
-    if (!fs::is_directory(root)) throw DataError(dir, 0, "not a folder");
+    if (!fs::is_directory(root)) throw DataError(dir, -1, "not a folder");
     const fs::path train = root / "train";
     const fs::path test = fs::is_directory(root / "val") ? root / "val" : root / "test";
     const bool divided = fs::is_directory(train) && fs::is_directory(test);
@@ -227,7 +227,7 @@ std::unique_ptr<Dataset> open_image_folder(const std::string& dir, Split split,
     for (const std::string& name : class_names(base)) {
       labels.emplace(name, static_cast<int64_t>(labels.size()));
     }
-    if (labels.empty()) throw DataError(base.string(), 0, "no class folders");
+    if (labels.empty()) throw DataError(base.string(), -1, "no class folders");
     if (!divided) {
       add_classes(root, labels, split, entries);
     } else {
@@ -235,9 +235,9 @@ std::unique_ptr<Dataset> open_image_folder(const std::string& dir, Split split,
       if (split != Split::kTrain) add_classes(test, labels, Split::kAll, entries);
     }
   } catch (const fs::filesystem_error& error) {
-    throw DataError(error.path1().string(), 0, error.code().message());
+    throw DataError(error.path1().string(), -1, error.code().message());
   }
-  if (entries.empty()) throw DataError(dir, 0, "too few images for a test split");
+  if (entries.empty()) throw DataError(dir, -1, "too few images for a test split");
   const auto classes = static_cast<int64_t>(labels.size());
   return std::make_unique<ImageFolder>(dir, split, chosen, classes, std::move(entries));
 }

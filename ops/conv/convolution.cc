@@ -51,8 +51,13 @@ Shape output_shape(const char* op, const OpQuery& query, const Shape& x, const S
   const int64_t groups = attrs.groups;
   check_fits(op, query, groups >= 1 && x.back() % groups == 0 && w[0] % groups == 0,
              "groups must divide the input's and the output's channels");
-  check_fits(op, query, w.back() == x.back() / groups,
-             "the weight's last dimension must be the input's channels / groups");
+  if (w.back() != x.back() / groups) {
+    throw_misfit(
+        op, query,
+        "the input has " + std::to_string(x.back()) + " channels, but the weight takes " +
+            std::to_string(w.back() * groups) + "; channels come last here: images are " +
+            (n == 2 ? "NHWC, weights (K, R, S, C)" : "NDHWC, weights (K, T, R, S, C)"));
+  }
   std::array<int64_t, n> positions;
   for (size_t i = 0; i < n; ++i) {
     positions[i] = window_positions(op, query, x[i + 1], w[i + 1], attrs.stride[i],

@@ -37,12 +37,14 @@ std::vector<TensorMeta> infer(const OpQuery& query) {
   check_fits("matmul", query,
              b.rank() == rank && std::equal(a.begin(), a.begin() + row, b.begin()),
              "the dimensions before the last two must be the same");
-  if (a[attrs.transpose_a ? row : column] != b[attrs.transpose_b ? column : row]) {
+  const int64_t columns = a[attrs.transpose_a ? row : column];
+  const int64_t rows = b[attrs.transpose_b ? column : row];
+  if (columns != rows) {
     throw_misfit("matmul", query,
-                 std::string("the matrices") +
-                     (attrs.transpose_a ? ", the first transposed" : "") +
-                     (attrs.transpose_b ? ", the second transposed" : "") +
-                     ", do not have a dimension in common");
+                 "the first matrix" + std::string(attrs.transpose_a ? ", transposed," : "") +
+                     " has " + std::to_string(columns) + " columns, but the second" +
+                     (attrs.transpose_b ? ", transposed," : "") + " has " +
+                     std::to_string(rows) + " rows");
   }
   Shape y = a;
   y[row] = a[attrs.transpose_a ? column : row];

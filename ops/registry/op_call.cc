@@ -1,8 +1,10 @@
 #include "ops/registry/op_call.h"
 
+#include <new>
 #include <utility>
 
 #include "runtime/core/errors.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 namespace {
@@ -20,6 +22,9 @@ struct Launch {
                           workspace,    body->attrs,   body->scalars, native_stream};
     try {
       body->kernel->run(args);
+    } catch (const std::bad_alloc&) {
+      throw HostMemoryError("[" + std::string(body->op->name) + "] host memory ran out" +
+                            memory_limits());
     } catch (const std::exception& error) {
       const std::string op = body->op->name;
       throw DeviceError("[" + op + "] " + error.what() +

@@ -51,7 +51,8 @@ Shape with(const Shape& shape, size_t at, int64_t extent) {
 }
 
 // `shape` with its -1 filled in.
-Shape complete(const Tensor& x, Shape shape) {
+Shape complete(const Tensor& x, const Shape& wanted) {
+  Shape shape = wanted;
   int64_t known = 1;
   size_t unknown = shape.rank();
   for (size_t d = 0; d < shape.rank(); ++d) {
@@ -63,11 +64,14 @@ Shape complete(const Tensor& x, Shape shape) {
   }
   if (unknown < shape.rank() && known > 0) shape[unknown] = x.elements() / known;
   for (int64_t extent : shape) {
-    if (extent < 0) fail("reshape", "not a shape: " + shape.to_string());
+    if (extent < 0) fail("reshape", "not a shape: " + wanted.to_string());
   }
   if (shape.elements() != x.elements()) {
     fail("reshape",
-         "shape " + x.shape().to_string() + " has other elements than " + shape.to_string());
+         "the " + std::to_string(x.elements()) + " elements of shape " + x.shape().to_string() +
+             " cannot be arranged as " + wanted.to_string() +
+             (unknown < shape.rank() ? ": they are no multiple of " + std::to_string(known)
+                                     : ", which has " + std::to_string(shape.elements())));
   }
   return shape;
 }

@@ -15,7 +15,7 @@ std::string with_path(const std::string& message) {
 UsageError::UsageError(const std::string& message) : Error(with_path(message)) {}
 
 DataError::DataError(const std::string& file, int64_t offset, const std::string& what)
-    : Error(file + ", byte " + std::to_string(offset) + ": " + what),
+    : Error(file + (offset < 0 ? "" : ", byte " + std::to_string(offset)) + ": " + what),
       file_(file),
       offset_(offset) {}
 

@@ -24,7 +24,7 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message);
 };
 
-// A file is missing, truncated or corrupt. `offset` is where, in bytes from the file's start.
+// A file is missing, corrupt or cannot be written. `offset`: of the byte at fault; -1: of none.
 class DataError : public Error {
  public:
   DataError(const std::string& file, int64_t offset, const std::string& what);

@@ -35,7 +35,7 @@ class Parser {
       throw DataError(name_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
                       "not JSON: " + std::string(error.what()));
     } catch (const Json::out_of_range& error) {  // a number that is none here
-      throw DataError(name_, 0, "not JSON: " + std::string(error.what()));
+      throw DataError(name_, -1, "not JSON: " + std::string(error.what()));
     }
     if (!json.is_object() || json.value("format", Json()) != kFormat) {
       fail("not a file of costs: \"format\" is not \"" + std::string(kFormat) + "\"");
@@ -57,7 +57,7 @@ class Parser {
 
  private:
   // What is wrong is named; the place is the whole file's.
-  [[noreturn]] void fail(const std::string& what) const { throw DataError(name_, 0, what); }
+  [[noreturn]] void fail(const std::string& what) const { throw DataError(name_, -1, what); }
 
   // A key that is misspelt would be a price that is not gone by.
   void allow(const Json& object, const std::string& which,
@@ -149,7 +149,7 @@ CostTable read_costs(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) throw DataError(path, 0, "cannot be read");
+  if (!file) throw DataError(path, -1, "cannot be read");
   return parse_costs(path, text.str());
 }
 
@@ -158,7 +158,7 @@ void write_costs(const CostTable& table, const std::string& path) {
   file << to_json(table);
   file.close();
   if (!file) {
-    throw DataError(path, 0, std::string("cannot be written: ") + std::strerror(errno));
+    throw DataError(path, -1, std::string("cannot be written: ") + std::strerror(errno));
   }
 }
 

@@ -80,9 +80,9 @@ class Parser {
       throw DataError(source_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
                       "not JSON: " + std::string(error.what()));
     } catch (const Json::out_of_range& error) {  // a number that is none here
-      throw DataError(source_, 0, "not JSON: " + std::string(error.what()));
+      throw DataError(source_, -1, "not JSON: " + std::string(error.what()));
     }
-    if (!json.is_object()) throw DataError(source_, 0, "a profile is a JSON object");
+    if (!json.is_object()) throw DataError(source_, -1, "a profile is a JSON object");
     for (const auto& [key, value] : json.items()) {
       if (!known(key)) throw at(key, "unknown key");
     }
@@ -161,7 +161,7 @@ DeviceProfile load_profile(const std::string& name) {
     std::ifstream file(name, std::ios::binary);
     std::ostringstream text;
     text << file.rdbuf();
-    if (!file) throw DataError(name, 0, "cannot be read");
+    if (!file) throw DataError(name, -1, "cannot be read");
     return parse_profile(text.str(), name);
   }
   for (const BuiltinProfile& profile : builtin_profiles()) {

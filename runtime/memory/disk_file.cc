@@ -31,7 +31,7 @@ class TemporaryFile final : public DiskFile {
     if (fd_ < 0) {  // not every file system has O_TMPFILE
       std::string path = directory + "/tidemark-XXXXXX";
       fd_ = ::mkostemp(path.data(), O_CLOEXEC);
-      if (fd_ < 0) throw DataError(directory, 0, "no temporary file here: " + cause(errno));
+      if (fd_ < 0) throw DataError(directory, -1, "no temporary file here: " + cause(errno));
       ::unlink(path.c_str());
     }
     if (is_in_ram(directory)) {

@@ -406,7 +406,7 @@ std::string Residency::describe_memory() {
     text += "\n  " + std::string(to_string(category)) + ": " +
             format_bytes(arena_.live()[category]);
   }
-  if (!resident.empty()) text += "\n  largest tensors:";
+  text += resident.empty() ? "\n  no tensor is in it" : "\n  largest tensors:";
   for (size_t i = 0; i < std::min(kLargest, resident.size()); ++i) {
     Storage& s = *resident[i];
     const char* why = s.pins_ > 0         ? "needed by the operator"

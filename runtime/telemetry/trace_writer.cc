@@ -35,6 +35,13 @@ bool is_instant(EventKind kind) {
          kind == EventKind::kGiveUpCopy || kind == EventKind::kOutOfMemory;
 }
 
+// A link stays, and what it names is replaced.
+std::string followed(const std::string& path) {
+  std::error_code unknown;
+  const std::filesystem::path target = std::filesystem::canonical(path, unknown);
+  return unknown ? path : target.string();
+}
+
 // What is written until it is whole: beside a file, but a device or a pipe itself.
 std::string partial_of(const std::string& path) {
   std::error_code unknown;
@@ -46,13 +53,13 @@ std::string partial_of(const std::string& path) {
 
 }  // namespace
 
-TraceWriter::TraceWriter(std::string path, TraceOptions options)
-    : path_(std::move(path)),
+TraceWriter::TraceWriter(const std::string& path, TraceOptions options)
+    : path_(followed(path)),
       partial_(partial_of(path_)),
       options_(std::move(options)),
       file_(partial_, std::ios::trunc) {
   if (!file_) {
-    throw DataError(path_, 0, "cannot be written: " + std::generic_category().message(errno));
+    throw DataError(path_, -1, "cannot be written: " + std::generic_category().message(errno));
   }
   file_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   emit(text({{"ph", "M"},
@@ -163,11 +170,11 @@ void TraceWriter::finish(uint64_t dropped) {
         << text({{"process", options_.process}, {"dropped_events", dropped}}) << "}\n";
   file_.close();
   if (!file_) {
-    throw DataError(path_, 0,
+    throw DataError(path_, -1,
                     "could not be written in full: " + std::generic_category().message(errno));
   }
   if (partial_ != path_ && std::rename(partial_.c_str(), path_.c_str()) != 0) {
-    throw DataError(path_, 0, "cannot be replaced: " + std::generic_category().message(errno));
+    throw DataError(path_, -1, "cannot be replaced: " + std::generic_category().message(errno));
   }
   finished_ = true;
 }

@@ -31,11 +31,11 @@ struct TraceOptions {
 };
 
 // Streams events to a file beside `path` and puts it in place when finished: either there is a
-// whole trace at `path`, or what was there before.
+// whole trace at `path`, or what was there before. A link is followed.
 class TraceWriter {
  public:
   // Throws DataError if the file cannot be made.
-  explicit TraceWriter(std::string path, TraceOptions options = {});
+  explicit TraceWriter(const std::string& path, TraceOptions options = {});
   // An unfinished trace is removed.
   ~TraceWriter();
   TraceWriter(const TraceWriter&) = delete;

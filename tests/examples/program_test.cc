@@ -105,12 +105,153 @@ TEST_F(ProgramTest, OtherProgramsSayThatTheirOutputIsLost) {
   const std::string layout = TIDEMARK_PLAN_GRAPH + std::string(" --layout layout.csv ");
   std::ofstream(folder_ / "layout.csv") << "id,lower,upper,size\na,0,2,4\nb,1,3,4\n";
   EXPECT_EQ(shell(layout).code, 0);
+  EXPECT_THAT(shell(layout).out, HasSubstr("8 B")) << "sizes have units";
+  EXPECT_EQ(shell(layout + "--capacity 2").code, 3);
+  EXPECT_THAT(shell(layout + "--capacity 2").error,
+              HasSubstr("does not fit in 2 B, in no layout"));
   const Ended full = shell(layout + "> /dev/full");
   EXPECT_EQ(full.code, 1);
   EXPECT_THAT(full.error,
               HasSubstr("plan_graph: standard output could not be written: No space"));
   EXPECT_EQ(shell(layout + "--nothing 2> /dev/full").code, 2);
   EXPECT_EQ(shell(TIDEMARK_TRAIN_RESNET + std::string(" --help > /dev/full")).code, 1);
+}
+
+// A limit of the shell's ulimit, in KiB, before one step of real training.
+constexpr const char* kStep =
+    " --image-size 8 --batch 360 --steps 1 --threads 2 --host-limit 0 ";
+
+TEST_F(ProgramTest, LimitsOfTheProcessAreExitCodeThreeWithTheNumbers) {
+  struct Case {
+    const char *limit, *says;
+  };
+  for (const Case& c : {Case{"-v 250000", "(ulimit -v)"}, Case{"-v 350000", "(ulimit -v)"},
+                        Case{"-d 1000", "(ulimit -d)"}, Case{"-d 10000", "(ulimit -d)"},
+                        Case{"-d 60000", "(ulimit -d)"}, Case{"-d 250000", "(ulimit -d)"}}) {
+    const Ended ended =
+        shell("ulimit " + (c.limit + (" && " TIDEMARK_TRAIN_RESNET + std::string(kStep))));
+    EXPECT_EQ(ended.code, 3) << c.limit << "\n" << ended.error;
+    EXPECT_THAT(ended.error, HasSubstr("is limited to ")) << c.limit;
+    EXPECT_THAT(ended.error, HasSubstr(c.says)) << c.limit;
+  }
+}
+
+TEST_F(ProgramTest, AFileThatMayNotGrowIsAnErrorThatLeavesNoPart) {
+  const Ended ended = shell(
+      "ulimit -f 1 && " + (TIDEMARK_TRAIN_RESNET + std::string(kTraining)) + "--json run.json");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.error, HasSubstr("run.json"));
+  EXPECT_THAT(ended.error, HasSubstr("File too large"));
+  EXPECT_EQ(files(), 0u) << "nothing is left in the folder";
+}
+
+TEST_F(ProgramTest, AHangUpEndsTrainingAfterItsStepAndANohupDoesNot) {
+  const std::string program = TIDEMARK_TRAIN_RESNET;
+  const std::string forever =
+      program +
+      " --device sim:a100-80gb --data synthetic --image-size 8 --batch 4 "
+      "--steps 1000000 --json run.json 2> log & P=$!; "
+      "while ! grep -q 'step 1/' log; do sleep 0.05; done; ";
+  const Ended hung_up = shell(forever + "kill -HUP $P; kill -HUP $P; wait $P");
+  EXPECT_EQ(hung_up.code, 130);
+  EXPECT_GE(testing::Json::parse(read(folder_ / "run.json")).at("steps").size(), 1u);
+  const Ended ignored =
+      shell("trap '' HUP; " + forever + "kill -HUP $P; kill -TERM $P; wait $P");
+  EXPECT_EQ(ignored.code, 130) << "it was SIGTERM that ended it";
+}
+
+TEST_F(ProgramTest, NumbersBelowZeroAreNoSeeds) {
+  for (const char* seed : {"-1", "1.5", "18446744073709551616", "x"}) {
+    const Ended ended = train(std::string("--seed ") + seed);
+    EXPECT_EQ(ended.code, 2) << seed;
+    EXPECT_THAT(ended.error, HasSubstr(std::string("'") + seed + "' is not a whole number"));
+  }
+  EXPECT_EQ(train("--seed 18446744073709551615 --dry-run").code, 0);
+  std::ofstream(folder_ / "layout.csv") << "id,lower,upper,size\na,0,2,4\n";
+  EXPECT_EQ(shell(TIDEMARK_PLAN_GRAPH + std::string(" --layout layout.csv --seed -1")).code, 2);
+}
+
+TEST_F(ProgramTest, PathsThatCannotBeMeantAreRefusedBeforeAnythingRuns) {
+  std::ofstream(folder_ / "text") << "some text";
+  ASSERT_EQ(shell("mkdir inner; ln -s one link; ln text hard").code, 0);
+  struct Case {
+    const char *flags, *says;
+  };
+  for (const Case& c : {
+           Case{"--json ''", "--json: its value is empty"},
+           Case{"--trace ''", "--trace: its value is empty"},
+           Case{"--json inner", "--json: inner is a folder"},
+           Case{"--save inner/", "is a folder"},
+           Case{"--json nowhere/run.json", "there is no folder"},
+           Case{"--json one --trace one", "--json and --trace would write the same file"},
+           Case{"--json one --trace ./inner/../one", "would write the same file"},
+           Case{"--json link --save one", "would write the same file"},
+           Case{"--checkpoint hard --save text", "would write the same file"},
+           Case{"--save-vocab one --save-costs one", "would write the same file"},
+           Case{"--data text --json ./text", "--json would write over"},
+           Case{"--data text --save hard", "--save would write over"},
+       }) {
+    const Ended ended = shell(TIDEMARK_TRAIN_BERT + (" --steps 1 " + std::string(c.flags)));
+    EXPECT_EQ(ended.code, 2) << c.flags;
+    EXPECT_THAT(ended.error, HasSubstr(c.says)) << c.flags;
+    EXPECT_THAT(ended.out, IsEmpty()) << c.flags;
+  }
+  EXPECT_EQ(read(folder_ / "text"), "some text");
+  EXPECT_EQ(train("--json /dev/null --trace /dev/null").code, 0);
+  ASSERT_EQ(shell("echo old > trace; ln -s trace trace_link; ln -s new json_link").code, 0);
+  ASSERT_EQ(train("--json json_link --trace trace_link").code, 0);
+  for (const char* link : {"json_link", "trace_link"}) {
+    EXPECT_TRUE(fs::is_symlink(folder_ / link)) << link;
+    EXPECT_TRUE(testing::Json::accept(read(folder_ / link))) << link;
+  }
+  const Ended both = train("--json /dev/stdout");
+  EXPECT_EQ(both.code, 0);
+  const size_t json = both.out.find("{\n");
+  ASSERT_NE(json, std::string::npos) << both.out;
+  EXPECT_EQ(testing::Json::parse(both.out.substr(json)).at("steps").size(), 2u);
+  EXPECT_THAT(both.out.substr(0, json), HasSubstr("2 steps, "));
+}
+
+TEST_F(ProgramTest, ABatchThatIsTooLargeIsSaidBeforeMemoryFills) {
+  const Ended digits = shell(
+      TIDEMARK_TRAIN_RESNET +
+      std::string(
+          " --device sim:a100-80gb --image-size 8 --batch 1048576 --steps 1 --json run.json"));
+  EXPECT_EQ(digits.code, 0) << digits.error;
+  EXPECT_THAT(digits.error, HasSubstr("--batch 1048576 is more than the data set has; a step "
+                                      "takes all 1437 samples"));
+  EXPECT_EQ(testing::Json::parse(read(folder_ / "run.json")).at("batch"), 1437);
+  // With 16 GiB at most before it is refused; what the machine has is less than training takes.
+  const Ended synthetic = shell(
+      "ulimit -v 16777216; " +
+      (TIDEMARK_TRAIN_RESNET +
+       std::string(" --data synthetic --batch 1048576 --steps 1 --threads 2 --host-limit 0")));
+  EXPECT_EQ(synthetic.code, 3);
+  EXPECT_THAT(synthetic.error, HasSubstr("a step takes all 100000 samples"));
+  EXPECT_THAT(synthetic.error, HasSubstr("but this machine has"));
+}
+
+TEST_F(ProgramTest, BundledFilesAreFoundFromAnyFolderAndAfterInstallation) {
+  const Ended here = shell(TIDEMARK_REPLAY_LOG + std::string(" data/logs/diamond.log"));
+  EXPECT_EQ(here.code, 0) << here.error;
+  EXPECT_EQ(shell("cd / && " +
+                  (TIDEMARK_TRAIN_RESNET +
+                   std::string(" --image-size 8 --batch 1437 --steps 1 --threads 2 --dry-run")))
+                .code,
+            0);
+  ASSERT_EQ(shell("mkdir -p bin share/tidemark/data/logs; cp " TIDEMARK_REPLAY_LOG " bin; cp " +
+                  (TIDEMARK_DATA + std::string("/logs/diamond.log")) +
+                  " share/tidemark/data/logs/installed.log")
+                .code,
+            0);
+  const Ended installed =
+      shell("cd / && " + (folder_ / "bin/replay_log").string() + " data/logs/installed.log");
+  EXPECT_EQ(installed.code, 0) << installed.error;
+  const Ended missing = shell(TIDEMARK_REPLAY_LOG + std::string(" data/logs/none.log"));
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.error, HasSubstr("data/logs/none.log: not found; looked for "));
+  EXPECT_THAT(missing.error, HasSubstr("share/tidemark/data/logs/none.log"));
+  EXPECT_THAT(missing.error, HasSubstr(TIDEMARK_DATA "/logs/none.log"));
 }
 
 }  // namespace

@@ -68,5 +68,13 @@ TEST(BadInput, DamagedPicture) {
   EXPECT_THAT(result.error, says(file, kFirstChunkThatIsCut));
 }
 
+TEST(BadInput, WhatIsNoFolderHasNoByteAtFault) {
+  const TempFolder folder;
+  const std::string file = folder.write("file", {1, 2, 3});
+  const Result result = train(folder, "folder:" + file);
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.error, HasSubstr("train_resnet: " + file + ": not a folder"));
+}
+
 }  // namespace
 }  // namespace tidemark::testing

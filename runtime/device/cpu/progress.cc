@@ -1,6 +1,6 @@
 #include "runtime/device/cpu/progress.h"
 
-#include "runtime/core/errors.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 
@@ -46,9 +46,10 @@ void Progress::host_wait(const Fence& fence) {
   }
 }
 
-bool Progress::fail_and_wait(StreamId stream, const std::string& cause) {
+bool Progress::fail_and_wait(StreamId stream, const std::string& cause, bool no_memory) {
   MutexLock lock(mutex_);
   causes_[index(stream)] = cause;
+  no_memory_ = no_memory_ || no_memory;
   ++failures_;
   failed_.store(true, std::memory_order_release);
   changed_.notify_all();
@@ -61,6 +62,7 @@ void Progress::resume() {
   MutexLock lock(mutex_);
   causes_ = {};
   failures_ = 0;
+  no_memory_ = false;
   ++resumed_;
   // Relaxed: read by the thread that calls this.
   failed_.store(false, std::memory_order_relaxed);
@@ -88,6 +90,7 @@ void Progress::throw_failure_locked() const {
     message +=
         *cause + " (" + device_name_ + ", " + std::string(to_string(stream)) + " stream)";
   }
+  if (no_memory_) throw HostMemoryError(message);
   throw DeviceError(message);
 }
 

@@ -38,8 +38,9 @@ class Progress {
   // By the worker of `stream`, in the order of tickets.
   void complete(StreamId stream, Ticket ticket) EXCLUDES(mutex_);
   // By a worker whose work threw: reports it, then waits. True: try again; false: give up, the
-  // device is being destroyed.
-  bool fail_and_wait(StreamId stream, const std::string& cause) EXCLUDES(mutex_);
+  // device is being destroyed. `no_memory`: the host had none to give.
+  bool fail_and_wait(StreamId stream, const std::string& cause, bool no_memory = false)
+      EXCLUDES(mutex_);
   // By a worker, before work that depends on `fence`. False: give up.
   bool worker_wait(const Fence& fence) EXCLUDES(mutex_);
 
@@ -49,7 +50,8 @@ class Progress {
     // read.
     return failed_.load(std::memory_order_acquire);
   }
-  // By the issuing thread. Each throws DeviceError while a stream is held by a failure.
+  // By the issuing thread. Each throws DeviceError while a stream is held by a failure;
+  // HostMemoryError if host memory ran out.
   void check() const EXCLUDES(mutex_) {
     if (failed()) throw_failure();
   }
@@ -76,7 +78,8 @@ class Progress {
   CondVar changed_;
   std::array<std::optional<std::string>, kStreamCount> causes_ GUARDED_BY(mutex_);
   int failures_ GUARDED_BY(mutex_) = 0;
-  uint64_t resumed_ GUARDED_BY(mutex_) = 0;  // times
+  bool no_memory_ GUARDED_BY(mutex_) = false;  // the cause of one of them
+  uint64_t resumed_ GUARDED_BY(mutex_) = 0;    // times
   bool shutting_down_ GUARDED_BY(mutex_) = false;
 };
 

@@ -1,7 +1,10 @@
 #include "runtime/device/cpu/worker.h"
 
 #include <exception>
+#include <new>
 #include <utility>
+
+#include "runtime/device/pages.h"
 
 namespace tidemark {
 
@@ -72,15 +75,22 @@ bool CpuWorker::run(Item& item) {
   while (true) {
     start = item.tag != 0 ? clock_.now() : Nanos(0);
     std::string cause;
+    bool no_memory = false;
     try {
       item.run(nullptr);
       break;
+    } catch (const HostMemoryError& error) {
+      cause = error.what();
+      no_memory = true;
+    } catch (const std::bad_alloc&) {
+      cause = "host memory ran out";
+      no_memory = true;
     } catch (const std::exception& error) {
       cause = error.what();
     } catch (...) {
       cause = "unknown exception";
     }
-    if (!progress_.fail_and_wait(stream_, cause)) return false;
+    if (!progress_.fail_and_wait(stream_, cause, no_memory)) return false;
   }
   if (item.tag != 0) {
     // Before the work counts as done, so that who has synchronized finds it.

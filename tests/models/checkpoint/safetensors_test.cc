@@ -285,8 +285,8 @@ TEST_F(SafetensorsTest, DeepOrHugeNonsenseIsRefused) {
 
 TEST_F(SafetensorsTest, MissingFilesAndFoldersAreErrors) {
   const std::string missing = folder_.path() + "/none";
-  EXPECT_EQ(data_error([&] { SafetensorsFile{missing}; }, missing), 0);
-  EXPECT_EQ(data_error([&] { SafetensorsFile{folder_.path()}; }, folder_.path()), 0);
+  EXPECT_EQ(data_error([&] { SafetensorsFile{missing}; }, missing), -1);
+  EXPECT_EQ(data_error([&] { SafetensorsFile{folder_.path()}; }, folder_.path()), -1);
 }
 
 TEST_F(SafetensorsTest, WritersRefuseBadNames) {

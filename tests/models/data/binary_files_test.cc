@@ -206,7 +206,7 @@ TEST(Cifar10, DamageIsFoundWhenOpening) {
   EXPECT_EQ(data_error(open, folder.write("data_batch_3.bin", label)),
             static_cast<int64_t>(kRecord));
   std::filesystem::remove(folder.path() + "/data_batch_3.bin");
-  EXPECT_EQ(data_error(open, folder.path() + "/data_batch_3.bin"), 0);
+  EXPECT_EQ(data_error(open, folder.path() + "/data_batch_3.bin"), -1);
 }
 
 TEST(Synthetic, IsDeterministicAndClassesDiffer) {

@@ -168,8 +168,8 @@ TEST(Digits, DamagedGzipIsAnError) {
 TEST(Digits, MissingFileAndFolderAreErrors) {
   const TempFolder folder;
   const std::string path = folder.path() + "/none.csv";
-  EXPECT_EQ(data_error([&] { open_digits(path, Split::kTrain); }, path), 0);
-  EXPECT_EQ(data_error([&] { open_digits(folder.path(), Split::kTrain); }, folder.path()), 0);
+  EXPECT_EQ(data_error([&] { open_digits(path, Split::kTrain); }, path), -1);
+  EXPECT_EQ(data_error([&] { open_digits(folder.path(), Split::kTrain); }, folder.path()), -1);
   EXPECT_THROW(open_digits(kDigits, Split::kTrain, {.channels = 2}), UsageError);
   EXPECT_THROW(open_digits(kDigits, Split::kTrain, {.size = -1}), UsageError);
 }

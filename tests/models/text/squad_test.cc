@@ -58,7 +58,7 @@ TEST(ReadSquad, FilesPlainAndPacked) {
   EXPECT_EQ(read_squad(folder.write("a.json", bytes)).size(), 3u);
   EXPECT_EQ(read_squad(folder.write("a.json.gz", testing::gzip(bytes))).size(), 3u);
   const std::string missing = folder.path() + "/none.json";
-  EXPECT_EQ(data_error([&] { read_squad(missing); }, missing), 0);
+  EXPECT_EQ(data_error([&] { read_squad(missing); }, missing), -1);
 }
 
 TEST(ReadSquad, AnAnswerThatReadsOtherwiseHasNoPlace) {

@@ -138,6 +138,13 @@ std::string error_of(const std::vector<Shape>& shapes, const Conv2dAttrs& conv) 
   return "";
 }
 
+TEST(Conv2dErrors, SayThatChannelsComeLast) {
+  EXPECT_EQ(
+      error_of({{8, 3, 32, 32}, {16, 5, 5, 3}}, {}),
+      "[conv2d] the input has 32 channels, but the weight takes 3; channels come last "
+      "here: images are NHWC, weights (K, R, S, C); inputs (8, 3, 32, 32), (16, 5, 5, 3)");
+}
+
 TEST(Conv2dErrors, NameTheOperatorAndTheShapes) {
   for (const std::string& error :
        {error_of({{2, 5, 5, 3}, {4, 3, 3, 2}}, {}), error_of({{2, 5, 5, 3}, {4, 7, 7, 3}}, {}),

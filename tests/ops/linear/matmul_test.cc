@@ -105,6 +105,13 @@ TEST(MatmulErrors, NameTheOperatorAndTheShapes) {
     return "";
   };
   EXPECT_EQ(error_of({{2, 3}, {3, 5}}, MatmulAttrs{}), "");
+  EXPECT_EQ(
+      error_of({{2, 3}, {4, 5}}, MatmulAttrs{}),
+      "[matmul] the first matrix has 3 columns, but the second has 4 rows; inputs (2, 3), "
+      "(4, 5)");
+  EXPECT_EQ(error_of({{2, 3}, {3, 5}}, MatmulAttrs{0, 1}),
+            "[matmul] the first matrix has 3 columns, but the second, transposed, has 5 rows; "
+            "inputs (2, 3), (3, 5)");
   for (const std::string& error :
        {error_of({{2, 3}, {3, 5}}, MatmulAttrs{0, 1}),
         error_of({{2, 3}, {4, 5}}, MatmulAttrs{}),

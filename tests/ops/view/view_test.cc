@@ -40,7 +40,13 @@ TEST_F(ViewTest, Reshape) {
   EXPECT_EQ(usage_error([&] {
               reshape(x, {5, -1});
             }),
-            "[reshape] shape (2, 3, 4) has other elements than (5, 4)");
+            "[reshape] the 24 elements of shape (2, 3, 4) cannot be arranged as (5, -1): they "
+            "are no multiple of 5");
+  EXPECT_EQ(usage_error([&] {
+              reshape(x, {5, 4});
+            }),
+            "[reshape] the 24 elements of shape (2, 3, 4) cannot be arranged as (5, 4), which "
+            "has 20");
   EXPECT_THROW(reshape(x, {-1, -1}), UsageError);
 }
 

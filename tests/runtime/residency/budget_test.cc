@@ -137,6 +137,18 @@ TEST(OutOfMemory, SaysWhyNothingCanBeReleased) {
   EXPECT_NE(full.find("host tier: 0 B of 1.0 KiB used"), std::string::npos);
 }
 
+TEST(OutOfMemory, SaysWhenTheArenaIsEmpty) {
+  Scene scene({.arena = 4});
+  try {
+    scene.data(5);
+    FAIL() << "5 units do not fit into 4";
+  } catch (const OutOfMemory& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("no tensor is in it"), std::string::npos) << text;
+    EXPECT_EQ(text.find("largest tensors:"), std::string::npos) << text;
+  }
+}
+
 TEST(OutOfMemory, LeavesEverythingUsable) {
   Scene scene({.arena = 8, .host = 4});
   const Handle x = scene.data(2);

@@ -1,0 +1,98 @@
+#include "examples/common/output_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <system_error>
+
+#include "examples/common/console.h"
+#include "models/checkpoint/atomic_file.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a write to `path` ends up: links are followed, also those to what does not exist yet.
+fs::path target_of(const std::string& path) {
+  constexpr int kMaxLinks = 40;  // as the kernel
+  std::error_code unknown;
+  fs::path target = fs::absolute(path, unknown);
+  for (int links = 0; links < kMaxLinks && fs::is_symlink(target, unknown); ++links) {
+    const fs::path next = fs::read_symlink(target, unknown);
+    target = next.is_absolute() ? next : target.parent_path() / next;
+  }
+  const fs::path canonical = fs::weakly_canonical(target, unknown);
+  return unknown ? target : canonical;
+}
+
+// A device, a pipe: not a file that is replaced.
+bool is_stream(const fs::path& path) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(path, unknown);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code unknown;
+  return a == b || fs::equivalent(a, b, unknown);
+}
+
+bool is_standard_output(const std::string& path) {
+  struct stat file {
+  }, out{};
+  return stat(path.c_str(), &file) == 0 && fstat(STDOUT_FILENO, &out) == 0 &&
+         file.st_dev == out.st_dev && file.st_ino == out.st_ino;
+}
+
+}  // namespace
+
+void check_outputs(const std::vector<PathFlag>& outputs, const std::vector<PathFlag>& inputs) {
+  std::vector<fs::path> targets;
+  std::error_code unknown;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string &flag = outputs[i].flag, &path = outputs[i].path;
+    const fs::path target = target_of(path);
+    targets.push_back(target);
+    if (is_stream(path)) continue;
+    if (fs::is_directory(target, unknown)) {
+      throw UsageError(flag + ": " + path + " is a folder, not a file to write");
+    }
+    if (!fs::is_directory(target.parent_path(), unknown)) {
+      throw UsageError(flag + ": there is no folder " + target.parent_path().string());
+    }
+    for (size_t k = 0; k < i; ++k) {
+      if (!same_file(targets[k], target)) continue;
+      throw UsageError(outputs[k].flag + " and " + flag + " would write the same file, " +
+                       target.string());
+    }
+    for (const PathFlag& input : inputs) {
+      if (input.rewritten_by == flag || !same_file(target_of(input.path), target)) continue;
+      throw UsageError(flag + " would write over " + target.string() + ", which " + input.flag +
+                       " reads");
+    }
+  }
+}
+
+void write_output(const std::string& path, const std::string& text) {
+  if (is_standard_output(path)) return write_console(stdout, text);
+  if (!is_stream(path)) {
+    AtomicFile file(target_of(path).string());
+    file.write(std::as_bytes(std::span(text)));
+    file.commit();
+    return;
+  }
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw DataError(path, -1, std::string("cannot be written: ") + strerror(errno));
+}
+
+}  // namespace tidemark
