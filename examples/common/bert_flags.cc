@@ -31,7 +31,7 @@ Examples:
       --test dev-v1.1.json --save tuned.safetensors --budget 4GiB
   How good is it?
     train_bert --model bert-base --load tuned.safetensors --vocab bert-base-uncased/vocab.txt
-      --task squad --data train-v1.1.json --test dev-v1.1.json --evaluate
+      --task squad --test dev-v1.1.json --evaluate
   A run that can be killed and goes on with the same bits:
     train_bert --steps 10000 --checkpoint run.safetensors
     train_bert --steps 10000 --checkpoint run.safetensors --resume
@@ -207,7 +207,8 @@ void complete(BertFlags& flags) {
   if (!flags.load.empty() && flags.vocabulary.empty()) {
     throw UsageError("--load needs --vocab: the words that the weights were made for");
   }
-  if (squad && flags.data.empty() && !flags.dry_run && !flags.on_simulator()) {
+  if (squad && flags.data.empty() && !flags.evaluate && !flags.dry_run &&
+      !flags.on_simulator()) {
     throw UsageError("--task squad needs --data FILE");
   }
 }

@@ -194,7 +194,8 @@ int64_t length_unit(int64_t length) {
 
 class SquadData final : public TextData {
  public:
-  explicit SquadData(const BertFlags& flags) : examples_(read_squad(flags.data)) {
+  explicit SquadData(const BertFlags& flags) {
+    if (!flags.evaluate) examples_ = read_squad(flags.data);
     if (!flags.test.empty()) test_examples_ = read_squad(flags.test);
     const WordPiece pieces = make_pieces(flags, [&] { return whole_text(); });
     vocabulary_size = rows_of(flags, pieces.vocabulary());
@@ -204,11 +205,13 @@ class SquadData final : public TextData {
                                       .max_question = std::min<int64_t>(64, flags.length / 3)};
     features_ = squad_features(examples_, pieces, options);
     const int64_t unit = length_unit(flags.length);
-    batches_.emplace(features_, pad,
-                     SquadBatchOptions{.batch = flags.batch,
-                                       .seed = flags.seed,
-                                       .bucket = kBucket,
-                                       .pad_to_multiple_of = unit});
+    if (!flags.evaluate) {
+      batches_.emplace(features_, pad,
+                       SquadBatchOptions{.batch = flags.batch,
+                                         .seed = flags.seed,
+                                         .bucket = kBucket,
+                                         .pad_to_multiple_of = unit});
+    }
     if (test_examples_.empty()) return;
     test_features_ = squad_features(test_examples_, pieces, options);
     test_.emplace(
@@ -220,7 +223,9 @@ class SquadData final : public TextData {
   TextBatch train(int64_t step) override {
     return to_batch(batches_->at(place_of(step, *batches_)));
   }
-  int64_t batches_per_epoch() const override { return batches_->batches_per_epoch(); }
+  int64_t batches_per_epoch() const override {
+    return batches_ ? batches_->batches_per_epoch() : 0;
+  }
   int64_t test_batches() const override { return test_ ? test_->batches_per_epoch() : 0; }
   TextBatch test(int64_t number) override {
     return to_batch(test_->at({.epoch = 0, .batch = number}));

@@ -320,6 +320,15 @@ TEST_F(TrainBertTest, SavedWeightsEvaluateAsTheRunDid) {
   EXPECT_EQ(loaded.json.at("eval"), saved.json.at("eval"));
   EXPECT_TRUE(loaded.json.at("steps").empty());
   EXPECT_LT(loaded.json.at("unmanaged_peak_bytes"), saved.json.at("unmanaged_peak_bytes"));
+
+  const std::string tuned = " --load " + weights + " --vocab " + words;
+  const Result questions = train_squad("--epochs 1 --save " + weights + " --vocab " + words);
+  ASSERT_EQ(questions.code, 0) << questions.error;
+  const std::string squad = "--task squad --seq-length 64 --batch 4 --threads 2 --evaluate";
+  const Result answers = run(squad + " --test " + squad_ + tuned);
+  ASSERT_EQ(answers.code, 0) << answers.error;
+  EXPECT_EQ(answers.json.at("eval"), questions.json.at("eval"));
+  EXPECT_THAT(run(squad + tuned).error, HasSubstr("--test"));
 }
 
 TEST_F(TrainBertTest, MoreStepsGoOnByTheScheduleThatIsAskedFor) {
