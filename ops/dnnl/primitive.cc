@@ -1,14 +1,34 @@
 #include "ops/dnnl/primitive.h"
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/log.h"
 
 namespace tidemark::onednn {
+namespace {
+
+// A mask: on a processor that has less, all that it has.
+constexpr auto kBelowTiles = dnnl::cpu_isa::avx512_core_bf16;
+
+}  // namespace
+
+void hide_broken_tiles(const CpuFacts& facts) {
+  const std::string_view reason = why_no_tiles(facts);
+  if (reason.empty()) return;
+  log().warn("oneDNN is kept from AMX: {}", reason);
+  if (dnnl::set_max_cpu_isa(kBelowTiles) == dnnl::status::success) return;
+  throw UsageError("oneDNN is in use before Tidemark and would use AMX, but " +
+                   std::string(reason) + ": set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16");
+}
 
 const dnnl::engine& engine() {
-  static const auto& instance = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static const auto& instance = *[] {
+    hide_broken_tiles(cpu_facts());
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return instance;
 }
 
@@ -29,6 +49,7 @@ dnnl::memory::data_type data_type(DType dtype) {
 void require_kernels(const char* op, DType dtype) {
   if (dtype != DType::kBFloat16) return;
   static const bool available = [] {
+    engine();
     const int isa = static_cast<int>(dnnl::get_effective_cpu_isa());
     const int least = static_cast<int>(dnnl::cpu_isa::avx512_core);
     return (isa & least) == least;

@@ -15,12 +15,17 @@
 #include <span>
 #include <vector>
 
+#include "ops/kernels/cpu_isa.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/units.h"
 #include "runtime/device/cpu/team.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tidemark::onednn {
+
+// Keeps oneDNN from tiles (AMX) that do not work, and logs it. Before anything of oneDNN is
+// used; engine() calls it with cpu_facts(). Throws UsageError if it is too late.
+void hide_broken_tiles(const CpuFacts& facts);
 
 const dnnl::engine& engine();
 // Scratchpad from the caller.
