@@ -7,7 +7,7 @@ usage() {
 usage: scripts/setup.sh [--dev]
 
 Installs, with apt, the packages that building Tidemark needs and that are not here yet.
-  --dev   also the tools of continuous integration: clang-format, clang-tidy, Python 3 with matplotlib, Chromium, CBC
+  --dev   also the tools of continuous integration: clang-format, clang-tidy, Python 3 with matplotlib, Chromium, CBC, QEMU
 TEXT
 }
 
@@ -19,7 +19,7 @@ packages=(
   libjpeg-dev libpng-dev zlib1g-dev
   libmicrohttpd-dev libjs-d3 pkg-config  # the page of compare_heuristics
 )
-dev_packages=(clang-14 clang-format-14 clang-tidy-14 libomp-14-dev python3 python3-matplotlib chromium coinor-cbc)
+dev_packages=(clang-14 clang-format-14 clang-tidy-14 libomp-14-dev python3 python3-matplotlib chromium coinor-cbc qemu-user)
 
 for argument in "$@"; do
   case "$argument" in

@@ -247,7 +247,9 @@ void add_machine_flags(CLI::App& app, RunFlags& flags) {
          "With --device cuda --dry-run: estimate for this GPU, a profile's name or file "
          "[the GPU of this machine; where there is none, a100-80gb]")
       ->group(group);
-  app.add_option("--threads", flags.threads, "Compute threads; 0 for one per core")
+  app.add_option("--threads", flags.threads,
+                 "Compute threads; 0 for OMP_NUM_THREADS, else one for each processor that "
+                 "this process may use")
       ->check(CLI::Range(0, 1024))
       ->group(group);
   app.add_flag("--dry-run", flags.dry_run,

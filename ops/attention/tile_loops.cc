@@ -61,11 +61,9 @@ const TileLoops& tile_loops() {
 std::vector<TileLoops> all_tile_loops() {
   std::vector<TileLoops> all{Baseline::table()};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    all.push_back(Avx2::table());
-  }
+  if (cpu_facts().avx2) all.push_back(Avx2::table());
+  if (cpu_facts().avx512) all.push_back(Avx512::table());
 #endif
-  if (tile_loops().multiply != all.back().multiply) all.push_back(tile_loops());
   return all;
 }
 

@@ -63,11 +63,11 @@ struct Convolution {
 
   // `direction`: 1, the primitive reads the weight; -1, it writes it.
   void set(const dnnl::primitive_desc_base& description, std::initializer_list<int> arguments,
-           const Desc& plain, int weight_argument, int direction, int threads) {
-    primitive = std::make_unique<Primitive>(description, arguments, threads, layout);
+           const Desc& plain, int weight_argument, int direction, const UseThreads& use) {
+    primitive = std::make_unique<Primitive>(description, arguments, use, layout);
     const Desc fast = primitive->argument(weight_argument);
-    reorder = direction > 0 ? onednn::make_reorder(plain, fast, threads, layout)
-                            : onednn::make_reorder(fast, plain, threads, layout);
+    reorder = direction > 0 ? onednn::make_reorder(plain, fast, use, layout)
+                            : onednn::make_reorder(fast, plain, use, layout);
     if (reorder) weight_at = layout.add(Bytes(static_cast<int64_t>(fast.get_size())));
   }
 };
@@ -77,7 +77,7 @@ struct Convolution {
 template <size_t n>
 PreparedKernel prepare_conv_cpu(const OpQuery& query) {
   onednn::require_kernels(n == 2 ? "conv2d" : "conv3d", query.inputs[0].dtype);
-  const onednn::UseThreads use(query.threads);
+  const UseThreads use(query.threads);
   const auto& attrs = query.attr<ConvAttrs<n>>();
   const bool bias = query.inputs.size() == 3;
   const Desc w = weight_desc(query.inputs[1], attrs.groups);
@@ -88,10 +88,10 @@ PreparedKernel prepare_conv_cpu(const OpQuery& query) {
   auto kernel = std::make_shared<Convolution>();
   if (bias) {
     kernel->set(description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS}, w,
-                DNNL_ARG_WEIGHTS, 1, query.threads);
+                DNNL_ARG_WEIGHTS, 1, use);
   } else {
     kernel->set(description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, w,
-                DNNL_ARG_WEIGHTS, 1, query.threads);
+                DNNL_ARG_WEIGHTS, 1, use);
   }
   return {kernel->layout.total(), [kernel, bias](const KernelArgs& args) {
             std::byte* weight = args.inputs[1];
@@ -109,7 +109,7 @@ template <size_t n>
 PreparedKernel prepare_conv_grad_input_cpu(const OpQuery& query) {
   onednn::require_kernels(n == 2 ? "conv2d_grad_input" : "conv3d_grad_input",
                           query.inputs[0].dtype);
-  const onednn::UseThreads use(query.threads);
+  const UseThreads use(query.threads);
   const auto& attrs = query.attr<ConvGradInputAttrs<n>>().conv;
   const Desc w = weight_desc(query.inputs[1], attrs.groups);
   const Geometry g(attrs);
@@ -118,7 +118,7 @@ PreparedKernel prepare_conv_grad_input_cpu(const OpQuery& query) {
       onednn::nhwc(query.inputs[0]), g.stride, g.dilation, g.padding, g.padding));
   auto kernel = std::make_shared<Convolution>();
   kernel->set(description, {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC}, w,
-              DNNL_ARG_WEIGHTS, 1, query.threads);
+              DNNL_ARG_WEIGHTS, 1, use);
   return {kernel->layout.total(), [kernel](const KernelArgs& args) {
             std::byte* weight = args.inputs[1];
             if (kernel->reorder) {
@@ -133,7 +133,7 @@ template <size_t n>
 PreparedKernel prepare_conv_grad_weight_cpu(const OpQuery& query) {
   onednn::require_kernels(n == 2 ? "conv2d_grad_weight" : "conv3d_grad_weight",
                           query.inputs[0].dtype);
-  const onednn::UseThreads use(query.threads);
+  const UseThreads use(query.threads);
   const auto& attrs = query.attr<ConvGradWeightAttrs<n>>();
   const bool bias = attrs.bias != 0;
   const Desc w = weight_desc(query.outputs[0], attrs.conv.groups);
@@ -146,10 +146,10 @@ PreparedKernel prepare_conv_grad_weight_cpu(const OpQuery& query) {
   if (bias) {
     kernel->set(description,
                 {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS}, w,
-                DNNL_ARG_DIFF_WEIGHTS, -1, query.threads);
+                DNNL_ARG_DIFF_WEIGHTS, -1, use);
   } else {
     kernel->set(description, {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS}, w,
-                DNNL_ARG_DIFF_WEIGHTS, -1, query.threads);
+                DNNL_ARG_DIFF_WEIGHTS, -1, use);
   }
   return {kernel->layout.total(), [kernel, bias](const KernelArgs& args) {
             std::byte* weight =

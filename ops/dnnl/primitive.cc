@@ -1,17 +1,34 @@
 #include "ops/dnnl/primitive.h"
 
-#include <omp.h>
-
-#include <algorithm>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/log.h"
 
 namespace tidemark::onednn {
+namespace {
+
+// A mask: on a processor that has less, all that it has.
+constexpr auto kBelowTiles = dnnl::cpu_isa::avx512_core_bf16;
+
+}  // namespace
+
+void hide_broken_tiles(const CpuFacts& facts) {
+  const std::string_view reason = why_no_tiles(facts);
+  if (reason.empty()) return;
+  log().warn("oneDNN is kept from AMX: {}", reason);
+  if (dnnl::set_max_cpu_isa(kBelowTiles) == dnnl::status::success) return;
+  throw UsageError("oneDNN is in use before Tidemark and would use AMX, but " +
+                   std::string(reason) + ": set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16");
+}
 
 const dnnl::engine& engine() {
-  static const auto& instance = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static const auto& instance = *[] {
+    hide_broken_tiles(cpu_facts());
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return instance;
 }
 
@@ -24,14 +41,6 @@ const dnnl::primitive_attr& attributes() {
   return instance;
 }
 
-int usable_threads(int threads) { return std::clamp(threads, 1, omp_get_thread_limit()); }
-
-UseThreads::UseThreads(int threads) : before_(omp_get_max_threads()) {
-  omp_set_num_threads(usable_threads(threads));
-}
-
-UseThreads::~UseThreads() { omp_set_num_threads(before_); }
-
 dnnl::memory::data_type data_type(DType dtype) {
   return dtype == DType::kBFloat16 ? dnnl::memory::data_type::bf16
                                    : dnnl::memory::data_type::f32;
@@ -40,6 +49,7 @@ dnnl::memory::data_type data_type(DType dtype) {
 void require_kernels(const char* op, DType dtype) {
   if (dtype != DType::kBFloat16) return;
   static const bool available = [] {
+    engine();
     const int isa = static_cast<int>(dnnl::get_effective_cpu_isa());
     const int least = static_cast<int>(dnnl::cpu_isa::avx512_core);
     return (isa & least) == least;
@@ -66,8 +76,11 @@ dnnl::memory::desc any_layout(const dnnl::memory::desc& desc) {
 }
 
 Primitive::Primitive(const dnnl::primitive_desc_base& description,
-                     std::initializer_list<int> arguments, int threads, WorkspaceLayout& layout)
-    : description_(description), threads_(threads), scratchpad_(description.scratchpad_desc()) {
+                     std::initializer_list<int> arguments, const UseThreads& use,
+                     WorkspaceLayout& layout)
+    : description_(description),
+      threads_(use.threads()),
+      scratchpad_(description.scratchpad_desc()) {
   scratchpad_at_ = layout.add(Bytes(static_cast<int64_t>(scratchpad_.get_size())));
   for (int which : arguments) arguments_.emplace_back(which, argument(which));
 }
@@ -78,6 +91,7 @@ dnnl::memory::desc Primitive::argument(int which) const {
 
 void Primitive::run(std::byte* workspace, std::initializer_list<void*> pointers) {
   const UseThreads use(threads_);
+  use.require_team();
   std::call_once(once_, [&] { primitive_ = dnnl::primitive(description_.get()); });
   thread_local dnnl::stream stream(engine());
   std::unordered_map<int, dnnl::memory> memory;
@@ -94,12 +108,12 @@ void Primitive::run(std::byte* workspace, std::initializer_list<void*> pointers)
 }
 
 std::unique_ptr<Primitive> make_reorder(const dnnl::memory::desc& from,
-                                        const dnnl::memory::desc& to, int threads,
+                                        const dnnl::memory::desc& to, const UseThreads& use,
                                         WorkspaceLayout& layout) {
   if (from == to) return nullptr;
   const dnnl::reorder::primitive_desc description(engine(), from, engine(), to, attributes());
   return std::make_unique<Primitive>(
-      description, std::initializer_list<int>{DNNL_ARG_FROM, DNNL_ARG_TO}, threads, layout);
+      description, std::initializer_list<int>{DNNL_ARG_FROM, DNNL_ARG_TO}, use, layout);
 }
 
 }  // namespace tidemark::onednn

@@ -1,5 +1,5 @@
 // Inner loops for the CPU, compiled for several instruction sets; the best that this processor
-// has is chosen when the program runs.
+// has, and the user allows, is chosen when the program runs (cpu_isa.h).
 //
 // The loops are always_inline functions (TIDEMARK_INLINE). A macro DEFINE(name, attributes)
 // makes a struct `name` of functions that have those attributes and call the loops, and of
@@ -22,6 +22,8 @@
 // fuse a product and a sum.
 #pragma once
 
+#include "ops/kernels/cpu_isa.h"
+
 #define TIDEMARK_INLINE inline __attribute__((always_inline))
 
 #if defined(__x86_64__)
@@ -42,13 +44,9 @@ namespace tidemark {
 template <class Baseline, class Avx2, class Avx512, class Use>
 auto with_best_instruction_set(const Use& use) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq")) {
-    return use.template operator()<Avx512>();
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return use.template operator()<Avx2>();
-  }
+  const InstructionSet best = best_for_loops(cpu_facts());
+  if (best == InstructionSet::kAvx512) return use.template operator()<Avx512>();
+  if (best == InstructionSet::kAvx2) return use.template operator()<Avx2>();
 #endif
   return use.template operator()<Baseline>();
 }

@@ -57,7 +57,7 @@ struct Product {
 
 PreparedKernel prepare_matmul_cpu(const OpQuery& query) {
   onednn::require_kernels("matmul", query.inputs[0].dtype);
-  const onednn::UseThreads use(query.threads);
+  const UseThreads use(query.threads);
   const auto& attrs = query.attr<MatmulAttrs>();
   const bool bias = query.inputs.size() == 3;
   const auto a = matrix(query.inputs[0], attrs.transpose_a != 0);
@@ -75,14 +75,14 @@ PreparedKernel prepare_matmul_cpu(const OpQuery& query) {
     product->primitive = std::make_unique<onednn::Primitive>(
         description,
         std::initializer_list<int>{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
-        query.threads, product->layout);
+        use, product->layout);
   } else {
     product->primitive = std::make_unique<onednn::Primitive>(
         description, std::initializer_list<int>{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
-        query.threads, product->layout);
+        use, product->layout);
   }
   const auto fast = product->primitive->argument(DNNL_ARG_WEIGHTS);
-  product->reorder = onednn::make_reorder(plain, fast, query.threads, product->layout);
+  product->reorder = onednn::make_reorder(plain, fast, use, product->layout);
   if (product->reorder) {
     product->b_at = product->layout.add(Bytes(static_cast<int64_t>(fast.get_size())));
   }

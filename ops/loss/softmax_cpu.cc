@@ -26,14 +26,15 @@ template <class Softmax, class SoftmaxGrad>
 PreparedKernel prepare_backward(const OpQuery& query) {
   const TensorMeta& y = query.inputs[1];
   if (y.shape.elements() == 0) return {Bytes(0), [](const KernelArgs&) {}};
+  const UseThreads use(query.threads);
   const typename SoftmaxGrad::desc desc(rows(y), rows(y), 1);
   const typename SoftmaxGrad::primitive_desc description(
       desc, onednn::attributes(), onednn::engine(), describe<Softmax>(y));
   onednn::WorkspaceLayout layout;
   auto primitive = std::make_shared<onednn::Primitive>(
       description,
-      std::initializer_list<int>{DNNL_ARG_DIFF_DST, DNNL_ARG_DST, DNNL_ARG_DIFF_SRC},
-      query.threads, layout);
+      std::initializer_list<int>{DNNL_ARG_DIFF_DST, DNNL_ARG_DST, DNNL_ARG_DIFF_SRC}, use,
+      layout);
   return {layout.total(), [primitive](const KernelArgs& args) {
             primitive->run(args.workspace, {args.inputs[0], args.inputs[1], args.outputs[0]});
           }};
@@ -59,10 +60,11 @@ constexpr int64_t kExpElements = 10;
 PreparedKernel prepare_softmax_cpu(const OpQuery& query) {
   const TensorMeta& x = query.inputs[0];
   if (x.shape.elements() == 0) return {Bytes(0), [](const KernelArgs&) {}};
+  const UseThreads use(query.threads);
   onednn::WorkspaceLayout layout;
   auto primitive = std::make_shared<onednn::Primitive>(
       describe<dnnl::softmax_forward>(x),
-      std::initializer_list<int>{DNNL_ARG_SRC, DNNL_ARG_DST}, query.threads, layout);
+      std::initializer_list<int>{DNNL_ARG_SRC, DNNL_ARG_DST}, use, layout);
   return {layout.total(), [primitive](const KernelArgs& args) {
             primitive->run(args.workspace, {args.inputs[0], args.outputs[0]});
           }};

@@ -119,7 +119,7 @@ class Device {
 };
 
 struct CpuOptions {
-  int threads = 0;  // of the compute stream; 0: all cores
+  int threads = 0;  // of the compute stream; see compute_threads() in cpu/team.h
 };
 // Profile "host" prices its work until measurements arrive.
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options = {});

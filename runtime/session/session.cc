@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
 #include "runtime/core/errors.h"
+#include "runtime/device/cpu/team.h"
 
 namespace tidemark {
 namespace {
@@ -30,12 +30,6 @@ uint32_t forks() {
 const SessionOptions& checked(const SessionOptions& options) {
   check_options(options);
   return options;
-}
-
-int thread_count(const SessionOptions& options) {
-  return options.threads > 0
-             ? options.threads
-             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 Bytes capacity_of(const SessionOptions& options, const Device& device) {
@@ -63,7 +57,7 @@ std::unique_ptr<Device> device_of(const SessionOptions& options) {
   if (options.costs && options.device.starts_with("sim:")) {
     return make_sim_device(priced(device_profile(options.device), options.costs.get()));
   }
-  return make_device(options.device, {.threads = thread_count(options)});
+  return make_device(options.device, {.threads = options.threads});
 }
 
 // Without learning, what a step takes has to be known as the simulator has it.
@@ -93,7 +87,7 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
                  std::unique_ptr<Arena> arena)
     : options_(checked(options)),
       forks_(forks()),
-      threads_(thread_count(options)),
+      threads_(compute_threads(options.threads)),
       device_(with_clock(options, std::move(device))),
       arena_(arena ? std::move(arena)
                    : std::make_unique<Arena>(*device_, MemoryKind::kDevice,

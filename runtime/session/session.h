@@ -29,7 +29,7 @@ namespace tidemark {
 
 struct SessionOptions {
   std::string device = "cpu";  // "cpu", "sim:<profile>"
-  int threads = 0;             // of the compute stream; 0: all cores
+  int threads = 0;  // of the compute stream; 0: OMP_NUM_THREADS, else the processors it may use
   // On CUDA, convolutions and matrix products of float32 may round what they multiply to TF32,
   // with 10 bits of mantissa, and add up in float32: several times as fast on tensor cores.
   // Off: float32 throughout. No effect on other devices.

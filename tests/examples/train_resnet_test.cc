@@ -13,6 +13,7 @@
 #include "models/checkpoint/file_lock.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
+#include "tests/support/machine.h"
 #include "tests/support/program_test.h"
 
 namespace tidemark {
@@ -173,6 +174,7 @@ TEST_F(TrainResnetTest, SameBitsWhateverTheMemory) {
 }
 
 TEST_F(TrainResnetTest, Bfloat16TakesLessMemoryAndTheSameBitsInAnyBudget) {
+  TIDEMARK_SKIP_WITHOUT_BFLOAT16();
   const std::string dry = "--dry-run --model resnet50 --data synthetic --batch 8 ";
   for (const std::string device : {"cpu", "sim:a100-80gb"}) {
     const Result wide = run(dry + "--device " + device);

@@ -19,6 +19,7 @@
 #include "ops/elementwise/inplace.h"
 #include "ops/loss/loss.h"
 #include "runtime/session/session.h"
+#include "tests/support/machine.h"
 
 namespace tidemark {
 namespace {
@@ -165,7 +166,8 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
 };
 
 TEST_P(ImageModelGolden, GradientsAgreeWithPyTorch) {
-  Session session({.device = "cpu", .threads = 2, .budget = Bytes(int64_t{2} << 30)});
+  Session session(
+      {.device = "cpu", .threads = testing::test_threads(), .budget = Bytes(int64_t{2} << 30)});
   ParameterInit init(1);
   const std::unique_ptr<ImageModel> model = make(init);
   draw(*model);

@@ -25,6 +25,7 @@
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
 #include "runtime/session/session.h"
+#include "tests/support/machine.h"
 
 namespace tidemark {
 namespace {
@@ -142,7 +143,9 @@ class GoldenTest : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(GoldenTest, OneSgdStepAgreesWithPyTorch) {
-  Session session({.device = "cpu", .threads = 2, .budget = Bytes(int64_t{2} << 30)});
+  if (GetParam().dtype == DType::kBFloat16) TIDEMARK_SKIP_WITHOUT_BFLOAT16();
+  Session session(
+      {.device = "cpu", .threads = testing::test_threads(), .budget = Bytes(int64_t{2} << 30)});
   ResNetOptions options = resnet_options(golden<std::string>("model"));
   options.cifar_stem = golden<bool>("cifar_stem");
   options.in_channels = golden<int64_t>("channels");

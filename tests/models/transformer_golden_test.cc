@@ -16,6 +16,7 @@
 #include "ops/loss/loss.h"
 #include "ops/view/view.h"
 #include "tests/support/golden.h"
+#include "tests/support/machine.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -90,7 +91,11 @@ class TransformerGoldenTest : public ::testing::TestWithParam<Kind> {
     compare_samples(golden, name, to_vector(cast(tensor, DType::kFloat32)), GetParam().dtype);
   }
 
-  Session session_{{.threads = 2, .budget = Bytes(64 << 20)}};
+  void SetUp() override {
+    if (GetParam().dtype == DType::kBFloat16) TIDEMARK_SKIP_WITHOUT_BFLOAT16();
+  }
+
+  Session session_{{.threads = test_threads(), .budget = Bytes(64 << 20)}};
   ParameterInit init_{1};
 };
 

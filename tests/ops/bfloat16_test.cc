@@ -247,6 +247,7 @@ void expect_rounded(const Tensor& narrow, const Tensor& wide, const std::string&
 }
 
 TEST_F(Bfloat16Test, AgreesWithFloat32) {
+  TIDEMARK_SKIP_WITHOUT_BFLOAT16();
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const Outcome narrow = run(c, true), wide = run(c, false);
@@ -260,6 +261,7 @@ TEST_F(Bfloat16Test, AgreesWithFloat32) {
 }
 
 TEST_F(Bfloat16Test, RepeatsToTheBit) {
+  TIDEMARK_SKIP_WITHOUT_BFLOAT16();
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const Outcome one = run(c, true), two = run(c, true);
@@ -308,6 +310,7 @@ TEST_F(Bfloat16Test, AttentionDropsTheSameProbabilities) {
 
 // Sums of many numbers would stop growing at 256 if they were kept in bfloat16.
 TEST_F(Bfloat16Test, SumsAreKeptInFloat32) {
+  TIDEMARK_SKIP_WITHOUT_BFLOAT16();
   const Tensor ones = cast(from(std::vector<float>(4096, 1), {2, 2048}), DType::kBFloat16);
   EXPECT_EQ(to_vector(sum(ones)), (std::vector<float>{4096}));
   const Tensor product = matmul(ones, ones, false, true);

@@ -19,6 +19,7 @@
 #include "runtime/replay/step_planner.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"
+#include "tests/support/machine.h"
 
 namespace tidemark::testing {
 
@@ -55,7 +56,7 @@ class ResnetIdentity {
     flags_.batch = batch;
     flags_.steps = steps;
     flags_.seed = 5;
-    flags_.threads = 2;
+    flags_.threads = test_threads();
     data_ = open_data(flags_);
     data_.test = nullptr;  // training alone
     data_.test_size = 0;

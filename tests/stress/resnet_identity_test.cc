@@ -24,6 +24,7 @@ TEST(ResnetIdentity, Resnet18OnDigits) {
 }
 
 TEST(ResnetIdentity, Resnet18OnDigitsInBfloat16) {
+  TIDEMARK_SKIP_WITHOUT_BFLOAT16();
   ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/8, /*steps=*/2,
                         DType::kBFloat16);
   resnet.check_untouched();
@@ -50,6 +51,7 @@ TEST(ResnetIdentity, Resnet18OnDigitsByPlan) {
 }
 
 TEST(ResnetIdentity, Resnet18OnDigitsInBfloat16ByPlan) {
+  TIDEMARK_SKIP_WITHOUT_BFLOAT16();
   ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/16, /*steps=*/4,
                         DType::kBFloat16);
   resnet.check_planned();

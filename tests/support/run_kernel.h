@@ -18,6 +18,7 @@
 #include "ops/registry/op.h"
 #include "runtime/device/device.h"
 #include "tests/support/device_under_test.h"
+#include "tests/support/machine.h"
 
 namespace tidemark::testing {
 
@@ -125,7 +126,7 @@ class BlocksOnDevice {
 };
 
 struct KernelOptions {
-  int threads = 2;
+  int threads = test_threads();
   std::vector<DType> dtypes{};  // of the inputs; float32 where none is given
   Scalars scalars{};
   bool tf32 = false;
@@ -195,7 +196,7 @@ inline KernelRun run_kernel_with(const KernelOptions& options, const OpDef& op,
 
 // Inputs are float32, or of `dtypes` where given.
 inline KernelRun run_kernel(const OpDef& op, const std::vector<Array>& inputs,
-                            const Attrs& attrs = {}, int threads = 2,
+                            const Attrs& attrs = {}, int threads = test_threads(),
                             const std::vector<DType>& dtypes = {},
                             const Scalars& scalars = {}) {
   return run_kernel_with({.threads = threads, .dtypes = dtypes, .scalars = scalars}, op, inputs,

@@ -12,6 +12,7 @@
 #include "ops/view/contiguous.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"
+#include "tests/support/machine.h"
 
 namespace tidemark::testing {
 
@@ -21,7 +22,7 @@ class SessionTest : public ::testing::Test {
   static SessionOptions options() {
     SessionOptions options;
     options.device = device_under_test();
-    options.threads = 2;
+    options.threads = test_threads();
     options.tf32 = false;
     options.budget = Bytes(256 << 20);
     options.seed = 42;

@@ -1,4 +1,3 @@
-#include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/device/cpu/progress.h"
+#include "runtime/device/cpu/team.h"
 #include "runtime/device/cpu/worker.h"
 #include "runtime/device/device.h"
 #include "runtime/device/pages.h"
@@ -41,13 +41,11 @@ class CpuDevice : public Device {
   explicit CpuDevice(const CpuOptions& options)
       : profile_(load_profile("host")), progress_(name_) {
     profile_.memory = Bytes(int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE));
-    if (options.threads < 0) throw UsageError("the number of threads cannot be negative");
-    // All cores, or what OMP_NUM_THREADS says.
-    threads_ = options.threads > 0 ? options.threads : omp_get_max_threads();
+    threads_ = compute_threads(options.threads);
     for (StreamId stream : kAllStreams) {
       std::function<void()> at_start = [] {};
       if (stream == StreamId::kCompute) {
-        at_start = [threads = threads_] { omp_set_num_threads(threads); };
+        at_start = [threads = threads_] { use_threads(threads); };
       }
       worker(stream) =
           std::make_unique<CpuWorker>(stream, progress_, clock_, std::move(at_start));

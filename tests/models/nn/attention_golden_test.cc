@@ -7,6 +7,7 @@
 
 #include "models/nn/attention.h"
 #include "tests/support/golden.h"
+#include "tests/support/machine.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -14,7 +15,7 @@ namespace {
 
 void check(const Json& golden, AttentionImplementation implementation) {
   SessionOptions options;
-  options.threads = 2;
+  options.threads = test_threads();
   options.seed = golden.at("seed").get<uint64_t>();
   Session session(options);
   const auto number = [&](const char* key) { return golden.at(key).get<int64_t>(); };

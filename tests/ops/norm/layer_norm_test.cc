@@ -51,10 +51,10 @@ class LayerNorm : public ::testing::TestWithParam<Shape> {
   const Array beta = Array::random({shape.back()}, 3);
   const Array gy = Array::random(shape, 4);
 
-  KernelRun forward(int threads = 2) const {
+  KernelRun forward(int threads = test_threads()) const {
     return run_kernel(kLayerNorm, {x, gamma, beta}, LayerNormAttrs{kEps}, threads);
   }
-  KernelRun backward(const KernelRun& y, int threads = 2) const {
+  KernelRun backward(const KernelRun& y, int threads = test_threads()) const {
     return run_kernel(kLayerNormGrad, {x, gy, gamma, y[1], y[2]}, LayerNormAttrs{kEps},
                       threads);
   }

@@ -1,0 +1,28 @@
+// What tests take from the machine that they run on, and from who runs them
+// (tests/machines/README.md).
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ops/kernels/cpu_isa.h"
+#include "tests/support/device_under_test.h"
+
+namespace tidemark::testing {
+
+// That kernels compute with: OMP_NUM_THREADS, else 2.
+inline int test_threads() {
+  const char* const wanted = std::getenv("OMP_NUM_THREADS");
+  return wanted ? std::max(1, std::atoi(wanted)) : 2;
+}
+
+// oneDNN multiplies numbers of bfloat16 with AVX-512 alone.
+inline bool has_bfloat16() {
+  return device_under_test() != "cpu" || best_for_loops(cpu_facts()) == InstructionSet::kAvx512;
+}
+#define TIDEMARK_SKIP_WITHOUT_BFLOAT16() \
+  if (!::tidemark::testing::has_bfloat16()) GTEST_SKIP() << "no AVX-512, so no bfloat16"
+
+}  // namespace tidemark::testing
