@@ -130,7 +130,7 @@ Tensor Session::upload(const TensorMeta& meta, Category category, const void* da
   TIDEMARK_CHECK(meta.is_contiguous() && meta.offset == 0, "uploads are contiguous");
   static constexpr std::byte kNothing{};
   if (meta.bytes() == Bytes(0)) data = &kNothing;  // every storage has a byte, which is copied
-  StorageUse storage(residency_->create(meta.bytes(), category, kUpload));
+  StorageUse storage(residency_->create(meta.bytes(), category, kOriginUpload));
   storage->name = name;
   upload(*storage, data, std::move(keep_alive));
   return Tensor(std::move(storage), meta);
