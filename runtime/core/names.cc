@@ -32,13 +32,18 @@ class Joined {
   const char* find(const char* text, uintptr_t suffix, const Join& join) {
     if (places_.empty()) places_.resize(kPlaces);
     const auto key = reinterpret_cast<uintptr_t>(text) * 31 + suffix;
-    Place& place = places_[(key * 0x9E3779B97F4A7C15) >> (64 - kBits)];
-    if (place.text != text || place.suffix != suffix) place = {text, suffix, join()};
-    return place.joined;
+    const size_t first = (key * 0x9E3779B97F4A7C15) >> (64 - kBits);
+    for (size_t i = first; i < first + kProbes; ++i) {
+      Place& place = places_[i % kPlaces];
+      if (place.text == text && place.suffix == suffix) return place.joined;
+      if (!place.text) return (place = {text, suffix, join()}).joined;
+    }
+    return (places_[first] = {text, suffix, join()}).joined;
   }
 
  private:
   static constexpr int kBits = 12;
+  static constexpr size_t kProbes = 8;
   static constexpr size_t kPlaces = size_t{1} << kBits;
   struct Place {
     const char* text = nullptr;

@@ -20,7 +20,7 @@ constexpr Bytes kMaxPieces = kHostPiece * 2;
 std::string name_and_origin(const Storage& storage) {
   const std::string name = storage.name, origin = storage.origin();
   if (name == origin || name.find(": " + origin) != std::string::npos) return "from " + name;
-  return origin == kUpload ? name : name + " from " + origin;
+  return origin == kOriginUpload ? name : name + " from " + origin;
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ struct ResidencyOptions {
 };
 
 // The origin of what came from host memory.
-inline constexpr const char* kUpload = "upload";
+inline constexpr const char* kOriginUpload = "upload";
 
 // Told of storages as they end.
 class StorageListener {

@@ -186,7 +186,7 @@ Tensor Session::upload(const TensorMeta& meta, Category category, const void* da
   static constexpr std::byte kNothing{};
   if (meta.bytes() == Bytes(0)) data = &kNothing;  // every storage has a byte, which is copied
   if (!data && device_->has_data()) throw UsageError("[upload] there are no values");
-  StorageUse storage(residency_->create(meta.bytes(), category, kUpload));
+  StorageUse storage(residency_->create(meta.bytes(), category, kOriginUpload));
   storage->name = name;
   upload(*storage, data, std::move(keep_alive));
   return Tensor(std::move(storage), meta);
@@ -206,7 +206,7 @@ Tensor Session::upload_from(const PieceSource& source, const TensorMeta& meta,
   }
   TIDEMARK_CHECK(meta.is_contiguous() && meta.offset == 0, "uploads are contiguous");
   check_caller();
-  StorageUse storage(residency_->create(meta.bytes(), category, kUpload));
+  StorageUse storage(residency_->create(meta.bytes(), category, kOriginUpload));
   storage->name = name;
   residency_->upload(*storage, source);
   return Tensor(std::move(storage), meta);

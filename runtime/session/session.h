@@ -102,12 +102,12 @@ class Session {
   // may be null on devices without data. It cannot be recomputed, so it is never evicted.
   // `name` lives as long as the process (runtime/core/names.h).
   Tensor upload(const TensorMeta& meta, Category category, const void* data,
-                std::shared_ptr<const void> keep_alive, const char* name = kUpload);
+                std::shared_ptr<const void> keep_alive, const char* name = kOriginUpload);
   // The same from values that `source` makes, or reads, piece by piece: host memory never holds
   // a large tensor whole. Not called on devices without data. What it throws goes on, and there
   // is no tensor then.
   Tensor upload_from(const PieceSource& source, const TensorMeta& meta, Category category,
-                     const char* name = kUpload);
+                     const char* name = kOriginUpload);
   // Copies the values of a contiguous tensor out and waits for them; false without data.
   bool download(const Tensor& tensor, void* to);
   // The same, piece by piece.
