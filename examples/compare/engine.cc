@@ -415,6 +415,7 @@ std::shared_ptr<const Snapshot> Comparison::assemble() {
     }
     if (!simulated_ && !now->reference && lane.budget >= ground_.need.peak && lane.step_time) {
       now->reference = lane.step_time;
+      now->reference_lane = id;
       now->reference_recent = lane.recent;
       now->reference_name = fmt::format("lane {}", id);
     }

@@ -32,7 +32,7 @@ std::string closing_table(const Snapshot& now) {
     text += fmt::format(
         "  {:<5}{:<14}{:>11}{:>7}{:>12}  {:<34}{:>7}{:>11}{:>12}{:>8.1f} ms{:>5.0f} %  {}\n",
         lane.id, lane.name(), format_bytes(lane.budget), lane.steps_done, ms(lane.step_time),
-        describe(now.overhead(lane), /*with_spread=*/true), lane.last.evictions,
+        now.overhead_text(lane, /*with_spread=*/true), lane.last.evictions,
         lane.last.recomputes, format_bytes(lane.last.offload_bytes),
         to_ms(lane.last.stall_time), 100 * lane.picture.fragmentation, loss);
     if (!lane.error.empty()) text += "       failed: " + lane.error + "\n";

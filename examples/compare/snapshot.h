@@ -87,6 +87,7 @@ struct Snapshot {
   Bytes budget{0};                          // of lanes that have none of their own
   std::optional<Nanos> reference;           // what a step takes when nothing is released
   std::string reference_name;               // where that comes from
+  int reference_lane = 0;                   // 0: no lane's
   std::vector<TimedStep> reference_recent;  // the last steps of that lane; empty if simulated
   bool paused = false;
   bool finished = false;  // no lane has a step to do
@@ -102,6 +103,10 @@ struct Snapshot {
     if (!simulated) return measured_overhead(lane.recent, reference_recent);
     if (!reference || reference->count() == 0) return std::nullopt;
     return simulated_overhead(lane.recent, *reference);
+  }
+  // For people: as describe(), or "reference".
+  std::string overhead_text(const LaneView& lane, bool with_spread) const {
+    return lane.id == reference_lane ? "reference" : describe(overhead(lane), with_spread);
   }
 };
 

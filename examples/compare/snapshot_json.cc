@@ -131,6 +131,7 @@ nlohmann::ordered_json to_json(const Snapshot& now) {
   json["budget_bytes"] = now.budget.count();
   json["reference_ms"] = now.reference ? Json(to_ms(*now.reference)) : Json(nullptr);
   json["reference"] = now.reference_name;
+  json["reference_lane"] = now.reference_lane > 0 ? Json(now.reference_lane) : Json(nullptr);
   json["paused"] = now.paused;
   json["finished"] = now.finished;
   json["applied"] = now.applied;

@@ -43,7 +43,7 @@ const std::vector<Column>& columns() {
        }},
       {"overhead", 14,
        [](const Snapshot& now, const LaneView& l) {
-         return describe(now.overhead(l), /*with_spread=*/false);
+         return now.overhead_text(l, /*with_spread=*/false);
        }},
       {"steps", 7,
        [](const auto&, const LaneView& l) { return fmt::format("{}", l.steps_done); }},

@@ -95,7 +95,7 @@ function some(value, format) { return value > 0 ? format(value) : ""; }
 function overhead(lane) {
   const o = lane.overhead;
   if (!o) return ["–", ""];
-  if (!page.now.simulated && page.now.reference === "lane " + lane.id) return ["reference", ""];
+  if (page.now.reference_lane === lane.id) return ["reference", ""];
   if (o.exact) return [Text.percent(o.median), ""];
   if (!o.known) return ["measuring", `${o.steps} of 6 steps`];
   const whole = (share) => (share > 0 ? "+" : "") + (100 * share).toFixed(0);

@@ -93,6 +93,8 @@ TEST(Engine, AllLanesGiveTheSameLossesAndParameters) {
   EXPECT_EQ(now->lanes[0]->last.evictions, 0);
   EXPECT_GT(now->lanes[2]->total.evictions + now->lanes[2]->total.offloads, 0);
   EXPECT_DOUBLE_EQ(now->overhead(*now->lanes[0]).value().median, 0);
+  EXPECT_EQ(now->overhead_text(*now->lanes[0], true), "reference");
+  EXPECT_EQ(now->overhead_text(*now->lanes[1], true), "measuring");  // of 4 steps
 }
 
 TEST(Engine, ASwitchABudgetAndAnAddedLaneKeepTheBits) {
