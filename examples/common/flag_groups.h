@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "examples/common/flags.h"
+#include "examples/common/training_flags.h"
 
 namespace tidemark {
 
@@ -30,6 +31,13 @@ void add_dtype_flag(CLI::App& app, RunFlags& flags, const std::string& group);
 void add_memory_flags(CLI::App& app, RunFlags& flags);
 void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& help);
 void add_machine_flags(CLI::App& app, RunFlags& flags);
+
+// --lr-steps, --clip, --accumulate.
+void add_step_flags(CLI::App& app, TrainingFlags& flags);
+// --load, --save, --checkpoint, --checkpoint-every, --resume, --evaluate. `load`: the names of
+// that flag; `about_load`: its help.
+void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load,
+                    const std::string& about_load, const std::string& about_save);
 
 // All flags of train_resnet and of train_bert, for programs that train what these do.
 struct ResNetFlags;

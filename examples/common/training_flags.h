@@ -7,10 +7,6 @@
 
 #include "examples/common/flags.h"
 
-namespace CLI {
-class App;
-}
-
 namespace tidemark {
 
 struct TrainingFlags : RunFlags {
@@ -32,13 +28,6 @@ struct TrainingFlags : RunFlags {
     return accumulate == 1 ? rows : (batch + accumulate - 1) / accumulate;
   }
 };
-
-// --lr-steps, --clip, --accumulate.
-void add_step_flags(CLI::App& app, TrainingFlags& flags);
-// --load, --save, --checkpoint, --checkpoint-every, --resume, --evaluate. `load`: the names of
-// that flag; `about_load`: its help.
-void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load,
-                    const std::string& about_load, const std::string& about_save);
 
 // Throws UsageError that names the flag if these make no sense together. Reads no file.
 void check(const TrainingFlags& flags);
