@@ -1,5 +1,6 @@
 #include "examples/common/output_file.h"
 
+#include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,20 +64,21 @@ void check_outputs(const std::vector<PathFlag>& outputs, const std::vector<PathF
     targets.push_back(target);
     if (is_stream(path)) continue;
     if (fs::is_directory(target, unknown)) {
-      throw UsageError(flag + ": " + path + " is a folder, not a file to write");
+      throw UsageError(fmt::format("{}: {} is a folder, not a file to write", flag, path));
     }
     if (!fs::is_directory(target.parent_path(), unknown)) {
-      throw UsageError(flag + ": there is no folder " + target.parent_path().string());
+      throw UsageError(
+          fmt::format("{}: there is no folder {}", flag, target.parent_path().string()));
     }
     for (size_t k = 0; k < i; ++k) {
       if (!same_file(targets[k], target)) continue;
-      throw UsageError(outputs[k].flag + " and " + flag + " would write the same file, " +
-                       target.string());
+      throw UsageError(fmt::format("{} and {} would write the same file, {}", outputs[k].flag,
+                                   flag, target.string()));
     }
     for (const PathFlag& input : inputs) {
       if (input.rewritten_by == flag || !same_file(target_of(input.path), target)) continue;
-      throw UsageError(flag + " would write over " + target.string() + ", which " + input.flag +
-                       " reads");
+      throw UsageError(fmt::format("{} would write over {}, which {} reads", flag,
+                                   target.string(), input.flag));
     }
   }
 }
