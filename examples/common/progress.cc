@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <string>
 
+#include "models/dry_run.h"
+
 namespace tidemark {
 namespace {
 
 // Share of the past in the moving average.
 constexpr double kMemory = 0.9;
 constexpr int64_t kBarWidth = 16;
+constexpr const char* kBackToStart = "\r\x1b[K";
+constexpr std::chrono::milliseconds kFirstLine{1000}, kNextLine{100};
 
 std::string bar(int64_t done, int64_t all) {
   const int64_t filled = done * kBarWidth / std::max<int64_t>(all, 1);
@@ -69,8 +73,29 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
 void ProgressLine::note(std::string_view text) { print(text, /*stays=*/true); }
 
 void ProgressLine::print(std::string_view line, bool stays) {
-  constexpr const char* kBackToStart = "\r\x1b[K";
   fmt::print(out_, "{}{}{}", terminal_ ? kBackToStart : "", line, stays ? "\n" : "");
+  std::fflush(out_);
+}
+
+DryRunLine::DryRunLine(std::FILE* out) : out_(out), next_(Clock::now() + kFirstLine) {
+  if (isatty(fileno(out)) != 0) {
+    set_dry_run_progress([this](int64_t operators) { add(operators); });
+  }
+}
+
+DryRunLine::~DryRunLine() {
+  set_dry_run_progress({});
+  if (!shown_) return;
+  fmt::print(out_, "{}", kBackToStart);
+  std::fflush(out_);
+}
+
+void DryRunLine::add(int64_t operators) {
+  done_ += operators;
+  if (Clock::now() < next_) return;
+  next_ = Clock::now() + kNextLine;
+  shown_ = true;
+  fmt::print(out_, "{}dry run: {} operators simulated", kBackToStart, done_);
   std::fflush(out_);
 }
 
