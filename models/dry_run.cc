@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/tensor/recipe.h"
@@ -25,6 +26,14 @@ constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
 
 // So many times as long as by another policy a step has to take for tide to make way for it.
 constexpr double kClearly = 1.02;
+// So many times as long as the quickest, and a policy is not ranked.
+constexpr int64_t kFarLonger = 4;
+
+// A plan of tide's in a trial, of which there are two: a fifth of a second each, as much as so
+// many simulated operators together.
+constexpr int64_t kTrialPlanEffort = 2'000'000;
+constexpr int64_t kPlanningOperators = 20'000;
+
 constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
 
 // In less than this part of the peak a plan seldom fits, and what tide goes by without one
@@ -37,23 +46,46 @@ constexpr int64_t kWorthLooking = 64;
 // The smallest budget is found to within this part of the largest.
 constexpr int64_t kPrecision = 4096;
 
+thread_local DryRunProgress current_progress;
+
+// What the simulations of a dry run have done, of what they may do.
+class Effort {
+ public:
+  bool is_spent() const { return done_ >= kMostSimulated; }
+  int64_t done() const { return done_; }
+  void add(int64_t operators) {
+    done_ += operators;
+    if (current_progress) current_progress(operators);
+  }
+
+ private:
+  int64_t done_ = 0;
+};
+
 // Where a simulation is given up.
 struct TrialLimits {
   int64_t recomputations = kAnyNumber;  // of all steps together
   Nanos step = kNever;                  // of one step, as far as it is issued
+  bool only_first = false;              // of the program's steps
 };
 
 // Each step so often: what tiers hold goes on from step to step. None if memory runs out, or a
-// limit is passed.
+// limit is passed, or the work is spent.
 std::optional<TrialResult> run(const SessionOptions& options, const Program& program,
-                               int rounds, const TrialLimits& limits) {
+                               int rounds, const TrialLimits& limits, Effort& effort,
+                               StepPrediction* last = nullptr) {
   struct TooMuch {};
+  if (effort.is_spent()) return std::nullopt;
   try {
     Session session(options);
     Nanos began{0};
+    int64_t recomputed = 0;
+    if (options.policy == "tide" && rounds > kRankingRounds) effort.add(kPlanningOperators);
     const auto check = [&] {
       const Residency& residency = session.residency();
-      if (residency.stats().recomputes > limits.recomputations) throw TooMuch{};
+      const int64_t recomputes = residency.stats().recomputes;
+      effort.add(1 + recomputes - std::exchange(recomputed, recomputes));
+      if (effort.is_spent() || recomputes > limits.recomputations) throw TooMuch{};
       if (residency.clock() - began > limits.step) throw TooMuch{};
     };
     session.set_observer([&](std::string_view, const Recipe&) { check(); });
@@ -62,15 +94,19 @@ std::optional<TrialResult> run(const SessionOptions& options, const Program& pro
       Nanos sum{0};
       for (int round = 0; round < rounds; ++round) {
         began = session.residency().clock();
-        const Nanos took = session
-                               .step([&] {
-                                 step();
-                                 check();
-                               })
-                               .modelled;
-        if (round >= rounds / 2) sum += took;
+        const StepStats& stats = session.step([&] {
+          step();
+          check();
+        });
+        if (round >= rounds / 2) sum += stats.modelled;
       }
       if (!first) first = Nanos(sum.count() / (rounds - rounds / 2));
+      if (limits.only_first) break;
+    }
+    if (last) {
+      last->step = session.last_step();
+      if (session.host()) last->host_peak = session.host()->peak();
+      if (session.disk()) last->disk_peak = session.disk()->peak();
     }
     return TrialResult{first.value_or(Nanos(0)), session.peak_live()};
   } catch (const OutOfMemory&) {
@@ -90,6 +126,28 @@ bool is_plain_tide(const SessionOptions& options) {
   return options.policy == "tide" && options.delta.filter.empty();
 }
 
+// As completing_schedule(). Half of the work is left for trying what ranks first.
+std::optional<SessionOptions> completing_within(const SessionOptions& options,
+                                                const Program& program,
+                                                const TrialLimits& limits, Effort& effort) {
+  Nanos least = kNever;
+  const Trial trial = [&](const SessionOptions& tried,
+                          int rounds) -> std::optional<TrialResult> {
+    const bool ranks = rounds <= kRankingRounds;
+    if (ranks && 2 * effort.done() >= kMostSimulated) return std::nullopt;
+    TrialLimits its = limits;
+    if (tried.policy == options.policy) its.recomputations = kAnyNumber;
+    // One that takes far longer than another is out of the running.
+    if (ranks && least != kNever) {
+      its.step = std::min(its.step, Nanos(least.count() * kFarLonger));
+    }
+    const auto result = run(simulated(tried), program, rounds, its, effort);
+    if (ranks && result) least = std::min(least, result->step);
+    return result;
+  };
+  return completing_schedule(options, trial);
+}
+
 std::string quicker_unplanned(SessionOptions options, const Trial& trial) {
   const auto step_by = [&](const std::string& policy) {
     options.policy = policy;
@@ -101,6 +159,10 @@ std::string quicker_unplanned(SessionOptions options, const Trial& trial) {
 }
 
 }  // namespace
+
+DryRunProgress set_dry_run_progress(DryRunProgress report) {
+  return std::exchange(current_progress, std::move(report));
+}
 
 SessionOptions simulated(SessionOptions options) {
   if (options.device == "cpu") options.device = "sim:host";
@@ -142,16 +204,23 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
   SessionOptions options = simulated(real);
   options.unmanaged_peak.reset();
   const int64_t most = kMostRecomputations * need.operators;
-  MinimumBudget found = least_budget(options, need.largest_operator, need.peak,
-                                     [&](const SessionOptions& tried, int rounds) {
-                                       return run(tried, program, rounds, {.recomputations = most});
-                                     });
+  Effort search;
+  MinimumBudget found =
+      least_budget(options, need.largest_operator, need.peak,
+                   [&](const SessionOptions& tried, int rounds) {
+                     return run(tried, program, rounds, {.recomputations = most}, search);
+                   });
   if (found.budget == need.peak) found.categories = need.categories;
   // Tiers that are nearly full may turn out to be too small only after some steps.
   options.policy = found.policy;
   options.budget = found.budget;
+  Effort proof;
   while (!tiers_are_ample(options, need) && found.budget < need.peak &&
-         !run(options, program, kTrialRounds, {.recomputations = most})) {
+         !run(options, program, kTrialRounds, {.recomputations = most}, proof)) {
+    if (proof.is_spent()) {  // where nothing is released there is nothing to prove
+      found.budget = need.peak;
+      break;
+    }
     found.budget = std::min(need.peak, found.budget + align_up(share_of(found.budget, 0.02)));
     options.budget = found.budget;
     ++found.probes;
@@ -162,18 +231,19 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
 SessionOptions feasible_schedule(SessionOptions options, const Program& program,
                                  const UnmanagedNeed& need, const MinimumBudget& minimum) {
   if (options.policy == "none" || *options.budget >= need.peak) return options;
-  const Trial trial = [&](const SessionOptions& tried, int rounds) {
-    const bool as_asked = tried.policy == options.policy;
-    const int64_t most = as_asked ? kAnyNumber : kMostRecomputations * need.operators;
-    return run(simulated(tried), program, rounds, {.recomputations = most});
-  };
+  Effort effort;
   if (tiers_are_ample(options, need)) {
+    const Trial trial = [&](const SessionOptions& tried, int rounds) {
+      return run(simulated(tried), program, rounds, {}, effort);
+    };
     const bool narrow = *options.budget * kNarrow < need.peak;
     if (narrow && is_plain_tide(options)) options.unplanned = quicker_unplanned(options, trial);
     return options;
   }
   options.residency.learn_costs = false;
-  if (const auto completing = completing_schedule(options, trial)) return *completing;
+  options.delta.plan_effort = kTrialPlanEffort;
+  const TrialLimits limits{.recomputations = kMostRecomputations * need.operators};
+  if (const auto found = completing_within(options, program, limits, effort)) return *found;
   options.policy = minimum.policy;
   options.budget = minimum.budget;
   return options;
@@ -189,12 +259,14 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
     return feasible_schedule(bare, program, need, minimum);
   }
   bare.residency.learn_costs = false;
+  bare.delta.plan_effort = kTrialPlanEffort;
+  Effort effort;
   // Without tide's plans, which take the host far longer than such a step: they help either.
   const bool is_tide = options.policy == "tide";
   const auto unplanned = [&](SessionOptions tried, std::string_view policy,
                              const TrialLimits& limits) {
     tried.policy = policy;
-    return run(simulated(std::move(tried)), program, kRankingRounds, limits);
+    return run(simulated(std::move(tried)), program, kRankingRounds, limits, effort);
   };
   const std::string own = is_tide ? options.unplanned : options.policy;
   TrialLimits limits{.recomputations = kMostRecomputations * need.operators};
@@ -214,31 +286,20 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
                              })
               : !is_quick(own);
   if (!is_worth_it) {
-    const Trial trial = [&](const SessionOptions& tried, int rounds) {
-      return run(simulated(tried), program, rounds, limits);
-    };
-    if (const auto found = completing_schedule(bare, trial)) {
+    if (const auto found = completing_within(bare, program, limits, effort)) {
       if (is_tide || found->policy == options.policy) return *found;
     }
   }
   return feasible_schedule(options, program, need, minimum);
 }
 
-std::optional<StepPrediction> predict_step(const SessionOptions& options,
-                                           const Program& program) {
-  try {
-    Session session(simulated(options));
-    const std::vector<std::function<void()>> steps = program();
-    StepPrediction prediction;
-    for (int round = 0; round < kTrialRounds; ++round) {
-      prediction.step = session.step(steps.front());
-    }
-    if (session.host()) prediction.host_peak = session.host()->peak();
-    if (session.disk()) prediction.disk_peak = session.disk()->peak();
-    return prediction;
-  } catch (const OutOfMemory&) {
+std::optional<StepPrediction> predict_step(SessionOptions options, const Program& program) {
+  options.delta.plan_effort = kTrialPlanEffort;
+  Effort effort;
+  StepPrediction prediction;
+  if (!run(simulated(options), program, kTrialRounds, {.only_first = true}, effort, &prediction))
     return std::nullopt;
-  }
+  return prediction;
 }
 
 std::optional<SessionOptions> completing_schedule(const SessionOptions& options,

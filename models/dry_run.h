@@ -28,6 +28,18 @@ namespace tidemark {
 // batch, evaluation).
 using Program = std::function<std::vector<std::function<void()>>()>;
 
+// How much simulating there is to a dry run, counted in operators that simulated sessions are
+// given or run again (a plan of tide's counts as many as take as long), so that what is found is
+// the same on every machine: find_minimum_budget() twice this at most, each of the other
+// functions once. One takes 5 to 50 us. Policies are tried in a fixed order; once this is spent,
+// the best found by then is taken.
+inline constexpr int64_t kMostSimulated = 150'000;
+
+// Called, by simulations on this thread, with how many operators they have done since the last
+// call. Gives the one before; empty: none.
+using DryRunProgress = std::function<void(int64_t operators)>;
+DryRunProgress set_dry_run_progress(DryRunProgress report);
+
 // What a program takes when nothing is ever released.
 struct UnmanagedNeed {
   Bytes peak{0};  // highest end offset in the arena: a budget at which it runs untouched
@@ -92,8 +104,7 @@ struct StepPrediction {
   Bytes host_peak{0};
   Bytes disk_peak{0};
 };
-std::optional<StepPrediction> predict_step(const SessionOptions& options,
-                                           const Program& program);
+std::optional<StepPrediction> predict_step(SessionOptions options, const Program& program);
 
 // --- by trial, of any kind of program ---
 

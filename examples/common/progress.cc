@@ -7,6 +7,7 @@
 #include <string>
 
 #include "examples/common/console.h"
+#include "models/dry_run.h"
 
 namespace tidemark {
 namespace {
@@ -14,6 +15,8 @@ namespace {
 // Share of the past in the moving average.
 constexpr double kMemory = 0.9;
 constexpr int64_t kBarWidth = 16;
+constexpr const char* kBackToStart = "\r\x1b[K";
+constexpr std::chrono::milliseconds kFirstLine{1000}, kNextLine{100};
 
 std::string bar(int64_t done, int64_t all) {
   const int64_t filled = done * kBarWidth / std::max<int64_t>(all, 1);
@@ -71,9 +74,28 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
 void ProgressLine::note(std::string_view text) { print(text, /*stays=*/true); }
 
 void ProgressLine::print(std::string_view line, bool stays) {
-  constexpr const char* kBackToStart = "\r\x1b[K";
   write_console(out_,
                 fmt::format("{}{}{}", terminal_ ? kBackToStart : "", line, stays ? "\n" : ""));
+}
+
+DryRunLine::DryRunLine(std::FILE* out) : out_(out), next_(Clock::now() + kFirstLine) {
+  if (isatty(fileno(out)) != 0) {
+    set_dry_run_progress([this](int64_t operators) { add(operators); });
+  }
+}
+
+DryRunLine::~DryRunLine() {
+  set_dry_run_progress({});
+  if (!shown_) return;
+  write_console(out_, kBackToStart);
+}
+
+void DryRunLine::add(int64_t operators) {
+  done_ += operators;
+  if (Clock::now() < next_) return;
+  next_ = Clock::now() + kNextLine;
+  shown_ = true;
+  write_console(out_, fmt::format("{}dry run: {} operators simulated", kBackToStart, done_));
 }
 
 }  // namespace tidemark

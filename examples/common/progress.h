@@ -2,6 +2,7 @@
 // elsewhere a plain line now and then.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -41,6 +42,26 @@ class ProgressLine {
   Bytes budget_;
   double accuracy_ = 0;  // moving average
   double weight_ = 0;
+};
+
+// While it lives, what dry runs on this thread have simulated, on a terminal, from the second on
+// in which it is not over; then the line is gone.
+class DryRunLine {
+ public:
+  explicit DryRunLine(std::FILE* out);
+  ~DryRunLine();
+  DryRunLine(const DryRunLine&) = delete;
+  DryRunLine& operator=(const DryRunLine&) = delete;
+
+ private:
+  void add(int64_t operators);
+
+  using Clock = std::chrono::steady_clock;
+
+  std::FILE* out_;
+  int64_t done_ = 0;
+  bool shown_ = false;
+  Clock::time_point next_;
 };
 
 }  // namespace tidemark

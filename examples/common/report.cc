@@ -154,6 +154,62 @@ std::string saved_line(const RunReport& report) {
                      format_bytes(of_arena), percent(of_arena, peak));
 }
 
+// How much longer than the unmanaged step, in percent. None: not known.
+std::optional<double> overhead(const RunReport& report, const BudgetPrediction& at) {
+  if (report.predictions.empty() || !report.predictions.front().step || !at.step) return {};
+  const auto base = static_cast<double>(report.predictions.front().step->step.duration.count());
+  if (base <= 0) return {};
+  return 100 * (static_cast<double>(at.step->step.duration.count()) / base - 1);
+}
+
+Json prediction_json(const RunReport& report, const BudgetPrediction& at) {
+  Json json;
+  json["budget_bytes"] = at.budget.count();
+  json["process_promised_bytes"] = at.process.count();
+  json["schedule"] = at.schedule.name();
+  json["completes"] = at.step.has_value();
+  if (!at.step) return json;
+  const StepStats& step = at.step->step;
+  json["ms"] = to_ms(step.duration);
+  json["overhead_percent"] = or_null(overhead(report, at));
+  json["offload_bytes"] = step.offload_bytes.count();
+  json["reload_bytes"] = step.reload_bytes.count();
+  json["recomputes"] = step.recomputes;
+  json["recompute_ms"] = to_ms(step.recompute_time);
+  json["host_peak_bytes"] = at.step->host_peak.count();
+  json["disk_peak_bytes"] = at.step->disk_peak.count();
+  return json;
+}
+
+// What a settled step takes in some budgets, as simulated.
+std::string prediction_table(const RunReport& report) {
+  if (report.predictions.empty()) return "";
+  std::string text =
+      fmt::format("\n  {:>10}{:>8}{:>12}{:>12}{:>10}{:>12}{:>12}  {}\n", "arena", "",
+                  report.arena_in_ram ? "process" : "host side", "a step", "longer",
+                  "moved", "recomputed", "where to");
+  for (const BudgetPrediction& at : report.predictions) {
+    text += fmt::format("  {:>10}{:>6.1f} %{:>12}", format_bytes(at.budget),
+                        percent(at.budget, report.unmanaged->peak), format_bytes(at.process));
+    if (!at.step) {
+      text += "  memory ran out in the simulation\n";
+      continue;
+    }
+    const StepStats& step = at.step->step;
+    const bool host = at.step->host_peak > Bytes(0), disk = at.step->disk_peak > Bytes(0);
+    text += fmt::format("{:>9.1f} ms{:>8.1f} %{:>12}{:>9.1f} ms  {}\n", to_ms(step.duration),
+                        overhead(report, at).value_or(0),
+                        format_bytes(step.offload_bytes + step.reload_bytes),
+                        to_ms(step.recompute_time),
+                        host && disk ? "RAM, disk"
+                        : host       ? "RAM"
+                        : disk       ? "disk"
+                                     : "");
+  }
+  return text + fmt::format("  simulated, once the policy has settled ({})\n",
+                            report.flags.policy);
+}
+
 // One line per category that occurs: name and two columns of bytes.
 std::string category_lines(const CategoryBytes& left, const CategoryBytes& right) {
   std::string text;
@@ -208,6 +264,12 @@ std::string to_json(const RunReport& report) {
   json["process_peak_bytes"] = or_null(report.process_peak);
   json["process_promised_bytes"] = or_null(report.process_promised);
   json["params_checksum"] = or_null(report.params_checksum);
+  if (!report.predictions.empty()) {
+    json["predictions"] = Json::array();
+    for (const BudgetPrediction& at : report.predictions) {
+      json["predictions"].push_back(prediction_json(report, at));
+    }
+  }
   json["steps"] = Json::array();
   for (size_t i = 0; i < report.steps.size(); ++i) {
     json["steps"].push_back(
@@ -275,6 +337,7 @@ std::string need_table(const RunReport& report) {
       "{}, works on {} at once.\n",
       percent(minimum.budget, need.peak), need.operator_name,
       format_bytes(need.largest_operator));
+  text += prediction_table(report);
   if (report.estimated_by) {
     text += fmt::format(
         "\nAn estimate by the profile {}: scratch memory is modelled, where a GPU's libraries\n"

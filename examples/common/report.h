@@ -35,6 +35,14 @@ struct PlanSummary {
   std::optional<Followed> followed;
 };
 
+// What a dry run says of a budget.
+struct BudgetPrediction {
+  Bytes budget{0};
+  Bytes process{0};                    // promised with it
+  ReleaseSchedule schedule;            // by which it goes
+  std::optional<StepPrediction> step;  // none: memory ran out in the simulation
+};
+
 // Filled in as things become known.
 struct RunReport {
   std::string program;
@@ -62,6 +70,8 @@ struct RunReport {
   Bytes disk_limit{0};
   std::string disk_directory;  // of the disk tier, where there is one
   std::optional<StepPrediction> predicted;  // of a settled step; where the disk is written
+  // Of a dry run: the unmanaged step, then the budget asked for or several.
+  std::vector<BudgetPrediction> predictions;
   Bytes loader_bytes{0};
   // Of the process, as the system counts it; none where nothing is real (sim:*).
   std::optional<Bytes> process_peak;

@@ -104,10 +104,30 @@ SessionOptions choose_schedule(const RunPlan& plan, const Program& program,
   report.schedule = schedule_of(options);
   report.disk_limit = options.disk_limit;
   report.disk_directory = options.disk_directory;
-  const bool uses_disk =
-      options.disk_limit > Bytes(0) && *options.budget < report.unmanaged->peak;
-  if (uses_disk) report.predicted = predict_step(options, program);
   return options;
+}
+
+// What a dry run says of the budgets that the flags ask for, or else of some between the
+// unmanaged peak and the smallest.
+void predict(const RunPlan& plan, const Program& program, RunReport& report) {
+  const Bytes peak = report.unmanaged->peak, least = report.minimum->budget;
+  std::vector<Bytes> budgets{peak};
+  if (plan.limits.is_limited) {
+    if (*plan.options.budget < peak) budgets.push_back(*plan.options.budget);
+  } else if (plan.options.policy != "none") {
+    for (const double share : {0.9, 0.7, 0.5, 0.3}) {
+      if (share_of(peak, share) > least) budgets.push_back(share_of(peak, share));
+    }
+    if (least < peak) budgets.push_back(least);
+  }
+  for (const Bytes budget : budgets) {
+    RunPlan at = plan;
+    at.options.budget = budget;
+    const SessionOptions options = choose_schedule(at, program, report);
+    const Bytes arena = report.arena_in_ram ? *options.budget : Bytes(0);
+    report.predictions.push_back({*options.budget, plan.limits.beside + arena,
+                                  schedule_of(options), predict_step(options, program)});
+  }
 }
 
 void save_costs(const RunFlags& flags, Session& session) {
@@ -303,8 +323,15 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   note_smaller_batch(*job, report);
   const auto begin = std::chrono::steady_clock::now();
   const Program program = job->dry_run();
+  auto progress = std::make_optional<DryRunLine>(stderr);
   const RunPlan memory = plan(flags, *job, program, report);
   if (flags.dry_run) {
+    // What is refused has its needs said, and no step.
+    const bool feasible =
+        *memory.options.budget >=
+        (flags.policy == "none" ? report.unmanaged->peak : report.minimum->budget);
+    if (feasible) predict(memory, program, report);
+    progress.reset();
     print_out("{}", need_table(report));
     check(memory, report);
     return kDone;
@@ -312,6 +339,10 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   check(memory, report);
   check_host_memory(memory.options);
   const SessionOptions options = choose_schedule(memory, program, report);
+  const bool writes_disk =
+      options.disk_limit > Bytes(0) && *options.budget < report.unmanaged->peak;
+  if (writes_disk) report.predicted = predict_step(options, program);
+  progress.reset();
   ::malloc_trim(0);  // what simulations had is nothing that training needs
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   // Now, so that a path that cannot be written is known before an hour of training.

@@ -156,6 +156,29 @@ TEST(Report, OnAGpuTheArenaIsNotOfTheProcess) {
   EXPECT_THAT(result_table(report), ::testing::HasSubstr("on the host"));
 }
 
+TEST(Report, PredictionsAreBesideTheUnmanagedStep) {
+  RunReport report = sample();
+  const auto taking = [](int64_t ms) {
+    StepPrediction prediction;
+    prediction.step.duration = Nanos(ms * 1'000'000);
+    return prediction;
+  };
+  report.predictions = {{Bytes(4096), Bytes(5000), {}, taking(100)},
+                        {Bytes(2048), Bytes(3000), {}, taking(125)},
+                        {Bytes(1024), Bytes(2000), {}, std::nullopt}};
+  report.predictions[1].step->step.offload_bytes = Bytes(1024);
+  report.predictions[1].step->disk_peak = Bytes(1024);
+  const std::string table = need_table(report);
+  EXPECT_THAT(table, ::testing::HasSubstr("  2.0 KiB  50.0 %     2.9 KiB    125.0 ms    25.0 %"
+                                          "     1.0 KiB      0.0 ms  disk\n"));
+  EXPECT_THAT(table, ::testing::HasSubstr("memory ran out in the simulation"));
+  const Json json = Json::parse(to_json(report)).at("predictions");
+  EXPECT_EQ(json.at(0).at("overhead_percent"), 0);
+  EXPECT_EQ(json.at(1).at("overhead_percent"), 25);
+  EXPECT_EQ(json.at(1).at("offload_bytes"), 1024);
+  EXPECT_EQ(json.at(2).at("completes"), false);
+}
+
 TEST(Report, UnwritableFileIsAnError) {
   EXPECT_THROW(write_json(sample(), "/nowhere/at/all.json"), DataError);
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -182,6 +183,79 @@ TEST(FeasibleSchedule, InANarrowBudgetTideGoesByDeltaIfThatIsQuicker) {
   }
   EXPECT_NE(by["price"], by["delta"]);
   EXPECT_EQ(narrow.unplanned, by["delta"] < by["price"] ? "delta" : "price");
+}
+
+TEST(FeasibleSchedule, TheDiskIsUsedOnlyWhereItIsWorthIt) {
+  const Program program = chain(40);
+  SessionOptions options = on("sim:host");
+  options.host_limit = Bytes(0);
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  const Bytes without = find_minimum_budget(options, program, need).budget;
+  options.disk_limit = 2 * need.peak;
+  const MinimumBudget minimum = find_minimum_budget(options, program, need);
+  ASSERT_LT(minimum.budget, without);
+  const auto disk_at = [&](Bytes budget, const std::string& policy) {
+    options.budget = budget;
+    options.policy = policy;
+    const SessionOptions found =
+        feasible_schedule_sparing_disk(options, program, need, minimum);
+    EXPECT_EQ(found.policy, policy);
+    EXPECT_LE(run(found, program), budget);
+    return found.disk_limit;
+  };
+  EXPECT_EQ(disk_at(need.peak, "tide"), Bytes(0)) << "all fits";
+  EXPECT_EQ(disk_at(share_of(need.peak, 0.9), "tide"), Bytes(0)) << "recomputing is cheap";
+  EXPECT_EQ(disk_at(without - kAlignment, "tide"), options.disk_limit) << "it takes a disk";
+  EXPECT_EQ(disk_at(share_of(need.peak, 0.9), "lru"), Bytes(0));
+  EXPECT_EQ(disk_at(share_of(need.peak, 0.9), "offload-only"), options.disk_limit);
+}
+
+// Operators that simulations do meanwhile.
+template <class Body>
+int64_t simulated_operators(const Body& body) {
+  int64_t done = 0;
+  set_dry_run_progress([&](int64_t operators) { done += operators; });
+  body();
+  set_dry_run_progress({});
+  return done;
+}
+
+TEST(DryRun, SimulatesABoundedNumberOfOperators) {
+  const Program program = chain(1500);
+  SessionOptions options = on("sim:host");
+  options.host_limit = Bytes(0);
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  // What is counted beyond the bound: what one call computes again.
+  const int64_t most = kMostSimulated + need.operators;
+  MinimumBudget minimum;
+  EXPECT_LE(simulated_operators(
+                [&] { minimum = find_minimum_budget(options, program, need); }),
+            2 * most);
+  options.budget = std::max(minimum.budget, share_of(need.peak, 0.5));
+  SessionOptions found;
+  const int64_t done = simulated_operators(
+      [&] { found = feasible_schedule(options, program, need, minimum); });
+  EXPECT_LE(done, most);
+  EXPECT_GT(done, kMostSimulated / 4) << "there is nothing to bound";
+  EXPECT_LE(run(found, program), *options.budget);
+}
+
+TEST(DryRun, PredictsASettledStep) {
+  const Program program = chain(40);
+  SessionOptions options = on("sim:host");
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  options.unmanaged_peak = need.peak;
+  options.budget = need.peak;
+  const auto whole = predict_step(options, program);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->step.recomputes + whole->step.offloads, 0);
+  options.budget = share_of(need.peak, 0.5);
+  const auto half = predict_step(options, program);
+  ASSERT_TRUE(half);
+  EXPECT_GT(half->step.recomputes + half->step.offloads, 0);
+  EXPECT_GE(half->step.duration, whole->step.duration);
+  options.budget = need.largest_operator - kAlignment;
+  EXPECT_FALSE(predict_step(options, program));
 }
 
 TEST(DryRun, TighterTiersNeedNoLess) {
