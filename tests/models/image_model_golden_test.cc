@@ -37,7 +37,8 @@ constexpr double kFloor = 3e-6;
 constexpr double kOtherSide = 0.1;
 
 bool rounds_as_usual() {
-  return best_for_loops(cpu_facts()) == InstructionSet::kAvx512 && testing::test_threads() == 2;
+  return best_for_loops(cpu_facts()) == InstructionSet::kAvx512 &&
+         Session::current().threads() == 2;
 }
 
 const Json& cases() {
