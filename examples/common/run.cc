@@ -58,8 +58,7 @@ struct RunPlan {
 };
 
 // Fills in what the run needs, and gives what follows from it.
-RunPlan plan(const RunFlags& flags, const Job& job, const Program& program,
-                RunReport& report) {
+RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunReport& report) {
   RunPlan plan;
   plan.options = session_options(flags);
   SessionOptions& options = plan.options;
@@ -92,8 +91,7 @@ void check(const RunPlan& plan, const RunReport& report) {
 }
 
 // What the run goes by, with the tiers that are worth it. Fills in what is said of it.
-SessionOptions choose_schedule(const RunPlan& plan, const Program& program,
-                               RunReport& report) {
+SessionOptions choose_schedule(const RunPlan& plan, const Program& program, RunReport& report) {
   const SessionOptions options =
       plan.disk_by_default
           ? feasible_schedule_sparing_disk(plan.options, program, *report.unmanaged,
@@ -242,17 +240,15 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
     fmt::print("process: at most {} ({})", format_bytes(*report.process_promised),
                promised_parts(report, arena));
     if (report.arena_in_ram && arena < peak) {
-      const Bytes unmanaged =
-          *report.process_promised - report.host_limit - arena + peak;
+      const Bytes unmanaged = *report.process_promised - report.host_limit - arena + peak;
       fmt::print("; {} without a budget", format_bytes(unmanaged));
     }
     fmt::print("\n");
   }
-  fmt::print("arena:   {} without a budget, at least {}; the budget is {} ({:.1f} %)\n",
-             format_bytes(peak), format_bytes(report.minimum->budget),
-             format_bytes(*options.budget),
-             100.0 * static_cast<double>(options.budget->count()) /
-                 static_cast<double>(peak.count()));
+  fmt::print(
+      "arena:   {} without a budget, at least {}; the budget is {} ({:.1f} %)\n",
+      format_bytes(peak), format_bytes(report.minimum->budget), format_bytes(*options.budget),
+      100.0 * static_cast<double>(options.budget->count()) / static_cast<double>(peak.count()));
   if (report.predicted) {
     const StepPrediction& step = *report.predicted;
     const Bytes moved = step.step.offload_bytes;
