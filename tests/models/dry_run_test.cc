@@ -221,7 +221,7 @@ int64_t simulated_operators(const Body& body) {
 }
 
 TEST(DryRun, SimulatesABoundedNumberOfOperators) {
-  const Program program = chain(1000);
+  const Program program = chain(2000);
   SessionOptions options = on("sim:host");
   options.host_limit = Bytes(0);
   const UnmanagedNeed need = measure_unmanaged(options, program);
