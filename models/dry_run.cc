@@ -205,11 +205,10 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
   options.unmanaged_peak.reset();
   const int64_t most = kMostRecomputations * need.operators;
   Effort search;
-  MinimumBudget found =
-      least_budget(options, need.largest_operator, need.peak,
-                   [&](const SessionOptions& tried, int rounds) {
-                     return run(tried, program, rounds, {.recomputations = most}, search);
-                   });
+  MinimumBudget found = least_budget(
+      options, need.largest_operator, need.peak, [&](const SessionOptions& tried, int rounds) {
+        return run(tried, program, rounds, {.recomputations = most}, search);
+      });
   if (found.budget == need.peak) found.categories = need.categories;
   // Tiers that are nearly full may turn out to be too small only after some steps.
   options.policy = found.policy;
@@ -271,8 +270,8 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
   const std::string own = is_tide ? options.unplanned : options.policy;
   TrialLimits limits{.recomputations = kMostRecomputations * need.operators};
   if (const auto with_disk = unplanned(options, own, limits)) {
-    limits.step = Nanos(static_cast<int64_t>(kWorthTheDisk *
-                                             static_cast<double>(with_disk->step.count())));
+    limits.step = Nanos(
+        static_cast<int64_t>(kWorthTheDisk * static_cast<double>(with_disk->step.count())));
   }
   const auto is_quick = [&](std::string_view policy) {
     const auto without_disk = unplanned(bare, policy, limits);
@@ -297,7 +296,8 @@ std::optional<StepPrediction> predict_step(SessionOptions options, const Program
   options.delta.plan_effort = kTrialPlanEffort;
   Effort effort;
   StepPrediction prediction;
-  if (!run(simulated(options), program, kTrialRounds, {.only_first = true}, effort, &prediction))
+  if (!run(simulated(options), program, kTrialRounds, {.only_first = true}, effort,
+           &prediction))
     return std::nullopt;
   return prediction;
 }

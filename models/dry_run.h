@@ -29,10 +29,10 @@ namespace tidemark {
 using Program = std::function<std::vector<std::function<void()>>()>;
 
 // How much simulating there is to a dry run, counted in operators that simulated sessions are
-// given or run again (a plan of tide's counts as many as take as long), so that what is found is
-// the same on every machine: find_minimum_budget() twice this at most, each of the other
-// functions once. One takes 5 to 50 us. Policies are tried in a fixed order; once this is spent,
-// the best found by then is taken.
+// given or run again (a plan of tide's counts as many as take as long), so that what is found
+// is the same on every machine: find_minimum_budget() twice this at most, each of the other
+// functions once. One takes 5 to 50 us. Policies are tried in a fixed order; once this is
+// spent, the best found by then is taken.
 inline constexpr int64_t kMostSimulated = 150'000;
 
 // Called, by simulations on this thread, with how many operators they have done since the last
@@ -78,8 +78,8 @@ MinimumBudget find_minimum_budget(const SessionOptions& options, const Program& 
 SessionOptions feasible_schedule(SessionOptions options, const Program& program,
                                  const UnmanagedNeed& need, const MinimumBudget& minimum);
 
-// Measures, finds the least and chooses a schedule, for a program that is to run in `share` of the memory that it takes
-// unmanaged (0.5: half of it):
+// Measures, finds the least and chooses a schedule, for a program that is to run in `share` of
+// the memory that it takes unmanaged (0.5: half of it):
 //
 //   Session session(with_budget(0.5, program, {.device = "cpu"}));
 //

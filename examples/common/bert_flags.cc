@@ -66,10 +66,9 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
                  "WordPiece vocabulary, one piece per line [learnt from the text]")
       ->type_name("FILE")
       ->group(group);
-  app.add_option(
-         "--vocab-size", flags.vocabulary_size,
-         "Size of the network's vocabulary [as --load or --vocab, else bert-tiny 8192, "
-         "others as published]")
+  app.add_option("--vocab-size", flags.vocabulary_size,
+                 "Size of the network's vocabulary [as --load or --vocab, else bert-tiny 8192, "
+                 "others as published]")
       ->check(CLI::Range(16, 1 << 24))
       ->group(group);
   app.add_flag("--cased", flags.cased, "Keep capitals and accents")->group(group);

@@ -129,7 +129,7 @@ void print_loaded(const LoadReport& report, const std::string& path) {
   std::string fresh;
   for (const std::string& name : report.missing) fresh += (fresh.empty() ? "" : ", ") + name;
   print_out("{} tensors from {}{}\n", report.loaded, path,
-             fresh.empty() ? "" : "; new: " + fresh);
+            fresh.empty() ? "" : "; new: " + fresh);
 }
 
 }  // namespace tidemark

@@ -44,8 +44,8 @@ class ProgressLine {
   double weight_ = 0;
 };
 
-// While it lives, what dry runs on this thread have simulated, on a terminal, from the second on
-// in which it is not over; then the line is gone.
+// While it lives, what dry runs on this thread have simulated, on a terminal, from the second
+// on in which it is not over; then the line is gone.
 class DryRunLine {
  public:
   explicit DryRunLine(std::FILE* out);

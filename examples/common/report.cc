@@ -99,8 +99,7 @@ std::string process_lines(const RunReport& report) {
   const auto line = [](std::string_view what, Bytes bytes, const std::string& about) {
     return fmt::format("  {:<24}{:>14}  {}\n", what, format_bytes(bytes), about);
   };
-  const Bytes arena =
-      report.arena_in_ram ? report.peak_reserved.value_or(Bytes(0)) : Bytes(0);
+  const Bytes arena = report.arena_in_ram ? report.peak_reserved.value_or(Bytes(0)) : Bytes(0);
   const Bytes host = report.host_peak.value_or(Bytes(0));
   const Bytes program =
       std::max(Bytes(0), *report.process_peak - arena - host - report.loader_bytes);
@@ -129,9 +128,9 @@ std::string process_lines(const RunReport& report) {
   if (report.process_promised) {
     const Bytes promised = *report.process_promised;
     const bool kept = *report.process_peak <= promised;
-    text += line(
-        "promised", promised,
-        kept ? "kept" : "EXCEEDED by " + format_bytes(*report.process_peak - promised));
+    text +=
+        line("promised", promised,
+             kept ? "kept" : "EXCEEDED by " + format_bytes(*report.process_peak - promised));
   }
   return text;
 }
@@ -184,10 +183,9 @@ Json prediction_json(const RunReport& report, const BudgetPrediction& at) {
 // What a settled step takes in some budgets, as simulated.
 std::string prediction_table(const RunReport& report) {
   if (report.predictions.empty()) return "";
-  std::string text =
-      fmt::format("\n  {:>10}{:>8}{:>12}{:>12}{:>10}{:>12}{:>12}  {}\n", "arena", "",
-                  report.arena_in_ram ? "process" : "host side", "a step", "longer",
-                  "moved", "recomputed", "where to");
+  std::string text = fmt::format("\n  {:>10}{:>8}{:>12}{:>12}{:>10}{:>12}{:>12}  {}\n", "arena",
+                                 "", report.arena_in_ram ? "process" : "host side", "a step",
+                                 "longer", "moved", "recomputed", "where to");
   for (const BudgetPrediction& at : report.predictions) {
     text += fmt::format("  {:>10}{:>6.1f} %{:>12}", format_bytes(at.budget),
                         percent(at.budget, report.unmanaged->peak), format_bytes(at.process));
@@ -206,8 +204,8 @@ std::string prediction_table(const RunReport& report) {
                         : disk       ? "disk"
                                      : "");
   }
-  return text + fmt::format("  simulated, once the policy has settled ({})\n",
-                            report.flags.policy);
+  return text +
+         fmt::format("  simulated, once the policy has settled ({})\n", report.flags.policy);
 }
 
 // One line per category that occurs: name and two columns of bytes.
@@ -352,7 +350,8 @@ std::string need_table(const RunReport& report) {
 std::string result_table(const RunReport& report) {
   const StepStats total = sum(report.steps);
   std::string text = process_lines(report);
-  text += fmt::format("\n  {:<24}{:>14}{:>16}\n", "memory of the arena", "unmanaged", "this run");
+  text +=
+      fmt::format("\n  {:<24}{:>14}{:>16}\n", "memory of the arena", "unmanaged", "this run");
   text += category_lines(report.unmanaged->categories, report.peak_categories);
   const Bytes peak = report.peak_reserved.value_or(Bytes(0));
   text += fmt::format("  {:<24}{:>14}{:>16}\n", "peak of the arena",

@@ -68,7 +68,7 @@ struct RunReport {
   std::optional<std::string> params_checksum;
   Bytes host_limit{0};
   Bytes disk_limit{0};
-  std::string disk_directory;  // of the disk tier, where there is one
+  std::string disk_directory;               // of the disk tier, where there is one
   std::optional<StepPrediction> predicted;  // of a settled step; where the disk is written
   // Of a dry run: the unmanaged step, then the budget asked for or several.
   std::vector<BudgetPrediction> predictions;
@@ -79,12 +79,12 @@ struct RunReport {
   // What the program itself took after the first step: beside arena, host tier, the disk's
   // staging and loading. None: no step was done.
   std::optional<Bytes> program_memory;
-  bool arena_in_ram = true;               // of the process too, as on a CPU
+  bool arena_in_ram = true;  // of the process too, as on a CPU
 };
 
 // What the process would take without a budget: what it took, if nothing had to be released;
-// else the arena's unmanaged peak, loading, and the program as it was after the first step, when
-// it had planned nothing yet. None: not known.
+// else the arena's unmanaged peak, loading, and the program as it was after the first step,
+// when it had planned nothing yet. None: not known.
 std::optional<Bytes> process_without_budget(const RunReport& report);
 
 std::string to_json(const RunReport& report);

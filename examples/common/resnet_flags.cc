@@ -25,6 +25,8 @@ Examples:
     train_resnet --json free.json;  train_resnet --budget 50% --json half.json
   What would ResNet-50 need at batch 256 on an A100, and how little could it do with?
     train_resnet --dry-run --model resnet50 --data synthetic --batch 256 --device sim:a100-80gb
+  In a process of at most 300 MiB; in all that is free:
+    train_resnet --memory 300MiB;  train_resnet --memory auto
   Release to at most 1 GiB of host memory, then to disk, and look at it in ui.perfetto.dev:
     train_resnet --budget 300MiB --host-limit 1GiB --disk-limit 8GiB --trace trace.json
 

@@ -168,8 +168,7 @@ class ResNetJob final : public Job {
     Bytes sum = part(data_.train, std::max(data_.train_size, schedule_.batch),
                      train_options(schedule_, flags_.seed));
     if (data_.test_size > 0) {
-      sum =
-          std::max(sum, part(data_.test, data_.test_size, test_options(data_, schedule_)));
+      sum = std::max(sum, part(data_.test, data_.test_size, test_options(data_, schedule_)));
     }
     for (const auto& set : {data_.train, data_.test}) {
       if (set) sum += set->resident_bytes();

@@ -36,7 +36,7 @@ std::optional<Bytes> allowed_memory(const RunFlags& flags) {
   const auto found = auto_memory(resident_memory().value_or(Bytes(0)), memory_bounds());
   if (!found) throw UsageError("--memory auto: the system does not say what is free");
   print_out("--memory auto: {}, bound by {}, of which {} are left to others\n",
-             format_bytes(found->memory), found->bound, format_bytes(found->margin));
+            format_bytes(found->memory), found->bound, format_bytes(found->margin));
   return found->memory;
 }
 
@@ -60,8 +60,7 @@ struct RunPlan {
 };
 
 // Fills in what the run needs, and gives what follows from it.
-RunPlan plan(const RunFlags& flags, const Job& job, const Program& program,
-                RunReport& report) {
+RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunReport& report) {
   RunPlan plan;
   plan.options = session_options(flags);
   SessionOptions& options = plan.options;
@@ -94,8 +93,7 @@ void check(const RunPlan& plan, const RunReport& report) {
 }
 
 // What the run goes by, with the tiers that are worth it. Fills in what is said of it.
-SessionOptions choose_schedule(const RunPlan& plan, const Program& program,
-                               RunReport& report) {
+SessionOptions choose_schedule(const RunPlan& plan, const Program& program, RunReport& report) {
   const SessionOptions options =
       plan.disk_by_default
           ? feasible_schedule_sparing_disk(plan.options, program, *report.unmanaged,
@@ -242,26 +240,24 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
   if (!report.flags.on_simulator()) {
     const Bytes arena = std::min(*options.budget, peak);
     print_out("process: at most {} ({})", format_bytes(*report.process_promised),
-               promised_parts(report, arena));
+              promised_parts(report, arena));
     if (report.arena_in_ram && arena < peak) {
-      const Bytes unmanaged =
-          *report.process_promised - report.host_limit - arena + peak;
+      const Bytes unmanaged = *report.process_promised - report.host_limit - arena + peak;
       print_out("; {} without a budget", format_bytes(unmanaged));
     }
     print_out("\n");
   }
-  print_out("arena:   {} without a budget, at least {}; the budget is {} ({:.1f} %)\n",
-             format_bytes(peak), format_bytes(report.minimum->budget),
-             format_bytes(*options.budget),
-             100.0 * static_cast<double>(options.budget->count()) /
-                 static_cast<double>(peak.count()));
+  print_out(
+      "arena:   {} without a budget, at least {}; the budget is {} ({:.1f} %)\n",
+      format_bytes(peak), format_bytes(report.minimum->budget), format_bytes(*options.budget),
+      100.0 * static_cast<double>(options.budget->count()) / static_cast<double>(peak.count()));
   if (report.predicted) {
     const StepPrediction& step = *report.predicted;
     const Bytes moved = step.step.offload_bytes;
     print_out("disk:    about {} written and {} read each step{}, {} of it in use\n",
-               format_bytes(moved), format_bytes(step.step.reload_bytes),
-               options.disk_directory.empty() ? "" : ", in " + options.disk_directory,
-               format_bytes(step.disk_peak));
+              format_bytes(moved), format_bytes(step.step.reload_bytes),
+              options.disk_directory.empty() ? "" : ", in " + options.disk_directory,
+              format_bytes(step.disk_peak));
   }
   print_out("{}", stand_in_note(report.flags.policy, *report.schedule));
 }

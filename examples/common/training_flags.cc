@@ -13,7 +13,8 @@ void add_step_flags(CLI::App& app, TrainingFlags& flags) {
                  "[all steps of the run]")
       ->check(CLI::Range(1, 1 << 30))
       ->group("Optimizer");
-  app.add_option("--clip", flags.clip, "Scale gradients down to at most this norm, all together; 0: never")
+  app.add_option("--clip", flags.clip,
+                 "Scale gradients down to at most this norm, all together; 0: never")
       ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->group("Optimizer");
@@ -43,9 +44,10 @@ void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load
   app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between checkpoints")
       ->check(CLI::Range(1, 1 << 30))
       ->group(group);
-  app.add_flag("--resume", flags.resume,
-               "Continue the run in --checkpoint, to the same bits as a run that was never stopped. "
-               "--steps counts from the beginning")
+  app.add_flag(
+         "--resume", flags.resume,
+         "Continue the run in --checkpoint, to the same bits as a run that was never stopped. "
+         "--steps counts from the beginning")
       ->needs(checkpoint)
       ->group(group);
 }

@@ -177,8 +177,8 @@ class FreeMemoryTest : public ::testing::Test {
     write(at + "/memory.max", limit + "\n");
     write(at + "/memory.high", "max\n");
     write(at + "/memory.current", std::to_string(used.count()) + "\n");
-    write(at + "/memory.stat", "anon 5\ninactive_file " + std::to_string(inactive.count()) +
-                                   "\nactive_file 7\n");
+    write(at + "/memory.stat",
+          "anon 5\ninactive_file " + std::to_string(inactive.count()) + "\nactive_file 7\n");
   }
   std::optional<AutoMemory> found(Bytes resident = 100_MiB) const {
     return auto_memory(resident, memory_bounds(root_.string()));

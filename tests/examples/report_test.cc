@@ -96,7 +96,8 @@ TEST(Report, TablesSayTheNumbers) {
   EXPECT_THAT(need, ::testing::HasSubstr("4096"));
   EXPECT_THAT(need, ::testing::HasSubstr("1024"));
   EXPECT_THAT(need, ::testing::HasSubstr("25.0 %"));
-  EXPECT_THAT(result_table(sample()), ::testing::HasSubstr("saved       2.0 KiB of the arena (50.0 %)"));
+  EXPECT_THAT(result_table(sample()),
+              ::testing::HasSubstr("saved       2.0 KiB of the arena (50.0 %)"));
 }
 
 // Of a process that loads with 100 bytes and takes 300 itself, 250 of them from the start.
@@ -128,8 +129,7 @@ TEST(Report, LeadsWithTheProcess) {
 }
 
 TEST(Report, SaysThatAPromiseWasExceeded) {
-  EXPECT_THAT(result_table(of_process(Bytes(3100))),
-              ::testing::HasSubstr("EXCEEDED by 100 B"));
+  EXPECT_THAT(result_table(of_process(Bytes(3100))), ::testing::HasSubstr("EXCEEDED by 100 B"));
 }
 
 TEST(Report, ALargerProcessHasSavedNothing) {

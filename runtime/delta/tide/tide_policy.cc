@@ -185,9 +185,8 @@ void TidePolicy::plan(const Residency& residency, std::vector<PlannedRelease> dr
   limits.move_bandwidth =
       static_cast<double>(kMoved.count()) / static_cast<double>(move_time.count()) * 1e9;
   const int64_t worth = forecast_.last().duration.count() / kStepPerEffort.count();
-  const int64_t effort =
-      std::min(most_effort_,
-               plans_made_++ < kMostPlans ? std::clamp(worth, kQuick, kThorough) : kQuick);
+  const int64_t effort = std::min(
+      most_effort_, plans_made_++ < kMostPlans ? std::clamp(worth, kQuick, kThorough) : kQuick);
   program().plan = make_memory_plan(
       forecast_.last(), limits, find_strangers(residency, forecast_), std::move(draft), effort);
 }
