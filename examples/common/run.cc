@@ -301,9 +301,12 @@ void check_host_memory(const SessionOptions& options) {
         format_bytes(*options.budget), format_bytes(*machine)));
   }
   if (memory_limits().empty()) return;
-  map_pages(*options.budget + options.host_limit,
-            fmt::format(" for a budget of {} and {} to offload to",
-                        format_bytes(*options.budget), format_bytes(options.host_limit)));
+  // The program has taken a part of its own share by now.
+  const Bytes rest = std::max(Bytes(0), kProgramMemory - resident_memory().value_or(Bytes(0)));
+  map_pages(*options.budget + options.host_limit + rest,
+            fmt::format(" for a budget of {}, {} to offload to and {} for the program itself",
+                        format_bytes(*options.budget), format_bytes(options.host_limit),
+                        format_bytes(rest)));
 }
 
 void note_smaller_batch(const Job& job, const RunReport& report) {

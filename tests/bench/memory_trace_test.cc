@@ -108,7 +108,7 @@ TEST(MemoryTrace, AFlippedBitInGzipDataIsNoticed) {
 }
 
 TEST(MemoryTrace, MissingFileIsAnError) {
-  EXPECT_EQ(data_error([] { read_trace("/nowhere/t.txt"); }, "/nowhere/t.txt"), 0);
+  EXPECT_EQ(data_error([] { read_trace("/nowhere/t.txt"); }, "/nowhere/t.txt"), -1);
 }
 
 TEST(MemoryTrace, RecordedOnesAreWhole) {

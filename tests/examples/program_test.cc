@@ -148,7 +148,7 @@ TEST_F(ProgramTest, AFileThatMayNotGrowIsAnErrorThatLeavesNoPart) {
 TEST_F(ProgramTest, AHangUpEndsTrainingAfterItsStepAndANohupDoesNot) {
   const std::string program = TIDEMARK_TRAIN_RESNET;
   const std::string forever =
-      program +
+      "rm -f log; " + program +
       " --device sim:a100-80gb --data synthetic --image-size 8 --batch 4 "
       "--steps 1000000 --json run.json 2> log & P=$!; "
       "while ! grep -q 'step 1/' log; do sleep 0.05; done; ";

@@ -82,8 +82,8 @@ void expect_error(const std::string& text, int64_t offset, const std::string& wh
 TEST(Profile, ErrorsSayWhereAndWhat) {
   expect_error("{\"name\": }", 9, "not JSON");
   expect_error("", 0, "not JSON");
-  expect_error("[1e9999]", 0, "not JSON");
-  expect_error("[]", 0, "a profile is a JSON object");
+  expect_error("[1e9999]", -1, "not JSON");
+  expect_error("[]", -1, "a profile is a JSON object");
 
   const Json good = builtin("h100-80gb");
   auto with = [&](const std::string& key, const Json& value) {
