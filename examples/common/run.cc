@@ -94,7 +94,7 @@ void check(const RunPlan& plan, const RunReport& report) {
 
 // What the run goes by, with the tiers that are worth it. Fills in what is said of it.
 SessionOptions choose_schedule(const RunPlan& plan, const Program& program, RunReport& report) {
-  const SessionOptions options =
+  SessionOptions options =
       plan.disk_by_default
           ? feasible_schedule_sparing_disk(plan.options, program, *report.unmanaged,
                                            *report.minimum)
