@@ -310,7 +310,8 @@ class Campaign:
         key = (task, tuple(tiers))
         if key not in self.needs:
             with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
-                done = self.run(task, ["--dry-run", *tiers], pathlib.Path(folder))
+                # A budget, so that no table over budgets is made.
+                done = self.run(task, ["--dry-run", "--budget", "100%", *tiers], pathlib.Path(folder))
             self.needs[key] = done.report.get("minimum_budget_bytes")
             if done.code != DONE or not self.needs[key]:
                 self.complain(None, [f"the dry run ends with {done.code}: {done.errors[-300:]}"],
