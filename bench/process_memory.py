@@ -29,8 +29,8 @@ BUDGETS = ["none", "70%", "50%", "30%", "smallest"]
 IMAGES = ["--data", "synthetic", "--image-size", "224"]
 # name: our program with its flags, the peer with its own (none: there is no like of it)
 JOBS = {
-    "the demo: ResNet-18, digits, batch 32": (
-        ["train_resnet", "--steps", "20"], None),
+    "ResNet-18, digits, batch 64": (
+        ["train_resnet", "--batch", "64", "--steps", "20"], None),
     "ResNet-50, 224x224, batch 16": (
         ["train_resnet", "--model", "resnet50", "--batch", "16", *IMAGES],
         ["torch_resnet.py", "--model", "resnet50", "--batch", "16"]),
