@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     table = tidemark::parse_costs("input", {reinterpret_cast<const char*>(data), size});
   } catch (const tidemark::DataError& error) {
-    if (error.offset() < 0 || error.offset() > static_cast<int64_t>(size)) std::abort();
+    if (error.offset() < -1 || error.offset() > static_cast<int64_t>(size)) std::abort();
   }
   if (table) use(*table);
   return 0;
