@@ -20,7 +20,8 @@ if "--help" in sys.argv:
           "--accumulate --clip --image-size --classes --seq-length --dropout --attention --policy --filter --early-start "
           "--prefetch --assumption2 --plan --overlap --host-limit --disk-limit")
     sys.exit(0)
-budget = int(sys.argv[sys.argv.index("--budget") + 1]) if "--budget" in sys.argv else 1 << 20
+text = sys.argv[sys.argv.index("--budget") + 1] if "--budget" in sys.argv else "100%"
+budget = 1 << 20 if text == "100%" else int(text)
 json_path = sys.argv[sys.argv.index("--json") + 1]
 smallest = 4096
 def report(**more):
