@@ -8,72 +8,107 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <string_view>
 
-#include "models/checkpoint/atomic_file.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
 
 namespace tidemark {
 namespace {
 
-bool is_at(int file, const std::string& path) {
-  struct stat opened {};
-  struct stat named {};
-  return fstat(file, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+constexpr std::string_view kHolder = "locked by Tidemark, process ";
+
+std::string lock_text(pid_t holder) {
+  return std::string(kHolder) + std::to_string(holder) + "\n";
 }
 
-// The holder writes its process id into the lock file. Empty if it has not yet.
-std::string holder_in(int file) {
-  std::array<char, 20> text{};
+// What the file says as long as it is no longer than a lock's text; otherwise nothing of it.
+std::optional<std::string> short_text(int file) {
+  std::array<char, 64> text{};
   const ssize_t read = pread(file, text.data(), text.size(), 0);
-  const std::string_view whole(text.data(), read > 0 ? static_cast<size_t>(read) : 0);
-  const std::string_view digits = whole.substr(0, whole.find_first_not_of("0123456789"));
-  return digits.empty() ? "" : " (process " + std::string(digits) + ")";
+  if (read < 0 || static_cast<size_t>(read) == text.size()) return std::nullopt;
+  return std::string(text.data(), static_cast<size_t>(read));
+}
+
+// The process that wrote a lock's text.
+std::optional<std::string> holder_in(const std::string& text) {
+  if (!text.starts_with(kHolder) || !text.ends_with('\n')) return std::nullopt;
+  std::string process = text.substr(kHolder.size(), text.size() - kHolder.size() - 1);
+  if (process.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  return process;
 }
 
 }  // namespace
 
 FileLock::FileLock(const std::string& path)
     : lock_path_(regular_target(path) + ".lock"), owner_(getpid()) {
-  const auto fail = [&](const std::string& what) {
-    const int error = errno;
+  const auto refuse = [&](const std::string& what) {
     if (file_ >= 0) close(file_);
-    throw DataError(path, 0, what + ": " + std::strerror(error));
+    throw DataError(path, what);
   };
+  const auto fail = [&](const std::string& what) {
+    refuse(what + ": " + std::strerror(errno));
+  };
+  bool locks = true;
   while (true) {
-    file_ = open(lock_path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+    file_ = open(lock_path_.c_str(), kFlags | O_CREAT | O_EXCL, 0666);
+    remove_ = file_ >= 0;
+    if (file_ < 0 && errno == EEXIST) {
+      file_ = open(lock_path_.c_str(), kFlags);
+      if (file_ < 0 && errno == ENOENT) continue;  // removed by its holder meanwhile
+    }
     if (file_ < 0) fail("cannot be locked, as " + lock_path_ + " cannot be opened");
     int result = 0;
     do {
       result = flock(file_, LOCK_EX | LOCK_NB);
     } while (result != 0 && errno == EINTR);
     if (result != 0 && errno == EWOULDBLOCK) {
-      const std::string holder = holder_in(file_);
-      close(file_);
-      throw DataError(path, 0, "is in use by another run" + holder);
+      const std::optional<std::string> holder = holder_in(short_text(file_).value_or(""));
+      refuse("is in use by another run" + (holder ? " (process " + *holder + ")" : ""));
     }
-    if (result != 0 && (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS)) {
-      log().warn("{}: no locks on this file system; two runs that save to it are not noticed",
-                 path);
-      return;
+    locks = result == 0;
+    if (!locks && errno != ENOLCK && errno != EOPNOTSUPP && errno != ENOSYS) {
+      fail("cannot be locked");
     }
-    if (result != 0) fail("cannot be locked");
     if (is_at(file_, lock_path_)) break;
     // Its last holder removed the file after it was opened here.
     close(file_);
   }
-  const std::string holder = std::to_string(owner_) + "\n";
+  const std::optional<std::string> text = short_text(file_);
+  const bool by_a_run = text && holder_in(*text);
+  if (!text || (!text->empty() && !by_a_run)) {
+    refuse("cannot be locked, as " + lock_path_ +
+           " is not a lock file of Tidemark's; move it away");
+  }
+  remove_ = remove_ || by_a_run;
+  if (!locks) {
+    log().warn("{}: no locks on this file system; two runs that save to it are not noticed",
+               path);
+    return;
+  }
   // The process id is for messages only: the lock holds without it, as on a full disk.
-  if (ftruncate(file_, 0) != 0 || pwrite(file_, holder.data(), holder.size(), 0) < 0) {
+  const std::string holder = lock_text(owner_);
+  const auto length = static_cast<ssize_t>(holder.size());
+  if (ftruncate(file_, 0) != 0 || pwrite(file_, holder.data(), holder.size(), 0) != length) {
     log().warn("{}: cannot be written: {}", lock_path_, std::strerror(errno));
+    remove_ = ftruncate(file_, 0) == 0 && remove_;  // a part of the text would be refused
   }
 }
 
 FileLock::~FileLock() {
   // Removed while it is held, so that nobody else's is.
-  if (owner_ == getpid() && is_at(file_, lock_path_)) unlink(lock_path_.c_str());
+  if (owner_ == getpid() && is_at(file_, lock_path_)) {
+    if (!remove_) {
+      // Cannot fail in a way that matters: the text that stays is a lock's.
+      [[maybe_unused]] const int result = ftruncate(file_, 0);
+    } else {
+      unlink(lock_path_.c_str());
+    }
+  }
   close(file_);
 }
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 
 namespace tidemark {
 namespace {
@@ -38,19 +38,26 @@ std::vector<std::string> other_names(const std::string& name) {
 
 using Json = nlohmann::json;
 
+constexpr Bytes kMaxConfigFile{1 << 20};  // those of real folders have a few KiB
+constexpr int64_t kMaxSize = 1 << 24;
+// Far above any network's; a dry run's time grows with it.
+constexpr int64_t kMaxLayers = 1000;
+
 // Reads the keys of a config.json.
 class Config {
  public:
-  explicit Config(const std::string& path) : path_(path) {
-    std::ifstream file(path);
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
-    if (!file) throw DataError(path, 0, "cannot be read");
-    json_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!json_.is_object()) throw DataError(path, 0, "is not a JSON object");
+  Config(const std::string& path, const std::string& text)
+      : path_(path), json_(Json::parse(text, nullptr, /*allow_exceptions=*/false)) {
+    if (!json_.is_object()) throw DataError(path, "is not a JSON object");
   }
 
   [[noreturn]] void fail(const std::string& key, const std::string& what) const {
-    throw DataError(path_, 0, '\'' + key + "' " + what);
+    throw DataError(path_, '\'' + key + "' " + what);
+  }
+  std::optional<bool> flag(const std::string& key) const {
+    if (!has(key)) return std::nullopt;
+    if (!json_[key].is_boolean()) fail(key, "is neither true nor false");
+    return json_[key].get<bool>();
   }
   bool has(const std::string& key) const {
     return json_.contains(key) && !json_[key].is_null();
@@ -60,12 +67,11 @@ class Config {
     if (!json_[key].is_string()) fail(key, "is not a string");
     return json_[key].get<std::string>();
   }
-  int64_t size(const std::string& key) const {
-    constexpr int64_t kMostSize = 1 << 24;
+  int64_t size(const std::string& key, int64_t most = kMaxSize) const {
     if (!has(key)) fail(key, "is missing");
     const Json& value = json_[key];
-    if (!value.is_number_integer() || value < 1 || value > kMostSize) {
-      fail(key, "is not a number from 1 to " + std::to_string(kMostSize));
+    if (!value.is_number_integer() || value < 1 || value > most) {
+      fail(key, "is not a number from 1 to " + std::to_string(most));
     }
     return value.get<int64_t>();
   }
@@ -101,7 +107,7 @@ BertOptions bert_config(const Config& config, bool roberta) {
   options.vocabulary = config.size("vocab_size");
   options.positions = config.size("max_position_embeddings");
   options.segments = config.size("type_vocab_size");
-  options.layers = config.size("num_hidden_layers");
+  options.layers = config.size("num_hidden_layers", kMaxLayers);
   options.width = config.size("hidden_size");
   options.heads = config.size("num_attention_heads");
   options.inner = config.size("intermediate_size");
@@ -116,7 +122,7 @@ Gpt2Options gpt2_config(const Config& config) {
   Gpt2Options options;
   options.vocabulary = config.size("vocab_size");
   options.positions = config.size("n_positions");
-  options.layers = config.size("n_layer");
+  options.layers = config.size("n_layer", kMaxLayers);
   options.width = config.size("n_embd");
   options.heads = config.size("n_head");
   options.norm_eps = config.eps("layer_norm_epsilon", options.norm_eps);
@@ -142,12 +148,44 @@ std::optional<int64_t> number_behind(std::string_view name, std::string_view bef
 }  // namespace
 
 TextNetworkOptions read_hugging_face_config(const std::string& path) {
-  const Config config(path);
+  return parse_hugging_face_config(read_text_file(path, kMaxConfigFile), path);
+}
+
+TextNetworkOptions parse_hugging_face_config(const std::string& json, const std::string& from) {
+  const Config config(from, json);
   const std::string type = config.text("model_type");
   if (type == "gpt2") return gpt2_config(config);
   if (type == "bert") return bert_config(config, false);
   if (type == "roberta" || type == "xlm-roberta") return bert_config(config, true);
   config.fail("model_type", "is '" + type + "'; there are bert, roberta, xlm-roberta, gpt2");
+}
+
+std::string hugging_face_config(const TextNetworkOptions& options) {
+  if (const auto* gpt2 = std::get_if<Gpt2Options>(&options)) {
+    return Json{{"model_type", "gpt2"},
+                {"vocab_size", gpt2->vocabulary},
+                {"n_positions", gpt2->positions},
+                {"n_layer", gpt2->layers},
+                {"n_embd", gpt2->width},
+                {"n_head", gpt2->heads},
+                {"layer_norm_epsilon", gpt2->norm_eps}}
+        .dump();
+  }
+  const auto& bert = std::get<BertOptions>(options);
+  return Json{{"model_type", bert.roberta_names ? "xlm-roberta" : "bert"},
+              {"vocab_size", bert.vocabulary},
+              {"max_position_embeddings", bert.positions},
+              {"type_vocab_size", bert.segments},
+              {"num_hidden_layers", bert.layers},
+              {"hidden_size", bert.width},
+              {"num_attention_heads", bert.heads},
+              {"intermediate_size", bert.inner},
+              {"layer_norm_eps", bert.norm_eps}}
+      .dump();
+}
+
+std::optional<bool> read_lower_case(const std::string& path) {
+  return Config(path, read_text_file(path, kMaxConfigFile)).flag("do_lower_case");
 }
 
 TextNetworkSizes sizes_of(const TextNetworkOptions& options) {

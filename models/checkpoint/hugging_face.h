@@ -1,10 +1,11 @@
-// Files of Hugging Face: weights, which name the same tensors in several ways, and the
-// config.json beside them, which says how large the network is.
+// Files of Hugging Face: weights, which name the same tensors in several ways, the config.json
+// beside them, which says how large the network is, and the tokenizer_config.json.
 //
 // Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -30,6 +31,13 @@ using TextNetworkOptions = std::variant<BertOptions, Gpt2Options>;
 // "xlm-roberta" and "gpt2". Dropout stays as in the options' defaults. Throws DataError naming
 // the key where it is missing, or is something that these networks do not do.
 TextNetworkOptions read_hugging_face_config(const std::string& path);
+// The same of its text; `from` is what a DataError calls it.
+TextNetworkOptions parse_hugging_face_config(const std::string& json, const std::string& from);
+// A config.json of these sizes, in one line, from which the functions above make them again.
+std::string hugging_face_config(const TextNetworkOptions& options);
+
+// 'do_lower_case' of a tokenizer_config.json; none: it does not say. Throws DataError.
+std::optional<bool> read_lower_case(const std::string& path);
 
 // What two networks have to agree in for the weights of one to fit the other, but for the rows
 // of their vocabularies. 0: not known.

@@ -21,8 +21,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/checkpoint/atomic_file.h"
 #include "models/data/file.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
 

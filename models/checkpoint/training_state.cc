@@ -142,6 +142,14 @@ SafetensorsFile open_checked(const std::string& path) {
   return file;
 }
 
+SafetensorsMetadata settings_in(const SafetensorsFile& file) {
+  SafetensorsMetadata settings;
+  for (const auto& [key, value] : file.metadata()) {
+    if (key.starts_with(kSetting)) settings[key.substr(kSetting.size())] = value;
+  }
+  return settings;
+}
+
 TrainingState state_in(const SafetensorsFile& file) {
   const Fields fields(file);
   TrainingState state;
@@ -149,9 +157,7 @@ TrainingState state_in(const SafetensorsFile& file) {
   state.data.epoch = fields.count("data_epoch");
   state.data.index = fields.count("data_index");
   state.data.order_seed = fields.number<uint64_t>("data_order_seed");
-  for (const auto& [key, value] : file.metadata()) {
-    if (key.starts_with(kSetting)) state.settings[key.substr(kSetting.size())] = value;
-  }
+  state.settings = settings_in(file);
   return state;
 }
 
@@ -231,6 +237,12 @@ TrainingState load_training_state(const std::string& path, Module& model,
 
 TrainingState read_training_state(const std::string& path) {
   return state_in(open_checked(path));
+}
+
+SafetensorsMetadata read_training_settings(const std::string& path) {
+  const SafetensorsFile file(path);
+  const Fields format_is_checked(file);
+  return settings_in(file);
 }
 
 }  // namespace tidemark

@@ -45,4 +45,7 @@ TrainingState load_training_state(const std::string& path, Module& model, Optimi
 // The state alone: to know what model to make. Checks the checksum too.
 TrainingState read_training_state(const std::string& path);
 
+// The settings alone, from the file's header; the checksum is not checked. Throws DataError.
+SafetensorsMetadata read_training_settings(const std::string& path);
+
 }  // namespace tidemark

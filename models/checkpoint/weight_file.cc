@@ -34,15 +34,15 @@ std::string conversion(const std::string& path) {
 SafetensorsFile open_weights(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw DataError(path, 0, "is a folder; give the safetensors file in it");
+    throw DataError(path, "is a folder; give the safetensors file in it");
   }
-  if (is_from_pytorch(path)) throw DataError(path, 0, conversion(path));
+  if (is_from_pytorch(path)) throw DataError(path, conversion(path));
   SafetensorsFile file(path);
   const auto format = file.metadata().find("format");
   if (format != file.metadata().end() && format->second.starts_with(kTrainingState)) {
-    throw DataError(path, 0,
-                    "is a checkpoint, not weights alone; to go on with it: --checkpoint " +
-                        path + " --resume");
+    throw DataError(
+        path, "is a checkpoint, not weights alone; to go on with it: --checkpoint " + path +
+                  " --resume");
   }
   return file;
 }

@@ -57,6 +57,8 @@ void save_tensors(const std::string& path, std::span<const NamedTensor> tensors,
 // Overwrites the values of a contiguous tensor: with what `source` makes, or from host memory.
 void assign_values_from(const PieceSource& source, const Tensor& tensor);
 void assign_values(const Tensor& tensor, std::span<const std::byte> bytes);
+// For dry runs, on devices without data: takes the memory that loading these tensors takes.
+void simulate_load(std::span<const NamedTensor> tensors);
 // Copies them out. Throws UsageError on devices without data.
 std::vector<std::byte> values_of(const Tensor& tensor);
 void values_to(const PieceSink& sink, const Tensor& tensor);

@@ -91,9 +91,10 @@ struct FolderOptions {
 
 // A folder of class folders of JPEG and PNG files (.jpg, .jpeg, .png, told apart by content);
 // labels number the class folders by sorted name. With `train/` and `val/` (or `test/`) in
-// `dir` those are the splits, with classes named by train/; else a tenth of each class, chosen
-// by a constant seed, is for testing. Other files and names that start with a dot are passed
-// over. Orientation tags and colour profiles are ignored, and alpha is dropped.
+// `dir` those are the splits, with classes named by train/; else, also with `train/` alone, a
+// tenth of each class, chosen by a constant seed, is for testing. Folders with the names of
+// splits in any other arrangement are a DataError. Other files and names that start with a dot
+// are passed over. Orientation tags and colour profiles are ignored, and alpha is dropped.
 std::unique_ptr<Dataset> open_image_folder(const std::string& dir, Split split,
                                            const FolderOptions& options = {});
 

@@ -14,12 +14,12 @@ namespace tidemark {
 
 InputFile::InputFile(const std::string& path) : path_(path) {
   file_.reset(std::fopen(path.c_str(), "rb"));
-  if (!file_) throw DataError(path, -1, std::string("cannot open: ") + std::strerror(errno));
+  if (!file_) throw DataError(path, std::string("cannot open: ") + std::strerror(errno));
   struct stat status {};
   if (fstat(fileno(file_.get()), &status) != 0) {
-    throw DataError(path, -1, std::string("cannot read: ") + std::strerror(errno));
+    throw DataError(path, std::string("cannot read: ") + std::strerror(errno));
   }
-  if (!S_ISREG(status.st_mode)) throw DataError(path, -1, "is not a file");
+  if (!S_ISREG(status.st_mode)) throw DataError(path, "is not a file");
   size_ = status.st_size;
 }
 
@@ -52,8 +52,7 @@ class Inflater {
  public:
   explicit Inflater(const std::string& path) {
     constexpr int kGzipOnly = 16 + MAX_WBITS;
-    if (inflateInit2(&stream_, kGzipOnly) != Z_OK)
-      throw DataError(path, -1, "zlib does not start");
+    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw DataError(path, "zlib does not start");
   }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "models/data/dataset.h"
 #include "models/data/image.h"
@@ -38,6 +39,38 @@ std::vector<std::string> class_names(const fs::path& dir) {
   return names;
 }
 
+// Where the classes are, and where the test split is, if it has a folder.
+struct Layout {
+  fs::path classes;
+  std::optional<fs::path> test;
+};
+
+Layout layout_of(const fs::path& root) {
+  const fs::path train = root / "train";
+  if (fs::is_directory(train)) {
+    for (const char* test : {"val", "test"}) {
+      if (fs::is_directory(root / test)) return {train, root / test};
+    }
+  }
+  const std::vector<std::string> names = class_names(root);
+  if (names == std::vector<std::string>{"train"} && !class_names(train).empty()) {
+    return {train, std::nullopt};
+  }
+  const auto is_split = [](const std::string& name) {
+    return name == "train" || name == "val" || name == "valid" || name == "validation" ||
+           name == "test";
+  };
+  if (!names.empty() && std::all_of(names.begin(), names.end(), is_split)) {
+    std::string found;
+    for (const std::string& name : names) found += (found.empty() ? "" : ", ") + name + "/";
+    throw DataError(root.string(),
+                    "holds " + found +
+                        ", which are no classes; it takes class folders, or train/ and val/ or "
+                        "test/ with class folders in them, or such a train/ alone");
+  }
+  return {root, std::nullopt};
+}
+
 std::vector<std::string> image_files(const fs::path& dir) {
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(dir)) {
@@ -45,8 +78,7 @@ std::vector<std::string> image_files(const fs::path& dir) {
       files.push_back(entry.path().string());
     }
   }
-  if (files.empty())
-    throw DataError(dir.string(), -1, "no JPEG or PNG files in this class folder");
+  if (files.empty()) throw DataError(dir.string(), "no JPEG or PNG files in this class folder");
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -70,8 +102,7 @@ void add_classes(const fs::path& dir, const std::map<std::string, int64_t>& labe
   for (const std::string& name : class_names(dir)) {
     const auto found = labels.find(name);
     if (found == labels.end()) {
-      throw DataError((dir / name).string(), 0,
-                      "a class that the training folder does not have");
+      throw DataError((dir / name).string(), "a class that the training folder does not have");
     }
     for (std::string& file : choose(image_files(dir / name), split, found->second)) {
       entries.push_back({std::move(file), found->second});
@@ -219,25 +250,22 @@ std::unique_ptr<Dataset> open_image_folder(const std::string& dir, Split split,
   std::map<std::string, int64_t> labels;
   try {
     const fs::path root(dir);
-    if (!fs::is_directory(root)) throw DataError(dir, -1, "not a folder");
-    const fs::path train = root / "train";
-    const fs::path test = fs::is_directory(root / "val") ? root / "val" : root / "test";
-    const bool divided = fs::is_directory(train) && fs::is_directory(test);
-    const fs::path base = divided ? train : root;
-    for (const std::string& name : class_names(base)) {
+    if (!fs::is_directory(root)) throw DataError(dir, "not a folder");
+    const Layout layout = layout_of(root);
+    for (const std::string& name : class_names(layout.classes)) {
       labels.emplace(name, static_cast<int64_t>(labels.size()));
     }
-    if (labels.empty()) throw DataError(base.string(), -1, "no class folders");
-    if (!divided) {
-      add_classes(root, labels, split, entries);
+    if (labels.empty()) throw DataError(layout.classes.string(), "no class folders");
+    if (!layout.test) {
+      add_classes(layout.classes, labels, split, entries);
     } else {
-      if (split != Split::kTest) add_classes(train, labels, Split::kAll, entries);
-      if (split != Split::kTrain) add_classes(test, labels, Split::kAll, entries);
+      if (split != Split::kTest) add_classes(layout.classes, labels, Split::kAll, entries);
+      if (split != Split::kTrain) add_classes(*layout.test, labels, Split::kAll, entries);
     }
   } catch (const fs::filesystem_error& error) {
-    throw DataError(error.path1().string(), -1, error.code().message());
+    throw DataError(error.path1().string(), error.code().message());
   }
-  if (entries.empty()) throw DataError(dir, -1, "too few images for a test split");
+  if (entries.empty()) throw DataError(dir, "too few images for a test split");
   const auto classes = static_cast<int64_t>(labels.size());
   return std::make_unique<ImageFolder>(dir, split, chosen, classes, std::move(entries));
 }

@@ -16,7 +16,7 @@ std::string find_file(const std::string& dir, const std::string& name) {
   std::error_code ignored;
   if (std::filesystem::exists(plain, ignored)) return plain;
   if (std::filesystem::exists(plain + ".gz", ignored)) return plain + ".gz";
-  throw DataError(plain, -1, "not found, nor with .gz");
+  throw DataError(plain, "not found, nor with .gz");
 }
 
 uint32_t big_endian(std::span<const uint8_t> bytes, size_t at) {

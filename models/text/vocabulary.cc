@@ -63,7 +63,7 @@ void Vocabulary::write(const std::string& path) const {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   for (const std::string& piece : pieces_) file << piece << '\n';
   file.close();
-  if (!file) throw DataError(path, -1, "cannot be written");
+  if (!file) throw DataError(path, "cannot be written");
 }
 
 const std::string& Vocabulary::piece(int64_t id) const {

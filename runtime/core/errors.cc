@@ -19,11 +19,14 @@ DataError::DataError(const std::string& file, int64_t offset, const std::string&
       file_(file),
       offset_(offset) {}
 
-InfeasibleBudget::InfeasibleBudget(Bytes budget, Bytes minimum)
+InfeasibleBudget::InfeasibleBudget(Bytes budget, Bytes minimum, bool is_least,
+                                   const std::string& remedy)
     : Error("a budget of " + std::to_string(budget.count()) + " bytes (" +
-            format_bytes(budget) +
-            ") is too small: the least that this program can run in is " +
-            std::to_string(minimum.count()) + " bytes (" + format_bytes(minimum) + ")"),
+            format_bytes(budget) + ") is too small: the least that this program " +
+            (is_least ? "can run in is " : "is known to run in is ") +
+            std::to_string(minimum.count()) + " bytes (" + format_bytes(minimum) + ")" +
+            (is_least ? "" : "; the dry run stopped at its limit before it ruled out less") +
+            remedy),
       budget_(budget),
       minimum_(minimum) {}
 

@@ -24,9 +24,11 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message);
 };
 
-// A file is missing, corrupt or cannot be written. `offset`: of the byte at fault; -1: of none.
+// A file is missing, corrupt or cannot be written. `offset`: of the byte at fault; -1, which
+// the message does not show, where the file as a whole is.
 class DataError : public Error {
  public:
+  DataError(const std::string& file, const std::string& what) : DataError(file, -1, what) {}
   DataError(const std::string& file, int64_t offset, const std::string& what);
   const std::string& file() const { return file_; }
   int64_t offset() const { return offset_; }
@@ -59,7 +61,10 @@ class OutOfMemory : public Error {
 // A budget below what the program needs under any schedule; `minimum` would do.
 class InfeasibleBudget : public Error {
  public:
-  InfeasibleBudget(Bytes budget, Bytes minimum);
+  // `is_least`: nothing less than the minimum does; else that is not known. `remedy` ends the
+  // message: what else would help.
+  InfeasibleBudget(Bytes budget, Bytes minimum, bool is_least = true,
+                   const std::string& remedy = "");
   Bytes budget() const { return budget_; }
   Bytes minimum() const { return minimum_; }
 

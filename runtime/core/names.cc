@@ -24,8 +24,8 @@ Table& table() {
   return *names;
 }
 
-// The latest names that a thread has put together, by what of: a step has some thousands, and
-// putting one together takes longer than issuing an operator should.
+// Per-thread cache of joined names, keyed by their parts' addresses: a step has some thousands,
+// and joining one takes longer than issuing an operator should.
 class Joined {
  public:
   template <class Join>

@@ -27,6 +27,12 @@ std::string format_bytes(Bytes bytes) {
   return text.data();
 }
 
+std::string format_unlike(Bytes bytes, Bytes other) {
+  std::string text = format_bytes(bytes);
+  if (bytes == other || text != format_bytes(other)) return text;
+  return text + " (" + std::to_string(bytes.count()) + " bytes)";
+}
+
 Bytes parse_bytes(std::string_view text) {
   const std::string whole(text);
   auto bad = [&] {

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 
 namespace tidemark {
 namespace {
@@ -20,7 +20,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "tidemark-costs";
 constexpr int kVersion = 1;
-constexpr double kLongest = 1e15;  // nanoseconds: eleven days
+constexpr Bytes kMaxCostFile{64 << 20};  // ResNet-50 takes 23 KiB
+constexpr double kLongest = 1e15;        // nanoseconds: eleven days
 
 class Parser {
  public:
@@ -35,7 +36,7 @@ class Parser {
       throw DataError(name_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
                       "not JSON: " + std::string(error.what()));
     } catch (const Json::out_of_range& error) {  // a number that is none here
-      throw DataError(name_, -1, "not JSON: " + std::string(error.what()));
+      throw DataError(name_, "not JSON: " + std::string(error.what()));
     }
     if (!json.is_object() || json.value("format", Json()) != kFormat) {
       fail("not a file of costs: \"format\" is not \"" + std::string(kFormat) + "\"");
@@ -57,7 +58,7 @@ class Parser {
 
  private:
   // What is wrong is named; the place is the whole file's.
-  [[noreturn]] void fail(const std::string& what) const { throw DataError(name_, -1, what); }
+  [[noreturn]] void fail(const std::string& what) const { throw DataError(name_, what); }
 
   // A key that is misspelt would be a price that is not gone by.
   void allow(const Json& object, const std::string& which,
@@ -146,11 +147,7 @@ std::string to_json(const CostTable& table) {
 }
 
 CostTable read_costs(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw DataError(path, -1, "cannot be read");
-  return parse_costs(path, text.str());
+  return parse_costs(path, read_text_file(path, kMaxCostFile));
 }
 
 void write_costs(const CostTable& table, const std::string& path) {
@@ -158,7 +155,7 @@ void write_costs(const CostTable& table, const std::string& path) {
   file << to_json(table);
   file.close();
   if (!file) {
-    throw DataError(path, -1, std::string("cannot be written: ") + std::strerror(errno));
+    throw DataError(path, std::string("cannot be written: ") + std::strerror(errno));
   }
 }
 

@@ -38,7 +38,8 @@ struct CostTable {
 CostTable parse_costs(const std::string& name, std::string_view json);
 std::string to_json(const CostTable& table);
 
-// Throw DataError.
+// Throw DataError; reading also for what is longer than any table, such as a device without
+// end.
 CostTable read_costs(const std::string& path);
 void write_costs(const CostTable& table, const std::string& path);
 

@@ -1,15 +1,14 @@
 #include "runtime/device/pages.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/process_limits.h"
 
 namespace tidemark {
 
@@ -35,19 +34,12 @@ std::shared_ptr<std::byte> map_pages(Bytes size, const std::string& purpose) {
 }
 
 std::string memory_limits() {
-  // In pages (proc(5)): all of the address space, and its private writable part.
-  int64_t space = 0, resident = 0, shared = 0, text = 0, unused = 0, data = 0;
-  std::ifstream("/proc/self/statm") >> space >> resident >> shared >> text >> unused >> data;
   std::string note;
-  const auto add = [&](auto resource, const char* what, const char* flag, int64_t pages) {
-    rlimit limit{};
-    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-    note += std::string("; the ") + what + " limited to " +
-            format_bytes(Bytes(static_cast<int64_t>(limit.rlim_cur))) + " (ulimit " + flag +
-            "), of which " + format_bytes(pages * page_size()) + " are taken";
-  };
-  add(RLIMIT_AS, "address space is", "-v", space);
-  add(RLIMIT_DATA, "process's private memory is", "-d", data);
+  for (const ProcessLimit& limit : process_limits()) {
+    note += std::string("; the process's ") + limit.what + " is limited to " +
+            format_bytes(limit.limit) + " (ulimit " + limit.flag + "), of which " +
+            format_bytes(limit.taken) + " are taken";
+  }
   return note;
 }
 

@@ -24,9 +24,9 @@ Bytes page_size();
 // memory_limits().
 std::shared_ptr<std::byte> map_pages(Bytes size, const std::string& purpose = "");
 
-// The limits on this process's memory, and how much of them it has taken: "; the address space
-// is limited to 1.00 GiB (ulimit -v), of which 900.0 MiB are taken". Empty where there are
-// none.
+// The limits on this process's memory, and how much of them it has taken: "; the process's
+// address space is limited to 1.00 GiB (ulimit -v), of which 900.0 MiB are taken". Empty where
+// there are none.
 std::string memory_limits();
 
 }  // namespace tidemark

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 #include "runtime/device/builtin_profiles.h"
 
 namespace tidemark {
@@ -80,9 +79,9 @@ class Parser {
       throw DataError(source_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
                       "not JSON: " + std::string(error.what()));
     } catch (const Json::out_of_range& error) {  // a number that is none here
-      throw DataError(source_, -1, "not JSON: " + std::string(error.what()));
+      throw DataError(source_, "not JSON: " + std::string(error.what()));
     }
-    if (!json.is_object()) throw DataError(source_, -1, "a profile is a JSON object");
+    if (!json.is_object()) throw DataError(source_, "a profile is a JSON object");
     for (const auto& [key, value] : json.items()) {
       if (!known(key)) throw at(key, "unknown key");
     }
@@ -158,11 +157,8 @@ std::vector<std::string> profile_names() {
 
 DeviceProfile load_profile(const std::string& name) {
   if (name.ends_with(".json")) {
-    std::ifstream file(name, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) throw DataError(name, -1, "cannot be read");
-    return parse_profile(text.str(), name);
+    constexpr Bytes kMaxProfile{1 << 20};  // the largest here has 1.5 KiB
+    return parse_profile(read_text_file(name, kMaxProfile), name);
   }
   for (const BuiltinProfile& profile : builtin_profiles()) {
     if (name == profile.name) return parse_profile(profile.json, name + ".json");

@@ -93,7 +93,7 @@ class Reader {
 
  private:
   [[noreturn]] void fail(const std::string& at, const std::string& what) const {
-    throw DataError(source_, -1, (at.empty() ? "" : at + ": ") + what);
+    throw DataError(source_, (at.empty() ? "" : at + ": ") + what);
   }
   template <class Visit>
   void each(const char* key, const Visit& visit) const {
@@ -202,11 +202,11 @@ StepGraph graph_from_json(std::string_view text, const std::string& source) {
       return true;
     });
   } catch (const UsageError& error) {
-    throw DataError(source, -1, error.what());
+    throw DataError(source, error.what());
   } catch (const Json::parse_error& error) {
     throw DataError(source, static_cast<int64_t>(error.byte), "not JSON");
   } catch (const Json::out_of_range& error) {  // a number that is none here
-    throw DataError(source, -1, error.what());
+    throw DataError(source, error.what());
   }
   return Reader(json, source).run();
 }

@@ -8,8 +8,8 @@
 //       "at_start": true, "at_end": true}],
 //    "ops": [
 //      {"kind": "upload", "name": "upload", "outputs": [0]},
-//      {"kind": "call", "name": "conv2d", "call": "conv1: conv2d", "signature":
-//      "00c0ffee00c0ffee",
+//      {"kind": "call", "name": "conv2d", "call": "conv1: conv2d",
+//       "signature": "00c0ffee00c0ffee",
 //       "inputs": [[0, 0], [1, 0]], "outputs": [2], "released": [0], "workspace": 1024,
 //       "cost_ns": 81000},
 //      {"kind": "call", "name": "relu", "inputs": [[2, 0]], "outputs": [3],

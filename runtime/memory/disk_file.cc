@@ -15,6 +15,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
+#include "runtime/core/process_limits.h"
 
 namespace tidemark {
 namespace {
@@ -31,7 +32,7 @@ class TemporaryFile final : public DiskFile {
     if (fd_ < 0) {  // not every file system has O_TMPFILE
       std::string path = directory + "/tidemark-XXXXXX";
       fd_ = ::mkostemp(path.data(), O_CLOEXEC);
-      if (fd_ < 0) throw DataError(directory, -1, "no temporary file here: " + cause(errno));
+      if (fd_ < 0) throw DataError(directory, "no temporary file here: " + cause(errno));
       ::unlink(path.c_str());
     }
     if (is_in_ram(directory)) {
@@ -49,11 +50,8 @@ class TemporaryFile final : public DiskFile {
 
   bool allocate(Offset begin, Offset end) override {
     // Past this limit the kernel does not only refuse but ends the process (SIGXFSZ).
-    rlimit largest{};
-    if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 &&
-        largest.rlim_cur < static_cast<rlim_t>(end.value())) {
-      return false;
-    }
+    const std::optional<Bytes> largest = resource_limit(RLIMIT_FSIZE);
+    if (largest && largest->count() < end.value()) return false;
     int error = 0;
     do {
       error = ::posix_fallocate(fd_, begin.value(), (end - begin).count());
@@ -172,7 +170,7 @@ std::unique_ptr<DiskFile> make_temporary_file(const std::string& directory, bool
   if (!directory.empty()) return std::make_unique<TemporaryFile>(directory, direct);
   const std::optional<std::string> place = default_disk_directory();
   if (!place) {
-    throw DataError("the disk tier", 0,
+    throw DataError("the disk tier",
                     "neither TMPDIR nor /var/tmp nor the current folder is a folder on a disk "
                     "that can be written; name one");
   }

@@ -28,8 +28,7 @@ class UseThreads {
 
   int threads() const { return threads_; }
 
-  // Throws DeviceError if OpenMP gives fewer. It is tried once for each calling thread and
-  // number.
+  // Throws DeviceError if OpenMP gives fewer. Checked when a thread's team size changes.
   void require_team() const;
 
  private:

@@ -56,7 +56,7 @@ class Importer {
 
   [[noreturn]] void fail(const std::string& place, const std::string& what) const {
     std::string at = where_ + place;
-    throw DataError(file_, -1, (at.empty() ? "" : at + ": ") + what);
+    throw DataError(file_, (at.empty() ? "" : at + ": ") + what);
   }
 
   int64_t size(const Json& value, const std::string& place) {
@@ -221,12 +221,12 @@ Json parse_json(const std::string& text, const std::string& name) {
   };
   try {
     Json json = Json::parse(text, depth);
-    if (deepest > kMaxDepth) throw DataError(name, -1, "nested deeper than a graph can be");
+    if (deepest > kMaxDepth) throw DataError(name, "nested deeper than a graph can be");
     return json;
   } catch (const Json::parse_error& error) {
     throw DataError(name, static_cast<int64_t>(error.byte), error.what());
   } catch (const Json::out_of_range& error) {  // a number that is none here
-    throw DataError(name, -1, error.what());
+    throw DataError(name, error.what());
   }
 }
 
@@ -246,7 +246,7 @@ std::vector<OrderInstance> parse_order_graphs(const std::string& text, const std
       result.push_back(Importer(json, name, "", parameters).run());
     }
   } catch (const Json::exception& error) {
-    throw DataError(name, -1, error.what());
+    throw DataError(name, error.what());
   }
   return result;
 }

@@ -15,11 +15,11 @@ namespace tidemark::planner {
 
 std::string read_text(const std::string& path, Bytes limit) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw DataError(path, -1, "is a folder");
+  if (std::filesystem::is_directory(path, ignored)) throw DataError(path, "is a folder");
   // zlib reads what is not compressed as it is.
   errno = 0;
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), &gzclose);
-  if (!file) throw DataError(path, -1, std::strerror(errno != 0 ? errno : ENOMEM));
+  if (!file) throw DataError(path, std::strerror(errno != 0 ? errno : ENOMEM));
   std::string text;
   std::array<char, 1 << 16> part{};
   for (;;) {
@@ -36,7 +36,7 @@ std::string read_text(const std::string& path, Bytes limit) {
                         error == Z_BUF_ERROR ? "is truncated" : message);
       }
       if (path.ends_with(".gz") && gzdirect(file.get()) != 0 && !text.empty()) {
-        throw DataError(path, -1, "is not compressed, but named so");
+        throw DataError(path, "is not compressed, but named so");
       }
       return text;
     }
@@ -47,7 +47,7 @@ void write_text(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
   file.close();
-  if (!file) throw DataError(path, -1, "cannot be written");
+  if (!file) throw DataError(path, "cannot be written");
 }
 
 }  // namespace tidemark::planner

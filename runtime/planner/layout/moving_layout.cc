@@ -125,7 +125,9 @@ class MovingSearch {
     }
     std::erase_if(live, [&](size_t i) { return size(i) * kLeftAlone < problem_.capacity; });
     if (live.empty()) return chosen;
-    for (uint64_t n = 1 + random_() % (2U << (random_() % 4)); n > 0; --n) {
+    const uint64_t draw = random_();
+    const uint64_t most = 2U << (random_() % 4);
+    for (uint64_t n = 1 + draw % most; n > 0; --n) {
       chosen.push_back(live[random_() % live.size()]);
     }
     return chosen;

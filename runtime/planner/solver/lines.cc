@@ -57,7 +57,7 @@ void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
-  if (!file) throw DataError(path, -1, "cannot be written");
+  if (!file) throw DataError(path, "cannot be written");
 }
 
 }  // namespace tidemark::planner

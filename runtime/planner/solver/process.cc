@@ -24,7 +24,7 @@ TemporaryFolder::TemporaryFolder() {
   const std::filesystem::path base = std::filesystem::temp_directory_path(error);
   std::string path = ((error ? "/tmp" : base) / "tidemark-XXXXXX").string();
   if (mkdtemp(path.data()) == nullptr) {
-    throw DataError(path, -1, std::string("cannot make this folder: ") + std::strerror(errno));
+    throw DataError(path, std::string("cannot make this folder: ") + std::strerror(errno));
   }
   path_ = path;
 }
@@ -77,7 +77,7 @@ ProcessEnd run_process(const std::vector<std::string>& command, double seconds,
   // Closed by exec; a byte in it says that there was none.
   int failed[2] = {-1, -1};
   if (pipe2(failed, O_CLOEXEC) != 0) {
-    throw DataError(command[0], 0, std::string("cannot be started: ") + std::strerror(errno));
+    throw DataError(command[0], std::string("cannot be started: ") + std::strerror(errno));
   }
   const pid_t parent = getpid();
   const pid_t pid = fork();
@@ -94,7 +94,7 @@ ProcessEnd run_process(const std::vector<std::string>& command, double seconds,
   }
   close(failed[0]);
   if (pid < 0) {
-    throw DataError(command[0], 0, std::string("cannot be started: ") + std::strerror(error));
+    throw DataError(command[0], std::string("cannot be started: ") + std::strerror(error));
   }
   if (got > 0) {
     waitpid(pid, nullptr, 0);

@@ -71,7 +71,7 @@ bool is_less(double a, double b) { return a < b - kAgree * std::max(1.0, std::ab
 // Takes the solver's word for what our own check confirms.
 void take(const Program& program, Answer answer, double gap, Solution& solution) {
   const auto fail = [&](const std::string& what) {
-    throw DataError(solution.solver + "'s solution", 0, what);
+    throw DataError(solution.solver + "'s solution", what);
   };
   const bool has_start = !solution.values.empty();
   const bool has_values =

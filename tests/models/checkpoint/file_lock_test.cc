@@ -1,6 +1,7 @@
 #include "models/checkpoint/file_lock.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +100,37 @@ TEST(FileLock, OnePathByAnotherNameIsTheSameFile) {
   EXPECT_FALSE(fs::exists(path + ".lock"));
   EXPECT_NE(refused("/dev/null").find("is a device"), std::string::npos);
   EXPECT_NE(refused(folder.path() + "/none/run").find("cannot be locked"), std::string::npos);
+}
+
+// What is in the way is somebody's: it is neither written to nor removed.
+TEST(FileLock, AFileThatIsNoLockIsRefusedAndStays) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  const std::string path = folder.path() + "/run";
+  const std::string longer = "locked by Tidemark, process 12\nand my notes\n";
+  for (const std::string text : {"x\n", "1234\n", "locked by Tidemark", longer.c_str()}) {
+    const std::string in_the_way = folder.write("run.lock", {text.begin(), text.end()});
+    EXPECT_NE(refused(path).find(in_the_way + " is not a lock file"), std::string::npos)
+        << refused(path);
+    const testing::ByteVector left = testing::read_bytes(in_the_way);
+    EXPECT_EQ(std::string(left.begin(), left.end()), text);
+  }
+  fs::remove(path + ".lock");
+  ASSERT_EQ(mkfifo((path + ".lock").c_str(), 0600), 0);
+  EXPECT_NE(refused(path).find("is not a lock file"), std::string::npos) << refused(path);
+  EXPECT_TRUE(fs::is_fifo(path + ".lock"));
+}
+
+// A run that was killed before it wrote its name leaves one, but so does `touch`.
+TEST(FileLock, AnEmptyFileIsLockedAndStaysEmpty) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/run";
+  const std::string empty = folder.write("run.lock", {});
+  {
+    const FileLock lock(path);
+    EXPECT_NE(refused(path).find("process " + std::to_string(getpid())), std::string::npos);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(empty));
 }
 
 // The child of a fork leaves its parent's lock alone.

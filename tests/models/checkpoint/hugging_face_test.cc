@@ -110,9 +110,34 @@ TEST_F(ConfigTest, Gpt2) {
   EXPECT_THAT(complaint(sizes + "100}"), ::testing::HasSubstr("'n_inner'"));
 }
 
+TEST_F(ConfigTest, IsWrittenAsItIsRead) {
+  BertOptions bert{.vocabulary = 100, .positions = 40, .segments = 4, .layers = 3};
+  bert.width = 48, bert.heads = 6, bert.inner = 96, bert.norm_eps = 1e-7;
+  BertOptions roberta = bert_options("xlm-roberta-base");
+  roberta.layers = 3;
+  const Gpt2Options gpt2{
+      .vocabulary = 100, .positions = 40, .layers = 3, .width = 48, .heads = 6};
+  for (const TextNetworkOptions& options :
+       {TextNetworkOptions(bert), TextNetworkOptions(roberta), TextNetworkOptions(gpt2)}) {
+    const std::string json = hugging_face_config(options);
+    EXPECT_EQ(hugging_face_config(parse_hugging_face_config(json, "here")), json);
+    EXPECT_EQ(difference(sizes_of(read(json)), sizes_of(options), "it"), "") << json;
+  }
+  const auto again =
+      std::get<BertOptions>(parse_hugging_face_config(hugging_face_config(bert), "here"));
+  EXPECT_EQ(again.vocabulary, 100);
+  EXPECT_EQ(again.segments, 4);
+  EXPECT_EQ(again.norm_eps, 1e-7);
+  EXPECT_FALSE(again.roberta_names);
+  EXPECT_TRUE(std::get<BertOptions>(read(hugging_face_config(roberta))).roberta_names);
+  EXPECT_THROW(parse_hugging_face_config("{", "here"), DataError);
+}
+
 TEST_F(ConfigTest, WhatIsNoConfigIsRefused) {
   for (const char* json : {"", "{", "[1]", "7", "{}", R"({"model_type": 3})",
-                           R"({"model_type": "gpt2", "n_layer": 1e30})"}) {
+                           R"({"model_type": "gpt2", "n_layer": 1e30})",
+                           R"({"model_type": "gpt2", "vocab_size": 9, "n_positions": 9,
+                               "n_embd": 2, "n_head": 1, "n_layer": 1001})"}) {
     EXPECT_THAT(complaint(json), ::testing::HasSubstr(path())) << json;
   }
   EXPECT_THROW(read_hugging_face_config(folder_.path() + "/none"), DataError);

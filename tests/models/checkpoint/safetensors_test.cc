@@ -295,7 +295,7 @@ TEST_F(SafetensorsTest, WritersRefuseBadNames) {
   EXPECT_THROW(SafetensorsWriter(path(), {{"__metadata__", DType::kFloat32, {1}}}, {}),
                UsageError);
   EXPECT_THROW(SafetensorsWriter(path(), {{"\xFF", DType::kFloat32, {1}}}, {}), UsageError);
-  EXPECT_FALSE(std::filesystem::exists(path() + ".partial"));
+  EXPECT_FALSE(std::filesystem::exists(path() + kPartialSuffix));
 }
 
 }  // namespace

@@ -187,6 +187,7 @@ TEST_F(TrainingStateTest, IsASafetensorsFile) {
   EXPECT_NE(file.find("optimizer.fc.bias.variance"), nullptr);
   EXPECT_EQ(file.metadata().at("step"), "3");
   const TrainingState state = read_training_state(path());
+  EXPECT_EQ(read_training_settings(path()), state.settings);
   EXPECT_EQ(state.step, 3);
   EXPECT_EQ(state.settings, (SafetensorsMetadata{{"model", "net"}}));
 }

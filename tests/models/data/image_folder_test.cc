@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <set>
+#include <sstream>
+#include <string>
 
 #include "models/data/dataset.h"
 #include "tests/models/data/files.h"
@@ -114,6 +116,44 @@ TEST(ImageFolder, TakesSplitsFromSubfolders) {
     data_error([&] { open_image_folder(folder.path(), Split::kTest); },
                folder.path() + "/" + held + "/c");
   }
+}
+
+TEST(ImageFolder, KeepsATenthOfATrainingFolderAlone) {
+  const TempFolder folder;
+  for (int i = 0; i < 10; ++i) {
+    folder.write("train/a/" + std::to_string(i) + ".png", png_file(plain(1, 1, 1)));
+    folder.write("train/b/" + std::to_string(i) + ".png", png_file(plain(2, 2, 2)));
+  }
+  const auto train = open_image_folder(folder.path(), Split::kTrain, {.image_size = 4});
+  EXPECT_EQ(train->classes(), 2);
+  EXPECT_EQ(train->size(), 18);
+  EXPECT_EQ(open_image_folder(folder.path(), Split::kTest, {.image_size = 4})->size(), 2);
+}
+
+TEST(ImageFolder, SplitsAreNoClasses) {
+  for (const std::string others :
+       {"train valid", "val test", "test", "train validation test"}) {
+    const TempFolder folder;
+    std::istringstream names(others);
+    for (std::string name; names >> name;) {
+      folder.write(name + "/a/1.png", png_file(plain(1, 1, 1)));
+      folder.write(name + "/b/1.png", png_file(plain(2, 2, 2)));
+    }
+    if (others == "train validation test") {  // what is found under test/ is enough
+      EXPECT_EQ(open_image_folder(folder.path(), Split::kTest)->size(), 2);
+      continue;
+    }
+    try {
+      open_image_folder(folder.path(), Split::kAll);
+      ADD_FAILURE() << others;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("train/ and val/ or test/")) << others;
+    }
+  }
+  const TempFolder vehicles;
+  vehicles.write("plane/1.png", png_file(plain(1, 1, 1)));
+  vehicles.write("train/1.png", png_file(plain(2, 2, 2)));
+  EXPECT_EQ(open_image_folder(vehicles.path(), Split::kAll)->classes(), 2);
 }
 
 // A picture whose red is its column and whose green is its row shows what was cut out.

@@ -21,6 +21,12 @@ TEST(Errors, DataErrorNamesFileAndOffset) {
   EXPECT_STREQ(error.what(), "train-images, byte 16: truncated");
 }
 
+TEST(Errors, AFileAsAWholeHasNoByte) {
+  const DataError error("/dev/null", "is a device");
+  EXPECT_STREQ(error.what(), "/dev/null: is a device");
+  EXPECT_EQ(error.offset(), -1);
+}
+
 TEST(Errors, InfeasibleBudgetSaysWhatWouldDo) {
   const InfeasibleBudget error(Bytes(1024), Bytes(3 << 20));
   EXPECT_EQ(error.budget(), Bytes(1024));

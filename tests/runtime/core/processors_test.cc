@@ -2,41 +2,32 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <stdlib.h>
 
-#include <fstream>
+#include "tests/support/fake_root.h"
 
 namespace tidemark {
 namespace {
 
-namespace fs = std::filesystem;
-
 // A tree of control groups, as the kernel would show it.
-class CpuQuota : public ::testing::Test {
+class CpuQuota : public testing::FakeRootTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "groups_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    mount_ = pattern;
+  void write_group(const std::string& path, const std::string& text) const {
+    write("sys/fs/cgroup/" + path, text);
   }
-  void TearDown() override { fs::remove_all(mount_); }
-
-  void write(const std::string& path, const std::string& text) const {
-    fs::create_directories((mount_ / path).parent_path());
-    std::ofstream(mount_ / path) << text << "\n";
+  int of_8(const std::string& groups) const {
+    write("proc/self/cgroup", groups);
+    return within_cpu_quota(8, root_);
   }
-  int of_8(const std::string& groups) const { return within_cpu_quota(8, groups, mount_); }
-
-  fs::path mount_;
 };
 
 TEST_F(CpuQuota, NoneAtAll) {
+  EXPECT_EQ(within_cpu_quota(8, root_), 8);
   EXPECT_EQ(of_8(""), 8);
   EXPECT_EQ(of_8("0::/\n"), 8);
-  write("cpu.max", "max 100000");
-  write("app/cpu.max", "max 100000");
+  write_group("cpu.max", "max 100000");
+  write_group("app/cpu.max", "max 100000");
   EXPECT_EQ(of_8("0::/app\n"), 8);
-  EXPECT_EQ(within_cpu_quota(3, "nonsense\n\n::\n0:", mount_), 3);
+  EXPECT_EQ(of_8("nonsense\n\n::\n0:"), 8);
 }
 
 TEST_F(CpuQuota, IsRoundedUpAndNeverNothing) {
@@ -45,41 +36,44 @@ TEST_F(CpuQuota, IsRoundedUpAndNeverNothing) {
                                           {"20000 100000", 1},
                                           {"0 100000", 8},
                                           {"1600000 100000", 8},
+                                          {"300000 0", 8},
                                           {"12", 8},
                                           {"", 8}}) {
-    write("app/cpu.max", quota);
+    write_group("app/cpu.max", quota);
     EXPECT_EQ(of_8("0::/app\n"), processors) << quota;
   }
+  write_group("app/cpu.max", "300000 100000");
+  EXPECT_EQ(within_cpu_quota(0, root_), 1);
 }
 
 TEST_F(CpuQuota, OfAGroupThatOursLiesIn) {
-  write("slice/cpu.max", "200000 100000");
-  write("slice/app/cpu.max", "400000 100000");
+  write_group("slice/cpu.max", "200000 100000");
+  write_group("slice/app/cpu.max", "400000 100000");
   EXPECT_EQ(of_8("0::/slice/app\n"), 2);
   EXPECT_EQ(of_8("0::/slice/app/gone\n"), 2);
 }
 
 TEST_F(CpuQuota, InAContainerThatSeesItsOwnGroupAlone) {
-  write("cpu.max", "400000 100000");
+  write_group("cpu.max", "400000 100000");
   EXPECT_EQ(of_8("0::/docker/0123\n"), 4);
   EXPECT_EQ(of_8("0::/\n"), 4);
 }
 
 TEST_F(CpuQuota, VersionOne) {
-  write("cpu,cpuacct/cpu.cfs_quota_us", "-1");
-  write("cpu,cpuacct/cpu.cfs_period_us", "100000");
-  write("cpu,cpuacct/app/cpu.cfs_quota_us", "150000");
-  write("cpu,cpuacct/app/cpu.cfs_period_us", "50000");
+  write_group("cpu,cpuacct/cpu.cfs_quota_us", "-1");
+  write_group("cpu,cpuacct/cpu.cfs_period_us", "100000");
+  write_group("cpu,cpuacct/app/cpu.cfs_quota_us", "150000");
+  write_group("cpu,cpuacct/app/cpu.cfs_period_us", "50000");
   EXPECT_EQ(of_8("5:memory:/app\n4:cpu,cpuacct:/app\n"), 3);
   EXPECT_EQ(of_8("5:memory:/app\n4:cpu,cpuacct:/\n"), 8);
   EXPECT_EQ(of_8("4:cpuset:/app\n"), 8) << "another controller";
 }
 
 TEST_F(CpuQuota, BothVersionsAtOnce) {
-  write("cpu/app/cpu.cfs_quota_us", "500000");
-  write("cpu/app/cpu.cfs_period_us", "100000");
+  write_group("cpu/app/cpu.cfs_quota_us", "500000");
+  write_group("cpu/app/cpu.cfs_period_us", "100000");
   EXPECT_EQ(of_8("1:cpu:/app\n0::/app\n"), 5);
-  write("unified/app/cpu.max", "200000 100000");
+  write_group("unified/app/cpu.max", "200000 100000");
   EXPECT_EQ(of_8("1:cpu:/app\n0::/app\n"), 2);
 }
 

@@ -74,6 +74,7 @@ TEST(CostTableTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(with(R"([{"signature": "0000000000000001", "ns": 1, "us": 2}])"),
               HasSubstr("operator 1: unknown key \"us\""));
   EXPECT_THROW(read_costs("/nowhere/costs.json"), DataError);
+  EXPECT_THROW(read_costs("/dev/zero"), DataError);  // has no end
   EXPECT_THROW(write_costs({}, "/nowhere/costs.json"), DataError);
 }
 

@@ -66,6 +66,9 @@ TEST(Profile, AFileIsAProfileToo) {
   EXPECT_EQ(make_device("sim:" + path.string())->name(), "sim:mine");
   std::filesystem::remove(path);
   EXPECT_THROW(load_profile(path), DataError);
+  std::filesystem::create_symlink("/dev/zero", path);  // has no end
+  EXPECT_THROW(load_profile(path), DataError);
+  std::filesystem::remove(path);
 }
 
 void expect_error(const std::string& text, int64_t offset, const std::string& what) {

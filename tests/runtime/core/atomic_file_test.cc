@@ -1,4 +1,4 @@
-#include "models/checkpoint/atomic_file.h"
+#include "runtime/core/atomic_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -8,8 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <memory>
 #include <string_view>
+#include <thread>
 
 #include "runtime/core/errors.h"
 #include "tests/models/data/files.h"
@@ -51,6 +54,16 @@ TEST(AtomicFile, AppearsWithCommit) {
   EXPECT_EQ(files_in(folder), 1u);
 }
 
+// What is at the partial file's name after commit() is another writer's.
+TEST(AtomicFile, CommittedFilesHaveNothingToRemove) {
+  const TempFolder folder;
+  AtomicFile file(folder.path() + "/state");
+  file.commit();
+  const std::string others = folder.write(std::string("state") + kPartialSuffix, {'x'});
+  remove_partial_files();
+  EXPECT_TRUE(std::filesystem::exists(others));
+}
+
 TEST(AtomicFile, WithoutCommitTheOldOneStays) {
   const TempFolder folder;
   const std::string path = folder.write("state", {'o', 'l', 'd'});
@@ -62,6 +75,49 @@ TEST(AtomicFile, WithoutCommitTheOldOneStays) {
   EXPECT_EQ(files_in(folder), 1u);
 }
 
+TEST(AtomicFile, LeavesOtherFilesAlone) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/state";
+  const std::string other = folder.write("state.partial", {'m', 'i', 'n', 'e'});
+  {
+    AtomicFile file(path);
+    file.write(bytes_of("new"));
+    file.commit();
+  }
+  EXPECT_EQ(content(path), "new");
+  EXPECT_EQ(content(other), "mine");
+}
+
+// The pause gives the second writer the time to disturb the first one; it does not need it.
+TEST(AtomicFile, ASecondWriterWaitsForTheFirst) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/state";
+  auto first = std::make_unique<AtomicFile>(path);
+  first->write(bytes_of("first"));
+  std::thread other([&] {
+    AtomicFile second(path);
+    second.write(bytes_of("second"));
+    second.commit();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  first->commit();
+  first.reset();
+  other.join();
+  EXPECT_EQ(content(path), "second");
+  EXPECT_EQ(files_in(folder), 1u);
+}
+
+// Of a crash, or of a writer that was killed.
+TEST(AtomicFile, WhatACrashHasLeftIsWrittenOver) {
+  const TempFolder folder;
+  folder.write(std::string("state") + kPartialSuffix, {'l', 'o', 'n', 'g', 'e', 'r'});
+  const std::string path = folder.path() + "/state";
+  AtomicFile file(path);
+  file.write(bytes_of("new"));
+  file.commit();
+  EXPECT_EQ(content(path), "new");
+}
+
 TEST(AtomicFile, WhereNothingCanBeWrittenIsAnError) {
   const TempFolder folder;
   const std::string path = folder.path() + "/none/state";
@@ -70,8 +126,8 @@ TEST(AtomicFile, WhereNothingCanBeWrittenIsAnError) {
   AtomicFile file(taken);
   file.write(bytes_of("x"));
   std::filesystem::create_directory(taken);
-  EXPECT_EQ(data_error([&] { file.commit(); }, taken), 1);
-  EXPECT_EQ(data_error([&] { AtomicFile second(taken); }, taken), 0);
+  EXPECT_EQ(data_error([&] { file.commit(); }, taken), -1);
+  EXPECT_EQ(data_error([&] { AtomicFile second(taken); }, taken), -1);
 }
 
 // A link stays a link, and what it names is written in its own folder, where only there a
@@ -85,7 +141,7 @@ TEST(AtomicFile, FollowsLinks) {
   fs::create_symlink(link, second);
   {
     AtomicFile file(second);
-    EXPECT_TRUE(fs::exists(target + ".partial"));
+    EXPECT_TRUE(fs::exists(target + kPartialSuffix));
     file.write(bytes_of("new"));
     file.commit();
   }
@@ -134,6 +190,7 @@ TEST(AtomicFile, WhatIsNoRegularFileIsRefusedAndStays) {
   fs::create_symlink("/dev/null", link);
 
   EXPECT_NE(refused(folder.path()).find("is a folder"), std::string::npos);
+  EXPECT_EQ(refused("/dev/null").find("byte"), std::string::npos) << "the file as a whole";
   EXPECT_NE(refused(pipe).find("is a pipe"), std::string::npos);
   EXPECT_NE(refused(socket_path).find("is a socket"), std::string::npos);
   EXPECT_NE(refused("/dev/null").find("is a device"), std::string::npos);

@@ -1,0 +1,161 @@
+#include "runtime/core/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+
+namespace fs = std::filesystem;
+
+std::string follow_links(const std::string& path) {
+  constexpr int kMaxLinks = 40;  // as in the kernel
+  std::error_code error;
+  fs::path target = path;
+  for (int i = 0; i < kMaxLinks && fs::is_symlink(target, error); ++i) {
+    const fs::path next = fs::read_symlink(target, error);
+    if (error) break;
+    target = target.parent_path() / next;  // `next` alone if it is absolute
+  }
+  return target.string();
+}
+
+bool is_stream(const std::string& path) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(path, unknown);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+std::string regular_target(const std::string& path) {
+  const auto fail = [&](const std::string& what) { throw DataError(path, what); };
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  switch (status.type()) {
+    case fs::file_type::regular:
+    case fs::file_type::not_found: break;
+    case fs::file_type::directory: fail("is a folder, not a file"); break;
+    case fs::file_type::block:
+    case fs::file_type::character: fail("is a device; give the path of a file"); break;
+    case fs::file_type::fifo: fail("is a pipe; give the path of a file"); break;
+    case fs::file_type::socket: fail("is a socket; give the path of a file"); break;
+    default: fail("cannot be written: " + error.message());
+  }
+  std::string target = follow_links(path);
+  // Links under /proc may name a file that has no path any more.
+  if (fs::exists(status) && !fs::equivalent(path, target, error)) {
+    fail("is a link that cannot be followed");
+  }
+  return target;
+}
+
+namespace {
+
+// Partial files that are being written; a signal handler reads them, which only lock-free
+// atomics allow.
+std::atomic<const char*> partial_files[8];
+static_assert(std::atomic<const char*>::is_always_lock_free);
+
+std::atomic<const char*>* claim_slot(const char* path) {
+  for (std::atomic<const char*>& slot : partial_files) {
+    const char* none = nullptr;
+    if (slot.compare_exchange_strong(none, path)) return &slot;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_at(int file, const std::string& path) {
+  struct stat opened {};
+  struct stat named {};
+  return fstat(file, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+void remove_partial_files() {
+  for (const std::atomic<const char*>& slot : partial_files) {
+    if (const char* const path = slot.load()) unlink(path);
+  }
+}
+
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(path), target_(regular_target(path)), partial_(target_ + kPartialSuffix) {
+  do {
+    if (file_ >= 0) close(file_);
+    file_ = open(partial_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file_ < 0) fail("cannot be written");
+    // Some network file systems have no locks; one writer is all right there too.
+    while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    // The writer that was waited for has renamed or removed the file that this one opened.
+  } while (!is_at(file_, partial_));
+  if (ftruncate(file_, 0) != 0) {  // what a crash has left
+    const int error = errno;
+    close(std::exchange(file_, -1));
+    errno = error;
+    fail("cannot be written");
+  }
+  slot_ = claim_slot(partial_.c_str());
+}
+
+AtomicFile::~AtomicFile() {
+  if (slot_) slot_->store(nullptr);
+  if (file_ < 0) return;
+  unlink(partial_.c_str());
+  close(file_);
+}
+
+void AtomicFile::fail(const std::string& what, int64_t offset) const {
+  throw DataError(path_, offset, what + ": " + std::strerror(errno));
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("cannot be written", size_);
+    size_ += written;
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void AtomicFile::overwrite(int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(file_, bytes.data(), bytes.size(), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("cannot be written", offset);
+    offset += written;
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void AtomicFile::commit() {
+  if (fsync(file_) != 0) fail("cannot be written");
+  // Once it is renamed, another writer may make a partial file of that name.
+  if (slot_) std::exchange(slot_, nullptr)->store(nullptr);
+  const int file = file_;
+  if (rename(partial_.c_str(), target_.c_str()) != 0)
+    fail("cannot be renamed from its partial file");
+  file_ = -1;
+  close(file);
+  // The new name is on the disk only once the folder is.
+  fs::path folder = fs::path(target_).parent_path();
+  if (folder.empty()) folder = ".";
+  const int directory = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) fail("its folder cannot be opened");
+  const int result = fsync(directory);
+  close(directory);
+  // Some file systems cannot flush folders, and say so.
+  if (result != 0 && errno != EINVAL && errno != ENOTSUP) fail("its folder cannot be flushed");
+}
+
+}  // namespace tidemark

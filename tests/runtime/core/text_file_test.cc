@@ -1,0 +1,39 @@
+#include "runtime/core/text_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/core/errors.h"
+#include "tests/models/data/files.h"
+
+namespace tidemark {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string error_of(const std::string& path, Bytes limit) {
+  try {
+    read_text_file(path, limit);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TextFileTest, AllOfItUpToTheLimit) {
+  const testing::TempFolder folder;
+  const std::string path = folder.write("text", {'a', '\r', '\n', 0, 'b'});
+  EXPECT_EQ(read_text_file(path, Bytes(5)), std::string("a\r\n\0b", 5));
+  EXPECT_THAT(error_of(path, Bytes(4)), HasSubstr("is longer than 4 B"));
+  EXPECT_EQ(read_text_file(folder.write("empty", {}), Bytes(0)), "");
+}
+
+TEST(TextFileTest, WhatIsNoFileIsSaid) {
+  const testing::TempFolder folder;
+  EXPECT_THAT(error_of(folder.path() + "/none", Bytes(9)), HasSubstr("No such file"));
+  EXPECT_THAT(error_of(folder.path(), Bytes(9)), HasSubstr("is a folder"));
+  EXPECT_THAT(error_of("/dev/zero", Bytes(9)), HasSubstr("is longer than 9 B"));
+}
+
+}  // namespace
+}  // namespace tidemark
