@@ -94,14 +94,15 @@ const StepGraph::Op* Replay::expected(StepGraph::Kind kind) {
   look_for_failure();
   if (!mismatch_.empty() || matched_ == step_.graph.ops.size()) return nullptr;
   const StepGraph::Op& op = step_.graph.ops[matched_];
-  if (op.kind != kind) return nullptr;
-  // What the plan has let go of by now has to be gone: its place may be taken from here on.
-  if (matched_ > 0) {
-    const std::vector<uint32_t>& released = step_.graph.ops[matched_ - 1].released;
-    const auto gone = [&](uint32_t item) { return gone_[item]; };
-    if (!std::all_of(released.begin(), released.end(), gone)) return nullptr;
-  }
-  return &op;
+  return op.kind == kind && released_as_planned() ? &op : nullptr;
+}
+
+// What the plan has let go of by now has to be gone: its place may be taken from here on.
+bool Replay::released_as_planned() const {
+  if (matched_ == 0) return true;
+  const std::vector<uint32_t>& released = step_.graph.ops[matched_ - 1].released;
+  return std::all_of(released.begin(), released.end(),
+                     [&](uint32_t item) { return gone_[item]; });
 }
 
 void Replay::unused(const Storage& storage) {
@@ -233,6 +234,9 @@ void Replay::run_in_program_order() {
 void Replay::end_step() {
   if (mismatch_.empty() && matched_ < step_.graph.ops.size()) {
     fail("the step ended");
+  } else if (mismatch_.empty() && !released_as_planned()) {
+    mismatch_ = "a tensor is held on to after the step's end";
+    run_in_program_order();
   } else if (mismatch_.empty()) {
     launch_before(matched_);
     look_for_failure();

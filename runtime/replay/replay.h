@@ -82,6 +82,7 @@ class Replay {
 
   void look_for_failure();
   const StepGraph::Op* expected(StepGraph::Kind kind);
+  bool released_as_planned() const;
   bool bind(Storage& storage, uint32_t number);
   bool matches(const Recipe& call);
   void fail(const std::string& why);

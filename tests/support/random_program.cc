@@ -3,31 +3,36 @@
 #include <random>
 #include <utility>
 
-#include "tests/support/toy_program.h"
-
 namespace tidemark::testing {
 
 std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int steps, int calls,
-                                         bool alike) {
+                                         bool alike, const BeforeCall& before,
+                                         const Forgiven& forgiven) {
   std::vector<uint64_t> hashes;
   std::mt19937 random(seed);
   auto pick = [&](int64_t n) {
     return static_cast<int64_t>(random() % static_cast<uint32_t>(n));
   };
   auto words = [&] { return int64_t{128} << pick(5); };
+  // Draws one after the other: arguments of one call are evaluated in no order.
+  auto upload = [&](Category category) {
+    const uint32_t salt = random();
+    return toy_upload(session, words(), salt, category);
+  };
   std::vector<Handle> parameters;
-  for (int i = 0; i < 4; ++i) {
-    parameters.push_back(toy_upload(session, words(), random(), Category::kParameter));
+  for (int i = 0; i < kRandomProgramParameters; ++i) {
+    parameters.push_back(upload(Category::kParameter));
   }
   std::vector<Handle> kept;  // survives steps
   for (int step = 0; step < steps; ++step) {
     if (alike) random.seed(seed);
-    session.step([&] {
+    const auto one_step = [&] {
       std::vector<Handle> live = parameters;
-      live.push_back(toy_upload(session, words(), random()));
+      live.push_back(upload(Category::kData));
       live.insert(live.end(), kept.begin(), kept.end());
       kept.clear();
       for (int i = 0; i < calls; ++i) {
+        if (!before(step, i, live)) return;
         std::vector<Handle> inputs;
         for (int64_t k = 1 + pick(3); k > 0; --k)
           inputs.push_back(live[static_cast<size_t>(pick(static_cast<int64_t>(live.size())))]);
@@ -40,7 +45,8 @@ std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int st
         } else {
           std::vector<ToyOutput> outputs;
           for (int64_t k = 1 + pick(3); k > 0; --k) outputs.push_back({words()});
-          auto made = toy_call(session, inputs, outputs, random(), pick(3) == 0 ? words() : 0);
+          const int64_t workspace = pick(3) == 0 ? words() : 0;
+          auto made = toy_call(session, inputs, outputs, random(), workspace);
           for (Handle& handle : made) {
             if (pick(4) != 0) live.push_back(std::move(handle));
           }
@@ -51,10 +57,17 @@ std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int st
         }
       }
       for (size_t p = 0; p < parameters.size(); ++p) {
+        if (!before(step, calls + static_cast<int>(p), live)) return;
         toy_update(session, {parameters[p], live.back()}, random());
       }
       if (pick(2) == 0) kept.push_back(live.back());
-    });
+    };
+    try {
+      session.step(one_step);
+    } catch (const StepStopped&) {
+    } catch (const Error& error) {
+      if (!forgiven(error)) throw;
+    }
     for (const Handle& handle : kept) hashes.push_back(toy_hash(session, handle));
   }
   for (const Handle& parameter : parameters) hashes.push_back(toy_hash(session, parameter));
