@@ -29,16 +29,31 @@ constexpr double kClearly = 1.02;
 // So many times as long as the quickest, and a policy is not ranked.
 constexpr int64_t kFarLonger = 4;
 
-// A plan of tide's in a trial, of which there are two: a fifth of a second each, as much as so
-// many simulated operators together.
-constexpr int64_t kTrialPlanEffort = 2'000'000;
-constexpr int64_t kPlanningOperators = 20'000;
+// What a plan of tide's in a trial, of which there are two, may take: at most, and so that both
+// take some third of the work.
+constexpr int64_t kTrialPlanEffort = 1'000'000;
+constexpr int64_t kWorkPerPlanEffort = 150;
+
+// In units of work: what a call of the program takes to issue, and a block to be handed out.
+constexpr int64_t kCallWork = 200;
+constexpr int64_t kBlockWork = 200;
+
+// One simulation of many that are compared may take this part of the work, or so many times
+// what its steps take where nothing has to be done twice. One that computes everything again
+// and again, as happens just above what cannot be done at all, is given up so that others have
+// their turn.
+constexpr int64_t kTurns = 16;
+constexpr int64_t kPlainTurns = 4;
+constexpr int64_t kStepsOfAProgram = 3;
 
 constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
 
 // In less than this part of the peak a plan seldom fits, and what tide goes by without one
 // matters.
 constexpr int64_t kNarrow = 8;
+
+// A budget in which the program does not complete after some steps is raised by this part.
+constexpr double kRaise = 0.02;
 
 // The next policy is first tried with less than the smallest budget so far by this part of it.
 constexpr int64_t kWorthLooking = 64;
@@ -48,72 +63,113 @@ constexpr int64_t kPrecision = 4096;
 
 thread_local DryRunProgress current_progress;
 
-// What the simulations of a dry run have done, of what they may do.
-class Effort {
- public:
-  bool is_spent() const { return done_ >= kMostSimulated; }
-  int64_t done() const { return done_; }
-  void add(int64_t operators) {
-    done_ += operators;
-    if (current_progress) current_progress(operators);
-  }
-
- private:
-  int64_t done_ = 0;
-};
-
 // Where a simulation is given up.
 struct TrialLimits {
   int64_t recomputations = kAnyNumber;  // of all steps together
   Nanos step = kNever;                  // of one step, as far as it is issued
+  int64_t work = kAnyNumber;            // beside what there is
   bool only_first = false;              // of the program's steps
 };
 
-// Each step so often: what tiers hold goes on from step to step. None if memory runs out, or a
-// limit is passed, or the work is spent.
-std::optional<TrialResult> run(const SessionOptions& options, const Program& program,
-                               int rounds, const TrialLimits& limits, Effort& effort,
-                               StepPrediction* last = nullptr) {
+// Counts the work of a session from here on, and ends it where a limit is passed: also within a
+// call of the program, as bringing back what it needs may take many.
+class WorkMeter final : public MemoryObserver {
+ public:
   struct TooMuch {};
-  if (effort.is_spent()) return std::nullopt;
+
+  WorkMeter(Residency& residency, const TrialLimits& limits, DryRunWork& work)
+      : residency_(residency), limits_(limits), work_(work), examined_(residency.examined()) {
+    residency.observe(this);
+  }
+  ~WorkMeter() override { residency_.observe(nullptr); }
+
+  void begin_step() {
+    began_ = residency_.clock();
+    recomputed_ = 0;
+  }
+  // A call of the program has been issued.
+  void count_call() { count(kCallWork, 1); }
+
+  void on_block(const Storage& /*storage*/, bool /*ahead*/) override { count(kBlockWork, 0); }
+  void on_used(const Storage& /*storage*/) override {}
+  void on_left(const Storage& /*storage*/) override {}
+  void on_released(const Storage& /*storage*/, Action /*action*/) override {}
+  void on_copied_out(const Storage& /*storage*/) override {}
+  void on_copy_given_up(const Storage& /*storage*/) override {}
+  void on_call_done() override {}
+
+ private:
+  void count(int64_t own, int64_t calls) {
+    const int64_t examined = residency_.examined();
+    const int64_t units = own + examined - std::exchange(examined_, examined);
+    const int64_t recomputes = residency_.stats().recomputes;
+    const int64_t operators = calls + recomputes - std::exchange(recomputed_, recomputes);
+    done_ += units;
+    work_.add(units);
+    if (current_progress) current_progress(operators, units);
+    if (work_.is_spent() || done_ > limits_.work) {
+      work_.stop();
+      throw TooMuch{};
+    }
+    if (recomputes > limits_.recomputations) throw TooMuch{};
+    if (residency_.clock() - began_ > limits_.step) throw TooMuch{};
+  }
+
+  Residency& residency_;
+  const TrialLimits limits_;
+  DryRunWork& work_;
+  int64_t examined_;
+  int64_t recomputed_ = 0;  // in this step
+  int64_t done_ = 0;
+  Nanos began_{0};
+};
+
+// Each step so often: what tiers hold goes on from step to step. None if memory runs out, or a
+// limit is passed, or the work is spent. `last`: the last round of the program's first step
+// that was done; kept up to date all the time.
+std::optional<TrialResult> run(const SessionOptions& options, const Program& program,
+                               int rounds, const TrialLimits& limits, DryRunWork& work,
+                               StepPrediction* last = nullptr) {
+  if (work.is_spent()) {
+    work.stop();
+    return std::nullopt;
+  }
   try {
     Session session(options);
-    Nanos began{0};
-    int64_t recomputed = 0;
-    if (options.policy == "tide" && rounds > kRankingRounds) effort.add(kPlanningOperators);
-    const auto check = [&] {
-      const Residency& residency = session.residency();
-      const int64_t recomputes = residency.stats().recomputes;
-      effort.add(1 + recomputes - std::exchange(recomputed, recomputes));
-      if (effort.is_spent() || recomputes > limits.recomputations) throw TooMuch{};
-      if (residency.clock() - began > limits.step) throw TooMuch{};
-    };
-    session.set_observer([&](std::string_view, const Recipe&) { check(); });
+    WorkMeter meter(session.residency(), limits, work);
+    session.set_observer([&](std::string_view, const Recipe&) { meter.count_call(); });
     std::optional<Nanos> first;
     for (const std::function<void()>& step : program()) {
       Nanos sum{0};
       for (int round = 0; round < rounds; ++round) {
-        began = session.residency().clock();
-        const StepStats& stats = session.step([&] {
-          step();
-          check();
-        });
+        meter.begin_step();
+        const StepStats& stats = session.step(step);
         if (round >= rounds / 2) sum += stats.modelled;
+        if (!last || first) continue;
+        last->step = stats;
+        if (session.host()) last->host_peak = session.host()->peak();
+        if (session.disk()) last->disk_peak = session.disk()->peak();
+        last->rounds = round + 1;
       }
       if (!first) first = Nanos(sum.count() / (rounds - rounds / 2));
       if (limits.only_first) break;
     }
-    if (last) {
-      last->step = session.last_step();
-      if (session.host()) last->host_peak = session.host()->peak();
-      if (session.disk()) last->disk_peak = session.disk()->peak();
-    }
     return TrialResult{first.value_or(Nanos(0)), session.peak_live()};
   } catch (const OutOfMemory&) {
     return std::nullopt;
-  } catch (const TooMuch&) {
+  } catch (const WorkMeter::TooMuch&) {
     return std::nullopt;
   }
+}
+
+int64_t turn(const DryRunWork& work, const UnmanagedNeed& need, int rounds) {
+  const int64_t plain =
+      need.operators * kStepsOfAProgram * rounds * (kCallWork + 2 * kBlockWork);
+  return std::max(work.max() / kTurns, kPlainTurns * plain);
+}
+
+int64_t trial_plan_effort(const DryRunWork& work) {
+  return std::clamp<int64_t>(work.max() / kWorkPerPlanEffort, 1, kTrialPlanEffort);
 }
 
 // Room for everything and as much again: copies are rounded up on the disk, and what only
@@ -126,26 +182,42 @@ bool is_plain_tide(const SessionOptions& options) {
   return options.policy == "tide" && options.delta.filter.empty();
 }
 
-// As completing_schedule(). Half of the work is left for trying what ranks first.
+// As completing_schedule(). Half of the work is left for trying what ranks first, and a quarter
+// for the quickest policy that has no plans, should all else take too much.
 std::optional<SessionOptions> completing_within(const SessionOptions& options,
                                                 const Program& program,
-                                                const TrialLimits& limits, Effort& effort) {
+                                                const UnmanagedNeed& need,
+                                                const TrialLimits& limits, DryRunWork& all) {
+  DryRunWork work(all.left() / 4 * 3), last(all.left() - work.max());
+  std::optional<SessionOptions> quickest;
   Nanos least = kNever;
   const Trial trial = [&](const SessionOptions& tried,
                           int rounds) -> std::optional<TrialResult> {
     const bool ranks = rounds <= kRankingRounds;
-    if (ranks && 2 * effort.done() >= kMostSimulated) return std::nullopt;
+    if (ranks && 2 * work.done() >= work.max()) {
+      work.stop();
+      return std::nullopt;
+    }
     TrialLimits its = limits;
+    if (ranks) its.work = turn(work, need, rounds);
     if (tried.policy == options.policy) its.recomputations = kAnyNumber;
     // One that takes far longer than another is out of the running.
     if (ranks && least != kNever) {
       its.step = std::min(its.step, Nanos(least.count() * kFarLonger));
     }
-    const auto result = run(simulated(tried), program, rounds, its, effort);
-    if (ranks && result) least = std::min(least, result->step);
+    const auto result = run(simulated(tried), program, rounds, its, work);
+    if (ranks && result && result->step < least) {
+      least = result->step;
+      quickest = tried;
+    }
     return result;
   };
-  return completing_schedule(options, trial);
+  std::optional<SessionOptions> found = completing_schedule(options, trial);
+  all.add(work);
+  if (found || !work.stopped() || !quickest) return found;
+  if (run(simulated(*quickest), program, kTrialRounds, limits, last)) found = quickest;
+  all.add(last);
+  return found;
 }
 
 std::string quicker_unplanned(SessionOptions options, const Trial& trial) {
@@ -200,49 +272,98 @@ UnmanagedNeed measure_unmanaged(const SessionOptions& real, const Program& progr
 }
 
 MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& program,
-                                  const UnmanagedNeed& need) {
+                                  const UnmanagedNeed& need, DryRunWork* given) {
+  DryRunWork own(kMaxSearchWork);
+  DryRunWork& work = given ? *given : own;
   SessionOptions options = simulated(real);
   options.unmanaged_peak.reset();
   const int64_t most = kMostRecomputations * need.operators;
-  Effort search;
+  // A policy has a half of what those before it have left.
+  DryRunWork search(work.left() / 2), its(search.left() / 2);
+  std::string policy;
   MinimumBudget found = least_budget(
       options, need.largest_operator, need.peak, [&](const SessionOptions& tried, int rounds) {
-        return run(tried, program, rounds, {.recomputations = most}, search);
+        if (std::exchange(policy, tried.policy) != tried.policy) {
+          search.add(its);
+          its = DryRunWork(search.left() / 2);
+        }
+        return run(tried, program, rounds,
+                   {.recomputations = most, .work = turn(work, need, rounds)}, its);
       });
+  search.add(its);
+  work.add(search);
   if (found.budget == need.peak) found.categories = need.categories;
   // Tiers that are nearly full may turn out to be too small only after some steps.
   options.policy = found.policy;
-  options.budget = found.budget;
-  Effort proof;
-  while (!tiers_are_ample(options, need) && found.budget < need.peak &&
-         !run(options, program, kTrialRounds, {.recomputations = most}, proof)) {
-    if (proof.is_spent()) {  // where nothing is released there is nothing to prove
-      found.budget = need.peak;
-      break;
-    }
-    found.budget = std::min(need.peak, found.budget + align_up(share_of(found.budget, 0.02)));
-    options.budget = found.budget;
+  double step = kRaise;
+  const auto try_at = [&](Bytes budget, DryRunWork& proof) {
+    options.budget = budget;
+    return run(options, program, kTrialRounds,
+               {.recomputations = most, .work = proof.left() / 3 * 2}, proof);
+  };
+  DryRunWork for_wanted(work.left() / 2);
+  const int64_t for_proof = work.max() - for_wanted.max();
+  const auto is_proven = [&] {
+    if (tiers_are_ample(options, need) || found.budget >= need.peak) return true;
+    DryRunWork proof(std::max<int64_t>(0, for_proof - work.done()));
+    const bool completes = try_at(found.budget, proof).has_value();
+    // What takes too much to be simulated is left behind in larger and larger steps.
+    if (proof.stopped()) step *= 2;
+    work.add(proof);
+    return completes;
+  };
+  while (!is_proven()) {
+    // Where nothing is released there is nothing to prove.
+    const Bytes more = align_up(share_of(found.budget, step));
+    found.budget =
+        work.done() >= for_proof ? need.peak : std::min(need.peak, found.budget + more);
     ++found.probes;
   }
+  found.is_least = !work.stopped();
+  if (found.is_least || !real.budget || *real.budget < need.largest_operator) return found;
+  std::vector<std::string> in_turn{found.policy};
+  in_turn.insert(in_turn.end(), kLastResorts.begin(), kLastResorts.end());
+  for (const std::string& name : in_turn) {
+    if (*real.budget >= found.budget) break;
+    options.policy = name;
+    ++found.probes;
+    if (const auto result = try_at(*real.budget, for_wanted)) {
+      found.budget = *real.budget;
+      found.policy = name;
+      found.categories = result->live;
+    }
+  }
+  work.add(for_wanted);
   return found;
 }
 
+std::optional<Bytes> sufficient_disk(const SessionOptions& options, const Program& program,
+                                     const UnmanagedNeed& need) {
+  if (tiers_are_ample(options, need)) return std::nullopt;
+  SessionOptions ample = options;
+  ample.disk_limit = 2 * need.peak;
+  if (find_minimum_budget(ample, program, need).budget > *options.budget) return std::nullopt;
+  return ample.disk_limit;
+}
+
 SessionOptions feasible_schedule(SessionOptions options, const Program& program,
-                                 const UnmanagedNeed& need, const MinimumBudget& minimum) {
+                                 const UnmanagedNeed& need, const MinimumBudget& minimum,
+                                 DryRunWork* given) {
   if (options.policy == "none" || *options.budget >= need.peak) return options;
-  Effort effort;
+  DryRunWork own;
+  DryRunWork& work = given ? *given : own;
   if (tiers_are_ample(options, need)) {
     const Trial trial = [&](const SessionOptions& tried, int rounds) {
-      return run(simulated(tried), program, rounds, {}, effort);
+      return run(simulated(tried), program, rounds, {}, work);
     };
     const bool narrow = *options.budget * kNarrow < need.peak;
     if (narrow && is_plain_tide(options)) options.unplanned = quicker_unplanned(options, trial);
     return options;
   }
   options.residency.learn_costs = false;
-  options.delta.plan_effort = kTrialPlanEffort;
+  options.delta.plan_effort = trial_plan_effort(work);
   const TrialLimits limits{.recomputations = kMostRecomputations * need.operators};
-  if (const auto found = completing_within(options, program, limits, effort)) return *found;
+  if (const auto found = completing_within(options, program, need, limits, work)) return *found;
   options.policy = minimum.policy;
   options.budget = minimum.budget;
   return options;
@@ -250,26 +371,29 @@ SessionOptions feasible_schedule(SessionOptions options, const Program& program,
 
 SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
                                               const Program& program, const UnmanagedNeed& need,
-                                              const MinimumBudget& minimum) {
+                                              const MinimumBudget& minimum, DryRunWork* given) {
   SessionOptions bare = options;
   bare.disk_limit = Bytes(0);
   const bool fits = options.policy == "none" || *options.budget >= need.peak;
   if (fits || tiers_are_ample(bare, need)) {
-    return feasible_schedule(bare, program, need, minimum);
+    return feasible_schedule(bare, program, need, minimum, given);
   }
+  DryRunWork own;
+  DryRunWork& all = given ? *given : own;
   bare.residency.learn_costs = false;
-  bare.delta.plan_effort = kTrialPlanEffort;
-  Effort effort;
+  bare.delta.plan_effort = trial_plan_effort(all);
+  DryRunWork work(all.left() / 2);
   // Without tide's plans, which take the host far longer than such a step: they help either.
   const bool is_tide = options.policy == "tide";
   const auto unplanned = [&](SessionOptions tried, std::string_view policy,
                              const TrialLimits& limits) {
     tried.policy = policy;
-    return run(simulated(std::move(tried)), program, kRankingRounds, limits, effort);
+    return run(simulated(std::move(tried)), program, kRankingRounds, limits, work);
   };
-  const std::string own = is_tide ? options.unplanned : options.policy;
-  TrialLimits limits{.recomputations = kMostRecomputations * need.operators};
-  if (const auto with_disk = unplanned(options, own, limits)) {
+  const std::string its_own = is_tide ? options.unplanned : options.policy;
+  TrialLimits limits{.recomputations = kMostRecomputations * need.operators,
+                     .work = turn(work, need, kRankingRounds)};
+  if (const auto with_disk = unplanned(options, its_own, limits)) {
     limits.step = Nanos(
         static_cast<int64_t>(kWorthTheDisk * static_cast<double>(with_disk->step.count())));
   }
@@ -283,22 +407,32 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
                              [&](const PolicyInfo& policy) {
                                return policy.name != "tide" && is_quick(policy.name);
                              })
-              : !is_quick(own);
+              : !is_quick(its_own);
+  std::optional<SessionOptions> sparing;
   if (!is_worth_it) {
-    if (const auto found = completing_within(bare, program, limits, effort)) {
-      if (is_tide || found->policy == options.policy) return *found;
-    }
+    limits.work = kAnyNumber;
+    DryRunWork choice(all.max() - work.done());
+    sparing = completing_within(bare, program, need, limits, choice);
+    work.add(choice);
   }
-  return feasible_schedule(options, program, need, minimum);
+  all.add(work);
+  if (sparing && (is_tide || sparing->policy == options.policy)) return *sparing;
+  DryRunWork rest(all.left());
+  SessionOptions with_disk = feasible_schedule(options, program, need, minimum, &rest);
+  all.add(rest);
+  return with_disk;
 }
 
-std::optional<StepPrediction> predict_step(SessionOptions options, const Program& program) {
-  options.delta.plan_effort = kTrialPlanEffort;
-  Effort effort;
+std::optional<StepPrediction> predict_step(SessionOptions options, const Program& program,
+                                           DryRunWork* given) {
+  DryRunWork own;
+  DryRunWork& work = given ? *given : own;
+  options.delta.plan_effort = trial_plan_effort(work);
   StepPrediction prediction;
-  if (!run(simulated(options), program, kTrialRounds, {.only_first = true}, effort,
-           &prediction))
-    return std::nullopt;
+  const bool completes =
+      run(simulated(options), program, kTrialRounds, {.only_first = true}, work, &prediction)
+          .has_value();
+  if (!completes && !work.stopped()) return std::nullopt;
   return prediction;
 }
 
@@ -392,7 +526,12 @@ SessionOptions with_budget(double share, const Program& program, SessionOptions 
   const MinimumBudget minimum = find_minimum_budget(options, program, need);
   options.budget = align_down(share_of(need.peak, std::min(share, 1.0)));
   if (*options.budget < minimum.budget) {
-    throw InfeasibleBudget(*options.budget, minimum.budget);
+    std::string remedy;
+    if (const auto disk = sufficient_disk(options, program, need)) {
+      remedy = "; with a disk tier of " + std::to_string(disk->count()) + " bytes (" +
+               format_bytes(*disk) + ", SessionOptions::disk_limit) it can";
+    }
+    throw InfeasibleBudget(*options.budget, minimum.budget, minimum.is_least, remedy);
   }
   return feasible_schedule(options, program, need, minimum);
 }

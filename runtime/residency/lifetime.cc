@@ -76,6 +76,9 @@ void Residency::become_resident(Storage& storage, NewBlock& block, Event written
   // Once it is written, that came after all that was done with the block before.
   storage.touched_ = written.ticket > 0 ? Fence(written) : block.fence();
   storage.block_ = block.keep();
+  put_in_place(storage);
+  if (storage.tier_) ++clean_copies_;
+  ++change_;
   offer_to_policy(storage);
   if (observer_) observer_->on_block(storage, ahead);
 }
@@ -108,14 +111,18 @@ void Residency::leave_arena(Storage& storage, Residence next) {
   }
   arena_.free(storage.block_, storage.category, storage.touched_);
   if (observer_) observer_->on_left(storage);
+  take_from_place(storage);
+  if (storage.tier_) --clean_copies_;
   storage.block_ = {};
   storage.residence_ = next;
+  ++change_;
   if (next == Residence::kEvicted && storage.users_ > 0) ++evicted_users_;
   if (next == Residence::kEvicted || next == Residence::kDead) policy_.on_evicted(storage);
 }
 
 void Residency::on_unused(Storage& storage) {
   if (listener_) listener_->on_unused(storage);
+  ++change_;
   if (storage.residence_ == Residence::kEvicted) {
     --evicted_users_;
     storage.residence_ = Residence::kDead;
@@ -144,6 +151,7 @@ void Residency::settle_unused(Storage& storage) {
   } else {
     policy_.on_fetched(storage);
     storage.residence_ = Residence::kDead;
+    ++change_;
     policy_.on_evicted(storage);
   }
 }
@@ -180,12 +188,14 @@ void Residency::set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe) {
     for (const Recipe::Input& input : recipe->inputs) ++input.storage->readers_;
   }
   storage.recipe_ = std::move(recipe);
+  ++change_;
   offer_to_policy(storage);
 }
 
 void Residency::drop_recipe(Storage& storage) {
   IntrusivePtr<Recipe> recipe = std::exchange(storage.recipe_, {});
   if (!recipe) return;
+  ++change_;
   offer_to_policy(storage);
   for (Recipe::Output& output : recipe->outputs) {
     if (output.storage == &storage) output.storage = nullptr;
@@ -314,11 +324,19 @@ StepStats Residency::end_step(bool synchronize) {
   stats_.modelled = device_.modelled_now() - modelled_began_;
   stats_.peak_reserved = arena_.peak_reserved();
   stats_.peak_live = arena_.peak_live().total();
-  const auto over = std::chrono::steady_clock::now();
   policy_.end_step(*this);
-  const std::chrono::nanoseconds planning = std::chrono::steady_clock::now() - over;
-  stats_.planning_time = Nanos(planning.count());
+  if (planning_began_) {
+    const std::chrono::nanoseconds planning =
+        std::chrono::steady_clock::now() - *planning_began_;
+    stats_.planning_time = Nanos(planning.count());
+    planning_began_.reset();
+  }
   return stats_;
+}
+
+void Residency::begin_planning() {
+  planning_began_ = std::chrono::steady_clock::now();
+  if (on_planning_) on_planning_();
 }
 
 void Residency::abort_step() {
@@ -385,7 +403,7 @@ Residency::Kept Residency::kept() const {
   return kept;
 }
 
-std::string Residency::describe_memory() {
+std::string Residency::describe_memory(Bytes asked) {
   constexpr size_t kLargest = 5;
   std::vector<Storage*> resident;
   for (Storage* s = storages_; s; s = s->next_) {
@@ -397,7 +415,7 @@ std::string Residency::describe_memory() {
   const OffsetAllocator& offsets = arena_.offsets();
   std::string text = "  in use: " + format_bytes(offsets.used()) + " of " +
                      format_bytes(offsets.capacity()) + "; largest hole " +
-                     format_bytes(offsets.largest_hole()) + " of " +
+                     format_unlike(offsets.largest_hole(), asked) + " of " +
                      format_bytes(offsets.unused()) + " unused, in " +
                      std::to_string(offsets.holes().size()) + " pieces";
   for (size_t c = 0; c < kCategoryCount; ++c) {

@@ -19,6 +19,7 @@ bool Residency::runnable(const Storage& storage) const {
   while (!pending.empty()) {
     const Storage* next = pending.back();
     pending.pop_back();
+    ++examined_;
     for (const Recipe::Input& input : next->recipe_->inputs) {
       const Storage& source = *input.storage;
       if (source.version_ != input.version) return false;
@@ -43,6 +44,7 @@ std::optional<Nanos> Residency::recompute_cost(Storage& storage, Nanos enough) c
     const Recipe* call = pending.back();
     pending.pop_back();
     total += costs_.time(call->cost_key);
+    ++examined_;
     for (const Recipe::Input& input : call->inputs) {
       Storage& source = *input.storage;
       if (source.resident() || source.mark_ == walk) continue;
@@ -142,9 +144,12 @@ void Residency::materialise_inputs(Recipe& call) {
   }
 }
 
-// Would recomputing `from` read `target`, now or once what is here only for a recomputation
-// under way (nobody uses it) is gone again?
-bool Residency::reaches(Storage& from, const Storage& target) const {
+// Would recomputing `from` read a storage for which `is_target` holds, now or once what is here
+// only for a recomputation under way (nobody uses it) is gone again? `known` is asked of each
+// storage that would be recomputed for it; none: its own sources are looked at.
+template <class IsTarget, class Known>
+bool Residency::reads(const Storage& from, const IsTarget& is_target,
+                      const Known& known) const {
   const uint64_t walk = ++walk_;
   std::vector<const Storage*> pending{&from};
   from.mark_ = walk;
@@ -152,30 +157,62 @@ bool Residency::reaches(Storage& from, const Storage& target) const {
     const Storage* next = pending.back();
     pending.pop_back();
     if (!next->recipe_) continue;
+    ++examined_;
     for (const Recipe::Input& input : next->recipe_->inputs) {
       const Storage& source = *input.storage;
-      if (&source == &target) return true;
-      const bool stays = available(source) && (source.users_ > 0 || !source.recipe_);
-      if (stays || source.mark_ == walk) continue;
+      if (is_target(source)) return true;
+      if (source.mark_ == walk || stays_available(source)) continue;
       source.mark_ = walk;
-      pending.push_back(&source);
+      const std::optional<bool> answer = known(source);
+      if (!answer) {
+        pending.push_back(&source);
+      } else if (*answer) {
+        return true;
+      }
     }
   }
   return false;
 }
 
+bool Residency::reaches(const Storage& from, const Storage& target) const {
+  return reads(
+      from, [&](const Storage& source) { return &source == &target; },
+      [](const Storage&) { return std::optional<bool>(); });
+}
+
 // Would bringing back something that was evicted, and has users, read it?
 bool Residency::evicted_reach(const Storage& target) const {
   for (Storage* s = storages_; s; s = s->next_) {
+    ++examined_;
     const bool evicted = s->residence_ == Residence::kEvicted && s->users_ > 0;
     if (evicted && reaches(*s, target)) return true;
   }
   return false;
 }
 
-bool Residency::depends_on_written(Storage& storage) const {
-  for (const Storage* written : writing_) {
-    if (reaches(storage, *written)) return true;
+// Would recomputing it read one of writing_? Kept until something changes, as many are asked
+// for between two changes.
+bool Residency::depends_on_written(const Storage& storage) const {
+  if (writing_.empty()) return false;
+  if (storage.dependence_at_ != change_) {
+    storage.depends_on_written_ = find_dependence(storage);
+    storage.dependence_at_ = change_;
+  }
+  return storage.depends_on_written_;
+}
+
+bool Residency::find_dependence(const Storage& storage) const {
+  std::vector<const Storage*> seen{&storage};
+  const auto known = [&](const Storage& source) -> std::optional<bool> {
+    if (source.dependence_at_ == change_) return source.depends_on_written_;
+    seen.push_back(&source);
+    return std::nullopt;
+  };
+  const auto is_written = [](const Storage& source) { return source.being_written_; };
+  if (reads(storage, is_written, known)) return true;
+  for (const Storage* s : seen) {
+    s->depends_on_written_ = false;
+    s->dependence_at_ = change_;
   }
   return false;
 }

@@ -64,21 +64,30 @@ class Residency::Issue {
   std::vector<IntrusivePtr<Storage>> pinned_;
 };
 
-namespace {
-
-// Forgets what was being written, however the call ends.
-class WritingScope {
+// What a call writes in place and recipes read. Forgotten however the call ends.
+class Residency::WritingScope {
  public:
-  explicit WritingScope(std::vector<Storage*>& writing) : writing_(writing) {}
-  ~WritingScope() { writing_.clear(); }
+  WritingScope(Residency& residency, const Recipe& call) : residency_(residency) {
+    for (const Recipe::Input& input : call.inputs) {
+      if (!input.written || input.storage->readers_ == 0) continue;
+      input.storage->being_written_ = true;
+      residency.writing_.push_back(input.storage.get());
+    }
+    ++residency.change_;
+  }
+  ~WritingScope() { end(); }
   WritingScope(const WritingScope&) = delete;
   WritingScope& operator=(const WritingScope&) = delete;
 
- private:
-  std::vector<Storage*>& writing_;
-};
+  void end() {
+    for (Storage* storage : std::exchange(residency_.writing_, {})) {
+      storage->being_written_ = false;
+    }
+  }
 
-}  // namespace
+ private:
+  Residency& residency_;
+};
 
 void Residency::execute(const IntrusivePtr<Recipe>& call) { run(call, Run::kFirst); }
 
@@ -114,16 +123,13 @@ void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
     pure = pure && !input.written;
   }
   materialise_inputs(*call);
-  const WritingScope writing(writing_);
-  for (const Recipe::Input& input : call->inputs) {
-    if (input.written && input.storage->readers_ > 0) writing_.push_back(input.storage.get());
-  }
+  WritingScope writing(*this, *call);
   for (Storage* storage : std::vector(writing_)) protect_readers_of(*storage);
   issue(*call, kind, Reason::kNone);
   if (pure && options_.managed && options_.evict) {
     for (const Recipe::Output& output : call->outputs) set_recipe(*output.storage, call);
   }
-  writing_.clear();
+  writing.end();
   inputs.drop();
   try {
     const MemoryTimer timer(*this);

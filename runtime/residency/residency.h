@@ -18,6 +18,7 @@
 // Threads: the session's issuing thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -185,6 +186,7 @@ class Residency final : public StorageOwner {
 
   // --- for policies ---
   bool may_release(const Storage& storage) const {
+    ++examined_;
     return storage.resident() && storage.pins_ == 0 && storage.wanted_ == 0;
   }
   // Can it be recomputed, now?
@@ -202,6 +204,18 @@ class Residency final : public StorageOwner {
   Nanos clock() const { return clock_; }
   const Arena& arena() const { return arena_; }
   const CostModel& costs() const { return costs_; }
+  // How much has been looked at since it began to decide what to release and what to recompute:
+  // storages, blocks and inputs of recipes. Where that is many to an operator, the host's time
+  // grows with it. The same on every machine.
+  int64_t examined() const { return examined_; }
+  // A policy is about to plan steps like the last one, until its end_step() is over.
+  // REQUIRES: called from its end_step().
+  void begin_planning();
+  // Called then, before the host may be busy for seconds. It may not use the session. Empty:
+  // nobody.
+  void on_planning(std::function<void()> callback) { on_planning_ = std::move(callback); }
+  // By a policy, beside what is counted here.
+  void count_examined(int64_t more) const { examined_ += more; }
   // c_r: time to recompute it with its ancestors that are not resident, offloaded ones at their
   // reload cost. None if that is impossible. Stops counting once above `enough`.
   std::optional<Nanos> recompute_cost(Storage& storage, Nanos enough) const;
@@ -221,7 +235,8 @@ class Residency final : public StorageOwner {
   Kept kept() const;
 
   // Where and how much: one line per category and the largest storages; for error messages.
-  std::string describe_memory();
+  // `asked`: what found no room.
+  std::string describe_memory(Bytes asked);
 
   // StorageOwner
   void on_unused(Storage& storage) override;
@@ -230,6 +245,8 @@ class Residency final : public StorageOwner {
  private:
   // What an operator being issued holds on to; lets go of it when it ends, however it ends.
   class Issue;
+  // What a call being issued writes in place.
+  class WritingScope;
   // A recomputation's claims on the inputs that it has yet to read.
   class Claims;
   // One under way: what it has yet to read.
@@ -255,6 +272,8 @@ class Residency final : public StorageOwner {
   void release_austerely(Storage& storage);
   struct Stretch;
   std::vector<Storage*> placed() const;
+  void put_in_place(Storage& storage);
+  void take_from_place(Storage& storage);
   template <class Cost, class Stays>
   std::optional<Stretch> cheapest_run(const std::vector<Storage*>& blocks, Bytes size,
                                       const Cost& cost, const Stays& stays) const;
@@ -279,13 +298,21 @@ class Residency final : public StorageOwner {
   void materialise_inputs(Recipe& call);
   std::vector<IntrusivePtr<Recipe>> plan_recomputation(Storage& root);
   bool runnable(const Storage& storage) const;
-  bool reaches(Storage& from, const Storage& target) const;
+  template <class IsTarget, class Known>
+  bool reads(const Storage& from, const IsTarget& is_target, const Known& known) const;
+  bool reaches(const Storage& from, const Storage& target) const;
   void protect_readers_of(Storage& storage);
   bool evicted_reach(const Storage& target) const;
-  bool depends_on_written(Storage& storage) const;
+  bool depends_on_written(const Storage& storage) const;
+  bool find_dependence(const Storage& storage) const;
   static bool available(const Storage& storage) {
     return storage.residence_ == Residence::kResident ||
            storage.residence_ == Residence::kOffloaded;
+  }
+
+  // It is here, and not only for a recomputation under way.
+  static bool stays_available(const Storage& storage) {
+    return available(storage) && (storage.users_ > 0 || !storage.recipe_);
   }
 
   // transfer.cc: sending away and bringing back copies.
@@ -342,12 +369,16 @@ class Residency final : public StorageOwner {
   Nanos step_began_{0};
   Nanos modelled_began_{0};
   Nanos stalled_before_{0};
-  Storage* storages_ = nullptr;  // all alive, newest first
+  Storage* storages_ = nullptr;   // all alive, newest first
+  std::vector<Storage*> placed_;  // those that are resident, by offset
+  int64_t clean_copies_ = 0;      // of them, how many have a copy on a tier
   uint32_t next_id_ = 1;
   int prefetched_ = 0;
   int64_t evicted_users_ = 0;  // storages that are evicted and have users
   mutable uint64_t walk_ = 0;  // mark of the current graph walk
   uint64_t epoch_ = 1;         // grows when a recipe may have stopped being runnable
+  uint64_t change_ = 1;        // grows when what recomputing something reads may have changed
+  mutable int64_t examined_ = 0;
   // Being written in place by the call that is being issued: nothing that would be recomputed
   // from their present contents may be evicted until it is launched.
   std::vector<Storage*> writing_;
@@ -363,6 +394,8 @@ class Residency final : public StorageOwner {
   std::vector<HostBuffer> host_buffers_;
   std::deque<Measured> measured_;  // tags are consecutive from first_measured_
   uint64_t first_measured_ = 1;
+  std::function<void()> on_planning_;
+  std::optional<std::chrono::steady_clock::time_point> planning_began_;  // in end_step()
 };
 
 }  // namespace tidemark

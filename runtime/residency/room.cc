@@ -8,6 +8,12 @@
 #include "runtime/residency/walk.h"
 
 namespace tidemark {
+namespace {
+
+// Pointers that are copied in the time in which a storage is examined.
+constexpr size_t kCopiedAtOnce = 8;
+
+}  // namespace
 
 // `user` is the stream that will write the block first; it waits for the block's last users.
 Residency::NewBlock Residency::allocate(Storage& storage, StreamId user) {
@@ -93,18 +99,20 @@ bool Residency::release_best(Bytes size) {
 // would give the room. What a recomputation under way will read is copied out rather than
 // evicted, so that it always gets on.
 void Residency::release_austerely(Bytes size) {
-  std::vector<Storage*> resident;
-  for_each_storage([&](Storage& s) {
-    if (s.resident() && s.pins_ == 0 && s.category != Category::kWorkspace)
-      resident.push_back(&s);
+  std::vector<Storage*> resident = placed();
+  std::erase_if(resident, [](const Storage* s) {
+    return s->pins_ > 0 || s->category == Category::kWorkspace;
   });
-  std::sort(resident.begin(), resident.end(), [](const Storage* a, const Storage* b) {
-    return a->last_access != b->last_access ? a->last_access < b->last_access
-                                            : a->id() < b->id();
-  });
-  for (Storage* storage : resident) {
-    if (arena_.offsets().unused() >= size) return;
-    release_austerely(*storage);
+  // A heap, as a few are enough mostly.
+  const auto fresher = [](const Storage* a, const Storage* b) {
+    return a->last_access != b->last_access ? a->last_access > b->last_access
+                                            : a->id() > b->id();
+  };
+  std::make_heap(resident.begin(), resident.end(), fresher);
+  while (!resident.empty() && arena_.offsets().unused() < size) {
+    std::pop_heap(resident.begin(), resident.end(), fresher);
+    release_austerely(*resident.back());
+    resident.pop_back();
   }
 }
 
@@ -121,16 +129,26 @@ void Residency::release_austerely(Storage& storage) {
   }
 }
 
-// The blocks in the arena, by offset.
+// The blocks in the arena, by offset. A copy: what is done with them may move them.
 std::vector<Storage*> Residency::placed() const {
-  std::vector<Storage*> placed;
-  for (Storage* s = storages_; s; s = s->next_) {
-    if (s->resident()) placed.push_back(s);
-  }
-  std::sort(placed.begin(), placed.end(), [](const Storage* a, const Storage* b) {
-    return a->block_.offset < b->block_.offset;
-  });
-  return placed;
+  examined_ += static_cast<int64_t>(placed_.size() / kCopiedAtOnce);
+  return placed_;
+}
+
+void Residency::put_in_place(Storage& storage) {
+  const auto after = std::upper_bound(
+      placed_.begin(), placed_.end(), storage.block_.offset,
+      [](Offset offset, const Storage* s) { return offset < s->block_.offset; });
+  placed_.insert(after, &storage);
+}
+
+void Residency::take_from_place(Storage& storage) {
+  auto place = std::lower_bound(
+      placed_.begin(), placed_.end(), storage.block_.offset,
+      [](const Storage* s, Offset offset) { return s->block_.offset < offset; });
+  place = std::find(place, placed_.end(), &storage);
+  TIDEMARK_CHECK(place != placed_.end(), "a resident storage has its place");
+  placed_.erase(place);
 }
 
 // Neighbouring blocks, blocks[first] to blocks[last].
@@ -314,7 +332,9 @@ bool Residency::move_block(Storage& storage, Offset to) {
     stay();
     throw;
   }
+  take_from_place(storage);
   storage.block_ = place->block;
+  put_in_place(storage);
   // The space it leaves is read by the move.
   const bool overlap = place->block.offset <= from.offset && place->block.end() > from.offset;
   const Offset left = overlap ? place->block.end() : from.offset;
@@ -391,8 +411,9 @@ void Residency::throw_out_of_memory(const Storage& storage) {
   const std::string where = path != std::string::npos ? " in " + name.substr(0, path)
                             : name != op              ? " for " + name
                                                       : "";
-  throw OutOfMemory("[" + op + "] out of memory" + where + ": asked for " + format_bytes(size) +
-                        ", budget " + format_bytes(budget) + "\n" + describe_memory(),
+  const std::string asked = format_unlike(size, arena_.offsets().largest_hole());
+  throw OutOfMemory("[" + op + "] out of memory" + where + ": asked for " + asked +
+                        ", budget " + format_bytes(budget) + "\n" + describe_memory(size),
                     size, budget);
 }
 

@@ -7,6 +7,11 @@
 #include "runtime/residency/walk.h"
 
 namespace tidemark {
+namespace {
+
+bool is_older(const Storage* a, const Storage* b) { return a->id() < b->id(); }
+
+}  // namespace
 
 bool Residency::can_offload(const Storage& storage) const {
   return !storage.offload_pinned && !tiers_.empty();
@@ -92,6 +97,7 @@ bool Residency::store(Storage& storage, EventKind kind, Reason reason) {
     throw;
   }
   storage.tier_ = tier;
+  ++clean_copies_;
   storage.tier_pieces_ = std::move(space->pieces);
   storage.tier_fence_ = Fence(done);
   storage.touched_.include(done);
@@ -154,11 +160,12 @@ std::optional<TierSpace> Residency::reserve_on_tier(Bytes size, Tier*& tier) {
     tier = candidate;
     if (auto space = tier->reserve(size)) return space;
     std::vector<Storage*> clean;
-    for_each_storage([&](Storage& s) {
-      if (s.resident() && s.tier_ == tier) clean.push_back(&s);
-    });
-    for (size_t i = clean.size(); i-- > 0;) {  // oldest first
-      drop_tier_copy(*clean[i]);
+    for (Storage* s : clean_copies_ > 0 ? placed() : std::vector<Storage*>()) {
+      if (s->tier_ == tier) clean.push_back(s);
+    }
+    std::sort(clean.begin(), clean.end(), is_older);
+    for (Storage* storage : clean) {
+      drop_tier_copy(*storage);
       if (auto space = tier->reserve(size)) return space;
     }
   }
@@ -169,8 +176,7 @@ std::optional<TierSpace> Residency::reserve_on_tier(Bytes size, Tier*& tier) {
 void Residency::give_up_copies_for(Bytes size) {
   std::vector<Storage*> copied;
   for_each_storage([&](Storage& s) {
-    if (s.residence_ == Residence::kOffloaded && s.wanted_ == 0 && can_evict(s))
-      copied.push_back(&s);
+    if (s.residence_ == Residence::kOffloaded && s.wanted_ == 0) copied.push_back(&s);
   });
   Bytes freed{0};
   for (size_t i = copied.size(); i-- > 0 && freed < size;) {
@@ -194,12 +200,14 @@ void Residency::give_up_copy(Storage& storage, Reason reason) {
   policy_.on_fetched(storage);
   storage.residence_ = Residence::kEvicted;
   if (storage.users_ > 0) ++evicted_users_;
+  ++change_;
   policy_.on_evicted(storage);
   log(EventKind::kGiveUpCopy, reason, storage, StreamId::kCompute, Nanos(0));
 }
 
 void Residency::drop_tier_copy(Storage& storage) {
   if (!storage.tier_) return;
+  if (storage.resident()) --clean_copies_;
   storage.tier_->release(storage.tier_pieces_, storage.tier_fence_);
   storage.tier_ = nullptr;
   storage.tier_fence_ = {};

@@ -42,7 +42,7 @@ void check_options(const SessionOptions& options) {
       std::max(kMaxThreads, static_cast<int>(std::thread::hardware_concurrency()));
   if (options.threads < 0 || options.threads > threads) {
     refuse("threads", std::to_string(options.threads) + "; from 1 to " +
-                          std::to_string(threads) + " are possible, 0 for all cores");
+                          std::to_string(threads) + " are possible, 0 for the default");
   }
   if (options.budget) check_bytes("budget", *options.budget, Bytes(1));
   if (options.unmanaged_peak) check_bytes("unmanaged_peak", *options.unmanaged_peak, Bytes(0));

@@ -186,6 +186,7 @@ Tensor Session::upload(const TensorMeta& meta, Category category, const void* da
   static constexpr std::byte kNothing{};
   if (meta.bytes() == Bytes(0)) data = &kNothing;  // every storage has a byte, which is copied
   if (!data && device_->has_data()) throw UsageError("[upload] there are no values");
+  check_caller();
   StorageUse storage(residency_->create(meta.bytes(), category, kOriginUpload));
   storage->name = name;
   upload(*storage, data, std::move(keep_alive));
@@ -280,8 +281,10 @@ void Session::begin_step() {
   }
   note_peak();
   if (costs_.size() > kMostSignatures) costs_.forget();
-  events_.record(
-      {.kind = EventKind::kStepBegin, .issued = residency_->clock(), .start = device_->now()});
+  events_.record({.kind = EventKind::kStepBegin,
+                  .storage = ++steps_,
+                  .issued = residency_->clock(),
+                  .start = device_->now()});
   residency_->begin_step();
   in_step_ = true;
   if (interceptor_) interceptor_->begin_step();
@@ -292,8 +295,13 @@ const StepStats& Session::end_step() {
   in_step_ = false;
   last_step_ = residency_->end_step(options_.synchronize_steps);
   last_step_.planned = interceptor_ && interceptor_->planned();
-  events_.record(
-      {.kind = EventKind::kStepEnd, .issued = residency_->clock(), .start = device_->now()});
+  // Virtual time stands still while the host plans.
+  const Nanos planning = device_->has_data() ? last_step_.planning_time : Nanos(0);
+  events_.record({.kind = EventKind::kStepEnd,
+                  .storage = steps_,
+                  .issued = residency_->clock(),
+                  .expected = planning,
+                  .start = device_->now()});
   note_peak();
   return last_step_;
 }

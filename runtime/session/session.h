@@ -192,6 +192,7 @@ class Session {
   std::unique_ptr<Residency> residency_;
   std::unique_ptr<StepInterceptor> interceptor_;
   bool in_step_ = false;
+  uint32_t steps_ = 0;  // begun
   Category category_ = Category::kActivation;
   uint64_t random_offset_ = 0;
   StepStats last_step_;

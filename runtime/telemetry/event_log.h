@@ -50,13 +50,13 @@ struct EventRecord {
   Reason reason = Reason::kNone;
   uint8_t stream = 0;    // StreamId; of events that ran on a stream
   uint8_t category = 0;  // Category of the storage
-  uint32_t storage = 0;  // id; 0: none; of a step mark: which step
+  uint32_t storage = 0;  // id; 0: none; of a step mark: the session's step, from 1
   // Of the call ("layer3.2.conv1: conv2d") or the storage; lives as long as the process.
   const char* name = "";
   const char* op = "";     // the operator (which made the storage); static text
   Bytes bytes{0};          // moved or freed
   Nanos issued{0};         // on the issue clock
-  Nanos expected{0};       // modelled cost
+  Nanos expected{0};       // modelled cost; of a step's end: the host's planning before it
   Nanos start{0}, end{0};  // on the device's clock; 0 until completed
   Bytes used{0};           // of the arena, after
 };

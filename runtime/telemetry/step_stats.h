@@ -27,9 +27,10 @@ struct StepStats {
   // to release and when, and issuing that.
   Nanos memory_time{0};
   int64_t memory_timings = 0;  // stretches of it, each of which reads the clock twice
-  Nanos planning_time{0};      // the host's, once it was over: on a plan for steps like it
-  Nanos duration{0};           // on the device's clock
-  Nanos modelled{0};           // the same where it is not measured, but priced throughout
+  // The host's, once the step was over: on a plan for steps like it. Not part of `duration`.
+  Nanos planning_time{0};
+  Nanos duration{0};  // on the device's clock
+  Nanos modelled{0};  // the same where it is not measured, but priced throughout
   Bytes peak_reserved{0};
   Bytes peak_live{0};
 };

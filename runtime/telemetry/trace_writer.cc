@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -35,31 +35,17 @@ bool is_instant(EventKind kind) {
          kind == EventKind::kGiveUpCopy || kind == EventKind::kOutOfMemory;
 }
 
-// A link stays, and what it names is replaced.
-std::string followed(const std::string& path) {
-  std::error_code unknown;
-  const std::filesystem::path target = std::filesystem::canonical(path, unknown);
-  return unknown ? path : target.string();
-}
-
-// What is written until it is whole: beside a file, but a device or a pipe itself.
-std::string partial_of(const std::string& path) {
-  std::error_code unknown;
-  const auto status = std::filesystem::status(path, unknown);
-  const bool replaceable =
-      !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
-  return replaceable ? path + "." + std::to_string(::getpid()) + ".partial" : path;
-}
-
 }  // namespace
 
 TraceWriter::TraceWriter(const std::string& path, TraceOptions options)
-    : path_(followed(path)),
-      partial_(partial_of(path_)),
+    : path_(path),
+      target_(is_stream(path) ? path : regular_target(path)),
+      partial_(is_stream(path) ? path
+                               : target_ + "." + std::to_string(::getpid()) + ".partial"),
       options_(std::move(options)),
       file_(partial_, std::ios::trunc) {
   if (!file_) {
-    throw DataError(path_, -1, "cannot be written: " + std::generic_category().message(errno));
+    throw DataError(path_, "cannot be written: " + std::generic_category().message(errno));
   }
   file_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   emit(text({{"ph", "M"},
@@ -74,7 +60,7 @@ TraceWriter::TraceWriter(const std::string& path, TraceOptions options)
 TraceWriter::~TraceWriter() {
   if (finished_) return;
   file_.close();
-  if (partial_ != path_) std::remove(partial_.c_str());
+  if (partial_ != target_) std::remove(partial_.c_str());
 }
 
 void TraceWriter::emit(const std::string& event) {
@@ -117,6 +103,17 @@ void TraceWriter::write(const EventRecord& event) {
                  {"dur", us(at - step_start_)}}));
     }
     step_.reset();
+    if (event.expected > Nanos(0)) {
+      const Nanos began = std::max(at, event.start - event.expected);
+      emit(text({{"ph", "X"},
+                 {"name", "planning"},
+                 {"cat", "planning"},
+                 {"pid", kProcess},
+                 {"tid", options_.rows.size() + 1},
+                 {"ts", us(began)},
+                 {"dur", us(event.start - began)}}));
+      compute_ = std::max(compute_, event.start);
+    }
   } else if (completed || is_instant(event.kind)) {
     Json args{{"bytes", event.bytes.count()},
               {"reason", to_string(event.reason)},
@@ -170,11 +167,11 @@ void TraceWriter::finish(uint64_t dropped) {
         << text({{"process", options_.process}, {"dropped_events", dropped}}) << "}\n";
   file_.close();
   if (!file_) {
-    throw DataError(path_, -1,
+    throw DataError(path_,
                     "could not be written in full: " + std::generic_category().message(errno));
   }
-  if (partial_ != path_ && std::rename(partial_.c_str(), path_.c_str()) != 0) {
-    throw DataError(path_, -1, "cannot be replaced: " + std::generic_category().message(errno));
+  if (partial_ != target_ && std::rename(partial_.c_str(), target_.c_str()) != 0) {
+    throw DataError(path_, "cannot be replaced: " + std::generic_category().message(errno));
   }
   finished_ = true;
 }

@@ -4,7 +4,7 @@
 //   offload          |  conv2d offload   |
 //   reload                                 | relu reload |
 //   policy       'evict       'drop clean                  i  instants
-//   steps     |            step 0           |
+//   steps     |            step 0           |  planning  |
 //   arena     ~~~~~~~~~~\____/~~~~~~~~~                    C  bytes in use
 //
 // The format: "Trace Event Format", timestamps in microseconds on the device's clock. What
@@ -31,10 +31,11 @@ struct TraceOptions {
 };
 
 // Streams events to a file beside `path` and puts it in place when finished: either there is a
-// whole trace at `path`, or what was there before. A link is followed.
+// whole trace at `path`, or what was there before. A link is followed, and stays; a device or a
+// pipe is written to as it is.
 class TraceWriter {
  public:
-  // Throws DataError if the file cannot be made.
+  // Throws DataError if the file cannot be made, or `path` is a folder.
   explicit TraceWriter(const std::string& path, TraceOptions options = {});
   // An unfinished trace is removed.
   ~TraceWriter();
@@ -52,8 +53,9 @@ class TraceWriter {
   void name_row(size_t row, const std::string& name);
   std::string category_name(uint8_t category) const;
 
-  std::string path_;
-  std::string partial_;
+  std::string path_;     // as given, for messages
+  std::string target_;   // the file that is replaced
+  std::string partial_;  // beside it; a stream is written to itself
   TraceOptions options_;
   std::ofstream file_;
   bool finished_ = false;

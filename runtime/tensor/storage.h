@@ -124,8 +124,12 @@ class Storage final : public RefCounted {
   bool prefetched_ = false;    // brought in ahead of need and not used yet
   mutable uint64_t mark_ = 0;  // of graph walks
   mutable uint64_t runnable_at_ =
-      0;                     // the epoch in which its recipe was last found to be runnable
-  Storage* next_ = nullptr;  // all storages of the owner
+      0;  // the epoch in which its recipe was last found to be runnable
+  // Would recomputing it read what is being written, and when that was found (change_).
+  mutable bool depends_on_written_ = false;
+  mutable uint64_t dependence_at_ = 0;
+  bool being_written_ = false;  // one of the residency manager's writing_
+  Storage* next_ = nullptr;     // all storages of the owner
   Storage* previous_ = nullptr;
 };
 

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "models/image_model.h"
 #include "models/optim/optimizer.h"
 #include "models/resnet.h"
 #include "ops/autograd/autograd.h"
@@ -210,30 +214,128 @@ TEST(FeasibleSchedule, TheDiskIsUsedOnlyWhereItIsWorthIt) {
   EXPECT_EQ(disk_at(share_of(need.peak, 0.9), "offload-only"), options.disk_limit);
 }
 
-// Operators that simulations do meanwhile.
-template <class Body>
-int64_t simulated_operators(const Body& body) {
-  int64_t done = 0;
-  set_dry_run_progress([&](int64_t operators) { done += operators; });
-  body();
-  set_dry_run_progress({});
-  return done;
+// Many small parameters, written in place where little fits: what is evicted and reads them is
+// computed again first, again and again.
+Program crowded_network() {
+  return [] {
+    ParameterInit init(1);
+    const std::shared_ptr<ImageModel> model =
+        make_image_model("mobilenet_v2", {.image = 48, .classes = 7}, init);
+    const std::shared_ptr<Optimizer> adam = make_adam(model->parameters(), {});
+    const auto step = [model, adam] {
+      const Tensor images =
+          Session::current().upload(TensorMeta::contiguous(DType::kFloat32, {3, 48, 48, 3}),
+                                    Category::kData, nullptr, nullptr);
+      backward(sum(model->forward(images)));
+      adam->step();
+    };
+    return std::vector<std::function<void()>>{step, step};
+  };
 }
 
-TEST(DryRun, SimulatesABoundedNumberOfOperators) {
+// The last operator, and the last plan.
+constexpr int64_t kBeyond = kMaxWork / 8;
+
+TEST(DryRun, DoesABoundedAmountOfWork) {
+  const Program program = crowded_network();
+  SessionOptions options = on("sim:host");
+  options.host_limit = Bytes(20 << 20);
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  int64_t operators = 0, units = 0;
+  set_dry_run_progress([&](int64_t more, int64_t work) {
+    operators += more;
+    units += work;
+  });
+  DryRunWork search(kMaxWork + kMaxWork / 2);
+  const MinimumBudget minimum = find_minimum_budget(options, program, need, &search);
+  EXPECT_GT(search.done(), kMaxWork / 4) << "there is nothing to bound";
+  EXPECT_LE(search.done(), search.max() + kBeyond);
+  EXPECT_EQ(minimum.is_least, !search.stopped());
+  options.budget = minimum.budget + kAlignment;
+  DryRunWork choice;
+  const SessionOptions found = feasible_schedule(options, program, need, minimum, &choice);
+  EXPECT_LE(choice.done(), kMaxWork + kBeyond);
+  DryRunWork last;
+  EXPECT_TRUE(predict_step(found, program, &last));
+  EXPECT_LE(last.done(), kMaxWork + kBeyond);
+  set_dry_run_progress({});
+  EXPECT_EQ(units, search.done() + choice.done() + last.done());
+  // An operator is counted as no less than this.
+  EXPECT_LE(operators * 200, search.done() + choice.done() + last.done());
+  EXPECT_LE(run(found, program), *found.budget);
+}
+
+// Runs the program's first step as often as a prediction does, and gives what was examined for
+// each call.
+std::vector<int64_t> examined_by_call(const SessionOptions& options, const Program& program) {
+  std::vector<int64_t> by_call;
+  int64_t before = 0;
+  Session session(options);
+  session.set_observer([&](std::string_view, const Recipe&) {
+    const int64_t now = session.residency().examined();
+    by_call.push_back(now - std::exchange(before, now));
+  });
+  const auto steps = program();
+  for (int round = 0; round < kTrialRounds; ++round) session.step(steps.front());
+  return by_call;
+}
+
+// What is looked at to make room among so many is what takes the time here, not the operators.
+TEST(DryRun, CountsWhatIsExamined) {
   const Program program = chain(2000);
   SessionOptions options = on("sim:host");
+  options.policy = "price";
   options.host_limit = Bytes(0);
+  options.budget = share_of(measure_unmanaged(options, program).peak, 0.6);
+  const std::vector<int64_t> by_call = examined_by_call(options, program);
+  const int64_t examined = std::accumulate(by_call.begin(), by_call.end(), int64_t{0});
+  DryRunWork work;
+  EXPECT_TRUE(predict_step(options, program, &work));
+  EXPECT_FALSE(work.stopped());
+  EXPECT_GE(work.done(), examined);
+  EXPECT_GE(examined, 500 * static_cast<int64_t>(by_call.size())) << "not what takes time";
+}
+
+TEST(DryRun, StopsWithinACall) {
+  const Program program = crowded_network();
+  SessionOptions options = on("sim:host");
+  options.host_limit = Bytes(20 << 20);
   const UnmanagedNeed need = measure_unmanaged(options, program);
-  const MinimumBudget minimum{.budget = need.peak, .policy = "price"};
-  options.budget = share_of(need.peak, 0.6);
-  SessionOptions found;
-  const int64_t done =
-      simulated_operators([&] { found = feasible_schedule(options, program, need, minimum); });
-  // What is counted beyond the bound: what one call computes again.
-  EXPECT_LE(done, kMostSimulated + need.operators);
-  EXPECT_GT(done, kMostSimulated / 4) << "there is nothing to bound";
-  EXPECT_LE(run(found, program), *found.budget);
+  const MinimumBudget minimum = find_minimum_budget(options, program, need);
+  options.budget = minimum.budget;
+  options.policy = minimum.policy;
+  const std::vector<int64_t> by_call = examined_by_call(options, program);
+  DryRunWork all;
+  EXPECT_TRUE(predict_step(options, program, &all));
+  int64_t most_beyond = 0;
+  for (int64_t max = all.done() / 16; max < all.done(); max += all.done() / 16) {
+    DryRunWork some(max);
+    predict_step(options, program, &some);
+    EXPECT_TRUE(some.stopped());
+    most_beyond = std::max(most_beyond, some.done() - max);
+  }
+  EXPECT_LT(most_beyond, *std::max_element(by_call.begin(), by_call.end()) / 4);
+}
+
+TEST(DryRun, SaysThatItStopped) {
+  const Program program = crowded_network();
+  SessionOptions options = on("sim:host");
+  options.host_limit = Bytes(20 << 20);
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  DryRunWork little(kMaxWork / 32);
+  const MinimumBudget minimum = find_minimum_budget(options, program, need, &little);
+  EXPECT_TRUE(little.stopped());
+  EXPECT_FALSE(minimum.is_least);
+  options.budget = minimum.budget;
+  EXPECT_LE(run(options, program), minimum.budget) << "it completes there nevertheless";
+  DryRunWork none(1);
+  const auto unknown = predict_step(options, program, &none);
+  ASSERT_TRUE(unknown);
+  EXPECT_EQ(unknown->rounds, 0);
+  EXPECT_TRUE(none.stopped());
+  const auto known = predict_step(options, program);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->rounds, kTrialRounds);
 }
 
 TEST(DryRun, PredictsASettledStep) {
@@ -330,6 +432,31 @@ TEST(DryRun, AShareOfWhatTheProgramTakesIsABudgetThatItRunsIn) {
     least.unmanaged_peak = peak;
     least.budget = error.minimum();
     EXPECT_LE(run(least, program), error.minimum());
+  }
+}
+
+TEST(DryRun, NamesTheTierWithWhichABudgetWouldDo) {
+  const Program program = network({});
+  const UnmanagedNeed need = measure_unmanaged(on("cpu"), program);
+  const MinimumBudget bare = find_minimum_budget(on("cpu"), program, need);
+  SessionOptions options = on("cpu");
+  options.disk_limit = 2 * need.peak;
+  const MinimumBudget with_disk = find_minimum_budget(options, program, need);
+  ASSERT_LT(with_disk.budget, bare.budget);
+  options.budget = with_disk.budget;
+  EXPECT_EQ(sufficient_disk(options, program, need), std::nullopt) << "it has one";
+  options.disk_limit = Bytes(0);
+  EXPECT_EQ(sufficient_disk(options, program, need), 2 * need.peak);
+  *options.budget -= kAlignment;
+  EXPECT_EQ(sufficient_disk(options, program, need), std::nullopt) << "no tier helps";
+  const double share = (static_cast<double>(with_disk.budget.count()) + 1024) /
+                       static_cast<double>(need.peak.count());
+  try {
+    with_budget(share, program, on("cpu"));
+    FAIL() << "it needs a tier";
+  } catch (const InfeasibleBudget& error) {
+    EXPECT_NE(std::string(error.what()).find("with a disk tier of "), std::string::npos)
+        << error.what();
   }
 }
 

@@ -13,9 +13,10 @@ namespace {
 // So much may lack in all of a step where blocks slide: it is released by price.
 constexpr double kNearly = 0.1;
 
-// Passes of a layout, with all the effort there is, and at least.
+// Passes of a layout: with all the effort there is; at least, with kQuick or more.
 constexpr int64_t kPasses = 500;
 constexpr int64_t kFewPasses = 50;
+constexpr int64_t kCallsPerNode = 15;  // calls of a rehearsal take as long at most
 constexpr double kLayoutSeconds = 20;  // which ends it on a machine that is too slow for that
 
 // Of the room, what is left free so that blocks find places without much moving: one after the
@@ -69,15 +70,17 @@ std::vector<std::optional<Offset>> homes_of(const StepRecord& step, const Memory
 
 // False, and the plan is as it was, if no layout within `capacity` was found.
 bool lay_out(MemoryPlan& plan, const StepRecord& step, const std::vector<Bytes>& strangers,
-             Bytes capacity, int64_t effort) {
+             Bytes capacity, int64_t effort, int64_t& taken) {
   planner::MovingProblem problem;
   problem.capacity = capacity;
   add_buffers(problem, plan.memory, strangers);
   problem.homes = homes_of(step, plan.memory, problem.buffers);
   planner::Limits limits;
   limits.seconds = kLayoutSeconds;
-  limits.nodes = std::max(kFewPasses, kPasses * effort / kThorough) *
+  const int64_t few = std::clamp<int64_t>(kFewPasses * effort / kQuick, 1, kFewPasses);
+  limits.nodes = std::max(few, kPasses * effort / kThorough) *
                  static_cast<int64_t>(problem.buffers.size());
+  taken += limits.nodes * kCallsPerNode;
   const auto layout = planner::lay_out_moving(problem, limits);
   if (!layout) return false;
   const auto first_stranger =
@@ -95,12 +98,14 @@ bool lay_out(MemoryPlan& plan, const StepRecord& step, const std::vector<Bytes>&
 
 // Searched and rehearsed within `room`; where it lies is not decided.
 MemoryPlan plan_within(Bytes room, const StepRecord& step, PlanLimits limits,
-                       std::vector<PlannedRelease> draft, int64_t effort) {
+                       std::vector<PlannedRelease> draft, int64_t effort, int64_t& taken) {
   limits.room = room;
   const bool first = draft.empty();
   if (first) draft = make_release_plan(step, limits).releases;
   MemoryPlan plan;
-  plan.releases = search_releases(step, limits, draft, first ? effort : effort / 2).releases;
+  SearchResult found = search_releases(step, limits, draft, first ? effort : effort / 2);
+  taken += found.calls;
+  plan.releases = std::move(found.releases);
   plan.expected = StepRehearsal(step, limits).run(plan.releases, &plan.memory);
   return plan;
 }
@@ -109,7 +114,10 @@ MemoryPlan plan_within(Bytes room, const StepRecord& step, PlanLimits limits,
 
 std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLimits& limits,
                                            const std::vector<Bytes>& strangers,
-                                           std::vector<PlannedRelease> draft, int64_t effort) {
+                                           std::vector<PlannedRelease> draft, int64_t effort,
+                                           int64_t* taken) {
+  int64_t ignored = 0;
+  int64_t& calls = taken ? *taken : ignored;
   Bytes room = limits.room;
   for (const Bytes size : strangers) room -= size;
   if (room <= Bytes(0)) return std::nullopt;
@@ -118,23 +126,23 @@ std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLim
   };
   std::optional<MemoryPlan> best;
   for (const double slack : kSlacks) {
-    MemoryPlan plan =
-        plan_within(room - share_of(room, slack), step, limits, std::move(draft), effort);
+    MemoryPlan plan = plan_within(room - share_of(room, slack), step, limits, std::move(draft),
+                                  effort, calls);
     draft = plan.releases;
     if (!plan.expected.possible || plan.expected.lacking > Bytes(0)) break;
     if (best && plan.expected.time >= time(*best)) break;
-    if (!lay_out(plan, step, strangers, limits.room, effort)) continue;
+    if (!lay_out(plan, step, strangers, limits.room, effort, calls)) continue;
     const bool cheap = static_cast<double>(limits.move_time(plan.moved).count()) <=
                        kCheap * static_cast<double>(step.duration.count());
     if (!best || time(plan) < time(*best)) best = std::move(plan);
     if (cheap) break;
   }
   if (best) return best;
-  MemoryPlan plan = plan_within(room, step, limits, std::move(draft), effort);
+  MemoryPlan plan = plan_within(room, step, limits, std::move(draft), effort, calls);
   const bool nearly = plan.expected.lacking <= share_of(room, kNearly);
   if (!plan.expected.possible || !nearly) return std::nullopt;
   const bool fits = plan.expected.lacking == Bytes(0);
-  if (fits && lay_out(plan, step, strangers, limits.room, effort)) return plan;
+  if (fits && lay_out(plan, step, strangers, limits.room, effort, calls)) return plan;
   for (const Bytes size : strangers) plan.strangers.push_back({Offset(0), size});
   return plan;
 }

@@ -36,9 +36,12 @@ inline constexpr int64_t kQuick = 2'000'000;
 //
 // With a place for each block where a layout is found, in which few blocks move. Else they are
 // slid together whenever the room is in pieces. None: nothing was found that fits.
+//
+// `taken`, if given: what it took is added, in calls gone through and what takes as long.
 std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLimits& limits,
                                            const std::vector<Bytes>& strangers,
                                            std::vector<PlannedRelease> draft = {},
-                                           int64_t effort = kThorough);
+                                           int64_t effort = kThorough,
+                                           int64_t* taken = nullptr);
 
 }  // namespace tidemark

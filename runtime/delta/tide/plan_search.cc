@@ -73,7 +73,7 @@ class Search {
     least_ = cost(kAny);
     if (outcome_.lacking == Bytes(0)) anneal(left);
     cost(kAny);
-    return {plan_, outcome_};
+    return {plan_, outcome_, calls_};
   }
 
  private:
@@ -85,6 +85,7 @@ class Search {
     choices_.write(plan_);
     outcome_ = rehearsal_.run(plan_, nullptr, enough);
     effort_ -= outcome_.calls;
+    calls_ += outcome_.calls;
     return outcome_.cost;
   }
 
@@ -252,6 +253,7 @@ class Search {
   ReleaseChoices choices_;
   std::vector<double> up_to_;  // by choice: sum of the weights, its own included
   int64_t effort_ = 0;
+  int64_t calls_ = 0;
   double least_ = 0;    // of what has been found so far
   bool lacks_ = false;  // that
   std::vector<PlannedRelease> plan_;
@@ -268,7 +270,9 @@ SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
   };
   SearchResult found = search(draft, kSmallest);
   if (found.expected.lacking == Bytes(0)) return found;
-  return search(found.releases, kVerySmallest);
+  SearchResult again = search(found.releases, kVerySmallest);
+  again.calls += found.calls;
+  return again;
 }
 
 }  // namespace tidemark

@@ -20,6 +20,7 @@ namespace tidemark {
 struct SearchResult {
   std::vector<PlannedRelease> releases;  // by call
   StepRehearsal::Outcome expected;
+  int64_t calls = 0;  // gone through
 };
 
 // Better than `draft`, or the same. `effort`: calls to go through, in all rehearsals together,

@@ -24,6 +24,9 @@ constexpr int kMostFailures = 3;
 // of a microsecond: a plan takes as long as some twenty steps.
 constexpr Nanos kStepPerEffort{5};
 
+// What such a call counts as, beside what is examined otherwise.
+constexpr int64_t kExaminedPerCall = 12;
+
 constexpr const char* kPrice = "price";
 
 std::unique_ptr<ReleasePolicy> unplanned_policy(const PolicySettings& settings,
@@ -128,7 +131,7 @@ void TidePolicy::end_step(Residency& residency) {
 // A step without a plan, then two by each: the second counts, as it begins where such steps
 // end. Then the best for as long as steps repeat. Where a step fits as it is, there is nothing
 // to plan.
-void TidePolicy::learn(const Residency& residency, bool repeated, Went went) {
+void TidePolicy::learn(Residency& residency, bool repeated, Went went) {
   Program& now = program();
   if (!repeated) {
     now = {};
@@ -172,7 +175,8 @@ void TidePolicy::learn(const Residency& residency, bool repeated, Went went) {
   now.plan = std::move(trial.best);
 }
 
-void TidePolicy::plan(const Residency& residency, std::vector<PlannedRelease> draft) {
+void TidePolicy::plan(Residency& residency, std::vector<PlannedRelease> draft) {
+  residency.begin_planning();
   const auto [out, in] = link_rates(residency.costs());
   PlanLimits limits;
   limits.room = residency.arena().offsets().capacity();
@@ -187,8 +191,11 @@ void TidePolicy::plan(const Residency& residency, std::vector<PlannedRelease> dr
   const int64_t worth = forecast_.last().duration.count() / kStepPerEffort.count();
   const int64_t effort = std::min(
       most_effort_, plans_made_++ < kMostPlans ? std::clamp(worth, kQuick, kThorough) : kQuick);
-  program().plan = make_memory_plan(
-      forecast_.last(), limits, find_strangers(residency, forecast_), std::move(draft), effort);
+  int64_t calls = 0;
+  program().plan =
+      make_memory_plan(forecast_.last(), limits, find_strangers(residency, forecast_),
+                       std::move(draft), effort, &calls);
+  residency.count_examined(calls * kExaminedPerCall);
 }
 
 std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings) {

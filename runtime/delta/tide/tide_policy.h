@@ -103,8 +103,8 @@ class TidePolicy final : public ReleasePolicy {
   MemoryScript::Place start(Residency& residency, const Storage& first);
   std::optional<size_t> program_that_begins_with(const Storage& first) const;
   enum class Went : uint8_t { kUnplanned, kAsPlanned, kAstray };
-  void learn(const Residency& residency, bool repeated, Went went);
-  void plan(const Residency& residency, std::vector<PlannedRelease> draft);
+  void learn(Residency& residency, bool repeated, Went went);
+  void plan(Residency& residency, std::vector<PlannedRelease> draft);
 
   const size_t plans_;
   const int64_t most_effort_;  // for a plan

@@ -226,7 +226,8 @@ class BruteForce {
   double least_ = std::numeric_limits<double>::infinity();
 };
 
-// Of 7 to 11 calls: items are made, workspaces taken, and items read in any order.
+// Of 7 to 11 calls: items are made, workspaces taken, and items read in any order. Numbers are
+// drawn one after the other, as the order of arguments differs between processors.
 StepRecord small_record(std::mt19937& random) {
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   RecordBuilder record;
@@ -236,22 +237,27 @@ StepRecord small_record(std::mt19937& random) {
   for (uint32_t i = 0; i < made; ++i) {
     std::vector<uint32_t> inputs;
     if (!items.empty() && pick(2) == 0) inputs.push_back(items.back());
-    items.push_back(record.call(inputs, 50 + pick(1000), 1 + pick(3)));
+    const uint32_t size = 1 + pick(3), time = 50 + pick(1000);
+    items.push_back(record.call(inputs, time, size));
     if (pick(6) == 0) record.item(items.back()).may_evict = false;
     if (pick(6) == 0) record.item(items.back()).may_offload = false;
   }
   record.idle(1, 100 + pick(2000));
-  record.run({}, 100 + pick(1000), 1 + pick(4));
+  const uint32_t workspace = 1 + pick(4), time = 100 + pick(1000);
+  record.run({}, time, workspace);
   if (pick(2) == 0) record.idle(1, 100 + pick(2000));
   std::shuffle(items.begin(), items.end(), random);
-  for (const uint32_t item : items) record.run({item}, 100 + pick(1000), pick(2));
+  for (const uint32_t item : items) {
+    const uint32_t more = pick(2), reading = 100 + pick(1000);
+    record.run({item}, reading, more);
+  }
   return record.step();
 }
 
 PlanLimits small_limits(std::mt19937& random) {
-  return copy_within(3 + static_cast<int64_t>(random() % 5),
-                     50 + static_cast<int64_t>(random() % 1500),
-                     static_cast<int64_t>(random() % 3) * 3);
+  const auto tier = static_cast<int64_t>(random() % 3) * 3;
+  const auto time = 50 + static_cast<int64_t>(random() % 1500);
+  return copy_within(3 + static_cast<int64_t>(random() % 5), time, tier);
 }
 
 TEST(PlanSearch, FindsTheBestOfAllPlansMostly) {

@@ -87,6 +87,20 @@ TEST(Tide, ReleasesNothingWhereEverythingFits) {
   EXPECT_EQ(training.stage().count(EventKind::kCopyOut), 0);
 }
 
+TEST(Tide, SaysThatItBeginsToPlan) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  int announced = 0, planned = 0;
+  training.stage().residency().on_planning([&] { ++announced; });
+  for (int i = 0; i < kSettled; ++i) {
+    const int before = announced;
+    training.step();
+    const Nanos time = training.stage().session().last_step().planning_time;
+    EXPECT_EQ(time > Nanos(0), announced > before) << "step " << i;
+    planned += announced > before ? 1 : 0;
+  }
+  EXPECT_EQ(planned, 2);
+}
+
 // Copies leave ahead of need, and what they are of is dropped when room is needed; they come
 // back ahead of use.
 TEST(Tide, FollowsItsPlan) {

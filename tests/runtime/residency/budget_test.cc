@@ -119,6 +119,19 @@ TEST(OutOfMemory, SaysWhoAskedForWhatAndWhatWasThere) {
   EXPECT_EQ(scene.used(), units(5)) << "what the call had taken is given back";
 }
 
+TEST(OutOfMemory, SizesThatReadAlikeAreExact) {
+  Scene scene({.arena = 100'000});
+  const Handle all = scene.data(97'952);  // 2048 units are left: 1.0 MiB
+  try {
+    scene.data(2049);
+    FAIL() << "2049 units do not fit into 2048";
+  } catch (const OutOfMemory& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("asked for 1.0 MiB (1049088 bytes)"), std::string::npos) << text;
+    EXPECT_NE(text.find("largest hole 1.0 MiB (1048576 bytes)"), std::string::npos) << text;
+  }
+}
+
 TEST(OutOfMemory, SaysWhyNothingCanBeReleased) {
   const auto message = [](const SceneOptions& options) {
     Scene scene(options);

@@ -8,6 +8,8 @@
 #include <functional>
 #include <limits>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "runtime/core/errors.h"
 #include "tests/support/toy_program.h"
@@ -240,6 +242,8 @@ TEST(Session, StaysOnItsThread) {
   for (const std::string& complaint : complaints) {
     EXPECT_NE(complaint.find("thread"), std::string::npos) << complaint;
   }
+  EXPECT_EQ(word_of(session, 1).storage()->id(), x.storage()->id() + 1)
+      << "made none meanwhile";
   int32_t got = 0;
   EXPECT_TRUE(session.download(x, &got));
   EXPECT_EQ(got, 5);
@@ -457,6 +461,21 @@ TEST(Session, AnExceptionEndsTheStepAndGoesOn) {
   const Handle x = toy_upload(session, 100, 1);
   const StepStats& stats = session.step([&] { toy_call(session, {x}, {{100}}, 1); });
   EXPECT_EQ(stats.operators, 1);
+}
+
+TEST(Session, StepMarksCountFromOne) {
+  Session session(small());
+  session.step([] {});
+  EXPECT_THROW(session.step([] { throw std::runtime_error("no more"); }), std::runtime_error);
+  session.step([] {});
+  std::vector<std::pair<EventKind, uint32_t>> marks;
+  session.events().for_each(
+      [&](const EventRecord& event) { marks.emplace_back(event.kind, event.storage); });
+  const std::vector<std::pair<EventKind, uint32_t>> expected{
+      {EventKind::kStepBegin, 1}, {EventKind::kStepEnd, 1}, {EventKind::kStepBegin, 2},
+      {EventKind::kStepBegin, 3}, {EventKind::kStepEnd, 3},
+  };
+  EXPECT_EQ(marks, expected);
 }
 
 // Without steps, as in a long evaluation, nothing may pile up.

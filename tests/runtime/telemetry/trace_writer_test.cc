@@ -71,7 +71,7 @@ void record(EventLog& log, const Make& make) {
   event.bytes = Bytes(4096);
   event.reason = Reason::kNoRoom;
   event.category = 1;
-  event.expected = Nanos(2500);
+  event.expected = Nanos(make.kind == EventKind::kStepEnd ? 0 : 2500);
   const uint64_t tag = log.record(event);
   if (make.end_us > 0) {
     log.complete(tag, Nanos(make.start_us * 1000), Nanos(make.end_us * 1000));
@@ -124,6 +124,34 @@ TEST_F(TraceWriterTest, WorkIsOnTheRowOfItsStream) {
   }
   EXPECT_THAT(rows, ::testing::ElementsAre("compute", "offload", "reload", "policy", "steps"));
   EXPECT_EQ(trace["metadata"]["dropped_events"], 0);
+}
+
+TEST_F(TraceWriterTest, PlanningIsBetweenTheSteps) {
+  EventLog log;
+  record_step(log);
+  log.record({.kind = EventKind::kStepBegin, .storage = 8});
+  record(log, {EventKind::kOperator, "conv2d", 0, 70, 80, 100});
+  log.record({.kind = EventKind::kStepEnd,
+              .storage = 8,
+              .expected = Nanos(200'000),
+              .start = Nanos(300'000)});
+  log.record({.kind = EventKind::kStepBegin, .storage = 9});
+  record(log, {EventKind::kOperator, "conv2d", 0, 310, 330, 100});
+  log.record({.kind = EventKind::kStepEnd, .storage = 9, .start = Nanos(331'000)});
+  write_trace(log, path());
+  std::vector<Json> marks;
+  for (const Json& span : phase(parsed(), "X")) {
+    if (span["cat"] == "step" || span["cat"] == "planning") marks.push_back(span);
+  }
+  ASSERT_EQ(marks.size(), 4U);
+  EXPECT_EQ(marks[1]["ts"], 70.0);
+  EXPECT_EQ(marks[1]["dur"], 10.0);
+  EXPECT_EQ(marks[2]["name"], "planning");
+  EXPECT_EQ(marks[2]["ts"], 100.0);
+  EXPECT_EQ(marks[2]["dur"], 200.0);
+  EXPECT_EQ(marks[3]["name"], "step 9");
+  EXPECT_EQ(marks[3]["ts"], 300.0);
+  EXPECT_EQ(marks[3]["dur"], 30.0);
 }
 
 TEST_F(TraceWriterTest, InstantsStandWhereTheComputeStreamStood) {
@@ -204,6 +232,21 @@ TEST_F(TraceWriterTest, AnUnfinishedTraceLeavesWhatWasThere) {
   EXPECT_EQ(files(), 1U);
   write_trace(EventLog(), path());
   EXPECT_NE(contents(), "before");
+}
+
+TEST_F(TraceWriterTest, ALinkIsFollowedAlsoToNoFileYet) {
+  const fs::path target = fs::path(path()).parent_path() / "target.json";
+  fs::create_symlink("target.json", path());  // relative to the link's folder
+  for (int i = 0; i < 2; ++i) {
+    write_trace(EventLog(), path());
+    EXPECT_TRUE(fs::is_symlink(path())) << i;
+    EXPECT_TRUE(fs::is_regular_file(target)) << i;
+    EXPECT_EQ(files(), 2U) << i;
+  }
+  fs::remove(path());
+  fs::create_symlink(fs::path(path()).filename(), path());  // to itself
+  EXPECT_THROW(write_trace(EventLog(), path()), DataError);
+  EXPECT_TRUE(fs::is_symlink(path()));
 }
 
 TEST_F(TraceWriterTest, ADeviceIsWrittenToAndStaysOne) {
