@@ -30,6 +30,13 @@ target_compile_options(tidemark_flags INTERFACE
 # GCC 12 sees overlapping copies in string concatenations that have none (GCC bug 105651).
 target_compile_options(tidemark_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>>)
+# Elsewhere GCC fuses a product and a sum into one rounding wherever it likes, so that the bits
+# would depend on how a loop was compiled. x86-64's baseline has no such instruction; only the
+# loops that are compiled for AVX2 and AVX-512 as well do.
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  target_compile_options(tidemark_flags INTERFACE
+    "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>>")
+endif()
 if(TIDEMARK_WERROR)
   target_compile_options(tidemark_flags INTERFACE
     "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Werror>>")

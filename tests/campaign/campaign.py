@@ -81,13 +81,14 @@ class Case:
     task: Task
     tiers: list  # flags
     policy: list
-    budget: str  # "none", "smallest", "below", "share"
+    budget: str  # "none", "smallest", "below", "share", "memory": of the whole process
     share: float
     environment: dict
     limit: str  # "none", "promise-data", "promise-cgroup", "low-data", ...
     signal: str  # "none", "INT", "TERM", "HUP", "KILL"
     moment: float  # when, as a share of what the task takes
     checkpoint: bool
+    outputs: list  # flags that write a file beside the report: the flag and the file's name
     load: bool  # others keep the processors busy
     mistake: list
 
@@ -150,15 +151,18 @@ def draw(seed, number):
     rng = random.Random(f"{seed}/{number}")
     case = Case(
         number=number, task=draw_task(rng), tiers=draw_tiers(rng), policy=draw_policy(rng),
-        budget=rng.choice(["none", "smallest", "below", "share", "share", "share", "share"]),
+        budget=rng.choice(["none", "smallest", "below", "share", "share", "share", "share", "memory", "memory"]),
         share=rng.uniform(0, 1.1), environment=rng.choice(ENVIRONMENTS),
         limit=rng.choice(["none"] * 9 + ["promise-data", "promise-cgroup", "low-data", "low-space", "low-cgroup",
                                          "file-size", "full-output", "full-errors", "closed-errors", "disk-full"]),
         signal=rng.choice(["none"] * 7 + ["INT", "TERM", "HUP", "KILL"]), moment=rng.uniform(0, 1.2),
-        checkpoint=rng.random() < 0.4, load=rng.random() < 0.15,
+        checkpoint=rng.random() < 0.4, outputs=rng.choice([[], [], [], ["--save", "w.safetensors"], ["--trace", "t.json"]]),
+        load=rng.random() < 0.15,
         mistake=rng.choice(MISTAKES) if rng.random() < 0.08 else [])
     if case.mistake:
         case.limit = case.signal = "none"
+    if case.budget == "memory":
+        case.tiers = []  # what the process may take decides on them
     return case
 
 
@@ -253,7 +257,7 @@ class Campaign:
         return all(self.knows(case.task.program, flag[2:].removeprefix("no-")) for flag in flags if flag.startswith("--"))
 
     def run(self, task, flags, folder, *, environment=None, limits=None, group=None, signalled=None, output=None,
-            errors=None):
+            errors=None, patience=1):
         """`signalled`: a signal's number and the seconds after which it is sent."""
         report = folder / "run.json"
         command = [str(self.programs / task.program), *task.flags, *flags]
@@ -282,7 +286,7 @@ class Campaign:
                         process.wait(timeout=signalled[1])
                     except subprocess.TimeoutExpired:
                         process.send_signal(signalled[0])
-                process.wait(timeout=self.options.patience)
+                process.wait(timeout=patience * self.options.patience)
             except subprocess.TimeoutExpired:
                 gave_up = True
                 process.kill()
@@ -368,19 +372,25 @@ class Campaign:
         smallest, peak = self.smallest(task, case.tiers), reference.report["unmanaged_peak_bytes"]
         if not smallest:
             return [], ""
-        budget = {"none": None, "smallest": smallest, "below": smallest - 1,
-                  "share": int(peak * case.share)}[case.budget]
-        if budget is not None and budget < 1:
-            budget = 1
+        budget = {"none": None, "memory": None, "smallest": smallest, "below": smallest - 1,
+                  "share": max(1, int(peak * case.share))}[case.budget]
         flags = [*case.policy, *case.tiers, *(["--budget", str(budget)] if budget is not None else [])]
         feasible = budget is None or budget // UNIT * UNIT >= smallest
+        memory = None
+        if case.budget == "memory" and self.knows(task.program, "memory"):
+            memory = int((peak + reference.report["loader_bytes"] + PROGRAM_PART) * (0.2 + case.share))
+            flags += ["--memory", str(memory)]
+            feasible = None  # the program says
         expected_files = []
+        if case.outputs and self.knows(task.program, case.outputs[0].removeprefix("--")):
+            flags += case.outputs
+            expected_files.append(case.outputs[1])
         if case.checkpoint and self.knows(task.program, "checkpoint"):
             flags += ["--checkpoint", "state.safetensors", "--checkpoint-every", "1"]
             expected_files.append("state.safetensors")
         with tempfile.TemporaryDirectory(prefix="campaign-", dir=self.options.folder) as name, Busy(case.load):
             folder = pathlib.Path(name)
-            complaints, command = self.attempt_in(folder, case, flags, budget, feasible, reference, expected_files)
+            complaints, command = self.attempt_in(folder, case, flags, (budget, memory), feasible, reference, expected_files)
             if complaints and self.options.keep:
                 shutil.copytree(folder, pathlib.Path(self.options.keep) / f"case-{case.number}", dirs_exist_ok=True)
         return complaints, command
@@ -398,11 +408,13 @@ class Campaign:
             complaints += self.left_behind(folder, [])
             return complaints, self.command(case, flags)
 
-    def attempt_in(self, folder, case, flags, budget, feasible, reference, expected_files):
-        task, report = case.task, reference.report
+    def attempt_in(self, folder, case, flags, given, feasible, reference, expected_files):
+        task, report, (budget, memory) = case.task, reference.report, given
         limits, group, options, disk = {}, None, {}, None
         promise = (budget or report["unmanaged_peak_bytes"]) + report["loader_bytes"] + PROGRAM_PART
-        if "--host-limit" in case.tiers:
+        if memory:
+            promise = memory
+        elif "--host-limit" in case.tiers:
             promise += to_bytes(case.tiers[case.tiers.index("--host-limit") + 1])
         low = PROGRAM_PART // 2 + promise // 8
         if case.limit.endswith("cgroup") and not self.groups.works:
@@ -447,8 +459,11 @@ class Campaign:
                 subprocess.run(["umount", str(disk)], check=False)
         if done.gave_up:
             self.counts["given up"] += 1
+            # A case that a busy machine made slow ends when it has more time, and no signal.
+            if self.run(task, flags, folder, environment=case.environment, patience=5).gave_up:
+                return [f"does not end within {5 * self.options.patience:.0f} s"], self.command(case, flags)
             return [], ""
-        complaints = self.judge(case, done, budget, feasible, reference)
+        complaints = self.judge(case, done, given, feasible, reference)
         self.counts[f"code {done.code}"] += 1
         partial = [path for path in folder.rglob("*.partial")]
         killed = done.code in (-signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
@@ -460,12 +475,16 @@ class Campaign:
             complaints += self.resume(case, flags, folder, feasible, reference)
         return complaints, self.command(case, flags)
 
-    def judge(self, case, done, budget, feasible, reference):
-        code = done.code
+    def judge(self, case, done, given, feasible, reference):
+        code, (budget, memory) = done.code, given
         signals = {"INT": signal.SIGINT, "TERM": signal.SIGTERM, "HUP": signal.SIGHUP, "KILL": signal.SIGKILL}
-        allowed = {DONE} if feasible else {OUT_OF_MEMORY}
-        if case.signal != "none":
-            allowed |= {INTERRUPTED, -signals[case.signal]}
+        allowed = {DONE, OUT_OF_MEMORY} if feasible is None else {DONE} if feasible else {OUT_OF_MEMORY}
+        if case.signal == "KILL":
+            allowed |= {-signal.SIGKILL}
+        elif case.signal != "none":
+            allowed |= {INTERRUPTED}
+            if not done.output:  # it had not begun
+                allowed |= {-signals[case.signal]}
         if case.limit in ("low-data", "low-space"):
             allowed |= {OUT_OF_MEMORY}
         elif case.limit == "low-cgroup":
@@ -485,12 +504,16 @@ class Campaign:
         if code == DONE or (code == FAILED and case.limit == "full-output" and done.report.get("params_checksum")):
             complaints += self.same_bits(done, reference)
             complaints += self.within_limits(done, budget, case.tiers)
+            if memory and (done.report.get("process_peak_bytes") or 0) > memory:
+                complaints.append(f"--memory {memory}, but the process took {done.report['process_peak_bytes']}")
         return complaints
 
     def resume(self, case, flags, folder, feasible, reference):
-        done = self.run(case.task, [*flags, "--resume"], folder, environment=case.environment)
+        done = self.run(case.task, [*flags, "--resume"], folder, environment=case.environment, patience=5)
         self.counts["resumed"] += 1
-        if done.gave_up or not feasible:
+        if done.gave_up:
+            return ["--resume does not end"]
+        if not feasible and (feasible is not None or done.code == OUT_OF_MEMORY):
             return []
         if done.code != DONE:
             return [f"--resume ends with {done.code}: {done.errors.strip()[-300:]}"]

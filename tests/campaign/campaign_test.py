@@ -4,6 +4,7 @@
 import argparse
 import json
 import pathlib
+import signal
 import stat
 import sys
 import tempfile
@@ -13,15 +14,16 @@ import campaign
 
 # Stands in for train_resnet and train_bert: reports what it would, but for one defect.
 PROGRAM = """#!{python}
-import json, os, signal, sys
+import json, os, signal, sys, time
 defect, managed = {defect!r}, "none" not in sys.argv
 if "--help" in sys.argv:
     print("--model --data --batch --steps --seed --threads --momentum --optimizer --weight-decay --lr-schedule --dtype "
           "--accumulate --clip --image-size --classes --seq-length --dropout --attention --policy --filter --early-start "
-          "--prefetch --assumption2 --plan --overlap --host-limit --disk-limit")
+          "--prefetch --assumption2 --plan --overlap --host-limit --disk-limit --memory")
     sys.exit(0)
 text = sys.argv[sys.argv.index("--budget") + 1] if "--budget" in sys.argv else "100%"
 budget = 1 << 20 if text == "100%" else int(text)
+memory = int(sys.argv[sys.argv.index("--memory") + 1]) if "--memory" in sys.argv else None
 json_path = sys.argv[sys.argv.index("--json") + 1]
 smallest = 4096
 def report(**more):
@@ -35,31 +37,36 @@ if budget // 512 * 512 < smallest:
     sys.exit(1 if managed and defect == "code" else 3)
 bits = "1234" if not (managed and defect == "bits") else "4321"
 arena = budget + (512 if managed and defect == "arena" else 0)
-process = arena + (300 << 20 if managed and defect == "process" else 0)
+if memory:
+    arena = 4096
+process = memory + 1 if memory and managed and defect == "memory" else arena + (300 << 20 if managed and defect == "process" else 0)
 report(params_checksum="abc", steps=[dict(step=0, loss_bits=bits)], peak_reserved_bytes=arena, host_peak_bytes=0,
        disk_peak_bytes=0, process_peak_bytes=process)
 if managed and defect == "file":
     open("run.partial", "w").close()
+if managed and defect == "hangs":
+    time.sleep(60)
 if managed and defect == "dies":
     os.kill(os.getpid(), signal.SIGABRT)
 """
 
 
-def defects_of(defect):
+def defects_of(defect, patience=20, cases=10):
     with tempfile.TemporaryDirectory() as folder:
         for name in ("train_resnet", "train_bert"):
             path = pathlib.Path(folder) / name
             path.write_text(PROGRAM.format(python=sys.executable, defect=defect))
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        options = argparse.Namespace(programs=folder, minutes=1, cases=None, seed=1, only=None, patience=20, folder=None,
+        options = argparse.Namespace(programs=folder, minutes=1, cases=None, seed=1, only=None, patience=patience, folder=None,
                                      keep=None, json=None, verbose=False)
         held = campaign.Campaign(options)
-        for number in range(8):
+        for number in range(cases):
             case = campaign.draw(options.seed, number)
             case.limit = case.signal = "none"
             case.checkpoint = case.load = False
             case.mistake = []
-            case.budget = ["none", "smallest", "below", "share"][number % 4]
+            case.outputs = []
+            case.budget = ["none", "smallest", "below", "share", "memory"][number % 5]
             case.tiers = []
             complaints, command = held.attempt(case)
             held.complain(case, complaints, command)
@@ -78,6 +85,22 @@ class JudgeTest(unittest.TestCase):
 
     def test_a_process_that_takes_too_much(self):
         self.assertIn("the process took", defects_of("process"))
+
+    def test_a_process_that_is_larger_than_memory(self):
+        self.assertIn("but the process took", defects_of("memory"))
+
+    def test_a_run_that_does_not_end(self):
+        self.assertIn("does not end", defects_of("hangs", patience=0.4, cases=2))
+
+    def test_a_signal_that_kills_a_run_that_had_begun(self):
+        held = campaign.Campaign(argparse.Namespace(programs=".", minutes=1, cases=None, seed=1, only=None, patience=20,
+                                                    folder=None, keep=None, json=None, verbose=False))
+        case = campaign.draw(1, 0)
+        case.limit, case.signal = "none", "HUP"
+        died = campaign.Outcome(-signal.SIGHUP, "step 1", "", {}, 1.0)
+        self.assertTrue(held.judge(case, died, (None, None), True, None))
+        died.output = ""
+        self.assertFalse(held.judge(case, died, (None, None), True, None))
 
     def test_a_wrong_exit_code(self):
         self.assertIn("ends with 1, not [3]", defects_of("code"))
