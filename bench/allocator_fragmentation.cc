@@ -210,7 +210,7 @@ int run(int argc, char** argv) {
     if (argc == 3) {
       std::ofstream file(argv[2]);
       file << report.dump(1) << "\n";
-      if (!file.flush()) throw DataError(argv[2], 0, "cannot be written");
+      if (!file.flush()) throw DataError(argv[2], "cannot be written");
     }
   } catch (const Error& error) {
     std::cerr << "allocator_fragmentation: " << error.what() << "\n";

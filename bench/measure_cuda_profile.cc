@@ -66,7 +66,7 @@ double launch_seconds(Device& device) {
 }
 
 int run(int argc, char** argv) {
-  if (argc > 3) {
+  if (argc > 3 || (argc > 1 && argv[1][0] == '-')) {
     std::cerr << "usage: measure_cuda_profile [NAME [cuda:N]] > mine.json\n";
     return 2;
   }

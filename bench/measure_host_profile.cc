@@ -193,7 +193,7 @@ Disk disk_bandwidth(const std::string& directory) {
   constexpr size_t kSize = 256 << 20;
   std::string path = directory + "/tidemark-profile-XXXXXX";
   const int probe = mkstemp(path.data());
-  if (probe < 0) throw DataError(path, 0, std::strerror(errno));
+  if (probe < 0) throw DataError(path, std::strerror(errno));
   close(probe);
   // Past the page cache where the file system can; else flushed to the disk and dropped from
   // it.
@@ -201,7 +201,7 @@ Disk disk_bandwidth(const std::string& directory) {
   const bool direct = file >= 0;
   if (!direct) file = open(path.c_str(), O_RDWR);
   unlink(path.c_str());
-  if (file < 0) throw DataError(path, 0, std::strerror(errno));
+  if (file < 0) throw DataError(path, std::strerror(errno));
   const std::unique_ptr<void, decltype(&std::free)> buffer(std::aligned_alloc(4096, kPiece),
                                                            &std::free);
   std::memset(buffer.get(), 1, kPiece);
@@ -333,6 +333,10 @@ void print_profile(const std::string& name, const std::string& directory) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
+  if (argc > 3 || (argc > 1 && argv[1][0] == '-')) {
+    std::cerr << "usage: measure_host_profile [NAME [FOLDER_ON_THE_DISK]] > mine.json\n";
+    return 2;
+  }
   try {
     tidemark::print_profile(argc > 1 ? argv[1] : "host", argc > 2 ? argv[2] : "/var/tmp");
   } catch (const std::exception& error) {

@@ -155,10 +155,10 @@ void write_trace(const MemoryTrace& trace, const std::string& path) {
   const std::string text = to_text(trace);
   const char* const mode = path.ends_with(".gz") ? "wb9" : "wbT";  // T: as it is
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), mode), gzclose);
-  if (!file) throw DataError(path, 0, "cannot be written");
+  if (!file) throw DataError(path, "cannot be written");
   const int written = gzwrite(file.get(), text.data(), static_cast<unsigned>(text.size()));
   if (written != static_cast<int>(text.size()) || gzflush(file.get(), Z_FINISH) != Z_OK) {
-    throw DataError(path, 0, "cannot be written");
+    throw DataError(path, "cannot be written");
   }
 }
 

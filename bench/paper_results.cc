@@ -111,7 +111,7 @@ void Results::add(const Experiment& experiment, const std::string& key, Json row
   const std::filesystem::path final = path(experiment.file), fresh = final.string() + ".part";
   std::ofstream file(fresh);
   file << compact(json);
-  if (!file.flush()) throw DataError(fresh, 0, "cannot be written");
+  if (!file.flush()) throw DataError(fresh, "cannot be written");
   std::filesystem::rename(fresh, final);
 }
 

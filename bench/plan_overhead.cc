@@ -132,6 +132,10 @@ int run(int argc, char** argv) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
+  if (argc > 2 || (argc > 1 && argv[1][0] == '-')) {
+    fmt::print(stderr, "usage: plan_overhead [JSON_FILE]\n");
+    return 2;
+  }
   try {
     return tidemark::run(argc, argv);
   } catch (const tidemark::Error& error) {

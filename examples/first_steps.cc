@@ -7,6 +7,7 @@
 // `first_steps cuda` does the same on a GPU.
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "models/nn/parameter_init.h"
@@ -21,10 +22,18 @@ using namespace tidemark;
 using namespace tidemark::literals;
 
 int main(int argc, char** argv) try {
+  const std::string device = argc > 1 ? argv[1] : "cpu";
+  if (argc > 2 || device.starts_with("-")) {
+    const bool asked = device == "--help" || device == "-h";
+    std::fputs(
+        "usage: first_steps [DEVICE]\n"
+        "Trains one weight under a budget on DEVICE: cpu, which is the default, or cuda.\n",
+        asked ? stdout : stderr);
+    return asked ? 0 : 2;
+  }
   register_cuda_kernels();  // needs no GPU, and does nothing in a build without CUDA
   // Everything below lives in one arena of 6 KiB; what does not fit is released and brought
   // back.
-  const char* device = argc > 1 ? argv[1] : "cpu";
   Session session({.device = device, .budget = 6_KiB, .host_limit = 64_KiB});
 
   // Find w in y = w x, where y is 2 x.

@@ -14,6 +14,7 @@
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
 #include "examples/common/interrupt.h"
+#include "examples/common/memory_limits.h"
 #include "examples/common/output_file.h"
 #include "examples/common/process_memory.h"
 #include "examples/common/report.h"
@@ -37,7 +38,8 @@ A batch that fails nevertheless is given up, and a smaller one is tried in a new
 
 constexpr const char* kFooter = R"(
 All flags of train_resnet or of train_bert, as --model is, but for those about length and results;
---data says the shape of images only. --budget 50% is a share of the device's memory here.
+--data says the shape of images only. --budget 50% is a share of the device's memory here; on a CPU
+--memory may be given instead.
 
 Examples:
   How much more does ResNet-50 take on an A100, and at what speed?
@@ -181,17 +183,23 @@ class Stress {
 
   int run() {
     const Bytes memory = make_device(flags_.device, {.threads = 1})->profile().memory;
-    if (flags_.device == "cpu" && !flags_.budget) {
-      throw UsageError("--budget: how much of this machine's " + format_bytes(memory) +
-                       " may training take?");
+    memory_ = allowed_memory(flags_);
+    if (flags_.device == "cpu" && !flags_.budget && !memory_) {
+      throw UsageError("--budget or --memory: how much of this machine's " +
+                       format_bytes(memory) + " may training take?");
     }
     const Bytes all = flags_.budget ? flags_.budget->resolve(memory) : align_down(memory);
     budget_ = align_down(share_of(all, 1 - stress_.margin));
+    if (memory_ && stress_.margin > 0) memory_ = share_of(*memory_, 1 - stress_.margin);
     report_.budget = budget_;
     // Now, so that a path that cannot be written is known before.
     if (!flags_.json.empty()) check_writable(flags_.json);
-    print_out("{} on {}; budget {}", job_.announcement(), flags_.device, format_bytes(budget_));
-    if (stress_.margin > 0) print_out(" of {}", format_bytes(all));
+    print_out("{} on {}", job_.announcement(), flags_.device);
+    if (memory_) print_out("; the process takes at most {}", format_bytes(*memory_));
+    if (!memory_ || flags_.budget || !arena_is_in_ram(flags_)) {
+      print_out("; budget {}", format_bytes(budget_));
+      if (stress_.margin > 0) print_out(" of {}", format_bytes(all));
+    }
     print_out("\n\n  {:<10}{:>9}{:>18}{:>18}\n", "trial", "batch", "without a budget",
               "least it needs");
     int code = kDone;
@@ -208,13 +216,34 @@ class Stress {
   StepShape shape(int64_t batch) const { return {batch, job_.shape().size}; }
   Program program(int64_t batch) const { return shaped_program(job_, {shape(batch)}); }
 
-  SessionOptions options(const UnmanagedNeed& need) const {
+  // What the arena may take where steps have this batch. Without a limit on the process, or
+  // where the arena is not in RAM, that is the same for all, but for data that are too much.
+  Bytes budget(int64_t batch) const {
+    if (!memory_) return budget_;
+    const Bytes left = *memory_ - flags_.host_limit.value_or(Bytes(0)) -
+                       job_.data_bytes(shape(batch)) - kProgramMemory;
+    if (left < Bytes(0)) return Bytes(0);
+    return arena_is_in_ram(flags_) ? std::min(budget_, align_down(left)) : budget_;
+  }
+  MemoryFacts facts(int64_t batch, Bytes peak) const {
+    MemoryFacts facts;
+    facts.memory = memory_;
+    facts.budget = budget(batch);
+    facts.host_limit = flags_.policy == "none" ? Bytes(0) : flags_.host_limit;
+    if (!arena_is_in_ram(flags_)) facts.device_memory = budget_;
+    facts.unmanaged_peak = peak;
+    facts.loading = job_.data_bytes(shape(batch));
+    facts.program = kProgramMemory;
+    return facts;
+  }
+
+  SessionOptions options(int64_t batch, const UnmanagedNeed& need) const {
     SessionOptions options = session_options(flags_);
-    options.budget = budget_;
+    const MemoryLimits limits = derive_limits(facts(batch, need.peak));
+    options.budget = limits.arena;
     options.unmanaged_peak = need.peak;
-    const bool in_ram = arena_is_in_ram(flags_);
-    options.host_limit = flags_.host_limit.value_or(in_ram ? Bytes(0) : 2 * need.peak);
-    if (!flags_.host_limit && !in_ram && !flags_.on_simulator()) {
+    options.host_limit = limits.host;
+    if (!flags_.host_limit && !arena_is_in_ram(flags_) && !flags_.on_simulator()) {
       // Its pages are taken as they are needed, but all of them may be.
       const Bytes available = available_memory().value_or(options.host_limit);
       options.host_limit = std::min(share_of(available, 0.8), options.host_limit);
@@ -239,11 +268,12 @@ class Stress {
     Known known;
     known.need = measure_unmanaged(session_options(flags_), steps);
     known.minimum = {.budget = known.need.peak, .categories = known.need.categories};
-    // Where the largest operator alone is too much, how much too much is of no interest.
-    if (known.need.largest_operator > budget_) {
+    // Where the largest operator alone is too much, how much too much is of interest for batch
+    // 1 alone.
+    if (batch > 1 && known.need.largest_operator > budget(batch)) {
       known.minimum.budget = known.need.largest_operator;
     } else if (flags_.policy != "none") {
-      known.minimum = find_minimum_budget(options(known.need), steps, known.need);
+      known.minimum = find_minimum_budget(options(batch, known.need), steps, known.need);
     }
     return known;
   }
@@ -287,7 +317,8 @@ class Stress {
   }
 
   SessionOptions feasible(const Known& known, int64_t batch) const {
-    return feasible_schedule(options(known.need), program(batch), known.need, known.minimum);
+    return feasible_schedule(options(batch, known.need), program(batch), known.need,
+                             known.minimum);
   }
 
   // On the simulator, whatever the device is: dry runs are no place to wait.
@@ -306,7 +337,7 @@ class Stress {
     check_interrupt();
     SessionOptions unmanaged = session_options(flags_);
     unmanaged.policy = "none";
-    unmanaged.budget = budget_;
+    unmanaged.budget = budget(without);
     const Known known = look_at(batch);
     const double before = to_seconds(simulated_step(unmanaged, without, kBaselineSteps)) /
                           static_cast<double>(without);
@@ -322,11 +353,23 @@ class Stress {
     const Known known = look_at(batch);
     const SessionOptions options = feasible(known, batch);
     report_.schedule = schedule_of(options);
+    report_.budget = options.budget;
+    report_.host_limit = options.host_limit;
+    report_.process_promised = derive_limits(facts(batch, known.need.peak)).promised;
     return train(options, shape(batch), stress_.prove, report_.steps);
+  }
+
+  // Throws InfeasibleBudget or InfeasibleMemory where not even batch 1 fits.
+  void check_one(Bytes least) const {
+    MemoryFacts one = facts(1, least);
+    one.budget = budget_;
+    if (memory_ && arena_is_in_ram(flags_) && least <= budget_) one.budget.reset();
+    check_limits(one, derive_limits(one), least);
   }
 
   int search() {
     BatchOracle oracle;
+    oracle.budget = [&](int64_t batch) { return budget(batch); };
     oracle.need = [&](int64_t batch) {
       const Known known = look_at(batch);
       return BatchNeed{known.need.peak, known.minimum.budget};
@@ -343,15 +386,14 @@ class Stress {
       print_trial(trial);
       trials_.push_back(to_json(trial));
     };
-    const BatchAnswer answer = find_largest_batch({.budget = budget_,
-                                                   .largest = stress_.largest,
+    const BatchAnswer answer = find_largest_batch({.largest = stress_.largest,
                                                    .least_speed = stress_.least_speed,
                                                    .managed = flags_.policy != "none"},
                                                   oracle);
     extra_["unmanaged_batch"] = answer.without;
     if (answer.batch == 0) {
       report_.minimum = MinimumBudget{.budget = answer.least};
-      if (answer.least > budget_) throw InfeasibleBudget(budget_, answer.least);
+      check_one(answer.least);
       print_error("{}: no batch could be trained with\n", kProgram);
       return kOutOfMemory;
     }
@@ -378,7 +420,7 @@ class Stress {
     const RunReport proven = report_;
     SessionOptions options = session_options(flags_);
     options.policy = "none";
-    options.budget = budget_;
+    options.budget = budget(answer.without);
     std::vector<StepRecord> records;
     const BatchProof baseline =
         train(options, shape(answer.without), std::min(kBaselineSteps, stress_.prove), records);
@@ -426,21 +468,23 @@ class Stress {
   const StressFlags& stress_;
   const ShapedJob& job_;
   const InterruptScope interrupt_;
-  Bytes budget_{0};
+  Bytes budget_{0};              // of the arena, whatever the batch
+  std::optional<Bytes> memory_;  // of the process
   RunReport report_;
   Json trials_ = Json::array();
   Json extra_ = Json::object();
 };
 
 void add_stress_flags(CLI::App& app, StressFlags& stress) {
-  for (const char* name : {"--batch", "--steps", "--epochs", "--dry-run", "--trace", "--load",
-                           "--save", "--save-vocab", "--checkpoint", "--checkpoint-every",
-                           "--resume", "--test", "--evaluate", "--accumulate", "--lr-steps",
-                           "--save-costs", "--profile", "--plan", "--memory"}) {
+  for (const char* name :
+       {"--batch", "--steps", "--epochs", "--dry-run", "--trace", "--load", "--save",
+        "--save-vocab", "--checkpoint", "--checkpoint-every", "--resume", "--test",
+        "--evaluate", "--accumulate", "--lr-steps", "--save-costs", "--profile", "--plan"}) {
     if (CLI::Option* option = app.get_option_no_throw(name)) app.remove_option(option);
   }
   const char* group = "Stress";
-  app.add_option("--margin", stress.margin, "Share of the budget that is left free")
+  app.add_option("--margin", stress.margin,
+                 "Share of the budget and of --memory that is left free")
       ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99))
       ->group(group);

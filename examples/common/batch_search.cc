@@ -40,13 +40,13 @@ BatchAnswer find_largest_batch(const BatchSearchOptions& options, const BatchOra
   answer.without = largest_that(0, options.largest, [&](int64_t batch) {
     BatchTrial trial{.kind = Kind::kUnmanaged, .batch = batch};
     trial.need.unmanaged = oracle.unmanaged_peak(batch);
-    trial.fits = trial.need.unmanaged <= options.budget;
+    trial.fits = trial.need.unmanaged <= oracle.budget(batch);
     return note(std::move(trial));
   });
   const auto dry = [&](int64_t batch) {
     BatchTrial trial{.kind = Kind::kDryRun, .batch = batch};
     trial.need = oracle.need(batch);
-    trial.fits = trial.need.minimum <= options.budget;
+    trial.fits = trial.need.minimum <= oracle.budget(batch);
     if (trial.fits && options.least_speed > 0 && answer.without > 0) {
       trial.need.speed = oracle.speed(batch, answer.without);
       trial.fits = trial.need.speed >= options.least_speed;

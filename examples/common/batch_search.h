@@ -45,6 +45,8 @@ struct BatchTrial {
 
 // What the search asks; a test can answer otherwise.
 struct BatchOracle {
+  // What the arena may take with this batch, less the margin. Not more for a larger batch.
+  std::function<Bytes(int64_t batch)> budget;
   std::function<BatchNeed(int64_t batch)> need;
   std::function<Bytes(int64_t batch)> unmanaged_peak;
   // Asked if there is a least speed, of batches that fit. `without`: the largest unmanaged one.
@@ -55,7 +57,6 @@ struct BatchOracle {
 };
 
 struct BatchSearchOptions {
-  Bytes budget{0};            // what is left of it after the margin
   int64_t largest = 1 << 20;  // not tried above
   double least_speed = 0;     // a batch at which it is less does not fit; 0: any will do
   bool managed = true;        // false: a batch fits if nothing has to be released

@@ -3,16 +3,20 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
+#include "models/checkpoint/training_state.h"
 #include "models/checkpoint/weight_file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kDescription =
     R"(Trains BERT, XLM-R or GPT-2 under a memory budget, with results that do not depend on it.
@@ -71,7 +75,10 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
                  "others as published]")
       ->check(CLI::Range(16, 1 << 24))
       ->group(group);
-  app.add_flag("--cased", flags.cased, "Keep capitals and accents")->group(group);
+  app.add_flag_function(
+         "--cased,!--uncased", [&flags](int64_t count) { flags.cased = count > 0; },
+         "Keep capitals and accents, or do not [as --load says, else uncased]")
+      ->group(group);
   app.add_option("--seq-length", flags.length,
                  "Tokens in a sequence; with squad, at most [128, squad 384]")
       ->check(CLI::Range(8, 1 << 16))
@@ -112,26 +119,44 @@ std::string name_of(const TextNetworkOptions& config) {
   return std::holds_alternative<Gpt2Options>(config) ? "gpt2-like" : "bert-like";
 }
 
+// Empty if they are of one kind and agree; else it says in what they do not.
+std::string clash(const TextNetworkOptions& ours, const TextNetworkOptions& theirs,
+                  const std::string& name) {
+  if (ours.index() != theirs.index()) {
+    return fmt::format("describes a {}; {} does not",
+                       std::holds_alternative<Gpt2Options>(ours) ? "GPT-2" : "BERT", name);
+  }
+  return difference(sizes_of(ours), sizes_of(theirs), name);
+}
+
+// `from`: what gives these sizes, for messages; --model has to agree.
+void take_sizes(BertFlags& flags, const TextNetworkOptions& config, const std::string& from) {
+  if (flags.model_given) {
+    const std::string other =
+        clash(config, options_of_name(flags.model), "--model " + flags.model);
+    if (!other.empty()) throw UsageError(from + ": " + other);
+  } else {
+    flags.model = name_of(config);
+  }
+  flags.config = config;
+}
+
 // A folder as Hugging Face's save_pretrained writes it.
 void open_folder(BertFlags& flags) {
-  namespace fs = std::filesystem;
   const fs::path folder = flags.load, config = folder / "config.json",
-                 weights = folder / "model.safetensors", words = folder / "vocab.txt";
+                 weights = folder / "model.safetensors", words = folder / "vocab.txt",
+                 tokenizer = folder / "tokenizer_config.json";
   if (!fs::exists(config)) {
     throw UsageError("--load: there is no config.json in the folder " + flags.load);
   }
-  flags.config = read_hugging_face_config(config.string());
-  if (flags.model_given) {
-    const TextNetworkOptions named = options_of_name(flags.model);
-    if (named.index() != flags.config->index()) {
-      throw UsageError(fmt::format("--load: {} is of a {}; --model {} is none", config.string(),
-                                   flags.is_gpt2() ? "GPT-2" : "BERT", flags.model));
-    }
-    const std::string other =
-        difference(sizes_of(*flags.config), sizes_of(named), "--model " + flags.model);
-    if (!other.empty()) throw UsageError("--load: " + config.string() + ": " + other);
-  } else {
-    flags.model = name_of(*flags.config);
+  take_sizes(flags, read_hugging_face_config(config.string()), "--load: " + config.string());
+  if (flags.vocabulary.empty() && fs::exists(words)) flags.vocabulary = words.string();
+  if (!flags.cased && fs::exists(tokenizer)) {
+    if (const auto lower = read_lower_case(tokenizer.string())) flags.cased = !*lower;
+  }
+  if (flags.resume) {
+    flags.load = "";  // the weights are in the checkpoint
+    return;
   }
   if (!fs::exists(weights)) {
     if (fs::exists(folder / "pytorch_model.bin")) open_weights(folder / "pytorch_model.bin");
@@ -139,7 +164,59 @@ void open_folder(BertFlags& flags) {
                      "; files in several parts are not read");
   }
   flags.load = weights.string();
-  if (flags.vocabulary.empty() && fs::exists(words)) flags.vocabulary = words.string();
+}
+
+// Weights that --save wrote know their sizes; others do not.
+void open_file(BertFlags& flags) {
+  const SafetensorsFile file = open_weights(flags.load);
+  const auto config = file.metadata().find(kConfigMetadata);
+  if (config == file.metadata().end()) return;
+  take_sizes(flags, parse_hugging_face_config(config->second, flags.load),
+             "--load: " + flags.load);
+  const auto lower = file.metadata().find(kLowerCaseMetadata);
+  if (!flags.cased && lower != file.metadata().end()) flags.cased = lower->second == "false";
+}
+
+// Of a run that began with --load.
+void open_checkpoint(BertFlags& flags) {
+  if (!fs::exists(flags.checkpoint)) return;
+  const std::string from = "--resume: the run in " + flags.checkpoint;
+  SafetensorsMetadata settings = read_training_settings(flags.checkpoint);
+  if (!settings.contains(kConfigSetting)) {
+    if (!flags.config) return;
+    throw UsageError(from + " did not begin with a folder: give --model " + settings["model"] +
+                     " and, if it had one, --vocab in place of --load");
+  }
+  const TextNetworkOptions config =
+      parse_hugging_face_config(settings[kConfigSetting], flags.checkpoint);
+  if (flags.config) {
+    const std::string other = clash(config, *flags.config, "--load");
+    if (!other.empty()) throw UsageError(from + ": " + other);
+  }
+  take_sizes(flags, config, from);
+  if (flags.vocabulary.empty()) {
+    throw UsageError(from +
+                     " began with --load: give its words, by --load if that was a "
+                     "folder, else by --vocab");
+  }
+  if (flags.vocabulary_size == 0) {
+    const std::string& rows = settings["vocab-size"];
+    std::from_chars(rows.data(), rows.data() + rows.size(), flags.vocabulary_size);
+  }
+}
+
+// Why there are no words for --load.
+std::string missing_words(const BertFlags& flags) {
+  std::string own;
+  if (flags.is_gpt2()) {
+    own = "byte-level BPE (vocab.json and merges.txt)";
+  } else if (flags.bert().roberta_names) {
+    own = "SentencePiece (sentencepiece.bpe.model)";
+  }
+  std::string message = "--load needs --vocab: the words that the weights were made for";
+  if (own.empty()) return message;
+  return message + ". The published ones of " + flags.model + " are " + own +
+         ", which is not read; --vocab takes WordPiece vocabularies alone, a piece per line";
 }
 
 }  // namespace
@@ -161,9 +238,10 @@ void add_flags(CLI::App& app, BertFlags& flags) {
   add_file_flags(
       app, flags, "--load,--weights",
       "Start from these weights: a folder of Hugging Face's, whose config.json gives the "
-      "network's sizes and whose vocab.txt, if it has one, the words; or a "
-      "safetensors file with Hugging Face's names, of the sizes of --model. Heads "
-      "may be missing",
+      "network's sizes, and whose vocab.txt and tokenizer_config.json, if it has them, the "
+      "words and their case; or a safetensors file with Hugging Face's names, of the sizes of "
+      "--model, or with its own if --save wrote it. Heads may be missing. With --resume a "
+      "folder gives the words alone",
       "Write the final weights to FILE, with Hugging Face's names");
   app.add_option("--save-vocab", flags.save_vocabulary, "Write the vocabulary to FILE")
       ->type_name("FILE")
@@ -183,7 +261,12 @@ bool is_text_model(std::string_view name) {
 }
 
 void complete(BertFlags& flags) {
-  if (std::filesystem::is_directory(flags.load)) open_folder(flags);
+  if (fs::is_directory(flags.load)) {
+    open_folder(flags);
+  } else if (!flags.load.empty() && !flags.resume && !flags.on_simulator()) {
+    open_file(flags);
+  }
+  if (flags.resume) open_checkpoint(flags);
   if (flags.task.empty()) flags.task = flags.is_gpt2() ? "clm" : "mlm";
   if (flags.is_gpt2() != (flags.task == "clm")) {
     throw UsageError("--task " + flags.task + " is not for " + flags.model +
@@ -191,8 +274,6 @@ void complete(BertFlags& flags) {
   }
   const bool squad = flags.task == "squad";
   if (flags.batch == 0) flags.batch = squad ? kSquadBatch : kLanguageBatch;
-  if (flags.steps == 0 && flags.epochs == 0)
-    (squad ? flags.epochs : flags.steps) = squad ? 1 : 100;
   if (!squad && !flags.test.empty()) throw UsageError("--test is for --task squad");
   const int64_t longest = flags.is_gpt2() ? flags.gpt2().positions : flags.bert().longest();
   if (flags.length == 0) {
@@ -203,8 +284,11 @@ void complete(BertFlags& flags) {
                                  flags.model, longest));
   }
   check(flags);
+  if (flags.steps == 0 && flags.epochs == 0) {
+    (squad ? flags.epochs : flags.steps) = squad ? 1 : 100;
+  }
   if (!flags.load.empty() && flags.vocabulary.empty()) {
-    throw UsageError("--load needs --vocab: the words that the weights were made for");
+    throw UsageError(missing_words(flags));
   }
   if (squad && flags.data.empty() && !flags.evaluate && !flags.dry_run &&
       !flags.on_simulator()) {

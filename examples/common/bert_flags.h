@@ -16,6 +16,12 @@
 
 namespace tidemark {
 
+// In a checkpoint's settings: the network's sizes, as a config.json has them.
+constexpr const char* kConfigSetting = "config";
+// In the metadata of what --save writes: the same, and whether the words are in lower case.
+constexpr const char* kConfigMetadata = "config";
+constexpr const char* kLowerCaseMetadata = "do_lower_case";
+
 struct BertFlags : TrainingFlags {
   BertFlags() {
     model = "bert-tiny";
@@ -29,8 +35,8 @@ struct BertFlags : TrainingFlags {
   std::string test;             // SQuAD file to evaluate on; empty: none
   std::string vocabulary;       // vocab.txt; empty: learnt from the text
   int64_t vocabulary_size = 0;  // rows of the network's table; 0: the file's, or the model's
-  bool cased = false;
-  int64_t length = 0;  // of sequences; 0: the task's default
+  std::optional<bool> cased;    // none: as --load says, else not
+  int64_t length = 0;           // of sequences; 0: the task's default
 
   double dropout = 0.1;
   AttentionImplementation attention = AttentionImplementation::kMemoryEfficient;
@@ -39,7 +45,8 @@ struct BertFlags : TrainingFlags {
   std::string save_vocabulary;  // file; empty: none
 
   bool model_given = false;  // by --model, so that --load has to agree with it
-  // Of the config.json in the folder that --load was; none: as --model.
+  // Of the folder or file that --load was, or of the run that --resume goes on with; none: as
+  // --model.
   std::optional<TextNetworkOptions> config;
 
   bool is_gpt2() const {
@@ -52,15 +59,20 @@ struct BertFlags : TrainingFlags {
   BertOptions bert() const {
     return config ? std::get<BertOptions>(*config) : bert_options(model);
   }
+  TextNetworkOptions network() const {
+    return is_gpt2() ? TextNetworkOptions(gpt2()) : TextNetworkOptions(bert());
+  }
+  bool keeps_case() const { return cased.value_or(false); }
 };
 
 // Networks that these flags are for.
 std::vector<std::string> text_model_names();
 bool is_text_model(std::string_view name);
 
-// Fills in what is left open but for vocabulary_size. If --load is a folder of Hugging Face's,
-// takes the network's sizes from its config.json, and becomes the file of weights in it. Throws
-// UsageError on what makes no sense together, DataError.
+// Fills in what is left open; vocabulary_size only for --resume. The network's sizes come from
+// the run that --resume goes on with, or from --load: a folder's config.json, or what --save
+// wrote into the file. A folder becomes the file of weights in it; with --resume, which reads
+// no weights, it becomes empty. Throws UsageError on what makes no sense together, DataError.
 void complete(BertFlags& flags);
 
 // Nothing if the program is to end now, with `exit_code`: after --help, or after a mistake,

@@ -19,7 +19,7 @@ namespace {
 
 // What a run shares with the one that it goes on from, beside what all programs have.
 SafetensorsMetadata settings_of(const BertFlags& flags, const TextData& data) {
-  return {
+  SafetensorsMetadata settings{
       {"program", "train_bert"},
       {"task", flags.task},
       {"data", data.fingerprint()},
@@ -32,6 +32,17 @@ SafetensorsMetadata settings_of(const BertFlags& flags, const TextData& data) {
       {"lr", fmt::format("{}", flags.learning_rate.value_or(base_rate(flags)))},
       {"warmup", std::to_string(flags.warmup)},
   };
+  if (flags.config) settings[kConfigSetting] = hugging_face_config(*flags.config);
+  return settings;
+}
+
+// What complete() reads back.
+SafetensorsMetadata about_weights(const BertFlags& flags, const TextData& data) {
+  TextNetworkOptions network = flags.network();
+  std::visit([&](auto& options) { options.vocabulary = data.vocabulary_size; }, network);
+  return {{"format", "pt"},
+          {kConfigMetadata, hugging_face_config(network)},
+          {kLowerCaseMetadata, flags.keeps_case() ? "false" : "true"}};
 }
 
 class BertTraining final : public Training {
@@ -60,7 +71,7 @@ class BertTraining final : public Training {
   void stop(int64_t done) override {
     files_.end(done, training_.model(), training_.optimizer());
     if (!flags_.save.empty()) {
-      save_weights(flags_.save, training_.model(), {{"format", "pt"}});
+      save_weights(flags_.save, training_.model(), about_weights(flags_, data_));
     }
   }
   std::optional<std::string> checksum() const override { return training_.checksum(); }

@@ -29,7 +29,7 @@ std::string first_of(const std::vector<fs::path>& places, const std::string& ask
     if (fs::exists(place, error)) return place.string();
     tried += (tried.empty() ? "" : ", ") + place.string();
   }
-  throw DataError(asked_for, -1, "not found; looked for " + tried);
+  throw DataError(asked_for, "not found; looked for " + tried);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "examples/common/console.h"
-#include "models/checkpoint/atomic_file.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {

@@ -2,7 +2,7 @@
 // --checkpoint-every, --resume and --lr-steps, and the checks of --save before any work.
 //
 //   Checkpointing files(flags, true);     // before data are read
-//   files.settle(settings, steps);        // before the dry run
+//   files.settle(settings, steps, steps_per_epoch);  // before the dry run
 //   int64_t step = files.begin(model, optimizer);
 //   ... files.after_step(++step, ...) ... files.end(step, ...)
 //
@@ -40,7 +40,7 @@ class Checkpointing {
   // path that cannot be written is known before training. Gives the step to go on with. Throws
   // as load_training_state.
   int64_t begin(Module& model, Optimizer& optimizer);
-  // `done` steps are.
+  // Call once `done` steps have completed.
   void after_step(int64_t done, const Module& model, const Optimizer& optimizer);
   void end(int64_t done, const Module& model, const Optimizer& optimizer);
 

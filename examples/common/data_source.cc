@@ -75,6 +75,11 @@ DataSource open_data(const ResNetFlags& flags) {
   if (data.kind != "synthetic") data.test = open(Split::kTest);
   data.sample = data.train->sample_shape();
   data.classes = data.train->classes();
+  if (data.classes < 2) {
+    throw DataError(data.path,
+                    "has one class folder; a network is trained to tell apart "
+                    "two classes at least");
+  }
   data.train_size = data.train->size();
   data.test_size = data.test ? data.test->size() : 0;
   return data;

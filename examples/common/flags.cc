@@ -14,7 +14,11 @@ Bytes Budget::resolve(Bytes unmanaged_peak) const {
 
 MemoryAllowance parse_memory(std::string_view text) {
   if (text == "auto") return {};
-  return {.bytes = parse_bytes(text)};
+  try {
+    return {.bytes = parse_bytes(text)};
+  } catch (const UsageError& error) {
+    throw UsageError(std::string(error.what()) + ", or auto");
+  }
 }
 
 Budget parse_budget(std::string_view text) {

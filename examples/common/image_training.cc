@@ -4,6 +4,7 @@
 
 #include "models/checkpoint/torchvision.h"
 #include "models/checkpoint/weight_file.h"
+#include "models/checkpoint/weights.h"
 #include "models/checksum.h"
 #include "models/optim/clip.h"
 #include "models/optim/schedule.h"
@@ -148,6 +149,9 @@ Program training_program(const ResNetFlags& flags, const DataSource& data,
     }
     for (const int64_t size : test) {
       steps.emplace_back([=] { training->evaluate(shape_only(data.sample, size)); });
+    }
+    if (!flags.load.empty() || flags.resume) {
+      steps.emplace_back([=] { simulate_load(training->carried().tensors); });
     }
     if (!flags.load.empty()) {
       steps.emplace_back([=] { rearrange_from_torchvision(training->model()); });

@@ -2,15 +2,20 @@
 
 #include <csignal>
 
+#include "runtime/core/atomic_file.h"
+
 namespace tidemark {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-void on_signal(int) {
+void on_signal(int signal) {
+  if (interrupted) {
+    remove_partial_files();
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);  // ends the process once this handler returns
+  }
   interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
 }
 
 void on_hang_up(int) { interrupted = 1; }

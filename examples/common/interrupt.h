@@ -5,8 +5,9 @@
 namespace tidemark {
 
 // Takes SIGINT, SIGTERM and SIGHUP over while it lives; one at a time in a process. Any of them
-// is the request; after it, another SIGINT or SIGTERM ends the process. SIGHUP never does, as a
-// terminal that goes may send several, and stays ignored under nohup.
+// is the request; after it, another SIGINT or SIGTERM removes partial files and ends the
+// process. SIGHUP never does, as a terminal that goes may send several, and stays ignored under
+// nohup.
 class InterruptScope {
  public:
   InterruptScope();

@@ -17,15 +17,39 @@ Bytes default_host_limit(const MemoryFacts& facts) {
   return std::clamp(align_down(left), Bytes(0), wanted);
 }
 
+// What the process takes if nothing is released; none: it is not left alone, or not known.
+std::optional<Bytes> untouched_need(const MemoryFacts& facts) {
+  if (facts.budget || facts.device_memory || !facts.untouched_program) return std::nullopt;
+  return facts.unmanaged_peak + facts.host_limit.value_or(Bytes(0)) + facts.loading +
+         *facts.untouched_program;
+}
+
+// Of the process, at least.
+Bytes arena_of(const MemoryFacts& facts, const MemoryLimits& limits, Bytes least) {
+  return facts.device_memory ? Bytes(0) : facts.budget ? limits.arena : least;
+}
+
 }  // namespace
+
+Bytes managed_beside(const MemoryFacts& facts, const MemoryLimits& limits) {
+  return limits.host + facts.loading + facts.program;
+}
+
+Bytes least_memory(const MemoryFacts& facts, const MemoryLimits& limits, Bytes least) {
+  const Bytes managed = arena_of(facts, limits, least) + managed_beside(facts, limits);
+  return std::min(managed, untouched_need(facts).value_or(managed));
+}
 
 MemoryLimits derive_limits(const MemoryFacts& facts) {
   const Bytes peak = facts.unmanaged_peak;
   MemoryLimits limits;
   limits.host = facts.host_limit.value_or(default_host_limit(facts));
-  limits.beside = limits.host + facts.loading + facts.program;
+  limits.beside = managed_beside(facts, limits);
   limits.arena = peak;
-  if (facts.budget) {
+  const std::optional<Bytes> untouched = untouched_need(facts);
+  if (facts.memory && untouched && *untouched <= *facts.memory) {
+    limits.beside = std::min(limits.beside, *untouched - peak);
+  } else if (facts.budget) {
     limits.arena = *facts.budget;
     limits.is_limited = true;
   } else if (facts.device_memory) {
@@ -41,22 +65,32 @@ MemoryLimits derive_limits(const MemoryFacts& facts) {
   return limits;
 }
 
-void check_limits(const MemoryFacts& facts, const MemoryLimits& limits, Bytes least) {
+void check_limits(const MemoryFacts& facts, const MemoryLimits& limits, Bytes least,
+                  bool is_least, const std::string& remedy) {
   const bool arena_is_given = facts.budget || facts.device_memory;
-  if (arena_is_given && limits.arena < least) throw InfeasibleBudget(limits.arena, least);
+  if (arena_is_given && limits.arena < least) {
+    throw InfeasibleBudget(limits.arena, least, is_least, remedy);
+  }
   if (!facts.memory) return;
-  const Bytes arena = facts.device_memory ? Bytes(0) : facts.budget ? limits.arena : least;
-  const Bytes needed = arena + limits.beside;
+  const Bytes arena = arena_of(facts, limits, least);
+  const Bytes needed = least_memory(facts, limits, least);
   if (needed <= *facts.memory) return;
+  if (needed < arena + managed_beside(facts, limits)) {
+    throw InfeasibleMemory(fmt::format(
+        "--memory: {} is too little: at least {} bytes ({}), with which nothing is released",
+        format_bytes(*facts.memory), needed.count(), format_bytes(needed)));
+  }
   const auto part = [](Bytes bytes, const char* what) {
     return bytes == Bytes(0) ? "" : fmt::format("{} {}, ", format_bytes(bytes), what);
   };
   throw InfeasibleMemory(fmt::format(
-      "--memory: {} is too little: at least {} bytes ({}): {}{}{}{} for the program",
+      "--memory: {} is too little: at least {} bytes ({}): {}{}{}{} for the program{}",
       format_bytes(*facts.memory), needed.count(), format_bytes(needed),
-      part(arena, facts.budget ? "of --budget" : "for the smallest feasible arena"),
+      part(arena, facts.budget ? "of --budget"
+                  : is_least   ? "for the smallest feasible arena"
+                               : "for the smallest arena that the dry run knows to do"),
       part(limits.host, "of host tier"), part(facts.loading, "for loading data"),
-      format_bytes(facts.program)));
+      format_bytes(facts.program), remedy));
 }
 
 Bytes spare_disk_space(Bytes wanted, Bytes free) {

@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "examples/common/console.h"
-#include "models/checkpoint/atomic_file.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -21,24 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a write to `path` ends up: links are followed, also those to what does not exist yet.
+// Where a write to `path` ends up, by one name for each file.
 fs::path target_of(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // as the kernel
   std::error_code unknown;
-  fs::path target = fs::absolute(path, unknown);
-  for (int links = 0; links < kMaxLinks && fs::is_symlink(target, unknown); ++links) {
-    const fs::path next = fs::read_symlink(target, unknown);
-    target = next.is_absolute() ? next : target.parent_path() / next;
-  }
+  const fs::path target = follow_links(fs::absolute(path, unknown).string());
   const fs::path canonical = fs::weakly_canonical(target, unknown);
   return unknown ? target : canonical;
-}
-
-// A device, a pipe: not a file that is replaced.
-bool is_stream(const fs::path& path) {
-  std::error_code unknown;
-  const fs::file_status status = fs::status(path, unknown);
-  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
 bool same_file(const fs::path& a, const fs::path& b) {
@@ -67,8 +55,8 @@ void check_outputs(const std::vector<PathFlag>& outputs, const std::vector<PathF
       throw UsageError(fmt::format("{}: {} is a folder, not a file to write", flag, path));
     }
     if (!fs::is_directory(target.parent_path(), unknown)) {
-      throw UsageError(
-          fmt::format("{}: there is no folder {}", flag, target.parent_path().string()));
+      throw UsageError(fmt::format("{} {}: there is no folder {}", flag, path,
+                                   target.parent_path().string()));
     }
     for (size_t k = 0; k < i; ++k) {
       if (!same_file(targets[k], target)) continue;
@@ -86,7 +74,7 @@ void check_outputs(const std::vector<PathFlag>& outputs, const std::vector<PathF
 void write_output(const std::string& path, const std::string& text) {
   if (is_standard_output(path)) return write_console(stdout, text);
   if (!is_stream(path)) {
-    AtomicFile file(target_of(path).string());
+    AtomicFile file(path);
     file.write(std::as_bytes(std::span(text)));
     file.commit();
     return;
@@ -94,7 +82,7 @@ void write_output(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
   file.close();
-  if (!file) throw DataError(path, -1, std::string("cannot be written: ") + strerror(errno));
+  if (!file) throw DataError(path, std::string("cannot be written: ") + strerror(errno));
 }
 
 }  // namespace tidemark

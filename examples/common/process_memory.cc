@@ -1,87 +1,28 @@
 #include "examples/common/process_memory.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <limits>
-#include <sstream>
-#include <string>
+
+#include "runtime/core/process_limits.h"
 
 namespace tidemark {
 namespace {
 
-// Of a line "NAME: NUMBER kB".
-std::optional<Bytes> read_kib(const std::string& path, const std::string& name) {
-  std::ifstream file(path);
-  std::string key;
-  while (file >> key) {
-    int64_t kib = 0;
-    if (key == name && file >> kib) return Bytes(kib * 1024);
-    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  return std::nullopt;
+namespace fs = std::filesystem;
+
+// Version 1 of control groups says so for no limit.
+constexpr int64_t kNoLimit = int64_t{1} << 60;
+
+// As version 2 of control groups names its files, or else as version 1 does.
+std::optional<int64_t> read_either(const ControlGroup& group, const char* version_2,
+                                   const char* version_1) {
+  const std::optional<int64_t> number = read_number(group.folder / version_2);
+  return number ? number : read_number(group.folder / version_1);
 }
 
-// None for a file that is not there, and for "max".
-std::optional<Bytes> read_number(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  int64_t number = 0;
-  if (file >> number) return Bytes(number);
-  return std::nullopt;
-}
-
-// Of a line "NAME NUMBER".
-Bytes read_stat(const std::filesystem::path& path, const std::string& name) {
-  std::ifstream file(path);
-  std::string key;
-  int64_t number = 0;
-  while (file >> key >> number) {
-    if (key == name) return Bytes(number);
-  }
-  return Bytes(0);
-}
-
-// How one version of control groups names its files.
-struct GroupFiles {
-  std::vector<const char*> limits;
-  const char* used;
-  const char* unused_file_pages;  // in memory.stat
-};
-const GroupFiles kVersion1{
-    {"memory.limit_in_bytes"}, "memory.usage_in_bytes", "total_inactive_file"};
-const GroupFiles kVersion2{{"memory.max", "memory.high"}, "memory.current", "inactive_file"};
-
-// Version 1 says so for no limit.
-constexpr Bytes kNoLimit{int64_t{1} << 60};
-
-// Of a group and of those above it, up to `mount`. Inside a container the path may be one that
-// exists outside only; the container's own group is then at `mount`.
-void add_groups(const std::filesystem::path& mount, std::string group, const GroupFiles& files,
-                std::vector<MemoryBound>& bounds) {
-  while (true) {
-    const std::filesystem::path folder = mount.string() + group;
-    const std::optional<Bytes> used = read_number(folder / files.used);
-    for (const char* name : files.limits) {
-      const std::optional<Bytes> limit = read_number(folder / name);
-      if (!used || !limit || *limit >= kNoLimit) continue;
-      const Bytes unused = read_stat(folder / "memory.stat", files.unused_file_pages);
-      bounds.push_back({"the control group " + (group.empty() ? "/" : group),
-                        *limit - std::max(Bytes(0), *used - unused)});
-    }
-    if (group.empty()) return;
-    group.resize(group.rfind('/'));
-  }
-}
-
-void add_resource_limit(const char* name, int resource, std::optional<Bytes> used,
-                        std::vector<MemoryBound>& bounds) {
-  rlimit limit{};
-  if (!used || ::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
-  if (limit.rlim_cur == RLIM_INFINITY) return;
-  bounds.push_back({name, Bytes(static_cast<int64_t>(limit.rlim_cur)) - *used});
+std::optional<int64_t> hard_limit(const ControlGroup& group) {
+  const auto limit = read_either(group, "memory.max", "memory.limit_in_bytes");
+  return limit && *limit < kNoLimit ? limit : std::nullopt;
 }
 
 }  // namespace
@@ -90,37 +31,44 @@ std::optional<Bytes> peak_resident_memory() { return read_kib("/proc/self/status
 
 std::optional<Bytes> resident_memory() { return read_kib("/proc/self/status", "VmRSS:"); }
 
-std::optional<Bytes> machine_memory() {
-  const std::optional<Bytes> memory = read_kib("/proc/meminfo", "MemTotal:");
-  if (!memory) return std::nullopt;
-  return *memory + read_kib("/proc/meminfo", "SwapTotal:").value_or(Bytes(0));
-}
+std::optional<Bytes> anonymous_memory() { return read_kib("/proc/self/status", "RssAnon:"); }
 
 std::optional<Bytes> available_memory() { return read_kib("/proc/meminfo", "MemAvailable:"); }
 
-std::vector<MemoryBound> memory_bounds(const std::string& root) {
+std::vector<MemoryBound> memory_bounds(const fs::path& root) {
   std::vector<MemoryBound> bounds;
-  if (const auto available = read_kib(root + "/proc/meminfo", "MemAvailable:")) {
+  if (const auto available = read_kib(root / "proc/meminfo", "MemAvailable:")) {
     bounds.push_back({"MemAvailable", *available});
   }
-  // Lines "NUMBER:CONTROLLERS:PATH"; version 2 has none of both.
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    std::string group = line.substr(second + 1);
-    if (group == "/" || !group.starts_with('/')) group.clear();
-    if (controllers == ",,") {
-      add_groups(root + "/sys/fs/cgroup", group, kVersion2, bounds);
-    } else if (controllers.find(",memory,") != std::string::npos) {
-      add_groups(root + "/sys/fs/cgroup/memory", group, kVersion1, bounds);
+  for (const ControlGroup& group : control_groups("memory", root)) {
+    const auto used = read_either(group, "memory.current", "memory.usage_in_bytes");
+    const fs::path stat = group.folder / "memory.stat";
+    const auto below =
+        read_number(stat, "total_inactive_file");  // version 1: with groups below
+    const int64_t unused = below ? *below : read_number(stat, "inactive_file").value_or(0);
+    for (const auto limit : {hard_limit(group), read_number(group.folder / "memory.high")}) {
+      if (!used || !limit) continue;
+      bounds.push_back({"the control group " + group.path,
+                        Bytes(*limit - std::max<int64_t>(0, *used - unused))});
     }
   }
-  const std::string status = root + "/proc/self/status";
-  add_resource_limit("RLIMIT_AS", RLIMIT_AS, read_kib(status, "VmSize:"), bounds);
-  add_resource_limit("RLIMIT_DATA", RLIMIT_DATA, read_kib(status, "VmData:"), bounds);
+  for (const ProcessLimit& limit : process_limits(root)) {
+    bounds.push_back({limit.name, limit.limit - limit.taken});
+  }
   return bounds;
+}
+
+std::optional<MemoryCeiling> memory_ceiling(const fs::path& root) {
+  const std::optional<Bytes> machine = read_kib(root / "proc/meminfo", "MemTotal:");
+  if (!machine) return std::nullopt;
+  MemoryCeiling least{"this machine", *machine};
+  for (const ControlGroup& group : control_groups("memory", root)) {
+    const std::optional<int64_t> limit = hard_limit(group);
+    if (!limit || Bytes(*limit) >= least.memory) continue;
+    least = {"the control group " + group.path, Bytes(*limit)};
+  }
+  least.memory += read_kib(root / "proc/meminfo", "SwapTotal:").value_or(Bytes(0));
+  return least;
 }
 
 std::optional<AutoMemory> auto_memory(Bytes resident, const std::vector<MemoryBound>& bounds) {

@@ -1,5 +1,7 @@
 #include "examples/common/program.h"
 
+#include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -12,6 +14,7 @@
 #include "examples/common/console.h"
 #include "examples/common/memory_limits.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/process_limits.h"
 #include "runtime/device/pages.h"
 
 namespace tidemark {
@@ -67,6 +70,9 @@ int explain_errors(const std::string& program, const std::function<int()>& body)
 int run_program(const std::string& program, const std::function<int()>& body) {
   guard_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error of its write
+  // Each thread would reserve 64 MiB of the address space, and oneDNN ends by a signal where it
+  // gets none for a kernel.
+  if (resource_limit(RLIMIT_AS)) ::mallopt(M_ARENA_MAX, 1);
   std::atexit(exit_of_a_library);
   working = program.c_str();
   const int code = explain_errors(program, body);

@@ -71,6 +71,10 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
   print(line, /*stays=*/!terminal_);
 }
 
+void ProgressLine::planning() {
+  print(fmt::format("planning the steps after step {} ...", done_ + 1), /*stays=*/!terminal_);
+}
+
 void ProgressLine::note(std::string_view text) { print(text, /*stays=*/true); }
 
 void ProgressLine::print(std::string_view line, bool stays) {
@@ -78,9 +82,10 @@ void ProgressLine::print(std::string_view line, bool stays) {
                 fmt::format("{}{}{}", terminal_ ? kBackToStart : "", line, stays ? "\n" : ""));
 }
 
-DryRunLine::DryRunLine(std::FILE* out) : out_(out), next_(Clock::now() + kFirstLine) {
+DryRunLine::DryRunLine(std::FILE* out, int64_t bound)
+    : out_(out), bound_(bound), next_(Clock::now() + kFirstLine) {
   if (isatty(fileno(out)) != 0) {
-    set_dry_run_progress([this](int64_t operators) { add(operators); });
+    set_dry_run_progress([this](int64_t operators, int64_t units) { add(operators, units); });
   }
 }
 
@@ -90,12 +95,15 @@ DryRunLine::~DryRunLine() {
   write_console(out_, kBackToStart);
 }
 
-void DryRunLine::add(int64_t operators) {
+void DryRunLine::add(int64_t operators, int64_t units) {
   done_ += operators;
+  units_ += units;
   if (Clock::now() < next_) return;
   next_ = Clock::now() + kNextLine;
   shown_ = true;
-  write_console(out_, fmt::format("{}dry run: {} operators simulated", kBackToStart, done_));
+  write_console(
+      out_, fmt::format("{}dry run: {} operators simulated, {} % of its limit", kBackToStart,
+                        done_, std::min<int64_t>(100, 100 * units_ / bound_)));
 }
 
 }  // namespace tidemark

@@ -26,6 +26,8 @@ class ProgressLine {
   // After each step. `correct` of `size` guesses.
   void step(const StepStats& stats, std::optional<float> loss, std::optional<int64_t> correct,
             int64_t size);
+  // The host begins to plan the steps to come, and step() is called later for that.
+  void planning();
   // A line of its own.
   void note(std::string_view text);
 
@@ -44,22 +46,25 @@ class ProgressLine {
   double weight_ = 0;
 };
 
-// While it lives, what dry runs on this thread have simulated, on a terminal, from the second
-// on in which it is not over; then the line is gone.
+// Shows the progress of dry runs on this thread, on a terminal, after one second; the
+// destructor erases it.
 class DryRunLine {
  public:
-  explicit DryRunLine(std::FILE* out);
+  // `bound`: of their work together, in units of DryRunWork.
+  DryRunLine(std::FILE* out, int64_t bound);
   ~DryRunLine();
   DryRunLine(const DryRunLine&) = delete;
   DryRunLine& operator=(const DryRunLine&) = delete;
 
  private:
-  void add(int64_t operators);
+  void add(int64_t operators, int64_t units);
 
   using Clock = std::chrono::steady_clock;
 
   std::FILE* out_;
+  const int64_t bound_;
   int64_t done_ = 0;
+  int64_t units_ = 0;
   bool shown_ = false;
   Clock::time_point next_;
 };

@@ -75,6 +75,7 @@ StepStats sum(const std::vector<StepRecord>& steps) {
     total.recompute_time += s.recompute_time;
     total.stall_time += s.stall_time;
     total.duration += s.duration;
+    total.planning_time += s.planning_time;
   }
   return total;
 }
@@ -153,21 +154,50 @@ std::string saved_line(const RunReport& report) {
                      format_bytes(of_arena), percent(of_arena, peak));
 }
 
+// What it cost, over all steps.
+std::string step_lines(const StepStats& total) {
+  std::string text = fmt::format(
+      "  recomputed  {} operators, {:.1f} ms ({:.1f} % of the time); {} evictions\n",
+      total.recomputes, to_ms(total.recompute_time),
+      percent(total.recompute_time, total.duration), total.evictions);
+  text += fmt::format(
+      "  moved       {} out in {} copies, {} back in {}; {} released with a copy kept\n",
+      format_bytes(total.offload_bytes), total.offloads, format_bytes(total.reload_bytes),
+      total.reloads, total.clean_drops);
+  text += fmt::format("  waited      {:.1f} ms for copies ({:.1f} % of the time)\n",
+                      to_ms(total.stall_time), percent(total.stall_time, total.duration));
+  return text;
+}
+
 // How much longer than the unmanaged step, in percent. None: not known.
 std::optional<double> overhead(const RunReport& report, const BudgetPrediction& at) {
   if (report.predictions.empty() || !report.predictions.front().step || !at.step) return {};
+  if (report.predictions.front().step->rounds == 0 || at.step->rounds == 0) return {};
   const auto base = static_cast<double>(report.predictions.front().step->step.duration.count());
   if (base <= 0) return {};
   return 100 * (static_cast<double>(at.step->step.duration.count()) / base - 1);
+}
+
+// What the process takes at most: of the host tier, what the simulation used.
+Bytes used(const RunReport& report, const BudgetPrediction& at) {
+  if (!at.step || at.step->rounds == 0) return at.process;
+  return at.process - report.host_limit + at.step->host_peak;
 }
 
 Json prediction_json(const RunReport& report, const BudgetPrediction& at) {
   Json json;
   json["budget_bytes"] = at.budget.count();
   json["process_promised_bytes"] = at.process.count();
+  json["process_bytes"] = used(report, at).count();
   json["schedule"] = at.schedule.name();
   json["completes"] = at.step.has_value();
+  json["stopped"] = at.stopped;
   if (!at.step) return json;
+  json["simulated_steps"] = at.step->rounds;
+  if (at.step->rounds == 0) {
+    json["completes"] = nullptr;
+    return json;
+  }
   const StepStats& step = at.step->step;
   json["ms"] = to_ms(step.duration);
   json["overhead_percent"] = or_null(overhead(report, at));
@@ -183,14 +213,20 @@ Json prediction_json(const RunReport& report, const BudgetPrediction& at) {
 // What a settled step takes in some budgets, as simulated.
 std::string prediction_table(const RunReport& report) {
   if (report.predictions.empty()) return "";
-  std::string text = fmt::format("\n  {:>10}{:>8}{:>12}{:>12}{:>10}{:>12}{:>12}  {}\n", "arena",
-                                 "", report.arena_in_ram ? "process" : "host side", "a step",
-                                 "longer", "moved", "recomputed", "where to");
+  std::string text =
+      fmt::format("\n  {:>10}{:>8}{:>12}{:>12}{:>10}{:>12}{:>12}  {}\n", "arena", "",
+                  report.arena_in_ram ? "process <=" : "host side <=", "a step", "longer",
+                  "moved", "recomputed", "where to");
   for (const BudgetPrediction& at : report.predictions) {
-    text += fmt::format("  {:>10}{:>6.1f} %{:>12}", format_bytes(at.budget),
-                        percent(at.budget, report.unmanaged->peak), format_bytes(at.process));
+    text +=
+        fmt::format("  {:>10}{:>6.1f} %{:>12}", format_bytes(at.budget),
+                    percent(at.budget, report.unmanaged->peak), format_bytes(used(report, at)));
     if (!at.step) {
       text += "  memory ran out in the simulation\n";
+      continue;
+    }
+    if (at.step->rounds == 0) {
+      text += "  not known: simulating one step takes too long\n";
       continue;
     }
     const StepStats& step = at.step->step;
@@ -199,13 +235,29 @@ std::string prediction_table(const RunReport& report) {
                         overhead(report, at).value_or(0),
                         format_bytes(step.offload_bytes + step.reload_bytes),
                         to_ms(step.recompute_time),
-                        host && disk ? "RAM, disk"
-                        : host       ? "RAM"
-                        : disk       ? "disk"
-                                     : "");
+                        std::string(host && disk ? "RAM, disk"
+                                    : host       ? "RAM"
+                                    : disk       ? "disk"
+                                                 : "") +
+                            (at.stopped ? " *" : ""));
   }
-  return text +
-         fmt::format("  simulated, once the policy has settled ({})\n", report.flags.policy);
+  text += fmt::format("  simulated, once the policy has settled ({})\n", report.flags.policy);
+  text += fmt::format("  <= at most, with {} set aside for the program itself\n",
+                      format_bytes(kProgramMemory));
+  const bool any_plans = std::any_of(
+      report.predictions.begin(), report.predictions.end(), [&](const BudgetPrediction& at) {
+        return at.schedule.policy == "tide" && at.budget < report.unmanaged->peak;
+      });
+  if (any_plans) text += "  " + planning_note();
+  const bool any_stopped = std::any_of(
+      report.predictions.begin(), report.predictions.end(),
+      [](const BudgetPrediction& at) { return at.stopped && at.step && at.step->rounds > 0; });
+  if (any_stopped) {
+    text +=
+        "  * the dry run stopped at its limit before it had tried all schedules, or before\n"
+        "    the policy had settled: training may be quicker\n";
+  }
+  return text;
 }
 
 // One line per category that occurs: name and two columns of bytes.
@@ -246,6 +298,7 @@ std::string to_json(const RunReport& report) {
   json["batch"] = report.batch;
   json["budget_bytes"] = or_null(report.budget);
   json["minimum_budget_bytes"] = report.minimum ? Json(report.minimum->budget.count()) : Json();
+  json["minimum_is_least"] = report.minimum ? Json(report.minimum->is_least) : Json();
   json["unmanaged_peak_bytes"] =
       report.unmanaged ? Json(report.unmanaged->peak.count()) : Json();
   json["peak_reserved_bytes"] = or_null(report.peak_reserved);
@@ -268,6 +321,7 @@ std::string to_json(const RunReport& report) {
       json["predictions"].push_back(prediction_json(report, at));
     }
   }
+  json["planning_ms"] = to_ms(sum(report.steps).planning_time);
   json["steps"] = Json::array();
   for (size_t i = 0; i < report.steps.size(); ++i) {
     json["steps"].push_back(
@@ -294,7 +348,7 @@ void check_writable(const std::string& path) {
   std::error_code ignored;
   const bool is_new = !std::filesystem::exists(path, ignored);
   if (!std::ofstream(path, std::ios::app)) {
-    throw DataError(path, -1, std::string("cannot be written: ") + std::strerror(errno));
+    throw DataError(path, std::string("cannot be written: ") + std::strerror(errno));
   }
   if (!is_new) return;
   // Not a link to what was not there.
@@ -317,6 +371,11 @@ std::string stand_in_note(const std::string& policy, const ReleaseSchedule& sche
                      schedule.name());
 }
 
+std::string planning_note() {
+  return "planning: once steps repeat, twice as a rule, for up to some twenty steps' time "
+         "each\n";
+}
+
 std::string need_table(const RunReport& report) {
   const UnmanagedNeed& need = *report.unmanaged;
   const MinimumBudget& minimum = *report.minimum;
@@ -335,6 +394,11 @@ std::string need_table(const RunReport& report) {
       "{}, works on {} at once.\n",
       percent(minimum.budget, need.peak), need.operator_name,
       format_bytes(need.largest_operator));
+  if (!minimum.is_least) {
+    text +=
+        "The dry run stopped at its limit: training is known to complete in that budget, and\n"
+        "may in a smaller one.\n";
+  }
   text += prediction_table(report);
   if (report.estimated_by) {
     text += fmt::format(
@@ -359,17 +423,7 @@ std::string result_table(const RunReport& report) {
   if (report.budget) {
     text += fmt::format("  {:<24}{:>14}{:>16}\n", "budget", "-", format_bytes(*report.budget));
   }
-  text += saved_line(report);
-  text += fmt::format(
-      "  recomputed  {} operators, {:.1f} ms ({:.1f} % of the time); {} evictions\n",
-      total.recomputes, to_ms(total.recompute_time),
-      percent(total.recompute_time, total.duration), total.evictions);
-  text += fmt::format(
-      "  moved       {} out in {} copies, {} back in {}; {} released with a copy kept\n",
-      format_bytes(total.offload_bytes), total.offloads, format_bytes(total.reload_bytes),
-      total.reloads, total.clean_drops);
-  text += fmt::format("  waited      {:.1f} ms for copies ({:.1f} % of the time)\n",
-                      to_ms(total.stall_time), percent(total.stall_time, total.duration));
+  if (!report.steps.empty()) text += saved_line(report) + step_lines(total);
   if (report.host_peak && report.host_peak->count() > 0) {
     text += fmt::format("  host memory {}\n", format_bytes(*report.host_peak));
   }
@@ -379,6 +433,10 @@ std::string result_table(const RunReport& report) {
   if (!report.steps.empty()) {
     text += fmt::format("  time        {} steps, {:.1f} ms each\n", report.steps.size(),
                         to_ms(total.duration) / static_cast<double>(report.steps.size()));
+  }
+  if (total.planning_time > Nanos(0)) {
+    text += fmt::format("  planning    {:.1f} s between steps, beside their time\n",
+                        to_seconds(total.planning_time));
   }
   if (report.plan && report.plan->followed) {
     const PlanSummary::Followed& plan = *report.plan->followed;

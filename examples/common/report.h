@@ -41,6 +41,7 @@ struct BudgetPrediction {
   Bytes process{0};                    // promised with it
   ReleaseSchedule schedule;            // by which it goes
   std::optional<StepPrediction> step;  // none: memory ran out in the simulation
+  bool stopped = false;                // the dry run, before it had tried all that it would
 };
 
 // Filled in as things become known.
@@ -54,6 +55,7 @@ struct RunReport {
   std::optional<Bytes> budget;  // none: as much as the unmanaged run takes
   std::optional<UnmanagedNeed> unmanaged;
   std::optional<MinimumBudget> minimum;
+  bool schedule_stopped = false;            // the dry run, before it had tried all
   std::optional<ReleaseSchedule> schedule;  // as a rule, that of the policy asked for
 
   int64_t first_step = 0;  // of `steps`: more than 0 in a run that goes on
@@ -95,6 +97,8 @@ void write_json(const RunReport& report, const std::string& path);
 
 // A line that says so if a run goes by something else than its policy; else empty.
 std::string stand_in_note(const std::string& policy, const ReleaseSchedule& schedule);
+// Of tide where it has to release: that planning takes time, and about how much.
+std::string planning_note();
 // What --dry-run prints.
 std::string need_table(const RunReport& report);
 // What was saved, what it cost, and where the peak is.

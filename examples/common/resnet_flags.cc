@@ -55,7 +55,8 @@ void add_task_flags(CLI::App& app, ResNetFlags& flags) {
   app.add_option(
          "--data", flags.data,
          "digits (bundled), synthetic, mnist:DIR, cifar10:DIR or folder:DIR (class folders "
-         "of JPEG and PNG)")
+         "of JPEG and PNG, of which a tenth is for testing; or train/ and val/ or test/ with "
+         "class folders in them)")
       ->group(group);
   app.add_option(
          "--image-size", flags.image_size,

@@ -16,6 +16,7 @@
 #include "examples/common/report.h"
 #include "ops/register.h"
 #include "runtime/core/errors.h"
+#include "runtime/device/cpu/team.h"
 #include "runtime/device/device.h"
 #include "runtime/device/pages.h"
 #include "runtime/memory/disk_file.h"
@@ -29,17 +30,6 @@ namespace {
 constexpr size_t kTraceEvents = 1 << 19;
 constexpr const char* kEstimateProfile = "a100-80gb";
 
-// What --memory stands for.
-std::optional<Bytes> allowed_memory(const RunFlags& flags) {
-  if (!flags.memory) return std::nullopt;
-  if (flags.memory->bytes) return flags.memory->bytes;
-  const auto found = auto_memory(resident_memory().value_or(Bytes(0)), memory_bounds());
-  if (!found) throw UsageError("--memory auto: the system does not say what is free");
-  print_out("--memory auto: {}, bound by {}, of which {} are left to others\n",
-            format_bytes(found->memory), found->bound, format_bytes(found->margin));
-  return found->memory;
-}
-
 MemoryFacts gather_facts(const RunFlags& flags, Bytes peak, Bytes loading) {
   MemoryFacts facts;
   facts.memory = allowed_memory(flags);
@@ -49,8 +39,21 @@ MemoryFacts gather_facts(const RunFlags& flags, Bytes peak, Bytes loading) {
   facts.unmanaged_peak = peak;
   facts.loading = loading;
   facts.program = kProgramMemory;
+  // A trace and plans take memory of their own; limits of the process count what is mapped.
+  if (flags.trace.empty() && !flags.plan && memory_limits().empty()) {
+    const Bytes most = kUntouchedProgram + compute_threads(flags.threads) * kThreadMemory;
+    const Bytes now = resident_memory().value_or(most) - loading;
+    if (now + kUntouchedGrowth <= most) facts.untouched_program = std::min(most, facts.program);
+  }
   return facts;
 }
+
+// Choosing schedules for the budgets of a table, and predicting steps in them, may take so
+// much.
+constexpr int64_t kMaxPredicting = 2 * kMaxWork;
+// With the search for the smallest budget; before training it is as much, for one schedule and
+// one prediction.
+constexpr int64_t kMaxDryRun = kMaxSearchWork + kMaxPredicting;
 
 struct RunPlan {
   SessionOptions options;
@@ -75,9 +78,8 @@ RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunR
   const DiskTierChoice disk = set_disk_tier(flags, peak, options);
   plan.disk_by_default = disk.by_default;
   if (!disk.note.empty()) print_error("{}\n", disk.note);
-  report.minimum = find_minimum_budget(options, program, *report.unmanaged);
-
   options.budget = plan.limits.arena;
+  report.minimum = find_minimum_budget(options, program, *report.unmanaged);
   if (plan.limits.is_limited) report.budget = options.budget;
   if (options.policy == "none") options.host_limit = options.disk_limit = Bytes(0);
   report.host_limit = options.host_limit;
@@ -86,19 +88,30 @@ RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunR
 }
 
 // Throws InfeasibleBudget, InfeasibleMemory.
-void check(const RunPlan& plan, const RunReport& report) {
+void check(const RunPlan& plan, const Program& program, const RunReport& report) {
   const bool managed = plan.options.policy != "none";
+  std::string remedy;
+  if (managed && *plan.options.budget < report.minimum->budget) {
+    const auto disk = sufficient_disk(plan.options, program, *report.unmanaged);
+    if (disk) {
+      remedy = fmt::format("; with --disk-limit {} ({}) it is enough", disk->count(),
+                           format_bytes(*disk));
+    }
+  }
   check_limits(plan.facts, plan.limits,
-               managed ? report.minimum->budget : report.unmanaged->peak);
+               managed ? report.minimum->budget : report.unmanaged->peak,
+               !managed || report.minimum->is_least, remedy);
 }
 
 // What the run goes by, with the tiers that are worth it. Fills in what is said of it.
-SessionOptions choose_schedule(const RunPlan& plan, const Program& program, RunReport& report) {
+SessionOptions choose_schedule(const RunPlan& plan, const Program& program, RunReport& report,
+                               DryRunWork& work) {
   SessionOptions options =
       plan.disk_by_default
           ? feasible_schedule_sparing_disk(plan.options, program, *report.unmanaged,
-                                           *report.minimum)
-          : feasible_schedule(plan.options, program, *report.unmanaged, *report.minimum);
+                                           *report.minimum, &work)
+          : feasible_schedule(plan.options, program, *report.unmanaged, *report.minimum, &work);
+  report.schedule_stopped = work.stopped();
   report.schedule = schedule_of(options);
   report.disk_limit = options.disk_limit;
   report.disk_directory = options.disk_directory;
@@ -118,13 +131,27 @@ void predict(const RunPlan& plan, const Program& program, RunReport& report) {
     }
     if (least < peak) budgets.push_back(least);
   }
+  // Of what is left each budget may take its part, half of that to choose a schedule. The
+  // unmanaged step takes what it takes.
+  DryRunWork all(kMaxPredicting);
+  auto budgets_left = static_cast<int64_t>(budgets.size()) - 1;
   for (const Bytes budget : budgets) {
     RunPlan at = plan;
     at.options.budget = budget;
-    const SessionOptions options = choose_schedule(at, program, report);
+    const int64_t part = budget < peak ? all.left() / budgets_left-- : kMaxPredicting;
+    DryRunWork choice(part / 2);
+    const SessionOptions options = choose_schedule(at, program, report, choice);
+    DryRunWork work(part - choice.done());
+    const auto step = predict_step(options, program, &work);
+    if (budget < peak) {
+      all.add(choice);
+      all.add(work);
+    }
     const Bytes arena = report.arena_in_ram ? *options.budget : Bytes(0);
-    report.predictions.push_back({*options.budget, plan.limits.beside + arena,
-                                  schedule_of(options), predict_step(options, program)});
+    const Bytes beside =
+        budget < peak ? managed_beside(plan.facts, plan.limits) : plan.limits.beside;
+    report.predictions.push_back({*options.budget, beside + arena, schedule_of(options), step,
+                                  report.schedule_stopped || work.stopped()});
   }
 }
 
@@ -169,7 +196,7 @@ PlanSummary plan_summary(Session& session) {
 
 // True if it ran to the end, false if it was interrupted.
 bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
-           RunReport& report) {
+           const InterruptScope& interrupt, RunReport& report) {
   Session session(options);
   ProgressLine* shown = nullptr;
   if (flags.plan) {
@@ -179,9 +206,11 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
                            if (shown) shown->note("plan: " + std::string(what));
                          }});
   }
+  session.residency().on_planning([&shown] {
+    if (shown) shown->planning();
+  });
   try {
     const std::unique_ptr<Training> training = job.start();
-    const InterruptScope interrupt;
     int64_t done = report.first_step = training->first_step();
     {
       ProgressLine progress(stderr, job.steps(), *options.budget, done);
@@ -225,7 +254,9 @@ std::string promised_parts(const RunReport& report, Bytes arena) {
   if (report.loader_bytes > Bytes(0)) {
     text += "loading " + format_bytes(report.loader_bytes) + ", ";
   }
-  return text + "program " + format_bytes(kProgramMemory);
+  const Bytes program = *report.process_promised - report.host_limit - report.loader_bytes -
+                        (report.arena_in_ram ? arena : Bytes(0));
+  return text + "program " + format_bytes(program);
 }
 
 void announce(const Job& job, const RunReport& report, const SessionOptions& options,
@@ -260,6 +291,8 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
               format_bytes(step.disk_peak));
   }
   print_out("{}", stand_in_note(report.flags.policy, *report.schedule));
+  const bool plans = report.schedule->policy == "tide" && *options.budget < peak;
+  if (plans && job.steps() > 0) print_out("{}", planning_note());
 }
 
 // A dry run for a GPU is exact where that GPU is; elsewhere it is an estimate by the profile of
@@ -291,14 +324,31 @@ RunFlags settle_device(RunFlags flags, RunReport& report) {
 
 // What cannot be had is said now: the kernel would end the process when its pages are touched,
 // and under a limit (ulimit -v, -d) libraries end it as well. Throws HostMemoryError.
-void check_host_memory(const SessionOptions& options) {
+void check_host_memory(const RunPlan& plan, const RunReport& report) {
+  const SessionOptions& options = plan.options;
   if (options.device != "cpu") return;
-  const std::optional<Bytes> machine = machine_memory();
-  if (machine && *options.budget > *machine) {
+  const Bytes arena = std::min(*options.budget, report.unmanaged->peak);
+  const Bytes program = anonymous_memory().value_or(Bytes(0));
+  const Bytes certain = arena + report.loader_bytes + program;
+  const std::optional<MemoryCeiling> most = memory_ceiling();
+  if (most && certain > most->memory) {
+    MemoryFacts facts = plan.facts;
+    facts.budget.reset();
+    const Bytes least = least_memory(
+        facts, plan.limits,
+        options.policy == "none" ? report.unmanaged->peak : report.minimum->budget);
     throw HostMemoryError(fmt::format(
-        "training takes {} in the arena, but this machine has {} of memory and swap "
-        "space; a smaller --budget or --batch is needed",
-        format_bytes(*options.budget), format_bytes(*machine)));
+        "training takes {} in the arena, {} for loading data and {} for the program so far, "
+        "but "
+        "{} has {} of memory and swap space; a smaller --budget or --batch is needed, or "
+        "--memory {} ({}) at least",
+        format_bytes(arena), format_bytes(report.loader_bytes), format_bytes(program),
+        most->what, format_bytes(most->memory), least.count(), format_bytes(least)));
+  }
+  if (most && *report.process_promised > most->memory && most->what != "this machine") {
+    print_error("{}: training may take {}, but {} has {}; --memory auto keeps to it\n",
+                report.program, format_bytes(*report.process_promised), most->what,
+                format_bytes(most->memory));
   }
   if (memory_limits().empty()) return;
   // The program has taken a part of its own share by now.
@@ -322,7 +372,7 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   note_smaller_batch(*job, report);
   const auto begin = std::chrono::steady_clock::now();
   const Program program = job->dry_run();
-  auto progress = std::make_optional<DryRunLine>(stderr);
+  auto progress = std::make_optional<DryRunLine>(stderr, kMaxDryRun);
   const RunPlan memory = plan(flags, *job, program, report);
   if (flags.dry_run) {
     // What is refused has its needs said, and no step.
@@ -332,12 +382,14 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
     if (feasible) predict(memory, program, report);
     progress.reset();
     print_out("{}", need_table(report));
-    check(memory, report);
+    check(memory, program, report);
     return kDone;
   }
-  check(memory, report);
-  check_host_memory(memory.options);
-  const SessionOptions options = choose_schedule(memory, program, report);
+  check(memory, program, report);
+  ::malloc_trim(0);  // what simulations had would count as in use in the next line
+  check_host_memory(memory, report);
+  DryRunWork work;
+  const SessionOptions options = choose_schedule(memory, program, report, work);
   const bool writes_disk =
       options.disk_limit > Bytes(0) && *options.budget < report.unmanaged->peak;
   if (writes_disk) report.predicted = predict_step(options, program);
@@ -348,8 +400,9 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   for (const std::string& path : {flags.json, flags.trace, flags.save_costs}) {
     if (!path.empty()) check_writable(path);
   }
+  const InterruptScope interrupt;  // from the first word on, loading weights included
   announce(*job, report, options, took.count());
-  const bool finished = train(flags, options, *job, report);
+  const bool finished = train(flags, options, *job, interrupt, report);
   print_out("{}", result_table(report));
   return finished ? int{kDone} : kInterruptedExitCode;
 }
@@ -369,6 +422,16 @@ SessionOptions session_options(const RunFlags& flags) {
   options.seed = flags.seed;
   if (!flags.trace.empty()) options.event_capacity = kTraceEvents;
   return options;
+}
+
+std::optional<Bytes> allowed_memory(const RunFlags& flags) {
+  if (!flags.memory) return std::nullopt;
+  if (flags.memory->bytes) return flags.memory->bytes;
+  const auto found = auto_memory(resident_memory().value_or(Bytes(0)), memory_bounds());
+  if (!found) throw UsageError("--memory auto: the system does not say what is free");
+  print_out("--memory auto: {}, bound by {}, of which {} are left to others\n",
+            format_bytes(found->memory), found->bound, format_bytes(found->margin));
+  return found->memory;
 }
 
 bool arena_is_in_ram(const RunFlags& flags) {

@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "examples/common/flags.h"
@@ -27,6 +28,9 @@ using OpenJob = std::function<std::unique_ptr<Job>(bool with_data)>;
 // The session that the flags ask for, but for its budget and its tiers' limits. CUDA's kernels
 // are there from then on.
 SessionOptions session_options(const RunFlags& flags);
+
+// What --memory stands for; none if it is not given. Says what auto found. Throws UsageError.
+std::optional<Bytes> allowed_memory(const RunFlags& flags);
 
 // Is the device's memory RAM?
 bool arena_is_in_ram(const RunFlags& flags);

@@ -19,6 +19,8 @@ namespace {
 // Sizes of steps are multiples of this share of the largest, but for short sequences.
 constexpr int64_t kSizes = 8;
 
+constexpr int64_t kPixelBytes = sizeof(float), kIdBytes = sizeof(int64_t);
+
 // The same at the same place.
 uint64_t scrambled(int64_t place) {
   uint64_t x = static_cast<uint64_t>(place) * 0x9E3779B97F4A7C15ull;
@@ -42,8 +44,7 @@ class ShapedImages final : public ShapedTraining {
   }
   std::optional<std::string> checksum() const override { return training_.checksum(); }
   Bytes data_bytes() const override {
-    return Bytes(count_ * static_cast<int64_t>(sizeof(float)) +
-                 labelled_ * static_cast<int64_t>(sizeof(int64_t)));
+    return Bytes(count_ * kPixelBytes + labelled_ * kIdBytes);
   }
 
  private:
@@ -51,7 +52,7 @@ class ShapedImages final : public ShapedTraining {
   void reserve(int64_t pixels, int64_t labels) {
     if (pixels > count_) {
       count_ = pixels;
-      const Bytes bytes(pixels * static_cast<int64_t>(sizeof(float)));
+      const Bytes bytes(pixels * kPixelBytes);
       // What a GPU copies at full speed, for as long as there is something to copy.
       const std::shared_ptr<MemoryRegion> region =
           Session::current().device().adopt(map_pages(bytes), bytes);
@@ -99,6 +100,10 @@ class ImageJob final : public ShapedJob {
     sizes.push_back(data_.sample[0]);
     return sizes;
   }
+  Bytes data_bytes(const StepShape& shape) const override {
+    const int64_t pixels = shape.size * shape.size * data_.sample[2];
+    return Bytes(shape.batch * (pixels * kPixelBytes + kIdBytes));
+  }
   std::unique_ptr<ShapedTraining> start() const override {
     return std::make_unique<ShapedImages>(flags_, data_);
   }
@@ -128,7 +133,7 @@ class ShapedTexts final : public ShapedTraining {
   TextBatch::Ids make(int64_t count, const Value& value) {
     std::vector<int64_t> values(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = value(i);
-    bytes_ += Bytes(count * static_cast<int64_t>(sizeof(int64_t)));
+    bytes_ += Bytes(count * kIdBytes);
     return std::make_shared<const std::vector<int64_t>>(std::move(values));
   }
   int64_t word(int64_t place) const {
@@ -177,6 +182,13 @@ class TextJob final : public ShapedJob {
     for (int64_t size = unit; size < flags_.length; size += unit) sizes.push_back(size);
     sizes.push_back(flags_.length);
     return sizes;
+  }
+  Bytes data_bytes(const StepShape& shape) const override {
+    const int64_t length = shape.size;
+    int64_t ids = 2 * length;                                             // clm: tokens, labels
+    if (flags_.task == "mlm") ids = length + 2 * masked_per_row(length);  // labels, positions
+    if (flags_.task == "squad") ids = 2 * length + 3;  // segments; length, begin and end
+    return Bytes(shape.batch * ids * kIdBytes);
   }
   std::unique_ptr<ShapedTraining> start() const override {
     return std::make_unique<ShapedTexts>(flags_, *data_);

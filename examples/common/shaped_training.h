@@ -30,7 +30,7 @@ class ShapedTraining {
   virtual StepOutcome step(const StepShape& shape) = 0;
   // Over parameters, buffers and optimizer state.
   virtual std::optional<std::string> checksum() const = 0;
-  // Host memory that the values take.
+  // Host memory that the values take now.
   virtual Bytes data_bytes() const = 0;
 };
 
@@ -42,6 +42,8 @@ class ShapedJob {
   virtual std::string announcement() const = 0;
   // Sizes of which steps may be, up to shape().size, ascending.
   virtual std::vector<int64_t> sizes() const = 0;
+  // Host memory that the values of a step take.
+  virtual Bytes data_bytes(const StepShape& shape) const = 0;
   // In the current session. Throws UsageError, OutOfMemory.
   virtual std::unique_ptr<ShapedTraining> start() const = 0;
 };

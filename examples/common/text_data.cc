@@ -63,10 +63,10 @@ WordPiece make_pieces(const BertFlags& flags, const Text& text) {
   std::optional<Vocabulary> vocabulary = given_vocabulary(flags);
   if (!vocabulary) {
     vocabulary = build_vocabulary(
-        text(), {.size = rows_of(flags, std::nullopt), .uncased = !flags.cased});
+        text(), {.size = rows_of(flags, std::nullopt), .uncased = !flags.keeps_case()});
   }
   if (!flags.save_vocabulary.empty()) vocabulary->write(flags.save_vocabulary);
-  return WordPiece(*std::move(vocabulary), {.uncased = !flags.cased});
+  return WordPiece(*std::move(vocabulary), {.uncased = !flags.keeps_case()});
 }
 
 template <class T>

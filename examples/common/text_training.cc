@@ -5,6 +5,7 @@
 #include "models/bert.h"
 #include "models/checkpoint/hugging_face.h"
 #include "models/checkpoint/weight_file.h"
+#include "models/checkpoint/weights.h"
 #include "models/checksum.h"
 #include "models/gpt2.h"
 #include "models/optim/clip.h"
@@ -229,12 +230,14 @@ Program training_program(const BertFlags& flags, TextData& data, int64_t steps) 
     train.insert(train.begin(), train.front());
   }
   for (int64_t i = 0; i < data.test_batches(); ++i) add(test, data.test(i));
+  const bool loads = !flags.load.empty() || flags.resume;
   return [=, &data] {
     const auto training = std::make_shared<TextTraining>(flags, data);
     std::vector<std::function<void()>> all;
-    all.reserve(train.size() + test.size());
+    all.reserve(train.size() + test.size() + 1);
     for (const TextBatch& batch : train) all.emplace_back([=] { training->train(batch); });
     for (const TextBatch& batch : test) all.emplace_back([=] { training->evaluate(batch); });
+    if (loads) all.emplace_back([=] { simulate_load(training->carried().tensors); });
     return all;
   };
 }
@@ -242,11 +245,14 @@ Program training_program(const BertFlags& flags, TextData& data, int64_t steps) 
 void check_weights(const BertFlags& flags, const TextData& data) {
   if (flags.load.empty()) return;
   const SafetensorsFile file = open_weights(flags.load);
-  const TextNetworkOptions options =
-      flags.is_gpt2() ? TextNetworkOptions(flags.gpt2()) : TextNetworkOptions(flags.bert());
-  const std::string other = difference(sizes_in(file), sizes_of(options),
-                                       (flags.config ? "config.json" : flags.model));
-  if (!other.empty()) throw UsageError("--load: " + flags.load + ": " + other);
+  const std::string other = difference(sizes_in(file), sizes_of(flags.network()),
+                                       flags.config ? "config.json" : flags.model);
+  if (!other.empty()) {
+    throw UsageError("--load: " + flags.load + ": " + other +
+                     (flags.config ? ""
+                                   : ". Give the --model that has the file's sizes, or --load "
+                                     "the folder with its config.json"));
+  }
   Session session({.device = "sim:host",
                    .threads = 1,
                    .budget = Bytes(int64_t{1} << 50),

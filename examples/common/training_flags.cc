@@ -66,6 +66,11 @@ void check(const TrainingFlags& flags) {
         "--evaluate does not train, so there is nothing to --checkpoint; weights to evaluate "
         "are given by --load");
   }
+  if (flags.evaluate && (flags.steps > 0 || flags.epochs > 0)) {
+    throw UsageError(
+        "--evaluate does not train, and goes through all of the test data: leave out --steps "
+        "and --epochs");
+  }
   if (flags.evaluate && flags.load.empty() && !flags.dry_run && !flags.on_simulator()) {
     throw UsageError("--evaluate needs --load: the weights to evaluate");
   }

@@ -68,7 +68,7 @@ void Comparison::prepare() {
   if (options_.flags.budget) {
     ground_.budget = options_.flags.budget->resolve(peak);
     if (ground_.budget < ground_.minimum.budget) {
-      throw InfeasibleBudget(ground_.budget, ground_.minimum.budget);
+      throw InfeasibleBudget(ground_.budget, ground_.minimum.budget, ground_.minimum.is_least);
     }
   } else {
     ground_.budget = std::max(share_of(peak, kDefaultShare), ground_.minimum.budget);

@@ -40,7 +40,9 @@ Bytes budget_of(const LaneSpec& spec, const Ground& ground) {
                        : spec.managed() ? ground.budget
                                         : peak;
   const Bytes least = spec.managed() ? ground.minimum.budget : peak;
-  if (budget < least) throw InfeasibleBudget(budget, least);
+  if (budget < least) {
+    throw InfeasibleBudget(budget, least, !spec.managed() || ground.minimum.is_least);
+  }
   return budget;
 }
 

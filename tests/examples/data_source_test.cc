@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "runtime/core/errors.h"
+#include "tests/models/data/files.h"
 
 namespace tidemark {
 namespace {
@@ -32,6 +35,20 @@ TEST(DataSource, BadFlagsAndMissingFiles) {
   EXPECT_THROW(describe_data(flags_for("mnist")), UsageError);
   EXPECT_THROW(describe_data(flags_for("digits:dir")), UsageError);
   EXPECT_THROW(open_data(flags_for("mnist:/nowhere/at/all")), DataError);
+}
+
+TEST(DataSource, OneClassIsNothingToTrainOn) {
+  const testing::TempFolder folder;
+  const testing::ByteVector image = testing::png_file(testing::picture(8, 8, 3));
+  for (const char* name : {"1", "2"}) folder.write("cat/" + std::string(name) + ".png", image);
+  try {
+    open_data(flags_for("folder:" + folder.path()));
+    ADD_FAILURE();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("one class"), std::string::npos) << error.what();
+  }
+  for (const char* name : {"1", "2"}) folder.write("dog/" + std::string(name) + ".png", image);
+  EXPECT_EQ(open_data(flags_for("folder:" + folder.path())).classes, 2);
 }
 
 TEST(DataSource, DescriptionOfDigitsIsTheirTruth) {

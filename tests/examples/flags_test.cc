@@ -168,6 +168,17 @@ TEST(Flags, HelpIsNoMistake) {
   }
 }
 
+TEST(Memory, IsASizeOrAuto) {
+  EXPECT_EQ(parse_memory("4GiB").bytes, Bytes(int64_t{4} << 30));
+  EXPECT_EQ(parse_memory("auto").bytes, std::nullopt);
+  try {
+    parse_memory("50%");
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("auto"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Budget, SharesAreRoundedDownToBlocks) {
   EXPECT_EQ(parse_budget("50%").resolve(Bytes(4096)), Bytes(2048));
   EXPECT_EQ(parse_budget("33.3%").resolve(Bytes(4096)), Bytes(1024));

@@ -4,21 +4,17 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "examples/common/process_memory.h"
+#include "tests/support/fake_root.h"
 
 namespace tidemark {
 namespace {
 
 using namespace literals;
 using ::testing::HasSubstr;
-namespace fs = std::filesystem;
 
 // A program that wants an arena of 1000 MiB, loads with 10 and takes 200 itself.
 MemoryFacts on_cpu() {
@@ -102,6 +98,38 @@ TEST(MemoryLimits, WhatFitsInMemoryRunsUntouched) {
   EXPECT_EQ(derive_limits(facts).promised, 1210_MiB);
 }
 
+TEST(MemoryLimits, AnUntouchedRunNeedsLessOfTheProgram) {
+  MemoryFacts facts = on_cpu();
+  facts.untouched_program = 60_MiB;
+  facts.memory = 1070_MiB;
+  MemoryLimits limits = derive_limits(facts);
+  EXPECT_EQ(limits.arena, 1000_MiB);
+  EXPECT_FALSE(limits.is_limited);
+  EXPECT_EQ(limits.promised, 1070_MiB);
+  EXPECT_EQ(refusal(facts, 990_MiB), "") << "managed it would not fit, but nothing has to go";
+  facts.memory = 1070_MiB - 1_B;
+  limits = derive_limits(facts);
+  EXPECT_EQ(limits.arena, 860_MiB - 512_B);
+  EXPECT_TRUE(limits.is_limited);
+  EXPECT_EQ(limits.promised, 1070_MiB - 512_B);
+  EXPECT_EQ(refusal(facts, 300_MiB), "");
+  EXPECT_THAT(refusal(facts, 990_MiB), HasSubstr("at least 1121976320 bytes (1.04 GiB)"));
+  facts.memory = 5_GiB;
+  EXPECT_EQ(derive_limits(facts).promised, 1070_MiB);
+}
+
+TEST(MemoryLimits, AnUntouchedRunIsForTheArenaInRamAlone) {
+  MemoryFacts facts = on_cpu();
+  facts.untouched_program = 60_MiB;
+  facts.memory = 700_MiB;
+  facts.budget = 400_MiB;
+  EXPECT_EQ(derive_limits(facts).promised, 610_MiB);
+  MemoryFacts gpu = on_gpu(2000_MiB);
+  const Bytes promised = derive_limits(gpu).promised;
+  gpu.untouched_program = 60_MiB;
+  EXPECT_EQ(derive_limits(gpu).promised, promised);
+}
+
 TEST(MemoryLimits, TooLittleForTheProgramAloneIsRefusedWithWhatWouldDo) {
   MemoryFacts facts = on_cpu();
   facts.memory = 50_MiB;
@@ -157,20 +185,12 @@ TEST(MemoryLimits, ADiskKeepsSomeSpaceForOthers) {
 
 // What is free, from files as the kernel writes them.
 
-class FreeMemoryTest : public ::testing::Test {
+class FreeMemoryTest : public testing::FakeRootTest {
  protected:
   FreeMemoryTest() {
-    std::string pattern = (fs::temp_directory_path() / "memory_XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp");
-    root_ = pattern;
-    write("proc/meminfo", "MemTotal:  8388608 kB\nMemAvailable:  4194304 kB\n");
+    write("proc/meminfo", "MemTotal:  8388608 kB\nMemAvailable:  4194304 kB");
   }
-  ~FreeMemoryTest() override { fs::remove_all(root_); }
 
-  void write(const std::string& path, const std::string& text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
   void write_group(const std::string& folder, const std::string& limit, Bytes used,
                    Bytes inactive) const {
     const std::string at = "sys/fs/cgroup" + folder;
@@ -181,10 +201,8 @@ class FreeMemoryTest : public ::testing::Test {
           "anon 5\ninactive_file " + std::to_string(inactive.count()) + "\nactive_file 7\n");
   }
   std::optional<AutoMemory> found(Bytes resident = 100_MiB) const {
-    return auto_memory(resident, memory_bounds(root_.string()));
+    return auto_memory(resident, memory_bounds(root_));
   }
-
-  fs::path root_;
 };
 
 TEST_F(FreeMemoryTest, IsWhatTheMachineHasWhereNothingElseBoundsIt) {
@@ -237,6 +255,24 @@ TEST_F(FreeMemoryTest, AGroupOfVersion1BoundsIt) {
   EXPECT_EQ(found()->memory, 100_MiB + 512_MiB - 64_MiB);
   write(at + "memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(found()->bound, "MemAvailable");
+}
+
+TEST_F(FreeMemoryTest, TheCeilingIsTheMachinesOrAGroupsWithSwapSpace) {
+  EXPECT_EQ(memory_ceiling(root_)->what, "this machine");
+  EXPECT_EQ(memory_ceiling(root_)->memory, 8_GiB);
+  write("proc/meminfo", "MemTotal:  8388608 kB\nSwapTotal:  1024 kB");
+  write("proc/self/cgroup", "0::/a/b\n");
+  write_group("/a/b", "2147483648", 2_GiB, 0_B);
+  write_group("/a", "1073741824", 512_MiB, 0_B);
+  write("sys/fs/cgroup/a/memory.high", "1048576");
+  EXPECT_EQ(memory_ceiling(root_)->what, "the control group /a");
+  EXPECT_EQ(memory_ceiling(root_)->memory, 1_GiB + 1_MiB) << "whoever else is in it";
+  write("proc/self/cgroup", "4:memory:/c\n");
+  write("sys/fs/cgroup/memory/c/memory.limit_in_bytes", "9223372036854771712");
+  EXPECT_EQ(memory_ceiling(root_)->what, "this machine") << "no limit in version 1";
+  write("sys/fs/cgroup/memory/c/memory.limit_in_bytes", "1048576");
+  EXPECT_EQ(memory_ceiling(root_)->memory, 2_MiB);
+  EXPECT_FALSE(memory_ceiling(root_ / "nothing"));
 }
 
 TEST_F(FreeMemoryTest, LessThanNothingIsNothing) {

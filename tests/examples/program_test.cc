@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <string>
 
 #include "tests/support/program_test.h"
@@ -136,6 +138,44 @@ TEST_F(ProgramTest, LimitsOfTheProcessAreExitCodeThreeWithTheNumbers) {
   }
 }
 
+// What the kernel would end the process for (exit code 137) is refused, with a number that
+// does.
+TEST_F(ProgramTest, AControlGroupThatIsTooSmallIsExitCodeThreeWithWhatWouldDo) {
+  constexpr const char* kMemory = "--memory ";
+  const std::string in_group =
+      "for root in /sys/fs/cgroup/memory /sys/fs/cgroup; do "
+      "g=$root/tidemark_test_$$; mkdir $g 2>/dev/null || continue; "
+      "(echo 314572800 > $g/memory.limit_in_bytes || echo 314572800 > $g/memory.max) "
+      "2>/dev/null && break; rmdir $g; g=; done; [ \"$g\" ] || exit 77; "
+      "trap 'rmdir $g' EXIT; sh -c 'echo $$ > '$g'/cgroup.procs && exec \"$@\"' -- ";
+  const std::string training = TIDEMARK_TRAIN_RESNET
+      " --model resnet18 --data synthetic --image-size 64 --batch 64 "
+      "--steps 1 --threads 2 ";
+  const Ended refused = shell(in_group + training);
+  if (refused.code == 77) GTEST_SKIP() << "this process may not make a control group";
+  EXPECT_EQ(refused.code, 3) << refused.error;
+  EXPECT_THAT(refused.error, HasSubstr("the control group /"));
+  EXPECT_THAT(refused.error, HasSubstr("has 300.0 MiB"));
+  const size_t at = refused.error.find(kMemory);
+  ASSERT_NE(at, std::string::npos) << refused.error;
+  std::istringstream number(refused.error.substr(at + std::strlen(kMemory)));
+  int64_t least = 0;
+  number >> least;
+  EXPECT_EQ(shell(in_group + training + kMemory + std::to_string(least)).code, 0);
+  EXPECT_EQ(shell(in_group + training + kMemory + std::to_string(least - 512)).code, 3);
+  EXPECT_EQ(shell(in_group + TIDEMARK_TRAIN_RESNET " --steps 1 --memory auto").code, 0);
+  EXPECT_EQ(shell(in_group + training + "--memory 2GiB").code, 3) << "more than there is";
+}
+
+// Where malloc reserved address space for each thread, oneDNN's kernels found none and crashed.
+TEST_F(ProgramTest, ALimitedAddressSpaceIsEnoughForWhatAutoFindsInIt) {
+  for (const char* limit : {"480000", "540000", "600000", "620000"}) {
+    const Ended ended = shell(std::string("ulimit -c 0; ulimit -v ") + limit + " && " +
+                              TIDEMARK_TRAIN_RESNET + kStep + "--memory auto");
+    EXPECT_TRUE(ended.code == 0 || ended.code == 3) << limit << ": " << ended.code;
+  }
+}
+
 TEST_F(ProgramTest, AFileThatMayNotGrowIsAnErrorThatLeavesNoPart) {
   const Ended ended = shell(
       "ulimit -f 1 && " + (TIDEMARK_TRAIN_RESNET + std::string(kTraining)) + "--json run.json");
@@ -158,6 +198,28 @@ TEST_F(ProgramTest, AHangUpEndsTrainingAfterItsStepAndANohupDoesNot) {
   const Ended ignored =
       shell("trap '' HUP; " + forever + "kill -HUP $P; kill -TERM $P; wait $P");
   EXPECT_EQ(ignored.code, 130) << "it was SIGTERM that ended it";
+}
+
+// The second one comes while the checkpoint is written that the first one asked for.
+TEST_F(ProgramTest, ASecondInterruptEndsTrainingAtOnceAndLeavesNoPartialFile) {
+  for (const auto& [signals, code] :
+       {std::pair("INT INT", 130), {"TERM TERM", 143}, {"HUP INT", 130}}) {
+    std::istringstream pair(signals);
+    std::string first, second;
+    pair >> first >> second;
+    const Ended ended = shell(
+        "rm -f log run.safetensors; " TIDEMARK_TRAIN_RESNET
+        " --image-size 8 --batch 8 --steps 1000000 --threads 2 --checkpoint run.safetensors "
+        "2> log & P=$!; while ! grep -q 'step 1/' log; do sleep 0.05; done; kill -" +
+        first +
+        " $P; while [ ! -s run.safetensors.tidemark.partial ] && kill -0 $P 2> /dev/null; do "
+        ":; done; "
+        "kill -" +
+        second + " $P; wait $P");
+    // 130 also where the file was written before the second one came.
+    EXPECT_THAT(ended.code, ::testing::AnyOf(code, 130)) << signals << ended.error;
+    EXPECT_FALSE(fs::exists(folder_ / "run.safetensors.tidemark.partial")) << signals;
+  }
 }
 
 TEST_F(ProgramTest, NumbersBelowZeroAreNoSeeds) {
@@ -228,7 +290,7 @@ TEST_F(ProgramTest, ABatchThatIsTooLargeIsSaidBeforeMemoryFills) {
        std::string(" --data synthetic --batch 1048576 --steps 1 --threads 2 --host-limit 0")));
   EXPECT_EQ(synthetic.code, 3);
   EXPECT_THAT(synthetic.error, HasSubstr("a step takes all 100000 samples"));
-  EXPECT_THAT(synthetic.error, HasSubstr("but this machine has"));
+  EXPECT_THAT(synthetic.error, HasSubstr("of memory and swap space"));
 }
 
 TEST_F(ProgramTest, BundledFilesAreFoundFromAnyFolderAndAfterInstallation) {

@@ -100,6 +100,49 @@ TEST(Report, TablesSayTheNumbers) {
               ::testing::HasSubstr("saved       2.0 KiB of the arena (50.0 %)"));
 }
 
+TEST(Report, PlanningIsSaidBesideTheTimeOfSteps) {
+  RunReport report = sample();
+  EXPECT_THAT(result_table(report), ::testing::Not(::testing::HasSubstr("planning")));
+  EXPECT_EQ(Json::parse(to_json(report)).at("planning_ms"), 0);
+  report.steps.push_back(report.steps[0]);
+  report.steps[0].stats.planning_time = Nanos(1'500'000'000);
+  report.steps[1].stats.planning_time = Nanos(700'000'000);
+  EXPECT_THAT(result_table(report),
+              ::testing::HasSubstr("  time        2 steps, 2.0 ms each\n"
+                                   "  planning    2.2 s between steps, beside their time\n"));
+  EXPECT_EQ(Json::parse(to_json(report)).at("planning_ms"), 2200);
+}
+
+TEST(Report, WithoutAStepNothingIsSaidOfSteps) {
+  RunReport report = sample();
+  for (const char* line : {"  saved  ", "  recomputed  ", "  moved  ", "  waited  "}) {
+    EXPECT_THAT(result_table(report), ::testing::HasSubstr(line));
+  }
+  report.steps.clear();
+  for (const char* line : {"saved", "recomputed", "moved", "waited"}) {
+    EXPECT_THAT(result_table(report), ::testing::Not(::testing::HasSubstr(line)));
+  }
+  EXPECT_THAT(result_table(report), ::testing::HasSubstr("peak of the arena"));
+}
+
+TEST(Report, APredictionCountsWhatIsUsedOfTheHostTier) {
+  RunReport report = sample();
+  report.arena_in_ram = false;
+  report.host_limit = Bytes(1 << 30);
+  StepPrediction known;
+  known.rounds = 2;
+  known.host_peak = Bytes(2048);
+  report.predictions = {{Bytes(4096), Bytes((1 << 30) + 3072), {}, known},
+                        {Bytes(2048), Bytes((1 << 30) + 3072), {}, std::nullopt}};
+  const std::string table = need_table(report);
+  EXPECT_THAT(table, ::testing::HasSubstr("host side <="));
+  EXPECT_THAT(table, ::testing::HasSubstr("100.0 %     5.0 KiB"));
+  EXPECT_THAT(table, ::testing::HasSubstr("<= at most, with 192.0 MiB set aside"));
+  const Json json = Json::parse(to_json(report)).at("predictions");
+  EXPECT_EQ(json.at(0).at("process_promised_bytes"), (1 << 30) + 3072);
+  EXPECT_EQ(json.at(0).at("process_bytes"), 5120);
+}
+
 // Of a process that loads with 100 bytes and takes 300 itself, 250 of them from the start.
 RunReport of_process(Bytes peak) {
   RunReport report = sample();
@@ -161,6 +204,7 @@ TEST(Report, PredictionsAreBesideTheUnmanagedStep) {
   const auto taking = [](int64_t ms) {
     StepPrediction prediction;
     prediction.step.duration = Nanos(ms * 1'000'000);
+    prediction.rounds = kTrialRounds;
     return prediction;
   };
   report.predictions = {{Bytes(4096), Bytes(5000), {}, taking(100)},
@@ -177,6 +221,38 @@ TEST(Report, PredictionsAreBesideTheUnmanagedStep) {
   EXPECT_EQ(json.at(1).at("overhead_percent"), 25);
   EXPECT_EQ(json.at(1).at("offload_bytes"), 1024);
   EXPECT_EQ(json.at(2).at("completes"), false);
+  EXPECT_EQ(json.at(2).at("stopped"), false);
+}
+
+TEST(Report, APredictionByTideIsWithoutItsPlanning) {
+  RunReport report = sample();
+  StepPrediction known;
+  known.rounds = 2;
+  report.predictions = {{Bytes(4096), Bytes(5000), {"tide"}, known}};
+  EXPECT_THAT(need_table(report), ::testing::Not(::testing::HasSubstr("planning")));
+  report.predictions.push_back({Bytes(2048), Bytes(3000), {"dtr"}, known});
+  EXPECT_THAT(need_table(report), ::testing::Not(::testing::HasSubstr("planning")));
+  report.predictions.push_back({Bytes(1024), Bytes(2000), {"tide"}, known});
+  EXPECT_THAT(need_table(report), ::testing::HasSubstr("  planning: once steps repeat"));
+}
+
+TEST(Report, SaysWhereTheDryRunStopped) {
+  RunReport report = sample();
+  StepPrediction known;
+  known.rounds = 2;
+  report.predictions = {{Bytes(4096), Bytes(5000), {}, known},
+                        {Bytes(2048), Bytes(3000), {}, StepPrediction(), /*stopped=*/true}};
+  EXPECT_THAT(need_table(report), ::testing::Not(::testing::HasSubstr("stopped at its limit")));
+  EXPECT_THAT(need_table(report), ::testing::HasSubstr("simulating one step takes too long"));
+  EXPECT_EQ(Json::parse(to_json(report)).at("minimum_is_least"), true);
+  report.predictions[0].stopped = true;
+  report.minimum->is_least = false;
+  EXPECT_THAT(need_table(report), ::testing::HasSubstr("may in a smaller one"));
+  EXPECT_THAT(need_table(report), ::testing::HasSubstr("* the dry run stopped at its limit"));
+  const Json json = Json::parse(to_json(report));
+  EXPECT_EQ(json.at("minimum_is_least"), false);
+  EXPECT_EQ(json.at("predictions").at(0).at("simulated_steps"), 2);
+  EXPECT_TRUE(json.at("predictions").at(1).at("completes").is_null());
 }
 
 TEST(Report, UnwritableFileIsAnError) {

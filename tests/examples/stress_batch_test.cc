@@ -1,6 +1,7 @@
 // The program as scripts use it: the answer, that it is one, the soak, and mistakes.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/support/program_test.h"
@@ -93,6 +94,61 @@ TEST_F(StressBatchTest, TrainsInEarnestAndSoaks) {
   EXPECT_THAT(run.out, HasSubstr("memory is flat, as far as 20 steps tell"));
 }
 
+// The arena of the largest batch is what --memory leaves beside its data and the program.
+TEST_F(StressBatchTest, TheWholeProcessMayBeBounded) {
+  const int64_t memory = 272 << 20, program = 192 << 20;
+  for (const char* network : {"--model resnet18 --image-size 64 --stem cifar",
+                              "--model bert-tiny --vocab-size 200 --seq-length 64"}) {
+    const Result run =
+        this->run(std::string(network) + " --memory 272MiB --largest 64 --threads 2 --prove 2");
+    ASSERT_EQ(run.code, 0) << network << run.out << run.error;
+    EXPECT_THAT(run.out, HasSubstr("the process takes at most 272.0 MiB")) << network;
+    const int64_t budget = run.json.at("budget_bytes"), data = run.json.at("loader_bytes"),
+                  peak = run.json.at("unmanaged_peak_bytes"),
+                  promised = run.json.at("process_promised_bytes");
+    EXPECT_GT(data, 0) << network;
+    EXPECT_EQ(promised - program - std::min(budget, peak), data) << network;
+    EXPECT_LE(promised, memory) << network;
+    if (budget < peak) {
+      EXPECT_LT(memory - promised, 512) << network;
+    }
+    EXPECT_LE(run.json.at("process_peak_bytes"), promised) << network;
+  }
+}
+
+TEST_F(StressBatchTest, AMarginIsLeftFreeOfTheProcessToo) {
+  const Result run = this->run(
+      "--model resnet18 --image-size 64 --device sim:host --memory 1GiB --margin 0.25 --prove "
+      "1");
+  ASSERT_EQ(run.code, 0) << run.error;
+  EXPECT_LE(run.json.at("process_promised_bytes"), 3 << 28);
+}
+
+TEST_F(StressBatchTest, OnADeviceTheProcessIsTheHostsSide) {
+  const Result run = this->run(
+      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --memory 448MiB "
+      "--prove 1");
+  ASSERT_EQ(run.code, 0) << run.error;
+  EXPECT_EQ(run.json.at("budget_bytes"), 1 << 30);
+  EXPECT_LE(run.json.at("host_limit_bytes"), 256 << 20);
+  EXPECT_LE(run.json.at("process_promised_bytes"), 448 << 20);
+  const Result all = this->run(
+      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 1");
+  EXPECT_LT(run.json.at("batch"), all.json.at("batch"));
+}
+
+TEST_F(StressBatchTest, TooLittleForTheProcessIsRefusedWithWhatWouldDo) {
+  const std::string same =
+      "--model resnet18 --image-size 64 --device sim:host --largest 1 --prove 1 --memory ";
+  const Result run = this->run(same + "193MiB");
+  EXPECT_EQ(run.code, 3);
+  const std::string before = "is too little: at least ";
+  ASSERT_THAT(run.error, HasSubstr("--memory: 193.0 MiB " + before));
+  const int64_t least = std::stoll(run.error.substr(run.error.find(before) + before.size()));
+  EXPECT_EQ(this->run(same + std::to_string(least)).code, 0);
+  EXPECT_EQ(this->run(same + std::to_string(least - 1)).code, 3);
+}
+
 TEST_F(StressBatchTest, TakesEveryNetworkOfTheTrainingPrograms) {
   EXPECT_EQ(run("--model xlm-roberta-base --vocab-size 500 --seq-length 16 --device sim:host "
                 "--budget 10GiB --largest 1 --prove 1")
@@ -101,12 +157,14 @@ TEST_F(StressBatchTest, TakesEveryNetworkOfTheTrainingPrograms) {
 }
 
 TEST_F(StressBatchTest, NotEvenOneFits) {
-  const Result run =
-      this->run("--model resnet50 --device sim:a100-80gb --budget 1MiB --prove 1");
+  const std::string same = "--model resnet50 --device sim:a100-80gb --largest 1 --prove 1 ";
+  const Result run = this->run(same + "--budget 1MiB");
   EXPECT_EQ(run.code, 3);
   const int64_t least = run.json.at("minimum_budget_bytes");
   EXPECT_GT(least, 1 << 20);
   EXPECT_THAT(run.error, HasSubstr(std::to_string(least)));
+  EXPECT_EQ(this->run(same + "--budget " + std::to_string(least)).code, 0);
+  EXPECT_EQ(this->run(same + "--budget " + std::to_string(least - 512)).code, 3);
 }
 
 TEST_F(StressBatchTest, MistakesAreExplained) {

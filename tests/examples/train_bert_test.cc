@@ -311,6 +311,22 @@ TEST_F(TrainBertTest, MicroBatchesAreTheSameComputation) {
   }
 }
 
+// A tensor that is loaded lies beside the network's own, which takes more than evaluating does.
+TEST_F(TrainBertTest, LoadingCountsTowardsTheNeedOfAnEvaluation) {
+  const std::string weights = (folder_ / "weights.safetensors").string(),
+                    words = (folder_ / "vocab.txt").string();
+  const std::string shape = "--model bert-tiny --batch 1 --seq-length 8 --threads 2 ";
+  const Result saved =
+      run(shape + "--steps 1 --vocab-size 30522 --save " + weights + " --save-vocab " + words);
+  ASSERT_EQ(saved.code, 0) << saved.error;
+  const std::string evaluate = shape + "--evaluate --load " + weights + " --vocab " + words;
+  const Result loaded = run(evaluate);
+  ASSERT_EQ(loaded.code, 0) << loaded.error;
+  const auto least = loaded.json.at("minimum_budget_bytes").get<int64_t>();
+  EXPECT_EQ(run(evaluate + " --budget " + std::to_string(least)).code, 0);
+  EXPECT_EQ(run(evaluate + " --budget " + std::to_string(least - 512)).code, 3);
+}
+
 TEST_F(TrainBertTest, SavedWeightsEvaluateAsTheRunDid) {
   const std::string weights = (folder_ / "weights.safetensors").string(),
                     words = (folder_ / "vocab.txt").string();
@@ -394,7 +410,7 @@ TEST_F(HuggingFaceFolder, OfOtherSizesThanTheModelNamesBothBeforeTheDryRun) {
                       "--model gpt2 has 12 layers"),
            std::tuple("--model bert-base --load " + file, "2 layers, hidden size 32",
                       "bert-base has 12 layers, hidden size 768"),
-           std::tuple("--model gpt2 --load " + folder, "is of a BERT", "--model gpt2"),
+           std::tuple("--model gpt2 --load " + folder, "describes a BERT", "--model gpt2"),
        }) {
     const Result result = load(flags);
     EXPECT_EQ(result.code, 2) << flags;
@@ -433,6 +449,107 @@ TEST_F(HuggingFaceFolder, IsExplainedWhereItCannotBeRead) {
   EXPECT_THAT(load("--load " + folder).error, HasSubstr("no model.safetensors"));
   fs::remove(folder + "/config.json");
   EXPECT_THAT(load("--load " + folder).error, HasSubstr("no config.json"));
+}
+
+// The folder gives the words; the sizes are in the checkpoint, the weights are not read again.
+TEST_F(HuggingFaceFolder, ARunFromItGoesOnToTheSameBits) {
+  const std::string folder = make("bert_small", bert_config());
+  const std::string words = " --vocab " + folder + "/vocab.txt";
+  const std::string flags = "--data " + text_ +
+                            " --batch 4 --threads 1 --seed 3 --lr-schedule constant"
+                            " --checkpoint " +
+                            (folder_ / "state").string();
+  const Result whole = run(flags + " --steps 5 --load " + folder);
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  fs::remove(folder_ / "state");
+  ASSERT_EQ(run(flags + " --steps 3 --load " + folder).code, 0);
+  fs::copy_file(folder_ / "state", folder_ / "state.3");
+  fs::remove(folder + "/model.safetensors");
+  for (const std::string& from : {" --load " + folder, words}) {
+    fs::copy_file(folder_ / "state.3", folder_ / "state", fs::copy_options::overwrite_existing);
+    const Result rest = run(flags + " --steps 5 --resume" + from);
+    ASSERT_EQ(rest.code, 0) << from << "\n" << rest.error;
+    EXPECT_EQ(rest.json.at("steps").size(), 2u);
+    EXPECT_EQ(rest.json.at("params_checksum"), whole.json.at("params_checksum")) << from;
+  }
+
+  const Result base = run(flags + " --steps 5 --resume --model bert-base" + words);
+  EXPECT_EQ(base.code, 2);
+  EXPECT_THAT(base.error, HasSubstr("2 layers"));
+  EXPECT_THAT(base.error, HasSubstr("--model bert-base has 12 layers"));
+  Json config = bert_config();
+  config["num_hidden_layers"] = 3;
+  const Result other = run(flags + " --steps 5 --resume --load " + make("bert_small", config));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.error, HasSubstr("2 layers"));
+  EXPECT_THAT(other.error, HasSubstr("has 3 layers"));
+  const Result file =
+      run(flags + " --steps 5 --resume --load " + folder + "/model.safetensors" + words);
+  EXPECT_EQ(file.code, 2);
+  EXPECT_THAT(file.error, HasSubstr("leave out --load"));
+}
+
+TEST_F(HuggingFaceFolder, OfARunThatBeganWithoutItIsRefused) {
+  const std::string state = (folder_ / "state").string();
+  ASSERT_EQ(train("--checkpoint " + state).code, 0);
+  const Result other =
+      train("--resume --checkpoint " + state + " --load " + make("bert_small", bert_config()));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.error, HasSubstr("--model bert-tiny"));
+}
+
+TEST_F(HuggingFaceFolder, SavedWeightsKeepItsSizes) {
+  const std::string folder = make("bert_small", bert_config());
+  const std::string words = " --vocab " + folder + "/vocab.txt",
+                    tuned = (folder_ / "tuned.safetensors").string();
+  const Result saved = load("--load " + folder + " --save " + tuned);
+  ASSERT_EQ(saved.code, 0) << saved.error;
+  const Result loaded =
+      run("--data " + text_ + " --batch 4 --threads 1 --evaluate --load " + tuned + words);
+  ASSERT_EQ(loaded.code, 0) << loaded.error;
+  EXPECT_EQ(loaded.json.at("eval"), saved.json.at("eval"));
+  EXPECT_THAT(load("--evaluate --load " + tuned + words).error, HasSubstr("leave out --steps"));
+  const Result other = load("--model bert-base --load " + tuned + words);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.error, HasSubstr("--model bert-base has 12 layers"));
+  // From elsewhere: nothing in the file says how many heads there are.
+  const Result bare = load("--load " + folder + "/model.safetensors" + words);
+  EXPECT_EQ(bare.code, 2);
+  EXPECT_THAT(bare.error, HasSubstr("bert-tiny has hidden size 128"));
+  EXPECT_THAT(bare.error, HasSubstr("config.json"));
+  EXPECT_THAT(bare.error, HasSubstr("--model"));
+}
+
+TEST_F(HuggingFaceFolder, WithoutWordsSaysWhichAreRead) {
+  const std::string folder = make("gpt2_small", gpt2_config());
+  fs::remove(folder + "/vocab.txt");
+  const Result gpt2 = load("--load " + folder);
+  EXPECT_EQ(gpt2.code, 2);
+  EXPECT_THAT(gpt2.error, HasSubstr("byte-level BPE"));
+  EXPECT_THAT(gpt2.error, HasSubstr("--vocab"));
+}
+
+TEST_F(HuggingFaceFolder, SaysWhetherCapitalsAreKept) {
+  const std::string text = write("capitals", "Tides Rise And Fall.\n" + sentences(200));
+  const std::string folder = make("bert_small", bert_config());
+  const auto losses = [&](const std::string& flags) {
+    const Result result = run("--data " + text + " --batch 4 --threads 1 --steps 1 --seed 3 " +
+                              "--load " + folder + flags);
+    EXPECT_EQ(result.code, 0) << result.error;
+    return loss_bits(result.json);
+  };
+  const auto uncased = losses(""), cased = losses(" --cased");
+  ASSERT_NE(uncased, cased);
+  const fs::path config = fs::path(folder) / "tokenizer_config.json";
+  std::ofstream(config) << R"({"do_lower_case": false})";
+  EXPECT_EQ(losses(""), cased);
+  EXPECT_EQ(losses(" --uncased"), uncased);
+  std::ofstream(config) << R"({"model_max_length": 512})";
+  EXPECT_EQ(losses(""), uncased);
+  std::ofstream(config) << R"({"do_lower_case": "no"})";
+  const Result bad = load("--load " + folder);
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.error, HasSubstr("'do_lower_case'"));
 }
 
 TEST_F(TrainBertTest, MistakesEndWithCodeTwo) {

@@ -224,6 +224,30 @@ TEST_F(TrainResnetTest, OneByteUnderTheMinimumIsRefusedBeforeTraining) {
   EXPECT_EQ(refused.json.at("budget_bytes"), minimum - 1);
 }
 
+TEST_F(TrainResnetTest, ARefusalForWantOfATierNamesIt) {
+  const Result refused = train("--budget 20% --disk-limit 5MiB");
+  EXPECT_EQ(refused.code, 3);
+  const std::string said = "--disk-limit ";
+  const size_t at = refused.error.find(said);
+  ASSERT_NE(at, std::string::npos) << refused.error;
+  const int64_t disk = std::stoll(refused.error.substr(at + said.size()));
+  const Result done = train("--budget 20% --disk-limit " + std::to_string(disk));
+  EXPECT_EQ(done.code, 0) << done.error;
+}
+
+TEST_F(TrainResnetTest, WhatFitsIntoItsMemoryIsLeftAlone) {
+  const Result free = train("");
+  ASSERT_EQ(free.code, 0) << free.error;
+  const int64_t taken = free.json.at("process_peak_bytes");
+  const int64_t memory = taken + (int64_t{64} << 20);
+  const Result bounded = train("--memory " + std::to_string(memory));
+  ASSERT_EQ(bounded.code, 0) << bounded.error;
+  EXPECT_TRUE(bounded.json.at("budget_bytes").is_null());
+  EXPECT_EQ(bounded.json.at("peak_reserved_bytes"), free.json.at("unmanaged_peak_bytes"));
+  EXPECT_LE(bounded.json.at("process_promised_bytes"), memory);
+  EXPECT_LE(bounded.json.at("process_peak_bytes"), bounded.json.at("process_promised_bytes"));
+}
+
 TEST_F(TrainResnetTest, WithoutManagementLessThanThePeakIsRefused) {
   const Result result = train("--policy none --budget 90%");
   EXPECT_EQ(result.code, 3);
@@ -236,12 +260,15 @@ TEST_F(TrainResnetTest, MistakesEndWithCodeTwo) {
   EXPECT_EQ(run("--device tpu").code, 2);
   EXPECT_EQ(run("--device sim:abacus").code, 2);
   EXPECT_EQ(run("--dtype float16").code, 2);
-  for (const char* flags : {"--resume", "--evaluate", "--accumulate 3", "--accumulate 0",
-                            "--clip nan", "--load /nowhere/file", "--save /nowhere/file",
-                            "--checkpoint /nowhere/file", "--device sim:host --save x",
-                            "--evaluate --load x --checkpoint y", "--checkpoint-every 0"}) {
+  for (const char* flags :
+       {"--resume", "--evaluate", "--accumulate 3", "--accumulate 0", "--clip nan",
+        "--load /nowhere/file", "--save /nowhere/file", "--checkpoint /nowhere/file",
+        "--device sim:host --save x", "--evaluate --load x --checkpoint y",
+        "--evaluate --load x --steps 4", "--evaluate --load x --epochs 1",
+        "--checkpoint-every 0"}) {
     EXPECT_EQ(run(flags).code, 2) << flags;
   }
+  EXPECT_THAT(run("--evaluate --load x --steps 4").error, HasSubstr("leave out --steps"));
   const Result missing = run("--data mnist:" + (folder_ / "none").string());
   EXPECT_EQ(missing.code, 2);
   EXPECT_THAT(missing.error, HasSubstr("none"));

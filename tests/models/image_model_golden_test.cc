@@ -31,10 +31,11 @@ constexpr double kMultiple = 8;
 // Values in the file have 6 digits; below this a difference says nothing.
 constexpr double kFloor = 3e-6;
 // A ReLU whose input is all but zero may take its other side where sums round otherwise, and
-// the gradients of all that lies before it are then off by this much at most. With AVX-512 and
-// two threads none does; with other instruction sets and numbers of threads some do (6.7 % were
-// seen). Logits and buffers do not jump, and are judged the same everywhere.
-constexpr double kOtherSide = 0.1;
+// the gradients of all that lies before it then jump. With AVX-512 and two threads none does;
+// with other instruction sets and numbers of threads some do. Allowed is this times the largest
+// jump that the file has for the network: that of float64 runs off by float32's rounding. Of
+// networks without ReLU it is no more than rounding itself; logits and buffers do not jump.
+constexpr double kOfTheJump = 2;
 
 bool rounds_as_usual() {
   return best_for_loops(cpu_facts()) == InstructionSet::kAvx512 &&
@@ -154,14 +155,24 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
       yardsticks.push_back(one.yardstick);
     }
     const double worst = *std::max_element(yardsticks.begin(), yardsticks.end());
-    const double jump = rounds_as_usual() ? 0 : kOtherSide;
+    const double jump = rounds_as_usual() ? 0 : kOfTheJump * golden<double>("jump");
+    const auto is_gradient = [](const Comparison& one) {
+      return one.name.starts_with("gradient/");
+    };
+    auto gradients = std::ranges::count_if(comparisons_, is_gradient);
+    std::vector<double> forward_errors, forward_yardsticks;
     for (const Comparison& one : comparisons_) {
       // A few samples stand for all of a tensor: three times what all of it would be off by.
       const double bound = 3 * (kMultiple * worst + kFloor);
-      const bool gradient = one.name.starts_with("gradient/");
-      EXPECT_LE(one.error, gradient ? std::max(bound, jump) : bound) << one.name;
+      // Nothing lies between the last layer and the loss: its weight and bias cannot jump.
+      const bool may_jump = is_gradient(one) && gradients-- > 2;
+      EXPECT_LE(one.error, may_jump ? std::max(bound, jump) : bound) << one.name;
+      if (may_jump) continue;
+      forward_errors.push_back(one.error);
+      forward_yardsticks.push_back(one.yardstick);
     }
     EXPECT_LE(median(errors), std::max(kMultiple * median(yardsticks) + kFloor, jump));
+    EXPECT_LE(median(forward_errors), kMultiple * median(forward_yardsticks) + kFloor);
   }
   static double median(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
