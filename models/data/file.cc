@@ -1,5 +1,6 @@
 #include "models/data/file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -13,7 +14,9 @@
 namespace tidemark {
 
 InputFile::InputFile(const std::string& path) : path_(path) {
-  file_.reset(std::fopen(path.c_str(), "rb"));
+  // Without waiting for somebody to write to a pipe.
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file >= 0) file_.reset(fdopen(file, "rb"));
   if (!file_) throw DataError(path, std::string("cannot open: ") + std::strerror(errno));
   struct stat status {};
   if (fstat(fileno(file_.get()), &status) != 0) {

@@ -1,10 +1,13 @@
 // MNIST's IDX files and CIFAR-10's records.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <set>
 
 #include "models/data/dataset.h"
+#include "models/data/file.h"
 #include "tests/models/data/files.h"
 
 namespace tidemark {
@@ -20,6 +23,16 @@ ByteVector idx(const std::vector<uint8_t>& extents, const ByteVector& data) {
   for (uint8_t extent : extents) file.insert(file.end(), {0, 0, 0, extent});
   file.insert(file.end(), data.begin(), data.end());
   return file;
+}
+
+// To open one that nobody writes to would wait for ever.
+TEST(InputFile, IsNoPipe) {
+  const TempFolder folder;
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  alarm(60);
+  data_error([&] { InputFile{pipe}; }, pipe);
+  alarm(0);
 }
 
 const std::string kImages = "train-images-idx3-ubyte", kLabels = "train-labels-idx1-ubyte";
