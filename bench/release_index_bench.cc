@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/delta/release_index.h"
+#include "runtime/policy/release_index.h"
 
 namespace tidemark {
 namespace {
@@ -29,7 +29,7 @@ struct Live {
   Nanos now{0};
 };
 
-void choose(benchmark::State& state, HeuristicFn score) {
+void choose(benchmark::State& state, FilterFn score) {
   Live live(state.range(0), state.range(1));
   uint64_t turn = 0;
   for (auto _ : state) {

@@ -23,7 +23,7 @@ LAYERS = [
     "runtime/residency",
     "runtime/graph",
     "runtime/planner",
-    "runtime/delta",
+    "runtime/policy",
     "runtime/session",
     "runtime/replay",
     "ops",

@@ -13,7 +13,7 @@
 #include "examples/common/resnet_job.h"
 #include "examples/compare/engine.h"
 #include "runtime/core/errors.h"
-#include "runtime/delta/policies/policy.h"
+#include "runtime/policy/registry.h"
 
 namespace tidemark::compare {
 namespace {

@@ -1,8 +1,8 @@
 #include "examples/compare/lane_spec.h"
 
 #include "runtime/core/errors.h"
-#include "runtime/delta/heuristics/heuristic.h"
-#include "runtime/delta/policies/policy.h"
+#include "runtime/policy/filters/filter.h"
+#include "runtime/policy/registry.h"
 
 namespace tidemark::compare {
 
@@ -18,7 +18,7 @@ LaneSpec parse_lane(std::string_view text) {
   if (spec.managed()) find_policy(spec.policy);
   if (colon != std::string_view::npos) {
     spec.filter = text.substr(colon + 1);
-    find_heuristic(spec.filter);
+    find_filter(spec.filter);
     if (spec.policy != "delta" && spec.policy != "tide") {
       throw UsageError("filters belong to delta and tide, not to " + spec.policy);
     }

@@ -14,8 +14,8 @@
 #include "examples/compare/http_server.h"
 #include "examples/compare/snapshot_json.h"
 #include "runtime/core/errors.h"
-#include "runtime/delta/heuristics/heuristic.h"
-#include "runtime/delta/policies/policy.h"
+#include "runtime/policy/filters/filter.h"
+#include "runtime/policy/registry.h"
 
 namespace tidemark::compare {
 namespace {
@@ -141,7 +141,7 @@ Json choices() {
                                 {"filters", policy.name == "delta" || policy.name == "tide"}});
   }
   json["filters"] = Json::array();
-  for (const Heuristic& filter : heuristics()) json["filters"].push_back(filter.name);
+  for (const Filter& filter : filters()) json["filters"].push_back(filter.name);
   return json;
 }
 

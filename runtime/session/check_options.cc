@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "runtime/core/errors.h"
-#include "runtime/delta/heuristics/heuristic.h"
+#include "runtime/policy/filters/filter.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
@@ -55,7 +55,7 @@ void check_options(const SessionOptions& options) {
   if (options.policy != "none") check_name("policy", find_policy, options.policy);
   check_name("unplanned", find_policy, options.unplanned);
   const DeltaOptions& delta = options.delta;
-  if (!delta.filter.empty()) check_name("delta.filter", find_heuristic, delta.filter);
+  if (!delta.filter.empty()) check_name("delta.filter", find_filter, delta.filter);
   // Written so that it refuses what is no number.
   if (!(delta.early_start >= 0 && delta.early_start <= 1)) {
     refuse("delta.early_start", std::to_string(delta.early_start) +

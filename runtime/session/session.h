@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/delta/policies/policy.h"
+#include "runtime/policy/registry.h"
 #include "runtime/residency/residency.h"
 #include "runtime/session/interceptor.h"
 #include "runtime/tensor/tensor.h"
@@ -39,7 +39,7 @@ struct SessionOptions {
   // The unmanaged peak of a step where a dry run has found it: at or above it, nothing is
   // released.
   std::optional<Bytes> unmanaged_peak{};
-  // "none", or a name from runtime/delta/policies/policy.h.
+  // "none", or a name from runtime/policy/registry.h.
   std::string policy = "tide";
   // The policy that tide goes by where it has no plan: one that makes no forecast of its own
   // (PolicyInfo::forecasts), or "price", which has tide's.

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/delta/policies/policy.h"
+#include "runtime/policy/registry.h"
 #include "tests/support/machine.h"
 #include "tests/support/program_test.h"
 

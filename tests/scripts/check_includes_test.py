@@ -33,7 +33,7 @@ class Layering(unittest.TestCase):
             ("runtime/memory/arena.h", "runtime/core/units.h"),
             ("runtime/memory/arena.h", "runtime/memory/block.h"),
             ("runtime/device/sim/clock.h", "runtime/device/device.h"),
-            ("runtime/delta/filter.h", "runtime/residency/manager.h"),
+            ("runtime/policy/filter.h", "runtime/residency/manager.h"),
             ("runtime/planner/problem.h", "runtime/graph/graph.h"),
             ("runtime/planner/order/olla.h", "runtime/planner/problem.h"),
             ("runtime/replay/replay.h", "runtime/planner/plan.h"),
@@ -50,7 +50,7 @@ class Layering(unittest.TestCase):
     def test_up_is_not(self):
         for source, target in [
             ("runtime/core/units.h", "runtime/memory/arena.h"),
-            ("runtime/residency/manager.h", "runtime/delta/filter.h"),
+            ("runtime/residency/manager.h", "runtime/policy/filter.h"),
             ("runtime/tensor/tensor.h", "ops/registry/registry.h"),
             ("ops/registry/registry.h", "models/resnet.h"),
             ("models/resnet.h", "examples/flags.h"),

@@ -1,6 +1,6 @@
 #include "tests/stress/random_shapes.h"
 
-#include "runtime/delta/policies/policy.h"
+#include "runtime/policy/registry.h"
 
 namespace tidemark::testing {
 namespace {

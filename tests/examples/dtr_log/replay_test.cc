@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "runtime/core/errors.h"
-#include "runtime/delta/policies/policy.h"
+#include "runtime/policy/registry.h"
 
 namespace tidemark {
 namespace {

@@ -1,0 +1,27 @@
+#include <array>
+#include <string>
+
+#include "runtime/core/errors.h"
+#include "runtime/policy/filters/filter.h"
+
+namespace tidemark {
+
+std::span<const Filter> filters() {
+  static constexpr std::array kAll{
+      Filter{"base", base_score, "1 / (size * staleness)"},
+      Filter{"lru", lru_score, "1 / staleness"},
+      Filter{"greedy", greedy_score, "1 / size"},
+  };
+  return kAll;
+}
+
+const Filter& find_filter(std::string_view name) {
+  std::string names;
+  for (const Filter& filter : filters()) {
+    if (filter.name == name) return filter;
+    names += (names.empty() ? "" : ", ") + std::string(filter.name);
+  }
+  throw UsageError("there is no filter '" + std::string(name) + "'; there are: " + names);
+}
+
+}  // namespace tidemark

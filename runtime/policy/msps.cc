@@ -1,0 +1,84 @@
+// Capuchin (Peng et al., 2020), on the last step's accesses: swap what the link can carry out
+// and back before it is used again (its free time, Section 4.4), the one with most to spare
+// first; when there is none, recompute, by memory saved per second, MSPS = m / c_r.
+//
+// Where Capuchin plans once from a profiled step, this decides as memory is needed; in a step
+// that does not go as the last one it is MSPS alone.
+#include <algorithm>
+#include <vector>
+
+#include "runtime/policy/forecasting.h"
+#include "runtime/policy/registry.h"
+
+namespace tidemark {
+namespace {
+
+class MspsPolicy final : public Forecasting<IndexedPolicy> {
+ public:
+  Storage* choose(const Residency& residency) override {
+    if (forecast().known() && residency.tier_room() > Bytes(0)) {
+      Storage* storage = least([&](const Storage& s) -> std::optional<double> {
+        if (!residency.may_release(s) || s.offload_pinned) return std::nullopt;
+        const Nanos free = free_time(residency, s);
+        if (free < Nanos(0)) return std::nullopt;
+        return -static_cast<double>(free.count());
+      });
+      if (storage) return storage;
+    }
+    Storage* storage = least([&](Storage& s) -> std::optional<double> {
+      if (!residency.may_release(s) || !residency.may_evict(s)) return std::nullopt;
+      const auto cost = residency.recompute_cost(s, Forecast::kNever);
+      if (!cost) return std::nullopt;
+      return static_cast<double>(cost->count()) / static_cast<double>(s.size().count());
+    });
+    if (storage) return storage;
+    return least([&](const Storage& s) -> std::optional<double> {
+      if (!residency.may_release(s)) return std::nullopt;
+      return static_cast<double>(s.last_access.count());
+    });
+  }
+  Action decide(const Residency& residency, Storage& storage) override {
+    const bool hidden = forecast().known() && free_time(residency, storage) >= Nanos(0);
+    if (!hidden) return Action::kEvict;
+    link_free_ = std::max(link_free_, residency.clock()) +
+                 residency.costs().offload_time(storage.bytes());
+    return Action::kOffload;
+  }
+
+  void on_offloaded(Storage& storage) override { away_.push_back(&storage); }
+  void on_fetched(Storage& storage) override { std::erase(away_, &storage); }
+  // "In-trigger": brought back as long before it is used as that takes, while there is room.
+  void after_operator(Residency& residency, const Recipe& call) override {
+    Forecasting::after_operator(residency, call);
+    if (!forecast().known()) return;
+    std::vector<Storage*> due;
+    for (Storage* storage : away_) {
+      const Nanos lead = 2 * residency.reload_cost(*storage);
+      if (forecast().until_next_use(*storage) <= lead) due.push_back(storage);
+    }
+    for (Storage* storage : due) {
+      if (!residency.prefetch(*storage)) return;
+    }
+  }
+
+ private:
+  // Left after it has gone out and come back; negative while the link is busy with another, as
+  // copies that queue up would be late both ways.
+  Nanos free_time(const Residency& residency, const Storage& storage) const {
+    const Nanos until = forecast().until_next_use(storage);
+    if (link_free_ > residency.clock()) return Nanos(-1);
+    return until - residency.costs().offload_time(storage.bytes()) -
+           residency.reload_cost(storage);
+  }
+
+  std::vector<Storage*> away_;
+  Nanos link_free_{0};  // on the issue clock, when the copies under way will be out
+};
+
+}  // namespace
+
+std::unique_ptr<ReleasePolicy> make_msps_policy(const PolicySettings& /*settings*/) {
+  return std::make_unique<MspsPolicy>();
+}
+
+}  // namespace tidemark

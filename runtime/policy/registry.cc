@@ -1,0 +1,59 @@
+#include <array>
+#include <string>
+
+#include "runtime/core/errors.h"
+#include "runtime/policy/registry.h"
+
+namespace tidemark {
+
+std::span<const PolicyInfo> policies() {
+  static constexpr std::array kAll{
+      PolicyInfo{
+          .name = "tide",
+          .about = "ours: the last step as forecast, copies the link hides, cheap evictions",
+          .forecasts = true,
+          .make = make_tide_policy},
+      PolicyInfo{.name = "price",
+                 .about = "tide without its plans: what costs least to have back goes first",
+                 .forecasts = true,
+                 .make = make_price_policy},
+      PolicyInfo{.name = "delta",
+                 .about = "DELTA: evict or offload, whichever is cheaper",
+                 .make = make_delta_policy},
+      PolicyInfo{.name = "dtr",
+                 .about = "DTR: evict what costs least to recompute per byte and staleness",
+                 .make = make_dtr_policy},
+      PolicyInfo{
+          .name = "lru", .about = "evict the least recently used", .make = make_lru_policy},
+      PolicyInfo{.name = "greedy", .about = "evict the largest", .make = make_greedy_policy},
+      PolicyInfo{.name = "msps",
+                 .about = "Capuchin: offload what the link can hide, else evict by MSPS",
+                 .forecasts = true,
+                 .make = make_msps_policy},
+      PolicyInfo{.name = "offload-only",
+                 .about = "DELTA that never recomputes",
+                 .evicts = false,
+                 .make = make_offload_only_policy},
+      PolicyInfo{.name = "checkpoint",
+                 .about = "Chen: keep the borders of sqrt(n) segments",
+                 .forecasts = true,
+                 .make = make_checkpoint_policy},
+      PolicyInfo{
+          .name = "random", .about = "evict or offload by lot", .make = make_random_policy},
+      PolicyInfo{.name = "austere",
+                 .about = "the last resort alone: the stalest first, by fixed rules",
+                 .make = make_austere_policy},
+  };
+  return kAll;
+}
+
+const PolicyInfo& find_policy(std::string_view name) {
+  std::string names = "none";
+  for (const PolicyInfo& policy : policies()) {
+    if (policy.name == name) return policy;
+    names += ", " + std::string(policy.name);
+  }
+  throw UsageError("there is no policy '" + std::string(name) + "'; there are: " + names);
+}
+
+}  // namespace tidemark

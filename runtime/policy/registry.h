@@ -1,0 +1,53 @@
+// The policies by name, for --policy and for comparisons.
+//
+// To add one: a file of its own here with a function that makes it, and a line in registry.cc.
+//
+// Threads: any; a policy belongs to its session's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/policy/delta_policy.h"
+#include "runtime/residency/policy.h"
+
+namespace tidemark {
+
+struct PolicySettings {
+  DeltaOptions delta;               // for those that are made of its parts
+  bool known_to_fit = false;        // nothing will have to be released
+  uint64_t seed = 0;                // for those that draw lots
+  std::string unplanned = "price";  // for tide: the policy that it goes by without a plan
+};
+
+struct PolicyInfo {
+  std::string_view name;
+  std::string_view about;  // for --help: a line
+  // Does it recompute? If not, no recipes are kept, which may let inputs go sooner.
+  bool evicts = true;
+  // Does it forecast by the last step? A storage has a place in one forecast only, so tide,
+  // which has its own, cannot go by it where it has no plan.
+  bool forecasts = false;
+  std::unique_ptr<ReleasePolicy> (*make)(const PolicySettings& settings) = nullptr;
+};
+
+std::span<const PolicyInfo> policies();
+// Throws UsageError that lists the names.
+const PolicyInfo& find_policy(std::string_view name);
+
+std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_price_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_delta_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_dtr_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_lru_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_greedy_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_msps_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_offload_only_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_checkpoint_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_random_policy(const PolicySettings& settings);
+std::unique_ptr<ReleasePolicy> make_austere_policy(const PolicySettings& settings);
+
+}  // namespace tidemark

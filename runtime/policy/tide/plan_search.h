@@ -1,0 +1,33 @@
+// Makes a plan better by rehearsing it. First downhill: one decision is changed, or two that
+// meet in time, and what costs less is kept, until nothing helps any more. Then by simulated
+// annealing (Kirkpatrick, Gelatt and Vecchi, 1983), which also changes decisions about all
+// layers of a kind at once: what is right for one of them is seldom better alone.
+//
+// A change is given up as soon as the rehearsal shows that it costs too much. The same on every
+// machine: what bounds it is the number of calls gone through.
+//
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/policy/tide/release_plan.h"
+#include "runtime/policy/tide/step_rehearsal.h"
+
+namespace tidemark {
+
+struct SearchResult {
+  std::vector<PlannedRelease> releases;  // by call
+  StepRehearsal::Outcome expected;
+  int64_t calls = 0;  // gone through
+};
+
+// Better than `draft`, or the same. `effort`: calls to go through, in all rehearsals together,
+// before it ends with what it has: a quarter of them downhill; as many again for small
+// storages, where the others are not enough. Above its limits' room it goes only where nothing
+// helps (expected.lacking).
+SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
+                             const std::vector<PlannedRelease>& draft, int64_t effort);
+
+}  // namespace tidemark

@@ -1,0 +1,393 @@
+// The policies by name: what each releases, and what it never does.
+#include "runtime/policy/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "runtime/core/errors.h"
+#include "tests/runtime/policy/stage.h"
+#include "tests/support/random_program.h"
+
+namespace tidemark::testing {
+namespace {
+
+using namespace tidemark::literals;
+
+TEST(Policies, AreFoundByName) {
+  for (const PolicyInfo& policy : policies()) {
+    EXPECT_EQ(find_policy(policy.name).name, policy.name);
+    EXPECT_FALSE(policy.about.empty()) << policy.name;
+    EXPECT_NE(policy.make({}), nullptr) << policy.name;
+  }
+}
+
+TEST(Policies, AnUnknownOneIsRefusedWithTheNames) {
+  try {
+    find_policy("fifo");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "there is no policy 'fifo'; there are: none, tide, price, delta, dtr, lru, "
+                 "greedy, msps, offload-only, checkpoint, random, austere");
+  }
+  EXPECT_THROW(Stage("fifo", 8, 0), UsageError);
+}
+
+// A random program in the least that it can do with.
+struct Trace {
+  explicit Trace(const std::string& policy, Bytes host, uint64_t seed = 0,
+                 Bytes budget = kRandomProgramSmallest,
+                 const std::string& unplanned = "price") {
+    SessionOptions options;
+    options.budget = budget;
+    options.host_limit = host;
+    options.policy = policy;
+    options.unplanned = unplanned;
+    options.seed = seed;
+    Session session(options, make_sim_device(round_prices()));
+    try {
+      run_random_program(session, 3, 3, 80);
+    } catch (const OutOfMemory&) {
+      out_of_memory = true;
+    }
+    events = session.events().events();
+  }
+  int64_t count(EventKind kind, bool but_austere = false) const {
+    return std::count_if(events.begin(), events.end(), [&](const EventRecord& event) {
+      return event.kind == kind && !(but_austere && event.reason == Reason::kAustere);
+    });
+  }
+  // What was released, in order.
+  std::vector<std::pair<EventKind, uint32_t>> releases() const {
+    std::vector<std::pair<EventKind, uint32_t>> found;
+    for (const EventRecord& event : events) {
+      if (event.kind == EventKind::kEvict || event.kind == EventKind::kOffload) {
+        found.emplace_back(event.kind, event.storage);
+      }
+    }
+    return found;
+  }
+  std::vector<EventRecord> events;
+  bool out_of_memory = false;
+};
+
+class EvictOnly : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EvictOnly, OffloadsOnlyByTheAustereSchedule) {
+  const Trace run(GetParam(), 64_MiB);
+  EXPECT_FALSE(run.out_of_memory);
+  EXPECT_GT(run.count(EventKind::kEvict, /*but_austere=*/true), 0);
+  EXPECT_EQ(run.count(EventKind::kOffload, /*but_austere=*/true), 0);
+  EXPECT_EQ(run.count(EventKind::kCopyOut), 0);
+  EXPECT_EQ(run.count(EventKind::kPrefetch), 0);
+  // x can only be offloaded.
+  Stage stage(GetParam(), 3, 64);
+  const Handle x = stage.data(2);
+  stage.call({}, 2);
+  EXPECT_EQ(stage.letters({x}, {EventKind::kOffload}), "a");
+  EXPECT_FALSE(stage.release(stage.data()));
+  EXPECT_EQ(stage.stats().austere_rooms, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, EvictOnly,
+                         ::testing::Values("dtr", "lru", "greedy", "checkpoint"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST(OffloadOnly, RecomputesNothing) {
+  const Trace run("offload-only", 64_MiB);
+  EXPECT_FALSE(run.out_of_memory);
+  EXPECT_GT(run.count(EventKind::kOffload), 0);
+  EXPECT_EQ(run.count(EventKind::kEvict), 0);
+  EXPECT_EQ(run.count(EventKind::kRecompute), 0);
+}
+
+TEST(Austere, LeavesAllToTheLastResort) {
+  for (const Bytes host : {Bytes(0), 64_MiB}) {
+    const Trace run("austere", host);
+    EXPECT_GT(run.count(EventKind::kEvict) + run.count(EventKind::kOffload), 0);
+    EXPECT_EQ(run.count(EventKind::kEvict, /*but_austere=*/true), 0);
+    EXPECT_EQ(run.count(EventKind::kOffload, /*but_austere=*/true), 0);
+  }
+}
+
+// No step of the program is as another, so none is planned.
+TEST(Tide, GoesByAnotherPolicyWhereItHasNoPlan) {
+  for (const PolicyInfo& policy : policies()) {
+    const std::string name(policy.name);
+    const bool own = name == "price";
+    if (!policy.evicts || (policy.forecasts && !own)) continue;
+    const Trace tide("tide", 64_MiB, 0, kRandomProgramSmallest, name);
+    EXPECT_EQ(tide.releases(), Trace(name, 64_MiB).releases()) << name;
+    EXPECT_FALSE(tide.releases().empty());
+  }
+  EXPECT_THROW(Trace("tide", 64_MiB, 0, kRandomProgramSmallest, "msps"), UsageError);
+}
+
+TEST(Random, IsRepeatableByItsSeed) {
+  const Trace one("random", 64_MiB, 1), same("random", 64_MiB, 1), other("random", 64_MiB, 2);
+  EXPECT_EQ(one.releases(), same.releases());
+  EXPECT_NE(one.releases(), other.releases());
+  EXPECT_GT(one.count(EventKind::kEvict), 0);
+  EXPECT_GT(one.count(EventKind::kOffload), 0);
+}
+
+TEST(EveryPolicy, DoesTheSameAgain) {
+  for (const PolicyInfo& policy : policies()) {
+    const std::string name(policy.name);
+    EXPECT_EQ(Trace(name, 64_MiB).releases(), Trace(name, 64_MiB).releases()) << name;
+  }
+}
+
+TEST(EveryPolicy, ReleasesNothingWhereEverythingFits) {
+  for (const PolicyInfo& policy : policies()) {
+    const Trace run(std::string(policy.name), 64_MiB, 0, 64_MiB);
+    EXPECT_TRUE(run.releases().empty()) << policy.name;
+  }
+}
+
+// As in release_index_test: a: 8 units, last used 1 ago; b: 1 unit, 7 ago; c: 2 units, 6 ago;
+// then all 12 are needed. Each takes 1 to compute.
+std::string order(const std::string& policy, int64_t host = 0) {
+  Stage stage(policy, 12, host);
+  const Handle b = stage.call({}, 1);
+  const Handle c = stage.call({}, 2);
+  Handle pause = stage.call({}, 1, 4);
+  const Handle a = stage.call({}, 8);
+  pause = {};
+  stage.call({}, 1);
+  stage.call({}, 12);
+  EXPECT_EQ(stage.stats().austere_rooms, 0) << policy;
+  return stage.released({a, b, c});
+}
+
+TEST(Lru, TakesTheStalest) { EXPECT_EQ(order("lru"), "bca"); }
+
+TEST(Greedy, TakesTheLargest) { EXPECT_EQ(order("greedy"), "acb"); }
+
+// c / (m s): a 1/8, b 1/7, c 1/12.
+TEST(Dtr, WeighsBytesAndStaleness) { EXPECT_EQ(order("dtr"), "cab"); }
+
+// Fills an arena whose last unit is asked for; which of `handles` goes?
+std::string first_released(Stage& stage, const std::vector<Handle>& handles, int64_t units) {
+  stage.call({}, units);
+  const std::string text = stage.released(handles);
+  return text;
+}
+
+TEST(Dtr, WeighsTheCost) {
+  Stage stage("dtr", 3, 0);
+  const Handle a = stage.call({}, 1, 3000), b = stage.call({}, 1, 100);
+  const Handle c = stage.call({}, 1, 2000);
+  EXPECT_EQ(first_released(stage, {a, b, c}, 1), "b");
+}
+
+// b was made from a, which is evicted: to have b again takes 1000 + 100. c takes 500.
+TEST(Dtr, CountsTheEvictedNeighbourhood) {
+  for (const bool a_is_back : {false, true}) {
+    Stage stage("dtr", 4, 0);
+    const Handle a = stage.call({}, 1, 1000);
+    const Handle b = stage.call({a}, 1, 100);
+    const Handle c = stage.call({}, 1, 500);
+    ASSERT_TRUE(stage.release(a));
+    if (a_is_back) stage.call({a}, 1, 1);  // dropped at once
+    // All used at about the same time.
+    stage.call({b, c}, 1, 100'000);
+    const Handle last = stage.call({}, a_is_back ? 1 : 2, 1'000'000);
+    stage.call({}, 1);
+    const std::string gone = stage.released({a, b, c});
+    if (a_is_back) {
+      EXPECT_EQ(gone.substr(0, 2), "ab") << "a is here: b takes 100";
+    } else {
+      EXPECT_EQ(gone, "ac");
+    }
+  }
+}
+
+// What is back costs nothing any more, though its component is not split: c takes 10 + 1000
+// with b, which is still away.
+TEST(Dtr, TakesTheCostOfWhatIsBackOffItsComponent) {
+  Stage stage("dtr", 6, 0);
+  const Handle a = stage.call({}, 1, 1000), b = stage.call({a}, 1, 1000);
+  const Handle c = stage.call({b}, 1, 10), z = stage.call({}, 1, 1500);
+  ASSERT_TRUE(stage.release(b) && stage.release(a));
+  stage.call({a, c, z}, 1, 100'000);
+  stage.call({}, 6, 1'000'000);
+  EXPECT_EQ(stage.released({a, b, c, z}), "bacda") << "c 1010, z 1500, a 2010";
+}
+
+// e* goes on through what is evicted: d - c - b - a, of which a, b and c are. It also counts
+// what would need it again: x, evicted, was made from y.
+TEST(Dtr, CountsTheWholeComponentInBothDirections) {
+  Stage stage("dtr", 8, 0);
+  const Handle a = stage.call({}, 1, 1000), b = stage.call({a}, 1, 1000);
+  const Handle c = stage.call({b}, 1, 1000), d = stage.call({c}, 1, 10);
+  const Handle y = stage.call({}, 1, 10), x = stage.call({y}, 1, 2000);
+  const Handle z = stage.call({}, 1, 2500);
+  for (const Handle& handle : {b, a, c, x}) ASSERT_TRUE(stage.release(handle));
+  stage.call({d, y, z}, 1, 100'000);
+  stage.call({}, 8, 1'000'000);
+  EXPECT_EQ(stage.released({d, y, z}), "bca") << "10 + 2000, 2500, 10 + 3000";
+}
+
+// Two steps of: a (dear, wanted last) and b (cheap) are made with a unit between them; then 2
+// units are needed for a moment, for which a or b has to go; a pause; b is wanted, then a.
+//   a . b
+struct Gone {
+  std::string evicted, offloaded, prefetched;
+};
+
+Gone second_step(int64_t host, int64_t pause) {
+  Stage stage("msps", 3, host, {}, {.learn_costs = false});
+  std::vector<Handle> handles;
+  for (int i = 0; i < 2; ++i) {
+    handles.clear();
+    stage.session().step([&] {
+      handles.push_back(stage.call({}, 1, 400));
+      Handle between = stage.call({}, 1, 10);
+      handles.push_back(stage.call({}, 1, 100));
+      between = {};
+      stage.call({}, 2, 1000);
+      stage.call({}, 1, pause);
+      stage.call({handles[1]}, 1, 10);
+      stage.call({handles[0]}, 1, 10);
+    });
+    EXPECT_EQ(stage.stats().austere_rooms, 0);
+    if (i == 0) {
+      EXPECT_EQ(stage.letters(handles, {EventKind::kEvict}), "b") << "by MSPS alone";
+      EXPECT_EQ(stage.count(EventKind::kOffload), 0);
+    }
+  }
+  return {stage.letters(handles, {EventKind::kEvict}),
+          stage.letters(handles, {EventKind::kOffload}), stage.prefetched(handles)};
+}
+
+// Out and back takes 90 each: with the pause that is hidden for both, and there is more to
+// spare for a. It is fetched before it is wanted.
+TEST(Msps, OffloadsWhatTheLinkHides) {
+  const Gone gone = second_step(64, /*pause=*/3000);
+  EXPECT_EQ(gone.offloaded, "a");
+  EXPECT_EQ(gone.evicted, "");
+  EXPECT_EQ(gone.prefetched, "a");
+}
+
+// Both have time to spare, and have to go at once: a second copy would queue behind the first.
+TEST(Msps, CopiesOneAtATime) {
+  Stage stage("msps", 4, 64, {}, {.learn_costs = false});
+  std::vector<Handle> handles;
+  for (int i = 0; i < 2; ++i) {
+    handles.clear();
+    stage.session().step([&] {
+      handles = {stage.call({}, 1, 400), stage.call({}, 1, 300)};
+      stage.call({}, 4, 1000);
+      stage.call({}, 1, 3000);
+      stage.call({handles[1]}, 1, 10);
+      stage.call({handles[0]}, 1, 10);
+    });
+  }
+  EXPECT_EQ(stage.letters(handles, {EventKind::kOffload}).size(), 1u);
+  EXPECT_EQ(stage.letters(handles, {EventKind::kEvict}).size(), 1u);
+}
+
+TEST(Msps, EvictsByMspsWithoutATier) {
+  const Gone gone = second_step(0, /*pause=*/3000);
+  EXPECT_EQ(gone.offloaded, "");
+  EXPECT_EQ(gone.evicted, "b");
+}
+
+TEST(Msps, OrdersByMspsInAStepThatIsNotKnown) {
+  Stage stage("msps", 4, 64);
+  const Handle a = stage.call({}, 1, 100), b = stage.call({}, 2, 150);
+  const Handle c = stage.call({}, 1, 90);
+  stage.call({}, 1);
+  EXPECT_EQ(stage.letters({a, b, c}, {EventKind::kEvict}), "b") << "2/150 is most";
+  stage.call({}, 3);
+  EXPECT_EQ(stage.letters({a, b, c}, {EventKind::kEvict}), "bc");
+}
+
+// What cannot be computed goes to the tier when nothing else is left.
+TEST(Msps, OffloadsTheStalestWhereNothingCanBeEvicted) {
+  Stage stage("msps", 3, 64);
+  const Handle x = stage.data(), pause = stage.call({}, 1, 10), y = stage.data();
+  stage.call({}, 1);
+  EXPECT_EQ(stage.released({x, pause, y}), "b");
+  stage.call({pause}, 1);
+  EXPECT_EQ(stage.released({x, pause, y}), "ba");
+}
+
+// Nine calls in a chain make three segments:
+//   0 1 2 | 3 4 5 | 6 7 8     2 and 5 cross the borders; the last segment stays
+TEST(Checkpoint, DropsWhatLiesInsideSegments) {
+  Stage stage("checkpoint", 64, 0);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<Handle> chain;
+    std::string at_the_end;
+    stage.session().step([&] {
+      for (int k = 0; k < 9; ++k) {
+        chain.push_back(stage.call(k == 0 ? chain : std::vector<Handle>{chain.back()}));
+      }
+      at_the_end = stage.released(chain);
+      stage.residency().set_phase(Phase::kBackward);
+      for (int k = 9; k-- > 0;) stage.call({chain[static_cast<size_t>(k)]});
+    });
+    EXPECT_EQ(at_the_end, i == 0 ? "" : "abde") << "whatever the budget";
+    EXPECT_EQ(stage.stats().recomputes, i == 0 ? 0 : 4) << "each once";
+  }
+}
+
+// Ten calls: the last segment is four.
+TEST(Checkpoint, DropsNothingWhereAllIsKnownToFit) {
+  Stage stage("checkpoint", 64, 0, {}, {.known_to_fit = true});
+  for (int i = 0; i < 3; ++i) {
+    stage.session().step([&] {
+      std::vector<Handle> chain{stage.call({}, 1)};
+      for (int k = 0; k < 9; ++k) chain.push_back(stage.call({chain.back()}, 1));
+      stage.residency().set_phase(Phase::kBackward);
+      while (!chain.empty()) {
+        stage.call({chain.back()}, 1);
+        chain.pop_back();
+      }
+    });
+    EXPECT_EQ(stage.stats().evictions, 0);
+  }
+}
+
+TEST(Checkpoint, KeepsTheLastSegmentWhole) {
+  Stage stage("checkpoint", 64, 0);
+  for (int i = 0; i < 2; ++i) {
+    std::vector<Handle> chain;
+    stage.session().step([&] {
+      for (int k = 0; k < 10; ++k) {
+        chain.push_back(stage.call(k == 0 ? chain : std::vector<Handle>{chain.back()}));
+      }
+      EXPECT_EQ(stage.released(chain), i == 0 ? "" : "abde");
+      stage.residency().set_phase(Phase::kBackward);
+      for (int k = 10; k-- > 0;) stage.call({chain[static_cast<size_t>(k)]});
+    });
+  }
+}
+
+// A storage whose user goes while it is evicted ends then too: policies are told.
+TEST(EveryPolicy, LivesWithHandlesThatGoInAnyState) {
+  for (const PolicyInfo& policy : policies()) {
+    Stage stage(std::string(policy.name), 6, 64);
+    for (int i = 0; i < 4; ++i) {
+      stage.session().step([&] {
+        Handle a = stage.call({}, 1, 100), b = stage.call({a}, 1, 100);
+        Handle c = stage.call({a, b}, 1, 100);
+        stage.release(a);
+        a = {};
+        stage.call({b}, 3, 100);
+        stage.release(b);
+        const Handle d = stage.call({b, c}, 1, 100);
+        b = {};
+        stage.call({c}, 3, 100);
+      });
+      stage.call({}, 5, 10);  // between steps
+    }
+    EXPECT_EQ(stage.used(), Bytes(0)) << policy.name;
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::testing
