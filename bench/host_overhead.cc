@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "models/optim/optimizer.h"
 #include "models/resnet.h"
 #include "ops/autograd/autograd.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 
 namespace tidemark {
 

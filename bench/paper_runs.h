@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bench/paper_network.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/telemetry/event_log.h"
 
 namespace tidemark {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "models/checkpoint/weights.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "models/nn/conv_blocks.h"
 #include "models/optim/optimizer.h"
 #include "ops/autograd/autograd.h"

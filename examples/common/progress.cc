@@ -7,7 +7,7 @@
 #include <string>
 
 #include "examples/common/console.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 
 namespace tidemark {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "examples/common/flags.h"
 #include "examples/common/training.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/memory/arena.h"
 #include "runtime/telemetry/step_stats.h"
 

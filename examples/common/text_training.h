@@ -13,7 +13,7 @@
 #include "examples/common/bert_flags.h"
 #include "examples/common/text_data.h"
 #include "examples/common/training.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "models/optim/optimizer.h"
 
 namespace tidemark {

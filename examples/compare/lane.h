@@ -14,7 +14,7 @@
 #include "examples/compare/lane_spec.h"
 #include "examples/compare/snapshot.h"
 #include "examples/compare/step_recorder.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 
 namespace tidemark::compare {
 

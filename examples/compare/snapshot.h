@@ -13,7 +13,7 @@
 #include "examples/compare/overhead.h"
 #include "examples/compare/step_picture.h"
 #include "examples/compare/step_series.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/telemetry/step_stats.h"
 
 namespace tidemark::compare {

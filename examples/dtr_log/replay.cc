@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/forwarding_device.h"
 #include "runtime/tensor/recipe.h"

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "examples/dtr_log/dtr_log.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/device/profile.h"
 #include "runtime/session/session.h"
 
@@ -49,7 +49,7 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
 // Without a budget: its peak is the least budget at which nothing has to be released.
 ReplayResult replay_unmanaged(const DtrLog& log, const DeviceProfile& profile);
 
-// As replay(), by a schedule that completes (models/dry_run.h). Throws InfeasibleBudget, with
+// As replay(), by a schedule that completes (runtime/session/dry_run.h). Throws InfeasibleBudget, with
 // the least budget at which one does.
 ReplayResult replay_feasibly(const DtrLog& log, const SessionOptions& options,
                              const DeviceProfile& profile, std::optional<int> rounds = 1);

@@ -1,6 +1,6 @@
 // Chooses nothing, ever, so that all room is made by the last resort (residency/room.cc): the
 // stalest first, by fixed rules. Slow, and on ample tiers it completes wherever anything can:
-// that is how the smallest budget is found (models/dry_run.h).
+// that is how the smallest budget is found (runtime/session/dry_run.h).
 #include "runtime/policy/indexed_policy.h"
 #include "runtime/policy/registry.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/replay/step_planner.h"
 #include "tests/stress/random_shapes.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"

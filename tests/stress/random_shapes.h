@@ -12,7 +12,7 @@
 
 #include "examples/common/shaped_training.h"
 #include "examples/common/soak.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 
 namespace tidemark::testing {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "examples/common/image_training.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/replay/step_planner.h"
 #include "runtime/session/session.h"

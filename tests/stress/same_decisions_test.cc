@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "examples/common/shaped_training.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/cost/cost_table.h"
 #include "tests/stress/random_shapes.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/checksum.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 #include "models/nn/module.h"
 #include "models/optim/optimizer.h"
 #include "runtime/session/session.h"

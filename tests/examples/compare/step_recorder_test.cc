@@ -7,7 +7,7 @@
 
 #include "examples/common/resnet_flags.h"
 #include "examples/common/resnet_job.h"
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 
 namespace tidemark::compare {
 namespace {

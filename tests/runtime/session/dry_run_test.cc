@@ -1,4 +1,4 @@
-#include "models/dry_run.h"
+#include "runtime/session/dry_run.h"
 
 #include <gtest/gtest.h>
 
