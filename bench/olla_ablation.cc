@@ -21,7 +21,7 @@
 #include "runtime/planner/io/order_graph.h"
 #include "runtime/planner/io/text_file.h"
 #include "runtime/planner/lifetimes.h"
-#include "runtime/planner/olla/olla.h"
+#include "runtime/planner/papers/olla/olla.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/validator.h"
 

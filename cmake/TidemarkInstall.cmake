@@ -16,6 +16,7 @@ install(TARGETS ${libraries} tidemark_all EXPORT tidemark-targets
 foreach(folder runtime ops models)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
        ${PROJECT_SOURCE_DIR}/${folder}/*.h ${PROJECT_SOURCE_DIR}/${folder}/*.cuh)
+  list(FILTER headers EXCLUDE REGEX "^runtime/planner/papers/")  # no installed library has them
   foreach(header ${headers})
     get_filename_component(path ${header} DIRECTORY)
     install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION include/tidemark/${path})

@@ -1,9 +1,9 @@
 # tidemark_library(runtime_core SOURCES a.cc b.cc DEPS runtime_x PUBLIC_LIBS lib PRIVATE_LIBS lib
-#                  CUDA_SOURCES a_cuda.cu NO_CUDA_SOURCES no_cuda.cc)
+#                  CUDA_SOURCES a_cuda.cu NO_CUDA_SOURCES no_cuda.cc NOT_INSTALLED)
 #   One folder, one target: tidemark_runtime_core, alias tidemark::runtime_core. CUDA_SOURCES are
 #   part of it, and it links tidemark::cuda, in builds with CUDA; NO_CUDA_SOURCES in others.
 function(tidemark_library name)
-  cmake_parse_arguments(ARG "" ""
+  cmake_parse_arguments(ARG "NOT_INSTALLED" ""
     "SOURCES;CUDA_SOURCES;NO_CUDA_SOURCES;DEPS;PUBLIC_LIBS;PRIVATE_LIBS" ${ARGN})
   set(target tidemark_${name})
   if(TIDEMARK_CUDA_FOUND)
@@ -26,7 +26,9 @@ function(tidemark_library name)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   list(TRANSFORM ARG_DEPS PREPEND tidemark::)
   target_link_libraries(${target} ${scope} tidemark::flags ${ARG_DEPS} ${ARG_PUBLIC_LIBS})
-  set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES ${target})
+  if(NOT ARG_NOT_INSTALLED)
+    set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES ${target})
+  endif()
 endfunction()
 
 # tidemark_program(train_resnet SOURCES train_resnet.cc DEPS models_resnet LIBS CLI11::CLI11)

@@ -28,11 +28,15 @@ LAYERS = [
     "runtime/replay",
     "ops",
     "models",
+    "runtime/planner/papers",  # to compare with: programs alone may look into it
     "examples",
     "bench",
     "tests",
 ]
-PURE = {"runtime/planner": {"runtime/core", "runtime/graph"}}
+PURE = {
+    "runtime/planner": {"runtime/core", "runtime/graph"},
+    "runtime/planner/papers": {"runtime/core", "runtime/graph", "runtime/planner"},
+}
 # Programs: neither includes the other. Tests, above them, may look into both.
 TOP = {"examples", "bench"}
 # Within ops/, what serves all operator families and knows none of them.
@@ -51,11 +55,8 @@ CUDA_CONDITION = re.compile(r"^\s*#\s*(?:el)?if\w*\b.*CUDA(?!CC)", re.MULTILINE)
 
 
 def layer_of(path):
-    """The entry of LAYERS that holds `path` (a string with slashes), or None."""
-    for layer in LAYERS:
-        if path.startswith(layer + "/"):
-            return layer
-    return None
+    """The longest entry of LAYERS that holds `path` (a string with slashes), or None."""
+    return max((layer for layer in LAYERS if path.startswith(layer + "/")), key=len, default=None)
 
 
 def is_cuda(path):

@@ -1,0 +1,119 @@
+#include "runtime/planner/papers/methods.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "runtime/core/errors.h"
+#include "runtime/planner/baselines/baselines.h"
+#include "runtime/planner/papers/olla/olla.h"
+#include "runtime/planner/roam/roam.h"
+
+namespace tidemark::planner {
+namespace {
+
+// "LESCEA, best fit" -> "lescea-best-fit"
+std::string flag_name(const std::string& name) {
+  std::string result;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else if (!result.empty() && result.back() != '-') {
+      result += '-';
+    }
+  }
+  return result;
+}
+
+Method from_baseline(const Baseline& baseline) {
+  Method method;
+  method.name = flag_name(baseline.name);
+  method.what = baseline.name;
+  method.baseline = true;
+  method.plan = [make = baseline.plan](const Problem& problem, const PlannerOptions&) {
+    check_problem(problem);
+    Plan plan = make(problem);
+    plan.bound = load_bound(problem);
+    return plan;
+  };
+  return method;
+}
+
+Method from_ablation(const roam::Ablation& ablation) {
+  Method method;
+  method.name = ablation.name;
+  method.what = ablation.what;
+  method.baseline = true;
+  method.plan = [&ablation](const Problem& problem, const PlannerOptions& options) {
+    return roam::roam_without(ablation, problem, options);
+  };
+  return method;
+}
+
+[[noreturn]] void fail_olla(double seconds, const olla::Report& report) {
+  std::string limit = std::to_string(seconds);
+  limit.resize(limit.find('.') + 2);
+  throw UsageError("[olla] no solution within " + limit + " s" +
+                   (report.note.empty() ? "" : ": " + report.note));
+}
+
+Method olla_method() {
+  Method method;
+  method.name = "olla";
+  method.what = "OLLA's integer programs; needs a solver";
+  method.needs_solver = true;
+  method.plan = [](const Problem& problem, const PlannerOptions& options) {
+    olla::Options given;
+    given.limits = options.limits;
+    given.reorder = options.reorder;
+    given.in_place = options.in_place;
+    olla::PlanResult result = olla::plan(problem, given);
+    if (!result.plan) fail_olla(options.limits.seconds, result.locations);
+    return *result.plan;
+  };
+  method.order = [](const Problem& problem, const OrderOptions& options) {
+    olla::Options given;
+    given.limits = options.limits;
+    olla::OrderResult result = olla::order(problem, given);
+    if (!result.order) fail_olla(options.limits.seconds, result.report);
+    return *result.order;
+  };
+  method.layout = [](const std::vector<Buffer>& buffers, const LayoutOptions& options) {
+    olla::Options given;
+    given.limits = options.limits;
+    olla::LayoutResult result = olla::layout(buffers, given);
+    if (!result.layout) fail_olla(options.limits.seconds, result.report);
+    return *result.layout;
+  };
+  return method;
+}
+
+std::vector<Method> all_methods() {
+  std::vector<Method> all = {
+      {"default", "search for the order, then for the layout", plan_step, plan_order,
+       plan_layout},
+      olla_method(),
+      {"roam", "ROAM: subgraphs planned each by itself", roam::roam_method, {}, {}},
+  };
+  for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));
+  for (const roam::Ablation& ablation : roam::ablations()) {
+    all.push_back(from_ablation(ablation));
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Method>& methods() {
+  static const auto* const all = new std::vector<Method>(all_methods());
+  return *all;
+}
+
+const Method* find_method(const std::string& name) {
+  const std::vector<Method>& all = methods();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Method& m) { return m.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace tidemark::planner

@@ -1,0 +1,145 @@
+#include "runtime/planner/papers/olla/location_program.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "runtime/planner/layout/heuristics.h"
+
+namespace tidemark::planner::olla {
+namespace {
+
+bool meet(const Buffer& x, const Buffer& y) { return x.begin < y.end && y.begin < x.end; }
+
+std::string name(const char* what, size_t i, size_t j) {
+  return what + std::string("[") + std::to_string(i) + "," + std::to_string(j) + "]";
+}
+
+double to_double(Bytes bytes) { return static_cast<double>(bytes.count()); }
+
+}  // namespace
+
+int64_t LocationProgram::term_count(const std::vector<Buffer>& buffers, bool precedence) {
+  int64_t pairs = 0;
+  if (precedence) {
+    pairs = count_meetings(buffers, INT64_MAX);
+  } else {
+    const auto count = static_cast<int64_t>(buffers.size());
+    pairs = count * (count - 1) / 2;
+  }
+  return 8 * pairs;
+}
+
+LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOptions options)
+    : buffers_(buffers), options_(std::move(options)), address_(buffers.size(), -1) {
+  Bytes sum{0};
+  for (const Buffer& b : buffers) sum += is_empty(b) ? Bytes(0) : b.size;
+  const double unit = options_.unit;
+  const Bytes most = options_.limit > Bytes(0) ? std::min(options_.limit, sum) : sum;
+  const double big = to_double(most) / unit;
+  std::vector<bool> fixed(buffers.size(), false);
+  for (const auto& [i, offset] : options_.placed) fixed[i] = true;
+
+  peak_ = program_.add_variable(
+      {.name = "peak", .lower = to_double(options_.bound) / unit, .upper = big, .cost = 1});
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (is_empty(buffers[i])) continue;
+    const double size = to_double(buffers[i].size) / unit;
+    address_[i] = program_.add_variable({.name = name("A", i, i), .upper = big - size});
+    program_.add_row(
+        {.name = name("(8)", i, i), .upper = -size, .terms = {{address_[i], 1}, {peak_, -1}}});
+  }
+  for (const auto& [i, offset] : options_.placed) {
+    Variable& address = program_.variables[address_[i]];
+    address.lower = address.upper = static_cast<double>(offset.value()) / unit;
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    for (size_t j = i + 1; j < buffers.size(); ++j) {
+      if (address_[i] < 0 || address_[j] < 0 || (fixed[i] && fixed[j])) continue;
+      const bool together = meet(buffers[i], buffers[j]);
+      if (!together && options_.precedence) continue;
+      const int a = program_.add_binary(name("a", i, j));
+      const int b = program_.add_binary(name("b", i, j));
+      pairs_.push_back({static_cast<int>(i), static_cast<int>(j), a, b});
+      program_.add_row({.name = name("(6)", i, j),
+                        .lower = together ? 1.0 : 0.0,
+                        .upper = 1,
+                        .terms = {{a, 1}, {b, 1}}});
+      program_.add_row({.name = name("(7a)", i, j),
+                        .upper = big - to_double(buffers[i].size) / unit,
+                        .terms = {{address_[i], 1}, {address_[j], -1}, {a, big}}});
+      program_.add_row({.name = name("(7b)", i, j),
+                        .lower = to_double(buffers[j].size) / unit - big,
+                        .terms = {{address_[i], 1}, {address_[j], -1}, {b, -big}}});
+    }
+  }
+}
+
+Offsets LocationProgram::offsets(const std::vector<double>& values) const {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (address_[i] >= 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) {
+    return values[address_[i]] < values[address_[j]];
+  });
+  Offsets result(buffers_.size());
+  for (size_t k = 0; k < order.size(); ++k) {
+    for (size_t below = 0; below < k; ++below) {
+      if (!meet(buffers_[order[k]], buffers_[order[below]])) continue;
+      result[order[k]] =
+          std::max(result[order[k]], result[order[below]] + buffers_[order[below]].size);
+    }
+  }
+  return result;
+}
+
+std::vector<double> LocationProgram::solution(const Offsets& offsets) const {
+  std::vector<double> values(program_.variables.size(), 0);
+  values[peak_] = to_double(height(buffers_, offsets)) / options_.unit;
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (address_[i] >= 0) {
+      values[address_[i]] = static_cast<double>(offsets[i].value()) / options_.unit;
+    }
+  }
+  for (const Pair& pair : pairs_) {
+    if (!meet(buffers_[pair.i], buffers_[pair.j])) continue;
+    values[offsets[pair.i] < offsets[pair.j] ? pair.a : pair.b] = 1;
+  }
+  return values;
+}
+
+Offsets fit_around(const std::vector<Buffer>& buffers,
+                   const std::vector<std::pair<int, Offset>>& placed) {
+  Offsets offsets(buffers.size());
+  std::vector<size_t> there, order;
+  std::vector<bool> fixed(buffers.size(), false);
+  for (const auto& [i, offset] : placed) {
+    offsets[i] = offset;
+    fixed[i] = true;
+    there.push_back(static_cast<size_t>(i));
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (!fixed[i] && !is_empty(buffers[i])) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t i, size_t j) { return buffers[i].size > buffers[j].size; });
+  std::vector<std::pair<Offset, Offset>> taken;
+  for (const size_t i : order) {
+    taken.clear();
+    for (const size_t other : there) {
+      if (meet(buffers[i], buffers[other])) {
+        taken.emplace_back(offsets[other], offsets[other] + buffers[other].size);
+      }
+    }
+    std::sort(taken.begin(), taken.end());
+    for (const auto& [begin, end] : taken) {
+      if (offsets[i] + buffers[i].size <= begin) break;
+      offsets[i] = std::max(offsets[i], end);
+    }
+    there.push_back(i);
+  }
+  return offsets;
+}
+
+}  // namespace tidemark::planner::olla

@@ -1,0 +1,65 @@
+// OLLA, section 3.3 and program (15): where each tensor lies, given when it lives, as an
+// integer program.
+//
+//   minimise peak                                                                    (15)
+//   a[i,j] + b[i,j] <= 1, and = 1 if i and j ever live together                       (6)
+//   A_i + S_i - A_j <= (1 - a[i,j]) M              a: i lies below j                 (7a)
+//   A_i - A_j - S_j >= (b[i,j] - 1) M              b: i lies above j                 (7b)
+//   peak >= A_e + S_e                                                                 (8)
+//
+// A_i are real numbers here, not integers: given a and b the least solution lies on sums of
+// sizes anyway, and it is from the order of the A_i that offsets are made, in whole bytes.
+//
+// Threads: one object, one thread.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "runtime/planner/layout/layout.h"
+#include "runtime/planner/papers/solver/program.h"
+
+namespace tidemark::planner::olla {
+
+struct LocationOptions {
+  // Section 4.2: no constraints for pairs that do not meet. Given lifetimes, these are exactly
+  // those that precedence and MUL ranges can tell. Off: all pairs.
+  bool precedence = true;
+  // Section 4.5: buffers that are placed already.
+  std::vector<std::pair<int, Offset>> placed;
+  Bytes limit{0};  // M: no layout above it is of interest. 0: the sum of sizes
+  Bytes bound{0};  // no layout is below it, as is known otherwise
+  double unit = 1;
+};
+
+class LocationProgram {
+ public:
+  LocationProgram(const std::vector<Buffer>& buffers, LocationOptions options);
+  static int64_t term_count(const std::vector<Buffer>& buffers, bool precedence);
+
+  Program& program() { return program_; }
+  // Offsets in whole bytes: buffers in the order of their A, each as low as those below allow.
+  Offsets offsets(const std::vector<double>& values) const;
+  // REQUIRES: a layout below the limit in which `placed` lie where they are placed.
+  std::vector<double> solution(const Offsets& offsets) const;
+
+ private:
+  struct Pair {
+    int i, j;
+    int a, b;  // variables
+  };
+  const std::vector<Buffer>& buffers_;
+  LocationOptions options_;
+  Program program_;
+  int peak_ = -1;
+  std::vector<int> address_;  // per buffer: variable A; -1 if it takes no space
+  std::vector<Pair> pairs_;
+};
+
+// A layout to begin with: `placed` where they are, the others largest first, each at the lowest
+// place free for all its life. O(n^2).
+Offsets fit_around(const std::vector<Buffer>& buffers,
+                   const std::vector<std::pair<int, Offset>>& placed);
+
+}  // namespace tidemark::planner::olla

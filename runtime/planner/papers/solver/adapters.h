@@ -1,0 +1,65 @@
+// How each solver is called, and how what it writes is read.
+//
+// Threads: functions without state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/planner/papers/solver/process.h"
+#include "runtime/planner/papers/solver/solver.h"
+
+namespace tidemark::planner {
+
+struct Answer {
+  SolveStatus status = SolveStatus::kUnknown;
+  std::vector<double> values;  // kOptimal, kFeasible
+  double bound = -kInfinity;   // as far as it says one
+};
+
+// Files in the folder of one call.
+inline constexpr char kModelFile[] = "model.mps", kSolutionFile[] = "solution.txt",
+                      kStartFile[] = "start.txt", kOptionsFile[] = "options.txt",
+                      kLogFile[] = "log.txt";
+
+// The command; `seconds` is when it should stop of itself. Writes what else it needs into the
+// folder.
+std::vector<std::string> highs_command(const Program& program, const TemporaryFolder& folder,
+                                       const SolveLimits& limits, double seconds,
+                                       const std::string& path);
+std::vector<std::string> cbc_command(const Program& program, const TemporaryFolder& folder,
+                                     const SolveLimits& limits, double seconds,
+                                     const std::string& path);
+
+// From the texts of its solution file and of what it printed. Throw DataError with the place.
+Answer read_highs(const Program& program, const std::string& solution, const std::string& log);
+Answer read_cbc(const Program& program, const std::string& solution, const std::string& log);
+
+// A text line by line, for those two.
+class Lines {
+ public:
+  Lines(const std::string& text, std::string name) : text_(text), name_(std::move(name)) {}
+  // The next line's words; false at the end. line() is it as a whole.
+  bool next();
+  const std::vector<std::string>& words() const { return words_; }
+  const std::string& line() const { return line_; }
+  [[noreturn]] void fail(const std::string& what) const;  // with the place
+  // Throw DataError with the place.
+  double number(const std::string& word) const;                            // inf and -inf too
+  size_t index(const std::string& word, char prefix, size_t count) const;  // C12 -> 12
+
+ private:
+  const std::string& text_;
+  std::string name_;
+  size_t at_ = 0, next_ = 0;
+  std::string line_;
+  std::vector<std::string> words_;
+};
+
+// The last number after `label` in what a solver printed; `otherwise` if there is none.
+double last_number_after(const std::string& log, const std::string& label, double otherwise);
+
+// Throws DataError if it cannot be written.
+void write_file(const std::string& path, const std::string& text);
+
+}  // namespace tidemark::planner

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/planner/papers/solver/adapters.h"
+#include "runtime/planner/papers/solver/mps.h"
+
+namespace tidemark::planner {
+
+std::vector<std::string> cbc_command(const Program& program, const TemporaryFolder& folder,
+                                     const SolveLimits& limits, double seconds,
+                                     const std::string& path) {
+  std::vector<std::string> command = {path,          folder.file(kModelFile),
+                                      "-timeMode",   "elapsed",
+                                      "-seconds",    to_text(seconds),
+                                      "-ratioGap",   to_text(limits.gap),
+                                      "-randomSeed", std::to_string(limits.seed % 1'000'000)};
+  if (!program.start.empty()) {
+    // Integers that are not 0; it finds the rest by itself.
+    std::string text = "Stopped - objective value 0\n";
+    for (size_t i = 0; i < program.start.size(); ++i) {
+      if (!program.variables[i].integer || program.start[i] == 0) continue;
+      text += std::to_string(i) + " C" + std::to_string(i) + " " +
+              to_text(std::round(program.start[i])) + " 0\n";
+    }
+    write_file(folder.file(kStartFile), text);
+    command.insert(command.end(), {"-mipstart", folder.file(kStartFile)});
+  }
+  command.insert(command.end(), {"-solve", "-solution", folder.file(kSolutionFile)});
+  return command;
+}
+
+Answer read_cbc(const Program& program, const std::string& solution, const std::string& log) {
+  // "Optimal - objective value 12.5", "Stopped on time - objective value 13", ...
+  Lines lines(solution, "CBC's solution");
+  if (!lines.next()) lines.fail("is empty");
+  const size_t dash = lines.line().find(" - objective value ");
+  if (dash == std::string::npos) lines.fail("no status");
+  const std::string status = lines.line().substr(0, dash);
+  Answer answer;
+  // The bound at the root, with six digits, and the one at the end, with three decimals; either
+  // may have been rounded up.
+  const double root = last_number_after(log, "Continuous objective value is ", -kInfinity);
+  const double end = last_number_after(log, "\nLower bound:", -kInfinity);
+  answer.bound = std::max(root - 5e-6 * std::abs(root), end - 5e-4);
+  if (status.find("nfeasible") != std::string::npos) {
+    answer.status = SolveStatus::kInfeasible;
+    return answer;
+  }
+  if (status.find("nbounded") != std::string::npos) {
+    answer.status = SolveStatus::kUnbounded;
+    return answer;
+  }
+  const double objective = lines.number(lines.line().substr(dash + 19));
+  constexpr double kNothingFound = 1e49;
+  if (status.find("no integer solution") != std::string::npos || objective > kNothingFound) {
+    return answer;
+  }
+  if (status != "Optimal" && status.rfind("Stopped", 0) != 0) {
+    lines.fail("'" + status + "' is no status");
+  }
+  answer.status = status == "Optimal" ? SolveStatus::kOptimal : SolveStatus::kFeasible;
+  const size_t count = program.variables.size();
+  answer.values.assign(count, 0);  // those at 0 are left out
+  std::vector<bool> seen(count, false);
+  while (lines.next()) {
+    // index, name, value, reduced cost; "**" before what is off
+    std::vector<std::string> words = lines.words();
+    if (!words.empty() && words[0] == "**") words.erase(words.begin());
+    if (words.size() != 4) lines.fail("'" + lines.line() + "' is no index, name, value, cost");
+    const size_t at = lines.index(words[1], 'C', count);
+    if (seen[at]) lines.fail("'" + words[1] + "' comes twice");
+    seen[at] = true;
+    answer.values[at] = lines.number(words[2]);
+  }
+  return answer;
+}
+
+}  // namespace tidemark::planner

@@ -1,0 +1,59 @@
+// Every method: valid plans, orders and layouts, with bounds that hold.
+#include "runtime/planner/papers/methods.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "runtime/planner/lifetimes.h"
+#include "runtime/planner/papers/solver/solver.h"
+#include "runtime/planner/validator.h"
+#include "tests/runtime/planner/random_problem.h"
+
+namespace tidemark::planner {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(Methods, HaveNamesThatAreFlags) {
+  std::set<std::string> names;
+  for (const Method& method : methods()) {
+    EXPECT_EQ(method.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
+              std::string::npos)
+        << method.name;
+    EXPECT_TRUE(names.insert(method.name).second) << method.name << " comes twice";
+    EXPECT_EQ(find_method(method.name), &method);
+    EXPECT_TRUE(method.plan) << method.name;
+  }
+  EXPECT_EQ(methods()[0].name, "default");
+  EXPECT_EQ(find_method("magic"), nullptr);
+}
+
+TEST(Methods, MakeValidPlans) {
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    const Problem problem = random_problem(seed, {.ops = 6});
+    for (const Method& method : methods()) {
+      if (method.needs_solver && find_solvers().empty()) continue;
+      SCOPED_TRACE(method.name + ", seed " + std::to_string(seed));
+      const Plan plan = method.plan(problem, {});
+      EXPECT_THAT(violations(problem, plan), IsEmpty());
+      EXPECT_GE(plan.bound, load_bound(problem));
+      if (method.order) {
+        const Order order = method.order(problem, {});
+        EXPECT_EQ(order.load, peak_load(problem, order.order));
+        EXPECT_LE(order.bound, order.load);
+      }
+      if (method.layout) {
+        const auto buffers = to_blocks(plan.placements, plan.in_place).buffers;
+        const Layout layout = method.layout(buffers, {});
+        EXPECT_THAT(layout_violations(buffers, layout.offsets, layout.height), IsEmpty());
+        EXPECT_LE(layout.bound, layout.height);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::planner

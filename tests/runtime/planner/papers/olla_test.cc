@@ -1,0 +1,520 @@
+// OLLA's programs against brute force on tiny problems, under each switch; its reductions on
+// literal ones.
+#include "runtime/planner/papers/olla/olla.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <random>
+
+#include "runtime/core/errors.h"
+#include "runtime/planner/io/order_graph.h"
+#include "runtime/planner/io/text_file.h"
+#include "runtime/planner/lifetimes.h"
+#include "runtime/planner/papers/olla/early_updates.h"
+#include "runtime/planner/papers/olla/graph.h"
+#include "runtime/planner/papers/olla/lifetime_program.h"
+#include "runtime/planner/papers/olla/location_program.h"
+#include "runtime/planner/papers/olla/precedence.h"
+#include "runtime/planner/papers/olla/pyramid.h"
+#include "runtime/planner/papers/olla/spans.h"
+#include "runtime/planner/validator.h"
+#include "tests/runtime/planner/random_problem.h"
+#include "tests/runtime/planner/papers/solvers.h"
+
+namespace tidemark::planner::olla {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Named {
+  const char* name;
+  std::function<void(Options&)> set;
+};
+
+// Each switch by itself; from the paper's own settings.
+const Named kSwitches[] = {
+    {"as published", [](Options&) {}},
+    {"without spans", [](Options& o) { o.spans = false; }},
+    {"without precedence", [](Options& o) { o.precedence = false; }},
+    {"without early updates", [](Options& o) { o.early_updates = false; }},
+    {"without pyramid", [](Options& o) { o.pyramid = false; }},
+    {"with start", [](Options& o) { o.start = true; }},
+    {"with bound", [](Options& o) { o.bound = true; }},
+};
+
+Problem tiny(uint64_t seed, int ops = 5) {
+  return random_problem(seed, {.ops = ops, .in_place = false});
+}
+
+Bytes least_load(const Problem& problem) {
+  Bytes least(INT64_MAX);
+  for_each_order(problem, [&](const std::vector<OpId>& order) {
+    least = std::min(least, peak_load(problem, order));
+  });
+  return least;
+}
+
+TEST(OllaOrder, EqualsBruteForceUnderEachSwitch) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const Problem problem = tiny(seed, 3 + static_cast<int>(seed % 4));
+    const Bytes least = least_load(problem);
+    // Early updates restrict the orders; tests of their own are below.
+    const bool restricted = !early_updates(problem).empty();
+    for (const Timesteps timesteps : {Timesteps::kOperators, Timesteps::kOnePerStep}) {
+      for (const Named& named : kSwitches) {
+        SCOPED_TRACE(std::string(named.name) + ", seed " + std::to_string(seed) +
+                     (timesteps == Timesteps::kOnePerStep ? ", one per step" : ""));
+        Options options = published();
+        options.timesteps = timesteps;
+        named.set(options);
+        const OrderResult result = order(problem, options);
+        ASSERT_TRUE(result.order) << result.report.note;
+        EXPECT_EQ(result.report.status, SolveStatus::kOptimal);
+        EXPECT_EQ(result.order->load, peak_load(problem, result.order->order));
+        EXPECT_LE(result.order->load, result.report.peak) << "more than it was charged for";
+        EXPECT_LE(result.order->bound, least);
+        if (restricted && options.early_updates) {
+          EXPECT_GE(result.order->load, least);
+        } else {
+          EXPECT_EQ(result.order->load, least);
+          EXPECT_EQ(result.report.peak, least);
+          EXPECT_EQ(result.order->bound, least) << "proven, but not said";
+        }
+      }
+    }
+  }
+}
+
+// All ways to put operators into as few timesteps as there are on the longest path.
+int64_t least_in_levels(const Graph& graph) {
+  const Spans spans = make_spans(graph, depth(graph), true);
+  const LifetimeProgram program(graph, spans, false, 1);
+  std::vector<int> steps(graph.op_count());
+  int64_t least = INT64_MAX;
+  const std::function<void(size_t)> place = [&](size_t k) {
+    if (k == graph.op_count()) {
+      least = std::min(least, program.peak_of(steps));
+      return;
+    }
+    const OpId v = graph.topological[k];
+    int first = spans.asap[v];
+    for (const OpId u : graph.before[v]) first = std::max(first, steps[u] + 1);
+    for (steps[v] = first; steps[v] <= spans.alap[v]; ++steps[v]) place(k + 1);
+  };
+  place(0);
+  return least;
+}
+
+TEST(OllaOrder, InLevelsEqualsBruteForceUnderEachSwitch) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  for (uint64_t seed = 100; seed < 105; ++seed) {
+    const Problem problem = tiny(seed, 4 + static_cast<int>(seed % 4));
+    if (!early_updates(problem).empty()) continue;
+    const int64_t least = least_in_levels(Graph(problem));
+    for (const Named& named : kSwitches) {
+      SCOPED_TRACE(std::string(named.name) + ", seed " + std::to_string(seed));
+      Options options = published();
+      named.set(options);
+      const OrderResult result = order(problem, options);
+      ASSERT_TRUE(result.order) << result.report.note;
+      EXPECT_EQ(result.report.peak, Bytes(least));
+      EXPECT_EQ(result.report.bound, Bytes(least));
+      EXPECT_LE(result.order->load, Bytes(least));
+      EXPECT_GE(result.order->load, least_load(problem));
+      EXPECT_LE(result.order->bound, least_load(problem));
+    }
+  }
+}
+
+std::vector<Buffer> random_buffers(uint64_t seed, int count) {
+  std::mt19937_64 random(seed);
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < count; ++i) {
+    const auto begin = static_cast<int64_t>(random() % 6);
+    buffers.push_back({begin, begin + static_cast<int64_t>(random() % 5),
+                       Bytes(static_cast<int64_t>(random() % 7))});
+  }
+  return buffers;
+}
+
+// Buffers slid down rest on each other, so one order of stacking gives the least.
+Bytes least_height(const std::vector<Buffer>& buffers) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  Bytes least(INT64_MAX);
+  do {
+    Offsets offsets(buffers.size());
+    for (size_t k = 0; k < order.size(); ++k) {
+      for (size_t below = 0; below < k; ++below) {
+        const Buffer &x = buffers[order[k]], &y = buffers[order[below]];
+        if (x.begin < y.end && y.begin < x.end) {
+          offsets[order[k]] = std::max(offsets[order[k]], offsets[order[below]] + y.size);
+        }
+      }
+    }
+    least = std::min(least, height(buffers, offsets));
+  } while (std::next_permutation(order.begin(), order.end()));
+  return least;
+}
+
+TEST(OllaLayout, EqualsBruteForceUnderEachSwitch) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const std::vector<Buffer> buffers = random_buffers(seed, 6);
+    const Bytes least = least_height(buffers);
+    for (const Named& named : kSwitches) {
+      SCOPED_TRACE(std::string(named.name) + ", seed " + std::to_string(seed));
+      Options options = published();
+      named.set(options);
+      const LayoutResult result = layout(buffers, options);
+      ASSERT_TRUE(result.layout) << result.report.note;
+      EXPECT_THAT(layout_violations(buffers, result.layout->offsets, result.layout->height),
+                  IsEmpty());
+      EXPECT_EQ(result.report.status, SolveStatus::kOptimal);
+      EXPECT_LE(result.layout->bound, least);
+      if (options.pyramid) {  // it may lose
+        EXPECT_GE(result.layout->height, least);
+      } else {
+        EXPECT_EQ(result.layout->height, least);
+        EXPECT_EQ(result.layout->bound, least);
+      }
+    }
+  }
+}
+
+// Largest first is not the way here.
+TEST(OllaLayout, ClosesAGapThatGreedyLeaves) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  std::vector<Buffer> buffers;
+  for (uint64_t seed = 0; buffers.empty(); ++seed) {
+    buffers = random_buffers(seed, 7);
+    if (height(buffers, fit_around(buffers, {})) == least_height(buffers)) buffers.clear();
+  }
+  ASSERT_GT(height(buffers, fit_around(buffers, {})), least_height(buffers));
+  Options options;
+  options.pyramid = false;
+  const LayoutResult result = layout(buffers, options);
+  ASSERT_TRUE(result.layout);
+  EXPECT_EQ(result.layout->height, least_height(buffers));
+}
+
+TEST(OllaPlan, IsValidUnderEachSwitch) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  for (uint64_t seed = 0; seed < 2; ++seed) {
+    const Problem problem = random_problem(seed, {.ops = 5});
+    for (const Timesteps timesteps : {Timesteps::kLevels, Timesteps::kOnePerStep}) {
+      for (const Named& named : kSwitches) {
+        SCOPED_TRACE(std::string(named.name) + ", seed " + std::to_string(seed));
+        Options options = published();
+        options.timesteps = timesteps;
+        options.in_place = seed % 2 == 0;
+        named.set(options);
+        const PlanResult result = plan(problem, options);
+        ASSERT_TRUE(result.plan) << result.lifetimes.note << result.locations.note;
+        EXPECT_THAT(violations(problem, *result.plan), IsEmpty());
+      }
+    }
+  }
+}
+
+// Without splitting: order and places at once against all orders with all layouts of each.
+TEST(OllaPlan, JointlyEqualsBruteForce) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  for (uint64_t seed = 200; seed < 203; ++seed) {
+    const Problem problem = tiny(seed, 3);
+    if (!early_updates(problem).empty()) continue;
+    Bytes least(INT64_MAX);
+    for_each_order(problem, [&](const std::vector<OpId>& order) {
+      std::vector<Buffer> buffers;
+      for (const Placement& p : lifetimes(problem, order)) {
+        if (p.size > Bytes(0) && p.begin < p.end) buffers.push_back({p.begin, p.end, p.size});
+      }
+      ASSERT_LT(buffers.size(), 10u);
+      least = std::min(least, least_height(buffers));
+    });
+    for (const bool precedence : {true, false}) {
+      for (const bool start : {true, false}) {
+        for (const Timesteps timesteps : {Timesteps::kOperators, Timesteps::kOnePerStep}) {
+          Options options = published();
+          options.splitting = false;
+          options.precedence = precedence;
+          options.start = options.bound = start;
+          options.timesteps = timesteps;
+          const PlanResult result = plan(problem, options);
+          ASSERT_TRUE(result.plan) << result.lifetimes.note;
+          EXPECT_THAT(violations(problem, *result.plan), IsEmpty());
+          EXPECT_EQ(result.plan->peak, least) << "seed " << seed;
+          EXPECT_EQ(result.lifetimes.bound, least) << "seed " << seed;
+        }
+      }
+    }
+  }
+}
+
+TEST(OllaPlan, KeepsItsOrderWhenToldTo) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  const Problem problem = random_problem(7, {.ops = 8});
+  Options options;
+  options.reorder = false;
+  const PlanResult result = plan(problem, options);
+  ASSERT_TRUE(result.plan);
+  EXPECT_EQ(result.plan->order, program_order(problem));
+  EXPECT_THAT(violations(problem, *result.plan), IsEmpty());
+}
+
+TEST(OllaPlan, KeepsTheDeadline) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  const Problem problem = random_problem(3, {.ops = 60});
+  Options options;
+  options.bound = false;
+  options.timesteps = Timesteps::kOnePerStep;
+  options.limits.seconds = 0.05;
+  const PlanResult some = plan(problem, options);
+  ASSERT_TRUE(some.plan);
+  EXPECT_THAT(violations(problem, *some.plan), IsEmpty());
+  EXPECT_LE(some.plan->load, peak_load(problem, lescea(problem)));
+  options.start = false;
+  const PlanResult none = plan(problem, options);
+  EXPECT_FALSE(none.plan);
+  EXPECT_EQ(none.lifetimes.status, SolveStatus::kUnknown);
+}
+
+TEST(OllaPlan, SaysSoWhenAProgramIsTooLarge) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  const Problem problem = random_problem(3, {.ops = 900});
+  Options options = published();
+  options.spans = false;
+  options.timesteps = Timesteps::kOperators;
+  const OrderResult result = order(problem, options);
+  EXPECT_FALSE(result.order);
+  EXPECT_THAT(result.report.note, HasSubstr("million terms"));
+}
+
+// --- the reductions -----------------------------------------------------------------------
+
+// a -> y -> b -> u -> d, a -> z -> c -> v -> d; and e, which nothing waits for.
+Problem diamond() {
+  Problem problem;
+  const auto storage = [&](const char* name, int64_t size) {
+    Storage s;
+    s.name = name;
+    s.size = Bytes(size);
+    problem.storages.push_back(s);
+    return static_cast<StorageId>(problem.storages.size() - 1);
+  };
+  const auto op = [&](const char* name, std::vector<StorageId> inputs,
+                      std::vector<StorageId> outputs) {
+    Operator o;
+    o.name = name;
+    o.inputs = std::move(inputs);
+    o.outputs = std::move(outputs);
+    problem.operators.push_back(o);
+  };
+  const StorageId y = storage("y", 4), z = storage("z", 8), u = storage("u", 1),
+                  v = storage("v", 2), w = storage("w", 3);
+  op("a", {}, {y, z}), op("b", {y}, {u}), op("c", {z}, {v}), op("d", {u, v}, {});
+  op("e", {}, {w});
+  return problem;
+}
+
+TEST(OllaSpans, OfADiamond) {
+  const Graph graph(diamond());
+  EXPECT_EQ(depth(graph), 3);
+  const Spans spans = make_spans(graph, 4, true);
+  EXPECT_THAT(spans.asap, ElementsAre(0, 1, 1, 2, 0));
+  EXPECT_THAT(spans.alap, ElementsAre(1, 2, 2, 3, 3));
+  //                                   y  z  u  v  w
+  EXPECT_THAT(spans.first, ElementsAre(1, 1, 2, 2, 1));
+  EXPECT_THAT(spans.last, ElementsAre(2, 2, 3, 3, -1));
+  EXPECT_THAT(spans.forced_first, ElementsAre(2, 2, 3, 3, 4));
+  EXPECT_THAT(spans.forced_last, ElementsAre(1, 1, 2, 2, -1));
+  const Spans tight = make_spans(graph, 3, true);
+  EXPECT_THAT(tight.alap, ElementsAre(0, 1, 1, 2, 2));
+  EXPECT_THAT(tight.forced_first, ElementsAre(1, 1, 2, 2, 3));
+  EXPECT_THAT(tight.forced_last, ElementsAre(1, 1, 2, 2, -1));
+}
+
+// A chain is known from its structure alone: no variable but the peak is left.
+TEST(OllaSpans, OfAChainLeaveNothingToDecide) {
+  Problem problem;
+  for (int i = 0; i < 6; ++i) {
+    Storage s;
+    s.name = "s";
+    s.size = Bytes(1 + i);
+    problem.storages.push_back(s);
+    Operator op;
+    op.name = "op";
+    if (i > 0) op.inputs = {i - 1};
+    op.outputs = {i};
+    problem.operators.push_back(op);
+  }
+  const Graph graph(problem);
+  const Spans spans = make_spans(graph, 6, true);
+  LifetimeProgram program(graph, spans, false, 1);
+  EXPECT_EQ(program.program().variables.size(), 1u);
+  const Spans wide = make_spans(graph, 6, false);
+  LifetimeProgram whole(graph, wide, false, 1);
+  EXPECT_GT(whole.program().variables.size(), 60u);
+}
+
+TEST(OllaPrecedence, IsRightAboutEveryOrder) {
+  int apart = 0, pairs = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const Problem problem = tiny(seed, 6);
+    const Graph graph(problem);
+    const Spans spans = make_spans(graph, static_cast<int>(graph.op_count()), true);
+    const Precedence precedence(graph, spans);
+    for_each_order(problem, [&](const std::vector<OpId>& order) {
+      std::vector<int> at(order.size());
+      for (size_t t = 0; t < order.size(); ++t) at[order[t]] = static_cast<int>(t);
+      const auto life = [&](const Tensor& tensor) {
+        const int begin = tensor.source == kNone ? 0 : at[tensor.source];
+        int end = begin;
+        for (const OpId v : tensor.sinks) end = std::max(end, at[v]);
+        return std::pair(begin, tensor.kept ? static_cast<int>(order.size()) : end);
+      };
+      for (int i = 0; i < static_cast<int>(graph.tensors.size()); ++i) {
+        for (int j = 0; j < i; ++j) {
+          ++pairs;
+          if (!precedence.never_together(i, j)) continue;
+          ++apart;
+          const auto [a, b] = life(graph.tensors[i]);
+          const auto [c, d] = life(graph.tensors[j]);
+          EXPECT_TRUE(b < c || d < a) << "seed " << seed;
+        }
+      }
+    });
+  }
+  EXPECT_GT(apart, pairs / 20) << "it tells too little to be of use";
+}
+
+TEST(OllaPyramid, StacksWhatNests) {
+  //   0 |-----------|      1   |------|     2  |----|  (crosses 1)     3     |--|
+  const std::vector<Buffer> buffers = {
+      {0, 9, Bytes(2)}, {2, 8, Bytes(3)}, {1, 5, Bytes(9)}, {5, 7, Bytes(1)}, {3, 3, Bytes(8)}};
+  const auto stack = pyramid(buffers);
+  EXPECT_THAT(stack, ElementsAre(std::pair(0, Offset(0)), std::pair(1, Offset(2)),
+                                 std::pair(3, Offset(5))));
+}
+
+// forward: x -w1-> y -w2-> loss; backward: dw2 and dy from the loss, dw1 from dy; updates last
+// in program order. The update of w2 is anchored at the operator that makes dw1.
+TEST(OllaEarlyUpdates, AnchorAnUpdateInTheBackwardPass) {
+  Problem problem;
+  const auto storage = [&](const char* name, int64_t size, Kind kind, bool state = false) {
+    Storage s;
+    s.name = name;
+    s.size = Bytes(size);
+    s.kind = kind;
+    s.at_start = s.at_end = state;
+    problem.storages.push_back(s);
+    return static_cast<StorageId>(problem.storages.size() - 1);
+  };
+  const auto alias = [&](const char* name, StorageId of) {
+    const StorageId id = storage(name, problem.storages[of].size.count(), Kind::kParameter);
+    problem.storages[id].alias_of = of;
+    return id;
+  };
+  const auto op = [&](const char* name, std::vector<StorageId> inputs,
+                      std::vector<StorageId> outputs, std::vector<OpId> after = {}) {
+    Operator o;
+    o.name = name;
+    o.inputs = std::move(inputs);
+    o.outputs = std::move(outputs);
+    o.after = std::move(after);
+    problem.operators.push_back(o);
+  };
+  const StorageId w1 = storage("w1", 5, Kind::kParameter, true),
+                  w2 = storage("w2", 5, Kind::kParameter, true),
+                  y = storage("y", 3, Kind::kActivation),
+                  l = storage("l", 1, Kind::kActivation),
+                  dw2 = storage("dw2", 5, Kind::kGradient),
+                  dy = storage("dy", 3, Kind::kGradient),
+                  dw1 = storage("dw1", 5, Kind::kGradient), n1 = alias("w1.next", w1),
+                  n2 = alias("w2.next", w2);
+  op("forward1", {w1}, {y});             // 0, level 0
+  op("forward2", {w2, y}, {l});          // 1, level 1
+  op("weight_grad2", {y, l}, {dw2});     // 2, level 2
+  op("input_grad2", {w2, l}, {dy});      // 3, level 2
+  op("relu_grad", {dy, y}, {});          // 4, level 3
+  op("weight_grad1", {dy}, {dw1}, {4});  // 5, level 4
+  op("update1", {w1, dw1}, {n1});        // 6, level 5
+  op("update2", {w2, dw2}, {n2}, {3});   // 7, level 3
+  check_problem(problem);
+  const auto edges = early_updates(problem);
+  ASSERT_EQ(edges.size(), 1u);
+  EXPECT_EQ(edges[0].update, 7);
+  EXPECT_EQ(edges[0].anchor, 5);
+  EXPECT_NO_THROW(check_problem(with_edges(problem, edges)));
+  EXPECT_LE(peak_load(problem, lescea(with_edges(problem, edges))),
+            peak_load(problem, program_order(problem)));
+}
+
+// Files that hold the edges which OLLA's authors' program added: ours lead to operators of the
+// same backward level. (Which of several on one level, the paper leaves open.)
+class OllaFiles : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, OllaFiles,
+                         ::testing::Values("alexnet_1", "squeezenet_1", "transformer_1",
+                                           "resnet18_1"));
+
+TEST_P(OllaFiles, HoldTheEdgesThatWeFind) {
+  const std::string file =
+      std::string(TIDEMARK_INSTANCES) + "/order/" + GetParam() + "_train.json.gz";
+  Problem problem = parse_order_graphs(read_text(file), file)[0].problem;
+  std::vector<std::pair<OpId, OpId>> theirs, ours;
+  for (size_t v = 0; v < problem.op_count(); ++v) {
+    // The files' other edges without size come from operators that use no parameter.
+    std::erase_if(problem.operators[v].after, [&](OpId u) {
+      const auto& inputs = problem.operators[u].inputs;
+      if (std::none_of(inputs.begin(), inputs.end(), [&](StorageId id) {
+            return problem.storages[id].kind == Kind::kParameter;
+          })) {
+        return false;
+      }
+      theirs.emplace_back(u, static_cast<OpId>(v));
+      return true;
+    });
+  }
+  const std::vector<int> level = backward_levels(Graph(problem));
+  for (auto& [update, anchor] : theirs) anchor = level[anchor];
+  for (const ControlEdge& edge : early_updates(problem)) {
+    ours.emplace_back(edge.update, level[edge.anchor]);
+  }
+  std::sort(theirs.begin(), theirs.end());
+  std::sort(ours.begin(), ours.end());
+  ASSERT_GT(theirs.size(), 5u);
+  EXPECT_EQ(ours, theirs);
+}
+
+// What their program made of these files, solved by CBC (`olla_cbc_peak`).
+TEST(OllaPeaks, AreThoseOfTheAuthors) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  for (const auto& [name, theirs] : {std::pair("alexnet_1", int64_t{399'106'720}),
+                                     {"alexnet_32", int64_t{513'559'712}},
+                                     {"squeezenet_1", int64_t{43'159'136}},
+                                     {"transformer_1", int64_t{36'540'592}},
+                                     {"resnet18_1", int64_t{77'743'264}}}) {
+    const std::string file =
+        std::string(TIDEMARK_INSTANCES) + "/order/" + name + "_train.json.gz";
+    const Problem problem =
+        parse_order_graphs(read_text(file), file, Parameters::kResident)[0].problem;
+    Options options = published();
+    options.early_updates = false;  // they are in the files
+    options.more_timesteps = (depth(Graph(problem)) + 99) / 100;
+    options.limits.seconds = 120;
+    const OrderResult result = order(problem, options);
+    ASSERT_TRUE(result.order) << name << ": " << result.report.note;
+    EXPECT_EQ(result.report.status, SolveStatus::kOptimal) << name;
+    EXPECT_EQ(result.report.peak, Bytes(theirs)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::planner::olla
