@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/session/dry_run.h"
 #include "models/optim/optimizer.h"
 #include "models/resnet.h"
 #include "ops/autograd/autograd.h"
@@ -24,6 +23,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/register.h"
 #include "runtime/core/errors.h"
+#include "runtime/session/dry_run.h"
 
 namespace tidemark {
 namespace {

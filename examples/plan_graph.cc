@@ -38,8 +38,8 @@
 #include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/layout/layout.h"
 #include "runtime/planner/lifetimes.h"
-#include "runtime/planner/papers/methods.h"
 #include "runtime/planner/order/order.h"
+#include "runtime/planner/papers/methods.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/validator.h"
 

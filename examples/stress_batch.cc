@@ -279,7 +279,7 @@ class Stress {
   }
 
   BatchProof train(const SessionOptions& options, const StepShape& shape, int64_t steps,
-                   std::vector<StepRecord>& records) {
+                   std::vector<TrainedStep>& records) {
     BatchProof proof;
     records.clear();
     Session session(options);
@@ -421,7 +421,7 @@ class Stress {
     SessionOptions options = session_options(flags_);
     options.policy = "none";
     options.budget = budget(answer.without);
-    std::vector<StepRecord> records;
+    std::vector<TrainedStep> records;
     const BatchProof baseline =
         train(options, shape(answer.without), std::min(kBaselineSteps, stress_.prove), records);
     report_ = proven;

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "models/checkpoint/weights.h"
-#include "runtime/session/dry_run.h"
 #include "models/nn/conv_blocks.h"
 #include "models/optim/optimizer.h"
 #include "ops/autograd/autograd.h"
@@ -28,6 +27,7 @@
 #include "ops/view/contiguous.h"
 #include "ops/view/view.h"
 #include "runtime/core/atomic_file.h"
+#include "runtime/session/dry_run.h"
 
 using namespace tidemark;
 

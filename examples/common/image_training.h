@@ -14,9 +14,9 @@
 #include "examples/common/resnet_flags.h"
 #include "examples/common/training.h"
 #include "models/data/loader.h"
-#include "runtime/session/dry_run.h"
 #include "models/image_model.h"
 #include "models/optim/optimizer.h"
+#include "runtime/session/dry_run.h"
 
 namespace tidemark {
 

@@ -28,7 +28,7 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json step_json(size_t index, const StepRecord& record) {
+Json step_json(size_t index, const TrainedStep& record) {
   const StepStats& s = record.stats;
   Json json;
   json["step"] = index;
@@ -57,9 +57,9 @@ Json step_json(size_t index, const StepRecord& record) {
   return json;
 }
 
-StepStats sum(const std::vector<StepRecord>& steps) {
+StepStats sum(const std::vector<TrainedStep>& steps) {
   StepStats total;
-  for (const StepRecord& record : steps) {
+  for (const TrainedStep& record : steps) {
     const StepStats& s = record.stats;
     total.evictions += s.evictions;
     total.offloads += s.offloads;

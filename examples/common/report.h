@@ -8,13 +8,13 @@
 
 #include "examples/common/flags.h"
 #include "examples/common/training.h"
-#include "runtime/session/dry_run.h"
 #include "runtime/memory/arena.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/telemetry/step_stats.h"
 
 namespace tidemark {
 
-struct StepRecord {
+struct TrainedStep {
   std::optional<float> loss;
   StepStats stats;
 };
@@ -59,7 +59,7 @@ struct RunReport {
   std::optional<ReleaseSchedule> schedule;  // as a rule, that of the policy asked for
 
   int64_t first_step = 0;  // of `steps`: more than 0 in a run that goes on
-  std::vector<StepRecord> steps;
+  std::vector<TrainedStep> steps;
   std::optional<PlanSummary> plan;
   Evaluation evaluation;
   std::optional<Bytes> peak_reserved;

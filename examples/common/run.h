@@ -1,9 +1,9 @@
 // From flags to an exit code: what every training program does.
 //
-// A dry run on the simulator (runtime/session/dry_run.h) gives the unmanaged peak and the smallest
-// feasible budget; a budget below that is refused; a session of exactly the budget is made, and
-// each batch is one step of it. Progress goes to standard error, tables to standard output, and
-// the report to --json. Ctrl-C ends the run after its step.
+// A dry run on the simulator (runtime/session/dry_run.h) gives the unmanaged peak and the
+// smallest feasible budget; a budget below that is refused; a session of exactly the budget is
+// made, and each batch is one step of it. Progress goes to standard error, tables to standard
+// output, and the report to --json. Ctrl-C ends the run after its step.
 //
 // Where the arena is RAM (on a CPU, and on the simulation of one, which does what the real run
 // would) there is no host tier by default, and what is not computed again goes to a disk. Other

@@ -13,8 +13,8 @@
 #include "examples/common/bert_flags.h"
 #include "examples/common/text_data.h"
 #include "examples/common/training.h"
-#include "runtime/session/dry_run.h"
 #include "models/optim/optimizer.h"
+#include "runtime/session/dry_run.h"
 
 namespace tidemark {
 

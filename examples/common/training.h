@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "examples/common/flags.h"
-#include "runtime/session/dry_run.h"
 #include "models/optim/optimizer.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 #include "runtime/tensor/tensor.h"
 

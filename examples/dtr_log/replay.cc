@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/session/dry_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/forwarding_device.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/tensor/recipe.h"
 
 namespace tidemark {

@@ -17,8 +17,8 @@
 #include <string>
 
 #include "examples/dtr_log/dtr_log.h"
-#include "runtime/session/dry_run.h"
 #include "runtime/device/profile.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
@@ -49,8 +49,8 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
 // Without a budget: its peak is the least budget at which nothing has to be released.
 ReplayResult replay_unmanaged(const DtrLog& log, const DeviceProfile& profile);
 
-// As replay(), by a schedule that completes (runtime/session/dry_run.h). Throws InfeasibleBudget, with
-// the least budget at which one does.
+// As replay(), by a schedule that completes (runtime/session/dry_run.h). Throws
+// InfeasibleBudget, with the least budget at which one does.
 ReplayResult replay_feasibly(const DtrLog& log, const SessionOptions& options,
                              const DeviceProfile& profile, std::optional<int> rounds = 1);
 

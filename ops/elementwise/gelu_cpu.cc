@@ -32,7 +32,7 @@ struct Loops {
   struct name {                                                                    \
     template <class T>                                                             \
     __VA_ARGS__ static void exact(const T* x, T* y, int64_t n) {                   \
-      forward_of<Gelu<VectorMath>>(x, y, n);                                       \
+      forward_of<GeluExact<VectorMath>>(x, y, n);                                  \
     }                                                                              \
     template <class T>                                                             \
     __VA_ARGS__ static void tanh(const T* x, T* y, int64_t n) {                    \
@@ -40,7 +40,7 @@ struct Loops {
     }                                                                              \
     template <class T>                                                             \
     __VA_ARGS__ static void exact_grad(const T* g, const T* x, T* dx, int64_t n) { \
-      backward_of<GeluGrad<VectorMath>>(g, x, dx, n);                              \
+      backward_of<GeluExactGrad<VectorMath>>(g, x, dx, n);                         \
     }                                                                              \
     template <class T>                                                             \
     __VA_ARGS__ static void tanh_grad(const T* g, const T* x, T* dx, int64_t n) {  \

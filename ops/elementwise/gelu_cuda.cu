@@ -15,14 +15,14 @@ struct DeviceMath {
 
 PreparedKernel prepare_gelu(const OpQuery& query) {
   if (query.attr<GeluAttrs>().tanh) return map_floats_cuda<GeluTanh<DeviceMath>, 1>(query);
-  return map_floats_cuda<Gelu<DeviceMath>, 1>(query);
+  return map_floats_cuda<GeluExact<DeviceMath>, 1>(query);
 }
 
 PreparedKernel prepare_gelu_grad(const OpQuery& query) {
   if (query.attr<GeluAttrs>().tanh) {
     return map_floats_cuda<GeluTanhGrad<DeviceMath>, 2>(query);
   }
-  return map_floats_cuda<GeluGrad<DeviceMath>, 2>(query);
+  return map_floats_cuda<GeluExactGrad<DeviceMath>, 2>(query);
 }
 
 }  // namespace

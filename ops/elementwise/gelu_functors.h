@@ -10,13 +10,13 @@
 namespace tidemark {
 
 template <class Math>
-struct Gelu {
+struct GeluExact {
   TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float operator()(float x) const {
     return x * Math::normal_cdf(x);
   }
 };
 template <class Math>
-struct GeluGrad {
+struct GeluExactGrad {
   TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float operator()(float g, float x) const {
     const float density = 0.398942280F * Math::exp_negative(-0.5F * x * x);
     return g * (Math::normal_cdf(x) + x * density);

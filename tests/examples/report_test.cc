@@ -27,7 +27,7 @@ RunReport sample() {
   report.peak_live = Bytes(1536);
   report.host_peak = report.disk_peak = Bytes(0);
   report.params_checksum = "0123456789abcdef";
-  StepRecord step;
+  TrainedStep step;
   step.loss = 1.5F;
   step.stats.evictions = 3;
   step.stats.duration = Nanos(2'000'000);

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "runtime/session/dry_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/replay/step_planner.h"
+#include "runtime/session/dry_run.h"
 #include "tests/stress/random_shapes.h"
 #include "tests/support/decisions.h"
 

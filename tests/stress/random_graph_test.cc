@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/session/dry_run.h"
 #include "runtime/core/errors.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/faulty_device.h"

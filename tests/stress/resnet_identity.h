@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "examples/common/image_training.h"
-#include "runtime/session/dry_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/replay/step_planner.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/machine.h"

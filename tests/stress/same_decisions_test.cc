@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "examples/common/shaped_training.h"
-#include "runtime/session/dry_run.h"
 #include "runtime/cost/cost_table.h"
+#include "runtime/session/dry_run.h"
 #include "tests/stress/random_shapes.h"
 
 namespace tidemark::testing {

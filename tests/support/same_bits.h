@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "models/checksum.h"
-#include "runtime/session/dry_run.h"
 #include "models/nn/module.h"
 #include "models/optim/optimizer.h"
+#include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 
 namespace tidemark::testing {

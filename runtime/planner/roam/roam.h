@@ -56,8 +56,8 @@ std::vector<OpId> roam_order(const Problem& problem, const RoamOptions& options 
 Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
                  const RoamOptions& options = {});
 
-// For papers/methods.h: limits and in_place as given there, nodes as many as above at most. With
-// `reorder` off only the layout is ROAM's.
+// For papers/methods.h: limits and in_place as given there, nodes as many as above at most.
+// With `reorder` off only the layout is ROAM's.
 Plan roam_method(const Problem& problem, const PlannerOptions& options);
 
 // ROAM with one thing changed, to see what it is worth; the last two are not in the paper.

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "runtime/policy/tide/plan_search.h"
 #include "runtime/planner/layout/moving_layout.h"
+#include "runtime/policy/tide/plan_search.h"
 
 namespace tidemark {
 namespace {

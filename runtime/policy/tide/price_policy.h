@@ -6,8 +6,8 @@
 
 #include <optional>
 
-#include "runtime/policy/forecast.h"
 #include "runtime/policy/filters/filter.h"
+#include "runtime/policy/forecast.h"
 #include "runtime/policy/indexed_policy.h"
 
 namespace tidemark {

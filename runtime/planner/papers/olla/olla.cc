@@ -8,12 +8,12 @@
 #include "runtime/planner/assemble.h"
 #include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/lifetimes.h"
+#include "runtime/planner/order/passes.h"
 #include "runtime/planner/papers/olla/early_updates.h"
 #include "runtime/planner/papers/olla/joint_program.h"
 #include "runtime/planner/papers/olla/lifetime_program.h"
 #include "runtime/planner/papers/olla/location_program.h"
 #include "runtime/planner/papers/olla/pyramid.h"
-#include "runtime/planner/order/passes.h"
 
 namespace tidemark::planner::olla {
 namespace {

@@ -20,8 +20,8 @@
 #include "runtime/planner/layout/layout.h"
 #include "runtime/planner/limits.h"
 #include "runtime/planner/order/order.h"
-#include "runtime/planner/plan.h"
 #include "runtime/planner/papers/solver/solver.h"
+#include "runtime/planner/plan.h"
 
 namespace tidemark::planner::olla {
 

@@ -12,9 +12,9 @@
 
 #include <vector>
 
+#include "runtime/planner/order/bitset.h"
 #include "runtime/planner/papers/olla/graph.h"
 #include "runtime/planner/papers/olla/spans.h"
-#include "runtime/planner/order/bitset.h"
 
 namespace tidemark::planner::olla {
 

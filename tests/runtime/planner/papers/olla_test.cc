@@ -22,8 +22,8 @@
 #include "runtime/planner/papers/olla/pyramid.h"
 #include "runtime/planner/papers/olla/spans.h"
 #include "runtime/planner/validator.h"
-#include "tests/runtime/planner/random_problem.h"
 #include "tests/runtime/planner/papers/solvers.h"
+#include "tests/runtime/planner/random_problem.h"
 
 namespace tidemark::planner::olla {
 namespace {
