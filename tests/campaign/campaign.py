@@ -309,17 +309,17 @@ class Campaign:
             self.references[task] = done if done.code == DONE else None
         return self.references[task]
 
-    def smallest(self, task, tiers):
-        """The smallest feasible budget by a dry run, in bytes."""
-        key = (task, tuple(tiers))
+    def smallest(self, task, flags):
+        """The smallest feasible budget with these flags by a dry run, in bytes, and whether it is the least."""
+        key = (task, tuple(flags))
         if key not in self.needs:
             with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
                 # A budget, so that no table over budgets is made.
-                done = self.run(task, ["--dry-run", "--budget", "100%", *tiers], pathlib.Path(folder))
-            self.needs[key] = done.report.get("minimum_budget_bytes")
-            if done.code != DONE or not self.needs[key]:
+                done = self.run(task, ["--dry-run", "--budget", "100%", *flags], pathlib.Path(folder))
+            self.needs[key] = (done.report.get("minimum_budget_bytes"), done.report.get("minimum_is_least", True))
+            if done.code != DONE or not self.needs[key][0]:
                 self.complain(None, [f"the dry run ends with {done.code}: {done.errors[-300:]}"],
-                              shlex.join([*task.flags, *tiers]))
+                              shlex.join([*task.flags, *flags]))
         return self.needs[key]
 
     # --- judging ---
@@ -369,13 +369,16 @@ class Campaign:
         reference = self.reference(task)
         if reference is None:
             return [], ""
-        smallest, peak = self.smallest(task, case.tiers), reference.report["unmanaged_peak_bytes"]
+        smallest, is_least = self.smallest(task, [*case.policy, *case.tiers])
+        peak = reference.report["unmanaged_peak_bytes"]
         if not smallest:
             return [], ""
         budget = {"none": None, "memory": None, "smallest": smallest, "below": smallest - 1,
                   "share": max(1, int(peak * case.share))}[case.budget]
         flags = [*case.policy, *case.tiers, *(["--budget", str(budget)] if budget is not None else [])]
         feasible = budget is None or budget // UNIT * UNIT >= smallest
+        if not feasible and not is_least:
+            feasible = None  # the program says
         memory = None
         if case.budget == "memory" and self.knows(task.program, "memory"):
             memory = int((peak + reference.report["loader_bytes"] + PROGRAM_PART) * (0.2 + case.share))
