@@ -1,4 +1,6 @@
-// UTF-8, and the properties of code points that tokenizers go by (Unicode 14).
+// UTF-8, and the properties of code points that tokenizers go by, as utf8proc has them (which
+// version of Unicode that is depends on the machine's: 15 or later; what a newer one adds is
+// new characters only).
 //
 // Pure functions; any thread.
 #pragma once
