@@ -31,6 +31,7 @@
 #include "examples/compare/page_server.h"
 #include "examples/compare/report.h"
 #include "examples/compare/terminal_face.h"
+#include "runtime/core/atomic_file.h"
 
 namespace tidemark::compare {
 namespace {

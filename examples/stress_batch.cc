@@ -21,6 +21,7 @@
 #include "examples/common/run.h"
 #include "examples/common/shaped_training.h"
 #include "examples/common/soak.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {

@@ -40,9 +40,9 @@ Examples:
     train_bert --steps 10000 --checkpoint run.safetensors
     train_bert --steps 10000 --checkpoint run.safetensors --resume
 
-Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage or bad input;
-3 the budget is infeasible, or memory ran out; 130 interrupted (Ctrl-C, SIGTERM or SIGHUP), after
-finishing the step.)";
+Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage, bad input,
+or a file that cannot be written; 3 the budget is infeasible, or memory ran out; 130 interrupted
+(Ctrl-C, SIGTERM or SIGHUP), after finishing the step.)";
 
 constexpr int64_t kLanguageLength = 128, kSquadLength = 384;
 constexpr int64_t kLanguageBatch = 32, kSquadBatch = 8;

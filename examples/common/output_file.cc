@@ -4,12 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstddef>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <span>
 #include <system_error>
 
 #include "examples/common/console.h"
@@ -73,16 +68,9 @@ void check_outputs(const std::vector<PathFlag>& outputs, const std::vector<PathF
 
 void write_output(const std::string& path, const std::string& text) {
   if (is_standard_output(path)) return write_console(stdout, text);
-  if (!is_stream(path)) {
-    AtomicFile file(path);
-    file.write(std::as_bytes(std::span(text)));
-    file.commit();
-    return;
-  }
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw DataError(path, std::string("cannot be written: ") + strerror(errno));
+  AtomicFile file(path, AtomicFile::Streams::kWritten);
+  file.write(text);
+  file.commit();
 }
 
 }  // namespace tidemark

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -54,6 +55,8 @@ int explain_errors(const std::string& program, const std::function<int()>& body)
     return explain(error, kOutOfMemory);
   } catch (const std::bad_alloc&) {
     return no_memory("host memory ran out");
+  } catch (const std::filesystem::filesystem_error& error) {
+    return explain(error, kBadInput);
   } catch (const std::system_error& error) {
     const bool refused = error.code() == std::errc::resource_unavailable_try_again ||
                          error.code() == std::errc::not_enough_memory;

@@ -4,11 +4,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "examples/common/output_file.h"
@@ -342,17 +338,6 @@ std::string to_json(const RunReport& report) {
   json["eval"] = {{"accuracy", or_null(report.evaluation.accuracy)}};
   for (const auto& [name, score] : report.evaluation.scores) json["eval"][name] = score;
   return json.dump(1);
-}
-
-void check_writable(const std::string& path) {
-  std::error_code ignored;
-  const bool is_new = !std::filesystem::exists(path, ignored);
-  if (!std::ofstream(path, std::ios::app)) {
-    throw DataError(path, std::string("cannot be written: ") + std::strerror(errno));
-  }
-  if (!is_new) return;
-  // Not a link to what was not there.
-  std::filesystem::remove(std::filesystem::canonical(path, ignored), ignored);
 }
 
 void write_json(const RunReport& report, const std::string& path) {

@@ -90,8 +90,6 @@ struct RunReport {
 std::optional<Bytes> process_without_budget(const RunReport& report);
 
 std::string to_json(const RunReport& report);
-// Throws DataError if the file cannot be written; what it holds stays as it is.
-void check_writable(const std::string& path);
 // Throws DataError if the file cannot be written.
 void write_json(const RunReport& report, const std::string& path);
 

@@ -37,9 +37,9 @@ Examples:
     train_resnet --epochs 90 --checkpoint run.safetensors
     train_resnet --epochs 90 --checkpoint run.safetensors --resume
 
-Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage or bad input;
-3 the budget is infeasible, or memory ran out; 130 interrupted (Ctrl-C, SIGTERM or SIGHUP), after
-finishing the step.)";
+Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage, bad input,
+or a file that cannot be written; 3 the budget is infeasible, or memory ran out; 130 interrupted
+(Ctrl-C, SIGTERM or SIGHUP), after finishing the step.)";
 
 void add_task_flags(CLI::App& app, ResNetFlags& flags) {
   const char* group = "What to train";

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <functional>
 #include <optional>
 
 #include "examples/common/console.h"
@@ -15,6 +17,7 @@
 #include "examples/common/progress.h"
 #include "examples/common/report.h"
 #include "ops/register.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/cpu/team.h"
 #include "runtime/device/device.h"
@@ -162,6 +165,32 @@ void save_costs(const RunFlags& flags, Session& session) {
   write_output(flags.save_costs, to_json(table));
 }
 
+void save_trace(const RunFlags& flags, Session& session) {
+  if (flags.trace.empty()) return;
+  write_trace(
+      session.events(), flags.trace,
+      {.process = flags.model, .categories = {kCategoryNames.begin(), kCategoryNames.end()}});
+}
+
+// Things to do at the end of a run, each whatever became of the others.
+class Attempts {
+ public:
+  void operator()(const std::function<void()>& what) {
+    try {
+      what();
+    } catch (...) {
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+  // The first error, if there was one.
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::exception_ptr error_;
+};
+
 void note_memory(const Session& session, RunReport& report) {
   report.peak_reserved = session.peak_reserved();
   report.peak_live = session.peak_live().total();
@@ -227,16 +256,16 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
       shown = nullptr;
     }
     if (flags.plan) report.plan = plan_summary(session);
-    training->stop(done);
-    save_costs(flags, session);
-    report.params_checksum = training->checksum();
-    if (!interrupt.requested()) report.evaluation = training->evaluate(session);
+    Attempts attempt;
+    attempt([&] { training->stop(done); });
+    attempt([&] { save_costs(flags, session); });
+    attempt([&] { report.params_checksum = training->checksum(); });
+    attempt([&] {
+      if (!interrupt.requested()) report.evaluation = training->evaluate(session);
+    });
     note_memory(session, report);
-    if (!flags.trace.empty()) {
-      write_trace(session.events(), flags.trace,
-                  {.process = flags.model,
-                   .categories = {kCategoryNames.begin(), kCategoryNames.end()}});
-    }
+    attempt([&] { save_trace(flags, session); });
+    attempt.rethrow();
     return !interrupt.requested();
   } catch (...) {
     note_memory(session, report);
@@ -460,11 +489,12 @@ DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
     }
     options.disk_directory = *directory;
   }
-  const Bytes free = free_disk_space(options.disk_directory).value_or(options.disk_limit);
-  const Bytes spare = spare_disk_space(options.disk_limit, free);
+  const std::optional<Bytes> free = free_disk_space(options.disk_directory);
+  if (!free) throw UsageError("--disk-directory: there is no folder " + options.disk_directory);
+  const Bytes spare = spare_disk_space(options.disk_limit, *free);
   if (spare < options.disk_limit) {
     choice.note = fmt::format("{} has {} free: the disk tier is at most {} instead of {}",
-                              options.disk_directory, format_bytes(free), format_bytes(spare),
+                              options.disk_directory, format_bytes(*free), format_bytes(spare),
                               format_bytes(options.disk_limit));
     options.disk_limit = spare;
   }

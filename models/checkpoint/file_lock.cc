@@ -94,7 +94,8 @@ FileLock::FileLock(const std::string& path)
   const std::string holder = lock_text(owner_);
   const auto length = static_cast<ssize_t>(holder.size());
   if (ftruncate(file_, 0) != 0 || pwrite(file_, holder.data(), holder.size(), 0) != length) {
-    log().warn("{}: cannot be written: {}", lock_path_, std::strerror(errno));
+    const std::string why = std::strerror(errno);
+    log().warn("{}: cannot be written: {}", lock_path_, why);
     remove_ = ftruncate(file_, 0) == 0 && remove_;  // a part of the text would be refused
   }
 }

@@ -1,10 +1,10 @@
 #include "models/text/vocabulary.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "models/data/file.h"
 #include "models/text/unicode.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -60,10 +60,11 @@ Vocabulary Vocabulary::parse(const std::string& name, std::string_view text) {
 }
 
 void Vocabulary::write(const std::string& path) const {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  for (const std::string& piece : pieces_) file << piece << '\n';
-  file.close();
-  if (!file) throw DataError(path, "cannot be written");
+  std::string text;
+  for (const std::string& piece : pieces_) text += piece + '\n';
+  AtomicFile file(path, AtomicFile::Streams::kWritten);
+  file.write(text);
+  file.commit();
 }
 
 const std::string& Vocabulary::piece(int64_t id) const {

@@ -6,12 +6,20 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
+#include "runtime/device/pages.h"
 
 namespace tidemark::onednn {
 namespace {
 
 // A mask: on a processor that has less, all that it has.
 constexpr auto kBelowTiles = dnnl::cpu_isa::avx512_core_bf16;
+
+// oneDNN does not look whether it was given the memory that it asks for, some hundreds of KiB
+// for a primitive, and writes to address 0.
+void require_memory() {
+  constexpr Bytes kEnough{4 << 20};
+  map_pages(kEnough, " for a kernel of oneDNN");
+}
 
 }  // namespace
 
@@ -33,6 +41,7 @@ const dnnl::engine& engine() {
 }
 
 const dnnl::primitive_attr& attributes() {
+  require_memory();
   static const auto& instance = *[] {
     auto* attributes = new dnnl::primitive_attr;
     attributes->set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -92,7 +101,10 @@ dnnl::memory::desc Primitive::argument(int which) const {
 void Primitive::run(std::byte* workspace, std::initializer_list<void*> pointers) {
   const UseThreads use(threads_);
   use.require_team();
-  std::call_once(once_, [&] { primitive_ = dnnl::primitive(description_.get()); });
+  std::call_once(once_, [&] {
+    require_memory();
+    primitive_ = dnnl::primitive(description_.get());
+  });
   thread_local dnnl::stream stream(engine());
   std::unordered_map<int, dnnl::memory> memory;
   auto pointer = pointers.begin();

@@ -28,7 +28,8 @@ namespace tidemark::onednn {
 void hide_broken_tiles(const CpuFacts& facts);
 
 const dnnl::engine& engine();
-// Scratchpad from the caller.
+// Scratchpad from the caller. To be asked for before each description: throws HostMemoryError
+// where that would run out of memory.
 const dnnl::primitive_attr& attributes();
 
 // Parts of a workspace, one after the other, each on a cache line.

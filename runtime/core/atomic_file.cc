@@ -81,17 +81,40 @@ bool is_at(int file, const std::string& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+void check_writable(const std::string& path) {
+  if (!is_stream(path)) {
+    const AtomicFile probe(path);
+    return;
+  }
+  // Not opened: whoever reads a pipe would take that for all that comes.
+  std::error_code unknown;
+  if (fs::is_socket(path, unknown)) throw DataError(path, "is a socket");
+  if (access(path.c_str(), W_OK) != 0) {
+    throw DataError(path, std::string("cannot be written: ") + std::strerror(errno));
+  }
+}
+
 void remove_partial_files() {
   for (const std::atomic<const char*>& slot : partial_files) {
     if (const char* const path = slot.load()) unlink(path);
   }
 }
 
-AtomicFile::AtomicFile(const std::string& path)
-    : path_(path), target_(regular_target(path)), partial_(target_ + kPartialSuffix) {
+AtomicFile::AtomicFile(const std::string& path, Streams streams)
+    : path_(path),
+      target_(streams == Streams::kWritten && is_stream(path) ? path : regular_target(path)),
+      partial_(streams == Streams::kWritten && is_stream(path) ? ""
+                                                               : target_ + kPartialSuffix) {
+  if (partial_.empty()) {
+    file_ = open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file_ < 0) fail("cannot be written");
+    return;
+  }
   do {
     if (file_ >= 0) close(file_);
-    file_ = open(partial_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    // A pipe of that name is not waited for.
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    file_ = open(partial_.c_str(), kFlags, 0666);
     if (file_ < 0) fail("cannot be written");
     // Some network file systems have no locks; one writer is all right there too.
     while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
@@ -104,13 +127,15 @@ AtomicFile::AtomicFile(const std::string& path)
     errno = error;
     fail("cannot be written");
   }
+  struct stat before {};
+  if (stat(target_.c_str(), &before) == 0) fchmod(file_, before.st_mode & 07777);
   slot_ = claim_slot(partial_.c_str());
 }
 
 AtomicFile::~AtomicFile() {
   if (slot_) slot_->store(nullptr);
   if (file_ < 0) return;
-  unlink(partial_.c_str());
+  if (!partial_.empty()) unlink(partial_.c_str());
   close(file_);
 }
 
@@ -139,6 +164,10 @@ void AtomicFile::overwrite(int64_t offset, std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
+  if (partial_.empty()) {
+    if (close(std::exchange(file_, -1)) != 0) fail("cannot be written");
+    return;
+  }
   if (fsync(file_) != 0) fail("cannot be written");
   // Once it is renamed, another writer may make a partial file of that name.
   if (slot_) std::exchange(slot_, nullptr)->store(nullptr);

@@ -4,7 +4,7 @@
 // whoever opens `path`, after a crash at any moment, finds the old file or the new one, whole.
 // What a crash leaves of the partial file is removed by the next attempt. A second writer, in
 // this process or another, waits until the first is done, so the last one wins. A symbolic link
-// stays: the file that it names is replaced, in that file's folder.
+// stays: the file that it names is replaced, in that file's folder. So do the permissions.
 //
 // Threads: one at a time. A thread that opens one path twice waits for itself for ever.
 #pragma once
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace tidemark {
 
@@ -36,8 +37,11 @@ bool is_at(int file, const std::string& path);
 
 class AtomicFile {
  public:
+  // Of devices, pipes and sockets: refused, or written to as they are, which cannot be undone.
+  enum class Streams : uint8_t { kRefused, kWritten };
   // Throws DataError if the folder is missing or cannot be written, or as regular_target().
-  explicit AtomicFile(const std::string& path);
+  // Opening a pipe waits until somebody reads it.
+  explicit AtomicFile(const std::string& path, Streams streams = Streams::kRefused);
   // Without commit(): removes what was written; the old file stays.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -45,7 +49,8 @@ class AtomicFile {
 
   // Both throw DataError naming the offset, as on a full disk.
   void write(std::span<const std::byte> bytes);
-  // Over what has been written already. REQUIRES: offset + bytes.size() <= size().
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  // Over what has been written already. REQUIRES: offset + bytes.size() <= size(), no stream.
   void overwrite(int64_t offset, std::span<const std::byte> bytes);
   int64_t size() const { return size_; }
 
@@ -57,12 +62,15 @@ class AtomicFile {
 
   // Null where eight files are being written already.
   std::atomic<const char*>* slot_ = nullptr;
-  const std::string path_;    // as given, for messages
-  const std::string target_;  // the file that is replaced
-  const std::string partial_;
+  const std::string path_;     // as given, for messages
+  const std::string target_;   // the file that is replaced
+  const std::string partial_;  // empty: a stream
   int file_ = -1;
   int64_t size_ = 0;
 };
+
+// Throws DataError unless AtomicFile could write there, streams too; changes nothing.
+void check_writable(const std::string& path);
 
 // Removes all partial files that are being written, for a signal handler that ends the process;
 // one that is being opened at that moment may stay, empty.

@@ -1,16 +1,8 @@
 #include "runtime/telemetry/trace_writer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
-
-#include "runtime/core/atomic_file.h"
-#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -38,16 +30,8 @@ bool is_instant(EventKind kind) {
 }  // namespace
 
 TraceWriter::TraceWriter(const std::string& path, TraceOptions options)
-    : path_(path),
-      target_(is_stream(path) ? path : regular_target(path)),
-      partial_(is_stream(path) ? path
-                               : target_ + "." + std::to_string(::getpid()) + ".partial"),
-      options_(std::move(options)),
-      file_(partial_, std::ios::trunc) {
-  if (!file_) {
-    throw DataError(path_, "cannot be written: " + std::generic_category().message(errno));
-  }
-  file_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+    : options_(std::move(options)), file_(path, AtomicFile::Streams::kWritten) {
+  put("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
   emit(text({{"ph", "M"},
              {"name", "process_name"},
              {"pid", kProcess},
@@ -57,14 +41,16 @@ TraceWriter::TraceWriter(const std::string& path, TraceOptions options)
   name_row(options_.rows.size() + 1, "steps");
 }
 
-TraceWriter::~TraceWriter() {
-  if (finished_) return;
-  file_.close();
-  if (partial_ != target_) std::remove(partial_.c_str());
+void TraceWriter::put(std::string_view text) {
+  constexpr size_t kPiece = 1 << 16;
+  buffer_ += text;
+  if (buffer_.size() < kPiece) return;
+  file_.write(buffer_);
+  buffer_.clear();
 }
 
 void TraceWriter::emit(const std::string& event) {
-  file_ << (first_ ? "\n" : ",\n") << event;
+  put((first_ ? "\n" : ",\n") + event);
   first_ = false;
 }
 
@@ -163,17 +149,10 @@ void TraceWriter::write(const EventRecord& event) {
 }
 
 void TraceWriter::finish(uint64_t dropped) {
-  file_ << "\n],\"metadata\":"
-        << text({{"process", options_.process}, {"dropped_events", dropped}}) << "}\n";
-  file_.close();
-  if (!file_) {
-    throw DataError(path_,
-                    "could not be written in full: " + std::generic_category().message(errno));
-  }
-  if (partial_ != target_ && std::rename(partial_.c_str(), target_.c_str()) != 0) {
-    throw DataError(path_, "cannot be replaced: " + std::generic_category().message(errno));
-  }
-  finished_ = true;
+  put("\n],\"metadata\":" + text({{"process", options_.process}, {"dropped_events", dropped}}) +
+      "}\n");
+  file_.write(std::exchange(buffer_, ""));
+  file_.commit();
 }
 
 void write_trace(const EventLog& log, const std::string& path, const TraceOptions& options) {

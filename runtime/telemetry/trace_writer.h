@@ -15,11 +15,12 @@
 // Threads: one.
 #pragma once
 
-#include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "runtime/core/atomic_file.h"
 #include "runtime/telemetry/event_log.h"
 
 namespace tidemark {
@@ -35,30 +36,25 @@ struct TraceOptions {
 // pipe is written to as it is.
 class TraceWriter {
  public:
-  // Throws DataError if the file cannot be made, or `path` is a folder.
+  // Throws DataError if the file cannot be made, or `path` is a folder. An unfinished trace is
+  // removed.
   explicit TraceWriter(const std::string& path, TraceOptions options = {});
-  // An unfinished trace is removed.
-  ~TraceWriter();
-  TraceWriter(const TraceWriter&) = delete;
-  TraceWriter& operator=(const TraceWriter&) = delete;
 
-  // In the order of tags, each when its times are known.
+  // In the order of tags, each when its times are known. Throws DataError, as on a full disk.
   void write(const EventRecord& event);
   // `dropped`: how many events had left the log before they were written; goes into the
   // metadata. Throws DataError if anything could not be written.
   void finish(uint64_t dropped = 0);
 
  private:
+  void put(std::string_view text);
   void emit(const std::string& event);
   void name_row(size_t row, const std::string& name);
   std::string category_name(uint8_t category) const;
 
-  std::string path_;     // as given, for messages
-  std::string target_;   // the file that is replaced
-  std::string partial_;  // beside it; a stream is written to itself
   TraceOptions options_;
-  std::ofstream file_;
-  bool finished_ = false;
+  AtomicFile file_;
+  std::string buffer_;  // what has yet to go into it
   bool first_ = true;
   Nanos compute_;  // where the compute stream stands
   std::optional<EventRecord> step_;

@@ -222,6 +222,42 @@ TEST_F(ProgramTest, ASecondInterruptEndsTrainingAtOnceAndLeavesNoPartialFile) {
   }
 }
 
+TEST_F(ProgramTest, AnOutputThatFailsTakesNoOtherWithIt) {
+  ASSERT_EQ(shell("mkdir gone").code, 0);
+  // It can be written when the run begins.
+  const Ended ended = shell(
+      TIDEMARK_TRAIN_RESNET
+      " --image-size 8 --batch 8 --steps 3 --save gone/w.safetensors --trace t.json "
+      "--save-costs costs.json --json run.json 2> log & P=$!; while ! grep -q 'step 1/' log; "
+      "do sleep 0.05; done; rmdir gone; wait $P");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(read(folder_ / "log"), HasSubstr("gone/w.safetensors: cannot be written"));
+  for (const char* file : {"t.json", "costs.json", "run.json"}) {
+    EXPECT_TRUE(fs::exists(folder_ / file)) << file;
+  }
+}
+
+TEST_F(ProgramTest, HopelessPathsAreToldBeforeTraining) {
+  ASSERT_EQ(shell("ln -s circle circle; mkfifo pipe").code, 0);
+  for (const char* flags :
+       {"--json circle", "--trace circle", "--save-costs circle", "--save circle"}) {
+    const Ended ended = train(flags);
+    EXPECT_EQ(ended.code, 2) << flags;
+    EXPECT_EQ(ended.error.find("step 1/"), std::string::npos) << flags << ended.error;
+  }
+  const Ended disk =
+      shell(TIDEMARK_TRAIN_RESNET " --image-size 8 --batch 8 --steps 1 --disk-directory none");
+  EXPECT_EQ(disk.code, 2);
+  EXPECT_THAT(disk.error, HasSubstr("--disk-directory: there is no folder none"));
+}
+
+TEST_F(ProgramTest, APipeGetsAllOfTheJson) {
+  const Ended ended = shell("mkfifo pipe; cat pipe > got & " TIDEMARK_TRAIN_RESNET
+                            " --image-size 8 --batch 8 --steps 1 --json pipe; wait");
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(testing::Json::parse(read(folder_ / "got")).at("steps").size(), 1u);
+}
+
 TEST_F(ProgramTest, NumbersBelowZeroAreNoSeeds) {
   for (const char* seed : {"-1", "1.5", "18446744073709551616", "x"}) {
     const Ended ended = train(std::string("--seed ") + seed);

@@ -5,6 +5,7 @@
 
 #include "models/text/text_corpus.h"
 #include "models/text/word_piece.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 #include "tests/models/data/files.h"
 
@@ -67,6 +68,9 @@ TEST(Vocabulary, WrittenAndReadIsTheSame) {
   vocabulary.write(path);
   EXPECT_EQ(pieces_of(Vocabulary::read(path)), pieces_of(vocabulary));
   data_error([&] { vocabulary.write(folder.path()); }, folder.path());
+  std::filesystem::create_directory(path + kPartialSuffix);
+  data_error([&] { vocabulary.write(path); }, path);
+  EXPECT_EQ(pieces_of(Vocabulary::read(path)), pieces_of(vocabulary)) << "the old one stays";
 }
 
 // Characters: b##, ##a ##g ##n ##s ##u, h, p; then the pair seen most often, the older on a

@@ -1,6 +1,8 @@
 #include "runtime/core/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -198,6 +200,66 @@ TEST(AtomicFile, WhatIsNoRegularFileIsRefusedAndStays) {
   EXPECT_FALSE(fs::exists("/dev/null.partial"));
   EXPECT_EQ(files_in(folder), 3u) << "nothing was left";
   close(listener);
+}
+
+TEST(AtomicFile, PermissionsStay) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  const std::string path = folder.write("state", {'o', 'l', 'd'});
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  AtomicFile file(path);
+  file.write("new");
+  EXPECT_EQ(fs::status(path + kPartialSuffix).permissions(), fs::status(path).permissions());
+  file.commit();
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST(AtomicFile, APipeInThePlaceOfThePartialFileIsNotWaitedFor) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/state";
+  ASSERT_EQ(mkfifo((path + kPartialSuffix).c_str(), 0600), 0);
+  alarm(60);
+  EXPECT_EQ(data_error([&] { AtomicFile file(path); }, path), -1);
+  alarm(0);
+}
+
+TEST(AtomicFile, StreamsAreWrittenWhereThatIsWanted) {
+  const TempFolder folder;
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  check_writable(pipe);
+  char got[8] = {};
+  pollfd hung_up{reader, POLLIN, 0};
+  EXPECT_EQ(poll(&hung_up, 1, 0), 0) << "nobody has opened and closed it";
+  {
+    AtomicFile file(pipe, AtomicFile::Streams::kWritten);
+    file.write("text");
+    file.commit();
+  }
+  EXPECT_EQ(read(reader, got, sizeof got), 4);
+  EXPECT_STREQ(got, "text");
+  close(reader);
+  EXPECT_EQ(files_in(folder), 1u) << "the pipe is still there";
+  AtomicFile full("/dev/full", AtomicFile::Streams::kWritten);
+  EXPECT_EQ(data_error([&] { full.write("x"); }, "/dev/full"), 0);
+}
+
+TEST(AtomicFile, WhatCannotBeWrittenIsKnownBefore) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  const std::string path = folder.write("state", {'o', 'l', 'd'});
+  check_writable(path);
+  check_writable(folder.path() + "/new");
+  EXPECT_EQ(content(path), "old");
+  EXPECT_EQ(files_in(folder), 1u);
+  const std::string circle = folder.path() + "/circle";
+  fs::create_symlink(circle, circle);
+  for (const std::string& bad :
+       {circle, folder.path(), folder.path() + "/none/file", std::string("/proc/self/mem")}) {
+    data_error([&] { check_writable(bad); }, bad);
+  }
 }
 
 // The system ends the process at a chosen byte of the file, as a crash would.
