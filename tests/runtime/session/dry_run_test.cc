@@ -423,6 +423,7 @@ TEST(DryRun, AShareOfWhatTheProgramTakesIsABudgetThatItRunsIn) {
   EXPECT_EQ(half.unmanaged_peak, peak);
   EXPECT_LE(run(half, program), *half.budget);
   EXPECT_EQ(run(with_budget(1, program, on("cpu")), program), peak);
+  EXPECT_EQ(with_budget(3, program, on("cpu")).budget, peak) << "more is of no use";
   EXPECT_THROW(with_budget(0, program, on("cpu")), UsageError);
   try {
     with_budget(0.01, program, on("cpu"));
