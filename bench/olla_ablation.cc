@@ -18,6 +18,7 @@
 
 #include "bench/first_line.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 #include "runtime/planner/io/order_graph.h"
 #include "runtime/planner/io/text_file.h"
 #include "runtime/planner/lifetimes.h"
@@ -215,7 +216,7 @@ int run(int argc, char** argv) {
          first_line_of("'" + solver.path + "' --version 2> /dev/null < /dev/null")},
         {"deadline_s", deadline},
         {"rows", ablation.rows()}};
-    write_text(output, report.dump(1) + "\n");
+    write_text_file(output, report.dump(1) + "\n");
   }
   return 0;
 }

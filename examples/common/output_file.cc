@@ -10,6 +10,7 @@
 #include "examples/common/console.h"
 #include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 
 namespace tidemark {
 namespace {
@@ -68,9 +69,7 @@ void check_outputs(const std::vector<PathFlag>& outputs, const std::vector<PathF
 
 void write_output(const std::string& path, const std::string& text) {
   if (is_standard_output(path)) return write_console(stdout, text);
-  AtomicFile file(path, AtomicFile::Streams::kWritten);
-  file.write(text);
-  file.commit();
+  write_text_file(path, text);
 }
 
 }  // namespace tidemark

@@ -4,8 +4,8 @@
 
 #include "models/data/file.h"
 #include "models/text/unicode.h"
-#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 
 namespace tidemark {
 namespace {
@@ -62,9 +62,7 @@ Vocabulary Vocabulary::parse(const std::string& name, std::string_view text) {
 void Vocabulary::write(const std::string& path) const {
   std::string text;
   for (const std::string& piece : pieces_) text += piece + '\n';
-  AtomicFile file(path, AtomicFile::Streams::kWritten);
-  file.write(text);
-  file.commit();
+  write_text_file(path, text);
 }
 
 const std::string& Vocabulary::piece(int64_t id) const {

@@ -101,10 +101,12 @@ void remove_partial_files() {
 }
 
 AtomicFile::AtomicFile(const std::string& path, Streams streams)
+    : AtomicFile(path, streams == Streams::kWritten && is_stream(path)) {}
+
+AtomicFile::AtomicFile(const std::string& path, bool stream)
     : path_(path),
-      target_(streams == Streams::kWritten && is_stream(path) ? path : regular_target(path)),
-      partial_(streams == Streams::kWritten && is_stream(path) ? ""
-                                                               : target_ + kPartialSuffix) {
+      target_(stream ? path : regular_target(path)),
+      partial_(stream ? "" : target_ + kPartialSuffix) {
   if (partial_.empty()) {
     file_ = open(target_.c_str(), O_WRONLY | O_CLOEXEC);
     if (file_ < 0) fail("cannot be written");

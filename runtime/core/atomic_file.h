@@ -58,6 +58,7 @@ class AtomicFile {
   void commit();
 
  private:
+  AtomicFile(const std::string& path, bool stream);
   [[noreturn]] void fail(const std::string& what, int64_t offset = -1) const;
 
   // Null where eight files are being written already.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -27,6 +28,12 @@ std::string read_text_file(const std::string& path, Bytes limit) {
   } while (file);
   if (!file.eof()) throw DataError(path, "cannot be read");
   return text;
+}
+
+void write_text_file(const std::string& path, std::string_view text) {
+  AtomicFile file(path, AtomicFile::Streams::kWritten);
+  file.write(text);
+  file.commit();
 }
 
 }  // namespace tidemark

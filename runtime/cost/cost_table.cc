@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
@@ -151,12 +148,7 @@ CostTable read_costs(const std::string& path) {
 }
 
 void write_costs(const CostTable& table, const std::string& path) {
-  std::ofstream file(path);
-  file << to_json(table);
-  file.close();
-  if (!file) {
-    throw DataError(path, std::string("cannot be written: ") + std::strerror(errno));
-  }
+  write_text_file(path, to_json(table));
 }
 
 }  // namespace tidemark

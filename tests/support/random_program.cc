@@ -53,7 +53,8 @@ std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int st
         }
         // Handles go in any order, the data and intermediates among them.
         while (live.size() > 14) {
-          live.erase(live.begin() + 4 + pick(static_cast<int64_t>(live.size()) - 4));
+          live.erase(live.begin() + kRandomProgramParameters +
+                     pick(static_cast<int64_t>(live.size()) - kRandomProgramParameters));
         }
       }
       for (size_t p = 0; p < parameters.size(); ++p) {

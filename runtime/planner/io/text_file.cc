@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "runtime/core/errors.h"
@@ -41,13 +40,6 @@ std::string read_text(const std::string& path, Bytes limit) {
       return text;
     }
   }
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) throw DataError(path, "cannot be written");
 }
 
 }  // namespace tidemark::planner

@@ -16,7 +16,5 @@ inline constexpr Bytes kMaxTextFile{int64_t{1} << 30};
 // Throws DataError if it cannot be read, is longer than `limit`, or, with a name that ends in
 // .gz, is not whole.
 std::string read_text(const std::string& path, Bytes limit = kMaxTextFile);
-// Throws DataError if it cannot be written.
-void write_text(const std::string& path, const std::string& text);
 
 }  // namespace tidemark::planner

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 #include "runtime/planner/io/layout_csv.h"
 #include "runtime/planner/io/order_graph.h"
 #include "runtime/planner/io/svg.h"
@@ -143,7 +144,7 @@ class TextFileTest : public ::testing::Test {
 };
 
 TEST_F(TextFileTest, ReadsWhatWasWritten) {
-  write_text(path("a"), "some text");
+  write_text_file(path("a"), "some text");
   EXPECT_EQ(read_text(path("a")), "some text");
   EXPECT_THAT(refusal([&] { read_text(path("a"), Bytes(4)); }),
               HasSubstr("is longer than 4 B"));
@@ -152,13 +153,13 @@ TEST_F(TextFileTest, ReadsWhatWasWritten) {
 TEST_F(TextFileTest, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal([&] { read_text(path("none")); }), HasSubstr("No such file"));
   EXPECT_THAT(refusal([&] { read_text(folder_.string()); }), HasSubstr("folder"));
-  EXPECT_THAT(refusal([&] { write_text(path("no/where"), ""); }),
+  EXPECT_THAT(refusal([&] { write_text_file(path("no/where"), ""); }),
               HasSubstr("cannot be written"));
   // The ten bytes of gzip's header, and nothing after them.
   std::ofstream(path("cut.gz"), std::ios::binary)
       << std::string("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", 10);
   EXPECT_THAT(refusal([&] { read_text(path("cut.gz")); }), HasSubstr("truncated"));
-  write_text(path("plain.gz"), "{}");
+  write_text_file(path("plain.gz"), "{}");
   EXPECT_THAT(refusal([&] { read_text(path("plain.gz")); }), HasSubstr("not compressed"));
 }
 
