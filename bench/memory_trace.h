@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/category.h"
 #include "runtime/core/units.h"
-#include "runtime/memory/category.h"
 
 namespace tidemark {
 

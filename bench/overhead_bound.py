@@ -106,7 +106,7 @@ class Gap:
 
 
 class Step:
-    """What the program needs of a captured step (runtime/graph/json.h)."""
+    """What the program needs of a captured step (runtime/schedule/trace_json.h)."""
 
     def __init__(self, graph):
         ops, storages = graph["ops"], graph["storages"]

@@ -16,7 +16,8 @@ struct Live {
   explicit Live(int64_t count, int64_t sizes) {
     std::mt19937 random(1);
     for (int64_t i = 0; i < count; ++i) {
-      storages.push_back(make_intrusive<Storage>(nullptr, static_cast<uint32_t>(i + 1),
+      const auto id = static_cast<uint32_t>(i + 1);
+      storages.push_back(make_intrusive<Storage>(nullptr, id, id,
                                                  kAlignment * (1 + random() % sizes),
                                                  Category::kActivation, "bench"));
       storages.back()->last_access = now;

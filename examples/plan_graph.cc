@@ -5,10 +5,10 @@
 //   $ plan_graph --model resnet50 --batch 32 --svg step.svg
 //   $ plan_graph --model resnet50 --method lescea-best-fit
 //
-// A step graph (runtime/graph/json.h), given as a file or captured from a network by name, is
-// planned whole: order and offsets. --layout takes buffers with lifetimes (MiniMalloc's CSV)
-// and gives each an offset; --order takes a training step as others write it and orders its
-// operators (runtime/planner/io/).
+// A step graph (runtime/schedule/trace_json.h), given as a file or captured from a network by
+// name, is planned whole: order and offsets. --layout takes buffers with lifetimes
+// (MiniMalloc's CSV) and gives each an offset; --order takes a training step as others write it
+// and orders its operators (runtime/planner/io/).
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
@@ -27,10 +27,9 @@
 #include "examples/common/program.h"
 #include "examples/planning/capture_model.h"
 #include "runtime/core/errors.h"
-#include "runtime/graph/json.h"
 #include "runtime/planner/assemble.h"
 #include "runtime/planner/baselines/baselines.h"
-#include "runtime/planner/from_graph.h"
+#include "runtime/planner/from_trace.h"
 #include "runtime/planner/io/layout_csv.h"
 #include "runtime/planner/io/order_graph.h"
 #include "runtime/planner/io/svg.h"
@@ -42,6 +41,7 @@
 #include "runtime/planner/papers/methods.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/validator.h"
+#include "runtime/schedule/trace_json.h"
 
 namespace tidemark::planner {
 namespace {
@@ -247,18 +247,18 @@ int run_order(const Flags& flags) {
   return kDone;
 }
 
-StepGraph read_or_capture(const Flags& flags) {
+StepTrace read_or_capture(const Flags& flags) {
   if (!flags.graph.empty())
-    return graph_from_json(read_text(given_or_bundled(flags.graph)), flags.graph);
+    return trace_from_json(read_text(given_or_bundled(flags.graph)), flags.graph);
   return capture_model(flags.capture);
 }
 
 // Up to the operator that begins the backward pass there is nothing for it to keep: what
 // MXNet's script calls forward only.
-Problem forward_only(StepGraph graph) {
-  const auto is_gradient = [&](const StepGraph::Op& op) {
+Problem forward_only(StepTrace graph) {
+  const auto is_gradient = [&](const StepTrace::Op& op) {
     return std::any_of(op.outputs.begin(), op.outputs.end(), [&](uint32_t output) {
-      return graph.storages[output].category == "gradients";
+      return graph.storages[output].category == Category::kGradient;
     });
   };
   const auto end = std::find_if(graph.ops.begin(), graph.ops.end(), is_gradient);
@@ -267,7 +267,7 @@ Problem forward_only(StepGraph graph) {
   std::vector<size_t> last(graph.storages.size(), graph.ops.size());
   for (size_t k = 0; k < graph.ops.size(); ++k) {
     graph.ops[k].released.clear();
-    for (const StepGraph::Input& input : graph.ops[k].inputs) last[input.storage] = k;
+    for (const StepTrace::Input& input : graph.ops[k].inputs) last[input.storage] = k;
     for (const uint32_t output : graph.ops[k].outputs) last[output] = k;
   }
   for (uint32_t s = 0; s < last.size(); ++s) {
@@ -275,11 +275,11 @@ Problem forward_only(StepGraph graph) {
       graph.ops[last[s]].released.push_back(s);
     }
   }
-  return problem_from_graph(graph, {.in_place = true});
+  return problem_from_trace(graph, {.in_place = true});
 }
 
 // What MXNet's memory cost script prints.
-int run_estimate(const Problem& whole, const StepGraph& graph) {
+int run_estimate(const Problem& whole, const StepTrace& graph) {
   const Problem forward = forward_only(graph);
   print_out("{:<44} {:>16} {:>16}\n", "bytes", "training", "forward only");
   const auto row = [&](const char* what, bool in_place, bool sharing) {
@@ -317,14 +317,14 @@ nlohmann::json to_json(const Problem& problem, const Plan& plan) {
 
 int run_graph(const Flags& flags) {
   const Stopwatch reading(0);
-  const StepGraph graph = read_or_capture(flags);
+  const StepTrace graph = read_or_capture(flags);
   const std::string name = flags.graph.empty()
                                ? fmt::format("{}, batch {}, {}", flags.capture.model,
                                              flags.capture.batch, flags.capture.optimizer)
                                : flags.graph;
   if (!flags.save_graph.empty()) write_output(flags.save_graph, tidemark::to_json(graph));
   const Problem problem =
-      problem_from_graph(graph, {.in_place = flags.in_place || flags.estimate});
+      problem_from_trace(graph, {.in_place = flags.in_place || flags.estimate});
   print_out("{}: {} operators, {} storages; {} of program order ({:.2f} s to capture)\n", name,
             graph.ops.size(), graph.storages.size(), format_bytes(program_order_peak(graph)),
             reading.seconds());

@@ -2,7 +2,7 @@
 """Checks what compilers do not: that dependencies between folders point down only.
 
 A file may include its own folder and those below it in LAYERS; planner/ is pure and sees only
-core/ and graph/. Includes of our own headers are written from the repository's root. CUDA stays
+core/ and schedule/. Includes of our own headers are written from the repository's root. CUDA stays
 in folders named cuda/ and in files named *_cuda.*. Headers have #pragma once.
 
 usage: check_includes.py [ROOT]      exit code 1 and one line for each violation
@@ -15,14 +15,14 @@ import sys
 # Bottom up. A file belongs to the longest entry that its path begins with.
 LAYERS = [
     "runtime/core",
+    "runtime/schedule",
+    "runtime/planner",
     "runtime/telemetry",
     "runtime/device",
     "runtime/memory",
     "runtime/cost",
     "runtime/tensor",
     "runtime/residency",
-    "runtime/graph",
-    "runtime/planner",
     "runtime/policy",
     "runtime/session",
     "runtime/replay",
@@ -34,8 +34,8 @@ LAYERS = [
     "tests",
 ]
 PURE = {
-    "runtime/planner": {"runtime/core", "runtime/graph"},
-    "runtime/planner/papers": {"runtime/core", "runtime/graph", "runtime/planner"},
+    "runtime/planner": {"runtime/core", "runtime/schedule"},
+    "runtime/planner/papers": {"runtime/core", "runtime/schedule", "runtime/planner"},
 }
 # Programs: neither includes the other. Tests, above them, may look into both.
 TOP = {"examples", "bench"}

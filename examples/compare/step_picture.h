@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/category.h"
 #include "runtime/core/units.h"
-#include "runtime/memory/category.h"
 #include "runtime/telemetry/event_log.h"
 
 namespace tidemark::compare {

@@ -70,7 +70,7 @@ std::vector<std::string> capturable_models() {
   return names;
 }
 
-StepGraph capture_model(const CaptureRequest& request) {
+StepTrace capture_model(const CaptureRequest& request) {
   const Program program = open(request);
   Session session({.device = "sim:" + request.profile,
                    .threads = 1,

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/step_graph.h"
+#include "runtime/schedule/step_trace.h"
 
 namespace tidemark {
 
@@ -24,6 +24,6 @@ std::vector<std::string> capturable_models();
 
 // The second step of training: state of the optimizer is there by then. Throws UsageError for a
 // model, optimizer or profile that there is not.
-StepGraph capture_model(const CaptureRequest& request);
+StepTrace capture_model(const CaptureRequest& request);
 
 }  // namespace tidemark

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/core/category.h"
 #include "runtime/core/shape.h"
-#include "runtime/memory/category.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tidemark {

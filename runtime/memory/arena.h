@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/core/category.h"
 #include "runtime/device/device.h"
-#include "runtime/memory/category.h"
 #include "runtime/memory/offset_allocator.h"
 
 namespace tidemark {

@@ -2,7 +2,7 @@
 //
 // A few programs are told apart (the last, smaller batch of an epoch is one): which one a step
 // is shows by its first call; until then it is thought to be as the step before. Storages are
-// new in every step, so they are known by the place where they come first (step_record.h). From
+// new in every step, so they are known by the place where they come first (StepNumbering). From
 // the first call on that differs from the last step's, nothing is forecast for the rest of the
 // step.
 //
@@ -19,7 +19,8 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/policy/step_record.h"
+#include "runtime/residency/step_recorder.h"
+#include "runtime/schedule/step_table.h"
 #include "runtime/tensor/recipe.h"
 
 namespace tidemark {
@@ -35,10 +36,9 @@ class Forecast {
   void record(const Recipe& call, const CostModel& costs);
   // It has been filled from host memory.
   void uploaded(Storage& storage);
-  // Nobody uses the storage any more. From the second time on: ignored.
+  // Nobody uses the storage any more, or it is about to be deleted. From the second time on:
+  // ignored.
   void ended(const Storage& storage);
-  // The storage is about to be deleted.
-  void forget(const Storage& storage);
 
   // Which program this step is thought to be; after the step, which it was. One that had not
   // been seen takes the number of one that is forgotten, or the next.
@@ -54,37 +54,36 @@ class Forecast {
   // step's if it lives that long. kNever: nobody will.
   Nanos until_next_use(const Storage& storage) const;
 
-  size_t items() const { return this_.items.size(); }  // of this step so far
-  size_t calls() const { return this_.calls.size(); }  // of this step so far
-  Nanos time() const { return this_.duration; }        // of them
+  size_t items() const { return recorder_.trace().storages.size(); }  // of this step so far
+  size_t calls() const { return calls_; }                             // of this step so far
+  Nanos time() const { return time_; }                                // of them
   // Of its program.
-  const StepRecord& last() const { return programs_[program_].last; }
-  // Its number in last(); kNone if it was not in it.
+  const StepTable& last() const { return programs_[program_].last; }
+  // Its number in last(); StepTable::kNone if it was not in it.
   uint32_t item_of(const Storage& storage) const;
   // The storage that bears the number now; null if there is none (yet, or any more).
-  Storage* storage_of(uint32_t item) const {
-    return item < storages_.size() ? storages_[item] : nullptr;
-  }
+  Storage* storage_of(uint32_t item) const { return recorder_.numbering().find(item); }
 
  private:
   struct Program {
-    StepRecord last;
+    StepTrace trace;
+    StepTable last;
     uint32_t seen = 0;  // the step
+    const StepTrace::Op& call(size_t number) const;
   };
 
-  StepRecord::Item& number(Storage& storage);
-  uint32_t use(Storage& storage, uint32_t call);
   void find_program();
   void turn_to(size_t program);
 
-  uint32_t step_ = 0;  // of what is being recorded, from 1
+  uint32_t step_ = 0;
   bool in_step_ = false;
   bool known_ = false;
   bool numbers_hold_ = true;  // those that the step before gave, in this program
   size_t program_ = 0;
   std::vector<Program> programs_{1};
-  StepRecord this_;
-  std::vector<Storage*> storages_;  // by number
+  StepRecorder recorder_;
+  uint32_t calls_ = 0;
+  Nanos time_{0};
 };
 
 }  // namespace tidemark

@@ -16,17 +16,18 @@ void ReleaseIndex::add(Storage& storage) {
 }
 
 void ReleaseIndex::remove(Storage& storage) {
-  if (!contains(storage)) return;
-  unlink(*static_cast<Bucket*>(storage.hook.bucket), storage);
-  storage.hook = {};
+  Bucket* bucket = link_of(storage).bucket;
+  if (!bucket) return;
+  unlink(*bucket, storage);
+  links_[storage] = {};
   --size_;
 }
 
 void ReleaseIndex::touch(Storage& storage) {
-  if (!contains(storage)) return;
-  Bucket& bucket = *static_cast<Bucket*>(storage.hook.bucket);
-  unlink(bucket, storage);
-  link(bucket, storage);
+  Bucket* bucket = link_of(storage).bucket;
+  if (!bucket) return;
+  unlink(*bucket, storage);
+  link(*bucket, storage);
 }
 
 ReleaseIndex::Bucket& ReleaseIndex::bucket_of(Bytes size) {
@@ -40,18 +41,18 @@ ReleaseIndex::Bucket& ReleaseIndex::bucket_of(Bytes size) {
 }
 
 void ReleaseIndex::unlink(Bucket& bucket, Storage& storage) {
-  auto [previous, next, unused] = storage.hook;
-  (previous ? previous->hook.next : bucket.stalest) = next;
-  (next ? next->hook.previous : bucket.freshest) = previous;
+  auto [previous, next, unused] = link_of(storage);
+  (previous ? links_[*previous].next : bucket.stalest) = next;
+  (next ? links_[*next].previous : bucket.freshest) = previous;
 }
 
 void ReleaseIndex::link(Bucket& bucket, Storage& storage) {
   Storage* before = bucket.freshest;
-  while (before && is_fresher(*before, storage)) before = before->hook.previous;
-  Storage* after = before ? before->hook.next : bucket.stalest;
-  storage.hook = {before, after, &bucket};
-  (before ? before->hook.next : bucket.stalest) = &storage;
-  (after ? after->hook.previous : bucket.freshest) = &storage;
+  while (before && is_fresher(*before, storage)) before = link_of(*before).previous;
+  Storage* after = before ? link_of(*before).next : bucket.stalest;
+  links_[storage] = {before, after, &bucket};
+  (before ? links_[*before].next : bucket.stalest) = &storage;
+  (after ? links_[*after].previous : bucket.freshest) = &storage;
 }
 
 }  // namespace tidemark

@@ -5,8 +5,8 @@
 //   size 51 MiB:  stalest <-> ... <-> freshest     compare only the first of each list
 //   size 12 MiB:  stalest <-> ... <-> freshest
 //
-// Links live in the storages (ReleaseHook): adding, removing and touching are O(1) (adding one
-// that is not the freshest walks from the fresh end).
+// Links live in a table by slot: adding, removing and touching are O(1) (adding one that is not
+// the freshest walks from the fresh end).
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -18,6 +18,7 @@
 
 #include "runtime/core/units.h"
 #include "runtime/policy/filters/filter.h"
+#include "runtime/tensor/slot_table.h"
 #include "runtime/tensor/storage.h"
 
 namespace tidemark {
@@ -28,14 +29,14 @@ class ReleaseIndex {
   // No-op if it is not in the index.
   void remove(Storage& storage);
   void touch(Storage& storage);
-  bool contains(const Storage& storage) const { return storage.hook.bucket != nullptr; }
+  bool contains(const Storage& storage) const { return link_of(storage).bucket != nullptr; }
   size_t size() const { return size_; }
 
   // Each storage, one size after the other, stalest first. `visit` may not change the index.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const auto& bucket : buckets_) {
-      for (Storage* s = bucket->stalest; s; s = s->hook.next) visit(*s);
+      for (Storage* s = bucket->stalest; s; s = link_of(*s).next) visit(*s);
     }
   }
 
@@ -47,7 +48,7 @@ class ReleaseIndex {
     double best_score = 0;
     for (const auto& bucket : buckets_) {
       Storage* storage = bucket->stalest;
-      while (storage && !eligible(*storage)) storage = storage->hook.next;
+      while (storage && !eligible(*storage)) storage = link_of(*storage).next;
       if (!storage) continue;
       const double value = score(static_cast<double>(bucket->size.count()),
                                  static_cast<double>((now - storage->last_access).count()));
@@ -66,9 +67,21 @@ class ReleaseIndex {
     Storage* freshest = nullptr;
   };
 
+  struct Link {
+    Storage* previous = nullptr;
+    Storage* next = nullptr;
+    Bucket* bucket = nullptr;  // null: not in the index
+  };
+
+  Link link_of(const Storage& storage) const {
+    const Link* link = links_.find(storage);
+    return link ? *link : Link();
+  }
   Bucket& bucket_of(Bytes size);
-  static void unlink(Bucket& bucket, Storage& storage);
-  static void link(Bucket& bucket, Storage& storage);
+  void unlink(Bucket& bucket, Storage& storage);
+  void link(Bucket& bucket, Storage& storage);
+
+  SlotTable<Link> links_;
 
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::unordered_map<int64_t, Bucket*> by_size_;

@@ -34,7 +34,7 @@ MemoryTrace MemoryRecorder::end_step(size_t storages,
   for (size_t i = 0; i < there_.size(); ++i) {
     const Storage& storage = *there_[i];
     const bool used = numbering_.has(storage);
-    item_of[i] = used ? StepNumbering::of(storage) : static_cast<uint32_t>(there.size());
+    item_of[i] = used ? numbering_.of(storage) : static_cast<uint32_t>(there.size());
     if (!used) there.emplace_back();
     there[item_of[i]] = there_[i];
   }
@@ -53,7 +53,7 @@ uint32_t MemoryRecorder::name(const Storage& storage) const {
   if (storage.category == Category::kWorkspace) return MemoryTrace::kScratch;
   const auto position = position_.find(&storage);
   if (position != position_.end()) return MemoryTrace::kScratch - 1 - position->second;
-  return numbering_.has(storage) ? StepNumbering::of(storage) : MemoryTrace::kScratch;
+  return numbering_.has(storage) ? numbering_.of(storage) : MemoryTrace::kScratch;
 }
 
 void MemoryRecorder::event(Kind kind, const Storage& storage) {

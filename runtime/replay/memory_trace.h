@@ -18,10 +18,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/graph/step_graph.h"
-#include "runtime/replay/recorder.h"
 #include "runtime/residency/memory_event.h"
 #include "runtime/residency/residency.h"
+#include "runtime/residency/step_recorder.h"
+#include "runtime/schedule/step_trace.h"
 
 namespace tidemark {
 

@@ -18,14 +18,14 @@ using planner::Buffer;
 using Kind = MemoryTrace::Kind;
 
 // When each event is issued, if operators take what they are thought to.
-std::vector<Nanos> times(const StepGraph& graph, const MemoryTrace& trace) {
+std::vector<Nanos> times(const StepTrace& graph, const MemoryTrace& trace) {
   std::vector<Nanos> times;
   Nanos now{0};
   size_t op = 0;
   for (const MemoryTrace::Event& event : trace.events) {
     times.push_back(now);
     if (event.kind != Kind::kEndOfCall) continue;
-    while (op < graph.ops.size() && graph.ops[op].kind != StepGraph::Kind::kCall) ++op;
+    while (op < graph.ops.size() && graph.ops[op].kind != StepTrace::Kind::kCall) ++op;
     if (op < graph.ops.size()) now += graph.ops[op++].cost;
   }
   return times;
@@ -56,7 +56,7 @@ struct Copies {
   std::vector<CopyOfBlock> out, in;  // in: those ahead of need
 };
 
-Copies copies_of(const StepGraph& graph, const MemoryTrace& trace, const LinkRates& links) {
+Copies copies_of(const StepTrace& graph, const MemoryTrace& trace, const LinkRates& links) {
   Copies copies;
   for (size_t b = 0; b < trace.blocks.size(); ++b) {
     const MemoryTrace::Block& block = trace.blocks[b];
@@ -177,10 +177,10 @@ bool lay_out(PlannedMemory& plan, const std::vector<Buffer>& buffers, const Copi
 
 }  // namespace
 
-PlannedMemory plan_memory(const StepGraph& graph, MemoryTrace trace, Bytes capacity,
+PlannedMemory plan_memory(const StepTrace& graph, MemoryTrace trace, Bytes capacity,
                           const LinkRates& links, const planner::Limits& limits) {
   const auto calls = std::count_if(graph.ops.begin(), graph.ops.end(), [](const auto& op) {
-    return op.kind == StepGraph::Kind::kCall;
+    return op.kind == StepTrace::Kind::kCall;
   });
   const auto ends = std::count_if(trace.events.begin(), trace.events.end(),
                                   [](const auto& e) { return e.kind == Kind::kEndOfCall; });

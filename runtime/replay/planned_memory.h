@@ -31,7 +31,7 @@ struct PlannedMemory {
 // copy is expected to be done, so that nothing waits for it.
 //
 // Throws UsageError if no layout within `capacity` was found, or if the trace is not whole.
-PlannedMemory plan_memory(const StepGraph& graph, MemoryTrace trace, Bytes capacity,
+PlannedMemory plan_memory(const StepTrace& graph, MemoryTrace trace, Bytes capacity,
                           const LinkRates& links, const planner::Limits& limits);
 
 }  // namespace tidemark

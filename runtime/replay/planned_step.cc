@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "runtime/core/errors.h"
-#include "runtime/planner/from_graph.h"
+#include "runtime/planner/from_trace.h"
 #include "runtime/planner/validator.h"
 
 namespace tidemark {
 
 namespace {
 
-void require_plannable(const StepGraph& graph) {
+void require_plannable(const StepTrace& graph) {
   if (const std::string reason = why_not_plannable(graph); !reason.empty()) {
     throw UsageError("this step cannot be planned: " + reason);
   }
@@ -19,7 +19,7 @@ void require_plannable(const StepGraph& graph) {
 
 }  // namespace
 
-PlannedStep plan_releasing_step(StepGraph graph, MemoryTrace trace, Bytes capacity,
+PlannedStep plan_releasing_step(StepTrace graph, MemoryTrace trace, Bytes capacity,
                                 const LinkRates& links, const planner::Limits& limits) {
   require_plannable(graph);
   const planner::Stopwatch watch(limits.seconds);
@@ -33,10 +33,10 @@ PlannedStep plan_releasing_step(StepGraph graph, MemoryTrace trace, Bytes capaci
   return step;
 }
 
-PlannedStep plan_captured_step(StepGraph graph, const planner::PlannerOptions& options) {
+PlannedStep plan_captured_step(StepTrace graph, const planner::PlannerOptions& options) {
   require_plannable(graph);
   const planner::Problem problem =
-      planner::problem_from_graph(graph, {.residents_apart = true});
+      planner::problem_from_trace(graph, {.residents_apart = true});
   const planner::Plan plan = planner::plan_step(problem, options);
   if (const auto wrong = planner::violations(problem, plan, 1); !wrong.empty()) {
     throw UsageError("the plan is wrong: " + wrong.front());

@@ -13,14 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/step_graph.h"
 #include "runtime/planner/planner.h"
 #include "runtime/replay/planned_memory.h"
+#include "runtime/schedule/step_trace.h"
 
 namespace tidemark {
 
 struct PlannedStep {
-  StepGraph graph;
+  StepTrace graph;
   std::vector<uint32_t> order;                     // of graph.ops
   bool in_program_order = true;                    // nothing has to be put off
   std::vector<std::optional<Bytes>> storage_at;    // from base; none: lives on, or unused
@@ -37,11 +37,11 @@ struct PlannedStep {
 
 // By graph and trace. Throws UsageError as plan_memory() does, or if steps like it have no
 // plan.
-PlannedStep plan_releasing_step(StepGraph graph, MemoryTrace trace, Bytes capacity,
+PlannedStep plan_releasing_step(StepTrace graph, MemoryTrace trace, Bytes capacity,
                                 const LinkRates& links, const planner::Limits& limits);
 
 // Plans and checks. Throws UsageError if the graph cannot be planned (why_not_plannable()), and
 // for a plan that the validator objects to, which is a bug.
-PlannedStep plan_captured_step(StepGraph graph, const planner::PlannerOptions& options);
+PlannedStep plan_captured_step(StepTrace graph, const planner::PlannerOptions& options);
 
 }  // namespace tidemark

@@ -12,7 +12,7 @@ using Kind = MemoryTrace::Kind;
 
 class AtOnce {
  public:
-  AtOnce(const StepGraph& graph, MemoryTrace trace)
+  AtOnce(const StepTrace& graph, MemoryTrace trace)
       : trace_(std::move(trace)),
         count_(static_cast<int64_t>(trace_.events.size())),
         end_of_call_(trace_.events.size() + 1, count_),
@@ -145,7 +145,7 @@ class AtOnce {
 
 }  // namespace
 
-MemoryTrace released_at_once(const StepGraph& graph, MemoryTrace trace) {
+MemoryTrace released_at_once(const StepTrace& graph, MemoryTrace trace) {
   return AtOnce(graph, std::move(trace)).run();
 }
 

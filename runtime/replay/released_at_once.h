@@ -15,6 +15,6 @@
 
 namespace tidemark {
 
-MemoryTrace released_at_once(const StepGraph& graph, MemoryTrace trace);
+MemoryTrace released_at_once(const StepTrace& graph, MemoryTrace trace);
 
 }  // namespace tidemark

@@ -6,8 +6,8 @@
 namespace tidemark {
 namespace {
 
-bool same_call(const StepGraph::Op& op, const Recipe& call) {
-  return op.kind == StepGraph::Kind::kCall && op.signature == call_signature(call) &&
+bool same_call(const StepTrace::Op& op, const Recipe& call) {
+  return op.kind == StepTrace::Kind::kCall && op.signature == call_signature(call) &&
          op.inputs.size() == call.inputs.size() && op.outputs.size() == call.outputs.size() &&
          op.workspace == align_up(call.workspace) && op.name == call.name();
 }
@@ -32,14 +32,13 @@ Replay::Replay(const PlannedStep& step, Residency& residency)
       residency_(residency),
       versions_(step.graph.storages.size(), 0),
       gone_(step.graph.storages.size(), false),
-      items_(std::max(step.graph.storages.size(), step.there.size()), nullptr),
       issued_(step.graph.ops.size()) {
   numbering_.begin_step();
   if (step.memory) {
     for (size_t item = 0; item < step.there.size(); ++item) {
       if (step.there[item]) bind(*step.there[item], static_cast<uint32_t>(item));
     }
-    memory_.emplace(*step.memory, items_, residency_);
+    memory_.emplace(*step.memory, numbering_, residency_);
     if (!memory_->begin_step()) mismatch_ = memory_->failure();
     return;
   }
@@ -51,19 +50,16 @@ Replay::~Replay() { residency_.close_plan(); }
 
 // Is the storage the one that bears that number? From now on, if it has none.
 bool Replay::bind(Storage& storage, uint32_t number) {
-  if (numbering_.has(storage)) return StepNumbering::of(storage) == number;
-  if (items_[number]) return false;
-  items_[number] = &storage;
+  if (numbering_.has(storage)) return numbering_.of(storage) == number;
+  if (numbering_.find(number)) return false;
   numbering_.assign(storage, number);
   return true;
 }
 
-void Replay::gone(const Storage& storage) {
-  if (numbering_.has(storage)) items_[StepNumbering::of(storage)] = nullptr;
-}
+void Replay::gone(const Storage& storage) { numbering_.forget(storage); }
 
 bool Replay::begins_with(const PlannedStep& step, const Recipe& call) {
-  const StepGraph::Op& op = step.graph.ops.front();
+  const StepTrace::Op& op = step.graph.ops.front();
   if (!same_call(op, call)) return false;
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (step.graph.storages[op.inputs[i].storage].size != call.inputs[i].storage->size()) {
@@ -74,8 +70,8 @@ bool Replay::begins_with(const PlannedStep& step, const Recipe& call) {
 }
 
 bool Replay::begins_with(const PlannedStep& step, const Storage& uploaded) {
-  const StepGraph::Op& op = step.graph.ops.front();
-  return op.kind == StepGraph::Kind::kUpload &&
+  const StepTrace::Op& op = step.graph.ops.front();
+  return op.kind == StepTrace::Kind::kUpload &&
          step.graph.storages[op.outputs.front()].size == uploaded.size();
 }
 
@@ -90,10 +86,10 @@ void Replay::look_for_failure() {
 }
 
 // The operator that the plan has now, if it is of that kind.
-const StepGraph::Op* Replay::expected(StepGraph::Kind kind) {
+const StepTrace::Op* Replay::expected(StepTrace::Kind kind) {
   look_for_failure();
   if (!mismatch_.empty() || matched_ == step_.graph.ops.size()) return nullptr;
-  const StepGraph::Op& op = step_.graph.ops[matched_];
+  const StepTrace::Op& op = step_.graph.ops[matched_];
   return op.kind == kind && released_as_planned() ? &op : nullptr;
 }
 
@@ -106,16 +102,16 @@ bool Replay::released_as_planned() const {
 }
 
 void Replay::unused(const Storage& storage) {
-  if (numbering_.has(storage)) gone_[StepNumbering::of(storage)] = true;
+  if (numbering_.has(storage)) gone_[numbering_.of(storage)] = true;
 }
 
 // Numbers the inputs as it goes.
 bool Replay::matches(const Recipe& call) {
-  const StepGraph::Op* op = expected(StepGraph::Kind::kCall);
+  const StepTrace::Op* op = expected(StepTrace::Kind::kCall);
   if (!op || !same_call(*op, call)) return false;
   for (size_t i = 0; i < op->inputs.size(); ++i) {
     const Recipe::Input& input = call.inputs[i];
-    const StepGraph::Input& planned = op->inputs[i];
+    const StepTrace::Input& planned = op->inputs[i];
     if (!bind(*input.storage, planned.storage) || planned.written != input.written ||
         versions_[planned.storage] != planned.version ||
         step_.graph.storages[planned.storage].size != input.storage->size()) {
@@ -134,7 +130,7 @@ bool Replay::matches(const Recipe& call) {
 
 void Replay::place(Storage& storage) {
   if (memory_) return;
-  const std::optional<Bytes> at = step_.storage_at[StepNumbering::of(storage)];
+  const std::optional<Bytes> at = step_.storage_at[numbering_.of(storage)];
   if (at) storage.planned_at = base_ + *at;
 }
 
@@ -145,7 +141,7 @@ void Replay::call(const IntrusivePtr<Recipe>& call) {
     return;
   }
   for (const Recipe::Input& input : call->inputs) {
-    if (input.written) ++versions_[StepNumbering::of(*input.storage)];
+    if (input.written) ++versions_[numbering_.of(*input.storage)];
   }
   for (const Recipe::Output& output : call->outputs) place(*output.storage);
   if (!memory_) {
@@ -165,7 +161,7 @@ void Replay::call(const IntrusivePtr<Recipe>& call) {
 
 void Replay::upload(Storage& storage, const void* from,
                     std::shared_ptr<const void> keep_alive) {
-  const StepGraph::Op* op = expected(StepGraph::Kind::kUpload);
+  const StepTrace::Op* op = expected(StepTrace::Kind::kUpload);
   if (!op || step_.graph.storages[op->outputs.front()].size != storage.size() ||
       !bind(storage, op->outputs.front())) {
     fail("an upload of " + format_bytes(storage.size()) + " was not expected");
@@ -182,7 +178,7 @@ void Replay::upload(Storage& storage, const void* from,
 }
 
 void Replay::read(Storage& storage) {
-  const StepGraph::Op* op = expected(StepGraph::Kind::kRead);
+  const StepTrace::Op* op = expected(StepTrace::Kind::kRead);
   if (!op || !bind(storage, op->inputs.front().storage)) {
     fail("a read of [" + std::string(storage.name) + "] was not expected");
     return;
@@ -219,7 +215,7 @@ void Replay::fail(const std::string& why) {
   if (mismatch_.empty()) {
     mismatch_ = "operator " + std::to_string(matched_) + ": " + why;
     const auto& ops = step_.graph.ops;
-    mismatch_ += matched_ < ops.size() ? ", but [" + ops[matched_].label() + "]"
+    mismatch_ += matched_ < ops.size() ? ", but [" + std::string(ops[matched_].label()) + "]"
                                        : ", but the end of the step";
   }
   run_in_program_order();

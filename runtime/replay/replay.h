@@ -29,9 +29,9 @@
 #include <vector>
 
 #include "runtime/replay/planned_step.h"
-#include "runtime/replay/recorder.h"
 #include "runtime/replay/scripted_memory.h"
 #include "runtime/residency/residency.h"
+#include "runtime/residency/step_recorder.h"
 
 namespace tidemark {
 
@@ -81,7 +81,7 @@ class Replay {
   using Issued = std::variant<std::monostate, Call, Upload>;
 
   void look_for_failure();
-  const StepGraph::Op* expected(StepGraph::Kind kind);
+  const StepTrace::Op* expected(StepTrace::Kind kind);
   bool released_as_planned() const;
   bool bind(Storage& storage, uint32_t number);
   bool matches(const Recipe& call);
@@ -98,8 +98,6 @@ class Replay {
   StepNumbering numbering_;
   std::vector<uint32_t> versions_;
   std::vector<bool> gone_;  // by storage: the program has let go of it
-  ScriptedMemory::Items
-      items_;  // by storage: which it is in this step; null if it has not come
   std::optional<ScriptedMemory> memory_;
   std::vector<Issued> issued_;  // by operator; empty once it is launched
   uint32_t matched_ = 0;        // operators issued so far

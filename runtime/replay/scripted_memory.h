@@ -12,17 +12,15 @@
 #include "runtime/replay/planned_memory.h"
 #include "runtime/residency/memory_script.h"
 #include "runtime/residency/residency.h"
+#include "runtime/residency/step_recorder.h"
 
 namespace tidemark {
 
 class ScriptedMemory final : public MemoryScript {
  public:
-  // Of the plan's items, by number, those that are known; null for the others. Kept up to date
-  // by whoever matches the program's calls.
-  using Items = std::vector<Storage*>;
-
-  // Both outlive it.
-  ScriptedMemory(const PlannedMemory& plan, const Items& items, Residency& residency)
+  // All outlive it. `items`: which of the plan's items are known by now; kept up to date by
+  // whoever matches the program's calls.
+  ScriptedMemory(const PlannedMemory& plan, const StepNumbering& items, Residency& residency)
       : plan_(plan), items_(items), residency_(residency) {}
   ~ScriptedMemory() override { stop(); }
   ScriptedMemory(const ScriptedMemory&) = delete;
@@ -46,7 +44,7 @@ class ScriptedMemory final : public MemoryScript {
  private:
   using Kind = MemoryTrace::Kind;
 
-  Storage* find(uint32_t item) const { return item < items_.size() ? items_[item] : nullptr; }
+  Storage* find(uint32_t item) const { return items_.find(item); }
   const MemoryTrace::Event* next() const {
     return next_ < plan_.trace.events.size() ? &plan_.trace.events[next_] : nullptr;
   }
@@ -55,7 +53,7 @@ class ScriptedMemory final : public MemoryScript {
   bool move_blocks();
 
   const PlannedMemory& plan_;
-  const Items& items_;
+  const StepNumbering& items_;
   Residency& residency_;
   bool following_ = false;
   size_t next_ = 0;        // of the events

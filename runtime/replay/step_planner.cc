@@ -14,8 +14,8 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
 #include "runtime/replay/memory_trace.h"
-#include "runtime/replay/recorder.h"
 #include "runtime/replay/replay.h"
+#include "runtime/residency/step_recorder.h"
 
 namespace tidemark {
 namespace {
@@ -78,6 +78,7 @@ class StepPlanner final : public StepInterceptor {
   }
 
   void on_gone(Storage& storage) override {
+    recorder_.gone(storage);
     if (mode_ == Mode::kReplay) replay_->gone(storage);
   }
 
@@ -157,7 +158,7 @@ class StepPlanner final : public StepInterceptor {
     }
   }
 
-  void recorded(StepGraph graph) {
+  void recorded(StepTrace graph) {
     for (const auto& plan : plans_) {
       if (same_program(plan->graph, graph)) return;
     }
@@ -169,7 +170,7 @@ class StepPlanner final : public StepInterceptor {
     previous_ = std::move(graph);
   }
 
-  void plan(uint64_t signature, const StepGraph& graph) {
+  void plan(uint64_t signature, const StepTrace& graph) {
     if (const std::string reason = why_not_plannable(graph); !reason.empty()) {
       say("steps stay dynamic: " + reason);
       refused_.insert(signature);
@@ -260,7 +261,7 @@ class StepPlanner final : public StepInterceptor {
   const PlanOptions options_;
   Mode mode_ = Mode::kIdle;
   StepRecorder recorder_;
-  std::optional<StepGraph> previous_;  // recorded
+  std::optional<StepTrace> previous_;  // recorded
   std::future<PlannedStep> planning_;
   uint64_t planning_for_ = 0;
   std::unordered_set<uint64_t> refused_;
@@ -281,7 +282,7 @@ class StepPlanner final : public StepInterceptor {
 // Records one step, which runs as it would.
 class Recording final : public StepInterceptor {
  public:
-  Recording(Session& session, StepGraph& graph) : session_(session), graph_(graph) {}
+  Recording(Session& session, StepTrace& graph) : session_(session), graph_(graph) {}
   void begin_step() override { recorder_.begin_step(); }
   void call(const IntrusivePtr<Recipe>& call) override {
     recorder_.call(*call, session_.costs());
@@ -294,13 +295,14 @@ class Recording final : public StepInterceptor {
   }
   void before_read(Storage& storage) override { recorder_.read(storage); }
   void on_unused(Storage& storage) override { recorder_.unused(storage); }
+  void on_gone(Storage& storage) override { recorder_.gone(storage); }
   void end_step() override { graph_ = recorder_.end_step(); }
   void abort_step() override {}
   bool planned() const override { return false; }
 
  private:
   Session& session_;
-  StepGraph& graph_;
+  StepTrace& graph_;
   StepRecorder recorder_;
 };
 
@@ -322,8 +324,8 @@ const PlannedStep* current_plan(const Session& session) {
   return planner_of(session).current();
 }
 
-StepGraph record_step(Session& session, const std::function<void()>& step) {
-  StepGraph graph;
+StepTrace record_step(Session& session, const std::function<void()>& step) {
+  StepTrace graph;
   session.set_interceptor(std::make_unique<Recording>(session, graph));
   try {
     session.step(step);

@@ -53,6 +53,6 @@ const PlanCounts& plan_counts(const Session& session);
 const PlannedStep* current_plan(const Session& session);
 
 // Runs `step` in the session and records it.
-StepGraph record_step(Session& session, const std::function<void()>& step);
+StepTrace record_step(Session& session, const std::function<void()>& step);
 
 }  // namespace tidemark

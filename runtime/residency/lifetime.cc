@@ -55,14 +55,20 @@ Residency::~Residency() {
   }
   for (Storage* s = storages_; s;) {
     s->owner_ = nullptr;
-    s->hook = {};
     s = std::exchange(s->next_, nullptr);
   }
 }
 
 IntrusivePtr<Storage> Residency::create(Bytes bytes, Category category, const char* origin) {
-  auto storage =
-      make_intrusive<Storage>(this, next_id_++, std::max(bytes, Bytes(1)), category, origin);
+  uint32_t slot = slots_;
+  if (free_slots_.empty()) {
+    ++slots_;
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  auto storage = make_intrusive<Storage>(this, next_id_++, slot, std::max(bytes, Bytes(1)),
+                                         category, origin);
   storage->next_ = storages_;
   if (storages_) storages_->previous_ = storage.get();
   storages_ = storage.get();
@@ -180,6 +186,7 @@ void Residency::bury(Storage& storage) {
   if (listener_) listener_->on_gone(storage);
   (storage.previous_ ? storage.previous_->next_ : storages_) = storage.next_;
   if (storage.next_) storage.next_->previous_ = storage.previous_;
+  free_slots_.push_back(storage.slot());
   delete &storage;
 }
 

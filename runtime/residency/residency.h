@@ -373,6 +373,8 @@ class Residency final : public StorageOwner {
   std::vector<Storage*> placed_;  // those that are resident, by offset
   int64_t clean_copies_ = 0;      // of them, how many have a copy on a tier
   uint32_t next_id_ = 1;
+  uint32_t slots_ = 0;                // handed out so far
+  std::vector<uint32_t> free_slots_;  // of storages that are gone
   int prefetched_ = 0;
   int64_t evicted_users_ = 0;  // storages that are evicted and have users
   mutable uint64_t walk_ = 0;  // mark of the current graph walk

@@ -24,10 +24,10 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/core/category.h"
 #include "runtime/core/intrusive_ptr.h"
 #include "runtime/core/units.h"
 #include "runtime/device/stream.h"
-#include "runtime/memory/category.h"
 #include "runtime/memory/tier.h"
 
 namespace tidemark {
@@ -47,25 +47,17 @@ class StorageOwner {
   virtual void on_unreferenced(Storage& storage) = 0;
 };
 
-// Links of a storage in a policy's index of what may be released; a policy's alone.
-struct ReleaseHook {
-  Storage* previous = nullptr;
-  Storage* next = nullptr;
-  void* bucket = nullptr;  // null: not in the index
-};
-
-// Where a storage came first in a step; kept by whoever numbers storages.
-struct StepHook {
-  uint32_t step = 0;  // 0: none
-  uint32_t item = 0;
-};
-
 class Storage final : public RefCounted {
  public:
-  Storage(StorageOwner* owner, uint32_t id, Bytes bytes, Category category, const char* origin);
+  Storage(StorageOwner* owner, uint32_t id, uint32_t slot, Bytes bytes, Category category,
+          const char* origin);
   ~Storage() override;
 
+  // No two of an owner have the same; from 1.
   uint32_t id() const { return id_; }
+  // Its place in tables about the owner's storages (slot_table.h): small numbers, from 0. When
+  // it is gone another may have it.
+  uint32_t slot() const { return slot_; }
   Bytes bytes() const { return bytes_; }           // as asked for
   Bytes size() const { return align_up(bytes_); }  // as it occupies the arena
   // The operator that made it, or "upload"; static text.
@@ -87,9 +79,6 @@ class Storage final : public RefCounted {
   const char* name;
   // When it was last used, on the issue clock; s(t) counts from here.
   Nanos last_access{0};
-  ReleaseHook hook;
-  StepHook forecast;  // a policy's
-  StepHook capture;   // of the step that is being captured or replayed
   // Where a plan wants its next block. Best effort: elsewhere if that is taken.
   std::optional<Offset> planned_at;
 
@@ -104,6 +93,7 @@ class Storage final : public RefCounted {
 
   StorageOwner* owner_;
   const uint32_t id_;
+  const uint32_t slot_;
   const Bytes bytes_;
   const char* origin_;
   int64_t users_ = 0;

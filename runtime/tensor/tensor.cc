@@ -4,12 +4,13 @@
 
 namespace tidemark {
 
-Storage::Storage(StorageOwner* owner, uint32_t id, Bytes bytes, Category category_,
-                 const char* origin)
+Storage::Storage(StorageOwner* owner, uint32_t id, uint32_t slot, Bytes bytes,
+                 Category category_, const char* origin)
     : category(category_),
       name(origin),
       owner_(owner),
       id_(id),
+      slot_(slot),
       bytes_(bytes),
       origin_(origin) {}
 

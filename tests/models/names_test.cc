@@ -292,14 +292,14 @@ TEST(NamesTest, RecordedStepsHaveThemAndAreComparedWithout) {
       for (const NamedTensor& one : net.parameters()) clear_grad(one.tensor);
     });
   };
-  const StepGraph body = record("body"), trunk = record("trunk");
+  const StepTrace body = record("body"), trunk = record("trunk");
   EXPECT_FALSE(body == trunk);
   EXPECT_TRUE(same_program(body, trunk));
   EXPECT_EQ(signature_of(body), signature_of(trunk));
   EXPECT_EQ(body.ops.front().name, "matmul");
   EXPECT_EQ(body.ops.front().call, "body.0.fc: matmul");
   std::set<std::string> storages;
-  for (const StepGraph::Storage& storage : body.storages) storages.insert(storage.name);
+  for (const StepTrace::Storage& storage : body.storages) storages.emplace(storage.name);
   EXPECT_THAT(storages, Contains("body.0.fc.weight"));
   EXPECT_THAT(storages, Contains("body.0.fc.weight.grad"));
   EXPECT_THAT(storages, Contains("body.0.fc: matmul"));

@@ -34,7 +34,7 @@ class Layering(unittest.TestCase):
             ("runtime/memory/arena.h", "runtime/memory/block.h"),
             ("runtime/device/sim/clock.h", "runtime/device/device.h"),
             ("runtime/policy/filter.h", "runtime/residency/manager.h"),
-            ("runtime/planner/problem.h", "runtime/graph/graph.h"),
+            ("runtime/planner/problem.h", "runtime/schedule/step_trace.h"),
             ("runtime/planner/order/search.h", "runtime/planner/problem.h"),
             ("runtime/planner/papers/methods.h", "runtime/planner/planner.h"),
             ("examples/plan_graph.cc", "runtime/planner/papers/methods.h"),

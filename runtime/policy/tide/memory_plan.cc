@@ -48,7 +48,7 @@ void add_buffers(planner::MovingProblem& problem, const MemoryEvents& memory,
 
 // A home for each item that lives on, at the lower end in their order, so that step can follow
 // step without moving anything, and steps of other programs too.
-std::vector<std::optional<Offset>> homes_of(const StepRecord& step, const MemoryEvents& memory,
+std::vector<std::optional<Offset>> homes_of(const StepTable& step, const MemoryEvents& memory,
                                             const std::vector<planner::Buffer>& buffers) {
   std::vector<std::optional<Offset>> of_item(step.items.size());
   Offset to(0);
@@ -69,7 +69,7 @@ std::vector<std::optional<Offset>> homes_of(const StepRecord& step, const Memory
 }
 
 // False, and the plan is as it was, if no layout within `capacity` was found.
-bool lay_out(MemoryPlan& plan, const StepRecord& step, const std::vector<Bytes>& strangers,
+bool lay_out(MemoryPlan& plan, const StepTable& step, const std::vector<Bytes>& strangers,
              Bytes capacity, int64_t effort, int64_t& taken) {
   planner::MovingProblem problem;
   problem.capacity = capacity;
@@ -97,7 +97,7 @@ bool lay_out(MemoryPlan& plan, const StepRecord& step, const std::vector<Bytes>&
 }
 
 // Searched and rehearsed within `room`; where it lies is not decided.
-MemoryPlan plan_within(Bytes room, const StepRecord& step, PlanLimits limits,
+MemoryPlan plan_within(Bytes room, const StepTable& step, PlanLimits limits,
                        std::vector<PlannedRelease> draft, int64_t effort, int64_t& taken) {
   limits.room = room;
   const bool first = draft.empty();
@@ -112,7 +112,7 @@ MemoryPlan plan_within(Bytes room, const StepRecord& step, PlanLimits limits,
 
 }  // namespace
 
-std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLimits& limits,
+std::optional<MemoryPlan> make_memory_plan(const StepTable& step, const PlanLimits& limits,
                                            const std::vector<Bytes>& strangers,
                                            std::vector<PlannedRelease> draft, int64_t effort,
                                            int64_t* taken) {

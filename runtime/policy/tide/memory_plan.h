@@ -1,7 +1,7 @@
 // All of a step's memory, decided ahead: what is released when and how, when copies come back,
 // and where each block lies. What a script (step_script.h) follows.
 //
-//   StepRecord --draft--> releases --search--> better ones --rehearse--> blocks --> offsets
+//   StepTable --draft--> releases --search--> better ones --rehearse--> blocks --> offsets
 //
 // Pure.
 #pragma once
@@ -38,7 +38,7 @@ inline constexpr int64_t kQuick = 2'000'000;
 // slid together whenever the room is in pieces. None: nothing was found that fits.
 //
 // `taken`, if given: what it took is added, in calls gone through and what takes as long.
-std::optional<MemoryPlan> make_memory_plan(const StepRecord& step, const PlanLimits& limits,
+std::optional<MemoryPlan> make_memory_plan(const StepTable& step, const PlanLimits& limits,
                                            const std::vector<Bytes>& strangers,
                                            std::vector<PlannedRelease> draft = {},
                                            int64_t effort = kThorough,

@@ -42,7 +42,7 @@ constexpr double kWorthIt = 0.005;
 
 class Search {
  public:
-  Search(const StepRecord& step, const PlanLimits& limits,
+  Search(const StepTable& step, const PlanLimits& limits,
          const std::vector<PlannedRelease>& draft, Bytes smallest)
       : step_(step),
         limits_(limits),
@@ -247,7 +247,7 @@ class Search {
   }
   double share() { return static_cast<double>(random_() >> 11) * 0x1p-53; }  // in [0, 1)
 
-  const StepRecord& step_;
+  const StepTable& step_;
   const PlanLimits& limits_;
   StepRehearsal rehearsal_;
   ReleaseChoices choices_;
@@ -263,7 +263,7 @@ class Search {
 
 }  // namespace
 
-SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
+SearchResult search_releases(const StepTable& step, const PlanLimits& limits,
                              const std::vector<PlannedRelease>& draft, int64_t effort) {
   const auto search = [&](const std::vector<PlannedRelease>& from, int64_t share) {
     return Search(step, limits, from, Bytes(limits.room.count() / share)).run(effort);

@@ -27,7 +27,7 @@ struct SearchResult {
 // before it ends with what it has: a quarter of them downhill; as many again for small
 // storages, where the others are not enough. Above its limits' room it goes only where nothing
 // helps (expected.lacking).
-SearchResult search_releases(const StepRecord& step, const PlanLimits& limits,
+SearchResult search_releases(const StepTable& step, const PlanLimits& limits,
                              const std::vector<PlannedRelease>& draft, int64_t effort);
 
 }  // namespace tidemark

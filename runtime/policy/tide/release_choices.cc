@@ -6,7 +6,7 @@
 
 namespace tidemark {
 
-ReleaseChoices::ReleaseChoices(const StepRecord& step, const PlanLimits& limits,
+ReleaseChoices::ReleaseChoices(const StepTable& step, const PlanLimits& limits,
                                const std::vector<PlannedRelease>& draft, Bytes smallest)
     : step_(&step), limits_(&limits) {
   for (const Gap& gap : find_gaps(step, smallest)) {
@@ -27,14 +27,14 @@ ReleaseChoices::ReleaseChoices(const StepRecord& step, const PlanLimits& limits,
 }
 
 void ReleaseChoices::find_alike() {
-  using Kind = std::tuple<CostKey, int64_t, bool, ptrdiff_t>;
+  using Kind = std::tuple<uint64_t, int64_t, bool, ptrdiff_t>;
   std::map<Kind, size_t> seen;
   for (size_t i = 0; i < choices_.size(); ++i) {
-    const StepRecord::Item& it = item(i);
-    const bool made = it.producer != StepRecord::kNone;
-    const CostKey key = made ? step_->calls[it.producer].key : 0;
+    const StepTable::Item& it = item(i);
+    const bool made = it.producer != StepTable::kNone;
+    const uint64_t signature = made ? step_->calls[it.producer].signature : 0;
     const auto use = std::lower_bound(it.uses.begin(), it.uses.end(), from(i));
-    const Kind kind{key, it.bytes.count(), made, use - it.uses.begin()};
+    const Kind kind{signature, it.bytes.count(), made, use - it.uses.begin()};
     const auto [known, fresh] = seen.try_emplace(kind, kinds_.size());
     if (fresh) kinds_.emplace_back();
     kind_of_.push_back(known->second);
@@ -43,7 +43,7 @@ void ReleaseChoices::find_alike() {
 }
 
 bool ReleaseChoices::may_evict(size_t i) const {
-  return item(i).may_evict && item(i).producer != StepRecord::kNone &&
+  return item(i).may_evict && item(i).producer != StepTable::kNone &&
          !choices_[i].release.wraps();
 }
 

@@ -18,7 +18,7 @@ class ReleaseChoices {
  public:
   // Gaps of items of at least that size, by their first call. As `draft` has it.
   // REQUIRES: the step and the limits outlive it.
-  ReleaseChoices(const StepRecord& step, const PlanLimits& limits,
+  ReleaseChoices(const StepTable& step, const PlanLimits& limits,
                  const std::vector<PlannedRelease>& draft, Bytes smallest);
 
   size_t size() const { return choices_.size(); }
@@ -56,14 +56,12 @@ class ReleaseChoices {
     PlannedRelease release;
     bool released = false;
   };
-  const StepRecord::Item& item(size_t i) const {
-    return step_->items[choices_[i].release.item];
-  }
+  const StepTable::Item& item(size_t i) const { return step_->items[choices_[i].release.item]; }
   void set(size_t i, const Choice& choice);
   uint32_t back_at(const PlannedRelease& release, double lead) const;
   void find_alike();
 
-  const StepRecord* step_;
+  const StepTable* step_;
   const PlanLimits* limits_;
   std::vector<Choice> choices_;
   std::vector<std::pair<size_t, Choice>> changes_;  // and what was there before

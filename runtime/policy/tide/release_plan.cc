@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-constexpr uint32_t kNone = StepRecord::kNone;
+constexpr uint32_t kNone = StepTable::kNone;
 
 // What is smaller than this share of the room is not worth a decision.
 constexpr int64_t kSmallest = 4096;
@@ -27,7 +27,7 @@ struct Range {
 
 class Planner {
  public:
-  Planner(const StepRecord& step, const PlanLimits& limits)
+  Planner(const StepTable& step, const PlanLimits& limits)
       : step_(step),
         limits_(limits),
         calls_(static_cast<uint32_t>(step.calls.size())),
@@ -63,12 +63,12 @@ class Planner {
     bool kept = true;
   };
 
-  const StepRecord::Item& item(uint32_t number) const { return step_.items[number]; }
+  const StepTable::Item& item(uint32_t number) const { return step_.items[number]; }
   int64_t bytes(uint32_t number) const { return item(number).bytes.count(); }
   Nanos end_of(uint32_t call) const { return step_.calls[call].begin + step_.calls[call].cost; }
 
   Range life(uint32_t number) const {
-    const StepRecord::Item& it = item(number);
+    const StepTable::Item& it = item(number);
     if (it.persistent) return {0, calls_};
     return {it.begin, it.end};
   }
@@ -127,10 +127,10 @@ class Planner {
     std::vector<uint32_t> pending{item(number).producer};
     seen_[item(number).producer] = walk_;
     while (!pending.empty()) {
-      const StepRecord::Call& producer = step_.calls[pending.back()];
+      const uint32_t producer = pending.back();
       pending.pop_back();
-      total += producer.cost;
-      for (const uint32_t input : producer.inputs) {
+      total += step_.calls[producer].cost;
+      for (const uint32_t input : step_.inputs(producer)) {
         if (present(input, call) || offloaded(input, call)) continue;
         const uint32_t next = item(input).producer;
         if (next == kNone || !item(input).may_evict) return std::nullopt;
@@ -322,7 +322,7 @@ class Planner {
         if (!other.kept || other.release.action != Action::kEvict) continue;
         const uint32_t to = other.release.to;
         const uint32_t producer = item(other.release.item).producer;
-        const std::vector<uint32_t>& inputs = step_.calls[producer].inputs;
+        const auto inputs = step_.inputs(producer);
         if (std::find(inputs.begin(), inputs.end(), choice.release.item) == inputs.end() ||
             to <= choice.release.from || to >= choice.release.to) {
           continue;
@@ -340,7 +340,7 @@ class Planner {
     }
   }
 
-  const StepRecord& step_;
+  const StepTable& step_;
   const PlanLimits& limits_;
   const uint32_t calls_;
   std::vector<int64_t> excess_;  // bytes live at each call, over the room
@@ -353,10 +353,10 @@ class Planner {
 
 }  // namespace
 
-std::vector<Gap> find_gaps(const StepRecord& step, Bytes smallest) {
+std::vector<Gap> find_gaps(const StepTable& step, Bytes smallest) {
   std::vector<Gap> gaps;
   for (uint32_t i = 0; i < step.items.size(); ++i) {
-    const StepRecord::Item& item = step.items[i];
+    const StepTable::Item& item = step.items[i];
     if (item.bytes < smallest) continue;
     for (size_t u = 0; u + 1 < item.uses.size(); ++u) {
       if (item.uses[u + 1] > item.uses[u] + 1) {
@@ -370,7 +370,7 @@ std::vector<Gap> find_gaps(const StepRecord& step, Bytes smallest) {
   return gaps;
 }
 
-ReleasePlan make_release_plan(const StepRecord& step, const PlanLimits& limits) {
+ReleasePlan make_release_plan(const StepTable& step, const PlanLimits& limits) {
   return Planner(step, limits).plan();
 }
 

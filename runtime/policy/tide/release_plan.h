@@ -19,8 +19,8 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/policy/step_record.h"
 #include "runtime/residency/policy.h"
+#include "runtime/schedule/step_table.h"
 
 namespace tidemark {
 
@@ -54,7 +54,7 @@ struct Gap {
 };
 
 // Of items of at least that size; by item, then by call.
-std::vector<Gap> find_gaps(const StepRecord& step, Bytes smallest);
+std::vector<Gap> find_gaps(const StepTable& step, Bytes smallest);
 
 struct PlannedRelease {
   uint32_t item = 0;
@@ -72,6 +72,6 @@ struct ReleasePlan {
   Nanos recomputation{0};                // expected when each was chosen, for the whole step
 };
 
-ReleasePlan make_release_plan(const StepRecord& step, const PlanLimits& limits);
+ReleasePlan make_release_plan(const StepTable& step, const PlanLimits& limits);
 
 }  // namespace tidemark

@@ -9,15 +9,15 @@ namespace {
 constexpr double kPriceOfCopies = 0.01;
 
 // Is there too little room for all that lives on, beside what some call needs?
-bool cannot_stay_between(const StepRecord& step, Bytes room) {
+bool cannot_stay_between(const StepTable& step, Bytes room) {
   Bytes there{0}, most{0};
-  for (const StepRecord::Item& item : step.items) {
+  for (const StepTable::Item& item : step.items) {
     if (item.was_there()) there += item.bytes;
   }
-  for (const StepRecord::Call& call : step.calls) {
-    Bytes needed = call.workspace;
-    for (const uint32_t input : call.inputs) needed += step.items[input].bytes;
-    for (const uint32_t output : call.outputs) needed += step.items[output].bytes;
+  for (uint32_t call = 0; call < step.calls.size(); ++call) {
+    Bytes needed = step.calls[call].workspace;
+    for (const uint32_t input : step.inputs(call)) needed += step.items[input].bytes;
+    for (const uint32_t output : step.outputs(call)) needed += step.items[output].bytes;
     most = std::max(most, needed);
   }
   return there + most > room;
@@ -25,7 +25,7 @@ bool cannot_stay_between(const StepRecord& step, Bytes room) {
 
 }  // namespace
 
-StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
+StepRehearsal::StepRehearsal(const StepTable& step, const PlanLimits& limits)
     : step_(step),
       calls_(static_cast<uint32_t>(step.calls.size())),
       room_(limits.room.count()),
@@ -38,7 +38,7 @@ StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
       next_uses_(step.calls.size()),
       seen_(step.calls.size()) {
   for (uint32_t i = 0; i < step.items.size(); ++i) {
-    const StepRecord::Item& item = step.items[i];
+    const StepTable::Item& item = step.items[i];
     out_time_.push_back(limits.out_time(item.bytes));
     in_time_.push_back(limits.in_time(item.bytes));
     if (item.uploaded && item.begin < calls_) uploads_[item.begin].push_back(i);
@@ -47,15 +47,15 @@ StepRehearsal::StepRehearsal(const StepRecord& step, const PlanLimits& limits)
   }
   std::vector<bool> read(step.items.size());  // by a call that may have to run again
   for (uint32_t call = 0; call < calls_; ++call) {
-    for (const uint32_t written : step.calls[call].written) {
+    for (const uint32_t written : step.written(call)) {
       if (read[written]) writes_[call].push_back(written);
     }
-    if (step.calls[call].written.empty()) {
-      for (const uint32_t input : step.calls[call].inputs) read[input] = true;
+    if (step.written(call).empty()) {
+      for (const uint32_t input : step.inputs(call)) read[input] = true;
     }
     std::vector<uint32_t>& next = next_uses_[call];
-    for (const uint32_t input : step.calls[call].inputs) next.push_back(next_use(input, call));
-    for (const uint32_t output : step.calls[call].outputs) {
+    for (const uint32_t input : step.inputs(call)) next.push_back(next_use(input, call));
+    for (const uint32_t output : step.outputs(call)) {
       next.push_back(next_use(output, call));
     }
   }
@@ -133,7 +133,7 @@ void StepRehearsal::begin(const std::vector<PlannedRelease>& releases) {
   });
   items_.assign(step_.items.size(), {});
   for (uint32_t i = 0; i < items_.size(); ++i) {
-    const StepRecord::Item& item = step_.items[i];
+    const StepTable::Item& item = step_.items[i];
     if (!item.was_there()) continue;
     items_[i].place = Place::kResident;
     items_[i].next = item.uses.empty() ? calls_ : item.uses.front();
@@ -177,14 +177,14 @@ void StepRehearsal::upload(uint32_t item) {
 }
 
 void StepRehearsal::run_call(uint32_t call) {
-  const StepRecord::Call& it = step_.calls[call];
-  for (const uint32_t input : it.inputs) ++items_[input].wanted;
-  for (const uint32_t input : it.inputs) {
+  const auto inputs = step_.inputs(call);
+  for (const uint32_t input : inputs) ++items_[input].wanted;
+  for (const uint32_t input : inputs) {
     if (away(input)) compute_again(input);
   }
   for (const uint32_t written : writes_[call]) protect_readers_of(written);
   issue(call, /*again=*/false);
-  for (const uint32_t input : it.inputs) --items_[input].wanted;
+  for (const uint32_t input : inputs) --items_[input].wanted;
   auto next = next_uses_[call].begin();
   const auto used = [&](uint32_t item) {
     State& state = items_[item];
@@ -192,9 +192,9 @@ void StepRehearsal::run_call(uint32_t call) {
     state.given_up = false;
     if (!step_.items[item].may_evict) state.copied = false;  // it may have been written
   };
-  for (const uint32_t input : it.inputs) used(input);
-  for (const uint32_t output : it.outputs) used(output);
-  for (const uint32_t written : it.written) items_[written].written = call + 1;
+  for (const uint32_t input : inputs) used(input);
+  for (const uint32_t output : step_.outputs(call)) used(output);
+  for (const uint32_t written : step_.written(call)) items_[written].written = call + 1;
 }
 
 // The next step begins without what is away, and so with none of the link's time owed.
@@ -210,7 +210,7 @@ bool StepRehearsal::collect(uint32_t item) {
   pending_.clear();
   ++walk_;
   const auto enter = [&](uint32_t source) {
-    const StepRecord::Item& wanted = step_.items[source];
+    const StepTable::Item& wanted = step_.items[source];
     if (wanted.producer == kNone || !wanted.may_evict || wanted.producer >= now_) return false;
     if (seen_[wanted.producer] == walk_) return true;
     seen_[wanted.producer] = walk_;
@@ -220,7 +220,7 @@ bool StepRehearsal::collect(uint32_t item) {
   if (!enter(item)) return false;
   while (!pending_.empty()) {
     auto& [call, next] = pending_.back();
-    const std::vector<uint32_t>& inputs = step_.calls[call].inputs;
+    const auto inputs = step_.inputs(call);
     if (next == inputs.size()) {
       again_.push_back(call);
       pending_.pop_back();
@@ -238,11 +238,11 @@ void StepRehearsal::compute_again(uint32_t item) {
   if (!outcome_.possible) return;
   ++items_[item].wanted;
   for (const uint32_t call : again_) {
-    for (const uint32_t input : step_.calls[call].inputs) ++items_[input].wanted;
+    for (const uint32_t input : step_.inputs(call)) ++items_[input].wanted;
   }
   for (const uint32_t call : again_) {
     issue(call, /*again=*/true);
-    for (const uint32_t input : step_.calls[call].inputs) {
+    for (const uint32_t input : step_.inputs(call)) {
       if (--items_[input].wanted == 0 && ended(input)) leave(input, Place::kEvicted);
     }
   }
@@ -275,7 +275,7 @@ bool StepRehearsal::reaches(uint32_t item, uint32_t target) {
     pending_.pop_back();
     if (producer == kNone || seen_[producer] == walk_) continue;
     seen_[producer] = walk_;
-    for (const uint32_t input : step_.calls[producer].inputs) {
+    for (const uint32_t input : step_.inputs(producer)) {
       if (input == target) return true;
       const bool stays = !away(input) && (!ended(input) || items_[input].fixed);
       if (!stays) pending_.emplace_back(input, 0);
@@ -292,19 +292,20 @@ bool StepRehearsal::missing(uint32_t output, bool again) const {
 
 // REQUIRES: no input has to be computed.
 void StepRehearsal::issue(uint32_t call, bool again) {
-  const StepRecord::Call& it = step_.calls[call];
-  for (const uint32_t input : it.inputs) fetch(input);
+  const StepTable::Call& it = step_.calls[call];
+  const auto outputs = step_.outputs(call);
+  for (const uint32_t input : step_.inputs(call)) fetch(input);
   int64_t kept = 0, scratch = it.workspace.count();
-  for (const uint32_t output : it.outputs) {
+  for (const uint32_t output : outputs) {
     (missing(output, again) ? kept : scratch) += bytes(output);
   }
   // One that is here is not evicted for this: it would be written to scratch, and gone after.
-  for (const uint32_t output : it.outputs) ++items_[output].wanted;
+  for (const uint32_t output : outputs) ++items_[output].wanted;
   take_room(kept + scratch);
-  for (const uint32_t output : it.outputs) --items_[output].wanted;
+  for (const uint32_t output : outputs) --items_[output].wanted;
   live_ -= scratch;
   const size_t first = events_ ? events_->blocks.size() : 0;
-  for (const uint32_t output : it.outputs) {
+  for (const uint32_t output : outputs) {
     const uint32_t item = missing(output, again) ? output : kNone;
     note(Kind::kBlock, item);
     open(item, step_.items[output].bytes);

@@ -26,9 +26,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/policy/step_record.h"
 #include "runtime/policy/tide/release_plan.h"
 #include "runtime/residency/memory_event.h"
+#include "runtime/schedule/step_table.h"
 
 namespace tidemark {
 
@@ -73,7 +73,7 @@ class StepRehearsal {
   };
 
   // REQUIRES: they outlive it.
-  StepRehearsal(const StepRecord& step, const PlanLimits& limits);
+  StepRehearsal(const StepTable& step, const PlanLimits& limits);
 
   // How many times what a byte takes to go and to come back a byte that lacks costs.
   void set_price_of_lacking(double times) { price_of_lacking_ = times * link_price_; }
@@ -83,7 +83,7 @@ class StepRehearsal {
               double enough = std::numeric_limits<double>::infinity());
 
  private:
-  static constexpr uint32_t kNone = StepRecord::kNone;
+  static constexpr uint32_t kNone = StepTable::kNone;
   using Kind = MemoryEvents::Kind;
   enum class Place : uint8_t { kNowhere, kResident, kEvicted, kOffloaded, kComing };
   struct State {
@@ -134,7 +134,7 @@ class StepRehearsal {
   void open(uint32_t item, Bytes size);
   void close(size_t block);
 
-  const StepRecord& step_;
+  const StepTable& step_;
   const uint32_t calls_;
   const int64_t room_;
   const double link_price_;  // nanoseconds a byte, both ways

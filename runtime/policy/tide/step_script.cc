@@ -10,7 +10,7 @@ namespace {
 
 // Of the forecast's last step, and there before it.
 bool was_there(const Forecast& forecast, uint32_t item) {
-  return item != StepRecord::kNone && forecast.last().items[item].was_there();
+  return item != StepTable::kNone && forecast.last().items[item].was_there();
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ std::vector<Bytes> find_strangers(const Residency& residency, const Forecast& fo
 
 bool StepScript::begin() {
   const MemoryEvents& memory = plan_.memory;
-  const std::vector<StepRecord::Item>& items = forecast_.last().items;
+  const std::vector<StepTable::Item>& items = forecast_.last().items;
   std::vector<std::optional<Offset>> at(items.size());
   for (; next_block_ < memory.there; ++next_block_) {
     at[memory.blocks[next_block_].item] =

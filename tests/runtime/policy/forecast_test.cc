@@ -40,16 +40,16 @@ class Steps {
     IntrusivePtr<Storage>& storage = storages_[letter];
     if (!storage) {
       const bool parameter = letter >= 'A' && letter <= 'Z';
+      ++ids_;
       storage = make_intrusive<Storage>(
-          nullptr, ++ids_, kAlignment, parameter ? Category::kParameter : Category::kActivation,
-          "test");
+          nullptr, ids_, ids_, kAlignment,
+          parameter ? Category::kParameter : Category::kActivation, "test");
     }
     return storage;
   }
   // As the residency manager tells it.
   void drop(char letter) {
     forecast.ended(*at(letter));
-    forecast.forget(*at(letter));
     storages_.erase(letter);
   }
   // 0: W a > b   1: b > c   2: c > d   3: d b > e   4: W e >
@@ -184,16 +184,16 @@ TEST(Forecast, RecordsWhatAPlanNeeds) {
   steps.drop('b');
   steps.call("Wc", "", 40, "W");
   steps.forecast.end_step();
-  const StepRecord& last = steps.forecast.last();
+  const StepTable& last = steps.forecast.last();
   ASSERT_EQ(last.calls.size(), 4U);
   EXPECT_EQ(last.duration, Nanos(100));
   EXPECT_EQ(last.calls[2].begin, Nanos(30));
   EXPECT_EQ(last.calls[2].cost, Nanos(30));
   ASSERT_EQ(last.items.size(), 4U);
-  const StepRecord::Item &w = last.items[0], &a = last.items[1], &b = last.items[2],
-                         &c = last.items[3];
+  const StepTable::Item &w = last.items[0], &a = last.items[1], &b = last.items[2],
+                        &c = last.items[3];
   EXPECT_TRUE(w.persistent && !a.persistent && !b.persistent);
-  EXPECT_EQ(w.producer, StepRecord::kNone);
+  EXPECT_EQ(w.producer, StepTable::kNone);
   EXPECT_EQ(b.producer, 0U);
   EXPECT_EQ(w.uses, (std::vector<uint32_t>{0, 3}));
   EXPECT_EQ(c.uses, (std::vector<uint32_t>{1, 2, 3}));

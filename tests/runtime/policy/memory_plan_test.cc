@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "tests/runtime/policy/step_record_builder.h"
+#include "tests/runtime/policy/trace_builder.h"
 
 namespace tidemark::testing {
 namespace {
@@ -100,7 +100,7 @@ void check_layout(const MemoryPlan& plan, const PlanLimits& limits,
   if (plan.placed()) Arena(plan, limits.room).check();
 }
 
-std::optional<MemoryPlan> checked(const StepRecord& step, const PlanLimits& limits,
+std::optional<MemoryPlan> checked(const StepTable& step, const PlanLimits& limits,
                                   const std::vector<Bytes>& strangers = {},
                                   std::vector<PlannedRelease> draft = {}) {
   auto plan = make_memory_plan(step, limits, strangers, std::move(draft));
@@ -131,8 +131,8 @@ std::string text(const std::vector<PlannedRelease>& releases) {
 }
 
 // a b c are made in turn and wanted in the reverse order.
-RecordBuilder tower(int64_t cost_a, int64_t cost_b, int64_t cost_c, int64_t size = 1) {
-  RecordBuilder record;
+TraceBuilder tower(int64_t cost_a, int64_t cost_b, int64_t cost_c, int64_t size = 1) {
+  TraceBuilder record;
   const uint32_t a = record.call({}, cost_a, size), b = record.call({}, cost_b, size),
                  c = record.call({}, cost_c, size);
   for (const uint32_t item : {c, b, a}) record.run({item}, 10'000);
@@ -156,12 +156,12 @@ TEST(MemoryPlan, ReleasesWhatDoesNotFit) {
 }
 
 TEST(MemoryPlan, IsNoneWhereNothingFits) {
-  const StepRecord step = tower(1, 1, 1).step();
+  const StepTable step = tower(1, 1, 1).step();
   EXPECT_TRUE(checked(step, evict_within(1)));
   EXPECT_FALSE(checked(step, {.room = Bytes(units(1).count() / 2)}));
   EXPECT_FALSE(checked(step, evict_within(1), {Bytes(units(1).count() / 2)}));
   EXPECT_FALSE(checked(tower(1, 1, 1, 4).step(), evict_within(3))) << "not even one of them";
-  RecordBuilder kept = tower(1, 1, 1);
+  TraceBuilder kept = tower(1, 1, 1);
   for (const uint32_t item : {0U, 1U, 2U}) kept.item(item).may_evict = false;
   EXPECT_FALSE(checked(kept.step(), copy_within(2, 1, /*tier=*/0)));
   EXPECT_TRUE(checked(kept.step(), copy_within(2, 1)));
@@ -171,7 +171,7 @@ TEST(MemoryPlan, IsNoneWhereNothingFits) {
 
 // What is none of the step's has a place of its own all the time; the step has the rest.
 TEST(MemoryPlan, LeavesRoomForStrangers) {
-  const StepRecord step = tower(300, 100, 200).step();
+  const StepTable step = tower(300, 100, 200).step();
   const auto plan = checked(step, just_above(6), {units(1), units(2)});
   ASSERT_TRUE(plan && plan->placed());
   EXPECT_TRUE(plan->releases.empty());
@@ -182,7 +182,7 @@ TEST(MemoryPlan, LeavesRoomForStrangers) {
 
 // Of two ways that cost the same it keeps to the one that it was given.
 TEST(MemoryPlan, BeginsWithTheDraft) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({}, 100);
   record.run({}, 10'000, /*workspace=*/1);
   record.run({a, b}, 10'000);
@@ -199,7 +199,7 @@ TEST(MemoryPlan, OfRandomStepsIsLaidOut) {
   for (uint32_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const StepRecord step = random_record(random);
+    const StepTable step = random_step(random);
     const int64_t unmanaged = make_release_plan(step, evict_within(1)).unmanaged.count();
     PlanLimits limits = copy_within(1, 1 + static_cast<int64_t>(random() % 500),
                                     static_cast<int64_t>(random() % 2) * 1000);
@@ -225,8 +225,8 @@ TEST(MemoryPlan, OfRandomStepsIsLaidOut) {
 
 // Everything has to stay, and fills the room to the last byte again and again. Two go at a
 // time, and what comes next is sometimes as large as both: they have to lie side by side.
-StepRecord crowded_record(int64_t room, std::mt19937& random) {
-  RecordBuilder record;
+StepTable crowded_step(int64_t room, std::mt19937& random) {
+  TraceBuilder record;
   std::vector<uint32_t> live;
   int64_t used = 0, least = 1;
   for (int k = 0; k < 30; ++k) {
@@ -240,7 +240,7 @@ StepRecord crowded_record(int64_t room, std::mt19937& random) {
     std::shuffle(live.begin(), live.end(), random);
     for (int gone = 0; gone < 2 && !live.empty(); ++gone) {
       record.run({live.back()});
-      used -= record.item(live.back()).bytes.count() / kRecordUnit.count();
+      used -= record.item(live.back()).size.count() / kRecordUnit.count();
       live.pop_back();
     }
     if (random() % 2 == 0) least = room - used;
@@ -255,7 +255,7 @@ TEST(MemoryPlan, MovesWhatIsInTheWay) {
   for (uint32_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const StepRecord step = crowded_record(kRoom, random);
+    const StepTable step = crowded_step(kRoom, random);
     const auto plan = checked(step, evict_within(kRoom + 1), {units(1)});
     ASSERT_TRUE(plan && plan->placed());
     EXPECT_TRUE(plan->releases.empty());
@@ -271,7 +271,7 @@ TEST(MemoryPlan, MovesWhatIsInTheWay) {
 // Some of it will have to be released by price, so no place is sure.
 TEST(MemoryPlan, HasNoPlacesWhereALittleLacks) {
   const auto of = [](int items) {
-    RecordBuilder record;
+    TraceBuilder record;
     std::vector<uint32_t> made;
     for (int i = 0; i < items; ++i) {
       made.push_back(record.call({}));

@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "tests/runtime/policy/step_record_builder.h"
+#include "tests/runtime/policy/trace_builder.h"
 
 namespace tidemark::testing {
 namespace {
@@ -32,14 +32,14 @@ std::string text(const Releases& releases) {
   return text;
 }
 
-std::string found(const RecordBuilder& record, const PlanLimits& limits,
+std::string found(const TraceBuilder& record, const PlanLimits& limits,
                   const Releases& draft = {}) {
   return text(search_releases(record.step(), limits, draft, kEffort).releases);
 }
 
 // a b c are made in turn and wanted in the reverse order.
-RecordBuilder tower(int64_t cost_a, int64_t cost_b, int64_t cost_c) {
-  RecordBuilder record;
+TraceBuilder tower(int64_t cost_a, int64_t cost_b, int64_t cost_c) {
+  TraceBuilder record;
   const uint32_t a = record.call({}, cost_a), b = record.call({}, cost_b),
                  c = record.call({}, cost_c);
   for (const uint32_t item : {c, b, a}) record.run({item}, 10'000);
@@ -63,7 +63,7 @@ TEST(PlanSearch, EvictsTheCheapest) {
 // What takes far longer to compute again than to copy is copied; where the link is slow it is
 // the other way.
 TEST(PlanSearch, TakesTheCheaperWay) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 5000);
   record.idle(1, 1000);
   record.run({}, 1000, /*workspace=*/2);
@@ -74,7 +74,7 @@ TEST(PlanSearch, TakesTheCheaperWay) {
 }
 
 TEST(PlanSearch, ReleasesOnlyWhatItMay) {
-  RecordBuilder record = tower(300, 100, 200);
+  TraceBuilder record = tower(300, 100, 200);
   record.item(1).may_evict = false;
   EXPECT_EQ(found(record, evict_within(2)), "evict a 0-5");
   record.item(0).may_evict = false;
@@ -84,7 +84,7 @@ TEST(PlanSearch, ReleasesOnlyWhatItMay) {
   record.item(0).may_offload = record.item(1).may_offload = false;
   EXPECT_EQ(found(record, copy_within(2, 1)), "");
   // What sleeps over the end has no recipe by then.
-  RecordBuilder wraps;
+  TraceBuilder wraps;
   const uint32_t s = wraps.outside(1, /*persistent=*/true);
   wraps.idle(1);
   wraps.run({}, 100, /*workspace=*/2);
@@ -95,7 +95,7 @@ TEST(PlanSearch, ReleasesOnlyWhatItMay) {
 }
 
 TEST(PlanSearch, KeepsToTheTiersRoom) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 9000), b = record.call({}, 5000);
   record.idle(1, 1000);
   record.run({}, 1000, /*workspace=*/2);
@@ -108,7 +108,7 @@ TEST(PlanSearch, KeepsToTheTiersRoom) {
 
 // Without effort the draft is what there is.
 TEST(PlanSearch, EndsWhereItsEffortDoes) {
-  const RecordBuilder record = tower(100, 300, 200);
+  const TraceBuilder record = tower(100, 300, 200);
   const Releases draft{{1, 1, 4, Action::kEvict, 0}};
   const auto with = [&](int64_t effort) {
     return text(search_releases(record.step(), evict_within(2), draft, effort).releases);
@@ -119,9 +119,9 @@ TEST(PlanSearch, EndsWhereItsEffortDoes) {
 }
 
 // Layers of a dear and a cheap activation, `size` units each, their gradients, and updates.
-StepRecord training_record(int64_t size) {
+StepTable training_step(int64_t size) {
   constexpr size_t kLayers = 8;
-  RecordBuilder record;
+  TraceBuilder record;
   const auto lives_on = [&](int64_t units) {
     const uint32_t item = record.outside(units, /*persistent=*/true);
     record.item(item).may_evict = false;
@@ -149,7 +149,7 @@ StepRecord training_record(int64_t size) {
 TEST(PlanSearch, FindsAWayThatGoesUphill) {
   for (const int64_t size : {1, 2}) {
     SCOPED_TRACE("activations of " + std::to_string(size));
-    const StepRecord step = training_record(size);
+    const StepTable step = training_step(size);
     const PlanLimits limits = copy_within(8 + 2 * size, 1000);
     const Releases draft = make_release_plan(step, limits).releases;
     EXPECT_GT(StepRehearsal(step, limits).run(draft).lacking, Bytes(0));
@@ -163,7 +163,7 @@ struct Gap {
   uint32_t item, from, to;
 };
 
-std::vector<Gap> gaps_of(const StepRecord& step) {
+std::vector<Gap> gaps_of(const StepTable& step) {
   std::vector<Gap> gaps;
   for (uint32_t i = 0; i < step.items.size(); ++i) {
     const std::vector<uint32_t>& uses = step.items[i].uses;
@@ -175,12 +175,12 @@ std::vector<Gap> gaps_of(const StepRecord& step) {
   return gaps;
 }
 
-std::vector<PlannedRelease> ways(const StepRecord& step, const PlanLimits& limits,
+std::vector<PlannedRelease> ways(const StepTable& step, const PlanLimits& limits,
                                  const Gap& gap) {
   std::vector<PlannedRelease> ways;
-  const StepRecord::Item& item = step.items[gap.item];
+  const StepTable::Item& item = step.items[gap.item];
   const bool wraps = gap.to <= gap.from;
-  if (item.may_evict && item.producer != StepRecord::kNone && !wraps) {
+  if (item.may_evict && item.producer != StepTable::kNone && !wraps) {
     ways.push_back({gap.item, gap.from, gap.to, Action::kEvict, 0});
   }
   if (!item.may_offload || limits.tier_room == Bytes(0)) return ways;
@@ -193,7 +193,7 @@ std::vector<PlannedRelease> ways(const StepRecord& step, const PlanLimits& limit
 // The least that a plan costs by which nothing lacks; infinite if there is none.
 class BruteForce {
  public:
-  BruteForce(const StepRecord& step, const PlanLimits& limits)
+  BruteForce(const StepTable& step, const PlanLimits& limits)
       : step_(step), limits_(limits), rehearsal_(step, limits), gaps_(gaps_of(step)) {}
 
   double least() {
@@ -218,7 +218,7 @@ class BruteForce {
     }
   }
 
-  const StepRecord& step_;
+  const StepTable& step_;
   const PlanLimits& limits_;
   StepRehearsal rehearsal_;
   const std::vector<Gap> gaps_;
@@ -228,9 +228,9 @@ class BruteForce {
 
 // Of 7 to 11 calls: items are made, workspaces taken, and items read in any order. Numbers are
 // drawn one after the other, as the order of arguments differs between processors.
-StepRecord small_record(std::mt19937& random) {
+StepTable small_step(std::mt19937& random) {
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
-  RecordBuilder record;
+  TraceBuilder record;
   std::vector<uint32_t> items;
   if (pick(2) == 0) items.push_back(record.outside(1 + pick(2), /*persistent=*/true));
   const uint32_t made = 2 + pick(2);
@@ -267,7 +267,7 @@ TEST(PlanSearch, FindsTheBestOfAllPlansMostly) {
   for (uint32_t seed = 1; seed <= kProblems; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const StepRecord step = small_record(random);
+    const StepTable step = small_step(random);
     const PlanLimits limits = small_limits(random);
     const double least = BruteForce(step, limits).least();
     const Releases draft = make_release_plan(step, limits).releases;
@@ -297,7 +297,7 @@ TEST(PlanSearch, IsNeverWorseThanItsDraft) {
   for (uint32_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const StepRecord step = random_record(random);
+    const StepTable step = random_step(random);
     const int64_t unmanaged = make_release_plan(step, evict_within(1)).unmanaged.count();
     PlanLimits limits = copy_within(1, 1 + static_cast<int64_t>(random() % 1000),
                                     static_cast<int64_t>(random() % 3) * 10);
@@ -318,13 +318,13 @@ TEST(PlanSearch, IsNeverWorseThanItsDraft) {
     lacking += after.lacking > Bytes(0);
     Bytes copied{0};
     for (const PlannedRelease& release : result.releases) {
-      const StepRecord::Item& item = step.items[release.item];
+      const StepTable::Item& item = step.items[release.item];
       if (release.action == Action::kOffload) {
         EXPECT_TRUE(item.may_offload);
         EXPECT_LT(release.reload_at, std::max(release.to, 1U));
         copied += item.bytes;
       } else {
-        EXPECT_TRUE(item.may_evict && item.producer != StepRecord::kNone && !release.wraps());
+        EXPECT_TRUE(item.may_evict && item.producer != StepTable::kNone && !release.wraps());
       }
     }
     EXPECT_LE(copied, limits.tier_room);

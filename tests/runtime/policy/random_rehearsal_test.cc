@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/policy/tide/step_rehearsal.h"
-#include "tests/runtime/policy/step_record_builder.h"
+#include "tests/runtime/policy/trace_builder.h"
 
 namespace tidemark::testing {
 namespace {
@@ -19,12 +19,12 @@ using Kind = MemoryEvents::Kind;
 using Outcome = StepRehearsal::Outcome;
 using Releases = std::vector<PlannedRelease>;
 
-Releases random_releases(const StepRecord& step, std::mt19937& random) {
+Releases random_releases(const StepTable& step, std::mt19937& random) {
   Releases releases;
   const auto add = [&](uint32_t i, uint32_t from, uint32_t to) {
-    const StepRecord::Item& item = step.items[i];
+    const StepTable::Item& item = step.items[i];
     const bool wraps = to <= from;
-    const bool may_evict = item.may_evict && item.producer != StepRecord::kNone && !wraps;
+    const bool may_evict = item.may_evict && item.producer != StepTable::kNone && !wraps;
     if (random() % 3 == 0 || (!may_evict && !item.may_offload)) return;
     if (may_evict && (!item.may_offload || random() % 2 == 0)) {
       releases.push_back({i, from, to, Action::kEvict, 0});
@@ -64,7 +64,7 @@ int64_t most_live(const MemoryEvents& memory) {
 }
 
 // From the events alone: what is there when, and who has which block.
-void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen) {
+void check_events(const StepTable& step, const MemoryEvents& memory, Seen& seen) {
   struct Item {
     std::optional<size_t> block;  // the last that it took
     bool copied = false;
@@ -104,7 +104,7 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
         const uint32_t producer = step.items[item].producer;
         if (producer < calls && !items[item].copied) {
           ++seen.again;
-          for (const uint32_t input : step.calls[producer].inputs) {
+          for (const uint32_t input : step.inputs(producer)) {
             EXPECT_LE(written[input], producer) << "it is made from what has been overwritten";
           }
         }
@@ -119,12 +119,12 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
       continue;
     }
     if (kind == Kind::kEndOfCall) {
-      for (const uint32_t done : step.calls[calls].written) written[done] = calls;
+      for (const uint32_t done : step.written(calls)) written[done] = calls;
       ++calls;
       continue;
     }
     ASSERT_LT(item, items.size());
-    const StepRecord::Item& it = step.items[item];
+    const StepTable::Item& it = step.items[item];
     ASSERT_TRUE(resident(item, e)) << item;
     if (kind == Kind::kCopyOut) {
       EXPECT_TRUE(it.may_offload);
@@ -135,7 +135,7 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
     if (kind == Kind::kOffload) {
       EXPECT_TRUE(items[item].copied);
     } else {
-      EXPECT_TRUE(it.may_evict && it.producer != StepRecord::kNone);
+      EXPECT_TRUE(it.may_evict && it.producer != StepTable::kNone);
     }
   }
   EXPECT_EQ(next, memory.blocks.size());
@@ -146,7 +146,7 @@ void check_events(const StepRecord& step, const MemoryEvents& memory, Seen& seen
   }
 }
 
-void check_step(const StepRecord& step, const PlanLimits& limits, const Releases& releases,
+void check_step(const StepTable& step, const PlanLimits& limits, const Releases& releases,
                 Seen& seen, std::mt19937& random) {
   StepRehearsal rehearsal(step, limits);
   MemoryEvents memory;
@@ -182,7 +182,7 @@ TEST(RandomRehearsal, IsWhatItsEventsSay) {
   for (uint32_t seed = 1; seed <= 4000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const StepRecord step = random_record(random);
+    const StepTable step = random_step(random);
     PlanLimits limits = copy_within(4 + static_cast<int64_t>(random() % 60),
                                     1 + static_cast<int64_t>(random() % 3000));
     limits.latency = Nanos(random() % 100);

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tests/runtime/policy/step_record_builder.h"
+#include "tests/runtime/policy/trace_builder.h"
 
 namespace tidemark::testing {
 namespace {
@@ -28,14 +28,14 @@ std::string text(const ReleaseChoices& choices) {
 }
 
 // Three layers, each of which makes two items, which the backward pass reads; 0 is a parameter.
-RecordBuilder layers() {
-  RecordBuilder record;
+TraceBuilder layers() {
+  TraceBuilder record;
   const uint32_t parameter = record.outside(1, /*persistent=*/true);
   std::vector<uint32_t> made;
   for (int layer = 0; layer < 3; ++layer) {
-    for (const CostKey kind : {1, 2}) {
+    for (const uint64_t kind : {1, 2}) {
       made.push_back(record.call({parameter}, 100, /*size=*/2));
-      record.last().key = kind;
+      record.last().signature = kind;
     }
   }
   for (size_t i = made.size(); i-- > 0;) record.run({made[i]}, 100);
@@ -43,8 +43,8 @@ RecordBuilder layers() {
 }
 
 TEST(ReleaseChoices, AreTheGapsThatMayBeUsed) {
-  RecordBuilder record = layers();
-  const StepRecord& step = record.step();
+  TraceBuilder record = layers();
+  const StepTable& step = record.step();
   const PlanLimits within = copy_within(4, 1);
   const ReleaseChoices all(step, within, {}, Bytes(0));
   // The parameter's over the step's end, and of all items but the last, which is read at once.
@@ -59,11 +59,11 @@ TEST(ReleaseChoices, AreTheGapsThatMayBeUsed) {
     EXPECT_FALSE(evictions.may_offload(i));
   }
   record.item(1).may_evict = false;
-  EXPECT_EQ(ReleaseChoices(step, no_tier, {}, Bytes(0)).size(), 4U);
+  EXPECT_EQ(ReleaseChoices(record.step(), no_tier, {}, Bytes(0)).size(), 4U);
 }
 
 TEST(ReleaseChoices, BeginAsDrafted) {
-  const RecordBuilder record = layers();
+  const TraceBuilder record = layers();
   const PlanLimits limits = copy_within(4, 1);
   const Releases draft{{2, 1, 10, Action::kOffload, 7},
                        {1, 0, 11, Action::kEvict, 0},
@@ -75,7 +75,7 @@ TEST(ReleaseChoices, BeginAsDrafted) {
 }
 
 TEST(ReleaseChoices, ChangeAndAreTakenBack) {
-  const RecordBuilder record = layers();
+  const TraceBuilder record = layers();
   const PlanLimits limits = copy_within(4, 50);
   ReleaseChoices choices(record.step(), limits, {{1, 0, 11, Action::kEvict, 0}}, units(2));
   choices.evict(0);
@@ -100,7 +100,7 @@ TEST(ReleaseChoices, ChangeAndAreTakenBack) {
 }
 
 TEST(ReleaseChoices, KnowWhichLayersAreAlike) {
-  const RecordBuilder record = layers();
+  const TraceBuilder record = layers();
   const PlanLimits limits = copy_within(4, 1);
   const ReleaseChoices choices(record.step(), limits, {}, units(2));
   ASSERT_EQ(choices.size(), 5U);
@@ -110,7 +110,7 @@ TEST(ReleaseChoices, KnowWhichLayersAreAlike) {
 }
 
 TEST(ReleaseChoices, MeetWhereBothMayBeAway) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({});
   record.idle(1);
   record.run({a});

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "tests/runtime/policy/step_record_builder.h"
+#include "tests/runtime/policy/trace_builder.h"
 
 namespace tidemark::testing {
 namespace {
@@ -28,7 +28,7 @@ std::string describe(const ReleasePlan& plan) {
 
 // --- what a plan says, worked out without the planner's code ---
 
-std::vector<bool> alive(const StepRecord& step, const StepRecord::Item& item) {
+std::vector<bool> alive(const StepTable& step, const StepTable::Item& item) {
   std::vector<bool> calls(step.calls.size(), item.persistent);
   if (item.persistent) return calls;
   for (uint32_t k = item.begin; k < item.end; ++k) calls[k] = true;
@@ -37,7 +37,7 @@ std::vector<bool> alive(const StepRecord& step, const StepRecord::Item& item) {
 
 // Calls at which what is released is away. Copies go out one after the other, as they may
 // begin; `ties_first`: of several that may begin at once, each is the first one.
-std::vector<std::set<uint32_t>> away(const StepRecord& step, const PlanLimits& limits,
+std::vector<std::set<uint32_t>> away(const StepTable& step, const PlanLimits& limits,
                                      const ReleasePlan& plan, bool ties_first) {
   const auto n = static_cast<uint32_t>(step.calls.size());
   std::vector<std::set<uint32_t>> result(plan.releases.size());
@@ -53,7 +53,7 @@ std::vector<std::set<uint32_t>> away(const StepRecord& step, const PlanLimits& l
       for (uint32_t k = release.from + 1; k < release.to; ++k) result[r].insert(k);
       continue;
     }
-    const StepRecord::Call& from = step.calls[release.from];
+    const StepTable::Call& from = step.calls[release.from];
     const auto bytes = static_cast<double>(step.items[release.item].bytes.count());
     const bool over_the_end = release.to <= release.from;
     copies.push_back(
@@ -95,7 +95,7 @@ std::vector<std::set<uint32_t>> away(const StepRecord& step, const PlanLimits& l
   return result;
 }
 
-std::vector<int64_t> live_bytes(const StepRecord& step, const ReleasePlan& plan,
+std::vector<int64_t> live_bytes(const StepTable& step, const ReleasePlan& plan,
                                 const std::vector<std::set<uint32_t>>& absent) {
   std::vector<int64_t> live(step.calls.size());
   for (uint32_t k = 0; k < live.size(); ++k) {
@@ -119,7 +119,7 @@ struct Seen {
   int evictions = 0, copies = 0, over_the_end = 0, exact = 0, fitting = 0;
 };
 
-void check(const StepRecord& step, const PlanLimits& limits, const ReleasePlan& plan,
+void check(const StepTable& step, const PlanLimits& limits, const ReleasePlan& plan,
            Seen& seen) {
   SCOPED_TRACE(describe(plan));
   EXPECT_EQ(plan.unmanaged.count(), most(live_bytes(step, {}, {})));
@@ -133,7 +133,7 @@ void check(const StepRecord& step, const PlanLimits& limits, const ReleasePlan& 
     EXPECT_LE(before, release.from) << "by `from`";
     before = release.from;
     EXPECT_TRUE(gaps.insert({release.item, release.from}).second) << "one gap, one release";
-    const StepRecord::Item& item = step.items[release.item];
+    const StepTable::Item& item = step.items[release.item];
     const auto use = std::find(item.uses.begin(), item.uses.end(), release.from);
     ASSERT_NE(use, item.uses.end()) << "a gap begins at a use";
     if (release.to <= release.from) {
@@ -159,7 +159,7 @@ void check(const StepRecord& step, const PlanLimits& limits, const ReleasePlan& 
     } else {
       ++seen.evictions;
       EXPECT_TRUE(item.may_evict);
-      EXPECT_NE(item.producer, StepRecord::kNone);
+      EXPECT_NE(item.producer, StepTable::kNone);
     }
   }
   EXPECT_LE(copied, limits.tier_room.count());
@@ -180,7 +180,7 @@ void check(const StepRecord& step, const PlanLimits& limits, const ReleasePlan& 
   }
 }
 
-ReleasePlan checked(const RecordBuilder& record, const PlanLimits& limits) {
+ReleasePlan checked(const TraceBuilder& record, const PlanLimits& limits) {
   Seen seen;
   ReleasePlan plan = make_release_plan(record.step(), limits);
   check(record.step(), limits, plan, seen);
@@ -193,7 +193,7 @@ ReleasePlan checked(const RecordBuilder& record, const PlanLimits& limits) {
 //           b b b b .
 //             c c . .
 struct Tower {
-  RecordBuilder record;
+  TraceBuilder record;
   uint32_t a, b, c;
   Tower(int64_t cost_a, int64_t cost_b, int64_t cost_c, int64_t cost = 10'000)
       : a(record.call({}, cost_a)), b(record.call({}, cost_b)), c(record.call({}, cost_c)) {
@@ -227,7 +227,7 @@ TEST(ReleasePlan, EvictsTheCheapest) {
 
 // Per byte: a of 4 units at 300 is cheaper than b of 1 at 100, where 4 are needed.
 TEST(ReleasePlan, CountsTimePerByteOfUse) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 300, 4);
   std::vector<uint32_t> small;
   for (int i = 0; i < 4; ++i) small.push_back(record.call({}, 100));
@@ -241,7 +241,7 @@ TEST(ReleasePlan, CountsTimePerByteOfUse) {
 
 // A workspace counts at its call.
 TEST(ReleasePlan, MakesRoomForWorkspaces) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100);
   record.run({}, 10'000, /*workspace=*/2);
   record.run({a}, 10'000);
@@ -252,7 +252,7 @@ TEST(ReleasePlan, MakesRoomForWorkspaces) {
 // c needs b and b needs a, which are gone by then: 100 + 100 + 100, more than d's 250.
 TEST(ReleasePlan, CountsDeadInputs) {
   for (const int64_t cost_d : {250, 350}) {
-    RecordBuilder record;
+    TraceBuilder record;
     const uint32_t a = record.call({}, 100);
     const uint32_t b = record.call({a}, 100);
     const uint32_t c = record.call({b}, 100);
@@ -268,7 +268,7 @@ TEST(ReleasePlan, CountsDeadInputs) {
 
 // What comes from outside, and what was written in place, cannot be computed.
 TEST(ReleasePlan, EvictsOnlyWhatCanBeComputed) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t x = record.outside();
   const uint32_t a = record.call({x}, 100);
   const uint32_t b = record.call({}, 100);
@@ -295,7 +295,7 @@ TEST(ReleasePlan, LeavesWhatIsTooDear) {
 //   call   0   1    2    3    4    5
 //   time   0  8k  8.1k 8.2k 18k  28k
 TEST(ReleasePlan, CopiesTheDearestWhereTheLinkHidesIt) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 8000);
   record.idle(1, 10'000);
   const uint32_t b = record.call({}, 100);
@@ -317,7 +317,7 @@ TEST(ReleasePlan, CopiesTheDearestWhereTheLinkHidesIt) {
 
 // Two copies do not leave in the time of one.
 TEST(ReleasePlan, TheLinkCarriesOneCopyAfterTheOther) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 3000);
   const uint32_t b = record.call({}, 2000);
   record.idle(1, 20'000);
@@ -333,7 +333,7 @@ TEST(ReleasePlan, TheLinkCarriesOneCopyAfterTheOther) {
 }
 
 TEST(ReleasePlan, KeepsToTheTiersRoom) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 300), b = record.call({}, 200);
   record.idle(1, 1000);
   const uint32_t c = record.call({}, 10'000);
@@ -350,7 +350,7 @@ TEST(ReleasePlan, KeepsToTheTiersRoom) {
 //   call   0 1 2 3 4
 //          . . . s s     a lives at 0..2, b at 1..2
 TEST(ReleasePlan, CopiesOptimizerStateOverTheStepsEnd) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t s = record.outside(1, /*persistent=*/true);
   const uint32_t a = record.call({}, 10'000);
   const uint32_t b = record.call({a}, 10'000);
@@ -368,7 +368,7 @@ TEST(ReleasePlan, CopiesOptimizerStateOverTheStepsEnd) {
 // While the copy of s leaves it is still there: in the step's last calls, or even in the next
 // step's first.
 TEST(ReleasePlan, CountsACopyUntilItIsOut) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t s = record.outside(1, /*persistent=*/true);
   record.idle(1, 20'000);
   const uint32_t a = record.call({}, 1000, 2);
@@ -386,7 +386,7 @@ TEST(ReleasePlan, CountsACopyUntilItIsOut) {
 // First a is evicted, then b, which alone is enough: a stays.
 TEST(ReleasePlan, TakesBackWhatLaterChoicesMadeNeedless) {
   // At call 3, 1 unit too much (a is cheap for that), at 5 there are 3 (b is needed).
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 90);
   const uint32_t b = record.call({}, 1000, 3);
   record.run({}, 30'000, /*workspace=*/1);
@@ -401,7 +401,7 @@ TEST(ReleasePlan, TakesBackWhatLaterChoicesMadeNeedless) {
 // b is computed again from a, which is copied out: a comes back before b is wanted, though it
 // is wanted later itself. It is there from then on.
 TEST(ReleasePlan, BringsBackWhatRecomputationReads) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 9000);
   const uint32_t b = record.call({a}, 100);
   record.item(b).may_offload = false;
@@ -420,7 +420,7 @@ TEST(ReleasePlan, OfRandomStepsIsWhatItSays) {
   for (uint32_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const StepRecord step = random_record(random);
+    const StepTable step = random_step(random);
     const int64_t unmanaged = most(live_bytes(step, {}, {}));
     PlanLimits limits;
     limits.room = align_down(Bytes(unmanaged / 100 * (30 + random() % 80)));

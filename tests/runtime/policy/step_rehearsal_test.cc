@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/runtime/policy/step_record_builder.h"
+#include "tests/runtime/policy/trace_builder.h"
 
 namespace tidemark::testing {
 namespace {
@@ -40,7 +40,7 @@ std::string text(const Outcome& outcome) {
   return text;
 }
 
-std::string rehearse(const RecordBuilder& record, const PlanLimits& limits,
+std::string rehearse(const TraceBuilder& record, const PlanLimits& limits,
                      const Releases& releases = {}) {
   return text(StepRehearsal(record.step(), limits).run(releases));
 }
@@ -64,7 +64,7 @@ std::string picture(const MemoryEvents& memory) {
   return kinds + "\n" + items + "\n" + rows;
 }
 
-std::string drawn(const RecordBuilder& record, const PlanLimits& limits,
+std::string drawn(const TraceBuilder& record, const PlanLimits& limits,
                   const Releases& releases = {}) {
   MemoryEvents memory;
   StepRehearsal(record.step(), limits).run(releases, &memory);
@@ -72,8 +72,8 @@ std::string drawn(const RecordBuilder& record, const PlanLimits& limits,
 }
 
 // a b c are made in turn and wanted in the reverse order.
-RecordBuilder tower() {
-  RecordBuilder record;
+TraceBuilder tower() {
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({}, 200), c = record.call({}, 300);
   for (const uint32_t item : {c, b, a}) record.run({item}, 1000);
   return record;
@@ -81,7 +81,7 @@ RecordBuilder tower() {
 
 //   w -> a     w is written before a is wanted again: until then a can be made from it
 TEST(StepRehearsal, WhatReadsAnOverwrittenItemComesBackBefore) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t w = record.outside(1, true), a = record.call({w}, 200);
   record.idle(2);
   record.update(w);
@@ -101,7 +101,7 @@ bb
 
 // What is made from something else than was written comes back when it is wanted.
 TEST(StepRehearsal, WhatReadsSomethingElseStaysAway) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t w = record.outside(1, true), v = record.outside(1, true);
   const uint32_t a = record.call({v}, 200), b = record.call({w});
   record.run({b});
@@ -134,7 +134,7 @@ aaaaaaaaa
 // Outputs until their call is issued, what a copy is under way of, what has left, and what is
 // there again but gone for the program, for as long as it is.
 TEST(StepRehearsal, TellsWhatMustNotMove) {
-  const auto stays = [](const RecordBuilder& record, const PlanLimits& limits,
+  const auto stays = [](const TraceBuilder& record, const PlanLimits& limits,
                         const Releases& releases) {
     MemoryEvents memory;
     StepRehearsal(record.step(), limits).run(releases, &memory);
@@ -145,14 +145,14 @@ TEST(StepRehearsal, TellsWhatMustNotMove) {
     }
     return text;
   };
-  RecordBuilder again;
+  TraceBuilder again;
   const uint32_t a = again.call({}), b = again.call({a});
   again.idle(1);
   again.run({b});
   const Releases evict{{b, 1, 3, Action::kEvict, 0}};
   EXPECT_EQ(drawn(again, evict_within(3), evict).substr(0, 20), "\n+|+-||++|\na bb  ab ");
   EXPECT_EQ(stays(again, evict_within(3), evict), "a0-1 b2-3 a6-8 b7-8 ");
-  RecordBuilder copied;
+  TraceBuilder copied;
   copied.call({});
   copied.idle(3);
   copied.run({0});
@@ -161,7 +161,7 @@ TEST(StepRehearsal, TellsWhatMustNotMove) {
   EXPECT_EQ(stays(copied, copy_within(3, 100), copy), "a0-1 a1-3 ");
   EXPECT_EQ(stays(copied, copy_within(3, 1000), copy), "a0-1 a1-7 a6-7 ") << "to its end";
   // The copy of what has left ends at 350; its room is had when it is wanted.
-  RecordBuilder left;
+  TraceBuilder left;
   left.call({}, 100);
   left.run({0}, 100);
   left.idle(4, 100);
@@ -173,7 +173,7 @@ TEST(StepRehearsal, TellsWhatMustNotMove) {
 TEST(StepRehearsal, SumsWhatLacks) {
   EXPECT_EQ(rehearse(tower(), evict_within(2)), "time 3600, lacking 1");
   EXPECT_EQ(rehearse(tower(), evict_within(1)), "time 3600, lacking 2");
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100);
   record.run({}, 100, /*workspace=*/2);
   record.run({}, 100, /*workspace=*/2);
@@ -190,7 +190,7 @@ aaaaaaa
 }
 
 TEST(StepRehearsal, CostsTimeAndMuchForWhatLacksAndLittleForCopies) {
-  const RecordBuilder record = tower();
+  const TraceBuilder record = tower();
   StepRehearsal rehearsal(record.step(), copy_within(2, 500));
   // What is short takes a thousand to go and to come back.
   EXPECT_NEAR(rehearsal.run({}).cost, 3600 + 1000, 1e-6);
@@ -204,7 +204,7 @@ TEST(StepRehearsal, CostsTimeAndMuchForWhatLacksAndLittleForCopies) {
 
 // c needs b and b needs a, which are gone by then; each goes again as soon as it has been read.
 TEST(StepRehearsal, ComputesAgainWhatItNeeds) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 200), c = record.call({b}, 400);
   record.idle(1, 1000);
   record.run({c}, 1000);
@@ -223,7 +223,7 @@ aaaa
 
 // b's source is evicted too; it is there again from then on.
 TEST(StepRehearsal, ComputesAgainWhatWasEvictedItself) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 200);
   record.run({}, 1000, /*workspace=*/2);
   record.run({b}, 1000);
@@ -231,7 +231,7 @@ TEST(StepRehearsal, ComputesAgainWhatWasEvictedItself) {
   EXPECT_EQ(rehearse(record, evict_within(2), {evict(a, 1, 4), evict(b, 1, 3)}),
             "time 3600, again 300");
   // Wanted at the same call: computed once, b's chain first.
-  RecordBuilder both;
+  TraceBuilder both;
   const uint32_t d = both.call({}, 100), e = both.call({d}, 200);
   both.run({}, 1000, /*workspace=*/2);
   both.run({e, d}, 1000);
@@ -240,7 +240,7 @@ TEST(StepRehearsal, ComputesAgainWhatWasEvictedItself) {
 }
 
 TEST(StepRehearsal, EvictsTwiceInAStep) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100);
   record.run({}, 1000, /*workspace=*/1);
   record.run({a}, 1000);
@@ -257,7 +257,7 @@ TEST(StepRehearsal, EvictsTwiceInAStep) {
 
 // All outputs of a call are written, those that are there already to scratch.
 TEST(StepRehearsal, WritesSiblingsToScratch) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.also(2);
   record.idle(1);
   record.run({a}, 100);
@@ -278,7 +278,7 @@ aaa
 // a was computed again for c's sake, and may go. It is not evicted to compute b, its sibling:
 // that would write it to scratch, and it would be gone.
 TEST(StepRehearsal, KeepsSiblingsThatAreThere) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.also(2);
   const uint32_t c = record.call({a}, 100);
   record.idle(1);
@@ -295,8 +295,8 @@ TEST(StepRehearsal, KeepsSiblingsThatAreThere) {
 //   time  0   100   1100   2100   3100   4100   5100   5200
 //          a    idle   b      (b)    idle   idle   (a)
 //           >500                         <500
-RecordBuilder to_and_fro() {
-  RecordBuilder record;
+TraceBuilder to_and_fro() {
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100);
   record.idle(1, 1000);
   const uint32_t b = record.call({}, 1000);
@@ -346,7 +346,7 @@ TEST(StepRehearsal, WhatIsCopiedGoesOnlyWhereRoomIsShort) {
 
 // Out: a until 1100, then b until 2100. Back: a until 3400, b until 4400.
 TEST(StepRehearsal, CopiesQueueOnTheLink) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({}, 100);
   record.idle(1, 300);
   const uint32_t c = record.call({}, 100, 2);
@@ -359,7 +359,7 @@ TEST(StepRehearsal, CopiesQueueOnTheLink) {
 
 // One that comes back has to be out first.
 TEST(StepRehearsal, ACopyComesBackOnceItIsOut) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t x = record.outside();
   record.run({x}, 100);
   record.run({}, 100, /*workspace=*/1);
@@ -370,7 +370,7 @@ TEST(StepRehearsal, ACopyComesBackOnceItIsOut) {
 }
 
 TEST(StepRehearsal, WaitsForUploads) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t x = record.upload(2);
   record.run({x}, 100);
   EXPECT_EQ(rehearse(record, copy_within(2, 500)), "time 1100, waited 1000");
@@ -379,13 +379,13 @@ TEST(StepRehearsal, WaitsForUploads) {
 a 
 aa
 )");
-  RecordBuilder later;
+  TraceBuilder later;
   later.idle(1, 600);
   const uint32_t y = later.upload(2);
   later.idle(1, 600);
   later.run({y}, 100);
   EXPECT_EQ(rehearse(later, copy_within(2, 500)), "time 1700, waited 400");
-  RecordBuilder two;
+  TraceBuilder two;
   const uint32_t v = two.upload(), w = two.upload();
   two.run({v}, 100);
   two.run({w}, 100);
@@ -394,7 +394,7 @@ aa
 
 // a ends at 200, its copy at 2100.
 TEST(StepRehearsal, WhatEndsKeepsItsRoomUntilItsCopyIsDone) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100);
   record.run({a}, 100);
   record.call({}, 100);
@@ -413,7 +413,7 @@ aaaaaa
 // Computed again on the way while the block that it left is still being copied from: two
 // blocks.
 TEST(StepRehearsal, WhatIsStillBeingCopiedMayBeComputedAgain) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 100);
   record.idle(1);
   record.run({b}, 100);
@@ -434,7 +434,7 @@ aaaaaaaaaaaa
 // To have b again, a is; where a workspace of 3 wants its room it goes first.
 TEST(StepRehearsal, WhatIsThereAgainOnTheWayStaysWhileThereIsRoom) {
   const auto step_with = [](int64_t workspace) {
-    RecordBuilder record;
+    TraceBuilder record;
     const uint32_t a = record.call({}, 100), b = record.call({a}, 200);
     const uint32_t c = record.call({}, 1000, 2);
     record.run({c}, 1000);
@@ -461,7 +461,7 @@ aaaa
 
 // What a call is about to read does not go for its outputs' sake, though it was given up.
 TEST(StepRehearsal, WhatIsWantedStays) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 200);
   record.run({}, 1000, /*workspace=*/2);
   record.call({b, a}, 1000);
@@ -472,7 +472,7 @@ TEST(StepRehearsal, WhatIsWantedStays) {
 // Of what was given up, what frees most for longest goes first.
 TEST(StepRehearsal, DropsWhatFreesMostForLongest) {
   const auto drop = [](int64_t size_a, int64_t size_b) {
-    RecordBuilder record;
+    TraceBuilder record;
     const uint32_t a = record.call({}, 100, size_a), b = record.call({}, 100, size_b);
     record.idle(1, 10'000);
     record.run({}, 100, /*workspace=*/3);
@@ -494,7 +494,7 @@ TEST(StepRehearsal, DropsWhatFreesMostForLongest) {
 // s sleeps over the step's end: it is copied at the beginning, so that it can be away before.
 TEST(StepRehearsal, CopiesWhatSleepsOverTheEndAtTheBeginning) {
   const auto step_with = [](int64_t first) {
-    RecordBuilder record;
+    TraceBuilder record;
     const uint32_t s = record.outside(1, /*persistent=*/true);
     const uint32_t a = record.call({}, first), b = record.call({}, 1000);
     record.run({a}, 1000);
@@ -520,7 +520,7 @@ aaaa
 // Where a call needs so much that what lives on cannot all be there beside it, s goes before
 // the step's end: the step begins without it, and ends when it is out, if it has been written.
 TEST(StepRehearsal, BeginsWithoutWhatSleepsOverTheEndInLittleRoom) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t s = record.outside(1, /*persistent=*/true);
   const uint32_t t = record.outside(1, /*persistent=*/true);
   const uint32_t a = record.call({t}, 1000), b = record.call({a}, 1000);
@@ -546,7 +546,7 @@ cccc
 
 // Its copy is as good the next time, unless it may have been written.
 TEST(StepRehearsal, CopiesOnceWhatIsNotWritten) {
-  RecordBuilder record;
+  TraceBuilder record;
   const uint32_t a = record.call({}, 100);
   record.idle(1, 1000);
   record.run({}, 100, /*workspace=*/1);
@@ -565,7 +565,7 @@ TEST(StepRehearsal, CopiesOnceWhatIsNotWritten) {
 
 TEST(StepRehearsal, SaysWhatIsImpossible) {
   const auto evicted = [](bool source_stays, bool may_evict) {
-    RecordBuilder record;
+    TraceBuilder record;
     const uint32_t x = record.outside(1, source_stays);
     const uint32_t a = record.call({x}, 100), b = record.call({a}, 100);
     record.item(a).may_evict = may_evict;

@@ -229,7 +229,7 @@ class Training {
   }
   void number(const Storage& storage) {
     const uint32_t item = policy_.forecast.item_of(storage);
-    if (item != StepRecord::kNone) items_[storage.id()] = item;
+    if (item != StepTable::kNone) items_[storage.id()] = item;
   }
   template <class Visit>
   void for_step(const Visit& visit) const {

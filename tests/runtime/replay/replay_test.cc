@@ -19,26 +19,26 @@ std::vector<uint64_t> unplanned(
 TEST(Recorder, WritesDownTheStep) {
   Scene scene;
   const Handle w = scene.data(4, Category::kParameter);
-  const StepGraph graph = record_step(scene.session(), [&] {
+  const StepTrace graph = record_step(scene.session(), [&] {
     Handle x = scene.data(2);
     Handle y = scene.call({x, w}, 3, 1);
     x = {};
     scene.update({w, y});
     scene.hash(y);
   });
-  EXPECT_TRUE(graph_violations(graph).empty());
+  EXPECT_TRUE(trace_violations(graph).empty());
   ASSERT_EQ(graph.ops.size(), 4u);
-  EXPECT_EQ(graph.ops[0].kind, StepGraph::Kind::kUpload);
-  EXPECT_EQ(graph.ops[1].inputs, (std::vector<StepGraph::Input>{{0, 0, false}, {1, 0, false}}));
+  EXPECT_EQ(graph.ops[0].kind, StepTrace::Kind::kUpload);
+  EXPECT_EQ(graph.ops[1].inputs, (std::vector<StepTrace::Input>{{0, 0, false}, {1, 0, false}}));
   EXPECT_EQ(graph.ops[1].outputs, std::vector<uint32_t>{2});
   EXPECT_EQ(graph.ops[1].released, std::vector<uint32_t>{0});
   EXPECT_EQ(graph.ops[1].workspace, units(1));
-  EXPECT_EQ(graph.ops[2].inputs, (std::vector<StepGraph::Input>{{1, 0, true}, {2, 0, false}}));
-  EXPECT_EQ(graph.ops[3].kind, StepGraph::Kind::kRead);
+  EXPECT_EQ(graph.ops[2].inputs, (std::vector<StepTrace::Input>{{1, 0, true}, {2, 0, false}}));
+  EXPECT_EQ(graph.ops[3].kind, StepTrace::Kind::kRead);
   EXPECT_EQ(graph.ops[3].released, std::vector<uint32_t>{2});
   ASSERT_EQ(graph.storages.size(), 3u);
   EXPECT_EQ(graph.storages[0].size, units(2));
-  EXPECT_EQ(graph.storages[0].category, "data");
+  EXPECT_EQ(graph.storages[0].category, Category::kData);
   EXPECT_FALSE(graph.storages[0].at_start || graph.storages[0].at_end);
   EXPECT_TRUE(graph.storages[1].at_start && graph.storages[1].at_end);
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/tensor/slot_table.h"
+
 namespace tidemark {
 namespace {
 
@@ -19,7 +21,7 @@ class Listener final : public StorageOwner {
 
 TEST(Storage, UsersAndReferencesAreCountedApart) {
   Listener owner;
-  auto storage = make_intrusive<Storage>(&owner, 1, Bytes(100), Category::kData, "test");
+  auto storage = make_intrusive<Storage>(&owner, 1, 0, Bytes(100), Category::kData, "test");
   EXPECT_EQ(storage->bytes(), Bytes(100));
   EXPECT_EQ(storage->size(), Bytes(512));
   EXPECT_EQ(storage->residence(), Residence::kEmpty);
@@ -43,7 +45,7 @@ TEST(Storage, UsersAndReferencesAreCountedApart) {
 
 TEST(Storage, AssigningAUseToItselfKeepsIt) {
   Listener owner;
-  StorageUse use(make_intrusive<Storage>(&owner, 1, Bytes(1), Category::kData, "test"));
+  StorageUse use(make_intrusive<Storage>(&owner, 1, 0, Bytes(1), Category::kData, "test"));
   const StorageUse& same = use;
   use = same;
   EXPECT_EQ(use->users(), 1);
@@ -51,7 +53,7 @@ TEST(Storage, AssigningAUseToItselfKeepsIt) {
 }
 
 TEST(Storage, WithoutAnOwnerItDeletesItself) {
-  StorageUse use(make_intrusive<Storage>(nullptr, 1, Bytes(1), Category::kData, "test"));
+  StorageUse use(make_intrusive<Storage>(nullptr, 1, 0, Bytes(1), Category::kData, "test"));
   use = {};  // the sanitizers see a leak
   EXPECT_FALSE(use);
 }
@@ -74,7 +76,7 @@ TEST(TensorMeta, Contiguity) {
 TEST(Tensor, ViewsShareTheStorageAndCountAsUsers) {
   Listener owner;
   Tensor tensor(
-      StorageUse(make_intrusive<Storage>(&owner, 1, Bytes(96), Category::kData, "test")),
+      StorageUse(make_intrusive<Storage>(&owner, 1, 0, Bytes(96), Category::kData, "test")),
       TensorMeta::contiguous(DType::kFloat32, Shape{2, 3, 4}));
   EXPECT_FALSE(Tensor().defined());
   Tensor view = tensor.view(TensorMeta::contiguous(DType::kFloat32, Shape{24}));
@@ -85,6 +87,23 @@ TEST(Tensor, ViewsShareTheStorageAndCountAsUsers) {
   EXPECT_FALSE(view.autograd());
   tensor = {};
   EXPECT_EQ(view.storage()->users(), 1);
+}
+
+TEST(SlotTable, AnotherStorageInASlotIsNew) {
+  const auto storage = [](uint32_t id, uint32_t slot) {
+    return make_intrusive<Storage>(nullptr, id, slot, Bytes(1), Category::kData, "test");
+  };
+  const auto first = storage(1, 3), second = storage(2, 3), third = storage(3, 0);
+  SlotTable<int> table;
+  EXPECT_EQ(table.find(*first), nullptr);
+  table[*first] = 10;
+  EXPECT_EQ(table.find(*third), nullptr) << "an empty slot is nobody's";
+  table[*third] = 30;
+  EXPECT_EQ(*table.find(*first), 10);
+  EXPECT_EQ(table.find(*second), nullptr);
+  EXPECT_EQ(table[*second], 0);
+  EXPECT_EQ(table.find(*first), nullptr) << "its slot is another's";
+  EXPECT_EQ(table[*third], 30);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "runtime/replay/recorder.h"
+#include "runtime/residency/step_recorder.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@ namespace tidemark {
 namespace {
 
 // Empty, if people know it by what it is called anyway.
-std::string if_other(const char* name, const char* anyway) {
+std::string_view if_other(const char* name, const char* anyway) {
   return name == anyway ? "" : name;
 }
 
@@ -16,29 +16,32 @@ uint64_t call_signature(const Recipe& call) { return call.cost_key; }
 
 void StepRecorder::begin_step() {
   numbering_.begin_step();
-  graph_ = {};
+  trace_ = {};
   versions_.clear();
 }
 
 uint32_t StepRecorder::number(Storage& storage, bool at_start) {
-  if (numbering_.has(storage)) return StepNumbering::of(storage);
-  graph_.storages.push_back({.origin = storage.origin(),
-                             .category = std::string(to_string(storage.category)),
+  if (numbering_.has(storage)) return numbering_.of(storage);
+  trace_.storages.push_back({.origin = storage.origin(),
+                             .category = storage.category,
                              .size = storage.size(),
                              .at_start = at_start,
                              .at_end = true,
+                             .may_evict = !storage.evict_pinned,
+                             .may_offload = !storage.offload_pinned,
                              .name = if_other(storage.name, storage.origin())});
   versions_.push_back(0);
   return numbering_.number(storage);
 }
 
 void StepRecorder::call(const Recipe& call, const CostModel& costs) {
-  StepGraph::Op op;
+  StepTrace::Op op;
   op.name = call.name();
   op.call = if_other(call.label(), call.name());
   op.signature = call_signature(call);
   op.workspace = align_up(call.workspace);
   op.cost = costs.time(call.cost_key);
+  op.inputs.reserve(call.inputs.size());
   for (const Recipe::Input& input : call.inputs) {
     const uint32_t storage = number(*input.storage, /*at_start=*/true);
     op.inputs.push_back({storage, versions_[storage], input.written});
@@ -47,34 +50,38 @@ void StepRecorder::call(const Recipe& call, const CostModel& costs) {
   for (size_t i = 0; i < op.inputs.size() && i < 32; ++i) {
     if (call.may_overwrite >> i & 1) op.may_overwrite.push_back(op.inputs[i].storage);
   }
+  op.outputs.reserve(call.outputs.size());
   for (const Recipe::Output& output : call.outputs) {
-    op.outputs.push_back(number(*output.storage, /*at_start=*/false));
+    if (output.storage) op.outputs.push_back(number(*output.storage, /*at_start=*/false));
   }
-  graph_.ops.push_back(std::move(op));
+  trace_.ops.push_back(std::move(op));
 }
 
 void StepRecorder::upload(Storage& storage) {
-  StepGraph::Op op{.kind = StepGraph::Kind::kUpload, .name = storage.origin()};
+  StepTrace::Op op{.kind = StepTrace::Kind::kUpload, .name = storage.origin()};
   op.outputs.push_back(number(storage, /*at_start=*/false));
-  graph_.ops.push_back(std::move(op));
+  trace_.ops.push_back(std::move(op));
 }
 
 void StepRecorder::read(Storage& storage) {
-  StepGraph::Op op{.kind = StepGraph::Kind::kRead, .name = "read"};
+  StepTrace::Op op{.kind = StepTrace::Kind::kRead, .name = "read"};
   const uint32_t item = number(storage, /*at_start=*/true);
   op.inputs.push_back({item, versions_[item], false});
-  graph_.ops.push_back(std::move(op));
+  trace_.ops.push_back(std::move(op));
 }
 
 void StepRecorder::unused(const Storage& storage) {
-  if (!numbering_.has(storage) || graph_.ops.empty()) return;
-  const uint32_t item = StepNumbering::of(storage);
-  if (!std::exchange(graph_.storages[item].at_end, false)) return;
-  graph_.ops.back().released.push_back(item);
+  if (!numbering_.has(storage) || trace_.ops.empty()) return;
+  const uint32_t item = numbering_.of(storage);
+  if (!std::exchange(trace_.storages[item].at_end, false)) return;
+  trace_.ops.back().released.push_back(item);
   // What it was called in the end: a gradient is named once it is collected.
-  graph_.storages[item].name = if_other(storage.name, storage.origin());
+  trace_.storages[item].name = if_other(storage.name, storage.origin());
 }
 
-StepGraph StepRecorder::end_step() { return std::exchange(graph_, {}); }
+StepTrace StepRecorder::end_step() {
+  numbering_.end_step();
+  return std::exchange(trace_, {});
+}
 
 }  // namespace tidemark

@@ -1,29 +1,34 @@
-#include "runtime/planner/from_graph.h"
+#include "runtime/planner/from_trace.h"
 
 #include <algorithm>
-#include <string_view>
+#include <string>
 #include <utility>
 
 namespace tidemark::planner {
 namespace {
 
-Kind kind_of(std::string_view category) {
-  if (category == "parameters" || category == "buffers") return Kind::kParameter;
-  if (category == "optimizer state") return Kind::kOptimizerState;
-  if (category == "gradients") return Kind::kGradient;
-  if (category == "data") return Kind::kData;
+Kind kind_of(Category category) {
+  switch (category) {
+    case Category::kParameter:
+    case Category::kBuffer: return Kind::kParameter;
+    case Category::kOptimizerState: return Kind::kOptimizerState;
+    case Category::kGradient: return Kind::kGradient;
+    case Category::kData: return Kind::kData;
+    case Category::kActivation:
+    case Category::kWorkspace: break;
+  }
   return Kind::kActivation;
 }
 
 class Converter {
  public:
-  Converter(const StepGraph& graph, const FromGraphOptions& options)
+  Converter(const StepTrace& graph, const FromTraceOptions& options)
       : graph_(graph), options_(options), names_(graph.storages.size()) {}
 
   Problem run() {
-    for (const StepGraph::Storage& from : graph_.storages) {
+    for (const StepTrace::Storage& from : graph_.storages) {
       const bool apart = options_.residents_apart && from.at_start && from.at_end;
-      problem_.storages.push_back({.name = from.label(),
+      problem_.storages.push_back({.name = std::string(from.label()),
                                    .size = apart ? Bytes(0) : align_up(from.size),
                                    .kind = kind_of(from.category),
                                    .at_start = from.at_start,
@@ -46,7 +51,7 @@ class Converter {
     std::vector<OpId> readers;  // since it was written
   };
 
-  void convert(const StepGraph::Op& from, OpId k) {
+  void convert(const StepTrace::Op& from, OpId k) {
     Operator op;
     op.name = from.label();
     op.workspace = align_up(from.workspace);
@@ -60,16 +65,16 @@ class Converter {
       op.inputs.push_back(name.id);
       name.readers.push_back(k);
     };
-    for (const StepGraph::Input& input : from.inputs) read(input.storage);
-    for (const StepGraph::Input& input : from.inputs) {
+    for (const StepTrace::Input& input : from.inputs) read(input.storage);
+    for (const StepTrace::Input& input : from.inputs) {
       if (!input.written) continue;
       Name& name = names_[input.storage];
       for (const OpId reader : name.readers) comes_after(reader);
-      const StepGraph::Storage& storage = graph_.storages[input.storage];
+      const StepTrace::Storage& storage = graph_.storages[input.storage];
       const auto root = static_cast<StorageId>(input.storage);
       const auto next = static_cast<StorageId>(problem_.storages.size());
       problem_.storages.push_back(
-          {.name = storage.label() + "@" + std::to_string(input.version + 1),
+          {.name = std::string(storage.label()) + "@" + std::to_string(input.version + 1),
            .size = problem_.storages[input.storage].size,
            .kind = problem_.storages[input.storage].kind,
            .alias_of = root});
@@ -89,7 +94,7 @@ class Converter {
       if (!made_here) read(released);
     }
     if (barrier_ != kNone) comes_after(barrier_);
-    if (from.kind == StepGraph::Kind::kRead) {
+    if (from.kind == StepTrace::Kind::kRead) {
       for (OpId before = barrier_ + 1; before < k; ++before) comes_after(before);
       barrier_ = k;
     }
@@ -108,8 +113,8 @@ class Converter {
     problem_.may_be_in_place.push_back({op, from, to});
   }
 
-  const StepGraph& graph_;
-  const FromGraphOptions& options_;
+  const StepTrace& graph_;
+  const FromTraceOptions& options_;
   Problem problem_;
   std::vector<Name> names_;
   OpId barrier_ = kNone;  // the last read
@@ -117,7 +122,7 @@ class Converter {
 
 }  // namespace
 
-Problem problem_from_graph(const StepGraph& graph, const FromGraphOptions& options) {
+Problem problem_from_trace(const StepTrace& graph, const FromTraceOptions& options) {
   return Converter(graph, options).run();
 }
 

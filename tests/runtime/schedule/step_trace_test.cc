@@ -1,22 +1,22 @@
-#include "runtime/graph/step_graph.h"
+#include "runtime/schedule/step_trace.h"
 
 #include <gtest/gtest.h>
 
 #include "runtime/core/errors.h"
-#include "runtime/graph/json.h"
+#include "runtime/schedule/trace_json.h"
 
 namespace tidemark {
 namespace {
 
-using Kind = StepGraph::Kind;
+using Kind = StepTrace::Kind;
 
 // s0 data, s1 weight, s2 = conv(s0, s1), s3 = relu(s2), s1 written by sgd.
-StepGraph small() {
-  StepGraph g;
-  g.storages = {{"upload", "data", Bytes(1024)},
-                {"weight", "parameters", Bytes(512), true, true},
-                {"conv", "activations", Bytes(2048)},
-                {"relu", "activations", Bytes(2048)}};
+StepTrace small() {
+  StepTrace g;
+  g.storages = {{"upload", Category::kData, Bytes(1024)},
+                {"weight", Category::kParameter, Bytes(512), true, true},
+                {"conv", Category::kActivation, Bytes(2048)},
+                {"relu", Category::kActivation, Bytes(2048)}};
   g.ops = {{.kind = Kind::kUpload, .name = "upload", .outputs = {0}},
            {.kind = Kind::kCall,
             .name = "conv",
@@ -40,70 +40,70 @@ StepGraph small() {
   return g;
 }
 
-std::string first_violation(const StepGraph& graph) {
-  const auto found = graph_violations(graph, 1);
+std::string first_violation(const StepTrace& graph) {
+  const auto found = trace_violations(graph, 1);
   return found.empty() ? "" : found.front();
 }
 
-TEST(StepGraph, TheSmallOneIsGood) {
+TEST(StepTrace, TheSmallOneIsGood) {
   EXPECT_EQ(first_violation(small()), "");
   EXPECT_EQ(why_not_plannable(small()), "");
   // conv: data, weight, its output, and its workspace rounded up.
   EXPECT_EQ(program_order_peak(small()), Bytes(512 + 2048 + 2048));
-  StepGraph wider = small();
+  StepTrace wider = small();
   wider.ops[1].workspace = Bytes(4000);
   EXPECT_EQ(program_order_peak(wider), Bytes(1024 + 512 + 2048 + 4096));
 }
 
-TEST(StepGraph, ViolationsSayWhere) {
+TEST(StepTrace, ViolationsSayWhere) {
   const auto broken = [](auto change) {
-    StepGraph graph = small();
+    StepTrace graph = small();
     change(graph);
     return first_violation(graph);
   };
-  EXPECT_EQ(broken([](StepGraph& g) { g.ops[2].inputs[0].storage = 9; }),
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].inputs[0].storage = 9; }),
             "op 2: there is no storage 9");
-  EXPECT_EQ(broken([](StepGraph& g) { g.ops[2].inputs[0].storage = 0; }),
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].inputs[0].storage = 0; }),
             "op 2: storage 0 is not there");
-  EXPECT_EQ(broken([](StepGraph& g) { g.ops[2].outputs = {2}; }),
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].outputs = {2}; }),
             "op 2: storage 2 is made twice");
-  EXPECT_EQ(broken([](StepGraph& g) { g.ops[4].inputs[0].version = 1; }),
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[4].inputs[0].version = 1; }),
             "op 4: storage 3 has another version by then");
-  EXPECT_EQ(broken([](StepGraph& g) { g.ops[4].released = {}; }),
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[4].released = {}; }),
             "storage 3 is never let go of and yet not there at the end");
-  EXPECT_EQ(broken([](StepGraph& g) {
+  EXPECT_EQ(broken([](StepTrace& g) {
               g.ops[4].released = {3, 0};
             }),
             "op 4: storage 0 is let go of and was not there");
-  EXPECT_EQ(broken([](StepGraph& g) { g.storages[2].size = Bytes(-1); }),
+  EXPECT_EQ(broken([](StepTrace& g) { g.storages[2].size = Bytes(-1); }),
             "storage 2 has an impossible size");
-  EXPECT_EQ(broken([](StepGraph& g) { g.ops[1].workspace = Bytes(INT64_MAX); }),
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[1].workspace = Bytes(INT64_MAX); }),
             "op 1: its workspace has an impossible size");
-  EXPECT_EQ(broken([](StepGraph& g) { g.ops[2].may_overwrite = {1}; }),
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].may_overwrite = {1}; }),
             "op 2: nothing can be put where storage 1 lies");
-  EXPECT_EQ(broken([](StepGraph& g) { g.ops[3].may_overwrite = {3}; }),
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[3].may_overwrite = {3}; }),
             "op 3: nothing can be put where storage 3 lies");
 }
 
-TEST(StepGraph, OnlyWhatMattersForMemoryTellsProgramsApart) {
+TEST(StepTrace, OnlyWhatMattersForMemoryTellsProgramsApart) {
   const auto same = [](auto change) {
-    StepGraph graph = small();
+    StepTrace graph = small();
     change(graph);
     EXPECT_EQ(signature_of(graph) == signature_of(small()), same_program(graph, small()));
     return same_program(graph, small());
   };
-  EXPECT_TRUE(same([](StepGraph&) {}));
-  EXPECT_TRUE(same([](StepGraph& g) { g.ops[1].cost = Nanos(1); }));
-  EXPECT_FALSE(same([](StepGraph& g) { g.ops[1].signature = 1; }));
-  EXPECT_FALSE(same([](StepGraph& g) { g.ops[1].workspace = Bytes(1); }));
-  EXPECT_FALSE(same([](StepGraph& g) { g.ops[2].released = {}; }));
-  EXPECT_FALSE(same([](StepGraph& g) { g.ops[2].may_overwrite = {}; }));
-  EXPECT_FALSE(same([](StepGraph& g) { g.storages[3].size = Bytes(4096); }));
-  EXPECT_FALSE(same([](StepGraph& g) { g.ops.pop_back(); }));
+  EXPECT_TRUE(same([](StepTrace&) {}));
+  EXPECT_TRUE(same([](StepTrace& g) { g.ops[1].cost = Nanos(1); }));
+  EXPECT_FALSE(same([](StepTrace& g) { g.ops[1].signature = 1; }));
+  EXPECT_FALSE(same([](StepTrace& g) { g.ops[1].workspace = Bytes(1); }));
+  EXPECT_FALSE(same([](StepTrace& g) { g.ops[2].released = {}; }));
+  EXPECT_FALSE(same([](StepTrace& g) { g.ops[2].may_overwrite = {}; }));
+  EXPECT_FALSE(same([](StepTrace& g) { g.storages[3].size = Bytes(4096); }));
+  EXPECT_FALSE(same([](StepTrace& g) { g.ops.pop_back(); }));
 }
 
-TEST(StepGraph, WhatCrossesTheStepsEndCannotBePlanned) {
-  StepGraph stays = small();
+TEST(StepTrace, WhatCrossesTheStepsEndCannotBePlanned) {
+  StepTrace stays = small();
   stays.storages[3].at_end = true;
   stays.ops[4].released = {};
   EXPECT_EQ(first_violation(stays), "");
@@ -111,16 +111,53 @@ TEST(StepGraph, WhatCrossesTheStepsEndCannotBePlanned) {
             "storage 3 (relu, activations) is made in this step and stays after it");
 }
 
-TEST(StepGraphJson, ThereAndBack) {
-  EXPECT_EQ(graph_from_json(to_json(small()), "text"), small());
-  EXPECT_EQ(graph_from_json(to_json(StepGraph()), "text"), StepGraph());
+TEST(StepTraceJson, ThereAndBack) {
+  EXPECT_EQ(trace_from_json(to_json(small()), "text"), small());
+  EXPECT_EQ(trace_from_json(to_json(StepTrace()), "text"), StepTrace());
 }
 
-TEST(StepGraphJson, BadTextIsAnErrorWithThePlace) {
+TEST(StepTraceJson, NamesOutliveTheText) {
+  const auto read_again = [] {
+    const StepTrace read = trace_from_json(std::string(to_json(small())), "text");
+    return StepTrace(read);
+  };
+  EXPECT_EQ(read_again(), small());
+}
+
+TEST(StepTraceJson, PinsAreKept) {
+  StepTrace pinned = small();
+  pinned.storages[1].may_evict = false;
+  pinned.storages[2].may_offload = false;
+  EXPECT_EQ(trace_from_json(to_json(pinned), "text"), pinned);
+  EXPECT_FALSE(same_program(pinned, small()));
+  EXPECT_NE(signature_of(pinned), signature_of(small()));
+}
+
+// As version 1 was written before storages said whether they may be released.
+TEST(StepTraceJson, EarlierFilesLoad) {
+  const StepTrace read =
+      trace_from_json(R"({"format": "tidemark step graph", "version": 1,
+ "storages": [
+  {"origin":"upload","category":"data","size":1024},
+  {"origin":"weight","category":"parameters","size":512,"at_start":true,"at_end":true},
+  {"origin":"conv","category":"activations","size":2048},
+  {"origin":"relu","category":"activations","size":2048}],
+ "ops": [
+  {"kind":"upload","name":"upload","outputs":[0]},
+  {"kind":"call","name":"conv","signature":"fedcba9876543210","inputs":[[0,0],[1,0]],)"
+                      R"("outputs":[2],"released":[0],"workspace":1000,"cost_ns":77},
+  {"kind":"call","name":"relu","inputs":[[2,0]],"outputs":[3],"may_overwrite":[2],"released":[2]},
+  {"kind":"call","name":"sgd","inputs":[[1,0,"written"],[3,0]]},
+  {"kind":"read","name":"read","inputs":[[3,0]],"released":[3]}]})",
+                      "earlier.json");
+  EXPECT_EQ(read, small());
+}
+
+TEST(StepTraceJson, BadTextIsAnErrorWithThePlace) {
   const std::string good = to_json(small());
   const auto error = [](const std::string& text) -> std::string {
     try {
-      graph_from_json(text, "step.json");
+      trace_from_json(text, "step.json");
     } catch (const DataError& e) {
       return e.what();
     }
@@ -139,6 +176,8 @@ TEST(StepGraphJson, BadTextIsAnErrorWithThePlace) {
   EXPECT_NE(with("\"version\": 1", "\"version\": 2").find("version"), std::string::npos);
   EXPECT_NE(with("\"size\":1024", "\"size\":1.5").find("storages[0].size"), std::string::npos);
   EXPECT_NE(with("\"size\":1024", "\"size\":99999999999999999999").find("storages[0].size"),
+            std::string::npos);
+  EXPECT_NE(with("\"data\"", "\"dates\"").find("storages[0].category: no category: dates"),
             std::string::npos);
   EXPECT_NE(with("[0,0]", "[0]").find("ops[1].inputs[0]"), std::string::npos);
   EXPECT_NE(with("[0,0]", "[-1,0]").find("ops[1].inputs[0]"), std::string::npos);

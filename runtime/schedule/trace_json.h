@@ -1,4 +1,4 @@
-// Graphs as text: JSON, one operator or storage a line, so that two of them can be compared by
+// Traces as text: JSON, one operator or storage a line, so that two of them can be compared by
 // eye and by diff.
 //
 //   {"format": "tidemark step graph", "version": 1,
@@ -16,7 +16,8 @@
 //       "may_overwrite": [2], "released": [2]},
 //      {"kind": "call", "name": "sgd", "inputs": [[1, 0, "written"], [8, 0]]}]}
 //
-// Inputs are [storage, version]; what is left out is 0, false or empty. Sizes are bytes.
+// Inputs are [storage, version]; what is left out is 0, false or empty, but that a storage may
+// be evicted and offloaded unless "may_evict" or "may_offload" is false. Sizes are bytes.
 //
 // Threads: functions without state.
 #pragma once
@@ -24,13 +25,13 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/graph/step_graph.h"
+#include "runtime/schedule/step_trace.h"
 
 namespace tidemark {
 
-std::string to_json(const StepGraph& graph);
+std::string to_json(const StepTrace& trace);
 // Throws DataError that names `source` and the place: text that is no JSON, another format or
-// version, a value of the wrong kind, or what graph_violations() finds.
-StepGraph graph_from_json(std::string_view text, const std::string& source);
+// version, a value of the wrong kind, or what trace_violations() finds.
+StepTrace trace_from_json(std::string_view text, const std::string& source);
 
 }  // namespace tidemark

@@ -1,6 +1,10 @@
-#include "runtime/graph/json.h"
+#include "runtime/schedule/trace_json.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <deque>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -22,24 +26,26 @@ std::string hex(uint64_t value) {
   return text.data();
 }
 
-Json to_line(const StepGraph::Storage& storage) {
+Json to_line(const StepTrace::Storage& storage) {
   Json line;
   line["origin"] = storage.origin;
   if (!storage.name.empty()) line["name"] = storage.name;
-  line["category"] = storage.category;
+  line["category"] = to_string(storage.category);
   line["size"] = storage.size.count();
   if (storage.at_start) line["at_start"] = true;
   if (storage.at_end) line["at_end"] = true;
+  if (!storage.may_evict) line["may_evict"] = false;
+  if (!storage.may_offload) line["may_offload"] = false;
   return line;
 }
 
-Json to_line(const StepGraph::Op& op) {
+Json to_line(const StepTrace::Op& op) {
   Json line;
   line["kind"] = kKinds[static_cast<size_t>(op.kind)];
   line["name"] = op.name;
   if (!op.call.empty()) line["call"] = op.call;
   if (op.signature) line["signature"] = hex(op.signature);
-  for (const StepGraph::Input& input : op.inputs) {
+  for (const StepTrace::Input& input : op.inputs) {
     Json entry{input.storage, input.version};
     if (input.written) entry.push_back("written");
     line["inputs"].push_back(std::move(entry));
@@ -66,29 +72,32 @@ class Reader {
  public:
   Reader(const Json& json, const std::string& source) : json_(json), source_(source) {}
 
-  StepGraph run() {
+  StepTrace run() {
     if (!json_.is_object() || json_.value("format", Json()) != kFormat) {
       fail("", "not a step graph: \"format\" is not \"" + std::string(kFormat) + "\"");
     }
     if (json_.value("version", Json()) != kVersion) {
       fail("version", "only version " + std::to_string(kVersion) + " can be read");
     }
-    StepGraph graph;
+    StepTrace trace;
     each("storages", [&](const Json& line, const std::string& at) {
-      StepGraph::Storage storage;
-      storage.origin = text(line, "origin", at);
-      if (find(line, "name")) storage.name = text(line, "name", at);
-      storage.category = text(line, "category", at);
+      StepTrace::Storage storage;
+      storage.origin = name(line, "origin", at);
+      if (find(line, "name")) storage.name = name(line, "name", at);
+      storage.category = category(line, at);
       storage.size = Bytes(number(line, "size", at));
       storage.at_start = flag(line, "at_start", at);
       storage.at_end = flag(line, "at_end", at);
-      graph.storages.push_back(std::move(storage));
+      storage.may_evict = flag(line, "may_evict", at, true);
+      storage.may_offload = flag(line, "may_offload", at, true);
+      trace.storages.push_back(std::move(storage));
     });
     each("ops",
-         [&](const Json& line, const std::string& at) { graph.ops.push_back(op(line, at)); });
-    const std::vector<std::string> wrong = graph_violations(graph, 1);
+         [&](const Json& line, const std::string& at) { trace.ops.push_back(op(line, at)); });
+    const std::vector<std::string> wrong = trace_violations(trace, 1);
     if (!wrong.empty()) fail("", wrong.front());
-    return graph;
+    trace.text = text_;
+    return trace;
   }
 
  private:
@@ -120,15 +129,25 @@ class Reader {
     const Json* value = find(line, key);
     return value ? integer(*value, at + "." + key) : 0;
   }
-  bool flag(const Json& line, const char* key, const std::string& at) const {
+  bool flag(const Json& line, const char* key, const std::string& at,
+            bool otherwise = false) const {
     const Json* value = find(line, key);
     if (value && !value->is_boolean()) fail(at + "." + key, "neither true nor false");
-    return value && value->get<bool>();
+    return value ? value->get<bool>() : otherwise;
   }
   std::string text(const Json& line, const char* key, const std::string& at) const {
     const Json* value = find(line, key);
     if (!value || !value->is_string()) fail(at + "." + key, "not a text");
     return value->get<std::string>();
+  }
+  std::string_view name(const Json& line, const char* key, const std::string& at) const {
+    return text_->emplace_back(text(line, key, at));
+  }
+  Category category(const Json& line, const std::string& at) const {
+    const std::string named = text(line, "category", at);
+    const auto found = std::find(kCategoryNames.begin(), kCategoryNames.end(), named);
+    if (found == kCategoryNames.end()) fail(at + ".category", "no category: " + named);
+    return static_cast<Category>(found - kCategoryNames.begin());
   }
   uint32_t id(const Json& value, const std::string& at) const {
     const int64_t number = integer(value, at);
@@ -144,15 +163,15 @@ class Reader {
     }
     return found;
   }
-  StepGraph::Op op(const Json& line, const std::string& at) const {
-    StepGraph::Op op;
+  StepTrace::Op op(const Json& line, const std::string& at) const {
+    StepTrace::Op op;
     const std::string kind = text(line, "kind", at);
     size_t k = 0;
     while (k < kKinds.size() && kind != kKinds[k]) ++k;
     if (k == kKinds.size()) fail(at + ".kind", "neither call, upload nor read");
-    op.kind = static_cast<StepGraph::Kind>(k);
-    op.name = text(line, "name", at);
-    if (find(line, "call")) op.call = text(line, "call", at);
+    op.kind = static_cast<StepTrace::Kind>(k);
+    op.name = name(line, "name", at);
+    if (find(line, "call")) op.call = name(line, "call", at);
     if (find(line, "signature")) {
       const std::string digits = text(line, "signature", at);
       const auto [end, error] =
@@ -182,19 +201,20 @@ class Reader {
 
   const Json& json_;
   const std::string& source_;
+  std::shared_ptr<std::deque<std::string>> text_ = std::make_shared<std::deque<std::string>>();
 };
 
 }  // namespace
 
-std::string to_json(const StepGraph& graph) {
+std::string to_json(const StepTrace& trace) {
   std::string text =
       "{\"format\": \"" + std::string(kFormat) + "\", \"version\": " + std::to_string(kVersion);
-  append(text, "storages", graph.storages);
-  append(text, "ops", graph.ops);
+  append(text, "storages", trace.storages);
+  append(text, "ops", trace.ops);
   return text + "}\n";
 }
 
-StepGraph graph_from_json(std::string_view text, const std::string& source) {
+StepTrace trace_from_json(std::string_view text, const std::string& source) {
   Json json;
   try {
     json = Json::parse(text, [](int depth, Json::parse_event_t, Json&) {

@@ -11,30 +11,37 @@
 // Views are of their storage, so there are no aliases here. Storages are numbered as they come
 // first: inputs of an operator before its outputs.
 //
+// Names are text that lives as long as the process (core/names.h), or as `text`.
+//
 // Threads: values, no state.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "runtime/core/category.h"
 #include "runtime/core/units.h"
 
 namespace tidemark {
 
-struct StepGraph {
+struct StepTrace {
   enum class Kind : uint8_t { kCall, kUpload, kRead };
 
   struct Storage {
-    std::string origin;     // the operator that made it, or "upload"
-    std::string category;   // as runtime/memory/category.h names it
+    std::string_view origin;  // the operator that made it, or "upload"
+    Category category = Category::kActivation;
     Bytes size{0};          // as it occupies the arena
     bool at_start = false;  // it was there before the step
     bool at_end = false;    // it is there after it
+    bool may_evict = true;  // if it can be computed again
+    bool may_offload = true;
     // For people, "layer3.2.conv1.weight"; empty: as its origin. Not compared by
     // same_program().
-    std::string name{};
-    const std::string& label() const { return name.empty() ? origin : name; }
+    std::string_view name{};
+    std::string_view label() const { return name.empty() ? origin : name; }
     bool operator==(const Storage&) const = default;
   };
   struct Input {
@@ -45,7 +52,7 @@ struct StepGraph {
   };
   struct Op {
     Kind kind = Kind::kCall;
-    std::string name;  // of the operator
+    std::string_view name;  // of the operator
     // Of the call without its operands: operator, attributes, shapes. Hyper-parameters that
     // change from step to step are not in it.
     uint64_t signature = 0;
@@ -60,30 +67,33 @@ struct StepGraph {
     Nanos cost{0};
     // For people, "layer3.2.conv1: conv2d"; empty: as the operator. Not compared by
     // same_program().
-    std::string call{};
-    const std::string& label() const { return call.empty() ? name : call; }
+    std::string_view call{};
+    std::string_view label() const { return call.empty() ? name : call; }
     bool operator==(const Op&) const = default;
   };
 
   std::vector<Op> ops;
   std::vector<Storage> storages;
+  std::shared_ptr<const void> text{};  // of names that a file brought; null: of none
 
-  bool operator==(const StepGraph&) const = default;
+  bool operator==(const StepTrace& other) const {
+    return ops == other.ops && storages == other.storages;
+  }
 };
 
 // Can a plan of one be used for the other? Costs may differ, and what people call its parts.
-bool same_program(const StepGraph& a, const StepGraph& b);
+bool same_program(const StepTrace& a, const StepTrace& b);
 // Equal for these; differs for others, but for collisions of 64 bits.
-uint64_t signature_of(const StepGraph& graph);
+uint64_t signature_of(const StepTrace& trace);
 
 // What is wrong with it: ids out of range, a storage used before it is made or after it was
 // let go of, one made twice, versions that do not follow the writes, negative or huge sizes.
 // Empty: it is well formed. At most `limit` lines, each with the operator's number.
-std::vector<std::string> graph_violations(const StepGraph& graph, size_t limit = 20);
+std::vector<std::string> trace_violations(const StepTrace& trace, size_t limit = 20);
 
 // Why steps like this cannot be planned, in words; empty if they can. A storage that is made in
 // one step and gone in a later one has no place of its own in either.
-std::string why_not_plannable(const StepGraph& graph);
+std::string why_not_plannable(const StepTrace& trace);
 
 // Of each storage, the operators between which it lives in program order: [first, last], from
 // where it comes first (0 if it was there before) to where the program lets go of it (the last
@@ -92,8 +102,8 @@ struct Life {
   uint32_t first = 0;
   uint32_t last = 0;
 };
-std::vector<Life> liveness(const StepGraph& graph);
+std::vector<Life> liveness(const StepTrace& trace);
 // Most bytes live at once in program order, workspaces included.
-Bytes program_order_peak(const StepGraph& graph);
+Bytes program_order_peak(const StepTrace& trace);
 
 }  // namespace tidemark

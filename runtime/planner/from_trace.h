@@ -10,12 +10,12 @@
 // Threads: functions without state.
 #pragma once
 
-#include "runtime/graph/step_graph.h"
 #include "runtime/planner/problem.h"
+#include "runtime/schedule/step_trace.h"
 
 namespace tidemark::planner {
 
-struct FromGraphOptions {
+struct FromTraceOptions {
   // Storages that are there before and after the step are left out of the memory (size 0):
   // whoever runs the plan keeps them apart.
   bool residents_apart = false;
@@ -25,7 +25,7 @@ struct FromGraphOptions {
   bool in_place = false;
 };
 
-// REQUIRES: graph_violations() finds nothing.
-Problem problem_from_graph(const StepGraph& graph, const FromGraphOptions& options = {});
+// REQUIRES: trace_violations() finds nothing.
+Problem problem_from_trace(const StepTrace& graph, const FromTraceOptions& options = {});
 
 }  // namespace tidemark::planner

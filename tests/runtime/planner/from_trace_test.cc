@@ -1,4 +1,4 @@
-#include "runtime/planner/from_graph.h"
+#include "runtime/planner/from_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 namespace tidemark::planner {
 namespace {
 
-using Kind = StepGraph::Kind;
+using Kind = StepTrace::Kind;
 
-StepGraph::Op call(const std::string& name, std::vector<StepGraph::Input> inputs,
+StepTrace::Op call(const std::string& name, std::vector<StepTrace::Input> inputs,
                    std::vector<uint32_t> outputs, std::vector<uint32_t> released = {}) {
-  StepGraph::Op op{.kind = Kind::kCall, .name = name};
+  StepTrace::Op op{.kind = Kind::kCall, .name = name};
   op.inputs = std::move(inputs);
   op.outputs = std::move(outputs);
   op.released = std::move(released);
@@ -21,12 +21,12 @@ StepGraph::Op call(const std::string& name, std::vector<StepGraph::Input> inputs
 }
 
 // w stays; a = f(w); b = g(w, a); w is written; c = h(w); a read of b.
-StepGraph example() {
-  StepGraph graph;
-  graph.storages = {{"w", "parameters", Bytes(512), true, true},
-                    {"a", "activations", Bytes(1024)},
-                    {"b", "activations", Bytes(2048)},
-                    {"c", "activations", Bytes(700)}};
+StepTrace example() {
+  StepTrace graph;
+  graph.storages = {{"w", Category::kParameter, Bytes(512), true, true},
+                    {"a", Category::kActivation, Bytes(1024)},
+                    {"b", Category::kActivation, Bytes(2048)},
+                    {"c", Category::kActivation, Bytes(700)}};
   graph.ops = {call("f", {{0, 0, false}}, {1}), call("g", {{0, 0, false}, {1, 0, false}}, {2}),
                call("update", {{0, 0, true}}, {}, {1}), call("h", {{0, 1, false}}, {3}, {3})};
   graph.ops.push_back({.kind = Kind::kRead, .name = "read"});
@@ -41,7 +41,7 @@ bool before(const Problem& problem, OpId first, OpId second) {
 }
 
 TEST(FromGraph, VersionsOrderReadersAndWriters) {
-  const Problem problem = problem_from_graph(example());
+  const Problem problem = problem_from_trace(example());
   ASSERT_NO_THROW(check_problem(problem));
   EXPECT_TRUE(before(problem, 0, 2)) << "f reads what the update overwrites";
   EXPECT_TRUE(before(problem, 1, 2));
@@ -50,7 +50,7 @@ TEST(FromGraph, VersionsOrderReadersAndWriters) {
 }
 
 TEST(FromGraph, AStorageLivesUntilItIsLetGoOf) {
-  const Problem problem = problem_from_graph(example());
+  const Problem problem = problem_from_trace(example());
   // a's last use is g, but the program has it until after the update.
   const std::vector<OpId> order{0, 1, 2, 3, 4};
   for (const Placement& p : lifetimes(problem, order)) {
@@ -64,17 +64,17 @@ TEST(FromGraph, AStorageLivesUntilItIsLetGoOf) {
 }
 
 TEST(FromGraph, AReadIsABarrier) {
-  StepGraph graph = example();
+  StepTrace graph = example();
   graph.ops.insert(graph.ops.begin() + 2, {.kind = Kind::kRead, .name = "read"});
   graph.ops[2].inputs = {{1, 0, false}};
-  const Problem problem = problem_from_graph(graph);
+  const Problem problem = problem_from_trace(graph);
   for (OpId k : {0, 1}) EXPECT_TRUE(before(problem, k, 2));
   for (OpId k : {3, 4, 5}) EXPECT_TRUE(before(problem, 2, k));
 }
 
 TEST(FromGraph, ResidentsMayBeKeptApart) {
-  const Plan whole = plan_step(problem_from_graph(example()));
-  const Problem problem = problem_from_graph(example(), {.residents_apart = true});
+  const Plan whole = plan_step(problem_from_trace(example()));
+  const Problem problem = problem_from_trace(example(), {.residents_apart = true});
   const Plan apart = plan_step(problem);
   EXPECT_EQ(apart.peak + Bytes(512), whole.peak);
   EXPECT_TRUE(violations(problem, apart).empty());
@@ -83,21 +83,21 @@ TEST(FromGraph, ResidentsMayBeKeptApart) {
 // a dies where b is made, c where d is, which is of another size; b is still wanted when c is
 // made; w stays.
 TEST(FromGraph, InPlacePairsAreOfferedWhereTheyAreAskedFor) {
-  StepGraph graph;
-  graph.storages = {{"w", "parameters", Bytes(512), true, true},
-                    {"a", "activations", Bytes(512)},
-                    {"b", "activations", Bytes(512)},
-                    {"c", "activations", Bytes(512)},
-                    {"d", "activations", Bytes(1024)}};
+  StepTrace graph;
+  graph.storages = {{"w", Category::kParameter, Bytes(512), true, true},
+                    {"a", Category::kActivation, Bytes(512)},
+                    {"b", Category::kActivation, Bytes(512)},
+                    {"c", Category::kActivation, Bytes(512)},
+                    {"d", Category::kActivation, Bytes(1024)}};
   graph.ops = {call("f", {{0, 0, false}}, {1}), call("g", {{1, 0, false}}, {2}, {1}),
                call("h", {{2, 0, false}}, {3}),
                call("i", {{2, 0, false}, {3, 0, false}}, {4}, {2, 3, 4})};
-  for (StepGraph::Op& op : graph.ops) {
-    for (const StepGraph::Input& input : op.inputs) op.may_overwrite.push_back(input.storage);
+  for (StepTrace::Op& op : graph.ops) {
+    for (const StepTrace::Input& input : op.inputs) op.may_overwrite.push_back(input.storage);
   }
-  ASSERT_TRUE(graph_violations(graph).empty());
-  EXPECT_TRUE(problem_from_graph(graph).may_be_in_place.empty());
-  const Problem problem = problem_from_graph(graph, {.in_place = true});
+  ASSERT_TRUE(trace_violations(graph).empty());
+  EXPECT_TRUE(problem_from_trace(graph).may_be_in_place.empty());
+  const Problem problem = problem_from_trace(graph, {.in_place = true});
   EXPECT_EQ(problem.may_be_in_place, (std::vector<InPlace>{{1, 1, 2}, {2, 2, 3}}));
   const Plan plan = plan_step(problem);
   EXPECT_TRUE(violations(problem, plan).empty());

@@ -1,4 +1,4 @@
-// Steps written by hand, call by call, as a policy would have seen them; and random ones.
+// Steps written by hand, call by call; and random ones.
 //
 // Sizes are in units of 1 MiB; items bear numbers in the order in which they come.
 #pragma once
@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "runtime/policy/step_record.h"
+#include "runtime/core/errors.h"
 #include "runtime/policy/tide/release_plan.h"
+#include "runtime/schedule/step_table.h"
 
 namespace tidemark::testing {
 
@@ -31,18 +33,24 @@ inline PlanLimits copy_within(int64_t room, int64_t nanos_per_unit, int64_t tier
           .in_bandwidth = unit_in(nanos_per_unit)};
 }
 
-class RecordBuilder {
+class TraceBuilder {
  public:
   // There before the step.
   uint32_t outside(int64_t size = 1, bool persistent = false) {
-    return add({.bytes = units(size), .persistent = persistent});
+    return add({.origin = "test",
+                .category = persistent ? Category::kParameter : Category::kData,
+                .size = units(size),
+                .at_start = true,
+                .at_end = persistent});
   }
   // Before the next call.
   uint32_t upload(int64_t size = 1) {
-    return add({.bytes = units(size),
-                .uploaded = true,
-                .begin = last_call() + 1,
-                .end = last_call() + 1});
+    const uint32_t item =
+        add({.origin = "test", .category = Category::kData, .size = units(size)});
+    trace_.ops.push_back({.kind = StepTrace::Kind::kUpload, .name = "upload"});
+    trace_.ops.back().outputs = {item};
+    touch(item);
+    return item;
   }
   // Makes an item; returns its number.
   uint32_t call(const std::vector<uint32_t>& inputs, int64_t cost = 100, int64_t size = 1) {
@@ -51,17 +59,23 @@ class RecordBuilder {
   }
   // One more output of the last call.
   uint32_t also(int64_t size = 1) {
-    const uint32_t item =
-        add({.bytes = units(size), .producer = last_call(), .begin = last_call()});
-    step_.calls.back().outputs.push_back(item);
-    use(item);
+    const uint32_t item = add({.origin = "test", .size = units(size)});
+    last().outputs.push_back(item);
+    touch(item);
     return item;
   }
   // A call that makes nothing.
   void run(const std::vector<uint32_t>& inputs, int64_t cost = 100, int64_t workspace = 0) {
-    step_.calls.push_back({1, step_.duration, Nanos(cost), units(workspace), inputs, {}, {}});
-    step_.duration += Nanos(cost);
-    for (const uint32_t input : inputs) use(input);
+    trace_.ops.push_back({.name = "call", .signature = 1});
+    calls_.push_back(trace_.ops.size() - 1);
+    last().cost = Nanos(cost);
+    last().workspace = units(workspace);
+    for (const uint32_t input : inputs) reads(last_call(), input);
+  }
+  // So does that call too.
+  void reads(uint32_t call, uint32_t item) {
+    trace_.ops[calls_[call]].inputs.push_back({item, versions_[item]});
+    last_op_[item] = std::max(last_op_[item], calls_[call]);
   }
   // One that writes an item in place.
   void update(uint32_t item, int64_t cost = 100) {
@@ -70,39 +84,62 @@ class RecordBuilder {
   }
   // The last call does that to one of its inputs.
   void writes(uint32_t item) {
-    step_.calls.back().written = {item};
-    step_.items[item].may_evict = false;
+    for (StepTrace::Input& input : last().inputs) {
+      if (input.storage == item) input.written = true;
+    }
+    ++versions_[item];
+    trace_.storages[item].may_evict = false;
   }
   void idle(int calls, int64_t cost = 100) {
     while (calls-- > 0) run({}, cost);
   }
-  StepRecord::Item& item(uint32_t number) { return step_.items[number]; }
-  StepRecord::Call& last() { return step_.calls.back(); }
-  const StepRecord& step() const { return step_; }
+  // Not let go of before so many calls have run.
+  void hold(uint32_t item, uint32_t calls) {
+    if (calls > 0) last_op_[item] = std::max(last_op_[item], calls_[calls - 1]);
+  }
+  StepTrace::Storage& item(uint32_t number) { return trace_.storages[number]; }
+  uint32_t items() const { return static_cast<uint32_t>(trace_.storages.size()); }
+  // The last call.
+  StepTrace::Op& last() { return trace_.ops[calls_.back()]; }
   // Wraps to the largest number while there is none, so that one more is the first.
-  uint32_t last_call() const { return static_cast<uint32_t>(step_.calls.size()) - 1; }
+  uint32_t last_call() const { return static_cast<uint32_t>(calls_.size()) - 1; }
+
+  // What does not live on is let go of after its last use. Until the next call of this.
+  const StepTable& step() const {
+    StepTrace trace = trace_;
+    for (uint32_t item = 0; item < trace.storages.size(); ++item) {
+      if (!trace.storages[item].at_end && !trace.ops.empty()) {
+        trace.ops[last_op_[item]].released.push_back(item);
+      }
+    }
+    const std::vector<std::string> wrong = trace_violations(trace, 1);
+    TIDEMARK_CHECK(wrong.empty(), "a step that can be");
+    table_ = StepTable(trace);
+    return table_;
+  }
 
  private:
-  uint32_t add(StepRecord::Item item) {
-    item.may_evict = item.may_offload = true;
-    step_.items.push_back(std::move(item));
-    return static_cast<uint32_t>(step_.items.size()) - 1;
+  uint32_t add(const StepTrace::Storage& storage) {
+    trace_.storages.push_back(storage);
+    last_op_.push_back(0);
+    versions_.push_back(0);
+    return items() - 1;
   }
-  void use(uint32_t number) {
-    StepRecord::Item& item = step_.items[number];
-    if (item.uses.empty() && !item.uploaded) item.begin = last_call();
-    item.uses.push_back(last_call());
-    item.end = last_call() + 1;
-  }
-  StepRecord step_;
+  void touch(uint32_t item) { last_op_[item] = trace_.ops.size() - 1; }
+
+  StepTrace trace_;
+  std::vector<size_t> calls_;       // their operators
+  std::vector<size_t> last_op_;     // by item: to use or to hold it
+  std::vector<uint32_t> versions_;  // by item
+  mutable StepTable table_;
 };
 
 // Of 5 to 44 calls that read what is there: parameters, some wanted late only, inputs from
 // outside, some uploaded, and what other calls have made; some of it may not be evicted, some
 // not copied, and some is held for longer than it is used.
-inline StepRecord random_record(std::mt19937& random) {
+inline StepTable random_step(std::mt19937& random) {
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
-  RecordBuilder record;
+  TraceBuilder record;
   std::vector<uint32_t> live, late;
   for (uint32_t i = pick(4); i > 0; --i) {
     (pick(2) == 0 ? late : live).push_back(record.outside(1 + pick(4), true));
@@ -130,17 +167,14 @@ inline StepRecord random_record(std::mt19937& random) {
     if (pick(8) == 0) record.item(live.back()).may_offload = false;
     if (pick(8) == 0) live.push_back(record.also(1 + pick(2)));
   }
-  StepRecord step = record.step();
-  for (auto& item : step.items) {
-    if (item.uses.empty()) {  // as `step.calls` does not say
-      item.uses = {item.begin};
-      item.end = item.begin + 1;
-    }
-    if (pick(6) == 0 && !item.persistent) {  // held for longer than it is used
-      item.end += pick(static_cast<uint32_t>(step.calls.size()) - item.end + 1);
+  for (uint32_t item = 0; item < record.items(); ++item) {
+    const StepTable::Item known = record.step().items[item];
+    if (known.uses.empty() && known.begin < calls) record.reads(known.begin, item);
+    if (pick(6) == 0 && !known.persistent) {  // held for longer than it is used
+      record.hold(item, known.end + pick(calls - known.end + 1));
     }
   }
-  return step;
+  return record.step();
 }
 
 }  // namespace tidemark::testing
