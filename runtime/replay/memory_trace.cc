@@ -18,11 +18,11 @@ void MemoryRecorder::begin_step() {
     trace_.before.push_back(*residency_.offset_of(storage));
   }
   recording_ = true;
-  residency_.observe(this);
+  residency_.listen(*this);
 }
 
 void MemoryRecorder::stop() {
-  if (std::exchange(recording_, false)) residency_.observe(nullptr);
+  if (std::exchange(recording_, false)) residency_.ignore(*this);
   there_.clear();
 }
 
@@ -56,14 +56,8 @@ uint32_t MemoryRecorder::name(const Storage& storage) const {
   return numbering_.has(storage) ? numbering_.of(storage) : MemoryTrace::kScratch;
 }
 
-void MemoryRecorder::event(Kind kind, const Storage& storage) {
+void MemoryRecorder::note(Kind kind, const Storage& storage) {
   trace_.events.push_back({kind, name(storage)});
-}
-
-void MemoryRecorder::on_block(const Storage& storage, bool ahead) {
-  open_[&storage] = trace_.blocks.size();
-  trace_.blocks.push_back({name(storage), storage.size(), now(), 0});
-  event(ahead ? Kind::kPrefetch : Kind::kBlock, storage);
 }
 
 // Null if it has none.
@@ -72,34 +66,47 @@ MemoryTrace::Block* MemoryRecorder::block_of(const Storage& storage) {
   return block == open_.end() ? nullptr : &trace_.blocks[block->second];
 }
 
-void MemoryRecorder::on_used(const Storage& storage) {
-  if (MemoryTrace::Block* block = block_of(storage)) block->used = now();
+void MemoryRecorder::open(Kind kind, const Storage& storage) {
+  open_[&storage] = trace_.blocks.size();
+  trace_.blocks.push_back({name(storage), storage.size(), now(), 0});
+  note(kind, storage);
 }
 
-void MemoryRecorder::on_left(const Storage& storage) {
-  if (MemoryTrace::Block* block = block_of(storage)) block->end = now();
-  open_.erase(&storage);
-}
-
-void MemoryRecorder::on_released(const Storage& storage, Action action) {
+void MemoryRecorder::release(Kind kind, const Storage& storage) {
   if (MemoryTrace::Block* block = block_of(storage)) {
     block->release = now();
-    if (action == Action::kOffload && block->copied < 0) block->copied = now();
+    if (kind == Kind::kOffload && block->copied < 0) block->copied = now();
   }
-  event(action == Action::kEvict ? Kind::kEvict : Kind::kOffload, storage);
+  note(kind, storage);
 }
 
-void MemoryRecorder::on_copied_out(const Storage& storage) {
-  if (MemoryTrace::Block* block = block_of(storage)) block->copied = now();
-  event(Kind::kCopyOut, storage);
-}
-
-void MemoryRecorder::on_copy_given_up(const Storage& storage) {
-  event(Kind::kGiveUpCopy, storage);
-}
-
-void MemoryRecorder::on_call_done() {
-  trace_.events.push_back({Kind::kEndOfCall, MemoryTrace::kScratch});
+void MemoryRecorder::on_event(const StorageEvent& event) noexcept {
+  using Happened = StorageEvent::Kind;
+  const Storage* storage = event.storage;
+  MemoryTrace::Block* block = storage ? block_of(*storage) : nullptr;
+  switch (event.kind) {
+    case Happened::kBlock: open(Kind::kBlock, *storage); break;
+    case Happened::kPrefetched: open(Kind::kPrefetch, *storage); break;
+    case Happened::kUsed:
+      if (block) block->used = now();
+      break;
+    case Happened::kEvicted: release(Kind::kEvict, *storage); break;
+    case Happened::kOffloaded: release(Kind::kOffload, *storage); break;
+    case Happened::kCopiedOut:
+      if (block) block->copied = now();
+      note(Kind::kCopyOut, *storage);
+      break;
+    case Happened::kCopyGivenUp: note(Kind::kGiveUpCopy, *storage); break;
+    case Happened::kLeft:
+      if (block) block->end = now();
+      open_.erase(storage);
+      break;
+    case Happened::kCallDone:
+      trace_.events.push_back({Kind::kEndOfCall, MemoryTrace::kScratch});
+      break;
+    case Happened::kUnused:
+    case Happened::kGone: break;
+  }
 }
 
 }  // namespace tidemark

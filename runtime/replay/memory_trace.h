@@ -47,7 +47,7 @@ struct MemoryTrace {
 };
 
 // Between begin_step() and end_step() it sees all of a step that is recorded by `steps`.
-class MemoryRecorder final : public MemoryObserver {
+class MemoryRecorder final : public StorageListener {
  public:
   MemoryRecorder(Residency& residency, const StepNumbering& numbering)
       : residency_(residency), numbering_(numbering) {}
@@ -62,18 +62,14 @@ class MemoryRecorder final : public MemoryObserver {
   MemoryTrace end_step(size_t storages, std::vector<IntrusivePtr<Storage>>& there);
   void stop();
 
-  void on_block(const Storage& storage, bool ahead) override;
-  void on_used(const Storage& storage) override;
-  void on_left(const Storage& storage) override;
-  void on_released(const Storage& storage, Action action) override;
-  void on_copied_out(const Storage& storage) override;
-  void on_copy_given_up(const Storage& storage) override;
-  void on_call_done() override;
+  void on_event(const StorageEvent& event) noexcept override;
 
  private:
   using Kind = MemoryTrace::Kind;
 
-  void event(Kind kind, const Storage& storage);
+  void note(Kind kind, const Storage& storage);
+  void open(Kind kind, const Storage& storage);
+  void release(Kind kind, const Storage& storage);
   MemoryTrace::Block* block_of(const Storage& storage);
   uint32_t name(const Storage& storage) const;
   int64_t now() const { return static_cast<int64_t>(trace_.events.size()); }

@@ -77,14 +77,14 @@ class StepPlanner final : public StepInterceptor {
     if (mode_ == Mode::kRecord) recorder_.read(storage);
   }
 
-  void on_gone(Storage& storage) override {
-    recorder_.gone(storage);
-    if (mode_ == Mode::kReplay) replay_->gone(storage);
-  }
-
-  void on_unused(Storage& storage) override {
-    if (mode_ == Mode::kRecord) recorder_.unused(storage);
-    if (mode_ == Mode::kReplay) replay_->unused(storage);
+  void on_event(const StorageEvent& event) noexcept override {
+    if (event.kind == StorageEvent::Kind::kUnused) {
+      if (mode_ == Mode::kRecord) recorder_.unused(*event.storage);
+      if (mode_ == Mode::kReplay) replay_->unused(*event.storage);
+    } else if (event.kind == StorageEvent::Kind::kGone) {
+      recorder_.gone(*event.storage);
+      if (mode_ == Mode::kReplay) replay_->gone(*event.storage);
+    }
   }
 
   void end_step() override {
@@ -294,8 +294,10 @@ class Recording final : public StepInterceptor {
     session_.residency().upload(storage, from, std::move(keep_alive));
   }
   void before_read(Storage& storage) override { recorder_.read(storage); }
-  void on_unused(Storage& storage) override { recorder_.unused(storage); }
-  void on_gone(Storage& storage) override { recorder_.gone(storage); }
+  void on_event(const StorageEvent& event) noexcept override {
+    if (event.kind == StorageEvent::Kind::kUnused) recorder_.unused(*event.storage);
+    if (event.kind == StorageEvent::Kind::kGone) recorder_.gone(*event.storage);
+  }
   void end_step() override { graph_ = recorder_.end_step(); }
   void abort_step() override {}
   bool planned() const override { return false; }

@@ -86,7 +86,7 @@ void Residency::become_resident(Storage& storage, NewBlock& block, Event written
   if (storage.tier_) ++clean_copies_;
   ++change_;
   offer_to_policy(storage);
-  if (observer_) observer_->on_block(storage, ahead);
+  tell(ahead ? StorageEvent::Kind::kPrefetched : StorageEvent::Kind::kBlock, &storage);
 }
 
 // What can never be released is not offered.
@@ -116,7 +116,7 @@ void Residency::leave_arena(Storage& storage, Residence next) {
     }
   }
   arena_.free(storage.block_, storage.category, storage.touched_);
-  if (observer_) observer_->on_left(storage);
+  tell(StorageEvent::Kind::kLeft, &storage);
   take_from_place(storage);
   if (storage.tier_) --clean_copies_;
   storage.block_ = {};
@@ -127,7 +127,7 @@ void Residency::leave_arena(Storage& storage, Residence next) {
 }
 
 void Residency::on_unused(Storage& storage) {
-  if (listener_) listener_->on_unused(storage);
+  tell(StorageEvent::Kind::kUnused, &storage);
   ++change_;
   if (storage.residence_ == Residence::kEvicted) {
     --evicted_users_;
@@ -183,7 +183,7 @@ void Residency::bury(Storage& storage) {
   }
   drop_recipe(storage);
   policy_.on_gone(storage);
-  if (listener_) listener_->on_gone(storage);
+  tell(StorageEvent::Kind::kGone, &storage);
   (storage.previous_ ? storage.previous_->next_ : storages_) = storage.next_;
   if (storage.next_) storage.next_->previous_ = storage.previous_;
   free_slots_.push_back(storage.slot());
@@ -271,7 +271,7 @@ void Residency::bound_host_buffers(Bytes most) {
 
 bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink) {
   fetch(storage, Reason::kNeeded);
-  if (observer_) observer_->on_used(storage);
+  tell(StorageEvent::Kind::kUsed, &storage);
   // By way of a buffer of our own: a copy that fails is tried again, when the caller's memory
   // may be gone.
   const bool has_data = device_.has_data();
@@ -294,6 +294,7 @@ bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, const Piec
 }
 
 void Residency::begin_step() {
+  stopped_ = false;
   phase_ = Phase::kForward;
   stats_ = {};
   step_began_ = device_.now();
@@ -347,6 +348,7 @@ void Residency::begin_planning() {
 }
 
 void Residency::abort_step() {
+  stopped_ = false;
   abandon_script();
   settle_host_buffers(/*wait=*/false);
   take_completions();

@@ -1,5 +1,4 @@
-// What happens to memory during a step, told as it happens (MemoryObserver), so that a later
-// step like it can do the same without asking anybody (MemoryScript).
+// Who decides a whole step's memory ahead, so that nobody has to be asked.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -11,25 +10,6 @@
 #include "runtime/tensor/storage.h"
 
 namespace tidemark {
-
-// Told each thing as it is done, in order. That blocks slide is not told.
-class MemoryObserver {
- public:
-  virtual ~MemoryObserver() = default;
-  // It has a block: for an operator to write, or to be reloaded into. `ahead`: prefetched.
-  virtual void on_block(const Storage& storage, bool ahead) = 0;
-  // Work that reads or writes its block has been issued.
-  virtual void on_used(const Storage& storage) = 0;
-  // Its block is free, for whatever reason; after the following two.
-  virtual void on_left(const Storage& storage) = 0;
-  // Released, by a decision: kOffload too where a copy was on a tier already.
-  virtual void on_released(const Storage& storage, Action action) = 0;
-  virtual void on_copied_out(const Storage& storage) = 0;
-  // What is on a tier is to be recomputed instead.
-  virtual void on_copy_given_up(const Storage& storage) = 0;
-  // The policy's moment after a call of the program is over.
-  virtual void on_call_done() = 0;
-};
 
 // Decides in the policy's place, and where each block lies. It does by itself, with
 // Residency's means, what has to come first.

@@ -143,7 +143,7 @@ void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
     // says so again at the next call.
     abandon_script();
   }
-  if (observer_) observer_->on_call_done();
+  tell(StorageEvent::Kind::kCallDone);
 }
 
 // Resident, whatever it takes short of recomputing a claimed storage.
@@ -223,7 +223,7 @@ void Residency::issue(Recipe& call, Run kind, Reason reason) {
     storage.touched_.include(done);
     storage.last_access = clock_;
     policy_.touch(storage);
-    if (observer_) observer_->on_used(storage);
+    tell(StorageEvent::Kind::kUsed, &storage);
   };
   for (const Recipe::Input& input : call.inputs) {
     used(*input.storage);

@@ -35,6 +35,7 @@
 #include "runtime/memory/tier.h"
 #include "runtime/residency/memory_script.h"
 #include "runtime/residency/policy.h"
+#include "runtime/residency/storage_event.h"
 #include "runtime/telemetry/event_log.h"
 #include "runtime/telemetry/step_stats.h"
 #include "runtime/tensor/recipe.h"
@@ -65,14 +66,6 @@ struct ResidencyOptions {
 
 // The origin of what came from host memory.
 inline constexpr const char* kOriginUpload = "upload";
-
-// Told of storages as they end.
-class StorageListener {
- public:
-  virtual ~StorageListener() = default;
-  virtual void on_unused(Storage& storage) = 0;  // its last user went
-  virtual void on_gone(Storage& /*storage*/) {}  // it is about to be deleted
-};
 
 // Of a training step; where the program is tells what it will want next.
 enum class Phase : uint8_t { kForward, kBackward, kUpdate };
@@ -124,12 +117,13 @@ class Residency final : public StorageOwner {
   Offset pack();
   // Of all that has users, wherever it is, as it occupies the arena.
   Bytes bytes_in_use() const;
-  // Null: nobody.
-  void set_listener(StorageListener* listener) { listener_ = listener; }
+
+  // Told of every event from now on, in order; it outlives that.
+  void listen(StorageListener& listener) { listeners_.push_back(&listener); }
+  // Not any more, if it was.
+  void ignore(StorageListener& listener) { std::erase(listeners_, &listener); }
 
   // --- for plans that release ---
-  // Null: nobody.
-  void observe(MemoryObserver* observer) { observer_ = observer; }
   // From now on the script decides instead of the policy, until it is at a loss or null is
   // given. Only between operators.
   void follow(MemoryScript* script) { script_ = script; }
@@ -179,6 +173,11 @@ class Residency final : public StorageOwner {
   StepStats end_step(bool synchronize);
   // A step that threw: clears what was under way. What is evicted keeps its recipe.
   void abort_step();
+
+  // For simulations: whatever is issued next, or is being issued, ends with Stopped once it
+  // wants a block, up to the end of the step.
+  struct Stopped {};
+  void stop() { stopped_ = true; }
 
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
@@ -339,6 +338,9 @@ class Residency final : public StorageOwner {
   void settle_host_buffers(bool wait);
   // Waits until copies under way read no more than so much.
   void bound_host_buffers(Bytes most);
+  void tell(StorageEvent::Kind kind, Storage* storage = nullptr) const {
+    for (StorageListener* listener : listeners_) listener->on_event({kind, storage});
+  }
   uint64_t log(EventKind kind, Reason reason, const Storage& storage, StreamId stream,
                Nanos expected);
   void measure(uint64_t tag, const Measured& work);
@@ -389,8 +391,8 @@ class Residency final : public StorageOwner {
   bool planned_ = false;
   Fence plan_waited_;  // what compute has waited for in the open plan
   int timing_ = 0;     // MemoryTimers alive
-  StorageListener* listener_ = nullptr;
-  MemoryObserver* observer_ = nullptr;
+  std::vector<StorageListener*> listeners_;
+  bool stopped_ = false;
   MemoryScript* script_ = nullptr;
   bool burying_ = false;
   std::vector<HostBuffer> host_buffers_;

@@ -73,15 +73,13 @@ struct TrialLimits {
 
 // Counts the work of a session from here on, and ends it where a limit is passed: also within a
 // call of the program, as bringing back what it needs may take many.
-class WorkMeter final : public MemoryObserver {
+class WorkMeter final : public StorageListener {
  public:
-  struct TooMuch {};
-
   WorkMeter(Residency& residency, const TrialLimits& limits, DryRunWork& work)
       : residency_(residency), limits_(limits), work_(work), examined_(residency.examined()) {
-    residency.observe(this);
+    residency.listen(*this);
   }
-  ~WorkMeter() override { residency_.observe(nullptr); }
+  ~WorkMeter() override { residency_.ignore(*this); }
 
   void begin_step() {
     began_ = residency_.clock();
@@ -90,13 +88,10 @@ class WorkMeter final : public MemoryObserver {
   // A call of the program has been issued.
   void count_call() { count(kCallWork, 1); }
 
-  void on_block(const Storage& /*storage*/, bool /*ahead*/) override { count(kBlockWork, 0); }
-  void on_used(const Storage& /*storage*/) override {}
-  void on_left(const Storage& /*storage*/) override {}
-  void on_released(const Storage& /*storage*/, Action /*action*/) override {}
-  void on_copied_out(const Storage& /*storage*/) override {}
-  void on_copy_given_up(const Storage& /*storage*/) override {}
-  void on_call_done() override {}
+  void on_event(const StorageEvent& event) noexcept override {
+    using Kind = StorageEvent::Kind;
+    if (event.kind == Kind::kBlock || event.kind == Kind::kPrefetched) count(kBlockWork, 0);
+  }
 
  private:
   void count(int64_t own, int64_t calls) {
@@ -109,10 +104,10 @@ class WorkMeter final : public MemoryObserver {
     if (current_progress) current_progress(operators, units);
     if (work_.is_spent() || done_ > limits_.work) {
       work_.stop();
-      throw TooMuch{};
+      residency_.stop();
     }
-    if (recomputes > limits_.recomputations) throw TooMuch{};
-    if (residency_.clock() - began_ > limits_.step) throw TooMuch{};
+    const bool too_long = residency_.clock() - began_ > limits_.step;
+    if (recomputes > limits_.recomputations || too_long) residency_.stop();
   }
 
   Residency& residency_;
@@ -157,7 +152,7 @@ std::optional<TrialResult> run(const SessionOptions& options, const Program& pro
     return TrialResult{first.value_or(Nanos(0)), session.peak_live()};
   } catch (const OutOfMemory&) {
     return std::nullopt;
-  } catch (const WorkMeter::TooMuch&) {
+  } catch (const Residency::Stopped&) {
     return std::nullopt;
   }
 }

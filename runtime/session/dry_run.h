@@ -72,7 +72,7 @@ class DryRunWork {
 };
 
 // Called, by simulations on this thread, with how many operators and units of work (DryRunWork)
-// they have done since the last call. Gives the one before; empty: none.
+// they have done since the last call. It may not throw. Gives the one before; empty: none.
 using DryRunProgress = std::function<void(int64_t operators, int64_t units)>;
 DryRunProgress set_dry_run_progress(DryRunProgress report);
 

@@ -25,6 +25,8 @@ class StepInterceptor : public StorageListener {
   virtual void end_step() = 0;  // the same
   // The step threw. What was put off is run, if it can be.
   virtual void abort_step() = 0;
+  // Of all storages, in steps and between them.
+  void on_event(const StorageEvent& /*event*/) noexcept override {}
   // Did the last step run by a plan from beginning to end?
   virtual bool planned() const = 0;
 };

@@ -119,7 +119,7 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
 
 Session::~Session() {
   std::erase(sessions(), this);
-  residency_->set_listener(nullptr);
+  if (interceptor_) residency_->ignore(*interceptor_);
   if (forks_ != forks()) {
     // To end these is to wait for threads that are not there: the process's end frees them.
     static_cast<void>(interceptor_.release());
@@ -255,8 +255,9 @@ void Session::execute(const IntrusivePtr<Recipe>& call) {
 
 void Session::set_interceptor(std::unique_ptr<StepInterceptor> interceptor) {
   TIDEMARK_CHECK(!in_step_, "an interceptor comes and goes between steps");
+  if (interceptor_) residency_->ignore(*interceptor_);
   interceptor_ = std::move(interceptor);
-  residency_->set_listener(interceptor_.get());
+  if (interceptor_) residency_->listen(*interceptor_);
 }
 
 Bytes Session::peak_reserved() const {

@@ -395,7 +395,6 @@ class LateUploads : public StepInterceptor {
   }
   void abort_step() override { late_.clear(); }
   bool planned() const override { return false; }
-  void on_unused(Storage&) override {}
 
  private:
   Residency& residency_;

@@ -1,0 +1,101 @@
+// What listeners are told, in order.
+#include "runtime/residency/storage_event.h"
+
+#include <map>
+
+#include "tests/runtime/residency/scene.h"
+
+namespace tidemark::testing {
+namespace {
+
+using Kind = StorageEvent::Kind;
+
+// "block a, used a, call done": storages by letter, as they come.
+class Listener final : public StorageListener {
+ public:
+  explicit Listener(Residency& residency) : residency_(residency) { residency.listen(*this); }
+  ~Listener() override { residency_.ignore(*this); }
+
+  void on_event(const StorageEvent& event) noexcept override {
+    static const std::map<Kind, std::string> kNames{{Kind::kBlock, "block"},
+                                                    {Kind::kPrefetched, "prefetched"},
+                                                    {Kind::kUsed, "used"},
+                                                    {Kind::kEvicted, "evicted"},
+                                                    {Kind::kOffloaded, "offloaded"},
+                                                    {Kind::kCopiedOut, "copied out"},
+                                                    {Kind::kCopyGivenUp, "copy given up"},
+                                                    {Kind::kLeft, "left"},
+                                                    {Kind::kUnused, "unused"},
+                                                    {Kind::kGone, "gone"},
+                                                    {Kind::kCallDone, "call done"}};
+    text_ += (text_.empty() ? "" : ", ") + kNames.at(event.kind);
+    if (!event.storage) return;
+    const auto [letter, fresh] =
+        letters_.try_emplace(event.storage->id(), static_cast<char>('a' + letters_.size()));
+    text_ += std::string(" ") + letter->second;
+  }
+  std::string take() { return std::exchange(text_, {}); }
+
+ private:
+  Residency& residency_;
+  std::map<uint32_t, char> letters_;
+  std::string text_;
+};
+
+TEST(StorageEvents, AreToldAsTheyHappen) {
+  Scene scene({.arena = 16, .host = 16});
+  Listener told(scene.residency());
+  const Handle a = scene.data();
+  EXPECT_EQ(told.take(), "block a");
+  const Handle b = scene.call({a});
+  EXPECT_EQ(told.take(), "block b, used a, used b, call done");
+  ASSERT_TRUE(scene.evict(b));
+  EXPECT_EQ(told.take(), "evicted b, left b");
+  {
+    const Handle c = scene.call({b});
+    EXPECT_EQ(told.take(), "block b, used a, used b, block c, used b, used c, call done");
+  }
+  EXPECT_EQ(told.take(), "unused c, left c, gone c");
+  ASSERT_TRUE(scene.residency().copy_out(*b, Reason::kEarlyStart));
+  EXPECT_EQ(told.take(), "copied out b");
+  ASSERT_TRUE(scene.offload(b));
+  EXPECT_EQ(told.take(), "offloaded b, left b") << "dropped: it has a copy";
+  ASSERT_TRUE(scene.residency().prefetch(*b));
+  EXPECT_EQ(told.take(), "prefetched b");
+  ASSERT_TRUE(scene.offload(b));
+  told.take();
+  ASSERT_TRUE(scene.residency().give_up_copy(*b));
+  EXPECT_EQ(told.take(), "copy given up b");
+  scene.hash(b);
+  EXPECT_EQ(told.take(), "block b, used a, used b, used b") << "computed again, then read";
+}
+
+TEST(StorageEvents, GoToAllThatListen) {
+  Scene scene;
+  Listener first(scene.residency());
+  {
+    Listener second(scene.residency());
+    scene.data();
+    EXPECT_EQ(second.take(), first.take());
+  }
+  scene.data();
+  EXPECT_EQ(first.take(), "block b, unused b, left b, gone b");
+}
+
+// Outputs of the call that is stopped are empty, its inputs as they were.
+TEST(StorageEvents, AStoppedStepEndsWhereItWantsABlock) {
+  Scene scene;
+  const Handle a = scene.data();
+  const uint64_t hash = scene.hash(a);
+  EXPECT_THROW(scene.session().step([&] {
+    const Handle b = scene.call({a});
+    scene.residency().stop();
+    scene.call({b});
+  }),
+               Residency::Stopped);
+  EXPECT_EQ(scene.hash(a), hash);
+  EXPECT_EQ(scene.session().step([&] { scene.call({a}); }).operators, 1) << "the next goes on";
+}
+
+}  // namespace
+}  // namespace tidemark::testing
