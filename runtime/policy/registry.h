@@ -28,8 +28,8 @@ struct PolicyInfo {
   std::string_view about;  // for --help: a line
   // Does it recompute? If not, no recipes are kept, which may let inputs go sooner.
   bool evicts = true;
-  // Does it forecast by the last step? A storage has a place in one forecast only, so tide,
-  // which has its own, cannot go by it where it has no plan.
+  // Does it forecast by the last step? Then tide cannot go by it where it has no plan: it would
+  // not see the calls of steps that have one.
   bool forecasts = false;
   std::unique_ptr<ReleasePolicy> (*make)(const PolicySettings& settings) = nullptr;
 };

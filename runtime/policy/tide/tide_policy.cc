@@ -38,8 +38,8 @@ std::unique_ptr<ReleasePolicy> unplanned_policy(const PolicySettings& settings,
     if (other.forecasts) {
       throw UsageError(
           "tide cannot go by '" + settings.unplanned +
-          "' where it has no plan: both forecast, and a storage has a place in one "
-          "forecast only");
+          "' where it has no plan: that forecasts by the steps before, and would not see the "
+          "calls of those that have one");
     }
     return other.make(its_own);
   }
