@@ -320,6 +320,7 @@ void Residency::bring_back_survivors() {
 }
 
 StepStats Residency::end_step(bool synchronize) {
+  stop_here();
   bring_back_survivors();
   ++epoch_;
   if (synchronize) device_.synchronize_all();

@@ -113,6 +113,7 @@ void Residency::give_up(Recipe& call) {
 }
 
 void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
+  stop_here();
   bool pure = true;
   Claims inputs(*this);
   for (const Recipe::Input& input : call->inputs) {

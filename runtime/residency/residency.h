@@ -174,8 +174,8 @@ class Residency final : public StorageOwner {
   // A step that threw: clears what was under way. What is evicted keeps its recipe.
   void abort_step();
 
-  // For simulations: whatever is issued next, or is being issued, ends with Stopped once it
-  // wants a block, up to the end of the step.
+  // For simulations: Stopped is thrown as soon as another block is wanted, another call is
+  // issued or the step ends, whatever comes first.
   struct Stopped {};
   void stop() { stopped_ = true; }
 
@@ -338,6 +338,9 @@ class Residency final : public StorageOwner {
   void settle_host_buffers(bool wait);
   // Waits until copies under way read no more than so much.
   void bound_host_buffers(Bytes most);
+  void stop_here() const {
+    if (stopped_) throw Stopped();
+  }
   void tell(StorageEvent::Kind kind, Storage* storage = nullptr) const {
     for (StorageListener* listener : listeners_) listener->on_event({kind, storage});
   }

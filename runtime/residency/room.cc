@@ -18,7 +18,7 @@ constexpr size_t kCopiedAtOnce = 8;
 // `user` is the stream that will write the block first; it waits for the block's last users.
 Residency::NewBlock Residency::allocate(Storage& storage, StreamId user) {
   const MemoryTimer timer(*this);
-  if (stopped_) throw Stopped();
+  stop_here();
   const Bytes size = storage.size();
   const Category category = storage.category;
   if (planned_ && storage.planned_at) {

@@ -141,6 +141,7 @@ void Residency::reload(Storage& storage, NewBlock block, EventKind kind, Reason 
 }
 
 bool Residency::prefetch(Storage& storage, std::optional<Offset> at) {
+  stop_here();
   const auto place = at ? arena_.allocate_at(*at, storage.size(), storage.category)
                         : arena_.allocate(storage.size(), storage.category);
   if (!place) return false;

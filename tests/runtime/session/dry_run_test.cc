@@ -18,6 +18,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
+#include "runtime/residency/storage_event.h"
 
 namespace tidemark {
 namespace {
@@ -296,6 +297,44 @@ TEST(DryRun, CountsWhatIsExamined) {
   EXPECT_GE(examined, 500 * static_cast<int64_t>(by_call.size())) << "not what takes time";
 }
 
+// What a prediction counts, as it goes: at each call of the program and at each block.
+class CountedWork final : public StorageListener {
+ public:
+  CountedWork(const SessionOptions& options, const Program& program) {
+    Session session(options);
+    residency_ = &session.residency();
+    residency_->listen(*this);
+    session.set_observer([this](std::string_view, const Recipe&) {
+      before_calls_.push_back(done_);
+      count();
+    });
+    const auto steps = program();
+    for (int round = 0; round < kTrialRounds; ++round) session.step(steps.front());
+    residency_->ignore(*this);
+  }
+  void on_event(const StorageEvent& event) noexcept override {
+    const bool block = event.kind == StorageEvent::Kind::kBlock ||
+                       event.kind == StorageEvent::Kind::kPrefetched;
+    if (block) count();
+  }
+
+  // By the time of each call, in order.
+  const std::vector<int64_t>& before_calls() const { return before_calls_; }
+  int64_t most_at_once() const { return most_at_once_; }
+
+ private:
+  void count() {
+    const int64_t now = residency_->examined();
+    const int64_t units = 200 + now - std::exchange(examined_, now);
+    done_ += units;
+    most_at_once_ = std::max(most_at_once_, units);
+  }
+
+  Residency* residency_ = nullptr;
+  std::vector<int64_t> before_calls_;
+  int64_t examined_ = 0, done_ = 0, most_at_once_ = 0;
+};
+
 TEST(DryRun, StopsWithinACall) {
   const Program program = crowded_network();
   SessionOptions options = on("sim:host");
@@ -304,17 +343,21 @@ TEST(DryRun, StopsWithinACall) {
   const MinimumBudget minimum = find_minimum_budget(options, program, need);
   options.budget = minimum.budget;
   options.policy = minimum.policy;
-  const std::vector<int64_t> by_call = examined_by_call(options, program);
+  const CountedWork work(options, program);
   DryRunWork all;
   EXPECT_TRUE(predict_step(options, program, &all));
-  int64_t most_beyond = 0;
-  for (int64_t max = all.done() / 16; max < all.done(); max += all.done() / 16) {
-    DryRunWork some(max);
-    predict_step(options, program, &some);
-    EXPECT_TRUE(some.stopped());
-    most_beyond = std::max(most_beyond, some.done() - max);
+  const std::vector<int64_t>& before = work.before_calls();
+  // In the call that takes most, once it has been counted itself.
+  size_t largest = 0;
+  for (size_t call = 0; call + 1 < before.size(); ++call) {
+    if (before[call + 1] - before[call] > before[largest + 1] - before[largest]) largest = call;
   }
-  EXPECT_LT(most_beyond, *std::max_element(by_call.begin(), by_call.end()) / 4);
+  ASSERT_GT(before[largest + 1] - before[largest], work.most_at_once()) << "of one block";
+  DryRunWork some(before[largest] + work.most_at_once() / 2);
+  predict_step(options, program, &some);
+  EXPECT_TRUE(some.stopped());
+  EXPECT_LE(some.done() - some.max(), work.most_at_once());
+  EXPECT_LT(some.done(), before[largest + 1]) << "not before the next call";
 }
 
 TEST(DryRun, SaysThatItStopped) {
