@@ -2,7 +2,7 @@
 // when, and what was decided. With new places for the blocks (planned_memory.h) a later step
 // can do the same.
 //
-//   step graph    op 0 conv                op 1 relu                    op 2 conv ...
+//   step trace    op 0 conv                op 1 relu                    op 2 conv ...
 //   trace         block s2, block scratch, | evict s9, block s3, | offload s2, prefetch s7, |
 //
 // Time is a position in `events`. Blocks that the mechanism takes and frees by itself (outputs,
@@ -28,7 +28,7 @@ namespace tidemark {
 struct MemoryTrace {
   using Event = MemoryEvent;
   using Kind = MemoryEvent::Kind;
-  // Items are the step graph's storages; then those that it does not use.
+  // Items are the step trace's storages; then those that it does not use.
   static constexpr uint32_t kScratch = MemoryEvent::kScratch;
   struct Block {
     uint32_t item = kScratch;

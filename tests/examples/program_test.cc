@@ -163,7 +163,9 @@ TEST_F(ProgramTest, AControlGroupThatIsTooSmallIsExitCodeThreeWithWhatWouldDo) {
   number >> least;
   EXPECT_EQ(shell(in_group + training + kMemory + std::to_string(least)).code, 0);
   EXPECT_EQ(shell(in_group + training + kMemory + std::to_string(least - 512)).code, 3);
-  EXPECT_EQ(shell(in_group + TIDEMARK_TRAIN_RESNET " --steps 1 --memory auto").code, 0);
+  EXPECT_EQ(
+      shell(in_group + TIDEMARK_TRAIN_RESNET " --steps 1 --image-size 24 --memory auto").code,
+      0);
   EXPECT_EQ(shell(in_group + training + "--memory 2GiB").code, 3) << "more than there is";
 }
 

@@ -6,7 +6,7 @@ namespace tidemark::testing {
 namespace {
 
 TEST(ResnetIdentity, Resnet18OnDigits) {
-  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/8, /*steps=*/2);
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/24, /*batch=*/8, /*steps=*/2);
   resnet.check_untouched();
   resnet.check_too_little();
   for (const Memory& memory : {
@@ -25,7 +25,7 @@ TEST(ResnetIdentity, Resnet18OnDigits) {
 
 TEST(ResnetIdentity, Resnet18OnDigitsInBfloat16) {
   TIDEMARK_SKIP_WITHOUT_BFLOAT16();
-  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/8, /*steps=*/2,
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/24, /*batch=*/8, /*steps=*/2,
                         DType::kBFloat16);
   resnet.check_untouched();
   for (const Memory& memory : {
@@ -39,26 +39,26 @@ TEST(ResnetIdentity, Resnet18OnDigitsInBfloat16) {
 
 // Enough steps for a plan to be made and carried out.
 TEST(ResnetIdentity, Resnet18OnDigitsByPolicy) {
-  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/4, /*steps=*/5);
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/24, /*batch=*/4, /*steps=*/5);
   for (const char* policy : {"tide", "dtr"}) {
     for (const double share : {0.7, 0.5}) resnet.check({.share = share, .policy = policy});
   }
 }
 
 TEST(ResnetIdentity, Resnet18OnDigitsByPlan) {
-  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/16, /*steps=*/4);
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/24, /*batch=*/16, /*steps=*/4);
   resnet.check_planned();
 }
 
 TEST(ResnetIdentity, Resnet18OnDigitsInBfloat16ByPlan) {
   TIDEMARK_SKIP_WITHOUT_BFLOAT16();
-  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/16, /*steps=*/4,
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/24, /*batch=*/16, /*steps=*/4,
                         DType::kBFloat16);
   resnet.check_planned();
 }
 
 TEST(ResnetIdentity, Resnet18OnDigitsByPlanThatReleases) {
-  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/16, /*batch=*/4, /*steps=*/5);
+  ResnetIdentity resnet("resnet18", "digits", /*image_size=*/24, /*batch=*/4, /*steps=*/5);
   resnet.check_planned_releases({.share = 0.45, .policy = "delta"});
   resnet.check_planned_releases({.share = 0.6, .policy = "dtr"});
 }

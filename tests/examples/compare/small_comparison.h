@@ -22,13 +22,13 @@ inline std::vector<LaneSpec> lanes(const std::vector<std::string>& texts) {
   return specs;
 }
 
-// ResNet-18 on images of 8 x 8 pixels; on the CPU with data, on the simulator without.
+// ResNet-18 on images of 24 x 24 pixels; on the CPU with data, on the simulator without.
 inline ComparisonOptions small(const std::string& device,
                                const std::vector<std::string>& lane_texts, int64_t steps) {
   ResNetFlags flags;
   flags.device = device;
   flags.data = flags.on_simulator() ? "synthetic" : "digits";
-  flags.image_size = 8;
+  flags.image_size = 24;
   flags.batch = 8;
   flags.threads = 2;
   flags.steps = 1000;

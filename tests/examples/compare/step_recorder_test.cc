@@ -20,7 +20,7 @@ class StepRecorderTest : public ::testing::TestWithParam<std::string> {
     ResNetFlags flags;
     flags.device = "sim:host";
     flags.data = "synthetic";
-    flags.image_size = 16;
+    flags.image_size = 24;
     flags.batch = 16;
     const auto job = open_resnet_job(flags, false);
     SessionOptions options;

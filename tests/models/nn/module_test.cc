@@ -6,6 +6,7 @@
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/compare.h"
 #include "runtime/session/session.h"
+#include "tests/support/machine.h"
 
 namespace tidemark {
 namespace {
@@ -78,6 +79,7 @@ TEST_F(ModuleTest, TrainingModeReachesTheChildren) {
 }
 
 TEST_F(ModuleTest, ComputesInBfloat16WithParametersInFloat32) {
+  TIDEMARK_SKIP_WITHOUT_BFLOAT16();
   Outer outer(init_);
   const Tensor x = upload_constant({5, 3}, 1, Category::kData, "x");
   EXPECT_EQ(outer.pair.fc.forward(x).dtype(), DType::kFloat32);
