@@ -231,11 +231,13 @@ void StepRecorder::take_event(const EventRecord& event) {
   const Call* call = nullptr;
   switch (event.kind) {
     case EventKind::kStepBegin:
-      step_begin_ = now_ = std::max(now_, event.start);
+      // What was issued before it may still run, as what sets up the program before its first.
+      step_begin_ = event.start;
+      now_ = std::max(now_, event.start);
       ended_.clear();  // what went before is not of the step
       freed_.reset();
       offload_.reset();
-      picture_.curve = {{now_, used_}};
+      picture_.curve = {{step_begin_, used_}};
       picture_.decisions.clear();
       picture_.decisions_made = 0;
       return;

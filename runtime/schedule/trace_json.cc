@@ -90,7 +90,7 @@ class Reader {
       storage.at_end = flag(line, "at_end", at);
       storage.may_evict = flag(line, "may_evict", at, true);
       storage.may_offload = flag(line, "may_offload", at, true);
-      trace.storages.push_back(std::move(storage));
+      trace.storages.push_back(storage);
     });
     each("ops",
          [&](const Json& line, const std::string& at) { trace.ops.push_back(op(line, at)); });

@@ -14,7 +14,7 @@ namespace tidemark {
 namespace {
 
 // What is smaller than this share of the room is not worth a decision ...
-constexpr int64_t kSmallest = 2048;
+constexpr int64_t kSmallestRelease = 2048;
 // ... unless the rest does not fit without it.
 constexpr int64_t kVerySmallest = 1 << 16;
 
@@ -268,7 +268,7 @@ SearchResult search_releases(const StepTable& step, const PlanLimits& limits,
   const auto search = [&](const std::vector<PlannedRelease>& from, int64_t share) {
     return Search(step, limits, from, Bytes(limits.room.count() / share)).run(effort);
   };
-  SearchResult found = search(draft, kSmallest);
+  SearchResult found = search(draft, kSmallestRelease);
   if (found.expected.lacking == Bytes(0)) return found;
   SearchResult again = search(found.releases, kVerySmallest);
   again.calls += found.calls;

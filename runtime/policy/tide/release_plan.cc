@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kNone = StepTable::kNone;
 
 // What is smaller than this share of the room is not worth a decision.
-constexpr int64_t kSmallest = 4096;
+constexpr int64_t kSmallestGap = 4096;
 
 // What takes more than this share of the step to compute again is not evicted by plan: its
 // sources are gone, as those of a gradient are, and what they need in turn would not fit.
@@ -38,7 +38,7 @@ class Planner {
     count_live();
     ReleasePlan plan;
     plan.unmanaged = limits_.room + Bytes(most_excess());
-    gaps_ = find_gaps(step_, Bytes(limits_.room.count() / kSmallest));
+    gaps_ = find_gaps(step_, Bytes(limits_.room.count() / kSmallestGap));
     choose_offloads();
     choose_evictions();
     take_back();

@@ -5,15 +5,9 @@
 #include <string>
 
 #include "runtime/planner/layout/heuristics.h"
+#include "runtime/planner/papers/olla/location_program.h"
 
 namespace tidemark::planner::olla {
-namespace {
-
-std::string name(const char* what, size_t i, size_t j) {
-  return what + std::string("[") + std::to_string(i) + "," + std::to_string(j) + "]";
-}
-
-}  // namespace
 
 int64_t JointProgram::term_count(const Graph& graph, const Spans& spans) {
   const auto tensors = static_cast<int64_t>(graph.tensors.size());
@@ -41,9 +35,9 @@ JointProgram::JointProgram(const Graph& graph, const Spans& spans, bool preceden
     const double size = static_cast<double>(graph.tensors[i].size) / unit;
     if (size == 0) continue;
     address_[i] =
-        program.add_variable({.name = name("A", i, i), .lower = resident, .upper = big - size});
+        program.add_variable({.name = pair_name("A", i, i), .lower = resident, .upper = big - size});
     program.add_row(
-        {.name = name("(8)", i, i), .upper = -size, .terms = {{address_[i], 1}, {peak_, -1}}});
+        {.name = pair_name("(8)", i, i), .upper = -size, .terms = {{address_[i], 1}, {peak_, -1}}});
   }
   std::optional<Precedence> apart;
   if (precedence) apart.emplace(graph, spans);
@@ -52,13 +46,13 @@ JointProgram::JointProgram(const Graph& graph, const Spans& spans, bool preceden
       const auto one = static_cast<int>(i), other = static_cast<int>(j);
       if (address_[i] < 0 || address_[j] < 0) continue;
       if (apart && apart->never_together(one, other)) continue;
-      const int a = program.add_binary(name("a", i, j)),
-                b = program.add_binary(name("b", i, j));
+      const int a = program.add_binary(pair_name("a", i, j)),
+                b = program.add_binary(pair_name("b", i, j));
       pairs_.push_back({one, other, a, b});
-      program.add_row({.name = name("(6)", i, j), .upper = 1, .terms = {{a, 1}, {b, 1}}});
+      program.add_row({.name = pair_name("(6)", i, j), .upper = 1, .terms = {{a, 1}, {b, 1}}});
       for (int t = 0; t < spans.steps; ++t) {
         // a + b - live[i,t] - live[j,t] >= -1; an operator that creates both is one variable.
-        RowOfBits row(name("(6)", i, j), -1, kInfinity);
+        RowOfBits row(pair_name("(6)", i, j), -1, kInfinity);
         row.add(a, 1).add(b, 1);
         const Bit x = lifetimes_.created(one, t), y = lifetimes_.created(other, t);
         if (x.variable >= 0 && x.variable == y.variable) {
@@ -69,10 +63,10 @@ JointProgram::JointProgram(const Graph& graph, const Spans& spans, bool preceden
         row.add(lifetimes_.preserved(one, t), -1).add(lifetimes_.preserved(other, t), -1);
         row.add_to(program);
       }
-      program.add_row({.name = name("(7a)", i, j),
+      program.add_row({.name = pair_name("(7a)", i, j),
                        .upper = big - static_cast<double>(graph.tensors[i].size) / unit,
                        .terms = {{address_[i], 1}, {address_[j], -1}, {a, big}}});
-      program.add_row({.name = name("(7b)", i, j),
+      program.add_row({.name = pair_name("(7b)", i, j),
                        .lower = static_cast<double>(graph.tensors[j].size) / unit - big,
                        .terms = {{address_[i], 1}, {address_[j], -1}, {b, -big}}});
     }

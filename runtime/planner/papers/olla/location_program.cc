@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
 
 #include "runtime/planner/layout/heuristics.h"
 
@@ -11,13 +10,13 @@ namespace {
 
 bool meet(const Buffer& x, const Buffer& y) { return x.begin < y.end && y.begin < x.end; }
 
-std::string name(const char* what, size_t i, size_t j) {
-  return what + std::string("[") + std::to_string(i) + "," + std::to_string(j) + "]";
-}
-
 double to_double(Bytes bytes) { return static_cast<double>(bytes.count()); }
 
 }  // namespace
+
+std::string pair_name(const char* what, size_t i, size_t j) {
+  return what + std::string("[") + std::to_string(i) + "," + std::to_string(j) + "]";
+}
 
 int64_t LocationProgram::term_count(const std::vector<Buffer>& buffers, bool precedence) {
   int64_t pairs = 0;
@@ -45,9 +44,9 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (is_empty(buffers[i])) continue;
     const double size = to_double(buffers[i].size) / unit;
-    address_[i] = program_.add_variable({.name = name("A", i, i), .upper = big - size});
+    address_[i] = program_.add_variable({.name = pair_name("A", i, i), .upper = big - size});
     program_.add_row(
-        {.name = name("(8)", i, i), .upper = -size, .terms = {{address_[i], 1}, {peak_, -1}}});
+        {.name = pair_name("(8)", i, i), .upper = -size, .terms = {{address_[i], 1}, {peak_, -1}}});
   }
   for (const auto& [i, offset] : options_.placed) {
     Variable& address = program_.variables[address_[i]];
@@ -58,17 +57,17 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
       if (address_[i] < 0 || address_[j] < 0 || (fixed[i] && fixed[j])) continue;
       const bool together = meet(buffers[i], buffers[j]);
       if (!together && options_.precedence) continue;
-      const int a = program_.add_binary(name("a", i, j));
-      const int b = program_.add_binary(name("b", i, j));
+      const int a = program_.add_binary(pair_name("a", i, j));
+      const int b = program_.add_binary(pair_name("b", i, j));
       pairs_.push_back({static_cast<int>(i), static_cast<int>(j), a, b});
-      program_.add_row({.name = name("(6)", i, j),
+      program_.add_row({.name = pair_name("(6)", i, j),
                         .lower = together ? 1.0 : 0.0,
                         .upper = 1,
                         .terms = {{a, 1}, {b, 1}}});
-      program_.add_row({.name = name("(7a)", i, j),
+      program_.add_row({.name = pair_name("(7a)", i, j),
                         .upper = big - to_double(buffers[i].size) / unit,
                         .terms = {{address_[i], 1}, {address_[j], -1}, {a, big}}});
-      program_.add_row({.name = name("(7b)", i, j),
+      program_.add_row({.name = pair_name("(7b)", i, j),
                         .lower = to_double(buffers[j].size) / unit - big,
                         .terms = {{address_[i], 1}, {address_[j], -1}, {b, -big}}});
     }

@@ -13,7 +13,9 @@
 // Threads: one object, one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,9 @@ struct LocationOptions {
   Bytes bound{0};  // no layout is below it, as is known otherwise
   double unit = 1;
 };
+
+// How both programs name what belongs to two tensors: a[3,5].
+std::string pair_name(const char* what, size_t i, size_t j);
 
 class LocationProgram {
  public:
