@@ -81,9 +81,9 @@ class DeviceRegion final : public MemoryRegion {
   std::byte* data_ = nullptr;
 };
 
-class HostRegion final : public MemoryRegion {
+class PinnedRegion final : public MemoryRegion {
  public:
-  HostRegion(std::shared_ptr<CudaDriver> driver, std::shared_ptr<AddressMap> map,
+  PinnedRegion(std::shared_ptr<CudaDriver> driver, std::shared_ptr<AddressMap> map,
              std::shared_ptr<HostTasks> tasks, const std::string& device_name,
              std::shared_ptr<std::byte> memory, Bytes size, Bytes chunk)
       : driver_(std::move(driver)),
@@ -92,12 +92,12 @@ class HostRegion final : public MemoryRegion {
         memory_(map_->host.emplace(map_->host.end(), driver_, device_name, std::move(memory),
                                    size, chunk)) {}
   // Host work may fail and hold its stream, for which CUDA might wait; see prepare().
-  ~HostRegion() override {
+  ~PinnedRegion() override {
     map_->leaving.splice(map_->leaving.end(), map_->host, memory_);
     if (tasks_->none_pending()) map_->leaving.clear();
   }
-  HostRegion(const HostRegion&) = delete;
-  HostRegion& operator=(const HostRegion&) = delete;
+  PinnedRegion(const PinnedRegion&) = delete;
+  PinnedRegion& operator=(const PinnedRegion&) = delete;
 
   std::byte* data() const override { return memory_->data(); }
   Bytes size() const override { return memory_->size(); }
@@ -285,7 +285,7 @@ class CudaDevice final : public Device {
   StreamQueue& queue(StreamId stream) const { return *queues_[index(stream)]; }
 
   std::unique_ptr<MemoryRegion> host_region(std::shared_ptr<std::byte> memory, Bytes size) {
-    return std::make_unique<HostRegion>(driver_, addresses_, tasks_, name_, std::move(memory),
+    return std::make_unique<PinnedRegion>(driver_, addresses_, tasks_, name_, std::move(memory),
                                         size, options_.pin_chunk);
   }
 
