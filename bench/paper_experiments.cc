@@ -23,6 +23,7 @@
 #include "bench/paper_results.h"
 #include "bench/paper_runs.h"
 #include "runtime/core/errors.h"
+#include "runtime/session/call_listener.h"
 #include "runtime/tensor/recipe.h"
 
 namespace tidemark {
@@ -319,7 +320,7 @@ Json costs(const PaperModel& model) {
   Session session(options);
   const std::unique_ptr<PaperNetwork> network = make_network(model);
   const DeviceProfile profile = device_profile(kPaperDevice);
-  session.set_observer([&](std::string_view name, const Recipe& call) {
+  const CallListener listener(session, [&](const Recipe& call) {
     if (session.residency().phase() != Phase::kForward) return;
     Bytes bytes{0};
     for (const Recipe::Output& output : call.outputs) {
@@ -330,7 +331,7 @@ Json costs(const PaperModel& model) {
                     [](const Recipe::Input& input) { return input.written; })) {
       return;
     }
-    Row& row = rows[{std::string(name), bytes.count()}];
+    Row& row = rows[{call.name(), bytes.count()}];
     ++row.count;
     row.again = session.costs().time(call.cost_key);
     row.there_and_back =

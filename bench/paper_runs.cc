@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/core/errors.h"
+#include "runtime/session/call_listener.h"
 
 namespace tidemark {
 namespace {
@@ -13,8 +14,6 @@ constexpr double kSettled = 1e-3;  // the last three steps differ by less
 constexpr size_t kManyEvents = 1 << 18;
 // A step that computes each operator again this often is given up, whatever its clock says.
 constexpr int64_t kMostRepeats = 100;
-
-struct GaveUp {};
 
 SessionOptions base_options() {
   SessionOptions options;
@@ -84,18 +83,19 @@ PaperResult run_paper(const PaperModel& model, const PaperNeed& need, const Pape
     const std::unique_ptr<PaperNetwork> network = make_network(model);
     const double most_ms = need.ms > 0 ? run.give_up * need.ms : 1e18;
     Nanos began{0};
-    session.set_observer([&](std::string_view, const Recipe&) {
+    const CallListener listener(session, [&](const Recipe&) {
       const Residency& residency = session.residency();
       const int64_t repeats = residency.stats().recomputes;
       const bool late = to_seconds(residency.clock() - began) * 1e3 > most_ms;
-      if (late || repeats > kMostRepeats * need.unmanaged.operators) throw GaveUp();
+      const bool often = repeats > kMostRepeats * need.unmanaged.operators;
+      if (late || often) session.residency().stop();
     });
     for (int64_t step = 0; step < run.steps; ++step) {
       began = session.residency().clock();
       result.last = session.step([&] { network->step(); });
       ms.push_back(to_seconds(result.last.duration) * 1e3);
       result.steps = step + 1;
-      if (ms.back() > most_ms) throw GaveUp();
+      if (ms.back() > most_ms) throw Residency::Stopped();
       if (settled(ms, run.policy)) break;
     }
     result.ms = median_of_last_three(ms);
@@ -108,7 +108,7 @@ PaperResult run_paper(const PaperModel& model, const PaperNeed& need, const Pape
         result.events.push_back(event);
       });
     }
-  } catch (const GaveUp&) {
+  } catch (const Residency::Stopped&) {
     result.gave_up = true;
   } catch (const OutOfMemory& error) {
     result.failure = error.what();

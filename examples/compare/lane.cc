@@ -94,12 +94,8 @@ void Lane::build(const LaneSpec& spec, const std::optional<CarriedState>& from) 
   options = feasible_schedule(options, program, ground_.need, ground_.minimum);
   view_.schedule = schedule_of(options);
 
-  std::unique_ptr<Device> device = make_device(options.device, {.threads = options.threads});
-  auto arena = std::make_unique<RecordingArena>(*device, MemoryKind::kDevice,
-                                                align_down(*options.budget));
-  RecordingArena& recording = *arena;
-  session_ = std::make_unique<Session>(options, std::move(device), std::move(arena));
-  recorder_ = std::make_unique<StepRecorder>(*session_, recording);
+  session_ = std::make_unique<Session>(options);
+  recorder_ = std::make_unique<PictureRecorder>(*session_);
   training_ = job_.start();
   if (from) carry_in(*training_, *from);
   view_.steps_done = from ? from->step : training_->first_step();

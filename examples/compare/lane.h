@@ -12,8 +12,8 @@
 #include "examples/common/training.h"
 #include "examples/compare/carried_state.h"
 #include "examples/compare/lane_spec.h"
+#include "examples/compare/picture_recorder.h"
 #include "examples/compare/snapshot.h"
-#include "examples/compare/step_recorder.h"
 #include "runtime/session/dry_run.h"
 
 namespace tidemark::compare {
@@ -67,7 +67,7 @@ class Lane {
   const Job& job_;
   const Ground& ground_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<StepRecorder> recorder_;
+  std::unique_ptr<PictureRecorder> recorder_;
   std::unique_ptr<Training> training_;
   // The first step since it was built, which prepares kernels, has left `recent`.
   bool warm_ = false;

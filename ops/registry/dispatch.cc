@@ -198,7 +198,6 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
     call->outputs.push_back({storage.get(), storage->bytes()});
     outputs.emplace_back(std::move(storage), meta);
   }
-  if (session.observer()) session.observer()(op.name, *call);
   session.execute(call);
   return outputs;
 }

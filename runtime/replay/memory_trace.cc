@@ -91,7 +91,8 @@ void MemoryRecorder::on_event(const StorageEvent& event) noexcept {
       if (block) block->used = now();
       break;
     case Happened::kEvicted: release(Kind::kEvict, *storage); break;
-    case Happened::kOffloaded: release(Kind::kOffload, *storage); break;
+    case Happened::kOffloaded:
+    case Happened::kDropped: release(Kind::kOffload, *storage); break;
     case Happened::kCopiedOut:
       if (block) block->copied = now();
       note(Kind::kCopyOut, *storage);
@@ -104,6 +105,8 @@ void MemoryRecorder::on_event(const StorageEvent& event) noexcept {
     case Happened::kCallDone:
       trace_.events.push_back({Kind::kEndOfCall, MemoryTrace::kScratch});
       break;
+    case Happened::kCall:
+    case Happened::kMoved:
     case Happened::kUnused:
     case Happened::kGone: break;
   }

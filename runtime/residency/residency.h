@@ -118,6 +118,10 @@ class Residency final : public StorageOwner {
   // Of all that has users, wherever it is, as it occupies the arena.
   Bytes bytes_in_use() const;
 
+  // The program calls an operator: this tells listeners. Then comes execute(), or defer().
+  void begin_call(const Recipe& call) const {
+    tell({.kind = StorageEvent::Kind::kCall, .call = &call});
+  }
   // Told of every event from now on, in order; it outlives that.
   void listen(StorageListener& listener) { listeners_.push_back(&listener); }
   // Not any more, if it was.
@@ -269,14 +273,12 @@ class Residency final : public StorageOwner {
   bool release_best(Bytes size);
   void release_austerely(Bytes size);
   void release_austerely(Storage& storage);
-  struct Stretch;
+  struct Slide;
   std::vector<Storage*> placed() const;
+  std::vector<Storage*>::const_iterator first_from(Offset offset) const;
   void put_in_place(Storage& storage);
   void take_from_place(Storage& storage);
-  template <class Cost, class Stays>
-  std::optional<Stretch> cheapest_run(const std::vector<Storage*>& blocks, Bytes size,
-                                      const Cost& cost, const Stays& stays) const;
-  std::optional<Stretch> cheapest_slide(const std::vector<Storage*>& blocks, Bytes size) const;
+  std::optional<Slide> cheapest_slide(Bytes size) const;
   bool slide_for(Bytes size, bool at_any_cost);
   bool release_window(Bytes size);
   void slide(Storage& storage, Offset to);
@@ -341,8 +343,12 @@ class Residency final : public StorageOwner {
   void stop_here() const {
     if (stopped_) throw Stopped();
   }
-  void tell(StorageEvent::Kind kind, Storage* storage = nullptr) const {
-    for (StorageListener* listener : listeners_) listener->on_event({kind, storage});
+  void tell(StorageEvent::Kind kind, Storage* storage = nullptr,
+            Reason reason = Reason::kNone) const {
+    tell({.kind = kind, .storage = storage, .reason = reason});
+  }
+  void tell(const StorageEvent& event) const {
+    for (StorageListener* listener : listeners_) listener->on_event(event);
   }
   uint64_t log(EventKind kind, Reason reason, const Storage& storage, StreamId stream,
                Nanos expected);

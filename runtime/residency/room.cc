@@ -136,75 +136,48 @@ std::vector<Storage*> Residency::placed() const {
   return placed_;
 }
 
+// The first of placed_ that does not lie below `offset`.
+std::vector<Storage*>::const_iterator Residency::first_from(Offset offset) const {
+  return std::lower_bound(placed_.begin(), placed_.end(), offset,
+                          [](const Storage* s, Offset at) { return s->block_.offset < at; });
+}
+
 void Residency::put_in_place(Storage& storage) {
-  const auto after = std::upper_bound(
-      placed_.begin(), placed_.end(), storage.block_.offset,
-      [](Offset offset, const Storage* s) { return offset < s->block_.offset; });
-  placed_.insert(after, &storage);
+  placed_.insert(first_from(storage.block_.offset), &storage);
 }
 
 void Residency::take_from_place(Storage& storage) {
-  auto place = std::lower_bound(
-      placed_.begin(), placed_.end(), storage.block_.offset,
-      [](const Storage* s, Offset offset) { return s->block_.offset < offset; });
-  place = std::find(place, placed_.end(), &storage);
-  TIDEMARK_CHECK(place != placed_.end(), "a resident storage has its place");
+  const auto place = first_from(storage.block_.offset);
+  TIDEMARK_CHECK(place != placed_.end() && *place == &storage,
+                 "a resident storage has its place");
   placed_.erase(place);
 }
 
-// Neighbouring blocks, blocks[first] to blocks[last].
-struct Residency::Stretch {
-  size_t first = 0;
-  size_t last = 0;
+// Blocks that may be slid down to make one hole of two and of those between them.
+struct Residency::Slide {
+  Block to, from;  // the holes: the blocks between them go to the lower one's lower end
   Nanos cost{0};
 };
 
-// The run that costs least to turn into one hole of `size`, when block b takes `cost(b)`, none
-// if it cannot be had, and leaves `stays(b)` of its size to be put at the run's beginning.
-template <class Cost, class Stays>
-std::optional<Residency::Stretch> Residency::cheapest_run(const std::vector<Storage*>& blocks,
-                                                          Bytes size, const Cost& cost,
-                                                          const Stays& stays) const {
-  // The hole left by blocks[i..j] lies between the end of i-1 and the start of j+1.
-  const auto begin = [&](size_t i) { return i == 0 ? Offset(0) : blocks[i - 1]->block_.end(); };
-  const auto end = [&](size_t j) {
-    return j + 1 == blocks.size() ? Offset(arena_.offsets().capacity().count())
-                                  : blocks[j + 1]->block_.offset;
-  };
-  std::optional<Stretch> best;
-  std::vector<Nanos> costs(blocks.size());
-  Bytes staying{0};
-  Nanos total{0};
-  for (size_t i = 0, j = 0; j < blocks.size(); ++j) {
-    const std::optional<Nanos> own = cost(*blocks[j]);
-    if (!own) {
-      i = j + 1;
-      staying = Bytes(0);
-      total = Nanos(0);
-      continue;
-    }
-    costs[j] = *own;
-    total += *own;
-    staying += stays(*blocks[j]);
-    for (; i <= j && end(j) - begin(i) - staying >= size; ++i) {
-      // For nothing, a part of a run is better than the run.
-      const bool less = !best || total < best->cost || (total == best->cost && best->last == j);
-      if (less) best = Stretch{i, j, total};
-      total -= costs[i];
-      staying -= stays(*blocks[i]);
-    }
-  }
-  return best;
-}
-
-std::optional<Residency::Stretch> Residency::cheapest_slide(const std::vector<Storage*>& blocks,
-                                                            Bytes size) const {
+// The one that moves the least. Among so many holes, those that end at one of them have their
+// best beginning at the highest that suffices.
+std::optional<Residency::Slide> Residency::cheapest_slide(Bytes size) const {
   if (arena_.offsets().unused() < size) return std::nullopt;
-  std::optional<Stretch> run = cheapest_run(
-      blocks, size, [](const Storage& s) { return std::optional(Nanos(s.size().count())); },
-      [](const Storage& s) { return s.size(); });
-  if (run) run->cost = costs_.move_time(Bytes(run->cost.count()));
-  return run;
+  const std::vector<Block>& holes = arena_.offsets().holes();
+  examined_ += static_cast<int64_t>(holes.size() / kCopiedAtOnce);
+  std::optional<Slide> best;
+  Bytes least{0}, open{0};  // moved; in holes[first] to holes[last]
+  for (size_t first = 0, last = 0; last < holes.size(); ++last) {
+    open += holes[last].size;
+    while (open - holes[first].size >= size) open -= holes[first++].size;
+    if (open < size) continue;
+    const Bytes moved = holes[last].end() - holes[first].offset - open;
+    if (best && moved >= least) continue;
+    best = Slide{holes[first], holes[last], Nanos(0)};
+    least = moved;
+  }
+  if (best) best->cost = costs_.move_time(least);
+  return best;
 }
 
 // Slides blocks down to join holes into one of at least `size`: the run of neighbouring blocks
@@ -216,14 +189,14 @@ bool Residency::slide_for(Bytes size, bool at_any_cost) {
   const OffsetAllocator& offsets = arena_.offsets();
   size = align_up(size);
   if (offsets.fits(size)) return true;
-  if (!(options_.slide || at_any_cost) || offsets.unused() < size) return false;
-  const std::vector<Storage*> blocks = placed();
-  const std::optional<Stretch> run = cheapest_slide(blocks, size);
+  if (!(options_.slide || at_any_cost)) return false;
+  const std::optional<Slide> run = cheapest_slide(size);
   if (!run || (!at_any_cost && run->cost > costs_.offload_time(size))) return false;
-  Offset to = run->first == 0 ? Offset(0) : blocks[run->first - 1]->block_.end();
-  for (size_t k = run->first; k <= run->last; ++k) {
-    slide(*blocks[k], to);
-    to = blocks[k]->block_.end();
+  const std::vector<Storage*> blocks(first_from(run->to.offset), first_from(run->from.offset));
+  Offset to = run->to.offset;
+  for (Storage* block : blocks) {
+    slide(*block, to);
+    to = block->block_.end();
   }
   ++stats_.compactions;
   return offsets.fits(size);
@@ -235,14 +208,40 @@ bool Residency::release_window(Bytes size) {
   if (!policy_.knows_prices() || !policy_.may_release_now(*this)) return false;
   size = align_up(size);
   const std::vector<Storage*> blocks = placed();
-  const std::optional<Stretch> run = cheapest_run(
-      blocks, size,
-      [&](Storage& s) { return may_release(s) ? policy_.price(*this, s) : std::nullopt; },
-      [](const Storage&) { return Bytes(0); });
-  if (!run) return false;
-  const auto slide = options_.slide ? cheapest_slide(blocks, size) : std::nullopt;
-  if (slide && slide->cost <= run->cost) return false;
-  for (size_t k = run->first; k <= run->last; ++k) {
+  // The hole left by blocks[i..j] lies between the end of i-1 and the start of j+1.
+  const auto begin = [&](size_t i) { return i == 0 ? Offset(0) : blocks[i - 1]->block_.end(); };
+  const auto end = [&](size_t j) {
+    return j + 1 == blocks.size() ? Offset(arena_.offsets().capacity().count())
+                                  : blocks[j + 1]->block_.offset;
+  };
+  size_t first = 0, last = 0;  // of the cheapest run
+  std::optional<Nanos> least;
+  std::vector<Nanos> prices(blocks.size());
+  Nanos total{0};
+  for (size_t i = 0, j = 0; j < blocks.size(); ++j) {
+    const auto price =
+        may_release(*blocks[j]) ? policy_.price(*this, *blocks[j]) : std::optional<Nanos>();
+    if (!price) {
+      i = j + 1;
+      total = Nanos(0);
+      continue;
+    }
+    prices[j] = *price;
+    total += *price;
+    for (; i <= j && end(j) - begin(i) >= size; ++i) {
+      // For nothing, a part of a run is better than the run.
+      if (!least || total < *least || (total == *least && last == j)) {
+        least = total;
+        first = i;
+        last = j;
+      }
+      total -= prices[i];
+    }
+  }
+  if (!least) return false;
+  const auto slide = options_.slide ? cheapest_slide(size) : std::nullopt;
+  if (slide && slide->cost <= *least) return false;
+  for (size_t k = first; k <= last; ++k) {
     if (!release(*blocks[k], Reason::kNoRoom)) return false;
   }
   return arena_.offsets().fits(size);
@@ -342,6 +341,7 @@ bool Residency::move_block(Storage& storage, Offset to) {
   arena_.hold({left, from.end() - left}, done);
   storage.written_ = done;
   storage.touched_ = Fence(done);
+  tell(StorageEvent::Kind::kMoved, &storage, Reason::kNoRoom);
   return true;
 }
 

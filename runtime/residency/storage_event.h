@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "runtime/telemetry/event_log.h"
 #include "runtime/tensor/storage.h"
 
 namespace tidemark {
@@ -16,16 +17,21 @@ struct StorageEvent {
     kPrefetched,   // the same, for a reload ahead of need
     kUsed,         // work that reads or writes its block has been issued
     kEvicted,      // by a decision; kLeft follows
-    kOffloaded,    // the same, also where a copy was on a tier already
+    kOffloaded,    // the same
+    kDropped,      // the same; a copy was on a tier already
     kCopiedOut,    // and stays
     kCopyGivenUp,  // what is on a tier is to be recomputed instead
-    kLeft,         // its block is free, for whatever reason. That blocks slide is not told
+    kLeft,         // its block is free, for whatever reason
+    kMoved,        // its block lies elsewhere from now on
     kUnused,       // its last user went
     kGone,         // it is about to be deleted
+    kCall,         // of none: the program calls an operator; nothing is done for it yet
     kCallDone,     // of none: the policy's moment after a call of the program is over
   };
   Kind kind = Kind::kCallDone;
   Storage* storage = nullptr;
+  Reason reason = Reason::kNone;  // of a decision, and of a move: what for
+  const Recipe* call = nullptr;   // of kCall
 };
 
 class StorageListener {

@@ -51,7 +51,7 @@ bool Residency::release_by(Storage& storage, Action action, Reason reason) {
 }
 
 void Residency::evict(Storage& storage, Reason reason) {
-  tell(StorageEvent::Kind::kEvicted, &storage);
+  tell(StorageEvent::Kind::kEvicted, &storage, reason);
   leave_arena(storage, Residence::kEvicted);
   log(EventKind::kEvict, reason, storage, StreamId::kCompute, Nanos(0));
   ++stats_.evictions;
@@ -60,7 +60,7 @@ void Residency::evict(Storage& storage, Reason reason) {
 
 bool Residency::offload(Storage& storage, Reason reason) {
   if (!store(storage, EventKind::kOffload, reason)) return false;
-  tell(StorageEvent::Kind::kOffloaded, &storage);
+  tell(StorageEvent::Kind::kOffloaded, &storage, reason);
   leave_arena(storage, Residence::kOffloaded);
   policy_.on_offloaded(storage);
   return true;
@@ -71,7 +71,7 @@ bool Residency::copy_out(Storage& storage, Reason reason) {
       !store(storage, EventKind::kCopyOut, reason)) {
     return false;
   }
-  tell(StorageEvent::Kind::kCopiedOut, &storage);
+  tell(StorageEvent::Kind::kCopiedOut, &storage, reason);
   return true;
 }
 
@@ -109,7 +109,7 @@ bool Residency::store(Storage& storage, EventKind kind, Reason reason) {
 
 // A valid copy is on a tier already: only the block is freed.
 void Residency::drop_clean(Storage& storage, Reason reason) {
-  tell(StorageEvent::Kind::kOffloaded, &storage);
+  tell(StorageEvent::Kind::kDropped, &storage, reason);
   leave_arena(storage, Residence::kOffloaded);
   log(EventKind::kDropClean, reason, storage, StreamId::kCompute, Nanos(0));
   policy_.on_offloaded(storage);
@@ -196,7 +196,7 @@ bool Residency::give_up_copy(Storage& storage) {
 
 // What was offloaded is evicted instead: recomputed when it is needed.
 void Residency::give_up_copy(Storage& storage, Reason reason) {
-  tell(StorageEvent::Kind::kCopyGivenUp, &storage);
+  tell(StorageEvent::Kind::kCopyGivenUp, &storage, reason);
   drop_tier_copy(storage);
   policy_.on_fetched(storage);
   storage.residence_ = Residence::kEvicted;

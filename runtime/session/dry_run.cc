@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/core/errors.h"
+#include "runtime/session/call_listener.h"
 #include "runtime/tensor/recipe.h"
 
 namespace tidemark {
@@ -85,12 +86,10 @@ class WorkMeter final : public StorageListener {
     began_ = residency_.clock();
     recomputed_ = 0;
   }
-  // A call of the program has been issued.
-  void count_call() { count(kCallWork, 1); }
-
   void on_event(const StorageEvent& event) noexcept override {
     using Kind = StorageEvent::Kind;
     if (event.kind == Kind::kBlock || event.kind == Kind::kPrefetched) count(kBlockWork, 0);
+    if (event.kind == Kind::kCall) count(kCallWork, 1);
   }
 
  private:
@@ -132,7 +131,6 @@ std::optional<TrialResult> run(const SessionOptions& options, const Program& pro
   try {
     Session session(options);
     WorkMeter meter(session.residency(), limits, work);
-    session.set_observer([&](std::string_view, const Recipe&) { meter.count_call(); });
     std::optional<Nanos> first;
     for (const std::function<void()>& step : program()) {
       Nanos sum{0};
@@ -247,11 +245,11 @@ UnmanagedNeed measure_unmanaged(const SessionOptions& real, const Program& progr
 
   UnmanagedNeed need;
   Session session(options);
-  session.set_observer([&need](std::string_view name, const Recipe& call) {
+  const CallListener listener(session, [&need](const Recipe& call) {
     const Bytes bytes = working_set(call);
     if (bytes <= need.largest_operator) return;
     need.largest_operator = bytes;
-    need.operator_name = name;
+    need.operator_name = call.name();
   });
   bool first = true;
   for (const std::function<void()>& step : program()) {

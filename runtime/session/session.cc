@@ -246,6 +246,7 @@ bool Session::download(Storage& storage, Bytes offset, Bytes bytes, const PieceS
 
 void Session::execute(const IntrusivePtr<Recipe>& call) {
   check_caller();
+  residency_->begin_call(*call);
   if (intercepted()) {
     interceptor_->call(call);
   } else {

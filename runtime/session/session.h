@@ -62,11 +62,6 @@ struct SessionOptions {
 // Throws UsageError that names the field, for values that have no meaning on any machine.
 void check_options(const SessionOptions& options);
 
-// What a dispatched call looks like from outside: for capture, and for tests that fail on
-// purpose.
-using DispatchObserver =
-    std::function<void(std::string_view operator_name, const Recipe& call)>;
-
 class Session {
  public:
   // Throws UsageError as check_options(), or if there is no such device.
@@ -164,9 +159,6 @@ class Session {
   // From the next step on. Null: none. Only between steps.
   void set_interceptor(std::unique_ptr<StepInterceptor> interceptor);
 
-  void set_observer(DispatchObserver observer) { observer_ = std::move(observer); }
-  const DispatchObserver& observer() const { return observer_; }
-
  private:
   void begin_step();
   const StepStats& end_step();
@@ -198,7 +190,6 @@ class Session {
   StepStats last_step_;
   Bytes peak_reserved_{0};
   CategoryBytes peak_live_;
-  DispatchObserver observer_;
   std::shared_ptr<void> dispatch_cache_;
 };
 

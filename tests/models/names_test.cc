@@ -1,6 +1,7 @@
 // What tensors and operators are called in events, messages, traces and recorded steps.
 #include <gmock/gmock.h>
 #include <unistd.h>
+#include <optional>
 
 #include <algorithm>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
 #include "runtime/replay/step_planner.h"
+#include "runtime/session/call_listener.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
 
@@ -112,11 +114,11 @@ TEST(NamesTest, OutputsBearTheirNumber) {
   Session session({.device = "sim:host"});
   const Training training(2);
   std::set<std::string> names;
-  session.set_observer([&](std::string_view, const Recipe& call) {
+  std::optional<CallListener> listener(std::in_place, session, [&](const Recipe& call) {
     for (const Recipe::Output& output : call.outputs) names.insert(output.storage->name);
   });
   session.step([&] { training.step(); });
-  session.set_observer({});
+  listener.reset();
   EXPECT_THAT(names, Contains("layer1.0.conv1: conv2d"));
   EXPECT_THAT(names, Contains("layer1.0.bn1: batch_norm"));
   EXPECT_THAT(names, Contains("layer1.0.bn1: batch_norm, output 1"));

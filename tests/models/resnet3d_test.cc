@@ -1,11 +1,13 @@
 #include "models/resnet3d.h"
 
 #include <gtest/gtest.h>
+#include <optional>
 
 #include <set>
 #include <string>
 
 #include "ops/loss/loss.h"
+#include "runtime/session/call_listener.h"
 #include "tests/support/same_bits.h"
 #include "tests/support/values.h"
 
@@ -38,9 +40,10 @@ TEST(ResNet3d, HalvesTimeAndSizeThreeTimes) {
       session.upload(TensorMeta::contiguous(DType::kFloat32, {2, 16, 112, 112, 3}),
                      Category::kData, nullptr, {});
   std::set<std::string> ops;
-  session.set_observer([&](std::string_view name, const Recipe&) { ops.emplace(name); });
+  std::optional<CallListener> listener(std::in_place, session,
+                                       [&](const Recipe& call) { ops.emplace(call.name()); });
   EXPECT_EQ(model.forward(clips).shape(), (Shape{2, 7}));
-  session.set_observer(nullptr);
+  listener.reset();
   EXPECT_EQ(ops, (std::set<std::string>{"avg_pool2d", "batch_norm", "conv3d", "matmul",
                                         "update_running_stats_"}));
   const Tensor images = session.upload(
@@ -57,10 +60,12 @@ TEST(ResNet3d, ComputesInBfloat16) {
   const Tensor clips = session.upload(
       TensorMeta::contiguous(DType::kFloat32, {2, 4, 32, 32, 3}), Category::kData, nullptr, {});
   int casts = 0;
-  session.set_observer(
-      [&](std::string_view name, const Recipe&) { casts += name == "cast" ? 1 : 0; });
+  std::optional<CallListener> listener(std::in_place, session, [&](const Recipe& call) {
+    const std::string_view name = call.name();
+    casts += name == "cast" ? 1 : 0;
+  });
   EXPECT_EQ(model.forward(clips).dtype(), DType::kBFloat16);
-  session.set_observer(nullptr);
+  listener.reset();
   EXPECT_EQ(casts, 1 + 20 + 1);  // of the clips, the convolutions' weights and the last layer's
 }
 

@@ -2,6 +2,7 @@
 // backward pass, of every network.
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "ops/autograd/autograd.h"
@@ -9,6 +10,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/linear/matmul.h"
 #include "ops/norm/batch_norm.h"
+#include "runtime/session/call_listener.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -35,11 +37,12 @@ class SavedTest : public SessionTest {
     }();
     EXPECT_TRUE(in_use(operand));
     bool there = true;
-    session_.set_observer([&](std::string_view name, const Recipe&) {
+    std::optional<CallListener> listener(std::in_place, session_, [&](const Recipe& call) {
+      const std::string_view name = call.name();
       if (name == made_by) there = in_use(operand);
     });
     backward(y, random_tensor(y.shape(), 3));
-    session_.set_observer({});
+    listener.reset();
     EXPECT_TRUE(grad_of(leaf).defined());
     return there;
   }
@@ -69,7 +72,8 @@ TEST_F(SavedTest, OfAResidualLayerOnlyTheInputIsLeftForTheNormalisation) {
     return scale(out, 3);
   }();
   int seen = 0;
-  session_.set_observer([&](std::string_view name, const Recipe& call) {
+  std::optional<CallListener> listener(std::in_place, session_, [&](const Recipe& call) {
+    const std::string_view name = call.name();
     if (name == "relu_grad") gradient = call.inputs.front().storage.get();
     if (name != "batch_norm_grad") return;
     ++seen;
@@ -77,7 +81,7 @@ TEST_F(SavedTest, OfAResidualLayerOnlyTheInputIsLeftForTheNormalisation) {
     EXPECT_FALSE(in_use(gradient));
   });
   backward(y, random_tensor(y.shape(), 3));
-  session_.set_observer({});
+  listener.reset();
   EXPECT_EQ(seen, 1);
 }
 
@@ -93,14 +97,15 @@ TEST_F(SavedTest, WhatACallKeptIsGoneWhenItsGradientIsAddedToAnother) {
   }();
   EXPECT_TRUE(in_use(first) && in_use(second));
   int sums = 0;
-  session_.set_observer([&](std::string_view name, const Recipe&) {
+  std::optional<CallListener> listener(std::in_place, session_, [&](const Recipe& call) {
+    const std::string_view name = call.name();
     if (name != "accumulate") return;
     ++sums;
     EXPECT_FALSE(in_use(first));
     EXPECT_FALSE(in_use(second));
   });
   backward(y, random_tensor(y.shape(), 3));
-  session_.set_observer({});
+  listener.reset();
   EXPECT_EQ(sums, 1);
 }
 

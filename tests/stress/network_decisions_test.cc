@@ -7,6 +7,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/replay/step_planner.h"
+#include "runtime/session/call_listener.h"
 #include "runtime/session/dry_run.h"
 #include "tests/stress/random_shapes.h"
 #include "tests/support/decisions.h"
@@ -32,7 +33,7 @@ void expect_same_decisions(GoldenDecisions& golden, const std::string& network,
         options.policy = policy;
         Decisions decisions;
         Session session(options);
-        session.set_observer([&](std::string_view, const Recipe& call) {
+        const CallListener listener(session, [&](const Recipe& call) {
           for (const Recipe::Input& input : call.inputs)
             decisions.add_offset(session, *input.storage);
         });

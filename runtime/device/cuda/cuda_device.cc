@@ -84,8 +84,8 @@ class DeviceRegion final : public MemoryRegion {
 class PinnedRegion final : public MemoryRegion {
  public:
   PinnedRegion(std::shared_ptr<CudaDriver> driver, std::shared_ptr<AddressMap> map,
-             std::shared_ptr<HostTasks> tasks, const std::string& device_name,
-             std::shared_ptr<std::byte> memory, Bytes size, Bytes chunk)
+               std::shared_ptr<HostTasks> tasks, const std::string& device_name,
+               std::shared_ptr<std::byte> memory, Bytes size, Bytes chunk)
       : driver_(std::move(driver)),
         map_(std::move(map)),
         tasks_(std::move(tasks)),
@@ -286,7 +286,7 @@ class CudaDevice final : public Device {
 
   std::unique_ptr<MemoryRegion> host_region(std::shared_ptr<std::byte> memory, Bytes size) {
     return std::make_unique<PinnedRegion>(driver_, addresses_, tasks_, name_, std::move(memory),
-                                        size, options_.pin_chunk);
+                                          size, options_.pin_chunk);
   }
 
   void check_enqueued(const Fence& fence) const {

@@ -1,7 +1,9 @@
 #include "models/nn/attention.h"
 
 #include <gtest/gtest.h>
+#include <optional>
 
+#include "runtime/session/call_listener.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -44,15 +46,15 @@ TEST_F(MultiHeadAttentionTest, ViewsNeedNoCopies) {
     SCOPED_TRACE(fused);
     const MultiHeadAttention attention({.width = 8, .heads = 2, .fused = fused}, init_);
     std::vector<std::string> ops;
-    session_.set_observer(
-        [&](std::string_view name, const Recipe&) { ops.emplace_back(name); });
+    std::optional<CallListener> listener(
+        std::in_place, session_, [&](const Recipe& call) { ops.emplace_back(call.name()); });
     const Tensor y = attention.forward(random_tensor({2, 5, 8}, 1));
     std::vector<std::string> expected(fused ? 1 : 3, "matmul");
     expected.insert(expected.end(), {"attention", "matmul"});
     EXPECT_EQ(ops, expected);
     ops.clear();
     backward(y, random_tensor({2, 5, 8}, 2));
-    session_.set_observer(nullptr);
+    listener.reset();
     EXPECT_EQ(std::count(ops.begin(), ops.end(), "concat"), fused ? 1 : 0);
     EXPECT_EQ(std::count(ops.begin(), ops.end(), "copy"), 0);
     EXPECT_EQ(std::count(ops.begin(), ops.end(), "narrow_grad"), 0);

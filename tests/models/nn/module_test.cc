@@ -1,10 +1,12 @@
 #include "models/nn/module.h"
 
 #include <gmock/gmock.h>
+#include <optional>
 
 #include "models/nn/layers.h"
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/compare.h"
+#include "runtime/session/call_listener.h"
 #include "runtime/session/session.h"
 #include "tests/support/machine.h"
 
@@ -86,13 +88,15 @@ TEST_F(ModuleTest, ComputesInBfloat16WithParametersInFloat32) {
   outer.compute_in(DType::kBFloat16);
   EXPECT_EQ(outer.pair.norm.compute_type(), DType::kBFloat16);
   int casts = 0;
-  session_.set_observer(
-      [&](std::string_view name, const Recipe&) { casts += name == "cast" ? 1 : 0; });
+  std::optional<CallListener> listener(std::in_place, session_, [&](const Recipe& call) {
+    const std::string_view name = call.name();
+    casts += name == "cast" ? 1 : 0;
+  });
   const Tensor y = outer.pair.fc.forward(x);
   EXPECT_EQ(casts, 2);  // of x and of the weight
   const Tensor z = outer.pair.fc.forward(y.view(TensorMeta::contiguous(y.dtype(), {3, 3})));
   EXPECT_EQ(casts, 3);  // of the weight
-  session_.set_observer(nullptr);
+  listener.reset();
   EXPECT_EQ(z.dtype(), DType::kBFloat16);
   backward(z, cast(upload_constant({3, 2}, 1, Category::kData, "g"), DType::kBFloat16));
   for (const NamedTensor& parameter : outer.pair.fc.parameters()) {

@@ -1,6 +1,7 @@
 #include "models/optim/clip.h"
 
 #include <gmock/gmock.h>
+#include <optional>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
 #include "ops/view/view.h"
+#include "runtime/session/call_listener.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -48,7 +50,8 @@ TEST_F(ClipTest, SmallGradientsShareOperators) {
   std::vector<size_t> clipped;
   size_t norms = 0;
   Bytes largest{0};
-  session_.set_observer([&](std::string_view name, const Recipe& call) {
+  std::optional<CallListener> listener(std::in_place, session_, [&](const Recipe& call) {
+    const std::string_view name = call.name();
     norms += name == "norm";
     if (name != "clip_") return;
     clipped.push_back(call.inputs.size() - 1);  // and the norm, which is one storage
@@ -57,7 +60,7 @@ TEST_F(ClipTest, SmallGradientsShareOperators) {
     largest = std::max(largest, bytes - call.inputs[1].storage->size());
   });
   const double norm = to_vector(clip_grad_norm_(parameters, 1))[0];
-  session_.set_observer({});
+  listener.reset();
   EXPECT_NEAR(norm, std::sqrt(squares), 1e-6 * norm);
   EXPECT_THAT(clipped, ::testing::ElementsAre(1, 1, 1, 7, 1));
   EXPECT_EQ(norms, clipped.size());

@@ -1,6 +1,7 @@
 #include "models/optim/optimizer.h"
 
 #include <gmock/gmock.h>
+#include <optional>
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +23,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/view/view.h"
 #include "runtime/core/errors.h"
+#include "runtime/session/call_listener.h"
 #include "runtime/session/session.h"
 #include "runtime/tensor/recipe.h"
 
@@ -207,10 +209,10 @@ TEST(UnfusedAdam, AgreesWithTheFusedOne) {
         session.step([&] {
           for (const NamedTensor& one : parameters) backward(sum(mul(one.tensor, one.tensor)));
           ops.clear();
-          session.set_observer(
-              [&](std::string_view name, const Recipe&) { ++ops[std::string(name)]; });
+          std::optional<CallListener> listener(std::in_place, session,
+                                               [&](const Recipe& call) { ++ops[call.name()]; });
           adam->step();
-          session.set_observer(nullptr);
+          listener.reset();
         });
       }
       EXPECT_EQ(ops.contains(kAdamStep.name), fused);
@@ -257,10 +259,11 @@ TEST_F(OptimizerTest, WithoutAGradientAParameterStays) {
 
 TEST_F(OptimizerTest, AnUpdateThatFailsIsNotCounted) {
   const auto sgd = make_sgd(parameters(), {.lr = 0.5, .momentum = 0.9});
-  session_.set_observer([](std::string_view name, const Recipe&) {
-    if (name == kSgdMomentumStep.name) throw DeviceError("no");
+  const CallListener listener(session_, [this](const Recipe& call) {
+    const std::string_view name = call.name();
+    if (name == kSgdMomentumStep.name) session_.residency().stop();
   });
-  EXPECT_THROW(step(*sgd), DeviceError);
+  EXPECT_THROW(step(*sgd), Residency::Stopped);
   EXPECT_EQ(sgd->update_counts(), std::vector<int64_t>{0});
 }
 
@@ -298,7 +301,7 @@ class GroupsTest : public ::testing::Test {
           if ((i == 4 && step == 0) || (i == 5 && step == 2)) continue;
           backward(sum(mul(mul(parameters[i].tensor, parameters[i].tensor), factors[i])));
         }
-        session.set_observer([&](std::string_view, const Recipe& call) {
+        std::optional<CallListener> listener(std::in_place, session, [&](const Recipe& call) {
           Bytes bytes{0};
           size_t written = 0;
           for (const Recipe::Input& input : call.inputs) {
@@ -309,7 +312,7 @@ class GroupsTest : public ::testing::Test {
           run.largest = std::max(run.largest, bytes);
         });
         optimizer->step();
-        session.set_observer({});
+        listener.reset();
       });
     }
     const auto read = [&](const std::vector<NamedTensor>& tensors) {
@@ -372,9 +375,10 @@ TEST_F(GroupsTest, ParametersThatShareMemoryAreUpdatedOneAfterTheOther) {
     for (const Tensor& parameter : {first, again, large}) {
       backward(sum(mul(parameter, parameter)));
     }
-    session.set_observer([&](std::string_view, const Recipe&) { ++updates; });
+    std::optional<CallListener> listener(std::in_place, session,
+                                         [&](const Recipe&) { ++updates; });
     sgd->step();
-    session.set_observer({});
+    listener.reset();
   });
   EXPECT_EQ(updates, 3);
   std::vector<float> values(8);

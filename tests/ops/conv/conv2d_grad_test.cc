@@ -1,6 +1,7 @@
 // Through the session: the public function, its gradients, and what it keeps for them.
 #include "ops/conv/conv2d.h"
 #include "ops/view/view.h"
+#include "runtime/session/call_listener.h"
 #include "tests/support/gradcheck.h"
 
 namespace tidemark {
@@ -28,7 +29,8 @@ TEST_F(Conv2dGrad, AgreesWithFiniteDifferences) {
 
 TEST_F(Conv2dGrad, OfTheFirstLayersInputIsNotComputed) {
   std::vector<std::string> seen;
-  session_.set_observer([&](std::string_view name, const Recipe&) { seen.emplace_back(name); });
+  const CallListener listener(session_,
+                              [&](const Recipe& call) { seen.emplace_back(call.name()); });
   const Tensor x = random_tensor({1, 4, 4, 2}, 1);
   const Tensor w = random_leaf({3, 1, 1, 2}, 2);
   const Tensor y = conv2d(x, w);

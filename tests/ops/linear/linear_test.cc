@@ -3,6 +3,7 @@
 
 #include "ops/linear/matmul.h"
 #include "ops/view/view.h"
+#include "runtime/session/call_listener.h"
 #include "tests/support/gradcheck.h"
 
 namespace tidemark {
@@ -41,14 +42,16 @@ TEST_F(LinearTest, MatmulTakesViewsAsTheyLie) {
   const Tensor q = random_tensor({2, 6, 3, 8}, 1), k = random_tensor({2, 5, 3, 8}, 2);
   const auto heads = [](const Tensor& x) { return permute(x, {0, 2, 1, 3}); };
   int copies = 0;
-  session_.set_observer(
-      [&](std::string_view name, const Recipe&) { copies += name == "copy"; });
+  std::optional<CallListener> listener(std::in_place, session_, [&](const Recipe& call) {
+    const std::string_view name = call.name();
+    copies += name == "copy";
+  });
   const Tensor scores = matmul(heads(q), heads(k), false, true);
   const Tensor mixed = matmul(scores, heads(k));
   const Tensor shared = matmul(q, expand(random_tensor({8, 4}, 3), {2, 6, 8, 4}));
   const Tensor turned = matmul(transpose(scores, 2, 3), heads(q));
   EXPECT_EQ(copies, 0);
-  session_.set_observer(nullptr);
+  listener.reset();
   const Tensor q_heads = contiguous(heads(q)), k_heads = contiguous(heads(k));
   testing::expect_close(scores, to_vector(matmul(q_heads, k_heads, false, true)));
   testing::expect_close(mixed, to_vector(matmul(scores, k_heads)));

@@ -1,10 +1,12 @@
 #include "ops/optimizer/optimizer.h"
 
 #include <cmath>
+#include <optional>
 
 #include "ops/reduce/reduce.h"
 #include "ops/registry/dispatch.h"
 #include "ops/view/view.h"
+#include "runtime/session/call_listener.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -256,9 +258,10 @@ TEST_F(OptimizerTest, ManyAreClippedAtOnce) {
     for (float& value : expected.back()) value *= 0.5F;
   }
   int calls = 0;
-  session_.set_observer([&](std::string_view, const Recipe&) { ++calls; });
+  std::optional<CallListener> listener(std::in_place, session_,
+                                       [&](const Recipe&) { ++calls; });
   clip_(grads, from<float>({4 - 1e-6F}, {}), 2);
-  session_.set_observer({});
+  listener.reset();
   EXPECT_EQ(calls, 1);
   for (size_t i = 0; i < grads.size(); ++i) {
     EXPECT_TRUE(same_bits(to_vector(grads[i]), expected[i])) << i;

@@ -1,10 +1,12 @@
 #include "ops/random/random.h"
 
 #include <cmath>
+#include <optional>
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/random/numbers.h"
 #include "ops/view/view.h"
+#include "runtime/session/call_listener.h"
 #include "tests/support/gradcheck.h"
 
 namespace tidemark::testing {
@@ -142,11 +144,12 @@ TEST_F(RandomTest, DropoutStoresNoMask) {
   const Tensor y = dropout(x, 0.5);
   EXPECT_EQ(session_.arena().live()[Category::kActivation], align_up(Bytes(4000)));
   std::vector<std::string> launched;
-  session_.set_observer([&](std::string_view name, const Recipe& call) {
+  std::optional<CallListener> listener(std::in_place, session_, [&](const Recipe& call) {
+    const std::string_view name = call.name();
     launched.push_back(std::string(name) + " of " + std::to_string(call.inputs.size()));
   });
   backward(y, seed);
-  session_.set_observer({});
+  listener.reset();
   EXPECT_EQ(launched, std::vector<std::string>{"dropout of 1"});
 }
 

@@ -1,12 +1,14 @@
 #include "ops/registry/dispatch.h"
 
 #include <gmock/gmock.h>
+#include <optional>
 
 #include <vector>
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/view/kernels.h"
 #include "ops/view/view.h"
+#include "runtime/session/call_listener.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -47,12 +49,13 @@ TEST_F(DispatchTest, AnInputThatIsGivenTwiceIsOneAndWrittenIfEitherIs) {
   const Tensor a = from<float>({1, 2, 3, 4}, {4});
   size_t inputs = 0;
   bool written = false;
-  Session::current().set_observer([&](std::string_view, const Recipe& call) {
-    inputs = call.inputs.size();
-    written = call.inputs.front().written;
-  });
+  std::optional<CallListener> listener(std::in_place, Session::current(),
+                                       [&](const Recipe& call) {
+                                         inputs = call.inputs.size();
+                                         written = call.inputs.front().written;
+                                       });
   add_(a, narrow(a, 0, 0, 4));
-  Session::current().set_observer({});
+  listener.reset();
   EXPECT_EQ(inputs, 1u);
   EXPECT_TRUE(written);
   EXPECT_EQ(a.storage()->version(), 1u);
@@ -62,8 +65,9 @@ TEST_F(DispatchTest, AnInputThatIsGivenTwiceIsOneAndWrittenIfEitherIs) {
 // Only what is as large as the output, and what no operand sees in another order.
 TEST_F(DispatchTest, SaysWhatTheOutputMayOverwrite) {
   std::vector<uint32_t> bits;
-  Session::current().set_observer(
-      [&](std::string_view, const Recipe& call) { bits.push_back(call.may_overwrite); });
+  std::optional<CallListener> listener(
+      std::in_place, Session::current(),
+      [&](const Recipe& call) { bits.push_back(call.may_overwrite); });
   const Tensor a = random_tensor({4, 4}, 1), b = random_tensor({4, 4}, 2);
   const Tensor row = random_tensor({4}, 3), wide = random_tensor({5, 4}, 4);
   const NoGrad no_grad;
@@ -76,7 +80,7 @@ TEST_F(DispatchTest, SaysWhatTheOutputMayOverwrite) {
   relu(reshape(a, {16}));
   where(gt(a, b), a, b);
   add_(a, b);
-  Session::current().set_observer({});
+  listener.reset();
   EXPECT_EQ(bits, (std::vector<uint32_t>{0b1, 0b11, 0b10, 0b1, 0, 0b10, 0b1, 0, 0b110, 0}));
 }
 

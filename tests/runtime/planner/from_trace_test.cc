@@ -11,7 +11,7 @@ namespace {
 
 using Kind = StepTrace::Kind;
 
-StepTrace::Op call(const std::string& name, std::vector<StepTrace::Input> inputs,
+StepTrace::Op call(std::string_view name, std::vector<StepTrace::Input> inputs,
                    std::vector<uint32_t> outputs, std::vector<uint32_t> released = {}) {
   StepTrace::Op op{.kind = Kind::kCall, .name = name};
   op.inputs = std::move(inputs);

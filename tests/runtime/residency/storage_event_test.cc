@@ -22,11 +22,14 @@ class Listener final : public StorageListener {
                                                     {Kind::kUsed, "used"},
                                                     {Kind::kEvicted, "evicted"},
                                                     {Kind::kOffloaded, "offloaded"},
+                                                    {Kind::kDropped, "dropped"},
                                                     {Kind::kCopiedOut, "copied out"},
                                                     {Kind::kCopyGivenUp, "copy given up"},
                                                     {Kind::kLeft, "left"},
+                                                    {Kind::kMoved, "moved"},
                                                     {Kind::kUnused, "unused"},
                                                     {Kind::kGone, "gone"},
+                                                    {Kind::kCall, "call"},
                                                     {Kind::kCallDone, "call done"}};
     text_ += (text_.empty() ? "" : ", ") + kNames.at(event.kind);
     if (!event.storage) return;
@@ -48,18 +51,18 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
   const Handle a = scene.data();
   EXPECT_EQ(told.take(), "block a");
   const Handle b = scene.call({a});
-  EXPECT_EQ(told.take(), "block b, used a, used b, call done");
+  EXPECT_EQ(told.take(), "call, block b, used a, used b, call done");
   ASSERT_TRUE(scene.evict(b));
   EXPECT_EQ(told.take(), "evicted b, left b");
   {
     const Handle c = scene.call({b});
-    EXPECT_EQ(told.take(), "block b, used a, used b, block c, used b, used c, call done");
+    EXPECT_EQ(told.take(), "call, block b, used a, used b, block c, used b, used c, call done");
   }
   EXPECT_EQ(told.take(), "unused c, left c, gone c");
   ASSERT_TRUE(scene.residency().copy_out(*b, Reason::kEarlyStart));
   EXPECT_EQ(told.take(), "copied out b");
   ASSERT_TRUE(scene.offload(b));
-  EXPECT_EQ(told.take(), "offloaded b, left b") << "dropped: it has a copy";
+  EXPECT_EQ(told.take(), "dropped b, left b") << "it has a copy";
   ASSERT_TRUE(scene.residency().prefetch(*b));
   EXPECT_EQ(told.take(), "prefetched b");
   ASSERT_TRUE(scene.offload(b));
@@ -68,6 +71,18 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
   EXPECT_EQ(told.take(), "copy given up b");
   scene.hash(b);
   EXPECT_EQ(told.take(), "block b, used a, used b, used b") << "computed again, then read";
+}
+
+//   a . b c    2 units are needed: b and c move down
+TEST(StorageEvents, TellOfMoves) {
+  Scene scene({.arena = 5, .host = 16, .evict = false});
+  Listener told(scene.residency());
+  Handle a = scene.data(), gap = scene.data(), b = scene.data(), c = scene.data();
+  gap = {};
+  told.take();
+  const Handle d = scene.data(2);
+  EXPECT_EQ(told.take(), "moved c, moved d, block e");
+  EXPECT_EQ(scene.picture(), "abcdd");
 }
 
 TEST(StorageEvents, GoToAllThatListen) {

@@ -19,6 +19,7 @@
 #include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
 #include "runtime/residency/storage_event.h"
+#include "runtime/session/call_listener.h"
 
 namespace tidemark {
 namespace {
@@ -272,7 +273,7 @@ std::vector<int64_t> examined_by_call(const SessionOptions& options, const Progr
   std::vector<int64_t> by_call;
   int64_t before = 0;
   Session session(options);
-  session.set_observer([&](std::string_view, const Recipe&) {
+  const CallListener listener(session, [&](const Recipe&) {
     const int64_t now = session.residency().examined();
     by_call.push_back(now - std::exchange(before, now));
   });
@@ -304,10 +305,6 @@ class CountedWork final : public StorageListener {
     Session session(options);
     residency_ = &session.residency();
     residency_->listen(*this);
-    session.set_observer([this](std::string_view, const Recipe&) {
-      before_calls_.push_back(done_);
-      count();
-    });
     const auto steps = program();
     for (int round = 0; round < kTrialRounds; ++round) session.step(steps.front());
     residency_->ignore(*this);
@@ -315,7 +312,9 @@ class CountedWork final : public StorageListener {
   void on_event(const StorageEvent& event) noexcept override {
     const bool block = event.kind == StorageEvent::Kind::kBlock ||
                        event.kind == StorageEvent::Kind::kPrefetched;
-    if (block) count();
+    const bool call = event.kind == StorageEvent::Kind::kCall;
+    if (call) before_calls_.push_back(done_);
+    if (call || block) count();
   }
 
   // By the time of each call, in order.

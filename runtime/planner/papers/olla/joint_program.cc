@@ -34,10 +34,11 @@ JointProgram::JointProgram(const Graph& graph, const Spans& spans, bool preceden
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const double size = static_cast<double>(graph.tensors[i].size) / unit;
     if (size == 0) continue;
-    address_[i] =
-        program.add_variable({.name = pair_name("A", i, i), .lower = resident, .upper = big - size});
-    program.add_row(
-        {.name = pair_name("(8)", i, i), .upper = -size, .terms = {{address_[i], 1}, {peak_, -1}}});
+    address_[i] = program.add_variable(
+        {.name = pair_name("A", i, i), .lower = resident, .upper = big - size});
+    program.add_row({.name = pair_name("(8)", i, i),
+                     .upper = -size,
+                     .terms = {{address_[i], 1}, {peak_, -1}}});
   }
   std::optional<Precedence> apart;
   if (precedence) apart.emplace(graph, spans);

@@ -45,8 +45,9 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
     if (is_empty(buffers[i])) continue;
     const double size = to_double(buffers[i].size) / unit;
     address_[i] = program_.add_variable({.name = pair_name("A", i, i), .upper = big - size});
-    program_.add_row(
-        {.name = pair_name("(8)", i, i), .upper = -size, .terms = {{address_[i], 1}, {peak_, -1}}});
+    program_.add_row({.name = pair_name("(8)", i, i),
+                      .upper = -size,
+                      .terms = {{address_[i], 1}, {peak_, -1}}});
   }
   for (const auto& [i, offset] : options_.placed) {
     Variable& address = program_.variables[address_[i]];

@@ -1,4 +1,4 @@
-#include "examples/compare/step_recorder.h"
+#include "examples/compare/picture_recorder.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace tidemark::compare {
 namespace {
 
-class StepRecorderTest : public ::testing::TestWithParam<std::string> {
+class PictureRecorderTest : public ::testing::TestWithParam<std::string> {
  protected:
   // Pictures of three steps of ResNet-18 under `share` of its peak on the simulator.
   void run(const std::string& policy, double share,
@@ -29,18 +29,14 @@ class StepRecorderTest : public ::testing::TestWithParam<std::string> {
     options.policy = policy;
     options.budget = share_of(need.peak, share);
     options.host_limit = policy == "none" ? Bytes(0) : 2 * need.peak;
-    auto device = make_device(options.device);
-    auto owned =
-        std::make_unique<RecordingArena>(*device, MemoryKind::kDevice, *options.budget);
-    RecordingArena& arena = *owned;
-    Session session(options, std::move(device), std::move(owned));
-    StepRecorder recorder(session, arena);
+    Session session(options);
+    PictureRecorder recorder(session);
     const auto training = job->start();
     for (int64_t step = 0; step < 3; ++step) {
       training->prepare(step);
       const StepStats stats = session.step([&] { training->step(); });
       check(recorder.take(), stats);
-      live_ = arena.offsets().used();
+      live_ = session.arena().offsets().used();
     }
   }
   Bytes live_{0};
@@ -55,7 +51,7 @@ int64_t count(const StepPicture& picture, EventKind kind) {
                        [&](const Decision& decision) { return decision.kind == kind; });
 }
 
-TEST_P(StepRecorderTest, EveryReleaseIsSeenWithItsBlock) {
+TEST_P(PictureRecorderTest, EveryReleaseIsSeenWithItsBlock) {
   int64_t released = 0;
   run(GetParam(), 0.4, [&](const StepPicture& picture, const StepStats& stats) {
     ASSERT_FALSE(picture.incomplete);
@@ -73,7 +69,7 @@ TEST_P(StepRecorderTest, EveryReleaseIsSeenWithItsBlock) {
   EXPECT_GT(released, 0);
 }
 
-TEST_P(StepRecorderTest, BlocksAreNamedAndNeverOverlap) {
+TEST_P(PictureRecorderTest, BlocksAreNamedAndNeverOverlap) {
   run(GetParam(), 0.4, [&](const StepPicture& picture, const StepStats&) {
     const std::vector<PlacedBlock>& blocks = picture.blocks;
     ASSERT_GT(blocks.size(), 100U);
@@ -93,7 +89,7 @@ TEST_P(StepRecorderTest, BlocksAreNamedAndNeverOverlap) {
   });
 }
 
-TEST_P(StepRecorderTest, WhatStaysIsWhatTheArenaHolds) {
+TEST_P(PictureRecorderTest, WhatStaysIsWhatTheArenaHolds) {
   StepPicture last;
   run(GetParam(), 0.4, [&](const StepPicture& picture, const StepStats&) { last = picture; });
   Bytes stays{0};
@@ -107,7 +103,7 @@ TEST_P(StepRecorderTest, WhatStaysIsWhatTheArenaHolds) {
                              [](const auto& a, const auto& b) { return a.time < b.time; }));
 }
 
-TEST_P(StepRecorderTest, WhatIsReleasedSaysWhatFor) {
+TEST_P(PictureRecorderTest, WhatIsReleasedSaysWhatFor) {
   run(GetParam(), 0.4, [&](const StepPicture& picture, const StepStats&) {
     for (const PlacedBlock& block : picture.blocks) {
       const bool gone = block.ending != Ending::kStays && block.ending != Ending::kUnused;
@@ -117,7 +113,7 @@ TEST_P(StepRecorderTest, WhatIsReleasedSaysWhatFor) {
   });
 }
 
-TEST_P(StepRecorderTest, WhatIsThereFromStepToStepIsOfNoOperator) {
+TEST_P(PictureRecorderTest, WhatIsThereFromStepToStepIsOfNoOperator) {
   run(GetParam(), 0.4, [&](const StepPicture& picture, const StepStats&) {
     for (const PlacedBlock& block : picture.blocks) {
       if (block.category == Category::kParameter) {
@@ -131,7 +127,7 @@ TEST_P(StepRecorderTest, WhatIsThereFromStepToStepIsOfNoOperator) {
   });
 }
 
-TEST_P(StepRecorderTest, DecisionsSayWhatTheyCost) {
+TEST_P(PictureRecorderTest, DecisionsSayWhatTheyCost) {
   run(GetParam(), 0.4, [&](const StepPicture& picture, const StepStats&) {
     for (const Decision& d : picture.decisions) {
       EXPECT_GT(d.bytes, Bytes(0));
@@ -145,7 +141,7 @@ TEST_P(StepRecorderTest, DecisionsSayWhatTheyCost) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, StepRecorderTest,
+INSTANTIATE_TEST_SUITE_P(Policies, PictureRecorderTest,
                          ::testing::Values("tide", "delta", "dtr", "offload-only", "random"),
                          [](const auto& case_) {
                            std::string name = case_.param;
@@ -153,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, StepRecorderTest,
                            return name;
                          });
 
-TEST_F(StepRecorderTest, WithoutAPolicyNothingIsReleased) {
+TEST_F(PictureRecorderTest, WithoutAPolicyNothingIsReleased) {
   run("none", 1, [&](const StepPicture& picture, const StepStats& stats) {
     EXPECT_EQ(picture.decisions_made, 0);
     EXPECT_EQ(count(picture, Ending::kEvicted) + count(picture, Ending::kOffloaded), 0);
@@ -166,27 +162,6 @@ TEST_F(StepRecorderTest, WithoutAPolicyNothingIsReleased) {
       }
     }
   });
-}
-
-TEST(RecordingArena, AMoveThatIsRefusedIsNone) {
-  const auto device = make_device("sim:host");
-  RecordingArena arena(*device, MemoryKind::kDevice, Bytes(3 << 10));
-  const EventLog log;
-  arena.follow(&log);
-  const Bytes size(1 << 10);
-  const Block first = arena.allocate(size, Category::kActivation)->block;
-  const Block second = arena.allocate(size, Category::kActivation)->block;
-  EXPECT_EQ(arena.take().size(), 2U);
-
-  arena.free(second, Category::kActivation, {});
-  EXPECT_FALSE(arena.allocate_at(first.offset, size, Category::kActivation));
-  EXPECT_TRUE(arena.allocate_at(second.offset, size, Category::kActivation));
-  EXPECT_TRUE(arena.take().empty());
-
-  // Another tensor at the same place is one.
-  arena.free(second, Category::kActivation, {});
-  EXPECT_TRUE(arena.allocate_at(second.offset, size, Category::kActivation));
-  EXPECT_EQ(arena.take().size(), 2U);
 }
 
 TEST(ThinOut, KeepsTheEndsOfEachStretch) {
