@@ -71,9 +71,7 @@ void PictureRecorder::on_event(const StorageEvent& event) noexcept {
   told.block.category = storage.category;
   told.block.name = name_of(storage);
   told.block.storage = storage.id();
-  told.written = event.kind == StorageEvent::Kind::kBlock &&
-                 storage.origin() != kOriginUpload && !session_.residency().has_copy(storage);
-  if (event.kind != StorageEvent::Kind::kBlock) return;
+  if (!is_block(event)) return;
   const OffsetAllocator& offsets = session_.residency().arena().offsets();
   if (offsets.unused() == Bytes(0)) return;
   holes_ += 1 - static_cast<double>(offsets.largest_hole().count()) /
@@ -142,11 +140,13 @@ void PictureRecorder::take_told(const Told& told) {
     live->second.reason = told.reason;
   };
   switch (told.kind) {
-    case Kind::kBlock:
+    case Kind::kPlaced:
+    case Kind::kUploaded:
+    case Kind::kReloaded:
     case Kind::kPrefetched:
       live_[storage] = told.block;
       live_[storage].from = now_;
-      if (told.written) unwritten_.push_back(storage);
+      if (told.kind == Kind::kPlaced) unwritten_.push_back(storage);
       break;
     case Kind::kUsed: known_[storage].used = now_; break;
     case Kind::kEvicted: leaves_as(Ending::kEvicted); break;
@@ -169,6 +169,7 @@ void PictureRecorder::take_told(const Told& told) {
     case Kind::kCopiedOut:
     case Kind::kCopyGivenUp:
     case Kind::kUnused:
+    case Kind::kDied:
     case Kind::kCall:
     case Kind::kCallDone: break;
   }

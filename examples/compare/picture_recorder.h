@@ -34,9 +34,8 @@ class PictureRecorder final : public StorageListener {
   struct Told {
     StorageEvent::Kind kind = StorageEvent::Kind::kUsed;
     Reason reason = Reason::kNone;
-    uint64_t tag = 0;      // of the event that was logged next
-    bool written = false;  // by the operator that comes next
-    PlacedBlock block;     // as it is from then on; without times
+    uint64_t tag = 0;   // of the event that was logged next
+    PlacedBlock block;  // as it is from then on; without times
   };
   struct Known {
     Nanos used{0};  // when it last was, on the device's clock

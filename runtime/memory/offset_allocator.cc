@@ -40,22 +40,14 @@ OffsetAllocator::OffsetAllocator(Bytes capacity) : capacity_(align_down(capacity
   TIDEMARK_CHECK(capacity >= Bytes(0), "capacity " + std::to_string(capacity.count()));
   ranks_.resize(class_of(capacity_) + 1);
   occupied_.resize(ranks_.size() / kWordBits + 1);
-  if (capacity_ == Bytes(0)) return;
-  segments_.emplace(Offset(0), Segment{capacity_, true, {}});
-  holes_.push_back({Offset(0), capacity_});
+  if (capacity_ > Bytes(0)) segments_.emplace(Offset(0), Segment{capacity_, true, {}});
 }
 
 bool OffsetAllocator::is_tail(Segments::iterator hole) const {
   return std::next(hole) == segments_.end();
 }
 
-std::vector<Block>::iterator OffsetAllocator::first_hole_from(Offset offset) {
-  return std::lower_bound(holes_.begin(), holes_.end(), offset,
-                          [](const Block& hole, Offset at) { return hole.offset < at; });
-}
-
 void OffsetAllocator::insert(Segments::iterator hole) {
-  holes_.insert(first_hole_from(hole->first), {hole->first, hole->second.size});
   if (is_tail(hole)) return;
   const Rank rank{hole->second.size, hole->first, hole};
   const size_t c = class_of(rank.size);
@@ -64,7 +56,6 @@ void OffsetAllocator::insert(Segments::iterator hole) {
 }
 
 void OffsetAllocator::remove(Segments::iterator hole) {
-  holes_.erase(first_hole_from(hole->first));
   if (is_tail(hole)) return;
   const Rank rank{hole->second.size, hole->first, hole};
   const size_t c = class_of(rank.size);
@@ -236,6 +227,14 @@ void OffsetAllocator::reset_high_water() {
   if (segments_.empty()) return;
   const auto& [offset, last] = *segments_.rbegin();
   high_water_ = last.is_hole ? offset : offset + last.size;
+}
+
+std::vector<Block> OffsetAllocator::holes() const {
+  std::vector<Block> result;
+  for (const auto& [offset, segment] : segments_) {
+    if (segment.is_hole) result.push_back({offset, segment.size});
+  }
+  return result;
 }
 
 std::vector<Block> OffsetAllocator::blocks() const {

@@ -78,8 +78,7 @@ class OffsetAllocator {
   Offset high_water() const { return high_water_; }
   // To the highest end of the blocks handed out now.
   void reset_high_water();
-  // By offset, the tail too. Until the next call that changes something.
-  const std::vector<Block>& holes() const { return holes_; }
+  std::vector<Block> holes() const;   // by offset
   std::vector<Block> blocks() const;  // handed out, by offset
 
  private:
@@ -106,7 +105,6 @@ class OffsetAllocator {
   };
 
   bool is_tail(Segments::iterator hole) const;
-  std::vector<Block>::iterator first_hole_from(Offset offset);
   void insert(Segments::iterator hole);
   void remove(Segments::iterator hole);
   static void add_fence(Segment& hole, const Block& part, const Fence& last_use);
@@ -119,7 +117,6 @@ class OffsetAllocator {
   Bytes used_{0};
   Offset high_water_;
   Segments segments_;
-  std::vector<Block> holes_;  // by offset; few beside the blocks
   // Holes without the tail, in classes of eight per power of two, each sorted by size and
   // offset. A class is short, so a sorted vector is faster than a tree.
   std::vector<std::vector<Rank>> ranks_;

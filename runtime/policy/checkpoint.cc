@@ -41,9 +41,9 @@ class CheckpointPolicy final : public Forecasting<EvictOnlyPolicy> {
     borders_.clear();
     Forecasting::begin_step(residency);
   }
-  void on_gone(Storage& storage) override {
-    borders_.erase(&storage);
-    Forecasting::on_gone(storage);
+  void on_event(const StorageEvent& event) noexcept override {
+    if (event.kind == StorageEvent::Kind::kGone) borders_.erase(event.storage);
+    Forecasting::on_event(event);
   }
 
  private:

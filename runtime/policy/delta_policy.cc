@@ -45,17 +45,17 @@ bool DeltaPolicy::may_release_now(const Residency& residency) const {
   return !options_.assumption2 || residency.phase() != Phase::kBackward;
 }
 
-void DeltaPolicy::on_offloaded(Storage& storage) {
-  if (in_forward_) {
-    queue_.push_front(&storage);
-  } else {
-    queue_.push_back(&storage);
+void DeltaPolicy::on_event(const StorageEvent& event) noexcept {
+  if (goes_away(event)) {
+    if (in_forward_) {
+      queue_.push_front(event.storage);
+    } else {
+      queue_.push_back(event.storage);
+    }
+  } else if (ends_absence(event)) {
+    const auto place = std::find(queue_.begin(), queue_.end(), event.storage);
+    if (place != queue_.end()) queue_.erase(place);
   }
-}
-
-void DeltaPolicy::on_fetched(Storage& storage) {
-  const auto place = std::find(queue_.begin(), queue_.end(), &storage);
-  if (place != queue_.end()) queue_.erase(place);
 }
 
 void DeltaPolicy::after_operator(Residency& residency, const Recipe& /*call*/) {

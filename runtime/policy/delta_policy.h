@@ -47,8 +47,7 @@ class DeltaPolicy final : public ReleasePolicy {
   Action decide(const Residency& residency, Storage& storage) override;
   bool recompute_offloaded(const Residency& residency, Storage& storage) override;
   bool may_release_now(const Residency& residency) const override;
-  void on_offloaded(Storage& storage) override;
-  void on_fetched(Storage& storage) override;
+  void on_event(const StorageEvent& event) noexcept override;
   void after_operator(Residency& residency, const Recipe& call) override;
 
  private:

@@ -80,25 +80,9 @@ class DtrPolicy final : public EvictOnlyPolicy {
     found->second.evicted = false;
     components_.take(found->second.component, found->second.cost);
   }
-  void on_evicted(Storage& storage) override {
-    const auto found = nodes_.find(&storage);
-    if (found == nodes_.end() || found->second.evicted) return;
-    Node& node = found->second;
-    node.evicted = true;
-    node.component = components_.make(node.cost);
-    for (const Storage* other : node.neighbours) {
-      const Node& neighbour = nodes_.at(other);
-      if (neighbour.evicted) components_.join(node.component, neighbour.component);
-    }
-  }
-  void on_gone(Storage& storage) override {
-    const auto found = nodes_.find(&storage);
-    if (found == nodes_.end()) return;
-    if (found->second.evicted) components_.take(found->second.component, found->second.cost);
-    for (const Storage* other : found->second.neighbours) {
-      std::erase(nodes_.at(other).neighbours, &storage);
-    }
-    nodes_.erase(found);
+  void on_event(const StorageEvent& event) noexcept override {
+    if (loses_bytes(event)) evicted(*event.storage);
+    if (event.kind == StorageEvent::Kind::kGone) gone(*event.storage);
   }
   // What is evicted then has no users; components need not grow from step to step.
   void begin_step(Residency& /*residency*/) override {
@@ -116,6 +100,27 @@ class DtrPolicy final : public EvictOnlyPolicy {
     size_t component = 0;                    // while evicted
     std::vector<const Storage*> neighbours;  // inputs, and outputs of calls that read it
   };
+
+  void evicted(const Storage& storage) {
+    const auto found = nodes_.find(&storage);
+    if (found == nodes_.end() || found->second.evicted) return;
+    Node& node = found->second;
+    node.evicted = true;
+    node.component = components_.make(node.cost);
+    for (const Storage* other : node.neighbours) {
+      const Node& neighbour = nodes_.at(other);
+      if (neighbour.evicted) components_.join(node.component, neighbour.component);
+    }
+  }
+  void gone(const Storage& storage) {
+    const auto found = nodes_.find(&storage);
+    if (found == nodes_.end()) return;
+    if (found->second.evicted) components_.take(found->second.component, found->second.cost);
+    for (const Storage* other : found->second.neighbours) {
+      std::erase(nodes_.at(other).neighbours, &storage);
+    }
+    nodes_.erase(found);
+  }
 
   void connect(const Storage& a, const Storage& b) {
     nodes_[&a].neighbours.push_back(&b);

@@ -95,6 +95,12 @@ void Forecast::record(const Recipe& recipe, const CostModel& costs) {
   }
 }
 
+void Forecast::on_event(const StorageEvent& event) noexcept {
+  if (event.kind == StorageEvent::Kind::kUploaded) uploaded(*event.storage);
+  if (event.kind == StorageEvent::Kind::kGone) ended(*event.storage);
+  if (loses_bytes(event) && event.storage->users() == 0) ended(*event.storage);
+}
+
 void Forecast::uploaded(Storage& storage) {
   if (in_step_) recorder_.upload(storage);
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "runtime/residency/step_recorder.h"
+#include "runtime/residency/storage_event.h"
 #include "runtime/schedule/step_table.h"
 #include "runtime/tensor/recipe.h"
 
@@ -34,6 +35,8 @@ class Forecast {
   void end_step();
   // A call of the program, in order; recomputations are not told. Outside a step: ignored.
   void record(const Recipe& call, const CostModel& costs);
+  // Whatever happens to storages: uploaded() and ended() follow from it.
+  void on_event(const StorageEvent& event) noexcept;
   // It has been filled from host memory.
   void uploaded(Storage& storage);
   // Nobody uses the storage any more, or it is about to be deleted. From the second time on:

@@ -10,11 +10,7 @@ namespace tidemark {
 template <class Base>  // IndexedPolicy, EvictOnlyPolicy
 class Forecasting : public Base {
  public:
-  void on_uploaded(Storage& storage) override { forecast_.uploaded(storage); }
-  void on_evicted(Storage& storage) override {
-    if (storage.users() == 0) forecast_.ended(storage);
-  }
-  void on_gone(Storage& storage) override { forecast_.ended(storage); }
+  void on_event(const StorageEvent& event) noexcept override { forecast_.on_event(event); }
   void after_operator(Residency& residency, const Recipe& call) override {
     forecast_.record(call, residency.costs());
   }

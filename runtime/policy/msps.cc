@@ -45,8 +45,11 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
     return Action::kOffload;
   }
 
-  void on_offloaded(Storage& storage) override { away_.push_back(&storage); }
-  void on_fetched(Storage& storage) override { std::erase(away_, &storage); }
+  void on_event(const StorageEvent& event) noexcept override {
+    Forecasting::on_event(event);
+    if (goes_away(event)) away_.push_back(event.storage);
+    if (ends_absence(event)) std::erase(away_, event.storage);
+  }
   // "In-trigger": brought back as long before it is used as that takes, while there is room.
   void after_operator(Residency& residency, const Recipe& call) override {
     Forecasting::after_operator(residency, call);

@@ -85,7 +85,9 @@ void MemoryRecorder::on_event(const StorageEvent& event) noexcept {
   const Storage* storage = event.storage;
   MemoryTrace::Block* block = storage ? block_of(*storage) : nullptr;
   switch (event.kind) {
-    case Happened::kBlock: open(Kind::kBlock, *storage); break;
+    case Happened::kPlaced:
+    case Happened::kUploaded:
+    case Happened::kReloaded: open(Kind::kBlock, *storage); break;
     case Happened::kPrefetched: open(Kind::kPrefetch, *storage); break;
     case Happened::kUsed:
       if (block) block->used = now();
@@ -108,6 +110,7 @@ void MemoryRecorder::on_event(const StorageEvent& event) noexcept {
     case Happened::kCall:
     case Happened::kMoved:
     case Happened::kUnused:
+    case Happened::kDied:
     case Happened::kGone: break;
   }
 }

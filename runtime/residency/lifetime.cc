@@ -39,7 +39,9 @@ Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, Cos
       costs_(costs),
       log_(log),
       policy_(policy),
-      options_(options) {}
+      options_(options) {
+  listen(policy_);
+}
 
 Residency::~Residency() {
   abandon_script();
@@ -75,7 +77,8 @@ IntrusivePtr<Storage> Residency::create(Bytes bytes, Category category, const ch
   return storage;
 }
 
-void Residency::become_resident(Storage& storage, NewBlock& block, Event written, bool ahead) {
+void Residency::become_resident(Storage& storage, NewBlock& block, Event written,
+                                StorageEvent::Kind how) {
   if (storage.residence_ == Residence::kEvicted && storage.users_ > 0) --evicted_users_;
   storage.residence_ = Residence::kResident;
   storage.written_ = written;
@@ -86,7 +89,7 @@ void Residency::become_resident(Storage& storage, NewBlock& block, Event written
   if (storage.tier_) ++clean_copies_;
   ++change_;
   offer_to_policy(storage);
-  tell(ahead ? StorageEvent::Kind::kPrefetched : StorageEvent::Kind::kBlock, &storage);
+  tell(how, &storage);
 }
 
 // What can never be released is not offered.
@@ -116,14 +119,13 @@ void Residency::leave_arena(Storage& storage, Residence next) {
     }
   }
   arena_.free(storage.block_, storage.category, storage.touched_);
-  tell(StorageEvent::Kind::kLeft, &storage);
   take_from_place(storage);
   if (storage.tier_) --clean_copies_;
   storage.block_ = {};
   storage.residence_ = next;
   ++change_;
   if (next == Residence::kEvicted && storage.users_ > 0) ++evicted_users_;
-  if (next == Residence::kEvicted || next == Residence::kDead) policy_.on_evicted(storage);
+  tell(StorageEvent::Kind::kLeft, &storage);
 }
 
 void Residency::on_unused(Storage& storage) {
@@ -132,7 +134,7 @@ void Residency::on_unused(Storage& storage) {
   if (storage.residence_ == Residence::kEvicted) {
     --evicted_users_;
     storage.residence_ = Residence::kDead;
-    policy_.on_evicted(storage);
+    tell(StorageEvent::Kind::kDied, &storage);
   } else if (storage.pins_ == 0 && storage.wanted_ == 0) {
     settle_unused(storage);
   }
@@ -155,10 +157,9 @@ void Residency::settle_unused(Storage& storage) {
   if (storage.resident()) {
     leave_arena(storage, Residence::kDead);
   } else {
-    policy_.on_fetched(storage);
     storage.residence_ = Residence::kDead;
     ++change_;
-    policy_.on_evicted(storage);
+    tell(StorageEvent::Kind::kDied, &storage);
   }
 }
 
@@ -176,13 +177,8 @@ void Residency::on_unreferenced(Storage& storage) {
 
 void Residency::bury(Storage& storage) {
   drop_tier_copy(storage);
-  if (storage.resident()) {
-    leave_arena(storage, Residence::kDead);
-  } else if (storage.residence_ == Residence::kOffloaded) {
-    policy_.on_fetched(storage);
-  }
+  if (storage.resident()) leave_arena(storage, Residence::kDead);
   drop_recipe(storage);
-  policy_.on_gone(storage);
   tell(StorageEvent::Kind::kGone, &storage);
   (storage.previous_ ? storage.previous_->next_ : storages_) = storage.next_;
   if (storage.next_) storage.next_->previous_ = storage.previous_;
@@ -223,8 +219,7 @@ void Residency::upload(Storage& storage, const void* from,
   const bool counts = storage.category != Category::kData && device_.has_data();
   host_buffers_.push_back({done, std::move(keep_alive), counts ? storage.bytes() : Bytes(0)});
   storage.last_access = clock_;
-  become_resident(storage, block, done);
-  policy_.on_uploaded(storage);
+  become_resident(storage, block, done, StorageEvent::Kind::kUploaded);
   if (counts) bound_host_buffers(kMaxUploading);
 }
 
@@ -246,8 +241,7 @@ void Residency::upload(Storage& storage, const PieceSource& source) {
     bound_host_buffers(kMaxPieces);
   }
   storage.last_access = clock_;
-  become_resident(storage, block, done);
-  policy_.on_uploaded(storage);
+  become_resident(storage, block, done, StorageEvent::Kind::kUploaded);
 }
 
 void Residency::settle_host_buffers(bool wait) {

@@ -1,5 +1,5 @@
 // What decides: which storage to release (Filter), how (Director), what to fetch ahead
-// (Prefetcher). Declared here for the mechanism to ask; implemented in delta/.
+// (Prefetcher). Declared here for the mechanism to ask; implemented in policy/.
 //
 // What every policy must answer is pure; what only some care for does nothing by default.
 //
@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "runtime/core/units.h"
+#include "runtime/residency/storage_event.h"
 #include "runtime/tensor/storage.h"
 
 namespace tidemark {
@@ -19,10 +20,8 @@ class Residency;
 
 enum class Action : uint8_t { kEvict, kOffload };
 
-class ReleasePolicy {
+class ReleasePolicy : public StorageListener {
  public:
-  virtual ~ReleasePolicy() = default;
-
   // The set of storages that may be released: resident, and not pinned by nature. An operator's
   // own pins come and go without notice: choose() asks Residency::may_release().
   virtual void add(Storage& storage) = 0;
@@ -52,16 +51,8 @@ class ReleasePolicy {
   // best.
   virtual bool settled() const { return true; }
 
-  // A storage has been filled from host memory.
-  virtual void on_uploaded(Storage& /*storage*/) {}
-  // A storage went to a tier, or came back or was given up.
-  virtual void on_offloaded(Storage& /*storage*/) {}
-  virtual void on_fetched(Storage& /*storage*/) {}
-  // Its bytes are nowhere: it was evicted, or nobody uses it any more and its recipe is kept;
-  // both, for what is evicted first.
-  virtual void on_evicted(Storage& /*storage*/) {}
-  // It is about to be deleted.
-  virtual void on_gone(Storage& /*storage*/) {}
+  // Told of all that happens to storages, before other listeners are.
+  void on_event(const StorageEvent& /*event*/) noexcept override {}
   // The program has issued a call (a recomputation is not one): the moment for early start and
   // prefetching. May throw; the call stands.
   virtual void after_operator(Residency& /*residency*/, const Recipe& /*call*/) {}

@@ -36,7 +36,7 @@ class Residency::Issue {
     const Residence before = storage.residence_;
     NewBlock block = residency_.allocate(storage, StreamId::kCompute);
     storage.last_access = residency_.clock_;
-    residency_.become_resident(storage, block, Event{});
+    residency_.become_resident(storage, block, Event{}, StorageEvent::Kind::kPlaced);
     outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
     pin(storage);
   }

@@ -330,7 +330,8 @@ class Residency final : public StorageOwner {
   void drop_tier_copy(Storage& storage);
 
   // lifetime.cc: from creation to burial.
-  void become_resident(Storage& storage, NewBlock& block, Event written, bool ahead = false);
+  void become_resident(Storage& storage, NewBlock& block, Event written,
+                       StorageEvent::Kind how);
   void offer_to_policy(Storage& storage);
   void leave_arena(Storage& storage, Residence next);
   void settle_unused(Storage& storage);

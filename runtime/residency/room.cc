@@ -153,18 +153,28 @@ void Residency::take_from_place(Storage& storage) {
   placed_.erase(place);
 }
 
-// Blocks that may be slid down to make one hole of two and of those between them.
+// The holes between which blocks may be slid down to make one of all of them.
 struct Residency::Slide {
-  Block to, from;  // the holes: the blocks between them go to the lower one's lower end
+  Block first, last;
   Nanos cost{0};
 };
 
-// The one that moves the least. Among so many holes, those that end at one of them have their
-// best beginning at the highest that suffices.
+// The one that moves the least. Of those that end at a hole, it begins at the highest hole that
+// suffices.
 std::optional<Residency::Slide> Residency::cheapest_slide(Bytes size) const {
   if (arena_.offsets().unused() < size) return std::nullopt;
-  const std::vector<Block>& holes = arena_.offsets().holes();
-  examined_ += static_cast<int64_t>(holes.size() / kCopiedAtOnce);
+  examined_ += static_cast<int64_t>(placed_.size() / kCopiedAtOnce);
+  std::vector<Block> holes;
+  Offset end(0);  // of the block before
+  const auto add_hole_before = [&](Offset begin) {
+    if (begin > end) holes.push_back({end, begin - end});
+  };
+  for (const Storage* storage : placed_) {
+    add_hole_before(storage->block_.offset);
+    end = storage->block_.end();
+  }
+  add_hole_before(Offset(arena_.offsets().capacity().count()));
+
   std::optional<Slide> best;
   Bytes least{0}, open{0};  // moved; in holes[first] to holes[last]
   for (size_t first = 0, last = 0; last < holes.size(); ++last) {
@@ -192,8 +202,9 @@ bool Residency::slide_for(Bytes size, bool at_any_cost) {
   if (!(options_.slide || at_any_cost)) return false;
   const std::optional<Slide> run = cheapest_slide(size);
   if (!run || (!at_any_cost && run->cost > costs_.offload_time(size))) return false;
-  const std::vector<Storage*> blocks(first_from(run->to.offset), first_from(run->from.offset));
-  Offset to = run->to.offset;
+  const std::vector<Storage*> blocks(first_from(run->first.offset),
+                                     first_from(run->last.offset));
+  Offset to = run->first.offset;
   for (Storage* block : blocks) {
     slide(*block, to);
     to = block->block_.end();

@@ -13,8 +13,10 @@ namespace tidemark {
 
 struct StorageEvent {
   enum class Kind : uint8_t {
-    kBlock,        // it has a block: for an operator to write, an upload, a reload needed now
-    kPrefetched,   // the same, for a reload ahead of need
+    kPlaced,       // it has a block, for an operator to write
+    kUploaded,     // it has a block, and is filled from host memory
+    kReloaded,     // it has a block again, and is filled from its copy on a tier
+    kPrefetched,   // the same, ahead of need
     kUsed,         // work that reads or writes its block has been issued
     kEvicted,      // by a decision; kLeft follows
     kOffloaded,    // the same
@@ -24,6 +26,7 @@ struct StorageEvent {
     kLeft,         // its block is free, for whatever reason
     kMoved,        // its block lies elsewhere from now on
     kUnused,       // its last user went
+    kDied,         // nobody uses it and its bytes are nowhere; it had no block
     kGone,         // it is about to be deleted
     kCall,         // of none: the program calls an operator; nothing is done for it yet
     kCallDone,     // of none: the policy's moment after a call of the program is over
@@ -33,6 +36,43 @@ struct StorageEvent {
   Reason reason = Reason::kNone;  // of a decision, and of a move: what for
   const Recipe* call = nullptr;   // of kCall
 };
+
+// It has a block that it had not before.
+inline bool is_block(const StorageEvent& event) {
+  using Kind = StorageEvent::Kind;
+  return event.kind == Kind::kPlaced || event.kind == Kind::kUploaded ||
+         event.kind == Kind::kReloaded || event.kind == Kind::kPrefetched;
+}
+
+// It went to a tier, and has no block.
+inline bool goes_away(const StorageEvent& event) {
+  using Kind = StorageEvent::Kind;
+  return event.kind == Kind::kOffloaded || event.kind == Kind::kDropped;
+}
+
+// It may have been on a tier alone, and is not any more.
+inline bool ends_absence(const StorageEvent& event) {
+  using Kind = StorageEvent::Kind;
+  switch (event.kind) {
+    case Kind::kReloaded:
+    case Kind::kPrefetched:
+    case Kind::kCopyGivenUp:
+    case Kind::kDied: return true;
+    case Kind::kGone: return event.storage->residence() == Residence::kOffloaded;
+    default: return false;
+  }
+}
+
+// Its bytes are nowhere: it was evicted, or nobody uses it any more and its recipe is kept;
+// both, for what is evicted first.
+inline bool loses_bytes(const StorageEvent& event) {
+  using Kind = StorageEvent::Kind;
+  if (event.kind != Kind::kLeft) {
+    return event.kind == Kind::kCopyGivenUp || event.kind == Kind::kDied;
+  }
+  const Residence now = event.storage->residence();
+  return now == Residence::kEvicted || now == Residence::kDead;
+}
 
 class StorageListener {
  public:

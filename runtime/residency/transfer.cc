@@ -62,7 +62,6 @@ bool Residency::offload(Storage& storage, Reason reason) {
   if (!store(storage, EventKind::kOffload, reason)) return false;
   tell(StorageEvent::Kind::kOffloaded, &storage, reason);
   leave_arena(storage, Residence::kOffloaded);
-  policy_.on_offloaded(storage);
   return true;
 }
 
@@ -112,7 +111,6 @@ void Residency::drop_clean(Storage& storage, Reason reason) {
   tell(StorageEvent::Kind::kDropped, &storage, reason);
   leave_arena(storage, Residence::kOffloaded);
   log(EventKind::kDropClean, reason, storage, StreamId::kCompute, Nanos(0));
-  policy_.on_offloaded(storage);
   ++stats_.clean_drops;
 }
 
@@ -133,8 +131,9 @@ void Residency::reload(Storage& storage, NewBlock block, EventKind kind, Reason 
     throw;
   }
   storage.tier_fence_.include(done);
-  become_resident(storage, block, done, /*ahead=*/kind == EventKind::kPrefetch);
-  policy_.on_fetched(storage);
+  const bool ahead = kind == EventKind::kPrefetch;
+  become_resident(storage, block, done,
+                  ahead ? StorageEvent::Kind::kPrefetched : StorageEvent::Kind::kReloaded);
   ++stats_.reloads;
   stats_.reload_bytes += storage.size();
   if (!options_.overlap) device_.wait(StreamId::kCompute, done);
@@ -198,11 +197,9 @@ bool Residency::give_up_copy(Storage& storage) {
 void Residency::give_up_copy(Storage& storage, Reason reason) {
   tell(StorageEvent::Kind::kCopyGivenUp, &storage, reason);
   drop_tier_copy(storage);
-  policy_.on_fetched(storage);
   storage.residence_ = Residence::kEvicted;
   if (storage.users_ > 0) ++evicted_users_;
   ++change_;
-  policy_.on_evicted(storage);
   log(EventKind::kGiveUpCopy, reason, storage, StreamId::kCompute, Nanos(0));
 }
 

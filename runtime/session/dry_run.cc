@@ -87,9 +87,8 @@ class WorkMeter final : public StorageListener {
     recomputed_ = 0;
   }
   void on_event(const StorageEvent& event) noexcept override {
-    using Kind = StorageEvent::Kind;
-    if (event.kind == Kind::kBlock || event.kind == Kind::kPrefetched) count(kBlockWork, 0);
-    if (event.kind == Kind::kCall) count(kCallWork, 1);
+    if (is_block(event)) count(kBlockWork, 0);
+    if (event.kind == StorageEvent::Kind::kCall) count(kCallWork, 1);
   }
 
  private:

@@ -56,19 +56,9 @@ TidePolicy::TidePolicy(const PolicySettings& settings, size_t plans)
       known_to_fit_(settings.known_to_fit),
       unplanned_(unplanned_policy(settings, forecast_)) {}
 
-void TidePolicy::on_uploaded(Storage& storage) {
-  forecast_.uploaded(storage);
-  unplanned_->on_uploaded(storage);
-}
-
-void TidePolicy::on_evicted(Storage& storage) {
-  if (storage.users() == 0) forecast_.ended(storage);
-  unplanned_->on_evicted(storage);
-}
-
-void TidePolicy::on_gone(Storage& storage) {
-  forecast_.ended(storage);
-  unplanned_->on_gone(storage);
+void TidePolicy::on_event(const StorageEvent& event) noexcept {
+  forecast_.on_event(event);
+  unplanned_->on_event(event);
 }
 
 void TidePolicy::after_operator(Residency& residency, const Recipe& call) {

@@ -47,11 +47,7 @@ class TidePolicy final : public ReleasePolicy {
   bool may_release_now(const Residency& residency) const override {
     return unplanned_->may_release_now(residency);
   }
-  void on_uploaded(Storage& storage) override;
-  void on_offloaded(Storage& storage) override { unplanned_->on_offloaded(storage); }
-  void on_fetched(Storage& storage) override { unplanned_->on_fetched(storage); }
-  void on_evicted(Storage& storage) override;
-  void on_gone(Storage& storage) override;
+  void on_event(const StorageEvent& event) noexcept override;
   void after_operator(Residency& residency, const Recipe& call) override;
   void begin_step(Residency& residency) override;
   void end_step(Residency& residency) override;

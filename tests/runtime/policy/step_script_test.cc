@@ -31,11 +31,7 @@ class ByPlan final : public IndexedPolicy {
     return index().best(lru_score, residency.clock(),
                         [&](const Storage& storage) { return residency.may_release(storage); });
   }
-  void on_uploaded(Storage& storage) override { forecast.uploaded(storage); }
-  void on_evicted(Storage& storage) override {
-    if (storage.users() == 0) forecast.ended(storage);
-  }
-  void on_gone(Storage& storage) override { forecast.ended(storage); }
+  void on_event(const StorageEvent& event) noexcept override { forecast.on_event(event); }
   void after_operator(Residency& residency, const Recipe& call) override {
     forecast.record(call, residency.costs());
   }

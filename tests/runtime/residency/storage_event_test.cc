@@ -17,7 +17,9 @@ class Listener final : public StorageListener {
   ~Listener() override { residency_.ignore(*this); }
 
   void on_event(const StorageEvent& event) noexcept override {
-    static const std::map<Kind, std::string> kNames{{Kind::kBlock, "block"},
+    static const std::map<Kind, std::string> kNames{{Kind::kPlaced, "placed"},
+                                                    {Kind::kUploaded, "uploaded"},
+                                                    {Kind::kReloaded, "reloaded"},
                                                     {Kind::kPrefetched, "prefetched"},
                                                     {Kind::kUsed, "used"},
                                                     {Kind::kEvicted, "evicted"},
@@ -28,6 +30,7 @@ class Listener final : public StorageListener {
                                                     {Kind::kLeft, "left"},
                                                     {Kind::kMoved, "moved"},
                                                     {Kind::kUnused, "unused"},
+                                                    {Kind::kDied, "died"},
                                                     {Kind::kGone, "gone"},
                                                     {Kind::kCall, "call"},
                                                     {Kind::kCallDone, "call done"}};
@@ -49,14 +52,15 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
   Scene scene({.arena = 16, .host = 16});
   Listener told(scene.residency());
   const Handle a = scene.data();
-  EXPECT_EQ(told.take(), "block a");
+  EXPECT_EQ(told.take(), "uploaded a");
   const Handle b = scene.call({a});
-  EXPECT_EQ(told.take(), "call, block b, used a, used b, call done");
+  EXPECT_EQ(told.take(), "call, placed b, used a, used b, call done");
   ASSERT_TRUE(scene.evict(b));
   EXPECT_EQ(told.take(), "evicted b, left b");
   {
     const Handle c = scene.call({b});
-    EXPECT_EQ(told.take(), "call, block b, used a, used b, block c, used b, used c, call done");
+    EXPECT_EQ(told.take(),
+              "call, placed b, used a, used b, placed c, used b, used c, call done");
   }
   EXPECT_EQ(told.take(), "unused c, left c, gone c");
   ASSERT_TRUE(scene.residency().copy_out(*b, Reason::kEarlyStart));
@@ -70,7 +74,7 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
   ASSERT_TRUE(scene.residency().give_up_copy(*b));
   EXPECT_EQ(told.take(), "copy given up b");
   scene.hash(b);
-  EXPECT_EQ(told.take(), "block b, used a, used b, used b") << "computed again, then read";
+  EXPECT_EQ(told.take(), "placed b, used a, used b, used b") << "computed again, then read";
 }
 
 //   a . b c    2 units are needed: b and c move down
@@ -81,7 +85,7 @@ TEST(StorageEvents, TellOfMoves) {
   gap = {};
   told.take();
   const Handle d = scene.data(2);
-  EXPECT_EQ(told.take(), "moved c, moved d, block e");
+  EXPECT_EQ(told.take(), "moved c, moved d, uploaded e");
   EXPECT_EQ(scene.picture(), "abcdd");
 }
 
@@ -94,7 +98,7 @@ TEST(StorageEvents, GoToAllThatListen) {
     EXPECT_EQ(second.take(), first.take());
   }
   scene.data();
-  EXPECT_EQ(first.take(), "block b, unused b, left b, gone b");
+  EXPECT_EQ(first.take(), "uploaded b, unused b, left b, gone b");
 }
 
 // Outputs of the call that is stopped are empty, its inputs as they were.

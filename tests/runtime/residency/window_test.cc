@@ -52,7 +52,9 @@ class Prices final : public ReleasePolicy {
   Action decide(const Residency&, Storage&) override { return Action::kOffload; }
   bool recompute_offloaded(const Residency&, Storage&) override { return false; }
   bool may_release_now(const Residency&) const override { return may_release; }
-  void on_evicted(Storage& storage) override { ++(storage.users() > 0 ? evicted : ended); }
+  void on_event(const StorageEvent& event) noexcept override {
+    if (loses_bytes(event)) ++(event.storage->users() > 0 ? evicted : ended);
+  }
 
   std::vector<std::optional<Nanos>> prices{64};
   bool knows = true;

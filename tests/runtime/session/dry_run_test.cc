@@ -310,11 +310,9 @@ class CountedWork final : public StorageListener {
     residency_->ignore(*this);
   }
   void on_event(const StorageEvent& event) noexcept override {
-    const bool block = event.kind == StorageEvent::Kind::kBlock ||
-                       event.kind == StorageEvent::Kind::kPrefetched;
     const bool call = event.kind == StorageEvent::Kind::kCall;
     if (call) before_calls_.push_back(done_);
-    if (call || block) count();
+    if (call || is_block(event)) count();
   }
 
   // By the time of each call, in order.
