@@ -16,33 +16,13 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "runtime/residency/policy.h"
+#include "runtime/schedule/plan_limits.h"
 #include "runtime/schedule/step_table.h"
 
 namespace tidemark {
-
-struct PlanLimits {
-  Bytes room{0};       // for everything live at once
-  Bytes tier_room{0};  // for copies; 0: nothing is offloaded
-  // Of the link: each transfer takes `latency` + bytes / bandwidth (bytes per second).
-  double out_bandwidth = 1;
-  double in_bandwidth = 1;
-  Nanos latency{0};
-  // Of what moves within the device, in bytes per second.
-  double move_bandwidth = std::numeric_limits<double>::infinity();
-
-  Nanos out_time(Bytes size) const { return latency + time(size, out_bandwidth); }
-  Nanos in_time(Bytes size) const { return latency + time(size, in_bandwidth); }
-  Nanos move_time(Bytes size) const { return time(size, move_bandwidth); }
-
- private:
-  static Nanos time(Bytes size, double bandwidth) {
-    return Nanos(static_cast<int64_t>(static_cast<double>(size.count()) / bandwidth * 1e9));
-  }
-};
 
 // Calls between two uses, in which an item need not be there. One that goes over the step's end
 // has two parts.

@@ -1,0 +1,34 @@
+// What a schedule may take, and what copies cost.
+//
+// Threads: values, no state.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "runtime/core/units.h"
+
+namespace tidemark {
+
+struct PlanLimits {
+  Bytes room{0};       // of the arena, for everything that is resident at once
+  Bytes tier_room{0};  // of all tiers, for copies; 0: nothing is offloaded
+  // Of the link to the tiers, whose two directions do not slow each other down: each copy takes
+  // `latency` + bytes / bandwidth (bytes per second).
+  double out_bandwidth = 1;
+  double in_bandwidth = 1;
+  Nanos latency{0};
+  // Of what moves within the device, in bytes per second.
+  double move_bandwidth = std::numeric_limits<double>::infinity();
+
+  Nanos out_time(Bytes size) const { return latency + time(size, out_bandwidth); }
+  Nanos in_time(Bytes size) const { return latency + time(size, in_bandwidth); }
+  Nanos move_time(Bytes size) const { return time(size, move_bandwidth); }
+
+ private:
+  static Nanos time(Bytes size, double bandwidth) {
+    return Nanos(static_cast<int64_t>(static_cast<double>(size.count()) / bandwidth * 1e9));
+  }
+};
+
+}  // namespace tidemark
