@@ -22,7 +22,7 @@
 #include "bench/first_line.h"
 #include "bench/training_run.h"
 #include "runtime/core/errors.h"
-#include "runtime/replay/step_planner.h"
+#include "runtime/session/session.h"
 
 namespace tidemark {
 namespace {
@@ -66,7 +66,7 @@ Json measure(const TrainingRun& run, const Mode& mode, Bytes unmanaged_peak) {
   options.host_limit = unmanaged_peak;
   options.residency.time_memory = true;
   Session session(options);
-  if (mode.plan) plan_steps(session, {.background = false});
+  if (mode.plan) session.plan_steps({.background = false});
   const std::function<void()> step = program_of(run)().front();
   std::vector<double> memory, host;
   StepStats last;
@@ -92,11 +92,13 @@ Json measure(const TrainingRun& run, const Mode& mode, Bytes unmanaged_peak) {
            {"memory_ns_per_operator", median(memory) / operators},
            {"host_us_per_step", median(host) / 1e3},
            {"step_ms", static_cast<double>(last.duration.count()) / 1e6}};
-  if (const PlannedStep* plan = mode.plan ? current_plan(session) : nullptr) {
-    row["plan_seconds"] = plan->seconds;
-    const Bytes apart = plan->memory ? Bytes(0) : session.residency().bytes_in_use();
-    row["plan_peak_bytes"] = (apart + plan->peak).count();
-    row["plan_bound_bytes"] = (apart + plan->bound).count();
+  if (const BoundSchedule* bound = session.planner() ? session.planner()->current() : nullptr) {
+    const Schedule& schedule = bound->schedule;
+    row["plan_seconds"] = bound->seconds;
+    const Bytes apart =
+        schedule.residents_apart ? session.residency().bytes_in_use() : Bytes(0);
+    row["plan_peak_bytes"] = (apart + schedule.peak).count();
+    row["plan_bound_bytes"] = (apart + schedule.peak_bound).count();
   }
   return row;
 }

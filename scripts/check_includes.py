@@ -24,8 +24,8 @@ LAYERS = [
     "runtime/tensor",
     "runtime/residency",
     "runtime/policy",
+    "runtime/executor",
     "runtime/session",
-    "runtime/replay",
     "ops",
     "models",
     "runtime/planner/papers",  # to compare with: programs alone may look into it

@@ -223,9 +223,9 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
       ->group(group);
   app.add_option_function<std::string>(
          "--plan", [&flags](const std::string& text) { flags.plan = text == "auto"; },
-         "auto: once a step repeats, decide its order and addresses ahead, and run by that "
-         "plan "
-         "where it fits into the budget [off]")
+         "auto: once a step repeats, work out a schedule for it in the background (order, "
+         "releases, addresses) and run by that; off: the policy decides throughout [auto for "
+         "tide, off for others]")
       ->check(CLI::IsMember({"off", "auto"}))
       ->group(group);
   app.add_flag("!--no-overlap", flags.overlap, "Wait for each copy before going on")

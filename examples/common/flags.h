@@ -58,7 +58,8 @@ struct RunFlags {
   std::string policy = "tide";
   DeltaOptions delta;
   bool overlap = true;
-  bool plan = false;  // run repeated steps by a plan
+  // Run steps that repeat by schedules; none: as the policy has it (tide: yes).
+  std::optional<bool> plan{};
   uint64_t seed = 0;
 
   std::shared_ptr<const CostTable> costs;  // to go by; null: none

@@ -357,8 +357,8 @@ std::string stand_in_note(const std::string& policy, const ReleaseSchedule& sche
 }
 
 std::string planning_note() {
-  return "planning: once steps repeat, twice as a rule, for up to some twenty steps' time "
-         "each\n";
+  return "planning: in the background once steps repeat; they go by the policy until a schedule "
+         "is ready\n";
 }
 
 std::string need_table(const RunReport& report) {

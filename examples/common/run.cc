@@ -23,7 +23,7 @@
 #include "runtime/device/device.h"
 #include "runtime/device/pages.h"
 #include "runtime/memory/disk_file.h"
-#include "runtime/replay/step_planner.h"
+#include "runtime/session/session.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
 
@@ -43,7 +43,7 @@ MemoryFacts gather_facts(const RunFlags& flags, Bytes peak, Bytes loading) {
   facts.loading = loading;
   facts.program = kProgramMemory;
   // A trace and plans take memory of their own; limits of the process count what is mapped.
-  if (flags.trace.empty() && !flags.plan && memory_limits().empty()) {
+  if (flags.trace.empty() && flags.plan != true && memory_limits().empty()) {
     const Bytes most = kUntouchedProgram + compute_threads(flags.threads) * kThreadMemory;
     const Bytes now = resident_memory().value_or(most) - loading;
     if (now + kUntouchedGrowth <= most) facts.untouched_program = std::min(most, facts.program);
@@ -212,13 +212,16 @@ std::optional<Bytes> program_memory(const Session& session, const RunReport& rep
 }
 
 PlanSummary plan_summary(Session& session) {
-  const PlanCounts& counts = plan_counts(session);
+  const PlanCounts& counts = session.planner()->counts();
   PlanSummary summary{counts.planned_steps, counts.mismatches, {}};
-  if (const PlannedStep* plan = current_plan(session); plan && counts.planned_steps > 0) {
-    const bool releases = plan->memory.has_value();
-    const Bytes apart = releases ? Bytes(0) : session.residency().bytes_in_use();
-    summary.followed = {plan->graph.ops.size(),  apart + plan->peak, apart + plan->bound,
-                        !plan->in_program_order, releases,           plan->seconds};
+  if (const BoundSchedule* bound = session.planner()->current();
+      bound && counts.planned_steps > 0) {
+    const Schedule& schedule = bound->schedule;
+    const Bytes apart =
+        schedule.residents_apart ? session.residency().bytes_in_use() : Bytes(0);
+    summary.followed = {bound->trace.ops.size(),     apart + schedule.peak,
+                        apart + schedule.peak_bound, !in_program_order(schedule),
+                        releases(schedule),          bound->seconds};
   }
   return summary;
 }
@@ -228,16 +231,16 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
            const InterruptScope& interrupt, RunReport& report) {
   Session session(options);
   ProgressLine* shown = nullptr;
-  if (flags.plan) {
-    // Simulated steps take no time to plan in.
-    plan_steps(session, {.background = session.device().has_data(),
-                         .report = [&shown](std::string_view what) {
-                           if (shown) shown->note("plan: " + std::string(what));
-                         }});
+  if (session.planner() || flags.plan == true) {
+    PlanOptions plan = session.default_plan_options();
+    plan.report = [&shown](std::string_view what) {
+      if (shown) shown->note("plan: " + std::string(what));
+    };
+    session.plan_steps(std::move(plan));
+    session.planner()->on_planning([&shown] {
+      if (shown) shown->planning();
+    });
   }
-  session.residency().on_planning([&shown] {
-    if (shown) shown->planning();
-  });
   try {
     const std::unique_ptr<Training> training = job.start();
     int64_t done = report.first_step = training->first_step();
@@ -255,7 +258,7 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
       }
       shown = nullptr;
     }
-    if (flags.plan) report.plan = plan_summary(session);
+    if (session.planner()) report.plan = plan_summary(session);
     Attempts attempt;
     attempt([&] { training->stop(done); });
     attempt([&] { save_costs(flags, session); });

@@ -112,13 +112,8 @@ void Lane::step(const std::function<void()>& on_planning) {
   session_->make_current();
   StepOutcome outcome;
   training_->prepare(view_.steps_done);
-  view_.last = session_->step([&] {
-    outcome = training_->step();
-    if (session_->residency().settled()) return;
-    // What is computed is not planned yet. In virtual time there is nothing to wait for.
-    if (!ground_.options.device.starts_with("sim:")) session_->device().synchronize_all();
-    on_planning();
-  });
+  if (StepPlanner* planner = session_->planner()) planner->on_planning(on_planning);
+  view_.last = session_->step([&] { outcome = training_->step(); });
   training_->after_step(++view_.steps_done);
   view_.loss = outcome.loss;
   view_.picture = recorder_->take();

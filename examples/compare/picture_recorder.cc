@@ -171,6 +171,7 @@ void PictureRecorder::take_told(const Told& told) {
     case Kind::kUnused:
     case Kind::kDied:
     case Kind::kCall:
+    case Kind::kRun:
     case Kind::kCallDone: break;
   }
 }

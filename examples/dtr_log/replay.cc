@@ -173,7 +173,7 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
   uint64_t round_began = 0;
   const int most = rounds.value_or(kMostRounds);
   for (int settled = 0; result.rounds < most && (rounds || settled < kSettledRounds);) {
-    if (session.residency().settled()) ++settled;
+    if (session.settled()) ++settled;
     round_began = session.events().next_tag();
     result.stats = session.step([&] { program.round(); });
     ++result.rounds;

@@ -12,7 +12,7 @@
 #include "models/gpt2.h"
 #include "models/image_model.h"
 #include "runtime/core/errors.h"
-#include "runtime/replay/step_planner.h"
+#include "runtime/session/session.h"
 
 namespace tidemark {
 namespace {
@@ -78,7 +78,7 @@ StepTrace capture_model(const CaptureRequest& request) {
                    .policy = "none"});
   const std::function<void()> step = program().front();
   session.step(step);
-  return record_step(session, step);
+  return session.record_step(step);
 }
 
 }  // namespace tidemark

@@ -13,7 +13,7 @@ std::optional<ScheduleKind> parse_schedule(std::string_view name) {
   return std::nullopt;
 }
 
-double learning_rate(const Schedule& s, int64_t step) {
+double learning_rate(const RateSchedule& s, int64_t step) {
   if (step < s.warmup_steps) {
     return s.rate * static_cast<double>(step) / static_cast<double>(s.warmup_steps);
   }

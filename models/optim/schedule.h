@@ -22,7 +22,7 @@ enum class ScheduleKind : uint8_t { kConstant, kLinear, kCosine };
 // "constant", "linear", "cosine"; nothing for another name.
 std::optional<ScheduleKind> parse_schedule(std::string_view name);
 
-struct Schedule {
+struct RateSchedule {
   ScheduleKind kind = ScheduleKind::kConstant;
   double rate = 0;
   int64_t warmup_steps = 0;
@@ -31,6 +31,6 @@ struct Schedule {
 };
 
 // For optimizers' set_learning_rate(). REQUIRES: step >= 0.
-double learning_rate(const Schedule& schedule, int64_t step);
+double learning_rate(const RateSchedule& schedule, int64_t step);
 
 }  // namespace tidemark

@@ -8,14 +8,12 @@ namespace tidemark {
 
 std::span<const PolicyInfo> policies() {
   static constexpr std::array kAll{
-      PolicyInfo{
-          .name = "tide",
-          .about = "ours: the last step as forecast, copies the link hides, cheap evictions",
-          .forecasts = true,
-          .make = make_tide_policy},
+      PolicyInfo{.name = "tide",
+                 .about = "ours: steps that repeat go by a schedule; others as 'price'",
+                 .plans = true,
+                 .make = make_tide_policy},
       PolicyInfo{.name = "price",
-                 .about = "tide without its plans: what costs least to have back goes first",
-                 .forecasts = true,
+                 .about = "tide without schedules: what costs least to have back goes first",
                  .make = make_price_policy},
       PolicyInfo{.name = "delta",
                  .about = "DELTA: evict or offload, whichever is cheaper",
@@ -28,7 +26,6 @@ std::span<const PolicyInfo> policies() {
       PolicyInfo{.name = "greedy", .about = "evict the largest", .make = make_greedy_policy},
       PolicyInfo{.name = "msps",
                  .about = "Capuchin: offload what the link can hide, else evict by MSPS",
-                 .forecasts = true,
                  .make = make_msps_policy},
       PolicyInfo{.name = "offload-only",
                  .about = "DELTA that never recomputes",
@@ -36,7 +33,6 @@ std::span<const PolicyInfo> policies() {
                  .make = make_offload_only_policy},
       PolicyInfo{.name = "checkpoint",
                  .about = "Chen: keep the borders of sqrt(n) segments",
-                 .forecasts = true,
                  .make = make_checkpoint_policy},
       PolicyInfo{
           .name = "random", .about = "evict or offload by lot", .make = make_random_policy},

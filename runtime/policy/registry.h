@@ -20,7 +20,7 @@ struct PolicySettings {
   DeltaOptions delta;               // for those that are made of its parts
   bool known_to_fit = false;        // nothing will have to be released
   uint64_t seed = 0;                // for those that draw lots
-  std::string unplanned = "price";  // for tide: the policy that it goes by without a plan
+  std::string unplanned = "price";  // for tide: the policy that it goes by without a schedule
 };
 
 struct PolicyInfo {
@@ -28,9 +28,8 @@ struct PolicyInfo {
   std::string_view about;  // for --help: a line
   // Does it recompute? If not, no recipes are kept, which may let inputs go sooner.
   bool evicts = true;
-  // Does it forecast by the last step? Then tide cannot go by it where it has no plan: it would
-  // not see the calls of steps that have one.
-  bool forecasts = false;
+  // Do steps that repeat go by a schedule, which a search finds (executor/step_planner.h)?
+  bool plans = false;
   std::unique_ptr<ReleasePolicy> (*make)(const PolicySettings& settings) = nullptr;
 };
 

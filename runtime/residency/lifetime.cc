@@ -44,7 +44,6 @@ Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, Cos
 }
 
 Residency::~Residency() {
-  abandon_script();
   burying_ = true;  // storages that go now are collected, and deleted below
   for (Storage* s = storages_; s; s = s->next_) {
     s->residence_ = Residence::kLost;
@@ -207,11 +206,12 @@ void Residency::drop_recipe(Storage& storage) {
   for (const Recipe::Input& input : recipe->inputs) --input.storage->readers_;
 }
 
-void Residency::upload(Storage& storage, const void* from,
-                       std::shared_ptr<const void> keep_alive) {
+bool Residency::upload(Storage& storage, const void* from,
+                       std::shared_ptr<const void> keep_alive, const BlockPlacement& placement) {
   TIDEMARK_CHECK(storage.residence_ == Residence::kEmpty, "uploads fill empty storages");
   settle_host_buffers(/*wait=*/false);
-  NewBlock block = allocate(storage, StreamId::kReload);
+  PlacementCursor place(placement);
+  NewBlock block = allocate(storage, StreamId::kReload, place);
   const Event done = device_.copy(
       StreamId::kReload, {arena_.address(block.offset()), static_cast<const std::byte*>(from),
                           storage.bytes(), 0});
@@ -221,11 +221,13 @@ void Residency::upload(Storage& storage, const void* from,
   storage.last_access = clock_;
   become_resident(storage, block, done, StorageEvent::Kind::kUploaded);
   if (counts) bound_host_buffers(kMaxUploading);
+  return place.kept();
 }
 
 void Residency::upload(Storage& storage, const PieceSource& source) {
   TIDEMARK_CHECK(storage.residence_ == Residence::kEmpty, "uploads fill empty storages");
-  NewBlock block = allocate(storage, StreamId::kReload);
+  PlacementCursor anywhere;
+  NewBlock block = allocate(storage, StreamId::kReload, anywhere);
   std::byte* const to = arena_.address(block.offset());
   const bool has_data = device_.has_data();
   Event done;
@@ -299,6 +301,7 @@ void Residency::begin_step() {
 }
 
 void Residency::bring_back_survivors() {
+  recomputed_.clear();
   while (evicted_users_ > 0) {
     std::vector<Storage*> evicted;
     for_each_storage([&](Storage& s) {
@@ -321,30 +324,19 @@ StepStats Residency::end_step(bool synchronize) {
   settle_host_buffers(/*wait=*/synchronize);
   take_completions();
   if (synchronize) stop_measuring();
-  costs_.end_step(options_.learn_costs);
+  costs_.end_step(options_.learn_costs && learning_);
   stats_.stall_time = device_.stalled(StreamId::kCompute) - stalled_before_;
   stats_.duration = device_.now() - step_began_;
   stats_.modelled = device_.modelled_now() - modelled_began_;
   stats_.peak_reserved = arena_.peak_reserved();
   stats_.peak_live = arena_.peak_live().total();
   policy_.end_step(*this);
-  if (planning_began_) {
-    const std::chrono::nanoseconds planning =
-        std::chrono::steady_clock::now() - *planning_began_;
-    stats_.planning_time = Nanos(planning.count());
-    planning_began_.reset();
-  }
   return stats_;
 }
 
-void Residency::begin_planning() {
-  planning_began_ = std::chrono::steady_clock::now();
-  if (on_planning_) on_planning_();
-}
-
 void Residency::abort_step() {
+  recomputed_.clear();
   stopped_ = false;
-  abandon_script();
   settle_host_buffers(/*wait=*/false);
   take_completions();
   costs_.end_step(/*use=*/false);

@@ -136,8 +136,7 @@ void Residency::materialise_inputs(Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
     Storage& storage = *input.storage;
     if (storage.residence_ == Residence::kOffloaded && can_evict(storage) &&
-        (script_ ? script_->recompute_offloaded(storage)
-                 : policy_.recompute_offloaded(*this, storage))) {
+        policy_.recompute_offloaded(*this, storage)) {
       give_up_copy(storage, Reason::kNeeded);
     }
     materialise(storage, Reason::kNeeded);

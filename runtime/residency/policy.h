@@ -47,10 +47,6 @@ class ReleasePolicy : public StorageListener {
   // May anything be released now, other than as the last resort?
   virtual bool may_release_now(const Residency& residency) const = 0;
 
-  // Will steps like the last be managed as that was? False while it is finding out what is
-  // best.
-  virtual bool settled() const { return true; }
-
   // Told of all that happens to storages, before other listeners are.
   void on_event(const StorageEvent& /*event*/) noexcept override {}
   // The program has issued a call (a recomputation is not one): the moment for early start and

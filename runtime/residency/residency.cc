@@ -1,6 +1,7 @@
 // Running calls: the life of an operator.
 #include "runtime/residency/residency.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/residency/claims.h"
@@ -32,20 +33,19 @@ class Residency::Issue {
     pinned_.emplace_back(&storage);
   }
   // Gives `storage` a block that the call will write.
-  void place(Storage& storage) {
+  void place(Storage& storage, PlacementCursor& placement) {
     const Residence before = storage.residence_;
-    NewBlock block = residency_.allocate(storage, StreamId::kCompute);
+    NewBlock block = residency_.allocate(storage, StreamId::kCompute, placement);
     storage.last_access = residency_.clock_;
     residency_.become_resident(storage, block, Event{}, StorageEvent::Kind::kPlaced);
     outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
     pin(storage);
   }
   // A block that is freed when the call has run.
-  Storage& scratch(Bytes bytes, const Recipe& call, std::optional<Offset> at = std::nullopt) {
+  Storage& scratch(Bytes bytes, const Recipe& call, PlacementCursor& placement) {
     IntrusivePtr<Storage> storage = residency_.create(bytes, Category::kWorkspace, call.name());
     storage->name = call.label();
-    storage->planned_at = at;
-    place(*storage);
+    place(*storage, placement);
     return *outputs_.back().storage;
   }
   // The call has been launched: what it wrote stays.
@@ -89,7 +89,9 @@ class Residency::WritingScope {
   Residency& residency_;
 };
 
-void Residency::execute(const IntrusivePtr<Recipe>& call) { run(call, Run::kFirst); }
+bool Residency::execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement) {
+  return run(call, Run::kFirst, placement);
+}
 
 void Residency::defer(Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
@@ -98,9 +100,31 @@ void Residency::defer(Recipe& call) {
   }
 }
 
-void Residency::execute_deferred(const IntrusivePtr<Recipe>& call) {
-  run(call, Run::kDeferred);
+bool Residency::execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement) {
+  const bool kept = run(call, Run::kDeferred, placement);
   Claims::adopt(*this, *call).drop();
+  return kept;
+}
+
+bool Residency::recompute(Storage& storage, const BlockPlacement& placement) {
+  stop_here();
+  const IntrusivePtr<Recipe> call(storage.recipe_);
+  if (!call || !runnable(storage)) return false;
+  const bool ready =
+      std::all_of(call->inputs.begin(), call->inputs.end(),
+                  [](const Recipe::Input& input) { return input.storage->resident(); });
+  if (!ready) return false;
+  const bool kept = issue(*call, Run::kAgain, Reason::kPlan, placement);
+  for (const Recipe::Output& output : call->outputs) {
+    if (output.storage && output.storage->resident()) recomputed_.emplace_back(output.storage);
+  }
+  return kept;
+}
+
+void Residency::unclaim(Storage& storage) {
+  if (--storage.wanted_ == 0 && storage.pins_ == 0 && storage.users_ == 0) {
+    settle_unused(storage);
+  }
 }
 
 void Residency::give_up(Recipe& call) {
@@ -112,7 +136,7 @@ void Residency::give_up(Recipe& call) {
   }
 }
 
-void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
+bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind, const BlockPlacement& placement) {
   stop_here();
   bool pure = true;
   Claims inputs(*this);
@@ -124,9 +148,15 @@ void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
     pure = pure && !input.written;
   }
   materialise_inputs(*call);
+  const auto recomputed = std::exchange(recomputed_, {});
   WritingScope writing(*this, *call);
+  for (const auto& storage : recomputed) {
+    // As with what protect_readers_of() brings back: it could not be had again after the write.
+    if (!writing_.empty() && storage->recipe_ && depends_on_written(*storage))
+      drop_recipe(*storage);
+  }
   for (Storage* storage : std::vector(writing_)) protect_readers_of(*storage);
-  issue(*call, kind, Reason::kNone);
+  const bool kept = issue(*call, kind, Reason::kNone, placement);
   if (pure && options_.managed && options_.evict) {
     for (const Recipe::Output& output : call->outputs) set_recipe(*output.storage, call);
   }
@@ -134,36 +164,36 @@ void Residency::run(const IntrusivePtr<Recipe>& call, Run kind) {
   inputs.drop();
   try {
     const MemoryTimer timer(*this);
-    if (script_) {
-      if (!script_->after_operator(*call)) abandon_script();
-    } else if (!planned_) {
-      policy_.after_operator(*this, *call);
-    }
+    if (!placement.scheduled()) policy_.after_operator(*this, *call);
   } catch (const Error&) {
     // The call has been issued, and what failed here was best effort. A device that has failed
     // says so again at the next call.
-    abandon_script();
   }
   tell(StorageEvent::Kind::kCallDone);
+  return kept;
 }
 
 // Resident, whatever it takes short of recomputing a claimed storage.
 void Residency::fetch(Storage& storage, Reason reason) {
   materialise(storage, reason);
   if (storage.residence_ == Residence::kOffloaded) {
-    reload(storage, allocate(storage, StreamId::kReload), EventKind::kReload, reason);
+    PlacementCursor anywhere;
+    reload(storage, allocate(storage, StreamId::kReload, anywhere), EventKind::kReload, reason);
   }
   TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
   if (std::exchange(storage.prefetched_, false)) --prefetched_;
 }
 
-void Residency::issue(Recipe& call, Run kind, Reason reason) {
+// False if a block does not lie where it was to.
+bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacement& placement) {
   const bool again = kind == Run::kAgain;
+  PlacementCursor places(placement);
   Issue issue(*this);
   for (const Recipe::Input& input : call.inputs) {
     fetch(*input.storage, reason == Reason::kNone ? Reason::kNeeded : reason);
     issue.pin(*input.storage);
   }
+  tell({.kind = StorageEvent::Kind::kRun, .reason = reason, .call = &call});
   std::vector<Storage*> outputs;
   outputs.reserve(call.outputs.size());
   for (const Recipe::Output& output : call.outputs) {
@@ -175,16 +205,15 @@ void Residency::issue(Recipe& call, Run kind, Reason reason) {
                     storage->residence_ == Residence::kEvicted ||
                     (storage->residence_ == Residence::kDead && storage->wanted_ > 0));
     if (missing) {
-      issue.place(*storage);
+      issue.place(*storage, places);
     } else {
       TIDEMARK_CHECK(again, "outputs of a new call are empty");
-      storage = &issue.scratch(output.bytes, call);
+      storage = &issue.scratch(output.bytes, call, places);
     }
     outputs.push_back(storage);
   }
-  Storage* workspace = call.workspace > Bytes(0)
-                           ? &issue.scratch(call.workspace, call, call.workspace_at)
-                           : nullptr;
+  Storage* workspace =
+      call.workspace > Bytes(0) ? &issue.scratch(call.workspace, call, places) : nullptr;
 
   // From here on nothing moves.
   std::vector<std::byte*> input_addresses, output_addresses;
@@ -243,6 +272,7 @@ void Residency::issue(Recipe& call, Run kind, Reason reason) {
   }
   if (workspace) workspace->touched_ = done;
   ++(again ? stats_.recomputes : stats_.operators);
+  return places.kept();
 }
 
 }  // namespace tidemark

@@ -33,7 +33,7 @@
 #include "runtime/device/device.h"
 #include "runtime/memory/arena.h"
 #include "runtime/memory/tier.h"
-#include "runtime/residency/memory_script.h"
+#include "runtime/residency/placement.h"
 #include "runtime/residency/policy.h"
 #include "runtime/residency/storage_event.h"
 #include "runtime/telemetry/event_log.h"
@@ -91,21 +91,21 @@ class Residency final : public StorageOwner {
 
   // Runs a call. Outputs must be kEmpty. Keeps `call` as the outputs' recipe if it can be run
   // again. Throws OutOfMemory, DeviceError; then outputs are still kEmpty and inputs are as
-  // they were.
-  void execute(const IntrusivePtr<Recipe>& call);
+  // they were. False if a block does not lie where the placement says.
+  bool execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
 
   // A call that has been issued but is to be run later: its inputs' bytes stay obtainable, and
   // what it writes in place counts as written from now on. Then execute_deferred() runs it;
   // if that throws it may be tried again. Or give_up() says that it never will be: its outputs
   // are lost, what it would have written in place stays as it is.
   void defer(Recipe& call);
-  void execute_deferred(const IntrusivePtr<Recipe>& call);
+  bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
   void give_up(Recipe& call);
 
   // --- for plans ---
-  // A plan is followed from now on, in `size` bytes from `base` on: blocks of storages that say
-  // where (`planned_at`) are placed there without looking. What nobody uses is freed at once,
-  // as where all is known to fit, and the policy is not asked for its moment.
+  // A plan is followed from now on, in `size` bytes from `base` on: blocks whose placement says
+  // where are placed there without looking. What nobody uses is freed at once, as where all is
+  // known to fit.
   // REQUIRES: that range is unused; what is placed is unused by then.
   void open_plan(Offset base, Bytes size);
   // Blocks stay where they are. No-op without a plan. Also done by an allocation that no plan
@@ -113,7 +113,7 @@ class Residency final : public StorageOwner {
   void close_plan();
   bool plan_is_open() const { return planned_; }
   // Brings everything back and slides it together at the arena's lower end, in the order in
-  // which it lies. Where that ends. Ends a script. Only between operators.
+  // which it lies. Where that ends. Only between operators.
   Offset pack();
   // Of all that has users, wherever it is, as it occupies the arena.
   Bytes bytes_in_use() const;
@@ -127,12 +127,7 @@ class Residency final : public StorageOwner {
   // Not any more, if it was.
   void ignore(StorageListener& listener) { std::erase(listeners_, &listener); }
 
-  // --- for plans that release ---
-  // From now on the script decides instead of the policy, until it is at a loss or null is
-  // given. Only between operators.
-  void follow(MemoryScript* script) { script_ = script; }
-  const MemoryScript* script() const { return script_; }
-  bool settled() const { return policy_.settled(); }
+  // --- for schedules ---
   // All that has users.
   std::vector<IntrusivePtr<Storage>> in_use() const;
   std::optional<Offset> offset_of(const Storage& storage) const {
@@ -149,11 +144,19 @@ class Residency final : public StorageOwner {
   // Releases one that way; offloading is free where a copy is on a tier. False if that cannot
   // be done.
   bool release_by(Storage& storage, Action action, Reason reason);
+  // Runs the call that made it again, for it and for whatever else the call made that is away
+  // and has users or claims. False, and nothing has happened, if it has no recipe or an input
+  // is not resident; false too if a block does not lie where the placement says.
+  bool recompute(Storage& storage, const BlockPlacement& placement);
+  // Brings a copy back from its tier, at `at` or, without it, into a hole that is slid together
+  // if need be. False if it cannot be.
+  bool copy_in(Storage& storage, std::optional<Offset> at);
+  // Until unclaim() the storage is not evicted, nor freed for want of users.
+  void claim(Storage& storage) { ++storage.wanted_; }
+  void unclaim(Storage& storage);
   // To that place; false, and it stays, if another block lies there, it is not in the arena, or
   // it would have to go up onto a part of where it lies.
   bool move(Storage& storage, Offset to);
-  // Slides blocks together until there is a hole of that size; false if there is not so much.
-  bool make_hole(Bytes size) { return slide_for(size, /*at_any_cost=*/true); }
   // Of one that is on a tier: it is to be recomputed instead. False if it cannot be.
   bool give_up_copy(Storage& storage);
   // What was evicted and has users is brought back, and what has users needs no recipe from now
@@ -162,7 +165,9 @@ class Residency final : public StorageOwner {
 
   // Fills an empty storage from host memory that `keep_alive` holds until the copy is done.
   // `from` may be null on devices without data.
-  void upload(Storage& storage, const void* from, std::shared_ptr<const void> keep_alive);
+  // False if its block does not lie where the placement says.
+  bool upload(Storage& storage, const void* from, std::shared_ptr<const void> keep_alive,
+              const BlockPlacement& placement = {});
   // The same from `source`, which is not called on devices without data. Host memory holds a
   // few pieces at a time. If anything throws, the storage stays empty.
   void upload(Storage& storage, const PieceSource& source);
@@ -182,6 +187,9 @@ class Residency final : public StorageOwner {
   // issued or the step ends, whatever comes first.
   struct Stopped {};
   void stop() { stopped_ = true; }
+
+  // Off: what is measured is not learnt from, as something else keeps the processors busy.
+  void set_learning(bool learning) { learning_ = learning; }
 
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
@@ -211,13 +219,7 @@ class Residency final : public StorageOwner {
   // storages, blocks and inputs of recipes. Where that is many to an operator, the host's time
   // grows with it. The same on every machine.
   int64_t examined() const { return examined_; }
-  // A policy is about to plan steps like the last one, until its end_step() is over.
-  // REQUIRES: called from its end_step().
-  void begin_planning();
-  // Called then, before the host may be busy for seconds. It may not use the session. Empty:
-  // nobody.
-  void on_planning(std::function<void()> callback) { on_planning_ = std::move(callback); }
-  // By a policy, beside what is counted here.
+  // By a planner, beside what is counted here.
   void count_examined(int64_t more) const { examined_ += more; }
   // c_r: time to recompute it with its ancestors that are not resident, offloaded ones at their
   // reload cost. None if that is impossible. Stops counting once above `enough`.
@@ -266,9 +268,8 @@ class Residency final : public StorageOwner {
   };
 
   // room.cc: finding space in the arena.
-  NewBlock allocate(Storage& storage, StreamId user);
-  std::optional<Allocation> allocate_scripted(const Storage& storage);
-  void abandon_script();
+  NewBlock allocate(Storage& storage, StreamId user, PlacementCursor& placement);
+  std::optional<Allocation> allocate_compact(const Storage& storage);
   std::optional<Allocation> make_room(Bytes size, Category category);
   bool release_best(Bytes size);
   void release_austerely(Bytes size);
@@ -288,8 +289,8 @@ class Residency final : public StorageOwner {
 
   // residency.cc: running calls.
   enum class Run : uint8_t { kFirst, kDeferred, kAgain };
-  void run(const IntrusivePtr<Recipe>& call, Run kind);
-  void issue(Recipe& call, Run kind, Reason reason);
+  bool run(const IntrusivePtr<Recipe>& call, Run kind, const BlockPlacement& placement);
+  bool issue(Recipe& call, Run kind, Reason reason, const BlockPlacement& placement = {});
   void fetch(Storage& storage, Reason reason);
 
   // materialise.cc: bringing back what was evicted.
@@ -397,19 +398,19 @@ class Residency final : public StorageOwner {
   // from their present contents may be evicted until it is launched.
   std::vector<Storage*> writing_;
   std::vector<Recomputation*> recomputations_;  // under way, each for the one before it
+  // By a schedule, since the last call of the program.
+  std::vector<IntrusivePtr<Storage>> recomputed_;
   std::vector<Storage*> graveyard_;
   bool planned_ = false;
   Fence plan_waited_;  // what compute has waited for in the open plan
   int timing_ = 0;     // MemoryTimers alive
   std::vector<StorageListener*> listeners_;
   bool stopped_ = false;
-  MemoryScript* script_ = nullptr;
   bool burying_ = false;
   std::vector<HostBuffer> host_buffers_;
   std::deque<Measured> measured_;  // tags are consecutive from first_measured_
   uint64_t first_measured_ = 1;
-  std::function<void()> on_planning_;
-  std::optional<std::chrono::steady_clock::time_point> planning_began_;  // in end_step()
+  bool learning_ = true;
 };
 
 }  // namespace tidemark

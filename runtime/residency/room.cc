@@ -16,12 +16,14 @@ constexpr size_t kCopiedAtOnce = 8;
 }  // namespace
 
 // `user` is the stream that will write the block first; it waits for the block's last users.
-Residency::NewBlock Residency::allocate(Storage& storage, StreamId user) {
+Residency::NewBlock Residency::allocate(Storage& storage, StreamId user,
+                                        PlacementCursor& placement) {
   const MemoryTimer timer(*this);
   stop_here();
   const Bytes size = storage.size();
   const Category category = storage.category;
-  if (planned_ && storage.planned_at) {
+  const std::optional<Offset> at = placement.next();
+  if (planned_ && at) {
     // The open plan has one fence. Compute runs in order: it has copies alone to wait for, and
     // for each but once.
     const Fence& before = arena_.plan_fence();
@@ -32,10 +34,15 @@ Residency::NewBlock Residency::allocate(Storage& storage, StreamId user) {
       device_.wait(user, before);
       if (user == StreamId::kCompute) plan_waited_ = before;
     }
-    return NewBlock(arena_, category, {arena_.place(*storage.planned_at, size, category), {}});
+    return NewBlock(arena_, category, {arena_.place(*at, size, category), {}});
   }
   std::optional<Allocation> place;
-  if (script_) place = allocate_scripted(storage);
+  if (at) {
+    place = arena_.allocate_at(*at, size, category);
+    if (!place) placement.miss();
+  } else if (placement.compact()) {
+    place = allocate_compact(storage);
+  }
   if (!place) place = arena_.allocate(size, category);
   if (!place) place = make_room(size, category);
   while (!place && give_up_claims()) place = make_room(size, category);
@@ -45,21 +52,10 @@ Residency::NewBlock Residency::allocate(Storage& storage, StreamId user) {
   return block;
 }
 
-std::optional<Allocation> Residency::allocate_scripted(const Storage& storage) {
-  const auto [foreseen, at] = script_->place(storage);
-  std::optional<Allocation> place;
-  if (foreseen && at) place = arena_.allocate_at(*at, storage.size(), storage.category);
-  if (foreseen && !at) {
-    slide_for(storage.size(), /*at_any_cost=*/true);
-    place = arena_.allocate(storage.size(), storage.category);
-    if (!place) place = make_room(storage.size(), storage.category);
-  }
-  if (!place) abandon_script();
-  return place;
-}
-
-void Residency::abandon_script() {
-  if (script_) std::exchange(script_, nullptr)->abandoned();
+std::optional<Allocation> Residency::allocate_compact(const Storage& storage) {
+  slide_for(storage.size(), /*at_any_cost=*/true);
+  const auto place = arena_.allocate(storage.size(), storage.category);
+  return place ? place : make_room(storage.size(), storage.category);
 }
 
 std::optional<Allocation> Residency::make_room(Bytes size, Category category) {
@@ -283,13 +279,11 @@ Bytes Residency::bytes_in_use() const {
 }
 
 Offset Residency::pack() {
-  abandon_script();  // who packs decides from here on
   const auto slide_all = [&] {
     Offset to(0);
     for (Storage* storage : placed()) {
       slide(*storage, to);
       to = storage->block_.end();
-      storage->planned_at.reset();
     }
     return to;
   };

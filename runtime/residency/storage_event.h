@@ -29,12 +29,13 @@ struct StorageEvent {
     kDied,         // nobody uses it and its bytes are nowhere; it had no block
     kGone,         // it is about to be deleted
     kCall,         // of none: the program calls an operator; nothing is done for it yet
-    kCallDone,     // of none: the policy's moment after a call of the program is over
+    kRun,       // of none: a call, the program's or one that is run again, takes its blocks now
+    kCallDone,  // of none: the policy's moment after a call of the program is over
   };
   Kind kind = Kind::kCallDone;
   Storage* storage = nullptr;
-  Reason reason = Reason::kNone;  // of a decision, and of a move: what for
-  const Recipe* call = nullptr;   // of kCall
+  Reason reason = Reason::kNone;  // of a decision, a move and a recomputation: what for
+  const Recipe* call = nullptr;   // of kCall and kRun
 };
 
 // It has a block that it had not before.

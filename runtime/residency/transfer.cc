@@ -153,6 +153,11 @@ bool Residency::prefetch(Storage& storage, std::optional<Offset> at) {
   return true;
 }
 
+bool Residency::copy_in(Storage& storage, std::optional<Offset> at) {
+  return storage.residence_ == Residence::kOffloaded &&
+         (at || slide_for(storage.size(), /*at_any_cost=*/true)) && prefetch(storage, at);
+}
+
 // The nearest tier that has room. Copies of resident storages make way first: nothing is lost.
 std::optional<TierSpace> Residency::reserve_on_tier(Bytes size, Tier*& tier) {
   for (Tier* candidate : tiers_) {

@@ -18,4 +18,15 @@ bool releases(const Schedule& schedule) {
   });
 }
 
+Bytes max_resident(const Schedule& schedule) {
+  std::vector<Bytes> change(schedule.code.size() + 1, Bytes(0));
+  for (const Schedule::Block& block : schedule.blocks) {
+    change[block.begin] += block.size;
+    change[block.end] -= block.size;
+  }
+  Bytes now{0}, most{0};
+  for (const Bytes each : change) most = std::max(most, now += each);
+  return most;
+}
+
 }  // namespace tidemark

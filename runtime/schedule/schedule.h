@@ -11,7 +11,8 @@
 //              5 free s3                                   ends block 2
 //
 // Time is a position in `code`. A block is taken by the instruction `begin` and may be taken by
-// others once the instruction `end - 1` is done: [begin, end). Instructions are carried out in
+// others once the instruction `end - 1` is done: [begin, end). That is the instruction that ends
+// it, or a later one, by which a copy of it is expected to be done. Instructions are carried out in
 // their order; copies go on beside what follows them.
 //
 // Storages are numbered as in the trace; those that live through the step without being used in
@@ -95,6 +96,8 @@ inline bool is_program_op(const Schedule::Instruction& instruction) {
 
 // Is each operator where the program issues it?
 bool in_program_order(const Schedule& schedule);
+// Most bytes in blocks at once: no layout has a lower peak.
+Bytes max_resident(const Schedule& schedule);
 // Does anything leave the arena before the program lets go of it?
 bool releases(const Schedule& schedule);
 

@@ -114,15 +114,17 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
   residency_ =
       std::make_unique<Residency>(*device_, *arena_, tiers_of(host_.get(), disk_.get()), costs_,
                                   events_, *policy_, residency);
+  if (policy.plans && options.plan && residency.managed && !residency.known_to_fit) {
+    plan_steps(default_plan_options());
+  }
   sessions().push_back(this);
 }
 
 Session::~Session() {
   std::erase(sessions(), this);
-  if (interceptor_) residency_->ignore(*interceptor_);
   if (forks_ != forks()) {
     // To end these is to wait for threads that are not there: the process's end frees them.
-    static_cast<void>(interceptor_.release());
+    static_cast<void>(planner_.release());
     static_cast<void>(disk_.release());
     static_cast<void>(host_.release());
     static_cast<void>(arena_.release());
@@ -195,8 +197,8 @@ Tensor Session::upload(const TensorMeta& meta, Category category, const void* da
 
 Tensor Session::upload_from(const PieceSource& source, const TensorMeta& meta,
                             Category category, const char* name) {
-  if (intercepted() || meta.bytes() == Bytes(0)) {
-    // An interceptor may put the upload off.
+  if (in_planned_step() || meta.bytes() == Bytes(0)) {
+    // A schedule may put the upload off.
     const auto count = static_cast<size_t>(device_->has_data() ? meta.bytes().count() : 0);
     const std::shared_ptr<std::byte[]> all(new std::byte[count]);
     const auto piece = static_cast<size_t>(kHostPiece.count());
@@ -230,8 +232,8 @@ void Session::upload(Storage& storage, const void* data,
                      std::shared_ptr<const void> keep_alive) {
   check_caller();
   check_own(storage, "upload");
-  if (intercepted()) {
-    interceptor_->upload(storage, data, std::move(keep_alive));
+  if (in_planned_step()) {
+    planner_->upload(storage, data, std::move(keep_alive));
   } else {
     residency_->upload(storage, data, std::move(keep_alive));
   }
@@ -240,25 +242,46 @@ void Session::upload(Storage& storage, const void* data,
 bool Session::download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink) {
   check_caller();
   check_own(storage, "download");
-  if (intercepted()) interceptor_->before_read(storage);
+  if (in_planned_step()) planner_->before_read(storage);
   return residency_->download(storage, offset, bytes, sink);
 }
 
 void Session::execute(const IntrusivePtr<Recipe>& call) {
   check_caller();
   residency_->begin_call(*call);
-  if (intercepted()) {
-    interceptor_->call(call);
+  if (in_planned_step()) {
+    planner_->call(call);
   } else {
     residency_->execute(call);
   }
 }
 
-void Session::set_interceptor(std::unique_ptr<StepInterceptor> interceptor) {
-  TIDEMARK_CHECK(!in_step_, "an interceptor comes and goes between steps");
-  if (interceptor_) residency_->ignore(*interceptor_);
-  interceptor_ = std::move(interceptor);
-  if (interceptor_) residency_->listen(*interceptor_);
+PlanOptions Session::default_plan_options() const {
+  return {.effort = options_.delta.plan_effort,
+          .where_it_fits = false,
+          .background = device_->has_data() && learns(options_)};
+}
+
+void Session::plan_steps(PlanOptions options) {
+  TIDEMARK_CHECK(!in_step_, "plan_steps() between steps");
+  options.search = options_.policy != "none" && find_policy(options_.policy).plans;
+  planner_.reset();
+  planner_ = std::make_unique<StepPlanner>(*residency_, costs_, std::move(options));
+}
+
+StepTrace Session::record_step(const std::function<void()>& body) {
+  TIDEMARK_CHECK(!in_step_, "record_step() between steps");
+  std::unique_ptr<StepPlanner> before = std::exchange(
+      planner_,
+      std::make_unique<StepPlanner>(*residency_, costs_, PlanOptions{.record_only = true}));
+  const auto restore = [&] { return std::exchange(planner_, std::move(before)); };
+  try {
+    step(body);
+  } catch (...) {
+    restore();
+    throw;
+  }
+  return restore()->take_recorded();
 }
 
 Bytes Session::peak_reserved() const {
@@ -289,14 +312,18 @@ void Session::begin_step() {
                   .start = device_->now()});
   residency_->begin_step();
   in_step_ = true;
-  if (interceptor_) interceptor_->begin_step();
+  if (planner_) planner_->begin_step();
 }
 
 const StepStats& Session::end_step() {
-  if (interceptor_) interceptor_->end_step();
+  if (planner_) planner_->end_step();
   in_step_ = false;
   last_step_ = residency_->end_step(options_.synchronize_steps);
-  last_step_.planned = interceptor_ && interceptor_->planned();
+  if (planner_) {
+    planner_->after_step(last_step_);
+    last_step_.planned = planner_->planned();
+    last_step_.planning_time = planner_->planning_time();
+  }
   // Virtual time stands still while the host plans.
   const Nanos planning = device_->has_data() ? last_step_.planning_time : Nanos(0);
   events_.record({.kind = EventKind::kStepEnd,
@@ -310,7 +337,7 @@ const StepStats& Session::end_step() {
 
 void Session::abort_step() {
   device_->resume();
-  if (intercepted()) interceptor_->abort_step();
+  if (planner_) planner_->abort_step();
   in_step_ = false;
   residency_->abort_step();
   note_peak();

@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/executor/step_planner.h"
 #include "runtime/policy/registry.h"
 #include "runtime/residency/residency.h"
-#include "runtime/session/interceptor.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tidemark {
@@ -41,9 +41,10 @@ struct SessionOptions {
   std::optional<Bytes> unmanaged_peak{};
   // "none", or a name from runtime/policy/registry.h.
   std::string policy = "tide";
-  // The policy that tide goes by where it has no plan: one that makes no forecast of its own
-  // (PolicyInfo::forecasts), or "price", which has tide's.
+  // The policy that tide goes by where it has no schedule.
   std::string unplanned = "price";
+  // Off: under tide too, steps go by the policy alone. See plan_steps().
+  bool plan = true;
   DeltaOptions delta{};
   ResidencyOptions residency{};
   // Prices to go by, with which the same program decides the same on any device; nothing is
@@ -150,21 +151,31 @@ class Session {
   std::shared_ptr<void>& dispatch_cache() { return dispatch_cache_; }
 
   // What tensors and the dispatcher are made of: as Residency's functions of these names, but
-  // seen by the interceptor, which may put them off.
+  // seen by the planner, which may put them off.
   void execute(const IntrusivePtr<Recipe>& call);
   void upload(Storage& storage, const void* data, std::shared_ptr<const void> keep_alive);
   bool download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink);
 
-  const StepInterceptor* interceptor() const { return interceptor_.get(); }
-  // From the next step on. Null: none. Only between steps.
-  void set_interceptor(std::unique_ptr<StepInterceptor> interceptor);
+  // From the next step on, steps that repeat run by schedules (executor/step_planner.h). Under
+  // tide a session does that by itself; under other policies a schedule does what the policy
+  // did. Only between steps.
+  void plan_steps(PlanOptions options);
+  // As a session has them by itself: in the background, unless its steps have to repeat.
+  PlanOptions default_plan_options() const;
+  // Null: steps go by the policy alone.
+  StepPlanner* planner() { return planner_.get(); }
+  const StepPlanner* planner() const { return planner_.get(); }
+  // Will steps like the last one run as it did? False while schedules are tried.
+  bool settled() const { return !planner_ || planner_->settled(); }
+  // Runs a step by the policy, and writes it down.
+  StepTrace record_step(const std::function<void()>& body);
 
  private:
   void begin_step();
   const StepStats& end_step();
   void abort_step();
   void note_peak();
-  bool intercepted() const { return in_step_ && interceptor_; }
+  bool in_planned_step() const { return in_step_ && planner_; }
   // Throws UsageError on another thread, and in the child of a fork.
   void check_caller() const;
   void check_own(const Storage& storage, const char* operator_name) const;
@@ -182,7 +193,7 @@ class Session {
   EventLog events_;
   std::unique_ptr<ReleasePolicy> policy_;
   std::unique_ptr<Residency> residency_;
-  std::unique_ptr<StepInterceptor> interceptor_;
+  std::unique_ptr<StepPlanner> planner_;
   bool in_step_ = false;
   uint32_t steps_ = 0;  // begun
   Category category_ = Category::kActivation;

@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -55,7 +54,6 @@ class Recipe : public RefCounted {
   uint32_t may_overwrite = 0;
   Bytes workspace{0};
   CostKey cost_key = 0;
-  std::optional<Offset> workspace_at;  // as Storage::planned_at
 
  private:
   friend class Residency;

@@ -21,7 +21,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "runtime/core/category.h"
@@ -79,8 +78,6 @@ class Storage final : public RefCounted {
   const char* name;
   // When it was last used, on the issue clock; s(t) counts from here.
   Nanos last_access{0};
-  // Where a plan wants its next block. Best effort: elsewhere if that is taken.
-  std::optional<Offset> planned_at;
 
   void add_user() { ++users_; }
   void release_user() {

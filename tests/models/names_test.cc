@@ -20,7 +20,7 @@
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
-#include "runtime/replay/step_planner.h"
+#include "runtime/session/session.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
@@ -288,7 +288,7 @@ TEST(NamesTest, RecordedStepsHaveThemAndAreComparedWithout) {
     Session session({.device = "sim:host"});
     const Net net(part);
     const Tensor x = some_input();
-    return record_step(session, [&] {
+    return session.record_step([&] {
       const Tensor loss = sum(net.blocks.forward(x));
       backward(loss);
       for (const NamedTensor& one : net.parameters()) clear_grad(one.tensor);

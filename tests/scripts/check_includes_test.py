@@ -38,7 +38,7 @@ class Layering(unittest.TestCase):
             ("runtime/planner/order/search.h", "runtime/planner/problem.h"),
             ("runtime/planner/papers/methods.h", "runtime/planner/planner.h"),
             ("examples/plan_graph.cc", "runtime/planner/papers/methods.h"),
-            ("runtime/replay/replay.h", "runtime/planner/plan.h"),
+            ("runtime/executor/replay.h", "runtime/planner/plan.h"),
             ("ops/conv/conv2d.h", "ops/registry/registry.h"),
             ("ops/loss/nll.h", "ops/norm/softmax.h"),
             ("models/resnet.h", "ops/conv/conv2d.h"),

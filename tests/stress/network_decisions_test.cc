@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/core/errors.h"
-#include "runtime/replay/step_planner.h"
+#include "runtime/session/session.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/session/dry_run.h"
 #include "tests/stress/random_shapes.h"
@@ -37,7 +37,7 @@ void expect_same_decisions(GoldenDecisions& golden, const std::string& network,
           for (const Recipe::Input& input : call.inputs)
             decisions.add_offset(session, *input.storage);
         });
-        if (plans) plan_steps(session, repeatable_plans(decisions));
+        if (plans) session.plan_steps(repeatable_plans(decisions));
         const std::unique_ptr<ShapedTraining> training = job.start();
         const int steps = options.policy == "tide" ? 14 : 6;
         try {

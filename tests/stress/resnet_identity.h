@@ -15,7 +15,7 @@
 
 #include "examples/common/image_training.h"
 #include "runtime/core/errors.h"
-#include "runtime/replay/step_planner.h"
+#include "runtime/session/session.h"
 #include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"
@@ -150,7 +150,7 @@ class ResnetIdentity {
     Outcome outcome;
     total_ = {};
     Session session(options);
-    if (plan_) plan_steps(session, {.background = false});
+    if (plan_) session.plan_steps({.background = false});
     ImageTraining training(flags_, data_);
     Loader loader(data_.train, {.batch = flags_.batch, .shuffle = true, .seed = flags_.seed});
     loader.pin(session.device());
@@ -168,11 +168,13 @@ class ResnetIdentity {
       total_.compactions += stats.compactions;
     }
     if (plan_) {
-      planned_ = plan_counts(session).planned_steps;
-      const PlannedStep* plan = current_plan(session);
-      planned_peak_ = !plan          ? Bytes(0)
-                      : plan->memory ? plan->peak
-                                     : session.residency().bytes_in_use() + plan->peak;
+      planned_ = session.planner()->counts().planned_steps;
+      const BoundSchedule* plan = session.planner()->current();
+      planned_peak_ =
+          !plan ? Bytes(0)
+          : plan->schedule.residents_apart
+              ? session.residency().bytes_in_use() + plan->schedule.peak
+              : plan->schedule.peak;
     }
     outcome.checksum = training.checksum().value();
     peak_ = session.peak_reserved();

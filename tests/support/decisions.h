@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/replay/step_planner.h"
+#include "runtime/session/session.h"
 #include "runtime/session/session.h"
 #include "tests/support/golden.h"
 
@@ -87,7 +87,7 @@ inline PlanOptions repeatable_plans(Decisions& decisions) {
   PlanOptions options;
   options.planner.limits = {.seconds = 1e9, .nodes = 20'000};
   options.background = false;
-  options.bearable = std::numeric_limits<double>::infinity();
+  options.max_slowdown = std::numeric_limits<double>::infinity();
   options.report = [&decisions](std::string_view line) { decisions.add(std::string(line)); };
   return options;
 }

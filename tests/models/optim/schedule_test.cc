@@ -8,7 +8,7 @@ namespace tidemark {
 namespace {
 
 TEST(ScheduleTest, Constant) {
-  const Schedule s{.rate = 2, .warmup_steps = 4};
+  const RateSchedule s{.rate = 2, .warmup_steps = 4};
   EXPECT_EQ(learning_rate(s, 0), 0);
   EXPECT_EQ(learning_rate(s, 1), 0.5);
   EXPECT_EQ(learning_rate(s, 4), 2);
@@ -18,7 +18,7 @@ TEST(ScheduleTest, Constant) {
 
 // transformers.get_linear_schedule_with_warmup: max(0, (total - s) / (total - warmup)).
 TEST(ScheduleTest, Linear) {
-  const Schedule s{ScheduleKind::kLinear, 1e-4, 10, 110};
+  const RateSchedule s{ScheduleKind::kLinear, 1e-4, 10, 110};
   EXPECT_DOUBLE_EQ(learning_rate(s, 5), 0.5e-4);
   EXPECT_DOUBLE_EQ(learning_rate(s, 10), 1e-4);
   EXPECT_DOUBLE_EQ(learning_rate(s, 60), 0.5e-4);
@@ -28,7 +28,7 @@ TEST(ScheduleTest, Linear) {
 
 // transformers.get_cosine_schedule_with_warmup: (1 + cos(pi * done)) / 2.
 TEST(ScheduleTest, CosineEndsAtItsFinalRate) {
-  const Schedule s{ScheduleKind::kCosine, 1, 0, 100, 0.1};
+  const RateSchedule s{ScheduleKind::kCosine, 1, 0, 100, 0.1};
   EXPECT_DOUBLE_EQ(learning_rate(s, 0), 1);
   EXPECT_DOUBLE_EQ(learning_rate(s, 50), 0.55);
   EXPECT_DOUBLE_EQ(learning_rate(s, 25), 0.1 + 0.9 * 0.5 * (1 + std::sqrt(0.5)));

@@ -3,6 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "runtime/planner/from_trace.h"
+#include "runtime/planner/planner.h"
+#include "runtime/planner/validator.h"
+#include "runtime/schedule/schedule_validator.h"
+#include "runtime/schedule/simulate.h"
+#include "tests/support/trace_builder.h"
 
 namespace tidemark::planner {
 namespace {
@@ -99,6 +104,38 @@ TEST(ScheduleFromPlan, WhatStaysIsNotFreed) {
   const Schedule s = schedule_from_plan(t, problem, plan);
   ASSERT_EQ(s.code.size(), 2U);
   EXPECT_EQ(s.blocks, (std::vector<Block>{{0, Bytes(512), 0, 2, Offset(0)}}));
+}
+
+// In the room that its peak and the residents need, and in no less.
+TEST(ScheduleFromPlan, PlansOfRandomTracesAreValid) {
+  std::mt19937 random(3);
+  int64_t reordered = 0;
+  for (int i = 0; i < 100; ++i) {
+    StepTrace t = testing::random_trace(random);
+    if (i % 2 == 0) {  // with a read in the middle
+      t.ops.insert(t.ops.begin() + static_cast<int64_t>(t.ops.size() / 2),
+                   {.kind = StepTrace::Kind::kRead, .name = "read"});
+    }
+    const Problem problem = problem_from_trace(t, {.residents_apart = true});
+    PlannerOptions options;
+    options.limits = {.seconds = 1e6, .nodes = 2000};
+    const Plan plan = plan_step(problem, options);
+    ASSERT_TRUE(violations(problem, plan).empty());
+    const Schedule s = schedule_from_plan(t, problem, plan);
+    Bytes residents{0};
+    for (const auto& storage : t.storages) {
+      if (storage.at_start && storage.at_end) residents += storage.size;
+    }
+    const PlanLimits limits{.room = residents + plan.peak, .in_bandwidth = 1e9};
+    const auto wrong = schedule_violations(t, limits, s);
+    ASSERT_TRUE(wrong.empty()) << "trace " << i << ": " << wrong[0];
+    PlanLimits less = limits;
+    less.room -= Bytes(1);
+    EXPECT_EQ(schedule_violations(t, less, s).size(), 1U);
+    EXPECT_EQ(simulate(t, limits, s).peak, plan.peak);
+    reordered += in_program_order(s) ? 0 : 1;
+  }
+  EXPECT_GT(reordered, 50);
 }
 
 }  // namespace

@@ -112,16 +112,16 @@ TEST(Austere, LeavesAllToTheLastResort) {
 }
 
 // No step of the program is as another, so none is planned.
-TEST(Tide, GoesByAnotherPolicyWhereItHasNoPlan) {
+TEST(Tide, GoesByAnotherPolicyWhereItHasNoSchedule) {
   for (const PolicyInfo& policy : policies()) {
     const std::string name(policy.name);
     const bool own = name == "price";
-    if (!policy.evicts || (policy.forecasts && !own)) continue;
+    if (!policy.evicts || (policy.plans && !own)) continue;
     const Trace tide("tide", 64_MiB, 0, kRandomProgramSmallest, name);
     EXPECT_EQ(tide.releases(), Trace(name, 64_MiB).releases()) << name;
     EXPECT_FALSE(tide.releases().empty());
   }
-  EXPECT_THROW(Trace("tide", 64_MiB, 0, kRandomProgramSmallest, "msps"), UsageError);
+  EXPECT_THROW(Trace("tide", 64_MiB, 0, kRandomProgramSmallest, "tide"), UsageError);
 }
 
 TEST(Random, IsRepeatableByItsSeed) {

@@ -129,7 +129,7 @@ class Stage {
     }
     if (out) call->outputs.push_back({out, out->bytes()});
     call->cost_key = session_.costs().key(static_cast<uint64_t>(cost), {0, Bytes(cost), false});
-    session_.residency().execute(call);
+    session_.execute(call);
   }
   Session session_;
 };

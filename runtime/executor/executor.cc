@@ -1,0 +1,399 @@
+#include "runtime/executor/executor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tidemark {
+namespace {
+
+bool same_call(const StepTrace::Op& op, const Recipe& call) {
+  return op.kind == StepTrace::Kind::kCall && op.signature == call_signature(call) &&
+         op.inputs.size() == call.inputs.size() && op.outputs.size() == call.outputs.size() &&
+         op.workspace == align_up(call.workspace) && op.name == call.name();
+}
+
+}  // namespace
+
+bool Executor::applies(const BoundSchedule& bound, const Residency& residency) {
+  const Schedule& schedule = bound.schedule;
+  if (schedule.residents_apart) {
+    return residency.bytes_in_use() + schedule.peak <= residency.arena().offsets().capacity();
+  }
+  size_t expected = schedule.foreign.size();
+  for (const auto& storage : bound.residents) {
+    if (!storage) continue;
+    if (storage->users() == 0) return false;
+    ++expected;
+  }
+  return residency.in_use().size() == expected;
+}
+
+bool Executor::begins_with(const StepTrace& trace, const Recipe& call) {
+  const StepTrace::Op& op = trace.ops.front();
+  if (!same_call(op, call)) return false;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    if (trace.storages[op.inputs[i].storage].size != call.inputs[i].storage->size())
+      return false;
+  }
+  return true;
+}
+
+bool Executor::begins_with(const StepTrace& trace, const Storage& uploaded) {
+  const StepTrace::Op& op = trace.ops.front();
+  return op.kind == StepTrace::Kind::kUpload &&
+         trace.storages[op.outputs.front()].size == uploaded.size();
+}
+
+Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& residency)
+    : bound_(std::move(bound)),
+      trace_(bound_->trace),
+      schedule_(bound_->schedule),
+      residency_(residency),
+      versions_(trace_.storages.size(), 0),
+      released_(trace_.storages.size(), false),
+      claimed_(trace_.storages.size()),
+      deferred_(trace_.ops.size()) {
+  numbering_.begin_step();
+  if (schedule_.residents_apart) {
+    base_ = residency_.pack();
+    if (schedule_.peak > Bytes(0)) residency_.open_plan(base_, schedule_.peak);
+  } else if (!begin()) {
+    leave_for_memory("what lives on cannot be brought to its places");
+  }
+}
+
+Executor::~Executor() {
+  drop_claims();
+  residency_.close_plan();
+}
+
+// What lives on goes to where the schedule has it when it begins: the trace's storages by
+// identity, foreign ones by size.
+bool Executor::begin() {
+  std::vector<std::optional<Offset>> at(trace_.storages.size());
+  std::vector<Schedule::Block> foreign;
+  for (uint32_t b = 0; b < schedule_.initial_blocks; ++b) {
+    const Schedule::Block& block = schedule_.blocks[b];
+    if (block.storage < at.size()) {
+      at[block.storage] = block.at;
+    } else {
+      foreign.push_back(block);
+    }
+  }
+  std::vector<Bytes> away = schedule_.foreign;  // foreign, without a block
+  for (const Schedule::Block& block : foreign) {
+    away.erase(std::find(away.begin(), away.end(), block.size));
+  }
+  for (uint32_t s = 0; s < trace_.storages.size(); ++s) {
+    if (bound_->residents[s] && !bind(*bound_->residents[s], s)) return false;
+  }
+  std::vector<Residency::Target> targets;
+  for (const auto& storage : residency_.in_use()) {
+    if (numbering_.has(*storage)) {
+      targets.push_back({storage.get(), at[numbering_.of(*storage)]});
+      continue;
+    }
+    const auto place = std::find_if(foreign.begin(), foreign.end(), [&](const auto& block) {
+      return block.size == storage->size();
+    });
+    if (place != foreign.end()) {
+      numbering_.assign(*storage, place->storage);
+      targets.push_back({storage.get(), place->at});
+      foreign.erase(place);
+      continue;
+    }
+    const auto size = std::find(away.begin(), away.end(), storage->size());
+    if (size == away.end()) return false;
+    away.erase(size);
+    targets.push_back({storage.get(), std::nullopt});
+  }
+  if (schedule_.placed) return residency_.arrange(targets);
+  return std::all_of(targets.begin(), targets.end(), [&](const Residency::Target& target) {
+    Storage& storage = *target.storage;
+    if (storage.resident() == target.at.has_value()) return true;
+    return target.at ? residency_.copy_in(storage, std::nullopt)
+                     : residency_.release_by(storage, Action::kOffload, Reason::kPlan);
+  });
+}
+
+// --- matching ---
+
+// Is the storage the one that bears that number? From now on, if it has none.
+bool Executor::bind(Storage& storage, uint32_t number) {
+  if (numbering_.has(storage)) return numbering_.of(storage) == number;
+  if (numbering_.find(number)) return false;
+  numbering_.assign(storage, number);
+  return true;
+}
+
+const StepTrace::Op* Executor::expected(StepTrace::Kind kind) {
+  check_range();
+  if (!followed() || issued_ == trace_.ops.size()) return nullptr;
+  const StepTrace::Op& op = trace_.ops[issued_];
+  return op.kind == kind && released_as_traced() ? &op : nullptr;
+}
+
+// Is the range that the schedule places blocks in still its own?
+void Executor::check_range() {
+  const bool closed =
+      schedule_.residents_apart && schedule_.peak > Bytes(0) && !residency_.plan_is_open();
+  if (closed) leave_for_memory("what is not in the schedule had no space beside it");
+}
+
+// What the program had let go of by now has to be let go of: its place may be taken from here
+// on.
+bool Executor::released_as_traced() const {
+  if (issued_ == 0) return true;
+  const std::vector<uint32_t>& released = trace_.ops[issued_ - 1].released;
+  return std::all_of(released.begin(), released.end(),
+                     [&](uint32_t storage) { return released_[storage]; });
+}
+
+void Executor::unused(const Storage& storage) {
+  if (!numbering_.has(storage)) return;
+  const uint32_t number = numbering_.of(storage);
+  if (number < released_.size()) released_[number] = true;
+}
+
+// Numbers the storages as it goes.
+bool Executor::matches(const Recipe& call) {
+  const StepTrace::Op* op = expected(StepTrace::Kind::kCall);
+  if (!op || !same_call(*op, call)) return false;
+  for (size_t i = 0; i < op->inputs.size(); ++i) {
+    const Recipe::Input& input = call.inputs[i];
+    const StepTrace::Input& traced = op->inputs[i];
+    if (!bind(*input.storage, traced.storage) || traced.written != input.written ||
+        versions_[traced.storage] != traced.version ||
+        trace_.storages[traced.storage].size != input.storage->size()) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < op->outputs.size(); ++i) {
+    Storage& output = *call.outputs[i].storage;
+    if (trace_.storages[op->outputs[i]].size != output.size() ||
+        !bind(output, op->outputs[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Executor::call(const IntrusivePtr<Recipe>& call) {
+  if (!matches(*call)) {
+    leave(std::string("[") + call->label() + "] was not expected");
+    residency_.execute(call);
+    return;
+  }
+  for (const Recipe::Input& input : call->inputs) {
+    if (input.written) ++versions_[numbering_.of(*input.storage)];
+  }
+  advance();
+  const uint32_t op = issued_++;
+  if (!followed()) {
+    residency_.execute(call);
+  } else if (is_next(op)) {
+    const BlockPlacement placement = placement_of(schedule_.code[next_++]);
+    if (!residency_.execute(call, placement)) leave_for_memory("a place was not free");
+    advance();
+  } else {
+    Call deferred{call, {}};
+    for (const Recipe::Output& output : call->outputs)
+      deferred.outputs.emplace_back(output.storage);
+    residency_.defer(*call);
+    deferred_[op] = std::move(deferred);
+  }
+}
+
+void Executor::upload(Storage& storage, const void* from,
+                      std::shared_ptr<const void> keep_alive) {
+  const StepTrace::Op* traced = expected(StepTrace::Kind::kUpload);
+  if (!traced || trace_.storages[traced->outputs.front()].size != storage.size() ||
+      !bind(storage, traced->outputs.front())) {
+    leave("an upload of " + format_bytes(storage.size()) + " was not expected");
+    residency_.upload(storage, from, std::move(keep_alive));
+    return;
+  }
+  advance();
+  const uint32_t op = issued_++;
+  if (!followed()) {
+    residency_.upload(storage, from, std::move(keep_alive));
+  } else if (is_next(op)) {
+    const BlockPlacement placement = placement_of(schedule_.code[next_++]);
+    if (!residency_.upload(storage, from, std::move(keep_alive), placement)) {
+      leave_for_memory("a place was not free");
+    }
+    advance();
+  } else {
+    deferred_[op] = Upload{IntrusivePtr<Storage>(&storage), from, std::move(keep_alive)};
+  }
+}
+
+void Executor::read(Storage& storage) {
+  const StepTrace::Op* op = expected(StepTrace::Kind::kRead);
+  if (!op || !bind(storage, op->inputs.front().storage)) {
+    leave("a read of [" + std::string(storage.name) + "] was not expected");
+    return;
+  }
+  // No further: what comes next may send it away, and the program has yet to look at it.
+  ++issued_;
+  advance(/*until=*/issued_ - 1);
+}
+
+// --- carrying out ---
+
+bool Executor::is_next(uint32_t op) const {
+  return next_ < schedule_.code.size() && is_program_op(schedule_.code[next_]) &&
+         schedule_.code[next_].subject == op;
+}
+
+// Carries out what comes next, as far as the program has come, or until operator `until` is.
+void Executor::advance(uint32_t until) {
+  while (followed() && next_ < schedule_.code.size() && ready(schedule_.code[next_])) {
+    const Instruction& instruction = schedule_.code[next_++];
+    if (!carry_out(instruction) && followed() && schedule_.placed) {
+      leave_for_memory("memory was used otherwise than planned");
+    }
+    if (is_program_op(instruction) && instruction.subject == until) return;
+  }
+}
+
+bool Executor::ready(const Instruction& instruction) const {
+  if (is_program_op(instruction)) return instruction.subject < issued_;
+  const bool frees = instruction.what == Do::kFree && instruction.subject < released_.size();
+  return !frees || claimed_[instruction.subject] || released_[instruction.subject];
+}
+
+// False: it could not be done.
+bool Executor::carry_out(const Instruction& instruction) {
+  if (is_program_op(instruction)) {
+    launch(deferred_[instruction.subject], placement_of(instruction));
+    return true;
+  }
+  if (instruction.what == Do::kRun) return run_again(instruction);
+  if (instruction.what == Do::kFree) return free(instruction.subject);
+  Storage* storage = find(instruction.subject);
+  if (!storage) return false;
+  switch (instruction.what) {
+    case Do::kEvict: return residency_.release_by(*storage, Action::kEvict, Reason::kPlan);
+    case Do::kOffload: return residency_.release_by(*storage, Action::kOffload, Reason::kPlan);
+    case Do::kCopyOut:
+      return residency_.has_copy(*storage) || residency_.copy_out(*storage, Reason::kPlan);
+    case Do::kCopyIn: return residency_.copy_in(*storage, place_of(instruction));
+    case Do::kDropCopy: return residency_.give_up_copy(*storage);
+    case Do::kMove: return residency_.move(*storage, *place_of(instruction));
+    case Do::kRun:
+    case Do::kUpload:
+    case Do::kRead:
+    case Do::kFree: break;
+  }
+  return false;
+}
+
+bool Executor::run_again(const Instruction& instruction) {
+  Storage* wanted = nullptr;
+  for (uint32_t b = 0; b < instruction.blocks; ++b) {
+    const uint32_t number = schedule_.blocks[instruction.first_block + b].storage;
+    if (number == Schedule::kScratch) continue;
+    Storage* storage = find(number);
+    if (!storage) return false;
+    if (!storage->resident()) wanted = storage;
+    if (storage->users() > 0 || claimed_[number]) continue;
+    residency_.claim(*storage);
+    claimed_[number] = IntrusivePtr<Storage>(storage);
+  }
+  return wanted && residency_.recompute(*wanted, placement_of(instruction));
+}
+
+bool Executor::free(uint32_t number) {
+  if (number >= claimed_.size()) return true;
+  if (const auto storage = std::exchange(claimed_[number], {})) residency_.unclaim(*storage);
+  return true;
+}
+
+void Executor::launch(Deferred& deferred, const BlockPlacement& placement) {
+  bool kept = true;
+  if (auto* put_off = std::get_if<Call>(&deferred)) {
+    kept = residency_.execute_deferred(put_off->call, placement);
+  } else if (auto* put_off_upload = std::get_if<Upload>(&deferred)) {
+    kept = residency_.upload(*put_off_upload->storage, put_off_upload->from,
+                             put_off_upload->keep_alive, placement);
+  }
+  deferred = std::monostate();
+  if (!kept) leave_for_memory("a place was not free");
+}
+
+// Valid until the next one is asked for.
+BlockPlacement Executor::placement_of(const Instruction& instruction) {
+  if (!schedule_.placed) return {BlockPlacement::How::kCompact, {}};
+  places_.clear();
+  for (uint32_t b = 0; b < instruction.blocks; ++b) {
+    const Schedule::Block& block = schedule_.blocks[instruction.first_block + b];
+    places_.push_back(base_ + (block.at - Offset(0)));
+  }
+  return {BlockPlacement::How::kAt, places_};
+}
+
+std::optional<Offset> Executor::place_of(const Instruction& instruction) const {
+  if (!schedule_.placed || instruction.blocks == 0) return std::nullopt;
+  return base_ + (schedule_.blocks[instruction.first_block].at - Offset(0));
+}
+
+// --- leaving ---
+
+void Executor::leave(const std::string& why) {
+  if (followed()) {
+    mismatch_ = "operator " + std::to_string(issued_) + ": " + why;
+    mismatch_ += issued_ < trace_.ops.size()
+                     ? ", but [" + std::string(trace_.ops[issued_].label()) + "]"
+                     : ", but the end of the step";
+  }
+  run_deferred_in_program_order();
+}
+
+void Executor::leave_for_memory(const std::string& why) {
+  if (!followed()) return;
+  mismatch_ = why;
+  memory_differed_ = true;
+  run_deferred_in_program_order();
+}
+
+void Executor::run_deferred_in_program_order() {
+  drop_claims();
+  residency_.close_plan();
+  for (uint32_t op = 0; op < issued_; ++op) launch(deferred_[op], {});
+}
+
+void Executor::drop_claims() {
+  for (auto& claimed : claimed_) {
+    if (const auto storage = std::exchange(claimed, {})) residency_.unclaim(*storage);
+  }
+}
+
+void Executor::end_step() {
+  if (followed() && issued_ < trace_.ops.size()) {
+    leave("the step ended");
+  } else if (followed() && !released_as_traced()) {
+    mismatch_ = "a tensor is held on to after the step's end";
+    run_deferred_in_program_order();
+  } else {
+    check_range();
+    advance();
+    if (followed() && next_ < schedule_.code.size()) {
+      leave_for_memory("the step ended before its schedule did");
+    }
+  }
+}
+
+void Executor::abandon() {
+  if (followed()) mismatch_ = "the step failed";
+  try {
+    run_deferred_in_program_order();
+  } catch (...) {  // whatever stopped the step may stop this too
+    for (Deferred& deferred : deferred_) {
+      if (auto* put_off = std::get_if<Call>(&deferred)) residency_.give_up(*put_off->call);
+      deferred = std::monostate();
+    }
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,191 @@
+#include "runtime/executor/schedule_recorder.h"
+
+#include <utility>
+
+namespace tidemark {
+
+void ScheduleRecorder::begin_step() {
+  schedule_ = {};
+  running_ = false;
+  read_ = nullptr;
+  op_of_.clear();
+  position_.clear();
+  open_.clear();
+  initial_ = residency_.in_use();
+  for (size_t i = 0; i < initial_.size(); ++i) {
+    position_[initial_[i].get()] = static_cast<uint32_t>(i);
+    if (initial_[i]->resident()) take_block(*initial_[i]);
+  }
+  schedule_.initial_blocks = static_cast<uint32_t>(schedule_.blocks.size());
+  recording_ = true;
+  residency_.listen(*this);
+}
+
+void ScheduleRecorder::stop() {
+  if (std::exchange(recording_, false)) residency_.ignore(*this);
+  initial_.clear();
+}
+
+Schedule ScheduleRecorder::end_step(size_t storages) {
+  const auto last = static_cast<uint32_t>(schedule_.code.size());
+  for (const auto& [storage, block] : open_) schedule_.blocks[block].end = last;
+  std::vector<uint32_t> number(initial_.size());
+  for (size_t i = 0; i < initial_.size(); ++i) {
+    const Storage& storage = *initial_[i];
+    if (steps_.numbering().has(storage)) {
+      number[i] = steps_.numbering().of(storage);
+    } else {
+      number[i] = static_cast<uint32_t>(storages + schedule_.foreign.size());
+      schedule_.foreign.push_back(storage.size());
+    }
+  }
+  const auto resolve = [&](uint32_t& storage) {
+    const uint32_t position = Schedule::kScratch - 1 - storage;
+    if (storage != Schedule::kScratch && position < number.size()) storage = number[position];
+  };
+  for (Schedule::Instruction& instruction : schedule_.code) {
+    const bool names_op = is_program_op(instruction) || instruction.what == Do::kRun;
+    if (!names_op) resolve(instruction.subject);
+  }
+  for (Schedule::Block& block : schedule_.blocks) resolve(block.storage);
+  stop();
+  return std::move(schedule_);
+}
+
+uint32_t ScheduleRecorder::number_of(const Storage& storage) const {
+  if (storage.category == Category::kWorkspace) return Schedule::kScratch;
+  const auto position = position_.find(&storage);
+  if (position != position_.end()) return Schedule::kScratch - 1 - position->second;
+  const StepNumbering& numbering = steps_.numbering();
+  return numbering.has(storage) ? numbering.of(storage) : Schedule::kScratch;
+}
+
+void ScheduleRecorder::read(const Storage& storage) { read_ = &storage; }
+
+void ScheduleRecorder::run(const Recipe& call, bool again) {
+  finish_run();
+  if (!again) op_of_[&call] = current_op();
+  running_ = true;
+  run_ = {.what = Do::kRun, .again = again, .subject = op_of_[&call]};
+  run_blocks_.clear();
+  run_call_ = &call;
+}
+
+// An output that is here is written to scratch when its call runs again. If it is evicted then,
+// for a later block of the call, it is not here any more where the schedule has decisions
+// first: it comes back in the place of scratch, and goes again.
+void ScheduleRecorder::place(const Storage& storage) {
+  const Storage* evicted = nullptr;
+  if (const size_t i = run_blocks_.size(); i < run_call_->outputs.size()) {
+    const Storage* output = run_call_->outputs[i].storage;
+    const bool made_way = output && output != &storage &&
+                          output->residence() == Residence::kEvicted && output->users() > 0;
+    if (made_way) evicted = output;
+  }
+  run_blocks_.push_back({&storage, evicted});
+}
+
+void ScheduleRecorder::note_evicted_sibling(const Storage& storage) {
+  if (!running_) return;
+  for (size_t i = 0; i < run_blocks_.size() && i < run_call_->outputs.size(); ++i) {
+    if (run_call_->outputs[i].storage == &storage) run_blocks_[i].evicted = &storage;
+  }
+}
+
+// The blocks of the call under way are taken by an instruction that comes after whatever made
+// space for them.
+void ScheduleRecorder::finish_run() {
+  if (!std::exchange(running_, false)) return;
+  run_.first_block = static_cast<uint32_t>(schedule_.blocks.size());
+  run_.blocks = static_cast<uint32_t>(run_blocks_.size());
+  const auto now = static_cast<uint32_t>(schedule_.code.size());
+  schedule_.code.push_back(run_);
+  for (const auto& [storage, evicted] : run_blocks_) {
+    const Storage& named = evicted ? *evicted : *storage;
+    const uint32_t number = number_of(named);
+    if (number != Schedule::kScratch) {
+      open_[&named] = static_cast<uint32_t>(schedule_.blocks.size());
+    }
+    schedule_.blocks.push_back({number, storage->size(), now, now + 1});
+  }
+  for (const auto& [storage, evicted] : run_blocks_) {
+    if (!evicted) continue;
+    add(Do::kEvict, *evicted);
+    end_block(*evicted);
+  }
+}
+
+// An instruction that takes no block.
+void ScheduleRecorder::add(Do what, const Storage& storage) {
+  schedule_.code.push_back({.what = what, .subject = number_of(storage)});
+}
+
+// For the instruction added last, or before the step.
+void ScheduleRecorder::take_block(const Storage& storage) {
+  const auto block = static_cast<uint32_t>(schedule_.blocks.size());
+  const auto count = static_cast<uint32_t>(schedule_.code.size());
+  if (count > 0) {
+    schedule_.code.back().first_block = block;
+    schedule_.code.back().blocks = 1;
+  }
+  open_[&storage] = block;
+  schedule_.blocks.push_back(
+      {number_of(storage), storage.size(), count > 0 ? count - 1 : 0, 0});
+}
+
+// By the instruction added last.
+void ScheduleRecorder::end_block(const Storage& storage) {
+  const auto block = open_.find(&storage);
+  if (block == open_.end()) return;
+  schedule_.blocks[block->second].end = static_cast<uint32_t>(schedule_.code.size());
+  open_.erase(block);
+}
+
+void ScheduleRecorder::on_event(const StorageEvent& event) noexcept {
+  using Kind = StorageEvent::Kind;
+  const auto ends_with = [&](Do what) {
+    add(what, *event.storage);
+    end_block(*event.storage);
+  };
+  switch (event.kind) {
+    case Kind::kRun: run(*event.call, event.reason != Reason::kNone); break;
+    case Kind::kPlaced: place(*event.storage); break;
+    case Kind::kUploaded:
+      schedule_.code.push_back({.what = Do::kUpload, .subject = current_op()});
+      take_block(*event.storage);
+      break;
+    case Kind::kReloaded:
+    case Kind::kPrefetched:
+      add(Do::kCopyIn, *event.storage);
+      take_block(*event.storage);
+      break;
+    case Kind::kEvicted:
+      ends_with(Do::kEvict);
+      note_evicted_sibling(*event.storage);
+      break;
+    case Kind::kOffloaded:
+    case Kind::kDropped: ends_with(Do::kOffload); break;
+    case Kind::kCopiedOut: add(Do::kCopyOut, *event.storage); break;
+    case Kind::kCopyGivenUp: add(Do::kDropCopy, *event.storage); break;
+    case Kind::kUsed:
+      finish_run();
+      if (event.storage == read_) {
+        schedule_.code.push_back({.what = Do::kRead, .subject = current_op()});
+        read_ = nullptr;
+      }
+      break;
+    case Kind::kLeft:
+      if (has_block(*event.storage)) ends_with(Do::kFree);
+      break;
+    case Kind::kCallDone:
+      finish_run();  // of a call that uses nothing
+      break;
+    case Kind::kCall:
+    case Kind::kMoved:
+    case Kind::kUnused:
+    case Kind::kDied:
+    case Kind::kGone: break;
+  }
+}
+
+}  // namespace tidemark

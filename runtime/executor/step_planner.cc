@@ -1,0 +1,487 @@
+#include "runtime/executor/step_planner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include "runtime/core/errors.h"
+#include "runtime/core/log.h"
+#include "runtime/cost/link_rate.h"
+#include "runtime/planner/from_trace.h"
+#include "runtime/planner/recorded_schedule.h"
+#include "runtime/planner/schedule_from_plan.h"
+#include "runtime/planner/validator.h"
+
+namespace tidemark {
+namespace {
+
+constexpr size_t kMaxPrograms = 16;
+
+// So often in a row memory may differ from the schedule, the program having done what it
+// should.
+constexpr int kMaxFailures = 2;
+
+// Searches for one program, one after the other.
+constexpr int kSearches = 2;
+
+// Steps by which a schedule is judged, by the fastest but the first: that one may have to bring
+// what lives on to its places.
+constexpr int kTrialSteps = 2;
+constexpr int kRecordedTrialSteps = 4;
+
+// So much longer than under the policy a step may take by the first schedule of a search:
+// nothing is left to decide on the way, which is not in the time that is modelled.
+constexpr double kSearchSlowdown = 1.005;
+constexpr double kRecordedSlowdown = 1.02;
+
+// Of a step's time, for each call that a search simulates, which takes a fiftieth to a tenth of
+// a microsecond: a search takes as long as some twenty steps.
+constexpr Nanos kStepPerCall{5};
+// After so many searches, the next ones are quick.
+constexpr int kThoroughSearches = 4;
+// What such a call counts as, beside what the residency manager examines.
+constexpr int64_t kExaminedPerCall = 12;
+
+// A storage that comes from an earlier step and goes in this one has no place of its own.
+std::string why_not_releasable(const StepTrace& trace) {
+  for (const StepTrace::Storage& storage : trace.storages) {
+    if (storage.at_start && !storage.at_end) return why_not_plannable(trace);
+  }
+  return {};
+}
+
+std::string moving(const Schedule& schedule) {
+  if (schedule.moved == Bytes(0)) return "";
+  return " and moving " + format_bytes(schedule.moved) + " of blocks";
+}
+
+}  // namespace
+
+StepPlanner::StepPlanner(Residency& residency, CostModel& costs, PlanOptions options)
+    : residency_(residency),
+      costs_(costs),
+      options_(std::move(options)),
+      memory_(residency, recorder_) {
+  residency_.listen(*this);
+}
+
+StepPlanner::~StepPlanner() {
+  residency_.ignore(*this);
+  stop_ = true;
+  if (producing_.valid()) producing_.wait();
+}
+
+void StepPlanner::say(const std::string& what) const {
+  if (options_.report) {
+    options_.report(what);
+  } else {
+    log().info("plan: {}", what);
+  }
+}
+
+// --- a step ---
+
+void StepPlanner::begin_step() {
+  take_produced();
+  planned_ = false;
+  followed_ = nullptr;
+  const bool follows = std::any_of(programs_.begin(), programs_.end(),
+                                   [](const auto& program) { return program->schedule; });
+  mode_ = follows && !std::exchange(record_next_, false) ? Mode::kChoose : Mode::kRecord;
+  recorder_.begin_step();
+  const bool may_be_taken_over =
+      std::any_of(programs_.begin(), programs_.end(), [](const auto& program) {
+        return program->producer == Producer::kRecorded && !program->schedule &&
+               !program->settled;
+      });
+  if (may_be_taken_over) memory_.begin_step();
+}
+
+// By the step's first call or upload.
+template <class First>
+void StepPlanner::choose(const First& first) {
+  if (mode_ != Mode::kChoose) return;
+  mode_ = Mode::kRecord;
+  for (const auto& program : programs_) {
+    if (!program->schedule || !Executor::begins_with(program->trace, first) ||
+        !Executor::applies(*program->schedule, residency_)) {
+      continue;
+    }
+    memory_.stop();
+    followed_ = program.get();
+    current_ = program->schedule;
+    executor_ = std::make_unique<Executor>(program->schedule, residency_);
+    mode_ = Mode::kFollow;
+    return;
+  }
+}
+
+void StepPlanner::call(const IntrusivePtr<Recipe>& call) {
+  choose(*call);
+  if (mode_ == Mode::kFollow) {
+    executor_->call(call);
+    return;
+  }
+  if (mode_ == Mode::kRecord) recorder_.call(*call, costs_);
+  residency_.execute(call);
+}
+
+void StepPlanner::upload(Storage& storage, const void* from,
+                         std::shared_ptr<const void> keep_alive) {
+  choose(storage);
+  if (mode_ == Mode::kFollow) {
+    executor_->upload(storage, from, std::move(keep_alive));
+    return;
+  }
+  if (mode_ == Mode::kRecord) recorder_.upload(storage);
+  residency_.upload(storage, from, std::move(keep_alive));
+}
+
+void StepPlanner::before_read(Storage& storage) {
+  if (mode_ == Mode::kChoose) mode_ = Mode::kRecord;
+  if (mode_ == Mode::kFollow) executor_->read(storage);
+  if (mode_ != Mode::kRecord) return;
+  recorder_.read(storage);
+  memory_.read(storage);
+}
+
+void StepPlanner::on_event(const StorageEvent& event) noexcept {
+  if (event.kind == StorageEvent::Kind::kUnused) {
+    if (mode_ == Mode::kRecord) recorder_.unused(*event.storage);
+    if (mode_ == Mode::kFollow) executor_->unused(*event.storage);
+  } else if (event.kind == StorageEvent::Kind::kGone) {
+    recorder_.gone(*event.storage);
+    if (mode_ == Mode::kFollow) executor_->gone(*event.storage);
+  }
+}
+
+void StepPlanner::end_step() {
+  if (mode_ == Mode::kFollow) {
+    executor_->end_step();
+  } else if (mode_ == Mode::kRecord) {
+    if (memory_.recording()) residency_.bring_back_survivors();
+    latest_ = recorder_.end_step();
+    if (memory_.recording()) latest_memory_ = memory_.end_step(latest_->storages.size());
+  }
+}
+
+void StepPlanner::after_step(const StepStats& stats) {
+  planning_time_ = Nanos(0);
+  const Mode mode = std::exchange(mode_, Mode::kIdle);
+  if (mode == Mode::kFollow) followed(stats);
+  if (latest_ && !options_.record_only) recorded(stats);
+  memory_.stop();
+  executor_.reset();
+  if (!options_.record_only) latest_.reset();
+  latest_memory_.reset();
+}
+
+void StepPlanner::abort_step() {
+  if (executor_) executor_->abandon();
+  executor_.reset();
+  memory_.stop();
+  latest_.reset();
+  latest_memory_.reset();
+  mode_ = Mode::kIdle;
+  planned_ = false;
+}
+
+// --- what steps tell ---
+
+// The one that the trace is of, which may be new.
+StepPlanner::Program& StepPlanner::program_of(const StepTrace& trace) {
+  const uint64_t signature = signature_of(trace);
+  const auto found = std::find_if(programs_.begin(), programs_.end(), [&](const auto& program) {
+    return program->signature == signature && same_program(program->trace, trace);
+  });
+  if (found != programs_.end()) return **found;
+  if (programs_.size() == kMaxPrograms) {
+    // The oldest without a schedule, if there is one.
+    auto oldest = std::find_if(programs_.rbegin(), programs_.rend(),
+                               [](const auto& program) { return !program->schedule; });
+    if (oldest == programs_.rend()) oldest = programs_.rbegin();
+    if (last_ == oldest->get()) last_ = nullptr;
+    programs_.erase(std::next(oldest).base());
+  }
+  Program& program = **programs_.insert(programs_.begin(), std::make_unique<Program>());
+  program.signature = signature;
+  if (refused_.contains(signature)) program.settled = true;
+  return program;
+}
+
+void StepPlanner::recorded(const StepStats& stats) {
+  Program& program = program_of(*latest_);
+  program.residents = residents_of(*latest_);
+  program.trace = std::move(*latest_);  // with what operators cost by now
+  program.policy_time = stats.modelled;
+  if (program.schedule) program.schedule->residents = program.residents;
+  if (program.best) program.best->residents = program.residents;
+  last_ = &program;
+  if (++program.seen < 2 || program.settled || program.schedule) return;
+  const bool fits =
+      stats.evictions + stats.offloads + stats.clean_drops + stats.reloads + stats.recomputes ==
+      0;
+  if (const std::string reason = why_not_releasable(program.trace); !reason.empty()) {
+    give_up(program, reason);
+  } else if (fits && !options_.where_it_fits) {
+    program.settled = true;
+  } else {
+    produce(program, stats);
+  }
+}
+
+void StepPlanner::followed(const StepStats& stats) {
+  Program& program = *followed_;
+  last_ = followed_;
+  if (executor_->mismatch().empty()) {
+    planned_ = true;
+    ++counts_.planned_steps;
+    program.failures = 0;
+    judge(program, stats.modelled);
+    return;
+  }
+  ++counts_.mismatches;
+  record_next_ = true;
+  say("not as planned, so the policy took over: " + executor_->mismatch());
+  if (executor_->memory_differed() && ++program.failures >= kMaxFailures) {
+    program.schedule.reset();
+    current_.reset();
+    program.best ? settle(program)
+                 : give_up(program, "what its releases depend on is not as it was");
+  }
+}
+
+// --- producers ---
+
+void StepPlanner::produce(Program& program, const StepStats& stats) {
+  if (producing_.valid()) return;
+  if (program.producer == Producer::kOrder) {
+    if (!options_.order || !why_not_plannable(program.trace).empty()) {
+      program.producer = options_.search ? Producer::kReleases : Producer::kRecorded;
+    } else {
+      start(program, [trace = program.trace, options = options_.planner] {
+        Produced produced;
+        const planner::Problem problem =
+            planner::problem_from_trace(trace, {.residents_apart = true});
+        const planner::Plan plan = planner::plan_step(problem, options);
+        const auto wrong = planner::violations(problem, plan, 1);
+        if (wrong.empty()) {
+          produced.schedule = planner::schedule_from_plan(trace, problem, plan);
+        } else {
+          produced.why_not = "the plan is wrong: " + wrong.front();
+        }
+        return produced;
+      });
+      return;
+    }
+  }
+  if (program.producer == Producer::kReleases) {
+    const int64_t worth = stats.modelled.count() / kStepPerCall.count();
+    const int64_t thorough = options_.effort > 0 ? std::min(options_.effort, planner::kThorough)
+                                                 : planner::kThorough;
+    const int64_t effort =
+        std::min(thorough, searches_++ < kThoroughSearches
+                               ? std::clamp(worth, planner::kQuick, planner::kThorough)
+                               : planner::kQuick);
+    ++program.searches;
+    start(program, [this, trace = program.trace, limits = limits(),
+                    foreign = foreign_to(program), draft = program.releases, effort] {
+      Produced produced;
+      auto plan =
+          planner::plan_releases(trace, limits, foreign, draft, effort, &produced.work, &stop_);
+      if (plan) {
+        produced.schedule = std::move(plan->schedule);
+        produced.releases = std::move(plan->releases);
+      } else {
+        produced.why_not = "no releases were found by which it fits";
+      }
+      return produced;
+    });
+  } else if (latest_memory_) {
+    start(program, [trace = program.trace, memory = std::move(*latest_memory_),
+                    limits = limits(), nodes = options_.planner.limits.nodes] {
+      Produced produced;
+      produced.schedule =
+          planner::place_recorded(trace, planner::hoist_releases(trace, memory), limits, nodes);
+      if (!produced.schedule) {
+        produced.why_not =
+            "its blocks were not fitted into the budget of " + format_bytes(limits.room);
+      }
+      return produced;
+    });
+    latest_memory_.reset();
+  }
+}
+
+void StepPlanner::start(Program& program, std::function<Produced()> producer) {
+  producing_for_ = program.signature;
+  producing_ = std::async(std::launch::async, [producer = std::move(producer)] {
+    const auto begin = std::chrono::steady_clock::now();
+    Produced produced = producer();
+    produced.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return produced;
+  });
+  residency_.set_learning(false);  // operators are slower beside it
+  if (options_.background) return;
+  const auto begin = std::chrono::steady_clock::now();
+  finish_planning();
+  planning_time_ +=
+      Nanos(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
+}
+
+void StepPlanner::finish_planning() {
+  if (!producing_.valid()) return;
+  if (on_planning_) on_planning_();
+  producing_.wait();
+  take_produced();
+}
+
+void StepPlanner::take_produced() {
+  if (!producing_.valid() ||
+      producing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    return;
+  }
+  residency_.set_learning(true);
+  Produced produced;
+  try {
+    produced = producing_.get();
+  } catch (const std::exception& error) {
+    produced.why_not = error.what();
+  }
+  residency_.count_examined(produced.work * kExaminedPerCall);
+  const auto program = std::find_if(programs_.begin(), programs_.end(), [&](const auto& p) {
+    return p->signature == producing_for_;
+  });
+  if (program != programs_.end()) adopt(**program, std::move(produced));
+}
+
+void StepPlanner::adopt(Program& program, Produced produced) {
+  if (!produced.schedule) {
+    program.best ? settle(program) : give_up(program, produced.why_not);
+    return;
+  }
+  Schedule& schedule = *produced.schedule;
+  const std::string operators = std::to_string(program.trace.ops.size()) + " operators in ";
+  if (program.producer == Producer::kOrder) {
+    const Bytes need = residency_.bytes_in_use() + schedule.peak;
+    if (need > capacity()) {
+      program.producer = options_.search ? Producer::kReleases : Producer::kRecorded;
+      say("the least that a step takes without releases is " + format_bytes(need) +
+          ", the budget is " + format_bytes(capacity()) +
+          (options_.search ? ": a search looks for what to release"
+                           : ": a step will be planned with what the policy releases"));
+      return;
+    }
+    program.settled = true;
+    say("from now on by a plan: " + operators + format_bytes(need) + ", in program order " +
+        format_bytes(program_order_peak(program.trace)) + " at least");
+  } else {
+    say("from now on by a plan: " + operators + format_bytes(schedule.peak) +
+        (program.producer == Producer::kReleases ? ", releasing by a search"
+                                                 : ", releasing as the policy did") +
+        moving(schedule));
+  }
+  program.schedule = std::make_shared<BoundSchedule>(
+      BoundSchedule{program.trace, std::move(schedule), program.residents, produced.seconds});
+  program.releases = std::move(produced.releases);
+  program.steps = program.failures = 0;
+  program.least = Nanos(0);
+  current_ = program.schedule;
+  ++counts_.plans;
+}
+
+// --- the trial ---
+
+// Of a step by the program's schedule.
+void StepPlanner::judge(Program& program, Nanos took) {
+  if (program.settled) return;
+  if (program.steps++ > 0 || program.producer == Producer::kRecorded) {
+    program.least = program.least == Nanos(0) ? took : std::min(program.least, took);
+  }
+  const bool search = program.producer == Producer::kReleases;
+  if (program.steps < (search ? kTrialSteps : kRecordedTrialSteps)) return;
+  const Nanos before = program.best ? program.best_time : program.policy_time;
+  const double slowdown =
+      program.best
+          ? 1
+          : options_.max_slowdown.value_or(search ? kSearchSlowdown : kRecordedSlowdown);
+  const double share =
+      static_cast<double>(program.least.count()) / static_cast<double>(before.count());
+  const bool better = search ? share < slowdown : share <= slowdown;
+  if (better) {
+    program.best = program.schedule;
+    program.best_time = program.least;
+  } else {
+    say("steps like it go " +
+        std::string(program.best ? "by the plan before" : "by the policy") +
+        ": by this one they take " + std::to_string(std::lround(100 * (share - 1))) +
+        " % longer than " + (program.best ? "by that" : "under the policy"));
+    program.schedule.reset();
+  }
+  if (!search || program.searches >= kSearches) {
+    settle(program);
+    return;
+  }
+  program.schedule = program.best;
+  StepStats stats;
+  stats.modelled = program.policy_time;
+  produce(program, stats);
+}
+
+// The best that was found, from now on.
+void StepPlanner::settle(Program& program) {
+  program.settled = true;
+  program.schedule = std::move(program.best);
+  current_ = program.schedule;
+  if (!program.schedule) refused_.insert(program.signature);
+}
+
+void StepPlanner::give_up(Program& program, const std::string& why) {
+  say("steps like it go by the policy: " + why);
+  refused_.insert(program.signature);
+  program.settled = true;
+  program.schedule.reset();
+  program.best.reset();
+  current_.reset();
+}
+
+// --- limits ---
+
+std::vector<IntrusivePtr<Storage>> StepPlanner::residents_of(const StepTrace& trace) const {
+  std::vector<IntrusivePtr<Storage>> residents(trace.storages.size());
+  for (uint32_t s = 0; s < residents.size(); ++s) {
+    const bool stays = trace.storages[s].at_start && trace.storages[s].at_end;
+    if (stays) residents[s] = IntrusivePtr<Storage>(recorder_.numbering().find(s));
+  }
+  return residents;
+}
+
+std::vector<Bytes> StepPlanner::foreign_to(const Program& program) const {
+  std::unordered_set<const Storage*> residents;
+  for (const auto& storage : program.residents) residents.insert(storage.get());
+  std::vector<Bytes> sizes;
+  for (const auto& storage : residency_.in_use()) {
+    if (!residents.contains(storage.get())) sizes.push_back(storage->size());
+  }
+  return sizes;
+}
+
+PlanLimits StepPlanner::limits() const {
+  const auto [out, in] = link_rates(costs_);
+  PlanLimits limits;
+  limits.room = capacity();
+  limits.tier_room = residency_.tier_room();
+  limits.latency = out.latency;
+  limits.out_bandwidth = out.bytes_per_second;
+  limits.in_bandwidth = in.bytes_per_second;
+  constexpr Bytes kMoved{1 << 30};
+  const Nanos move_time = costs_.move_time(kMoved);
+  limits.move_bandwidth =
+      static_cast<double>(kMoved.count()) / static_cast<double>(move_time.count()) * 1e9;
+  return limits;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,377 @@
+#include "runtime/planner/releases/release_draft.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <queue>
+#include <utility>
+
+namespace tidemark::planner {
+namespace {
+
+constexpr uint32_t kNone = StepTable::kNone;
+
+// What is smaller than this share of the room is not worth a decision.
+constexpr int64_t kSmallestGap = 4096;
+
+// What takes more than this share of the step to compute again is not evicted by plan: its
+// sources are gone, as those of a gradient are, and what they need in turn would not fit.
+constexpr int64_t kDearest = 16;
+
+// [begin, end) of calls.
+struct Range {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  bool contains(uint32_t call) const { return call >= begin && call < end; }
+};
+
+class Planner {
+ public:
+  Planner(const StepTable& step, const PlanLimits& limits)
+      : step_(step),
+        limits_(limits),
+        calls_(static_cast<uint32_t>(step.calls.size())),
+        excess_(step.calls.size(), 0),
+        chosen_of_(step.items.size()) {}
+
+  ReleaseDraft plan() {
+    count_live();
+    ReleaseDraft plan;
+    plan.unmanaged = limits_.room + Bytes(most_excess());
+    gaps_ = find_gaps(step_, Bytes(limits_.room.count() / kSmallestGap));
+    choose_offloads();
+    choose_evictions();
+    take_back();
+    schedule_reloads();
+    plan.peak = limits_.room + Bytes(most_excess());
+    for (const Choice& choice : choices_) {
+      if (!choice.kept) continue;
+      plan.releases.push_back(choice.release);
+      if (choice.release.action == Release::kEvict) plan.recomputation += choice.price;
+    }
+    std::stable_sort(
+        plan.releases.begin(), plan.releases.end(),
+        [](const PlannedRelease& a, const PlannedRelease& b) { return a.from < b.from; });
+    return plan;
+  }
+
+ private:
+  struct Choice {
+    PlannedRelease release;
+    Nanos price{0};             // of an eviction
+    std::vector<Range> absent;  // calls at which it is away
+    bool kept = true;
+  };
+
+  const StepTable::Item& item(uint32_t number) const { return step_.items[number]; }
+  int64_t bytes(uint32_t number) const { return item(number).bytes.count(); }
+  Nanos end_of(uint32_t call) const { return step_.calls[call].begin + step_.calls[call].cost; }
+
+  Range life(uint32_t number) const {
+    const StepTable::Item& it = item(number);
+    if (it.persistent) return {0, calls_};
+    return {it.begin, it.end};
+  }
+
+  void count_live() {
+    for (uint32_t i = 0; i < step_.items.size(); ++i) add(life(i), bytes(i));
+    for (uint32_t k = 0; k < calls_; ++k) {
+      excess_[k] += step_.calls[k].workspace.count() - limits_.room.count();
+    }
+  }
+  void add(const Range& range, int64_t amount) {
+    for (uint32_t k = range.begin; k < range.end; ++k) excess_[k] += amount;
+  }
+  void add(const std::vector<Range>& ranges, int64_t amount) {
+    for (const Range& range : ranges) add(range, amount);
+  }
+  int64_t most_excess() const {
+    return excess_.empty() ? -limits_.room.count()
+                           : *std::max_element(excess_.begin(), excess_.end());
+  }
+  bool fits() const { return most_excess() <= 0; }
+
+  std::vector<Range> whole(const Gap& gap) const {
+    if (!gap.wraps()) return {{gap.from + 1, gap.to}};
+    return {{0, gap.to}, {gap.from + 1, calls_}};
+  }
+
+  bool present(uint32_t number, uint32_t call) const {
+    if (!life(number).contains(call)) return false;
+    for (const size_t c : chosen_of_[number]) {
+      if (!choices_[c].kept) continue;
+      for (const Range& range : choices_[c].absent) {
+        if (range.contains(call)) return false;
+      }
+    }
+    return true;
+  }
+  // Away at `call`, with a copy that comes back for the next use.
+  bool offloaded(uint32_t number, uint32_t call) const {
+    for (const size_t c : chosen_of_[number]) {
+      if (!choices_[c].kept || choices_[c].release.action != Release::kOffload) continue;
+      for (const Range& range : choices_[c].absent) {
+        if (range.contains(call)) return true;
+      }
+    }
+    return false;
+  }
+
+  // Time to compute the item again for `call`, with all that has to be computed for it. None:
+  // it cannot be.
+  std::optional<Nanos> price(uint32_t number, uint32_t call) {
+    if (!item(number).may_evict || item(number).producer == kNone) return std::nullopt;
+    ++walk_;
+    seen_.resize(step_.calls.size());
+    Nanos total{0};
+    std::vector<uint32_t> pending{item(number).producer};
+    seen_[item(number).producer] = walk_;
+    while (!pending.empty()) {
+      const uint32_t producer = pending.back();
+      pending.pop_back();
+      total += step_.calls[producer].cost;
+      for (const uint32_t input : step_.inputs(producer)) {
+        if (present(input, call) || offloaded(input, call)) continue;
+        const uint32_t next = item(input).producer;
+        if (next == kNone || !item(input).may_evict) return std::nullopt;
+        if (seen_[next] == walk_) continue;
+        seen_[next] = walk_;
+        pending.push_back(next);
+      }
+    }
+    return total;
+  }
+
+  // Copies out go in the order in which they may begin, copies back in the order in which they
+  // are wanted, each as late as it can.
+  struct Transfer {
+    size_t gap;
+    Nanos ready;  // for a gap that goes over the end, before the step's beginning
+    Nanos wanted;
+    Nanos left{0};  // out by then
+    Nanos back{0};  // has to begin then
+  };
+  void schedule(std::vector<Transfer>& transfers) const {
+    std::stable_sort(transfers.begin(), transfers.end(),
+                     [](const Transfer& a, const Transfer& b) { return a.ready < b.ready; });
+    Nanos free = transfers.empty() ? Nanos(0) : transfers.front().ready;
+    for (Transfer& t : transfers) {
+      free = std::max(free, t.ready) + limits_.out_time(item(gaps_[t.gap].item).bytes);
+      t.left = free;
+    }
+    std::stable_sort(transfers.begin(), transfers.end(),
+                     [](const Transfer& a, const Transfer& b) { return a.wanted > b.wanted; });
+    Nanos next = transfers.empty() ? Nanos(0) : transfers.front().wanted;
+    for (Transfer& t : transfers) {
+      next = std::min(next, t.wanted) - limits_.in_time(item(gaps_[t.gap].item).bytes);
+      t.back = next;
+    }
+  }
+
+  // The most expensive to compute again first, as long as all copies are out before the most
+  // is live, and need not come back before that.
+  void choose_offloads() {
+    if (limits_.tier_room <= Bytes(0) || fits()) return;
+    const auto fullest = static_cast<uint32_t>(
+        std::max_element(excess_.begin(), excess_.end()) - excess_.begin());
+    const Nanos peak = step_.calls[fullest].begin;
+    struct Candidate {
+      size_t gap;
+      double worth;
+    };
+    std::vector<Candidate> candidates;
+    for (size_t g = 0; g < gaps_.size(); ++g) {
+      const Gap& gap = gaps_[g];
+      bool covers = false;
+      for (const Range& range : whole(gap)) covers = covers || range.contains(fullest);
+      if (!covers || !item(gap.item).may_offload) continue;
+      const auto again = gap.wraps() ? std::nullopt : price(gap.item, gap.to);
+      const double worth =
+          again ? static_cast<double>(again->count()) / static_cast<double>(bytes(gap.item))
+                : std::numeric_limits<double>::max();
+      candidates.push_back({g, worth});
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.worth > b.worth; });
+    std::vector<Transfer> accepted;
+    int64_t copied = 0;
+    for (const Candidate& candidate : candidates) {
+      const Gap& gap = gaps_[candidate.gap];
+      if (excess_[fullest] - copied <= 0) break;
+      if (copied + bytes(gap.item) > limits_.tier_room.count()) continue;
+      std::vector<Transfer> tried = accepted;
+      const Nanos ready = gap.wraps() ? end_of(gap.from) - step_.duration : end_of(gap.from);
+      tried.push_back({candidate.gap, ready, step_.calls[gap.to].begin});
+      schedule(tried);
+      const bool hidden = std::all_of(tried.begin(), tried.end(), [&](const Transfer& t) {
+        return t.left <= peak && t.back >= peak;
+      });
+      if (!hidden) continue;
+      accepted = std::move(tried);
+      copied += bytes(gap.item);
+    }
+    for (const Transfer& t : accepted) {
+      const Gap& gap = gaps_[t.gap];
+      const uint32_t out = std::max(first_call_at(t.left), gap.wraps() ? 0 : gap.from + 1);
+      const uint32_t back = std::min(last_call_before(t.back), gap.to - 1);
+      Choice choice{{gap.item, gap.from, gap.to, Release::kOffload, back}, Nanos(0), {}, true};
+      choice.absent.push_back({out, back + 1});
+      if (gap.wraps()) {  // out in the step before, if it takes no longer
+        const uint32_t left = first_call_at(t.left + step_.duration);
+        choice.absent.push_back({std::max(gap.from + 1, left), calls_});
+      }
+      choose(std::move(choice));
+    }
+  }
+  uint32_t first_call_at(Nanos time) const {
+    uint32_t call = 0;
+    while (call < calls_ && step_.calls[call].begin < time) ++call;
+    return call;
+  }
+  uint32_t last_call_before(Nanos time) const {
+    const uint32_t after = first_call_at(time + Nanos(1));
+    return after == 0 ? 0 : after - 1;
+  }
+
+  void choose(Choice choice) {
+    add(choice.absent, -bytes(choice.release.item));
+    chosen_of_[choice.release.item].push_back(choices_.size());
+    choices_.push_back(std::move(choice));
+  }
+
+  int64_t use_of(const Gap& gap) const {
+    int64_t sum = 0;
+    for (const Range& range : whole(gap)) {
+      for (uint32_t k = range.begin; k < range.end; ++k) {
+        sum += std::clamp<int64_t>(excess_[k], 0, bytes(gap.item));
+      }
+    }
+    return sum;
+  }
+  bool taken(const Gap& gap) const {
+    return std::any_of(chosen_of_[gap.item].begin(), chosen_of_[gap.item].end(), [&](size_t c) {
+      return choices_[c].kept && choices_[c].release.from == gap.from;
+    });
+  }
+
+  void choose_evictions() {
+    struct Offer {
+      double rate;
+      size_t gap;
+      bool operator<(const Offer& other) const {
+        return rate != other.rate ? rate > other.rate : gap > other.gap;
+      }
+    };
+    std::priority_queue<Offer> offers;
+    const Nanos dearest(step_.duration.count() / kDearest);
+    const auto rate_of = [&](const Gap& gap) -> std::optional<double> {
+      const int64_t use = use_of(gap);
+      if (use == 0) return std::nullopt;
+      const auto time = price(gap.item, gap.to);
+      if (!time || *time > dearest) return std::nullopt;
+      return static_cast<double>(time->count()) / static_cast<double>(use);
+    };
+    for (size_t g = 0; g < gaps_.size(); ++g) {
+      if (gaps_[g].wraps() || taken(gaps_[g])) continue;
+      if (const auto rate = rate_of(gaps_[g])) offers.push({*rate, g});
+    }
+    while (!offers.empty() && !fits()) {
+      const Offer best = offers.top();
+      offers.pop();
+      const Gap& gap = gaps_[best.gap];
+      const auto rate = rate_of(gap);
+      if (!rate) continue;
+      if (!offers.empty() && *rate > offers.top().rate) {
+        offers.push({*rate, best.gap});
+        continue;
+      }
+      choose({{gap.item, gap.from, gap.to, Release::kEvict, 0},
+              *price(gap.item, gap.to),
+              whole(gap),
+              true});
+    }
+  }
+
+  // The dearest first: what the others do without.
+  void take_back() {
+    std::vector<size_t> order;
+    for (size_t c = 0; c < choices_.size(); ++c) {
+      if (choices_[c].release.action == Release::kEvict) order.push_back(c);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return choices_[a].price > choices_[b].price; });
+    for (const size_t c : order) {
+      Choice& choice = choices_[c];
+      const int64_t size = bytes(choice.release.item);
+      const bool needless =
+          std::all_of(choice.absent.begin(), choice.absent.end(), [&](const Range& range) {
+            return std::all_of(excess_.begin() + range.begin, excess_.begin() + range.end,
+                               [&](int64_t excess) { return excess + size <= 0; });
+          });
+      if (!needless) continue;
+      choice.kept = false;
+      add(choice.absent, size);
+    }
+  }
+
+  // What is computed again from an offloaded item wants it back before it is wanted itself.
+  void schedule_reloads() {
+    for (Choice& choice : choices_) {
+      if (choice.release.action != Release::kOffload) continue;
+      for (const Choice& other : choices_) {
+        if (!other.kept || other.release.action != Release::kEvict) continue;
+        const uint32_t to = other.release.to;
+        const uint32_t producer = item(other.release.item).producer;
+        const auto inputs = step_.inputs(producer);
+        if (std::find(inputs.begin(), inputs.end(), choice.release.item) == inputs.end() ||
+            to <= choice.release.from || to >= choice.release.to) {
+          continue;
+        }
+        const Nanos time = limits_.in_time(item(choice.release.item).bytes);
+        const uint32_t earlier = last_call_before(step_.calls[to].begin - time);
+        const uint32_t back =
+            std::max(choice.release.from, std::min(choice.release.reload_at, earlier));
+        Range& absent = choice.absent.front();
+        const Range early{std::min(absent.end, std::max(absent.begin, back + 1)), absent.end};
+        add(early, bytes(choice.release.item));
+        absent.end = early.begin;
+        choice.release.reload_at = back;
+      }
+    }
+  }
+
+  const StepTable& step_;
+  const PlanLimits& limits_;
+  const uint32_t calls_;
+  std::vector<int64_t> excess_;  // bytes live at each call, over the room
+  std::vector<Gap> gaps_;
+  std::vector<Choice> choices_;
+  std::vector<std::vector<size_t>> chosen_of_;  // by item
+  std::vector<uint32_t> seen_;                  // by call: the walk that has been there
+  uint32_t walk_ = 0;
+};
+
+}  // namespace
+
+std::vector<Gap> find_gaps(const StepTable& step, Bytes smallest) {
+  std::vector<Gap> gaps;
+  for (uint32_t i = 0; i < step.items.size(); ++i) {
+    const StepTable::Item& item = step.items[i];
+    if (item.bytes < smallest) continue;
+    for (size_t u = 0; u + 1 < item.uses.size(); ++u) {
+      if (item.uses[u + 1] > item.uses[u] + 1) {
+        gaps.push_back({i, item.uses[u], item.uses[u + 1]});
+      }
+    }
+    if (item.persistent && !item.uses.empty()) {
+      gaps.push_back({i, item.uses.back(), item.uses.front()});
+    }
+  }
+  return gaps;
+}
+
+ReleaseDraft draft_releases(const StepTable& step, const PlanLimits& limits) {
+  return Planner(step, limits).plan();
+}
+
+}  // namespace tidemark::planner

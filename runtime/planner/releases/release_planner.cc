@@ -1,0 +1,156 @@
+#include "runtime/planner/releases/release_planner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/planner/releases/kept_sources.h"
+#include "runtime/planner/releases/release_search.h"
+#include "runtime/planner/releases/step_simulator.h"
+#include "runtime/planner/schedule_layout.h"
+#include "runtime/schedule/step_table.h"
+
+namespace tidemark::planner {
+namespace {
+
+// Of the room, by which all of a step may be short where blocks have no places: the policy
+// releases that much when it runs.
+constexpr double kMaxShortfall = 0.1;
+
+// Passes of a layout: with all the effort there is; at least, with kQuick or more.
+constexpr int64_t kPasses = 500;
+constexpr int64_t kFewPasses = 50;
+constexpr int64_t kCallsPerNode = 15;  // calls of a simulation take as long at most
+
+// Of the room, what is left free so that blocks find places without much moving: one after the
+// other, until moves take less than such a share of the step.
+constexpr double kSlacks[] = {0.01, 0.04, 0.08};
+constexpr double kCheap = 0.004;
+
+class ReleasePlanner {
+ public:
+  ReleasePlanner(const StepTrace& trace, const PlanLimits& limits,
+                 const std::vector<Bytes>& foreign, int64_t effort,
+                 const std::atomic<bool>* stop)
+      : trace_(with_kept_sources(trace)),
+        step_(trace_),
+        limits_(limits),
+        foreign_(foreign),
+        effort_(effort),
+        stop_(stop) {}
+
+  std::optional<ReleaseSchedule> run(std::vector<PlannedRelease> draft) {
+    Bytes room = limits_.room;
+    for (const Bytes size : foreign_) room -= size;
+    if (room <= Bytes(0)) return std::nullopt;
+    std::optional<ReleaseSchedule> best;
+    for (const double slack : kSlacks) {
+      Found found = search_within(room - share_of(room, slack), std::move(draft));
+      draft = found.releases;
+      const Schedule& unplaced = found.unplaced.schedule;
+      if (stopped()) return std::nullopt;
+      if (!found.possible || unplaced.shortfall > Bytes(0)) break;
+      if (best && unplaced.time >= time_of(best->schedule)) break;
+      auto placed = lay_out(found.unplaced);
+      if (!placed) continue;
+      const bool cheap = static_cast<double>(limits_.move_time(placed->moved).count()) <=
+                         kCheap * static_cast<double>(step_.duration.count());
+      if (!best || time_of(*placed) < time_of(best->schedule)) {
+        best = ReleaseSchedule{std::move(*placed), std::move(found.releases)};
+      }
+      if (cheap) break;
+    }
+    if (best) return best;
+    Found found = search_within(room, std::move(draft));
+    Schedule& unplaced = found.unplaced.schedule;
+    if (stopped() || !found.possible || unplaced.shortfall > share_of(room, kMaxShortfall)) {
+      return std::nullopt;
+    }
+    if (unplaced.shortfall == Bytes(0)) {
+      if (auto placed = lay_out(found.unplaced)) {
+        return ReleaseSchedule{std::move(*placed), std::move(found.releases)};
+      }
+    }
+    return ReleaseSchedule{std::move(unplaced), std::move(found.releases)};
+  }
+
+  int64_t work() const { return work_; }
+
+ private:
+  struct Found {
+    UnplacedSchedule unplaced;
+    std::vector<PlannedRelease> releases;
+    bool possible = true;
+  };
+
+  bool stopped() const { return stop_ && stop_->load(std::memory_order_relaxed); }
+  Nanos time_of(const Schedule& schedule) const {
+    return schedule.time + limits_.move_time(schedule.moved);
+  }
+
+  // Where blocks lie is not decided.
+  Found search_within(Bytes room, std::vector<PlannedRelease> draft) {
+    PlanLimits within = limits_;
+    within.room = room;
+    const bool first = draft.empty();
+    if (first) draft = draft_releases(step_, within).releases;
+    SearchResult searched =
+        search_releases(trace_, step_, within, draft, first ? effort_ : effort_ / 2, stop_);
+    work_ += searched.calls;
+    Found found;
+    found.releases = std::move(searched.releases);
+    found.possible = StepSimulator(trace_, step_, within)
+                         .write(found.releases, foreign_, found.unplaced)
+                         .possible;
+    Schedule& schedule = found.unplaced.schedule;
+    schedule.method = "releases found by a search";
+    schedule.peak = schedule.peak_bound = max_resident(schedule);
+    if (found.possible) prefer_places(found.unplaced);
+    return found;
+  }
+
+  // What lives on lies at the lower end in its order, so that step can follow step without
+  // moving anything, and steps of other programs too.
+  void prefer_places(UnplacedSchedule& unplaced) const {
+    const Schedule& schedule = unplaced.schedule;
+    std::vector<std::optional<Offset>> of_storage(trace_.storages.size() + foreign_.size());
+    Offset to(0);
+    for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
+      of_storage[schedule.blocks[b].storage] = to;
+      to = to + schedule.blocks[b].size;
+    }
+    for (const Schedule::Block& block : schedule.blocks) {
+      unplaced.preferred.push_back(
+          block.storage == Schedule::kScratch ? std::nullopt : of_storage[block.storage]);
+    }
+  }
+
+  std::optional<Schedule> lay_out(const UnplacedSchedule& unplaced) {
+    const int64_t few = std::clamp<int64_t>(kFewPasses * effort_ / kQuick, 1, kFewPasses);
+    const int64_t nodes = std::max(few, kPasses * effort_ / kThorough) *
+                          static_cast<int64_t>(unplaced.schedule.blocks.size());
+    work_ += nodes * kCallsPerNode;
+    return place_blocks(unplaced, limits_.room, nodes);
+  }
+
+  const StepTrace trace_;
+  const StepTable step_;
+  const PlanLimits& limits_;
+  const std::vector<Bytes>& foreign_;
+  const int64_t effort_;
+  const std::atomic<bool>* stop_;
+  int64_t work_ = 0;
+};
+
+}  // namespace
+
+std::optional<ReleaseSchedule> plan_releases(const StepTrace& trace, const PlanLimits& limits,
+                                             const std::vector<Bytes>& foreign,
+                                             std::vector<PlannedRelease> draft, int64_t effort,
+                                             int64_t* work, const std::atomic<bool>* stop) {
+  ReleasePlanner planner(trace, limits, foreign, effort, stop);
+  auto found = planner.run(std::move(draft));
+  if (work) *work += planner.work();
+  return found;
+}
+
+}  // namespace tidemark::planner

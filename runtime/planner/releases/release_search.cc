@@ -1,0 +1,285 @@
+#include "runtime/planner/releases/release_search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "runtime/planner/releases/release_choices.h"
+
+namespace tidemark::planner {
+namespace {
+
+// What is smaller than this share of the room is not worth a decision ...
+constexpr int64_t kSmallestRelease = 2048;
+// ... unless the rest does not fit without it.
+constexpr int64_t kVerySmallest = 1 << 16;
+
+// How much earlier than the link needs copies may begin to come back.
+constexpr double kLeads[] = {1, 3};
+
+// Of room that is short, in what the link takes for as much: first so that good plans are found
+// on ways that do not fit, then so that it ends with one that does, whatever that takes: to
+// compute again what the tier has no room for may be far dearer than copies.
+constexpr double kShortfallPrices[] = {1, 4, 16, 256, 65536};
+// Where it does not end so, annealing may find a way, at a price that leaves some open.
+constexpr double kPriceOnTheWay = 16;
+
+// Pairs tried before the way downhill ends, for each gap, of which none is better.
+constexpr size_t kPairs = 100;
+
+// Annealing: how much worse a change may be, as a share of the step, at first and in the end;
+// how many changes are tried for each gap at most; how many of them are of many gaps at once;
+// and what a step has to take longer than it would in room enough, to be worth it.
+constexpr double kHot = 1e-3;
+constexpr double kCold = 1e-5;
+constexpr int64_t kTries = 250;
+constexpr double kShareOfLayers = 0.3;
+constexpr double kWorthIt = 0.005;
+
+class Search {
+ public:
+  Search(const StepTrace& trace, const StepTable& step, const PlanLimits& limits,
+         const std::vector<PlannedRelease>& draft, Bytes smallest,
+         const std::atomic<bool>* stop)
+      : step_(step),
+        limits_(limits),
+        simulator_(trace, step, limits),
+        choices_(step, limits, draft, smallest),
+        stop_(stop) {
+    double sum = 0;
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      up_to_.push_back(sum += std::sqrt(static_cast<double>(choices_.bytes(i).count())));
+    }
+  }
+
+  SearchResult run(int64_t effort) {
+    const ReleaseChoices draft = choices_;
+    const int64_t part = effort / 4;
+    go_down(part);
+    int64_t left = effort - part;
+    if (outcome_.shortfall > Bytes(0)) {
+      simulator_.set_shortfall_price(kPriceOnTheWay);
+      least_ = cost(kAny);
+      anneal(part);
+      left -= part;
+    }
+    // On the way it may have gone through what lacks to where it is worse than it began.
+    simulator_.set_shortfall_price(*std::rbegin(kShortfallPrices));
+    least_ = cost(kAny);
+    ReleaseChoices best = std::exchange(choices_, draft);
+    if (cost(kAny) >= least_) choices_ = std::move(best);
+    least_ = cost(kAny);
+    if (outcome_.shortfall == Bytes(0)) anneal(left);
+    cost(kAny);
+    return {plan_, outcome_, calls_};
+  }
+
+ private:
+  static constexpr double kAny = std::numeric_limits<double>::infinity();
+
+  // Of the plan as it is now, or more than `enough`.
+  double cost(double enough) {
+    if (enough < kAny && choices_.copied() > limits_.tier_room) return kAny;
+    choices_.write(plan_);
+    outcome_ = simulator_.run(plan_, enough);
+    effort_ -= outcome_.calls;
+    if (stop_ && stop_->load(std::memory_order_relaxed)) effort_ = 0;  // nobody wants the rest
+    calls_ += outcome_.calls;
+    return outcome_.cost;
+  }
+
+  // --- downhill ---
+
+  void go_down(int64_t effort) {
+    const int64_t part = effort / static_cast<int64_t>(std::size(kShortfallPrices) + 1);
+    for (size_t k = 0; k < std::size(kShortfallPrices); ++k) {
+      effort_ = (k == 0 ? 2 : 1) * part;
+      simulator_.set_shortfall_price(kShortfallPrices[k]);
+      least_ = cost(kAny);
+      is_short_ = outcome_.shortfall > Bytes(0);
+      bool better = choices_.size() > 0;
+      while (better && effort_ > 0) {
+        better = change_each();
+        better = change_pairs() || better;
+      }
+      cost(kAny);
+      if (outcome_.shortfall == Bytes(0)) break;
+    }
+  }
+  // Keeps what was changed if it is better so.
+  bool improves() {
+    if (!choices_.changed()) return false;
+    const double now = cost(least_);
+    if (now >= least_) {
+      choices_.take_back();
+      return false;
+    }
+    choices_.settle();
+    least_ = now;
+    is_short_ = outcome_.shortfall > Bytes(0);
+    return true;
+  }
+  // Where nothing lacks, to release more helps only in the place of something else.
+  bool change(size_t i) {
+    if (!choices_.released(i) && !is_short_) return false;
+    choices_.keep(i);
+    bool better = improves();
+    if (choices_.may_evict(i)) {
+      choices_.evict(i);
+      better = improves() || better;
+    }
+    if (!choices_.may_offload(i)) return better;
+    for (const double lead : kLeads) {
+      choices_.offload(i, lead);
+      better = improves() || better;
+    }
+    return better;
+  }
+  bool change_each() {
+    bool better = false;
+    for (bool again = true; again && effort_ > 0; better = better || again) {
+      again = false;
+      for (size_t i = 0; i < choices_.size() && effort_ > 0; ++i) again = change(i) || again;
+    }
+    return better;
+  }
+  // One that is released and one that meets it, each otherwise.
+  bool change_pairs() {
+    bool better = false;
+    for (size_t tried = 0; tried < kPairs * choices_.size() && effort_ > 0; ++tried) {
+      const size_t i = any(), k = any();
+      if (!choices_.released(i) || i == k || !choices_.meet(i, k)) continue;
+      change_at_random(i);
+      change_at_random(k);
+      if (!improves()) continue;
+      better = true;
+      tried = 0;
+    }
+    return better;
+  }
+
+  // --- annealing ---
+
+  void anneal(int64_t effort) {
+    const Nanos longer = outcome_.time - step_.duration;
+    const auto duration = static_cast<double>(step_.duration.count());
+    const bool worth_it = static_cast<double>(longer.count()) >= kWorthIt * duration;
+    if (!worth_it || effort <= 0) return;
+    effort_ = effort;
+    const int64_t tries = kTries * static_cast<int64_t>(choices_.size());
+    ReleaseChoices best = choices_;
+    double now = least_;
+    for (int64_t tried = 0; tried < tries && effort_ > 0; ++tried) {
+      const double done =
+          std::max(1 - static_cast<double>(effort_) / static_cast<double>(effort),
+                   static_cast<double>(tried) / static_cast<double>(tries));
+      const double heat = duration * kHot * std::pow(kCold / kHot, done);
+      const double enough = now - heat * std::log(1 - share());
+      change_some();
+      if (!choices_.changed()) continue;
+      const double then = cost(enough);
+      if (then > enough) {
+        choices_.take_back();
+        continue;
+      }
+      choices_.settle();
+      now = then;
+      if (now >= least_) continue;
+      least_ = now;
+      best = choices_;
+    }
+    choices_ = std::move(best);
+  }
+  void change_some() {
+    const size_t i = any();
+    if (share() < kShareOfLayers) {
+      change_layers(i);
+      return;
+    }
+    if (random_() % 2 == 0) {
+      change_at_random(i);
+      return;
+    }
+    const size_t k = any();
+    if (i == k || !choices_.meet(i, k)) return;
+    if (!choices_.released(i) && !choices_.released(k)) return;
+    change_at_random(i);
+    change_at_random(k);
+  }
+  // Some neighbours of its kind, itself among them; and another kind, in the same layers.
+  void change_layers(size_t i) {
+    const std::vector<size_t>& layers = choices_.alike(i);
+    const auto at =
+        static_cast<size_t>(std::lower_bound(layers.begin(), layers.end(), i) - layers.begin());
+    const size_t count = 1 + random_() % layers.size();
+    const size_t first = at - std::min(at, random_() % count);
+    const size_t last = std::min(first + count, layers.size()) - 1;
+    const uint32_t begin = choices_.from(layers[first]), end = choices_.from(layers[last]);
+    change_between(begin, end, layers);
+    const std::vector<size_t>& others = choices_.alike(any());
+    if (random_() % 2 == 0 && &others != &layers) change_between(begin, end, others);
+  }
+  void change_between(uint32_t begin, uint32_t end, const std::vector<size_t>& layers) {
+    const uint64_t way = random_() % 3;
+    const double lead = kLeads[random_() % std::size(kLeads)];
+    for (const size_t i : layers) {
+      if (choices_.from(i) < begin || choices_.from(i) > end) continue;
+      if (way == 0) choices_.keep(i);
+      if (way == 1 && choices_.may_evict(i)) choices_.evict(i);
+      if (way == 2 && choices_.may_offload(i)) choices_.offload(i, lead);
+    }
+  }
+
+  void change_at_random(size_t i) {
+    if (choices_.released(i) && random_() % 2 == 0) {
+      choices_.keep(i);
+    } else if (choices_.may_offload(i) && (!choices_.may_evict(i) || random_() % 2 == 0)) {
+      choices_.offload(i, kLeads[random_() % std::size(kLeads)]);
+    } else {
+      choices_.evict(i);
+    }
+  }
+  // The larger the likelier, but not as much.
+  size_t any() {
+    const auto at = std::upper_bound(up_to_.begin(), up_to_.end() - 1, share() * up_to_.back());
+    return static_cast<size_t>(at - up_to_.begin());
+  }
+  double share() { return static_cast<double>(random_() >> 11) * 0x1p-53; }  // in [0, 1)
+
+  const StepTable& step_;
+  const PlanLimits& limits_;
+  StepSimulator simulator_;
+  ReleaseChoices choices_;
+  std::vector<double> up_to_;  // by choice: sum of the weights, its own included
+  int64_t effort_ = 0;
+  int64_t calls_ = 0;
+  double least_ = 0;       // of what has been found so far
+  bool is_short_ = false;  // that
+  std::vector<PlannedRelease> plan_;
+  StepSimulator::Outcome outcome_;
+  std::mt19937_64 random_{1};
+  const std::atomic<bool>* stop_;
+};
+
+}  // namespace
+
+SearchResult search_releases(const StepTrace& trace, const StepTable& step,
+                             const PlanLimits& limits, const std::vector<PlannedRelease>& draft,
+                             int64_t effort, const std::atomic<bool>* stop) {
+  const auto search = [&](const std::vector<PlannedRelease>& from, int64_t share) {
+    return Search(trace, step, limits, from, Bytes(limits.room.count() / share), stop)
+        .run(effort);
+  };
+  SearchResult found = search(draft, kSmallestRelease);
+  if (found.expected.shortfall == Bytes(0)) return found;
+  SearchResult again = search(found.releases, kVerySmallest);
+  again.calls += found.calls;
+  return again;
+}
+
+}  // namespace tidemark::planner

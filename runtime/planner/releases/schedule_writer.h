@@ -1,0 +1,72 @@
+// Writes a schedule down as a simulation goes through it.
+//
+// Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "runtime/planner/schedule_layout.h"
+#include "runtime/schedule/schedule.h"
+#include "runtime/schedule/step_trace.h"
+
+namespace tidemark::planner {
+
+class ScheduleWriter {
+ public:
+  using Do = Schedule::Do;
+
+  explicit ScheduleWriter(const StepTrace& trace)
+      : trace_(&trace), block_of_(trace.storages.size(), 0) {}
+
+  // Before the step.
+  void begin_with(uint32_t storage) { take(storage, trace_->storages[storage].size); }
+  void take_foreign(uint32_t storage, Bytes size) {
+    result_.schedule.blocks.push_back({storage, size, 0, 0});
+  }
+  void end_of_beginning() {
+    result_.schedule.initial_blocks = static_cast<uint32_t>(result_.schedule.blocks.size());
+  }
+
+  void add(Do what, uint32_t subject, bool again = false) {
+    result_.schedule.code.push_back(
+        {what, again, subject, static_cast<uint32_t>(result_.schedule.blocks.size()), 0});
+  }
+  // Blocks for the instruction added last.
+  void take(uint32_t storage, Bytes size) {
+    if (storage != Schedule::kScratch) block_of_[storage] = block_count();
+    const uint32_t at = now() == 0 ? 0 : now() - 1;
+    if (now() > 0) ++result_.schedule.code.back().blocks;
+    result_.schedule.blocks.push_back({storage, size, at, at + 1});
+  }
+  // The block may be another's after the instruction added last.
+  void end(uint32_t block) { result_.schedule.blocks[block].end = now(); }
+  // From the next instruction on until unpin() the block does not move; the pin's number.
+  uint32_t pin(uint32_t block) {
+    result_.pinned.push_back({block, now(), kOpen});
+    return static_cast<uint32_t>(result_.pinned.size()) - 1;
+  }
+  void unpin(uint32_t pin) { result_.pinned[pin].end = now(); }
+
+  uint32_t block_of(uint32_t storage) const { return block_of_[storage]; }
+  uint32_t now() const { return static_cast<uint32_t>(result_.schedule.code.size()); }
+  uint32_t block_count() const { return static_cast<uint32_t>(result_.schedule.blocks.size()); }
+
+  // What is not unpinned is pinned until its block ends.
+  UnplacedSchedule finish() {
+    for (PinnedInterval& pinned : result_.pinned) {
+      if (pinned.end == kOpen) pinned.end = result_.schedule.blocks[pinned.block].end;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr uint32_t kOpen = Schedule::kScratch;
+
+  const StepTrace* trace_;
+  UnplacedSchedule result_;
+  std::vector<uint32_t> block_of_;  // by storage: the last
+};
+
+}  // namespace tidemark::planner

@@ -1,0 +1,562 @@
+#include "runtime/planner/releases/step_simulator.h"
+
+#include <algorithm>
+
+namespace tidemark::planner {
+namespace {
+
+// Of a copy's own time, even where compute hides it: it is not certain to.
+constexpr double kPriceOfCopies = 0.01;
+
+// Is there too little space for all that lives on, beside what some call needs?
+bool cannot_stay_between(const StepTable& step, Bytes space) {
+  Bytes there{0}, most{0};
+  for (const StepTable::Item& item : step.items) {
+    if (item.was_there()) there += item.bytes;
+  }
+  for (uint32_t call = 0; call < step.calls.size(); ++call) {
+    Bytes needed = step.calls[call].workspace;
+    for (const uint32_t input : step.inputs(call)) needed += step.items[input].bytes;
+    for (const uint32_t output : step.outputs(call)) needed += step.items[output].bytes;
+    most = std::max(most, needed);
+  }
+  return there + most > space;
+}
+
+}  // namespace
+
+StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
+                             const PlanLimits& limits)
+    : trace_(trace),
+      step_(step),
+      calls_(static_cast<uint32_t>(step.calls.size())),
+      space_(limits.room.count()),
+      link_price_(1e9 / limits.out_bandwidth + 1e9 / limits.in_bandwidth),
+      away_between_(cannot_stay_between(step, limits.room)),
+      shortfall_price_(link_price_),
+      writes_(step.calls.size()),
+      next_uses_(step.calls.size()),
+      seen_(step.calls.size()) {
+  for (uint32_t i = 0; i < step.items.size(); ++i) {
+    const StepTable::Item& item = step.items[i];
+    out_time_.push_back(limits.out_time(item.bytes));
+    in_time_.push_back(limits.in_time(item.bytes));
+  }
+  std::vector<bool> read(step.items.size());  // by a call that may have to run again
+  for (uint32_t call = 0; call < calls_; ++call) {
+    for (const uint32_t written : step.written(call)) {
+      if (read[written]) writes_[call].push_back(written);
+    }
+    if (step.written(call).empty()) {
+      for (const uint32_t input : step.inputs(call)) read[input] = true;
+    }
+    std::vector<uint32_t>& next = next_uses_[call];
+    for (const uint32_t input : step.inputs(call)) next.push_back(next_use(input, call));
+    for (const uint32_t output : step.outputs(call)) {
+      next.push_back(next_use(output, call));
+    }
+  }
+}
+
+// After that call; of the next step, if it lives on.
+uint32_t StepSimulator::next_use(uint32_t item, uint32_t call) const {
+  const std::vector<uint32_t>& uses = step_.items[item].uses;
+  const auto next = std::upper_bound(uses.begin(), uses.end(), call);
+  if (next != uses.end()) return *next;
+  return step_.items[item].persistent ? calls_ + uses.front() : calls_;
+}
+
+StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& releases,
+                                          double enough) {
+  begin(releases);
+  size_t next = 0, next_reload = 0;
+  for (now_ = 0; now_ < calls_ && outcome_.possible; ++now_) {
+    run_ops_before(now_);
+    run_call(now_);
+    for (; next < releases_.size() && releases_[next].from == now_; ++next) {
+      release(releases_[next]);
+    }
+    for (; next_reload < reloads_.size() && releases_[reloads_[next_reload]].reload_at == now_;
+         ++next_reload) {
+      due_.push_back(releases_[reloads_[next_reload]].item);
+    }
+    bring_due();
+    free_after(step_.calls[now_].op);
+    if (away_between_ && now_ + 1 == calls_) wait_for_copies_between_steps();
+    short_by_ = std::max<int64_t>(0, live_ - space_);
+    const Nanos left =
+        now_ + 1 < calls_ ? step_.duration - step_.calls[now_ + 1].begin : Nanos(0);
+    outcome_.cost = static_cast<double>((outcome_.time + left).count()) +
+                    shortfall_price_ * static_cast<double>(outcome_.shortfall.count()) +
+                    kPriceOfCopies * static_cast<double>(outcome_.copied.count());
+    ++outcome_.calls;
+    if (outcome_.cost > enough) break;
+  }
+  if (!outcome_.possible) outcome_.cost = std::numeric_limits<double>::infinity();
+  return outcome_;
+}
+
+void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {
+  outcome_ = {};
+  live_ = short_by_ = 0;
+  now_ = 0;
+  link_out_ = link_in_ = Nanos(0);
+  evictable_.clear();
+  leaving_.clear();
+  due_.clear();
+  releases_ = releases;
+  const auto earlier = [](const PlannedRelease& a, const PlannedRelease& b) {
+    return a.from < b.from;
+  };
+  if (!std::is_sorted(releases_.begin(), releases_.end(), earlier)) {
+    std::stable_sort(releases_.begin(), releases_.end(), earlier);
+  }
+  reloads_.clear();
+  for (uint32_t r = 0; r < releases_.size(); ++r) {
+    if (releases_[r].action == Release::kOffload) reloads_.push_back(r);
+  }
+  std::stable_sort(reloads_.begin(), reloads_.end(), [&](uint32_t a, uint32_t b) {
+    return releases_[a].reload_at < releases_[b].reload_at;
+  });
+  items_.assign(step_.items.size(), {});
+  for (uint32_t i = 0; i < items_.size(); ++i) {
+    const StepTable::Item& item = step_.items[i];
+    if (!item.was_there()) continue;
+    items_[i].place = Place::kResident;
+    items_[i].next = item.uses.empty() ? calls_ : item.uses.front();
+  }
+  if (away_between_) send_away_between_steps();
+  for (uint32_t i = 0; i < items_.size(); ++i) {
+    if (items_[i].place != Place::kResident) continue;
+    live_ += bytes(i);
+    if (writer_) writer_->begin_with(i);
+  }
+  if (writer_) write_begin(foreign_);
+  if (away_between_) return;
+  // What is to be away over the end is copied out now, so that it can be moved before.
+  for (const PlannedRelease& release : releases_) {
+    if (release.wraps()) copy_out(release.item);
+  }
+}
+
+// What is to be away over the end was copied out then.
+void StepSimulator::send_away_between_steps() {
+  for (const PlannedRelease& release : releases_) {
+    if (!release.wraps()) continue;
+    items_[release.item].place = Place::kOffloaded;
+    items_[release.item].copied = true;
+  }
+}
+
+// The program's uploads and reads since the call before.
+void StepSimulator::run_ops_before(uint32_t call) {
+  uint32_t op = call == 0 ? 0 : step_.calls[call - 1].op + 1;
+  const auto end =
+      call == calls_ ? static_cast<uint32_t>(trace_.ops.size()) : step_.calls[call].op;
+  for (; op < end; ++op) {
+    if (trace_.ops[op].kind == StepTrace::Kind::kUpload) {
+      upload(op);
+    } else {
+      read(op);
+    }
+    free_after(op);
+  }
+}
+
+// The program waits for a value: it has to be there.
+void StepSimulator::read(uint32_t op) {
+  const uint32_t item = trace_.ops[op].inputs.front().storage;
+  if (away(item)) compute_again(item);
+  if (!outcome_.possible) return;
+  fetch(item);
+  add(Do::kRead, op);
+}
+
+// What the program lets go of then is gone.
+void StepSimulator::free_after(uint32_t op) {
+  for (const uint32_t item : trace_.ops[op].released) {
+    if (step_.items[item].persistent) continue;
+    if (items_[item].place != Place::kEvicted) add(Do::kFree, item);
+    leave(item, Place::kEvicted);
+  }
+}
+
+void StepSimulator::upload(uint32_t op) {
+  const uint32_t item = trace_.ops[op].outputs.front();
+  take_space(bytes(item));
+  link_in_ = std::max(link_in_, outcome_.time) + in_time_[item];
+  items_[item].place = Place::kComing;
+  items_[item].ready = link_in_;
+  add(Do::kUpload, op);
+  if (writer_) writer_->take(item, step_.items[item].bytes);
+  pin_copy(item);
+}
+
+void StepSimulator::run_call(uint32_t call) {
+  const auto inputs = step_.inputs(call);
+  for (const uint32_t input : inputs) ++items_[input].wanted;
+  for (const uint32_t input : inputs) {
+    if (away(input)) compute_again(input);
+  }
+  for (const uint32_t written : writes_[call]) protect_readers_of(written);
+  issue(call, /*again=*/false);
+  for (const uint32_t input : inputs) --items_[input].wanted;
+  auto next = next_uses_[call].begin();
+  const auto used = [&](uint32_t item) {
+    State& state = items_[item];
+    state.next = *next++;
+    state.evictable = false;
+    if (!step_.items[item].may_evict) state.copied = false;  // it may have been written
+  };
+  for (const uint32_t input : inputs) used(input);
+  for (const uint32_t output : step_.outputs(call)) used(output);
+  for (const uint32_t written : step_.written(call)) items_[written].written = call + 1;
+}
+
+// The next step begins without what is away, and so with none of the link's time owed.
+void StepSimulator::wait_for_copies_between_steps() {
+  for (const PlannedRelease& release : releases_) {
+    if (release.wraps()) wait_until(items_[release.item].ready);
+  }
+}
+
+// The calls that have to run for it, inputs before users, in again_. False: it cannot be had.
+bool StepSimulator::collect(uint32_t item) {
+  again_.clear();
+  pending_.clear();
+  ++walk_;
+  const auto enter = [&](uint32_t source) {
+    const StepTable::Item& wanted = step_.items[source];
+    if (wanted.producer == kNone || !wanted.may_evict || wanted.producer >= now_) return false;
+    if (seen_[wanted.producer] == walk_) return true;
+    seen_[wanted.producer] = walk_;
+    pending_.emplace_back(wanted.producer, 0);
+    return true;
+  };
+  if (!enter(item)) return false;
+  while (!pending_.empty()) {
+    auto& [call, next] = pending_.back();
+    const auto inputs = step_.inputs(call);
+    if (next == inputs.size()) {
+      again_.push_back(call);
+      pending_.pop_back();
+      continue;
+    }
+    const uint32_t input = inputs[next++];
+    if (items_[input].written > call) return false;
+    if (away(input) && !enter(input)) return false;
+  }
+  return true;
+}
+
+void StepSimulator::compute_again(uint32_t item) {
+  outcome_.possible = outcome_.possible && collect(item);
+  if (!outcome_.possible) return;
+  ++items_[item].wanted;
+  for (const uint32_t call : again_) {
+    for (const uint32_t input : step_.inputs(call)) ++items_[input].wanted;
+  }
+  for (const uint32_t call : again_) {
+    issue(call, /*again=*/true);
+    for (const uint32_t input : step_.inputs(call)) {
+      if (--items_[input].wanted > 0 || !ended(input)) continue;
+      add(Do::kFree, input);
+      leave(input, Place::kEvicted);
+    }
+  }
+  --items_[item].wanted;
+}
+
+// What would be computed again from what is about to be written comes back first, the oldest
+// first, and stays.
+void StepSimulator::protect_readers_of(uint32_t written) {
+  std::vector<uint32_t> readers;
+  for (const PlannedRelease& release : releases_) {
+    const uint32_t item = release.item;
+    const bool evicted = items_[item].place == Place::kEvicted && !ended(item);
+    if (evicted && reaches(item, written)) readers.push_back(item);
+  }
+  std::sort(readers.begin(), readers.end());
+  for (const uint32_t item : readers) {
+    if (away(item)) compute_again(item);
+    items_[item].evictable = false;
+    items_[item].fixed = true;
+  }
+}
+
+// Would computing it again read `target`?
+bool StepSimulator::reaches(uint32_t item, uint32_t target) {
+  ++walk_;
+  pending_.assign(1, {item, 0});
+  while (!pending_.empty()) {
+    const uint32_t producer = step_.items[pending_.back().first].producer;
+    pending_.pop_back();
+    if (producer == kNone || seen_[producer] == walk_) continue;
+    seen_[producer] = walk_;
+    for (const uint32_t input : step_.inputs(producer)) {
+      if (input == target) return true;
+      const bool stays = !away(input) && (!ended(input) || items_[input].fixed);
+      if (!stays) pending_.emplace_back(input, 0);
+    }
+  }
+  return false;
+}
+
+// Others are written to scratch.
+bool StepSimulator::missing(uint32_t output, bool again) const {
+  const State& state = items_[output];
+  return !again || (state.place == Place::kEvicted && (state.wanted > 0 || !ended(output)));
+}
+
+// REQUIRES: no input has to be computed.
+void StepSimulator::issue(uint32_t call, bool again) {
+  const StepTable::Call& it = step_.calls[call];
+  const auto outputs = step_.outputs(call);
+  for (const uint32_t input : step_.inputs(call)) fetch(input);
+  int64_t kept = 0, scratch = it.workspace.count();
+  for (const uint32_t output : outputs) {
+    (missing(output, again) ? kept : scratch) += bytes(output);
+  }
+  // One that is here is not evicted for this: it would be written to scratch, and gone after.
+  for (const uint32_t output : outputs) ++items_[output].wanted;
+  take_space(kept + scratch);
+  for (const uint32_t output : outputs) --items_[output].wanted;
+  live_ -= scratch;
+  if (writer_) write_run(call, again);
+  for (const uint32_t output : outputs) {
+    if (!missing(output, again)) continue;
+    items_[output].place = Place::kResident;
+    if (again && !ended(output)) mark_evictable(output);
+  }
+  outcome_.time += it.cost;
+  if (again) outcome_.recomputed += it.cost;
+}
+
+// Waits for it, if it is on its way or on a tier.
+void StepSimulator::fetch(uint32_t item) {
+  State& state = items_[item];
+  if (state.place == Place::kOffloaded) copy_in(item);
+  if (state.place != Place::kComing) return;
+  wait_until(state.ready);
+  state.place = Place::kResident;
+}
+
+void StepSimulator::copy_in(uint32_t item) {
+  take_space(bytes(item));
+  add(Do::kCopyIn, item);
+  if (writer_) writer_->take(item, step_.items[item].bytes);
+  State& state = items_[item];
+  link_in_ = std::max({link_in_, outcome_.time, state.ready}) + in_time_[item];
+  outcome_.copied += in_time_[item];
+  state.place = Place::kComing;
+  state.ready = link_in_;
+  pin_copy(item);
+}
+
+void StepSimulator::wait_until(Nanos time) {
+  if (time <= outcome_.time) return;
+  outcome_.waited += time - outcome_.time;
+  outcome_.time = time;
+}
+
+// Counts `need` as live, when there is room for it or nothing more to be had.
+void StepSimulator::take_space(int64_t need) {
+  while (live_ + need > space_) {
+    let_go_of_copied();
+    if (live_ + need <= space_) break;
+    const uint32_t best = best_to_drop();
+    const bool copied = best != kNone && items_[best].copied;
+    if (best != kNone && (!copied || items_[best].ready <= outcome_.time)) {
+      add(copied ? Do::kOffload : Do::kEvict, best);
+      leave(best, copied ? Place::kOffloaded : Place::kEvicted);
+      continue;
+    }
+    // Only copies under way are left: the one that is done first.
+    constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
+    Nanos first = best == kNone ? kNever : items_[best].ready;
+    for (const Leaving& left : leaving_) first = std::min(first, left.ready);
+    if (first == kNever) break;
+    wait_until(first);
+  }
+  live_ += need;
+  if (live_ - space_ > short_by_) {
+    outcome_.shortfall += Bytes(live_ - space_ - short_by_);
+    short_by_ = live_ - space_;
+  }
+}
+
+// Of what has been given up, what frees most for longest; if all of that is being copied, the
+// one that is out first.
+uint32_t StepSimulator::best_to_drop() const {
+  uint32_t best = kNone;
+  double most = -1;
+  for (const uint32_t item : evictable_) {
+    const State& state = items_[item];
+    if (!state.evictable || state.wanted > 0) continue;
+    if (!state.copied || state.ready <= outcome_.time) {
+      const double use =
+          static_cast<double>(bytes(item)) * static_cast<double>(state.next - now_);
+      if (use > most || (use == most && item < best)) {
+        most = use;
+        best = item;
+      }
+    } else if (most < 0 && (best == kNone || state.ready < items_[best].ready)) {
+      best = item;
+    }
+  }
+  return best;
+}
+
+void StepSimulator::let_go_of_copied() {
+  std::erase_if(leaving_, [&](const Leaving& left) {
+    if (left.ready > outcome_.time) return false;
+    live_ -= bytes(left.item);
+    if (writer_) writer_->end(left.block);
+    return true;
+  });
+  std::erase_if(evictable_, [&](uint32_t item) { return !items_[item].evictable; });
+}
+
+// Its room is free once no copy reads or writes it any more.
+void StepSimulator::leave(uint32_t item, Place place) {
+  State& state = items_[item];
+  if (state.place == Place::kResident || state.place == Place::kComing) {
+    if (state.ready > outcome_.time) {
+      leaving_.push_back({item, state.ready, writer_ ? writer_->block_of(item) : 0});
+      if (writer_) writer_->pin(writer_->block_of(item));
+    } else {
+      live_ -= bytes(item);
+      if (writer_) writer_->end(writer_->block_of(item));
+    }
+  }
+  state.place = place;
+  if (place == Place::kEvicted) {  // it may be computed again, into another block
+    state.copied = false;
+    state.ready = Nanos(0);
+  }
+  state.evictable = false;
+}
+
+void StepSimulator::mark_evictable(uint32_t item) {
+  State& state = items_[item];
+  if (state.evictable) return;
+  state.evictable = true;
+  evictable_.push_back(item);
+}
+
+// What has a copy already stays for as long as there is room, however it is to go.
+void StepSimulator::release(const PlannedRelease& release) {
+  const uint32_t item = release.item;
+  State& state = items_[item];
+  if (state.place != Place::kResident || (release.wraps() && !away_between_)) return;
+  if (release.action == Release::kEvict && state.fixed) return;
+  if (release.action == Release::kEvict && !state.copied) {
+    add(Do::kEvict, item);
+    leave(item, Place::kEvicted);
+    return;
+  }
+  copy_out(item);
+}
+
+void StepSimulator::copy_out(uint32_t item) {
+  State& state = items_[item];
+  if (!state.copied) {
+    add(Do::kCopyOut, item);
+    link_out_ = std::max(link_out_, outcome_.time) + out_time_[item];
+    outcome_.copied += out_time_[item];
+    state.copied = true;
+    state.ready = link_out_;
+    pin_copy(item);
+  }
+  mark_evictable(item);
+}
+
+void StepSimulator::bring_due() {
+  size_t done = 0;
+  for (; done < due_.size(); ++done) {
+    const uint32_t item = due_[done];
+    if (items_[item].place == Place::kOffloaded) {
+      if (live_ + bytes(item) > space_) break;  // again after the next call
+      copy_in(item);
+    }
+    items_[item].evictable = false;
+  }
+  due_.erase(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+// --- writing ---
+
+StepSimulator::Outcome StepSimulator::write(const std::vector<PlannedRelease>& releases,
+                                            const std::vector<Bytes>& foreign,
+                                            UnplacedSchedule& schedule) {
+  ScheduleWriter writer(trace_);
+  writer_ = &writer;
+  foreign_ = foreign;
+  under_way_.clear();
+  const Outcome outcome = run(releases);
+  run_ops_before(calls_);
+  let_go_of_copied();
+  const auto end = [&](uint32_t item) { writer.end(writer.block_of(item)); };
+  for (uint32_t item = 0; item < items_.size(); ++item) {
+    const Place place = items_[item].place;
+    if (place == Place::kResident || place == Place::kComing) end(item);
+  }
+  for (uint32_t k = 0; k < foreign.size(); ++k) writer.end(foreign_block_ + k);
+  for (const Leaving& left : leaving_) writer.end(left.block);
+  schedule = writer.finish();
+  schedule.schedule.foreign = foreign;
+  schedule.schedule.time = outcome.time;
+  schedule.schedule.recomputed = outcome.recomputed;
+  schedule.schedule.shortfall = outcome.shortfall;
+  writer_ = nullptr;
+  return outcome;
+}
+
+// Foreign blocks lie where they are all the time.
+void StepSimulator::write_begin(const std::vector<Bytes>& foreign) {
+  foreign_block_ = writer_->block_count();
+  const auto first = static_cast<uint32_t>(step_.items.size());
+  for (uint32_t k = 0; k < foreign.size(); ++k) {
+    writer_->take_foreign(first + k, foreign[k]);
+    writer_->pin(foreign_block_ + k);
+  }
+  writer_->end_of_beginning();
+}
+
+void StepSimulator::write_run(uint32_t call, bool again) {
+  unpin_done();
+  const uint32_t op = step_.calls[call].op;
+  writer_->add(Do::kRun, op, again);
+  for (const uint32_t output : step_.outputs(call)) {
+    const bool kept = missing(output, again);
+    writer_->take(kept ? output : Schedule::kScratch, step_.items[output].bytes);
+    // The program has let go of it: nobody can say where it is to be moved.
+    if (kept && again && ended(output)) writer_->pin(writer_->block_of(output));
+  }
+  if (step_.calls[call].workspace > Bytes(0)) {
+    writer_->take(Schedule::kScratch, step_.calls[call].workspace);
+  }
+}
+
+void StepSimulator::add(Do what, uint32_t item) {
+  if (!writer_) return;
+  unpin_done();
+  writer_->add(what, item);
+}
+
+// Copies that are done by now.
+void StepSimulator::unpin_done() {
+  std::erase_if(under_way_, [&](const auto& copy) {
+    if (copy.first > outcome_.time) return false;
+    writer_->unpin(copy.second);
+    return true;
+  });
+}
+
+// Begun by the instruction added last, a copy goes on until the item is ready.
+void StepSimulator::pin_copy(uint32_t item) {
+  if (writer_)
+    under_way_.emplace_back(items_[item].ready, writer_->pin(writer_->block_of(item)));
+}
+
+}  // namespace tidemark::planner

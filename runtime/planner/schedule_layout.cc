@@ -1,0 +1,126 @@
+#include "runtime/planner/schedule_layout.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "runtime/planner/layout/moving_layout.h"
+
+namespace tidemark::planner {
+namespace {
+
+using Block = Schedule::Block;
+
+// Of each block, a number in the schedule that is being written.
+class Writer {
+ public:
+  Writer(const Schedule& old, const MovingLayout& layout, int64_t times_per_instruction)
+      : old_(old), layout_(layout), scale_(times_per_instruction) {
+    result_ = old;
+    result_.code.clear();
+    result_.blocks.clear();
+    latest_.resize(old.blocks.size());
+  }
+
+  Schedule run() {
+    for (uint32_t b = 0; b < old_.initial_blocks; ++b) take(b);
+    std::vector<uint32_t> now_at(old_.code.size() + 1);
+    auto next = layout_.moves.begin();
+    for (uint32_t i = 0; i <= old_.code.size(); ++i) {
+      for (; next != layout_.moves.end() && next->time / scale_ == i; ++next) move(*next);
+      now_at[i] = size();
+      if (i == old_.code.size()) break;
+      Schedule::Instruction instruction = old_.code[i];
+      const uint32_t first = instruction.first_block;
+      instruction.first_block = static_cast<uint32_t>(result_.blocks.size());
+      for (uint32_t k = 0; k < instruction.blocks; ++k) take(first + k);
+      result_.code.push_back(instruction);
+    }
+    for (uint32_t b = 0; b < old_.blocks.size(); ++b) {
+      const uint32_t end = old_.blocks[b].end;
+      const bool to_the_end = end == old_.code.size();
+      result_.blocks[latest_[b]].end = to_the_end ? size() : end == 0 ? 0 : now_at[end - 1] + 1;
+    }
+    result_.placed = true;
+    result_.peak = Bytes(0);
+    result_.moved = layout_.moved;
+    for (const Block& block : result_.blocks) {
+      result_.peak = std::max(result_.peak, block.at + block.size - Offset(0));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  uint32_t size() const { return static_cast<uint32_t>(result_.code.size()); }
+
+  // By the instruction that is written next.
+  void take(uint32_t b) {
+    latest_[b] = static_cast<uint32_t>(result_.blocks.size());
+    Block block = old_.blocks[b];
+    block.begin = size();
+    block.at = layout_.offsets[b];
+    result_.blocks.push_back(block);
+  }
+  void move(const Move& move) {
+    const auto b = static_cast<uint32_t>(move.buffer);
+    result_.blocks[latest_[b]].end = size();
+    latest_[b] = static_cast<uint32_t>(result_.blocks.size());
+    Block block = old_.blocks[b];
+    block.begin = size();
+    block.at = move.to;
+    result_.blocks.push_back(block);
+    result_.code.push_back({.what = Schedule::Do::kMove,
+                            .subject = block.storage,
+                            .first_block = latest_[b],
+                            .blocks = 1});
+  }
+
+  const Schedule& old_;
+  const MovingLayout& layout_;
+  const int64_t scale_;
+  Schedule result_;
+  std::vector<uint32_t> latest_;
+};
+
+}  // namespace
+
+std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, Bytes capacity,
+                                     int64_t nodes) {
+  const Schedule& schedule = unplaced.schedule;
+  // Blocks of one instruction are taken one after the other. Moves that make space for any of
+  // them may be made before all: they go to where none of the others lies.
+  uint32_t most = 1;
+  for (const auto& instruction : schedule.code) most = std::max(most, instruction.blocks);
+  const int64_t scale = int64_t{most} + 1;
+  MovingProblem problem;
+  problem.capacity = capacity;
+  problem.homes = unplaced.preferred;
+  const auto time = [&](uint32_t instruction) { return int64_t{instruction} * scale; };
+  for (uint32_t b = 0; b < schedule.blocks.size(); ++b) {
+    const Block& block = schedule.blocks[b];
+    int64_t begin = time(block.begin);
+    if (b < schedule.initial_blocks) {
+      begin = -1;
+    } else {
+      begin += b - schedule.code[block.begin].first_block;
+    }
+    problem.buffers.push_back({begin, time(block.end), block.size});
+    const bool scratch = block.storage == Schedule::kScratch;
+    if (scratch) problem.stays.push_back({b, begin, time(block.end)});
+    // The others of its instruction are taken after it, and moves come before all of them.
+    if (!scratch && b >= schedule.initial_blocks) {
+      problem.stays.push_back({b, begin, time(block.begin + 1)});
+    }
+  }
+  for (const PinnedInterval& pinned : unplaced.pinned) {
+    problem.stays.push_back({pinned.block, time(pinned.begin), time(pinned.end)});
+  }
+  Limits limits;
+  limits.seconds = 1e9;
+  limits.nodes = nodes;
+  const auto layout = lay_out_moving(problem, limits);
+  if (!layout) return std::nullopt;
+  return Writer(schedule, *layout, scale).run();
+}
+
+}  // namespace tidemark::planner

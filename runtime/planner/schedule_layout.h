@@ -1,0 +1,39 @@
+// Gives the blocks of a schedule their places. Where no layout is found in which each block
+// stays where it began, a few are moved, at times that are planned too.
+//
+// Threads: functions without state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/core/units.h"
+#include "runtime/schedule/schedule.h"
+
+namespace tidemark::planner {
+
+// A block that must not move before instructions [begin, end): a copy reads or writes it, or
+// nobody can name it by then.
+struct PinnedInterval {
+  uint32_t block = 0;
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
+// What a schedule without places has to say for a layout.
+struct UnplacedSchedule {
+  Schedule schedule;
+  std::vector<PinnedInterval> pinned;
+  // One for each block. What is there before the step begins there; what is there at its end
+  // should lie there then, as else the next step puts it back.
+  std::vector<std::optional<Offset>> preferred;
+};
+
+// The same with places, moves inserted; `peak`, `moved` and `placed` are set. None if no layout
+// within `capacity` was found. `nodes`: steps of search; the layout depends on nothing else.
+// Scratch blocks are never moved.
+std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, Bytes capacity,
+                                     int64_t nodes);
+
+}  // namespace tidemark::planner

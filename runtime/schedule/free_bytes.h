@@ -1,0 +1,91 @@
+// When bytes of the arena can be used again: by their places, or, where blocks have none, by
+// their number. Private to the simulator.
+//
+// Threads: belongs to one.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <vector>
+
+#include "runtime/core/units.h"
+
+namespace tidemark::simulator {
+
+// By place: of each byte, when its last user is done with it.
+class FreePlaces {
+ public:
+  Nanos free_from(Offset at, Bytes size) const {
+    Nanos latest{0};
+    const int64_t end = (at + size).value();
+    for (auto part = first(at.value()); part != parts_.end() && part->first < end; ++part) {
+      if (part->second.end > at.value()) latest = std::max(latest, part->second.time);
+    }
+    return latest;
+  }
+  // They are left, to be free from then on. REQUIRES: not before they were free last.
+  void leave(Offset at, Bytes size, Nanos time) {
+    if (size == Bytes(0)) return;
+    const int64_t begin = at.value(), end = (at + size).value();
+    auto part = parts_.lower_bound(begin);
+    if (part != parts_.begin()) {
+      const auto before = std::prev(part);
+      const Part old = before->second;
+      if (old.end > begin) {
+        before->second.end = begin;
+        if (old.end > end) parts_.emplace(end, old);
+      }
+    }
+    for (part = parts_.lower_bound(begin); part != parts_.end() && part->first < end;) {
+      const Part old = part->second;
+      part = parts_.erase(part);
+      if (old.end > end) part = parts_.emplace(end, old).first;
+    }
+    parts_[begin] = {end, time};
+  }
+
+ private:
+  struct Part {
+    int64_t end = 0;
+    Nanos time{0};
+  };
+  std::map<int64_t, Part>::const_iterator first(int64_t at) const {
+    const auto part = parts_.upper_bound(at);
+    return part == parts_.begin() ? part : std::prev(part);
+  }
+  std::map<int64_t, Part> parts_;  // by where they begin; they do not overlap
+};
+
+// By number: what is left is taken again in the order in which it becomes free.
+class FreeCount {
+ public:
+  explicit FreeCount(Bytes room) : room_(room) {}
+
+  // Takes them; when they are free. As soon as nothing is left to wait for, if the room is
+  // short.
+  Nanos take(Bytes size) {
+    Nanos from{0};
+    while (live_ + size > room_ && !left_.empty()) {
+      from = std::max(from, left_.top().time);
+      live_ -= left_.top().size;
+      left_.pop();
+    }
+    live_ += size;
+    return from;
+  }
+  void leave(Bytes size, Nanos time) { left_.push({time, size}); }
+
+ private:
+  struct Left {
+    Nanos time{0};
+    Bytes size{0};
+    bool operator>(const Left& other) const { return time > other.time; }
+  };
+  const Bytes room_;
+  Bytes live_{0};  // with what is in left_
+  std::priority_queue<Left, std::vector<Left>, std::greater<>> left_;
+};
+
+}  // namespace tidemark::simulator

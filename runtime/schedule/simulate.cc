@@ -1,0 +1,211 @@
+#include "runtime/schedule/simulate.h"
+
+#include <algorithm>
+
+#include "runtime/schedule/free_bytes.h"
+
+namespace tidemark {
+namespace {
+
+using Do = Schedule::Do;
+using Instruction = Schedule::Instruction;
+using Block = Schedule::Block;
+constexpr uint32_t kNone = UINT32_MAX;
+
+class Simulator {
+ public:
+  Simulator(const StepTrace& trace, const PlanLimits& limits, const Schedule& schedule)
+      : trace_(trace),
+        limits_(limits),
+        s_(schedule),
+        count_(limits.room),
+        storages_(trace.storages.size() + schedule.foreign.size()),
+        block_free_(schedule.blocks.size()) {}
+
+  ScheduleCost run() {
+    begin();
+    for (const Instruction& instruction : s_.code) {
+      carry_out(instruction);
+      cost_.tier_peak = std::max(cost_.tier_peak, tier_);
+    }
+    for (State& state : storages_) {
+      if (state.copied && state.block == kNone) wait_until(state.copy_ready);
+    }
+    cost_.time = compute_;
+    return cost_;
+  }
+
+ private:
+  struct State {
+    uint32_t block = kNone;
+    bool copied = false;
+    Nanos ready{0};       // its bytes are written, by a call or by a copy
+    Nanos copy_ready{0};  // its copy is out
+  };
+
+  Bytes size(uint32_t storage) const {
+    return storage < trace_.storages.size() ? trace_.storages[storage].size
+                                            : s_.foreign[storage - trace_.storages.size()];
+  }
+
+  void begin() {
+    for (uint32_t b = 0; b < s_.initial_blocks; ++b) {
+      storages_[s_.blocks[b].storage].block = b;
+      take(b);
+    }
+    for (uint32_t s = 0; s < trace_.storages.size(); ++s) {
+      const StepTrace::Storage& storage = trace_.storages[s];
+      const bool apart = s_.residents_apart && storage.at_end;
+      if (!storage.at_start || apart || storages_[s].block != kNone) continue;
+      storages_[s].copied = true;
+      tier_ += storage.size;
+    }
+    cost_.tier_peak = tier_;
+  }
+
+  void carry_out(const Instruction& it) {
+    if (it.what == Do::kRun || it.what == Do::kUpload || it.what == Do::kRead)
+      return run_op(it);
+    State& state = storages_[it.subject];
+    switch (it.what) {
+      case Do::kCopyOut: copy_out(it.subject); break;
+      case Do::kOffload:
+        copy_out(it.subject);
+        leave(state.block);
+        state.block = kNone;
+        break;
+      case Do::kFree: drop_copy(it.subject); [[fallthrough]];
+      case Do::kEvict:
+        if (state.block != kNone) leave(state.block);
+        state.block = kNone;
+        break;
+      case Do::kDropCopy: drop_copy(it.subject); break;
+      case Do::kCopyIn: {
+        const Nanos start = std::max({take(it.first_block), state.copy_ready, issued_});
+        copy_in(it.subject, it.first_block, start);
+        cost_.copied += limits_.in_time(size(it.subject));
+        break;
+      }
+      case Do::kMove: move(it); break;
+      default: break;
+    }
+  }
+
+  void run_op(const Instruction& it) {
+    const StepTrace::Op& op = trace_.ops[it.subject];
+    if (it.what == Do::kUpload) {
+      for (uint32_t b = it.first_block; b < it.first_block + it.blocks; ++b) {
+        const Nanos start = std::max(take(b), compute_);
+        if (s_.blocks[b].storage != Schedule::kScratch) copy_in(s_.blocks[b].storage, b, start);
+      }
+      return;
+    }
+    for (const StepTrace::Input& input : op.inputs) wait_until(storages_[input.storage].ready);
+    for (uint32_t b = it.first_block; b < it.first_block + it.blocks; ++b) wait_until(take(b));
+    compute_ += op.cost;
+    if (it.again) cost_.recomputed += op.cost;
+    if (it.what == Do::kRead) issued_ = compute_;
+    for (const StepTrace::Input& input : op.inputs) {
+      State& state = storages_[input.storage];
+      if (state.block != kNone) used(state.block, compute_);
+      if (!input.written) continue;
+      state.ready = compute_;
+      drop_copy(input.storage);
+    }
+    for (uint32_t b = it.first_block; b < it.first_block + it.blocks; ++b) {
+      used(b, compute_);
+      const uint32_t storage = s_.blocks[b].storage;
+      if (storage == Schedule::kScratch) {
+        leave(b);
+      } else {
+        storages_[storage].block = b;
+        storages_[storage].ready = compute_;
+      }
+    }
+  }
+
+  // Compute reads the old place and writes the new one, which may share bytes with it.
+  void move(const Instruction& it) {
+    State& state = storages_[it.subject];
+    wait_until(state.ready);
+    const uint32_t old = state.block;
+    wait_until(block_free_[old]);  // a copy of it may be under way
+    leave(old);
+    wait_until(take(it.first_block));
+    compute_ += limits_.move_time(size(it.subject));
+    state.block = it.first_block;
+    state.ready = compute_;
+    used(it.first_block, compute_);
+    if (s_.placed) places_.leave(s_.blocks[old].at, s_.blocks[old].size, compute_);
+  }
+
+  void copy_in(uint32_t storage, uint32_t block, Nanos start) {
+    State& state = storages_[storage];
+    link_in_ = std::max(link_in_, start) + limits_.in_time(size(storage));
+    state.block = block;
+    state.ready = link_in_;
+    used(block, link_in_);
+  }
+
+  void copy_out(uint32_t storage) {
+    State& state = storages_[storage];
+    if (state.copied) return;
+    const Nanos takes = limits_.out_time(size(storage));
+    link_out_ = std::max({link_out_, state.ready, issued_}) + takes;
+    cost_.copied += takes;
+    state.copied = true;
+    state.copy_ready = link_out_;
+    tier_ += size(storage);
+    used(state.block, link_out_);
+  }
+
+  void drop_copy(uint32_t storage) {
+    if (storages_[storage].copied) tier_ -= size(storage);
+    storages_[storage].copied = false;
+  }
+
+  void wait_until(Nanos time) {
+    if (time <= compute_) return;
+    cost_.waited += time - compute_;
+    compute_ = time;
+  }
+
+  // Returns when the bytes are free.
+  Nanos take(uint32_t b) {
+    const Block& block = s_.blocks[b];
+    live_ += block.size;
+    cost_.peak = std::max(cost_.peak, s_.placed ? block.at + block.size - Offset(0) : live_);
+    return s_.placed ? places_.free_from(block.at, block.size) : count_.take(block.size);
+  }
+  void used(uint32_t b, Nanos until) { block_free_[b] = std::max(block_free_[b], until); }
+  void leave(uint32_t b) {
+    const Block& block = s_.blocks[b];
+    live_ -= block.size;
+    if (s_.placed) {
+      places_.leave(block.at, block.size, block_free_[b]);
+    } else {
+      count_.leave(block.size, block_free_[b]);
+    }
+  }
+
+  const StepTrace& trace_;
+  const PlanLimits& limits_;
+  const Schedule& s_;
+  simulator::FreePlaces places_;
+  simulator::FreeCount count_;
+  std::vector<State> storages_;
+  std::vector<Nanos> block_free_;  // when its last user so far is done
+  Bytes live_{0}, tier_{0};
+  Nanos compute_{0}, link_out_{0}, link_in_{0};
+  Nanos issued_{0};  // nothing that is issued now starts before
+  ScheduleCost cost_;
+};
+
+}  // namespace
+
+ScheduleCost simulate(const StepTrace& trace, const PlanLimits& limits,
+                      const Schedule& schedule) {
+  return Simulator(trace, limits, schedule).run();
+}
+
+}  // namespace tidemark

@@ -1,0 +1,63 @@
+// What an onlooker knows of each storage while the code goes by, and what follows from that:
+// can everything that is still wanted be had back? Private to the validator.
+//
+// Threads: belongs to one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/schedule/validator_notes.h"
+
+namespace tidemark::schedule_validator {
+
+class Onlooker {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Known {
+    uint32_t block = kNone;
+    uint32_t producer = kNone;  // its operator, if it is made in this step
+    uint32_t version = 0;       // how often it has been written, in this code
+    uint32_t uses_left = 0;     // by operators that have not run yet
+    bool made = false;          // it has had its value
+    bool copied = false;        // there is a valid copy
+    bool let_go = false;        // the operator after which the program lets go of it has run
+    bool lost = false;          // said so
+  };
+
+  explicit Onlooker(const Notes& notes);
+
+  Known& operator[](uint32_t storage) { return known_[storage]; }
+  const Known& operator[](uint32_t storage) const { return known_[storage]; }
+  uint32_t size() const { return static_cast<uint32_t>(known_.size()); }
+
+  bool resident(uint32_t storage) const {
+    return known_[storage].block != kNone || notes_.is_apart(storage);
+  }
+  // Would the program, or an operator that is still to run, miss the storage?
+  bool wanted(uint32_t storage) const {
+    const Known& it = known_[storage];
+    return it.made && (!it.let_go || it.uses_left > 0);
+  }
+  static bool writes(const StepTrace::Op& op);
+  // May the storage be evicted: a call of this step has made it, and that call may run again?
+  // What the call reads is another question.
+  bool may_be_made_again(uint32_t storage) const;
+  // Wanted storages that are neither resident nor copied nor computable from such; each is
+  // named once, by the first call that finds it.
+  std::vector<uint32_t> newly_lost();
+
+  std::vector<bool> ran;  // by operator
+
+ private:
+  enum class Has : uint8_t { kUnknown, kYes, kNo };
+  bool can_be_had(uint32_t storage);
+  Has decide(uint32_t storage);
+
+  const Notes& notes_;
+  std::vector<Known> known_;
+  std::vector<Has> has_;  // in this call of newly_lost()
+  std::vector<uint32_t> pending_;
+};
+
+}  // namespace tidemark::schedule_validator

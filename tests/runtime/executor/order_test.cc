@@ -1,0 +1,347 @@
+// Steps of toy operators, recorded, planned and followed, on a device with data.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/runtime/executor/toy_training.h"
+#include "tests/support/random_program.h"
+
+namespace tidemark::testing {
+namespace {
+
+std::vector<uint64_t> unplanned(
+    int steps, const std::function<void(int)>& between = [](int) {}) {
+  Training training;
+  for (int i = 0; i < steps; ++i) training.step(between);
+  return training.finish();
+}
+
+TEST(Recorder, WritesDownTheStep) {
+  Scene scene;
+  const Handle w = scene.data(4, Category::kParameter);
+  const StepTrace graph = scene.session().record_step([&] {
+    Handle x = scene.data(2);
+    Handle y = scene.call({x, w}, 3, 1);
+    x = {};
+    scene.update({w, y});
+    scene.hash(y);
+  });
+  EXPECT_TRUE(trace_violations(graph).empty());
+  ASSERT_EQ(graph.ops.size(), 4u);
+  EXPECT_EQ(graph.ops[0].kind, StepTrace::Kind::kUpload);
+  EXPECT_EQ(graph.ops[1].inputs, (std::vector<StepTrace::Input>{{0, 0, false}, {1, 0, false}}));
+  EXPECT_EQ(graph.ops[1].outputs, std::vector<uint32_t>{2});
+  EXPECT_EQ(graph.ops[1].released, std::vector<uint32_t>{0});
+  EXPECT_EQ(graph.ops[1].workspace, units(1));
+  EXPECT_EQ(graph.ops[2].inputs, (std::vector<StepTrace::Input>{{1, 0, true}, {2, 0, false}}));
+  EXPECT_EQ(graph.ops[3].kind, StepTrace::Kind::kRead);
+  EXPECT_EQ(graph.ops[3].released, std::vector<uint32_t>{2});
+  ASSERT_EQ(graph.storages.size(), 3u);
+  EXPECT_EQ(graph.storages[0].size, units(2));
+  EXPECT_EQ(graph.storages[0].category, Category::kData);
+  EXPECT_FALSE(graph.storages[0].at_start || graph.storages[0].at_end);
+  EXPECT_TRUE(graph.storages[1].at_start && graph.storages[1].at_end);
+}
+
+TEST(Plans, SwitchAfterTwoEqualStepsAndKeepTheBits) {
+  Training training;
+  std::vector<std::string> said;
+  training.session().plan_steps(quiet(&said));
+  std::vector<bool> planned;
+  for (int i = 0; i < 6; ++i) planned.push_back(training.step().planned);
+  EXPECT_EQ(planned, (std::vector<bool>{false, false, true, true, true, true}));
+  EXPECT_EQ(training.finish(), unplanned(6));
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said.front().find("from now on by a plan"), std::string::npos) << said.front();
+}
+
+TEST(Plans, ThePeakIsThePlansToTheByte) {
+  Training plain;
+  const Bytes before = plain.step().peak_reserved;
+  Training training;
+  training.session().plan_steps(quiet());
+  StepStats stats;
+  for (int i = 0; i < 4; ++i) stats = training.step();
+  const BoundSchedule* plan = training.session().planner()->current();
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(in_program_order(plan->schedule)) << "updates should have moved forward";
+  EXPECT_EQ(stats.peak_reserved, units(4 * Training::kLayers) + plan->schedule.peak);
+  EXPECT_LT(stats.peak_reserved, before);
+  EXPECT_EQ(stats.operators, 3 * Training::kLayers + Training::kLayers);
+}
+
+// The smallest arena that the plan fits in; dynamic steps have to release there.
+TEST(Plans, RunWithoutAReleaseInTheirPeak) {
+  Training big;
+  big.session().plan_steps(quiet());
+  for (int i = 0; i < 4; ++i) big.step();
+  const Bytes peak =
+      units(4 * Training::kLayers) + big.session().planner()->current()->schedule.peak;
+  Training training({.arena = peak.count() / kAlignment.count(), .host = 64});
+  training.session().plan_steps(quiet());
+  StepStats first = training.step(), last;
+  for (int i = 0; i < 5; ++i) last = training.step();
+  EXPECT_GT(first.evictions + first.offloads, 0);
+  EXPECT_TRUE(last.planned);
+  EXPECT_EQ(last.evictions + last.offloads + last.reloads + last.recomputes, 0);
+  EXPECT_EQ(last.peak_reserved, peak);
+  EXPECT_EQ(training.finish(), unplanned(6));
+}
+
+// A call more, at either place, in the fourth step.
+TEST(Plans, AStepThatDiffersIsFinishedAndNothingIsLost) {
+  for (const int place : {0, 1}) {
+    const auto run = [&](Training& training) {
+      for (int i = 0; i < 8; ++i) {
+        Handle extra;
+        training.step([&](int at) {
+          if (i == 3 && at == place) extra = training.scene().call({training.scene().data(1)});
+        });
+      }
+      return training.finish();
+    };
+    Training plain, training;
+    training.session().plan_steps(quiet());
+    EXPECT_EQ(run(training), run(plain));
+    EXPECT_EQ(training.session().planner()->counts().mismatches, 1);
+    EXPECT_EQ(training.session().planner()->counts().plans, 1);
+    // Steps 2, 5, 6 and 7; 3 differs, and 4 is recorded.
+    EXPECT_EQ(training.session().planner()->counts().planned_steps, 4);
+  }
+}
+
+TEST(Plans, AStepThatEndsEarlyIsFinished) {
+  const auto run = [](bool planned) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (planned) scene.session().plan_steps(quiet());
+    for (int i = 0; i < 6; ++i) {
+      scene.session().step([&] {
+        Handle x = scene.call({w}, 2);
+        Handle y = scene.call({x}, 2);
+        scene.update({w, y});
+        if (i != 4) scene.update({w, x});
+      });
+    }
+    if (planned) {
+      EXPECT_EQ(scene.session().planner()->counts().mismatches, 1);
+    }
+    return scene.hash(w);
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+// The calls are the same; only a handle lives on, whose place the plan gives to another.
+TEST(Plans, WhatTheProgramStillHoldsIsNotWrittenOver) {
+  const auto run = [](bool planned) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (planned) scene.session().plan_steps(quiet());
+    std::vector<uint64_t> read;
+    for (int i = 0; i < 6; ++i) {
+      Handle held;
+      scene.session().step([&] {
+        Handle x = scene.call({w}, 2);
+        Handle y = scene.call({x}, 2);
+        if (i == 4) held = x;
+        x = {};
+        Handle z = scene.call({y}, 2);
+        y = {};
+        scene.update({w, z});
+      });
+      if (held) read.push_back(scene.hash(held));
+    }
+    if (planned) {
+      EXPECT_EQ(scene.session().planner()->counts().mismatches, 1);
+      EXPECT_EQ(scene.session().planner()->counts().planned_steps, 2);
+    }
+    read.push_back(scene.hash(w));
+    return read;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+// Each has a plan of its own, chosen by its first upload.
+TEST(Plans, TwoProgramsInTurn) {
+  const auto run = [](bool planned) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (planned) scene.session().plan_steps(quiet());
+    for (const int64_t batch : {4, 4, 4, 2, 2, 2, 4, 2, 4}) {
+      const StepStats& stats = scene.session().step([&] {
+        Handle x = scene.data(batch);
+        Handle y = scene.call({x, w}, 2 * batch);
+        Handle z = scene.call({y, x}, batch);
+        scene.update({w, z});
+      });
+      static_cast<void>(stats);
+    }
+    if (planned) {
+      EXPECT_EQ(scene.session().planner()->counts().plans, 2);
+      EXPECT_EQ(scene.session().planner()->counts().planned_steps, 5);
+      EXPECT_EQ(scene.session().planner()->counts().mismatches, 0);
+    }
+    return scene.hash(w);
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+// The last batch of an epoch: never twice in a row, but for steps that follow a plan.
+TEST(Plans, AProgramThatComesNowAndThen) {
+  Scene scene;
+  const Handle w = scene.data(4, Category::kParameter);
+  scene.session().plan_steps(quiet());
+  std::vector<bool> planned;
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    for (const int64_t batch : {4, 4, 2}) {
+      planned.push_back(scene.session()
+                            .step([&] {
+                              Handle x = scene.data(batch);
+                              Handle y = scene.call({x, w}, 2 * batch);
+                              Handle z = scene.call({y, x}, batch);
+                              scene.update({w, z});
+                            })
+                            .planned);
+    }
+  }
+  EXPECT_EQ(planned, (std::vector<bool>{false, false, false, true, true, false, true, true,
+                                        true, true, true, true, true, true, true}));
+}
+
+// Forward alone: nothing is saved, nothing is updated.
+TEST(Plans, InferenceIsCapturedAndPlanned) {
+  const auto run = [](bool plans) {
+    Scene scene;
+    const Handle v = scene.data(4, Category::kParameter);
+    const Handle w = scene.data(4, Category::kParameter);
+    if (plans) scene.session().plan_steps(quiet());
+    std::vector<uint64_t> read;
+    for (int i = 0; i < 5; ++i) {
+      scene.session().step([&] {
+        Handle x = scene.data(2);
+        Handle left = scene.call({x, v}, 6, 1);
+        Handle right = scene.call({x, w}, 6, 1);
+        x = scene.call({left, right}, 1);
+        left = right = {};
+        read.push_back(scene.hash(x));
+      });
+    }
+    if (plans) {
+      EXPECT_EQ(scene.session().planner()->counts().planned_steps, 3);
+    }
+    return read;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST(Plans, AReadInTheMiddleSeesWhatWasIssued) {
+  const auto run = [](bool planned) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (planned) scene.session().plan_steps(quiet());
+    std::vector<uint64_t> read;
+    for (int i = 0; i < 5; ++i) {
+      scene.session().step([&] {
+        Handle x = scene.call({w}, 2);
+        Handle y = scene.call({x}, 6);
+        read.push_back(scene.hash(x));
+        Handle z = scene.call({x, y}, 2);
+        y = {};
+        scene.update({w, z});
+        read.push_back(scene.hash(w));
+      });
+    }
+    if (planned) {
+      EXPECT_EQ(scene.session().planner()->counts().planned_steps, 3);
+    }
+    return read;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST(Plans, AStepThatThrowsLeavesTheSessionUsable) {
+  Training training;
+  training.session().plan_steps(quiet());
+  for (int i = 0; i < 3; ++i) training.step();
+  EXPECT_THROW(training.step([](int at) {
+    if (at == 1) throw std::runtime_error("stop");
+  }),
+               std::runtime_error);
+  EXPECT_TRUE(training.step().planned);
+  // As the dynamic run, which throws there too.
+  Training plain;
+  for (int i = 0; i < 3; ++i) plain.step();
+  EXPECT_THROW(plain.step([](int at) {
+    if (at == 1) throw std::runtime_error("stop");
+  }),
+               std::runtime_error);
+  plain.step();
+  EXPECT_EQ(training.finish(), plain.finish());
+}
+
+// A loss that is read after the step: what the step before left is foreign to this one.
+TEST(Plans, WhatIsHeldOverTheEndIsPlannedToo) {
+  const auto run = [](bool plans) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (plans) scene.session().plan_steps(quiet());
+    std::vector<uint64_t> read;
+    std::vector<bool> planned;
+    Handle held;
+    for (int i = 0; i < 6; ++i) {
+      planned.push_back(scene.session()
+                            .step([&] {
+                              held = scene.call({w}, 2);
+                              scene.update({w, held});
+                            })
+                            .planned);
+      read.push_back(scene.hash(held));
+    }
+    if (plans) {
+      EXPECT_EQ(planned, (std::vector<bool>{false, false, false, true, true, true}));
+    }
+    return read;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+// What comes from an earlier step and goes in this one has no place of its own.
+TEST(Plans, WhatGoesInALaterStepIsNotPlanned) {
+  Scene scene;
+  const Handle w = scene.data(4, Category::kParameter);
+  std::vector<std::string> said;
+  scene.session().plan_steps(quiet(&said));
+  Handle held = scene.call({w}, 2);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(scene.session().step([&] { held = scene.call({w, held}, 2); }).planned);
+  }
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said.front().find("goes in this one"), std::string::npos) << said.front();
+}
+
+// Random programs whose steps are alike, with views, in-place writes, reads and dropped
+// handles, under ample memory and in just what the plan takes.
+TEST(Plans, RandomProgramsKeepTheirBits) {
+  int64_t planned = 0;
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    const auto run = [&](Bytes budget, bool plans) {
+      SessionOptions options;
+      options.threads = 1;
+      options.budget = budget;
+      options.host_limit = Bytes(64 << 20);
+      options.residency.poison = true;
+      Session session(options, make_cpu_device({.threads = 1}));
+      if (plans) session.plan_steps(quiet());
+      auto read = run_random_program(session, seed, 8, 30, /*alike=*/true);
+      if (plans) planned += session.planner()->counts().planned_steps;
+      return read;
+    };
+    const auto expected = run(Bytes(64 << 20), false);
+    ASSERT_EQ(run(Bytes(64 << 20), true), expected) << seed;
+    ASSERT_EQ(run(4 * kRandomProgramSmallest, true), expected) << seed;
+  }
+  EXPECT_GT(planned, 40);
+}
+
+}  // namespace
+}  // namespace tidemark::testing

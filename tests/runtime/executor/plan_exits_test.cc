@@ -1,0 +1,260 @@
+// Leaves a step that runs by a plan at each of its calls, in each way in which a program, its
+// memory or its device may: the results are those of the same program without plans, and later
+// steps run by a plan again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/errors.h"
+#include "runtime/session/session.h"
+#include "tests/runtime/executor/toy_training.h"
+#include "tests/support/faulty_arena.h"
+#include "tests/support/random_program.h"
+
+namespace tidemark::testing {
+namespace {
+
+using namespace tidemark::literals;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kFewer = 5;  // as plans take ten times as long
+#else
+constexpr int kFewer = 1;
+#endif
+constexpr int kCalls = 24;
+constexpr int kAllCalls = kCalls + kRandomProgramParameters;
+
+// How steps come to be planned, which of them leaves the plan, and programs that are planned.
+struct Planned {
+  const char* name;
+  const char* policy;
+  double room;  // of the smallest budget
+  bool order;
+  int exit_step, steps;
+  std::vector<uint32_t> seeds;
+  int every;  // of so many calls one is tried
+};
+const std::vector<Planned>& plans() {
+  static const std::vector<Planned> all{
+      {"an_order", "delta", 100, true, 4, 9, {1, 3}, kFewer},
+      {"the_policys_releases", "delta", 1, true, 5, 12, {1, 4}, kFewer},
+      {"releases_found_by_a_search", "tide", 1, false, 6, 14, {8}, 3 * kFewer},
+  };
+  return all;
+}
+
+SessionOptions options_of(const Planned& planned) {
+  SessionOptions options;
+  options.threads = 1;
+  options.budget = align_up(share_of(kRandomProgramSmallest, planned.room));
+  options.policy = planned.policy;
+  options.host_limit = 64_MiB;
+  options.residency.poison = true;
+  options.costs = std::make_shared<const CostTable>();  // so that decisions repeat
+  options.event_capacity = 1 << 12;
+  return options;
+}
+
+// A session with plans, on an arena that can fail.
+class PlannedSession {
+ public:
+  explicit PlannedSession(const Planned& how)
+      : PlannedSession(options_of(how), make_cpu_device({.threads = 1})) {
+    PlanOptions options = quiet();
+    options.order = how.order;
+    session_.plan_steps(options);
+  }
+  Session& session() { return session_; }
+  FaultyArena& arena() { return *arena_; }
+  FaultyDevice& device() { return *device_; }
+
+ private:
+  PlannedSession(const SessionOptions& options, std::unique_ptr<Device> real)
+      : PlannedSession(options, std::make_unique<FaultyDevice>(std::move(real))) {}
+  PlannedSession(const SessionOptions& options, std::unique_ptr<FaultyDevice> device)
+      : PlannedSession(
+            options,
+            std::make_unique<FaultyArena>(*device, MemoryKind::kDevice, *options.budget),
+            device) {}
+  PlannedSession(const SessionOptions& options, std::unique_ptr<FaultyArena> arena,
+                 std::unique_ptr<FaultyDevice>& device)
+      : arena_(arena.get()),
+        device_(device.get()),
+        session_(options, std::move(device), std::move(arena)) {}
+
+  FaultyArena* const arena_;
+  FaultyDevice* const device_;
+  Session session_;
+};
+
+// Whether the step before this one went by a plan, its own or the policy's.
+bool was_planned(Session& session) {
+  bool last = false, now = false;
+  session.events().for_each([&](const EventRecord& event) {
+    if (event.kind == EventKind::kStepBegin) last = std::exchange(now, false);
+    if (event.reason == Reason::kPlan) now = true;
+  });
+  return session.last_step().planned || last;
+}
+
+enum class Exit : uint8_t {
+  kNone,
+  kExtraCall,
+  kExtraUpload,
+  kExtraRead,
+  kHandleKept,  // over this step's end
+  kEndsEarly,
+  kThrows,
+};
+constexpr const char* kExitNames[] = {"none",        "extra call", "extra upload", "extra read",
+                                      "handle kept", "ends early", "throws"};
+
+struct ProgramRun {
+  std::vector<uint64_t> read;  // the values that the program reads
+  std::vector<bool> planned;   // by step, but for the last
+  int errors = 0;              // that steps ended with
+};
+
+// `breaks` is called as the step begins that leaves its plan, `mends` as the next one does.
+ProgramRun run(
+    Session& session, uint32_t seed, const Planned& how, Exit exit, int at,
+    const std::function<void()>& breaks = [] {}, const std::function<void()>& mends = [] {}) {
+  Handle kept;
+  ProgramRun result;
+  std::vector<uint64_t> more;
+  const BeforeCall before = [&](int step, int call, std::vector<Handle>& live) {
+    if (call == 0 && step > 0) result.planned.push_back(was_planned(session));
+    if (call == 0 && step == how.exit_step) breaks();
+    if (call == 0 && step == how.exit_step + 1) mends();
+    if (call == 0 && step == how.exit_step + 1 && kept) {
+      more.push_back(toy_hash(session, kept));
+      kept = {};
+    }
+    if (step != how.exit_step || call != at) return true;
+    const Handle& last = live.back();
+    switch (exit) {
+      case Exit::kNone: break;
+      case Exit::kExtraCall: kept = toy_call(session, {last}, {{256}}, 7)[0]; break;
+      case Exit::kExtraUpload: kept = toy_upload(session, 256, 7); break;
+      case Exit::kExtraRead: more.push_back(toy_hash(session, last)); break;
+      case Exit::kHandleKept: kept = last; break;
+      case Exit::kEndsEarly: return false;
+      case Exit::kThrows: throw StepStopped();
+    }
+    return true;
+  };
+  result.read = run_random_program(session, seed, how.steps, kCalls, /*alike=*/true, before,
+                                   [&](const Error&) { return ++result.errors > 0; });
+  result.read.insert(result.read.end(), more.begin(), more.end());
+  return result;
+}
+
+std::vector<uint64_t> unplanned(uint32_t seed, const Planned& how, Exit exit, int at) {
+  SessionOptions options = options_of(how);
+  options.policy = "none";
+  options.budget = 64_MiB;
+  options.host_limit = Bytes(0);
+  Session session(options, make_cpu_device({.threads = 1}));
+  return run(session, seed, how, exit, at).read;
+}
+
+class PlanExitsBy : public ::testing::TestWithParam<Planned> {};
+
+TEST_P(PlanExitsBy, OfTheProgramAtEachCall) {
+  const Planned& how = GetParam();
+  for (const uint32_t seed : how.seeds) {
+    for (auto exit = Exit::kNone; exit <= Exit::kThrows; exit = Exit(int(exit) + 1)) {
+      for (int at = 0; at < (exit == Exit::kNone ? 1 : kAllCalls); at += how.every) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", " +
+                     kExitNames[static_cast<size_t>(exit)] + " at call " + std::to_string(at));
+        PlannedSession planned(how);
+        const ProgramRun found = run(planned.session(), seed, how, exit, at);
+        ASSERT_EQ(found.read, unplanned(seed, how, exit, at));
+        EXPECT_TRUE(found.planned[static_cast<size_t>(how.exit_step) - 1]);
+        EXPECT_TRUE(found.planned.back());
+      }
+    }
+  }
+}
+
+// A step that fails leaves what the program had made up to one of its calls.
+void expect_stopped_somewhere(const Planned& how,
+                              const std::function<void(PlannedSession&, int64_t nth)>& break_at,
+                              const std::function<bool(PlannedSession&)>& mend) {
+  int failed = 0;
+  for (const uint32_t seed : how.seeds) {
+    const auto whole = unplanned(seed, how, Exit::kNone, 0);
+    std::vector<std::vector<uint64_t>> stopped{whole};
+    for (int at = 0; at < kAllCalls; ++at)
+      stopped.push_back(unplanned(seed, how, Exit::kThrows, at));
+    bool reached = true;
+    for (int64_t nth = 1; reached; nth += how.every) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", the step's number " +
+                   std::to_string(nth));
+      PlannedSession planned(how);
+      const ProgramRun found = run(
+          planned.session(), seed, how, Exit::kNone, 0, [&] { break_at(planned, nth); },
+          [&] { reached = mend(planned); });
+      ASSERT_NE(std::find(stopped.begin(), stopped.end(), found.read), stopped.end());
+      EXPECT_TRUE(found.planned.back());
+      failed += found.errors;
+    }
+  }
+  EXPECT_GT(failed, 0);
+}
+
+TEST_P(PlanExitsBy, AsAKernelFails) {
+  expect_stopped_somewhere(
+      GetParam(),
+      [](PlannedSession& planned, int64_t nth) {
+        planned.device().fail(CallKind::kKernel, StreamId::kCompute, nth);
+      },
+      [](PlannedSession& planned) {
+        planned.device().heal();
+        return planned.device().faults() > 0;
+      });
+}
+
+// By the other plans each block has its place: nothing is looked for.
+TEST(PlanExits, OfTidesAsAnAllocationThrows) {
+  expect_stopped_somewhere(
+      plans().back(),
+      [](PlannedSession& planned, int64_t nth) {
+        planned.arena().fail(nth, AllocationFault::kThrowOnce);
+      },
+      [](PlannedSession& planned) {
+        planned.arena().heal();
+        return planned.arena().faults() > 0;
+      });
+}
+
+// Room is made then, and nothing fails.
+TEST(PlanExits, OfTidesAsThereIsNoRoomOnce) {
+  const Planned& how = plans().back();
+  const uint32_t seed = how.seeds.front();
+  const auto whole = unplanned(seed, how, Exit::kNone, 0);
+  bool reached = true;
+  for (int64_t nth = 1; reached; nth += how.every) {
+    PlannedSession planned(how);
+    const ProgramRun found = run(
+        planned.session(), seed, how, Exit::kNone, 0,
+        [&] { planned.arena().fail(nth, AllocationFault::kNoneOnce); },
+        [&] {
+          planned.arena().heal();
+          reached = planned.arena().faults() > 0;
+        });
+    ASSERT_EQ(found.read, whole) << "allocation " << nth;
+    EXPECT_TRUE(found.planned.back());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, PlanExitsBy, ::testing::ValuesIn(plans()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace tidemark::testing

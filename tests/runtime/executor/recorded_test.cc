@@ -1,0 +1,179 @@
+// Plans for budgets in which a step does not fit: the policy's releases, captured and replayed.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/runtime/executor/toy_training.h"
+#include "tests/support/random_program.h"
+
+namespace tidemark::testing {
+namespace {
+
+// In units; a step of the toy training needs 27 when nothing is released.
+constexpr int64_t kTight = 20;
+
+std::vector<uint64_t> ample(int steps) {
+  Training training;
+  for (int i = 0; i < steps; ++i) training.step();
+  return training.finish();
+}
+
+struct Actions {
+  int64_t evictions, releases, reloads, recomputes;
+  bool operator==(const Actions&) const = default;
+};
+
+Actions actions_of(const StepStats& stats) {
+  return {stats.evictions, stats.offloads + stats.clean_drops, stats.reloads, stats.recomputes};
+}
+
+TEST(ReleasingPlans, FollowOnceTheStepIsKnownNotToFit) {
+  Training training({.arena = kTight, .host = 64});
+  std::vector<std::string> said;
+  training.session().plan_steps(quiet(&said));
+  std::vector<bool> planned;
+  for (int i = 0; i < 7; ++i) planned.push_back(training.step().planned);
+  EXPECT_EQ(planned, (std::vector<bool>{false, false, false, true, true, true, true}));
+  EXPECT_EQ(training.finish(), ample(7));
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_NE(said[0].find("the budget is 10.0 KiB"), std::string::npos) << said[0];
+  EXPECT_NE(said[1].find("releasing as the policy did"), std::string::npos) << said[1];
+}
+
+TEST(ReleasingPlans, DoWhatTheRecordedStepDidWithinThePlansPeak) {
+  for (const int64_t arena : {16, 18, 20, 21}) {
+    Training training({.arena = arena, .host = 64});
+    std::vector<std::string> said;
+    training.session().plan_steps(quiet(&said));
+    std::vector<StepStats> steps;
+    for (int i = 0; i < 7; ++i) steps.push_back(training.step());
+    const int64_t moves = training.scene().count(EventKind::kCompact);
+    steps.push_back(training.step());
+    ASSERT_TRUE(steps.back().planned) << arena << ": " << said.back();
+    EXPECT_EQ(training.scene().count(EventKind::kCompact), moves)
+        << "all is where it should be";
+    const BoundSchedule* plan = training.session().planner()->current();
+    ASSERT_TRUE(plan && releases(plan->schedule));
+    EXPECT_EQ(actions_of(steps.back()), actions_of(steps[2])) << arena;
+    EXPECT_GT(steps.back().evictions + steps.back().offloads, 0);
+    EXPECT_EQ(steps.back().peak_reserved, plan->schedule.peak);
+    EXPECT_LE(plan->schedule.peak, units(arena));
+    EXPECT_EQ(training.finish(), ample(8));
+  }
+}
+
+TEST(ReleasingPlans, AreDroppedWhereThePolicyIsFaster) {
+  Training training({.arena = kTight, .host = 64});
+  std::vector<std::string> said;
+  PlanOptions options = quiet(&said);
+  options.max_slowdown = 0;
+  training.session().plan_steps(options);
+  std::vector<bool> planned;
+  for (int i = 0; i < 9; ++i) planned.push_back(training.step().planned);
+  EXPECT_EQ(planned,
+            (std::vector<bool>{false, false, false, true, true, true, true, false, false}));
+  EXPECT_EQ(training.session().planner()->current(), nullptr);
+  EXPECT_NE(said.back().find("longer than under the policy"), std::string::npos) << said.back();
+  EXPECT_EQ(training.finish(), ample(9));
+}
+
+// A call more, at either place, in the sixth step.
+TEST(ReleasingPlans, AStepThatDiffersIsFinishedUnderThePolicy) {
+  for (const int place : {0, 1}) {
+    const auto run = [&](Training& training) {
+      for (int i = 0; i < 10; ++i) {
+        Handle extra;
+        training.step([&](int at) {
+          if (i == 5 && at == place) extra = training.scene().call({training.scene().data(1)});
+        });
+      }
+      return training.finish();
+    };
+    Training plain, training({.arena = kTight, .host = 64});
+    training.session().plan_steps(quiet());
+    EXPECT_EQ(run(training), run(plain));
+    EXPECT_EQ(training.session().planner()->counts().mismatches, 1);
+    // Steps 3 and 4, then 7 to 9; 5 differs, and 6 is recorded.
+    EXPECT_EQ(training.session().planner()->counts().planned_steps, 5);
+  }
+}
+
+// The calls are the same, but something that the plan does not know of takes room.
+TEST(ReleasingPlans, AreLeftAloneWhileOthersLiveOn) {
+  Training training({.arena = kTight, .host = 64});
+  training.session().plan_steps(quiet());
+  for (int i = 0; i < 5; ++i) training.step();
+  EXPECT_EQ(training.session().planner()->counts().planned_steps, 2);
+  {
+    const Handle other = training.scene().data(3);
+    for (int i = 0; i < 2; ++i) EXPECT_FALSE(training.step().planned);
+  }
+  EXPECT_TRUE(training.step().planned);
+  EXPECT_EQ(training.session().planner()->counts().mismatches, 0);
+}
+
+TEST(ReleasingPlans, AStepThatThrowsLeavesTheSessionUsable) {
+  Training training({.arena = kTight, .host = 64});
+  training.session().plan_steps(quiet());
+  for (int i = 0; i < 4; ++i) training.step();
+  const auto fail = [](int at) {
+    if (at == 1) throw std::runtime_error("stop");
+  };
+  EXPECT_THROW(training.step(fail), std::runtime_error);
+  for (int i = 0; i < 4; ++i) training.step();
+  EXPECT_TRUE(training.step().planned);
+}
+
+// What lives on lies elsewhere, in another order and partly on the tier when the plan begins.
+TEST(ReleasingPlans, BringWhatLivesOnToItsPlaces) {
+  Training training({.arena = kTight, .host = 64});
+  training.session().plan_steps(quiet());
+  for (int i = 0; i < 5; ++i) training.step();
+  Scene& scene = training.scene();
+  ASSERT_TRUE(scene.offload(training.weights()[0]));
+  {
+    const Handle filler = scene.data(2);
+    scene.hash(training.weights()[0]);
+    ASSERT_TRUE(scene.offload(training.weights()[1]));
+  }
+  EXPECT_TRUE(training.step().planned);
+  EXPECT_EQ(training.session().planner()->counts().mismatches, 0);
+}
+
+// Random programs whose steps are alike, with views, in-place writes, reads and dropped
+// handles, in little memory, under several policies. At times blocks have to move.
+TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
+  int64_t moving = 0;
+  for (const char* policy : {"delta", "tide", "dtr", "msps", "lru"}) {
+    const int steps = std::string_view(policy) == "tide" ? 20 : 8;
+    int64_t planned = 0;
+    for (uint32_t seed = 1; seed <= 12; ++seed) {
+      const auto run = [&](Bytes budget, bool plans) {
+        SessionOptions options;
+        options.threads = 1;
+        options.budget = budget;
+        options.policy = policy;
+        options.host_limit = Bytes(64 << 20);
+        options.residency.poison = true;
+        Session session(options, make_cpu_device({.threads = 1}));
+        if (plans) session.plan_steps(quiet());
+        auto read = run_random_program(session, seed, steps, 90, /*alike=*/true);
+        const BoundSchedule* plan = plans ? session.planner()->current() : nullptr;
+        if (plan && releases(plan->schedule)) {
+          planned += session.planner()->counts().planned_steps;
+          moving += plan->schedule.moved > Bytes(0) ? 1 : 0;
+        }
+        return read;
+      };
+      const auto expected = run(Bytes(64 << 20), false);
+      ASSERT_EQ(run(kRandomProgramSmallest, true), expected) << policy << ' ' << seed;
+      ASSERT_EQ(run(share_of(kRandomProgramSmallest, 1.4), true), expected)
+          << policy << ' ' << seed;
+    }
+    EXPECT_GT(planned, 0) << policy;
+  }
+  EXPECT_GT(moving, 0);
+}
+
+}  // namespace
+}  // namespace tidemark::testing

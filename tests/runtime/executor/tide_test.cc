@@ -1,0 +1,322 @@
+// The default policy as a whole, on the stage with round prices and a small training program:
+// schedules are found, tried, followed and left.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/schedule/schedule_validator.h"
+#include "tests/runtime/policy/stage.h"
+
+namespace tidemark::testing {
+namespace {
+
+constexpr int kSettled = 12;  // steps, after which every plan has been tried
+constexpr int64_t kLayers = 10;
+constexpr size_t kSearches = 2;
+// Steps by one plan differ a little, by what the one before has left away.
+constexpr double kRounding = 1.02;
+
+// Layers of a cheap and a dear activation, their gradients, and an update with optimizer state:
+//   h_i = f(x_i, w_i) takes 2000, x_{i+1} = g(h_i) takes 60; backward twice that.
+class Training {
+ public:
+  Training(int64_t arena, int64_t host, const std::string& policy = "tide",
+           const ResidencyOptions& residency = {})
+      : stage_(policy, arena, host, {}, residency) {
+    for (int64_t i = 0; i < kLayers; ++i) {
+      weights_.push_back(stage_.data(1, Category::kParameter));
+      states_.push_back(stage_.data(1, Category::kOptimizerState));
+    }
+  }
+
+  // How long it took. `extra`: a call more in the middle. `batch`: units of what is uploaded.
+  Nanos step(bool extra = false, int64_t batch = 4) {
+    const StepStats& stats = stage_.session().step([&] {
+      std::vector<Handle> x{stage_.data(batch)}, h;
+      for (const Handle& weight : weights_) {
+        h.push_back(stage_.call({x.back(), weight}, 4, 1996 + batch));
+        x.push_back(stage_.call({h.back()}, 4, 60));
+      }
+      if (extra) stage_.call({x.back()}, 1, 100);
+      stage_.residency().set_phase(Phase::kBackward);
+      Handle gradient = stage_.call({x.back()}, 4, 100);
+      std::vector<Handle> gradients(weights_.size());
+      for (size_t i = weights_.size(); i-- > 0;) {
+        const Handle inner = stage_.call({gradient, x[i + 1], h[i]}, 4, 120);
+        gradients[i] = stage_.call({inner, x[i]}, 1, 2000, Category::kGradient);
+        gradient = stage_.call({inner, weights_[i]}, 4, 2000);
+        x[i + 1] = {};
+        h[i] = {};
+      }
+      stage_.residency().set_phase(Phase::kUpdate);
+      for (size_t i = 0; i < weights_.size(); ++i) {
+        stage_.update({weights_[i], gradients[i], states_[i]}, 100);
+        stage_.update({states_[i], gradients[i]}, 100);
+      }
+    });
+    return stats.duration;
+  }
+  int64_t count(EventKind kind, Reason reason) {
+    const auto events = stage_.step_events();
+    return std::count_if(events.begin(), events.end(), [&](const EventRecord& event) {
+      return event.kind == kind && event.reason == reason;
+    });
+  }
+  int64_t planned() {
+    return count(EventKind::kCopyOut, Reason::kPlan) + count(EventKind::kEvict, Reason::kPlan);
+  }
+  Stage& stage() { return stage_; }
+
+ private:
+  Stage stage_;
+  std::vector<Handle> weights_, states_;
+};
+
+int64_t unmanaged_peak() {
+  Training training(1000, 0, "none");
+  training.step();
+  return training.stage().session().peak_reserved().count() / kUnit.count();
+}
+
+// Nobody has said that it fits: the first steps show it, and nothing is tried.
+TEST(Tide, ReleasesNothingWhereEverythingFits) {
+  Training training(unmanaged_peak(), 1000);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  EXPECT_EQ(training.stage().count(EventKind::kEvict), 0);
+  EXPECT_EQ(training.stage().count(EventKind::kOffload), 0);
+  EXPECT_EQ(training.stage().count(EventKind::kCopyOut), 0);
+}
+
+TEST(Tide, SaysThatItBeginsToPlan) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  int announced = 0, planned = 0;
+  training.stage().session().planner()->on_planning([&] { ++announced; });
+  for (int i = 0; i < kSettled; ++i) {
+    const int before = announced;
+    training.step();
+    const Nanos time = training.stage().session().last_step().planning_time;
+    EXPECT_EQ(time > Nanos(0), announced > before) << "step " << i;
+    planned += announced > before ? 1 : 0;
+  }
+  EXPECT_EQ(planned, 3);  // for the order, then two searches
+}
+
+// Copies leave ahead of need, and what they are of is dropped when room is needed; they come
+// back ahead of use.
+TEST(Tide, FollowsItsPlan) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  EXPECT_GT(training.count(EventKind::kCopyOut, Reason::kPlan), 0);
+  std::map<uint32_t, EventKind> last;
+  int64_t clean = 0, ahead = 0, in_time = 0;
+  for (const EventRecord& event : training.stage().step_events()) {
+    if (event.kind == EventKind::kDropClean) {
+      ++clean;
+      if (event.category == static_cast<uint8_t>(Category::kActivation)) {
+        EXPECT_EQ(last[event.storage], EventKind::kCopyOut);
+      }
+    }
+    ahead += event.kind == EventKind::kPrefetch;
+    in_time += event.kind == EventKind::kReload;
+    if (event.storage) last[event.storage] = event.kind;
+  }
+  EXPECT_GT(clean, 0);
+  EXPECT_GT(ahead, in_time) << "most come back ahead of use";
+}
+
+TEST(Tide, EvictsByPlanWithoutATier) {
+  Training training(unmanaged_peak() * 5 / 10, 0);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  EXPECT_GT(training.count(EventKind::kEvict, Reason::kPlan), 0);
+  EXPECT_GT(training.stage().stats().recomputes, 0);
+  EXPECT_EQ(training.stage().count(EventKind::kOffload), 0);
+  EXPECT_EQ(training.stage().count(EventKind::kCopyOut), 0);
+}
+
+// A step without a plan, two by each plan, and from then on by the best of them.
+TEST(Tide, TriesItsPlansAndKeepsTheBest) {
+  for (const int64_t tenths : {4, 6, 8}) {
+    Training training(unmanaged_peak() * tenths / 10, 1000);
+    std::vector<Nanos> took;
+    std::vector<int64_t> planned;
+    for (int i = 0; i < kSettled; ++i) {
+      took.push_back(training.step());
+      planned.push_back(training.planned());
+    }
+    // One to see the program, two with prices that are learnt.
+    EXPECT_EQ(planned[0] + planned[1] + planned[2], 0);
+    Nanos best = took[2];
+    for (size_t plan = 0; plan < kSearches; ++plan) {
+      EXPECT_GT(planned[3 + 2 * plan], 0);
+      EXPECT_EQ(planned[3 + 2 * plan], planned[4 + 2 * plan]);
+      best = std::min(best, took[4 + 2 * plan]);
+    }
+    for (size_t step = 4 + 2 * kSearches; step < took.size(); ++step) {
+      EXPECT_LE(took[step].count(), best.count() * kRounding) << tenths << " tenths, " << step;
+    }
+  }
+}
+
+TEST(Tide, IsNeverWorseThanWithoutAPlan) {
+  for (const int64_t host : {0, 1000}) {
+    for (const int64_t tenths : {4, 5, 6, 7, 8, 9}) {
+      const int64_t arena = unmanaged_peak() * tenths / 10;
+      Training training(arena, host);
+      Nanos unplanned{0}, settled{0};
+      try {
+        for (int i = 0; i < kSettled; ++i) {
+          settled = training.step();
+          if (i == 2) unplanned = settled;
+        }
+      } catch (const OutOfMemory&) {
+        EXPECT_EQ(host, 0) << tenths;
+        continue;
+      }
+      EXPECT_LE(settled.count(), unplanned.count() * kRounding)
+          << tenths << " tenths, host " << host;
+    }
+  }
+}
+
+// The step takes what the schedule says, to the byte, and to the nanosecond where nothing is
+// copied: a simulation counts bytes, and so waits for some copies that lie elsewhere.
+TEST(Tide, TakesWhatItsScheduleSays) {
+  int releasing = 0, placed = 0;
+  for (const int64_t host : {0, 1000}) {
+    for (const int64_t percent : {95, 85, 75, 65, 55, 45, 35}) {
+      if (host == 0 && percent < 70) continue;  // what cannot be computed has to stay
+      SCOPED_TRACE(std::to_string(percent) + " %, host " + std::to_string(host));
+      Training training(unmanaged_peak() * percent / 100, host);
+      for (int i = 0; i < kSettled + 2; ++i) training.step();
+      const StepStats& stats = training.stage().session().last_step();
+      const BoundSchedule* bound = training.stage().session().planner()->current();
+      EXPECT_EQ(stats.planned, bound != nullptr);
+      if (!bound) continue;  // the policy is quicker
+      const Schedule& schedule = bound->schedule;
+      EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoRoom), 0);
+      EXPECT_EQ(stats.austere_rooms, 0);
+      if (schedule.residents_apart) continue;
+      ++releasing;
+      placed += schedule.placed;
+      if (schedule.placed) {
+        EXPECT_EQ(stats.peak_reserved, schedule.peak);
+      }
+      const double ratio = static_cast<double>(stats.duration.count()) /
+                           static_cast<double>(schedule.time.count());
+      EXPECT_LE(ratio, 1.001);
+      EXPECT_GE(ratio, stats.offloads + stats.reloads > 0 ? 0.95 : 1 - 1e-12);
+      EXPECT_EQ(stats.recompute_time, schedule.recomputed);
+      EXPECT_TRUE(schedule_violations(bound->trace,
+                                      {.room = stats.peak_reserved, .tier_room = kUnit * host},
+                                      schedule)
+                      .empty());
+    }
+  }
+  EXPECT_GE(releasing, 7);
+  EXPECT_GE(placed, 6);
+}
+
+// A call more than in the last step: the rest goes by price alone, and so does the next step,
+// as what lives on has other numbers.
+TEST(Tide, FallsBackWhereAStepDiffers) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  ASSERT_GT(training.planned(), 0);
+  training.step(/*extra=*/true);
+  int64_t after = -1;  // planned releases since the call that differs
+  for (const EventRecord& event : training.stage().step_events()) {
+    if (event.kind == EventKind::kOperator && event.bytes == kUnit && after < 0) after = 0;
+    after += after >= 0 && event.reason == Reason::kPlan;
+  }
+  EXPECT_EQ(after, 0);
+  training.step();
+  EXPECT_EQ(training.planned(), 0);
+  training.step();
+  EXPECT_GT(training.planned(), 0);
+}
+
+// Two programs in turn, as with batches of two sizes: each has its plan, and what is uploaded
+// first tells which it is.
+TEST(Tide, KeepsAPlanForEachProgram) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  for (int i = 0; i < 4 * kSettled; ++i) training.step(false, i % 2 == 0 ? 4 : 3);
+  for (int i = 0; i < 4; ++i) {
+    training.step(false, i % 2 == 0 ? 4 : 3);
+    EXPECT_GT(training.planned(), 0) << i;
+    EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoRoom), 0) << i;
+  }
+}
+
+// A step that throws leaves the plan for those that follow it.
+TEST(Tide, KeepsItsPlanOverAStepThatThrows) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  for (int i = 0; i < kSettled; ++i) training.step();
+  ASSERT_GT(training.planned(), 0);
+  const Nanos before = training.step();
+  EXPECT_THROW(training.stage().session().step([&] {
+    training.stage().call({}, 1, 5);
+    throw UsageError("given up");
+  }),
+               UsageError);
+  training.step();  // not as planned: what lives on is to be numbered anew
+  training.step();  // and brought home
+  const Nanos after = training.step();
+  EXPECT_GT(training.planned(), 0);
+  EXPECT_LE(after.count(), before.count() * kRounding);
+}
+
+// Without a tier what cannot be computed is no choice: a run that frees it is not tried.
+TEST(Tide, WithoutATierOffersOnlyWhatCanBeComputed) {
+  Stage stage("tide", 4, 0);
+  const Handle batch = stage.data();
+  const Handle a = stage.call({}, 1, 1000), b = stage.call({}, 1, 2000);
+  const Handle more = stage.data();
+  stage.call({}, 1, 100);
+  EXPECT_EQ(stage.released({batch, a, b, more}), "b");
+  stage.call({}, 2, 100);
+  EXPECT_EQ(stage.released({batch, a, b, more}), "bc");
+  EXPECT_EQ(stage.stats().austere_rooms, 0);
+}
+
+TEST(Tide, OffloadsGradientsButEvictsThemWhereThereIsNoTier) {
+  for (const int64_t host : {0, 64}) {
+    Stage stage("tide", 2, host);
+    const Handle gradient = stage.call({}, 1, 1, Category::kGradient);
+    ASSERT_TRUE(stage.release(gradient));
+    EXPECT_EQ(stage.released({gradient}), "a");
+    EXPECT_EQ(gradient->residence(), host ? Residence::kOffloaded : Residence::kEvicted);
+    Stage full("tide", 1, host);
+    const Handle other = full.call({}, 1, 1, Category::kGradient);
+    full.call({}, 1);
+    EXPECT_EQ(full.released({other}), "a");
+    EXPECT_EQ(full.stats().austere_rooms, 0);
+  }
+}
+
+// a is small, dear and the stalest, b the largest, c the cheapest.
+TEST(Tide, UnplannedGoesByTheFilterThatIsGiven) {
+  const auto first_released = [](const std::string& filter) {
+    Stage stage("tide", 8, 0, {.filter = filter});
+    const Handle a = stage.call({}, 2, 900), b = stage.call({}, 4, 800),
+                 c = stage.call({}, 2, 1);
+    stage.call({}, 2, 1);
+    return stage.released({a, b, c});
+  };
+  EXPECT_EQ(first_released("lru"), "a");
+  EXPECT_EQ(first_released("greedy"), "b");
+  EXPECT_EQ(first_released(""), "c");
+  EXPECT_THROW(first_released("oldest"), UsageError);
+}
+
+// The first step: whichever waits less for it. 4 units take 359 each way.
+TEST(Tide, UnplannedTakesTheCheaper) {
+  Stage stage("tide", 64, 64);
+  const Handle cheap = stage.call({}, 4, 300), dear = stage.call({}, 4, 5000);
+  ASSERT_TRUE(stage.release(cheap) && stage.release(dear));
+  EXPECT_EQ(cheap->residence(), Residence::kEvicted);
+  EXPECT_EQ(dear->residence(), Residence::kOffloaded);
+}
+
+}  // namespace
+}  // namespace tidemark::testing

@@ -1,0 +1,71 @@
+// A training of toy operators to record, plan and follow.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "runtime/session/session.h"
+#include "tests/runtime/residency/scene.h"
+
+namespace tidemark::testing {
+
+inline PlanOptions quiet(std::vector<std::string>* said = nullptr) {
+  PlanOptions options;
+  options.background = false;
+  options.max_slowdown = std::numeric_limits<double>::infinity();  // whatever the machine does
+  options.report = [said](std::string_view line) {
+    if (said) said->emplace_back(line);
+  };
+  return options;
+}
+
+// Two layers, their gradients, and updates at the end, which a plan moves forward. Salts make
+// each step compute something else.
+class Training {
+ public:
+  explicit Training(const SceneOptions& options = {}) : scene_(options) {
+    for (int i = 0; i < kLayers; ++i) weights_.push_back(scene_.data(4, Category::kParameter));
+  }
+  static constexpr int kLayers = 3;
+
+  StepStats step(const std::function<void(int)>& between = [](int) {}) {
+    return scene_.session().step([&] {
+      Handle x = scene_.data(2);
+      std::vector<Handle> saved;
+      for (const Handle& weight : weights_) {
+        saved.push_back(x);
+        x = scene_.call({x, weight}, 2, 1);
+      }
+      between(0);
+      std::vector<Handle> gradients(kLayers);
+      for (int i = kLayers - 1; i >= 0; --i) {
+        const auto k = static_cast<size_t>(i);
+        gradients[k] = scene_.call({x, saved[k]}, 4);
+        x = scene_.call({x, weights_[k]}, 2);
+        saved.pop_back();
+      }
+      between(1);
+      for (size_t k = 0; k < kLayers; ++k) {
+        scene_.update({weights_[k], gradients[k]});
+        gradients[k] = {};
+      }
+      read_.push_back(scene_.hash(x));
+    });
+  }
+  std::vector<uint64_t> finish() {
+    for (const Handle& weight : weights_) read_.push_back(scene_.hash(weight));
+    return read_;
+  }
+  Scene& scene() { return scene_; }
+  const std::vector<Handle>& weights() const { return weights_; }
+  Session& session() { return scene_.session(); }
+
+ private:
+  Scene scene_;
+  std::vector<Handle> weights_;
+  std::vector<uint64_t> read_;
+};
+
+}  // namespace tidemark::testing

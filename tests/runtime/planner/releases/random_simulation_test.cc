@@ -1,0 +1,133 @@
+// Random steps with random releases: what is written down is a good schedule, and takes what
+// the simulation says.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "runtime/planner/releases/kept_sources.h"
+#include "runtime/planner/releases/step_simulator.h"
+#include "runtime/schedule/schedule_validator.h"
+#include "runtime/schedule/simulate.h"
+#include "tests/support/trace_builder.h"
+
+namespace tidemark::planner::testing {
+
+using namespace tidemark::testing;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+using Do = Schedule::Do;
+using Outcome = StepSimulator::Outcome;
+using Releases = std::vector<PlannedRelease>;
+
+Releases random_releases(const StepTable& step, std::mt19937& random) {
+  Releases releases;
+  const auto add = [&](uint32_t i, uint32_t from, uint32_t to) {
+    const StepTable::Item& item = step.items[i];
+    const bool wraps = to <= from;
+    const bool may_evict = item.may_evict && item.producer != StepTable::kNone && !wraps;
+    if (random() % 3 == 0 || (!may_evict && !item.may_offload)) return;
+    if (may_evict && (!item.may_offload || random() % 2 == 0)) {
+      releases.push_back({i, from, to, Release::kEvict, 0});
+      return;
+    }
+    const uint32_t first = wraps ? 0 : from;
+    if (to == first) return;
+    const auto back = first + static_cast<uint32_t>(random() % (to - first));
+    releases.push_back({i, from, to, Release::kOffload, back});
+  };
+  for (uint32_t i = 0; i < step.items.size(); ++i) {
+    const std::vector<uint32_t>& uses = step.items[i].uses;
+    for (size_t u = 0; u + 1 < uses.size(); ++u) {
+      if (uses[u + 1] > uses[u] + 1) add(i, uses[u], uses[u + 1]);
+    }
+    if (step.items[i].persistent) add(i, uses.back(), uses.front());
+  }
+  return releases;
+}
+
+// Counts what was seen, so that a test can tell that it was not empty.
+struct Seen {
+  int64_t fitting = 0, impossible = 0, stopped = 0, away = 0, again = 0, timed = 0;
+  std::map<Do, int64_t> code;
+};
+
+auto figures(const Outcome& outcome) {
+  return std::tuple(outcome.time, outcome.recomputed, outcome.waited, outcome.copied,
+                    outcome.shortfall);
+}
+
+void check_schedule(const TracedStep& step, const PlanLimits& limits, const Outcome& outcome,
+                    Schedule schedule, Seen& seen) {
+  EXPECT_EQ(schedule.time, outcome.time);
+  const Bytes most = max_resident(schedule);
+  const int64_t over = (most - limits.room).count();
+  EXPECT_LE(over, outcome.shortfall.count());
+  EXPECT_EQ(over > 0, outcome.shortfall > Bytes(0));
+  schedule.peak = schedule.peak_bound = most;
+  PlanLimits any = limits;
+  any.room = std::max(limits.room, most);
+  any.tier_room = units(1'000'000);
+  EXPECT_EQ(schedule_violations(step.trace, any, schedule, 3), std::vector<std::string>());
+  for (const Schedule::Instruction& instruction : schedule.code) {
+    ++seen.code[instruction.what];
+    seen.again += instruction.again;
+  }
+  uint32_t there = 0;
+  for (const StepTrace::Storage& storage : step.trace.storages) there += storage.at_start;
+  seen.away += there - schedule.initial_blocks;
+}
+
+void check_step(const TracedStep& step, const PlanLimits& limits, const Releases& releases,
+                Seen& seen, std::mt19937& random) {
+  StepSimulator simulator(step.trace, step.table, limits);
+  UnplacedSchedule unplaced;
+  const Outcome outcome = simulator.write(releases, {}, unplaced);
+  seen.impossible += !outcome.possible;
+  // Whatever was simulated in between, and whether anybody writes it down.
+  simulator.run(random_releases(step.table, random));
+  const Outcome again = simulator.run(releases);
+  EXPECT_EQ(again.possible, outcome.possible);
+  EXPECT_EQ(again.cost, outcome.cost);
+  if (!outcome.possible) return;
+  EXPECT_EQ(figures(again), figures(outcome));
+  EXPECT_EQ(outcome.time, step.table.duration + outcome.recomputed + outcome.waited);
+  check_schedule(step, limits, outcome, unplaced.schedule, seen);
+  seen.fitting += outcome.shortfall == Bytes(0) && !releases.empty();
+  // What costs no more than enough is gone through to its end.
+  EXPECT_EQ(simulator.run(releases, outcome.cost).calls, outcome.calls);
+  const Outcome stopped = simulator.run(releases, outcome.cost * 0.9);
+  EXPECT_GT(stopped.cost, outcome.cost * 0.9);
+  EXPECT_LE(stopped.cost, outcome.cost * (1 + 1e-12));
+  seen.stopped += stopped.calls < outcome.calls;
+}
+
+TEST(RandomSimulation, WritesWhatItWentThrough) {
+  Seen seen;
+  for (uint32_t seed = 1; seed <= 4000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const TracedStep step(with_kept_sources(random_trace(random)));
+    PlanLimits limits = copy_within(4 + static_cast<int64_t>(random() % 60),
+                                    1 + static_cast<int64_t>(random() % 3000));
+    limits.latency = Nanos(random() % 100);
+    check_step(step, limits, random_releases(step.table, random), seen, random);
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(seen.fitting, 500);
+  EXPECT_GT(seen.impossible, 100);
+  EXPECT_GT(seen.stopped, 1000);
+  EXPECT_GT(seen.away, 200);
+  EXPECT_GT(seen.again, 1000);
+  for (const Do what : {Do::kRun, Do::kUpload, Do::kFree, Do::kEvict, Do::kCopyOut,
+                        Do::kOffload, Do::kCopyIn}) {
+    EXPECT_GT(seen.code[what], 500) << static_cast<int>(what);
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::planner::testing

@@ -1,0 +1,221 @@
+// Whole schedules with releases: good ones, as the validator has it, and none where nothing
+// fits.
+#include "runtime/planner/releases/release_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "runtime/planner/releases/release_draft.h"
+#include "runtime/schedule/schedule_validator.h"
+#include "tests/support/trace_builder.h"
+
+namespace tidemark::planner::testing {
+
+using namespace tidemark::testing;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+// A little more than so many units, as plans spare some room for blocks that do not lie close.
+PlanLimits just_above(int64_t room) {
+  return {.room = align_up(Bytes(units(room).count() * 21 / 20))};
+}
+
+// Counts what was seen, so that a test can tell that it was not empty.
+struct Seen {
+  int placed = 0, moving = 0, unplaced = 0, none = 0, releasing = 0;
+};
+
+bool moves(const Schedule& schedule) {
+  return std::any_of(schedule.code.begin(), schedule.code.end(), [](const auto& instruction) {
+    return instruction.what == Schedule::Do::kMove;
+  });
+}
+
+// It is a good schedule, also for the step as the program has it.
+std::optional<ReleaseSchedule> checked(const StepTrace& trace, const PlanLimits& limits,
+                                       const std::vector<Bytes>& foreign = {},
+                                       std::vector<PlannedRelease> draft = {}) {
+  auto plan = plan_releases(trace, limits, foreign, std::move(draft));
+  if (!plan) return plan;
+  EXPECT_EQ(plan->schedule.foreign, foreign);
+  EXPECT_EQ(schedule_violations(trace, limits, plan->schedule, 3), std::vector<std::string>());
+  EXPECT_LE(plan->schedule.shortfall.count(), limits.room.count() / 10)
+      << "more than the policy is to release";
+  return plan;
+}
+
+std::string text(const std::vector<PlannedRelease>& releases) {
+  std::string text;
+  for (const PlannedRelease& release : releases) {
+    text += release.action == Release::kOffload ? "copy " : "evict ";
+    text += std::to_string(release.item) + ", ";
+  }
+  return text;
+}
+
+// a b c are made in turn and wanted in the reverse order.
+TraceBuilder tower(int64_t cost_a, int64_t cost_b, int64_t cost_c, int64_t size = 1) {
+  TraceBuilder record;
+  const uint32_t a = record.call({}, cost_a, size), b = record.call({}, cost_b, size),
+                 c = record.call({}, cost_c, size);
+  for (const uint32_t item : {c, b, a}) record.run({item}, 10'000);
+  return record;
+}
+
+TEST(ReleasePlanner, PlacesAStepThatFits) {
+  const auto plan = checked(tower(1, 1, 1).trace(), just_above(3));
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->schedule.placed);
+  EXPECT_TRUE(plan->releases.empty());
+  EXPECT_EQ(plan->schedule.time, Nanos(30'003));
+  EXPECT_EQ(plan->schedule.blocks.size(), 3U);
+}
+
+TEST(ReleasePlanner, ReleasesWhatDoesNotFit) {
+  const auto plan = checked(tower(300, 100, 200).trace(), just_above(2));
+  ASSERT_TRUE(plan && plan->schedule.placed);
+  EXPECT_EQ(text(plan->releases), "evict 1, ");
+  EXPECT_EQ(plan->schedule.recomputed, Nanos(100));
+}
+
+TEST(ReleasePlanner, IsNoneWhereNothingFits) {
+  const StepTrace step = tower(1, 1, 1).trace();
+  EXPECT_TRUE(checked(step, evict_within(1)));
+  EXPECT_FALSE(checked(step, {.room = Bytes(units(1).count() / 2)}));
+  EXPECT_FALSE(checked(step, evict_within(1), {Bytes(units(1).count() / 2)}));
+  EXPECT_FALSE(checked(tower(1, 1, 1, 4).trace(), evict_within(3))) << "not even one of them";
+  TraceBuilder kept = tower(1, 1, 1);
+  for (const uint32_t item : {0U, 1U, 2U}) kept.item(item).may_evict = false;
+  EXPECT_FALSE(checked(kept.trace(), copy_within(2, 1, /*tier=*/0)));
+  EXPECT_TRUE(checked(kept.trace(), copy_within(2, 1)));
+  EXPECT_FALSE(checked(tower(1, 1, 1).trace(), evict_within(3), {units(3)}));
+  EXPECT_FALSE(checked(tower(1, 1, 1).trace(), evict_within(3), {units(4)}));
+}
+
+// What is none of the step's has a place of its own all the time; the step has the rest.
+TEST(ReleasePlanner, LeavesSpaceForForeign) {
+  const StepTrace step = tower(300, 100, 200).trace();
+  const auto plan = checked(step, just_above(6), {units(1), units(2)});
+  ASSERT_TRUE(plan && plan->schedule.placed);
+  EXPECT_TRUE(plan->releases.empty());
+  const auto tight = checked(step, just_above(5), {units(1), units(2)});
+  ASSERT_TRUE(tight && tight->schedule.placed);
+  EXPECT_EQ(text(tight->releases), "evict 1, ");
+}
+
+// Of two ways that cost the same it keeps to the one that it was given.
+TEST(ReleasePlanner, BeginsWithTheDraft) {
+  TraceBuilder record;
+  const uint32_t a = record.call({}, 100), b = record.call({}, 100);
+  record.run({}, 10'000, /*workspace=*/1);
+  record.run({a, b}, 10'000);
+  for (const uint32_t item : {a, b}) {
+    const std::vector<PlannedRelease> draft{{item, item, 3, Release::kEvict, 0}};
+    const auto plan = checked(record.trace(), just_above(2), {}, draft);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(text(plan->releases), text(draft));
+  }
+}
+
+TEST(ReleasePlanner, OfRandomStepsIsLaidOut) {
+  Seen seen;
+  for (uint32_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const StepTrace step = random_trace(random);
+    const int64_t unmanaged =
+        draft_releases(StepTable(step), evict_within(1)).unmanaged.count();
+    PlanLimits limits = copy_within(1, 1 + static_cast<int64_t>(random() % 500),
+                                    static_cast<int64_t>(random() % 2) * 1000);
+    const auto percent = 60 + static_cast<int64_t>(random() % 80);
+    limits.room = align_down(Bytes(unmanaged * percent / 100));
+    std::vector<Bytes> foreign;
+    for (uint32_t s = random() % 3; s > 0; --s) {
+      foreign.push_back(units(1 + static_cast<int64_t>(random() % 2)));
+    }
+    const auto plan = checked(step, limits, foreign);
+    if (!plan) {
+      ++seen.none;
+      continue;
+    }
+    ++(plan->schedule.placed ? seen.placed : seen.unplaced);
+    seen.moving += moves(plan->schedule);
+    seen.releasing += !plan->releases.empty();
+  }
+  EXPECT_GE(seen.placed, 80);
+  EXPECT_GE(seen.moving, 10);
+  EXPECT_GE(seen.releasing, 40);
+}
+
+// Everything has to stay, and fills the room to the last byte again and again. Two go at a
+// time, and what comes next is sometimes as large as both: they have to lie side by side.
+StepTrace crowded_step(int64_t room, std::mt19937& random) {
+  TraceBuilder record;
+  std::vector<uint32_t> live;
+  int64_t used = 0, least = 1;
+  for (int k = 0; k < 30; ++k) {
+    const int64_t size =
+        std::min(room - used, std::max(least, 1 + static_cast<int64_t>(random() % 3)));
+    live.push_back(record.call({}, 100, size));
+    record.item(live.back()).may_evict = record.item(live.back()).may_offload = false;
+    used += size;
+    least = 1;
+    if (used < room) continue;
+    std::shuffle(live.begin(), live.end(), random);
+    for (int gone = 0; gone < 2 && !live.empty(); ++gone) {
+      record.run({live.back()});
+      used -= record.item(live.back()).size.count() / kRecordUnit.count();
+      live.pop_back();
+    }
+    if (random() % 2 == 0) least = room - used;
+  }
+  record.run(live);
+  return record.trace();
+}
+
+TEST(ReleasePlanner, MovesWhatIsInTheWay) {
+  constexpr int64_t kRoom = 12;
+  Seen seen;
+  for (uint32_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const StepTrace step = crowded_step(kRoom, random);
+    const auto plan = checked(step, evict_within(kRoom + 1), {units(1)});
+    ASSERT_TRUE(plan && plan->schedule.placed);
+    EXPECT_TRUE(plan->releases.empty());
+    EXPECT_EQ(plan->schedule.time, StepTable(step).duration);
+    EXPECT_GE(plan->schedule.blocks.size(), step.storages.size());
+    seen.moving += moves(plan->schedule);
+    EXPECT_FALSE(checked(step, evict_within(kRoom - 1), {units(1)}));
+  }
+  EXPECT_GT(seen.moving, 20);
+  EXPECT_LT(seen.moving, 100) << "some lie well without";
+}
+
+// Some of it will have to be released by price, so no place is sure.
+TEST(ReleasePlanner, HasNoPlacesWhereALittleIsShort) {
+  const auto of = [](int items) {
+    TraceBuilder record;
+    std::vector<uint32_t> made;
+    for (int i = 0; i < items; ++i) {
+      made.push_back(record.call({}));
+      record.item(made.back()).may_evict = record.item(made.back()).may_offload = false;
+    }
+    record.run(made);
+    return record.trace();
+  };
+  const auto plan = checked(of(11), evict_within(11), {units(1)});
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(plan->schedule.placed);
+  EXPECT_FALSE(moves(plan->schedule));
+  EXPECT_EQ(plan->schedule.shortfall, units(1));
+  EXPECT_FALSE(checked(of(12), evict_within(11), {units(1)}));
+  EXPECT_TRUE(checked(of(10), evict_within(11), {units(1)})->schedule.placed);
+}
+
+}  // namespace
+}  // namespace tidemark::planner::testing

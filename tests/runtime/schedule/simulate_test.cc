@@ -1,0 +1,186 @@
+// Times counted by hand. A unit is 1 MiB; the link takes 10 ns for one, each way.
+#include "runtime/schedule/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/schedule/schedule_validator.h"
+#include "tests/support/trace_builder.h"
+#include "tests/runtime/schedule/schedule_builder.h"
+
+namespace tidemark::testing {
+namespace {
+
+int64_t at(int64_t unit) { return units(unit).count(); }
+
+// Prices a schedule that is valid, or else only larger than the room.
+ScheduleCost price(const StepTrace& trace, const PlanLimits& limits, const Schedule& schedule) {
+  PlanLimits ample = limits;
+  ample.room = units(1000);
+  const auto violations = schedule_violations(trace, ample, schedule);
+  EXPECT_TRUE(violations.empty()) << violations[0];
+  return simulate(trace, limits, schedule);
+}
+
+// s0 = f(), s1 = g(), h(s0, s1): 100 ns each; outputs of 4 units.
+StepTrace three() {
+  TraceBuilder b;
+  const uint32_t s0 = b.call({}, 100, 4), s1 = b.call({}, 100, 4);
+  b.run({s0, s1}, 100);
+  return b.trace();
+}
+
+TEST(Simulate, ComputeRunsInTheCodesOrder) {
+  const StepTrace t = three();
+  ScheduleBuilder b(t);
+  b.run(1, {0}).run(0, {at(4)}).evict(0).again(0, {0}, {at(4)}).run(2).free(0).free(1);
+  const ScheduleCost cost = price(t, evict_within(8), b.build());
+  EXPECT_EQ(cost,
+            (ScheduleCost{.time = Nanos(400), .recomputed = Nanos(100), .peak = units(8)}));
+}
+
+//   compute  | f 100 | g 100 | wait 40+40 -> | h
+//   out              | s0 40 |
+//   in                               s0 40
+// g does not lie where s0 was, so the copy out is hidden; the copy in begins at once.
+TEST(Simulate, CopiesGoOnBesideCompute) {
+  const StepTrace t = three();
+  ScheduleBuilder b(t);
+  b.run(0, {0}).offload(0).run(1, {at(4)}).copy_in(0, at(8)).run(2).free(0).free(1);
+  const ScheduleCost cost = price(t, copy_within(12, 10), b.build());
+  // Out from 100 to 140, in from 140 to 180, both behind g, which ends at 200.
+  EXPECT_EQ(cost.time, Nanos(300));
+  EXPECT_EQ(cost.waited, Nanos(0));
+  EXPECT_EQ(cost.copied, Nanos(80));
+  EXPECT_EQ(cost.tier_peak, units(4));
+  EXPECT_EQ(cost.peak, units(12));
+}
+
+// g lies where s0 was: it waits until s0 is out, at 140. s0 comes in elsewhere by 180.
+TEST(Simulate, WhoTakesBytesWaitsForCopiesOfThem) {
+  const StepTrace t = three();
+  ScheduleBuilder b(t);
+  b.run(0, {0}).offload(0).run(1, {at(2)}).copy_in(0, at(6)).run(2).free(0).free(1);
+  ScheduleCost cost = price(t, copy_within(12, 10), b.build());
+  EXPECT_EQ(cost.time, Nanos(100 + 40 + 100 + 100));
+  EXPECT_EQ(cost.waited, Nanos(40));
+  // Not placed, in room for one beside: the bytes of s0 are counted until it is out.
+  Schedule unplaced = b.build();
+  unplaced.placed = false;
+  unplaced.peak = units(8);
+  cost = price(t, copy_within(12, 10), unplaced);
+  EXPECT_EQ(cost.waited, Nanos(0)) << "4 units are left";
+  // Room for 7: g waits for s0 to go, at 140, and s0, which has no room beside it, is short.
+  cost = price(t, copy_within(7, 10), unplaced);
+  EXPECT_EQ(cost.waited, Nanos(40));
+  EXPECT_EQ(cost.peak, units(8));
+}
+
+// The copy in waits until compute is done with the bytes that it takes.
+//
+//   compute  | f 100 | g 100 | k(s1) 100 | wait 40 | h(s0)
+//   out              | s0 40 |
+//   in                                   | s0 40   |      where s1 was
+TEST(Simulate, ACopyInWaitsForItsBytes) {
+  TraceBuilder b;
+  const uint32_t s0 = b.call({}, 100, 4), s1 = b.call({}, 100, 4);
+  b.run({s1}, 100);
+  b.run({s0}, 100);
+  const StepTrace t = b.trace();
+  ScheduleBuilder code(t);
+  code.run(0, {0})
+      .offload(0)
+      .run(1, {at(4)})
+      .run(2)
+      .free(s1)
+      .copy_in(s0, at(4))
+      .run(3)
+      .free(s0);
+  for (const bool placed : {true, false}) {
+    Schedule s = code.build();
+    s.placed = placed;
+    if (!placed) s.peak = units(4);
+    const ScheduleCost cost = price(t, copy_within(placed ? 8 : 4, 10), s);
+    EXPECT_EQ(cost.copied, Nanos(80));
+    if (placed) {
+      EXPECT_EQ(cost.time, Nanos(440));
+      EXPECT_EQ(cost.waited, Nanos(40));
+    } else {  // g waits too: there is room for one of them alone
+      EXPECT_EQ(cost.time, Nanos(480));
+      EXPECT_EQ(cost.waited, Nanos(80));
+    }
+  }
+}
+
+// Two uploads share the link inwards.
+TEST(Simulate, UploadsGoInOnTheLink) {
+  TraceBuilder b;
+  const uint32_t x = b.upload(4), y = b.upload(4);
+  b.run({y}, 5);
+  b.run({x}, 5);
+  const StepTrace t = b.trace();
+  ScheduleBuilder code(t);
+  code.run(0, {0}).run(1, {at(4)}).run(2).free(y).run(3).free(x);
+  const ScheduleCost cost = price(t, copy_within(8, 10), code.build());
+  EXPECT_EQ(cost.time, Nanos(80 + 5 + 5)) << "y comes in behind x";
+  EXPECT_EQ(cost.waited, Nanos(80));
+  EXPECT_EQ(cost.copied, Nanos(0)) << "the program's, not the schedule's";
+}
+
+TEST(Simulate, AMoveTakesCompute) {
+  const StepTrace t = three();
+  ScheduleBuilder b(t);
+  b.run(0, {0}).move(0, at(2)).run(1, {at(6)}).run(2).free(0).free(1);
+  PlanLimits limits = evict_within(10);
+  limits.move_bandwidth = unit_in(5);
+  EXPECT_EQ(price(t, limits, b.build()).time, Nanos(320));
+}
+
+// What is away at the end has its copy out by then; nothing passes a read.
+TEST(Simulate, EndsOnceWhatIsAwayIsOut) {
+  TraceBuilder b;
+  const uint32_t w = b.outside(4, true);
+  b.run({w}, 100);
+  StepTrace t = b.trace();
+  ScheduleBuilder code(t);
+  code.initial(w).run(0).offload(w);
+  EXPECT_EQ(price(t, copy_within(4, 50), code.build()).time, Nanos(200))
+      << "out from 0 to 200: w was written before the step";
+  b.run({w}, 100);
+  t = b.trace();
+  ScheduleBuilder away(t);
+  away.copy_in(w, 0).run(0).run(1).offload(w);
+  const ScheduleCost cost = price(t, copy_within(4, 50), away.build());
+  EXPECT_EQ(cost.time, Nanos(400)) << "in by 200; the copy is still valid";
+  EXPECT_EQ(cost.copied, Nanos(200));
+  EXPECT_EQ(cost.tier_peak, units(4));
+
+  t.ops.insert(t.ops.begin() + 1, {.kind = StepTrace::Kind::kRead, .name = "read"});
+  t.ops[1].inputs = {{w}};
+  ScheduleBuilder read(t);
+  read.initial(w).run(0).run(1).offload(w).copy_in(w, at(4)).run(2);
+  EXPECT_EQ(price(t, copy_within(8, 50), read.build()).time, Nanos(100 + 200 + 200 + 100))
+      << "out only after the read";
+}
+
+TEST(Simulate, NeverBeatsComputeAlone) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 200; ++i) {
+    const StepTrace t = random_trace(random);
+    const Schedule s = RandomSchedule(t, random).run();
+    const PlanLimits limits{.room = s.peak,
+                            .tier_room = units(1000),
+                            .out_bandwidth = unit_in(20),
+                            .in_bandwidth = unit_in(30)};
+    const ScheduleCost cost = price(t, limits, s);
+    EXPECT_EQ(cost.peak, s.peak);
+    EXPECT_EQ(cost.time, StepTable(t).duration + cost.recomputed + cost.waited);
+    PlanLimits wide = limits;
+    wide.room = units(100000);
+    EXPECT_LE(simulate(t, wide, s).time, cost.time) << "more room, no more waiting";
+    wide.out_bandwidth = wide.in_bandwidth = 1e30;
+    EXPECT_EQ(simulate(t, wide, s).waited, Nanos(0));
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::testing
