@@ -5,6 +5,7 @@
 #include <array>
 
 #include "examples/compare/report.h"
+#include "runtime/core/svg.h"
 
 namespace tidemark::compare {
 namespace {
@@ -14,22 +15,6 @@ constexpr size_t kBlocksDrawn = 1500;
 // Told apart by people with any kind of colour vision (Okabe and Ito, 2008), and two more.
 constexpr std::array kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                               "#e69f00", "#56b4e9", "#8c6d31", "#6b6b6b"};
-constexpr std::array<const char*, kCategoryCount> kCategoryColours{
-    "#4e79a7", "#f28e2b", "#76b7b2", "#b07aa1", "#59a14f", "#edc948", "#9c9c9c"};
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      default: safe += c;
-    }
-  }
-  return safe;
-}
 
 // From [0, most] to [first, last].
 class Scale {
@@ -46,7 +31,7 @@ class Scale {
 
 std::string label(double x, double y, std::string_view text, std::string_view more = "") {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, more,
-                     escaped(text));
+                     svg_escaped(text));
 }
 
 std::string axes(const Scale& x, const Scale& y, Nanos time, Bytes bytes) {
@@ -87,7 +72,7 @@ std::string curves(const Snapshot& now, double top) {
       text += fmt::format(fmt::runtime(k == 0 ? "M{:.1f},{:.1f}" : "H{:.1f}V{:.1f}"),
                           x(point.time.count()), y(point.used.count()));
     }
-    text += fmt::format("\"><title>{}</title></path>\n", escaped(lane.spec.name()));
+    text += fmt::format("\"><title>{}</title></path>\n", svg_escaped(lane.spec.name()));
     const std::string name = fmt::format("{} {}", lane.id, lane.spec.name());
     text += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"10\" height=\"10\" "
@@ -124,7 +109,7 @@ std::string map(const LaneView& lane, double top) {
         "<rect class=\"block\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" "
         "height=\"{:.2f}\" fill=\"{}\"><title>{}, {}, {}</title></rect>\n",
         x0, y0, std::max(x1 - x0, 0.2), std::max(y1 - y0, 0.2),
-        kCategoryColours[static_cast<size_t>(block->category)], escaped(block->name),
+        kCategoryColours[static_cast<size_t>(block->category)], svg_escaped(block->name),
         format_bytes(block->bytes), to_string(block->ending));
   }
   return text + label(kLeft, top - 10,

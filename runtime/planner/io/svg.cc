@@ -5,26 +5,13 @@
 #include <cstdio>
 #include <map>
 
+#include "runtime/core/svg.h"
 #include "runtime/planner/layout/heuristics.h"
 
 namespace tidemark::planner {
 namespace {
 
 constexpr double kWidth = 1200, kPlot = 600, kCurve = 160, kMargin = 60;
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&': result += "&amp;"; break;
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '"': result += "&quot;"; break;
-      default: result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return result;
-}
 
 template <class... Numbers>
 std::string format(const char* pattern, Numbers... numbers) {
@@ -34,7 +21,7 @@ std::string format(const char* pattern, Numbers... numbers) {
 }
 
 std::string label(double x, double y, const std::string& text) {
-  return format("<text x=\"%.1f\" y=\"%.1f\">", x, y) + escaped(text) + "</text>\n";
+  return format("<text x=\"%.1f\" y=\"%.1f\">", x, y) + svg_escaped(text) + "</text>\n";
 }
 
 }  // namespace
@@ -76,7 +63,7 @@ std::string draw_layout(const std::vector<Buffer>& buffers, const Offsets& offse
         "fill=\"hsl(%d,55%%,70%%)\" stroke=\"#333\" stroke-width=\"0.3\">",
         x(b.begin), y, x(b.end) - x(b.begin), high, static_cast<int>((i * 137) % 360));
     const std::string name = i < drawing.names.size() ? drawing.names[i] : std::to_string(i);
-    svg += "<title>" + escaped(name) + ": " + format_bytes(b.size) + " at " +
+    svg += "<title>" + svg_escaped(name) + ": " + format_bytes(b.size) + " at " +
            std::to_string(offsets[i].value()) + ", [" + std::to_string(b.begin) + ", " +
            std::to_string(b.end) + ")</title></rect>\n";
   }
