@@ -4,6 +4,8 @@
 //   $ plan_graph --order step.json.gz --output order.json
 //   $ plan_graph --model resnet50 --batch 32 --svg step.svg
 //   $ plan_graph --model resnet50 --method lescea-best-fit
+//   $ plan_graph --model resnet50 --save-schedule schedule.json
+//   $ plan_graph --show schedule.json --svg schedule.svg
 //
 // A step graph (runtime/schedule/trace_json.h), given as a file or captured from a network by
 // name, is planned whole: order and offsets. --layout takes buffers with lifetimes
@@ -26,7 +28,9 @@
 #include "examples/common/output_file.h"
 #include "examples/common/program.h"
 #include "examples/planning/capture_model.h"
+#include "examples/planning/show_schedule.h"
 #include "runtime/core/errors.h"
+#include "runtime/device/profile.h"
 #include "runtime/planner/assemble.h"
 #include "runtime/planner/baselines/baselines.h"
 #include "runtime/planner/from_trace.h"
@@ -40,7 +44,10 @@
 #include "runtime/planner/order/order.h"
 #include "runtime/planner/papers/methods.h"
 #include "runtime/planner/planner.h"
+#include "runtime/planner/schedule_from_plan.h"
 #include "runtime/planner/validator.h"
+#include "runtime/schedule/schedule_svg.h"
+#include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/trace_json.h"
 
 namespace tidemark::planner {
@@ -52,12 +59,13 @@ constexpr int kDoesNotFit = kOutOfMemory;
 constexpr size_t kMaxBuffersToCompare = 20'000;
 
 struct Flags {
-  std::string graph, layout, order, output, save_graph, svg;
+  std::string graph, layout, order, output, save_graph, save_schedule, show, svg;
   std::string method = "default";
   CaptureRequest capture;
   bool estimate = false;
   bool in_place = false;
   int64_t capacity = 0;
+  Bytes budget{0};  // of --show; 0: what it takes
   bool resident = false;
   Limits limits;
 };
@@ -315,6 +323,45 @@ nlohmann::json to_json(const Problem& problem, const Plan& plan) {
   return json;
 }
 
+// The plan as sessions run it: with what stays kept apart, and nothing in place.
+void save_schedule(const Flags& flags, const StepTrace& graph) {
+  const std::string why_not = why_not_plannable(graph);
+  if (!why_not.empty()) throw UsageError("--save-schedule: " + why_not);
+  const Problem problem = problem_from_trace(graph, {.residents_apart = true});
+  PlannerOptions options;
+  options.limits = flags.limits;
+  options.in_place = false;
+  const Plan plan = find_method(flags.method)->plan(problem, options);
+  require_valid(violations(problem, plan));
+  const Schedule schedule = schedule_from_plan(graph, problem, plan);
+  PlanLimits limits{.room = plan.peak};
+  for (const StepTrace::Storage& storage : graph.storages) {
+    if (storage.at_start && storage.at_end) limits.room += storage.size;
+  }
+  require_valid(schedule_violations(graph, limits, schedule));
+  write_output(flags.save_schedule, tidemark::to_json(graph, schedule));
+}
+
+int run_show(const Flags& flags) {
+  const SavedSchedule saved = schedule_from_json(read_text(flags.show), flags.show);
+  const DeviceProfile profile = load_profile(flags.capture.profile);
+  const PlanLimits limits{.room = flags.budget,
+                          .tier_room = Bytes(int64_t{1} << 61),
+                          .out_bandwidth = profile.offload_bandwidth,
+                          .in_bandwidth = profile.reload_bandwidth,
+                          .latency = profile.transfer_latency};
+  const bool valid = print_schedule(flags.show, saved, limits);
+  if (!flags.svg.empty()) {
+    if (!saved.schedule.placed) {
+      throw UsageError("--svg: the schedule in " + flags.show + " has no addresses to draw");
+    }
+    write_output(flags.svg,
+                 draw_schedule(saved.trace, saved.schedule,
+                               flags.show + ": " + format_bytes(saved.schedule.peak)));
+  }
+  return valid ? kDone : kFailed;
+}
+
 int run_graph(const Flags& flags) {
   const Stopwatch reading(0);
   const StepTrace graph = read_or_capture(flags);
@@ -329,6 +376,7 @@ int run_graph(const Flags& flags) {
             graph.ops.size(), graph.storages.size(), format_bytes(program_order_peak(graph)),
             reading.seconds());
   if (flags.estimate) return run_estimate(problem, graph);
+  if (!flags.save_schedule.empty()) save_schedule(flags, graph);
 
   PlannerOptions options;
   options.limits = flags.limits;
@@ -393,10 +441,10 @@ int run(int argc, char** argv) {
       ->check(CLI::IsMember({"sgd", "adam", "adamw", "adam-unfused"}))
       ->capture_default_str()
       ->needs(model);
-  app.add_option("--profile", flags.capture.profile,
-                 "Device that says what the operators of --model cost")
-      ->capture_default_str()
-      ->needs(model);
+  auto* profile = app.add_option("--profile", flags.capture.profile,
+                                 "Device that says what the operators of --model cost, and, "
+                                 "for --show, its copies")
+                      ->capture_default_str();
   std::string listed = "Plan by this method:";
   std::vector<std::string> names;
   for (const Method& method : methods()) {
@@ -415,13 +463,26 @@ int run(int argc, char** argv) {
                "Let outputs take the place of inputs that are not needed any more, where "
                "operators allow it; steps that run by a plan do not");
   app.add_option("--save-graph", flags.save_graph, "Write the captured step to FILE");
+  app.add_option(
+      "--save-schedule", flags.save_schedule,
+      "Write the plan to FILE as a schedule that a session could run: with the step, "
+      "and with what stays kept apart");
+  auto* show = app.add_option("--show", flags.show,
+                              "Tell what a schedule does that --save-schedule wrote; exit code "
+                              "1 if it is not valid; --svg draws it")
+                   ->excludes(graph)
+                   ->excludes(model);
+  app.add_option_function<std::string>(
+         "--budget", [&](const std::string& text) { flags.budget = parse_bytes(text); },
+         "Of --show: what the schedule may take, such as 12GiB [what it takes]")
+      ->needs(show);
   auto* layout = app.add_option("--layout", flags.layout,
                                 "CSV of buffers: id,lower,upper,size; lower <= time < upper");
   auto* order =
       app.add_option("--order", flags.order,
                      "JSON graph of a training step, or several; may be gzipped (.gz)");
-  layout->excludes(order)->excludes(graph)->excludes(model);
-  order->excludes(graph)->excludes(model);
+  layout->excludes(order)->excludes(graph)->excludes(model)->excludes(show);
+  order->excludes(graph)->excludes(model)->excludes(show);
   app.add_option("--capacity", flags.capacity,
                  "Stop at a layout of at most this many bytes; exit code 3 if none is found")
       ->check(CLI::PositiveNumber)
@@ -452,10 +513,19 @@ int run(int argc, char** argv) {
       "files; 3 does not fit in --capacity, or memory ran out.");
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
+  if (profile->count() > 0 && flags.capture.model.empty() && flags.show.empty()) {
+    throw UsageError("--profile needs --model or --show");
+  }
+  if (!flags.save_schedule.empty() && flags.graph.empty() && flags.capture.model.empty()) {
+    throw UsageError("--save-schedule needs GRAPH.json or --model");
+  }
+  if (!flags.show.empty()) return run_show(flags);
   if (!flags.graph.empty() || !flags.capture.model.empty()) return run_graph(flags);
   if (flags.layout.empty() && flags.order.empty()) {
     print_error(
-        "plan_graph: give GRAPH.json, --model NAME, --layout FILE or --order FILE; see "
+        "plan_graph: give GRAPH.json, --model NAME, --layout FILE, --order FILE or --show "
+        "FILE; "
+        "see "
         "--help\n");
     return kBadInput;
   }

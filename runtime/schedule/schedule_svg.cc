@@ -20,7 +20,7 @@ struct Mark {
   const char* name;
   const char* colour;
 };
-constexpr std::array<Mark, 6> kMarks{{{"computed again", "#d62728"},
+constexpr std::array<Mark, 6> kMarks{{{"run again", "#d62728"},
                                       {"evict", "#e377c2"},
                                       {"copy out", "#17577e"},
                                       {"copy in", "#17becf"},

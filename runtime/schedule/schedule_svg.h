@@ -4,7 +4,7 @@
 //         |  +-----+ again  |     a block, coloured by its storage's category; framed if it was
 //         |  |     +--------+     computed again, copied in, or moved
 //      0  +--+--------------+--   a line: bytes taken at once
-//   again    .     |        .
+//   run again     |        .
 //   evict    .  |           .     a row of marks for each kind of instruction that releases
 //   ...                           memory or brings back what was released
 //

@@ -186,6 +186,33 @@ TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {
   EXPECT_GT(operators("adam-unfused"), operators("adam") + 40 * 12);
 }
 
+TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
+  const Outcome saved =
+      run("--model resnet18 --batch 1 --nodes 1000 --save-schedule " + file("s.json"));
+  ASSERT_EQ(saved.code, 0) << saved.said;
+  const Outcome shown = run("--show " + file("s.json") + " --svg " + file("s.svg"));
+  EXPECT_EQ(shown.code, 0) << shown.said;
+  for (const char* line : {"172 operators", "placed, by ", "order ", "211 frees",
+                           "with residents", "ms expected", "simulated "}) {
+    EXPECT_THAT(shown.said, HasSubstr(line));
+  }
+  EXPECT_THAT(read("s.svg"), HasSubstr("conv1: conv2d"));
+
+  const Outcome tight = run("--show " + file("s.json") + " --budget 1MiB");
+  EXPECT_EQ(tight.code, 1);
+  EXPECT_THAT(tight.said, HasSubstr("MiB short"));
+  EXPECT_THAT(tight.said, HasSubstr("not valid: the peak, with residents, is "));
+
+  // The first upload comes last.
+  nlohmann::ordered_json broken = nlohmann::ordered_json::parse(read("s.json"));
+  std::swap(broken["code"].front(), broken["code"].back());
+  const Outcome invalid = run("--show " + write("b.json", broken.dump()));
+  EXPECT_EQ(invalid.code, 1);
+  EXPECT_THAT(invalid.said, HasSubstr("not valid: "));
+  EXPECT_EQ(run("--show " + write("c.json", read("s.json").substr(0, 5000))).code, 2);
+  EXPECT_EQ(run("--layout x.csv --save-schedule " + file("t.json")).code, 2);
+}
+
 TEST_F(PlanGraphTest, EstimatesAsMxnetDoes) {
   const Outcome outcome = run("--model alexnet --batch 4 --estimate");
   ASSERT_EQ(outcome.code, 0) << outcome.said;
