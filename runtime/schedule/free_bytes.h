@@ -19,6 +19,7 @@ class FreePlaces {
  public:
   Nanos free_from(Offset at, Bytes size) const {
     Nanos latest{0};
+    if (size == Bytes(0)) return latest;
     const int64_t end = (at + size).value();
     for (auto part = first(at.value()); part != parts_.end() && part->first < end; ++part) {
       if (part->second.end > at.value()) latest = std::max(latest, part->second.time);

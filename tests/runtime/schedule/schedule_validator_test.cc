@@ -109,10 +109,12 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithBlocksAndFigures) {
        }},
       {"has 512 bytes instead of 1024", [](Schedule& s) { s.blocks[2].size = Bytes(512); }},
       {"does not begin there", [](Schedule& s) { s.blocks[4].begin = 3; }},
+      {"ends before it begins", [](Schedule& s) { s.blocks[4].end = 1; }},
       {"or too late", [](Schedule& s) { s.blocks[4].end = 99; }},
       {"it does not begin at 0", [](Schedule& s) { s.blocks[0].begin = 1; }},
       {"blocks are left", [](Schedule& s) { s.blocks.push_back(s.blocks[1]); }},
       {"shares bytes with block 1", [](Schedule& s) { s.blocks[5].at = Offset(512); }},
+      {"block 2 shares bytes with block 1", [](Schedule& s) { s.blocks[2].at = Offset(0); }},
       {"is not aligned", [](Schedule& s) { s.blocks[5].at = Offset(1100); }},
       {"begins below the arena", [](Schedule& s) { s.blocks[0].at = Offset(-512); }},
       {"not 4000 as stated", [](Schedule& s) { s.peak = Bytes(4000); }},
@@ -222,6 +224,28 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithTheOrder) {
   }
 }
 
+// a() b() read c(): neither b nor c may pass the read.
+TEST(ScheduleValidator, NothingPassesARead) {
+  StepTrace t;
+  t.ops = {{.name = "a"},
+           {.name = "b"},
+           {.kind = StepTrace::Kind::kRead, .name = "read"},
+           {.name = "c"}};
+  const auto broken = [&](const std::vector<uint32_t>& order) {
+    ScheduleBuilder b(t);
+    for (const uint32_t k : order) b.run(k);
+    return found(t, b.build());
+  };
+  EXPECT_TRUE(broken({1, 0, 2, 3}).empty());
+  const std::string read = "op 2 (read) is a read, and an operator passes it";
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(broken({0, 2, 1, 3}),
+            (Lines{"instruction 1: " + read, "instruction 2: op 1 (b) passes a read"}));
+  EXPECT_EQ(broken({0, 1, 3, 2}), (Lines{"instruction 3: " + read}));
+  EXPECT_EQ(broken({0, 3, 2, 1}),
+            (Lines{"instruction 2: " + read, "instruction 3: op 1 (b) passes a read"}));
+}
+
 // Everything in place, nothing released: what the scripts below begin with.
 ScheduleBuilder up_to(const StepTrace& t, uint32_t ops) {
   ScheduleBuilder b(t);
@@ -324,6 +348,28 @@ TEST(ScheduleValidator, AWriteMustNotTakeAwayTheWayBack) {
   expect_one(found(t, with(false), ample),
              "instruction 7: from here on storage 2 (conv) cannot be had back");
   EXPECT_TRUE(found(t, with(true), ample).empty());
+}
+
+// The value that a call made is gone once a later one has written over it.
+TEST(ScheduleValidator, WhatHasBeenWrittenIsNotComputedAgain) {
+  StepTrace t;
+  t.storages = {{.origin = "f", .size = Bytes(512)}};
+  t.ops = {{.name = "f", .outputs = {0}},
+           {.name = "g", .inputs = {{0, 0, true}}},
+           {.name = "h", .released = {0}}};
+  ASSERT_TRUE(trace_violations(t).empty());
+  ScheduleBuilder b(t);
+  expect_one(found(t, ScheduleBuilder(b).run(0).run(1).evict(0).run(2).build()),
+             "instruction 2: from here on storage 0 (f) cannot be had back");
+  expect_one(
+      found(t,
+            ScheduleBuilder(b).run(0).copy_out(0).run(1).drop_copy(0).run(2).free(0).build()),
+      "instruction 3: storage 0 (f) has no copy");
+  expect_one(
+      found(t,
+            ScheduleBuilder(b).run(0).run(1).offload(0).again(0, {0}).run(2).free(0).build()),
+      "instruction 3: storage 0 (f) has been written since it was made");
+  EXPECT_TRUE(found(t, b.run(0).evict(0).again(0, {0}).run(1).run(2).free(0).build()).empty());
 }
 
 // An intermediate that the program has let go of is computed again for another, and freed

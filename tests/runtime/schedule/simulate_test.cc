@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/schedule/free_bytes.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "tests/support/trace_builder.h"
 #include "tests/runtime/schedule/schedule_builder.h"
@@ -160,6 +161,25 @@ TEST(Simulate, EndsOnceWhatIsAwayIsOut) {
   read.initial(w).run(0).run(1).offload(w).copy_in(w, at(4)).run(2);
   EXPECT_EQ(price(t, copy_within(8, 50), read.build()).time, Nanos(100 + 200 + 200 + 100))
       << "out only after the read";
+}
+
+// Beside an array with a time for each byte.
+TEST(Simulate, KnowsOfEachByteWhenItIsFree) {
+  std::mt19937 random(6);
+  for (int i = 0; i < 50; ++i) {
+    simulator::FreePlaces places;
+    std::vector<Nanos> bytes(40);
+    for (int time = 1; time < 60; ++time) {
+      const auto begin = static_cast<int64_t>(random() % 40);
+      const auto size = static_cast<int64_t>(random() % static_cast<uint64_t>(41 - begin));
+      const auto from = bytes.begin() + begin, to = from + size;
+      ASSERT_EQ(places.free_from(Offset(begin), Bytes(size)),
+                size == 0 ? Nanos(0) : *std::max_element(from, to));
+      if (random() % 2 == 0) continue;
+      places.leave(Offset(begin), Bytes(size), Nanos(time));
+      std::fill(from, to, Nanos(time));
+    }
+  }
 }
 
 TEST(Simulate, NeverBeatsComputeAlone) {
