@@ -357,7 +357,8 @@ std::string stand_in_note(const std::string& policy, const ReleaseSchedule& sche
 }
 
 std::string planning_note() {
-  return "planning: in the background once steps repeat; they go by the policy until a schedule "
+  return "planning: in the background once steps repeat; they go by the policy until a "
+         "schedule "
          "is ready\n";
 }
 

@@ -24,7 +24,6 @@
 #include "runtime/device/pages.h"
 #include "runtime/memory/disk_file.h"
 #include "runtime/session/session.h"
-#include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
 
 namespace tidemark {

@@ -105,7 +105,7 @@ class Replay {
     StorageUse storage(session_.residency().create(log_.storages[index].bytes,
                                                    Category::kParameter, "constant"));
     storage->evict_pinned = storage->offload_pinned = true;
-    session_.residency().upload(*storage, nullptr, nullptr);
+    session_.upload(*storage, nullptr, nullptr);
     return storage;
   }
 
@@ -122,7 +122,7 @@ class Replay {
       held_[output] = std::move(storage);
     }
     call->cost_key = session_.costs().key(static_cast<uint64_t>(time.count()), {});
-    session_.residency().execute(call);
+    session_.execute(call);
   }
 
   // All that has a name, at once.

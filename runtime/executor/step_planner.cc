@@ -46,6 +46,7 @@ constexpr int64_t kExaminedPerCall = 12;
 
 // A storage that comes from an earlier step and goes in this one has no place of its own.
 std::string why_not_releasable(const StepTrace& trace) {
+  if (trace.ops.empty()) return why_not_plannable(trace);
   for (const StepTrace::Storage& storage : trace.storages) {
     if (storage.at_start && !storage.at_end) return why_not_plannable(trace);
   }

@@ -78,7 +78,7 @@ TEST(RecordedSchedule, DoesNotEvictBeforeAWriteOfItsSource) {
   const uint32_t v = record.call({w}), a = record.call({v});
   record.run({v});
   record.update(w);
-  record.idle(1);
+  record.idle(2);
   record.run({a, v});
   const StepTrace trace = record.trace();
   const Schedule recorded = ScheduleBuilder(trace, /*placed=*/false)
@@ -89,12 +89,13 @@ TEST(RecordedSchedule, DoesNotEvictBeforeAWriteOfItsSource) {
                                 .run(3)
                                 .run(4)
                                 .evict(a)
-                                .again(1, {a})
                                 .run(5)
+                                .again(1, {a})
+                                .run(6)
                                 .free(v)
                                 .free(a)
                                 .build();
-  EXPECT_EQ(picture(hoist_releases(trace, recorded)), "RRRR-RAR..\n0123c415bc");
+  EXPECT_EQ(picture(hoist_releases(trace, recorded)), "RRRR-RRAR..\n0123c4516bc");
 }
 
 // The step begins as it ends: what is copied out before its first use goes after its last use

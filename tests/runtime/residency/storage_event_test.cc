@@ -33,6 +33,7 @@ class Listener final : public StorageListener {
                                                     {Kind::kDied, "died"},
                                                     {Kind::kGone, "gone"},
                                                     {Kind::kCall, "call"},
+                                                    {Kind::kRun, "run"},
                                                     {Kind::kCallDone, "call done"}};
     text_ += (text_.empty() ? "" : ", ") + kNames.at(event.kind);
     if (!event.storage) return;
@@ -54,13 +55,13 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
   const Handle a = scene.data();
   EXPECT_EQ(told.take(), "uploaded a");
   const Handle b = scene.call({a});
-  EXPECT_EQ(told.take(), "call, placed b, used a, used b, call done");
+  EXPECT_EQ(told.take(), "call, run, placed b, used a, used b, call done");
   ASSERT_TRUE(scene.evict(b));
   EXPECT_EQ(told.take(), "evicted b, left b");
   {
     const Handle c = scene.call({b});
     EXPECT_EQ(told.take(),
-              "call, placed b, used a, used b, placed c, used b, used c, call done");
+              "call, run, placed b, used a, used b, run, placed c, used b, used c, call done");
   }
   EXPECT_EQ(told.take(), "unused c, left c, gone c");
   ASSERT_TRUE(scene.residency().copy_out(*b, Reason::kEarlyStart));
@@ -74,7 +75,7 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
   ASSERT_TRUE(scene.residency().give_up_copy(*b));
   EXPECT_EQ(told.take(), "copy given up b");
   scene.hash(b);
-  EXPECT_EQ(told.take(), "placed b, used a, used b, used b") << "computed again, then read";
+  EXPECT_EQ(told.take(), "run, placed b, used a, used b, used b") << "computed again, then read";
 }
 
 //   a . b c    2 units are needed: b and c move down
