@@ -30,8 +30,8 @@ struct DeltaOptions {
   // The paper's rule for an offloaded storage that is needed: recompute unless that is
   // impossible. Off: whichever is cheaper.
   bool always_recompute = false;
-  // Tide: at most so much work on a schedule (planner/releases/release_planner.h). 0: as much as
-  // steps are worth.
+  // Tide: at most so much work on a schedule (planner/releases/release_planner.h). 0: as much
+  // as steps are worth.
   int64_t plan_effort = 0;
 };
 

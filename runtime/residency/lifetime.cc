@@ -207,7 +207,8 @@ void Residency::drop_recipe(Storage& storage) {
 }
 
 bool Residency::upload(Storage& storage, const void* from,
-                       std::shared_ptr<const void> keep_alive, const BlockPlacement& placement) {
+                       std::shared_ptr<const void> keep_alive,
+                       const BlockPlacement& placement) {
   TIDEMARK_CHECK(storage.residence_ == Residence::kEmpty, "uploads fill empty storages");
   settle_host_buffers(/*wait=*/false);
   PlacementCursor place(placement);

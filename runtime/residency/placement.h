@@ -42,7 +42,8 @@ class PlacementCursor {
   void miss() { missed_ = true; }
   // Does each block lie where it was to?
   bool kept() const {
-    return !missed_ && (placement_.how != BlockPlacement::How::kAt || next_ == placement_.at.size());
+    return !missed_ &&
+           (placement_.how != BlockPlacement::How::kAt || next_ == placement_.at.size());
   }
 
  private:

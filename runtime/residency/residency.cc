@@ -100,7 +100,8 @@ void Residency::defer(Recipe& call) {
   }
 }
 
-bool Residency::execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement) {
+bool Residency::execute_deferred(const IntrusivePtr<Recipe>& call,
+                                 const BlockPlacement& placement) {
   const bool kept = run(call, Run::kDeferred, placement);
   Claims::adopt(*this, *call).drop();
   return kept;
@@ -136,7 +137,8 @@ void Residency::give_up(Recipe& call) {
   }
 }
 
-bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind, const BlockPlacement& placement) {
+bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
+                    const BlockPlacement& placement) {
   stop_here();
   bool pure = true;
   Claims inputs(*this);

@@ -11,9 +11,9 @@
 //              5 free s3                                   ends block 2
 //
 // Time is a position in `code`. A block is taken by the instruction `begin` and may be taken by
-// others once the instruction `end - 1` is done: [begin, end). That is the instruction that ends
-// it, or a later one, by which a copy of it is expected to be done. Instructions are carried out in
-// their order; copies go on beside what follows them.
+// others once the instruction `end - 1` is done: [begin, end). That is the instruction that
+// ends it, or a later one, by which a copy of it is expected to be done. Instructions are
+// carried out in their order; copies go on beside what follows them.
 //
 // Storages are numbered as in the trace; those that live through the step without being used in
 // it (`foreign`) come after the trace's.

@@ -233,7 +233,8 @@ TEST(Report, APredictionByTideIsWithoutItsPlanning) {
   report.predictions.push_back({Bytes(2048), Bytes(3000), {"dtr"}, known});
   EXPECT_THAT(need_table(report), ::testing::Not(::testing::HasSubstr("planning")));
   report.predictions.push_back({Bytes(1024), Bytes(2000), {"tide"}, known});
-  EXPECT_THAT(need_table(report), ::testing::HasSubstr("  planning: in the background once steps repeat"));
+  EXPECT_THAT(need_table(report),
+              ::testing::HasSubstr("  planning: in the background once steps repeat"));
 }
 
 TEST(Report, SaysWhereTheDryRunStopped) {

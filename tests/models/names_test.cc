@@ -20,7 +20,6 @@
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
-#include "runtime/session/session.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "runtime/core/errors.h"
-#include "runtime/session/session.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/session/dry_run.h"
+#include "runtime/session/session.h"
 #include "tests/stress/random_shapes.h"
 #include "tests/support/decisions.h"
 

@@ -15,7 +15,6 @@
 
 #include "examples/common/image_training.h"
 #include "runtime/core/errors.h"
-#include "runtime/session/session.h"
 #include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"
@@ -170,11 +169,10 @@ class ResnetIdentity {
     if (plan_) {
       planned_ = session.planner()->counts().planned_steps;
       const BoundSchedule* plan = session.planner()->current();
-      planned_peak_ =
-          !plan ? Bytes(0)
-          : plan->schedule.residents_apart
-              ? session.residency().bytes_in_use() + plan->schedule.peak
-              : plan->schedule.peak;
+      planned_peak_ = !plan ? Bytes(0)
+                      : plan->schedule.residents_apart
+                          ? session.residency().bytes_in_use() + plan->schedule.peak
+                          : plan->schedule.peak;
     }
     outcome.checksum = training.checksum().value();
     peak_ = session.peak_reserved();

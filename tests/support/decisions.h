@@ -19,7 +19,6 @@
 #include <utility>
 
 #include "runtime/session/session.h"
-#include "runtime/session/session.h"
 #include "tests/support/golden.h"
 
 namespace tidemark::testing {

@@ -37,8 +37,7 @@ StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
       writes_(step.calls.size()),
       next_uses_(step.calls.size()),
       seen_(step.calls.size()) {
-  for (uint32_t i = 0; i < step.items.size(); ++i) {
-    const StepTable::Item& item = step.items[i];
+  for (const StepTable::Item& item : step.items) {
     out_time_.push_back(limits.out_time(item.bytes));
     in_time_.push_back(limits.in_time(item.bytes));
   }

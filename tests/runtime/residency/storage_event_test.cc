@@ -75,7 +75,8 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
   ASSERT_TRUE(scene.residency().give_up_copy(*b));
   EXPECT_EQ(told.take(), "copy given up b");
   scene.hash(b);
-  EXPECT_EQ(told.take(), "run, placed b, used a, used b, used b") << "computed again, then read";
+  EXPECT_EQ(told.take(), "run, placed b, used a, used b, used b")
+      << "computed again, then read";
 }
 
 //   a . b c    2 units are needed: b and c move down

@@ -5,8 +5,8 @@
 
 #include <functional>
 
-#include "tests/support/trace_builder.h"
 #include "tests/runtime/schedule/schedule_builder.h"
+#include "tests/support/trace_builder.h"
 
 namespace tidemark::testing {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "runtime/schedule/free_bytes.h"
 #include "runtime/schedule/schedule_validator.h"
-#include "tests/support/trace_builder.h"
 #include "tests/runtime/schedule/schedule_builder.h"
+#include "tests/support/trace_builder.h"
 
 namespace tidemark::testing {
 namespace {
