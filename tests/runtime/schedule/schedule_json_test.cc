@@ -6,7 +6,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/schedule/schedule_svg.h"
 #include "runtime/schedule/trace_json.h"
-#include "tests/runtime/policy/trace_builder.h"
+#include "tests/support/trace_builder.h"
 #include "tests/runtime/schedule/schedule_builder.h"
 
 namespace tidemark::testing {
