@@ -229,7 +229,7 @@ void StepPlanner::recorded(const StepStats& stats) {
   } else if (fits && !options_.where_it_fits) {
     program.settled = true;
   } else {
-    produce(program, stats);
+    produce(program);
   }
 }
 
@@ -256,7 +256,7 @@ void StepPlanner::followed(const StepStats& stats) {
 
 // --- producers ---
 
-void StepPlanner::produce(Program& program, const StepStats& stats) {
+void StepPlanner::produce(Program& program) {
   if (producing_.valid()) return;
   if (program.producer == Producer::kOrder) {
     if (!options_.order || !why_not_plannable(program.trace).empty()) {
@@ -279,7 +279,7 @@ void StepPlanner::produce(Program& program, const StepStats& stats) {
     }
   }
   if (program.producer == Producer::kReleases) {
-    const int64_t worth = stats.modelled.count() / kStepPerCall.count();
+    const int64_t worth = program.policy_time.count() / kStepPerCall.count();
     const int64_t thorough = options_.effort > 0 ? std::min(options_.effort, planner::kThorough)
                                                  : planner::kThorough;
     const int64_t effort =
@@ -399,6 +399,10 @@ void StepPlanner::adopt(Program& program, Produced produced) {
 // Of a step by the program's schedule.
 void StepPlanner::judge(Program& program, Nanos took) {
   if (program.settled) return;
+  if (program.schedule == program.best) {  // its trial is over; the next search goes on
+    produce(program);
+    return;
+  }
   if (program.steps++ > 0 || program.producer == Producer::kRecorded) {
     program.least = program.least == Nanos(0) ? took : std::min(program.least, took);
   }
@@ -427,9 +431,7 @@ void StepPlanner::judge(Program& program, Nanos took) {
     return;
   }
   program.schedule = program.best;
-  StepStats stats;
-  stats.modelled = program.policy_time;
-  produce(program, stats);
+  produce(program);
 }
 
 // The best that was found, from now on.

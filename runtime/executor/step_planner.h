@@ -152,7 +152,7 @@ class StepPlanner final : public StorageListener {
   Program& program_of(const StepTrace& trace);
   void recorded(const StepStats& stats);
   void followed(const StepStats& stats);
-  void produce(Program& program, const StepStats& stats);
+  void produce(Program& program);
   void start(Program& program, std::function<Produced()> producer);
   void take_produced();
   void adopt(Program& program, Produced produced);

@@ -51,10 +51,6 @@ void Forecast::end_step() {
   programs_[program_] = {std::move(trace), std::move(table), step_};
 }
 
-void Forecast::expect_program(size_t program) {
-  if (program != program_) turn_to(program);
-}
-
 // The call of the last step that has that number.
 const StepTrace::Op& Forecast::Program::call(size_t number) const {
   return trace.ops[last.calls[number].op];

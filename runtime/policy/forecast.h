@@ -46,8 +46,6 @@ class Forecast {
   // Which program this step is thought to be; after the step, which it was. One that had not
   // been seen takes the number of one that is forgotten, or the next.
   size_t program() const { return program_; }
-  // Another is expected than that of the step before. Before the step's first upload or call.
-  void expect_program(size_t program);
   // Has this step gone as the last of its program so far, and is there more of it to come?
   bool known() const { return known_; }
   // The next call that uses it; last().calls.size() if none does in this step.

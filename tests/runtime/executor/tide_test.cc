@@ -217,6 +217,27 @@ TEST(Tide, TakesWhatItsScheduleSays) {
   EXPECT_GE(placed, 6);
 }
 
+// Steps go on by the first schedule while the second is looked for. That is no trial, and the
+// second has one of its own.
+TEST(Tide, TriesEachScheduleThatComesFromTheBackground) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  Session& session = training.stage().session();
+  size_t found = 0, judged_early = 0;
+  session.plan_steps({.background = true, .report = [&](std::string_view line) {
+                        found += line.find("releasing by a search") != std::string_view::npos;
+                        judged_early +=
+                            found == 1 && line.find("longer than") != std::string_view::npos;
+                      }});
+  for (int i = 0; i < 1'000'000 && found < kSearches; ++i) {
+    training.step();
+    EXPECT_TRUE(found < kSearches || !session.settled()) << "it has not been tried";
+  }
+  EXPECT_EQ(found, kSearches);
+  EXPECT_EQ(judged_early, 0U);
+  for (int i = 0; i < 2; ++i) training.step();
+  EXPECT_TRUE(session.settled());
+}
+
 // A call more than in the last step: the rest goes by price alone, and so does the next step,
 // as what lives on has other numbers.
 TEST(Tide, FallsBackWhereAStepDiffers) {
