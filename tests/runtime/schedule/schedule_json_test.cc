@@ -6,8 +6,8 @@
 #include "runtime/core/errors.h"
 #include "runtime/schedule/schedule_svg.h"
 #include "runtime/schedule/trace_json.h"
-#include "tests/support/trace_builder.h"
 #include "tests/runtime/schedule/schedule_builder.h"
+#include "tests/support/trace_builder.h"
 
 namespace tidemark::testing {
 namespace {
