@@ -14,9 +14,9 @@ using json_fields::Json;
 using Block = Schedule::Block;
 using Instruction = Schedule::Instruction;
 
-constexpr const char* kFormat = "tidemark schedule";
-constexpr int kVersion = 1;
-constexpr int kMaxDepth = 8;  // a trace needs 5, and is one deeper here
+constexpr const char* kScheduleFormat = "tidemark schedule";
+constexpr int kScheduleVersion = 1;
+constexpr int kScheduleDepth = 8;  // a trace needs 5, and is one deeper here
 constexpr int64_t kHuge = int64_t{1} << 60;
 constexpr std::array<const char*, 10> kDo{"run",       "upload",   "read",    "free",
                                           "evict",     "copy_out", "offload", "copy_in",
@@ -32,7 +32,7 @@ class Writer {
   Writer(const StepTrace& trace, const Schedule& schedule) : trace_(trace), s_(schedule) {}
 
   std::string run() {
-    Json head{{"format", kFormat}, {"version", kVersion}};
+    Json head{{"format", kScheduleFormat}, {"version", kScheduleVersion}};
     if (!s_.method.empty()) head["method"] = s_.method;
     if (s_.placed) head["placed"] = true;
     if (s_.residents_apart) head["residents_apart"] = true;
@@ -92,13 +92,13 @@ class Writer {
   uint32_t next_ = 0;  // the block after those of the last instruction that takes some
 };
 
-class Reader {
+class ScheduleReader {
  public:
-  Reader(const Json& json, const std::string& source)
+  ScheduleReader(const Json& json, const std::string& source)
       : json_(json), source_(source), head_(json, source, "") {}
 
   SavedSchedule run() {
-    json_fields::check_format(json_, source_, "a schedule", kFormat, kVersion);
+    json_fields::check_format(json_, source_, "a schedule", kScheduleFormat, kScheduleVersion);
     const Json* trace = head_.find("trace");
     if (!trace || !trace->is_object()) head_.fail("trace", "not an object");
     saved_.trace = json_fields::read_trace(*trace, source_, "trace");
@@ -204,8 +204,8 @@ std::string to_json(const StepTrace& trace, const Schedule& schedule) {
 }
 
 SavedSchedule schedule_from_json(std::string_view text, const std::string& source) {
-  const Json json = json_fields::parse(text, source, kMaxDepth);
-  return Reader(json, source).run();
+  const Json json = json_fields::parse(text, source, kScheduleDepth);
+  return ScheduleReader(json, source).run();
 }
 
 }  // namespace tidemark

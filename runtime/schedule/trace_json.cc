@@ -16,9 +16,9 @@ using json_fields::check_format;
 using json_fields::Fields;
 using json_fields::Json;
 
-constexpr const char* kFormat = "tidemark step graph";
-constexpr int kVersion = 1;
-constexpr int kMaxDepth = 8;  // a graph needs 5
+constexpr const char* kTraceFormat = "tidemark step graph";
+constexpr int kTraceVersion = 1;
+constexpr int kTraceDepth = 8;  // a graph needs 5
 constexpr std::array<const char*, 3> kKinds{"call", "upload", "read"};
 
 std::string hex(uint64_t value) {
@@ -59,11 +59,11 @@ Json to_line(const StepTrace::Op& op) {
   return line;
 }
 
-class Reader {
+class TraceReader {
  public:
-  Reader(const Json& json, const std::string& source, const std::string& at)
+  TraceReader(const Json& json, const std::string& source, const std::string& at)
       : fields_(json, source, at) {
-    check_format(json, source, "a step graph", kFormat, kVersion);
+    check_format(json, source, "a step graph", kTraceFormat, kTraceVersion);
   }
 
   StepTrace run() {
@@ -135,12 +135,12 @@ class Reader {
 
 StepTrace json_fields::read_trace(const Json& json, const std::string& source,
                                   const std::string& at) {
-  return Reader(json, source, at).run();
+  return TraceReader(json, source, at).run();
 }
 
 std::string to_json(const StepTrace& trace) {
-  std::string text =
-      "{\"format\": \"" + std::string(kFormat) + "\", \"version\": " + std::to_string(kVersion);
+  std::string text = "{\"format\": \"" + std::string(kTraceFormat) +
+                     "\", \"version\": " + std::to_string(kTraceVersion);
   const auto line = [](const auto& entry) { return to_line(entry); };
   append_lines(text, "storages", trace.storages, line);
   append_lines(text, "ops", trace.ops, line);
@@ -148,7 +148,7 @@ std::string to_json(const StepTrace& trace) {
 }
 
 StepTrace trace_from_json(std::string_view text, const std::string& source) {
-  return json_fields::read_trace(json_fields::parse(text, source, kMaxDepth), source, "");
+  return json_fields::read_trace(json_fields::parse(text, source, kTraceDepth), source, "");
 }
 
 }  // namespace tidemark
