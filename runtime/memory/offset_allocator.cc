@@ -40,93 +40,100 @@ OffsetAllocator::OffsetAllocator(Bytes capacity) : capacity_(align_down(capacity
   TIDEMARK_CHECK(capacity >= Bytes(0), "capacity " + std::to_string(capacity.count()));
   ranks_.resize(class_of(capacity_) + 1);
   occupied_.resize(ranks_.size() / kWordBits + 1);
-  if (capacity_ > Bytes(0)) segments_.emplace(Offset(0), Segment{capacity_, true, {}});
+  if (capacity_ > Bytes(0)) holes_.insert(Offset(0), {capacity_, new_work()});
 }
 
-bool OffsetAllocator::is_tail(Segments::iterator hole) const {
-  return std::next(hole) == segments_.end();
-}
-
-void OffsetAllocator::insert(Segments::iterator hole) {
-  if (is_tail(hole)) return;
-  const Rank rank{hole->second.size, hole->first, hole};
-  const size_t c = class_of(rank.size);
+void OffsetAllocator::add_rank(Offset offset, Bytes size) {
+  if (is_tail(offset, size)) return;
+  const Rank rank{size, offset};
+  const size_t c = class_of(size);
   ranks_[c].insert(std::lower_bound(ranks_[c].begin(), ranks_[c].end(), rank), rank);
   occupied_[c / kWordBits] |= uint64_t{1} << c % kWordBits;
 }
 
-void OffsetAllocator::remove(Segments::iterator hole) {
-  if (is_tail(hole)) return;
-  const Rank rank{hole->second.size, hole->first, hole};
-  const size_t c = class_of(rank.size);
+void OffsetAllocator::remove_rank(Offset offset, Bytes size) {
+  if (is_tail(offset, size)) return;
+  const Rank rank{size, offset};
+  const size_t c = class_of(size);
   ranks_[c].erase(std::lower_bound(ranks_[c].begin(), ranks_[c].end(), rank));
   if (ranks_[c].empty()) occupied_[c / kWordBits] &= ~(uint64_t{1} << c % kWordBits);
 }
 
-// The end of segments_ if none fits.
-OffsetAllocator::Segments::iterator OffsetAllocator::best_hole(Bytes size) {
+OffsetAllocator::LastWork* OffsetAllocator::new_work() {
+  if (unused_works_.empty()) return &works_.emplace_back();
+  LastWork* const work = unused_works_.back();
+  unused_works_.pop_back();
+  return work;
+}
+
+void OffsetAllocator::forget(LastWork* work) {
+  work->fence = {};
+  work->copies.clear();  // its memory serves the next
+  unused_works_.push_back(work);
+}
+
+OffsetAllocator::Place OffsetAllocator::best_hole(Bytes size) const {
   size_t c = class_of(size);
-  const Rank wanted{size, Offset(0), {}};
+  const Rank wanted{size, Offset(0)};
   if (const auto best = std::lower_bound(ranks_[c].begin(), ranks_[c].end(), wanted);
       best != ranks_[c].end()) {
-    return best->hole;
+    return holes_.find(best->offset);
   }
   ++c;
   for (size_t word = c / kWordBits; word < occupied_.size(); ++word) {
     uint64_t bits = occupied_[word];
     if (word == c / kWordBits) bits &= ~uint64_t{0} << c % kWordBits;
     if (bits == 0) continue;
-    return ranks_[word * kWordBits + static_cast<size_t>(std::countr_zero(bits))].front().hole;
+    const size_t least = word * kWordBits + static_cast<size_t>(std::countr_zero(bits));
+    return holes_.find(ranks_[least].front().offset);
   }
-  const auto tail = std::prev(segments_.end());
-  return tail->second.is_hole && tail->second.size >= size ? tail : segments_.end();
+  if (holes_.empty()) return holes_.end();
+  const auto& last = holes_.back();
+  const bool fits = is_tail(last.offset, last.value.size) && last.value.size >= size;
+  return fits ? --holes_.end() : holes_.end();
 }
 
 std::optional<Allocation> OffsetAllocator::allocate(Bytes size, bool from_top) {
   TIDEMARK_CHECK(size >= Bytes(0), "size " + std::to_string(size.count()));
-  if (size > capacity_ || segments_.empty()) return std::nullopt;
+  if (size > capacity_ || capacity_ == Bytes(0)) return std::nullopt;
   size = std::max(align_up(size), kAlignment);
-  const auto hole = best_hole(size);
-  if (hole == segments_.end()) return std::nullopt;
-  const bool upper = from_top && !is_tail(hole);
-  return take(hole, upper ? hole->first + (hole->second.size - size) : hole->first, size);
+  const Place place = best_hole(size);
+  if (place == holes_.end()) return std::nullopt;
+  const auto& [offset, hole] = *place;
+  const bool upper = from_top && !is_tail(offset, hole.size);
+  return take(place, upper ? offset + (hole.size - size) : offset, size);
 }
 
 std::optional<Allocation> OffsetAllocator::allocate_at(Offset offset, Bytes size) {
   TIDEMARK_CHECK(size >= Bytes(0), "size " + std::to_string(size.count()));
   TIDEMARK_CHECK(offset >= Offset(0) && offset.value() % kAlignment.count() == 0,
                  "offset " + std::to_string(offset.value()));
-  if (size > capacity_ || segments_.empty()) return std::nullopt;
+  if (size > capacity_ || capacity_ == Bytes(0)) return std::nullopt;
   size = std::max(align_up(size), kAlignment);
-  const auto hole = std::prev(segments_.upper_bound(offset));
-  if (!hole->second.is_hole) return std::nullopt;
-  if (offset > hole->first + hole->second.size - size) return std::nullopt;
+  const Place hole = holes_.last_up_to(offset);
+  if (hole == holes_.end()) return std::nullopt;
+  if (offset > hole->offset + hole->value.size - size) return std::nullopt;
   return take(hole, offset, size);
 }
 
-void OffsetAllocator::add_copies(Segment& hole, const Copies& copies) {
-  if (!hole.copies) hole.copies = std::make_unique<std::vector<Copies>>();
-  hole.copies->push_back(copies);
-}
-
-void OffsetAllocator::add_fence(Segment& hole, const Block& part, const Fence& last_use) {
+void OffsetAllocator::add_fence(LastWork& hole, const Block& part, const Fence& last_use) {
   if (latest_copy(last_use) == 0) {
     hole.fence.include(last_use);
     return;
   }
   hole.fence.include(Event{StreamId::kCompute, last_use[StreamId::kCompute]});
-  add_copies(hole, {part, last_use});
+  hole.copies.push_back({part, last_use});
 }
 
-void OffsetAllocator::merge_fences(Segment& hole, Segment& other) {
+void OffsetAllocator::merge(LastWork& hole, const LastWork& other) {
   hole.fence.include(other.fence);
-  if (!other.copies) return;
-  if (!hole.copies) {
-    hole.copies = std::move(other.copies);
+  if (other.copies.empty()) return;
+  std::vector<Copies>& all = hole.copies;
+  if (all.empty()) {
+    all = other.copies;
     return;
   }
-  std::vector<Copies>& all = *hole.copies;
-  all.insert(all.end(), other.copies->begin(), other.copies->end());
+  all.insert(all.end(), other.copies.begin(), other.copies.end());
   while (all.size() > kMostCopies) {
     const auto oldest =
         std::min_element(all.begin(), all.end(), [](const Copies& a, const Copies& b) {
@@ -138,75 +145,102 @@ void OffsetAllocator::merge_fences(Segment& hole, Segment& other) {
   }
 }
 
-Allocation OffsetAllocator::take(Segments::iterator hole, Offset offset, Bytes size) {
-  const Offset begin = hole->first;
-  const Offset end = begin + hole->second.size;
-  const Fence all = hole->second.fence;
-  const auto copies = std::exchange(hole->second.copies, nullptr);
+Allocation OffsetAllocator::take(const Place& hole, Offset offset, Bytes size) {
   const Block block{offset, size};
+  const Offset begin = hole->offset;
+  const Offset end = begin + hole->value.size;
+  LastWork* const work = hole->value.work;
+  const Fence all = work->fence;
+  std::vector<Copies>& copies = scratch_.copies;
+  copies.clear();
+  copies.swap(work->copies);
 
-  remove(hole);
-  Segment* lower = nullptr;
-  Segment* upper = nullptr;
-  auto next = std::next(hole);
-  if (block.end() < end) {
-    next = segments_.emplace_hint(next, block.end(), Segment{end - block.end(), true, all});
-    insert(next);
-    upper = &next->second;
-  }
+  remove_rank(begin, end - begin);
+  LastWork* lower = nullptr;
+  LastWork* upper = nullptr;
   if (begin < offset) {
-    segments_.emplace_hint(next, offset, Segment{size, false, {}});
-    hole->second.size = offset - begin;
-    insert(hole);
-    lower = &hole->second;
-  } else {
-    hole->second.size = size;
-    hole->second.is_hole = false;
+    lower = work;
+    holes_.value(hole).size = offset - begin;
+    add_rank(begin, offset - begin);
   }
+  if (block.end() < end) {
+    upper = lower ? new_work() : work;
+    upper->fence = all;
+    if (lower) {
+      holes_.insert(block.end(), {end - block.end(), upper});
+    } else {
+      holes_.move(hole, block.end());
+      holes_.value(hole).size = end - block.end();
+    }
+    add_rank(block.end(), end - block.end());
+  }
+  if (!lower && !upper) {
+    holes_.erase(hole);
+    forget(work);
+  }
+  blocks_.insert(offset, size);
   used_ += size;
   high_water_ = std::max(high_water_, block.end());
-  if (!copies) return {block, all};
   Fence fence = all;
-  for (const Copies& part : *copies) {
+  for (const Copies& part : copies) {
     if (part.of.offset < block.end() && block.offset < part.of.end()) fence.include(part.fence);
-    if (lower && part.of.offset < offset) add_copies(*lower, part);
-    if (upper && part.of.end() > block.end()) add_copies(*upper, part);
+    if (lower && part.of.offset < offset) lower->copies.push_back(part);
+    if (upper && part.of.end() > block.end()) upper->copies.push_back(part);
   }
   return {block, fence};
 }
 
 void OffsetAllocator::free(const Block& block, const Fence& last_use) {
-  auto here = segments_.find(block.offset);
-  TIDEMARK_CHECK(
-      here != segments_.end() && !here->second.is_hole && here->second.size == block.size,
-      describe(block) + " is not a block that was handed out");
+  const auto here = blocks_.find(block.offset);
+  TIDEMARK_CHECK(here != blocks_.end() && here->value == block.size,
+                 describe(block) + " is not a block that was handed out");
+  blocks_.erase(here);
   used_ -= block.size;
-  here->second.is_hole = true;
-  here->second.fence = {};
-  add_fence(here->second, block, last_use);
+  LastWork* work = new_work();
+  add_fence(*work, block, last_use);
 
-  if (const auto next = std::next(here); next != segments_.end() && next->second.is_hole) {
-    remove(next);
-    here->second.size += next->second.size;
-    merge_fences(here->second, next->second);
-    segments_.erase(next);
+  Block hole = block;
+  Place next = holes_.first_from(block.offset);
+  const bool joins_next = next != holes_.end() && next->offset == block.end();
+  if (joins_next) {
+    remove_rank(next->offset, next->value.size);
+    hole.size += next->value.size;
+    merge(*work, *next->value.work);
   }
-  if (here != segments_.begin()) {
-    if (const auto previous = std::prev(here); previous->second.is_hole) {
-      remove(previous);
-      previous->second.size += here->second.size;
-      merge_fences(previous->second, here->second);
-      segments_.erase(here);
-      here = previous;
+  Place before = next;
+  bool joins_before = false;
+  if (next != holes_.begin()) {
+    --before;
+    joins_before = before->offset + before->value.size == block.offset;
+  }
+  if (joins_before) {
+    remove_rank(before->offset, before->value.size);
+    hole = {before->offset, before->value.size + hole.size};
+    merge(*before->value.work, *work);
+    forget(std::exchange(work, before->value.work));
+  }
+  // One entry stays.
+  if (joins_next) {
+    forget(next->value.work);
+    if (joins_before) {
+      holes_.erase(next);
+    } else {
+      holes_.move(next, hole.offset);
+      holes_.value(next) = {hole.size, work};
     }
   }
-  insert(here);
+  if (joins_before) {
+    holes_.value(before).size = hole.size;
+  } else if (!joins_next) {
+    holes_.insert(hole.offset, {hole.size, work});
+  }
+  add_rank(hole.offset, hole.size);
 }
 
 Bytes OffsetAllocator::largest_hole() const {
-  if (segments_.empty()) return Bytes(0);
-  const Segment& last = segments_.rbegin()->second;
-  Bytes largest = last.is_hole ? last.size : Bytes(0);
+  if (holes_.empty()) return Bytes(0);
+  const auto& [offset, last] = holes_.back();
+  Bytes largest = is_tail(offset, last.size) ? last.size : Bytes(0);
   for (size_t word = occupied_.size(); word-- > 0;) {
     if (occupied_[word] == 0) continue;
     const size_t c =
@@ -217,40 +251,31 @@ Bytes OffsetAllocator::largest_hole() const {
 }
 
 bool OffsetAllocator::packed() const {
-  if (segments_.empty()) return true;
-  const auto& [offset, last] = *segments_.rbegin();
-  return last.is_hole ? offset == Offset(0) + used_ : used_ == capacity_;
+  return blocks_.empty() || blocks_.back().offset + blocks_.back().value == Offset(0) + used_;
 }
 
 void OffsetAllocator::reset_high_water() {
-  high_water_ = Offset(0);
-  if (segments_.empty()) return;
-  const auto& [offset, last] = *segments_.rbegin();
-  high_water_ = last.is_hole ? offset : offset + last.size;
+  high_water_ = blocks_.empty() ? Offset(0) : blocks_.back().offset + blocks_.back().value;
 }
 
 std::vector<Block> OffsetAllocator::holes() const {
   std::vector<Block> result;
-  for (const auto& [offset, segment] : segments_) {
-    if (segment.is_hole) result.push_back({offset, segment.size});
-  }
+  for_each_hole([&](const Block& hole) { result.push_back(hole); });
   return result;
 }
 
 std::vector<Block> OffsetAllocator::blocks() const {
   std::vector<Block> result;
-  for (const auto& [offset, segment] : segments_) {
-    if (!segment.is_hole) result.push_back({offset, segment.size});
-  }
+  for (const auto& [offset, size] : blocks_) result.push_back({offset, size});
   return result;
 }
 
 void OffsetAllocator::hold(const Block& unused, const Fence& last_use) {
   if (unused.size == Bytes(0)) return;
-  const auto hole = std::prev(segments_.upper_bound(unused.offset));
-  TIDEMARK_CHECK(hole->second.is_hole && unused.end() <= hole->first + hole->second.size,
+  const Place hole = holes_.last_up_to(unused.offset);
+  TIDEMARK_CHECK(hole != holes_.end() && unused.end() <= hole->offset + hole->value.size,
                  "only unused space is held");
-  add_fence(hole->second, unused, last_use);
+  add_fence(*hole->value.work, unused, last_use);
 }
 
 }  // namespace tidemark

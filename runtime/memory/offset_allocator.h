@@ -22,13 +22,13 @@
 // Threads: one.
 #pragma once
 
-#include <map>
-#include <memory>
+#include <deque>
 #include <optional>
 #include <vector>
 
 #include "runtime/core/units.h"
 #include "runtime/device/stream.h"
+#include "runtime/memory/address_map.h"
 
 namespace tidemark {
 
@@ -78,45 +78,60 @@ class OffsetAllocator {
   Offset high_water() const { return high_water_; }
   // To the highest end of the blocks handed out now.
   void reset_high_water();
+  // In turn, by offset: visit(Block). It changes nothing here.
+  template <class Visit>
+  void for_each_hole(const Visit& visit) const {
+    for (const auto& hole : holes_) visit(Block{hole.offset, hole.value.size});
+  }
+  size_t hole_count() const { return holes_.size(); }
   std::vector<Block> holes() const;   // by offset
   std::vector<Block> blocks() const;  // handed out, by offset
 
  private:
-  // Blocks and holes alternate with blocks, never with holes, and cover [0, capacity).
   // Copies of a part of a hole that may still run.
   struct Copies {
     Block of;
     Fence fence;
   };
-  struct Segment {
-    Bytes size{0};
-    bool is_hole = false;
-    Fence fence;                                    // of a hole: all of it
-    std::unique_ptr<std::vector<Copies>> copies{};  // null: none, as mostly
+  // The last work on a hole.
+  struct LastWork {
+    Fence fence;                 // on all of it
+    std::vector<Copies> copies;  // few, if any
   };
-  using Segments = std::map<Offset, Segment>;
+  struct Hole {
+    Bytes size{0};
+    LastWork* work = nullptr;  // one of works_
+  };
+  using Place = AddressMap<Hole>::Cursor;
   struct Rank {
     Bytes size{0};
     Offset offset;
-    Segments::iterator hole;
     bool operator<(const Rank& other) const {
       return size < other.size || (size == other.size && offset < other.offset);
     }
   };
 
-  bool is_tail(Segments::iterator hole) const;
-  void insert(Segments::iterator hole);
-  void remove(Segments::iterator hole);
-  static void add_fence(Segment& hole, const Block& part, const Fence& last_use);
-  static void add_copies(Segment& hole, const Copies& copies);
-  static void merge_fences(Segment& hole, Segment& other);
-  Segments::iterator best_hole(Bytes size);
-  Allocation take(Segments::iterator hole, Offset offset, Bytes size);
+  bool is_tail(Offset offset, Bytes size) const { return offset + size == range_end(); }
+  Offset range_end() const { return Offset(0) + capacity_; }
+  void add_rank(Offset offset, Bytes size);
+  void remove_rank(Offset offset, Bytes size);
+  LastWork* new_work();
+  void forget(LastWork* work);
+  static void add_fence(LastWork& hole, const Block& part, const Fence& last_use);
+  static void merge(LastWork& hole, const LastWork& other);
+  // holes_.end() if none fits.
+  Place best_hole(Bytes size) const;
+  Allocation take(const Place& hole, Offset offset, Bytes size);
 
   Bytes capacity_;
   Bytes used_{0};
   Offset high_water_;
-  Segments segments_;
+  // Blocks and holes cover [0, capacity); two holes never touch.
+  AddressMap<Hole> holes_;
+  AddressMap<Bytes> blocks_;    // handed out: their sizes
+  std::deque<LastWork> works_;  // of holes, and unused ones
+  std::vector<LastWork*> unused_works_;
+  LastWork scratch_;
   // Holes without the tail, in classes of eight per power of two, each sorted by size and
   // offset. A class is short, so a sorted vector is faster than a tree.
   std::vector<std::vector<Rank>> ranks_;
