@@ -46,10 +46,20 @@ void ReleaseIndex::unlink(Bucket& bucket, Storage& storage) {
   (next ? links_[*next].previous : bucket.freshest) = previous;
 }
 
+// Looks for its place from both ends at once: what was used just now is the freshest, what
+// comes back ahead of need among the stalest.
 void ReleaseIndex::link(Bucket& bucket, Storage& storage) {
-  Storage* before = bucket.freshest;
-  while (before && is_fresher(*before, storage)) before = link_of(*before).previous;
-  Storage* after = before ? link_of(*before).next : bucket.stalest;
+  Storage* before = bucket.freshest;  // those beyond it are fresher
+  Storage* after = bucket.stalest;    // those before it are staler
+  while (before && is_fresher(*before, storage)) {
+    if (is_fresher(*after, storage)) {
+      before = link_of(*after).previous;
+      break;
+    }
+    before = link_of(*before).previous;
+    after = link_of(*after).next;
+  }
+  after = before ? link_of(*before).next : bucket.stalest;
   links_[storage] = {before, after, &bucket};
   (before ? links_[*before].next : bucket.stalest) = &storage;
   (after ? links_[*after].previous : bucket.freshest) = &storage;

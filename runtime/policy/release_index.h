@@ -5,8 +5,8 @@
 //   size 51 MiB:  stalest <-> ... <-> freshest     compare only the first of each list
 //   size 12 MiB:  stalest <-> ... <-> freshest
 //
-// Links live in a table by slot: adding, removing and touching are O(1) (adding one that is not
-// the freshest walks from the fresh end).
+// Links live in a table by slot: adding, removing and touching are O(1) (adding one that is
+// neither the freshest nor the stalest walks from both ends).
 //
 // Threads: the session's issuing thread.
 #pragma once

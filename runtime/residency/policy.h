@@ -31,9 +31,9 @@ class ReleasePolicy : public StorageListener {
 
   // Filter: the best to release now, or null.
   virtual Storage* choose(const Residency& residency) = 0;
-  // What releasing it is expected to cost later on. Policies that know let whole runs of
-  // neighbouring blocks be released for one hole, where that costs less than sliding blocks
-  // together does; none: never.
+  // What releasing it is expected to cost later on, not below 0. Policies that know let whole
+  // runs of neighbouring blocks be released for one hole, where that costs less than sliding
+  // blocks together does; none: never.
   virtual std::optional<Nanos> price(const Residency& /*residency*/, Storage& /*storage*/) {
     return std::nullopt;
   }

@@ -31,6 +31,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/cost/cost_model.h"
 #include "runtime/device/device.h"
+#include "runtime/memory/address_map.h"
 #include "runtime/memory/arena.h"
 #include "runtime/memory/tier.h"
 #include "runtime/residency/placement.h"
@@ -276,7 +277,6 @@ class Residency final : public StorageOwner {
   void release_austerely(Storage& storage);
   struct Slide;
   std::vector<Storage*> placed() const;
-  std::vector<Storage*>::const_iterator first_from(Offset offset) const;
   void put_in_place(Storage& storage);
   void take_from_place(Storage& storage);
   std::optional<Slide> cheapest_slide(Bytes size) const;
@@ -382,9 +382,9 @@ class Residency final : public StorageOwner {
   Nanos step_began_{0};
   Nanos modelled_began_{0};
   Nanos stalled_before_{0};
-  Storage* storages_ = nullptr;   // all alive, newest first
-  std::vector<Storage*> placed_;  // those that are resident, by offset
-  int64_t clean_copies_ = 0;      // of them, how many have a copy on a tier
+  Storage* storages_ = nullptr;  // all alive, newest first
+  AddressMap<Storage*> placed_;  // those that are resident
+  int64_t clean_copies_ = 0;     // of them, how many have a copy on a tier
   uint32_t next_id_ = 1;
   uint32_t slots_ = 0;                // handed out so far
   std::vector<uint32_t> free_slots_;  // of storages that are gone
@@ -394,6 +394,7 @@ class Residency final : public StorageOwner {
   uint64_t epoch_ = 1;         // grows when a recipe may have stopped being runnable
   uint64_t change_ = 1;        // grows when what recomputing something reads may have changed
   mutable int64_t examined_ = 0;
+  mutable std::vector<Block> holes_;  // scratch
   // Being written in place by the call that is being issued: nothing that would be recomputed
   // from their present contents may be evicted until it is launched.
   std::vector<Storage*> writing_;

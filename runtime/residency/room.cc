@@ -12,6 +12,8 @@ namespace {
 
 // Pointers that are copied in the time in which a storage is examined.
 constexpr size_t kCopiedAtOnce = 8;
+// Holes that are compared in that time.
+constexpr size_t kHolesAtOnce = 4;
 
 }  // namespace
 
@@ -129,22 +131,19 @@ void Residency::release_austerely(Storage& storage) {
 // The blocks in the arena, by offset. A copy: what is done with them may move them.
 std::vector<Storage*> Residency::placed() const {
   examined_ += static_cast<int64_t>(placed_.size() / kCopiedAtOnce);
-  return placed_;
-}
-
-// The first of placed_ that does not lie below `offset`.
-std::vector<Storage*>::const_iterator Residency::first_from(Offset offset) const {
-  return std::lower_bound(placed_.begin(), placed_.end(), offset,
-                          [](const Storage* s, Offset at) { return s->block_.offset < at; });
+  std::vector<Storage*> blocks;
+  blocks.reserve(placed_.size());
+  for (const auto& [offset, storage] : placed_) blocks.push_back(storage);
+  return blocks;
 }
 
 void Residency::put_in_place(Storage& storage) {
-  placed_.insert(first_from(storage.block_.offset), &storage);
+  placed_.insert(storage.block_.offset, &storage);
 }
 
 void Residency::take_from_place(Storage& storage) {
-  const auto place = first_from(storage.block_.offset);
-  TIDEMARK_CHECK(place != placed_.end() && *place == &storage,
+  const auto place = placed_.find(storage.block_.offset);
+  TIDEMARK_CHECK(place != placed_.end() && place->value == &storage,
                  "a resident storage has its place");
   placed_.erase(place);
 }
@@ -159,17 +158,10 @@ struct Residency::Slide {
 // suffices.
 std::optional<Residency::Slide> Residency::cheapest_slide(Bytes size) const {
   if (arena_.offsets().unused() < size) return std::nullopt;
-  examined_ += static_cast<int64_t>(placed_.size() / kCopiedAtOnce);
-  std::vector<Block> holes;
-  Offset end(0);  // of the block before
-  const auto add_hole_before = [&](Offset begin) {
-    if (begin > end) holes.push_back({end, begin - end});
-  };
-  for (const Storage* storage : placed_) {
-    add_hole_before(storage->block_.offset);
-    end = storage->block_.end();
-  }
-  add_hole_before(Offset(arena_.offsets().capacity().count()));
+  std::vector<Block>& holes = holes_;
+  holes.clear();
+  arena_.offsets().for_each_hole([&](const Block& hole) { holes.push_back(hole); });
+  examined_ += static_cast<int64_t>(holes.size() / kHolesAtOnce);
 
   std::optional<Slide> best;
   Bytes least{0}, open{0};  // moved; in holes[first] to holes[last]
@@ -198,8 +190,11 @@ bool Residency::slide_for(Bytes size, bool at_any_cost) {
   if (!(options_.slide || at_any_cost)) return false;
   const std::optional<Slide> run = cheapest_slide(size);
   if (!run || (!at_any_cost && run->cost > costs_.offload_time(size))) return false;
-  const std::vector<Storage*> blocks(first_from(run->first.offset),
-                                     first_from(run->last.offset));
+  std::vector<Storage*> blocks;
+  for (auto place = placed_.first_from(run->first.offset);
+       place != placed_.end() && place->offset < run->last.offset; ++place) {
+    blocks.push_back(place->value);
+  }
   Offset to = run->first.offset;
   for (Storage* block : blocks) {
     slide(*block, to);
@@ -221,33 +216,47 @@ bool Residency::release_window(Bytes size) {
     return j + 1 == blocks.size() ? Offset(arena_.offsets().capacity().count())
                                   : blocks[j + 1]->block_.offset;
   };
-  size_t first = 0, last = 0;  // of the cheapest run
+  // What a run has to cost less than; then the cheapest by now, blocks[first..last].
   std::optional<Nanos> least;
+  if (options_.slide) {
+    if (const auto slide = cheapest_slide(size)) least = slide->cost;
+  }
+  bool found = false;
+  size_t first = 0, last = 0;
   std::vector<Nanos> prices(blocks.size());
-  Nanos total{0};
-  for (size_t i = 0, j = 0; j < blocks.size(); ++j) {
-    const auto price =
-        may_release(*blocks[j]) ? policy_.price(*this, *blocks[j]) : std::optional<Nanos>();
-    if (!price) {
-      i = j + 1;
-      total = Nanos(0);
+  for (size_t start = 0; start < blocks.size();) {
+    if (!may_release(*blocks[start])) {
+      ++start;
       continue;
     }
-    prices[j] = *price;
-    total += *price;
-    for (; i <= j && end(j) - begin(i) >= size; ++i) {
-      // For nothing, a part of a run is better than the run.
-      if (!least || total < *least || (total == *least && last == j)) {
-        least = total;
-        first = i;
-        last = j;
+    size_t stop = start + 1;
+    while (stop < blocks.size() && may_release(*blocks[stop])) ++stop;
+    // Only where those that may go make such a hole together, prices matter.
+    const size_t from = end(stop - 1) - begin(start) >= size ? start : stop;
+    Nanos total{0};
+    for (size_t i = from, j = from; j < stop; ++j) {
+      const auto price = policy_.price(*this, *blocks[j]);
+      if (!price || (least && *price >= *least)) {
+        i = j + 1;
+        total = Nanos(0);
+        continue;
       }
-      total -= prices[i];
+      prices[j] = *price;
+      total += *price;
+      for (; i <= j && end(j) - begin(i) >= size; ++i) {
+        // For nothing, a part of a run is better than the run.
+        if (!least || total < *least || (found && total == *least && last == j)) {
+          found = true;
+          least = total;
+          first = i;
+          last = j;
+        }
+        total -= prices[i];
+      }
     }
+    start = stop;
   }
-  if (!least) return false;
-  const auto slide = options_.slide ? cheapest_slide(size) : std::nullopt;
-  if (slide && slide->cost <= *least) return false;
+  if (!found) return false;
   for (size_t k = first; k <= last; ++k) {
     if (!release(*blocks[k], Reason::kNoRoom)) return false;
   }
