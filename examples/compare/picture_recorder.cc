@@ -172,6 +172,7 @@ void PictureRecorder::take_told(const Told& told) {
     case Kind::kDied:
     case Kind::kCall:
     case Kind::kRun:
+    case Kind::kIssued:
     case Kind::kCallDone: break;
   }
 }

@@ -181,6 +181,7 @@ void ScheduleRecorder::on_event(const StorageEvent& event) noexcept {
       finish_run();  // of a call that uses nothing
       break;
     case Kind::kCall:
+    case Kind::kIssued:
     case Kind::kMoved:
     case Kind::kUnused:
     case Kind::kDied:

@@ -9,7 +9,7 @@ namespace {
 
 class AusterePolicy final : public IndexedPolicy {
  public:
-  Storage* choose(const Residency& /*residency*/) override { return nullptr; }
+  Storage* choose(const MemoryView& /*view*/) override { return nullptr; }
 };
 
 }  // namespace

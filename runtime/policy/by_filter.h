@@ -11,9 +11,9 @@ class FilterPolicy final : public EvictOnlyPolicy {
  public:
   explicit FilterPolicy(FilterFn score) : score_(score) {}
 
-  Storage* choose(const Residency& residency) override {
-    return index().best(score_, residency.clock(),
-                        [&](Storage& storage) { return evictable(residency, storage); });
+  Storage* choose(const MemoryView& view) override {
+    return index().best(score_, view.clock(),
+                        [&](Storage& storage) { return evictable(view, storage); });
   }
 
  private:

@@ -8,10 +8,10 @@
 // Threads: the session's issuing thread.
 #pragma once
 
-#include <deque>
 #include <string>
 
 #include "runtime/policy/release_index.h"
+#include "runtime/policy/storage_queue.h"
 #include "runtime/residency/policy.h"
 
 namespace tidemark {
@@ -44,16 +44,16 @@ class DeltaPolicy final : public ReleasePolicy {
   void add(Storage& storage) override { index_.add(storage); }
   void remove(Storage& storage) override { index_.remove(storage); }
   void touch(Storage& storage) override { index_.touch(storage); }
-  Storage* choose(const Residency& residency) override;
-  Action decide(const Residency& residency, Storage& storage) override;
-  bool recompute_offloaded(const Residency& residency, Storage& storage) override;
-  bool may_release_now(const Residency& residency) const override;
+  Storage* choose(const MemoryView& view) override;
+  Action decide(const MemoryView& view, Storage& storage) override;
+  bool recompute_offloaded(const MemoryView& view, Storage& storage) override;
+  bool may_release_now(const MemoryView& view) const override;
   void on_event(const StorageEvent& event) noexcept override;
-  void after_operator(Residency& residency, const Recipe& call) override;
+  Decision after_operator(const MemoryView& view, Outcome last) override;
 
  private:
-  void start_early(Residency& residency) const;
-  void prefetch(Residency& residency);
+  Decision start_early(const MemoryView& view) const;
+  Decision prefetch(const MemoryView& view) const;
 
   const DeltaOptions options_;
   const FilterFn score_;
@@ -61,8 +61,9 @@ class DeltaPolicy final : public ReleasePolicy {
   ReleaseIndex index_;
   // Offloaded storages, the next to prefetch first: what forward offloads is wanted again in
   // the reverse order; what is offloaded later is wanted last.
-  std::deque<Storage*> queue_;
+  StorageQueue queue_;
   bool in_forward_ = true;
+  bool starts_early_ = false;  // at this moment; the prefetcher's turn comes after that
 };
 
 }  // namespace tidemark

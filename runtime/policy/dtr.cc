@@ -52,22 +52,11 @@ class Components {
 
 class DtrPolicy final : public EvictOnlyPolicy {
  public:
-  void after_operator(Residency& residency, const Recipe& call) override {
-    const auto cost = static_cast<double>(residency.costs().time(call.cost_key).count());
-    for (const Recipe::Output& output : call.outputs) {
-      if (!output.storage) continue;
-      nodes_[output.storage].cost = cost;
-      for (const Recipe::Input& input : call.inputs) {
-        connect(*output.storage, *input.storage);
-      }
-    }
-  }
-
-  Storage* choose(const Residency& residency) override {
+  Storage* choose(const MemoryView& view) override {
     return least([&](Storage& storage) -> std::optional<double> {
-      if (!evictable(residency, storage)) return std::nullopt;
+      if (!evictable(view, storage)) return std::nullopt;
       const auto bytes = static_cast<double>(storage.size().count());
-      const Nanos staleness = std::max(Nanos(1), residency.clock() - storage.last_access);
+      const Nanos staleness = std::max(Nanos(1), view.clock() - storage.last_access);
       return neighbourhood_cost(storage) / (bytes * static_cast<double>(staleness.count()));
     });
   }
@@ -81,11 +70,12 @@ class DtrPolicy final : public EvictOnlyPolicy {
     components_.take(found->second.component, found->second.cost);
   }
   void on_event(const StorageEvent& event) noexcept override {
+    if (event.kind == StorageEvent::Kind::kIssued) issued(*event.call, event.cost);
     if (loses_bytes(event)) evicted(*event.storage);
     if (event.kind == StorageEvent::Kind::kGone) gone(*event.storage);
   }
   // What is evicted then has no users; components need not grow from step to step.
-  void begin_step(Residency& /*residency*/) override {
+  void begin_step(const MemoryView& /*view*/) override {
     components_.clear();
     for (auto& [storage, node] : nodes_) {
       node.neighbours.clear();
@@ -101,6 +91,15 @@ class DtrPolicy final : public EvictOnlyPolicy {
     std::vector<const Storage*> neighbours;  // inputs, and outputs of calls that read it
   };
 
+  void issued(const Recipe& call, Nanos cost) {
+    for (const Recipe::Output& output : call.outputs) {
+      if (!output.storage) continue;
+      nodes_[output.storage].cost = static_cast<double>(cost.count());
+      for (const Recipe::Input& input : call.inputs) {
+        connect(*output.storage, *input.storage);
+      }
+    }
+  }
   void evicted(const Storage& storage) {
     const auto found = nodes_.find(&storage);
     if (found == nodes_.end() || found->second.evicted) return;

@@ -78,9 +78,9 @@ void Forecast::turn_to(size_t program) {
   if (!numbers_hold_) recorder_.numbering().forget_others();
 }
 
-void Forecast::record(const Recipe& recipe, const CostModel& costs) {
+void Forecast::record(const Recipe& recipe, Nanos cost) {
   if (!in_step_) return;
-  recorder_.call(recipe, costs);
+  recorder_.call(recipe, cost);
   const StepTrace::Op& call = recorder_.trace().ops.back();
   time_ += call.cost;
   if (calls_++ == 0) {
@@ -92,6 +92,7 @@ void Forecast::record(const Recipe& recipe, const CostModel& costs) {
 }
 
 void Forecast::on_event(const StorageEvent& event) noexcept {
+  if (event.kind == StorageEvent::Kind::kIssued) record(*event.call, event.cost);
   if (event.kind == StorageEvent::Kind::kUploaded) uploaded(*event.storage);
   if (event.kind == StorageEvent::Kind::kGone) ended(*event.storage);
   if (loses_bytes(event) && event.storage->users() == 0) ended(*event.storage);

@@ -34,8 +34,8 @@ class Forecast {
   void begin_step();
   void end_step();
   // A call of the program, in order; recomputations are not told. Outside a step: ignored.
-  void record(const Recipe& call, const CostModel& costs);
-  // Whatever happens to storages: uploaded() and ended() follow from it.
+  void record(const Recipe& call, Nanos cost);
+  // Whatever happens: record(), uploaded() and ended() follow from it.
   void on_event(const StorageEvent& event) noexcept;
   // It has been filled from host memory.
   void uploaded(Storage& storage);

@@ -11,11 +11,8 @@ template <class Base>  // IndexedPolicy, EvictOnlyPolicy
 class Forecasting : public Base {
  public:
   void on_event(const StorageEvent& event) noexcept override { forecast_.on_event(event); }
-  void after_operator(Residency& residency, const Recipe& call) override {
-    forecast_.record(call, residency.costs());
-  }
-  void begin_step(Residency& /*residency*/) override { forecast_.begin_step(); }
-  void end_step(Residency& /*residency*/) override { forecast_.end_step(); }
+  void begin_step(const MemoryView& /*view*/) override { forecast_.begin_step(); }
+  void end_step(const MemoryView& /*view*/) override { forecast_.end_step(); }
 
  protected:
   const Forecast& forecast() const { return forecast_; }

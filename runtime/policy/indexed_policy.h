@@ -5,7 +5,6 @@
 
 #include "runtime/policy/release_index.h"
 #include "runtime/residency/policy.h"
-#include "runtime/residency/residency.h"
 
 namespace tidemark {
 
@@ -14,13 +13,13 @@ class IndexedPolicy : public ReleasePolicy {
   void add(Storage& storage) override { index_.add(storage); }
   void remove(Storage& storage) override { index_.remove(storage); }
   void touch(Storage& storage) override { index_.touch(storage); }
-  Action decide(const Residency& /*residency*/, Storage& /*storage*/) override {
+  Action decide(const MemoryView& /*view*/, Storage& /*storage*/) override {
     return Action::kEvict;
   }
-  bool recompute_offloaded(const Residency& /*residency*/, Storage& /*storage*/) override {
+  bool recompute_offloaded(const MemoryView& /*view*/, Storage& /*storage*/) override {
     return false;
   }
-  bool may_release_now(const Residency& /*residency*/) const override { return true; }
+  bool may_release_now(const MemoryView& /*view*/) const override { return true; }
 
  protected:
   const ReleaseIndex& index() const { return index_; }
@@ -52,8 +51,8 @@ class EvictOnlyPolicy : public IndexedPolicy {
   bool may_offload(const Storage& /*storage*/) const override { return false; }
 
  protected:
-  static bool evictable(const Residency& residency, Storage& storage) {
-    return residency.may_release(storage) && residency.may_evict(storage);
+  static bool evictable(const MemoryView& view, Storage& storage) {
+    return view.may_release(storage) && view.may_evict(storage);
   }
 };
 

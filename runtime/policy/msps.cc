@@ -5,6 +5,7 @@
 // Where Capuchin plans once from a profiled step, this decides as memory is needed; in a step
 // that does not go as the last one it is MSPS alone.
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 #include "runtime/policy/forecasting.h"
@@ -15,67 +16,75 @@ namespace {
 
 class MspsPolicy final : public Forecasting<IndexedPolicy> {
  public:
-  Storage* choose(const Residency& residency) override {
-    if (forecast().known() && residency.tier_room() > Bytes(0)) {
+  Storage* choose(const MemoryView& view) override {
+    if (forecast().known() && view.tier_room() > Bytes(0)) {
       Storage* storage = least([&](const Storage& s) -> std::optional<double> {
-        if (!residency.may_release(s) || s.offload_pinned) return std::nullopt;
-        const Nanos free = free_time(residency, s);
+        if (!view.may_release(s) || s.offload_pinned) return std::nullopt;
+        const Nanos free = free_time(view, s);
         if (free < Nanos(0)) return std::nullopt;
         return -static_cast<double>(free.count());
       });
       if (storage) return storage;
     }
     Storage* storage = least([&](Storage& s) -> std::optional<double> {
-      if (!residency.may_release(s) || !residency.may_evict(s)) return std::nullopt;
-      const auto cost = residency.recompute_cost(s, Forecast::kNever);
+      if (!view.may_release(s) || !view.may_evict(s)) return std::nullopt;
+      const auto cost = view.recompute_cost(s, Forecast::kNever);
       if (!cost) return std::nullopt;
       return static_cast<double>(cost->count()) / static_cast<double>(s.size().count());
     });
     if (storage) return storage;
     return least([&](const Storage& s) -> std::optional<double> {
-      if (!residency.may_release(s)) return std::nullopt;
+      if (!view.may_release(s)) return std::nullopt;
       return static_cast<double>(s.last_access.count());
     });
   }
-  Action decide(const Residency& residency, Storage& storage) override {
-    const bool hidden = forecast().known() && free_time(residency, storage) >= Nanos(0);
+  Action decide(const MemoryView& view, Storage& storage) override {
+    const bool hidden = forecast().known() && free_time(view, storage) >= Nanos(0);
     if (!hidden) return Action::kEvict;
-    link_free_ = std::max(link_free_, residency.clock()) +
-                 residency.costs().offload_time(storage.bytes());
+    link_free_ =
+        std::max(link_free_, view.clock()) + view.costs().offload_time(storage.bytes());
     return Action::kOffload;
   }
 
   void on_event(const StorageEvent& event) noexcept override {
     Forecasting::on_event(event);
     if (goes_away(event)) away_.push_back(event.storage);
-    if (ends_absence(event)) std::erase(away_, event.storage);
+    if (ends_absence(event)) {
+      std::erase(away_, event.storage);
+      std::erase(due_, event.storage);
+    }
   }
   // "In-trigger": brought back as long before it is used as that takes, while there is room.
-  void after_operator(Residency& residency, const Recipe& call) override {
-    Forecasting::after_operator(residency, call);
-    if (!forecast().known()) return;
-    std::vector<Storage*> due;
-    for (Storage* storage : away_) {
-      const Nanos lead = 2 * residency.reload_cost(*storage);
-      if (forecast().until_next_use(*storage) <= lead) due.push_back(storage);
-    }
-    for (Storage* storage : due) {
-      if (!residency.prefetch(*storage)) return;
-    }
+  Decision after_operator(const MemoryView& view, Outcome last) override {
+    if (last == Outcome::kNone) due_ = find_due(view);
+    if (last == Outcome::kImpossible) due_.clear();
+    if (due_.empty()) return {};
+    Storage* const next = due_.front();
+    due_.pop_front();
+    return {Decision::What::kPrefetch, next, Reason::kNone};
   }
 
  private:
+  std::deque<Storage*> find_due(const MemoryView& view) const {
+    std::deque<Storage*> due;
+    if (!forecast().known()) return due;
+    for (Storage* storage : away_) {
+      const Nanos lead = 2 * view.reload_cost(*storage);
+      if (forecast().until_next_use(*storage) <= lead) due.push_back(storage);
+    }
+    return due;
+  }
   // Left after it has gone out and come back; negative while the link is busy with another, as
   // copies that queue up would be late both ways.
-  Nanos free_time(const Residency& residency, const Storage& storage) const {
+  Nanos free_time(const MemoryView& view, const Storage& storage) const {
     const Nanos until = forecast().until_next_use(storage);
-    if (link_free_ > residency.clock()) return Nanos(-1);
-    return until - residency.costs().offload_time(storage.bytes()) -
-           residency.reload_cost(storage);
+    if (link_free_ > view.clock()) return Nanos(-1);
+    return until - view.costs().offload_time(storage.bytes()) - view.reload_cost(storage);
   }
 
   std::vector<Storage*> away_;
-  Nanos link_free_{0};  // on the issue clock, when the copies under way will be out
+  std::deque<Storage*> due_;  // at this moment: still to be brought back
+  Nanos link_free_{0};        // on the issue clock, when the copies under way will be out
 };
 
 }  // namespace

@@ -11,19 +11,18 @@ namespace {
 
 constexpr Nanos kSomeTime{1'000'000};
 
-bool has_tier(const Residency& residency) { return residency.tier_room() > Bytes(0); }
+bool has_tier(const MemoryView& view) { return view.tier_room() > Bytes(0); }
 
 }  // namespace
 
-std::optional<Nanos> PricePolicy::evict_price(const Residency& residency,
-                                              Storage& storage) const {
-  const bool rather_offload = storage.category == Category::kGradient && has_tier(residency);
-  if (rather_offload || !residency.may_evict(storage)) return std::nullopt;
-  const auto again = residency.recompute_cost(storage, Forecast::kNever);
+std::optional<Nanos> PricePolicy::evict_price(const MemoryView& view, Storage& storage) const {
+  const bool rather_offload = storage.category == Category::kGradient && has_tier(view);
+  if (rather_offload || !view.may_evict(storage)) return std::nullopt;
+  const auto again = view.recompute_cost(storage, Forecast::kNever);
   if (!again) return std::nullopt;
   // The more has been computed again in this step, the less will do any good.
   const Nanos program = forecast().time();
-  const Nanos recomputed = residency.clock() - step_began_ - program;
+  const Nanos recomputed = view.clock() - step_began_ - program;
   const double thrash = static_cast<double>(recomputed.count()) /
                         static_cast<double>(std::max(program, kSomeTime).count());
   return Nanos(static_cast<int64_t>(
@@ -33,58 +32,58 @@ std::optional<Nanos> PricePolicy::evict_price(const Residency& residency,
 // What compute waits for: copies under way, this one, and what it takes to come back beyond the
 // time there is. Where the link is what everything waits for, each copy costs its own time, so
 // no more is counted of those under way.
-Nanos PricePolicy::offload_price(const Residency& residency, const Storage& storage) const {
-  const Nanos out = residency.costs().offload_time(storage.bytes());
-  const Nanos backlog = std::clamp(link_free_ - residency.clock(), Nanos(0), out);
-  const Nanos back = residency.reload_cost(storage);
-  const Nanos until = until_next_use(residency, storage);
+Nanos PricePolicy::offload_price(const MemoryView& view, const Storage& storage) const {
+  const Nanos out = view.costs().offload_time(storage.bytes());
+  const Nanos backlog = std::clamp(link_free_ - view.clock(), Nanos(0), out);
+  const Nanos back = view.reload_cost(storage);
+  const Nanos until = until_next_use(view, storage);
   return backlog + out + std::max(Nanos(0), back - until);
 }
 
 // Of what can be done with it.
-std::optional<Nanos> PricePolicy::release_price(const Residency& residency,
+std::optional<Nanos> PricePolicy::release_price(const MemoryView& view,
                                                 Storage& storage) const {
-  std::optional<Nanos> least = evict_price(residency, storage);
-  if (!has_tier(residency) || storage.offload_pinned) return least;
-  const Nanos offload = offload_price(residency, storage);
+  std::optional<Nanos> least = evict_price(view, storage);
+  if (!has_tier(view) || storage.offload_pinned) return least;
+  const Nanos offload = offload_price(view, storage);
   return least ? std::min(*least, offload) : offload;
 }
 
-Nanos PricePolicy::until_next_use(const Residency& residency, const Storage& storage) const {
-  if (!forecast().known()) return residency.clock() - storage.last_access;
+Nanos PricePolicy::until_next_use(const MemoryView& view, const Storage& storage) const {
+  if (!forecast().known()) return view.clock() - storage.last_access;
   return std::min(forecast().until_next_use(storage), 2 * forecast().last().duration);
 }
 
-Storage* PricePolicy::choose(const Residency& residency) {
+Storage* PricePolicy::choose(const MemoryView& view) {
   // What has a copy and is not wanted soon is free: the one that frees most for longest.
   Storage* best = least([&](const Storage& s) -> std::optional<double> {
-    if (!residency.may_release(s) || !residency.has_copy(s)) return std::nullopt;
-    const Nanos until = until_next_use(residency, s);
-    if (until <= 4 * residency.reload_cost(s)) return std::nullopt;
+    if (!view.may_release(s) || !view.has_copy(s)) return std::nullopt;
+    const Nanos until = until_next_use(view, s);
+    if (until <= 4 * view.reload_cost(s)) return std::nullopt;
     return -static_cast<double>(s.size().count()) * static_cast<double>(until.count());
   });
   if (best) return best;
   if (filter_) {
-    return index().best(filter_, residency.clock(),
-                        [&](const Storage& s) { return residency.may_release(s); });
+    return index().best(filter_, view.clock(),
+                        [&](const Storage& s) { return view.may_release(s); });
   }
   return least([&](Storage& s) -> std::optional<double> {
-    if (!residency.may_release(s)) return std::nullopt;
-    const auto price = release_price(residency, s);
+    if (!view.may_release(s)) return std::nullopt;
+    const auto price = release_price(view, s);
     if (!price) return std::nullopt;
-    const Nanos until = std::max(Nanos(1), until_next_use(residency, s));
+    const Nanos until = std::max(Nanos(1), until_next_use(view, s));
     return static_cast<double>(price->count()) /
            (static_cast<double>(s.size().count()) * static_cast<double>(until.count()));
   });
 }
 
-std::optional<Nanos> PricePolicy::price(const Residency& residency, Storage& storage) {
-  const Nanos until = until_next_use(residency, storage);
+std::optional<Nanos> PricePolicy::price(const MemoryView& view, Storage& storage) {
+  const Nanos until = until_next_use(view, storage);
   Nanos price;
-  if (residency.has_copy(storage)) {
-    price = std::max(Nanos(0), 4 * residency.reload_cost(storage) - until);
+  if (view.has_copy(storage)) {
+    price = std::max(Nanos(0), 4 * view.reload_cost(storage) - until);
   } else {
-    const auto least = release_price(residency, storage);
+    const auto least = release_price(view, storage);
     if (!least) return std::nullopt;
     price = *least;
   }
@@ -97,17 +96,16 @@ std::optional<Nanos> PricePolicy::price(const Residency& residency, Storage& sto
       static_cast<int64_t>(std::min(1e15, static_cast<double>(price.count()) * often)));
 }
 
-Action PricePolicy::decide(const Residency& residency, Storage& storage) {
-  const auto again = evict_price(residency, storage);
-  if (again && *again <= offload_price(residency, storage)) return Action::kEvict;
-  link_free_ =
-      std::max(link_free_, residency.clock()) + residency.costs().offload_time(storage.bytes());
+Action PricePolicy::decide(const MemoryView& view, Storage& storage) {
+  const auto again = evict_price(view, storage);
+  if (again && *again <= offload_price(view, storage)) return Action::kEvict;
+  link_free_ = std::max(link_free_, view.clock()) + view.costs().offload_time(storage.bytes());
   return Action::kOffload;
 }
 
-bool PricePolicy::recompute_offloaded(const Residency& residency, Storage& storage) {
-  const Nanos reload = residency.reload_cost(storage);
-  const auto again = residency.recompute_cost(storage, reload);
+bool PricePolicy::recompute_offloaded(const MemoryView& view, Storage& storage) {
+  const Nanos reload = view.reload_cost(storage);
+  const auto again = view.recompute_cost(storage, reload);
   return again && *again < reload;
 }
 

@@ -19,24 +19,24 @@ class PricePolicy final : public Forecasting<IndexedPolicy> {
   PricePolicy(FilterFn filter, bool known_to_fit)
       : filter_(filter), known_to_fit_(known_to_fit) {}
 
-  Storage* choose(const Residency& residency) override;
+  Storage* choose(const MemoryView& view) override;
   bool knows_prices() const override { return !filter_; }
-  std::optional<Nanos> price(const Residency& residency, Storage& storage) override;
-  Action decide(const Residency& residency, Storage& storage) override;
-  bool recompute_offloaded(const Residency& residency, Storage& storage) override;
-  void after_operator(Residency& residency, const Recipe& call) override {
-    if (!known_to_fit_) Forecasting::after_operator(residency, call);
+  std::optional<Nanos> price(const MemoryView& view, Storage& storage) override;
+  Action decide(const MemoryView& view, Storage& storage) override;
+  bool recompute_offloaded(const MemoryView& view, Storage& storage) override;
+  void on_event(const StorageEvent& event) noexcept override {
+    if (!known_to_fit_) Forecasting::on_event(event);
   }
-  void begin_step(Residency& residency) override {
-    step_began_ = residency.clock();
-    Forecasting::begin_step(residency);
+  void begin_step(const MemoryView& view) override {
+    step_began_ = view.clock();
+    Forecasting::begin_step(view);
   }
 
  private:
-  std::optional<Nanos> evict_price(const Residency& residency, Storage& storage) const;
-  Nanos offload_price(const Residency& residency, const Storage& storage) const;
-  std::optional<Nanos> release_price(const Residency& residency, Storage& storage) const;
-  Nanos until_next_use(const Residency& residency, const Storage& storage) const;
+  std::optional<Nanos> evict_price(const MemoryView& view, Storage& storage) const;
+  Nanos offload_price(const MemoryView& view, const Storage& storage) const;
+  std::optional<Nanos> release_price(const MemoryView& view, Storage& storage) const;
+  Nanos until_next_use(const MemoryView& view, const Storage& storage) const;
 
   const FilterFn filter_;
   const bool known_to_fit_;

@@ -11,14 +11,14 @@ class RandomPolicy final : public IndexedPolicy {
  public:
   explicit RandomPolicy(uint64_t seed) : random_(seed) {}
 
-  Storage* choose(const Residency& residency) override {
+  Storage* choose(const MemoryView& view) override {
     std::vector<Storage*> candidates;
     index().for_each([&](Storage& storage) {
-      if (residency.may_release(storage)) candidates.push_back(&storage);
+      if (view.may_release(storage)) candidates.push_back(&storage);
     });
     return candidates.empty() ? nullptr : candidates[random_() % candidates.size()];
   }
-  Action decide(const Residency& /*residency*/, Storage& /*storage*/) override {
+  Action decide(const MemoryView& /*view*/, Storage& /*storage*/) override {
     return random_() % 2 == 0 ? Action::kEvict : Action::kOffload;
   }
 

@@ -164,12 +164,17 @@ bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
   }
   writing.end();
   inputs.drop();
-  try {
-    const MemoryTimer timer(*this);
-    if (!placement.scheduled()) policy_.after_operator(*this, *call);
-  } catch (const Error&) {
-    // The call has been issued, and what failed here was best effort. A device that has failed
-    // says so again at the next call.
+  if (!placement.scheduled()) {
+    try {
+      const MemoryTimer timer(*this);
+      tell({.kind = StorageEvent::Kind::kIssued,
+            .call = call.get(),
+            .cost = costs_.time(call->cost_key)});
+      ask_policy();
+    } catch (const Error&) {
+      // The call has been issued, and what failed here was best effort. A device that has
+      // failed says so again at the next call.
+    }
   }
   tell(StorageEvent::Kind::kCallDone);
   return kept;

@@ -18,7 +18,6 @@
 // Threads: the session's issuing thread.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -34,6 +33,7 @@
 #include "runtime/memory/address_map.h"
 #include "runtime/memory/arena.h"
 #include "runtime/memory/tier.h"
+#include "runtime/residency/memory_view.h"
 #include "runtime/residency/placement.h"
 #include "runtime/residency/policy.h"
 #include "runtime/residency/storage_event.h"
@@ -68,9 +68,6 @@ struct ResidencyOptions {
 // The origin of what came from host memory.
 inline constexpr const char* kOriginUpload = "upload";
 
-// Of a training step; where the program is tells what it will want next.
-enum class Phase : uint8_t { kForward, kBackward, kUpdate };
-
 // Values on their way from or to host memory, a piece at a time and in order. Pieces begin at
 // multiples of kHostPiece; all but the last have that size. A source's are aligned for any
 // number. Neither may use the session; what either throws ends the transfer.
@@ -80,7 +77,7 @@ using PieceSink = std::function<void(std::span<const std::byte> piece)>;
 // Copies the pieces to `to`, one behind the other.
 PieceSink copy_into(void* to);
 
-class Residency final : public StorageOwner {
+class Residency final : public StorageOwner, public MemoryView {
  public:
   Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs,
             EventLog& log, ReleasePolicy& policy, const ResidencyOptions& options);
@@ -193,44 +190,45 @@ class Residency final : public StorageOwner {
   void set_learning(bool learning) { learning_ = learning; }
 
   void set_phase(Phase phase) { phase_ = phase; }
-  Phase phase() const { return phase_; }
+  Phase phase() const override { return phase_; }
   const StepStats& stats() const { return stats_; }
 
-  // --- for policies ---
-  bool may_release(const Storage& storage) const {
+  // --- what policies see (memory_view.h) ---
+  bool may_release(const Storage& storage) const override {
     ++examined_;
     return storage.resident() && storage.pins_ == 0 && storage.wanted_ == 0;
   }
-  // Can it be recomputed, now?
-  bool may_evict(Storage& storage) const { return can_evict(storage); }
+  bool may_evict(Storage& storage) const override { return can_evict(storage); }
+  bool has_copy(const Storage& storage) const override {
+    return storage.resident() && storage.tier_;
+  }
+  std::optional<Nanos> recompute_cost(Storage& storage, Nanos enough) const override;
+  Nanos reload_cost(const Storage& storage) const override;
+  const CostModel& costs() const override { return costs_; }
+  Nanos clock() const override { return clock_; }
+  Bytes capacity() const override { return arena_.offsets().capacity(); }
+  Bytes used() const override { return arena_.offsets().used(); }
+  Bytes tier_room() const override {
+    return tiers_.empty() ? Bytes(0) : tiers_.front()->limit();
+  }
+  int prefetched() const override { return prefetched_; }
+
+  // --- what is done for policies and plans ---
   // Releases one storage the way the director wants. False if it cannot be released at all now.
   bool release(Storage& storage, Reason reason);
   // Copies one out that stays where it is: releasing it later is free. False if no tier has
   // room, or it has a copy already, or may not be offloaded.
   bool copy_out(Storage& storage, Reason reason);
-  // Resident, with a valid copy on a tier?
-  bool has_copy(const Storage& storage) const { return storage.resident() && storage.tier_; }
   // Brings an offloaded storage back if the arena has room as it is (at `at`, if given); true
   // if it did.
   bool prefetch(Storage& storage, std::optional<Offset> at = std::nullopt);
-  Nanos clock() const { return clock_; }
   const Arena& arena() const { return arena_; }
-  const CostModel& costs() const { return costs_; }
   // How much has been looked at since it began to decide what to release and what to recompute:
   // storages, blocks and inputs of recipes. Where that is many to an operator, the host's time
   // grows with it. The same on every machine.
   int64_t examined() const { return examined_; }
   // By a planner, beside what is counted here.
   void count_examined(int64_t more) const { examined_ += more; }
-  // c_r: time to recompute it with its ancestors that are not resident, offloaded ones at their
-  // reload cost. None if that is impossible. Stops counting once above `enough`.
-  std::optional<Nanos> recompute_cost(Storage& storage, Nanos enough) const;
-  // c_s for one direction, as the tier that it is on (or would go to) is expected to take.
-  Nanos reload_cost(const Storage& storage) const;
-  // The limit of the nearest tier; 0 without one.
-  Bytes tier_room() const { return tiers_.empty() ? Bytes(0) : tiers_.front()->limit(); }
-  // How many storages were prefetched and have not been used yet.
-  int prefetched() const { return prefetched_; }
 
   // What it keeps, counted: for tests and long runs.
   struct Kept {
@@ -292,6 +290,10 @@ class Residency final : public StorageOwner {
   bool run(const IntrusivePtr<Recipe>& call, Run kind, const BlockPlacement& placement);
   bool issue(Recipe& call, Run kind, Reason reason, const BlockPlacement& placement = {});
   void fetch(Storage& storage, Reason reason);
+
+  // decisions.cc: what the policy wants done at its moment.
+  void ask_policy();
+  bool apply(const Decision& decision);
 
   // materialise.cc: bringing back what was evicted.
   void materialise(Storage& root, Reason reason);

@@ -34,13 +34,13 @@ uint32_t StepRecorder::number(Storage& storage, bool at_start) {
   return numbering_.number(storage);
 }
 
-void StepRecorder::call(const Recipe& call, const CostModel& costs) {
+void StepRecorder::call(const Recipe& call, Nanos cost) {
   StepTrace::Op op;
   op.name = call.name();
   op.call = if_other(call.label(), call.name());
   op.signature = call_signature(call);
   op.workspace = align_up(call.workspace);
-  op.cost = costs.time(call.cost_key);
+  op.cost = cost;
   op.inputs.reserve(call.inputs.size());
   for (const Recipe::Input& input : call.inputs) {
     const uint32_t storage = number(*input.storage, /*at_start=*/true);

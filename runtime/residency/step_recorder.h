@@ -89,7 +89,10 @@ uint64_t call_signature(const Recipe& call);
 class StepRecorder {
  public:
   void begin_step();
-  void call(const Recipe& call, const CostModel& costs);
+  void call(const Recipe& call, Nanos cost);
+  void call(const Recipe& recipe, const CostModel& costs) {
+    call(recipe, costs.time(recipe.cost_key));
+  }
   void upload(Storage& storage);
   void read(Storage& storage);
   // The program has let go of it. From the second time on, or of a storage that is not of this

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "runtime/core/units.h"
 #include "runtime/telemetry/event_log.h"
 #include "runtime/tensor/storage.h"
 
@@ -30,12 +31,14 @@ struct StorageEvent {
     kGone,         // it is about to be deleted
     kCall,         // of none: the program calls an operator; nothing is done for it yet
     kRun,       // of none: a call, the program's or one that is run again, takes its blocks now
+    kIssued,    // of none: a call of the program has been launched, and no schedule decides
     kCallDone,  // of none: the policy's moment after a call of the program is over
   };
   Kind kind = Kind::kCallDone;
   Storage* storage = nullptr;
   Reason reason = Reason::kNone;  // of a decision, a move and a recomputation: what for
-  const Recipe* call = nullptr;   // of kCall and kRun
+  const Recipe* call = nullptr;   // of kCall, kRun and kIssued
+  Nanos cost{0};                  // of kIssued: what the call is expected to take
 };
 
 // It has a block that it had not before.

@@ -34,7 +34,7 @@ class Steps {
     }
     for (const char letter : out) call->outputs.push_back({at(letter).get(), kAlignment});
     call->cost_key = costs.key(static_cast<uint64_t>(cost), {0, Bytes(cost), false});
-    forecast.record(*call, costs);
+    forecast.record(*call, costs.time(call->cost_key));
   }
   const IntrusivePtr<Storage>& at(char letter) {
     IntrusivePtr<Storage>& storage = storages_[letter];

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
 #include <memory>
 #include <random>
 #include <set>
 #include <vector>
 
 #include "runtime/core/errors.h"
+#include "runtime/policy/storage_queue.h"
 
 namespace tidemark {
 namespace {
@@ -138,6 +141,39 @@ TEST(ReleaseIndex, AddingAndRemovingTwiceIsOnce) {
   index.remove(*a);
   EXPECT_EQ(index.size(), 0U);
   EXPECT_EQ(index.best(base_score, Nanos(1), [](const Storage&) { return true; }), nullptr);
+}
+
+TEST(StorageQueue, IsADeque) {
+  std::mt19937 random(1);
+  StorageQueue queue;
+  std::deque<Storage*> model;
+  std::vector<IntrusivePtr<Storage>> storages;
+  for (uint32_t id = 1; id <= 12; ++id) storages.push_back(make(id, 1));
+  for (int i = 0; i < 5000; ++i) {
+    Storage* storage = storages[random() % storages.size()].get();
+    std::erase(model, storage);
+    switch (random() % 3) {
+      case 0:
+        queue.push_front(*storage);
+        model.push_front(storage);
+        break;
+      case 1:
+        queue.push_back(*storage);
+        model.push_back(storage);
+        break;
+      default: queue.remove(*storage);
+    }
+    ASSERT_EQ(queue.empty(), model.empty());
+    if (!model.empty()) {
+      ASSERT_EQ(&queue.front(), model.front());
+    }
+  }
+  while (!model.empty()) {
+    ASSERT_EQ(&queue.front(), model.front());
+    queue.remove(*model.front());
+    model.pop_front();
+  }
+  EXPECT_TRUE(queue.empty());
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ class Listener final : public StorageListener {
                                                     {Kind::kGone, "gone"},
                                                     {Kind::kCall, "call"},
                                                     {Kind::kRun, "run"},
+                                                    {Kind::kIssued, "issued"},
                                                     {Kind::kCallDone, "call done"}};
     text_ += (text_.empty() ? "" : ", ") + kNames.at(event.kind);
     if (!event.storage) return;
@@ -55,13 +56,14 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
   const Handle a = scene.data();
   EXPECT_EQ(told.take(), "uploaded a");
   const Handle b = scene.call({a});
-  EXPECT_EQ(told.take(), "call, run, placed b, used a, used b, call done");
+  EXPECT_EQ(told.take(), "call, run, placed b, used a, used b, issued, call done");
   ASSERT_TRUE(scene.evict(b));
   EXPECT_EQ(told.take(), "evicted b, left b");
   {
     const Handle c = scene.call({b});
     EXPECT_EQ(told.take(),
-              "call, run, placed b, used a, used b, run, placed c, used b, used c, call done");
+              "call, run, placed b, used a, used b, run, placed c, used b, used c, issued, "
+              "call done");
   }
   EXPECT_EQ(told.take(), "unused c, left c, gone c");
   ASSERT_TRUE(scene.residency().copy_out(*b, Reason::kEarlyStart));

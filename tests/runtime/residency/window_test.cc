@@ -38,20 +38,20 @@ class Prices final : public ReleasePolicy {
   }
   void remove(Storage& storage) override { std::erase(known_, &storage); }
   void touch(Storage&) override {}
-  Storage* choose(const Residency& residency) override {
+  Storage* choose(const MemoryView& view) override {
     ++choices;
     for (Storage* storage : known_) {
-      if (residency.may_release(*storage)) return storage;
+      if (view.may_release(*storage)) return storage;
     }
     return nullptr;
   }
-  std::optional<Nanos> price(const Residency&, Storage& storage) override {
+  std::optional<Nanos> price(const MemoryView&, Storage& storage) override {
     return prices[storage.id()];
   }
   bool knows_prices() const override { return knows; }
-  Action decide(const Residency&, Storage&) override { return Action::kOffload; }
-  bool recompute_offloaded(const Residency&, Storage&) override { return false; }
-  bool may_release_now(const Residency&) const override { return may_release; }
+  Action decide(const MemoryView&, Storage&) override { return Action::kOffload; }
+  bool recompute_offloaded(const MemoryView&, Storage&) override { return false; }
+  bool may_release_now(const MemoryView&) const override { return may_release; }
   void on_event(const StorageEvent& event) noexcept override {
     if (loses_bytes(event)) ++(event.storage->users() > 0 ? evicted : ended);
   }
