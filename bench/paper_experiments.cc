@@ -321,7 +321,7 @@ Json costs(const PaperModel& model) {
   const std::unique_ptr<PaperNetwork> network = make_network(model);
   const DeviceProfile profile = device_profile(kPaperDevice);
   const CallListener listener(session, [&](const Recipe& call) {
-    if (session.residency().phase() != Phase::kForward) return;
+    if (session.residency().view().phase() != Phase::kForward) return;
     Bytes bytes{0};
     for (const Recipe::Output& output : call.outputs) {
       if (output.storage != nullptr) bytes += align_up(output.bytes);

@@ -86,16 +86,16 @@ PaperResult run_paper(const PaperModel& model, const PaperNeed& need, const Pape
     const CallListener listener(session, [&](const Recipe&) {
       const Residency& residency = session.residency();
       const int64_t repeats = residency.stats().recomputes;
-      const bool late = to_seconds(residency.clock() - began) * 1e3 > most_ms;
+      const bool late = to_seconds(residency.view().clock() - began) * 1e3 > most_ms;
       const bool often = repeats > kMostRepeats * need.unmanaged.operators;
-      if (late || often) session.residency().stop();
+      if (late || often) session.residency().effort().stop();
     });
     for (int64_t step = 0; step < run.steps; ++step) {
-      began = session.residency().clock();
+      began = session.residency().view().clock();
       result.last = session.step([&] { network->step(); });
       ms.push_back(to_seconds(result.last.duration) * 1e3);
       result.steps = step + 1;
-      if (ms.back() > most_ms) throw Residency::Stopped();
+      if (ms.back() > most_ms) throw Effort::Stopped();
       if (settled(ms, run.policy)) break;
     }
     result.ms = median_of_last_three(ms);
@@ -108,7 +108,7 @@ PaperResult run_paper(const PaperModel& model, const PaperNeed& need, const Pape
         result.events.push_back(event);
       });
     }
-  } catch (const Residency::Stopped&) {
+  } catch (const Effort::Stopped&) {
     result.gave_up = true;
   } catch (const OutOfMemory& error) {
     result.failure = error.what();

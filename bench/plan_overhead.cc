@@ -96,7 +96,7 @@ Json measure(const TrainingRun& run, const Mode& mode, Bytes unmanaged_peak) {
     const Schedule& schedule = bound->schedule;
     row["plan_seconds"] = bound->seconds;
     const Bytes apart =
-        schedule.residents_apart ? session.residency().bytes_in_use() : Bytes(0);
+        schedule.residents_apart ? session.residency().storages().bytes_in_use() : Bytes(0);
     row["plan_peak_bytes"] = (apart + schedule.peak).count();
     row["plan_bound_bytes"] = (apart + schedule.peak_bound).count();
   }

@@ -217,7 +217,7 @@ PlanSummary plan_summary(Session& session) {
       bound && counts.planned_steps > 0) {
     const Schedule& schedule = bound->schedule;
     const Bytes apart =
-        schedule.residents_apart ? session.residency().bytes_in_use() : Bytes(0);
+        schedule.residents_apart ? session.residency().storages().bytes_in_use() : Bytes(0);
     summary.followed = {bound->trace.ops.size(),     apart + schedule.peak,
                         apart + schedule.peak_bound, !in_program_order(schedule),
                         releases(schedule),          bound->seconds};

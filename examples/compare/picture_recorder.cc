@@ -54,10 +54,10 @@ std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& curve, size_t mo
 
 PictureRecorder::PictureRecorder(Session& session)
     : session_(session), next_tag_(session.events().next_tag()) {
-  session.residency().listen(*this);
+  session.residency().events().listen(*this);
 }
 
-PictureRecorder::~PictureRecorder() { session_.residency().ignore(*this); }
+PictureRecorder::~PictureRecorder() { session_.residency().events().ignore(*this); }
 
 void PictureRecorder::on_event(const StorageEvent& event) noexcept {
   if (!event.storage) return;
@@ -66,7 +66,7 @@ void PictureRecorder::on_event(const StorageEvent& event) noexcept {
   told.kind = event.kind;
   told.reason = event.reason;
   told.tag = session_.events().next_tag();
-  told.block.offset = session_.residency().offset_of(storage).value_or(Offset(0));
+  told.block.offset = offset_of(storage).value_or(Offset(0));
   told.block.bytes = storage.size();
   told.block.category = storage.category;
   told.block.name = name_of(storage);

@@ -102,8 +102,8 @@ class Replay {
 
   // Cannot be computed, and may not go.
   StorageUse constant(uint32_t index) {
-    StorageUse storage(session_.residency().create(log_.storages[index].bytes,
-                                                   Category::kParameter, "constant"));
+    StorageUse storage(session_.residency().storages().create(
+        log_.storages[index].bytes, Category::kParameter, "constant"));
     storage->evict_pinned = storage->offload_pinned = true;
     session_.upload(*storage, nullptr, nullptr);
     return storage;
@@ -116,8 +116,8 @@ class Replay {
       call->inputs.push_back({held_[input].ptr(), held_[input]->version(), false});
     }
     for (const uint32_t output : outputs) {
-      StorageUse storage(session_.residency().create(log_.storages[output].bytes,
-                                                     Category::kActivation, name));
+      StorageUse storage(session_.residency().storages().create(log_.storages[output].bytes,
+                                                                Category::kActivation, name));
       call->outputs.push_back({storage.get(), storage->bytes()});
       held_[output] = std::move(storage);
     }

@@ -193,7 +193,8 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
   std::vector<Tensor> outputs;
   outputs.reserve(prepared.outputs.size());
   for (const TensorMeta& meta : prepared.outputs) {
-    StorageUse storage(session.residency().create(meta.bytes(), session.category(), op.name));
+    StorageUse storage(
+        session.residency().storages().create(meta.bytes(), session.category(), op.name));
     storage->name = output_name(call->call_name, outputs.size());
     call->outputs.push_back({storage.get(), storage->bytes()});
     outputs.emplace_back(std::move(storage), meta);

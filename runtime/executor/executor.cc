@@ -17,7 +17,8 @@ bool same_call(const StepTrace::Op& op, const Recipe& call) {
 bool Executor::applies(const BoundSchedule& bound, const Residency& residency) {
   const Schedule& schedule = bound.schedule;
   if (schedule.residents_apart) {
-    return residency.bytes_in_use() + schedule.peak <= residency.arena().offsets().capacity();
+    return residency.storages().bytes_in_use() + schedule.peak <=
+           residency.arena().offsets().capacity();
   }
   size_t expected = schedule.foreign.size();
   for (const auto& storage : bound.residents) {
@@ -25,7 +26,7 @@ bool Executor::applies(const BoundSchedule& bound, const Residency& residency) {
     if (storage->users() == 0) return false;
     ++expected;
   }
-  return residency.in_use().size() == expected;
+  return residency.storages().in_use().size() == expected;
 }
 
 bool Executor::begins_with(const StepTrace& trace, const Recipe& call) {
@@ -56,7 +57,7 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
   numbering_.begin_step();
   if (schedule_.residents_apart) {
     base_ = residency_.pack();
-    if (schedule_.peak > Bytes(0)) residency_.open_plan(base_, schedule_.peak);
+    if (schedule_.peak > Bytes(0)) residency_.space().open_plan(base_, schedule_.peak);
   } else if (!begin()) {
     leave_for_memory("what lives on cannot be brought to its places");
   }
@@ -64,7 +65,7 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
 
 Executor::~Executor() {
   drop_claims();
-  residency_.close_plan();
+  residency_.space().close_plan();
 }
 
 // What lives on goes to where the schedule has it when it begins: the trace's storages by
@@ -87,8 +88,8 @@ bool Executor::begin() {
   for (uint32_t s = 0; s < trace_.storages.size(); ++s) {
     if (bound_->residents[s] && !bind(*bound_->residents[s], s)) return false;
   }
-  std::vector<Residency::Target> targets;
-  for (const auto& storage : residency_.in_use()) {
+  std::vector<Space::Target> targets;
+  for (const auto& storage : residency_.storages().in_use()) {
     if (numbering_.has(*storage)) {
       targets.push_back({storage.get(), at[numbering_.of(*storage)]});
       continue;
@@ -107,12 +108,13 @@ bool Executor::begin() {
     away.erase(size);
     targets.push_back({storage.get(), std::nullopt});
   }
-  if (schedule_.placed) return residency_.arrange(targets);
-  return std::all_of(targets.begin(), targets.end(), [&](const Residency::Target& target) {
+  if (schedule_.placed) return residency_.space().arrange(targets);
+  return std::all_of(targets.begin(), targets.end(), [&](const Space::Target& target) {
     Storage& storage = *target.storage;
     if (storage.resident() == target.at.has_value()) return true;
-    return target.at ? residency_.copy_in(storage, std::nullopt)
-                     : residency_.release_by(storage, Action::kOffload, Reason::kPlan);
+    return target.at
+               ? residency_.space().copy_in(storage, std::nullopt)
+               : residency_.transfers().release_by(storage, Action::kOffload, Reason::kPlan);
   });
 }
 
@@ -135,8 +137,8 @@ const StepTrace::Op* Executor::expected(StepTrace::Kind kind) {
 
 // Is the range that the schedule places blocks in still its own?
 void Executor::check_range() {
-  const bool closed =
-      schedule_.residents_apart && schedule_.peak > Bytes(0) && !residency_.plan_is_open();
+  const bool closed = schedule_.residents_apart && schedule_.peak > Bytes(0) &&
+                      !residency_.space().plan_is_open();
   if (closed) leave_for_memory("what is not in the schedule had no space beside it");
 }
 
@@ -274,13 +276,16 @@ bool Executor::carry_out(const Instruction& instruction) {
   Storage* storage = find(instruction.subject);
   if (!storage) return false;
   switch (instruction.what) {
-    case Do::kEvict: return residency_.release_by(*storage, Action::kEvict, Reason::kPlan);
-    case Do::kOffload: return residency_.release_by(*storage, Action::kOffload, Reason::kPlan);
+    case Do::kEvict:
+      return residency_.transfers().release_by(*storage, Action::kEvict, Reason::kPlan);
+    case Do::kOffload:
+      return residency_.transfers().release_by(*storage, Action::kOffload, Reason::kPlan);
     case Do::kCopyOut:
-      return residency_.has_copy(*storage) || residency_.copy_out(*storage, Reason::kPlan);
-    case Do::kCopyIn: return residency_.copy_in(*storage, place_of(instruction));
-    case Do::kDropCopy: return residency_.give_up_copy(*storage);
-    case Do::kMove: return residency_.move(*storage, *place_of(instruction));
+      return residency_.view().has_copy(*storage) ||
+             residency_.transfers().copy_out(*storage, Reason::kPlan);
+    case Do::kCopyIn: return residency_.space().copy_in(*storage, place_of(instruction));
+    case Do::kDropCopy: return residency_.transfers().give_up_copy(*storage, Reason::kPlan);
+    case Do::kMove: return residency_.space().move(*storage, *place_of(instruction));
     case Do::kRun:
     case Do::kUpload:
     case Do::kRead:
@@ -298,7 +303,7 @@ bool Executor::run_again(const Instruction& instruction) {
     if (!storage) return false;
     if (!storage->resident()) wanted = storage;
     if (storage->users() > 0 || claimed_[number]) continue;
-    residency_.claim(*storage);
+    residency_.rematerialiser().claim(*storage);
     claimed_[number] = IntrusivePtr<Storage>(storage);
   }
   return wanted && residency_.recompute(*wanted, placement_of(instruction));
@@ -306,7 +311,8 @@ bool Executor::run_again(const Instruction& instruction) {
 
 bool Executor::free(uint32_t number) {
   if (number >= claimed_.size()) return true;
-  if (const auto storage = std::exchange(claimed_[number], {})) residency_.unclaim(*storage);
+  if (const auto storage = std::exchange(claimed_[number], {}))
+    residency_.rematerialiser().unclaim(*storage);
   return true;
 }
 
@@ -359,13 +365,14 @@ void Executor::leave_for_memory(const std::string& why) {
 
 void Executor::run_deferred_in_program_order() {
   drop_claims();
-  residency_.close_plan();
+  residency_.space().close_plan();
   for (uint32_t op = 0; op < issued_; ++op) launch(deferred_[op], {});
 }
 
 void Executor::drop_claims() {
   for (auto& claimed : claimed_) {
-    if (const auto storage = std::exchange(claimed, {})) residency_.unclaim(*storage);
+    if (const auto storage = std::exchange(claimed, {}))
+      residency_.rematerialiser().unclaim(*storage);
   }
 }
 

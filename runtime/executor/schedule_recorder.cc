@@ -11,18 +11,18 @@ void ScheduleRecorder::begin_step() {
   op_of_.clear();
   position_.clear();
   open_.clear();
-  initial_ = residency_.in_use();
+  initial_ = residency_.storages().in_use();
   for (size_t i = 0; i < initial_.size(); ++i) {
     position_[initial_[i].get()] = static_cast<uint32_t>(i);
     if (initial_[i]->resident()) take_block(*initial_[i]);
   }
   schedule_.initial_blocks = static_cast<uint32_t>(schedule_.blocks.size());
   recording_ = true;
-  residency_.listen(*this);
+  residency_.events().listen(*this);
 }
 
 void ScheduleRecorder::stop() {
-  if (std::exchange(recording_, false)) residency_.ignore(*this);
+  if (std::exchange(recording_, false)) residency_.events().ignore(*this);
   initial_.clear();
 }
 

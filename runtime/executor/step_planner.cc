@@ -65,11 +65,11 @@ StepPlanner::StepPlanner(Residency& residency, CostModel& costs, PlanOptions opt
       costs_(costs),
       options_(std::move(options)),
       memory_(residency, recorder_) {
-  residency_.listen(*this);
+  residency_.events().listen(*this);
 }
 
 StepPlanner::~StepPlanner() {
-  residency_.ignore(*this);
+  residency_.events().ignore(*this);
   stop_ = true;
   if (producing_.valid()) producing_.wait();
 }
@@ -162,7 +162,7 @@ void StepPlanner::end_step() {
   if (mode_ == Mode::kFollow) {
     executor_->end_step();
   } else if (mode_ == Mode::kRecord) {
-    if (memory_.recording()) residency_.bring_back_survivors();
+    if (memory_.recording()) residency_.rematerialiser().bring_back_survivors();
     latest_ = recorder_.end_step();
     if (memory_.recording()) latest_memory_ = memory_.end_step(latest_->storages.size());
   }
@@ -325,7 +325,7 @@ void StepPlanner::start(Program& program, std::function<Produced()> producer) {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return produced;
   });
-  residency_.set_learning(false);  // operators are slower beside it
+  residency_.measurements().set_learning(false);  // operators are slower beside it
   if (options_.background) return;
   const auto begin = std::chrono::steady_clock::now();
   finish_planning();
@@ -345,14 +345,14 @@ void StepPlanner::take_produced() {
       producing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     return;
   }
-  residency_.set_learning(true);
+  residency_.measurements().set_learning(true);
   Produced produced;
   try {
     produced = producing_.get();
   } catch (const std::exception& error) {
     produced.why_not = error.what();
   }
-  residency_.count_examined(produced.work * kExaminedPerCall);
+  residency_.effort().examine(produced.work * kExaminedPerCall);
   const auto program = std::find_if(programs_.begin(), programs_.end(), [&](const auto& p) {
     return p->signature == producing_for_;
   });
@@ -367,7 +367,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
   Schedule& schedule = *produced.schedule;
   const std::string operators = std::to_string(program.trace.ops.size()) + " operators in ";
   if (program.producer == Producer::kOrder) {
-    const Bytes need = residency_.bytes_in_use() + schedule.peak;
+    const Bytes need = residency_.storages().bytes_in_use() + schedule.peak;
     if (need > capacity()) {
       program.producer = options_.search ? Producer::kReleases : Producer::kRecorded;
       say("the least that a step takes without releases is " + format_bytes(need) +
@@ -466,7 +466,7 @@ std::vector<Bytes> StepPlanner::foreign_to(const Program& program) const {
   std::unordered_set<const Storage*> residents;
   for (const auto& storage : program.residents) residents.insert(storage.get());
   std::vector<Bytes> sizes;
-  for (const auto& storage : residency_.in_use()) {
+  for (const auto& storage : residency_.storages().in_use()) {
     if (!residents.contains(storage.get())) sizes.push_back(storage->size());
   }
   return sizes;
@@ -476,7 +476,7 @@ PlanLimits StepPlanner::limits() const {
   const auto [out, in] = link_rates(costs_);
   PlanLimits limits;
   limits.room = capacity();
-  limits.tier_room = residency_.tier_room();
+  limits.tier_room = residency_.view().tier_room();
   limits.latency = out.latency;
   limits.out_bandwidth = out.bytes_per_second;
   limits.in_bandwidth = in.bytes_per_second;

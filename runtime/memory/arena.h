@@ -48,6 +48,7 @@ class Arena {
   // without looking, as whoever planned it knows that they are unused by then. False if the
   // range is not one hole.
   bool open_plan(const Block& range);
+  bool plan_is_open() const { return plan_.has_value(); }
   // The last work on the open plan's range: from before it was opened, and on what was freed in
   // it since. Who writes to a place in it waits for that.
   const Fence& plan_fence() const { return plan_fence_; }

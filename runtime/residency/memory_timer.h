@@ -3,29 +3,29 @@
 
 #include <chrono>
 
-#include "runtime/residency/residency.h"
+#include "runtime/residency/context.h"
 
 namespace tidemark {
 
-class Residency::MemoryTimer {
+// Counts the host's time from here to its end as spent on memory.
+class MemoryTimer {
  public:
-  explicit MemoryTimer(Residency& residency)
-      : residency_(residency.options_.time_memory && residency.timing_++ == 0 ? &residency
-                                                                              : nullptr),
-        nested_(residency.options_.time_memory ? &residency.timing_ : nullptr),
-        begin_(residency_ ? Clock::now() : Clock::time_point()) {}
+  explicit MemoryTimer(ResidencyContext& context)
+      : context_(context.options.time_memory && context.timing++ == 0 ? &context : nullptr),
+        nested_(context.options.time_memory ? &context.timing : nullptr),
+        begin_(context_ ? Clock::now() : Clock::time_point()) {}
   ~MemoryTimer() {
     if (nested_) --*nested_;
-    if (!residency_) return;
-    residency_->stats_.memory_time += Nanos((Clock::now() - begin_).count());
-    ++residency_->stats_.memory_timings;
+    if (!context_) return;
+    context_->stats.memory_time += Nanos((Clock::now() - begin_).count());
+    ++context_->stats.memory_timings;
   }
   MemoryTimer(const MemoryTimer&) = delete;
   MemoryTimer& operator=(const MemoryTimer&) = delete;
 
  private:
   using Clock = std::chrono::steady_clock;
-  Residency* residency_;  // null: not counted, or within one that is
+  ResidencyContext* context_;  // null: not counted, or within one that is
   int* nested_;
   Clock::time_point begin_;
 };

@@ -4,11 +4,11 @@
 
 #include <utility>
 
-#include "runtime/residency/residency.h"
+#include "runtime/memory/arena.h"
 
 namespace tidemark {
 
-class Residency::NewBlock {
+class NewBlock {
  public:
   NewBlock(Arena& arena, Category category, const Allocation& place)
       : arena_(&arena), category_(category), place_(place) {}

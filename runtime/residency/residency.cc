@@ -1,13 +1,13 @@
-// Running calls: the life of an operator.
+// Running calls: the life of an operator. And of a step.
 #include "runtime/residency/residency.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "runtime/core/errors.h"
 #include "runtime/residency/claims.h"
 #include "runtime/residency/memory_timer.h"
-#include "runtime/residency/new_block.h"
-#include "runtime/residency/walk.h"
 
 namespace tidemark {
 
@@ -19,31 +19,31 @@ class Residency::Issue {
   Issue& operator=(const Issue&) = delete;
   ~Issue() {
     for (auto& [storage, fresh, before] : outputs_) {
-      if (fresh) residency_.leave_arena(*storage, before);
+      if (fresh) residency_.storages_.leave_block(*storage, before);
     }
     for (const auto& storage : pinned_) {
-      if (--storage->pins_ == 0 && storage->wanted_ == 0 && storage->users_ == 0) {
-        residency_.settle_unused(*storage);
-      }
+      --storage->managed.pins;
+      if (!storage->managed.wanted()) residency_.rematerialiser_.settle_unused(*storage);
     }
   }
 
   void pin(Storage& storage) {
-    ++storage.pins_;
+    ++storage.managed.pins;
     pinned_.emplace_back(&storage);
   }
   // Gives `storage` a block that the call will write.
   void place(Storage& storage, PlacementCursor& placement) {
-    const Residence before = storage.residence_;
-    NewBlock block = residency_.allocate(storage, StreamId::kCompute, placement);
-    storage.last_access = residency_.clock_;
-    residency_.become_resident(storage, block, Event{}, StorageEvent::Kind::kPlaced);
+    const Residence before = storage.residence();
+    NewBlock block = residency_.space_.allocate(storage, StreamId::kCompute, placement);
+    storage.last_access = residency_.context_.clock;
+    residency_.storages_.take_block(storage, block, Event{}, StorageEvent::Kind::kPlaced);
     outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
     pin(storage);
   }
   // A block that is freed when the call has run.
   Storage& scratch(Bytes bytes, const Recipe& call, PlacementCursor& placement) {
-    IntrusivePtr<Storage> storage = residency_.create(bytes, Category::kWorkspace, call.name());
+    IntrusivePtr<Storage> storage =
+        residency_.storages_.create(bytes, Category::kWorkspace, call.name());
     storage->name = call.label();
     place(*storage, placement);
     return *outputs_.back().storage;
@@ -64,131 +64,111 @@ class Residency::Issue {
   std::vector<IntrusivePtr<Storage>> pinned_;
 };
 
-// What a call writes in place and recipes read. Forgotten however the call ends.
-class Residency::WritingScope {
- public:
-  WritingScope(Residency& residency, const Recipe& call) : residency_(residency) {
-    for (const Recipe::Input& input : call.inputs) {
-      if (!input.written || input.storage->readers_ == 0) continue;
-      input.storage->being_written_ = true;
-      residency.writing_.push_back(input.storage.get());
-    }
-    ++residency.change_;
-  }
-  ~WritingScope() { end(); }
-  WritingScope(const WritingScope&) = delete;
-  WritingScope& operator=(const WritingScope&) = delete;
-
-  void end() {
-    for (Storage* storage : std::exchange(residency_.writing_, {})) {
-      storage->being_written_ = false;
-    }
-  }
-
- private:
-  Residency& residency_;
-};
+Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs,
+                     EventLog& log, ReleasePolicy& policy, const ResidencyOptions& options)
+    : context_{device, arena, std::move(tiers), costs, log, policy, options},
+      measurements_(context_),
+      storages_(context_, *this),
+      graph_(context_, storages_),
+      transfers_(context_, storages_, graph_, measurements_),
+      rematerialiser_(
+          context_, storages_, graph_, transfers_,
+          [this](Recipe& call, Reason reason) { issue(call, Run::kAgain, reason); }),
+      space_(context_, storages_, transfers_,
+             [this] { return rematerialiser_.give_up_claims(); }),
+      host_copies_(context_, storages_, space_),
+      view_(context_, storages_, graph_, transfers_) {
+  context_.view = &view_;
+  context_.events.listen(policy);
+}
 
 bool Residency::execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement) {
   return run(call, Run::kFirst, placement);
 }
 
-void Residency::defer(Recipe& call) {
+void Residency::defer(const Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
-    ++input.storage->wanted_;
-    if (input.written) ++input.storage->version_;
+    rematerialiser_.claim(*input.storage);
+    if (input.written) ++input.storage->managed.version;
   }
 }
 
 bool Residency::execute_deferred(const IntrusivePtr<Recipe>& call,
                                  const BlockPlacement& placement) {
   const bool kept = run(call, Run::kDeferred, placement);
-  Claims::adopt(*this, *call).drop();
+  Claims::adopt(rematerialiser_, *call).drop();
   return kept;
 }
 
 bool Residency::recompute(Storage& storage, const BlockPlacement& placement) {
-  stop_here();
-  const IntrusivePtr<Recipe> call(storage.recipe_);
-  if (!call || !runnable(storage)) return false;
+  context_.effort.stop_here();
+  const IntrusivePtr<Recipe> call(storage.managed.recipe);
+  if (!call || !graph_.runnable(storage)) return false;
   const bool ready =
       std::all_of(call->inputs.begin(), call->inputs.end(),
                   [](const Recipe::Input& input) { return input.storage->resident(); });
   if (!ready) return false;
   const bool kept = issue(*call, Run::kAgain, Reason::kPlan, placement);
-  for (const Recipe::Output& output : call->outputs) {
-    if (output.storage && output.storage->resident()) recomputed_.emplace_back(output.storage);
-  }
+  rematerialiser_.note_recomputed(*call);
   return kept;
 }
 
-void Residency::unclaim(Storage& storage) {
-  if (--storage.wanted_ == 0 && storage.pins_ == 0 && storage.users_ == 0) {
-    settle_unused(storage);
-  }
-}
-
-void Residency::give_up(Recipe& call) {
-  const Claims claims = Claims::adopt(*this, call);
+void Residency::give_up(const Recipe& call) {
+  const Claims claims = Claims::adopt(rematerialiser_, call);
   for (const Recipe::Output& output : call.outputs) {
-    if (output.storage->residence_ == Residence::kEmpty) {
-      output.storage->residence_ = Residence::kLost;
-    }
+    if (output.storage->residence() == Residence::kEmpty) output.storage->managed.lose();
   }
 }
 
 bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
                     const BlockPlacement& placement) {
-  stop_here();
+  context_.effort.stop_here();
   bool pure = true;
-  Claims inputs(*this);
+  Claims inputs(rematerialiser_);
   for (const Recipe::Input& input : call->inputs) {
-    if (input.storage->residence_ == Residence::kLost) {
+    if (input.storage->residence() == Residence::kLost) {
       throw UsageError("[" + std::string(call->name()) + "] an input's bytes are lost");
     }
     inputs.add(*input.storage);
     pure = pure && !input.written;
   }
-  materialise_inputs(*call);
-  const auto recomputed = std::exchange(recomputed_, {});
-  WritingScope writing(*this, *call);
-  for (const auto& storage : recomputed) {
-    // As with what protect_readers_of() brings back: it could not be had again after the write.
-    if (!writing_.empty() && storage->recipe_ && depends_on_written(*storage))
-      drop_recipe(*storage);
-  }
-  for (Storage* storage : std::vector(writing_)) protect_readers_of(*storage);
+  rematerialiser_.materialise_inputs(*call);
+  RecipeGraph::Writing writing(graph_, *call);
+  storages_.count_change();
+  rematerialiser_.protect_readers();
   const bool kept = issue(*call, kind, Reason::kNone, placement);
-  if (pure && options_.managed && options_.evict) {
-    for (const Recipe::Output& output : call->outputs) set_recipe(*output.storage, call);
+  if (pure && context_.options.managed && context_.options.evict) {
+    for (const Recipe::Output& output : call->outputs) {
+      storages_.set_recipe(*output.storage, call);
+    }
   }
   writing.end();
   inputs.drop();
   if (!placement.scheduled()) {
     try {
-      const MemoryTimer timer(*this);
-      tell({.kind = StorageEvent::Kind::kIssued,
-            .call = call.get(),
-            .cost = costs_.time(call->cost_key)});
+      const MemoryTimer timer(context_);
+      context_.events.tell({.kind = StorageEvent::Kind::kIssued,
+                            .call = call.get(),
+                            .cost = context_.costs.time(call->cost_key)});
       ask_policy();
     } catch (const Error&) {
       // The call has been issued, and what failed here was best effort. A device that has
       // failed says so again at the next call.
     }
   }
-  tell(StorageEvent::Kind::kCallDone);
+  context_.events.tell(StorageEvent::Kind::kCallDone);
   return kept;
 }
 
 // Resident, whatever it takes short of recomputing a claimed storage.
 void Residency::fetch(Storage& storage, Reason reason) {
-  materialise(storage, reason);
-  if (storage.residence_ == Residence::kOffloaded) {
-    PlacementCursor anywhere;
-    reload(storage, allocate(storage, StreamId::kReload, anywhere), EventKind::kReload, reason);
+  rematerialiser_.materialise(storage, reason);
+  if (storage.managed.offloaded()) {
+    transfers_.reload(storage, space_.allocate(storage, StreamId::kReload), EventKind::kReload,
+                      reason);
   }
   TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
-  if (std::exchange(storage.prefetched_, false)) --prefetched_;
+  storages_.set_prefetched(storage, false);
 }
 
 // False if a block does not lie where it was to.
@@ -200,7 +180,7 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     fetch(*input.storage, reason == Reason::kNone ? Reason::kNeeded : reason);
     issue.pin(*input.storage);
   }
-  tell({.kind = StorageEvent::Kind::kRun, .reason = reason, .call = &call});
+  context_.events.tell({.kind = StorageEvent::Kind::kRun, .reason = reason, .call = &call});
   std::vector<Storage*> outputs;
   outputs.reserve(call.outputs.size());
   for (const Recipe::Output& output : call.outputs) {
@@ -208,9 +188,8 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     // A sibling that is here, on a tier or wanted by nobody is written to scratch: its block,
     // if any, may be in use.
     const bool missing =
-        storage && (storage->residence_ == Residence::kEmpty ||
-                    storage->residence_ == Residence::kEvicted ||
-                    (storage->residence_ == Residence::kDead && storage->wanted_ > 0));
+        storage && (storage->residence() == Residence::kEmpty || storage->managed.evicted() ||
+                    (storage->residence() == Residence::kDead && storage->managed.claims > 0));
     if (missing) {
       issue.place(*storage, places);
     } else {
@@ -226,60 +205,134 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
   std::vector<std::byte*> input_addresses, output_addresses;
   for (const Recipe::Input& input : call.inputs) {
     Storage& storage = *input.storage;
-    device_.wait(StreamId::kCompute,
-                 input.written ? storage.touched_ : Fence(storage.written_));
-    input_addresses.push_back(arena_.address(storage.block_.offset));
+    context_.device.wait(StreamId::kCompute, input.written ? storage.managed.touched
+                                                           : Fence(storage.managed.written));
+    input_addresses.push_back(context_.arena.address(storage.managed.block.offset));
   }
   for (Storage* storage : outputs)
-    output_addresses.push_back(arena_.address(storage->block_.offset));
-  const Nanos cost = costs_.time(call.cost_key);
-  const uint64_t tag =
-      log_.record({.kind = again ? EventKind::kRecompute : EventKind::kOperator,
-                   .reason = reason,
-                   .stream = static_cast<uint8_t>(StreamId::kCompute),
-                   .category = static_cast<uint8_t>(
-                       outputs.empty() ? Category::kWorkspace : outputs.front()->category),
-                   .storage = outputs.empty() ? 0 : outputs.front()->id(),
-                   .name = call.label(),
-                   .op = call.name(),
-                   .bytes = outputs.empty() ? Bytes(0) : outputs.front()->size(),
-                   .issued = clock_,
-                   .expected = cost,
-                   .used = arena_.used()});
-  measure(tag, {call.cost_key, Bytes(0), again});
-  const Event done =
-      call.launch(device_,
-                  {input_addresses, output_addresses,
-                   workspace ? arena_.address(workspace->block_.offset) : nullptr},
-                  tag);
+    output_addresses.push_back(context_.arena.address(storage->managed.block.offset));
+  const Nanos cost = context_.costs.time(call.cost_key);
+  const uint64_t tag = context_.log.record(
+      {.kind = again ? EventKind::kRecompute : EventKind::kOperator,
+       .reason = reason,
+       .stream = static_cast<uint8_t>(StreamId::kCompute),
+       .category = static_cast<uint8_t>(outputs.empty() ? Category::kWorkspace
+                                                        : outputs.front()->category),
+       .storage = outputs.empty() ? 0 : outputs.front()->id(),
+       .name = call.label(),
+       .op = call.name(),
+       .bytes = outputs.empty() ? Bytes(0) : outputs.front()->size(),
+       .issued = context_.clock,
+       .expected = cost,
+       .used = context_.arena.used()});
+  measurements_.add(tag, {call.cost_key, Bytes(0), again});
+  const Event done = call.launch(
+      context_.device,
+      {input_addresses, output_addresses,
+       workspace ? context_.arena.address(workspace->managed.block.offset) : nullptr},
+      tag);
   issue.commit();
 
-  clock_ += std::max(cost, Nanos(1));
+  context_.clock += std::max(cost, Nanos(1));
   auto used = [&](Storage& storage) {
-    storage.touched_.forget(StreamId::kReload);  // compute has waited for it
-    storage.touched_.include(done);
-    storage.last_access = clock_;
-    policy_.touch(storage);
-    tell(StorageEvent::Kind::kUsed, &storage);
+    storage.managed.touched.forget(StreamId::kReload);  // compute has waited for it
+    storage.managed.touched.include(done);
+    storage.last_access = context_.clock;
+    context_.policy.touch(storage);
+    context_.events.tell(StorageEvent::Kind::kUsed, &storage);
   };
   for (const Recipe::Input& input : call.inputs) {
     used(*input.storage);
     if (!input.written) continue;
     Storage& storage = *input.storage;
-    drop_tier_copy(storage);
-    drop_recipe(storage);
-    if (storage.readers_ > 0) ++epoch_;
-    if (kind == Run::kFirst) ++storage.version_;
-    storage.written_ = done;
+    if (storage.managed.has_copy()) storages_.drop_copy(storage);
+    storages_.drop_recipe(storage);
+    if (storage.managed.readers > 0) graph_.lost_source();
+    if (kind == Run::kFirst) ++storage.managed.version;
+    storage.managed.written = done;
   }
   for (Storage* storage : outputs) {
-    storage->written_ = done;
-    storage->touched_ = {};  // compute has waited for whoever had the block before
+    storage->managed.written = done;
+    storage->managed.touched = {};  // compute has waited for whoever had the block before
     used(*storage);
   }
-  if (workspace) workspace->touched_ = done;
-  ++(again ? stats_.recomputes : stats_.operators);
+  if (workspace) workspace->managed.touched = done;
+  ++(again ? context_.stats.recomputes : context_.stats.operators);
   return places.kept();
+}
+
+bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink) {
+  fetch(storage, Reason::kNeeded);
+  return host_copies_.download(storage, offset, bytes, sink);
+}
+
+Offset Residency::pack() {
+  std::vector<IntrusivePtr<Storage>> away;
+  storages_.for_each([&](Storage& s) {
+    context_.effort.examine();
+    if ((s.managed.offloaded() || s.managed.evicted()) && s.users() > 0) away.emplace_back(&s);
+  });
+  const OffsetAllocator& offsets = context_.arena.offsets();
+  if (away.empty() && offsets.packed()) return Offset(0) + offsets.used();
+  space_.slide_all();
+  for (const auto& storage : away) fetch(*storage, Reason::kNeeded);
+  return space_.slide_all();
+}
+
+void Residency::on_unused(Storage& storage) {
+  storages_.last_user_went(storage);
+  if (!storage.managed.held()) rematerialiser_.settle_unused(storage);
+}
+
+// --- a step ---
+
+void Residency::begin_step() {
+  context_.effort.go_on();
+  context_.phase = Phase::kForward;
+  context_.stats = {};
+  step_began_ = context_.device.now();
+  modelled_began_ = context_.device.modelled_now();
+  stalled_before_ = context_.device.stalled(StreamId::kCompute);
+  context_.arena.reset_peak();
+  context_.policy.begin_step(view_);
+}
+
+StepStats Residency::end_step(bool synchronize) {
+  Device& device = context_.device;
+  context_.effort.stop_here();
+  rematerialiser_.bring_back_survivors();
+  graph_.lost_source();
+  if (synchronize) device.synchronize_all();
+  host_copies_.settle(/*wait=*/synchronize);
+  measurements_.take_completions();
+  if (synchronize) measurements_.stop();
+  measurements_.end_step();
+  StepStats& stats = context_.stats;
+  stats.stall_time = device.stalled(StreamId::kCompute) - stalled_before_;
+  stats.duration = device.now() - step_began_;
+  stats.modelled = device.modelled_now() - modelled_began_;
+  stats.peak_reserved = context_.arena.peak_reserved();
+  stats.peak_live = context_.arena.peak_live().total();
+  context_.policy.end_step(view_);
+  return stats;
+}
+
+void Residency::abort_step() {
+  rematerialiser_.forget_recomputed();
+  context_.effort.go_on();
+  host_copies_.settle(/*wait=*/false);
+  measurements_.take_completions();
+  measurements_.abort_step();
+}
+
+Residency::Kept Residency::kept() const {
+  Kept kept;
+  storages_.for_each([&](const Storage& s) {
+    ++kept.storages;
+    kept.recipes += s.managed.recipe ? 1 : 0;
+  });
+  kept.host_copies = host_copies_.count();
+  return kept;
 }
 
 }  // namespace tidemark

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "runtime/core/units.h"
 #include "runtime/telemetry/event_log.h"
@@ -61,8 +62,8 @@ inline bool ends_absence(const StorageEvent& event) {
     case Kind::kReloaded:
     case Kind::kPrefetched:
     case Kind::kCopyGivenUp:
-    case Kind::kDied: return true;
-    case Kind::kGone: return event.storage->residence() == Residence::kOffloaded;
+    case Kind::kDied:
+    case Kind::kGone: return true;
     default: return false;
   }
 }
@@ -83,6 +84,25 @@ class StorageListener {
   virtual ~StorageListener() = default;
   // May neither throw nor use the session.
   virtual void on_event(const StorageEvent& event) noexcept = 0;
+};
+
+// All that happens, in order, to those who listen.
+class StorageEvents {
+ public:
+  // Told from now on; it outlives that.
+  void listen(StorageListener& listener) { listeners_.push_back(&listener); }
+  // Not any more, if it was.
+  void ignore(StorageListener& listener) { std::erase(listeners_, &listener); }
+  void tell(const StorageEvent& event) const {
+    for (StorageListener* listener : listeners_) listener->on_event(event);
+  }
+  void tell(StorageEvent::Kind kind, Storage* storage = nullptr,
+            Reason reason = Reason::kNone) const {
+    tell({.kind = kind, .storage = storage, .reason = reason});
+  }
+
+ private:
+  std::vector<StorageListener*> listeners_;  // in the order in which they came
 };
 
 }  // namespace tidemark

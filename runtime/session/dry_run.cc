@@ -77,13 +77,16 @@ struct TrialLimits {
 class WorkMeter final : public StorageListener {
  public:
   WorkMeter(Residency& residency, const TrialLimits& limits, DryRunWork& work)
-      : residency_(residency), limits_(limits), work_(work), examined_(residency.examined()) {
-    residency.listen(*this);
+      : residency_(residency),
+        limits_(limits),
+        work_(work),
+        examined_(residency.effort().examined()) {
+    residency.events().listen(*this);
   }
-  ~WorkMeter() override { residency_.ignore(*this); }
+  ~WorkMeter() override { residency_.events().ignore(*this); }
 
   void begin_step() {
-    began_ = residency_.clock();
+    began_ = residency_.view().clock();
     recomputed_ = 0;
   }
   void on_event(const StorageEvent& event) noexcept override {
@@ -93,7 +96,7 @@ class WorkMeter final : public StorageListener {
 
  private:
   void count(int64_t own, int64_t calls) {
-    const int64_t examined = residency_.examined();
+    const int64_t examined = residency_.effort().examined();
     const int64_t units = own + examined - std::exchange(examined_, examined);
     const int64_t recomputes = residency_.stats().recomputes;
     const int64_t operators = calls + recomputes - std::exchange(recomputed_, recomputes);
@@ -102,10 +105,10 @@ class WorkMeter final : public StorageListener {
     if (current_progress) current_progress(operators, units);
     if (work_.is_spent() || done_ > limits_.work) {
       work_.stop();
-      residency_.stop();
+      residency_.effort().stop();
     }
-    const bool too_long = residency_.clock() - began_ > limits_.step;
-    if (recomputes > limits_.recomputations || too_long) residency_.stop();
+    const bool too_long = residency_.view().clock() - began_ > limits_.step;
+    if (recomputes > limits_.recomputations || too_long) residency_.effort().stop();
   }
 
   Residency& residency_;
@@ -149,7 +152,7 @@ std::optional<TrialResult> run(const SessionOptions& options, const Program& pro
     return TrialResult{first.value_or(Nanos(0)), session.peak_live()};
   } catch (const OutOfMemory&) {
     return std::nullopt;
-  } catch (const Residency::Stopped&) {
+  } catch (const Effort::Stopped&) {
     return std::nullopt;
   }
 }

@@ -33,7 +33,7 @@ using Program = std::function<std::vector<std::function<void()>>()>;
 // How much simulating there may be, and has been. It is counted, so that what is found is the
 // same on every machine, in units that take a processor about 10 ns each (measured: 3 to 15):
 // a storage, a block or a call that was looked at to decide something is one
-// (Residency::examined()), an operator that was issued and a block that was handed out are two
+// (Effort::examined()), an operator that was issued and a block that was handed out are two
 // hundred, a call that a search for tide's schedule simulates is twelve. kMaxWork takes one
 // core about a second and a half. Each of the functions below may do as much,
 // find_minimum_budget() half as much again; measure_unmanaged() simulates its steps as they

@@ -189,7 +189,7 @@ Tensor Session::upload(const TensorMeta& meta, Category category, const void* da
   if (meta.bytes() == Bytes(0)) data = &kNothing;  // every storage has a byte, which is copied
   if (!data && device_->has_data()) throw UsageError("[upload] there are no values");
   check_caller();
-  StorageUse storage(residency_->create(meta.bytes(), category, kOriginUpload));
+  StorageUse storage(residency_->storages().create(meta.bytes(), category, kOriginUpload));
   storage->name = name;
   upload(*storage, data, std::move(keep_alive));
   return Tensor(std::move(storage), meta);
@@ -209,7 +209,7 @@ Tensor Session::upload_from(const PieceSource& source, const TensorMeta& meta,
   }
   TIDEMARK_CHECK(meta.is_contiguous() && meta.offset == 0, "uploads are contiguous");
   check_caller();
-  StorageUse storage(residency_->create(meta.bytes(), category, kOriginUpload));
+  StorageUse storage(residency_->storages().create(meta.bytes(), category, kOriginUpload));
   storage->name = name;
   residency_->upload(*storage, source);
   return Tensor(std::move(storage), meta);
@@ -248,7 +248,7 @@ bool Session::download(Storage& storage, Bytes offset, Bytes bytes, const PieceS
 
 void Session::execute(const IntrusivePtr<Recipe>& call) {
   check_caller();
-  residency_->begin_call(*call);
+  residency_->events().tell({.kind = StorageEvent::Kind::kCall, .call = call.get()});
   if (in_planned_step()) {
     planner_->call(call);
   } else {
@@ -308,7 +308,7 @@ void Session::begin_step() {
   if (costs_.size() > kMostSignatures) costs_.forget();
   events_.record({.kind = EventKind::kStepBegin,
                   .storage = ++steps_,
-                  .issued = residency_->clock(),
+                  .issued = residency_->view().clock(),
                   .start = device_->now()});
   residency_->begin_step();
   in_step_ = true;
@@ -328,7 +328,7 @@ const StepStats& Session::end_step() {
   const Nanos planning = device_->has_data() ? last_step_.planning_time : Nanos(0);
   events_.record({.kind = EventKind::kStepEnd,
                   .storage = steps_,
-                  .issued = residency_->clock(),
+                  .issued = residency_->view().clock(),
                   .expected = planning,
                   .start = device_->now()});
   note_peak();

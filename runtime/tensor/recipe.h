@@ -55,10 +55,9 @@ class Recipe : public RefCounted {
   Bytes workspace{0};
   CostKey cost_key = 0;
 
- private:
-  friend class Residency;
-  mutable uint64_t mark_ = 0;  // of graph walks
-  int32_t kept_by_ = 0;        // storages that have it as their recipe
+  // The residency manager's.
+  mutable uint64_t mark = 0;  // of graph walks
+  int32_t kept_by = 0;        // storages that have it as their recipe
 };
 
 }  // namespace tidemark

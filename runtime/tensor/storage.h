@@ -5,17 +5,7 @@
 // also the recipes that read it. When the last user goes its block is freed at once, in stream
 // order; what remains is a node of the recomputation graph, for as long as a recipe needs it.
 //
-//            execute              evict                     (no copy; recipe runs again)
-//   kEmpty ----------> kResident <--------> kEvicted
-//                       |  ^   recompute
-//               offload |  | reload
-//                       v  |
-//                      kOffloaded     on a tier: host or disk
-//   kDead: no user wants it any more and its block is gone; its recipe may still be of use.
-//   kLost: its bytes cannot be had again (the session is gone, or its recomputation is
-//   impossible).
-//
-// A resident storage may keep a valid copy on a tier ("clean"): releasing it again is free.
+// Where its bytes are, and what may become of them: schedule/storage_state.h.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -28,13 +18,15 @@
 #include "runtime/core/units.h"
 #include "runtime/device/stream.h"
 #include "runtime/memory/tier.h"
+#include "runtime/schedule/storage_state.h"
 
 namespace tidemark {
 
 class Recipe;
 class Storage;
 
-enum class Residence : uint8_t { kEmpty, kResident, kEvicted, kOffloaded, kDead, kLost };
+// The origin of what came from host memory.
+inline constexpr const char* kOriginUpload = "upload";
 
 // Who keeps a storage's bytes: the residency manager, told here without being known here.
 class StorageOwner {
@@ -44,6 +36,27 @@ class StorageOwner {
   virtual void on_unused(Storage& storage) = 0;
   // The last reference went; deletes it, without recursion along recipes.
   virtual void on_unreferenced(Storage& storage) = 0;
+};
+
+// What the residency manager keeps of a storage.
+struct ManagedStorage : StorageState {
+  uint32_t version = 0;         // counts in-place writes, as the program issues them
+  IntrusivePtr<Recipe> recipe;  // how to compute it again; null: it cannot be
+  Block block;                  // in the arena, if resident
+  Event written;                // the work that last wrote it
+  Fence touched;                // the last work of each stream that reads or writes the block
+  Tier* tier = nullptr;         // where the copy is; null: nowhere
+  Pieces tier_pieces;
+  Fence tier_fence;            // the last work that reads or writes the copy
+  bool prefetched = false;     // brought in ahead of need and not used yet
+  bool being_written = false;  // in place, by the call that is being issued
+  Storage* next = nullptr;     // all storages of the owner
+  Storage* previous = nullptr;
+  // Of walks over the graph of recipes (residency/recipe_graph.h).
+  mutable uint64_t mark = 0;
+  mutable uint64_t runnable_at = 0;
+  mutable uint64_t dependence_at = 0;
+  mutable bool depends_on_written = false;
 };
 
 class Storage final : public RefCounted {
@@ -62,11 +75,13 @@ class Storage final : public RefCounted {
   // The operator that made it, or "upload"; static text.
   const char* origin() const { return origin_; }
   StorageOwner* owner() const { return owner_; }
-  int64_t users() const { return users_; }
+  // The owner is gone.
+  void orphan() { owner_ = nullptr; }
+  int64_t users() const { return managed.users; }
   // Counts in-place writes.
-  uint32_t version() const { return version_; }
-  Residence residence() const { return residence_; }
-  bool resident() const { return residence_ == Residence::kResident; }
+  uint32_t version() const { return managed.version; }
+  Residence residence() const { return managed.residence(); }
+  bool resident() const { return managed.resident(); }
 
   // DELTA's flags. evict_pinned: may be offloaded, not evicted. offload_pinned: the reverse.
   bool evict_pinned = false;
@@ -79,13 +94,15 @@ class Storage final : public RefCounted {
   // When it was last used, on the issue clock; s(t) counts from here.
   Nanos last_access{0};
 
-  void add_user() { ++users_; }
+  void add_user() { ++managed.users; }
   void release_user() {
-    if (--users_ == 0 && owner_) owner_->on_unused(*this);
+    if (--managed.users == 0 && owner_) owner_->on_unused(*this);
   }
 
+  // Its owner's: nobody else writes it.
+  ManagedStorage managed;
+
  private:
-  friend class Residency;
   void dispose() override;
 
   StorageOwner* owner_;
@@ -93,31 +110,6 @@ class Storage final : public RefCounted {
   const uint32_t slot_;
   const Bytes bytes_;
   const char* origin_;
-  int64_t users_ = 0;
-  uint32_t version_ = 0;
-  Residence residence_ = Residence::kEmpty;
-
-  // The rest is the residency manager's.
-  IntrusivePtr<Recipe> recipe_;  // how to compute it again; null: it cannot be
-  int32_t readers_ = 0;          // recipes alive that read it
-  int32_t pins_ = 0;             // an operator being issued needs it where it is
-  int32_t wanted_ = 0;    // a recomputation under way will read it: offload, do not evict
-  Block block_;           // in the arena, if resident
-  Event written_;         // the work that last wrote it
-  Fence touched_;         // the last work of each stream that reads or writes the block
-  Tier* tier_ = nullptr;  // where a valid copy is; null: nowhere
-  Pieces tier_pieces_;
-  Fence tier_fence_;           // the last work that reads or writes the copy
-  bool prefetched_ = false;    // brought in ahead of need and not used yet
-  mutable uint64_t mark_ = 0;  // of graph walks
-  mutable uint64_t runnable_at_ =
-      0;  // the epoch in which its recipe was last found to be runnable
-  // Would recomputing it read what is being written, and when that was found (change_).
-  mutable bool depends_on_written_ = false;
-  mutable uint64_t dependence_at_ = 0;
-  bool being_written_ = false;  // one of the residency manager's writing_
-  Storage* next_ = nullptr;     // all storages of the owner
-  Storage* previous_ = nullptr;
 };
 
 // A user of a storage: keeps its bytes obtainable.

@@ -19,7 +19,7 @@ namespace {
 class SavedTest : public SessionTest {
  protected:
   bool in_use(const Storage* storage) {
-    const auto all = session_.residency().in_use();
+    const auto all = session_.residency().storages().in_use();
     return std::any_of(all.begin(), all.end(),
                        [&](const auto& one) { return one.get() == storage; });
   }

@@ -34,8 +34,7 @@ void expect_same_decisions(GoldenDecisions& golden, const std::string& network,
         Decisions decisions;
         Session session(options);
         const CallListener listener(session, [&](const Recipe& call) {
-          for (const Recipe::Input& input : call.inputs)
-            decisions.add_offset(session, *input.storage);
+          for (const Recipe::Input& input : call.inputs) decisions.add_offset(*input.storage);
         });
         if (plans) session.plan_steps(repeatable_plans(decisions));
         const std::unique_ptr<ShapedTraining> training = job.start();

@@ -96,7 +96,7 @@ inline void train_random_shapes(const ShapedJob& job, const RandomShapes& what) 
   EXPECT_NEAR(report.first.kept, report.last.kept, 1e-6);
   EXPECT_NEAR(report.last.kept, static_cast<double>(kept.storages), 1e-6);
   EXPECT_EQ(kept.recipes, 0);
-  EXPECT_EQ(kept.host_buffers, 0);
+  EXPECT_EQ(kept.host_copies, 0);
   EXPECT_EQ(session.events().size(), options.event_capacity) << "more events than are kept";
   if (what.steps >= 100) {
     EXPECT_LE(report.last.moves, 1.2 * report.first.moves + 1);

@@ -171,7 +171,7 @@ class ResnetIdentity {
       const BoundSchedule* plan = session.planner()->current();
       planned_peak_ = !plan ? Bytes(0)
                       : plan->schedule.residents_apart
-                          ? session.residency().bytes_in_use() + plan->schedule.peak
+                          ? session.residency().storages().bytes_in_use() + plan->schedule.peak
                           : plan->schedule.peak;
     }
     outcome.checksum = training.checksum().value();

@@ -26,8 +26,8 @@ namespace tidemark::testing {
 class Decisions {
  public:
   // A line that says where the storage lies in the arena.
-  void add_offset(Session& session, const Storage& storage) {
-    const std::optional<Offset> at = session.residency().offset_of(storage);
+  void add_offset(const Storage& storage) {
+    const std::optional<Offset> at = offset_of(storage);
     add("at " + (at ? std::to_string(at->value()) : "none"));
   }
   // A line per event that the session still holds.

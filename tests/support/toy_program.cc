@@ -52,7 +52,7 @@ Event ToyCall::launch(Device& device, const Addresses& addresses, uint64_t tag) 
 Handle toy_upload(Session& session, int64_t words, uint32_t salt, Category category) {
   auto data = std::make_shared<std::vector<uint32_t>>(static_cast<size_t>(words));
   for (size_t i = 0; i < data->size(); ++i) (*data)[i] = mix(salt, static_cast<uint32_t>(i));
-  Handle handle(session.residency().create(Bytes(words * 4), category, "upload"));
+  Handle handle(session.residency().storages().create(Bytes(words * 4), category, "upload"));
   session.upload(*handle, data->data(), data);
   return handle;
 }
@@ -70,8 +70,8 @@ std::vector<Handle> toy_call(Session& session, const std::vector<Handle>& inputs
   double words = 0;
   std::vector<Handle> handles;
   for (const ToyOutput& output : outputs) {
-    handles.emplace_back(
-        session.residency().create(Bytes(output.words * 4), Category::kActivation, "toy"));
+    handles.emplace_back(session.residency().storages().create(Bytes(output.words * 4),
+                                                               Category::kActivation, "toy"));
     call->outputs.push_back({handles.back().get(), handles.back()->bytes()});
     words += static_cast<double>(output.words);
   }

@@ -261,9 +261,9 @@ TEST_F(OptimizerTest, AnUpdateThatFailsIsNotCounted) {
   const auto sgd = make_sgd(parameters(), {.lr = 0.5, .momentum = 0.9});
   const CallListener listener(session_, [this](const Recipe& call) {
     const std::string_view name = call.name();
-    if (name == kSgdMomentumStep.name) session_.residency().stop();
+    if (name == kSgdMomentumStep.name) session_.residency().effort().stop();
   });
-  EXPECT_THROW(step(*sgd), Residency::Stopped);
+  EXPECT_THROW(step(*sgd), Effort::Stopped);
   EXPECT_EQ(sgd->update_counts(), std::vector<int64_t>{0});
 }
 

@@ -155,9 +155,9 @@ TEST_F(LossTest, NothingOfTheLogitsSizeIsMade) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     const Tensor logits = cast(random_leaf({64, 4096}, 1), dtype);
     const Tensor labels = from(std::vector<int64_t>(64, 5), {64});
-    const Bytes before = session_.residency().bytes_in_use();
+    const Bytes before = session_.residency().storages().bytes_in_use();
     const Tensor loss = cross_entropy(logits, labels);
-    EXPECT_LE(session_.residency().bytes_in_use() - before, Bytes(64 * 8 + 512))
+    EXPECT_LE(session_.residency().storages().bytes_in_use() - before, Bytes(64 * 8 + 512))
         << to_string(dtype);
   }
 }

@@ -42,7 +42,7 @@ TEST_F(DispatchTest, ManyInputsAreReadAndNotWritten) {
   EXPECT_EQ(to_vector(whole), expected);
   for (const Tensor& part : parts) EXPECT_EQ(part.storage()->version(), 0u);
   // It can be computed again, as nothing was written.
-  EXPECT_TRUE(Session::current().residency().may_evict(*whole.storage()));
+  EXPECT_TRUE(Session::current().residency().view().may_evict(*whole.storage()));
 }
 
 TEST_F(DispatchTest, AnInputThatIsGivenTwiceIsOneAndWrittenIfEitherIs) {

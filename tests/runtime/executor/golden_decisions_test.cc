@@ -54,7 +54,7 @@ TEST(GoldenDecisions, OfRandomPrograms) {
                                  /*alike=*/true, [&](int, int call, std::vector<Handle>& live) {
                                    if (call >= kCalls) return true;
                                    for (const Handle& handle : live)
-                                     decisions.add_offset(session, *handle);
+                                     decisions.add_offset(*handle);
                                    return true;
                                  });
             } catch (const OutOfMemory& error) {

@@ -1,6 +1,7 @@
 // Plans for budgets in which a step does not fit: the policy's releases, captured and replayed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "tests/runtime/executor/toy_training.h"
@@ -27,6 +28,13 @@ Actions actions_of(const StepStats& stats) {
   return {stats.evictions, stats.offloads + stats.clean_drops, stats.reloads, stats.recomputes};
 }
 
+int64_t scheduled_moves(const BoundSchedule& plan) {
+  const auto& code = plan.schedule.code;
+  return std::count_if(code.begin(), code.end(), [](const Schedule::Instruction& it) {
+    return it.what == Schedule::Do::kMove;
+  });
+}
+
 TEST(ReleasingPlans, FollowOnceTheStepIsKnownNotToFit) {
   Training training({.arena = kTight, .host = 64});
   std::vector<std::string> said;
@@ -50,10 +58,11 @@ TEST(ReleasingPlans, DoWhatTheRecordedStepDidWithinThePlansPeak) {
     const int64_t moves = training.scene().count(EventKind::kCompact);
     steps.push_back(training.step());
     ASSERT_TRUE(steps.back().planned) << arena << ": " << said.back();
-    EXPECT_EQ(training.scene().count(EventKind::kCompact), moves)
-        << "all is where it should be";
     const BoundSchedule* plan = training.session().planner()->current();
     ASSERT_TRUE(plan && releases(plan->schedule));
+    // Which moves it has depends on what operators were measured to take.
+    EXPECT_EQ(training.scene().count(EventKind::kCompact), moves + scheduled_moves(*plan))
+        << "all is where it should be";
     EXPECT_EQ(actions_of(steps.back()), actions_of(steps[2])) << arena;
     EXPECT_GT(steps.back().evictions + steps.back().offloads, 0);
     EXPECT_EQ(steps.back().peak_reserved, plan->schedule.peak);

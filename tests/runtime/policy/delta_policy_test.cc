@@ -157,9 +157,9 @@ TEST(Prefetcher, BringsBackTheLatestFirstAndNoMoreThanItsLimit) {
   EXPECT_EQ(stage.prefetched(handles), "dcb") << "one has been used";
   stage.call({handles[2], handles[1]});
   EXPECT_EQ(stage.prefetched(handles), "dcba");
-  EXPECT_EQ(stage.residency().prefetched(), 1);
+  EXPECT_EQ(stage.residency().view().prefetched(), 1);
   ASSERT_TRUE(stage.release(handles[0]));
-  EXPECT_EQ(stage.residency().prefetched(), 0) << "given up unused";
+  EXPECT_EQ(stage.residency().view().prefetched(), 0) << "given up unused";
 }
 
 // What backward offloads is wanted last.

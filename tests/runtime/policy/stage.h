@@ -56,7 +56,7 @@ class Stage {
   // A call that takes `cost`.
   Handle call(const std::vector<Handle>& inputs, int64_t units = 1, int64_t cost = 1,
               Category category = Category::kActivation) {
-    Handle out(session_.residency().create(kUnit * units, category, "priced"));
+    Handle out(session_.residency().storages().create(kUnit * units, category, "priced"));
     execute(inputs, cost, out.get(), /*writes=*/false);
     return out;
   }
@@ -68,7 +68,7 @@ class Stage {
     return toy_upload(session_, units * 128, 1, category);
   }
   bool release(const Handle& handle) {
-    return session_.residency().release(*handle, Reason::kNoRoom);
+    return session_.residency().transfers().release(*handle, Reason::kNoRoom);
   }
   // Which of `handles` were released, in the order in which they went.
   std::string released(const std::vector<Handle>& handles) {

@@ -5,25 +5,25 @@ namespace tidemark::testing {
 namespace {
 
 bool copy_out(Scene& scene, const Handle& handle) {
-  return scene.residency().copy_out(*handle, Reason::kEarlyStart);
+  return scene.residency().transfers().copy_out(*handle, Reason::kEarlyStart);
 }
 
 TEST(CopyOut, LeavesItWhereItIsAndReleasingItIsFree) {
   Scene scene({.arena = 8, .host = 8});
   const Handle x = scene.data(2);
   const uint64_t hash = scene.hash(x);
-  EXPECT_FALSE(scene.residency().has_copy(*x));
+  EXPECT_FALSE(scene.residency().view().has_copy(*x));
   ASSERT_TRUE(copy_out(scene, x));
-  EXPECT_TRUE(resident(x) && scene.residency().has_copy(*x));
+  EXPECT_TRUE(resident(x) && scene.residency().view().has_copy(*x));
   EXPECT_EQ(scene.used(), units(2));
   EXPECT_EQ(scene.session().host()->used(), units(2));
   ASSERT_EQ(scene.events(EventKind::kCopyOut).size(), 1U);
   EXPECT_EQ(scene.events(EventKind::kCopyOut)[0].reason, Reason::kEarlyStart);
   EXPECT_EQ(scene.events(EventKind::kCopyOut)[0].bytes, units(2));
 
-  ASSERT_TRUE(scene.residency().release(*x, Reason::kNoRoom));
+  ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoRoom));
   EXPECT_TRUE(offloaded(x));
-  EXPECT_FALSE(scene.residency().has_copy(*x)) << "only of what is resident";
+  EXPECT_FALSE(scene.residency().view().has_copy(*x)) << "only of what is resident";
   EXPECT_EQ(scene.count(EventKind::kDropClean), 1);
   EXPECT_EQ(scene.count(EventKind::kOffload), 0);
   EXPECT_EQ(scene.stats().offloads, 1) << "one copy was made";
@@ -37,7 +37,7 @@ TEST(CopyOut, OfWhatHasACopyOrIsAwayDoesNothing) {
   const Handle x = scene.data();
   ASSERT_TRUE(copy_out(scene, x));
   EXPECT_FALSE(copy_out(scene, x));
-  ASSERT_TRUE(scene.residency().release(*x, Reason::kNoRoom));
+  ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoRoom));
   EXPECT_FALSE(copy_out(scene, x));
   EXPECT_EQ(scene.stats().offloads, 1);
 }
@@ -61,8 +61,8 @@ TEST(CopyOut, TakesTheRoomOfOtherCleanCopies) {
   const Handle x = scene.data(2), y = scene.data(2);
   ASSERT_TRUE(copy_out(scene, x));
   ASSERT_TRUE(copy_out(scene, y));
-  EXPECT_FALSE(scene.residency().has_copy(*x));
-  EXPECT_TRUE(scene.residency().has_copy(*y));
+  EXPECT_FALSE(scene.residency().view().has_copy(*x));
+  EXPECT_TRUE(scene.residency().view().has_copy(*y));
   EXPECT_TRUE(resident(x));
 }
 
@@ -74,10 +74,10 @@ TEST(CopyOut, IsUndoneByAWrite) {
     const Handle x = scene.data(2), y = scene.data();
     ASSERT_TRUE(copy_out(scene, x));
     scene.update({x, y});
-    EXPECT_FALSE(scene.residency().has_copy(*x));
+    EXPECT_FALSE(scene.residency().view().has_copy(*x));
     EXPECT_EQ(scene.session().host()->used(), Bytes(0));
     const uint64_t hash = scene.hash(x);
-    ASSERT_TRUE(scene.residency().release(*x, Reason::kNoRoom));
+    ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoRoom));
     EXPECT_EQ(scene.hash(x), hash);
   }
   EXPECT_EQ(scene.count(EventKind::kOffload), 6);
@@ -92,7 +92,7 @@ TEST(CopyOut, TheSpaceWaitsForTheCopy) {
     const uint64_t hash = scene.hash(x);
     scene.device().delay_copies(static_cast<uint64_t>(round), Nanos(300'000));
     ASSERT_TRUE(copy_out(scene, x));
-    ASSERT_TRUE(scene.residency().release(*x, Reason::kNoRoom));
+    ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoRoom));
     Handle y = scene.call({}, 2);
     y = {};
     EXPECT_EQ(scene.hash(x), hash);

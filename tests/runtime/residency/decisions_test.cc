@@ -63,14 +63,14 @@ class DecisionsTest : public ::testing::Test {
   StorageUse compute(const std::vector<StorageUse>& inputs) {
     auto call = make_intrusive<Call>();
     for (const StorageUse& input : inputs) call->inputs.push_back({input.ptr(), 0, false});
-    StorageUse out(residency_.create(kAlignment, Category::kActivation, "new"));
+    StorageUse out(residency_.storages().create(kAlignment, Category::kActivation, "new"));
     call->outputs.push_back({out.get(), out->bytes()});
     call->cost_key = costs_.key(1, {});
     residency_.execute(call);
     return out;
   }
   StorageUse upload() {
-    StorageUse block(residency_.create(kAlignment, Category::kData, "block"));
+    StorageUse block(residency_.storages().create(kAlignment, Category::kData, "block"));
     residency_.upload(*block, nullptr, nullptr);
     return block;
   }
@@ -101,8 +101,8 @@ TEST_F(DecisionsTest, AreDoneOneAfterTheOther) {
   const StorageUse e = compute({x});
   EXPECT_EQ(policy_.outcomes, "issued done impossible done done done impossible done ");
   EXPECT_EQ(a->residence(), Residence::kEvicted);
-  EXPECT_TRUE(residency_.has_copy(*b));
-  EXPECT_TRUE(residency_.has_copy(*c));
+  EXPECT_TRUE(residency_.view().has_copy(*b));
+  EXPECT_TRUE(residency_.view().has_copy(*c));
   EXPECT_EQ(d->residence(), Residence::kOffloaded) << "as the director says";
   EXPECT_TRUE(e->resident());
 }

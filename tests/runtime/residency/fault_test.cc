@@ -342,7 +342,7 @@ TEST(DeviceFailure, AFailedReadDoesNotWriteLater) {
 TEST(DeviceFailure, AFailedPieceFailsTheUpload) {
   Scene scene({.arena = 16 << 11});
   const Bytes size = 7_MiB;
-  const Handle x(scene.residency().create(size, Category::kParameter, "pieces"));
+  const Handle x(scene.residency().storages().create(size, Category::kParameter, "pieces"));
   uint8_t filler = 1;
   const auto source = [&](Bytes offset, std::span<std::byte> piece) {
     std::fill(piece.begin(), piece.end(),
@@ -379,7 +379,7 @@ TEST(DeviceFailure, ASessionMayGoWhileItsDeviceHasFailed) {
     if (stream == StreamId::kOffload) {
       EXPECT_TRUE(scene.offload(y));
     } else {
-      EXPECT_TRUE(scene.residency().prefetch(*y));
+      EXPECT_TRUE(scene.residency().transfers().prefetch(*y));
     }
     EXPECT_THROW(scene.session().device().synchronize_all(), DeviceError);
   }

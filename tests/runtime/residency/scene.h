@@ -84,13 +84,13 @@ class Scene {
   // Takes what the director would choose away from it.
   bool evict(const Handle& handle) {
     handle->offload_pinned = true;
-    const bool done = residency().release(*handle, Reason::kNoRoom);
+    const bool done = residency().transfers().release(*handle, Reason::kNoRoom);
     handle->offload_pinned = false;
     return done;
   }
   bool offload(const Handle& handle) {
     handle->evict_pinned = true;
-    const bool done = residency().release(*handle, Reason::kNoRoom);
+    const bool done = residency().transfers().release(*handle, Reason::kNoRoom);
     handle->evict_pinned = false;
     return done;
   }

@@ -78,7 +78,8 @@ Handle upload_at(Scene& scene, int64_t units_of_size, Offset at) {
   const auto count = static_cast<size_t>(units(units_of_size).count());
   const std::shared_ptr<std::byte[]> values(new std::byte[count]);
   std::fill_n(values.get(), count, std::byte{7});
-  Handle handle(scene.residency().create(units(units_of_size), Category::kData, "upload"));
+  Handle handle(
+      scene.residency().storages().create(units(units_of_size), Category::kData, "upload"));
   EXPECT_TRUE(scene.residency().upload(*handle, values.get(), values,
                                        {BlockPlacement::How::kAt, {&at, 1}}));
   return handle;
@@ -91,7 +92,7 @@ Handle upload_at(Scene& scene, int64_t units_of_size, Offset at) {
 TEST(Sliding, ClosesThePlanThatIsInItsWay) {
   Scene scene({.arena = 8, .host = 16, .evict = false});
   std::vector<Handle> blocks = lay_out(scene, {1, 1, 1}, {});
-  scene.residency().open_plan(Offset(0) + units(3), units(3));
+  scene.residency().space().open_plan(Offset(0) + units(3), units(3));
   blocks.push_back(upload_at(scene, 1, Offset(0) + units(5)));
   std::vector<uint64_t> hashes;
   for (const Handle& block : blocks) hashes.push_back(scene.hash(block));
@@ -99,9 +100,9 @@ TEST(Sliding, ClosesThePlanThatIsInItsWay) {
   ASSERT_EQ(scene.picture(), ".abccc..");
   // Space beside the plan leaves it open.
   EXPECT_TRUE(resident(scene.data(2)));
-  EXPECT_TRUE(scene.residency().plan_is_open());
+  EXPECT_TRUE(scene.residency().space().plan_is_open());
   const Handle x = scene.data(3);
-  EXPECT_FALSE(scene.residency().plan_is_open());
+  EXPECT_FALSE(scene.residency().space().plan_is_open());
   EXPECT_TRUE(resident(x));
   EXPECT_EQ(scene.picture(), ".abcddd.");
   for (size_t i = 1; i < blocks.size(); ++i) EXPECT_EQ(scene.hash(blocks[i]), hashes[i]) << i;
@@ -112,12 +113,12 @@ TEST(Sliding, LeavesAnOpenPlanAlone) {
   Scene scene({.arena = 8, .host = 16, .evict = false});
   const std::vector<Handle> blocks = lay_out(scene, {1, 1, 1, 1}, {1});
   EXPECT_EQ(scene.residency().pack(), Offset(0) + units(3));
-  scene.residency().open_plan(Offset(0) + units(3), units(3));
+  scene.residency().space().open_plan(Offset(0) + units(3), units(3));
   const Handle placed = upload_at(scene, 1, Offset(0) + units(5));
   const uint64_t hash = scene.hash(placed);
-  EXPECT_FALSE(scene.residency().move(*placed, Offset(0) + units(6)));
-  scene.residency().close_plan();
-  EXPECT_TRUE(scene.residency().move(*placed, Offset(0) + units(6)));
+  EXPECT_FALSE(scene.residency().space().move(*placed, Offset(0) + units(6)));
+  scene.residency().space().close_plan();
+  EXPECT_TRUE(scene.residency().space().move(*placed, Offset(0) + units(6)));
   EXPECT_EQ(scene.hash(placed), hash);
 }
 
@@ -189,7 +190,7 @@ TEST(Sliding, WaitsForAReloadUnderWay) {
     Handle gap = scene.data(2), y = scene.data(2);
     const uint64_t hash = scene.hash(y);
     ASSERT_TRUE(scene.offload(y));
-    ASSERT_TRUE(scene.residency().prefetch(*y));
+    ASSERT_TRUE(scene.residency().transfers().prefetch(*y));
     gap = {};
     ASSERT_EQ(scene.picture(), "..aa..");
     const Handle x = scene.data(4);
@@ -211,17 +212,17 @@ TEST(Arranging, GoesByTheUpperEnd) {
     std::vector<uint64_t> hashes;
     for (const Handle& handle : handles) hashes.push_back(scene.hash(handle));
 
-    std::vector<Residency::Target> targets;
+    std::vector<Space::Target> targets;
     Offset to(0);
     for (const Handle& handle : handles) {
       targets.push_back({handle.get(), to});
       to = to + handle->size();
     }
-    ASSERT_TRUE(scene.residency().arrange(targets));
+    ASSERT_TRUE(scene.residency().space().arrange(targets));
     for (size_t i = 0; i < handles.size(); ++i) EXPECT_EQ(scene.hash(handles[i]), hashes[i]);
     EXPECT_TRUE(scene.session().arena().offsets().packed());
     const int64_t moves = scene.count(EventKind::kCompact);
-    ASSERT_TRUE(scene.residency().arrange(targets));
+    ASSERT_TRUE(scene.residency().space().arrange(targets));
     EXPECT_EQ(scene.count(EventKind::kCompact), moves) << "all are there";
   }
 }

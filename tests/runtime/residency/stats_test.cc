@@ -18,7 +18,7 @@ TEST(Stats, CountWhatHappens) {
     ASSERT_TRUE(scene.offload(outside));
     scene.hash(a);  // reload + recompute
     ASSERT_TRUE(scene.offload(outside));
-    ASSERT_TRUE(scene.residency().prefetch(*outside));
+    ASSERT_TRUE(scene.residency().transfers().prefetch(*outside));
     ASSERT_TRUE(scene.evict(b));
     scene.hash(b);
   });

@@ -13,8 +13,10 @@ using Kind = StorageEvent::Kind;
 // "block a, used a, call done": storages by letter, as they come.
 class Listener final : public StorageListener {
  public:
-  explicit Listener(Residency& residency) : residency_(residency) { residency.listen(*this); }
-  ~Listener() override { residency_.ignore(*this); }
+  explicit Listener(Residency& residency) : residency_(residency) {
+    residency.events().listen(*this);
+  }
+  ~Listener() override { residency_.events().ignore(*this); }
 
   void on_event(const StorageEvent& event) noexcept override {
     static const std::map<Kind, std::string> kNames{{Kind::kPlaced, "placed"},
@@ -66,15 +68,15 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
               "call done");
   }
   EXPECT_EQ(told.take(), "unused c, left c, gone c");
-  ASSERT_TRUE(scene.residency().copy_out(*b, Reason::kEarlyStart));
+  ASSERT_TRUE(scene.residency().transfers().copy_out(*b, Reason::kEarlyStart));
   EXPECT_EQ(told.take(), "copied out b");
   ASSERT_TRUE(scene.offload(b));
   EXPECT_EQ(told.take(), "dropped b, left b") << "it has a copy";
-  ASSERT_TRUE(scene.residency().prefetch(*b));
+  ASSERT_TRUE(scene.residency().transfers().prefetch(*b));
   EXPECT_EQ(told.take(), "prefetched b");
   ASSERT_TRUE(scene.offload(b));
   told.take();
-  ASSERT_TRUE(scene.residency().give_up_copy(*b));
+  ASSERT_TRUE(scene.residency().transfers().give_up_copy(*b, Reason::kPlan));
   EXPECT_EQ(told.take(), "copy given up b");
   scene.hash(b);
   EXPECT_EQ(told.take(), "run, placed b, used a, used b, used b")
@@ -112,10 +114,10 @@ TEST(StorageEvents, AStoppedStepEndsWhereItWantsABlock) {
   const uint64_t hash = scene.hash(a);
   EXPECT_THROW(scene.session().step([&] {
     const Handle b = scene.call({a});
-    scene.residency().stop();
+    scene.residency().effort().stop();
     scene.call({b});
   }),
-               Residency::Stopped);
+               Effort::Stopped);
   EXPECT_EQ(scene.hash(a), hash);
   EXPECT_EQ(scene.session().step([&] { scene.call({a}); }).operators, 1) << "the next goes on";
 }

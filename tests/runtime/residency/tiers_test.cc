@@ -68,7 +68,8 @@ TEST(Tiers, FullTiersPassOn) {
   ASSERT_TRUE(scene.offload(y));
   EXPECT_EQ(scene.session().disk()->used(), units(8));
   EXPECT_FALSE(scene.offload(z)) << "both tiers are full";
-  ASSERT_TRUE(scene.residency().release(*a, Reason::kNoRoom)) << "whatever the director wants";
+  ASSERT_TRUE(scene.residency().transfers().release(*a, Reason::kNoRoom))
+      << "whatever the director wants";
   EXPECT_TRUE(evicted(a));
   EXPECT_EQ(scene.hash(y), hash_y);
   EXPECT_EQ(scene.hash(a), hash_a);
@@ -113,7 +114,7 @@ TEST(Tiers, WithoutOverlapComputeWaits) {
   scene.session().step([&] {
     ASSERT_TRUE(scene.offload(x));
     const Handle z = scene.call({y}, 3);
-    ASSERT_TRUE(scene.residency().prefetch(*x));
+    ASSERT_TRUE(scene.residency().transfers().prefetch(*x));
     const Handle w = scene.call({y}, 2);
   });
   const auto runs = scene.events(EventKind::kOperator);
@@ -161,7 +162,7 @@ TEST(Uploads, OfParametersHoldLittleHostMemory) {
   std::vector<Handle> uploaded;
   for (int i = 0; i < 14; ++i) {
     uploaded.push_back(scene.data(4 * kMiB, Category::kParameter));
-    EXPECT_LE(scene.residency().kept().host_buffers, 8);
+    EXPECT_LE(scene.residency().kept().host_copies, 8);
   }
 }
 
@@ -175,7 +176,7 @@ void words_at(Bytes offset, std::span<std::byte> piece) {
 }
 
 IntrusivePtr<Storage> empty(Scene& scene, Bytes bytes) {
-  return scene.residency().create(bytes, Category::kParameter, "pieces");
+  return scene.residency().storages().create(bytes, Category::kParameter, "pieces");
 }
 
 // However slow the link is.
@@ -187,7 +188,7 @@ TEST(Uploads, InPiecesHoldLittleHostMemory) {
   Bytes next{0};
   scene.residency().upload(*x, [&](Bytes offset, std::span<std::byte> piece) {
     EXPECT_EQ(offset, next);
-    EXPECT_LE(scene.residency().kept().host_buffers, 3);
+    EXPECT_LE(scene.residency().kept().host_copies, 3);
     next += Bytes(static_cast<int64_t>(piece.size()));
     words_at(offset, piece);
   });

@@ -88,8 +88,8 @@ class Window {
     for (size_t at = 0; at < picture.size();) {
       size_t end = at;
       while (end < picture.size() && picture[end] == picture[at]) ++end;
-      StorageUse block(
-          residency_.create(kUnit * static_cast<int64_t>(end - at), Category::kData, "block"));
+      StorageUse block(residency_.storages().create(kUnit * static_cast<int64_t>(end - at),
+                                                    Category::kData, "block"));
       residency_.upload(*block, nullptr, nullptr);
       if (picture[at] == '.') {
         gaps.push_back(block);
@@ -108,7 +108,7 @@ class Window {
     for (const char letter : inputs) {
       call->inputs.push_back({blocks_[static_cast<size_t>(letter - 'a')].ptr(), 0, false});
     }
-    StorageUse out(residency_.create(kUnit * units, Category::kActivation, "new"));
+    StorageUse out(residency_.storages().create(kUnit * units, Category::kActivation, "new"));
     call->outputs.push_back({out.get(), out->bytes()});
     call->cost_key = costs_.key(1, {});
     residency_.execute(call);
@@ -122,7 +122,7 @@ class Window {
   StorageUse compute(const std::vector<StorageUse>& inputs) {
     auto call = make_intrusive<Call>();
     for (const StorageUse& input : inputs) call->inputs.push_back({input.ptr(), 0, false});
-    StorageUse out(residency_.create(kUnit, Category::kActivation, "new"));
+    StorageUse out(residency_.storages().create(kUnit, Category::kActivation, "new"));
     call->outputs.push_back({out.get(), out->bytes()});
     residency_.execute(call);
     return out;
@@ -219,7 +219,7 @@ TEST(Policy, IsToldWhenNobodyUsesAStorageAnyMore) {
     const StorageUse b = window.compute({a});
     a->offload_pinned = true;
     if (evict) {
-      ASSERT_TRUE(window.residency().release(*a, Reason::kNoRoom));
+      ASSERT_TRUE(window.residency().transfers().release(*a, Reason::kNoRoom));
     }
     EXPECT_EQ(window.policy().evicted, evict);
     EXPECT_EQ(window.policy().ended, 0);

@@ -274,7 +274,7 @@ std::vector<int64_t> examined_by_call(const SessionOptions& options, const Progr
   int64_t before = 0;
   Session session(options);
   const CallListener listener(session, [&](const Recipe&) {
-    const int64_t now = session.residency().examined();
+    const int64_t now = session.residency().effort().examined();
     by_call.push_back(now - std::exchange(before, now));
   });
   const auto steps = program();
@@ -304,10 +304,10 @@ class CountedWork final : public StorageListener {
   CountedWork(const SessionOptions& options, const Program& program) {
     Session session(options);
     residency_ = &session.residency();
-    residency_->listen(*this);
+    residency_->events().listen(*this);
     const auto steps = program();
     for (int round = 0; round < kTrialRounds; ++round) session.step(steps.front());
-    residency_->ignore(*this);
+    residency_->events().ignore(*this);
   }
   void on_event(const StorageEvent& event) noexcept override {
     const bool call = event.kind == StorageEvent::Kind::kCall;
@@ -321,7 +321,7 @@ class CountedWork final : public StorageListener {
 
  private:
   void count() {
-    const int64_t now = residency_->examined();
+    const int64_t now = residency_->effort().examined();
     const int64_t units = 200 + now - std::exchange(examined_, now);
     done_ += units;
     most_at_once_ = std::max(most_at_once_, units);

@@ -154,8 +154,8 @@ TEST(Session, TensorsMayOutliveIt) {
     offloaded = toy_call(session, {evicted}, {{100}}, 3)[0];
     evicted->offload_pinned = true;
     offloaded->evict_pinned = true;
-    ASSERT_TRUE(session.residency().release(*evicted, Reason::kNoRoom));
-    ASSERT_TRUE(session.residency().release(*offloaded, Reason::kNoRoom));
+    ASSERT_TRUE(session.residency().transfers().release(*evicted, Reason::kNoRoom));
+    ASSERT_TRUE(session.residency().transfers().release(*offloaded, Reason::kNoRoom));
     auto word = std::make_shared<int32_t>(7);
     tensor = session.upload(TensorMeta::contiguous(DType::kInt32, Shape{1}), Category::kData,
                             word.get(), word);
@@ -203,7 +203,7 @@ TEST(Session, TensorsOfOthersAreRefused) {
   EXPECT_NE(complaint_of([&] { session.download(orphan, &got); }).find("has ended"),
             std::string::npos);
   EXPECT_EQ(got, 1) << "nothing was read";
-  Handle empty(other.residency().create(8_B, Category::kData, "test"));
+  Handle empty(other.residency().storages().create(8_B, Category::kData, "test"));
   const auto words = std::make_shared<int64_t>(0);
   EXPECT_NE(complaint_of([&] { session.upload(*empty, words.get(), words); }).find("[upload] "),
             std::string::npos);

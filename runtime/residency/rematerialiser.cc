@@ -1,0 +1,179 @@
+#include "runtime/residency/rematerialiser.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "runtime/core/errors.h"
+#include "runtime/residency/claims.h"
+
+namespace tidemark {
+
+// A storage that is being brought back, and the calls to run again for it. Those under way are
+// a stack, the rematerialiser's.
+class Rematerialiser::Recomputation {
+ public:
+  Recomputation(Rematerialiser& owner, Storage& root) : owner_(owner), root_(owner) {
+    root_.add(root);
+    owner.recomputations_.push_back(this);
+  }
+  Recomputation(const Recomputation&) = delete;
+  Recomputation& operator=(const Recomputation&) = delete;
+  ~Recomputation() { owner_.recomputations_.pop_back(); }
+
+  // Claims what the call reads, until it has run. They run in this order.
+  void will_run(const Recipe& call) {
+    Claims& inputs = to_be_read_.emplace_back(owner_);
+    for (const Recipe::Input& input : call.inputs) inputs.add(*input.storage);
+  }
+  void has_run() { to_be_read_.pop_front(); }
+  // All but what the call at hand reads. False: there was nothing more.
+  bool give_up() {
+    if (to_be_read_.size() <= 1) return false;
+    while (to_be_read_.size() > 1) to_be_read_.pop_back();
+    return gave_up_ = true;
+  }
+  bool gave_up() const { return gave_up_; }
+
+ private:
+  Rematerialiser& owner_;
+  Claims root_;
+  std::deque<Claims> to_be_read_;  // by call
+  bool gave_up_ = false;
+};
+
+void Rematerialiser::materialise(Storage& root, Reason reason) {
+  if (root.residence() != Residence::kEvicted && root.residence() != Residence::kDead) return;
+  TIDEMARK_CHECK(graph_.runnable(root), "what was evicted can be recomputed");
+  Recomputation recomputation(*this, root);
+  const IntrusivePtr<Recipe> call(root.managed.recipe);
+  if (recompute_at_once(recomputation, root, reason)) return;
+  // One input after the other, with no claim on what is here already or on what they need in
+  // their turn.
+  Claims inputs(*this);
+  for (const Recipe::Input& input : call->inputs) {
+    if (input.storage->managed.available()) continue;
+    inputs.add(*input.storage);
+    materialise(*input.storage, reason);
+  }
+  for (const Recipe::Input& input : call->inputs) inputs.add(*input.storage);
+  run_again_(*call, reason);
+}
+
+// Each call once: every input that is to be read is claimed until it has been, so that none is
+// evicted again before its use. False if memory did not suffice for all those claims, and they
+// were given up on the way.
+bool Rematerialiser::recompute_at_once(Recomputation& recomputation, Storage& root,
+                                       Reason reason) {
+  const auto plan = graph_.calls_for(root);
+  for (const auto& call : plan) recomputation.will_run(*call);
+  for (const auto& call : plan) {
+    if (recomputation.gave_up()) return false;
+    run_again_(*call, reason);
+    recomputation.has_run();
+  }
+  return true;
+}
+
+// The last of all resorts: recomputations under way claim the inputs of the call at hand alone.
+// What they lose so will be recomputed for its reader, a level deeper on the stack; that may
+// double with each level, so a step in which it has become too much runs out of memory instead.
+bool Rematerialiser::give_up_claims() {
+  constexpr size_t kDeepest = 200;
+  constexpr int64_t kMostAgain = 16;  // times the calls of the step so far
+  if (recomputations_.size() > kDeepest ||
+      context_.stats.recomputes > kMostAgain * context_.stats.operators)
+    return false;
+  bool any = false;
+  for (Recomputation* recomputation : recomputations_) any = recomputation->give_up() || any;
+  return any;
+}
+
+void Rematerialiser::materialise_inputs(const Recipe& call) {
+  for (const Recipe::Input& input : call.inputs) {
+    Storage& storage = *input.storage;
+    if (storage.managed.offloaded() && transfers_.can_evict(storage) &&
+        context_.policy.recompute_offloaded(*context_.view, storage)) {
+      transfers_.give_up_copy(storage, Reason::kNeeded);
+    }
+    materialise(storage, Reason::kNeeded);
+  }
+}
+
+void Rematerialiser::protect_readers_of(Storage& storage) {
+  if (storage.managed.readers == 0 || storages_.evicted_users() == 0) return;
+  std::vector<IntrusivePtr<Storage>> readers;
+  storages_.for_each([&](Storage& s) {
+    context_.effort.examine();
+    if (s.managed.evicted() && s.managed.users > 0 && graph_.reaches(s, storage)) {
+      readers.emplace_back(&s);
+    }
+  });
+  for (size_t i = readers.size(); i-- > 0;) {  // oldest first
+    materialise(*readers[i], Reason::kOverwritten);
+    storages_.drop_recipe(*readers[i]);
+  }
+}
+
+void Rematerialiser::protect_readers() {
+  const std::vector<Storage*> written = graph_.written();
+  for (const auto& storage : std::exchange(recomputed_, {})) {
+    // As with what is brought back below: it could not be had again after the write.
+    if (!written.empty() && storage->managed.recipe && graph_.depends_on_written(*storage))
+      storages_.drop_recipe(*storage);
+  }
+  for (Storage* storage : written) protect_readers_of(*storage);
+}
+
+void Rematerialiser::bring_back_survivors() {
+  recomputed_.clear();
+  while (storages_.evicted_users() > 0) {
+    std::vector<Storage*> evicted;
+    storages_.for_each([&](Storage& s) {
+      context_.effort.examine();
+      if (s.managed.evicted() && s.users() > 0) evicted.push_back(&s);
+    });
+    std::reverse(evicted.begin(), evicted.end());  // oldest first
+    for (Storage* storage : evicted) {
+      if (storage->managed.evicted()) materialise(*storage, Reason::kEndOfStep);
+      storages_.drop_recipe(*storage);
+    }
+  }
+  for (const auto& storage : storages_.in_use()) storages_.drop_recipe(*storage);
+}
+
+void Rematerialiser::unclaim(Storage& storage) {
+  --storage.managed.claims;
+  if (!storage.managed.wanted()) settle_unused(storage);
+}
+
+void Rematerialiser::settle_unused(Storage& storage) {
+  const ManagedStorage& s = storage.managed;
+  if (!s.available()) return;
+  const bool read_by_recipes =
+      s.readers > 0 && context_.options.evict && context_.options.managed;
+  if (read_by_recipes) {
+    // Bytes that a recipe may still want and that cannot be computed are kept: they may be
+    // offloaded like any others.
+    const bool only_source = s.recipe
+                                 ? storages_.evicted_users() > 0 && !graph_.runnable(storage) &&
+                                       graph_.evicted_reach(storage)
+                                 : true;
+    const bool fits = context_.options.known_to_fit || context_.arena.plan_is_open();
+    if (only_source && !(fits && storages_.evicted_users() == 0)) return;
+    graph_.losing(storage);
+  }
+  if (s.has_copy()) storages_.drop_copy(storage);
+  if (storage.resident()) {
+    storages_.leave_block(storage, Residence::kDead);
+  } else {
+    storages_.die(storage);
+  }
+}
+
+void Rematerialiser::note_recomputed(const Recipe& call) {
+  for (const Recipe::Output& output : call.outputs) {
+    if (output.storage && output.storage->resident()) recomputed_.emplace_back(output.storage);
+  }
+}
+
+}  // namespace tidemark

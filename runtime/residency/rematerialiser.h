@@ -1,0 +1,72 @@
+// Bringing back what was evicted, keeping what that takes, and letting go of the rest.
+//
+// Threads: the session's issuing thread.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/intrusive_ptr.h"
+#include "runtime/residency/context.h"
+#include "runtime/residency/recipe_graph.h"
+#include "runtime/residency/storages.h"
+#include "runtime/residency/transfers.h"
+#include "runtime/tensor/recipe.h"
+
+namespace tidemark {
+
+class Rematerialiser {
+ public:
+  // `run_again`: runs a call whose inputs are in the arena or on a tier.
+  Rematerialiser(ResidencyContext& context, Storages& storages, RecipeGraph& graph,
+                 Transfers& transfers, std::function<void(Recipe&, Reason)> run_again)
+      : context_(context),
+        storages_(storages),
+        graph_(graph),
+        transfers_(transfers),
+        run_again_(std::move(run_again)) {}
+
+  // Computes it again, if it was evicted or freed: each call once, inputs before users, as far
+  // as memory suffices for all that is read on the way.
+  void materialise(Storage& storage, Reason reason);
+  // The inputs that were evicted, and those offloaded that the policy would rather recompute.
+  // The rest is fetched when the call is issued.
+  void materialise_inputs(const Recipe& call);
+  // A call is about to write graph.written() in place: what was evicted and would be recomputed
+  // from their present contents comes back first, and needs no recipe any more.
+  void protect_readers();
+  // What was evicted and has users is brought back, and what has users needs no recipe from now
+  // on: a step's end.
+  void bring_back_survivors();
+  // Recomputations under way claim the inputs of the call at hand alone. False: they did
+  // already, or it has become too much.
+  bool give_up_claims();
+
+  // Until unclaim() the storage is not evicted, nor freed for want of users.
+  void claim(Storage& storage) { ++storage.managed.claims; }
+  void unclaim(Storage& storage);
+  // Nobody uses it, and nothing holds it: its block and its copy go, unless it is the only
+  // source of something.
+  void settle_unused(Storage& storage);
+
+  // A schedule had the call run again, since the program's last call.
+  void note_recomputed(const Recipe& call);
+  void forget_recomputed() { recomputed_.clear(); }
+
+ private:
+  class Recomputation;
+
+  bool recompute_at_once(Recomputation& recomputation, Storage& root, Reason reason);
+  void protect_readers_of(Storage& storage);
+
+  ResidencyContext& context_;
+  Storages& storages_;
+  RecipeGraph& graph_;
+  Transfers& transfers_;
+  const std::function<void(Recipe&, Reason)> run_again_;
+  std::vector<Recomputation*> recomputations_;  // under way, each for the one before it
+  std::vector<IntrusivePtr<Storage>> recomputed_;
+};
+
+}  // namespace tidemark

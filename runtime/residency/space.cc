@@ -1,0 +1,376 @@
+#include "runtime/residency/space.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/residency/describe_memory.h"
+#include "runtime/residency/memory_timer.h"
+
+namespace tidemark {
+namespace {
+
+// Holes that are compared in the time in which a storage is examined.
+constexpr size_t kHolesAtOnce = 4;
+
+}  // namespace
+
+// `user` is the stream that will write the block first; it waits for the block's last users.
+NewBlock Space::allocate(Storage& storage, StreamId user, PlacementCursor& placement) {
+  const MemoryTimer timer(context_);
+  context_.effort.stop_here();
+  const Bytes size = storage.size();
+  const Category category = storage.category;
+  const std::optional<Offset> at = placement.next();
+  if (at && plan_is_open()) {
+    // The open plan has one fence. Compute runs in order: it has copies alone to wait for, and
+    // for each but once.
+    const Fence& before = context_.arena.plan_fence();
+    const auto copies = [](const Fence& fence) {
+      return std::pair(fence[StreamId::kOffload], fence[StreamId::kReload]);
+    };
+    if (user != StreamId::kCompute || copies(before) != copies(plan_waited_)) {
+      context_.device.wait(user, before);
+      if (user == StreamId::kCompute) plan_waited_ = before;
+    }
+    return NewBlock(context_.arena, category, {context_.arena.place(*at, size, category), {}});
+  }
+  std::optional<Allocation> place;
+  if (at) {
+    place = context_.arena.allocate_at(*at, size, category);
+    if (!place) placement.miss();
+  } else if (placement.compact()) {
+    place = allocate_compact(storage);
+  }
+  if (!place) place = context_.arena.allocate(size, category);
+  if (!place) place = make_room(size, category);
+  while (!place && give_up_claims_()) place = make_room(size, category);
+  if (!place) throw_out_of_memory(storage);
+  NewBlock block(context_.arena, category, *place);
+  context_.device.wait(user, block.fence());
+  return block;
+}
+
+std::optional<Allocation> Space::allocate_compact(const Storage& storage) {
+  slide_for(storage.size(), /*at_any_cost=*/true);
+  const auto place = context_.arena.allocate(storage.size(), storage.category);
+  return place ? place : make_room(storage.size(), storage.category);
+}
+
+std::optional<Allocation> Space::make_room(Bytes size, Category category) {
+  if (!context_.options.managed || size > context_.arena.offsets().capacity())
+    return std::nullopt;
+  // What is outside of the plan has no room beside it: blocks have to slide, the plan's too.
+  close_plan();
+  if (release_best(size)) return context_.arena.allocate(size, category);
+  ++context_.stats.austere_rooms;
+  release_austerely(align_up(size));
+  slide_for(size, /*at_any_cost=*/true);
+  return context_.arena.allocate(size, category);
+}
+
+// As the policy chooses, until a hole of `size` is there.
+bool Space::release_best(Bytes size) {
+  // What cannot be released now; it is offered again later, however this ends.
+  struct SetAside {
+    ReleasePolicy& policy;
+    std::vector<Storage*> storages;
+    ~SetAside() {
+      for (Storage* storage : storages) policy.add(*storage);
+    }
+  } unreleasable{context_.policy, {}};
+  bool found = false;
+  while (!(found = context_.arena.offsets().fits(size) || release_window(size) ||
+                   slide_for(size, /*at_any_cost=*/false))) {
+    if (!context_.policy.may_release_now(*context_.view)) break;
+    Storage* storage = context_.policy.choose(*context_.view);
+    if (!storage) break;
+    if (transfers_.release(*storage, Reason::kNoRoom)) continue;
+    context_.policy.remove(*storage);
+    unreleasable.storages.push_back(storage);
+  }
+  return found;
+}
+
+// The austere schedule: the stalest first, by fixed rules, until sliding the rest together
+// would give the room. What a recomputation under way will read is copied out rather than
+// evicted, so that it always gets on.
+void Space::release_austerely(Bytes size) {
+  std::vector<Storage*> resident = storages_.by_address();
+  std::erase_if(resident, [](const Storage* s) {
+    return s->managed.pins > 0 || s->category == Category::kWorkspace;
+  });
+  // A heap, as a few are enough mostly.
+  const auto fresher = [](const Storage* a, const Storage* b) {
+    return a->last_access != b->last_access ? a->last_access > b->last_access
+                                            : a->id() > b->id();
+  };
+  std::make_heap(resident.begin(), resident.end(), fresher);
+  while (!resident.empty() && context_.arena.offsets().unused() < size) {
+    std::pop_heap(resident.begin(), resident.end(), fresher);
+    transfers_.release_austerely(*resident.back());
+    resident.pop_back();
+  }
+}
+
+// The holes between which blocks may be slid down to make one of all of them.
+struct Space::Slide {
+  Block first, last;
+  Nanos cost{0};
+};
+
+// The one that moves the least. Of those that end at a hole, it begins at the highest hole that
+// suffices.
+std::optional<Space::Slide> Space::cheapest_slide(Bytes size) const {
+  if (context_.arena.offsets().unused() < size) return std::nullopt;
+  std::vector<Block>& holes = holes_;
+  holes.clear();
+  context_.arena.offsets().for_each_hole([&](const Block& hole) { holes.push_back(hole); });
+  context_.effort.examine(static_cast<int64_t>(holes.size() / kHolesAtOnce));
+
+  std::optional<Slide> best;
+  Bytes least{0}, open{0};  // moved; in holes[first] to holes[last]
+  for (size_t first = 0, last = 0; last < holes.size(); ++last) {
+    open += holes[last].size;
+    while (open - holes[first].size >= size) open -= holes[first++].size;
+    if (open < size) continue;
+    const Bytes moved = holes[last].end() - holes[first].offset - open;
+    if (best && moved >= least) continue;
+    best = Slide{holes[first], holes[last], Nanos(0)};
+    least = moved;
+  }
+  if (best) best->cost = context_.costs.move_time(least);
+  return best;
+}
+
+// Slides blocks down to join holes into one of at least `size`: the run of neighbouring blocks
+// that costs the least to move.
+//
+//   | a |  hole  | b |hole| c |     need: both holes
+//   | a | b |     hole    | c |     b has moved
+bool Space::slide_for(Bytes size, bool at_any_cost) {
+  const OffsetAllocator& offsets = context_.arena.offsets();
+  size = align_up(size);
+  if (offsets.fits(size)) return true;
+  if (!(context_.options.slide || at_any_cost)) return false;
+  const std::optional<Slide> run = cheapest_slide(size);
+  if (!run || (!at_any_cost && run->cost > context_.costs.offload_time(size))) return false;
+  std::vector<Storage*> blocks;
+  for (auto place = storages_.placed().first_from(run->first.offset);
+       place != storages_.placed().end() && place->offset < run->last.offset; ++place) {
+    blocks.push_back(place->value);
+  }
+  Offset to = run->first.offset;
+  for (Storage* block : blocks) {
+    slide(*block, to);
+    to = block->managed.block.end();
+  }
+  ++context_.stats.compactions;
+  return offsets.fits(size);
+}
+
+// Releases a run of neighbouring blocks, so that what is freed is one hole (Coop: Zhang et al.,
+// 2023), if the policy knows prices and it costs less than sliding does.
+bool Space::release_window(Bytes size) {
+  if (!context_.policy.knows_prices() || !context_.policy.may_release_now(*context_.view))
+    return false;
+  size = align_up(size);
+  const std::vector<Storage*> blocks = storages_.by_address();
+  // The hole left by blocks[i..j] lies between the end of i-1 and the start of j+1.
+  const auto begin = [&](size_t i) {
+    return i == 0 ? Offset(0) : blocks[i - 1]->managed.block.end();
+  };
+  const auto end = [&](size_t j) {
+    return j + 1 == blocks.size() ? Offset(context_.arena.offsets().capacity().count())
+                                  : blocks[j + 1]->managed.block.offset;
+  };
+  // What a run has to cost less than; then the cheapest by now, blocks[first..last].
+  std::optional<Nanos> least;
+  if (context_.options.slide) {
+    if (const auto slide = cheapest_slide(size)) least = slide->cost;
+  }
+  bool found = false;
+  size_t first = 0, last = 0;
+  std::vector<Nanos> prices(blocks.size());
+  for (size_t start = 0; start < blocks.size();) {
+    if (!context_.view->may_release(*blocks[start])) {
+      ++start;
+      continue;
+    }
+    size_t stop = start + 1;
+    while (stop < blocks.size() && context_.view->may_release(*blocks[stop])) ++stop;
+    // Only where those that may go make such a hole together, prices matter.
+    const size_t from = end(stop - 1) - begin(start) >= size ? start : stop;
+    Nanos total{0};
+    for (size_t i = from, j = from; j < stop; ++j) {
+      const auto price = context_.policy.price(*context_.view, *blocks[j]);
+      if (!price || (least && *price >= *least)) {
+        i = j + 1;
+        total = Nanos(0);
+        continue;
+      }
+      prices[j] = *price;
+      total += *price;
+      for (; i <= j && end(j) - begin(i) >= size; ++i) {
+        // For nothing, a part of a run is better than the run.
+        if (!least || total < *least || (found && total == *least && last == j)) {
+          found = true;
+          least = total;
+          first = i;
+          last = j;
+        }
+        total -= prices[i];
+      }
+    }
+    start = stop;
+  }
+  if (!found) return false;
+  for (size_t k = first; k <= last; ++k) {
+    if (!transfers_.release(*blocks[k], Reason::kNoRoom)) return false;
+  }
+  return context_.arena.offsets().fits(size);
+}
+
+void Space::open_plan(Offset base, Bytes size) {
+  TIDEMARK_CHECK(context_.arena.open_plan({base, size}), "a plan's range is unused");
+  plan_waited_ = {};
+}
+
+void Space::close_plan() {
+  if (!plan_is_open()) return;
+  std::vector<Block> live;
+  for (const Storage* storage : storages_.by_address()) {
+    if (context_.arena.in_plan(storage->managed.block)) live.push_back(storage->managed.block);
+  }
+  context_.arena.close_plan(live);
+}
+
+Offset Space::slide_all() {
+  Offset to(0);
+  for (Storage* storage : storages_.by_address()) {
+    slide(*storage, to);
+    to = storage->managed.block.end();
+  }
+  return to;
+}
+
+bool Space::copy_in(Storage& storage, std::optional<Offset> at) {
+  return storage.managed.offloaded() &&
+         (at || slide_for(storage.size(), /*at_any_cost=*/true)) &&
+         transfers_.prefetch(storage, at);
+}
+
+void Space::slide(Storage& storage, Offset to) {
+  if (storage.managed.block.offset == to) return;
+  TIDEMARK_CHECK(move_block(storage, to), "a block slides into the hole before it");
+}
+
+bool Space::move(Storage& storage, Offset to) {
+  if (!storage.resident()) return false;
+  const Block& from = storage.managed.block;
+  const bool up_onto_itself = to > from.offset && to < from.end();
+  return from.offset == to || (!up_onto_itself && move_block(storage, to));
+}
+
+// False, and it stays where it was, if another block is in the way, or an open plan has it.
+// REQUIRES: down, if it is to lie on a part of where it lies.
+bool Space::move_block(Storage& storage, Offset to) {
+  const Block from = storage.managed.block;
+  if (context_.arena.in_plan(from)) return false;
+  context_.arena.free(from, storage.category, storage.managed.touched);
+  const auto stay = [&] {
+    context_.arena.allocate_at(from.offset, from.size, storage.category);
+  };
+  const auto place = context_.arena.allocate_at(to, storage.size(), storage.category);
+  if (!place) {
+    stay();
+    return false;
+  }
+  Event done;
+  try {
+    context_.device.wait(StreamId::kCompute, place->fence);
+    context_.device.wait(StreamId::kCompute, storage.managed.written);
+    const uint64_t tag = context_.record(EventKind::kCompact, Reason::kNoRoom, storage,
+                                         StreamId::kCompute, Nanos(0));
+    done = context_.device.copy(
+        StreamId::kCompute, {context_.arena.address(to), context_.arena.address(from.offset),
+                             storage.bytes(), tag});
+  } catch (...) {
+    context_.arena.free(place->block, storage.category, place->fence);
+    stay();
+    throw;
+  }
+  // The space it leaves is read by the move.
+  const bool overlap = place->block.offset <= from.offset && place->block.end() > from.offset;
+  const Offset left = overlap ? place->block.end() : from.offset;
+  context_.arena.hold({left, from.end() - left}, done);
+  storages_.move_block(storage, place->block, done);
+  return true;
+}
+
+// Of those that are large enough: where it is least in the way of what goes to the lower end.
+std::optional<Offset> Space::top_of_highest_hole(Bytes size) const {
+  const std::vector<Block> holes = context_.arena.offsets().holes();
+  const auto hole = std::find_if(holes.rbegin(), holes.rend(),
+                                 [&](const Block& block) { return block.size >= size; });
+  if (hole == holes.rend()) return std::nullopt;
+  return hole->end() - size;
+}
+
+bool Space::arrange(const std::vector<Target>& targets) {
+  const MemoryTimer timer(context_);
+  std::vector<Target> misplaced;
+  for (const Target& target : targets) {
+    Storage& s = *target.storage;
+    if (!s.resident()) continue;
+    if (!target.at && !transfers_.release_by(s, Action::kOffload, Reason::kPlan)) return false;
+    if (target.at && s.managed.block.offset != *target.at) misplaced.push_back(target);
+  }
+  const auto moved = [&](const Target& target) { return move(*target.storage, *target.at); };
+  size_t detours = 0;
+  while (!misplaced.empty()) {
+    if (std::erase_if(misplaced, moved) > 0) continue;
+    // Each is in another's way: one goes elsewhere for a moment, or all by way of a tier.
+    Storage& s = *misplaced.back().storage;
+    const auto elsewhere =
+        detours < targets.size() ? top_of_highest_hole(s.size()) : std::nullopt;
+    if (elsewhere) {
+      ++detours;
+      if (!move_block(s, *elsewhere)) return false;
+      std::rotate(misplaced.begin(), misplaced.end() - 1, misplaced.end());  // then the next
+    } else if (transfers_.release_by(s, Action::kOffload, Reason::kPlan)) {
+      misplaced.pop_back();
+    } else {
+      return false;
+    }
+  }
+  return std::all_of(targets.begin(), targets.end(), [&](const Target& target) {
+    Storage& s = *target.storage;
+    if (!target.at || s.resident()) return true;
+    if (!s.managed.offloaded() || !transfers_.prefetch(s, target.at)) return false;
+    storages_.set_prefetched(s, false);
+    return true;
+  });
+}
+
+void Space::throw_out_of_memory(const Storage& storage) {
+  const Bytes size = storage.size(), budget = context_.arena.offsets().capacity();
+  context_.log.record({.kind = EventKind::kOutOfMemory,
+                       .name = storage.name,
+                       .op = storage.origin(),
+                       .bytes = size,
+                       .issued = context_.clock});
+  // " in layer3.2.conv1", " for layer3.2.conv1.weight"
+  const std::string op = storage.origin(), name = storage.name;
+  const size_t path = name.find(": " + op);
+  const std::string where = path != std::string::npos ? " in " + name.substr(0, path)
+                            : name != op              ? " for " + name
+                                                      : "";
+  const std::string asked = format_unlike(size, context_.arena.offsets().largest_hole());
+  throw OutOfMemory("[" + op + "] out of memory" + where + ": asked for " + asked +
+                        ", budget " + format_bytes(budget) + "\n" +
+                        describe_memory(context_, storages_, transfers_, size),
+                    size, budget);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,211 @@
+#include "runtime/residency/transfers.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/residency/new_block.h"
+
+namespace tidemark {
+namespace {
+
+bool is_older(const Storage* a, const Storage* b) { return a->id() < b->id(); }
+
+}  // namespace
+
+bool Transfers::can_offload(const Storage& storage) const {
+  return !storage.offload_pinned && !context_.tiers.empty();
+}
+
+bool Transfers::can_evict(const Storage& storage) const {
+  return context_.options.evict && !storage.evict_pinned && graph_.runnable(storage) &&
+         !graph_.depends_on_written(storage);
+}
+
+bool Transfers::release(Storage& storage, Reason reason) {
+  if (storage.managed.has_copy()) {
+    drop_clean(storage, reason);
+    return true;
+  }
+  const bool evictable = can_evict(storage);
+  const bool offloadable = can_offload(storage) && context_.policy.may_offload(storage);
+  if (offloadable &&
+      (!evictable || context_.policy.decide(*context_.view, storage) == Action::kOffload) &&
+      offload(storage, reason)) {
+    return true;
+  }
+  if (!evictable) return false;
+  evict(storage, reason);
+  return true;
+}
+
+bool Transfers::release_by(Storage& storage, Action action, Reason reason) {
+  if (!storage.resident() || storage.managed.pins > 0) return false;
+  if (action == Action::kOffload) {
+    if (!storage.managed.has_copy()) return can_offload(storage) && offload(storage, reason);
+    drop_clean(storage, reason);
+    return true;
+  }
+  if (storage.managed.claims > 0 || !can_evict(storage)) return false;
+  evict(storage, reason);
+  return true;
+}
+
+void Transfers::evict(Storage& storage, Reason reason) {
+  context_.events.tell(StorageEvent::Kind::kEvicted, &storage, reason);
+  storages_.leave_block(storage, Residence::kEvicted);
+  context_.record(EventKind::kEvict, reason, storage, StreamId::kCompute, Nanos(0));
+  ++context_.stats.evictions;
+  context_.stats.evicted_bytes += storage.size();
+}
+
+bool Transfers::offload(Storage& storage, Reason reason) {
+  if (!store(storage, EventKind::kOffload, reason)) return false;
+  context_.events.tell(StorageEvent::Kind::kOffloaded, &storage, reason);
+  storages_.leave_block(storage, Residence::kOffloaded);
+  return true;
+}
+
+void Transfers::release_austerely(Storage& storage) {
+  if (storage.managed.has_copy()) {
+    drop_clean(storage, Reason::kAustere);
+  } else if (can_offload(storage) && offload(storage, Reason::kAustere)) {
+    return;
+  } else if (storage.managed.claims == 0 && can_evict(storage)) {
+    evict(storage, Reason::kAustere);
+  } else if (can_offload(storage)) {
+    give_up_copies_for(storage.size());
+    offload(storage, Reason::kAustere);
+  }
+}
+
+bool Transfers::copy_out(Storage& storage, Reason reason) {
+  if (!storage.resident() || storage.managed.has_copy() || !can_offload(storage) ||
+      !store(storage, EventKind::kCopyOut, reason)) {
+    return false;
+  }
+  context_.events.tell(StorageEvent::Kind::kCopiedOut, &storage, reason);
+  return true;
+}
+
+// Gives a resident storage a copy on a tier. False: none has room.
+bool Transfers::store(Storage& storage, EventKind kind, Reason reason) {
+  Tier* tier = nullptr;
+  auto space = reserve_on_tier(storage.size(), tier);
+  if (!space) return false;
+  Event done;
+  Fence enqueued;
+  try {
+    context_.device.wait(StreamId::kOffload, storage.managed.written);
+    context_.device.wait(StreamId::kOffload, space->fence);
+    const uint64_t tag = context_.record(kind, reason, storage, StreamId::kOffload,
+                                         tier->store_time(storage.bytes()));
+    measurements_.add(tag,
+                      {0, tier == context_.tiers.front() ? storage.bytes() : Bytes(0), false});
+    done = tier->store(space->pieces, context_.arena.address(storage.managed.block.offset),
+                       storage.bytes(), tag, &enqueued);
+  } catch (...) {
+    storage.managed.touched.include(enqueued);
+    space->fence.include(enqueued);
+    tier->release(space->pieces, space->fence);
+    throw;
+  }
+  storages_.add_copy(storage, *tier, std::move(space->pieces), Fence(done));
+  storage.managed.touched.include(done);
+  ++context_.stats.offloads;
+  context_.stats.offload_bytes += storage.size();
+  if (!context_.options.overlap) context_.device.wait(StreamId::kCompute, done);
+  return true;
+}
+
+// A valid copy is on a tier already: only the block is freed.
+void Transfers::drop_clean(Storage& storage, Reason reason) {
+  context_.events.tell(StorageEvent::Kind::kDropped, &storage, reason);
+  storages_.leave_block(storage, Residence::kOffloaded);
+  context_.record(EventKind::kDropClean, reason, storage, StreamId::kCompute, Nanos(0));
+  ++context_.stats.clean_drops;
+}
+
+void Transfers::reload(Storage& storage, NewBlock block, EventKind kind, Reason reason) {
+  Tier& tier = *storage.managed.tier;
+  context_.device.wait(StreamId::kReload, storage.managed.tier_fence);
+  const uint64_t tag = context_.record(kind, reason, storage, StreamId::kReload,
+                                       tier.load_time(storage.bytes()));
+  measurements_.add(tag,
+                    {0, &tier == context_.tiers.front() ? storage.bytes() : Bytes(0), false});
+  Fence enqueued;
+  Event done;
+  try {
+    done = tier.load(storage.managed.tier_pieces, context_.arena.address(block.offset()),
+                     storage.bytes(), tag, &enqueued);
+  } catch (...) {
+    block.fence().include(enqueued);
+    storage.managed.tier_fence.include(enqueued);
+    throw;
+  }
+  storage.managed.tier_fence.include(done);
+  const bool ahead = kind == EventKind::kPrefetch;
+  storages_.take_block(storage, block, done,
+                       ahead ? StorageEvent::Kind::kPrefetched : StorageEvent::Kind::kReloaded);
+  ++context_.stats.reloads;
+  context_.stats.reload_bytes += storage.size();
+  if (!context_.options.overlap) context_.device.wait(StreamId::kCompute, done);
+}
+
+bool Transfers::prefetch(Storage& storage, std::optional<Offset> at) {
+  context_.effort.stop_here();
+  const auto place = at ? context_.arena.allocate_at(*at, storage.size(), storage.category)
+                        : context_.arena.allocate(storage.size(), storage.category);
+  if (!place) return false;
+  NewBlock block(context_.arena, storage.category, *place);
+  context_.device.wait(StreamId::kReload, block.fence());
+  reload(storage, std::move(block), EventKind::kPrefetch, Reason::kNone);
+  storages_.set_prefetched(storage, true);
+  ++context_.stats.prefetches;
+  return true;
+}
+
+// The nearest tier that has room. Copies of resident storages make way first: nothing is lost.
+std::optional<TierSpace> Transfers::reserve_on_tier(Bytes size, Tier*& tier) {
+  for (Tier* candidate : context_.tiers) {
+    if (size > candidate->limit()) continue;
+    tier = candidate;
+    if (auto space = tier->reserve(size)) return space;
+    std::vector<Storage*> clean;
+    for (Storage* s :
+         storages_.clean() > 0 ? storages_.by_address() : std::vector<Storage*>()) {
+      if (s->managed.tier == tier) clean.push_back(s);
+    }
+    std::sort(clean.begin(), clean.end(), is_older);
+    for (Storage* storage : clean) {
+      storages_.drop_copy(*storage);
+      if (auto space = tier->reserve(size)) return space;
+    }
+  }
+  return std::nullopt;
+}
+
+// The austere schedule's way to room on full tiers: what can be computed need not be copied.
+void Transfers::give_up_copies_for(Bytes size) {
+  std::vector<Storage*> copied;
+  storages_.for_each([&](Storage& s) {
+    context_.effort.examine();
+    if (s.managed.offloaded() && s.managed.claims == 0) copied.push_back(&s);
+  });
+  Bytes freed{0};
+  for (size_t i = copied.size(); i-- > 0 && freed < size;) {
+    Storage& storage = *copied[i];
+    if (give_up_copy(storage, Reason::kAustere)) freed += storage.size();
+  }
+}
+
+// What was offloaded is evicted instead: recomputed when it is needed.
+bool Transfers::give_up_copy(Storage& storage, Reason reason) {
+  if (!storage.managed.offloaded() || !can_evict(storage)) return false;
+  context_.events.tell(StorageEvent::Kind::kCopyGivenUp, &storage, reason);
+  storages_.drop_copy(storage);
+  context_.record(EventKind::kGiveUpCopy, reason, storage, StreamId::kCompute, Nanos(0));
+  return true;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,94 @@
+// What becomes of a storage's bytes: the one state machine, for the residency manager, where
+// there are bytes, and for simulations, where there are none.
+//
+//            take_block            leave                    (no copy; its call runs again)
+//   kEmpty -----------> kResident -------> kEvicted
+//                        |   ^    take_block    |
+//                  leave |   | take_block       | die: the last user went
+//                        v   |                  v
+//                       kOffloaded  ------>   kDead    no block, no copy; its call may still
+//                         give_up_copy, die            be run for another's sake
+//   kLost: its bytes cannot be had again.
+//
+// A copy on a tier is valid for as long as the bytes are not written. A resident storage that
+// has one is clean: to offload it moves nothing.
+//
+// A change that is not in the picture is refused (std::logic_error): REQUIRES says what it
+// needs.
+//
+// Threads: plain data.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+
+enum class Residence : uint8_t { kEmpty, kResident, kEvicted, kOffloaded, kDead, kLost };
+
+class StorageState {
+ public:
+  Residence residence() const { return residence_; }
+  bool resident() const { return residence_ == Residence::kResident; }
+  bool evicted() const { return residence_ == Residence::kEvicted; }
+  bool offloaded() const { return residence_ == Residence::kOffloaded; }
+  bool has_copy() const { return copy_; }
+  bool clean() const { return resident() && copy_; }
+  // Its bytes are somewhere, and need not be computed.
+  bool available() const { return resident() || offloaded(); }
+
+  // Who wants it.
+  int64_t users = 0;    // tensors and pending operators: its bytes have to be obtainable
+  int32_t readers = 0;  // recipes that read it
+  int32_t pins = 0;     // operators being issued: it stays where it is
+  int32_t claims = 0;   // recomputations and put-off calls: it is not evicted, nor freed
+  bool wanted() const { return users > 0 || pins > 0 || claims > 0; }
+  bool held() const { return pins > 0 || claims > 0; }
+
+  // It has a block: for an operator to write, or filled from host memory or from its copy.
+  // REQUIRES: not resident, not lost.
+  void take_block() {
+    require(!resident() && residence_ != Residence::kLost, "takes a block once");
+    residence_ = Residence::kResident;
+  }
+  // Its block is free. `next`: kEvicted; kOffloaded, if it is clean; kDead or kEmpty, if it is
+  // not (kEmpty: the call that was to write it did not run). REQUIRES: resident.
+  void leave(Residence next) {
+    require(resident(), "leaves where it is");
+    require(next == Residence::kEvicted || copy_ == (next == Residence::kOffloaded),
+            "is offloaded with a copy, and dies without");
+    residence_ = next;
+  }
+  // REQUIRES: nobody uses it any more, and it has no block.
+  void die() {
+    require(users == 0 && !resident(), "dies without users and block");
+    residence_ = Residence::kDead;
+    copy_ = false;
+  }
+  void lose() {
+    residence_ = Residence::kLost;
+    copy_ = false;
+  }
+
+  // REQUIRES: resident, without a copy.
+  void copy_out() {
+    require(resident() && !copy_, "is copied out once");
+    copy_ = true;
+  }
+  // The copy is not valid any more, or its space is wanted. What is on a tier alone is evicted.
+  // REQUIRES: has_copy().
+  void give_up_copy() {
+    require(copy_, "has a copy to give up");
+    copy_ = false;
+    if (offloaded()) residence_ = Residence::kEvicted;
+  }
+
+ private:
+  static void require(bool holds, const char* what) { TIDEMARK_CHECK(holds, what); }
+
+  Residence residence_ = Residence::kEmpty;
+  bool copy_ = false;
+};
+
+}  // namespace tidemark

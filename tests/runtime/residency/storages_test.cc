@@ -1,0 +1,68 @@
+// What is counted and told as storages change.
+#include "runtime/residency/storages.h"
+
+#include "tests/runtime/residency/scene.h"
+
+namespace tidemark::testing {
+namespace {
+
+SceneOptions with_host() { return {.arena = 64, .host = 64}; }
+
+TEST(Storages, CountWhatIsEvictedAndUsed) {
+  Scene scene;
+  const Storages& storages = scene.residency().storages();
+  const Handle x = scene.data();
+  Handle a = scene.call({x}), b = scene.call({a});
+  EXPECT_EQ(storages.evicted_users(), 0);
+  ASSERT_TRUE(scene.evict(b));
+  ASSERT_TRUE(scene.evict(a));
+  EXPECT_EQ(storages.evicted_users(), 2);
+  a = {};
+  EXPECT_EQ(storages.evicted_users(), 1) << "nobody waits for it any more";
+  scene.hash(b);
+  EXPECT_EQ(storages.evicted_users(), 0);
+}
+
+TEST(Storages, CountWhatIsClean) {
+  Scene scene(with_host());
+  Residency& residency = scene.residency();
+  const Handle x = scene.data();
+  EXPECT_EQ(residency.storages().clean(), 0);
+  ASSERT_TRUE(residency.transfers().copy_out(*x, Reason::kEarlyStart));
+  EXPECT_EQ(residency.storages().clean(), 1);
+  ASSERT_TRUE(scene.offload(x));
+  EXPECT_EQ(residency.storages().clean(), 0) << "it is not in the arena";
+  ASSERT_TRUE(residency.transfers().prefetch(*x));
+  EXPECT_EQ(residency.storages().clean(), 1);
+  EXPECT_EQ(residency.storages().prefetched(), 1);
+  scene.update({x});
+  EXPECT_EQ(residency.storages().clean(), 0) << "what was written is not on the tier";
+  EXPECT_EQ(residency.storages().prefetched(), 0) << "it has been used";
+}
+
+// By address, whatever the order in which they came; and by use.
+TEST(Storages, AreFoundByAddressAndByUse) {
+  Scene scene;
+  const Storages& storages = scene.residency().storages();
+  Handle a = scene.data(1), b = scene.data(2), c = scene.data(1);
+  EXPECT_EQ(storages.by_address(), (std::vector<Storage*>{a.get(), b.get(), c.get()}));
+  a = {};
+  const Handle d = scene.data(1);  // where a was
+  EXPECT_EQ(storages.by_address(), (std::vector<Storage*>{d.get(), b.get(), c.get()}));
+  EXPECT_EQ(storages.bytes_in_use(), units(4));
+  EXPECT_EQ(offset_of(*d), Offset(0));
+  EXPECT_EQ(storages.in_use().size(), 3u);
+}
+
+// A chain of recipes as long as this would need as many frames if it were buried by recursion.
+TEST(Storages, BuryAWholeGraphWithoutRecursion) {
+  Scene scene({.arena = 8});
+  Handle last = scene.data();
+  for (int i = 0; i < 50'000; ++i) last = scene.call({last});
+  last = {};
+  EXPECT_EQ(scene.residency().kept().storages, 0);
+  EXPECT_EQ(scene.used(), units(0));
+}
+
+}  // namespace
+}  // namespace tidemark::testing
