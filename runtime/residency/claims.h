@@ -19,20 +19,13 @@ class Residency::Claims {
   Claims& operator=(Claims&&) = delete;
   ~Claims() { drop(); }
 
-  // Those that defer() made for a call.
-  static Claims adopt(Residency& residency, const Recipe& call) {
-    Claims claims(residency);
-    for (const Recipe::Input& input : call.inputs) claims.storages_.push_back(input.storage);
-    return claims;
-  }
-
   void add(Storage& storage) {
     ++storage.wanted_;
     storages_.emplace_back(&storage);
   }
   void drop() {
     for (const auto& storage : std::exchange(storages_, {})) {
-      if (--storage->wanted_ == 0 && storage->pins_ == 0 && storage->users_ == 0) {
+      if (--storage->wanted_ == 0 && storage->pins_ == 0 && !needed(*storage)) {
         residency_->settle_unused(*storage);
       }
     }

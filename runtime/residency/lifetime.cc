@@ -78,7 +78,7 @@ IntrusivePtr<Storage> Residency::create(Bytes bytes, Category category, const ch
 
 void Residency::become_resident(Storage& storage, NewBlock& block, Event written,
                                 StorageEvent::Kind how) {
-  if (storage.residence_ == Residence::kEvicted && storage.users_ > 0) --evicted_users_;
+  if (storage.residence_ == Residence::kEvicted && needed(storage)) --evicted_users_;
   storage.residence_ = Residence::kResident;
   storage.written_ = written;
   // Once it is written, that came after all that was done with the block before.
@@ -123,13 +123,18 @@ void Residency::leave_arena(Storage& storage, Residence next) {
   storage.block_ = {};
   storage.residence_ = next;
   ++change_;
-  if (next == Residence::kEvicted && storage.users_ > 0) ++evicted_users_;
+  if (next == Residence::kEvicted && needed(storage)) ++evicted_users_;
   tell(StorageEvent::Kind::kLeft, &storage);
 }
 
 void Residency::on_unused(Storage& storage) {
   tell(StorageEvent::Kind::kUnused, &storage);
   ++change_;
+  if (!needed(storage)) settle_not_needed(storage);
+}
+
+// The last who needed it, a user or a call that was put off, has gone.
+void Residency::settle_not_needed(Storage& storage) {
   if (storage.residence_ == Residence::kEvicted) {
     --evicted_users_;
     storage.residence_ = Residence::kDead;
@@ -306,7 +311,7 @@ void Residency::bring_back_survivors() {
   while (evicted_users_ > 0) {
     std::vector<Storage*> evicted;
     for_each_storage([&](Storage& s) {
-      if (s.residence_ == Residence::kEvicted && s.users_ > 0) evicted.push_back(&s);
+      if (s.residence_ == Residence::kEvicted && needed(s)) evicted.push_back(&s);
     });
     std::reverse(evicted.begin(), evicted.end());  // oldest first
     for (Storage* storage : evicted) {

@@ -22,7 +22,7 @@ bool Residency::runnable(const Storage& storage) const {
     ++examined_;
     for (const Recipe::Input& input : next->recipe_->inputs) {
       const Storage& source = *input.storage;
-      if (source.version_ != input.version) return false;
+      if (source.version_ - source.unwritten_ != input.version) return false;
       if (available(source) || source.mark_ == walk || source.runnable_at_ == epoch_) continue;
       if (!source.recipe_) return false;
       source.mark_ = walk;
@@ -183,7 +183,7 @@ bool Residency::reaches(const Storage& from, const Storage& target) const {
 bool Residency::evicted_reach(const Storage& target) const {
   for (Storage* s = storages_; s; s = s->next_) {
     ++examined_;
-    const bool evicted = s->residence_ == Residence::kEvicted && s->users_ > 0;
+    const bool evicted = s->residence_ == Residence::kEvicted && needed(*s);
     if (evicted && reaches(*s, target)) return true;
   }
   return false;
@@ -222,7 +222,7 @@ void Residency::protect_readers_of(Storage& storage) {
   if (storage.readers_ == 0 || evicted_users_ == 0) return;
   std::vector<IntrusivePtr<Storage>> readers;
   for_each_storage([&](Storage& s) {
-    if (s.residence_ == Residence::kEvicted && s.users_ > 0 && reaches(s, storage)) {
+    if (s.residence_ == Residence::kEvicted && needed(s) && reaches(s, storage)) {
       readers.emplace_back(&s);
     }
   });

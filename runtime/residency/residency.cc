@@ -22,7 +22,7 @@ class Residency::Issue {
       if (fresh) residency_.leave_arena(*storage, before);
     }
     for (const auto& storage : pinned_) {
-      if (--storage->pins_ == 0 && storage->wanted_ == 0 && storage->users_ == 0) {
+      if (--storage->pins_ == 0 && storage->wanted_ == 0 && !needed(*storage)) {
         residency_.settle_unused(*storage);
       }
     }
@@ -95,15 +95,26 @@ bool Residency::execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& 
 
 void Residency::defer(Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
-    ++input.storage->wanted_;
-    if (input.written) ++input.storage->version_;
+    hold(*input.storage);
+    if (!input.written) continue;
+    ++input.storage->version_;
+    ++input.storage->unwritten_;
   }
+}
+
+void Residency::hold(Storage& storage) {
+  if (storage.residence_ == Residence::kEvicted && !needed(storage)) ++evicted_users_;
+  ++storage.put_off_;
+}
+
+void Residency::let_go(Storage& storage) {
+  if (--storage.put_off_ == 0 && storage.users_ == 0) settle_not_needed(storage);
 }
 
 bool Residency::execute_deferred(const IntrusivePtr<Recipe>& call,
                                  const BlockPlacement& placement) {
   const bool kept = run(call, Run::kDeferred, placement);
-  Claims::adopt(*this, *call).drop();
+  for (const Recipe::Input& input : call->inputs) let_go(*input.storage);
   return kept;
 }
 
@@ -123,13 +134,19 @@ bool Residency::recompute(Storage& storage, const BlockPlacement& placement) {
 }
 
 void Residency::unclaim(Storage& storage) {
-  if (--storage.wanted_ == 0 && storage.pins_ == 0 && storage.users_ == 0) {
+  if (--storage.wanted_ == 0 && storage.pins_ == 0 && !needed(storage)) {
     settle_unused(storage);
   }
 }
 
 void Residency::give_up(Recipe& call) {
-  const Claims claims = Claims::adopt(*this, call);
+  for (const Recipe::Input& input : call.inputs) {
+    if (input.written) {  // what reads the bytes as they are can still be computed from them
+      --input.storage->version_;
+      --input.storage->unwritten_;
+    }
+    let_go(*input.storage);
+  }
   for (const Recipe::Output& output : call.outputs) {
     if (output.storage->residence_ == Residence::kEmpty) {
       output.storage->residence_ = Residence::kLost;
@@ -265,6 +282,7 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     drop_recipe(storage);
     if (storage.readers_ > 0) ++epoch_;
     if (kind == Run::kFirst) ++storage.version_;
+    if (kind == Run::kDeferred) --storage.unwritten_;
     storage.written_ = done;
   }
   for (Storage* storage : outputs) {

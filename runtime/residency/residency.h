@@ -94,13 +94,22 @@ class Residency final : public StorageOwner {
   // they were. False if a block does not lie where the placement says.
   bool execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
 
-  // A call that has been issued but is to be run later: its inputs' bytes stay obtainable, and
-  // what it writes in place counts as written from now on. Then execute_deferred() runs it;
-  // if that throws it may be tried again. Or give_up() says that it never will be: its outputs
-  // are lost, what it would have written in place stays as it is.
+  // A call that has been issued but is to be run later: its inputs are held, and for the
+  // program what it writes in place counts as written from now on; what others have computed
+  // from the bytes that are there until then can still be computed again. Then
+  // execute_deferred() runs it; if that throws it may be tried again. Or give_up() says that it
+  // never will be: its outputs are lost, what it would have written in place stays as it is,
+  // version included.
   void defer(Recipe& call);
   bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
   void give_up(Recipe& call);
+  // Until let_go() the storage can be had, as if it had a user. It may be released.
+  void hold(Storage& storage);
+  void let_go(Storage& storage);
+  // Will somebody want its bytes: a user, or a call that was put off?
+  static bool needed(const Storage& storage) {
+    return storage.users_ > 0 || storage.put_off_ > 0;
+  }
 
   // --- for plans ---
   // A plan is followed from now on, in `size` bytes from `base` on: blocks whose placement says
@@ -314,7 +323,7 @@ class Residency final : public StorageOwner {
 
   // It is here, and not only for a recomputation under way.
   static bool stays_available(const Storage& storage) {
-    return available(storage) && (storage.users_ > 0 || !storage.recipe_);
+    return available(storage) && (needed(storage) || !storage.recipe_);
   }
 
   // transfer.cc: sending away and bringing back copies.
@@ -336,6 +345,7 @@ class Residency final : public StorageOwner {
   void offer_to_policy(Storage& storage);
   void leave_arena(Storage& storage, Residence next);
   void settle_unused(Storage& storage);
+  void settle_not_needed(Storage& storage);
   void set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe);
   void drop_recipe(Storage& storage);
   void bury(Storage& storage);
@@ -389,7 +399,7 @@ class Residency final : public StorageOwner {
   uint32_t slots_ = 0;                // handed out so far
   std::vector<uint32_t> free_slots_;  // of storages that are gone
   int prefetched_ = 0;
-  int64_t evicted_users_ = 0;  // storages that are evicted and have users
+  int64_t evicted_users_ = 0;  // storages that are evicted and needed
   mutable uint64_t walk_ = 0;  // mark of the current graph walk
   uint64_t epoch_ = 1;         // grows when a recipe may have stopped being runnable
   uint64_t change_ = 1;        // grows when what recomputing something reads may have changed

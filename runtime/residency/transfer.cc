@@ -203,7 +203,7 @@ void Residency::give_up_copy(Storage& storage, Reason reason) {
   tell(StorageEvent::Kind::kCopyGivenUp, &storage, reason);
   drop_tier_copy(storage);
   storage.residence_ = Residence::kEvicted;
-  if (storage.users_ > 0) ++evicted_users_;
+  if (needed(storage)) ++evicted_users_;
   ++change_;
   log(EventKind::kGiveUpCopy, reason, storage, StreamId::kCompute, Nanos(0));
 }

@@ -94,7 +94,8 @@ class Storage final : public RefCounted {
   const Bytes bytes_;
   const char* origin_;
   int64_t users_ = 0;
-  uint32_t version_ = 0;
+  uint32_t version_ = 0;    // of in-place writes, those that the program has issued
+  uint32_t unwritten_ = 0;  // of them, those by calls that are put off
   Residence residence_ = Residence::kEmpty;
 
   // The rest is the residency manager's.
@@ -102,6 +103,7 @@ class Storage final : public RefCounted {
   int32_t readers_ = 0;          // recipes alive that read it
   int32_t pins_ = 0;             // an operator being issued needs it where it is
   int32_t wanted_ = 0;    // a recomputation under way will read it: offload, do not evict
+  int32_t put_off_ = 0;   // calls that are put off need it: it may be released, but not lost
   Block block_;           // in the arena, if resident
   Event written_;         // the work that last wrote it
   Fence touched_;         // the last work of each stream that reads or writes the block
