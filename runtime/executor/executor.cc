@@ -202,7 +202,7 @@ void Executor::call(const IntrusivePtr<Recipe>& call) {
     for (const Recipe::Output& output : call->outputs)
       deferred.outputs.emplace_back(output.storage);
     residency_.defer(*call);
-    deferred_[op] = std::move(deferred);
+    put_off(op, {std::move(deferred), {}});
   }
 }
 
@@ -226,7 +226,7 @@ void Executor::upload(Storage& storage, const void* from,
     }
     advance();
   } else {
-    deferred_[op] = Upload{IntrusivePtr<Storage>(&storage), from, std::move(keep_alive)};
+    put_off(op, {Upload{IntrusivePtr<Storage>(&storage), from, std::move(keep_alive)}, {}});
   }
 }
 
@@ -302,7 +302,7 @@ bool Executor::run_again(const Instruction& instruction) {
     Storage* storage = find(number);
     if (!storage) return false;
     if (!storage->resident()) wanted = storage;
-    if (storage->users() > 0 || claimed_[number]) continue;
+    if (storage->managed.needed() || claimed_[number]) continue;
     residency_.rematerialiser().claim(*storage);
     claimed_[number] = IntrusivePtr<Storage>(storage);
   }
@@ -316,15 +316,30 @@ bool Executor::free(uint32_t number) {
   return true;
 }
 
+// Where nothing is released, nothing is asked of what is held on to.
+void Executor::put_off(uint32_t op, Deferred deferred) {
+  if (!schedule_.residents_apart) {
+    for (const uint32_t storage : trace_.ops[op].released) {
+      residency_.hold(*find(storage));
+      deferred.held.emplace_back(find(storage));
+    }
+  }
+  deferred_[op] = std::move(deferred);
+}
+
+void Executor::let_go(Deferred& deferred) {
+  deferred.what = std::monostate();
+  for (const auto& storage : std::exchange(deferred.held, {})) residency_.let_go(*storage);
+}
+
 void Executor::launch(Deferred& deferred, const BlockPlacement& placement) {
   bool kept = true;
-  if (auto* put_off = std::get_if<Call>(&deferred)) {
-    kept = residency_.execute_deferred(put_off->call, placement);
-  } else if (auto* put_off_upload = std::get_if<Upload>(&deferred)) {
-    kept = residency_.upload(*put_off_upload->storage, put_off_upload->from,
-                             put_off_upload->keep_alive, placement);
+  if (auto* call = std::get_if<Call>(&deferred.what)) {
+    kept = residency_.execute_deferred(call->call, placement);
+  } else if (auto* upload = std::get_if<Upload>(&deferred.what)) {
+    kept = residency_.upload(*upload->storage, upload->from, upload->keep_alive, placement);
   }
-  deferred = std::monostate();
+  let_go(deferred);
   if (!kept) leave_for_memory("a place was not free");
 }
 
@@ -397,8 +412,8 @@ void Executor::abandon() {
     run_deferred_in_program_order();
   } catch (...) {  // whatever stopped the step may stop this too
     for (Deferred& deferred : deferred_) {
-      if (auto* put_off = std::get_if<Call>(&deferred)) residency_.give_up(*put_off->call);
-      deferred = std::monostate();
+      if (auto* call = std::get_if<Call>(&deferred.what)) residency_.give_up(*call->call);
+      let_go(deferred);
     }
   }
 }

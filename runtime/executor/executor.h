@@ -85,7 +85,11 @@ class Executor {
     IntrusivePtr<Recipe> call;
     std::vector<IntrusivePtr<Storage>> outputs;
   };
-  using Deferred = std::variant<std::monostate, Call, Upload>;
+  struct Deferred {
+    std::variant<std::monostate, Call, Upload> what;
+    // What the program lets go of after it: the schedule has it until the call has run.
+    std::vector<IntrusivePtr<Storage>> held;
+  };
 
   bool begin();
   bool followed() const { return mismatch_.empty(); }
@@ -103,6 +107,8 @@ class Executor {
   bool carry_out(const Instruction& instruction);
   bool run_again(const Instruction& instruction);
   bool free(uint32_t storage);
+  void put_off(uint32_t op, Deferred deferred);
+  void let_go(Deferred& deferred);
   void launch(Deferred& deferred, const BlockPlacement& placement);
   BlockPlacement placement_of(const Instruction& instruction);
   std::optional<Offset> place_of(const Instruction& instruction) const;

@@ -258,62 +258,81 @@ void StepPlanner::followed(const StepStats& stats) {
 
 void StepPlanner::produce(Program& program) {
   if (producing_.valid()) return;
-  if (program.producer == Producer::kOrder) {
-    if (!options_.order || !why_not_plannable(program.trace).empty()) {
-      program.producer = options_.search ? Producer::kReleases : Producer::kRecorded;
+  if (options_.producer) program.producer = Producer::kGiven;
+  const bool ordered = options_.order && why_not_plannable(program.trace).empty();
+  if (program.producer == Producer::kOrder && !ordered) program.producer = without_order();
+  switch (program.producer) {
+    case Producer::kOrder: return produce_order(program);
+    case Producer::kReleases: return produce_releases(program);
+    case Producer::kRecorded: return produce_recorded(program);
+    case Producer::kGiven: return produce_as_given(program);
+  }
+}
+
+void StepPlanner::produce_order(Program& program) {
+  start(program, [trace = program.trace, options = options_.planner] {
+    Produced produced;
+    const planner::Problem problem =
+        planner::problem_from_trace(trace, {.residents_apart = true});
+    const planner::Plan plan = planner::plan_step(problem, options);
+    const auto wrong = planner::violations(problem, plan, 1);
+    if (wrong.empty()) {
+      produced.schedule = planner::schedule_from_plan(trace, problem, plan);
     } else {
-      start(program, [trace = program.trace, options = options_.planner] {
-        Produced produced;
-        const planner::Problem problem =
-            planner::problem_from_trace(trace, {.residents_apart = true});
-        const planner::Plan plan = planner::plan_step(problem, options);
-        const auto wrong = planner::violations(problem, plan, 1);
-        if (wrong.empty()) {
-          produced.schedule = planner::schedule_from_plan(trace, problem, plan);
-        } else {
-          produced.why_not = "the plan is wrong: " + wrong.front();
-        }
-        return produced;
-      });
-      return;
+      produced.why_not = "the plan is wrong: " + wrong.front();
     }
-  }
-  if (program.producer == Producer::kReleases) {
-    const int64_t worth = program.policy_time.count() / kStepPerCall.count();
-    const int64_t thorough = options_.effort > 0 ? std::min(options_.effort, planner::kThorough)
-                                                 : planner::kThorough;
-    const int64_t effort =
-        std::min(thorough, searches_++ < kThoroughSearches
-                               ? std::clamp(worth, planner::kQuick, planner::kThorough)
-                               : planner::kQuick);
-    ++program.searches;
-    start(program, [this, trace = program.trace, limits = limits(),
-                    foreign = foreign_to(program), draft = program.releases, effort] {
-      Produced produced;
-      auto plan =
-          planner::plan_releases(trace, limits, foreign, draft, effort, &produced.work, &stop_);
-      if (plan) {
-        produced.schedule = std::move(plan->schedule);
-        produced.releases = std::move(plan->releases);
-      } else {
-        produced.why_not = "no releases were found by which it fits";
-      }
-      return produced;
-    });
-  } else if (latest_memory_) {
-    start(program, [trace = program.trace, memory = std::move(*latest_memory_),
-                    limits = limits(), nodes = options_.planner.limits.nodes] {
-      Produced produced;
-      produced.schedule =
-          planner::place_recorded(trace, planner::hoist_releases(trace, memory), limits, nodes);
-      if (!produced.schedule) {
-        produced.why_not =
-            "its blocks were not fitted into the budget of " + format_bytes(limits.room);
-      }
-      return produced;
-    });
-    latest_memory_.reset();
-  }
+    return produced;
+  });
+}
+
+void StepPlanner::produce_releases(Program& program) {
+  const int64_t worth = program.policy_time.count() / kStepPerCall.count();
+  const int64_t thorough =
+      options_.effort > 0 ? std::min(options_.effort, planner::kThorough) : planner::kThorough;
+  const int64_t effort =
+      std::min(thorough, searches_++ < kThoroughSearches
+                             ? std::clamp(worth, planner::kQuick, planner::kThorough)
+                             : planner::kQuick);
+  ++program.searches;
+  start(program, [this, trace = program.trace, limits = limits(), foreign = foreign_to(program),
+                  draft = program.releases, effort] {
+    Produced produced;
+    auto plan =
+        planner::plan_releases(trace, limits, foreign, draft, effort, &produced.work, &stop_);
+    if (plan) {
+      produced.schedule = std::move(plan->schedule);
+      produced.releases = std::move(plan->releases);
+    } else {
+      produced.why_not = "no releases were found by which it fits";
+    }
+    return produced;
+  });
+}
+
+void StepPlanner::produce_recorded(Program& program) {
+  if (!latest_memory_) return;
+  start(program, [trace = program.trace, memory = std::move(*latest_memory_), limits = limits(),
+                  nodes = options_.planner.limits.nodes] {
+    Produced produced;
+    produced.schedule =
+        planner::place_recorded(trace, planner::hoist_releases(trace, memory), limits, nodes);
+    if (!produced.schedule) {
+      produced.why_not =
+          "its blocks were not fitted into the budget of " + format_bytes(limits.room);
+    }
+    return produced;
+  });
+  latest_memory_.reset();
+}
+
+void StepPlanner::produce_as_given(Program& program) {
+  start(program, [trace = program.trace, limits = limits(), foreign = foreign_to(program),
+                  producer = options_.producer] {
+    Produced produced;
+    produced.schedule = producer(trace, limits, foreign);
+    if (!produced.schedule) produced.why_not = "no schedule is given";
+    return produced;
+  });
 }
 
 void StepPlanner::start(Program& program, std::function<Produced()> producer) {
@@ -369,7 +388,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
   if (program.producer == Producer::kOrder) {
     const Bytes need = residency_.storages().bytes_in_use() + schedule.peak;
     if (need > capacity()) {
-      program.producer = options_.search ? Producer::kReleases : Producer::kRecorded;
+      program.producer = without_order();
       say("the least that a step takes without releases is " + format_bytes(need) +
           ", the budget is " + format_bytes(capacity()) +
           (options_.search ? ": a search looks for what to release"
@@ -379,6 +398,9 @@ void StepPlanner::adopt(Program& program, Produced produced) {
     program.settled = true;
     say("from now on by a plan: " + operators + format_bytes(need) + ", in program order " +
         format_bytes(program_order_peak(program.trace)) + " at least");
+  } else if (program.producer == Producer::kGiven) {
+    program.settled = true;
+    say("from now on by a plan that was given: " + operators + format_bytes(schedule.peak));
   } else {
     say("from now on by a plan: " + operators + format_bytes(schedule.peak) +
         (program.producer == Producer::kReleases ? ", releasing by a search"

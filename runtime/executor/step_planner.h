@@ -64,6 +64,11 @@ struct PlanOptions {
   // How much longer than under the policy a step may take by a schedule that releases, in
   // proportion. None: 1.005 by a search, 1.02 by the policy's own releases.
   std::optional<double> max_slowdown{};
+  // Makes the schedules, in the thread of the producers, and no other producer does: for tests
+  // and experiments. None: the step is not planned. `foreign` as in plan_releases().
+  std::function<std::optional<Schedule>(const StepTrace& trace, const PlanLimits& limits,
+                                        const std::vector<Bytes>& foreign)>
+      producer{};
   // Called with one line per event: a step planned, a schedule not used and why, a mismatch.
   // Null: the log.
   std::function<void(std::string_view)> report{};
@@ -117,7 +122,7 @@ class StepPlanner final : public StorageListener {
 
  private:
   enum class Mode : uint8_t { kIdle, kChoose, kRecord, kFollow };
-  enum class Producer : uint8_t { kOrder, kReleases, kRecorded };
+  enum class Producer : uint8_t { kOrder, kReleases, kRecorded, kGiven };
   struct Produced {
     std::optional<Schedule> schedule{};
     std::vector<planner::PlannedRelease> releases{};  // of a search
@@ -152,7 +157,12 @@ class StepPlanner final : public StorageListener {
   Program& program_of(const StepTrace& trace);
   void recorded(const StepStats& stats);
   void followed(const StepStats& stats);
+  // Has the producer whose turn it is work for the program.
   void produce(Program& program);
+  void produce_order(Program& program);
+  void produce_releases(Program& program);
+  void produce_recorded(Program& program);
+  void produce_as_given(Program& program);
   void start(Program& program, std::function<Produced()> producer);
   void take_produced();
   void adopt(Program& program, Produced produced);
@@ -162,6 +172,10 @@ class StepPlanner final : public StorageListener {
   std::vector<IntrusivePtr<Storage>> residents_of(const StepTrace& trace) const;
   std::vector<Bytes> foreign_to(const Program& program) const;
   PlanLimits limits() const;
+  // Where a step does not fit in any order.
+  Producer without_order() const {
+    return options_.search ? Producer::kReleases : Producer::kRecorded;
+  }
   Bytes capacity() const { return residency_.arena().offsets().capacity(); }
 
   Residency& residency_;

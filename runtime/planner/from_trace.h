@@ -20,8 +20,8 @@ struct FromTraceOptions {
   // whoever runs the plan keeps them apart.
   bool residents_apart = false;
   // Offer in-place pairs (Problem::may_be_in_place) for what operators say that they may
-  // overwrite. Only for those who can run them so: a replay cannot yet, as the runtime frees a
-  // storage after the operator that uses it last, and takes room for outputs before.
+  // overwrite. Only for those who can run them so: the executor cannot yet, as the runtime
+  // frees a storage after the operator that uses it last, and takes room for outputs before.
   bool in_place = false;
 };
 

@@ -1,11 +1,12 @@
 // How long a planner may think.
 //
 // A node budget gives the same plan on every machine; a deadline bounds the wait. A planner
-// that reaches either returns the best that it has.
+// that reaches either, or is stopped, returns the best that it has.
 //
 // Threads: a Stopwatch belongs to one.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -16,21 +17,38 @@ struct Limits {
   double seconds = 10;  // of wall clock, from the start of the call
   int64_t nodes = std::numeric_limits<int64_t>::max();  // steps of search, over all of them
   uint64_t seed = 1;                                    // of the choices that are free
+  // Ends it soon once set, by any thread. Null: nobody does.
+  const std::atomic<bool>* stop = nullptr;
+  // The nodes that it took are added, if given.
+  std::atomic<int64_t>* taken = nullptr;
+
+  bool stopped() const { return stop && stop->load(std::memory_order_relaxed); }
+  void count(int64_t more) const {
+    if (taken) taken->fetch_add(more, std::memory_order_relaxed);
+  }
 };
 
 class Stopwatch {
  public:
-  explicit Stopwatch(double limit) : start_(Clock::now()), limit_(limit) {}
+  explicit Stopwatch(double limit, const std::atomic<bool>* stop = nullptr)
+      : start_(Clock::now()), limit_(limit), stop_(stop) {}
+  explicit Stopwatch(const Limits& limits) : Stopwatch(limits.seconds, limits.stop) {}
+  // From now on, with so much of what is left.
+  Stopwatch share(double of) const { return Stopwatch(left() * of, stop_); }
   double seconds() const {
     return std::chrono::duration<double>(Clock::now() - start_).count();
   }
   double left() const { return limit_ - seconds(); }
-  bool expired() const { return left() <= 0; }
+  // Over, or stopped.
+  bool expired() const {
+    return left() <= 0 || (stop_ && stop_->load(std::memory_order_relaxed));
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point start_;
   double limit_;
+  const std::atomic<bool>* stop_;
 };
 
 }  // namespace tidemark::planner

@@ -2,7 +2,7 @@
 //
 // Time is a position in the order: operator order[t] runs in [t, t + 1). The order is the one
 // in which operators are issued; where two streams use the same bytes one after the other,
-// whoever replays the plan makes the later one wait, unless the plan is made so that none has
+// whoever runs the plan makes the later one wait, unless the plan is made so that none has
 // to (`freedom`).
 //
 // Threads: values, no state.
@@ -30,7 +30,7 @@ struct Placement {
 // Between which operators bytes may pass without one waiting for the other for the bytes' sake
 // alone. What shares bytes under the latter two never makes one stream wait for another.
 enum class Freedom : uint8_t {
-  kIssueOrder,  // any: whoever replays makes the later one wait
+  kIssueOrder,  // any: whoever runs the plan makes the later one wait
   kStreams,     // those that data or control edges order, or that are issued on one stream
   kOperators,   // those that data or control edges order
 };

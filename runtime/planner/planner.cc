@@ -15,6 +15,9 @@ namespace {
 // Baselines cost a few milliseconds each up to here; from there on best fit stands for them.
 constexpr size_t kMaxOpsForAllBaselines = 50'000;
 
+// What a baseline counts as for each storage, in nodes of a search.
+constexpr int64_t kBaselineNodes = 20;
+
 roam::RoamOptions roam_options(const PlannerOptions& options, const Stopwatch& watch) {
   roam::RoamOptions roam;
   roam.limits = options.limits;
@@ -35,7 +38,7 @@ Bytes bound_in_order(const Problem& problem, const std::vector<OpId>& order, boo
 
 Plan plan_step(const Problem& problem, const PlannerOptions& options) {
   check_problem(problem);
-  const Stopwatch watch(options.limits.seconds);
+  const Stopwatch watch(options.limits);
   Limits limits = options.limits;
 
   std::vector<OpId> order = program_order(problem);
@@ -47,7 +50,7 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
     order = std::move(found.order);
     bound = found.bound;
     method = found.method;
-    if (found.load > bound) {
+    if (found.load > bound && !limits.stopped()) {
       // What the search does not decide in one piece it may by segments.
       std::vector<OpId> by_segments = roam::roam_order(problem, roam_options(options, watch));
       if (peak_load(problem, by_segments) < found.load) {
@@ -71,7 +74,7 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
   const Bytes in_program_order = peak_load(problem, program_order(problem));
   const Bytes in_lescea_order = peak_load(problem, lescea(problem));
   for (const Baseline& baseline : baselines()) {
-    if (best.peak <= bound) break;
+    if (best.peak <= bound || limits.stopped()) break;
     // No layout is below the load.
     const Bytes load = baseline.reorders ? in_lescea_order : in_program_order;
     if (!baseline.in_place && load >= best.peak) continue;
@@ -79,6 +82,7 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
     if (baseline.in_place && !options.in_place) continue;
     if (baseline.freedom != Freedom::kIssueOrder) continue;
     if (problem.op_count() > kMaxOpsForAllBaselines && !baseline.quick) continue;
+    limits.count(kBaselineNodes * static_cast<int64_t>(problem.storages.size()));
     Plan plan = baseline.plan(problem);
     if (plan.peak < best.peak) best = std::move(plan);
   }

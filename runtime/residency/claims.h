@@ -9,7 +9,7 @@
 
 namespace tidemark {
 
-// While claimed, a storage is neither evicted nor, if it has no users, freed. The austere
+// While claimed, a storage is neither evicted nor, if nobody needs it, freed. The austere
 // schedule may still offload it.
 class Claims {
  public:
@@ -18,13 +18,6 @@ class Claims {
       : rematerialiser_(other.rematerialiser_), storages_(std::exchange(other.storages_, {})) {}
   Claims& operator=(Claims&&) = delete;
   ~Claims() { drop(); }
-
-  // Those that were made for a call that was put off.
-  static Claims adopt(Rematerialiser& rematerialiser, const Recipe& call) {
-    Claims claims(rematerialiser);
-    for (const Recipe::Input& input : call.inputs) claims.storages_.push_back(input.storage);
-    return claims;
-  }
 
   void add(Storage& storage) {
     rematerialiser_->claim(storage);

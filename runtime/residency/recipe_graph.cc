@@ -8,7 +8,7 @@ namespace {
 
 // It is here, and not only for a recomputation under way.
 bool stays_available(const Storage& storage) {
-  return storage.managed.available() && (storage.users() > 0 || !storage.managed.recipe);
+  return storage.managed.available() && (storage.managed.needed() || !storage.managed.recipe);
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ bool RecipeGraph::runnable(const Storage& storage) const {
     context_.effort.examine();
     for (const Recipe::Input& input : next->managed.recipe->inputs) {
       const Storage& source = *input.storage;
-      if (source.managed.version != input.version) return false;
+      if (source.managed.version - source.managed.unwritten != input.version) return false;
       if (source.managed.available() || source.managed.mark == walk ||
           source.managed.runnable_at == epoch_)
         continue;
@@ -132,7 +132,7 @@ bool RecipeGraph::reaches(const Storage& from, const Storage& target) const {
 bool RecipeGraph::evicted_reach(const Storage& target) const {
   return storages_.any([&](const Storage& s) {
     context_.effort.examine();
-    return s.managed.evicted() && s.users() > 0 && reaches(s, target);
+    return s.managed.evicted() && s.managed.needed() && reaches(s, target);
   });
 }
 

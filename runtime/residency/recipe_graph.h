@@ -38,9 +38,9 @@ class RecipeGraph {
   // The calls to run again for `root`, each once, inputs before users.
   std::vector<IntrusivePtr<Recipe>> calls_for(const Storage& root) const;
   // Would recomputing `from` read `target`, now or once what is here only for a recomputation
-  // under way (nobody uses it) is gone again?
+  // under way (nobody needs it) is gone again?
   bool reaches(const Storage& from, const Storage& target) const;
-  // Would bringing back something that was evicted, and has users, read it?
+  // Would bringing back something that was evicted, and is needed, read it?
   bool evicted_reach(const Storage& target) const;
 
   // What a call that is being issued writes in place, and recipes read, from here to the end:

@@ -100,11 +100,11 @@ void Rematerialiser::materialise_inputs(const Recipe& call) {
 }
 
 void Rematerialiser::protect_readers_of(Storage& storage) {
-  if (storage.managed.readers == 0 || storages_.evicted_users() == 0) return;
+  if (storage.managed.readers == 0 || storages_.evicted_needed() == 0) return;
   std::vector<IntrusivePtr<Storage>> readers;
   storages_.for_each([&](Storage& s) {
     context_.effort.examine();
-    if (s.managed.evicted() && s.managed.users > 0 && graph_.reaches(s, storage)) {
+    if (s.managed.evicted() && s.managed.needed() && graph_.reaches(s, storage)) {
       readers.emplace_back(&s);
     }
   });
@@ -126,11 +126,11 @@ void Rematerialiser::protect_readers() {
 
 void Rematerialiser::bring_back_survivors() {
   recomputed_.clear();
-  while (storages_.evicted_users() > 0) {
+  while (storages_.evicted_needed() > 0) {
     std::vector<Storage*> evicted;
     storages_.for_each([&](Storage& s) {
       context_.effort.examine();
-      if (s.managed.evicted() && s.users() > 0) evicted.push_back(&s);
+      if (s.managed.evicted() && s.managed.needed()) evicted.push_back(&s);
     });
     std::reverse(evicted.begin(), evicted.end());  // oldest first
     for (Storage* storage : evicted) {
@@ -154,12 +154,12 @@ void Rematerialiser::settle_unused(Storage& storage) {
   if (read_by_recipes) {
     // Bytes that a recipe may still want and that cannot be computed are kept: they may be
     // offloaded like any others.
-    const bool only_source = s.recipe
-                                 ? storages_.evicted_users() > 0 && !graph_.runnable(storage) &&
-                                       graph_.evicted_reach(storage)
-                                 : true;
+    const bool only_source = s.recipe ? storages_.evicted_needed() > 0 &&
+                                            !graph_.runnable(storage) &&
+                                            graph_.evicted_reach(storage)
+                                      : true;
     const bool fits = context_.options.known_to_fit || context_.arena.plan_is_open();
-    if (only_source && !(fits && storages_.evicted_users() == 0)) return;
+    if (only_source && !(fits && storages_.evicted_needed() == 0)) return;
     graph_.losing(storage);
   }
   if (s.has_copy()) storages_.drop_copy(storage);

@@ -36,17 +36,17 @@ class Rematerialiser {
   // A call is about to write graph.written() in place: what was evicted and would be recomputed
   // from their present contents comes back first, and needs no recipe any more.
   void protect_readers();
-  // What was evicted and has users is brought back, and what has users needs no recipe from now
+  // What was evicted and is needed is brought back, and what has users needs no recipe from now
   // on: a step's end.
   void bring_back_survivors();
   // Recomputations under way claim the inputs of the call at hand alone. False: they did
   // already, or it has become too much.
   bool give_up_claims();
 
-  // Until unclaim() the storage is not evicted, nor freed for want of users.
+  // Until unclaim() the storage is not evicted, nor freed although nobody needs it.
   void claim(Storage& storage) { ++storage.managed.claims; }
   void unclaim(Storage& storage);
-  // Nobody uses it, and nothing holds it: its block and its copy go, unless it is the only
+  // Nobody needs it, and nothing holds it: its block and its copy go, unless it is the only
   // source of something.
   void settle_unused(Storage& storage);
 

@@ -88,15 +88,18 @@ bool Residency::execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& 
 
 void Residency::defer(const Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
-    rematerialiser_.claim(*input.storage);
-    if (input.written) ++input.storage->managed.version;
+    ManagedStorage& s = input.storage->managed;
+    storages_.hold(*input.storage);
+    if (!input.written) continue;
+    ++s.version;
+    ++s.unwritten;
   }
 }
 
 bool Residency::execute_deferred(const IntrusivePtr<Recipe>& call,
                                  const BlockPlacement& placement) {
   const bool kept = run(call, Run::kDeferred, placement);
-  Claims::adopt(rematerialiser_, *call).drop();
+  for (const Recipe::Input& input : call->inputs) let_go(*input.storage);
   return kept;
 }
 
@@ -114,7 +117,13 @@ bool Residency::recompute(Storage& storage, const BlockPlacement& placement) {
 }
 
 void Residency::give_up(const Recipe& call) {
-  const Claims claims = Claims::adopt(rematerialiser_, call);
+  for (const Recipe::Input& input : call.inputs) {
+    if (input.written) {  // what reads the bytes as they are can still be computed from them
+      --input.storage->managed.version;
+      --input.storage->managed.unwritten;
+    }
+    let_go(*input.storage);
+  }
   for (const Recipe::Output& output : call.outputs) {
     if (output.storage->residence() == Residence::kEmpty) output.storage->managed.lose();
   }
@@ -249,6 +258,7 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     storages_.drop_recipe(storage);
     if (storage.managed.readers > 0) graph_.lost_source();
     if (kind == Run::kFirst) ++storage.managed.version;
+    if (kind == Run::kDeferred) --storage.managed.unwritten;
     storage.managed.written = done;
   }
   for (Storage* storage : outputs) {
@@ -270,7 +280,8 @@ Offset Residency::pack() {
   std::vector<IntrusivePtr<Storage>> away;
   storages_.for_each([&](Storage& s) {
     context_.effort.examine();
-    if ((s.managed.offloaded() || s.managed.evicted()) && s.users() > 0) away.emplace_back(&s);
+    if ((s.managed.offloaded() || s.managed.evicted()) && s.managed.needed())
+      away.emplace_back(&s);
   });
   const OffsetAllocator& offsets = context_.arena.offsets();
   if (away.empty() && offsets.packed()) return Offset(0) + offsets.used();
@@ -281,7 +292,14 @@ Offset Residency::pack() {
 
 void Residency::on_unused(Storage& storage) {
   storages_.last_user_went(storage);
-  if (!storage.managed.held()) rematerialiser_.settle_unused(storage);
+  if (!storage.managed.wanted()) rematerialiser_.settle_unused(storage);
+}
+
+void Residency::hold(Storage& storage) { storages_.hold(storage); }
+
+void Residency::let_go(Storage& storage) {
+  storages_.let_go(storage);
+  if (!storage.managed.wanted()) rematerialiser_.settle_unused(storage);
 }
 
 // --- a step ---

@@ -49,16 +49,21 @@ class Residency final : public StorageOwner {
   // they were. False if a block does not lie where the placement says.
   bool execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
 
-  // A call that has been issued but is to be run later: its inputs' bytes stay obtainable, and
-  // what it writes in place counts as written from now on. Then execute_deferred() runs it;
-  // if that throws it may be tried again. Or give_up() says that it never will be: its outputs
-  // are lost, what it would have written in place stays as it is.
+  // A call that has been issued but is to be run later: its inputs are held, and for the
+  // program what it writes in place counts as written from now on; what others have computed
+  // from the bytes that are there until then can still be computed again. Then
+  // execute_deferred() runs it; if that throws it may be tried again. Or give_up() says that it
+  // never will be: its outputs are lost, what it would have written in place stays as it is,
+  // version included.
   void defer(const Recipe& call);
   bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
   void give_up(const Recipe& call);
+  // Until let_go() the storage can be had, as if it had a user. It may be released.
+  void hold(Storage& storage);
+  void let_go(Storage& storage);
 
   // Runs the call that made it again, for it and for whatever else the call made that is away
-  // and has users or claims. False, and nothing has happened, if it has no recipe or an input
+  // and is needed or claimed. False, and nothing has happened, if it has no recipe or an input
   // is not resident; false too if a block does not lie where the placement says.
   bool recompute(Storage& storage, const BlockPlacement& placement);
 

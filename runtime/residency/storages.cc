@@ -48,8 +48,24 @@ void Storages::unlink(Storage& storage) {
 void Storages::last_user_went(Storage& storage) {
   context_.events.tell(StorageEvent::Kind::kUnused, &storage);
   ++change_;
-  if (!storage.managed.evicted()) return;
-  --evicted_users_;
+  settle_evicted(storage);
+}
+
+void Storages::hold(Storage& storage) {
+  ManagedStorage& s = storage.managed;
+  if (s.evicted() && !s.needed()) ++evicted_needed_;
+  ++s.put_off;
+}
+
+void Storages::let_go(Storage& storage) {
+  --storage.managed.put_off;
+  settle_evicted(storage);
+}
+
+// What is evicted and not needed any more is dead.
+void Storages::settle_evicted(Storage& storage) {
+  if (!storage.managed.evicted() || storage.managed.needed()) return;
+  --evicted_needed_;
   storage.managed.die();
   context_.events.tell(StorageEvent::Kind::kDied, &storage);
 }
@@ -74,7 +90,7 @@ void Storages::bury(Storage& storage) {
 void Storages::take_block(Storage& storage, NewBlock& block, Event written,
                           StorageEvent::Kind how) {
   ManagedStorage& s = storage.managed;
-  if (s.evicted() && s.users > 0) --evicted_users_;
+  if (s.evicted() && s.needed()) --evicted_needed_;
   s.take_block();
   s.written = written;
   // Once it is written, that came after all that was done with the block before.
@@ -99,7 +115,7 @@ void Storages::leave_block(Storage& storage, Residence next) {
   s.block = {};
   s.leave(next);
   ++change_;
-  if (s.evicted() && s.users > 0) ++evicted_users_;
+  if (s.evicted() && s.needed()) ++evicted_needed_;
   context_.events.tell(StorageEvent::Kind::kLeft, &storage);
 }
 
@@ -138,7 +154,7 @@ void Storages::drop_copy(Storage& storage) {
   s.give_up_copy();
   if (!s.evicted() || was_evicted) return;
   ++change_;
-  if (s.users > 0) ++evicted_users_;
+  if (s.needed()) ++evicted_needed_;
 }
 
 // What can never be released is not offered.

@@ -28,8 +28,11 @@ class Storages {
 
   // An empty storage: its bytes come with the operator or the upload that writes it.
   IntrusivePtr<Storage> create(Bytes bytes, Category category, const char* origin);
-  // Its last user went: what is evicted is dead from now on.
+  // Its last user went.
   void last_user_went(Storage& storage);
+  // A call that is put off needs it, until let_go(): it can be had, as if it had a user.
+  void hold(Storage& storage);
+  void let_go(Storage& storage);
   // Nobody refers to it any more: it is deleted, and what it alone referred to, without
   // recursion along recipes.
   void bury(Storage& storage);
@@ -75,8 +78,8 @@ class Storages {
   // A copy of them, as what is done with them may move them; counted as looked at.
   std::vector<Storage*> by_address() const;
 
-  // How many are evicted and have users; are clean; were prefetched and not used yet.
-  int64_t evicted_users() const { return evicted_users_; }
+  // How many are evicted and needed; are clean; were prefetched and not used yet.
+  int64_t evicted_needed() const { return evicted_needed_; }
   int64_t clean() const { return clean_; }
   int prefetched() const { return prefetched_; }
   // `ahead`: it was brought in ahead of need; else it has been used.
@@ -92,12 +95,13 @@ class Storages {
   void take_from_place(Storage& storage);
   void poison(Storage& storage);
   void unlink(Storage& storage);
+  void settle_evicted(Storage& storage);
 
   ResidencyContext& context_;
   StorageOwner& owner_;
   Storage* newest_ = nullptr;  // all alive, a list
   AddressMap<Storage*> placed_;
-  int64_t evicted_users_ = 0;
+  int64_t evicted_needed_ = 0;
   int64_t clean_ = 0;
   int prefetched_ = 0;
   uint64_t change_ = 1;

@@ -78,7 +78,8 @@ struct Schedule {
   Bytes peak{0};        // highest end of a block, or, if not placed, most bytes at once
   Bytes peak_bound{0};  // no schedule like it has less
   Bytes moved{0};       // by kMove, and to begin the next step
-  // Most bytes by which the step is short of space; they are released when it runs.
+  // Bytes that are short, summed over the times in the step at which more are; they are
+  // released when it runs.
   Bytes shortfall{0};
   Nanos time{0};         // expected
   Nanos recomputed{0};   // of it

@@ -4,7 +4,7 @@
 //            take_block            leave                    (no copy; its call runs again)
 //   kEmpty -----------> kResident -------> kEvicted
 //                        |   ^    take_block    |
-//                  leave |   | take_block       | die: the last user went
+//                  leave |   | take_block       | die: nobody needs it
 //                        v   |                  v
 //                       kOffloaded  ------>   kDead    no block, no copy; its call may still
 //                         give_up_copy, die            be run for another's sake
@@ -40,11 +40,14 @@ class StorageState {
 
   // Who wants it.
   int64_t users = 0;    // tensors and pending operators: its bytes have to be obtainable
+  int32_t put_off = 0;  // calls that are put off: as a user; it may be released
   int32_t readers = 0;  // recipes that read it
   int32_t pins = 0;     // operators being issued: it stays where it is
-  int32_t claims = 0;   // recomputations and put-off calls: it is not evicted, nor freed
-  bool wanted() const { return users > 0 || pins > 0 || claims > 0; }
+  int32_t claims = 0;   // recomputations under way: it is not evicted, nor freed
+  // Somebody will want its bytes.
+  bool needed() const { return users > 0 || put_off > 0; }
   bool held() const { return pins > 0 || claims > 0; }
+  bool wanted() const { return needed() || held(); }
 
   // It has a block: for an operator to write, or filled from host memory or from its copy.
   // REQUIRES: not resident, not lost.
@@ -60,9 +63,9 @@ class StorageState {
             "is offloaded with a copy, and dies without");
     residence_ = next;
   }
-  // REQUIRES: nobody uses it any more, and it has no block.
+  // REQUIRES: nobody needs it any more, and it has no block.
   void die() {
-    require(users == 0 && !resident(), "dies without users and block");
+    require(!needed() && !resident(), "dies when nobody needs it, without a block");
     residence_ = Residence::kDead;
     copy_ = false;
   }

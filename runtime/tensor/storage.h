@@ -41,6 +41,7 @@ class StorageOwner {
 // What the residency manager keeps of a storage.
 struct ManagedStorage : StorageState {
   uint32_t version = 0;         // counts in-place writes, as the program issues them
+  uint32_t unwritten = 0;       // of them, those by calls that are put off
   IntrusivePtr<Recipe> recipe;  // how to compute it again; null: it cannot be
   Block block;                  // in the arena, if resident
   Event written;                // the work that last wrote it

@@ -241,7 +241,7 @@ std::optional<Offsets> fit_within(const std::vector<Buffer>& buffers,
                                   const std::vector<std::optional<Offset>>& fixed,
                                   Bytes capacity, const Limits& limits) {
   constexpr int kRounds = 200;  // for each order
-  const Stopwatch watch(limits.seconds);
+  const Stopwatch watch(limits);
   int64_t nodes = 0;
   for (const FitOrder by : {FitOrder::kSize, FitOrder::kArea, FitOrder::kLoad}) {
     std::vector<size_t> order = in_order(buffers, by);

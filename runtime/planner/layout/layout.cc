@@ -179,7 +179,7 @@ void check_buffers(const std::vector<Buffer>& buffers) {
 
 Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& options) {
   check_buffers(buffers);
-  const Stopwatch watch(options.limits.seconds);
+  const Stopwatch watch(options.limits);
   Layout best;
   best.bound = max_load(buffers);
   const Bytes goal = std::max(best.bound, options.target);
@@ -197,12 +197,13 @@ Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& opti
     if (best.height <= goal || !quick || watch.expired()) break;
     offer(buffers, {name, first_fit(buffers, order)}, best);
   }
-  if (best.height > goal && buffers.size() <= kMaxForQuadratic) {
+  if (best.height > goal && buffers.size() <= kMaxForQuadratic && !options.limits.stopped()) {
     offer(buffers, {"LLFB", lowest_longest(buffers)}, best);
   }
   if (best.height > goal && few && options.exact) {
     ExactPlanner(buffers, options, watch, best).run(goal);
   }
+  options.limits.count(best.nodes + static_cast<int64_t>(buffers.size()));
   return best;
 }
 

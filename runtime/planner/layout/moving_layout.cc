@@ -28,7 +28,7 @@ class MovingSearch {
   MovingSearch(const MovingProblem& problem, const Limits& limits)
       : problem_(problem),
         limits_(limits),
-        watch_(limits.seconds),
+        watch_(limits),
         random_(limits.seed),
         pass_(problem) {}
 

@@ -18,13 +18,15 @@ constexpr int64_t kFirstRun = 2000, kLongestRun = 1 << 24, kLongestGoodRun = 1 <
 constexpr int64_t kSteps = 4096;
 // Minimum cuts seldom tell more than the forced loads: they get this share of what is left.
 constexpr int64_t kCutShare = 8;
+// That are found without a search; each takes as long as a node for each operator.
+constexpr int64_t kOrders = 3;
 
 class OrderPlanner {
  public:
   OrderPlanner(const Problem& problem, const OrderOptions& options)
       : graph_(problem),
         options_(options),
-        watch_(options.limits.seconds),
+        watch_(options.limits),
         reversed_(graph_.reversed()),
         forwards_(graph_),
         backwards_(reversed_) {}
@@ -41,6 +43,7 @@ class OrderPlanner {
     result.bound = Bytes(bound_);
     result.method = method_;
     result.nodes = nodes();
+    options_.limits.count(result.nodes + kOrders * static_cast<int64_t>(graph_.size()));
     return result;
   }
 
@@ -127,7 +130,7 @@ class OrderPlanner {
   void cut() {
     const CutBound cut =
         cut_bound(graph_, least_, bound_, (options_.limits.nodes - nodes()) / kCutShare,
-                  Stopwatch(watch_.left() / kCutShare));
+                  watch_.share(1.0 / kCutShare));
     bound_ = std::max(bound_, cut.load);
     cut_nodes_ += cut.nodes;
   }

@@ -26,7 +26,7 @@ class Concatenation {
 
   Offsets run() {
     const Bytes resident = assign();
-    const Stopwatch watch(options_.limits.seconds);
+    const Stopwatch watch(options_.limits);
     std::vector<Bytes> heights(members_.size()), activations(members_.size());
     run_parallel(members_.size(), options_.threads,
                  [&](size_t leaf) { solve(leaf, watch, heights[leaf], activations[leaf]); });

@@ -36,7 +36,7 @@ Offsets stack(const LayoutLeaf& leaf) {
 class LayoutSearch {
  public:
   LayoutSearch(const LayoutLeaf& leaf, const Limits& limits)
-      : leaf_(leaf), limits_(limits), watch_(limits.seconds) {
+      : leaf_(leaf), limits_(limits), watch_(limits) {
     for (size_t i = 0; i < leaf.buffers.size(); ++i) {
       if (is_empty(leaf.buffers[i])) continue;
       kept_.push_back(i);

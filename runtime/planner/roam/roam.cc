@@ -17,7 +17,7 @@ class Roam {
   Roam(const Problem& problem, const RoamOptions& options)
       : problem_(problem),
         options_(options),
-        watch_(options.limits.seconds),
+        watch_(options.limits),
         graph_(problem),
         phases_(find_phases(problem, graph_)) {
     threads_ = options.threads > 0
@@ -43,7 +43,7 @@ class Roam {
       piece_of[i] = piece_of_segment[phases_.segment[i]];
       members[piece_of[i]].push_back(static_cast<OpId>(i));
     }
-    const Stopwatch watch(watch_.left() / 2);
+    const Stopwatch watch = watch_.share(0.5);
     std::vector<std::vector<OpId>> orders(members.size());
     run_parallel(members.size(), threads_, [&](size_t piece) {
       orders[piece] = order_piece(members[piece], piece_of, watch);

@@ -15,6 +15,7 @@
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/faulty_arena.h"
 #include "tests/support/random_program.h"
+#include "tests/support/schedule_with_order.h"
 
 namespace tidemark::testing {
 namespace {
@@ -37,12 +38,14 @@ struct Planned {
   bool order;
   int exit_step, steps;
   std::vector<uint32_t> seeds;
-  int every;  // of so many calls one is tried
+  int every;            // of so many calls one is tried
+  bool random = false;  // the order and the releases, by the seed
 };
 const std::vector<Planned>& plans() {
   static const std::vector<Planned> all{
       {"an_order", "delta", 100, true, 4, 9, {1, 3}, kFewer},
       {"the_policys_releases", "delta", 1, true, 5, 12, {1, 4}, kFewer},
+      {"an_order_with_releases", "delta", 100, true, 4, 9, {1, 4, 6}, kFewer, true},
       {"releases_found_by_a_search", "tide", 1, false, 6, 14, {8}, 3 * kFewer},
   };
   return all;
@@ -63,10 +66,16 @@ SessionOptions options_of(const Planned& planned) {
 // A session with plans, on an arena that can fail.
 class PlannedSession {
  public:
-  explicit PlannedSession(const Planned& how)
+  PlannedSession(const Planned& how, uint32_t seed)
       : PlannedSession(options_of(how), make_cpu_device({.threads = 1})) {
     PlanOptions options = quiet();
     options.order = how.order;
+    if (how.random) {
+      options.producer = [seed](const StepTrace& trace, const PlanLimits& limits,
+                                const std::vector<Bytes>& foreign) {
+        return random_order_and_releases(trace, limits, foreign, seed);
+      };
+    }
     session_.plan_steps(options);
   }
   Session& session() { return session_; }
@@ -172,7 +181,7 @@ TEST_P(PlanExitsBy, OfTheProgramAtEachCall) {
       for (int at = 0; at < (exit == Exit::kNone ? 1 : kAllCalls); at += how.every) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ", " +
                      kExitNames[static_cast<size_t>(exit)] + " at call " + std::to_string(at));
-        PlannedSession planned(how);
+        PlannedSession planned(how, seed);
         const ProgramRun found = run(planned.session(), seed, how, exit, at);
         ASSERT_EQ(found.read, unplanned(seed, how, exit, at));
         EXPECT_TRUE(found.planned[static_cast<size_t>(how.exit_step) - 1]);
@@ -196,7 +205,7 @@ void expect_stopped_somewhere(const Planned& how,
     for (int64_t nth = 1; reached; nth += how.every) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", the step's number " +
                    std::to_string(nth));
-      PlannedSession planned(how);
+      PlannedSession planned(how, seed);
       const ProgramRun found = run(
           planned.session(), seed, how, Exit::kNone, 0, [&] { break_at(planned, nth); },
           [&] { reached = mend(planned); });
@@ -240,7 +249,7 @@ TEST(PlanExits, OfTidesAsThereIsNoRoomOnce) {
   const auto whole = unplanned(seed, how, Exit::kNone, 0);
   bool reached = true;
   for (int64_t nth = 1; reached; nth += how.every) {
-    PlannedSession planned(how);
+    PlannedSession planned(how, seed);
     const ProgramRun found = run(
         planned.session(), seed, how, Exit::kNone, 0,
         [&] { planned.arena().fail(nth, AllocationFault::kNoneOnce); },

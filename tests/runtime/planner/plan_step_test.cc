@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 
 #include "runtime/core/errors.h"
@@ -47,6 +48,42 @@ TEST(PlannerTest, AllOptionsAndBaselinesGiveValidPlans) {
       }
     }
   }
+}
+
+// A search that would go on for hours.
+Problem hard_problem() {
+  RandomProblemOptions shape;
+  shape.ops = 60;
+  return random_problem(3, shape);
+}
+
+TEST(PlannerTest, CountsItsNodesTheSameEachTime) {
+  std::atomic<int64_t> first{0}, second{0}, fewer{0};
+  const auto plan_within = [](int64_t nodes, std::atomic<int64_t>& taken) {
+    PlannerOptions options;
+    options.limits = {.seconds = 1e9, .nodes = nodes, .taken = &taken};
+    return plan_step(hard_problem(), options);
+  };
+  plan_within(20'000, first);
+  plan_within(20'000, second);
+  plan_within(1'000, fewer);
+  EXPECT_GT(first.load(), 0);
+  EXPECT_EQ(first.load(), second.load());
+  EXPECT_LT(fewer.load(), first.load());
+}
+
+TEST(PlannerTest, EndsSoonOnceItIsStopped) {
+  const std::atomic<bool> stop{true};
+  std::atomic<int64_t> taken{0}, all{0};
+  PlannerOptions options;
+  options.limits = {.seconds = 1e9, .nodes = 2'000'000, .taken = &all};
+  plan_step(hard_problem(), options);
+  options.limits.stop = &stop;
+  options.limits.taken = &taken;
+  const Plan plan = plan_step(hard_problem(), options);
+  EXPECT_THAT(violations(hard_problem(), plan), IsEmpty());
+  EXPECT_GT(all.load(), 100'000);
+  EXPECT_LT(taken.load(), 10'000);
 }
 
 // The note's chain: a = f(x), b = f(a), c = f(b), each of 10 bytes.

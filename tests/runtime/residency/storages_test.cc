@@ -13,14 +13,14 @@ TEST(Storages, CountWhatIsEvictedAndUsed) {
   const Storages& storages = scene.residency().storages();
   const Handle x = scene.data();
   Handle a = scene.call({x}), b = scene.call({a});
-  EXPECT_EQ(storages.evicted_users(), 0);
+  EXPECT_EQ(storages.evicted_needed(), 0);
   ASSERT_TRUE(scene.evict(b));
   ASSERT_TRUE(scene.evict(a));
-  EXPECT_EQ(storages.evicted_users(), 2);
+  EXPECT_EQ(storages.evicted_needed(), 2);
   a = {};
-  EXPECT_EQ(storages.evicted_users(), 1) << "nobody waits for it any more";
+  EXPECT_EQ(storages.evicted_needed(), 1) << "nobody waits for it any more";
   scene.hash(b);
-  EXPECT_EQ(storages.evicted_users(), 0);
+  EXPECT_EQ(storages.evicted_needed(), 0);
 }
 
 TEST(Storages, CountWhatIsClean) {
