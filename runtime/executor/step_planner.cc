@@ -11,6 +11,7 @@
 #include "runtime/cost/link_rate.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/recorded_schedule.h"
+#include "runtime/planner/reordered_trace.h"
 #include "runtime/planner/schedule_from_plan.h"
 #include "runtime/planner/validator.h"
 
@@ -41,6 +42,8 @@ constexpr double kRecordedSlowdown = 1.02;
 constexpr Nanos kStepPerCall{5};
 // After so many searches, the next ones are quick.
 constexpr int kThoroughSearches = 4;
+// Of a search for an order or a layout, a node takes as long as so many such calls.
+constexpr int64_t kCallsPerNode = 10;
 // What such a call counts as, beside what the residency manager examines.
 constexpr int64_t kExaminedPerCall = 12;
 
@@ -270,11 +273,16 @@ void StepPlanner::produce(Program& program) {
 }
 
 void StepPlanner::produce_order(Program& program) {
-  start(program, [trace = program.trace, options = options_.planner] {
+  start(program, [this, trace = program.trace] {
     Produced produced;
     const planner::Problem problem =
         planner::problem_from_trace(trace, {.residents_apart = true});
+    std::atomic<int64_t> nodes{0};
+    planner::PlannerOptions options = options_.planner;
+    options.limits.stop = &stop_;
+    options.limits.taken = &nodes;
     const planner::Plan plan = planner::plan_step(problem, options);
+    produced.work = nodes * kCallsPerNode;
     const auto wrong = planner::violations(problem, plan, 1);
     if (wrong.empty()) {
       produced.schedule = planner::schedule_from_plan(trace, problem, plan);
@@ -295,13 +303,15 @@ void StepPlanner::produce_releases(Program& program) {
                              : planner::kQuick);
   ++program.searches;
   start(program, [this, trace = program.trace, limits = limits(), foreign = foreign_to(program),
-                  draft = program.releases, effort] {
+                  planned = program.order, draft = program.releases, effort] {
     Produced produced;
-    auto plan =
-        planner::plan_releases(trace, limits, foreign, draft, effort, &produced.work, &stop_);
-    if (plan) {
-      produced.schedule = std::move(plan->schedule);
-      produced.releases = std::move(plan->releases);
+    std::vector<std::vector<uint32_t>> orders;
+    if (options_.order) orders = planner::orders_to_try(trace, limits, foreign, planned);
+    auto found = planner::plan_releases_in_order(trace, limits, foreign, orders, draft, effort,
+                                                 &produced.work, &stop_);
+    if (found) {
+      produced.schedule = std::move(found->schedule);
+      produced.releases = std::move(found);
     } else {
       produced.why_not = "no releases were found by which it fits";
     }
@@ -389,6 +399,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
     const Bytes need = residency_.bytes_in_use() + schedule.peak;
     if (need > capacity()) {
       program.producer = without_order();
+      program.order = planner::order_of(schedule);
       say("the least that a step takes without releases is " + format_bytes(need) +
           ", the budget is " + format_bytes(capacity()) +
           (options_.search ? ": a search looks for what to release"
@@ -405,7 +416,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
     say("from now on by a plan: " + operators + format_bytes(schedule.peak) +
         (program.producer == Producer::kReleases ? ", releasing by a search"
                                                  : ", releasing as the policy did") +
-        moving(schedule));
+        (in_program_order(schedule) ? "" : ", in another order") + moving(schedule));
   }
   program.schedule = std::make_shared<BoundSchedule>(
       BoundSchedule{program.trace, std::move(schedule), program.residents, produced.seconds});

@@ -9,7 +9,8 @@
 //
 // Producers, in this order:
 //   order     the order and the layout for the least peak, if that fits within the budget
-//   releases  a search for what to evict, offload and bring back when, for the least time
+//   releases  a search for what to evict, offload and bring back when, for the least time; in
+//             the program's order, or in one of a lower peak where that is quicker
 //   recorded  what the policy itself did in a step, with fixed places; in the place of a search
 // The latter two are on trial: a schedule by which steps take longer than under the policy is
 // dropped. The search is made twice, as the first copies tell what the link can do.
@@ -36,7 +37,7 @@
 #include "runtime/executor/executor.h"
 #include "runtime/executor/schedule_recorder.h"
 #include "runtime/planner/planner.h"
-#include "runtime/planner/releases/release_planner.h"
+#include "runtime/planner/releases/releases_in_order.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/step_recorder.h"
 #include "runtime/residency/storage_event.h"
@@ -49,7 +50,7 @@ struct PlanOptions {
   // Of the order and the layout. Bounded by counted work, so that a schedule is the same on an
   // idle and on a busy machine.
   planner::PlannerOptions planner{.limits = {.seconds = 1e9, .nodes = 200'000}};
-  // Off: the program's order, with releases, even where another order would need none.
+  // Off: the program's order, with releases, even where another order would need none or fewer.
   bool order = true;
   // Look for releases by a search. Off: take over the policy's.
   bool search = false;
@@ -125,7 +126,8 @@ class StepPlanner final : public StorageListener {
   enum class Producer : uint8_t { kOrder, kReleases, kRecorded, kGiven };
   struct Produced {
     std::optional<Schedule> schedule{};
-    std::vector<planner::PlannedRelease> releases{};  // of a search
+    // Of a search: what the next one begins with. Its schedule has been taken out.
+    std::optional<planner::OrderedReleases> releases{};
     std::string why_not{};
     int64_t work = 0;    // in simulated calls
     double seconds = 0;  // that it took
@@ -147,7 +149,8 @@ class StepPlanner final : public StorageListener {
     Nanos least{0};
     std::shared_ptr<BoundSchedule> best;
     Nanos best_time{0};
-    std::vector<planner::PlannedRelease> releases;
+    std::vector<uint32_t> order;  // for the least peak; empty: not known
+    std::optional<planner::OrderedReleases> releases;
     int failures = 0;  // in a row: the memory was not as scheduled
   };
 
