@@ -57,7 +57,8 @@ int run(int argc, char** argv) {
   std::cout << fmt::format(
       "{}, batch {}, {}: {} operators, {:.3f} ms; peak {} in program order, {} in the planned "
       "one, {} with updates first\n\n"
-      "| budget | program's order | calls | order chosen | | calls |\n|---|---|---|---|---|---|\n",
+      "| budget | program's order | calls | order chosen | | calls "
+      "|\n|---|---|---|---|---|---|\n",
       request.model, request.batch, request.optimizer, trace.ops.size(),
       static_cast<double>(unlimited.count()) * 1e-6, format_bytes(peak),
       format_bytes(program_order_peak(reordered(trace, planned))),
@@ -77,14 +78,14 @@ int run(int argc, char** argv) {
       const auto wrong = schedule_violations(trace, limits, found->schedule, 1);
       TIDEMARK_CHECK(wrong.empty(), "a schedule that is right: " + wrong.front());
       const Nanos time = found->schedule.time + limits.move_time(found->schedule.moved);
-      row.overhead = fmt::format("+{:.2f} %{}",
-                                 100 * (static_cast<double>(time.count()) /
-                                            static_cast<double>(unlimited.count()) -
-                                        1),
-                                 found->schedule.placed ? "" : ", not placed");
+      row.overhead = fmt::format(
+          "+{:.2f} %{}",
+          100 *
+              (static_cast<double>(time.count()) / static_cast<double>(unlimited.count()) - 1),
+          found->schedule.placed ? "" : ", not placed");
       if (found->schedule.shortfall > Bytes(0))
         row.overhead += ", short of " + format_bytes(found->schedule.shortfall);
-      row.order = found->order.empty()     ? "program's"
+      row.order = found->order.empty()      ? "program's"
                   : found->order == planned ? "planned"
                                             : "updates first";
       return row;

@@ -30,6 +30,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -70,6 +71,8 @@ struct PlanOptions {
   std::function<std::optional<Schedule>(const StepTrace& trace, const PlanLimits& limits,
                                         const std::vector<Bytes>& foreign)>
       producer{};
+  // Runs the work in a thread of its own, or throws std::system_error. Null: as std::thread.
+  std::function<std::thread(std::function<void()> work)> thread{};
   // Called with one line per event: a step planned, a schedule not used and why, a mismatch.
   // Null: the log.
   std::function<void(std::string_view)> report{};
@@ -129,8 +132,9 @@ class StepPlanner final : public StorageListener {
     // Of a search: what the next one begins with. Its schedule has been taken out.
     std::optional<planner::OrderedReleases> releases{};
     std::string why_not{};
-    int64_t work = 0;    // in simulated calls
-    double seconds = 0;  // that it took
+    int64_t work = 0;        // in simulated calls
+    double seconds = 0;      // that it took
+    uint64_t made_from = 0;  // fingerprint() of what the producer was given
   };
   // Steps that do the same, and what has been worked out for them.
   struct Program {
@@ -166,7 +170,8 @@ class StepPlanner final : public StorageListener {
   void produce_releases(Program& program);
   void produce_recorded(Program& program);
   void produce_as_given(Program& program);
-  void start(Program& program, std::function<Produced()> producer);
+  // `work`: how much the producer may do.
+  void start(Program& program, int64_t work, std::function<Produced()> producer);
   void take_produced();
   void adopt(Program& program, Produced produced);
   void judge(Program& program, Nanos took);
@@ -197,6 +202,7 @@ class StepPlanner final : public StorageListener {
   std::unique_ptr<Executor> executor_;
   std::atomic<bool> stop_{false};  // producers
   std::future<Produced> producing_;
+  std::thread producers_thread_;
   uint64_t producing_for_ = 0;
   int searches_ = 0;
   bool record_next_ = false;
