@@ -10,6 +10,7 @@
 #include "examples/common/output_file.h"
 #include "examples/common/process_memory.h"
 #include "runtime/core/errors.h"
+#include "runtime/schedule/fingerprint.h"
 
 namespace tidemark {
 namespace {
@@ -332,6 +333,8 @@ std::string to_json(const RunReport& report) {
       plan["reordered"] = followed->reordered;
       plan["releases"] = followed->releases;
       plan["seconds"] = followed->seconds;
+      plan["made_from"] = fingerprint_text(followed->made_from);
+      plan["schedule"] = fingerprint_text(followed->schedule);
     }
     json["plan"] = plan;
   }

@@ -31,6 +31,8 @@ struct PlanSummary {
     bool reordered = false;
     bool releases = false;  // evicts, offloads and brings back, as the policy did
     double seconds = 0;     // to plan
+    // What it was made from (step, costs, limits, work), and what was made.
+    uint64_t made_from = 0, schedule = 0;
   };
   std::optional<Followed> followed;
 };

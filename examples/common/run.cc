@@ -23,6 +23,7 @@
 #include "runtime/device/device.h"
 #include "runtime/device/pages.h"
 #include "runtime/memory/disk_file.h"
+#include "runtime/schedule/fingerprint.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
 
@@ -218,9 +219,14 @@ PlanSummary plan_summary(Session& session) {
     const Schedule& schedule = bound->schedule;
     const Bytes apart =
         schedule.residents_apart ? session.residency().storages().bytes_in_use() : Bytes(0);
-    summary.followed = {bound->trace.ops.size(),     apart + schedule.peak,
-                        apart + schedule.peak_bound, !in_program_order(schedule),
-                        releases(schedule),          bound->seconds};
+    summary.followed = {bound->trace.ops.size(),
+                        apart + schedule.peak,
+                        apart + schedule.peak_bound,
+                        !in_program_order(schedule),
+                        releases(schedule),
+                        bound->seconds,
+                        bound->made_from,
+                        fingerprint(schedule)};
   }
   return summary;
 }

@@ -38,7 +38,8 @@ struct BoundSchedule {
   Schedule schedule;
   // By storage of the trace: those that live through the step; null for others.
   std::vector<IntrusivePtr<Storage>> residents;
-  double seconds = 0;  // that it took to make
+  double seconds = 0;      // that it took to make
+  uint64_t made_from = 0;  // fingerprint() of what its producer was given
 };
 
 class Executor {

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 #include "runtime/core/errors.h"
@@ -11,8 +13,10 @@
 #include "runtime/cost/link_rate.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/recorded_schedule.h"
+#include "runtime/planner/reordered_trace.h"
 #include "runtime/planner/schedule_from_plan.h"
 #include "runtime/planner/validator.h"
+#include "runtime/schedule/fingerprint.h"
 
 namespace tidemark {
 namespace {
@@ -41,6 +45,8 @@ constexpr double kRecordedSlowdown = 1.02;
 constexpr Nanos kStepPerCall{5};
 // After so many searches, the next ones are quick.
 constexpr int kThoroughSearches = 4;
+// Of a search for an order or a layout, a node takes as long as so many such calls.
+constexpr int64_t kCallsPerNode = 10;
 // What such a call counts as, beside what the residency manager examines.
 constexpr int64_t kExaminedPerCall = 12;
 
@@ -71,7 +77,7 @@ StepPlanner::StepPlanner(Residency& residency, CostModel& costs, PlanOptions opt
 StepPlanner::~StepPlanner() {
   residency_.events().ignore(*this);
   stop_ = true;
-  if (producing_.valid()) producing_.wait();
+  if (producers_thread_.joinable()) producers_thread_.join();
 }
 
 void StepPlanner::say(const std::string& what) const {
@@ -270,11 +276,16 @@ void StepPlanner::produce(Program& program) {
 }
 
 void StepPlanner::produce_order(Program& program) {
-  start(program, [trace = program.trace, options = options_.planner] {
+  start(program, options_.planner.limits.nodes, [this, trace = program.trace] {
     Produced produced;
     const planner::Problem problem =
         planner::problem_from_trace(trace, {.residents_apart = true});
+    std::atomic<int64_t> nodes{0};
+    planner::PlannerOptions options = options_.planner;
+    options.limits.stop = &stop_;
+    options.limits.taken = &nodes;
     const planner::Plan plan = planner::plan_step(problem, options);
+    produced.work = nodes * kCallsPerNode;
     const auto wrong = planner::violations(problem, plan, 1);
     if (wrong.empty()) {
       produced.schedule = planner::schedule_from_plan(trace, problem, plan);
@@ -294,56 +305,76 @@ void StepPlanner::produce_releases(Program& program) {
                              ? std::clamp(worth, planner::kQuick, planner::kThorough)
                              : planner::kQuick);
   ++program.searches;
-  start(program, [this, trace = program.trace, limits = limits(), foreign = foreign_to(program),
-                  draft = program.releases, effort] {
-    Produced produced;
-    auto plan =
-        planner::plan_releases(trace, limits, foreign, draft, effort, &produced.work, &stop_);
-    if (plan) {
-      produced.schedule = std::move(plan->schedule);
-      produced.releases = std::move(plan->releases);
-    } else {
-      produced.why_not = "no releases were found by which it fits";
-    }
-    return produced;
-  });
+  start(program, effort,
+        [this, trace = program.trace, limits = limits(), foreign = foreign_to(program),
+         planned = program.order, draft = program.releases, effort] {
+          Produced produced;
+          std::vector<std::vector<uint32_t>> orders;
+          if (options_.order) orders = planner::orders_to_try(trace, limits, foreign, planned);
+          auto found = planner::plan_releases_in_order(trace, limits, foreign, orders, draft,
+                                                       effort, &produced.work, &stop_);
+          if (found) {
+            produced.schedule = std::move(found->schedule);
+            produced.releases = std::move(found);
+          } else {
+            produced.why_not = "no releases were found by which it fits";
+          }
+          return produced;
+        });
 }
 
 void StepPlanner::produce_recorded(Program& program) {
   if (!latest_memory_) return;
-  start(program, [trace = program.trace, memory = std::move(*latest_memory_), limits = limits(),
-                  nodes = options_.planner.limits.nodes] {
-    Produced produced;
-    produced.schedule =
-        planner::place_recorded(trace, planner::hoist_releases(trace, memory), limits, nodes);
-    if (!produced.schedule) {
-      produced.why_not =
-          "its blocks were not fitted into the budget of " + format_bytes(limits.room);
-    }
-    return produced;
-  });
+  start(program, options_.planner.limits.nodes,
+        [trace = program.trace, memory = std::move(*latest_memory_), limits = limits(),
+         nodes = options_.planner.limits.nodes] {
+          Produced produced;
+          produced.schedule = planner::place_recorded(
+              trace, planner::hoist_releases(trace, memory), limits, nodes);
+          if (!produced.schedule) {
+            produced.why_not =
+                "its blocks were not fitted into the budget of " + format_bytes(limits.room);
+          }
+          return produced;
+        });
   latest_memory_.reset();
 }
 
 void StepPlanner::produce_as_given(Program& program) {
-  start(program, [trace = program.trace, limits = limits(), foreign = foreign_to(program),
-                  producer = options_.producer] {
-    Produced produced;
-    produced.schedule = producer(trace, limits, foreign);
-    if (!produced.schedule) produced.why_not = "no schedule is given";
-    return produced;
-  });
+  start(program, 0,
+        [trace = program.trace, limits = limits(), foreign = foreign_to(program),
+         producer = options_.producer] {
+          Produced produced;
+          produced.schedule = producer(trace, limits, foreign);
+          if (!produced.schedule) produced.why_not = "no schedule is given";
+          return produced;
+        });
 }
 
-void StepPlanner::start(Program& program, std::function<Produced()> producer) {
+void StepPlanner::start(Program& program, int64_t work, std::function<Produced()> producer) {
+  const uint64_t made_from = fingerprint(program.trace, limits(), foreign_to(program), work);
+  auto task = std::make_shared<std::packaged_task<Produced()>>(
+      [producer = std::move(producer), made_from] {
+        const auto begin = std::chrono::steady_clock::now();
+        Produced produced = producer();
+        produced.seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        produced.made_from = made_from;
+        return produced;
+      });
+  const auto run = [task] { (*task)(); };
+  try {
+    producers_thread_ = options_.thread ? options_.thread(run) : std::thread(run);
+  } catch (const std::system_error& error) {
+    if (options_.background) {
+      const std::string why = "no thread was to be had for planning: ";
+      program.best ? settle(program) : give_up(program, why + error.what());
+      return;
+    }
+    run();  // the session would wait for it anyway
+  }
   producing_for_ = program.signature;
-  producing_ = std::async(std::launch::async, [producer = std::move(producer)] {
-    const auto begin = std::chrono::steady_clock::now();
-    Produced produced = producer();
-    produced.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    return produced;
-  });
+  producing_ = task->get_future();
   residency_.measurements().set_learning(false);  // operators are slower beside it
   if (options_.background) return;
   const auto begin = std::chrono::steady_clock::now();
@@ -364,6 +395,7 @@ void StepPlanner::take_produced() {
       producing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     return;
   }
+  if (producers_thread_.joinable()) producers_thread_.join();
   residency_.measurements().set_learning(true);
   Produced produced;
   try {
@@ -384,11 +416,14 @@ void StepPlanner::adopt(Program& program, Produced produced) {
     return;
   }
   Schedule& schedule = *produced.schedule;
+  const std::string made = "; plan " + fingerprint_text(fingerprint(schedule)) + " made from " +
+                           fingerprint_text(produced.made_from);
   const std::string operators = std::to_string(program.trace.ops.size()) + " operators in ";
   if (program.producer == Producer::kOrder) {
     const Bytes need = residency_.storages().bytes_in_use() + schedule.peak;
     if (need > capacity()) {
       program.producer = without_order();
+      program.order = planner::order_of(schedule);
       say("the least that a step takes without releases is " + format_bytes(need) +
           ", the budget is " + format_bytes(capacity()) +
           (options_.search ? ": a search looks for what to release"
@@ -397,18 +432,20 @@ void StepPlanner::adopt(Program& program, Produced produced) {
     }
     program.settled = true;
     say("from now on by a plan: " + operators + format_bytes(need) + ", in program order " +
-        format_bytes(program_order_peak(program.trace)) + " at least");
+        format_bytes(program_order_peak(program.trace)) + " at least" + made);
   } else if (program.producer == Producer::kGiven) {
     program.settled = true;
-    say("from now on by a plan that was given: " + operators + format_bytes(schedule.peak));
+    say("from now on by a plan that was given: " + operators + format_bytes(schedule.peak) +
+        made);
   } else {
     say("from now on by a plan: " + operators + format_bytes(schedule.peak) +
         (program.producer == Producer::kReleases ? ", releasing by a search"
                                                  : ", releasing as the policy did") +
-        moving(schedule));
+        (in_program_order(schedule) ? "" : ", in another order") + moving(schedule) + made);
   }
   program.schedule = std::make_shared<BoundSchedule>(
-      BoundSchedule{program.trace, std::move(schedule), program.residents, produced.seconds});
+      BoundSchedule{program.trace, std::move(schedule), program.residents, produced.seconds,
+                    produced.made_from});
   program.releases = std::move(produced.releases);
   program.steps = program.failures = 0;
   program.least = Nanos(0);

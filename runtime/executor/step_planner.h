@@ -9,7 +9,8 @@
 //
 // Producers, in this order:
 //   order     the order and the layout for the least peak, if that fits within the budget
-//   releases  a search for what to evict, offload and bring back when, for the least time
+//   releases  a search for what to evict, offload and bring back when, for the least time; in
+//             the program's order, or in one of a lower peak where that is quicker
 //   recorded  what the policy itself did in a step, with fixed places; in the place of a search
 // The latter two are on trial: a schedule by which steps take longer than under the policy is
 // dropped. The search is made twice, as the first copies tell what the link can do.
@@ -29,6 +30,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -36,7 +38,7 @@
 #include "runtime/executor/executor.h"
 #include "runtime/executor/schedule_recorder.h"
 #include "runtime/planner/planner.h"
-#include "runtime/planner/releases/release_planner.h"
+#include "runtime/planner/releases/releases_in_order.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/step_recorder.h"
 #include "runtime/residency/storage_event.h"
@@ -49,7 +51,7 @@ struct PlanOptions {
   // Of the order and the layout. Bounded by counted work, so that a schedule is the same on an
   // idle and on a busy machine.
   planner::PlannerOptions planner{.limits = {.seconds = 1e9, .nodes = 200'000}};
-  // Off: the program's order, with releases, even where another order would need none.
+  // Off: the program's order, with releases, even where another order would need none or fewer.
   bool order = true;
   // Look for releases by a search. Off: take over the policy's.
   bool search = false;
@@ -69,6 +71,8 @@ struct PlanOptions {
   std::function<std::optional<Schedule>(const StepTrace& trace, const PlanLimits& limits,
                                         const std::vector<Bytes>& foreign)>
       producer{};
+  // Runs the work in a thread of its own, or throws std::system_error. Null: as std::thread.
+  std::function<std::thread(std::function<void()> work)> thread{};
   // Called with one line per event: a step planned, a schedule not used and why, a mismatch.
   // Null: the log.
   std::function<void(std::string_view)> report{};
@@ -125,10 +129,12 @@ class StepPlanner final : public StorageListener {
   enum class Producer : uint8_t { kOrder, kReleases, kRecorded, kGiven };
   struct Produced {
     std::optional<Schedule> schedule{};
-    std::vector<planner::PlannedRelease> releases{};  // of a search
+    // Of a search: what the next one begins with. Its schedule has been taken out.
+    std::optional<planner::OrderedReleases> releases{};
     std::string why_not{};
-    int64_t work = 0;    // in simulated calls
-    double seconds = 0;  // that it took
+    int64_t work = 0;        // in simulated calls
+    double seconds = 0;      // that it took
+    uint64_t made_from = 0;  // fingerprint() of what the producer was given
   };
   // Steps that do the same, and what has been worked out for them.
   struct Program {
@@ -147,7 +153,8 @@ class StepPlanner final : public StorageListener {
     Nanos least{0};
     std::shared_ptr<BoundSchedule> best;
     Nanos best_time{0};
-    std::vector<planner::PlannedRelease> releases;
+    std::vector<uint32_t> order;  // for the least peak; empty: not known
+    std::optional<planner::OrderedReleases> releases;
     int failures = 0;  // in a row: the memory was not as scheduled
   };
 
@@ -163,7 +170,8 @@ class StepPlanner final : public StorageListener {
   void produce_releases(Program& program);
   void produce_recorded(Program& program);
   void produce_as_given(Program& program);
-  void start(Program& program, std::function<Produced()> producer);
+  // `work`: how much the producer may do.
+  void start(Program& program, int64_t work, std::function<Produced()> producer);
   void take_produced();
   void adopt(Program& program, Produced produced);
   void judge(Program& program, Nanos took);
@@ -194,6 +202,7 @@ class StepPlanner final : public StorageListener {
   std::unique_ptr<Executor> executor_;
   std::atomic<bool> stop_{false};  // producers
   std::future<Produced> producing_;
+  std::thread producers_thread_;
   uint64_t producing_for_ = 0;
   int searches_ = 0;
   bool record_next_ = false;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/schedule/hash.h"
+
 namespace tidemark {
 namespace {
 
@@ -18,20 +20,6 @@ bool same_storage(const StepTrace::Storage& a, const StepTrace::Storage& b) {
          a.at_start == b.at_start && a.at_end == b.at_end && a.may_evict == b.may_evict &&
          a.may_offload == b.may_offload;
 }
-
-// FNV-1a over 64-bit words.
-class Hash {
- public:
-  void add(uint64_t word) { value_ = (value_ ^ word) * 0x100000001b3; }
-  void add(std::string_view text) {
-    add(text.size());
-    for (const char c : text) add(static_cast<uint64_t>(static_cast<unsigned char>(c)));
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  uint64_t value_ = 0xcbf29ce484222325;
-};
 
 class Verifier {
  public:
@@ -131,7 +119,7 @@ bool same_program(const StepTrace& a, const StepTrace& b) {
 }
 
 uint64_t signature_of(const StepTrace& trace) {
-  Hash hash;
+  schedule_hash::Hash hash;
   for (const StepTrace::Storage& s : trace.storages) {
     hash.add(s.origin);
     hash.add(to_string(s.category));

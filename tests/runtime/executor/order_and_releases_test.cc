@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -144,6 +145,66 @@ TEST(OrderAndReleases, AReaderOfWhatAPutOffCallWritesIsMadeAgain) {
       }
     }
   }
+}
+
+// Layers, their gradients, and updates at the end. What the order for the least peak needs is
+// more than there is: the search goes on from it.
+TEST(OrderAndReleases, BelowTheLeastPeakASearchTakesBoth) {
+  const auto run = [](Session& session, int steps) {
+    std::vector<Handle> weights;
+    for (uint32_t i = 0; i < 6; ++i)
+      weights.push_back(toy_upload(session, 512, i, Category::kParameter));
+    for (int i = 0; i < steps; ++i) {
+      session.step([&] {
+        uint32_t salt = 100 * static_cast<uint32_t>(i);
+        Handle x = toy_upload(session, 256, ++salt);
+        std::vector<Handle> saved, gradients(weights.size());
+        for (const Handle& weight : weights) {
+          saved.push_back(x);
+          x = toy_call(session, {x, weight}, {{256}}, ++salt)[0];
+        }
+        for (size_t k = weights.size(); k-- > 0;) {
+          gradients[k] = toy_call(session, {x, saved[k]}, {{1024}}, ++salt)[0];
+          x = toy_call(session, {x, weights[k]}, {{256}}, ++salt)[0];
+          saved.pop_back();
+        }
+        for (size_t k = 0; k < weights.size(); ++k) {
+          toy_update(session, {weights[k], gradients[k]}, ++salt);
+          gradients[k] = {};
+        }
+      });
+    }
+    std::vector<uint64_t> read;
+    for (const Handle& weight : weights) read.push_back(toy_hash(session, weight));
+    return read;
+  };
+  const auto session_in = [](Bytes budget, const char* policy) {
+    SessionOptions options;
+    options.threads = 1;
+    options.policy = policy;
+    options.budget = budget;
+    options.host_limit = Bytes(1 << 20);
+    options.residency.poison = true;
+    return std::make_unique<Session>(options, make_cpu_device({.threads = 1}));
+  };
+  const auto expected = run(*session_in(Bytes(1 << 20), "delta"), 16);
+  const auto ordered = session_in(Bytes(1 << 20), "delta");
+  ordered->plan_steps(quiet());
+  run(*ordered, 4);
+  const Bytes need = 6 * Bytes(2048) + ordered->planner()->current()->schedule.peak;
+  int both = 0;
+  for (Bytes budget = need - kAlignment; budget >= need - Bytes(6144); budget -= Bytes(1024)) {
+    const auto session = session_in(budget, "tide");
+    std::vector<std::string> said;
+    session->plan_steps(quiet(&said));
+    ASSERT_EQ(run(*session, 16), expected) << budget.count();
+    const BoundSchedule* bound = session->planner()->current();
+    ASSERT_TRUE(bound) << budget.count() << ": " << ::testing::PrintToString(said);
+    EXPECT_GT(session->planner()->counts().planned_steps, 8);
+    EXPECT_EQ(session->planner()->counts().mismatches, 0) << ::testing::PrintToString(said);
+    if (releases(bound->schedule) && !in_program_order(bound->schedule)) ++both;
+  }
+  EXPECT_GT(both, 2);
 }
 
 // Random programs in random orders with random releases, with and without a tier.

@@ -1,8 +1,13 @@
 // Steps of toy operators, recorded, planned and followed, on a device with data.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
+#include <system_error>
+#include <thread>
 
+#include "runtime/schedule/fingerprint.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/random_program.h"
 
@@ -53,6 +58,80 @@ TEST(Plans, SwitchAfterTwoEqualStepsAndKeepTheBits) {
   EXPECT_EQ(training.finish(), unplanned(6));
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said.front().find("from now on by a plan"), std::string::npos) << said.front();
+}
+
+// What was planned, and from what, is told by numbers: with given costs they are the same the
+// next time, and on a machine that is busy.
+TEST(Plans, AreToldByTheirFingerprints) {
+  const auto report = [](double room) {
+    SessionOptions options;
+    options.device = "sim:a100-80gb";
+    options.threads = 1;
+    options.policy = "tide";
+    options.budget = align_up(share_of(kRandomProgramSmallest, room));
+    options.host_limit = Bytes(1 << 20);
+    Session session(options);
+    std::vector<std::string> said;
+    session.plan_steps(quiet(&said));
+    run_random_program(session, 8, 14, 24, /*alike=*/true);
+    const BoundSchedule* bound = session.planner()->current();
+    EXPECT_TRUE(bound);
+    const std::string numbers = "; plan " + fingerprint_text(fingerprint(bound->schedule)) +
+                                " made from " + fingerprint_text(bound->made_from);
+    EXPECT_TRUE(std::any_of(said.begin(), said.end(), [&](const std::string& line) {
+      return line.ends_with(numbers);
+    })) << numbers;
+    return std::pair(numbers, said);
+  };
+  const auto idle = report(1);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 4; ++i)
+    others.emplace_back([&] {
+      while (!stop) std::this_thread::yield();
+    });
+  const auto busy = report(1);
+  stop = true;
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(idle, busy);
+  EXPECT_NE(report(1.2).first, idle.first);
+}
+
+// The order planner's work is counted with what the runtime examines.
+TEST(Plans, TheWorkOfAnOrderIsCounted) {
+  const auto examined = [](bool plans) {
+    Training training;
+    if (plans) training.session().plan_steps(quiet());
+    for (int i = 0; i < 2; ++i) training.step();
+    return training.session().residency().examined();
+  };
+  EXPECT_GT(examined(true), examined(false) + 100);
+}
+
+std::thread no_thread(const std::function<void()>&) {
+  throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+}
+
+TEST(Plans, WithoutAThreadStepsGoByThePolicy) {
+  Training training;
+  std::vector<std::string> said;
+  PlanOptions options = quiet(&said);
+  options.background = true;
+  options.thread = no_thread;
+  training.session().plan_steps(options);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(training.step().planned);
+  EXPECT_EQ(training.finish(), unplanned(5));
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said.front().find("no thread"), std::string::npos) << said.front();
+}
+
+TEST(Plans, WithoutAThreadAStepThatWaitsForItsPlanMakesItItself) {
+  Training training;
+  PlanOptions options = quiet();
+  options.thread = no_thread;
+  training.session().plan_steps(options);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(training.step().planned, i >= 2);
+  EXPECT_EQ(training.finish(), unplanned(5));
 }
 
 TEST(Plans, ThePeakIsThePlansToTheByte) {

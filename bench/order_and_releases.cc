@@ -1,0 +1,113 @@
+// What releases cost a step in the program's order, and where other orders may be taken: by the
+// search's own reckoning, on the simulator. A table in Markdown.
+//
+//   order_and_releases MODEL BATCH LENGTH OPTIMIZER tier|no-tier EFFORT PERCENT...
+//
+// LENGTH: of a sequence, 0: the network's own. EFFORT: of a search, in millions of simulated
+// calls. PERCENT: budgets, of the peak in program order.
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "examples/planning/capture_model.h"
+#include "runtime/core/errors.h"
+#include "runtime/device/profile.h"
+#include "runtime/planner/from_trace.h"
+#include "runtime/planner/planner.h"
+#include "runtime/planner/releases/releases_in_order.h"
+#include "runtime/planner/reordered_trace.h"
+#include "runtime/schedule/schedule_validator.h"
+
+namespace tidemark::planner {
+namespace {
+
+constexpr int kFirstPercent = 7;
+
+struct Row {
+  std::string overhead = "none";
+  int64_t work = 0;
+  std::string order{};
+};
+
+int run(int argc, char** argv) {
+  if (argc <= kFirstPercent) {
+    std::cerr << "usage: order_and_releases MODEL BATCH LENGTH OPTIMIZER tier|no-tier EFFORT "
+                 "PERCENT...\n";
+    return 2;
+  }
+  CaptureRequest request;
+  request.model = argv[1];
+  request.batch = std::atoll(argv[2]);
+  request.length = std::atoll(argv[3]);
+  request.optimizer = argv[4];
+  const bool tier = std::string(argv[5]) == "tier";
+  const int64_t effort = std::atoll(argv[6]) * 1'000'000;
+  const StepTrace trace = capture_model(request);
+  const DeviceProfile profile = load_profile(request.profile);
+
+  const Problem problem = problem_from_trace(trace, {.residents_apart = true});
+  const Plan plan = plan_step(problem, {.limits = {.seconds = 1e9, .nodes = 200'000}});
+  const std::vector<uint32_t> planned(plan.order.begin(), plan.order.end());
+  const Bytes peak = program_order_peak(trace);
+  Nanos unlimited{0};
+  for (const StepTrace::Op& op : trace.ops) unlimited += op.cost;
+  std::cout << fmt::format(
+      "{}, batch {}, {}: {} operators, {:.3f} ms; peak {} in program order, {} in the planned "
+      "one, {} with updates first\n\n"
+      "| budget | program's order | calls | order chosen | | calls "
+      "|\n|---|---|---|---|---|---|\n",
+      request.model, request.batch, request.optimizer, trace.ops.size(),
+      static_cast<double>(unlimited.count()) * 1e-6, format_bytes(peak),
+      format_bytes(program_order_peak(reordered(trace, planned))),
+      format_bytes(program_order_peak(reordered(trace, updates_first(trace)))));
+
+  for (int a = kFirstPercent; a < argc; ++a) {
+    const PlanLimits limits{.room = Bytes(peak.count() / 100 * std::atoll(argv[a])),
+                            .tier_room = tier ? Bytes(int64_t{1} << 40) : Bytes(0),
+                            .out_bandwidth = profile.offload_bandwidth,
+                            .in_bandwidth = profile.reload_bandwidth,
+                            .latency = profile.transfer_latency};
+    const auto search = [&](const std::vector<std::vector<uint32_t>>& orders) {
+      Row row;
+      const auto found =
+          plan_releases_in_order(trace, limits, {}, orders, {}, effort, &row.work);
+      if (!found) return row;
+      const auto wrong = schedule_violations(trace, limits, found->schedule, 1);
+      TIDEMARK_CHECK(wrong.empty(), "a schedule that is right: " + wrong.front());
+      const Nanos time = found->schedule.time + limits.move_time(found->schedule.moved);
+      row.overhead = fmt::format(
+          "+{:.2f} %{}",
+          100 *
+              (static_cast<double>(time.count()) / static_cast<double>(unlimited.count()) - 1),
+          found->schedule.placed ? "" : ", not placed");
+      if (found->schedule.shortfall > Bytes(0))
+        row.overhead += ", short of " + format_bytes(found->schedule.shortfall);
+      row.order = found->order.empty()      ? "program's"
+                  : found->order == planned ? "planned"
+                                            : "updates first";
+      return row;
+    };
+    const Row plain = search({});
+    const Row combined = search(orders_to_try(trace, limits, {}, planned));
+    std::cout << fmt::format("| {} % | {} | {} M | {} | {} | {} M |\n", argv[a], plain.overhead,
+                             plain.work / 1'000'000, combined.order, combined.overhead,
+                             combined.work / 1'000'000)
+              << std::flush;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tidemark::planner
+
+int main(int argc, char** argv) {
+  try {
+    return tidemark::planner::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "order_and_releases: " << error.what() << "\n";
+    return 1;
+  }
+}

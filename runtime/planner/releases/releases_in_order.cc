@@ -1,0 +1,119 @@
+#include "runtime/planner/releases/releases_in_order.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/planner/reordered_trace.h"
+
+namespace tidemark::planner {
+namespace {
+
+// One in so many of the effort is for a first search in each order.
+constexpr int64_t kProbes = 8;
+// Of what a step is above the room, by which its peak has to be lower in another order.
+constexpr double kLower = 0.005;
+// Of the step's time in room enough: two probes of one order may differ by so much, or, for
+// certain, not by so much.
+constexpr double kByChance = 0.002;
+constexpr double kClearly = 0.05;
+
+class Planner {
+ public:
+  Planner(const StepTrace& trace, const PlanLimits& limits, const std::vector<Bytes>& foreign,
+          int64_t* work, const std::atomic<bool>* stop)
+      : trace_(trace), limits_(limits), foreign_(foreign), work_(work), stop_(stop) {}
+
+  // An empty order: the program's.
+  std::optional<OrderedReleases> search(const std::vector<uint32_t>& order,
+                                        std::vector<PlannedRelease> draft, int64_t effort) {
+    auto found = order.empty() ? plan_releases(trace_, limits_, foreign_, std::move(draft),
+                                               effort, work_, stop_)
+                               : plan_releases(reordered(trace_, order), limits_, foreign_,
+                                               std::move(draft), effort, work_, stop_);
+    if (!found) return std::nullopt;
+    if (!order.empty()) rename_operators(found->schedule, order);
+    return OrderedReleases{std::move(found->schedule), order, std::move(found->releases)};
+  }
+
+  // Probes, then a search in the order that is the quickest by them, as if there had been none;
+  // in the program's too, unless that is clearly slower.
+  std::optional<OrderedReleases> run(const std::vector<std::vector<uint32_t>>& orders,
+                                     int64_t effort) {
+    const auto in_program_order = search({}, {}, effort / kProbes);
+    std::optional<OrderedReleases> best;
+    for (const std::vector<uint32_t>& order : orders) {
+      auto found = search(order, {}, effort / kProbes);
+      if (found && (!best || time_of(*found) < time_of(*best))) best = std::move(found);
+    }
+    const auto quicker_by = [&](double share) {
+      return best && (!in_program_order ||
+                      time_of(*best) + of_step(share) < time_of(*in_program_order));
+    };
+    if (stopped()) return std::nullopt;
+    if (!quicker_by(kByChance)) return search({}, {}, effort);
+    auto searched = search(best->order, {}, effort);
+    if (!quicker_by(kClearly)) searched = least(search({}, {}, effort), std::move(searched));
+    best = least(std::move(searched), std::move(best));
+    if (stopped()) return std::nullopt;
+    return best;
+  }
+
+ private:
+  // What is short is copied out and in again, by and by.
+  Nanos time_of(const OrderedReleases& found) const {
+    const Schedule& schedule = found.schedule;
+    Nanos time = schedule.time + limits_.move_time(schedule.moved);
+    if (schedule.shortfall > Bytes(0)) {
+      time += limits_.out_time(schedule.shortfall) + limits_.in_time(schedule.shortfall);
+    }
+    return time;
+  }
+  // The first, if they are equal.
+  std::optional<OrderedReleases> least(std::optional<OrderedReleases> a,
+                                       std::optional<OrderedReleases> b) const {
+    return a && (!b || time_of(*a) <= time_of(*b)) ? std::move(a) : std::move(b);
+  }
+  Nanos of_step(double share) const {
+    Nanos sum{0};
+    for (const StepTrace::Op& op : trace_.ops) sum += op.cost;
+    return Nanos(static_cast<int64_t>(share * static_cast<double>(sum.count())));
+  }
+  bool stopped() const { return stop_ && stop_->load(std::memory_order_relaxed); }
+
+  const StepTrace& trace_;
+  const PlanLimits& limits_;
+  const std::vector<Bytes>& foreign_;
+  int64_t* const work_;
+  const std::atomic<bool>* const stop_;
+};
+
+}  // namespace
+
+std::vector<std::vector<uint32_t>> orders_to_try(const StepTrace& trace,
+                                                 const PlanLimits& limits,
+                                                 const std::vector<Bytes>& foreign,
+                                                 const std::vector<uint32_t>& planned) {
+  Bytes room = limits.room;
+  for (const Bytes size : foreign) room -= size;
+  const Bytes peak = program_order_peak(trace);
+  const Bytes low = peak - std::max(share_of(peak - room, kLower), Bytes(1));
+  std::vector<std::vector<uint32_t>> orders;
+  for (const std::vector<uint32_t>& order : {planned, updates_first(trace)}) {
+    const bool known = std::find(orders.begin(), orders.end(), order) != orders.end();
+    if (order.empty() || known || program_order_peak(reordered(trace, order)) > low) continue;
+    orders.push_back(order);
+  }
+  return orders;
+}
+
+std::optional<OrderedReleases> plan_releases_in_order(
+    const StepTrace& trace, const PlanLimits& limits, const std::vector<Bytes>& foreign,
+    const std::vector<std::vector<uint32_t>>& orders,
+    const std::optional<OrderedReleases>& draft, int64_t effort, int64_t* work,
+    const std::atomic<bool>* stop) {
+  Planner planner(trace, limits, foreign, work, stop);
+  if (draft) return planner.search(draft->order, draft->releases, effort);
+  return orders.empty() ? planner.search({}, {}, effort) : planner.run(orders, effort);
+}
+
+}  // namespace tidemark::planner
