@@ -1,10 +1,10 @@
 // What releases cost a step in the program's order, and where other orders may be taken: by the
 // search's own reckoning, on the simulator. A table in Markdown.
 //
-//   order_and_releases MODEL BATCH LENGTH OPTIMIZER tier|no-tier EFFORT PERCENT...
+//   order_and_releases GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...
 //
-// LENGTH: of a sequence, 0: the network's own. EFFORT: of a search, in millions of simulated
-// calls. PERCENT: budgets, of the peak in program order.
+// GRAPH.json: of plan_graph --save-graph. EFFORT: of a search, in millions of simulated calls.
+// PERCENT: budgets, of the peak in program order.
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdlib>
@@ -12,19 +12,21 @@
 #include <string>
 #include <vector>
 
-#include "examples/planning/capture_model.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 #include "runtime/device/profile.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/releases/releases_in_order.h"
 #include "runtime/planner/reordered_trace.h"
 #include "runtime/schedule/schedule_validator.h"
+#include "runtime/schedule/trace_json.h"
 
 namespace tidemark::planner {
 namespace {
 
-constexpr int kFirstPercent = 7;
+constexpr int kFirstPercent = 5;
+constexpr Bytes kMostText{1 << 30};
 
 struct Row {
   std::string overhead = "none";
@@ -34,19 +36,14 @@ struct Row {
 
 int run(int argc, char** argv) {
   if (argc <= kFirstPercent) {
-    std::cerr << "usage: order_and_releases MODEL BATCH LENGTH OPTIMIZER tier|no-tier EFFORT "
-                 "PERCENT...\n";
+    std::cerr
+        << "usage: order_and_releases GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...\n";
     return 2;
   }
-  CaptureRequest request;
-  request.model = argv[1];
-  request.batch = std::atoll(argv[2]);
-  request.length = std::atoll(argv[3]);
-  request.optimizer = argv[4];
-  const bool tier = std::string(argv[5]) == "tier";
-  const int64_t effort = std::atoll(argv[6]) * 1'000'000;
-  const StepTrace trace = capture_model(request);
-  const DeviceProfile profile = load_profile(request.profile);
+  const StepTrace trace = trace_from_json(read_text_file(argv[1], kMostText), argv[1]);
+  const DeviceProfile profile = load_profile(argv[2]);
+  const bool tier = std::string(argv[3]) == "tier";
+  const int64_t effort = std::atoll(argv[4]) * 1'000'000;
 
   const Problem problem = problem_from_trace(trace, {.residents_apart = true});
   const Plan plan = plan_step(problem, {.limits = {.seconds = 1e9, .nodes = 200'000}});
@@ -55,13 +52,12 @@ int run(int argc, char** argv) {
   Nanos unlimited{0};
   for (const StepTrace::Op& op : trace.ops) unlimited += op.cost;
   std::cout << fmt::format(
-      "{}, batch {}, {}: {} operators, {:.3f} ms; peak {} in program order, {} in the planned "
+      "{}: {} operators, {:.3f} ms; peak {} in program order, {} in the planned "
       "one, {} with updates first\n\n"
       "| budget | program's order | calls | order chosen | | calls "
       "|\n|---|---|---|---|---|---|\n",
-      request.model, request.batch, request.optimizer, trace.ops.size(),
-      static_cast<double>(unlimited.count()) * 1e-6, format_bytes(peak),
-      format_bytes(program_order_peak(reordered(trace, planned))),
+      argv[1], trace.ops.size(), static_cast<double>(unlimited.count()) * 1e-6,
+      format_bytes(peak), format_bytes(program_order_peak(reordered(trace, planned))),
       format_bytes(program_order_peak(reordered(trace, updates_first(trace)))));
 
   for (int a = kFirstPercent; a < argc; ++a) {
