@@ -103,7 +103,7 @@ TEST(Plans, TheWorkOfAnOrderIsCounted) {
     Training training;
     if (plans) training.session().plan_steps(quiet());
     for (int i = 0; i < 2; ++i) training.step();
-    return training.session().residency().examined();
+    return training.session().residency().effort().examined();
   };
   EXPECT_GT(examined(true), examined(false) + 100);
 }
