@@ -131,6 +131,9 @@ Session::~Session() {
     static_cast<void>(device_.release());
     return;
   }
+  // These hold storages, whose blocks may be written as they go (ResidencyOptions::poison).
+  planner_.reset();
+  dispatch_cache_.reset();
   try {
     device_->synchronize_all();
   } catch (const std::exception&) {
