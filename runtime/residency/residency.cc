@@ -153,17 +153,19 @@ bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
   }
   writing.end();
   inputs.drop();
-  if (!placement.scheduled()) {
-    try {
-      const MemoryTimer timer(context_);
+  try {
+    const MemoryTimer timer(context_);
+    // By a schedule without places the policy still makes space: it has to know how far the
+    // step has come.
+    if (placement.how != BlockPlacement::How::kAt) {
       context_.events.tell({.kind = StorageEvent::Kind::kIssued,
                             .call = call.get(),
                             .cost = context_.costs.time(call->cost_key)});
-      ask_policy();
-    } catch (const Error&) {
-      // The call has been issued, and what failed here was best effort. A device that has
-      // failed says so again at the next call.
     }
+    if (!placement.scheduled()) ask_policy();
+  } catch (const Error&) {
+    // The call has been issued, and what failed here was best effort. A device that has
+    // failed says so again at the next call.
   }
   context_.events.tell(StorageEvent::Kind::kCallDone);
   return kept;

@@ -32,7 +32,7 @@ struct StorageEvent {
     kGone,         // it is about to be deleted
     kCall,         // of none: the program calls an operator; nothing is done for it yet
     kRun,       // of none: a call, the program's or one that is run again, takes its blocks now
-    kIssued,    // of none: a call of the program has been launched, and no schedule decides
+    kIssued,    // of none: a call of the program is launched, its places by no schedule
     kCallDone,  // of none: the policy's moment after a call of the program is over
   };
   Kind kind = Kind::kCallDone;
