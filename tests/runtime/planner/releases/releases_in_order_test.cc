@@ -109,7 +109,7 @@ TEST(ReleasesInOrder, ADraftIsGoneOnWithInItsOrder) {
 TEST(ReleasesInOrder, NeverSlowerThanInTheProgramsOrder) {
   std::mt19937 random(7);
   int found_some = 0, reordered_some = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 30; ++i) {
     const StepTrace trace = random_trace(random);
     const Bytes peak = program_order_peak(trace);
     const PlanLimits limits = copy_within(peak.count() * 8 / 10 / kRecordUnit.count(), 50);
@@ -131,8 +131,8 @@ TEST(ReleasesInOrder, NeverSlowerThanInTheProgramsOrder) {
       EXPECT_LE(time_of(found->schedule, limits), time_of(plain->schedule, limits)) << i;
     }
   }
-  EXPECT_GT(found_some, 20);
-  EXPECT_GT(reordered_some, 5);
+  EXPECT_GT(found_some, 10);
+  EXPECT_GT(reordered_some, 2);
 }
 
 TEST(ReleasesInOrder, EndsSoonOnceItIsStopped) {
