@@ -28,11 +28,18 @@ Actions actions_of(const StepStats& stats) {
   return {stats.evictions, stats.offloads + stats.clean_drops, stats.reloads, stats.recomputes};
 }
 
+// In each step by it: its own, and of what lives on and ends elsewhere than it begins.
 int64_t scheduled_moves(const BoundSchedule& plan) {
-  const auto& code = plan.schedule.code;
-  return std::count_if(code.begin(), code.end(), [](const Schedule::Instruction& it) {
-    return it.what == Schedule::Do::kMove;
-  });
+  const Schedule& schedule = plan.schedule;
+  int64_t moves = std::count_if(schedule.code.begin(), schedule.code.end(),
+                                [](const auto& it) { return it.what == Schedule::Do::kMove; });
+  for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
+    moves += std::any_of(schedule.blocks.begin(), schedule.blocks.end(), [&](const auto& last) {
+      return last.storage == schedule.blocks[b].storage && last.end >= schedule.code.size() &&
+             last.at != schedule.blocks[b].at;
+    });
+  }
+  return moves;
 }
 
 TEST(ReleasingPlans, FollowOnceTheStepIsKnownNotToFit) {
