@@ -99,8 +99,8 @@ inline void train_random_shapes(const ShapedJob& job, const RandomShapes& what) 
   EXPECT_EQ(kept.host_copies, 0);
   EXPECT_EQ(session.events().size(), options.event_capacity) << "more events than are kept";
   if (what.steps >= 100) {
-    // The first steps are by the policy; later, each shape's schedule has what lives on begin in
-    // places of its own.
+    // The first steps are by the policy; later, each shape's schedule has what lives on begin
+    // in places of its own.
     const double more = what.policy == "tide" ? 1.5 : 1.2;
     EXPECT_LE(report.last.moves, more * report.first.moves + 1);
   }
