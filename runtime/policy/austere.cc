@@ -1,4 +1,4 @@
-// Chooses nothing, ever, so that all room is made by the last resort (residency/room.cc): the
+// Chooses nothing, ever, so that all room is made by the last resort (residency/space.cc): the
 // stalest first, by fixed rules. Slow, and on ample tiers it completes wherever anything can:
 // that is how the smallest budget is found (runtime/session/dry_run.h).
 #include "runtime/policy/indexed_policy.h"

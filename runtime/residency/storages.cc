@@ -59,6 +59,7 @@ void Storages::hold(Storage& storage) {
 
 void Storages::let_go(Storage& storage) {
   --storage.managed.put_off;
+  ++change_;
   settle_evicted(storage);
 }
 
@@ -66,6 +67,7 @@ void Storages::let_go(Storage& storage) {
 void Storages::settle_evicted(Storage& storage) {
   if (!storage.managed.evicted() || storage.managed.needed()) return;
   --evicted_needed_;
+  if (storage.managed.has_copy()) drop_copy(storage);
   storage.managed.die();
   context_.events.tell(StorageEvent::Kind::kDied, &storage);
 }

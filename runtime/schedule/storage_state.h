@@ -63,11 +63,11 @@ class StorageState {
             "is offloaded with a copy, and dies without");
     residence_ = next;
   }
-  // REQUIRES: nobody needs it any more, and it has no block.
+  // REQUIRES: nobody needs it any more, and it has neither block nor copy.
   void die() {
-    require(!needed() && !resident(), "dies when nobody needs it, without a block");
+    require(!needed() && !resident() && !copy_,
+            "dies when nobody needs it, without block and copy");
     residence_ = Residence::kDead;
-    copy_ = false;
   }
   void lose() {
     residence_ = Residence::kLost;

@@ -40,6 +40,21 @@ TEST(Storages, CountWhatIsClean) {
   EXPECT_EQ(residency.storages().prefetched(), 0) << "it has been used";
 }
 
+// A schedule may evict what has a copy: the copy's space is given back once nobody needs it.
+TEST(Storages, GiveBackTheCopyOfWhatIsEvicted) {
+  Scene scene(with_host());
+  Transfers& transfers = scene.residency().transfers();
+  const Handle x = scene.data();
+  Handle a = scene.call({x});
+  ASSERT_TRUE(transfers.copy_out(*a, Reason::kPlan));
+  ASSERT_TRUE(transfers.release_by(*a, Action::kEvict, Reason::kPlan));
+  EXPECT_TRUE(evicted(a));
+  a = {};
+  EXPECT_EQ(scene.residency().kept().storages, 1) << "x alone";
+  const Handle large = scene.data(63);
+  EXPECT_TRUE(scene.offload(large)) << "the tier is empty again";
+}
+
 // By address, whatever the order in which they came; and by use.
 TEST(Storages, AreFoundByAddressAndByUse) {
   Scene scene;
