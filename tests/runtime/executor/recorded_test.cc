@@ -171,6 +171,7 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
         options.policy = policy;
         options.host_limit = Bytes(64 << 20);
         options.residency.poison = true;
+        options.residency.learn_costs = false;  // the same schedules each time
         Session session(options, make_cpu_device({.threads = 1}));
         if (plans) session.plan_steps(quiet());
         auto read = run_random_program(session, seed, steps, 90, /*alike=*/true);
@@ -182,11 +183,13 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
         return read;
       };
       const auto expected = run(Bytes(64 << 20), false);
-      ASSERT_EQ(run(kRandomProgramSmallest, true), expected) << policy << ' ' << seed;
-      ASSERT_EQ(run(share_of(kRandomProgramSmallest, 1.4), true), expected)
-          << policy << ' ' << seed;
+      for (const double times : {1.0, 1.15, 1.3}) {
+        ASSERT_EQ(run(share_of(kRandomProgramSmallest, times), true), expected)
+            << policy << ' ' << seed << ' ' << times;
+      }
     }
     EXPECT_GT(planned, 0) << policy;
+std::fprintf(stderr,"%s planned %ld\n",policy,(long)planned);
   }
   EXPECT_GT(moving, 0);
 }
