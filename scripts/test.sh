@@ -10,7 +10,7 @@ usage: scripts/test.sh [--sanitize address|thread] [--long] [--no-setup] [-- CTE
 Installs what is missing, builds everything and runs all tests but the long ones.
   --sanitize address   build the runtime's tests, and only those, with AddressSanitizer and
                        UndefinedBehaviorSanitizer, and run them
-  --sanitize thread    the same with ThreadSanitizer
+  --sanitize thread    the same with ThreadSanitizer, for tests of what uses threads
   --long               run the long tests too
   --no-setup           install nothing
   -- ...               what follows goes to ctest: -- -R shape
@@ -26,12 +26,12 @@ while [[ $# -gt 0 ]]; do
   case "$1" in
     --sanitize)
       case "${2-}" in
-        address) preset=asan ;;
-        thread) preset=tsan ;;
+        address) preset=asan label=runtime ;;
+        thread) preset=tsan label=threads ;;
         *) echo "test.sh: --sanitize takes 'address' or 'thread'" >&2; exit 2 ;;
       esac
-      targets=(tests_runtime)
-      select=(--label-regex '^runtime$')
+      targets=("tests_$label")
+      select=(--label-regex "^$label\$")
       shift
       ;;
     --long) exclude=() ;;
