@@ -20,6 +20,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/residency/storage_event.h"
 #include "runtime/session/call_listener.h"
+#include "tests/support/machine.h"
 
 namespace tidemark {
 namespace {
@@ -410,9 +411,10 @@ TEST(DryRun, TighterTiersNeedNoLess) {
 }
 
 // A network of many small parameters and a few large ones, trained for two steps.
-Program network(const UpdateGroups& groups) {
-  return [groups] {
+Program network(const UpdateGroups& groups, int64_t blocks_each = 2) {
+  return [groups, blocks_each] {
     ResNetOptions options = resnet_options("resnet18");
+    options.blocks.fill(blocks_each);
     options.cifar_stem = true;
     options.classes = 10;
     ParameterInit init(1);
@@ -421,14 +423,33 @@ Program network(const UpdateGroups& groups) {
         std::shared_ptr<Optimizer>(make_sgd(model->parameters(), {.lr = 0.1, .momentum = 0.9}));
     sgd->set_groups(groups);
     const auto step = [model, sgd] {
-      const Tensor images =
-          Session::current().upload(TensorMeta::contiguous(DType::kFloat32, {8, 8, 8, 3}),
-                                    Category::kData, nullptr, nullptr);
+      const Tensor images = upload_constant({8, 8, 8, 3}, 1, Category::kData, "images");
       backward(sum(model->forward(images)));
       sgd->step();
     };
     return std::vector<std::function<void()>>{step, step};
   };
+}
+
+// The smallest budget holds on the machine at hand: workspaces depend on its instruction set and
+// threads (tests/machines/).
+TEST(DryRun, ANetworkTrainsForRealAtTheMinimumAndNotBelow) {
+  const Program program = network({}, /*blocks_each=*/1);
+  SessionOptions options = on("cpu");
+  options.threads = testing::test_threads();
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  options.unmanaged_peak = need.peak;
+  options.host_limit = 2 * need.peak;
+  const MinimumBudget minimum = find_minimum_budget(options, program, need);
+  EXPECT_EQ(minimum.budget, need.largest_operator) << need.operator_name;
+  for (const char* policy : {"tide", "delta"}) {
+    SCOPED_TRACE(policy);
+    options.policy = policy;
+    options.budget = minimum.budget;
+    EXPECT_EQ(run(options, program), minimum.budget);
+    options.budget = minimum.budget - kAlignment;
+    EXPECT_THROW(run(options, program), OutOfMemory);
+  }
 }
 
 TEST(DryRun, GroupsOfUpdatesNeedNoLargerBudget) {
