@@ -146,8 +146,7 @@ class ResnetIdentity {
   Bytes budget_of(const Memory& memory, const SessionOptions& options) const {
     const Bytes smallest = find_minimum_budget(options, program_, need_).budget;
     if (memory.share == 0) return smallest;
-    return std::max(smallest,
-                    Budget{.bytes = {}, .share = memory.share}.resolve(need_.peak));
+    return std::max(smallest, Budget{.bytes = {}, .share = memory.share}.resolve(need_.peak));
   }
 
   Outcome train(const SessionOptions& options) {

@@ -431,8 +431,8 @@ Program network(const UpdateGroups& groups, int64_t blocks_each = 2) {
   };
 }
 
-// The smallest budget holds on the machine at hand: workspaces depend on its instruction set and
-// threads (tests/machines/).
+// The smallest budget holds on the machine at hand: workspaces depend on its instruction set
+// and threads (tests/machines/).
 TEST(DryRun, ANetworkTrainsForRealAtTheMinimumAndNotBelow) {
   const Program program = network({}, /*blocks_each=*/1);
   SessionOptions options = on("cpu");
