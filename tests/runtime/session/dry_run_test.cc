@@ -411,8 +411,8 @@ TEST(DryRun, TighterTiersNeedNoLess) {
 }
 
 // A network of many small parameters and a few large ones, trained for two steps.
-Program network(const UpdateGroups& groups, int64_t blocks_each = 2) {
-  return [groups, blocks_each] {
+Program network(const UpdateGroups& groups, int64_t image = 8, int64_t blocks_each = 2) {
+  return [groups, image, blocks_each] {
     ResNetOptions options = resnet_options("resnet18");
     options.blocks.fill(blocks_each);
     options.cifar_stem = true;
@@ -422,8 +422,8 @@ Program network(const UpdateGroups& groups, int64_t blocks_each = 2) {
     const auto sgd =
         std::shared_ptr<Optimizer>(make_sgd(model->parameters(), {.lr = 0.1, .momentum = 0.9}));
     sgd->set_groups(groups);
-    const auto step = [model, sgd] {
-      const Tensor images = upload_constant({8, 8, 8, 3}, 1, Category::kData, "images");
+    const auto step = [model, sgd, image] {
+      const Tensor images = upload_constant({8, image, image, 3}, 1, Category::kData, "images");
       backward(sum(model->forward(images)));
       sgd->step();
     };
@@ -434,7 +434,7 @@ Program network(const UpdateGroups& groups, int64_t blocks_each = 2) {
 // The smallest budget holds on the machine at hand: workspaces depend on its instruction set
 // and threads (tests/machines/).
 TEST(DryRun, ANetworkTrainsForRealAtTheMinimumAndNotBelow) {
-  const Program program = network({}, /*blocks_each=*/1);
+  const Program program = network({}, /*image=*/24, /*blocks_each=*/1);
   SessionOptions options = on("cpu");
   options.threads = testing::test_threads();
   const UnmanagedNeed need = measure_unmanaged(options, program);
