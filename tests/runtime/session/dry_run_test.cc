@@ -219,6 +219,8 @@ TEST(FeasibleSchedule, TheDiskIsUsedOnlyWhereItIsWorthIt) {
 
 // Many small parameters, written in place where little fits: what is evicted and reads them is
 // computed again first, again and again.
+// Tests run the network on a profile that models workspaces: the CPU's are so large without
+// AVX2 that other budgets are easily found.
 Program crowded_network() {
   return [] {
     ParameterInit init(1);
@@ -241,7 +243,7 @@ constexpr int64_t kBeyond = kMaxWork / 8;
 
 TEST(DryRun, DoesABoundedAmountOfWork) {
   const Program program = crowded_network();
-  SessionOptions options = on("sim:host");
+  SessionOptions options = on("sim:a100-80gb");
   options.host_limit = Bytes(20 << 20);
   const UnmanagedNeed need = measure_unmanaged(options, program);
   int64_t operators = 0, units = 0;
@@ -335,7 +337,7 @@ class CountedWork final : public StorageListener {
 
 TEST(DryRun, StopsWithinACall) {
   const Program program = crowded_network();
-  SessionOptions options = on("sim:host");
+  SessionOptions options = on("sim:a100-80gb");
   options.host_limit = Bytes(20 << 20);
   const UnmanagedNeed need = measure_unmanaged(options, program);
   const MinimumBudget minimum = find_minimum_budget(options, program, need);
@@ -360,7 +362,7 @@ TEST(DryRun, StopsWithinACall) {
 
 TEST(DryRun, SaysThatItStopped) {
   const Program program = crowded_network();
-  SessionOptions options = on("sim:host");
+  SessionOptions options = on("sim:a100-80gb");
   options.host_limit = Bytes(20 << 20);
   const UnmanagedNeed need = measure_unmanaged(options, program);
   DryRunWork little(kMaxWork / 32);
