@@ -3,9 +3,10 @@
 //
 // The same program is built in a session on the simulator with the profile of the real device
 // (the CPU's is "host"; a GPU's is its own, which needs that GPU), whose kernels are prepared
-// for their workspaces but not run. Layout depends on the order of calls alone, so what is found
-// is what the real run reaches, to the byte. Workspaces depend on the processor's instruction set
-// and on the number of threads: the figures hold for the machine that they were found on.
+// for their workspaces but not run. Layout depends on the order of calls alone, so what is
+// found is what the real run reaches, to the byte. Workspaces depend on the processor's
+// instruction set and on the number of threads: the figures hold for the machine that they were
+// found on.
 //
 // Threads: the calling thread; its current session is the same afterwards.
 #pragma once
