@@ -18,6 +18,7 @@
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/releases/releases_in_order.h"
+#include "runtime/planner/schedule_layout.h"
 #include "runtime/planner/reordered_trace.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/trace_json.h"
@@ -49,8 +50,7 @@ int run(int argc, char** argv) {
   const Plan plan = plan_step(problem, {.limits = {.seconds = 1e9, .nodes = 200'000}});
   const std::vector<uint32_t> planned(plan.order.begin(), plan.order.end());
   const Bytes peak = program_order_peak(trace);
-  Nanos unlimited{0};
-  for (const StepTrace::Op& op : trace.ops) unlimited += op.cost;
+  const Nanos unlimited = total_cost(trace);
   std::cout << fmt::format(
       "{}: {} operators, {:.3f} ms; peak {} in program order, {} in the planned "
       "one, {} with updates first\n\n"
@@ -73,7 +73,7 @@ int run(int argc, char** argv) {
       if (!found) return row;
       const auto wrong = schedule_violations(trace, limits, found->schedule, 1);
       TIDEMARK_CHECK(wrong.empty(), "a schedule that is right: " + wrong.front());
-      const Nanos time = found->schedule.time + limits.move_time(found->schedule.moved);
+      const Nanos time = time_with_moves(found->schedule, limits);
       row.overhead = fmt::format(
           "+{:.2f} %{}",
           100 *

@@ -319,9 +319,10 @@ bool Executor::free(uint32_t number) {
 // Where nothing is released, nothing is asked of what is held on to.
 void Executor::put_off(uint32_t op, Deferred deferred) {
   if (!schedule_.residents_apart) {
-    for (const uint32_t storage : trace_.ops[op].released) {
-      residency_.hold(*find(storage));
-      deferred.held.emplace_back(find(storage));
+    for (const uint32_t number : trace_.ops[op].released) {
+      Storage& storage = *find(number);
+      residency_.rematerialiser().hold(storage);
+      deferred.held.emplace_back(&storage);
     }
   }
   deferred_[op] = std::move(deferred);
@@ -329,7 +330,8 @@ void Executor::put_off(uint32_t op, Deferred deferred) {
 
 void Executor::let_go(Deferred& deferred) {
   deferred.what = std::monostate();
-  for (const auto& storage : std::exchange(deferred.held, {})) residency_.let_go(*storage);
+  for (const auto& storage : std::exchange(deferred.held, {}))
+    residency_.rematerialiser().let_go(*storage);
 }
 
 void Executor::launch(Deferred& deferred, const BlockPlacement& placement) {

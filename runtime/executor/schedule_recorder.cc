@@ -44,8 +44,7 @@ Schedule ScheduleRecorder::end_step(size_t storages) {
     if (storage != Schedule::kScratch && position < number.size()) storage = number[position];
   };
   for (Schedule::Instruction& instruction : schedule_.code) {
-    const bool names_op = is_program_op(instruction) || instruction.what == Do::kRun;
-    if (!names_op) resolve(instruction.subject);
+    if (!names_op(instruction)) resolve(instruction.subject);
   }
   for (Schedule::Block& block : schedule_.blocks) resolve(block.storage);
   stop();

@@ -12,12 +12,17 @@ namespace {
 
 constexpr size_t kWordBits = 64;
 
-// Of copies, so many are told apart in a hole; the oldest, which have most likely been done,
-// are then of all of it.
-constexpr size_t kMostCopies = 32;
+// So many are told apart in a hole.
+constexpr size_t kMostParts = 32;
 
 Ticket latest_copy(const Fence& fence) {
   return std::max(fence[StreamId::kOffload], fence[StreamId::kReload]);
+}
+
+// Is that work most likely done before the other? Copies may take long.
+bool is_older(const Fence& a, const Fence& b) {
+  const Ticket copy_a = latest_copy(a), copy_b = latest_copy(b);
+  return copy_a != copy_b ? copy_a < copy_b : a[StreamId::kCompute] < b[StreamId::kCompute];
 }
 
 std::string describe(const Block& block) {
@@ -68,7 +73,7 @@ OffsetAllocator::LastWork* OffsetAllocator::new_work() {
 
 void OffsetAllocator::forget(LastWork* work) {
   work->fence = {};
-  work->copies.clear();  // its memory serves the next
+  work->parts.clear();  // its memory serves the next
   unused_works_.push_back(work);
 }
 
@@ -116,33 +121,21 @@ std::optional<Allocation> OffsetAllocator::allocate_at(Offset offset, Bytes size
   return take(hole, offset, size);
 }
 
-void OffsetAllocator::add_fence(LastWork& hole, const Block& part, const Fence& last_use) {
-  if (latest_copy(last_use) == 0) {
-    hole.fence.include(last_use);
-    return;
+void OffsetAllocator::add_part(LastWork& hole, const Part& part) {
+  if (hole.parts.size() == kMostParts) {
+    const auto oldest = std::min_element(
+        hole.parts.begin(), hole.parts.end(),
+        [](const Part& a, const Part& b) { return is_older(a.fence, b.fence); });
+    hole.fence.include(oldest->fence);
+    *oldest = part;
+  } else {
+    hole.parts.push_back(part);
   }
-  hole.fence.include(Event{StreamId::kCompute, last_use[StreamId::kCompute]});
-  hole.copies.push_back({part, last_use});
 }
 
 void OffsetAllocator::merge(LastWork& hole, const LastWork& other) {
   hole.fence.include(other.fence);
-  if (other.copies.empty()) return;
-  std::vector<Copies>& all = hole.copies;
-  if (all.empty()) {
-    all = other.copies;
-    return;
-  }
-  all.insert(all.end(), other.copies.begin(), other.copies.end());
-  while (all.size() > kMostCopies) {
-    const auto oldest =
-        std::min_element(all.begin(), all.end(), [](const Copies& a, const Copies& b) {
-          return latest_copy(a.fence) < latest_copy(b.fence);
-        });
-    hole.fence.include(oldest->fence);
-    *oldest = all.back();
-    all.pop_back();
-  }
+  for (const Part& part : other.parts) add_part(hole, part);
 }
 
 Allocation OffsetAllocator::take(const Place& hole, Offset offset, Bytes size) {
@@ -151,9 +144,9 @@ Allocation OffsetAllocator::take(const Place& hole, Offset offset, Bytes size) {
   const Offset end = begin + hole->value.size;
   LastWork* const work = hole->value.work;
   const Fence all = work->fence;
-  std::vector<Copies>& copies = scratch_.copies;
-  copies.clear();
-  copies.swap(work->copies);
+  std::vector<Part>& parts = scratch_.parts;
+  parts.clear();
+  parts.swap(work->parts);
 
   remove_rank(begin, end - begin);
   LastWork* lower = nullptr;
@@ -182,10 +175,10 @@ Allocation OffsetAllocator::take(const Place& hole, Offset offset, Bytes size) {
   used_ += size;
   high_water_ = std::max(high_water_, block.end());
   Fence fence = all;
-  for (const Copies& part : copies) {
+  for (const Part& part : parts) {
     if (part.of.offset < block.end() && block.offset < part.of.end()) fence.include(part.fence);
-    if (lower && part.of.offset < offset) lower->copies.push_back(part);
-    if (upper && part.of.end() > block.end()) upper->copies.push_back(part);
+    if (lower && part.of.offset < offset) lower->parts.push_back(part);
+    if (upper && part.of.end() > block.end()) upper->parts.push_back(part);
   }
   return {block, fence};
 }
@@ -197,7 +190,7 @@ void OffsetAllocator::free(const Block& block, const Fence& last_use) {
   blocks_.erase(here);
   used_ -= block.size;
   LastWork* work = new_work();
-  add_fence(*work, block, last_use);
+  add_part(*work, {block, last_use});
 
   Block hole = block;
   Place next = holes_.first_from(block.offset);
@@ -275,7 +268,7 @@ void OffsetAllocator::hold(const Block& unused, const Fence& last_use) {
   const Place hole = holes_.last_up_to(unused.offset);
   TIDEMARK_CHECK(hole != holes_.end() && unused.end() <= hole->offset + hole->value.size,
                  "only unused space is held");
-  add_fence(*hole->value.work, unused, last_use);
+  add_part(*hole->value.work, {unused, last_use});
 }
 
 }  // namespace tidemark

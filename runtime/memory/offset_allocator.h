@@ -15,9 +15,8 @@
 //
 // Stream-ordered reuse (RMM's idea): a block is freed while work on it may still run; the hole
 // carries that work's fence, and whoever gets the space makes its stream wait. The host never
-// does. Merging holes merges what compute has done with them, which costs those nothing that
-// run after it; copies, which may take long, are kept with the part of the hole that they are
-// of.
+// does. A merged hole keeps the latest work on each of its parts; of many parts the oldest work
+// counts for all of the hole, as it is most likely done.
 //
 // Threads: one.
 #pragma once
@@ -88,15 +87,15 @@ class OffsetAllocator {
   std::vector<Block> blocks() const;  // handed out, by offset
 
  private:
-  // Copies of a part of a hole that may still run.
-  struct Copies {
+  // The last work on a part of a hole.
+  struct Part {
     Block of;
     Fence fence;
   };
   // The last work on a hole.
   struct LastWork {
-    Fence fence;                 // on all of it
-    std::vector<Copies> copies;  // few, if any
+    Fence fence;              // on all of it
+    std::vector<Part> parts;  // few; the latest
   };
   struct Hole {
     Bytes size{0};
@@ -117,7 +116,7 @@ class OffsetAllocator {
   void remove_rank(Offset offset, Bytes size);
   LastWork* new_work();
   void forget(LastWork* work);
-  static void add_fence(LastWork& hole, const Block& part, const Fence& last_use);
+  static void add_part(LastWork& hole, const Part& part);
   static void merge(LastWork& hole, const LastWork& other);
   // holes_.end() if none fits.
   Place best_hole(Bytes size) const;

@@ -30,11 +30,8 @@ StepTrace reordered(const StepTrace& trace, const std::vector<uint32_t>& order) 
 }
 
 void rename_operators(Schedule& schedule, const std::vector<uint32_t>& order) {
-  using Do = Schedule::Do;
   for (Schedule::Instruction& instruction : schedule.code) {
-    const bool of_operator = instruction.what == Do::kRun || instruction.what == Do::kUpload ||
-                             instruction.what == Do::kRead;
-    if (of_operator) instruction.subject = order[instruction.subject];
+    if (names_op(instruction)) instruction.subject = order[instruction.subject];
   }
 }
 

@@ -38,7 +38,7 @@ class Converter {
     schedule_.placed = schedule_.residents_apart = true;
     schedule_.peak = plan_.peak;
     schedule_.peak_bound = plan_.bound;
-    for (const StepTrace::Op& op : trace_.ops) schedule_.time += op.cost;
+    schedule_.time = total_cost(trace_);
     schedule_.method = plan_.method;
     return std::move(schedule_);
   }

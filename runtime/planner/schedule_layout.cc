@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "runtime/planner/layout/moving_layout.h"
@@ -83,6 +85,25 @@ class Writer {
 };
 
 }  // namespace
+
+void prefer_initial_places(UnplacedSchedule& unplaced) {
+  const std::vector<Schedule::Block>& blocks = unplaced.schedule.blocks;
+  std::unordered_map<uint32_t, Offset> at;
+  Offset to(0);
+  for (uint32_t b = 0; b < unplaced.schedule.initial_blocks; ++b) {
+    at[blocks[b].storage] = to;
+    to = to + blocks[b].size;
+  }
+  for (const Schedule::Block& block : blocks) {
+    const auto place = at.find(block.storage);
+    unplaced.preferred.push_back(place == at.end() ? std::nullopt
+                                                   : std::optional<Offset>(place->second));
+  }
+}
+
+Nanos time_with_moves(const Schedule& schedule, const PlanLimits& limits) {
+  return schedule.time + limits.move_time(schedule.moved);
+}
 
 std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, Bytes capacity,
                                      int64_t nodes) {

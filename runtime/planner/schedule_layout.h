@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/units.h"
+#include "runtime/schedule/plan_limits.h"
 #include "runtime/schedule/schedule.h"
 
 namespace tidemark::planner {
@@ -30,10 +31,17 @@ struct UnplacedSchedule {
   std::vector<std::optional<Offset>> preferred;
 };
 
+// What is there before the step lies at the lower end in its order, before and after it: step
+// can follow step without moving anything, and steps of other programs too.
+void prefer_initial_places(UnplacedSchedule& unplaced);
+
 // The same with places, moves inserted; `peak`, `moved` and `placed` are set. None if no layout
 // within `capacity` was found. `nodes`: steps of search; the layout depends on nothing else.
 // Scratch blocks are never moved.
 std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, Bytes capacity,
                                      int64_t nodes);
+
+// What is expected of it with what is moved, to begin the next step too.
+Nanos time_with_moves(const Schedule& schedule, const PlanLimits& limits);
 
 }  // namespace tidemark::planner

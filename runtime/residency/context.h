@@ -56,6 +56,14 @@ struct ResidencyContext {
   StepStats stats{};
   int timing = 0;  // MemoryTimers alive
 
+  // Where its bytes may go, if it can be had back.
+  bool may_evict(const Storage& storage) const {
+    return options.evict && !storage.evict_pinned;
+  }
+  bool may_offload(const Storage& storage) const {
+    return !storage.offload_pinned && !tiers.empty();
+  }
+
   // To the event log. The tag of work that the device is to time.
   uint64_t record(EventKind kind, Reason reason, const Storage& storage, StreamId stream,
                   Nanos expected) {

@@ -44,7 +44,7 @@ std::string describe_memory(const ResidencyContext& context, const Storages& sto
                       : s.managed.claims > 0     ? "needed by a recomputation"
                       : !context.options.managed ? "memory is not managed"
                       : transfers.can_evict(s)   ? "can be evicted"
-                      : transfers.can_offload(s) ? "can be offloaded if a tier has room"
+                      : context.may_offload(s)   ? "can be offloaded if a tier has room"
                       : context.tiers.empty()    ? "cannot be recomputed, and there is no tier"
                                                  : "cannot be released";
     text += "\n    " + format_bytes(s.size()) + " " + name_and_origin(s) + " (" + why + ")";

@@ -55,6 +55,7 @@ class HostCopies {
     std::shared_ptr<const void> keep_alive;
     Bytes bytes{0};
   };
+  // Waits for the oldest copies, until those under way hold no more host memory than that.
   void bound(Bytes most);
 
   ResidencyContext& context_;

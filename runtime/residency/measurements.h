@@ -1,4 +1,4 @@
-// Private to residency/: joins what the device has timed with what was issued, for the cost
+// Joins what the device has timed with what was issued, for the cost
 // model to learn from.
 #pragma once
 

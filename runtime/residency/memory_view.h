@@ -2,7 +2,7 @@
 // arena and the tiers. Nothing can be changed through it; what a policy wants done it returns
 // as a Decision (policy.h).
 //
-// Residency is the one that programs use. A test may stand in for it.
+// View (view.h) is the one that programs use; a test may have its own.
 //
 // Threads: the session's issuing thread.
 #pragma once

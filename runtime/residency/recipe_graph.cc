@@ -93,7 +93,7 @@ std::vector<IntrusivePtr<Recipe>> RecipeGraph::calls_for(const Storage& root) co
 }
 
 // Would recomputing `from` read a storage for which `is_target` holds, now or once what is here
-// only for a recomputation under way (nobody uses it) is gone again? `known` is asked of each
+// only for a recomputation under way (nobody needs it) is gone again? `known` is asked of each
 // storage that would be recomputed for it; none: its own sources are looked at.
 template <class IsTarget, class Known>
 bool RecipeGraph::reads(const Storage& from, const IsTarget& is_target,
@@ -128,7 +128,6 @@ bool RecipeGraph::reaches(const Storage& from, const Storage& target) const {
       [](const Storage&) { return std::optional<bool>(); });
 }
 
-// Would bringing back something that was evicted, and has users, read it?
 bool RecipeGraph::evicted_reach(const Storage& target) const {
   return storages_.any([&](const Storage& s) {
     context_.effort.examine();
@@ -165,6 +164,7 @@ bool RecipeGraph::find_dependence(const Storage& storage) const {
 }
 
 RecipeGraph::Writing::Writing(RecipeGraph& graph, const Recipe& call) : graph_(graph) {
+  graph_.storages_.count_change();
   for (const Recipe::Input& input : call.inputs) {
     if (!input.written || input.storage->managed.readers == 0) continue;
     input.storage->managed.being_written = true;

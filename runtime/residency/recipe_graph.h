@@ -17,14 +17,14 @@ namespace tidemark {
 
 class RecipeGraph {
  public:
-  RecipeGraph(ResidencyContext& context, const Storages& storages)
+  RecipeGraph(ResidencyContext& context, Storages& storages)
       : context_(context), storages_(storages) {}
 
   // Can the storage's recipe be run, with everything that has to be recomputed for it?
   bool runnable(const Storage& storage) const;
   // A recipe may have stopped being runnable: a source was written, or is gone.
   void lost_source() { ++epoch_; }
-  // `storage` will be gone, and what is computed from it.
+  // `storage` is about to be gone. If it cannot be computed again, neither can what reads it.
   void losing(const Storage& storage) {
     if (!storage.managed.recipe || storage.managed.runnable_at != epoch_) lost_source();
   }
@@ -67,7 +67,7 @@ class RecipeGraph {
   bool find_dependence(const Storage& storage) const;
 
   ResidencyContext& context_;
-  const Storages& storages_;
+  Storages& storages_;
   mutable uint64_t walk_ = 0;  // mark of the current walk
   uint64_t epoch_ = 1;         // grows when a recipe may have stopped being runnable
   std::vector<Storage*> written_;

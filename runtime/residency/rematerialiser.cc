@@ -143,12 +143,17 @@ void Rematerialiser::bring_back_survivors() {
 
 void Rematerialiser::unclaim(Storage& storage) {
   --storage.managed.claims;
-  if (!storage.managed.wanted()) settle_unused(storage);
+  settle_unused(storage);
+}
+
+void Rematerialiser::let_go(Storage& storage) {
+  storages_.let_go(storage);
+  settle_unused(storage);
 }
 
 void Rematerialiser::settle_unused(Storage& storage) {
   const ManagedStorage& s = storage.managed;
-  if (!s.available()) return;
+  if (s.wanted() || !s.available()) return;
   const bool read_by_recipes =
       s.readers > 0 && context_.options.evict && context_.options.managed;
   if (read_by_recipes) {

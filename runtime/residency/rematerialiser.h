@@ -18,7 +18,8 @@ namespace tidemark {
 
 class Rematerialiser {
  public:
-  // `run_again`: runs a call whose inputs are in the arena or on a tier.
+  // `run_again`: runs a call again whose inputs are in the arena or on a tier, and makes room
+  // for it.
   Rematerialiser(ResidencyContext& context, Storages& storages, RecipeGraph& graph,
                  Transfers& transfers, std::function<void(Recipe&, Reason)> run_again)
       : context_(context),
@@ -36,18 +37,20 @@ class Rematerialiser {
   // A call is about to write graph.written() in place: what was evicted and would be recomputed
   // from their present contents comes back first, and needs no recipe any more.
   void protect_readers();
-  // What was evicted and is needed is brought back, and what has users needs no recipe from now
-  // on: a step's end.
+  // A step's end: what was evicted and is needed is brought back, and what has users needs no
+  // recipe from now on.
   void bring_back_survivors();
-  // Recomputations under way claim the inputs of the call at hand alone. False: they did
-  // already, or it has become too much.
+  // From now on recomputations under way claim the inputs of the call at hand alone. False:
+  // they do already, or they recompute so much that the step is to run out of memory instead.
   bool give_up_claims();
 
   // Until unclaim() the storage is not evicted, nor freed although nobody needs it.
   void claim(Storage& storage) { ++storage.managed.claims; }
   void unclaim(Storage& storage);
-  // Nobody needs it, and nothing holds it: its block and its copy go, unless it is the only
-  // source of something.
+  // Until let_go() its bytes can be had, as if it had a user; it may be released.
+  void hold(Storage& storage) { storages_.hold(storage); }
+  void let_go(Storage& storage);
+  // If nobody wants it: its block and its copy go, unless it is the only source of something.
   void settle_unused(Storage& storage);
 
   // A schedule had the call run again, since the program's last call.

@@ -23,7 +23,7 @@ class Residency::Issue {
     }
     for (const auto& storage : pinned_) {
       --storage->managed.pins;
-      if (!storage->managed.wanted()) residency_.rematerialiser_.settle_unused(*storage);
+      residency_.rematerialiser_.settle_unused(*storage);
     }
   }
 
@@ -89,7 +89,7 @@ bool Residency::execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& 
 void Residency::defer(const Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
     ManagedStorage& s = input.storage->managed;
-    storages_.hold(*input.storage);
+    rematerialiser_.hold(*input.storage);
     if (!input.written) continue;
     ++s.version;
     ++s.unwritten;
@@ -99,7 +99,7 @@ void Residency::defer(const Recipe& call) {
 bool Residency::execute_deferred(const IntrusivePtr<Recipe>& call,
                                  const BlockPlacement& placement) {
   const bool kept = run(call, Run::kDeferred, placement);
-  for (const Recipe::Input& input : call->inputs) let_go(*input.storage);
+  for (const Recipe::Input& input : call->inputs) rematerialiser_.let_go(*input.storage);
   return kept;
 }
 
@@ -122,7 +122,7 @@ void Residency::give_up(const Recipe& call) {
       --input.storage->managed.version;
       --input.storage->managed.unwritten;
     }
-    let_go(*input.storage);
+    rematerialiser_.let_go(*input.storage);
   }
   for (const Recipe::Output& output : call.outputs) {
     if (output.storage->residence() == Residence::kEmpty) output.storage->managed.lose();
@@ -143,7 +143,6 @@ bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
   }
   rematerialiser_.materialise_inputs(*call);
   RecipeGraph::Writing writing(graph_, *call);
-  storages_.count_change();
   rematerialiser_.protect_readers();
   const bool kept = issue(*call, kind, Reason::kNone, placement);
   if (pure && context_.options.managed && context_.options.evict) {
@@ -166,12 +165,13 @@ bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
   } catch (const Error&) {
     // The call has been issued, and what failed here was best effort. A device that has
     // failed says so again at the next call.
+  } catch (const Effort::Stopped&) {  // nor is it undone for this; the next call throws it
   }
   context_.events.tell(StorageEvent::Kind::kCallDone);
   return kept;
 }
 
-// Resident, whatever it takes short of recomputing a claimed storage.
+// Makes it resident: recomputed or reloaded, whatever has to make way that is not held.
 void Residency::fetch(Storage& storage, Reason reason) {
   rematerialiser_.materialise(storage, reason);
   if (storage.managed.offloaded()) {
@@ -294,14 +294,7 @@ Offset Residency::pack() {
 
 void Residency::on_unused(Storage& storage) {
   storages_.last_user_went(storage);
-  if (!storage.managed.wanted()) rematerialiser_.settle_unused(storage);
-}
-
-void Residency::hold(Storage& storage) { storages_.hold(storage); }
-
-void Residency::let_go(Storage& storage) {
-  storages_.let_go(storage);
-  if (!storage.managed.wanted()) rematerialiser_.settle_unused(storage);
+  rematerialiser_.settle_unused(storage);
 }
 
 // --- a step ---

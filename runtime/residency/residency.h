@@ -1,10 +1,11 @@
 // The mechanism: pin, evict, offload, reload, recompute. It runs every operator; what to
 // release and when to prefetch it asks its ReleasePolicy.
 //
-// An operator's life (execute): pin inputs, bring back those that are away, make room for
-// outputs and workspace, launch, unpin. The issuing thread never waits for the device, except
-// when it reads values. Every decision comes from the order of calls and the issue clock, never
-// from what has completed.
+// An operator's life (execute): claim inputs, recompute those that were evicted, pin and
+// reload, make room for outputs and workspace, launch, unpin. The issuing thread waits for the
+// device only where values are read, where uploads hold much host memory, and at a step's end
+// if asked to. Every decision comes from the order of calls and the issue clock, never from
+// what has completed.
 //
 //   Residency        runs calls; steps
 //     HostCopies       values from and to host memory
@@ -14,8 +15,8 @@
 //     RecipeGraph      what is computed from what
 //     Storages         all storages, and each change of where their bytes are
 //
-// Each uses those below it alone; the two ways up, to run a call again and to have claims given
-// up, are functions that it is made with.
+// Each uses those below it alone. Three ways lead up: functions to run a call again and to have
+// claims given up, and StorageOwner, by which a storage says that nobody uses it any more.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -58,9 +59,6 @@ class Residency final : public StorageOwner {
   void defer(const Recipe& call);
   bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
   void give_up(const Recipe& call);
-  // Until let_go() the storage can be had, as if it had a user. It may be released.
-  void hold(Storage& storage);
-  void let_go(Storage& storage);
 
   // Runs the call that made it again, for it and for whatever else the call made that is away
   // and is needed or claimed. False, and nothing has happened, if it has no recipe or an input

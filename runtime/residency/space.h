@@ -56,8 +56,8 @@ class Space {
   // Slides all together at the arena's lower end, in the order in which it lies. Where that
   // ends.
   Offset slide_all();
-  // To that place; false, and it stays, if another block lies there, it is not in the arena, or
-  // it would have to go up onto a part of where it lies.
+  // To that place; false, and it stays, if another block lies there, it is not in the arena, it
+  // would have to go up onto a part of where it lies, or an open plan has its bytes.
   bool move(Storage& storage, Offset to);
   // Brings a copy back from its tier, at `at` or, without it, into a hole that is slid together
   // if need be. False if it cannot be.

@@ -1,5 +1,5 @@
-// What happens to storages, told as it happens: to write steps down, to match them, to count.
-// Nothing is decided by it, and nobody acts on it.
+// What happens to storages, told as it happens: to write steps down, to match them, to count,
+// to keep a policy's candidates. Who listens changes nothing of what it is told about.
 //
 // Threads: the session's issuing thread.
 #pragma once

@@ -67,9 +67,7 @@ void Storages::let_go(Storage& storage) {
 void Storages::settle_evicted(Storage& storage) {
   if (!storage.managed.evicted() || storage.managed.needed()) return;
   --evicted_needed_;
-  if (storage.managed.has_copy()) drop_copy(storage);
-  storage.managed.die();
-  context_.events.tell(StorageEvent::Kind::kDied, &storage);
+  die(storage);
 }
 
 void Storages::bury(Storage& storage) {
@@ -152,21 +150,18 @@ void Storages::drop_copy(Storage& storage) {
   s.tier->release(s.tier_pieces, s.tier_fence);
   s.tier = nullptr;
   s.tier_fence = {};
-  const bool was_evicted = s.evicted();
   s.give_up_copy();
-  if (!s.evicted() || was_evicted) return;
+  if (!s.evicted()) return;
   ++change_;
   if (s.needed()) ++evicted_needed_;
 }
 
 // What can never be released is not offered.
 void Storages::offer_to_policy(Storage& storage) {
-  const ResidencyOptions& options = context_.options;
-  if (!storage.resident() || storage.category == Category::kWorkspace || !options.managed)
-    return;
-  const bool evictable = options.evict && !storage.evict_pinned && storage.managed.recipe;
-  const bool offloadable = !storage.offload_pinned && !context_.tiers.empty();
-  if (evictable || offloadable) {
+  const bool managed = context_.options.managed && storage.category != Category::kWorkspace;
+  if (!storage.resident() || !managed) return;
+  const bool evictable = context_.may_evict(storage) && storage.managed.recipe;
+  if (evictable || context_.may_offload(storage)) {
     context_.policy.add(storage);
   } else {
     context_.policy.remove(storage);

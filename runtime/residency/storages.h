@@ -45,7 +45,7 @@ class Storages {
   void leave_block(Storage& storage, Residence next);
   // Its block lies elsewhere, and `done` put it there.
   void move_block(Storage& storage, const Block& block, Event done);
-  // Nobody uses it, and it has neither block nor copy.
+  // It is evicted, and nobody needs it any more.
   void die(Storage& storage);
   // It has a copy from now on, where `tier` says; or none any more. What was on a tier alone is
   // evicted then.
@@ -56,7 +56,7 @@ class Storages {
   void set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe);
   void drop_recipe(Storage& storage);
 
-  // All that has users and bytes.
+  // All that has users, but for what has not been written yet.
   std::vector<IntrusivePtr<Storage>> in_use() const;
   // Of these, wherever they are, as they occupy the arena.
   Bytes bytes_in_use() const;

@@ -13,12 +13,8 @@ bool is_older(const Storage* a, const Storage* b) { return a->id() < b->id(); }
 
 }  // namespace
 
-bool Transfers::can_offload(const Storage& storage) const {
-  return !storage.offload_pinned && !context_.tiers.empty();
-}
-
 bool Transfers::can_evict(const Storage& storage) const {
-  return context_.options.evict && !storage.evict_pinned && graph_.runnable(storage) &&
+  return context_.may_evict(storage) && graph_.runnable(storage) &&
          !graph_.depends_on_written(storage);
 }
 
@@ -28,7 +24,8 @@ bool Transfers::release(Storage& storage, Reason reason) {
     return true;
   }
   const bool evictable = can_evict(storage);
-  const bool offloadable = can_offload(storage) && context_.policy.may_offload(storage);
+  const bool offloadable =
+      context_.may_offload(storage) && context_.policy.may_offload(storage);
   if (offloadable &&
       (!evictable || context_.policy.decide(*context_.view, storage) == Action::kOffload) &&
       offload(storage, reason)) {
@@ -42,7 +39,8 @@ bool Transfers::release(Storage& storage, Reason reason) {
 bool Transfers::release_by(Storage& storage, Action action, Reason reason) {
   if (!storage.resident() || storage.managed.pins > 0) return false;
   if (action == Action::kOffload) {
-    if (!storage.managed.has_copy()) return can_offload(storage) && offload(storage, reason);
+    if (!storage.managed.has_copy())
+      return context_.may_offload(storage) && offload(storage, reason);
     drop_clean(storage, reason);
     return true;
   }
@@ -52,6 +50,7 @@ bool Transfers::release_by(Storage& storage, Action action, Reason reason) {
 }
 
 void Transfers::evict(Storage& storage, Reason reason) {
+  if (storage.managed.has_copy()) storages_.drop_copy(storage);
   context_.events.tell(StorageEvent::Kind::kEvicted, &storage, reason);
   storages_.leave_block(storage, Residence::kEvicted);
   context_.record(EventKind::kEvict, reason, storage, StreamId::kCompute, Nanos(0));
@@ -69,18 +68,18 @@ bool Transfers::offload(Storage& storage, Reason reason) {
 void Transfers::release_austerely(Storage& storage) {
   if (storage.managed.has_copy()) {
     drop_clean(storage, Reason::kAustere);
-  } else if (can_offload(storage) && offload(storage, Reason::kAustere)) {
+  } else if (context_.may_offload(storage) && offload(storage, Reason::kAustere)) {
     return;
   } else if (storage.managed.claims == 0 && can_evict(storage)) {
     evict(storage, Reason::kAustere);
-  } else if (can_offload(storage)) {
+  } else if (context_.may_offload(storage)) {
     give_up_copies_for(storage.size());
     offload(storage, Reason::kAustere);
   }
 }
 
 bool Transfers::copy_out(Storage& storage, Reason reason) {
-  if (!storage.resident() || storage.managed.has_copy() || !can_offload(storage) ||
+  if (!storage.resident() || storage.managed.has_copy() || !context_.may_offload(storage) ||
       !store(storage, EventKind::kCopyOut, reason)) {
     return false;
   }

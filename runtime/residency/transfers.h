@@ -20,7 +20,6 @@ class Transfers {
             Measurements& measurements)
       : context_(context), storages_(storages), graph_(graph), measurements_(measurements) {}
 
-  bool can_offload(const Storage& storage) const;
   // Can it be recomputed, now?
   bool can_evict(const Storage& storage) const;
 

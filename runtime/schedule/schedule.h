@@ -40,7 +40,7 @@ struct Schedule {
     kUpload,   // takes a block
     kRead,     // the program waits for a value: what comes before has been issued
     kFree,     // nobody wants the storage's bytes any more: ends its block, or its copy
-    kEvict,    // ends its block; it will be computed again
+    kEvict,    // ends its block, and its copy: it will be computed again
     kCopyOut,  // to a tier; its block stays
     kOffload,  // ends its block; copied out first where there is no valid copy
     kCopyIn,   // from its copy, which stays valid until the storage is written: takes a block
@@ -88,11 +88,15 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-// Does the instruction name an operator of the program, run for the first time?
-inline bool is_program_op(const Schedule::Instruction& instruction) {
+// Is its subject an operator of the trace, not a storage?
+inline bool names_op(const Schedule::Instruction& instruction) {
   using Do = Schedule::Do;
-  return (instruction.what == Do::kRun && !instruction.again) ||
-         instruction.what == Do::kUpload || instruction.what == Do::kRead;
+  return instruction.what == Do::kRun || instruction.what == Do::kUpload ||
+         instruction.what == Do::kRead;
+}
+// And run for the first time?
+inline bool is_program_op(const Schedule::Instruction& instruction) {
+  return names_op(instruction) && !instruction.again;
 }
 
 // Is each operator where the program issues it?

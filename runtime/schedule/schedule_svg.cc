@@ -122,11 +122,10 @@ class Picture {
   std::string describe(const Instruction& it) const {
     static constexpr std::array kWords{"run",      "upload",  "read",    "free",      "evict",
                                        "copy out", "offload", "copy in", "drop copy", "move"};
-    const bool of_op = it.what == Do::kRun || it.what == Do::kUpload || it.what == Do::kRead;
     return std::string(kWords[static_cast<size_t>(it.what)]) + " " +
-           (of_op ? "op " + std::to_string(it.subject) + " " +
-                        std::string(trace_.ops[it.subject].label())
-                  : name(it.subject)) +
+           (names_op(it) ? "op " + std::to_string(it.subject) + " " +
+                               std::string(trace_.ops[it.subject].label())
+                         : name(it.subject)) +
            (it.again ? " again" : "");
   }
 

@@ -5,11 +5,12 @@
 // been made, how often was it written, which block holds it, is there a valid copy, does the
 // program still hold it.
 //
-//   code                      s2       s3        the onlooker's notes after the instruction
-//   0 run op 0                block 1  -
-//   1 run op 1                block 1  block 2   op 1 lets go of s3
-//   2 evict s2                -        block 2   s2 can be computed: its inputs are as op 0 saw
-//   them 3 free s3                 -        -         right: the program has let go of it
+//   code         s2       s3       the onlooker's notes after the instruction
+//   0 run op 0   block 1  -
+//   1 run op 1   block 1  block 2  op 1 lets go of s3
+//   2 evict s2   -        block 2  s2 can be computed: its inputs are as op 0 saw them
+//
+//   3 free s3    -        -        right: the program has let go of it
 //
 // Threads: functions without state.
 #pragma once
@@ -45,8 +46,10 @@ namespace tidemark {
 // - Figures: peak as stated, the bound no higher; copies within `tier_room`; if not placed, the
 //   peak is within the room but for the stated shortfall.
 // - With residents_apart: residents have no blocks, fit beside the peak, and nothing is
-// released. Of foreign storages nothing is known, so they may be moved and nothing else. At
-// most `limit` lines. REQUIRES: trace_violations() finds nothing.
+// released.
+//
+// Of foreign storages nothing is known, so they may be moved and nothing else. At most `limit`
+// lines. REQUIRES: trace_violations() finds nothing.
 std::vector<std::string> schedule_violations(const StepTrace& trace, const PlanLimits& limits,
                                              const Schedule& schedule, size_t limit = 20);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/schedule/free_bytes.h"
+#include "runtime/schedule/storage_state.h"
 
 namespace tidemark {
 namespace {
@@ -10,7 +11,6 @@ namespace {
 using Do = Schedule::Do;
 using Instruction = Schedule::Instruction;
 using Block = Schedule::Block;
-constexpr uint32_t kNone = UINT32_MAX;
 
 class Simulator {
  public:
@@ -28,17 +28,16 @@ class Simulator {
       carry_out(instruction);
       cost_.tier_peak = std::max(cost_.tier_peak, tier_);
     }
-    for (State& state : storages_) {
-      if (state.copied && state.block == kNone) wait_until(state.copy_ready);
+    for (const State& state : storages_) {
+      if (state.offloaded()) wait_until(state.copy_ready);
     }
     cost_.time = compute_;
     return cost_;
   }
 
  private:
-  struct State {
-    uint32_t block = kNone;
-    bool copied = false;
+  struct State : StorageState {
+    uint32_t block = 0;   // if it is resident
     Nanos ready{0};       // its bytes are written, by a call or by a copy
     Nanos copy_ready{0};  // its copy is out
   };
@@ -50,34 +49,41 @@ class Simulator {
 
   void begin() {
     for (uint32_t b = 0; b < s_.initial_blocks; ++b) {
-      storages_[s_.blocks[b].storage].block = b;
+      enter(s_.blocks[b].storage, b, Nanos(0));
       take(b);
     }
     for (uint32_t s = 0; s < trace_.storages.size(); ++s) {
       const StepTrace::Storage& storage = trace_.storages[s];
       const bool apart = s_.residents_apart && storage.at_end;
-      if (!storage.at_start || apart || storages_[s].block != kNone) continue;
-      storages_[s].copied = true;
+      if (!storage.at_start || apart || storages_[s].resident()) continue;
+      storages_[s].take_block();
+      storages_[s].copy_out();
+      storages_[s].leave(Residence::kOffloaded);
       tier_ += storage.size;
     }
     cost_.tier_peak = tier_;
   }
 
   void carry_out(const Instruction& it) {
-    if (it.what == Do::kRun || it.what == Do::kUpload || it.what == Do::kRead)
-      return run_op(it);
+    if (names_op(it)) return run_op(it);
     State& state = storages_[it.subject];
     switch (it.what) {
       case Do::kCopyOut: copy_out(it.subject); break;
       case Do::kOffload:
         copy_out(it.subject);
-        leave(state.block);
-        state.block = kNone;
+        leave(state, Residence::kOffloaded);
         break;
-      case Do::kFree: drop_copy(it.subject); [[fallthrough]];
+      case Do::kFree:
+        drop_copy(it.subject);
+        if (state.resident()) {
+          leave(state, Residence::kDead);
+        } else {
+          state.die();
+        }
+        break;
       case Do::kEvict:
-        if (state.block != kNone) leave(state.block);
-        state.block = kNone;
+        drop_copy(it.subject);
+        leave(state, Residence::kEvicted);
         break;
       case Do::kDropCopy: drop_copy(it.subject); break;
       case Do::kCopyIn: {
@@ -100,14 +106,18 @@ class Simulator {
       }
       return;
     }
-    for (const StepTrace::Input& input : op.inputs) wait_until(storages_[input.storage].ready);
+    for (const StepTrace::Input& input : op.inputs) {
+      const State& state = storages_[input.storage];
+      wait_until(state.ready);
+      if (input.written && state.resident()) wait_until(block_free_[state.block]);
+    }
     for (uint32_t b = it.first_block; b < it.first_block + it.blocks; ++b) wait_until(take(b));
     compute_ += op.cost;
     if (it.again) cost_.recomputed += op.cost;
     if (it.what == Do::kRead) issued_ = compute_;
     for (const StepTrace::Input& input : op.inputs) {
       State& state = storages_[input.storage];
-      if (state.block != kNone) used(state.block, compute_);
+      if (state.resident()) used(state.block, compute_);
       if (!input.written) continue;
       state.ready = compute_;
       drop_copy(input.storage);
@@ -116,10 +126,9 @@ class Simulator {
       used(b, compute_);
       const uint32_t storage = s_.blocks[b].storage;
       if (storage == Schedule::kScratch) {
-        leave(b);
+        end(b);
       } else {
-        storages_[storage].block = b;
-        storages_[storage].ready = compute_;
+        enter(storage, b, compute_);
       }
     }
   }
@@ -130,7 +139,7 @@ class Simulator {
     wait_until(state.ready);
     const uint32_t old = state.block;
     wait_until(block_free_[old]);  // a copy of it may be under way
-    leave(old);
+    end(old);
     wait_until(take(it.first_block));
     compute_ += limits_.move_time(size(it.subject));
     state.block = it.first_block;
@@ -140,28 +149,37 @@ class Simulator {
   }
 
   void copy_in(uint32_t storage, uint32_t block, Nanos start) {
-    State& state = storages_[storage];
     link_in_ = std::max(link_in_, start) + limits_.in_time(size(storage));
-    state.block = block;
-    state.ready = link_in_;
+    enter(storage, block, link_in_);
     used(block, link_in_);
   }
 
   void copy_out(uint32_t storage) {
     State& state = storages_[storage];
-    if (state.copied) return;
+    if (state.has_copy()) return;
     const Nanos takes = limits_.out_time(size(storage));
     link_out_ = std::max({link_out_, state.ready, issued_}) + takes;
     cost_.copied += takes;
-    state.copied = true;
+    state.copy_out();
     state.copy_ready = link_out_;
     tier_ += size(storage);
     used(state.block, link_out_);
   }
 
   void drop_copy(uint32_t storage) {
-    if (storages_[storage].copied) tier_ -= size(storage);
-    storages_[storage].copied = false;
+    if (!storages_[storage].has_copy()) return;
+    tier_ -= size(storage);
+    storages_[storage].give_up_copy();
+  }
+  void enter(uint32_t storage, uint32_t block, Nanos ready) {
+    State& state = storages_[storage];
+    state.take_block();
+    state.block = block;
+    state.ready = ready;
+  }
+  void leave(State& state, Residence next) {
+    end(state.block);
+    state.leave(next);
   }
 
   void wait_until(Nanos time) {
@@ -178,7 +196,7 @@ class Simulator {
     return s_.placed ? places_.free_from(block.at, block.size) : count_.take(block.size);
   }
   void used(uint32_t b, Nanos until) { block_free_[b] = std::max(block_free_[b], until); }
-  void leave(uint32_t b) {
+  void end(uint32_t b) {
     const Block& block = s_.blocks[b];
     live_ -= block.size;
     if (s_.placed) {

@@ -173,6 +173,12 @@ std::vector<Life> liveness(const StepTrace& trace) {
   return lives;
 }
 
+Nanos total_cost(const StepTrace& trace) {
+  Nanos sum{0};
+  for (const StepTrace::Op& op : trace.ops) sum += op.cost;
+  return sum;
+}
+
 Bytes program_order_peak(const StepTrace& trace) {
   std::vector<Bytes> change(trace.ops.size() + 1, Bytes(0));
   const std::vector<Life> lives = liveness(trace);

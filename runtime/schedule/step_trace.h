@@ -103,6 +103,8 @@ struct Life {
   uint32_t last = 0;
 };
 std::vector<Life> liveness(const StepTrace& trace);
+// Of its operators, run once each.
+Nanos total_cost(const StepTrace& trace);
 // Most bytes live at once in program order, workspaces included.
 Bytes program_order_peak(const StepTrace& trace);
 

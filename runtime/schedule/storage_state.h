@@ -1,17 +1,22 @@
 // What becomes of a storage's bytes: the one state machine, for the residency manager, where
 // there are bytes, and for simulations, where there are none.
 //
-//            take_block            leave                    (no copy; its call runs again)
-//   kEmpty -----------> kResident -------> kEvicted
-//                        |   ^    take_block    |
-//                  leave |   | take_block       | die: nobody needs it
-//                        v   |                  v
-//                       kOffloaded  ------>   kDead    no block, no copy; its call may still
-//                         give_up_copy, die            be run for another's sake
-//   kLost: its bytes cannot be had again.
+//              take_block
+//   kEmpty <---------------> kResident   a block; with a valid copy on a tier it is clean
+//            leave: its       |  |  |
+//            call did not run |  |  | leave       each of the three comes back by take_block
+//                    +--------+  |  +--------+
+//                    v           v           v
+//              kOffloaded --> kEvicted --> kDead
+//              a copy alone   neither      neither, and nobody needs it; its call may still run
+//                                          again for another's sake
 //
-// A copy on a tier is valid for as long as the bytes are not written. A resident storage that
-// has one is clean: to offload it moves nothing.
+//   kOffloaded -> kEvicted   give_up_copy
+//   kEvicted   -> kDead      die
+//   any        -> kLost      lose: its bytes cannot be had again
+//
+// A copy is valid for as long as the bytes are not written. To offload what is clean moves
+// nothing; what is evicted has no copy.
 //
 // A change that is not in the picture is refused (std::logic_error): REQUIRES says what it
 // needs.
@@ -39,7 +44,7 @@ class StorageState {
   bool available() const { return resident() || offloaded(); }
 
   // Who wants it.
-  int64_t users = 0;    // tensors and pending operators: its bytes have to be obtainable
+  int32_t users = 0;    // tensors and pending operators: its bytes have to be obtainable
   int32_t put_off = 0;  // calls that are put off: as a user; it may be released
   int32_t readers = 0;  // recipes that read it
   int32_t pins = 0;     // operators being issued: it stays where it is
@@ -55,18 +60,16 @@ class StorageState {
     require(!resident() && residence_ != Residence::kLost, "takes a block once");
     residence_ = Residence::kResident;
   }
-  // Its block is free. `next`: kEvicted; kOffloaded, if it is clean; kDead or kEmpty, if it is
-  // not (kEmpty: the call that was to write it did not run). REQUIRES: resident.
+  // Its block is free. `next`: kOffloaded, if it is clean; kEvicted, kDead or kEmpty (the call
+  // that was to write it did not run), if it is not. REQUIRES: resident.
   void leave(Residence next) {
-    require(resident(), "leaves where it is");
-    require(next == Residence::kEvicted || copy_ == (next == Residence::kOffloaded),
-            "is offloaded with a copy, and dies without");
+    require(resident() && copy_ == (next == Residence::kOffloaded),
+            "leaves where it is, offloaded if it has a copy and only then");
     residence_ = next;
   }
-  // REQUIRES: nobody needs it any more, and it has neither block nor copy.
+  // REQUIRES: evicted, and nobody needs it any more.
   void die() {
-    require(!needed() && !resident() && !copy_,
-            "dies when nobody needs it, without block and copy");
+    require(evicted() && !needed(), "dies when nobody needs it, without block and copy");
     residence_ = Residence::kDead;
   }
   void lose() {

@@ -82,6 +82,7 @@ class Walk {
       case Do::kEvict:
         if (!known_.may_be_made_again(storage)) say(name + " may not be evicted");
         end_block(storage, now_ + 1);
+        drop_copy(storage);
         loses_ = true;
         return;
       case Do::kCopyOut:

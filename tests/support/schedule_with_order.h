@@ -50,12 +50,10 @@ inline std::vector<uint32_t> random_order(const StepTrace& trace, std::mt19937& 
 using ChooseReleases =
     std::function<std::vector<planner::PlannedRelease>(const StepTable& step)>;
 
-// The step in that order with those releases, placed. None: that cannot be done.
-inline std::optional<Schedule> schedule_with(const StepTrace& trace,
-                                             const std::vector<uint32_t>& order,
-                                             const ChooseReleases& choose,
-                                             const PlanLimits& limits,
-                                             const std::vector<Bytes>& foreign) {
+// The step in that order with those releases, placed or not. None: that cannot be done.
+inline std::optional<Schedule> schedule_with(
+    const StepTrace& trace, const std::vector<uint32_t>& order, const ChooseReleases& choose,
+    const PlanLimits& limits, const std::vector<Bytes>& foreign, bool with_places = true) {
   const StepTrace step = planner::with_kept_sources(planner::reordered(trace, order));
   const StepTable table(step);
   planner::UnplacedSchedule unplaced;
@@ -64,33 +62,23 @@ inline std::optional<Schedule> schedule_with(const StepTrace& trace,
   const auto outcome =
       planner::StepSimulator(step, table, room).write(choose(table), foreign, unplaced);
   if (!outcome.possible || outcome.shortfall > Bytes(0)) return std::nullopt;
-  std::vector<std::optional<Offset>> at(step.storages.size() + foreign.size());
-  Offset to(0);
-  for (uint32_t b = 0; b < unplaced.schedule.initial_blocks; ++b) {
-    at[unplaced.schedule.blocks[b].storage] = to;
-    to = to + unplaced.schedule.blocks[b].size;
+  std::optional<Schedule> schedule = unplaced.schedule;
+  schedule->peak = schedule->peak_bound = max_resident(*schedule);
+  if (with_places) {
+    planner::prefer_initial_places(unplaced);
+    schedule = planner::place_blocks(
+        unplaced, limits.room, 50 * static_cast<int64_t>(unplaced.schedule.blocks.size()));
+    if (!schedule) return std::nullopt;
   }
-  for (const Schedule::Block& block : unplaced.schedule.blocks) {
-    unplaced.preferred.push_back(block.storage == Schedule::kScratch ? std::nullopt
-                                                                     : at[block.storage]);
-  }
-  auto placed = planner::place_blocks(
-      unplaced, limits.room, 50 * static_cast<int64_t>(unplaced.schedule.blocks.size()));
-  if (!placed) return std::nullopt;
-  planner::rename_operators(*placed, order);
-  const auto wrong = schedule_violations(trace, limits, *placed, 1);
+  planner::rename_operators(*schedule, order);
+  const auto wrong = schedule_violations(trace, limits, *schedule, 1);
   TIDEMARK_CHECK(wrong.empty(), "a schedule that is right: " + wrong.front());
-  return placed;
+  return schedule;
 }
 
-// An order at random, and half of all gaps released, one way or the other.
-inline std::optional<Schedule> random_order_and_releases(const StepTrace& trace,
-                                                         const PlanLimits& limits,
-                                                         const std::vector<Bytes>& foreign,
-                                                         uint32_t seed) {
-  std::mt19937 random(seed);
-  const auto order = random_order(trace, random);
-  const auto choose = [&](const StepTable& step) {
+// Half of all gaps released, one way or the other.
+inline ChooseReleases random_releases(const PlanLimits& limits, std::mt19937& random) {
+  return [&](const StepTable& step) {
     std::vector<planner::PlannedRelease> releases;
     for (const planner::Gap& gap : planner::find_gaps(step, Bytes(1))) {
       const StepTable::Item& item = step.items[gap.item];
@@ -108,7 +96,15 @@ inline std::optional<Schedule> random_order_and_releases(const StepTrace& trace,
     }
     return releases;
   };
-  return schedule_with(trace, order, choose, limits, foreign);
+}
+
+inline std::optional<Schedule> random_order_and_releases(const StepTrace& trace,
+                                                         const PlanLimits& limits,
+                                                         const std::vector<Bytes>& foreign,
+                                                         uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto order = random_order(trace, random);
+  return schedule_with(trace, order, random_releases(limits, random), limits, foreign);
 }
 
 }  // namespace tidemark::testing

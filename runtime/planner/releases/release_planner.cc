@@ -49,12 +49,13 @@ class ReleasePlanner {
       const Schedule& unplaced = found.unplaced.schedule;
       if (stopped()) return std::nullopt;
       if (!found.possible || unplaced.shortfall > Bytes(0)) break;
-      if (best && unplaced.time >= time_of(best->schedule)) break;
+      if (best && unplaced.time >= time_with_moves(best->schedule, limits_)) break;
       auto placed = lay_out(found.unplaced);
       if (!placed) continue;
       const bool cheap = static_cast<double>(limits_.move_time(placed->moved).count()) <=
                          kCheap * static_cast<double>(step_.duration.count());
-      if (!best || time_of(*placed) < time_of(best->schedule)) {
+      if (!best ||
+          time_with_moves(*placed, limits_) < time_with_moves(best->schedule, limits_)) {
         best = ReleaseSchedule{std::move(*placed), std::move(found.releases)};
       }
       if (cheap) break;
@@ -83,9 +84,6 @@ class ReleasePlanner {
   };
 
   bool stopped() const { return stop_ && stop_->load(std::memory_order_relaxed); }
-  Nanos time_of(const Schedule& schedule) const {
-    return schedule.time + limits_.move_time(schedule.moved);
-  }
 
   // Where blocks lie is not decided.
   Found search_within(Bytes room, std::vector<PlannedRelease> draft) {
@@ -104,24 +102,8 @@ class ReleasePlanner {
     Schedule& schedule = found.unplaced.schedule;
     schedule.method = "releases found by a search";
     schedule.peak = schedule.peak_bound = max_resident(schedule);
-    if (found.possible) prefer_places(found.unplaced);
+    if (found.possible) prefer_initial_places(found.unplaced);
     return found;
-  }
-
-  // What lives on lies at the lower end in its order, so that step can follow step without
-  // moving anything, and steps of other programs too.
-  void prefer_places(UnplacedSchedule& unplaced) const {
-    const Schedule& schedule = unplaced.schedule;
-    std::vector<std::optional<Offset>> of_storage(trace_.storages.size() + foreign_.size());
-    Offset to(0);
-    for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
-      of_storage[schedule.blocks[b].storage] = to;
-      to = to + schedule.blocks[b].size;
-    }
-    for (const Schedule::Block& block : schedule.blocks) {
-      unplaced.preferred.push_back(
-          block.storage == Schedule::kScratch ? std::nullopt : of_storage[block.storage]);
-    }
   }
 
   std::optional<Schedule> lay_out(const UnplacedSchedule& unplaced) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/planner/reordered_trace.h"
+#include "runtime/planner/schedule_layout.h"
 
 namespace tidemark::planner {
 namespace {
@@ -62,7 +63,7 @@ class Planner {
   // What is short is copied out and in again, by and by.
   Nanos time_of(const OrderedReleases& found) const {
     const Schedule& schedule = found.schedule;
-    Nanos time = schedule.time + limits_.move_time(schedule.moved);
+    Nanos time = time_with_moves(schedule, limits_);
     if (schedule.shortfall > Bytes(0)) {
       time += limits_.out_time(schedule.shortfall) + limits_.in_time(schedule.shortfall);
     }
@@ -74,9 +75,7 @@ class Planner {
     return a && (!b || time_of(*a) <= time_of(*b)) ? std::move(a) : std::move(b);
   }
   Nanos of_step(double share) const {
-    Nanos sum{0};
-    for (const StepTrace::Op& op : trace_.ops) sum += op.cost;
-    return Nanos(static_cast<int64_t>(share * static_cast<double>(sum.count())));
+    return Nanos(static_cast<int64_t>(share * static_cast<double>(total_cost(trace_).count())));
   }
   bool stopped() const { return stop_ && stop_->load(std::memory_order_relaxed); }
 

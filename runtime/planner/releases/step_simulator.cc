@@ -121,12 +121,12 @@ void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {
   for (uint32_t i = 0; i < items_.size(); ++i) {
     const StepTable::Item& item = step_.items[i];
     if (!item.was_there()) continue;
-    items_[i].place = Place::kResident;
+    items_[i].take_block();
     items_[i].next = item.uses.empty() ? calls_ : item.uses.front();
   }
   if (away_between_) send_away_between_steps();
   for (uint32_t i = 0; i < items_.size(); ++i) {
-    if (items_[i].place != Place::kResident) continue;
+    if (!items_[i].resident()) continue;
     live_ += bytes(i);
     if (writer_) writer_->begin_with(i);
   }
@@ -142,8 +142,8 @@ void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {
 void StepSimulator::send_away_between_steps() {
   for (const PlannedRelease& release : releases_) {
     if (!release.wraps()) continue;
-    items_[release.item].place = Place::kOffloaded;
-    items_[release.item].copied = true;
+    items_[release.item].copy_out();
+    items_[release.item].leave(Residence::kOffloaded);
   }
 }
 
@@ -165,7 +165,7 @@ void StepSimulator::run_ops_before(uint32_t call) {
 // The program waits for a value: it has to be there.
 void StepSimulator::read(uint32_t op) {
   const uint32_t item = trace_.ops[op].inputs.front().storage;
-  if (away(item)) compute_again(item);
+  if (!items_[item].available()) compute_again(item);
   if (!outcome_.possible) return;
   fetch(item);
   add(Do::kRead, op);
@@ -174,9 +174,7 @@ void StepSimulator::read(uint32_t op) {
 // What the program lets go of then is gone.
 void StepSimulator::free_after(uint32_t op) {
   for (const uint32_t item : trace_.ops[op].released) {
-    if (step_.items[item].persistent) continue;
-    if (items_[item].place != Place::kEvicted) add(Do::kFree, item);
-    leave(item, Place::kEvicted);
+    if (!step_.items[item].persistent) free(item);
   }
 }
 
@@ -184,7 +182,8 @@ void StepSimulator::upload(uint32_t op) {
   const uint32_t item = trace_.ops[op].outputs.front();
   take_space(bytes(item));
   link_in_ = std::max(link_in_, outcome_.time) + in_time_[item];
-  items_[item].place = Place::kComing;
+  items_[item].take_block();
+  items_[item].coming = true;
   items_[item].ready = link_in_;
   add(Do::kUpload, op);
   if (writer_) writer_->take(item, step_.items[item].bytes);
@@ -193,23 +192,26 @@ void StepSimulator::upload(uint32_t op) {
 
 void StepSimulator::run_call(uint32_t call) {
   const auto inputs = step_.inputs(call);
-  for (const uint32_t input : inputs) ++items_[input].wanted;
+  for (const uint32_t input : inputs) ++items_[input].claims;
   for (const uint32_t input : inputs) {
-    if (away(input)) compute_again(input);
+    if (!items_[input].available()) compute_again(input);
   }
   for (const uint32_t written : writes_[call]) protect_readers_of(written);
   issue(call, /*again=*/false);
-  for (const uint32_t input : inputs) --items_[input].wanted;
+  for (const uint32_t input : inputs) --items_[input].claims;
   auto next = next_uses_[call].begin();
   const auto used = [&](uint32_t item) {
     State& state = items_[item];
     state.next = *next++;
     state.evictable = false;
-    if (!step_.items[item].may_evict) state.copied = false;  // it may have been written
   };
   for (const uint32_t input : inputs) used(input);
   for (const uint32_t output : step_.outputs(call)) used(output);
-  for (const uint32_t written : step_.written(call)) items_[written].written = call + 1;
+  for (const uint32_t written : step_.written(call)) {
+    State& state = items_[written];
+    state.written = call + 1;
+    if (state.has_copy()) state.give_up_copy();
+  }
 }
 
 // The next step begins without what is away, and so with none of the link's time owed.
@@ -243,7 +245,7 @@ bool StepSimulator::collect(uint32_t item) {
     }
     const uint32_t input = inputs[next++];
     if (items_[input].written > call) return false;
-    if (away(input) && !enter(input)) return false;
+    if (!items_[input].available() && !enter(input)) return false;
   }
   return true;
 }
@@ -251,19 +253,17 @@ bool StepSimulator::collect(uint32_t item) {
 void StepSimulator::compute_again(uint32_t item) {
   outcome_.possible = outcome_.possible && collect(item);
   if (!outcome_.possible) return;
-  ++items_[item].wanted;
+  ++items_[item].claims;
   for (const uint32_t call : again_) {
-    for (const uint32_t input : step_.inputs(call)) ++items_[input].wanted;
+    for (const uint32_t input : step_.inputs(call)) ++items_[input].claims;
   }
   for (const uint32_t call : again_) {
     issue(call, /*again=*/true);
     for (const uint32_t input : step_.inputs(call)) {
-      if (--items_[input].wanted > 0 || !ended(input)) continue;
-      add(Do::kFree, input);
-      leave(input, Place::kEvicted);
+      if (--items_[input].claims == 0 && ended(input)) free(input);
     }
   }
-  --items_[item].wanted;
+  --items_[item].claims;
 }
 
 // What would be computed again from what is about to be written comes back first, the oldest
@@ -272,12 +272,12 @@ void StepSimulator::protect_readers_of(uint32_t written) {
   std::vector<uint32_t> readers;
   for (const PlannedRelease& release : releases_) {
     const uint32_t item = release.item;
-    const bool evicted = items_[item].place == Place::kEvicted && !ended(item);
+    const bool evicted = items_[item].evicted() && !ended(item);
     if (evicted && reaches(item, written)) readers.push_back(item);
   }
   std::sort(readers.begin(), readers.end());
   for (const uint32_t item : readers) {
-    if (away(item)) compute_again(item);
+    if (!items_[item].available()) compute_again(item);
     items_[item].evictable = false;
     items_[item].fixed = true;
   }
@@ -294,7 +294,7 @@ bool StepSimulator::reaches(uint32_t item, uint32_t target) {
     seen_[producer] = walk_;
     for (const uint32_t input : step_.inputs(producer)) {
       if (input == target) return true;
-      const bool stays = !away(input) && (!ended(input) || items_[input].fixed);
+      const bool stays = items_[input].available() && (!ended(input) || items_[input].fixed);
       if (!stays) pending_.emplace_back(input, 0);
     }
   }
@@ -304,7 +304,7 @@ bool StepSimulator::reaches(uint32_t item, uint32_t target) {
 // Others are written to scratch.
 bool StepSimulator::missing(uint32_t output, bool again) const {
   const State& state = items_[output];
-  return !again || (state.place == Place::kEvicted && (state.wanted > 0 || !ended(output)));
+  return !again || (!state.available() && (state.claims > 0 || !ended(output)));
 }
 
 // REQUIRES: no input has to be computed.
@@ -312,19 +312,20 @@ void StepSimulator::issue(uint32_t call, bool again) {
   const StepTable::Call& it = step_.calls[call];
   const auto outputs = step_.outputs(call);
   for (const uint32_t input : step_.inputs(call)) fetch(input);
+  for (const uint32_t written : step_.written(call)) wait_until(items_[written].ready);
   int64_t kept = 0, scratch = it.workspace.count();
   for (const uint32_t output : outputs) {
     (missing(output, again) ? kept : scratch) += bytes(output);
   }
   // One that is here is not evicted for this: it would be written to scratch, and gone after.
-  for (const uint32_t output : outputs) ++items_[output].wanted;
+  for (const uint32_t output : outputs) ++items_[output].claims;
   take_space(kept + scratch);
-  for (const uint32_t output : outputs) --items_[output].wanted;
+  for (const uint32_t output : outputs) --items_[output].claims;
   live_ -= scratch;
   if (writer_) write_run(call, again);
   for (const uint32_t output : outputs) {
     if (!missing(output, again)) continue;
-    items_[output].place = Place::kResident;
+    items_[output].take_block();
     if (again && !ended(output)) mark_evictable(output);
   }
   outcome_.time += it.cost;
@@ -334,10 +335,10 @@ void StepSimulator::issue(uint32_t call, bool again) {
 // Waits for it, if it is on its way or on a tier.
 void StepSimulator::fetch(uint32_t item) {
   State& state = items_[item];
-  if (state.place == Place::kOffloaded) copy_in(item);
-  if (state.place != Place::kComing) return;
+  if (state.offloaded()) copy_in(item);
+  if (!state.coming) return;
   wait_until(state.ready);
-  state.place = Place::kResident;
+  state.coming = false;
 }
 
 void StepSimulator::copy_in(uint32_t item) {
@@ -347,7 +348,8 @@ void StepSimulator::copy_in(uint32_t item) {
   State& state = items_[item];
   link_in_ = std::max({link_in_, outcome_.time, state.ready}) + in_time_[item];
   outcome_.copied += in_time_[item];
-  state.place = Place::kComing;
+  state.take_block();
+  state.coming = true;
   state.ready = link_in_;
   pin_copy(item);
 }
@@ -364,10 +366,10 @@ void StepSimulator::take_space(int64_t need) {
     let_go_of_copied();
     if (live_ + need <= space_) break;
     const uint32_t best = best_to_drop();
-    const bool copied = best != kNone && items_[best].copied;
+    const bool copied = best != kNone && items_[best].has_copy();
     if (best != kNone && (!copied || items_[best].ready <= outcome_.time)) {
       add(copied ? Do::kOffload : Do::kEvict, best);
-      leave(best, copied ? Place::kOffloaded : Place::kEvicted);
+      leave(best, copied ? Residence::kOffloaded : Residence::kEvicted);
       continue;
     }
     // Only copies under way are left: the one that is done first.
@@ -391,8 +393,8 @@ uint32_t StepSimulator::best_to_drop() const {
   double most = -1;
   for (const uint32_t item : evictable_) {
     const State& state = items_[item];
-    if (!state.evictable || state.wanted > 0) continue;
-    if (!state.copied || state.ready <= outcome_.time) {
+    if (!state.evictable || state.claims > 0) continue;
+    if (!state.has_copy() || state.ready <= outcome_.time) {
       const double use =
           static_cast<double>(bytes(item)) * static_cast<double>(state.next - now_);
       if (use > most || (use == most && item < best)) {
@@ -417,23 +419,32 @@ void StepSimulator::let_go_of_copied() {
 }
 
 // Its room is free once no copy reads or writes it any more.
-void StepSimulator::leave(uint32_t item, Place place) {
+void StepSimulator::leave(uint32_t item, Residence next) {
   State& state = items_[item];
-  if (state.place == Place::kResident || state.place == Place::kComing) {
-    if (state.ready > outcome_.time) {
-      leaving_.push_back({item, state.ready, writer_ ? writer_->block_of(item) : 0});
-      if (writer_) writer_->pin(writer_->block_of(item));
-    } else {
-      live_ -= bytes(item);
-      if (writer_) writer_->end(writer_->block_of(item));
-    }
+  if (state.ready > outcome_.time) {
+    leaving_.push_back({item, state.ready, writer_ ? writer_->block_of(item) : 0});
+    if (writer_) writer_->pin(writer_->block_of(item));
+  } else {
+    live_ -= bytes(item);
+    if (writer_) writer_->end(writer_->block_of(item));
   }
-  state.place = place;
-  if (place == Place::kEvicted) {  // it may be computed again, into another block
-    state.copied = false;
+  state.leave(next);
+  state.coming = state.evictable = false;
+  // It may be computed again, into another block.
+  if (next != Residence::kOffloaded) state.ready = Nanos(0);
+}
+
+// Nobody wants it any more.
+void StepSimulator::free(uint32_t item) {
+  State& state = items_[item];
+  if (state.available()) add(Do::kFree, item);
+  if (state.has_copy()) state.give_up_copy();
+  if (state.resident()) {
+    leave(item, Residence::kDead);
+  } else if (state.evicted()) {
+    state.die();
     state.ready = Nanos(0);
   }
-  state.evictable = false;
 }
 
 void StepSimulator::mark_evictable(uint32_t item) {
@@ -447,11 +458,11 @@ void StepSimulator::mark_evictable(uint32_t item) {
 void StepSimulator::release(const PlannedRelease& release) {
   const uint32_t item = release.item;
   State& state = items_[item];
-  if (state.place != Place::kResident || (release.wraps() && !away_between_)) return;
+  if (!state.resident() || state.coming || (release.wraps() && !away_between_)) return;
   if (release.action == Release::kEvict && state.fixed) return;
-  if (release.action == Release::kEvict && !state.copied) {
+  if (release.action == Release::kEvict && !state.has_copy()) {
     add(Do::kEvict, item);
-    leave(item, Place::kEvicted);
+    leave(item, Residence::kEvicted);
     return;
   }
   copy_out(item);
@@ -459,11 +470,11 @@ void StepSimulator::release(const PlannedRelease& release) {
 
 void StepSimulator::copy_out(uint32_t item) {
   State& state = items_[item];
-  if (!state.copied) {
+  if (!state.has_copy()) {
     add(Do::kCopyOut, item);
     link_out_ = std::max(link_out_, outcome_.time) + out_time_[item];
     outcome_.copied += out_time_[item];
-    state.copied = true;
+    state.copy_out();
     state.ready = link_out_;
     pin_copy(item);
   }
@@ -474,7 +485,7 @@ void StepSimulator::bring_due() {
   size_t done = 0;
   for (; done < due_.size(); ++done) {
     const uint32_t item = due_[done];
-    if (items_[item].place == Place::kOffloaded) {
+    if (items_[item].offloaded()) {
       if (live_ + bytes(item) > space_) break;  // again after the next call
       copy_in(item);
     }
@@ -497,8 +508,7 @@ StepSimulator::Outcome StepSimulator::write(const std::vector<PlannedRelease>& r
   let_go_of_copied();
   const auto end = [&](uint32_t item) { writer.end(writer.block_of(item)); };
   for (uint32_t item = 0; item < items_.size(); ++item) {
-    const Place place = items_[item].place;
-    if (place == Place::kResident || place == Place::kComing) end(item);
+    if (items_[item].resident()) end(item);
   }
   for (uint32_t k = 0; k < foreign.size(); ++k) writer.end(foreign_block_ + k);
   for (const Leaving& left : leaving_) writer.end(left.block);

@@ -32,6 +32,7 @@
 #include "runtime/schedule/schedule.h"
 #include "runtime/schedule/step_table.h"
 #include "runtime/schedule/step_trace.h"
+#include "runtime/schedule/storage_state.h"
 
 namespace tidemark::planner {
 
@@ -64,13 +65,11 @@ class StepSimulator {
  private:
   static constexpr uint32_t kNone = StepTable::kNone;
   using Do = Schedule::Do;
-  enum class Place : uint8_t { kNowhere, kResident, kEvicted, kOffloaded, kComing };
-  struct State {
-    Place place = Place::kNowhere;
+  // Claimed: it must not go.
+  struct State : StorageState {
     bool evictable = false;  // it may go when room is short
-    bool copied = false;     // there is a copy, or will be at `ready`
+    bool coming = false;     // its block is being filled, until `ready`
     bool fixed = false;      // it cannot be computed again any more
-    int wanted = 0;          // it must not go
     uint32_t written = 0;    // in place, in this step: calls up to the last that did
     uint32_t next = 0;       // the call that wants it next
     Nanos ready{0};          // the last copy of it, out or in, is done
@@ -79,9 +78,6 @@ class StepSimulator {
   int64_t bytes(uint32_t item) const { return step_.items[item].bytes.count(); }
   bool ended(uint32_t item) const {
     return !step_.items[item].persistent && step_.items[item].end <= now_;
-  }
-  bool away(uint32_t item) const {
-    return items_[item].place == Place::kEvicted || items_[item].place == Place::kNowhere;
   }
   void begin(const std::vector<PlannedRelease>& releases);
   void send_away_between_steps();
@@ -102,7 +98,8 @@ class StepSimulator {
   void take_space(int64_t need);
   uint32_t best_to_drop() const;
   void let_go_of_copied();
-  void leave(uint32_t item, Place place);
+  void leave(uint32_t item, Residence next);
+  void free(uint32_t item);
   void mark_evictable(uint32_t item);
   void release(const PlannedRelease& release);
   void copy_out(uint32_t item);

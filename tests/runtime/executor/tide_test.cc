@@ -134,7 +134,7 @@ TEST(Tide, EvictsByPlanWithoutATier) {
   EXPECT_EQ(training.stage().count(EventKind::kCopyOut), 0);
 }
 
-// A step without a plan, two by each plan, and from then on by the best of them.
+// Three steps without a plan, two by each plan, and from then on by the best, which may be none.
 TEST(Tide, TriesItsPlansAndKeepsTheBest) {
   for (const int64_t tenths : {4, 6, 8}) {
     Training training(unmanaged_peak() * tenths / 10, 1000);
@@ -146,11 +146,16 @@ TEST(Tide, TriesItsPlansAndKeepsTheBest) {
     }
     // One to see the program, two with prices that are learnt.
     EXPECT_EQ(planned[0] + planned[1] + planned[2], 0);
-    Nanos best = took[2];
+    Nanos best = took[4];
     for (size_t plan = 0; plan < kSearches; ++plan) {
       EXPECT_GT(planned[3 + 2 * plan], 0);
       EXPECT_EQ(planned[3 + 2 * plan], planned[4 + 2 * plan]);
       best = std::min(best, took[4 + 2 * plan]);
+    }
+    // What steps take under the policy is not the same each time.
+    if (took[2] < best) {
+      EXPECT_EQ(planned.back(), 0) << tenths << " tenths";
+      continue;
     }
     for (size_t step = 4 + 2 * kSearches; step < took.size(); ++step) {
       EXPECT_LE(took[step].count(), best.count() * kRounding) << tenths << " tenths, " << step;

@@ -209,6 +209,7 @@ class RandomSchedule {
       case 0:
         if (!state.again || trace_.storages[s].at_end) return;
         builder_.evict(s);
+        state.copied = false;
         break;
       case 1:
         if (!may_offload) return;

@@ -39,7 +39,7 @@ StepTrace updates_last(int layers) {
 }
 
 Nanos time_of(const Schedule& schedule, const PlanLimits& limits) {
-  return schedule.time + limits.move_time(schedule.moved);
+  return time_with_moves(schedule, limits);
 }
 
 TEST(ReleasesInOrder, ALowerPeakNeedsNoReleases) {

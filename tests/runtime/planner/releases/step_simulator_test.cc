@@ -571,29 +571,43 @@ ccc
  dddd
       aaa
 )");
-  record.item(s).may_evict = false;
+  record.writes(s);
   EXPECT_EQ(simulated(record, limits, releases), "time 6500, waited 500, copied 1000");
   // What does not sleep is there.
   EXPECT_EQ(simulated(record, limits), "time 6000, short 1");
 }
 
-// Its copy is as good the next time, unless it may have been written.
+// Its copy is as good the next time, unless it has been written.
 TEST(StepSimulator, CopiesOnceWhatIsNotWritten) {
+  const PlanLimits limits = copy_within(1, 500);
+  for (const bool written : {false, true}) {
+    TraceBuilder record;
+    const uint32_t a = record.call({}, 100);
+    record.idle(1, 1000);
+    record.run({}, 100, /*workspace=*/1);
+    record.run({a}, 1000);
+    if (written) record.writes(a);
+    record.run({}, 100, /*workspace=*/1);
+    record.run({a}, 100);
+    // 500 more until the second is out.
+    const std::string time =
+        written ? "time 3900, waited 1500, copied 2000" : "time 3400, waited 1000, copied 1500";
+    EXPECT_EQ(simulated(record, limits, {copy(a, 0, 3, 2), copy(a, 3, 5, 4)}), time);
+    if (written) continue;
+    EXPECT_EQ(simulated(record, limits, {copy(a, 0, 3, 2), evict(a, 3, 5)}), time);
+    record.item(a).may_evict = false;  // as if another step wrote it
+    EXPECT_EQ(simulated(record, limits, {copy(a, 0, 3, 2), copy(a, 3, 5, 4)}), time);
+  }
+}
+
+// A write in place comes after copies that read what it writes.
+TEST(StepSimulator, WritesWhatHasBeenCopied) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100);
-  record.idle(1, 1000);
-  record.run({}, 100, /*workspace=*/1);
-  record.run({a}, 1000);
-  record.run({}, 100, /*workspace=*/1);
-  record.run({a}, 100);
-  const PlanLimits limits = copy_within(1, 500);
-  const std::string once = "time 3400, waited 1000, copied 1500";
-  EXPECT_EQ(simulated(record, limits, {copy(a, 0, 3, 2), copy(a, 3, 5, 4)}), once);
-  EXPECT_EQ(simulated(record, limits, {copy(a, 0, 3, 2), evict(a, 3, 5)}), once);
-  record.item(a).may_evict = false;
-  // 500 more until the second is out.
-  EXPECT_EQ(simulated(record, limits, {copy(a, 0, 3, 2), copy(a, 3, 5, 4)}),
-            "time 3900, waited 1500, copied 2000");
+  record.idle(1, 100);
+  record.update(a, 100);
+  EXPECT_EQ(simulated(record, copy_within(4, 500), {copy(a, 0, 2, 1)}),
+            "time 700, waited 400, copied 500");
 }
 
 TEST(StepSimulator, SaysWhatIsImpossible) {

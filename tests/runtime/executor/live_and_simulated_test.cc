@@ -1,0 +1,327 @@
+// The same schedules live, on the simulated device, and simulated: what is done to each
+// storage, in which order, how long the step takes and how much memory it needs are the same.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/schedule/simulate.h"
+#include "tests/runtime/executor/toy_training.h"
+#include "tests/support/schedule_with_order.h"
+
+namespace tidemark::testing {
+namespace {
+
+using Do = Schedule::Do;
+
+constexpr int kSteps = 7, kCalls = 30;
+constexpr Nanos kCallTime{1000};  // of a toy operator, on the simulated device
+
+// At 1e9 whatever takes time takes whole nanoseconds, so that nothing is rounded twice.
+// `link`: bytes a second, each way.
+DeviceProfile profile_with_link(double link) {
+  DeviceProfile profile;
+  profile.name = "exact";
+  profile.memory = Bytes(1 << 30);
+  profile.float32_flops = profile.bfloat16_flops = 1e12;
+  profile.memory_bandwidth = 2e9;
+  profile.offload_bandwidth = profile.duplex_offload_bandwidth = link;
+  profile.reload_bandwidth = profile.duplex_reload_bandwidth = link;
+  profile.transfer_latency = Nanos(100);
+  return profile;
+}
+
+std::shared_ptr<const CostTable> toy_costs() {
+  auto table = std::make_shared<CostTable>();
+  const auto add = [&](uint64_t signature) {
+    table->operators[signature] = {"toy", kCallTime, true};
+  };
+  constexpr uint64_t kMostWords = 3 * 2048;
+  for (uint64_t words = 0; words <= kMostWords; words += kUnitWords) add(words + 1);
+  add(7);  // an update
+  return table;
+}
+
+// Steps that are alike, without reads: what a read takes is not in a schedule. `after`: each
+// step.
+void run_program(Session& session, uint32_t seed, const std::function<void(StepStats)>& after) {
+  std::mt19937 random(seed);
+  const auto pick = [&](size_t n) { return random() % static_cast<uint32_t>(n); };
+  const auto words = [&] { return kUnitWords << pick(5); };
+  std::vector<Handle> parameters;
+  for (int i = 0; i < 4; ++i) {
+    parameters.push_back(toy_upload(session, words(), 1, Category::kParameter));
+  }
+  for (int step = 0; step < kSteps; ++step) {
+    random.seed(seed);
+    after(session.step([&] {
+      std::vector<Handle> live = parameters;
+      live.push_back(toy_upload(session, words(), 1));
+      for (int call = 0; call < kCalls; ++call) {
+        std::vector<Handle> inputs;
+        for (uint32_t k = 1 + pick(3); k > 0; --k) inputs.push_back(live[pick(live.size())]);
+        if (pick(10) == 0) {
+          toy_update(session, inputs, 1);
+          continue;
+        }
+        std::vector<ToyOutput> outputs;
+        for (uint32_t k = 1 + pick(3); k > 0; --k) outputs.push_back({words()});
+        const int64_t workspace = pick(3) == 0 ? words() : 0;
+        for (Handle& made : toy_call(session, inputs, outputs, 1, workspace)) {
+          if (pick(4) != 0) live.push_back(std::move(made));
+        }
+        while (live.size() > 14) {
+          live.erase(live.begin() + 4 + pick(live.size() - parameters.size()));
+        }
+      }
+      for (const Handle& parameter : parameters)
+        toy_update(session, {parameter, live.back()}, 1);
+    }));
+  }
+}
+
+// What is done in a step, where the program lets go of a storage left out: that is its own
+// doing. Storages by number, or live by id.
+struct Deed {
+  static constexpr uint32_t kScratch = Schedule::kScratch;
+  std::string what;
+  std::vector<uint32_t> storages;
+
+  std::string text() const {
+    std::string line = what;
+    for (const uint32_t s : storages) {
+      line += s == kScratch ? " scratch" : ' ' + std::to_string(s);
+    }
+    return line;
+  }
+};
+
+std::vector<Deed> deeds_of(const Schedule& schedule) {
+  static const std::map<Do, std::string> kNames{
+      {Do::kUpload, "upload"},   {Do::kEvict, "evict"},    {Do::kCopyOut, "copy out"},
+      {Do::kOffload, "offload"}, {Do::kCopyIn, "copy in"}, {Do::kDropCopy, "drop copy"},
+      {Do::kMove, "move"}};
+  std::vector<Deed> deeds;
+  for (const Schedule::Instruction& it : schedule.code) {
+    if (it.what == Do::kFree) continue;
+    Deed& deed = deeds.emplace_back();
+    deed.what = it.what == Do::kRun ? (it.again ? "run again" : "run") : kNames.at(it.what);
+    if (!names_op(it)) deed.storages.push_back(it.subject);
+    for (uint32_t b = it.first_block; names_op(it) && b < it.first_block + it.blocks; ++b) {
+      deed.storages.push_back(schedule.blocks[b].storage);
+    }
+  }
+  return deeds;
+}
+
+class Watcher final : public StorageListener {
+ public:
+  explicit Watcher(Residency& residency) : residency_(residency) {
+    residency_.events().listen(*this);
+  }
+  ~Watcher() override { residency_.events().ignore(*this); }
+  std::vector<Deed> take() { return std::exchange(deeds_, {}); }
+
+  void on_event(const StorageEvent& event) noexcept override {
+    using Kind = StorageEvent::Kind;
+    switch (event.kind) {
+      case Kind::kRun:
+        run_ = deeds_.size();
+        deeds_.push_back({event.reason == Reason::kNone ? "run" : "run again", {}});
+        break;
+      case Kind::kPlaced:
+        deeds_[run_].storages.push_back(event.storage->category == Category::kWorkspace
+                                            ? Deed::kScratch
+                                            : event.storage->id());
+        break;
+      case Kind::kUploaded: add("upload", event); break;
+      case Kind::kReloaded:
+      case Kind::kPrefetched: add("copy in", event); break;
+      case Kind::kEvicted: add("evict", event); break;
+      case Kind::kOffloaded:
+      case Kind::kDropped: add("offload", event); break;
+      case Kind::kCopiedOut: add("copy out", event); break;
+      case Kind::kCopyGivenUp: add("drop copy", event); break;
+      case Kind::kMoved: add("move", event); break;
+      default: break;
+    }
+  }
+
+ private:
+  void add(const char* what, const StorageEvent& event) {
+    deeds_.push_back({what, {event.storage->id()}});
+  }
+
+  Residency& residency_;
+  std::vector<Deed> deeds_;
+  size_t run_ = 0;  // the latest call: blocks may move while it takes its own
+};
+
+// The first thing that was done otherwise than scheduled; empty: none. Which live storage is
+// which of the schedule's is seen where it comes first, and holds from then on.
+std::string first_difference(const std::vector<Deed>& live, const std::vector<Deed>& planned) {
+  std::map<uint32_t, uint32_t> number_of, id_of;
+  for (size_t i = 0; i < std::max(live.size(), planned.size()); ++i) {
+    const std::string at = "deed " + std::to_string(i) + ": ";
+    if (i == live.size()) return at + "nothing, but planned " + planned[i].text();
+    if (i == planned.size()) return at + live[i].text() + ", but nothing is planned";
+    bool same = live[i].what == planned[i].what &&
+                live[i].storages.size() == planned[i].storages.size();
+    for (size_t k = 0; same && k < live[i].storages.size(); ++k) {
+      const uint32_t id = live[i].storages[k], number = planned[i].storages[k];
+      same = number_of.try_emplace(id, number).first->second == number &&
+             (number == Deed::kScratch || id_of.try_emplace(number, id).first->second == id);
+    }
+    if (!same) return at + live[i].text() + ", but planned " + planned[i].text();
+  }
+  return "";
+}
+
+// When compute was done with the step's work and with what is away at its end.
+Nanos compute_end(Session& session) {
+  std::map<uint32_t, Nanos> copied_out;  // by storage: the last
+  Nanos end{0};
+  session.events().for_each([&](const EventRecord& event) {
+    switch (event.kind) {
+      case EventKind::kOperator:
+      case EventKind::kRecompute:
+      case EventKind::kCompact: end = std::max(end, event.end); break;
+      case EventKind::kOffload:
+      case EventKind::kCopyOut: copied_out[event.storage] = event.end; break;
+      default: break;
+    }
+  });
+  session.residency().storages().for_each([&](const Storage& storage) {
+    if (storage.managed.offloaded()) end = std::max(end, copied_out[storage.id()]);
+  });
+  return end;
+}
+
+bool ends_elsewhere(const Schedule& schedule) {
+  const auto& blocks = schedule.blocks;
+  for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
+    const bool elsewhere = std::any_of(blocks.begin(), blocks.end(), [&](const auto& last) {
+      return last.storage == blocks[b].storage && last.end == schedule.code.size() &&
+             last.at != blocks[b].at;
+    });
+    if (elsewhere) return true;
+  }
+  return false;
+}
+
+struct Seen {
+  int steps = 0;
+  double live = 0, simulated = 0;  // time of all steps
+  std::map<Do, int64_t> code;
+};
+
+std::unique_ptr<Session> session_in(Bytes budget, const DeviceProfile& profile) {
+  SessionOptions options;
+  options.threads = 1;
+  options.budget = budget;
+  options.host_limit = Bytes(64 << 20);
+  options.event_capacity = 1 << 18;
+  options.costs = toy_costs();
+  return std::make_unique<Session>(options, make_sim_device(profile));
+}
+
+Bytes budget_of(uint32_t seed, const DeviceProfile& profile) {
+  Bytes peak{0};
+  run_program(*session_in(Bytes(64 << 20), profile), seed,
+              [&](const StepStats& stats) { peak = stats.peak_reserved; });
+  return align_up(share_of(peak, 0.6 + 0.05 * (seed % 8)));
+}
+
+// Runs a random program in 60 % of its peak and more, by a random schedule; `check` compares
+// each step by it.
+template <class Check>
+void compare(uint32_t seed, const DeviceProfile& profile, bool placed, Seen& seen,
+             const Check& check) {
+  const auto session = session_in(budget_of(seed, profile), profile);
+  PlanLimits limits;
+  PlanOptions plan = quiet();
+  plan.producer = [&](const StepTrace& trace, const PlanLimits& given,
+                      const std::vector<Bytes>& foreign) {
+    limits = given;
+    std::mt19937 random(seed);
+    auto order = random_order(trace, random);
+    // The host runs ahead of compute, and brings data before a simulated step says that it
+    // does.
+    const auto upload = std::find(order.begin(), order.end(), 0);
+    std::rotate(order.begin(), upload, upload + 1);
+    return schedule_with(trace, order, random_releases(limits, random), limits, foreign,
+                         placed);
+  };
+  session->plan_steps(plan);
+  Watcher watcher(session->residency());
+  int planned = 0;
+  run_program(*session, seed, [&](const StepStats& stats) {
+    const auto live = watcher.take();
+    if (!stats.planned || ++planned < 2) return;  // the first brings all to its place
+    const BoundSchedule& bound = *session->planner()->current();
+    // What ends elsewhere than it begins is put back first, which is not the step's own time.
+    if (ends_elsewhere(bound.schedule)) return;
+    const ScheduleCost cost = simulate(bound.trace, limits, bound.schedule);
+    const Nanos began = session->device().modelled_now() - stats.modelled;
+    const Nanos took = compute_end(*session) - began;
+    check(live, took, stats, cost, bound.schedule);
+    ++seen.steps;
+    seen.live += static_cast<double>(took.count());
+    seen.simulated += static_cast<double>(cost.time.count());
+    for (const auto& it : bound.schedule.code) ++seen.code[it.what];
+  });
+}
+
+TEST(LiveAndSimulated, PlacedSchedulesAreEqualInEventsBytesAndTime) {
+  Seen seen;
+  for (uint32_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    compare(seed, profile_with_link(1e9), /*placed=*/true, seen,
+            [](const std::vector<Deed>& live, Nanos took, const StepStats& stats,
+               const ScheduleCost& cost, const Schedule& schedule) {
+              EXPECT_EQ(first_difference(live, deeds_of(schedule)), "");
+              EXPECT_EQ(took.count(), cost.time.count());
+              EXPECT_EQ(stats.peak_reserved, cost.peak);
+              EXPECT_EQ(cost.peak, schedule.peak);
+            });
+  }
+  EXPECT_GT(seen.steps, 100);
+  for (const Do what :
+       {Do::kRun, Do::kEvict, Do::kCopyOut, Do::kOffload, Do::kCopyIn, Do::kMove}) {
+    EXPECT_GT(seen.code[what], 100) << static_cast<int>(what);
+  }
+}
+
+// Blocks are slid together, which takes time itself and waits for copies of what is slid; a
+// simulation counts bytes. The slower the link, the more that is: 0.2 % of all steps' time
+// where the largest block takes an eighth of a call to be copied, 0.5 % at half a call, 8 % at
+// eight calls. In a few steps a block that cannot slide has something else released.
+TEST(LiveAndSimulated, SchedulesWithoutPlacesTakeAboutAsLong) {
+  Seen seen;
+  int as_scheduled = 0;
+  DeviceProfile profile = profile_with_link(16e9);
+  profile.memory_bandwidth = 2e13;
+  for (uint32_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    compare(seed, profile, /*placed=*/false, seen,
+            [&](std::vector<Deed> live, Nanos, const StepStats& stats, const ScheduleCost&,
+                const Schedule& schedule) {
+              std::erase_if(live, [](const Deed& deed) { return deed.what == "move"; });
+              as_scheduled += first_difference(live, deeds_of(schedule)).empty() ? 1 : 0;
+              EXPECT_LE(stats.peak_reserved, budget_of(seed, profile));
+            });
+  }
+  EXPECT_GT(seen.steps, 150);
+  EXPECT_GT(as_scheduled, seen.steps * 9 / 10);
+  EXPECT_NEAR(seen.live / seen.simulated, 1, 0.005);
+}
+
+}  // namespace
+}  // namespace tidemark::testing
