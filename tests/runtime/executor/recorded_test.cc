@@ -189,7 +189,6 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
       }
     }
     EXPECT_GT(planned, 0) << policy;
-std::fprintf(stderr,"%s planned %ld\n",policy,(long)planned);
   }
   EXPECT_GT(moving, 0);
 }
