@@ -140,12 +140,12 @@ class StepPlanner final : public StorageListener {
   struct Program {
     StepTrace trace;
     uint64_t signature = 0;
-    int seen = 0;                                  // recorded steps
-    std::vector<IntrusivePtr<Storage>> residents;  // by storage of the trace
-    Producer producer = Producer::kOrder;          // that made `schedule`, or is to work next
-    std::shared_ptr<BoundSchedule> schedule;       // steps go by it; null: by the policy
-    bool settled = false;                          // nothing more is tried
-    Nanos policy_time{0};                          // of the last step under the policy
+    int seen = 0;                             // recorded steps
+    InitialStorages initial;                  // of the last one
+    Producer producer = Producer::kOrder;     // that made `schedule`, or is to work next
+    std::shared_ptr<BoundSchedule> schedule;  // steps go by it; null: by the policy
+    bool settled = false;                     // nothing more is tried
+    Nanos policy_time{0};                     // of the last step under the policy
     // The trial: searches made; steps by this schedule, and the least that one took; the best
     // schedule so far, and what it took.
     int searches = 0;
@@ -161,6 +161,7 @@ class StepPlanner final : public StorageListener {
   void say(const std::string& what) const;
   template <class First>
   void choose(const First& first);
+  void before_recording();
   Program& program_of(const StepTrace& trace);
   void recorded(const StepStats& stats);
   void followed(const StepStats& stats);
@@ -177,8 +178,6 @@ class StepPlanner final : public StorageListener {
   void judge(Program& program, Nanos took);
   void settle(Program& program);
   void give_up(Program& program, const std::string& why);
-  std::vector<IntrusivePtr<Storage>> residents_of(const StepTrace& trace) const;
-  std::vector<Bytes> foreign_to(const Program& program) const;
   PlanLimits limits() const;
   // Where a step does not fit in any order.
   Producer without_order() const {
@@ -193,6 +192,7 @@ class StepPlanner final : public StorageListener {
   StepRecorder recorder_;
   ScheduleRecorder memory_;          // of steps whose releases may be taken over
   std::optional<StepTrace> latest_;  // recorded in this step
+  InitialStorages latest_initial_;
   std::optional<Schedule> latest_memory_;
   std::unordered_set<uint64_t> refused_;
   std::vector<std::unique_ptr<Program>> programs_;  // the latest first

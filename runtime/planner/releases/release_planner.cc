@@ -109,14 +109,19 @@ class ReleasePlanner {
   }
 
   // What lives on lies at the lower end in its order, so that step can follow step without
-  // moving anything, and steps of other programs too.
+  // moving anything, and steps of other programs too; what goes in this step lies above it.
   void prefer_places(UnplacedSchedule& unplaced) const {
     const Schedule& schedule = unplaced.schedule;
     std::vector<std::optional<Offset>> of_storage(trace_.storages.size() + foreign_.size());
     Offset to(0);
-    for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
-      of_storage[schedule.blocks[b].storage] = to;
-      to = to + schedule.blocks[b].size;
+    for (const bool stays : {true, false}) {
+      for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
+        const uint32_t storage = schedule.blocks[b].storage;
+        const bool goes = storage < step_.items.size() && !step_.items[storage].at_end;
+        if (goes == stays) continue;
+        of_storage[storage] = to;
+        to = to + schedule.blocks[b].size;
+      }
     }
     for (const Schedule::Block& block : schedule.blocks) {
       unplaced.preferred.push_back(

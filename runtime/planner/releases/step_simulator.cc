@@ -8,11 +8,12 @@ namespace {
 // Of a copy's own time, even where compute hides it: it is not certain to.
 constexpr double kPriceOfCopies = 0.01;
 
-// Is there too little space for all that lives on, beside what some call needs?
+// Is there too little space for all that is there between steps, beside what some call needs?
 bool cannot_stay_between(const StepTable& step, Bytes space) {
-  Bytes there{0}, most{0};
+  Bytes at_start{0}, at_end{0}, most{0};
   for (const StepTable::Item& item : step.items) {
-    if (item.was_there()) there += item.bytes;
+    if (item.was_there()) at_start += item.bytes;
+    if (item.at_end) at_end += item.bytes;
   }
   for (uint32_t call = 0; call < step.calls.size(); ++call) {
     Bytes needed = step.calls[call].workspace;
@@ -20,7 +21,7 @@ bool cannot_stay_between(const StepTable& step, Bytes space) {
     for (const uint32_t output : step.outputs(call)) needed += step.items[output].bytes;
     most = std::max(most, needed);
   }
-  return there + most > space;
+  return std::max(at_start, at_end) + most > space;
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ uint32_t StepSimulator::next_use(uint32_t item, uint32_t call) const {
   const std::vector<uint32_t>& uses = step_.items[item].uses;
   const auto next = std::upper_bound(uses.begin(), uses.end(), call);
   if (next != uses.end()) return *next;
-  return step_.items[item].persistent ? calls_ + uses.front() : calls_;
+  return step_.items[item].lives_through() ? calls_ + uses.front() : calls_;
 }
 
 StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& releases,
@@ -81,7 +82,7 @@ StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& rel
     }
     bring_due();
     free_after(step_.calls[now_].op);
-    if (away_between_ && now_ + 1 == calls_) wait_for_copies_between_steps();
+    if (now_ + 1 == calls_) wait_for_copies_between_steps();
     short_by_ = std::max<int64_t>(0, live_ - space_);
     const Nanos left =
         now_ + 1 < calls_ ? step_.duration - step_.calls[now_ + 1].begin : Nanos(0);
@@ -174,7 +175,6 @@ void StepSimulator::read(uint32_t op) {
 // What the program lets go of then is gone.
 void StepSimulator::free_after(uint32_t op) {
   for (const uint32_t item : trace_.ops[op].released) {
-    if (step_.items[item].persistent) continue;
     if (items_[item].place != Place::kEvicted) add(Do::kFree, item);
     leave(item, Place::kEvicted);
   }
@@ -215,7 +215,10 @@ void StepSimulator::run_call(uint32_t call) {
 // The next step begins without what is away, and so with none of the link's time owed.
 void StepSimulator::wait_for_copies_between_steps() {
   for (const PlannedRelease& release : releases_) {
-    if (release.wraps()) wait_until(items_[release.item].ready);
+    const State& state = items_[release.item];
+    const bool begins_away = away_between_ && release.wraps();
+    const bool stays_away = release.to == calls_ && state.place == Place::kOffloaded;
+    if (begins_away || stays_away) wait_until(state.ready);
   }
 }
 
@@ -447,7 +450,8 @@ void StepSimulator::mark_evictable(uint32_t item) {
 void StepSimulator::release(const PlannedRelease& release) {
   const uint32_t item = release.item;
   State& state = items_[item];
-  if (state.place != Place::kResident || (release.wraps() && !away_between_)) return;
+  const bool comes_again = away_between_ && step_.items[item].lives_through();
+  if (state.place != Place::kResident || (release.wraps() && !comes_again)) return;
   if (release.action == Release::kEvict && state.fixed) return;
   if (release.action == Release::kEvict && !state.copied) {
     add(Do::kEvict, item);

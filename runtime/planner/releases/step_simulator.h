@@ -78,7 +78,7 @@ class StepSimulator {
 
   int64_t bytes(uint32_t item) const { return step_.items[item].bytes.count(); }
   bool ended(uint32_t item) const {
-    return !step_.items[item].persistent && step_.items[item].end <= now_;
+    return !step_.items[item].at_end && step_.items[item].end <= now_;
   }
   bool away(uint32_t item) const {
     return items_[item].place == Place::kEvicted || items_[item].place == Place::kNowhere;
