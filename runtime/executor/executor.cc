@@ -16,13 +16,13 @@ bool same_call(const StepTrace::Op& op, const Recipe& call) {
 
 bool Executor::applies(const BoundSchedule& bound, const Residency& residency) {
   const Schedule& schedule = bound.schedule;
+  const auto in_use = residency.storages().in_use();
+  const auto numbers = bound.initial.numbers(in_use);
+  if (!numbers) return false;
   if (schedule.residents_apart) {
     return residency.storages().bytes_in_use() + schedule.peak <=
            residency.arena().offsets().capacity();
   }
-  const auto in_use = residency.storages().in_use();
-  const auto numbers = bound.initial.numbers(in_use);
-  if (!numbers) return false;
   std::vector<Bytes> expected = schedule.foreign, foreign;
   for (size_t i = 0; i < in_use.size(); ++i) {
     if ((*numbers)[i] == InitialStorages::kForeign) foreign.push_back(in_use[i]->size());

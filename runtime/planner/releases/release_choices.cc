@@ -19,7 +19,8 @@ ReleaseChoices::ReleaseChoices(const StepTable& step, const PlanLimits& limits,
   });
   for (const PlannedRelease& release : draft) {
     const auto choice = std::find_if(choices_.begin(), choices_.end(), [&](const Choice& c) {
-      return c.release.item == release.item && c.release.from == release.from;
+      return c.release.item == release.item && c.release.from == release.from &&
+             c.release.to == release.to;
     });
     if (choice != choices_.end()) *choice = {release, true};
   }

@@ -91,7 +91,7 @@ class Planner {
   bool fits() const { return most_excess() <= 0; }
 
   std::vector<Range> whole(const Gap& gap) const {
-    if (!gap.wraps()) return {{gap.from + 1, gap.to}};
+    if (!gap.wraps()) return {{gap.from + 1, std::min(gap.to, life(gap.item).end)}};
     if (item(gap.item).carried()) return {{0, gap.to}};
     return {{0, gap.to}, {gap.from + 1, calls_}};
   }
@@ -216,7 +216,7 @@ class Planner {
       const uint32_t back =
           gap.to == calls_ ? calls_ : std::min(last_call_before(t.back), gap.to - 1);
       Choice choice{{gap.item, gap.from, gap.to, Release::kOffload, back}, Nanos(0), {}, true};
-      choice.absent.push_back({out, back + 1});
+      choice.absent.push_back({out, std::min(back + 1, life(gap.item).end)});
       // Out in the step before, if it takes no longer.
       if (gap.wraps() && !item(gap.item).carried()) {
         const uint32_t left = first_call_at(t.left + step_.duration);
@@ -378,7 +378,8 @@ std::vector<Gap> find_gaps(const StepTable& step, Bytes smallest) {
     const bool comes_first = item.was_there() && item.carried() && item.uses.front() > 0;
     if (item.lives_through() || comes_first) {
       gaps.push_back({i, item.uses.back(), item.uses.front()});
-    } else if (item.at_end && item.carried() && item.uses.back() + 1 < calls) {
+    }
+    if (item.carried() && item.uses.back() + 1 < item.end) {
       gaps.push_back({i, item.uses.back(), calls});
     }
   }

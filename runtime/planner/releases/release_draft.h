@@ -29,6 +29,7 @@ namespace tidemark::planner {
 //   lives on     --u====u===u--        two of its uses
 //                =======u---u==        the last, the first: over the step's end, in two parts
 //   carried in   =======u---u          the same: only the part before the first use
+//                       u---u====      the last use, n: kept for recipes alone
 //   carried out        u---u====       the last use, n: until the end
 struct Gap {
   uint32_t item = 0;
