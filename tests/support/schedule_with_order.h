@@ -94,8 +94,8 @@ inline std::optional<Schedule> random_order_and_releases(const StepTrace& trace,
     std::vector<planner::PlannedRelease> releases;
     for (const planner::Gap& gap : planner::find_gaps(step, Bytes(1))) {
       const StepTable::Item& item = step.items[gap.item];
-      const bool evictable =
-          item.may_evict && item.producer != StepTable::kNone && !gap.wraps();
+      const bool evictable = item.may_evict && item.producer != StepTable::kNone &&
+                             !gap.wraps() && gap.to < step.calls.size();
       const bool offloadable = item.may_offload && limits.tier_room > Bytes(0);
       const uint32_t way = random() % 4;
       if (way < 2) continue;

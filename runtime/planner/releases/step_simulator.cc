@@ -82,7 +82,7 @@ StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& rel
     }
     bring_due();
     free_after(step_.calls[now_].op);
-    if (now_ + 1 == calls_) wait_for_copies_between_steps();
+    if (away_between_ && now_ + 1 == calls_) wait_for_copies_between_steps();
     short_by_ = std::max<int64_t>(0, live_ - space_);
     const Nanos left =
         now_ + 1 < calls_ ? step_.duration - step_.calls[now_ + 1].begin : Nanos(0);
@@ -215,10 +215,7 @@ void StepSimulator::run_call(uint32_t call) {
 // The next step begins without what is away, and so with none of the link's time owed.
 void StepSimulator::wait_for_copies_between_steps() {
   for (const PlannedRelease& release : releases_) {
-    const State& state = items_[release.item];
-    const bool begins_away = away_between_ && release.wraps();
-    const bool stays_away = release.to == calls_ && state.place == Place::kOffloaded;
-    if (begins_away || stays_away) wait_until(state.ready);
+    if (release.wraps()) wait_until(items_[release.item].ready);
   }
 }
 
