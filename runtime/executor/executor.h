@@ -37,9 +37,9 @@ namespace tidemark {
 struct BoundSchedule {
   StepTrace trace;
   Schedule schedule;
-  InitialStorages initial;
-  double seconds = 0;      // that it took to make
-  uint64_t made_from = 0;  // fingerprint() of what its producer was given
+  InitialStorages initial;  // of the last step that was recorded
+  double seconds = 0;       // that it took to make
+  uint64_t made_from = 0;   // fingerprint() of what its producer was given
 };
 
 class Executor {

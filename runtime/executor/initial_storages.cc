@@ -55,16 +55,14 @@ std::optional<std::vector<uint32_t>> InitialStorages::numbers(const InUse& in_us
   for (; entry != entries_.end(); ++entry) missing.push_back(&*entry);
   for (const size_t i : fresh) {
     const Entry made(*in_use[i]);
-    const auto found = std::find_if(missing.begin(), missing.end(), [&](const Entry* other) {
-      return other->same_kind(made);
-    });
+    const auto found = std::find_if(missing.begin(), missing.end(),
+                                    [&](const Entry* other) { return other->same_kind(made); });
     if (found == missing.end()) continue;
     numbers[i] = (*found)->number;
     missing.erase(found);
   }
-  const bool all = std::all_of(missing.begin(), missing.end(), [](const Entry* other) {
-    return other->number == kForeign;
-  });
+  const bool all = std::all_of(missing.begin(), missing.end(),
+                               [](const Entry* other) { return other->number == kForeign; });
   if (!all) return std::nullopt;
   return numbers;
 }

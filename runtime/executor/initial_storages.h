@@ -8,8 +8,8 @@
 //
 // A storage that lives over many steps is known by its id. What one step makes and a later one
 // uses is a new storage each time: it is known by its kind and its age, as steps that repeat
-// make their storages in the same order. That is a guess; where it is wrong, a call uses another
-// storage than the trace has, and the schedule is left.
+// make their storages in the same order. That is a guess; where it is wrong, a call uses
+// another storage than the trace has, and the schedule is left.
 //
 // Threads: values, no state.
 #pragma once
@@ -37,7 +37,8 @@ class InitialStorages {
   InitialStorages() = default;
   // As the step begins that is recorded.
   explicit InitialStorages(const InUse& in_use);
-  // The step has been recorded: what `trace` uses has a number from now on, the rest is foreign.
+  // The step has been recorded: what `trace` uses has a number from now on, the rest is
+  // foreign.
   void number(const StepTrace& trace, const StepRecorder& recorder);
 
   // Why a later step's storages cannot be told by this; empty if they can.

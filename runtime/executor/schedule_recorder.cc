@@ -46,7 +46,8 @@ Schedule ScheduleRecorder::end_step(size_t storages) {
   }
   const auto resolve = [&](uint32_t& storage) {
     const uint32_t position = Schedule::kScratch - 1 - storage;
-    if (storage != Schedule::kScratch && position < initial_.size()) storage = initial_[position].number;
+    if (storage != Schedule::kScratch && position < initial_.size())
+      storage = initial_[position].number;
   };
   for (Schedule::Instruction& instruction : schedule_.code) {
     const bool names_op = is_program_op(instruction) || instruction.what == Do::kRun;

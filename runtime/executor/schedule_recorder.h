@@ -73,7 +73,7 @@ class ScheduleRecorder final : public StorageListener {
   };
   std::vector<Initial> initial_;
   std::unordered_map<const Storage*, uint32_t> position_;  // of those that are not gone
-  std::unordered_map<const Storage*, uint32_t> open_;  // its block that has no end yet
+  std::unordered_map<const Storage*, uint32_t> open_;      // its block that has no end yet
 };
 
 }  // namespace tidemark

@@ -359,7 +359,8 @@ void StepPlanner::produce_as_given(Program& program) {
 }
 
 void StepPlanner::start(Program& program, int64_t work, std::function<Produced()> producer) {
-  const uint64_t made_from = fingerprint(program.trace, limits(), program.initial.foreign(), work);
+  const uint64_t made_from =
+      fingerprint(program.trace, limits(), program.initial.foreign(), work);
   auto task = std::make_shared<std::packaged_task<Produced()>>(
       [producer = std::move(producer), made_from] {
         const auto begin = std::chrono::steady_clock::now();

@@ -8,7 +8,8 @@
 //   step 5   a call differs: the policy takes over; step 6 is recorded
 //
 // Producers, in this order:
-//   order     the order and the layout for the least peak, if that fits within the budget
+//   order     the order and the layout for the least peak, if that fits within the budget; not
+//             for steps that carry storages over their end
 //   releases  a search for what to evict, offload and bring back when, for the least time; in
 //             the program's order, or in one of a lower peak where that is quicker
 //   recorded  what the policy itself did in a step, with fixed places; in the place of a search

@@ -1,5 +1,6 @@
-// Steps that carry storages over their end: one step makes them, a later one reads them and lets
-// go of them. Gradients that are summed over two steps, and states that each step replaces.
+// Steps that carry storages over their end: one step makes them, a later one reads them and
+// lets go of them. Gradients that are summed over two steps, and states that each step
+// replaces.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,10 +96,8 @@ class CarryingTraining {
 };
 
 SceneOptions within(int64_t arena, bool search) {
-  return {.arena = arena,
-          .host = 200,
-          .policy = search ? "tide" : "delta",
-          .learn_costs = false};
+  return {
+      .arena = arena, .host = 200, .policy = search ? "tide" : "delta", .learn_costs = false};
 }
 
 void plan_steps(CarryingTraining& training, bool search,

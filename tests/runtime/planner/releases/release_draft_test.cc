@@ -428,8 +428,8 @@ TEST(ReleaseDraft, BringsBackWhatRecomputationReads) {
   EXPECT_EQ(describe(plan), "copy 0: 1-8, back at 4\nevict 1: 1-5\n");
 }
 
-// c comes from an earlier step and goes after call 4, m is made in call 2 and stays, and so does
-// p, a parameter. c is kept until the end, for a recipe.
+// c comes from an earlier step and goes after call 4, m is made in call 2 and stays, and so
+// does p, a parameter. c is kept until the end, for a recipe.
 TEST(ReleaseDraft, FindsWhenWhatIsCarriedMayBeAway) {
   TraceBuilder record;
   const uint32_t c = record.outside(), p = record.outside(1, /*persistent=*/true);
