@@ -1,7 +1,7 @@
 #include "runtime/executor/initial_storages.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
 
 namespace tidemark {
 
@@ -13,7 +13,7 @@ InitialStorages::InitialStorages(const InUse& in_use) {
 }
 
 void InitialStorages::number(const StepTrace& trace, const StepRecorder& recorder) {
-  std::unordered_map<uint32_t, uint32_t> number_of;  // by id
+  std::map<uint32_t, uint32_t> number_of;  // by id
   for (uint32_t s = 0; s < trace.storages.size(); ++s) {
     if (trace.storages[s].at_start) number_of.emplace(recorder.id_of(s), s);
   }
@@ -23,11 +23,11 @@ void InitialStorages::number(const StepTrace& trace, const StepRecorder& recorde
     entry.number = found->second;
     number_of.erase(found);
   }
-  for (const auto& [id, number] : number_of) {
-    why_not_ = "storage " + std::to_string(number) + " (" +
-               std::string(trace.storages[number].label()) +
-               ") was made during the step, but not by a call of it";
-  }
+  if (number_of.empty()) return;
+  const uint32_t unseen = number_of.begin()->second;
+  why_not_ = "storage " + std::to_string(unseen) + " (" +
+             std::string(trace.storages[unseen].label()) +
+             ") was made during the step, but not by a call of it";
 }
 
 std::vector<Bytes> InitialStorages::foreign() const {

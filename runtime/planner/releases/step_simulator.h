@@ -19,8 +19,8 @@
 // copy is done.
 //
 // A storage that an earlier step has made, and that goes in this one, is until its first use
-// like those that are away over the end. One that is made in this step, and stays, may be copied
-// out after its last use: the step ends with it on a tier, or still in the arena.
+// like those that are away over the end. One that is made in this step, and stays, may be
+// copied out after its last use: the step ends with it on a tier, or still in the arena.
 //
 // Pure: no session, no tensors. Runs of one simulator share their scratch memory.
 #pragma once
