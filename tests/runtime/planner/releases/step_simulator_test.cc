@@ -646,6 +646,37 @@ aaaa
 )");
 }
 
+// The same where more is there at the end than at the beginning: p is read once, m stays.
+TEST(StepSimulator, BeginsWithoutWhatHasNoRoomAtTheEnd) {
+  TraceBuilder record;
+  const uint32_t p = record.outside(1, /*persistent=*/true);
+  record.idle(1, 1000);
+  record.keep(record.call({p}, 1000, 2));
+  record.run({}, 1000, /*workspace=*/2);
+  EXPECT_EQ(simulated(record, copy_within(4, 500)), "time 3000, short 1");
+  EXPECT_EQ(simulated(record, copy_within(4, 500), {copy(p, 1, 1, 0)}),
+            "time 3500, waited 500, copied 500");
+}
+
+// s stays after the step, although it is no parameter: what is made of it for a value that the
+// program reads at the very end does not end it.
+TEST(StepSimulator, KeepsWhatIsCarriedOutToTheLastRead) {
+  TraceBuilder record;
+  const uint32_t s = record.call({}), a = record.call({s});
+  record.keep(s);
+  StepTrace trace = record.trace();
+  trace.ops.back().released.clear();
+  trace.ops.push_back({.kind = StepTrace::Kind::kRead,
+                       .name = "read",
+                       .inputs = {{a, 0, false}},
+                       .released = {a}});
+  const TracedStep step(trace);
+  UnplacedSchedule schedule;
+  StepSimulator(step.trace, step.table, evict_within(2)).write({evict(a, 1, 2)}, {}, schedule);
+  EXPECT_EQ(schedule_violations(step.trace, evict_within(2), with_peak(schedule.schedule)),
+            std::vector<std::string>());
+}
+
 // c is read once, and kept until the end for a recipe: its copy is the last that is seen of it.
 TEST(StepSimulator, SendsAwayWhatOnlyRecipesWant) {
   TraceBuilder record;
