@@ -18,8 +18,8 @@
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/releases/releases_in_order.h"
-#include "runtime/planner/schedule_layout.h"
 #include "runtime/planner/reordered_trace.h"
+#include "runtime/planner/schedule_layout.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/trace_json.h"
 

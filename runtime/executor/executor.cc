@@ -16,17 +16,20 @@ bool same_call(const StepTrace::Op& op, const Recipe& call) {
 
 bool Executor::applies(const BoundSchedule& bound, const Residency& residency) {
   const Schedule& schedule = bound.schedule;
+  const auto in_use = residency.storages().in_use();
+  const auto numbers = bound.initial.numbers(in_use);
+  if (!numbers) return false;
   if (schedule.residents_apart) {
     return residency.storages().bytes_in_use() + schedule.peak <=
            residency.arena().offsets().capacity();
   }
-  size_t expected = schedule.foreign.size();
-  for (const auto& storage : bound.residents) {
-    if (!storage) continue;
-    if (storage->users() == 0) return false;
-    ++expected;
+  std::vector<Bytes> expected = schedule.foreign, foreign;
+  for (size_t i = 0; i < in_use.size(); ++i) {
+    if ((*numbers)[i] == InitialStorages::kForeign) foreign.push_back(in_use[i]->size());
   }
-  return residency.storages().in_use().size() == expected;
+  std::sort(expected.begin(), expected.end());
+  std::sort(foreign.begin(), foreign.end());
+  return foreign == expected;
 }
 
 bool Executor::begins_with(const StepTrace& trace, const Recipe& call) {
@@ -59,7 +62,7 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
     base_ = residency_.pack();
     if (schedule_.peak > Bytes(0)) residency_.space().open_plan(base_, schedule_.peak);
   } else if (!begin()) {
-    leave_for_memory("what lives on cannot be brought to its places");
+    leave_for_memory("what is in use cannot be brought to its places");
   }
 }
 
@@ -68,8 +71,7 @@ Executor::~Executor() {
   residency_.space().close_plan();
 }
 
-// What lives on goes to where the schedule has it when it begins: the trace's storages by
-// identity, foreign ones by size.
+// What is in use goes to where the schedule has it when it begins, foreign storages by size.
 bool Executor::begin() {
   std::vector<std::optional<Offset>> at(trace_.storages.size());
   std::vector<Schedule::Block> foreign;
@@ -85,13 +87,15 @@ bool Executor::begin() {
   for (const Schedule::Block& block : foreign) {
     away.erase(std::find(away.begin(), away.end(), block.size));
   }
-  for (uint32_t s = 0; s < trace_.storages.size(); ++s) {
-    if (bound_->residents[s] && !bind(*bound_->residents[s], s)) return false;
-  }
+  const auto in_use = residency_.storages().in_use();
+  const auto numbers = bound_->initial.numbers(in_use);
+  if (!numbers) return false;
   std::vector<Space::Target> targets;
-  for (const auto& storage : residency_.storages().in_use()) {
-    if (numbering_.has(*storage)) {
-      targets.push_back({storage.get(), at[numbering_.of(*storage)]});
+  for (size_t i = 0; i < in_use.size(); ++i) {
+    const IntrusivePtr<Storage>& storage = in_use[i];
+    if (const uint32_t number = (*numbers)[i]; number != InitialStorages::kForeign) {
+      numbering_.assign(*storage, number);
+      targets.push_back({storage.get(), at[number]});
       continue;
     }
     const auto place = std::find_if(foreign.begin(), foreign.end(), [&](const auto& block) {

@@ -25,6 +25,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/executor/initial_storages.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/step_recorder.h"
 #include "runtime/schedule/schedule.h"
@@ -36,21 +37,20 @@ namespace tidemark {
 struct BoundSchedule {
   StepTrace trace;
   Schedule schedule;
-  // By storage of the trace: those that live through the step; null for others.
-  std::vector<IntrusivePtr<Storage>> residents;
-  double seconds = 0;      // that it took to make
-  uint64_t made_from = 0;  // fingerprint() of what its producer was given
+  InitialStorages initial;  // of the last step that was recorded
+  double seconds = 0;       // that it took to make
+  uint64_t made_from = 0;   // fingerprint() of what its producer was given
 };
 
 class Executor {
  public:
-  // Is what lives on what the schedule expects?
+  // Is what is in use what the schedule begins with?
   static bool applies(const BoundSchedule& bound, const Residency& residency);
   // Could a step that begins with this be the scheduled one?
   static bool begins_with(const StepTrace& trace, const Recipe& call);
   static bool begins_with(const StepTrace& trace, const Storage& uploaded);
 
-  // Brings what lives on to its places. REQUIRES: applies().
+  // Brings what is in use to its places. REQUIRES: applies().
   Executor(std::shared_ptr<const BoundSchedule> bound, Residency& residency);
   ~Executor();
   Executor(const Executor&) = delete;

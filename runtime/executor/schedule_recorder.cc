@@ -11,10 +11,11 @@ void ScheduleRecorder::begin_step() {
   op_of_.clear();
   position_.clear();
   open_.clear();
-  initial_ = residency_.storages().in_use();
-  for (size_t i = 0; i < initial_.size(); ++i) {
-    position_[initial_[i].get()] = static_cast<uint32_t>(i);
-    if (initial_[i]->resident()) take_block(*initial_[i]);
+  initial_.clear();
+  for (const auto& storage : residency_.storages().in_use()) {
+    position_[storage.get()] = static_cast<uint32_t>(initial_.size());
+    initial_.push_back({storage->size()});
+    if (storage->resident()) take_block(*storage);
   }
   schedule_.initial_blocks = static_cast<uint32_t>(schedule_.blocks.size());
   recording_ = true;
@@ -23,25 +24,30 @@ void ScheduleRecorder::begin_step() {
 
 void ScheduleRecorder::stop() {
   if (std::exchange(recording_, false)) residency_.events().ignore(*this);
-  initial_.clear();
+}
+
+void ScheduleRecorder::settle_number(const Storage& storage) {
+  const auto position = position_.find(&storage);
+  if (position == position_.end()) return;
+  if (steps_.numbering().has(storage)) {
+    initial_[position->second].number = steps_.numbering().of(storage);
+  }
+  position_.erase(position);
 }
 
 Schedule ScheduleRecorder::end_step(size_t storages) {
   const auto last = static_cast<uint32_t>(schedule_.code.size());
   for (const auto& [storage, block] : open_) schedule_.blocks[block].end = last;
-  std::vector<uint32_t> number(initial_.size());
-  for (size_t i = 0; i < initial_.size(); ++i) {
-    const Storage& storage = *initial_[i];
-    if (steps_.numbering().has(storage)) {
-      number[i] = steps_.numbering().of(storage);
-    } else {
-      number[i] = static_cast<uint32_t>(storages + schedule_.foreign.size());
-      schedule_.foreign.push_back(storage.size());
-    }
+  while (!position_.empty()) settle_number(*position_.begin()->first);
+  for (Initial& initial : initial_) {
+    if (initial.number != Schedule::kScratch) continue;
+    initial.number = static_cast<uint32_t>(storages + schedule_.foreign.size());
+    schedule_.foreign.push_back(initial.size);
   }
   const auto resolve = [&](uint32_t& storage) {
     const uint32_t position = Schedule::kScratch - 1 - storage;
-    if (storage != Schedule::kScratch && position < number.size()) storage = number[position];
+    if (storage != Schedule::kScratch && position < initial_.size())
+      storage = initial_[position].number;
   };
   for (Schedule::Instruction& instruction : schedule_.code) {
     if (!names_op(instruction)) resolve(instruction.subject);
@@ -179,12 +185,12 @@ void ScheduleRecorder::on_event(const StorageEvent& event) noexcept {
     case Kind::kCallDone:
       finish_run();  // of a call that uses nothing
       break;
+    case Kind::kGone: settle_number(*event.storage); break;
     case Kind::kCall:
     case Kind::kIssued:
     case Kind::kMoved:
     case Kind::kUnused:
-    case Kind::kDied:
-    case Kind::kGone: break;
+    case Kind::kDied: break;
   }
 }
 

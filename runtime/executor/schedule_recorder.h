@@ -45,6 +45,7 @@ class ScheduleRecorder final : public StorageListener {
   void add(Do what, const Storage& storage);
   void take_block(const Storage& storage);
   void end_block(const Storage& storage);
+  void settle_number(const Storage& storage);
   bool has_block(const Storage& storage) const { return open_.contains(&storage); }
   uint32_t number_of(const Storage& storage) const;
   uint32_t current_op() const { return static_cast<uint32_t>(steps_.trace().ops.size()) - 1; }
@@ -65,10 +66,14 @@ class ScheduleRecorder final : public StorageListener {
   const Storage* read_ = nullptr;  // is waited for, and may have to be brought back first
   std::unordered_map<const Recipe*, uint32_t> op_of_;  // operators that may run again
   // Until the step's end, what was there before it goes by its position here, counted down from
-  // kScratch.
-  std::vector<IntrusivePtr<Storage>> initial_;
-  std::unordered_map<const Storage*, uint32_t> position_;
-  std::unordered_map<const Storage*, uint32_t> open_;  // its block that has no end yet
+  // kScratch. It is not held: what nobody else wants goes as it would without being recorded.
+  struct Initial {
+    Bytes size{0};
+    uint32_t number = Schedule::kScratch;  // of the trace, once it is gone; or it is foreign
+  };
+  std::vector<Initial> initial_;
+  std::unordered_map<const Storage*, uint32_t> position_;  // of those that are not gone
+  std::unordered_map<const Storage*, uint32_t> open_;      // its block that has no end yet
 };
 
 }  // namespace tidemark

@@ -50,15 +50,6 @@ constexpr int64_t kCallsPerNode = 10;
 // What such a call counts as, beside what the residency manager examines.
 constexpr int64_t kExaminedPerCall = 12;
 
-// A storage that comes from an earlier step and goes in this one has no place of its own.
-std::string why_not_releasable(const StepTrace& trace) {
-  if (trace.ops.empty()) return why_not_plannable(trace);
-  for (const StepTrace::Storage& storage : trace.storages) {
-    if (storage.at_start && !storage.at_end) return why_not_plannable(trace);
-  }
-  return {};
-}
-
 std::string moving(const Schedule& schedule) {
   if (schedule.moved == Bytes(0)) return "";
   return " and moving " + format_bytes(schedule.moved) + " of blocks";
@@ -98,12 +89,7 @@ void StepPlanner::begin_step() {
                                    [](const auto& program) { return program->schedule; });
   mode_ = follows && !std::exchange(record_next_, false) ? Mode::kChoose : Mode::kRecord;
   recorder_.begin_step();
-  const bool may_be_taken_over =
-      std::any_of(programs_.begin(), programs_.end(), [](const auto& program) {
-        return program->producer == Producer::kRecorded && !program->schedule &&
-               !program->settled;
-      });
-  if (may_be_taken_over) memory_.begin_step();
+  latest_initial_ = {};
 }
 
 // By the step's first call or upload.
@@ -116,7 +102,6 @@ void StepPlanner::choose(const First& first) {
         !Executor::applies(*program->schedule, residency_)) {
       continue;
     }
-    memory_.stop();
     followed_ = program.get();
     current_ = program->schedule;
     executor_ = std::make_unique<Executor>(program->schedule, residency_);
@@ -125,13 +110,28 @@ void StepPlanner::choose(const First& first) {
   }
 }
 
+// Of an operator; before the first one, what is in use is written down.
+void StepPlanner::before_recording() {
+  if (!recorder_.trace().ops.empty() || options_.record_only) return;
+  latest_initial_ = InitialStorages(residency_.storages().in_use());
+  const bool may_be_taken_over =
+      std::any_of(programs_.begin(), programs_.end(), [](const auto& program) {
+        return program->producer == Producer::kRecorded && !program->schedule &&
+               !program->settled;
+      });
+  if (may_be_taken_over) memory_.begin_step();
+}
+
 void StepPlanner::call(const IntrusivePtr<Recipe>& call) {
   choose(*call);
   if (mode_ == Mode::kFollow) {
     executor_->call(call);
     return;
   }
-  if (mode_ == Mode::kRecord) recorder_.call(*call, costs_);
+  if (mode_ == Mode::kRecord) {
+    before_recording();
+    recorder_.call(*call, costs_);
+  }
   residency_.execute(call);
 }
 
@@ -142,7 +142,10 @@ void StepPlanner::upload(Storage& storage, const void* from,
     executor_->upload(storage, from, std::move(keep_alive));
     return;
   }
-  if (mode_ == Mode::kRecord) recorder_.upload(storage);
+  if (mode_ == Mode::kRecord) {
+    before_recording();
+    recorder_.upload(storage);
+  }
   residency_.upload(storage, from, std::move(keep_alive));
 }
 
@@ -150,6 +153,7 @@ void StepPlanner::before_read(Storage& storage) {
   if (mode_ == Mode::kChoose) mode_ = Mode::kRecord;
   if (mode_ == Mode::kFollow) executor_->read(storage);
   if (mode_ != Mode::kRecord) return;
+  before_recording();
   recorder_.read(storage);
   memory_.read(storage);
 }
@@ -220,18 +224,21 @@ StepPlanner::Program& StepPlanner::program_of(const StepTrace& trace) {
 
 void StepPlanner::recorded(const StepStats& stats) {
   Program& program = program_of(*latest_);
-  program.residents = residents_of(*latest_);
+  latest_initial_.number(*latest_, recorder_);
+  program.initial = std::move(latest_initial_);
   program.trace = std::move(*latest_);  // with what operators cost by now
   program.policy_time = stats.modelled;
-  if (program.schedule) program.schedule->residents = program.residents;
-  if (program.best) program.best->residents = program.residents;
+  if (program.schedule) program.schedule->initial = program.initial;
+  if (program.best) program.best->initial = program.initial;
   last_ = &program;
   if (++program.seen < 2 || program.settled || program.schedule) return;
   const bool fits =
       stats.evictions + stats.offloads + stats.clean_drops + stats.reloads + stats.recomputes ==
       0;
-  if (const std::string reason = why_not_releasable(program.trace); !reason.empty()) {
-    give_up(program, reason);
+  if (program.trace.ops.empty()) {
+    give_up(program, why_not_plannable(program.trace));
+  } else if (!program.initial.why_not().empty()) {
+    give_up(program, program.initial.why_not());
   } else if (fits && !options_.where_it_fits) {
     program.settled = true;
   } else {
@@ -306,7 +313,7 @@ void StepPlanner::produce_releases(Program& program) {
                              : planner::kQuick);
   ++program.searches;
   start(program, effort,
-        [this, trace = program.trace, limits = limits(), foreign = foreign_to(program),
+        [this, trace = program.trace, limits = limits(), foreign = program.initial.foreign(),
          planned = program.order, draft = program.releases, effort] {
           Produced produced;
           std::vector<std::vector<uint32_t>> orders;
@@ -342,7 +349,7 @@ void StepPlanner::produce_recorded(Program& program) {
 
 void StepPlanner::produce_as_given(Program& program) {
   start(program, 0,
-        [trace = program.trace, limits = limits(), foreign = foreign_to(program),
+        [trace = program.trace, limits = limits(), foreign = program.initial.foreign(),
          producer = options_.producer] {
           Produced produced;
           produced.schedule = producer(trace, limits, foreign);
@@ -352,7 +359,8 @@ void StepPlanner::produce_as_given(Program& program) {
 }
 
 void StepPlanner::start(Program& program, int64_t work, std::function<Produced()> producer) {
-  const uint64_t made_from = fingerprint(program.trace, limits(), foreign_to(program), work);
+  const uint64_t made_from =
+      fingerprint(program.trace, limits(), program.initial.foreign(), work);
   auto task = std::make_shared<std::packaged_task<Produced()>>(
       [producer = std::move(producer), made_from] {
         const auto begin = std::chrono::steady_clock::now();
@@ -444,7 +452,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
         (in_program_order(schedule) ? "" : ", in another order") + moving(schedule) + made);
   }
   program.schedule = std::make_shared<BoundSchedule>(
-      BoundSchedule{program.trace, std::move(schedule), program.residents, produced.seconds,
+      BoundSchedule{program.trace, std::move(schedule), program.initial, produced.seconds,
                     produced.made_from});
   program.releases = std::move(produced.releases);
   program.steps = program.failures = 0;
@@ -511,25 +519,6 @@ void StepPlanner::give_up(Program& program, const std::string& why) {
 }
 
 // --- limits ---
-
-std::vector<IntrusivePtr<Storage>> StepPlanner::residents_of(const StepTrace& trace) const {
-  std::vector<IntrusivePtr<Storage>> residents(trace.storages.size());
-  for (uint32_t s = 0; s < residents.size(); ++s) {
-    const bool stays = trace.storages[s].at_start && trace.storages[s].at_end;
-    if (stays) residents[s] = IntrusivePtr<Storage>(recorder_.numbering().find(s));
-  }
-  return residents;
-}
-
-std::vector<Bytes> StepPlanner::foreign_to(const Program& program) const {
-  std::unordered_set<const Storage*> residents;
-  for (const auto& storage : program.residents) residents.insert(storage.get());
-  std::vector<Bytes> sizes;
-  for (const auto& storage : residency_.storages().in_use()) {
-    if (!residents.contains(storage.get())) sizes.push_back(storage->size());
-  }
-  return sizes;
-}
 
 PlanLimits StepPlanner::limits() const {
   const auto [out, in] = link_rates(costs_);

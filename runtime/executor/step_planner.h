@@ -8,7 +8,8 @@
 //   step 5   a call differs: the policy takes over; step 6 is recorded
 //
 // Producers, in this order:
-//   order     the order and the layout for the least peak, if that fits within the budget
+//   order     the order and the layout for the least peak, if that fits within the budget; not
+//             for steps that carry storages over their end
 //   releases  a search for what to evict, offload and bring back when, for the least time; in
 //             the program's order, or in one of a lower peak where that is quicker
 //   recorded  what the policy itself did in a step, with fixed places; in the place of a search
@@ -140,12 +141,12 @@ class StepPlanner final : public StorageListener {
   struct Program {
     StepTrace trace;
     uint64_t signature = 0;
-    int seen = 0;                                  // recorded steps
-    std::vector<IntrusivePtr<Storage>> residents;  // by storage of the trace
-    Producer producer = Producer::kOrder;          // that made `schedule`, or is to work next
-    std::shared_ptr<BoundSchedule> schedule;       // steps go by it; null: by the policy
-    bool settled = false;                          // nothing more is tried
-    Nanos policy_time{0};                          // of the last step under the policy
+    int seen = 0;                             // recorded steps
+    InitialStorages initial;                  // of the last one
+    Producer producer = Producer::kOrder;     // that made `schedule`, or is to work next
+    std::shared_ptr<BoundSchedule> schedule;  // steps go by it; null: by the policy
+    bool settled = false;                     // nothing more is tried
+    Nanos policy_time{0};                     // of the last step under the policy
     // The trial: searches made; steps by this schedule, and the least that one took; the best
     // schedule so far, and what it took.
     int searches = 0;
@@ -161,6 +162,7 @@ class StepPlanner final : public StorageListener {
   void say(const std::string& what) const;
   template <class First>
   void choose(const First& first);
+  void before_recording();
   Program& program_of(const StepTrace& trace);
   void recorded(const StepStats& stats);
   void followed(const StepStats& stats);
@@ -177,8 +179,6 @@ class StepPlanner final : public StorageListener {
   void judge(Program& program, Nanos took);
   void settle(Program& program);
   void give_up(Program& program, const std::string& why);
-  std::vector<IntrusivePtr<Storage>> residents_of(const StepTrace& trace) const;
-  std::vector<Bytes> foreign_to(const Program& program) const;
   PlanLimits limits() const;
   // Where a step does not fit in any order.
   Producer without_order() const {
@@ -193,6 +193,7 @@ class StepPlanner final : public StorageListener {
   StepRecorder recorder_;
   ScheduleRecorder memory_;          // of steps whose releases may be taken over
   std::optional<StepTrace> latest_;  // recorded in this step
+  InitialStorages latest_initial_;
   std::optional<Schedule> latest_memory_;
   std::unordered_set<uint64_t> refused_;
   std::vector<std::unique_ptr<Program>> programs_;  // the latest first

@@ -142,6 +142,11 @@ class Hoist {
     moved_.push_back({before, instruction, block});
   }
 
+  // In this step, for good.
+  bool goes(uint32_t storage) const {
+    return storage < trace_.storages.size() && !trace_.storages[storage].at_end;
+  }
+
   void begin_as_it_ends() {
     std::vector<bool> stays(op_of_.size(), false), there(op_of_.size(), false);
     gone_.assign(old_.blocks.size(), false);
@@ -162,7 +167,8 @@ class Hoist {
     for (uint32_t b = 0; b < old_.blocks.size(); ++b) {
       const Block& block = old_.blocks[b];
       const bool comes_back = block.storage != kNone && there[block.storage] &&
-                              !stays[block.storage] && block.end == count_ && !gone_[b];
+                              !goes(block.storage) && !stays[block.storage] &&
+                              block.end == count_ && !gone_[b];
       if (!comes_back || release_of(b) != kNone) continue;
       const uint32_t place = earliest(b, count_ - 1);
       if (place < count_) move(b, place, {.what = Do::kOffload, .subject = block.storage});

@@ -86,13 +86,18 @@ class Writer {
 
 }  // namespace
 
-void prefer_initial_places(UnplacedSchedule& unplaced) {
+void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace) {
   const std::vector<Schedule::Block>& blocks = unplaced.schedule.blocks;
   std::unordered_map<uint32_t, Offset> at;
   Offset to(0);
-  for (uint32_t b = 0; b < unplaced.schedule.initial_blocks; ++b) {
-    at[blocks[b].storage] = to;
-    to = to + blocks[b].size;
+  for (const bool stays : {true, false}) {
+    for (uint32_t b = 0; b < unplaced.schedule.initial_blocks; ++b) {
+      const uint32_t storage = blocks[b].storage;
+      const bool foreign = storage >= trace.storages.size();
+      if ((foreign || trace.storages[storage].at_end) != stays) continue;
+      at[storage] = to;
+      to = to + blocks[b].size;
+    }
   }
   for (const Schedule::Block& block : blocks) {
     const auto place = at.find(block.storage);

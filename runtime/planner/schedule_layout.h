@@ -11,6 +11,7 @@
 #include "runtime/core/units.h"
 #include "runtime/schedule/plan_limits.h"
 #include "runtime/schedule/schedule.h"
+#include "runtime/schedule/step_trace.h"
 
 namespace tidemark::planner {
 
@@ -31,9 +32,9 @@ struct UnplacedSchedule {
   std::vector<std::optional<Offset>> preferred;
 };
 
-// What is there before the step lies at the lower end in its order, before and after it: step
-// can follow step without moving anything, and steps of other programs too.
-void prefer_initial_places(UnplacedSchedule& unplaced);
+// What lives on lies at the lower end in its order, so that step can follow step without moving
+// anything, and steps of other programs too; what goes in this step lies above it.
+void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace);
 
 // The same with places, moves inserted; `peak`, `moved` and `placed` are set. None if no layout
 // within `capacity` was found. `nodes`: steps of search; the layout depends on nothing else.

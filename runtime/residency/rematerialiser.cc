@@ -116,12 +116,19 @@ void Rematerialiser::protect_readers_of(Storage& storage) {
 
 void Rematerialiser::protect_readers() {
   const std::vector<Storage*> written = graph_.written();
-  for (const auto& storage : std::exchange(recomputed_, {})) {
-    // As with what is brought back below: it could not be had again after the write.
-    if (!written.empty() && storage->managed.recipe && graph_.depends_on_written(*storage))
-      storages_.drop_recipe(*storage);
-  }
+  const auto recomputed = std::exchange(recomputed_, {});
+  // As with what is brought back below: it could not be had again after the write.
+  const auto drop_recipes = [&](bool available) {
+    for (const auto& storage : recomputed) {
+      const ManagedStorage& s = storage->managed;
+      if (s.recipe && s.available() == available && graph_.depends_on_written(*storage))
+        storages_.drop_recipe(*storage);
+    }
+  };
+  if (!written.empty()) drop_recipes(/*available=*/true);
   for (Storage* storage : written) protect_readers_of(*storage);
+  // What is gone again by now may have been needed for what was brought back.
+  if (!written.empty()) drop_recipes(/*available=*/false);
 }
 
 void Rematerialiser::bring_back_survivors() {

@@ -17,6 +17,7 @@ uint64_t call_signature(const Recipe& call) { return call.cost_key; }
 void StepRecorder::begin_step() {
   numbering_.begin_step();
   trace_ = {};
+  ids_.clear();
   versions_.clear();
 }
 
@@ -30,6 +31,7 @@ uint32_t StepRecorder::number(Storage& storage, bool at_start) {
                              .may_evict = !storage.evict_pinned,
                              .may_offload = !storage.offload_pinned,
                              .name = if_other(storage.name, storage.origin())});
+  ids_.push_back(storage.id());
   versions_.push_back(0);
   return numbering_.number(storage);
 }

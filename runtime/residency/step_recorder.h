@@ -105,6 +105,8 @@ class StepRecorder {
 
   // So far.
   const StepTrace& trace() const { return trace_; }
+  // Storage::id() of the trace's storage; until the next step begins.
+  uint32_t id_of(uint32_t number) const { return ids_[number]; }
   StepNumbering& numbering() { return numbering_; }
   const StepNumbering& numbering() const { return numbering_; }
 
@@ -113,6 +115,7 @@ class StepRecorder {
 
   StepNumbering numbering_;
   StepTrace trace_;
+  std::vector<uint32_t> ids_;       // by storage
   std::vector<uint32_t> versions_;  // by storage: written so often in this step
 };
 

@@ -15,7 +15,8 @@ StepTable::StepTable(const StepTrace& trace) {
     items.push_back({.bytes = storage.size,
                      .may_evict = storage.may_evict,
                      .may_offload = storage.may_offload,
-                     .persistent = lives_on(storage.category)});
+                     .persistent = lives_on(storage.category),
+                     .at_end = storage.at_end});
   }
   std::vector<bool> seen(items.size()), ended(items.size());
   const auto come = [&](uint32_t item) -> Item& {

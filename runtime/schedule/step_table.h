@@ -30,12 +30,18 @@ class StepTable {
     bool may_evict = false;  // can be computed again: not written in place, for one
     bool may_offload = false;
     bool persistent = false;    // lives on from step to step, by its category
+    bool at_end = false;        // it is there after the step
     bool uploaded = false;      // during the step
     uint32_t producer = kNone;  // the call that makes it; none: it came from outside
     uint32_t begin = 0;         // the call that makes it, uploads it before, or uses it first
     uint32_t end = 0;           // it is gone once this many calls have run; at most, all
     std::vector<uint32_t> uses{};  // calls, in order, the producer among them
     bool was_there() const { return producer == kNone && !uploaded; }  // before the step
+    // An earlier step has made it, and it goes in this one; or it is made in this step, and
+    // stays for a later one.
+    bool carried() const { return was_there() != at_end; }
+    // May be away over the step's end and come back in the next step.
+    bool lives_through() const { return persistent && was_there() && at_end; }
   };
 
   StepTable() = default;

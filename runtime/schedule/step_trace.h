@@ -91,8 +91,8 @@ uint64_t signature_of(const StepTrace& trace);
 // Empty: it is well formed. At most `limit` lines, each with the operator's number.
 std::vector<std::string> trace_violations(const StepTrace& trace, size_t limit = 20);
 
-// Why steps like this cannot be planned, in words; empty if they can. A storage that is made in
-// one step and gone in a later one has no place of its own in either.
+// Why no order with residents apart can be planned for steps like this, in words; empty if it
+// can. A storage that is made in one step and gone in a later one is no resident of either.
 std::string why_not_plannable(const StepTrace& trace);
 
 // Of each storage, the operators between which it lives in program order: [first, last], from

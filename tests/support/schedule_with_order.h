@@ -65,7 +65,7 @@ inline std::optional<Schedule> schedule_with(
   std::optional<Schedule> schedule = unplaced.schedule;
   schedule->peak = schedule->peak_bound = max_resident(*schedule);
   if (with_places) {
-    planner::prefer_initial_places(unplaced);
+    planner::prefer_initial_places(unplaced, step);
     schedule = planner::place_blocks(
         unplaced, limits.room, 50 * static_cast<int64_t>(unplaced.schedule.blocks.size()));
     if (!schedule) return std::nullopt;
@@ -82,8 +82,8 @@ inline ChooseReleases random_releases(const PlanLimits& limits, std::mt19937& ra
     std::vector<planner::PlannedRelease> releases;
     for (const planner::Gap& gap : planner::find_gaps(step, Bytes(1))) {
       const StepTable::Item& item = step.items[gap.item];
-      const bool evictable =
-          item.may_evict && item.producer != StepTable::kNone && !gap.wraps();
+      const bool evictable = item.may_evict && item.producer != StepTable::kNone &&
+                             !gap.wraps() && gap.to < step.calls.size();
       const bool offloadable = item.may_offload && limits.tier_room > Bytes(0);
       const uint32_t way = random() % 4;
       if (way < 2) continue;

@@ -93,6 +93,8 @@ class TraceBuilder {
   void idle(int calls, int64_t cost = 100) {
     while (calls-- > 0) run({}, cost);
   }
+  // It stays after the step.
+  void keep(uint32_t item) { trace_.storages[item].at_end = true; }
   // Not let go of before so many calls have run.
   void hold(uint32_t item, uint32_t calls) {
     if (calls > 0) last_op_[item] = std::max(last_op_[item], calls_[calls - 1]);
@@ -140,7 +142,7 @@ class TraceBuilder {
 
 // Of 5 to 44 calls that read what is there: parameters, some wanted late only, inputs from
 // outside, some uploaded, and what other calls have made; some of it may not be evicted, some
-// not copied, and some is held for longer than it is used.
+// not copied, and some is held for longer than it is used, or over the step's end.
 inline StepTrace random_trace(std::mt19937& random) {
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   TraceBuilder record;
@@ -177,6 +179,7 @@ inline StepTrace random_trace(std::mt19937& random) {
     if (pick(6) == 0 && !known.persistent) {  // held for longer than it is used
       record.hold(item, known.end + pick(calls - known.end + 1));
     }
+    if (pick(12) == 0) record.keep(item);
   }
   return record.trace();
 }

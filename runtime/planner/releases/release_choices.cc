@@ -19,7 +19,8 @@ ReleaseChoices::ReleaseChoices(const StepTable& step, const PlanLimits& limits,
   });
   for (const PlannedRelease& release : draft) {
     const auto choice = std::find_if(choices_.begin(), choices_.end(), [&](const Choice& c) {
-      return c.release.item == release.item && c.release.from == release.from;
+      return c.release.item == release.item && c.release.from == release.from &&
+             c.release.to == release.to;
     });
     if (choice != choices_.end()) *choice = {release, true};
   }
@@ -44,7 +45,7 @@ void ReleaseChoices::find_alike() {
 
 bool ReleaseChoices::may_evict(size_t i) const {
   return item(i).may_evict && item(i).producer != StepTable::kNone &&
-         !choices_[i].release.wraps();
+         !choices_[i].release.wraps() && choices_[i].release.to < step_->calls.size();
 }
 
 bool ReleaseChoices::may_offload(size_t i) const {
@@ -94,6 +95,7 @@ void ReleaseChoices::take_back() {
 }
 
 uint32_t ReleaseChoices::back_at(const PlannedRelease& release, double lead) const {
+  if (release.to == step_->calls.size()) return release.to;  // not in this step
   const Nanos wanted = step_->calls[release.to].begin;
   const Nanos time = limits_->in_time(step_->items[release.item].bytes);
   const auto early = Nanos(static_cast<int64_t>(static_cast<double>(time.count()) * lead));

@@ -69,8 +69,7 @@ class Planner {
 
   Range life(uint32_t number) const {
     const StepTable::Item& it = item(number);
-    if (it.persistent) return {0, calls_};
-    return {it.begin, it.end};
+    return {it.was_there() ? 0 : it.begin, it.end};
   }
 
   void count_live() {
@@ -92,7 +91,8 @@ class Planner {
   bool fits() const { return most_excess() <= 0; }
 
   std::vector<Range> whole(const Gap& gap) const {
-    if (!gap.wraps()) return {{gap.from + 1, gap.to}};
+    if (!gap.wraps()) return {{gap.from + 1, std::min(gap.to, life(gap.item).end)}};
+    if (item(gap.item).carried()) return {{0, gap.to}};
     return {{0, gap.to}, {gap.from + 1, calls_}};
   }
 
@@ -185,7 +185,8 @@ class Planner {
       bool covers = false;
       for (const Range& range : whole(gap)) covers = covers || range.contains(fullest);
       if (!covers || !item(gap.item).may_offload) continue;
-      const auto again = gap.wraps() ? std::nullopt : price(gap.item, gap.to);
+      const bool over_the_end = gap.wraps() || gap.to == calls_;
+      const auto again = over_the_end ? std::nullopt : price(gap.item, gap.to);
       const double worth =
           again ? static_cast<double>(again->count()) / static_cast<double>(bytes(gap.item))
                 : std::numeric_limits<double>::max();
@@ -200,8 +201,7 @@ class Planner {
       if (excess_[fullest] - copied <= 0) break;
       if (copied + bytes(gap.item) > limits_.tier_room.count()) continue;
       std::vector<Transfer> tried = accepted;
-      const Nanos ready = gap.wraps() ? end_of(gap.from) - step_.duration : end_of(gap.from);
-      tried.push_back({candidate.gap, ready, step_.calls[gap.to].begin});
+      tried.push_back({candidate.gap, ready(gap), wanted(gap)});
       schedule(tried);
       const bool hidden = std::all_of(tried.begin(), tried.end(), [&](const Transfer& t) {
         return t.left <= peak && t.back >= peak;
@@ -213,15 +213,26 @@ class Planner {
     for (const Transfer& t : accepted) {
       const Gap& gap = gaps_[t.gap];
       const uint32_t out = std::max(first_call_at(t.left), gap.wraps() ? 0 : gap.from + 1);
-      const uint32_t back = std::min(last_call_before(t.back), gap.to - 1);
+      const uint32_t back =
+          gap.to == calls_ ? calls_ : std::min(last_call_before(t.back), gap.to - 1);
       Choice choice{{gap.item, gap.from, gap.to, Release::kOffload, back}, Nanos(0), {}, true};
-      choice.absent.push_back({out, back + 1});
-      if (gap.wraps()) {  // out in the step before, if it takes no longer
+      choice.absent.push_back({out, std::min(back + 1, life(gap.item).end)});
+      // Out in the step before, if it takes no longer.
+      if (gap.wraps() && !item(gap.item).carried()) {
         const uint32_t left = first_call_at(t.left + step_.duration);
         choice.absent.push_back({std::max(gap.from + 1, left), calls_});
       }
       choose(std::move(choice));
     }
+  }
+  Nanos ready(const Gap& gap) const {
+    if (!gap.wraps()) return end_of(gap.from);
+    return item(gap.item).carried() ? Nanos(0) : end_of(gap.from) - step_.duration;
+  }
+  // Nothing waits for what may stay away.
+  Nanos wanted(const Gap& gap) const {
+    if (gap.to < calls_) return step_.calls[gap.to].begin;
+    return step_.duration + limits_.in_time(item(gap.item).bytes);
   }
   uint32_t first_call_at(Nanos time) const {
     uint32_t call = 0;
@@ -272,7 +283,7 @@ class Planner {
       return static_cast<double>(time->count()) / static_cast<double>(use);
     };
     for (size_t g = 0; g < gaps_.size(); ++g) {
-      if (gaps_[g].wraps() || taken(gaps_[g])) continue;
+      if (gaps_[g].wraps() || gaps_[g].to == calls_ || taken(gaps_[g])) continue;
       if (const auto rate = rate_of(gaps_[g])) offers.push({*rate, g});
     }
     while (!offers.empty() && !fits()) {
@@ -354,17 +365,22 @@ class Planner {
 }  // namespace
 
 std::vector<Gap> find_gaps(const StepTable& step, Bytes smallest) {
+  const auto calls = static_cast<uint32_t>(step.calls.size());
   std::vector<Gap> gaps;
   for (uint32_t i = 0; i < step.items.size(); ++i) {
     const StepTable::Item& item = step.items[i];
-    if (item.bytes < smallest) continue;
+    if (item.bytes < smallest || item.uses.empty()) continue;
     for (size_t u = 0; u + 1 < item.uses.size(); ++u) {
       if (item.uses[u + 1] > item.uses[u] + 1) {
         gaps.push_back({i, item.uses[u], item.uses[u + 1]});
       }
     }
-    if (item.persistent && !item.uses.empty()) {
+    const bool comes_first = item.was_there() && item.carried() && item.uses.front() > 0;
+    if (item.lives_through() || comes_first) {
       gaps.push_back({i, item.uses.back(), item.uses.front()});
+    }
+    if (item.carried() && item.uses.back() + 1 < item.end) {
+      gaps.push_back({i, item.uses.back(), calls});
     }
   }
   return gaps;

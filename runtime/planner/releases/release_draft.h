@@ -23,8 +23,14 @@
 
 namespace tidemark::planner {
 
-// Calls between two uses, in which an item need not be there. One that goes over the step's end
-// has two parts.
+// Calls between two uses, in which an item need not be there.
+//
+//   calls        0 . . . . n           from, to
+//   lives on     --u====u===u--        two of its uses
+//                =======u---u==        the last, the first: over the step's end, in two parts
+//   carried in   =======u---u          the same: only the part before the first use
+//                       u---u====      the last use, n: kept for recipes alone
+//   carried out        u---u====       the last use, n: until the end
 struct Gap {
   uint32_t item = 0;
   uint32_t from = 0;
@@ -40,7 +46,7 @@ enum class Release : uint8_t { kEvict, kOffload };
 struct PlannedRelease {
   uint32_t item = 0;
   uint32_t from = 0;  // the call after which it may go
-  uint32_t to = 0;    // the call that wants it; less than `from`: one of the next step
+  uint32_t to = 0;    // the call that wants it, as in a Gap
   Release action = Release::kEvict;
   uint32_t reload_at = 0;  // of an offload: after this call it is brought back
   bool wraps() const { return to <= from; }

@@ -102,7 +102,7 @@ class ReleasePlanner {
     Schedule& schedule = found.unplaced.schedule;
     schedule.method = "releases found by a search";
     schedule.peak = schedule.peak_bound = max_resident(schedule);
-    if (found.possible) prefer_initial_places(found.unplaced);
+    if (found.possible) prefer_initial_places(found.unplaced, trace_);
     return found;
   }
 

@@ -8,11 +8,12 @@ namespace {
 // Of a copy's own time, even where compute hides it: it is not certain to.
 constexpr double kPriceOfCopies = 0.01;
 
-// Is there too little space for all that lives on, beside what some call needs?
+// Is there too little space for all that is there between steps, beside what some call needs?
 bool cannot_stay_between(const StepTable& step, Bytes space) {
-  Bytes there{0}, most{0};
+  Bytes at_start{0}, at_end{0}, most{0};
   for (const StepTable::Item& item : step.items) {
-    if (item.was_there()) there += item.bytes;
+    if (item.was_there()) at_start += item.bytes;
+    if (item.at_end) at_end += item.bytes;
   }
   for (uint32_t call = 0; call < step.calls.size(); ++call) {
     Bytes needed = step.calls[call].workspace;
@@ -20,7 +21,7 @@ bool cannot_stay_between(const StepTable& step, Bytes space) {
     for (const uint32_t output : step.outputs(call)) needed += step.items[output].bytes;
     most = std::max(most, needed);
   }
-  return there + most > space;
+  return std::max(at_start, at_end) + most > space;
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ uint32_t StepSimulator::next_use(uint32_t item, uint32_t call) const {
   const std::vector<uint32_t>& uses = step_.items[item].uses;
   const auto next = std::upper_bound(uses.begin(), uses.end(), call);
   if (next != uses.end()) return *next;
-  return step_.items[item].persistent ? calls_ + uses.front() : calls_;
+  return step_.items[item].lives_through() ? calls_ + uses.front() : calls_;
 }
 
 StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& releases,
@@ -174,7 +175,7 @@ void StepSimulator::read(uint32_t op) {
 // What the program lets go of then is gone.
 void StepSimulator::free_after(uint32_t op) {
   for (const uint32_t item : trace_.ops[op].released) {
-    if (!step_.items[item].persistent) free(item);
+    free(item);
   }
 }
 
@@ -458,7 +459,8 @@ void StepSimulator::mark_evictable(uint32_t item) {
 void StepSimulator::release(const PlannedRelease& release) {
   const uint32_t item = release.item;
   State& state = items_[item];
-  if (!state.resident() || state.coming || (release.wraps() && !away_between_)) return;
+  const bool comes_again = away_between_ && step_.items[item].lives_through();
+  if (!state.resident() || state.coming || (release.wraps() && !comes_again)) return;
   if (release.action == Release::kEvict && state.fixed) return;
   if (release.action == Release::kEvict && !state.has_copy()) {
     add(Do::kEvict, item);

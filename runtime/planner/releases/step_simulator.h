@@ -18,6 +18,10 @@
 // what a call needs, before the step ends, so that the step begins without it and ends when its
 // copy is done.
 //
+// A storage that an earlier step has made, and that goes in this one, is until its first use
+// like those that are away over the end. One that is made in this step, and stays, may be
+// copied out after its last use: the step ends with it on a tier, or still in the arena.
+//
 // Pure: no session, no tensors. Runs of one simulator share their scratch memory.
 #pragma once
 
@@ -77,7 +81,7 @@ class StepSimulator {
 
   int64_t bytes(uint32_t item) const { return step_.items[item].bytes.count(); }
   bool ended(uint32_t item) const {
-    return !step_.items[item].persistent && step_.items[item].end <= now_;
+    return !step_.items[item].at_end && step_.items[item].end <= now_;
   }
   void begin(const std::vector<PlannedRelease>& releases);
   void send_away_between_steps();

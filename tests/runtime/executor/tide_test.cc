@@ -21,9 +21,10 @@ constexpr double kRounding = 1.02;
 //   h_i = f(x_i, w_i) takes 2000, x_{i+1} = g(h_i) takes 60; backward twice that.
 class Training {
  public:
+  // `replaces`: each step makes new optimizer states of those of the step before.
   Training(int64_t arena, int64_t host, const std::string& policy = "tide",
-           const ResidencyOptions& residency = {})
-      : stage_(policy, arena, host, {}, residency) {
+           const ResidencyOptions& residency = {}, bool replaces = false)
+      : stage_(policy, arena, host, {}, residency), replaces_(replaces) {
     for (int64_t i = 0; i < kLayers; ++i) {
       weights_.push_back(stage_.data(1, Category::kParameter));
       states_.push_back(stage_.data(1, Category::kOptimizerState));
@@ -52,7 +53,12 @@ class Training {
       stage_.residency().set_phase(Phase::kUpdate);
       for (size_t i = 0; i < weights_.size(); ++i) {
         stage_.update({weights_[i], gradients[i], states_[i]}, 100);
-        stage_.update({states_[i], gradients[i]}, 100);
+        if (replaces_) {
+          states_[i] =
+              stage_.call({states_[i], gradients[i]}, 1, 100, Category::kOptimizerState);
+        } else {
+          stage_.update({states_[i], gradients[i]}, 100);
+        }
       }
     });
     return stats.duration;
@@ -70,11 +76,12 @@ class Training {
 
  private:
   Stage stage_;
+  const bool replaces_;
   std::vector<Handle> weights_, states_;
 };
 
-int64_t unmanaged_peak() {
-  Training training(1000, 0, "none");
+int64_t unmanaged_peak(bool replaces = false) {
+  Training training(1000, 0, "none", {}, replaces);
   training.step();
   return training.stage().session().peak_reserved().count() / kUnit.count();
 }
@@ -134,7 +141,8 @@ TEST(Tide, EvictsByPlanWithoutATier) {
   EXPECT_EQ(training.stage().count(EventKind::kCopyOut), 0);
 }
 
-// Three steps without a plan, two by each plan, and from then on by the best, which may be none.
+// Three steps without a plan, two by each plan, and from then on by the best, which may be
+// none.
 TEST(Tide, TriesItsPlansAndKeepsTheBest) {
   for (const int64_t tenths : {4, 6, 8}) {
     Training training(unmanaged_peak() * tenths / 10, 1000);
@@ -153,10 +161,11 @@ TEST(Tide, TriesItsPlansAndKeepsTheBest) {
       best = std::min(best, took[4 + 2 * plan]);
     }
     // What steps take under the policy is not the same each time.
-    if (took[2] < best) {
-      EXPECT_EQ(planned.back(), 0) << tenths << " tenths";
+    if (planned.back() == 0) {
+      EXPECT_LT(took[2], best) << tenths << " tenths";
       continue;
     }
+    EXPECT_LE(best.count(), took[2].count() * kRounding) << tenths << " tenths";
     for (size_t step = 4 + 2 * kSearches; step < took.size(); ++step) {
       EXPECT_LE(took[step].count(), best.count() * kRounding) << tenths << " tenths, " << step;
     }
@@ -220,6 +229,33 @@ TEST(Tide, TakesWhatItsScheduleSays) {
   }
   EXPECT_GE(releasing, 7);
   EXPECT_GE(placed, 6);
+}
+
+// What a step has made lies where it was made, and is moved to where the next step begins with
+// it: that is no part of the schedule, and here, where a byte takes a nanosecond, no trifle.
+TEST(Tide, PlansStepsThatReplaceTheirStates) {
+  for (const int64_t percent : {85, 65, 45}) {
+    SCOPED_TRACE(std::to_string(percent) + " %");
+    Training training(unmanaged_peak(true) * percent / 100, 1000, "tide", {}, true);
+    Session& session = training.stage().session();
+    session.plan_steps({.search = true,
+                        .background = false,
+                        .max_slowdown = 2,
+                        .report = [](std::string_view) {}});
+    for (int i = 0; i < kSettled + 2; ++i) training.step();
+    const StepStats& stats = session.last_step();
+    const BoundSchedule* bound = session.planner()->current();
+    ASSERT_TRUE(stats.planned && bound);
+    EXPECT_EQ(session.planner()->counts().mismatches, 0);
+    EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoRoom), 0);
+    EXPECT_GT(stats.evictions + stats.offloads, 0);
+    EXPECT_EQ(stats.peak_reserved, bound->schedule.peak);
+    EXPECT_EQ(stats.recompute_time, bound->schedule.recomputed);
+    EXPECT_EQ(schedule_violations(bound->trace,
+                                  {.room = stats.peak_reserved, .tier_room = kUnit * 1000},
+                                  bound->schedule),
+              std::vector<std::string>());
+  }
 }
 
 // Steps go on by the first schedule while the second is looked for. That is no trial, and the

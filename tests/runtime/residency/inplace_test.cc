@@ -32,6 +32,25 @@ TEST(InPlace, BringsBackReadersOfReaders) {
   EXPECT_EQ(scene.hash(r), hash);
 }
 
+//   w -> (a) -> r     the same, once a schedule has computed a again and freed it
+TEST(InPlace, BringsBackReadersOfWhatAScheduleComputedAgain) {
+  Scene scene;
+  const Handle w = scene.data(), x = scene.data();
+  Handle a = scene.call({w});
+  const IntrusivePtr<Storage> source = a.ptr();
+  const Handle r = scene.call({a});
+  const uint64_t hash = scene.hash(r);
+  a = {};
+  ASSERT_TRUE(scene.evict(r));
+  Rematerialiser& rematerialiser = scene.residency().rematerialiser();
+  rematerialiser.claim(*source);
+  ASSERT_TRUE(scene.residency().recompute(*source, {}));
+  rematerialiser.unclaim(*source);
+  ASSERT_FALSE(source->resident());
+  scene.update({w, x});
+  EXPECT_EQ(scene.hash(r), hash);
+}
+
 //   w -> a -> r     a is there and used: r needs w no more, and stays away
 TEST(InPlace, LeavesAloneWhatCanDoWithoutTheOldContents) {
   Scene scene;

@@ -34,6 +34,7 @@ struct SceneOptions {
   bool overlap = true;
   bool slide = true;
   bool poison = true;
+  bool learn_costs = true;  // off: the same schedules each time
   DeltaOptions delta{.early_start = 0, .prefetch = 0};
 };
 
@@ -50,6 +51,7 @@ inline SessionOptions session_options(const SceneOptions& scene) {
                        .overlap = scene.overlap,
                        .slide = scene.slide,
                        .poison = scene.poison};
+  options.residency.learn_costs = scene.learn_costs;
   return options;
 }
 

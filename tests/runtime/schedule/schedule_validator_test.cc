@@ -440,6 +440,43 @@ TEST(ScheduleValidator, AStepMayBeginWithStoragesAway) {
   expect_one(found(t, rest(once, t, 7), ample), "what begins on the tiers is more");
 }
 
+// --- what is carried over the step's end ---
+
+// s0 comes from an earlier step and goes in this one; s1 = f(s0) is made in it and stays.
+StepTrace carrying() {
+  TraceBuilder b;
+  const uint32_t in = b.outside();
+  b.keep(b.call({in}));
+  return b.trace();
+}
+
+TEST(ScheduleValidator, WhatIsCarriedBeginsAndEndsWhereTheScheduleSays) {
+  const StepTrace t = carrying();
+  const PlanLimits ample{.room = units(2), .tier_room = units(1)};
+  const int64_t above = units(1).count();
+  const auto both = [&](ScheduleBuilder b) { return found(t, b.build(), ample); };
+  ScheduleBuilder resident(t);
+  EXPECT_TRUE(both(resident.initial(0).run(0, {above}).free(0)).empty());
+  EXPECT_TRUE(both(resident.move(1)).empty()) << "it need not end where it was made";
+  ScheduleBuilder away(t);
+  EXPECT_TRUE(both(away.copy_in(0).run(0, {above}).free(0).offload(1)).empty());
+}
+
+TEST(ScheduleValidator, WhatIsCarriedInGoesAndWhatIsCarriedOutStays) {
+  const StepTrace t = carrying();
+  const PlanLimits ample{.room = units(2), .tier_room = units(2)};
+  const int64_t above = units(1).count();
+  ScheduleBuilder stays(t), freed(t), evicted(t), copied(t);
+  stays.initial(0).run(0, {above});
+  expect_one(found(t, stays.build(), ample), "storage 0 (test) is still there at the end");
+  copied.initial(0).run(0, {above}).offload(0);
+  expect_one(found(t, copied.build(), ample), "storage 0 (test) is still there at the end");
+  freed.initial(0).run(0, {above}).free(0).free(1);
+  EXPECT_FALSE(found(t, freed.build(), ample).empty());
+  evicted.initial(0).run(0, {above}).evict(1).free(0);
+  EXPECT_FALSE(found(t, evicted.build(), ample).empty()) << "its source is gone";
+}
+
 TEST(ScheduleValidator, AcceptsRandomReleases) {
   std::mt19937 random(1);
   int64_t released = 0, again = 0;

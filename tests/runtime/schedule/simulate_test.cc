@@ -113,6 +113,29 @@ TEST(Simulate, ACopyInWaitsForItsBytes) {
 }
 
 // Two uploads share the link inwards.
+// s0 comes from an earlier step, on a tier; s1 = f(s0) is made and stays, on a tier too.
+//   compute  | wait 40 -> | f 100 | wait 40 -> |
+//   in       | s0 40      |
+//   out                           | s1 40      |
+TEST(Simulate, WhatIsCarriedComesInAndIsOutByTheEnd) {
+  TraceBuilder b;
+  const uint32_t s0 = b.outside(4), s1 = b.call({s0}, 100, 4);
+  b.keep(s1);
+  const StepTrace t = b.trace();
+  ScheduleBuilder away(t), resident(t);
+  away.copy_in(s0).run(0, {at(4)}).free(s0).offload(s1);
+  ScheduleCost cost = price(t, copy_within(8, 10), away.build());
+  EXPECT_EQ(cost.time, Nanos(40 + 100 + 40));
+  EXPECT_EQ(cost.waited, Nanos(80));
+  EXPECT_EQ(cost.copied, Nanos(80));
+  EXPECT_EQ(cost.tier_peak, units(4));
+  // Both in the arena; the copy of what stays there is not waited for.
+  resident.initial(s0).run(0, {at(4)}).free(s0).copy_out(s1);
+  cost = price(t, copy_within(8, 10), resident.build());
+  EXPECT_EQ(cost.time, Nanos(100));
+  EXPECT_EQ(cost.copied, Nanos(40));
+}
+
 TEST(Simulate, UploadsGoInOnTheLink) {
   TraceBuilder b;
   const uint32_t x = b.upload(4), y = b.upload(4);

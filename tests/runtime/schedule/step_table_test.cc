@@ -68,6 +68,7 @@ TEST(StepTable, SaysWhenEachIsThere) {
   const StepTable table(step());
   const auto& items = table.items;
   EXPECT_TRUE(items[0].persistent && items[0].was_there() && !items[0].may_evict) << "written";
+  EXPECT_TRUE(items[0].lives_through() && !items[0].carried());
   EXPECT_EQ(items[0].uses, (Numbers{0, 2}));
   EXPECT_TRUE(items[1].uploaded && !items[1].was_there() && !items[1].persistent);
   EXPECT_EQ(items[1].end, 1U);
@@ -79,6 +80,7 @@ TEST(StepTable, SaysWhenEachIsThere) {
   EXPECT_EQ(items[4].producer, StepTable::kNone);
   EXPECT_EQ(items[5].end, 3U) << "never let go of";
   EXPECT_TRUE(items[5].may_evict && !items[5].may_offload && !items[5].persistent);
+  EXPECT_TRUE(items[5].carried()) << "stays after the step";
 }
 
 }  // namespace

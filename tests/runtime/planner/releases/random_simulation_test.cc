@@ -29,7 +29,9 @@ Releases random_releases(const StepTable& step, std::mt19937& random) {
   const auto add = [&](uint32_t i, uint32_t from, uint32_t to) {
     const StepTable::Item& item = step.items[i];
     const bool wraps = to <= from;
-    const bool may_evict = item.may_evict && item.producer != StepTable::kNone && !wraps;
+    const bool stays_away = to == step.calls.size();
+    const bool may_evict =
+        item.may_evict && item.producer != StepTable::kNone && !wraps && !stays_away;
     if (random() % 3 == 0 || (!may_evict && !item.may_offload)) return;
     if (may_evict && (!item.may_offload || random() % 2 == 0)) {
       releases.push_back({i, from, to, Release::kEvict, 0});
@@ -45,7 +47,13 @@ Releases random_releases(const StepTable& step, std::mt19937& random) {
     for (size_t u = 0; u + 1 < uses.size(); ++u) {
       if (uses[u + 1] > uses[u] + 1) add(i, uses[u], uses[u + 1]);
     }
-    if (step.items[i].persistent) add(i, uses.back(), uses.front());
+    const StepTable::Item& item = step.items[i];
+    if (uses.empty()) continue;
+    if (item.lives_through() || (item.was_there() && item.carried())) {
+      add(i, uses.back(), uses.front());
+    }
+    const auto calls = static_cast<uint32_t>(step.calls.size());
+    if (item.carried() && uses.back() + 1 < item.end) add(i, uses.back(), calls);
   }
   return releases;
 }

@@ -577,6 +577,125 @@ ccc
   EXPECT_EQ(simulated(record, limits), "time 6000, short 1");
 }
 
+// c comes from an earlier step and goes in this one: as with what sleeps over the end, it is
+// copied at the beginning and is away until it is read; then it goes for good.
+TEST(StepSimulator, CopiesWhatIsCarriedInBeforeItsFirstUse) {
+  TraceBuilder record;
+  const uint32_t c = record.outside();
+  const uint32_t a = record.call({}, 1000), b = record.call({}, 1000);
+  record.run({a}, 1000);
+  record.run({b}, 1000);
+  record.idle(1, 1000);
+  record.run({c}, 1000);
+  const Releases releases{copy(c, 5, 5, 3)};
+  EXPECT_EQ(simulated(record, copy_within(2, 500), releases), "time 6000, copied 1000");
+  EXPECT_EQ(drawn(record, copy_within(2, 500), releases), R"(
+>R~RR.R<.RR.
+abac b ac  a
+aaa
+ bbbbb
+   cccccc
+       aaaaa
+)");
+}
+
+// It begins away where not all can be there between steps, and is not copied out again.
+TEST(StepSimulator, BeginsWithoutWhatIsCarriedInInLittleRoom) {
+  TraceBuilder record;
+  const uint32_t c = record.outside(), t = record.outside(1, /*persistent=*/true);
+  const uint32_t a = record.call({t}, 1000), b = record.call({a}, 1000);
+  record.run({b}, 1000);
+  record.idle(2, 1000);
+  record.update(c, 1000);
+  const Releases releases{copy(c, 5, 5, 3)};
+  EXPECT_EQ(simulated(record, copy_within(3, 500), releases), "time 6000, copied 500");
+  EXPECT_EQ(drawn(record, copy_within(3, 500), releases), R"(
+RR.R.R<RR.
+cdc d a  a
+bbbbbbbbbb
+ccc
+ dddd
+      aaaa
+)");
+  EXPECT_EQ(simulated(record, copy_within(3, 500)), "time 6000, short 1");
+}
+
+// m is made in this step and stays: after its last use it need not be there.
+TEST(StepSimulator, EndsWithoutWhatIsCarriedOutWhereRoomIsShort) {
+  TraceBuilder record;
+  const uint32_t m = record.call({}, 1000);
+  record.run({m}, 1000);
+  record.run({}, 1000, /*workspace=*/2);
+  record.keep(m);
+  const Releases releases{copy(m, 1, 3, 3)};
+  EXPECT_EQ(simulated(record, copy_within(2, 500)), "time 3000, short 1");
+  EXPECT_EQ(simulated(record, copy_within(2, 500), releases),
+            "time 3500, waited 500, copied 500");
+  EXPECT_EQ(drawn(record, copy_within(2, 500), releases), R"(
+RR>~R
+a aa#
+aaaa
+    #
+)");
+  EXPECT_EQ(simulated(record, copy_within(3, 500), releases), "time 3000, copied 500");
+  EXPECT_EQ(drawn(record, copy_within(3, 500), releases), R"(
+RR>R
+a a#
+aaaa
+   #
+)");
+}
+
+// The same where more is there at the end than at the beginning: p is read once, m stays.
+TEST(StepSimulator, BeginsWithoutWhatHasNoRoomAtTheEnd) {
+  TraceBuilder record;
+  const uint32_t p = record.outside(1, /*persistent=*/true);
+  record.idle(1, 1000);
+  record.keep(record.call({p}, 1000, 2));
+  record.run({}, 1000, /*workspace=*/2);
+  EXPECT_EQ(simulated(record, copy_within(4, 500)), "time 3000, short 1");
+  EXPECT_EQ(simulated(record, copy_within(4, 500), {copy(p, 1, 1, 0)}),
+            "time 3500, waited 500, copied 500");
+}
+
+// s stays after the step, although it is no parameter: what is made of it for a value that the
+// program reads at the very end does not end it.
+TEST(StepSimulator, KeepsWhatIsCarriedOutToTheLastRead) {
+  TraceBuilder record;
+  const uint32_t s = record.call({}), a = record.call({s});
+  record.keep(s);
+  StepTrace trace = record.trace();
+  trace.ops.back().released.clear();
+  trace.ops.push_back({.kind = StepTrace::Kind::kRead,
+                       .name = "read",
+                       .inputs = {{a, 0, false}},
+                       .released = {a}});
+  const TracedStep step(trace);
+  UnplacedSchedule schedule;
+  StepSimulator(step.trace, step.table, evict_within(2)).write({evict(a, 1, 2)}, {}, schedule);
+  EXPECT_EQ(schedule_violations(step.trace, evict_within(2), with_peak(schedule.schedule)),
+            std::vector<std::string>());
+}
+
+// c is read once, and kept until the end for a recipe: its copy is the last that is seen of it.
+TEST(StepSimulator, SendsAwayWhatOnlyRecipesWant) {
+  TraceBuilder record;
+  const uint32_t c = record.outside();
+  record.run({c}, 1000);
+  record.run({}, 1000, /*workspace=*/2);
+  record.hold(c, 2);
+  const Releases releases{copy(c, 0, 2, 2)};
+  EXPECT_EQ(simulated(record, copy_within(2, 500)), "time 2000, short 1");
+  EXPECT_EQ(simulated(record, copy_within(2, 500), releases),
+            "time 2500, waited 500, copied 500");
+  EXPECT_EQ(drawn(record, copy_within(2, 500), releases), R"(
+R>~R.
+ aa#a
+aaa
+   #
+)");
+}
+
 // Its copy is as good the next time, unless it has been written.
 TEST(StepSimulator, CopiesOnceWhatIsNotWritten) {
   const PlanLimits limits = copy_within(1, 500);
