@@ -57,7 +57,7 @@ function(tidemark_test path)
                                           GTest::gtest_main)
   # Little of a test's time passes in its own code, and most of a build's in compiling it.
   target_compile_options(${target} PRIVATE 
-    $<IF:$<BOOL:${TIDEMARK_SANITIZE}>,-O0,$<$<CONFIG:Release>:-O1>>)
+    $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<BOOL:${TIDEMARK_SANITIZE}>,-O0,$<$<CONFIG:Release>:-O1>>>)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

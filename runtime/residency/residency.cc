@@ -165,7 +165,7 @@ bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
   } catch (const Error&) {
     // The call has been issued, and what failed here was best effort. A device that has
     // failed says so again at the next call.
-  } catch (const Effort::Stopped&) {  // nor is it undone for this; the next call throws it
+  } catch (const Effort::Stopped&) {  // is thrown again at the next call
   }
   context_.events.tell(StorageEvent::Kind::kCallDone);
   return kept;
