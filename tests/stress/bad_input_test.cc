@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -38,8 +39,8 @@ auto says(const std::string& file, int64_t offset) {
 TEST(BadInput, TruncatedMnist) {
   const TempFolder folder;
   const ByteVector header{0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 28, 0, 0, 0, 28};
-  ByteVector images = header;
-  images.resize(header.size() + 1234);  // of 1568 pixels
+  ByteVector images(header.size() + 1234);  // of 1568 pixels
+  std::copy(header.begin(), header.end(), images.begin());
   const std::string file = folder.write("train-images-idx3-ubyte", images);
   folder.write("train-labels-idx1-ubyte", {0, 0, 8, 1, 0, 0, 0, 2, 3, 4});
   const Result result = train(folder, "mnist:" + folder.path());
