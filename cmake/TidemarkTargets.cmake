@@ -56,8 +56,11 @@ function(tidemark_test path)
   target_link_libraries(${target} PRIVATE tidemark::flags ${ARG_DEPS} ${ARG_LIBS} GTest::gmock
                                           GTest::gtest_main)
   # Little of a test's time passes in its own code, and most of a build's in compiling it.
-  target_compile_options(${target} PRIVATE 
-    $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<BOOL:${TIDEMARK_SANITIZE}>,-O0,$<$<CONFIG:Release>:-O1>>>)
+  set(level $<$<CONFIG:Release>:-O1>)
+  if(TIDEMARK_SANITIZE)
+    set(level -O0)
+  endif()
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${level}>)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

@@ -121,8 +121,10 @@ void Rematerialiser::protect_readers() {
   const auto drop_recipes = [&](bool available) {
     for (const auto& storage : recomputed) {
       const ManagedStorage& s = storage->managed;
-      if (s.recipe && s.available() == available && graph_.depends_on_written(*storage))
-        storages_.drop_recipe(*storage);
+      if (!s.recipe || s.available() != available || !graph_.depends_on_written(*storage))
+        continue;
+      storages_.drop_recipe(*storage);
+      if (!available) graph_.lost_source();
     }
   };
   if (!written.empty()) drop_recipes(/*available=*/true);
