@@ -7,9 +7,7 @@ namespace tidemark {
 
 InitialStorages::InitialStorages(const InUse& in_use) {
   entries_.reserve(in_use.size());
-  for (auto storage = in_use.rbegin(); storage != in_use.rend(); ++storage) {
-    entries_.emplace_back(**storage);
-  }
+  for (size_t i = in_use.size(); i-- > 0;) entries_.emplace_back(*in_use[i]);
 }
 
 void InitialStorages::number(const StepTrace& trace, const StepRecorder& recorder) {
@@ -32,8 +30,8 @@ void InitialStorages::number(const StepTrace& trace, const StepRecorder& recorde
 
 std::vector<Bytes> InitialStorages::foreign() const {
   std::vector<Bytes> sizes;
-  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
-    if (entry->number == kForeign) sizes.push_back(entry->size);
+  for (size_t i = entries_.size(); i-- > 0;) {
+    if (entries_[i].number == kForeign) sizes.push_back(entries_[i].size);
   }
   return sizes;
 }
