@@ -117,6 +117,7 @@ void Rematerialiser::protect_readers_of(Storage& storage) {
 void Rematerialiser::protect_readers() {
   const std::vector<Storage*> written = graph_.written();
   const auto recomputed = std::exchange(recomputed_, {});
+  if (written.empty()) return;
   // As with what is brought back below: it could not be had again after the write.
   const auto drop_recipes = [&](bool available) {
     for (const auto& storage : recomputed) {
@@ -127,10 +128,10 @@ void Rematerialiser::protect_readers() {
       if (!available) graph_.lost_source();
     }
   };
-  if (!written.empty()) drop_recipes(/*available=*/true);
+  drop_recipes(/*available=*/true);
   for (Storage* storage : written) protect_readers_of(*storage);
   // What is gone again by now may have been needed for what was brought back.
-  if (!written.empty()) drop_recipes(/*available=*/false);
+  drop_recipes(/*available=*/false);
 }
 
 void Rematerialiser::bring_back_survivors() {
