@@ -204,18 +204,6 @@ Nanos compute_end(Session& session) {
   return end;
 }
 
-bool ends_elsewhere(const Schedule& schedule) {
-  const auto& blocks = schedule.blocks;
-  for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
-    const bool elsewhere = std::any_of(blocks.begin(), blocks.end(), [&](const auto& last) {
-      return last.storage == blocks[b].storage && last.end == schedule.code.size() &&
-             last.at != blocks[b].at;
-    });
-    if (elsewhere) return true;
-  }
-  return false;
-}
-
 struct Seen {
   int steps = 0;
   double live = 0, simulated = 0;  // time of all steps
@@ -267,7 +255,7 @@ void compare(uint32_t seed, const DeviceProfile& profile, bool placed, Seen& see
     if (!stats.planned || ++planned < 2) return;  // the first brings all to its place
     const BoundSchedule& bound = *session->planner()->current();
     // What ends elsewhere than it begins is put back first, which is not the step's own time.
-    if (ends_elsewhere(bound.schedule)) return;
+    if (count_ending_elsewhere(bound.schedule) > 0) return;
     const ScheduleCost cost = simulate(bound.trace, limits, bound.schedule);
     const Nanos began = session->device().modelled_now() - stats.modelled;
     const Nanos took = compute_end(*session) - began;

@@ -31,15 +31,10 @@ Actions actions_of(const StepStats& stats) {
 // In each step by it: its own, and of what lives on and ends elsewhere than it begins.
 int64_t scheduled_moves(const BoundSchedule& plan) {
   const Schedule& schedule = plan.schedule;
-  int64_t moves = std::count_if(schedule.code.begin(), schedule.code.end(),
-                                [](const auto& it) { return it.what == Schedule::Do::kMove; });
-  for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
-    moves += std::any_of(schedule.blocks.begin(), schedule.blocks.end(), [&](const auto& last) {
-      return last.storage == schedule.blocks[b].storage && last.end >= schedule.code.size() &&
-             last.at != schedule.blocks[b].at;
-    });
-  }
-  return moves;
+  const auto moves =
+      std::count_if(schedule.code.begin(), schedule.code.end(),
+                    [](const auto& it) { return it.what == Schedule::Do::kMove; });
+  return moves + count_ending_elsewhere(schedule);
 }
 
 TEST(ReleasingPlans, FollowOnceTheStepIsKnownNotToFit) {

@@ -1,6 +1,7 @@
 // A training of toy operators to record, plan and follow.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <string>
@@ -19,6 +20,20 @@ inline PlanOptions quiet(std::vector<std::string>* said = nullptr) {
     if (said) said->emplace_back(line);
   };
   return options;
+}
+
+// Of what is there as the step begins, how many storages end it elsewhere: the next step by it
+// moves them back first.
+inline int64_t count_ending_elsewhere(const Schedule& schedule) {
+  const auto& blocks = schedule.blocks;
+  int64_t count = 0;
+  for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
+    count += std::any_of(blocks.begin(), blocks.end(), [&](const Schedule::Block& last) {
+      return last.storage == blocks[b].storage && last.end >= schedule.code.size() &&
+             last.at != blocks[b].at;
+    });
+  }
+  return count;
 }
 
 // Two layers, their gradients, and updates at the end, which a plan moves forward. Salts make
