@@ -14,9 +14,15 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
+# What was compiled in one checkout is found again from any other.
 find_program(TIDEMARK_CCACHE ccache)
-if(TIDEMARK_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TIDEMARK_CCACHE})
+if(TIDEMARK_CCACHE)
+  foreach(language CXX CUDA)
+    if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER
+          env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${TIDEMARK_CCACHE})
+    endif()
+  endforeach()
 endif()
 
 add_library(tidemark_flags INTERFACE)

@@ -3,10 +3,12 @@
 those named. It needs that build configured (scripts/test.sh makes one).
 
 Most of a run goes into the headers of the system and of the libraries, which are read and checked
-again for every file. So files of one folder are looked at together, as one file that includes
-them; where they cannot be (two have a private function of one name), one by one."""
+again for every file. So files are looked at together, as one file that includes them, where they
+can be: two that have a private function of one name cannot. And what was found clean is known by
+a hash of all that the compiler reads, and is not looked at again, in any checkout."""
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -19,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CHECKED = ("runtime", "ops", "models", "examples")
 TOGETHER = 12  # files at most: more of them take longer than their headers
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidemark-tidy"
 
 
 def commands(build):
@@ -44,40 +47,64 @@ def flags(entry):
     return tuple(w for w in words if w != "-c" and w != entry["file"])
 
 
-def groups(files, database):
-    by_kind = {}
-    for file in files:
-        by_kind.setdefault((os.path.dirname(file), flags(database[file])), []).append(file)
-    for (folder, kind), members in sorted(by_kind.items()):
-        for i in range(0, len(members), TOGETHER):
-            yield folder, kind, members[i:i + TOGETHER]
+def compile_together(files, kind, scratch, *options):
+    """clang on one file that includes them all: its exit code and what it prints."""
+    together = scratch / f"{files[0].replace('/', '_')}.{len(files)}.cc"
+    together.write_text("".join(f'#include "{ROOT / file}"\n' for file in files))
+    done = subprocess.run(["clang++-14", *kind, "-w", *options, str(together)], cwd=ROOT,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout
 
 
-def tidy(file, kind, *options):
+def groups(files, kind, scratch):
+    """The files in groups that compile as one file each."""
+    while files:
+        group = files[:TOGETHER]
+        # An error names the later of two files that collide: it waits for another group.
+        while len(group) > 1:
+            code, said = compile_together(group, kind, scratch, "-fsyntax-only", "-ferror-limit=0")
+            if code == 0:
+                break
+            named = {os.path.relpath(path, ROOT)
+                     for path in re.findall(r"^(/[^:\n]*):\d+:\d+: error:", said.decode(), re.M)}
+            kept = [file for file in group if file not in named]
+            group = kept if kept and len(kept) < len(group) else group[:1]
+        yield group
+        files = [file for file in files if file not in group]
+
+
+def fingerprint(files, kind, scratch):
+    """A hash of all that decides what clang-tidy says of the files."""
+    # With comments, as NOLINT is one; without the places of headers, so that any checkout will do.
+    _, read = compile_together(files, kind, scratch, "-E", "-C", "-P")
+    known = [read, (ROOT / ".clang-tidy").read_bytes(), Path(__file__).read_bytes(),
+             " ".join(kind).replace(str(ROOT), "").encode()]
+    return hashlib.sha256(b"\0".join(known)).hexdigest()
+
+
+def tidy(files, kind, scratch):
+    """What clang-tidy finds in the group's files: '' for nothing."""
+    clean = CACHE / fingerprint(files, kind, scratch)
+    if clean.exists():
+        return ""
+    options = []
+    path = ROOT / files[0]
+    if len(files) > 1:
+        path = scratch / f"{files[0].replace('/', '_')}.{len(files)}.cc"
+        # Each file is as the compiler's own here, not a header that happens to end in .cc; and
+        # what would shadow a name of another file's does not in its own.
+        options = ["--checks=-bugprone-suspicious-include", "--extra-arg=-Wno-shadow",
+                   "--header-filter=/(runtime|ops|models|examples|bench)/.*[.](h|cc)$"]
     done = subprocess.run(
-        ["clang-tidy-14", "--quiet", f"--config-file={ROOT / '.clang-tidy'}", *options, str(file),
+        ["clang-tidy-14", "--quiet", f"--config-file={ROOT / '.clang-tidy'}", *options, str(path),
          "--", "-Wno-unknown-warning-option", *kind],
         cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    said = [line for line in done.stdout.splitlines()
-            if not re.fullmatch(r"\d+ (warnings?|errors?)( and \d+ errors?)? generated\.", line)]
-    return done.returncode, "\n".join(said)
-
-
-def check(group, scratch):
-    """What clang-tidy finds in the group's files: '' for nothing."""
-    folder, kind, files = group
-    if len(files) > 1:
-        together = scratch / (files[0].replace("/", "_"))
-        together.write_text("".join(f'#include "{ROOT / file}"\n' for file in files))
-        # Each file is as the compiler's own here, not a header that happens to end in .cc.
-        code, said = tidy(together, kind, "--checks=-bugprone-suspicious-include",
-                          "--header-filter=/(runtime|ops|models|examples|bench)/.*[.](h|cc)$")
-        if code == 0:
-            return ""
-        if "clang-diagnostic-" not in said:
-            return said
-    results = [tidy(ROOT / file, kind) for file in files]
-    return "\n".join(said for code, said in results if code != 0)
+    if done.returncode == 0:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        clean.touch()
+        return ""
+    return "\n".join(line for line in done.stdout.splitlines() if not re.fullmatch(
+        r"\d+ (warnings?|errors?)( and \d+ errors?)? generated\.", line))
 
 
 def main():
@@ -100,9 +127,16 @@ def main():
         sys.exit(f"tidy.py: {args.build} compiles no file of {ROOT}")
     scratch = args.build.resolve() / "tidy"
     scratch.mkdir(exist_ok=True)
+    by_kind = {}  # of one folder and one set of flags
+    for file in files:
+        by_kind.setdefault((os.path.dirname(file), flags(database[file])), []).append(file)
     found = False
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for said in pool.map(lambda group: check(group, scratch), groups(files, database)):
+        packed = pool.map(lambda item: [(group, item[0][1])
+                                        for group in groups(item[1], item[0][1], scratch)],
+                          sorted(by_kind.items()))
+        jobs = [job for folder in packed for job in folder]
+        for said in pool.map(lambda job: tidy(*job, scratch), jobs):
             if said:
                 found = True
                 print(said, flush=True)
