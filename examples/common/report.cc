@@ -241,10 +241,12 @@ std::string prediction_table(const RunReport& report) {
   text += fmt::format("  simulated, once the policy has settled ({})\n", report.flags.policy);
   text += fmt::format("  <= at most, with {} set aside for the program itself\n",
                       format_bytes(kProgramMemory));
-  const bool any_plans = std::any_of(
-      report.predictions.begin(), report.predictions.end(), [&](const BudgetPrediction& at) {
-        return at.schedule.policy == "tide" && at.budget < report.unmanaged->peak;
-      });
+  const bool any_plans =
+      report.flags.plan.value_or(true) &&
+      std::any_of(report.predictions.begin(), report.predictions.end(),
+                  [&](const BudgetPrediction& at) {
+                    return at.schedule.policy == "tide" && at.budget < report.unmanaged->peak;
+                  });
   if (any_plans) text += "  " + planning_note();
   const bool any_stopped = std::any_of(
       report.predictions.begin(), report.predictions.end(),
@@ -432,7 +434,7 @@ std::string result_table(const RunReport& report) {
     text += fmt::format("  planned     {} steps: {} operators in {}, {}\n", report.plan->steps,
                         plan.operators, format_bytes(plan.peak),
                         plan.releases
-                            ? "releasing as the policy did"
+                            ? "releasing on the way"
                             : "at least " + format_bytes(plan.bound) + " whatever the plan");
   }
   if (report.evaluation.accuracy) {

@@ -29,7 +29,7 @@ struct PlanSummary {
     Bytes peak{0};   // of a whole step, with what lives on from step to step
     Bytes bound{0};  // no order and no layout takes less; of one that releases: no layout
     bool reordered = false;
-    bool releases = false;  // evicts, offloads and brings back, as the policy did
+    bool releases = false;  // evicts, or offloads and brings back
     double seconds = 0;     // to plan
     // What it was made from (step, costs, limits, work), and what was made.
     uint64_t made_from = 0, schedule = 0;

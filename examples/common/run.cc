@@ -328,8 +328,9 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
               format_bytes(step.disk_peak));
   }
   print_out("{}", stand_in_note(report.flags.policy, *report.schedule));
-  const bool plans = report.schedule->policy == "tide" && *options.budget < peak;
-  if (plans && job.steps() > 0) print_out("{}", planning_note());
+  const bool plans =
+      options.policy == "tide" && options.plan && *options.budget < peak && job.steps() > 0;
+  if (plans) print_out("{}", planning_note());
 }
 
 // A dry run for a GPU is exact where that GPU is; elsewhere it is an estimate by the profile of
@@ -453,6 +454,7 @@ SessionOptions session_options(const RunFlags& flags) {
   options.threads = flags.threads;
   options.tf32 = flags.tf32;
   options.policy = flags.policy;
+  options.plan = flags.plan.value_or(true);
   options.delta = flags.delta;
   options.residency.overlap = flags.overlap;
   options.costs = flags.costs;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "examples/common/run.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {
@@ -35,6 +36,12 @@ TEST(Flags, Defaults) {
   EXPECT_EQ(flags.delta.early_start, 0.75);
   EXPECT_FALSE(flags.delta.assumption2);
   EXPECT_TRUE(flags.overlap);
+}
+
+TEST(Flags, PlanningIsOnUnlessItIsOff) {
+  EXPECT_TRUE(session_options(parsed({})).plan);
+  EXPECT_TRUE(session_options(parsed({"--plan", "auto"})).plan);
+  EXPECT_FALSE(session_options(parsed({"--plan", "off"})).plan);
 }
 
 TEST(Flags, MemoryIsBytesOrWhatIsFree) {

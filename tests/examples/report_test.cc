@@ -235,6 +235,8 @@ TEST(Report, APredictionByTideIsWithoutItsPlanning) {
   report.predictions.push_back({Bytes(1024), Bytes(2000), {"tide"}, known});
   EXPECT_THAT(need_table(report),
               ::testing::HasSubstr("  planning: in the background once steps repeat"));
+  report.flags.plan = false;
+  EXPECT_THAT(need_table(report), ::testing::Not(::testing::HasSubstr("planning")));
 }
 
 TEST(Report, SaysWhereTheDryRunStopped) {
