@@ -146,7 +146,7 @@ class StepPlanner final : public StorageListener {
     Producer producer = Producer::kOrder;     // that made `schedule`, or is to work next
     std::shared_ptr<BoundSchedule> schedule;  // steps go by it; null: by the policy
     bool settled = false;                     // nothing more is tried
-    Nanos policy_time{0};                     // of the last step under the policy
+    Nanos policy_time{0};                     // of the last steps under the policy, on average
     // The trial: searches made; steps by this schedule, and the least that one took; the best
     // schedule so far, and what it took.
     int searches = 0;
