@@ -278,7 +278,9 @@ bool Executor::carry_out(const Instruction& instruction) {
   if (instruction.what == Do::kRun) return run_again(instruction);
   if (instruction.what == Do::kFree) return free(instruction.subject);
   Storage* storage = find(instruction.subject);
-  if (!storage) return false;
+  // Dead before the schedule frees it: an operator that was put off let go of it as it ran.
+  const bool is_dead = !storage || storage->residence() == Residence::kDead;
+  if (is_dead) return instruction.what != Do::kCopyIn;
   switch (instruction.what) {
     case Do::kEvict:
       return residency_.transfers().release_by(*storage, Action::kEvict, Reason::kPlan);
