@@ -109,8 +109,8 @@ class ScheduleReader {
     s_.peak_bound = bytes(head_, "peak_bound");
     s_.moved = bytes(head_, "moved");
     s_.shortfall = bytes(head_, "shortfall");
-    s_.time = Nanos(head_.number("time_ns"));
-    s_.recomputed = Nanos(head_.number("recomputed_ns"));
+    s_.time = time(head_, "time_ns");
+    s_.recomputed = time(head_, "recomputed_ns");
     s_.initial_blocks = head_.id("initial_blocks");
     for (const int64_t size : head_.numbers("foreign")) {
       add(head_, "foreign", size);
@@ -180,6 +180,11 @@ class ScheduleReader {
     const int64_t size = line.number(key);
     if (size < 0 || size > kHuge) line.fail(key, "not a number of bytes");
     return Bytes(size);
+  }
+  static Nanos time(const Fields& line, const char* key) {
+    const int64_t nanos = line.number(key);
+    if (nanos < 0) line.fail(key, "not a time");
+    return Nanos(nanos);
   }
   // So that sums of any of them are numbers still.
   void add(const Fields& line, const char* key, int64_t size) {

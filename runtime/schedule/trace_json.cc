@@ -1,5 +1,6 @@
 #include "runtime/schedule/trace_json.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <deque>
@@ -73,7 +74,7 @@ class TraceReader {
       storage.origin = keep(line.text("origin"));
       if (line.find("name")) storage.name = keep(line.text("name"));
       storage.category = category(line);
-      storage.size = Bytes(line.number("size"));
+      storage.size = Bytes(counted(line, "size", sizes_));
       storage.at_start = line.flag("at_start");
       storage.at_end = line.flag("at_end");
       storage.may_evict = line.flag("may_evict", true);
@@ -93,7 +94,15 @@ class TraceReader {
     return static_cast<Category>(
         line.choice("category", kCategoryNames, "no category: " + line.text("category")));
   }
-  StepTrace::Op op(const Fields& line) const {
+  // So that sums are numbers still.
+  static int64_t counted(const Fields& line, const char* key, int64_t& sum) {
+    constexpr int64_t kMost = int64_t{1} << 60;
+    const int64_t value = line.number(key);
+    if (value > kMost - std::max<int64_t>(0, sum)) line.fail(key, "too much in sum");
+    sum += std::max<int64_t>(0, value);
+    return value;
+  }
+  StepTrace::Op op(const Fields& line) {
     StepTrace::Op op;
     op.kind = static_cast<StepTrace::Kind>(
         line.choice("kind", kKinds, "neither call, upload nor read"));
@@ -122,13 +131,14 @@ class TraceReader {
     op.outputs = line.ids("outputs");
     op.may_overwrite = line.ids("may_overwrite");
     op.released = line.ids("released");
-    op.workspace = Bytes(line.number("workspace"));
-    op.cost = Nanos(line.number("cost_ns"));
+    op.workspace = Bytes(counted(line, "workspace", sizes_));
+    op.cost = Nanos(counted(line, "cost_ns", costs_));
     return op;
   }
 
   const Fields fields_;
   std::shared_ptr<std::deque<std::string>> text_ = std::make_shared<std::deque<std::string>>();
+  int64_t sizes_ = 0, costs_ = 0;
 };
 
 }  // namespace
