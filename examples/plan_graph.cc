@@ -468,12 +468,18 @@ int run(int argc, char** argv) {
       "Write the plan to FILE as a schedule that a session could run: with the step, "
       "and with what stays kept apart");
   auto* show = app.add_option("--show", flags.show,
-                              "Tell what a schedule does that --save-schedule wrote; exit code "
+                              "Tell what a schedule does that --save-schedule, here or in "
+                              "training, wrote; exit code "
                               "1 if it is not valid; --svg draws it")
                    ->excludes(graph)
                    ->excludes(model);
   app.add_option_function<std::string>(
-         "--budget", [&](const std::string& text) { flags.budget = parse_bytes(text); },
+         "--budget",
+         [&](const std::string& text) {
+           flags.budget = parse_bytes(text);
+           if (flags.budget == Bytes(0))
+             throw CLI::ValidationError("--budget", "0 bytes hold nothing");
+         },
          "Of --show: what the schedule may take, such as 12GiB [what it takes]")
       ->needs(show);
   auto* layout = app.add_option("--layout", flags.layout,
@@ -507,6 +513,10 @@ int run(int argc, char** argv) {
   app.add_option("--seed", flags.limits.seed, "Seed of the search's random choices")
       ->check(whole_number())
       ->capture_default_str();
+  for (const char* of_planning :
+       {"--output", "--method", "--nodes", "--estimate", "--in-place", "--save-graph"}) {
+    show->excludes(app.get_option(of_planning));
+  }
   app.footer(
       "Exit codes: 0 planned; 1 failed, or standard output could not be written; 2 bad flags "
       "or "

@@ -134,7 +134,9 @@ int run_replay_log(int argc, char** argv) {
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--json", run.json, "Write the figures to FILE")->type_name("FILE");
   add_memory_flags(app, run);
-  app.remove_option(app.get_option("--plan"));    // only training programs run by such plans
+  for (const char* name : {"--plan", "--schedule", "--save-schedule"}) {
+    app.remove_option(app.get_option(name));  // only training programs run by schedules
+  }
   app.remove_option(app.get_option("--memory"));  // a simulation takes none
   app.get_option("--host-limit")
       ->description("Host memory to offload to; 0 for none, as in DTR [0]");

@@ -478,9 +478,10 @@ class Stress {
 
 void add_stress_flags(CLI::App& app, StressFlags& stress) {
   for (const char* name :
-       {"--batch", "--steps", "--epochs", "--dry-run", "--trace", "--load", "--save",
-        "--save-vocab", "--checkpoint", "--checkpoint-every", "--resume", "--test",
-        "--evaluate", "--accumulate", "--lr-steps", "--save-costs", "--profile", "--plan"}) {
+       {"--batch",      "--steps",   "--epochs",     "--dry-run",    "--trace",
+        "--load",       "--save",    "--save-vocab", "--checkpoint", "--checkpoint-every",
+        "--resume",     "--test",    "--evaluate",   "--accumulate", "--lr-steps",
+        "--save-costs", "--profile", "--plan",       "--schedule",   "--save-schedule"}) {
     if (CLI::Option* option = app.get_option_no_throw(name)) app.remove_option(option);
   }
   const char* group = "Stress";

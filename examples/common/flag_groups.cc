@@ -1,16 +1,21 @@
 #include "examples/common/flag_groups.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "examples/common/console.h"
 #include "examples/common/output_file.h"
 #include "runtime/core/errors.h"
+#include "runtime/planner/io/text_file.h"
+#include "runtime/schedule/schedule_json.h"
 
 namespace tidemark {
 namespace {
@@ -31,9 +36,9 @@ auto checked(const std::string& flag, const std::string& text, Parse parse) {
 }
 
 // Of all programs: the flags whose files are written, and those whose files are read.
-constexpr std::string_view kOutputs[] = {"--json",       "--trace", "--save-costs", "--save",
-                                         "--save-vocab", "--csv",   "--checkpoint", "--output",
-                                         "--save-graph", "--svg"};
+constexpr std::string_view kOutputs[] = {
+    "--json",       "--trace",  "--save-costs", "--save",          "--save-vocab", "--csv",
+    "--checkpoint", "--output", "--save-graph", "--save-schedule", "--svg"};
 struct Input {
   std::string_view flag;
   const char* rewritten_by;  // an output that may be the same file
@@ -46,6 +51,8 @@ constexpr Input kInputs[] = {{"--data", ""},
                              {"--costs", "--save-costs"},
                              {"--layout", ""},
                              {"--order", ""},
+                             {"--show", ""},
+                             {"--schedule", "--save-schedule"},
                              {"FILE", ""},
                              {"GRAPH", ""}};
 
@@ -56,6 +63,10 @@ void check_paths(const CLI::App& app) {
     for (const std::string& value : option->results()) {
       if (value.empty()) throw UsageError(name + ": its value is empty");
       if (std::count(std::begin(kOutputs), std::end(kOutputs), name) > 0) {
+        if (value.ends_with(".gz")) {
+          throw UsageError(
+              fmt::format("{}: {} would not be compressed; leave out .gz", name, value));
+        }
         outputs.push_back({name, value});
       }
       for (const Input& input : kInputs) {
@@ -227,6 +238,27 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
          "releases, addresses) and run by that; off: the policy decides throughout [auto for "
          "tide, off for others]")
       ->check(CLI::IsMember({"off", "auto"}))
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--schedule",
+         [&flags](const std::string& path) {
+           try {
+             flags.saved_schedule = std::make_shared<const SavedSchedule>(
+                 schedule_from_json(planner::read_text(path), path));
+             flags.saved_schedule_file = path;
+           } catch (const DataError& error) {
+             throw CLI::ValidationError("--schedule", error.what());
+           }
+         },
+         "Once a step repeats, run by the schedule in FILE, which --save-schedule of the same "
+         "training wrote, instead of working one out; where it does not do, the policy decides")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option(
+         "--save-schedule", flags.save_schedule,
+         "Write the schedule that the last steps ran by to FILE; plan_graph --show FILE "
+         "explains it")
+      ->type_name("FILE")
       ->group(group);
   app.add_flag("!--no-overlap", flags.overlap, "Wait for each copy before going on")
       ->group(group);

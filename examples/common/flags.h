@@ -9,6 +9,7 @@
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/units.h"
+#include "runtime/schedule/schedule_json.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
@@ -60,6 +61,9 @@ struct RunFlags {
   bool overlap = true;
   // Run steps that repeat by schedules; none: as the policy has it (tide: yes).
   std::optional<bool> plan{};
+  // To run by, and where it was read; null: none.
+  std::shared_ptr<const SavedSchedule> saved_schedule;
+  std::string saved_schedule_file;
   uint64_t seed = 0;
 
   std::shared_ptr<const CostTable> costs;  // to go by; null: none
@@ -68,6 +72,7 @@ struct RunFlags {
   std::string json;  // files; empty: none
   std::string trace;
   std::string save_costs;
+  std::string save_schedule;
 
   bool on_simulator() const { return device.starts_with("sim:"); }
   bool on_cuda() const { return device.starts_with("cuda"); }

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "examples/common/console.h"
 #include "examples/common/interrupt.h"
@@ -24,6 +25,7 @@
 #include "runtime/device/pages.h"
 #include "runtime/memory/disk_file.h"
 #include "runtime/schedule/fingerprint.h"
+#include "runtime/schedule/schedule_json.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
 
@@ -165,6 +167,28 @@ void save_costs(const RunFlags& flags, Session& session) {
   write_output(flags.save_costs, to_json(table));
 }
 
+void save_schedule(const RunFlags& flags, const Session& session) {
+  if (flags.save_schedule.empty()) return;
+  const BoundSchedule* bound = session.planner() ? session.planner()->current() : nullptr;
+  if (!bound) {
+    throw UsageError(
+        "--save-schedule: the last steps ran by the policy, so nothing was written");
+  }
+  write_output(flags.save_schedule, to_json(bound->trace, bound->schedule));
+}
+
+// Makes schedules by giving the one from the file.
+auto given_schedule(const RunFlags& flags) {
+  return [saved = flags.saved_schedule, file = flags.saved_schedule_file](
+             const StepTrace& trace, const PlanLimits&,
+             const std::vector<Bytes>&) -> std::optional<Schedule> {
+    if (!same_program(saved->trace, trace)) {
+      throw DataError(file, "is a schedule of another step");
+    }
+    return saved->schedule;
+  };
+}
+
 void save_trace(const RunFlags& flags, Session& session) {
   if (flags.trace.empty()) return;
   write_trace(
@@ -236,8 +260,9 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
            const InterruptScope& interrupt, RunReport& report) {
   Session session(options);
   ProgressLine* shown = nullptr;
-  if (session.planner() || flags.plan == true) {
+  if (session.planner() || flags.saved_schedule) {
     PlanOptions plan = session.default_plan_options();
+    if (flags.saved_schedule) plan.producer = given_schedule(flags);
     plan.report = [&shown](std::string_view what) {
       if (shown) shown->note("plan: " + std::string(what));
     };
@@ -267,6 +292,7 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
     Attempts attempt;
     attempt([&] { training->stop(done); });
     attempt([&] { save_costs(flags, session); });
+    attempt([&] { save_schedule(flags, session); });
     attempt([&] { report.params_checksum = training->checksum(); });
     attempt([&] {
       if (!interrupt.requested()) report.evaluation = training->evaluate(session);
@@ -328,9 +354,9 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
               format_bytes(step.disk_peak));
   }
   print_out("{}", stand_in_note(report.flags.policy, *report.schedule));
-  const bool plans =
-      options.policy == "tide" && options.plan && *options.budget < peak && job.steps() > 0;
-  if (plans) print_out("{}", planning_note());
+  const bool plans = options.policy == "tide" && options.plan.value_or(true) &&
+                     *options.budget < peak && job.steps() > 0;
+  if (plans) print_out("{}", planning_note(report.flags));
 }
 
 // A dry run for a GPU is exact where that GPU is; elsewhere it is an estimate by the profile of
@@ -435,7 +461,8 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   ::malloc_trim(0);  // what simulations had is nothing that training needs
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   // Now, so that a path that cannot be written is known before an hour of training.
-  for (const std::string& path : {flags.json, flags.trace, flags.save_costs}) {
+  for (const std::string& path :
+       {flags.json, flags.trace, flags.save_costs, flags.save_schedule}) {
     if (!path.empty()) check_writable(path);
   }
   const InterruptScope interrupt;  // from the first word on, loading weights included
@@ -454,7 +481,7 @@ SessionOptions session_options(const RunFlags& flags) {
   options.threads = flags.threads;
   options.tf32 = flags.tf32;
   options.policy = flags.policy;
-  options.plan = flags.plan.value_or(true);
+  options.plan = flags.plan;
   options.delta = flags.delta;
   options.residency.overlap = flags.overlap;
   options.costs = flags.costs;

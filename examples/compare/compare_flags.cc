@@ -62,7 +62,7 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
   // Lanes say it, or it makes no sense for several trainings at once.
   remove_flags(app, {"--memory", "--policy", "--filter", "--dry-run", "--json", "--trace",
                      "--resume", "--checkpoint", "--checkpoint-every", "--load", "--save",
-                     "--save-vocab", "--evaluate"});
+                     "--save-vocab", "--evaluate", "--schedule", "--save-schedule"});
   const char* group = "Comparison";
   app.add_option_function<std::vector<std::string>>(
          "--lane",

@@ -149,8 +149,10 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
   const Bytes room = limits.room;
   limits.room = Bytes(int64_t{1} << 61);
   std::vector<std::string> wrong = schedule_violations(saved.trace, limits, s);
-  print_out("time          {:.3f} ms expected, {:.3f} ms of it recomputing\n", to_ms(s.time),
-            to_ms(s.recomputed));
+  if (s.time > Nanos(0)) {
+    print_out("time          {:.3f} ms expected, {:.3f} ms of it recomputing\n", to_ms(s.time),
+              to_ms(s.recomputed));
+  }
   if (wrong.empty()) {
     limits.room = room > Bytes(0) ? room : s.peak + residents_apart(saved);
     wrong = schedule_violations(saved.trace, limits, s);
@@ -159,7 +161,7 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
     const ScheduleCost cost = simulate(saved.trace, beside, s);
     print_out(
         "simulated     {:.3f} ms: {:.3f} recomputing, {:.3f} waiting for copies; "
-        "{:.3f} ms of copies; {} on tiers\n",
+        "{:.3f} ms of copies, at --profile's rates; {} on tiers\n",
         to_ms(cost.time), to_ms(cost.recomputed), to_ms(cost.waited), to_ms(cost.copied),
         format_bytes(cost.tier_peak));
   }

@@ -17,6 +17,7 @@
 #include "runtime/planner/schedule_from_plan.h"
 #include "runtime/planner/validator.h"
 #include "runtime/schedule/fingerprint.h"
+#include "runtime/schedule/schedule_validator.h"
 
 namespace tidemark {
 namespace {
@@ -355,7 +356,16 @@ void StepPlanner::produce_as_given(Program& program) {
          producer = options_.producer] {
           Produced produced;
           produced.schedule = producer(trace, limits, foreign);
-          if (!produced.schedule) produced.why_not = "no schedule is given";
+          if (!produced.schedule) {
+            produced.why_not = "no schedule is given";
+            return produced;
+          }
+          const auto wrong = schedule_violations(trace, limits, *produced.schedule, 1);
+          if (!wrong.empty()) {
+            produced.schedule.reset();
+            produced.why_not =
+                "the schedule that was given is not valid here: " + wrong.front();
+          }
           return produced;
         });
 }
@@ -412,6 +422,8 @@ void StepPlanner::take_produced() {
     produced = producing_.get();
   } catch (const std::exception& error) {
     produced.why_not = error.what();
+  } catch (...) {
+    produced.why_not = "its producer failed";
   }
   residency_.effort().examine(produced.work * kExaminedPerCall);
   const auto program = std::find_if(programs_.begin(), programs_.end(), [&](const auto& p) {

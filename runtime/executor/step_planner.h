@@ -67,8 +67,10 @@ struct PlanOptions {
   // How much longer than under the policy a step may take by a schedule that releases, in
   // proportion. None: 1.005 by a search, 1.02 by the policy's own releases.
   std::optional<double> max_slowdown{};
-  // Makes the schedules, in the thread of the producers, and no other producer does: for tests
-  // and experiments. None: the step is not planned. `foreign` as in plan_releases().
+  // Makes the schedules, in the thread of the producers, and no other producer does: one that
+  // was saved, or of a test. None, one that schedule_violations() finds something in, or an
+  // exception: the step is not planned, and what is said tells why. `foreign` as in
+  // plan_releases().
   std::function<std::optional<Schedule>(const StepTrace& trace, const PlanLimits& limits,
                                         const std::vector<Bytes>& foreign)>
       producer{};
@@ -122,7 +124,8 @@ class StepPlanner final : public StorageListener {
   StepTrace take_recorded() { return std::move(*latest_); }
   // Will steps like the last one run as it did?
   bool settled() const { return last_ && last_->settled && !planning(); }
-  // The last one that was followed or made; null if there is none yet.
+  // The one that was followed or made last; null if there is none yet, or the policy has turned
+  // out better since.
   const BoundSchedule* current() const { return current_.get(); }
 
  private:

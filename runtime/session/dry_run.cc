@@ -235,6 +235,7 @@ SessionOptions simulated(SessionOptions options) {
   if (options.device == "cpu") options.device = "sim:host";
   if (options.device.starts_with("cuda")) options.device = "sim:" + options.device;
   options.event_capacity = kFewEvents;
+  if (options.plan == true) options.plan.reset();  // other policies are tried without schedules
   return options;
 }
 

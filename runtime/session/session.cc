@@ -114,9 +114,8 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
   residency_ =
       std::make_unique<Residency>(*device_, *arena_, tiers_of(host_.get(), disk_.get()), costs_,
                                   events_, *policy_, residency);
-  if (policy.plans && options.plan && residency.managed && !residency.known_to_fit) {
-    plan_steps(default_plan_options());
-  }
+  const bool may_release = residency.managed && !residency.known_to_fit;
+  if (options.plan.value_or(policy.plans && may_release)) plan_steps(default_plan_options());
   sessions().push_back(this);
 }
 

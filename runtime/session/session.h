@@ -28,7 +28,7 @@
 namespace tidemark {
 
 struct SessionOptions {
-  std::string device = "cpu";  // "cpu", "sim:<profile>"
+  std::string device = "cpu";  // "cpu", "cuda", "cuda:<number>", "sim:<profile>"
   int threads = 0;  // of the compute stream; 0: OMP_NUM_THREADS, else the processors it may use
   // On CUDA, convolutions and matrix products of float32 may round what they multiply to TF32,
   // with 10 bits of mantissa, and add up in float32: several times as fast on tensor cores.
@@ -43,8 +43,9 @@ struct SessionOptions {
   std::string policy = "tide";
   // The policy that tide goes by where it has no schedule.
   std::string unplanned = "price";
-  // Off: under tide too, steps go by the policy alone. See plan_steps().
-  bool plan = true;
+  // Do steps that repeat run by schedules (plan_steps())? None: under tide, where it may have
+  // to release.
+  std::optional<bool> plan{};
   DeltaOptions delta{};
   ResidencyOptions residency{};
   // Prices to go by, with which the same program decides the same on any device; nothing is

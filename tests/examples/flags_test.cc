@@ -38,10 +38,10 @@ TEST(Flags, Defaults) {
   EXPECT_TRUE(flags.overlap);
 }
 
-TEST(Flags, PlanningIsOnUnlessItIsOff) {
-  EXPECT_TRUE(session_options(parsed({})).plan);
-  EXPECT_TRUE(session_options(parsed({"--plan", "auto"})).plan);
-  EXPECT_FALSE(session_options(parsed({"--plan", "off"})).plan);
+TEST(Flags, WhetherStepsArePlannedReachesTheSession) {
+  EXPECT_EQ(session_options(parsed({})).plan, std::nullopt);
+  EXPECT_EQ(session_options(parsed({"--plan", "auto"})).plan, true);
+  EXPECT_EQ(session_options(parsed({"--plan", "off"})).plan, false);
 }
 
 TEST(Flags, MemoryIsBytesOrWhatIsFree) {

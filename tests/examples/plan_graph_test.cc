@@ -211,6 +211,18 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   EXPECT_THAT(invalid.said, HasSubstr("not valid: "));
   EXPECT_EQ(run("--show " + write("c.json", read("s.json").substr(0, 5000))).code, 2);
   EXPECT_EQ(run("--layout x.csv --save-schedule " + file("t.json")).code, 2);
+
+  // Nothing is written over what is read, or twice.
+  const std::string before = read("s.json");
+  EXPECT_EQ(run("--show " + file("s.json") + " --svg " + file("s.json")).code, 2);
+  EXPECT_EQ(read("s.json"), before);
+  EXPECT_EQ(run("--model resnet18 --save-graph " + file("t.json") + " --save-schedule " +
+                file("t.json"))
+                .code,
+            2);
+  EXPECT_EQ(run("--model resnet18 --save-schedule " + file("none/t.json")).code, 2);
+  EXPECT_EQ(run("--show " + file("s.json") + " --budget 0").code, 2);
+  EXPECT_EQ(run("--show " + file("s.json") + " --output " + file("o.csv")).code, 2);
 }
 
 TEST_F(PlanGraphTest, EstimatesAsMxnetDoes) {

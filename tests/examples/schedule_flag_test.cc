@@ -1,0 +1,93 @@
+// --save-schedule and --schedule: a training goes by the schedule of another.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "tests/support/program_test.h"
+
+namespace tidemark {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Json;
+using Result = testing::ProgramResult;
+
+// Costs are given, so that sessions wait for schedules and all repeats. In another order it fits
+// into the budget, so that no trial has to be won.
+class ScheduleFlagTest : public testing::ProgramTest {
+ protected:
+  ScheduleFlagTest() : ProgramTest(TIDEMARK_TRAIN_RESNET) {}
+
+  void SetUp() override {
+    ProgramTest::SetUp();
+    const std::string costs = path("costs.json");
+    const std::string small = "--image-size 32 --batch 16 --threads 2 --budget 95% ";
+    EXPECT_EQ(run(small + "--steps 2 --save-costs " + costs).code, 0);
+    same_ = small + "--steps 5 --costs " + costs + " ";
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  void write(const std::string& name, const Json& json) const {
+    std::ofstream(folder_ / name) << json;
+  }
+
+  std::string same_;
+};
+
+TEST_F(ScheduleFlagTest, ATrainingGoesByTheScheduleOfAnother) {
+  const Result first = run(same_ + "--save-schedule " + path("schedule.json"));
+  ASSERT_EQ(first.code, 0) << first.error;
+  ASSERT_GT(first.json.at("plan").at("steps"), 0);
+  const Json schedule = Json::parse(read(path("schedule.json")));
+  EXPECT_EQ(schedule.at("format"), "tidemark schedule");
+
+  const Result second = run(same_ + "--schedule " + path("schedule.json") +
+                            " --save-schedule " + path("schedule.json"));
+  ASSERT_EQ(second.code, 0) << second.error;
+  EXPECT_THAT(second.error, HasSubstr("from now on by a plan that was given"));
+  EXPECT_GT(second.json.at("plan").at("steps"), 0);
+  EXPECT_EQ(second.json.at("plan").at("mismatches"), 0);
+  EXPECT_EQ(second.json.at("plan").at("schedule"), first.json.at("plan").at("schedule"));
+  EXPECT_EQ(second.json.at("params_checksum"), first.json.at("params_checksum"));
+  EXPECT_EQ(Json::parse(read(path("schedule.json"))), schedule);
+}
+
+TEST_F(ScheduleFlagTest, WhereItDoesNotDoThePolicyDecides) {
+  const Result first = run(same_ + "--save-schedule " + path("schedule.json"));
+  ASSERT_EQ(first.code, 0) << first.error;
+
+  const Result other = run(same_ + "--optimizer adam --schedule " + path("schedule.json"));
+  EXPECT_EQ(other.code, 0) << other.error;
+  EXPECT_THAT(other.error, HasSubstr("is a schedule of another step"));
+  EXPECT_EQ(other.json.at("plan").at("steps"), 0);
+
+  // The first upload comes last.
+  Json schedule = Json::parse(read(path("schedule.json")));
+  std::swap(schedule.at("code").front(), schedule.at("code").back());
+  write("swapped.json", schedule);
+  const Result swapped = run(same_ + "--schedule " + path("swapped.json"));
+  EXPECT_EQ(swapped.code, 0) << swapped.error;
+  EXPECT_THAT(swapped.error, HasSubstr("the schedule that was given is not valid here: "));
+  EXPECT_EQ(swapped.json.at("plan").at("steps"), 0);
+  EXPECT_EQ(swapped.json.at("params_checksum"), first.json.at("params_checksum"));
+}
+
+TEST_F(ScheduleFlagTest, MistakesAreExplained) {
+  const Result missing = run("--steps 1 --schedule /nowhere.json");
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.error, HasSubstr("/nowhere.json"));
+  EXPECT_EQ(run("--steps 1 --device sim:host --save-schedule /nowhere/schedule.json").code, 2);
+  const Result none = run("--steps 1 --plan off --save-schedule " + path("none.json"));
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.error, HasSubstr("the last steps ran by the policy"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "none.json"));
+  const Result packed = run("--steps 1 --save-schedule " + path("schedule.json.gz"));
+  EXPECT_EQ(packed.code, 2);
+  EXPECT_THAT(packed.error, HasSubstr("would not be compressed; leave out .gz"));
+}
+
+}  // namespace
+}  // namespace tidemark
