@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 using testing::Json;
 using Result = testing::ProgramResult;
 
-// Costs are given, so that sessions wait for schedules and all repeats. In another order it fits
-// into the budget, so that no trial has to be won.
+// Costs are given, so that sessions wait for schedules and all repeats. In another order it
+// fits into the budget, so that no trial has to be won.
 class ScheduleFlagTest : public testing::ProgramTest {
  protected:
   ScheduleFlagTest() : ProgramTest(TIDEMARK_TRAIN_RESNET) {}
