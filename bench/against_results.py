@@ -27,10 +27,9 @@ REPORTS = ["every_model", "every_model_text", "every_model_no_tier"]
 THRASHING = 4  # times as long as without a budget
 
 
-def measure(build, device, tier, row, point, policy, seed):
+def measure(build, device, row, point, policy, seed):
     """How long the last steps take, in ms; None if it fails."""
     program, *flags = row["flags"]
-    flags += [] if tier else ["--host-limit", 0]
     result = train(build, program, "--model", row["network"], "--device", device, *flags,
                    "--policy", policy, "--budget", point["budget_bytes"], "--seed", seed,
                    "--steps", STEPS_OF_TIDE if policy == "tide" else STEPS)
@@ -51,8 +50,8 @@ def of_report(name, networks, args):
                     yield {"report": name, "network": row["network"], "policy": policy,
                            "seed": seed, "budget_share": round(point["budget_share"], 4),
                            "then_ms": (1 + longer) * row["unmanaged_ms"],
-                           "now_ms": measure(args.build, report["device"], report["tier"], row,
-                                             point, policy, seed)}
+                           "now_ms": measure(args.build, report["device"], row, point, policy,
+                                             seed)}
 
 
 def of_papers(folder, policies):
