@@ -228,8 +228,9 @@ void StepPlanner::recorded(const StepStats& stats) {
   latest_initial_.number(*latest_, recorder_);
   program.initial = std::move(latest_initial_);
   program.trace = std::move(*latest_);  // with what operators cost by now
-  // Under some policies one step takes longer than the next.
-  const Nanos before = program.seen == 0 ? stats.modelled : program.policy_time;
+  // Under some policies one step takes longer than the next. The first is none to go by: data
+  // and parameters are on their way in it.
+  const Nanos before = program.seen < 2 ? stats.modelled : program.policy_time;
   program.policy_time = Nanos((before + stats.modelled).count() / 2);
   if (program.schedule) program.schedule->initial = program.initial;
   if (program.best) program.best->initial = program.initial;
