@@ -47,12 +47,17 @@ def flags(entry):
     return tuple(w for w in words if w != "-c" and w != entry["file"])
 
 
+def together(files, scratch):
+    """One file that includes them all."""
+    path = scratch / f"{files[0].replace('/', '_')}.{len(files)}.cc"
+    path.write_text("".join(f'#include "{ROOT / file}"\n' for file in files))
+    return path
+
+
 def compile_together(files, kind, scratch, *options):
-    """clang on one file that includes them all: its exit code and what it prints."""
-    together = scratch / f"{files[0].replace('/', '_')}.{len(files)}.cc"
-    together.write_text("".join(f'#include "{ROOT / file}"\n' for file in files))
-    done = subprocess.run(["clang++-14", *kind, "-w", *options, str(together)], cwd=ROOT,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    """clang on all of them: its exit code and what it prints."""
+    done = subprocess.run(["clang++-14", *kind, "-w", *options, together(files, scratch)],
+                          cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.returncode, done.stdout
 
 
@@ -75,9 +80,10 @@ def groups(files, kind, scratch):
 
 def fingerprint(files, kind, scratch):
     """A hash of all that decides what clang-tidy says of the files."""
-    # With comments, as NOLINT is one; without the places of headers, so that any checkout will do.
-    _, read = compile_together(files, kind, scratch, "-E", "-C", "-P")
-    known = [read, (ROOT / ".clang-tidy").read_bytes(), Path(__file__).read_bytes(),
+    # With comments, as NOLINT is one, and with macros and includes, which have checks of their
+    # own; without the places of headers, so that any checkout will do.
+    _, read = compile_together(files, kind, scratch, "-E", "-C", "-P", "-dD", "-dI")
+    known = [read.replace(str(ROOT).encode(), b""), (ROOT / ".clang-tidy").read_bytes(), Path(__file__).read_bytes(),
              " ".join(kind).replace(str(ROOT), "").encode()]
     return hashlib.sha256(b"\0".join(known)).hexdigest()
 
@@ -90,7 +96,7 @@ def tidy(files, kind, scratch):
     options = []
     path = ROOT / files[0]
     if len(files) > 1:
-        path = scratch / f"{files[0].replace('/', '_')}.{len(files)}.cc"
+        path = together(files, scratch)
         # Each file is as the compiler's own here, not a header that happens to end in .cc; and
         # what would shadow a name of another file's does not in its own.
         options = ["--checks=-bugprone-suspicious-include", "--extra-arg=-Wno-shadow",
