@@ -102,9 +102,7 @@ def main():
                 "samples_ms": [[s["ms"] for s in r["steps"]] if "steps" in r else r["step_ms"] for r in runs],
                 "last_step": last["steps"][-1] if "steps" in last else None,
             })
-    with open("/proc/cpuinfo") as info:
-        cpu = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
-    report = {**stamp(), "device": f"{cpu}, {args.threads} threads", "model": args.model,
+    report = {**stamp(), "device": f"{cpu_name()}, {args.threads} threads", "model": args.model,
               "image_size": args.image_size, "rows": rows}
     if args.output:
         with open(args.output, "w") as file:

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-from reports import ROOT, write_report
+from reports import ROOT, cpu_name, write_report
 
 PEERS = ROOT / "bench" / "peers"
 BUDGETS = ["none", "70%", "50%", "30%", "smallest"]
@@ -123,10 +123,8 @@ def main():
                 continue  # torchvision's has no blocks to checkpoint
             rows.append({"job": name, **theirs(options, peer, mode)})
             print(line(name, rows[-1]), flush=True)
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        cpu = next(text.split(":")[1].strip() for text in info if text.startswith("model name"))
     if options.output:
-        write_report(options.output, device=f"{cpu}, {options.threads} threads", rows=rows)
+        write_report(options.output, device=f"{cpu_name()}, {options.threads} threads", rows=rows)
     sys.exit("\n".join(wrong) or 0)
 
 

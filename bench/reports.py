@@ -27,6 +27,13 @@ def train(build, program, *flags, patience=None):
         return json.loads(output.read_text())
 
 
+def cpu_name():
+    """This machine's."""
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        return next((line.split(":")[1].strip() for line in info if line.startswith("model name")),
+                    platform.machine())
+
+
 def stamp():
     """What every report says of the commit and the machine."""
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT,

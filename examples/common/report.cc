@@ -247,7 +247,7 @@ std::string prediction_table(const RunReport& report) {
                   [&](const BudgetPrediction& at) {
                     return at.schedule.policy == "tide" && at.budget < report.unmanaged->peak;
                   });
-  if (any_plans) text += "  " + planning_note(report.flags);
+  if (any_plans) text += "  " + planning_note(!report.flags.on_simulator() && !report.flags.costs);
   const bool any_stopped = std::any_of(
       report.predictions.begin(), report.predictions.end(),
       [](const BudgetPrediction& at) { return at.stopped && at.step && at.step->rounds > 0; });
@@ -361,13 +361,11 @@ std::string stand_in_note(const std::string& policy, const ReleaseSchedule& sche
                      schedule.name());
 }
 
-std::string planning_note(const RunFlags& flags) {
-  if (flags.on_simulator() || flags.costs) {
-    return "planning: between steps once they repeat; until then they go by the policy\n";
-  }
-  return "planning: in the background once steps repeat; they go by the policy until a "
-         "schedule "
-         "is ready\n";
+std::string planning_note(bool in_background) {
+  return in_background
+             ? "planning: in the background once steps repeat; they go by the policy until a "
+               "schedule is ready\n"
+             : "planning: between steps once they repeat; until then they go by the policy\n";
 }
 
 std::string need_table(const RunReport& report) {

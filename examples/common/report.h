@@ -98,7 +98,7 @@ void write_json(const RunReport& report, const std::string& path);
 // A line that says so if a run goes by something else than its policy; else empty.
 std::string stand_in_note(const std::string& policy, const ReleaseSchedule& schedule);
 // Of tide where it has to release: that schedules are made, and when they are followed.
-std::string planning_note(const RunFlags& flags);
+std::string planning_note(bool in_background);
 // What --dry-run prints.
 std::string need_table(const RunReport& report);
 // What was saved, what it cost, and where the peak is.

@@ -356,7 +356,9 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
   print_out("{}", stand_in_note(report.flags.policy, *report.schedule));
   const bool plans = options.policy == "tide" && options.plan.value_or(true) &&
                      *options.budget < peak && job.steps() > 0;
-  if (plans) print_out("{}", planning_note(report.flags));
+  if (!plans) return;
+  print_out("{}", planning_note(!report.flags.on_simulator() && options.residency.learn_costs &&
+                                !options.costs));
 }
 
 // A dry run for a GPU is exact where that GPU is; elsewhere it is an estimate by the profile of

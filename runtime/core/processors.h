@@ -1,5 +1,5 @@
 // How many processors this process may use, which is less than the machine has under taskset,
-// in a container, or in a control group with a quota.
+// in a container, or in a control group with a quota; and who goes first where they are busy.
 //
 // Threads: any.
 #pragma once
@@ -14,5 +14,9 @@ int processors_allowed();
 // At most as many as the CPU quota of the process's control groups (versions 1 and 2) keeps
 // busy, rounded up. `root`: where /proc and /sys are looked for, for tests.
 int within_cpu_quota(int processors, const std::filesystem::path& root = "/");
+
+// From now on other threads go before the calling one: of a processor that they keep busy it has
+// about a tenth. For ever: without privileges a thread cannot raise its priority again.
+void let_others_go_first() noexcept;
 
 }  // namespace tidemark

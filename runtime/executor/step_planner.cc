@@ -10,6 +10,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
+#include "runtime/core/processors.h"
 #include "runtime/cost/link_rate.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/recorded_schedule.h"
@@ -375,7 +376,8 @@ void StepPlanner::start(Program& program, int64_t work, std::function<Produced()
   const uint64_t made_from =
       fingerprint(program.trace, limits(), program.initial.foreign(), work);
   auto task = std::make_shared<std::packaged_task<Produced()>>(
-      [producer = std::move(producer), made_from] {
+      [producer = std::move(producer), made_from, background = options_.background] {
+        if (background) let_others_go_first();
         const auto begin = std::chrono::steady_clock::now();
         Produced produced = producer();
         produced.seconds =

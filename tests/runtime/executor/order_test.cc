@@ -1,5 +1,6 @@
 // Steps of toy operators, recorded, planned and followed, on a device with data.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -123,6 +124,27 @@ TEST(Plans, WithoutAThreadStepsGoByThePolicy) {
   EXPECT_EQ(training.finish(), unplanned(5));
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said.front().find("no thread"), std::string::npos) << said.front();
+}
+
+// Training goes on meanwhile, on as many threads as there are processors.
+TEST(Plans, InTheBackgroundTrainingGoesFirst) {
+  const int own = getpriority(PRIO_PROCESS, 0);
+  if (own > 9) GTEST_SKIP() << "this process goes last itself: nice " << own;
+  for (const bool background : {false, true}) {
+    Training training;
+    int of_producer = -100;
+    PlanOptions options = quiet();
+    options.background = background;
+    options.producer = [&](const StepTrace&, const PlanLimits&, const std::vector<Bytes>&) {
+      of_producer = getpriority(PRIO_PROCESS, 0);
+      return std::optional<Schedule>();
+    };
+    training.session().plan_steps(options);
+    for (int i = 0; i < 3; ++i) training.step();
+    training.session().planner()->finish_planning();
+    EXPECT_EQ(of_producer, background ? own + 10 : own);
+    EXPECT_EQ(getpriority(PRIO_PROCESS, 0), own);
+  }
 }
 
 TEST(Plans, WithoutAThreadAStepThatWaitsForItsPlanMakesItItself) {
