@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from reports import stamp
+from reports import cpu_name, stamp
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 

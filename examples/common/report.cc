@@ -247,7 +247,8 @@ std::string prediction_table(const RunReport& report) {
                   [&](const BudgetPrediction& at) {
                     return at.schedule.policy == "tide" && at.budget < report.unmanaged->peak;
                   });
-  if (any_plans) text += "  " + planning_note(!report.flags.on_simulator() && !report.flags.costs);
+  if (any_plans)
+    text += "  " + planning_note(!report.flags.on_simulator() && !report.flags.costs);
   const bool any_stopped = std::any_of(
       report.predictions.begin(), report.predictions.end(),
       [](const BudgetPrediction& at) { return at.stopped && at.step && at.step->rounds > 0; });
