@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "runtime/schedule/schedule_validator.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/random_program.h"
 
@@ -172,6 +173,10 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
         auto read = run_random_program(session, seed, steps, 90, /*alike=*/true);
         const BoundSchedule* plan = plans ? session.planner()->current() : nullptr;
         if (plan && releases(plan->schedule)) {
+          const PlanLimits limits{.room = budget, .tier_room = options.host_limit};
+          EXPECT_EQ(schedule_violations(plan->trace, limits, plan->schedule, 1),
+                    std::vector<std::string>())
+              << policy << ' ' << seed;
           planned += session.planner()->counts().planned_steps;
           const auto carries = [](const auto& storage) {
             return storage.at_start && !storage.at_end;
