@@ -11,11 +11,13 @@ void ScheduleRecorder::begin_step() {
   op_of_.clear();
   position_.clear();
   open_.clear();
+  away_.clear();
   initial_.clear();
   for (const auto& storage : residency_.storages().in_use()) {
     position_[storage.get()] = static_cast<uint32_t>(initial_.size());
     initial_.push_back({storage->size()});
     if (storage->resident()) take_block(*storage);
+    if (storage->residence() == Residence::kOffloaded) away_.insert(storage.get());
   }
   schedule_.initial_blocks = static_cast<uint32_t>(schedule_.blocks.size());
   recording_ = true;
@@ -148,6 +150,9 @@ void ScheduleRecorder::end_block(const Storage& storage) {
 
 void ScheduleRecorder::on_event(const StorageEvent& event) noexcept {
   using Kind = StorageEvent::Kind;
+  if (goes_away(event)) away_.insert(event.storage);
+  // What dies on a tier has no block to leave.
+  const bool was_away = ends_absence(event) && away_.erase(event.storage) > 0;
   const auto ends_with = [&](Do what) {
     add(what, *event.storage);
     end_block(*event.storage);
@@ -185,12 +190,17 @@ void ScheduleRecorder::on_event(const StorageEvent& event) noexcept {
     case Kind::kCallDone:
       finish_run();  // of a call that uses nothing
       break;
-    case Kind::kGone: settle_number(*event.storage); break;
+    case Kind::kDied:
+      if (was_away) add(Do::kFree, *event.storage);
+      break;
+    case Kind::kGone:
+      if (was_away) add(Do::kFree, *event.storage);
+      settle_number(*event.storage);
+      break;
     case Kind::kCall:
     case Kind::kIssued:
     case Kind::kMoved:
-    case Kind::kUnused:
-    case Kind::kDied: break;
+    case Kind::kUnused: break;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/residency/residency.h"
@@ -74,6 +75,7 @@ class ScheduleRecorder final : public StorageListener {
   std::vector<Initial> initial_;
   std::unordered_map<const Storage*, uint32_t> position_;  // of those that are not gone
   std::unordered_map<const Storage*, uint32_t> open_;      // its block that has no end yet
+  std::unordered_set<const Storage*> away_;                // a copy on a tier, and no block
 };
 
 }  // namespace tidemark

@@ -12,6 +12,7 @@
 #include "runtime/residency/memory_view.h"
 #include "runtime/residency/policy.h"
 #include "runtime/residency/storage_event.h"
+#include "runtime/residency/storages.h"
 #include "runtime/telemetry/event_log.h"
 #include "runtime/telemetry/step_stats.h"
 #include "runtime/tensor/storage.h"
@@ -47,6 +48,7 @@ struct ResidencyContext {
   EventLog& log;
   ReleasePolicy& policy;
   const ResidencyOptions options;
+  Storages storages;
 
   const MemoryView* view = nullptr;  // what the policy is shown
   StorageEvents events{};

@@ -15,11 +15,11 @@ std::string name_and_origin(const Storage& storage) {
 
 }  // namespace
 
-std::string describe_memory(const ResidencyContext& context, const Storages& storages,
-                            const Transfers& transfers, Bytes asked) {
+std::string describe_memory(const ResidencyContext& context, const Transfers& transfers,
+                            Bytes asked) {
   constexpr size_t kLargest = 5;
   std::vector<Storage*> resident;
-  storages.for_each([&](Storage& s) {
+  context.storages.for_each([&](Storage& s) {
     if (s.resident()) resident.push_back(&s);
   });
   std::sort(resident.begin(), resident.end(), [](const Storage* a, const Storage* b) {

@@ -4,14 +4,13 @@
 #include <string>
 
 #include "runtime/residency/context.h"
-#include "runtime/residency/storages.h"
 #include "runtime/residency/transfers.h"
 
 namespace tidemark {
 
 // One line per category, the largest storages and why they stay, and the tiers. `asked`: what
 // found no room.
-std::string describe_memory(const ResidencyContext& context, const Storages& storages,
-                            const Transfers& transfers, Bytes asked);
+std::string describe_memory(const ResidencyContext& context, const Transfers& transfers,
+                            Bytes asked);
 
 }  // namespace tidemark

@@ -35,7 +35,7 @@ bool HostCopies::upload(Storage& storage, const void* from,
   const bool counts = storage.category != Category::kData && context_.device.has_data();
   buffers_.push_back({done, std::move(keep_alive), counts ? storage.bytes() : Bytes(0)});
   storage.last_access = context_.clock;
-  storages_.take_block(storage, block, done, StorageEvent::Kind::kUploaded);
+  changes_.take_block(storage, block, done, StorageEvent::Kind::kUploaded);
   if (counts) bound(kMaxUploading);
   return place.kept();
 }
@@ -58,7 +58,7 @@ void HostCopies::upload(Storage& storage, const PieceSource& source) {
     bound(kMaxPieces);
   }
   storage.last_access = context_.clock;
-  storages_.take_block(storage, block, done, StorageEvent::Kind::kUploaded);
+  changes_.take_block(storage, block, done, StorageEvent::Kind::kUploaded);
 }
 
 void HostCopies::settle(bool wait) {

@@ -13,7 +13,7 @@
 #include "runtime/residency/context.h"
 #include "runtime/residency/placement.h"
 #include "runtime/residency/space.h"
-#include "runtime/residency/storages.h"
+#include "runtime/residency/state_changes.h"
 
 namespace tidemark {
 
@@ -28,8 +28,8 @@ PieceSink copy_into(void* to);
 
 class HostCopies {
  public:
-  HostCopies(ResidencyContext& context, Storages& storages, Space& space)
-      : context_(context), storages_(storages), space_(space) {}
+  HostCopies(ResidencyContext& context, StateChanges& changes, Space& space)
+      : context_(context), changes_(changes), space_(space) {}
 
   // Fills an empty storage from host memory that `keep_alive` holds until the copy is done.
   // `from` may be null on devices without data.
@@ -59,7 +59,7 @@ class HostCopies {
   void bound(Bytes most);
 
   ResidencyContext& context_;
-  Storages& storages_;
+  StateChanges& changes_;
   Space& space_;
   std::vector<Buffer> buffers_;
 };

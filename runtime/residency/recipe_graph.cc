@@ -129,7 +129,7 @@ bool RecipeGraph::reaches(const Storage& from, const Storage& target) const {
 }
 
 bool RecipeGraph::evicted_reach(const Storage& target) const {
-  return storages_.any([&](const Storage& s) {
+  return context_.storages.any([&](const Storage& s) {
     context_.effort.examine();
     return s.managed.evicted() && s.managed.needed() && reaches(s, target);
   });
@@ -139,9 +139,9 @@ bool RecipeGraph::evicted_reach(const Storage& target) const {
 // for between two changes.
 bool RecipeGraph::depends_on_written(const Storage& storage) const {
   if (written_.empty()) return false;
-  if (storage.managed.dependence_at != storages_.change()) {
+  if (storage.managed.dependence_at != change()) {
     storage.managed.depends_on_written = find_dependence(storage);
-    storage.managed.dependence_at = storages_.change();
+    storage.managed.dependence_at = change();
   }
   return storage.managed.depends_on_written;
 }
@@ -149,8 +149,7 @@ bool RecipeGraph::depends_on_written(const Storage& storage) const {
 bool RecipeGraph::find_dependence(const Storage& storage) const {
   std::vector<const Storage*> seen{&storage};
   const auto known = [&](const Storage& source) -> std::optional<bool> {
-    if (source.managed.dependence_at == storages_.change())
-      return source.managed.depends_on_written;
+    if (source.managed.dependence_at == change()) return source.managed.depends_on_written;
     seen.push_back(&source);
     return std::nullopt;
   };
@@ -158,13 +157,13 @@ bool RecipeGraph::find_dependence(const Storage& storage) const {
   if (reads(storage, is_written, known)) return true;
   for (const Storage* s : seen) {
     s->managed.depends_on_written = false;
-    s->managed.dependence_at = storages_.change();
+    s->managed.dependence_at = change();
   }
   return false;
 }
 
 RecipeGraph::Writing::Writing(RecipeGraph& graph, const Recipe& call) : graph_(graph) {
-  graph_.storages_.count_change();
+  ++graph_.writings_;
   for (const Recipe::Input& input : call.inputs) {
     if (!input.written || input.storage->managed.readers == 0) continue;
     input.storage->managed.being_written = true;

@@ -10,15 +10,15 @@
 
 #include "runtime/core/intrusive_ptr.h"
 #include "runtime/residency/context.h"
-#include "runtime/residency/storages.h"
+#include "runtime/residency/state_changes.h"
 #include "runtime/tensor/recipe.h"
 
 namespace tidemark {
 
 class RecipeGraph {
  public:
-  RecipeGraph(ResidencyContext& context, Storages& storages)
-      : context_(context), storages_(storages) {}
+  RecipeGraph(ResidencyContext& context, const StateChanges& changes)
+      : context_(context), changes_(changes) {}
 
   // Can the storage's recipe be run, with everything that has to be recomputed for it?
   bool runnable(const Storage& storage) const;
@@ -65,11 +65,14 @@ class RecipeGraph {
   template <class IsTarget, class Known>
   bool reads(const Storage& from, const IsTarget& is_target, const Known& known) const;
   bool find_dependence(const Storage& storage) const;
+  // Grows when what recomputing something reads, or what is written, may have changed.
+  uint64_t change() const { return changes_.counts().changes + writings_; }
 
   ResidencyContext& context_;
-  Storages& storages_;
+  const StateChanges& changes_;
   mutable uint64_t walk_ = 0;  // mark of the current walk
   uint64_t epoch_ = 1;         // grows when a recipe may have stopped being runnable
+  uint64_t writings_ = 0;      // so far
   std::vector<Storage*> written_;
 };
 

@@ -100,9 +100,9 @@ void Rematerialiser::materialise_inputs(const Recipe& call) {
 }
 
 void Rematerialiser::protect_readers_of(Storage& storage) {
-  if (storage.managed.readers == 0 || storages_.evicted_needed() == 0) return;
+  if (storage.managed.readers == 0 || changes_.counts().evicted_needed == 0) return;
   std::vector<IntrusivePtr<Storage>> readers;
-  storages_.for_each([&](Storage& s) {
+  context_.storages.for_each([&](Storage& s) {
     context_.effort.examine();
     if (s.managed.evicted() && s.managed.needed() && graph_.reaches(s, storage)) {
       readers.emplace_back(&s);
@@ -110,7 +110,7 @@ void Rematerialiser::protect_readers_of(Storage& storage) {
   });
   for (size_t i = readers.size(); i-- > 0;) {  // oldest first
     materialise(*readers[i], Reason::kOverwritten);
-    storages_.drop_recipe(*readers[i]);
+    changes_.drop_recipe(*readers[i]);
   }
 }
 
@@ -124,7 +124,7 @@ void Rematerialiser::protect_readers() {
       const ManagedStorage& s = storage->managed;
       if (!s.recipe || s.available() != available || !graph_.depends_on_written(*storage))
         continue;
-      storages_.drop_recipe(*storage);
+      changes_.drop_recipe(*storage);
       if (!available) graph_.lost_source();
     }
   };
@@ -136,19 +136,19 @@ void Rematerialiser::protect_readers() {
 
 void Rematerialiser::bring_back_survivors() {
   recomputed_.clear();
-  while (storages_.evicted_needed() > 0) {
+  while (changes_.counts().evicted_needed > 0) {
     std::vector<Storage*> evicted;
-    storages_.for_each([&](Storage& s) {
+    context_.storages.for_each([&](Storage& s) {
       context_.effort.examine();
       if (s.managed.evicted() && s.managed.needed()) evicted.push_back(&s);
     });
     std::reverse(evicted.begin(), evicted.end());  // oldest first
     for (Storage* storage : evicted) {
       if (storage->managed.evicted()) materialise(*storage, Reason::kEndOfStep);
-      storages_.drop_recipe(*storage);
+      changes_.drop_recipe(*storage);
     }
   }
-  for (const auto& storage : storages_.in_use()) storages_.drop_recipe(*storage);
+  for (const auto& storage : context_.storages.in_use()) changes_.drop_recipe(*storage);
 }
 
 void Rematerialiser::unclaim(Storage& storage) {
@@ -157,7 +157,7 @@ void Rematerialiser::unclaim(Storage& storage) {
 }
 
 void Rematerialiser::let_go(Storage& storage) {
-  storages_.let_go(storage);
+  changes_.let_go(storage);
   settle_unused(storage);
 }
 
@@ -169,19 +169,19 @@ void Rematerialiser::settle_unused(Storage& storage) {
   if (read_by_recipes) {
     // Bytes that a recipe may still want and that cannot be computed are kept: they may be
     // offloaded like any others.
-    const bool only_source = s.recipe ? storages_.evicted_needed() > 0 &&
+    const bool only_source = s.recipe ? changes_.counts().evicted_needed > 0 &&
                                             !graph_.runnable(storage) &&
                                             graph_.evicted_reach(storage)
                                       : true;
     const bool fits = context_.options.known_to_fit || context_.arena.plan_is_open();
-    if (only_source && !(fits && storages_.evicted_needed() == 0)) return;
+    if (only_source && !(fits && changes_.counts().evicted_needed == 0)) return;
     graph_.losing(storage);
   }
-  if (s.has_copy()) storages_.drop_copy(storage);
+  if (s.has_copy()) changes_.drop_copy(storage);
   if (storage.resident()) {
-    storages_.leave_block(storage, Residence::kDead);
+    changes_.leave_block(storage, Residence::kDead);
   } else {
-    storages_.die(storage);
+    changes_.die(storage);
   }
 }
 

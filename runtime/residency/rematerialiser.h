@@ -10,7 +10,7 @@
 #include "runtime/core/intrusive_ptr.h"
 #include "runtime/residency/context.h"
 #include "runtime/residency/recipe_graph.h"
-#include "runtime/residency/storages.h"
+#include "runtime/residency/state_changes.h"
 #include "runtime/residency/transfers.h"
 #include "runtime/tensor/recipe.h"
 
@@ -20,10 +20,10 @@ class Rematerialiser {
  public:
   // `run_again`: runs a call again whose inputs are in the arena or on a tier, and makes room
   // for it.
-  Rematerialiser(ResidencyContext& context, Storages& storages, RecipeGraph& graph,
+  Rematerialiser(ResidencyContext& context, StateChanges& changes, RecipeGraph& graph,
                  Transfers& transfers, std::function<void(Recipe&, Reason)> run_again)
       : context_(context),
-        storages_(storages),
+        changes_(changes),
         graph_(graph),
         transfers_(transfers),
         run_again_(std::move(run_again)) {}
@@ -48,7 +48,7 @@ class Rematerialiser {
   void claim(Storage& storage) { ++storage.managed.claims; }
   void unclaim(Storage& storage);
   // Until let_go() its bytes can be had, as if it had a user; it may be released.
-  void hold(Storage& storage) { storages_.hold(storage); }
+  void hold(Storage& storage) { changes_.hold(storage); }
   void let_go(Storage& storage);
   // If nobody wants it: its block and its copy go, unless it is the only source of something.
   void settle_unused(Storage& storage);
@@ -64,7 +64,7 @@ class Rematerialiser {
   void protect_readers_of(Storage& storage);
 
   ResidencyContext& context_;
-  Storages& storages_;
+  StateChanges& changes_;
   RecipeGraph& graph_;
   Transfers& transfers_;
   const std::function<void(Recipe&, Reason)> run_again_;

@@ -19,7 +19,7 @@ class Residency::Issue {
   Issue& operator=(const Issue&) = delete;
   ~Issue() {
     for (auto& [storage, fresh, before] : outputs_) {
-      if (fresh) residency_.storages_.leave_block(*storage, before);
+      if (fresh) residency_.changes_.leave_block(*storage, before);
     }
     for (const auto& storage : pinned_) {
       --storage->managed.pins;
@@ -36,14 +36,14 @@ class Residency::Issue {
     const Residence before = storage.residence();
     NewBlock block = residency_.space_.allocate(storage, StreamId::kCompute, placement);
     storage.last_access = residency_.context_.clock;
-    residency_.storages_.take_block(storage, block, Event{}, StorageEvent::Kind::kPlaced);
+    residency_.changes_.take_block(storage, block, Event{}, StorageEvent::Kind::kPlaced);
     outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
     pin(storage);
   }
   // A block that is freed when the call has run.
   Storage& scratch(Bytes bytes, const Recipe& call, PlacementCursor& placement) {
     IntrusivePtr<Storage> storage =
-        residency_.storages_.create(bytes, Category::kWorkspace, call.name());
+        residency_.context_.storages.create(bytes, Category::kWorkspace, call.name());
     storage->name = call.label();
     place(*storage, placement);
     return *outputs_.back().storage;
@@ -66,18 +66,18 @@ class Residency::Issue {
 
 Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs,
                      EventLog& log, ReleasePolicy& policy, const ResidencyOptions& options)
-    : context_{device, arena, std::move(tiers), costs, log, policy, options},
+    : context_{device, arena, std::move(tiers), costs, log, policy, options, Storages(*this)},
       measurements_(context_),
-      storages_(context_, *this),
-      graph_(context_, storages_),
-      transfers_(context_, storages_, graph_, measurements_),
+      changes_(context_),
+      graph_(context_, changes_),
+      transfers_(context_, changes_, graph_, measurements_),
       rematerialiser_(
-          context_, storages_, graph_, transfers_,
+          context_, changes_, graph_, transfers_,
           [this](Recipe& call, Reason reason) { issue(call, Run::kAgain, reason); }),
-      space_(context_, storages_, transfers_,
+      space_(context_, changes_, transfers_,
              [this] { return rematerialiser_.give_up_claims(); }),
-      host_copies_(context_, storages_, space_),
-      view_(context_, storages_, graph_, transfers_) {
+      host_copies_(context_, changes_, space_),
+      view_(context_, changes_, graph_, transfers_) {
   context_.view = &view_;
   context_.events.listen(policy);
 }
@@ -107,10 +107,17 @@ bool Residency::recompute(Storage& storage, const BlockPlacement& placement) {
   context_.effort.stop_here();
   const IntrusivePtr<Recipe> call(storage.managed.recipe);
   if (!call || !graph_.runnable(storage)) return false;
-  const bool ready =
-      std::all_of(call->inputs.begin(), call->inputs.end(),
-                  [](const Recipe::Input& input) { return input.storage->resident(); });
-  if (!ready) return false;
+  Claims inputs(rematerialiser_);
+  if (placement.how == BlockPlacement::How::kAt) {
+    // There is no place for an input that would have to come back.
+    const bool ready =
+        std::all_of(call->inputs.begin(), call->inputs.end(),
+                    [](const Recipe::Input& input) { return input.storage->resident(); });
+    if (!ready) return false;
+  } else {
+    for (const Recipe::Input& input : call->inputs) inputs.add(*input.storage);
+    rematerialiser_.materialise_inputs(*call);
+  }
   const bool kept = issue(*call, Run::kAgain, Reason::kPlan, placement);
   rematerialiser_.note_recomputed(*call);
   return kept;
@@ -147,7 +154,7 @@ bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
   const bool kept = issue(*call, kind, Reason::kNone, placement);
   if (pure && context_.options.managed && context_.options.evict) {
     for (const Recipe::Output& output : call->outputs) {
-      storages_.set_recipe(*output.storage, call);
+      changes_.set_recipe(*output.storage, call);
     }
   }
   writing.end();
@@ -179,7 +186,7 @@ void Residency::fetch(Storage& storage, Reason reason) {
                       reason);
   }
   TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
-  storages_.set_prefetched(storage, false);
+  changes_.set_prefetched(storage, false);
 }
 
 // False if a block does not lie where it was to.
@@ -256,8 +263,8 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     used(*input.storage);
     if (!input.written) continue;
     Storage& storage = *input.storage;
-    if (storage.managed.has_copy()) storages_.drop_copy(storage);
-    storages_.drop_recipe(storage);
+    if (storage.managed.has_copy()) changes_.drop_copy(storage);
+    changes_.drop_recipe(storage);
     if (storage.managed.readers > 0) graph_.lost_source();
     if (kind == Run::kFirst) ++storage.managed.version;
     if (kind == Run::kDeferred) --storage.managed.unwritten;
@@ -280,7 +287,7 @@ bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, const Piec
 
 Offset Residency::pack() {
   std::vector<IntrusivePtr<Storage>> away;
-  storages_.for_each([&](Storage& s) {
+  context_.storages.for_each([&](Storage& s) {
     context_.effort.examine();
     if ((s.managed.offloaded() || s.managed.evicted()) && s.managed.needed())
       away.emplace_back(&s);
@@ -293,7 +300,7 @@ Offset Residency::pack() {
 }
 
 void Residency::on_unused(Storage& storage) {
-  storages_.last_user_went(storage);
+  changes_.last_user_went(storage);
   rematerialiser_.settle_unused(storage);
 }
 
@@ -340,7 +347,7 @@ void Residency::abort_step() {
 
 Residency::Kept Residency::kept() const {
   Kept kept;
-  storages_.for_each([&](const Storage& s) {
+  context_.storages.for_each([&](const Storage& s) {
     ++kept.storages;
     kept.recipes += s.managed.recipe ? 1 : 0;
   });

@@ -13,7 +13,8 @@
 //     Rematerialiser   what was evicted              runs calls again
 //     Transfers        evict, offload, reload        asks the policy how
 //     RecipeGraph      what is computed from what
-//     Storages         all storages, and each change of where their bytes are
+//     StateChanges     each change of where a storage's bytes are
+//     Storages         all that are alive
 //
 // Each uses those below it alone. Three ways lead up: functions to run a call again and to have
 // claims given up, and StorageOwner, by which a storage says that nobody uses it any more.
@@ -32,7 +33,7 @@
 #include "runtime/residency/recipe_graph.h"
 #include "runtime/residency/rematerialiser.h"
 #include "runtime/residency/space.h"
-#include "runtime/residency/storages.h"
+#include "runtime/residency/state_changes.h"
 #include "runtime/residency/transfers.h"
 #include "runtime/residency/view.h"
 #include "runtime/tensor/recipe.h"
@@ -61,8 +62,9 @@ class Residency final : public StorageOwner {
   void give_up(const Recipe& call);
 
   // Runs the call that made it again, for it and for whatever else the call made that is away
-  // and is needed or claimed. False, and nothing has happened, if it has no recipe or an input
-  // is not resident; false too if a block does not lie where the placement says.
+  // and is needed or claimed. False, and nothing has happened, if it has no recipe, or has
+  // places and an input is not resident (without places it is brought back); false too if a
+  // block does not lie where the placement says.
   bool recompute(Storage& storage, const BlockPlacement& placement);
 
   // See HostCopies.
@@ -104,18 +106,19 @@ class Residency final : public StorageOwner {
   StorageEvents& events() { return context_.events; }
   Effort& effort() { return context_.effort; }
   const Arena& arena() const { return context_.arena; }
-  Storages& storages() { return storages_; }
-  const Storages& storages() const { return storages_; }
+  Storages& storages() { return context_.storages; }
+  const Storages& storages() const { return context_.storages; }
+  const StateChanges& changes() const { return changes_; }
   Transfers& transfers() { return transfers_; }
   Rematerialiser& rematerialiser() { return rematerialiser_; }
   Space& space() { return space_; }
   Measurements& measurements() { return measurements_; }
 
+ private:
   // StorageOwner
   void on_unused(Storage& storage) override;
-  void on_unreferenced(Storage& storage) override { storages_.bury(storage); }
+  void on_unreferenced(Storage& storage) override { changes_.bury(storage); }
 
- private:
   // What an operator being issued holds on to; lets go of it when it ends, however it ends.
   class Issue;
 
@@ -129,7 +132,7 @@ class Residency final : public StorageOwner {
 
   ResidencyContext context_;
   Measurements measurements_;
-  Storages storages_;
+  StateChanges changes_;
   RecipeGraph graph_;
   Transfers transfers_;
   Rematerialiser rematerialiser_;

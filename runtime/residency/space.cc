@@ -96,7 +96,7 @@ bool Space::release_best(Bytes size) {
 // would give the room. What a recomputation under way will read is copied out rather than
 // evicted, so that it always gets on.
 void Space::release_austerely(Bytes size) {
-  std::vector<Storage*> resident = storages_.by_address();
+  std::vector<Storage*> resident = by_address(changes_.placed(), context_.effort);
   std::erase_if(resident, [](const Storage* s) {
     return s->managed.pins > 0 || s->category == Category::kWorkspace;
   });
@@ -156,8 +156,8 @@ bool Space::slide_for(Bytes size, bool at_any_cost) {
   const std::optional<Slide> run = cheapest_slide(size);
   if (!run || (!at_any_cost && run->cost > context_.costs.offload_time(size))) return false;
   std::vector<Storage*> blocks;
-  for (auto place = storages_.placed().first_from(run->first.offset);
-       place != storages_.placed().end() && place->offset < run->last.offset; ++place) {
+  for (auto place = changes_.placed().first_from(run->first.offset);
+       place != changes_.placed().end() && place->offset < run->last.offset; ++place) {
     blocks.push_back(place->value);
   }
   Offset to = run->first.offset;
@@ -175,7 +175,7 @@ bool Space::release_window(Bytes size) {
   if (!context_.policy.knows_prices() || !context_.policy.may_release_now(*context_.view))
     return false;
   size = align_up(size);
-  const std::vector<Storage*> blocks = storages_.by_address();
+  const std::vector<Storage*> blocks = by_address(changes_.placed(), context_.effort);
   // The hole left by blocks[i..j] lies between the end of i-1 and the start of j+1.
   const auto begin = [&](size_t i) {
     return i == 0 ? Offset(0) : blocks[i - 1]->managed.block.end();
@@ -239,7 +239,7 @@ void Space::open_plan(Offset base, Bytes size) {
 void Space::close_plan() {
   if (!plan_is_open()) return;
   std::vector<Block> live;
-  for (const Storage* storage : storages_.by_address()) {
+  for (const Storage* storage : by_address(changes_.placed(), context_.effort)) {
     if (context_.arena.in_plan(storage->managed.block)) live.push_back(storage->managed.block);
   }
   context_.arena.close_plan(live);
@@ -247,7 +247,7 @@ void Space::close_plan() {
 
 Offset Space::slide_all() {
   Offset to(0);
-  for (Storage* storage : storages_.by_address()) {
+  for (Storage* storage : by_address(changes_.placed(), context_.effort)) {
     slide(*storage, to);
     to = storage->managed.block.end();
   }
@@ -304,7 +304,7 @@ bool Space::move_block(Storage& storage, Offset to) {
   const bool overlap = place->block.offset <= from.offset && place->block.end() > from.offset;
   const Offset left = overlap ? place->block.end() : from.offset;
   context_.arena.hold({left, from.end() - left}, done);
-  storages_.move_block(storage, place->block, done);
+  changes_.move_block(storage, place->block, done);
   return true;
 }
 
@@ -348,7 +348,7 @@ bool Space::arrange(const std::vector<Target>& targets) {
     Storage& s = *target.storage;
     if (!target.at || s.resident()) return true;
     if (!s.managed.offloaded() || !transfers_.prefetch(s, target.at)) return false;
-    storages_.set_prefetched(s, false);
+    changes_.set_prefetched(s, false);
     return true;
   });
 }
@@ -369,7 +369,7 @@ void Space::throw_out_of_memory(const Storage& storage) {
   const std::string asked = format_unlike(size, context_.arena.offsets().largest_hole());
   throw OutOfMemory("[" + op + "] out of memory" + where + ": asked for " + asked +
                         ", budget " + format_bytes(budget) + "\n" +
-                        describe_memory(context_, storages_, transfers_, size),
+                        describe_memory(context_, transfers_, size),
                     size, budget);
 }
 

@@ -20,7 +20,7 @@
 #include "runtime/residency/context.h"
 #include "runtime/residency/new_block.h"
 #include "runtime/residency/placement.h"
-#include "runtime/residency/storages.h"
+#include "runtime/residency/state_changes.h"
 #include "runtime/residency/transfers.h"
 
 namespace tidemark {
@@ -28,10 +28,10 @@ namespace tidemark {
 class Space {
  public:
   // `give_up_claims`: step 4; false if there are none to give up.
-  Space(ResidencyContext& context, Storages& storages, Transfers& transfers,
+  Space(ResidencyContext& context, StateChanges& changes, Transfers& transfers,
         std::function<bool()> give_up_claims)
       : context_(context),
-        storages_(storages),
+        changes_(changes),
         transfers_(transfers),
         give_up_claims_(std::move(give_up_claims)) {}
 
@@ -88,7 +88,7 @@ class Space {
   [[noreturn]] void throw_out_of_memory(const Storage& storage);
 
   ResidencyContext& context_;
-  Storages& storages_;
+  StateChanges& changes_;
   Transfers& transfers_;
   const std::function<bool()> give_up_claims_;
   Fence plan_waited_;                 // what compute has waited for in the open plan

@@ -50,9 +50,9 @@ bool Transfers::release_by(Storage& storage, Action action, Reason reason) {
 }
 
 void Transfers::evict(Storage& storage, Reason reason) {
-  if (storage.managed.has_copy()) storages_.drop_copy(storage);
+  if (storage.managed.has_copy()) changes_.drop_copy(storage);
   context_.events.tell(StorageEvent::Kind::kEvicted, &storage, reason);
-  storages_.leave_block(storage, Residence::kEvicted);
+  changes_.leave_block(storage, Residence::kEvicted);
   context_.record(EventKind::kEvict, reason, storage, StreamId::kCompute, Nanos(0));
   ++context_.stats.evictions;
   context_.stats.evicted_bytes += storage.size();
@@ -61,7 +61,7 @@ void Transfers::evict(Storage& storage, Reason reason) {
 bool Transfers::offload(Storage& storage, Reason reason) {
   if (!store(storage, EventKind::kOffload, reason)) return false;
   context_.events.tell(StorageEvent::Kind::kOffloaded, &storage, reason);
-  storages_.leave_block(storage, Residence::kOffloaded);
+  changes_.leave_block(storage, Residence::kOffloaded);
   return true;
 }
 
@@ -109,7 +109,7 @@ bool Transfers::store(Storage& storage, EventKind kind, Reason reason) {
     tier->release(space->pieces, space->fence);
     throw;
   }
-  storages_.add_copy(storage, *tier, std::move(space->pieces), Fence(done));
+  changes_.add_copy(storage, *tier, std::move(space->pieces), Fence(done));
   storage.managed.touched.include(done);
   ++context_.stats.offloads;
   context_.stats.offload_bytes += storage.size();
@@ -120,7 +120,7 @@ bool Transfers::store(Storage& storage, EventKind kind, Reason reason) {
 // A valid copy is on a tier already: only the block is freed.
 void Transfers::drop_clean(Storage& storage, Reason reason) {
   context_.events.tell(StorageEvent::Kind::kDropped, &storage, reason);
-  storages_.leave_block(storage, Residence::kOffloaded);
+  changes_.leave_block(storage, Residence::kOffloaded);
   context_.record(EventKind::kDropClean, reason, storage, StreamId::kCompute, Nanos(0));
   ++context_.stats.clean_drops;
 }
@@ -144,8 +144,8 @@ void Transfers::reload(Storage& storage, NewBlock block, EventKind kind, Reason 
   }
   storage.managed.tier_fence.include(done);
   const bool ahead = kind == EventKind::kPrefetch;
-  storages_.take_block(storage, block, done,
-                       ahead ? StorageEvent::Kind::kPrefetched : StorageEvent::Kind::kReloaded);
+  changes_.take_block(storage, block, done,
+                      ahead ? StorageEvent::Kind::kPrefetched : StorageEvent::Kind::kReloaded);
   ++context_.stats.reloads;
   context_.stats.reload_bytes += storage.size();
   if (!context_.options.overlap) context_.device.wait(StreamId::kCompute, done);
@@ -159,7 +159,7 @@ bool Transfers::prefetch(Storage& storage, std::optional<Offset> at) {
   NewBlock block(context_.arena, storage.category, *place);
   context_.device.wait(StreamId::kReload, block.fence());
   reload(storage, std::move(block), EventKind::kPrefetch, Reason::kNone);
-  storages_.set_prefetched(storage, true);
+  changes_.set_prefetched(storage, true);
   ++context_.stats.prefetches;
   return true;
 }
@@ -171,13 +171,14 @@ std::optional<TierSpace> Transfers::reserve_on_tier(Bytes size, Tier*& tier) {
     tier = candidate;
     if (auto space = tier->reserve(size)) return space;
     std::vector<Storage*> clean;
-    for (Storage* s :
-         storages_.clean() > 0 ? storages_.by_address() : std::vector<Storage*>()) {
+    for (Storage* s : changes_.counts().clean > 0
+                          ? by_address(changes_.placed(), context_.effort)
+                          : std::vector<Storage*>()) {
       if (s->managed.tier == tier) clean.push_back(s);
     }
     std::sort(clean.begin(), clean.end(), is_older);
     for (Storage* storage : clean) {
-      storages_.drop_copy(*storage);
+      changes_.drop_copy(*storage);
       if (auto space = tier->reserve(size)) return space;
     }
   }
@@ -187,7 +188,7 @@ std::optional<TierSpace> Transfers::reserve_on_tier(Bytes size, Tier*& tier) {
 // The austere schedule's way to room on full tiers: what can be computed need not be copied.
 void Transfers::give_up_copies_for(Bytes size) {
   std::vector<Storage*> copied;
-  storages_.for_each([&](Storage& s) {
+  context_.storages.for_each([&](Storage& s) {
     context_.effort.examine();
     if (s.managed.offloaded() && s.managed.claims == 0) copied.push_back(&s);
   });
@@ -202,7 +203,7 @@ void Transfers::give_up_copies_for(Bytes size) {
 bool Transfers::give_up_copy(Storage& storage, Reason reason) {
   if (!storage.managed.offloaded() || !can_evict(storage)) return false;
   context_.events.tell(StorageEvent::Kind::kCopyGivenUp, &storage, reason);
-  storages_.drop_copy(storage);
+  changes_.drop_copy(storage);
   context_.record(EventKind::kGiveUpCopy, reason, storage, StreamId::kCompute, Nanos(0));
   return true;
 }

@@ -8,7 +8,7 @@
 #include "runtime/residency/context.h"
 #include "runtime/residency/measurements.h"
 #include "runtime/residency/recipe_graph.h"
-#include "runtime/residency/storages.h"
+#include "runtime/residency/state_changes.h"
 
 namespace tidemark {
 
@@ -16,9 +16,9 @@ class NewBlock;
 
 class Transfers {
  public:
-  Transfers(ResidencyContext& context, Storages& storages, const RecipeGraph& graph,
+  Transfers(ResidencyContext& context, StateChanges& changes, const RecipeGraph& graph,
             Measurements& measurements)
-      : context_(context), storages_(storages), graph_(graph), measurements_(measurements) {}
+      : context_(context), changes_(changes), graph_(graph), measurements_(measurements) {}
 
   // Can it be recomputed, now?
   bool can_evict(const Storage& storage) const;
@@ -54,7 +54,7 @@ class Transfers {
   void give_up_copies_for(Bytes size);
 
   ResidencyContext& context_;
-  Storages& storages_;
+  StateChanges& changes_;
   const RecipeGraph& graph_;
   Measurements& measurements_;
 };

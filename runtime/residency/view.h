@@ -6,16 +6,16 @@
 #include "runtime/residency/context.h"
 #include "runtime/residency/memory_view.h"
 #include "runtime/residency/recipe_graph.h"
-#include "runtime/residency/storages.h"
+#include "runtime/residency/state_changes.h"
 #include "runtime/residency/transfers.h"
 
 namespace tidemark {
 
 class View final : public MemoryView {
  public:
-  View(const ResidencyContext& context, const Storages& storages, const RecipeGraph& graph,
+  View(const ResidencyContext& context, const StateChanges& changes, const RecipeGraph& graph,
        const Transfers& transfers)
-      : context_(context), storages_(storages), graph_(graph), transfers_(transfers) {}
+      : context_(context), changes_(changes), graph_(graph), transfers_(transfers) {}
 
   bool may_release(const Storage& storage) const override {
     context_.effort.examine();
@@ -37,11 +37,11 @@ class View final : public MemoryView {
   Bytes tier_room() const override {
     return context_.tiers.empty() ? Bytes(0) : context_.tiers.front()->limit();
   }
-  int prefetched() const override { return storages_.prefetched(); }
+  int prefetched() const override { return changes_.counts().prefetched; }
 
  private:
   const ResidencyContext& context_;
-  const Storages& storages_;
+  const StateChanges& changes_;
   const RecipeGraph& graph_;
   const Transfers& transfers_;
 };

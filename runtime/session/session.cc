@@ -133,6 +133,7 @@ Session::~Session() {
   // These hold storages, whose blocks may be written as they go (ResidencyOptions::poison).
   planner_.reset();
   dispatch_cache_.reset();
+  residency_->rematerialiser().forget_recomputed();
   try {
     device_->synchronize_all();
   } catch (const std::exception&) {

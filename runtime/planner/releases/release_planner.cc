@@ -12,9 +12,11 @@
 namespace tidemark::planner {
 namespace {
 
-// Of the room, by which all of a step may be short where blocks have no places: the policy
-// releases that much when it runs.
+// Where blocks have no places a step may be short of some, as the policy releases that when it
+// runs: of such a share of the room in all; or of that at any one time, and in all of what the
+// link carries out and in again in such a share of the step.
 constexpr double kMaxShortfall = 0.1;
+constexpr double kMaxShortfallTime = 0.05;
 
 // Passes of a layout: with all the effort there is; at least, with kQuick or more.
 constexpr int64_t kPasses = 500;
@@ -63,9 +65,7 @@ class ReleasePlanner {
     if (best) return best;
     Found found = search_within(room, std::move(draft));
     Schedule& unplaced = found.unplaced.schedule;
-    if (stopped() || !found.possible || unplaced.shortfall > share_of(room, kMaxShortfall)) {
-      return std::nullopt;
-    }
+    if (stopped() || !found.possible || is_too_short(unplaced, room)) return std::nullopt;
     if (unplaced.shortfall == Bytes(0)) {
       if (auto placed = lay_out(found.unplaced)) {
         return ReleaseSchedule{std::move(*placed), std::move(found.releases)};
@@ -84,6 +84,15 @@ class ReleasePlanner {
   };
 
   bool stopped() const { return stop_ && stop_->load(std::memory_order_relaxed); }
+  bool is_too_short(const Schedule& schedule, Bytes room) const {
+    const Bytes most = share_of(room, kMaxShortfall);
+    if (schedule.shortfall <= most) return false;
+    const Nanos time =
+        limits_.out_time(schedule.shortfall) + limits_.in_time(schedule.shortfall);
+    return schedule.peak > limits_.room + most ||
+           static_cast<double>(time.count()) >
+               kMaxShortfallTime * static_cast<double>(schedule.time.count());
+  }
 
   // Where blocks lie is not decided.
   Found search_within(Bytes room, std::vector<PlannedRelease> draft) {

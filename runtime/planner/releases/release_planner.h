@@ -33,8 +33,9 @@ inline constexpr int64_t kQuick = 2'000'000;
 // step and are not used in it. `draft`: releases to begin with, of a step like it; empty: none.
 //
 // Placed where a layout is found in which few blocks move. Else blocks are compacted whenever
-// space is in pieces, and up to a tenth of the room may be short (Schedule::shortfall). None:
-// nothing was found that fits.
+// space is in pieces, and some may be short (Schedule::shortfall): a tenth of the room in all;
+// or that at any one time, and in all what the link carries out and in again in a twentieth of
+// the step. None: nothing was found that fits.
 //
 // `work`, if given: what it took is added, in calls gone through and what takes as long.
 // `stop`, if given: ends it soon once set.

@@ -312,7 +312,12 @@ bool StepSimulator::missing(uint32_t output, bool again) const {
 void StepSimulator::issue(uint32_t call, bool again) {
   const StepTable::Call& it = step_.calls[call];
   const auto outputs = step_.outputs(call);
-  for (const uint32_t input : step_.inputs(call)) fetch(input);
+  for (const uint32_t input : step_.inputs(call)) {
+    // Back sooner than it was to be: its copy is on the tier still, so it may go again.
+    const bool early = again && items_[input].offloaded();
+    fetch(input);
+    if (early) mark_evictable(input);
+  }
   for (const uint32_t written : step_.written(call)) wait_until(items_[written].ready);
   int64_t kept = 0, scratch = it.workspace.count();
   for (const uint32_t output : outputs) {

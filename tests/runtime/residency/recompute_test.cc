@@ -21,6 +21,23 @@ TEST(Recompute, BringsBackAChain) {
   EXPECT_EQ(scene.stats().recomputes, 3) << "nothing was run twice";
 }
 
+//   x -> a -> b     a schedule has b computed, and what it needs has gone for want of room
+TEST(Recompute, ForAScheduleWithoutPlacesInputsComeBack) {
+  using How = BlockPlacement::How;
+  Scene scene({.host = 64});
+  const Handle x = scene.data();
+  const Handle a = scene.call({x}), b = scene.call({a});
+  const uint64_t hash = scene.hash(b);
+  ASSERT_TRUE(scene.evict(b) && scene.evict(a) && scene.offload(x));
+  const Offset place(0);
+  EXPECT_FALSE(scene.residency().recompute(*b, {.how = How::kAt, .at = {&place, 1}}));
+  EXPECT_EQ(scene.used(), units(0)) << "there is no place for a and x";
+  EXPECT_TRUE(scene.residency().recompute(*b, {.how = How::kCompact}));
+  EXPECT_TRUE(resident(b));
+  EXPECT_EQ(scene.stats().recomputes, 2);
+  EXPECT_EQ(scene.hash(b), hash);
+}
+
 //   x -> (a) -> (b) -> c     nobody uses a and b: they pass through
 TEST(Recompute, DropsIntermediatesThatNobodyUses) {
   Scene scene;

@@ -1,4 +1,4 @@
-// What is counted and told as storages change.
+// Which storages are alive, and which of them are in use.
 #include "runtime/residency/storages.h"
 
 #include "tests/runtime/residency/scene.h"
@@ -6,77 +6,33 @@
 namespace tidemark::testing {
 namespace {
 
-SceneOptions with_host() { return {.arena = 64, .host = 64}; }
-
-TEST(Storages, CountWhatIsEvictedAndUsed) {
+TEST(Storages, InUseIsWhatHasUsersAndBytes) {
   Scene scene;
-  const Storages& storages = scene.residency().storages();
-  const Handle x = scene.data();
-  Handle a = scene.call({x}), b = scene.call({a});
-  EXPECT_EQ(storages.evicted_needed(), 0);
-  ASSERT_TRUE(scene.evict(b));
-  ASSERT_TRUE(scene.evict(a));
-  EXPECT_EQ(storages.evicted_needed(), 2);
+  Storages& storages = scene.residency().storages();
+  Handle a = scene.data(1);
+  const Handle b = scene.data(2);
+  const Handle c = scene.call({b});
+  const Handle unwritten(storages.create(units(8), Category::kData, "test"));
+  ASSERT_TRUE(scene.evict(c));
+  EXPECT_EQ(storages.bytes_in_use(), units(4)) << "what is evicted counts";
   a = {};
-  EXPECT_EQ(storages.evicted_needed(), 1) << "nobody waits for it any more";
-  scene.hash(b);
-  EXPECT_EQ(storages.evicted_needed(), 0);
+  EXPECT_EQ(storages.bytes_in_use(), units(3));
+  const auto in_use = storages.in_use();
+  ASSERT_EQ(in_use.size(), 2u);
+  EXPECT_EQ(in_use[0].get(), c.get()) << "newest first";
+  EXPECT_EQ(in_use[1].get(), b.get());
 }
 
-TEST(Storages, CountWhatIsClean) {
-  Scene scene(with_host());
-  Residency& residency = scene.residency();
-  const Handle x = scene.data();
-  EXPECT_EQ(residency.storages().clean(), 0);
-  ASSERT_TRUE(residency.transfers().copy_out(*x, Reason::kEarlyStart));
-  EXPECT_EQ(residency.storages().clean(), 1);
-  ASSERT_TRUE(scene.offload(x));
-  EXPECT_EQ(residency.storages().clean(), 0) << "it is not in the arena";
-  ASSERT_TRUE(residency.transfers().prefetch(*x));
-  EXPECT_EQ(residency.storages().clean(), 1);
-  EXPECT_EQ(residency.storages().prefetched(), 1);
-  scene.update({x});
-  EXPECT_EQ(residency.storages().clean(), 0) << "what was written is not on the tier";
-  EXPECT_EQ(residency.storages().prefetched(), 0) << "it has been used";
-}
-
-// A schedule may evict what has a copy: the copy's space is given back once nobody needs it.
-TEST(Storages, GiveBackTheCopyOfWhatIsEvicted) {
-  Scene scene(with_host());
-  Transfers& transfers = scene.residency().transfers();
-  const Handle x = scene.data();
-  Handle a = scene.call({x});
-  ASSERT_TRUE(transfers.copy_out(*a, Reason::kPlan));
-  ASSERT_TRUE(transfers.release_by(*a, Action::kEvict, Reason::kPlan));
-  EXPECT_TRUE(evicted(a));
-  a = {};
-  EXPECT_EQ(scene.residency().kept().storages, 1) << "x alone";
-  const Handle large = scene.data(63);
-  EXPECT_TRUE(scene.offload(large)) << "the tier is empty again";
-}
-
-// By address, whatever the order in which they came; and by use.
-TEST(Storages, AreFoundByAddressAndByUse) {
+// Tables about storages (slot_table.h) stay small however many come and go.
+TEST(Storages, SlotsOfWhatIsGoneAreGivenAgain) {
   Scene scene;
-  const Storages& storages = scene.residency().storages();
-  Handle a = scene.data(1), b = scene.data(2), c = scene.data(1);
-  EXPECT_EQ(storages.by_address(), (std::vector<Storage*>{a.get(), b.get(), c.get()}));
-  a = {};
-  const Handle d = scene.data(1);  // where a was
-  EXPECT_EQ(storages.by_address(), (std::vector<Storage*>{d.get(), b.get(), c.get()}));
-  EXPECT_EQ(storages.bytes_in_use(), units(4));
-  EXPECT_EQ(offset_of(*d), Offset(0));
-  EXPECT_EQ(storages.in_use().size(), 3u);
-}
-
-// A chain of recipes as long as this would need as many frames if it were buried by recursion.
-TEST(Storages, BuryAWholeGraphWithoutRecursion) {
-  Scene scene({.arena = 8});
-  Handle last = scene.data();
-  for (int i = 0; i < 50'000; ++i) last = scene.call({last});
-  last = {};
-  EXPECT_EQ(scene.residency().kept().storages, 0);
-  EXPECT_EQ(scene.used(), units(0));
+  const Handle kept = scene.data();
+  const uint32_t next = scene.data()->slot();  // and it is gone
+  for (int i = 0; i < 3; ++i) {
+    const Handle later = scene.data();
+    EXPECT_EQ(later->slot(), next);
+    EXPECT_NE(later->id(), kept->id());
+  }
 }
 
 }  // namespace

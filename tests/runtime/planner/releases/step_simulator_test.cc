@@ -491,6 +491,29 @@ aaa
 )");
 }
 
+// a comes back before its time, as b is computed from it again. Its copy is on the tier still,
+// so it goes again where call 5 wants the room, and comes back once more.
+TEST(StepSimulator, WhatIsThereAgainTooEarlyMayGoAgain) {
+  TraceBuilder record;
+  const uint32_t a = record.call({}, 100), b = record.call({a}, 100);
+  record.idle(2, 1000);
+  record.run({b}, 100);
+  record.run({}, 100, /*workspace=*/3);
+  record.run({a}, 100);
+  const Releases releases{copy(a, 1, 6, 5), evict(b, 1, 4)};
+  EXPECT_EQ(simulated(record, copy_within(3, 10), releases),
+            "time 2610, again 100, waited 10, copied 20");
+  EXPECT_EQ(drawn(record, copy_within(3, 10), releases), R"(
+RR>-RRAR.~R<R.
+abab  b ba#a a
+aaaaaaaaaa
+ bbb
+      bbb
+          #
+           aaa
+)");
+}
+
 // What a call is about to read does not go for its outputs' sake, though it was given up.
 TEST(StepSimulator, WhatIsWantedStays) {
   TraceBuilder record;
