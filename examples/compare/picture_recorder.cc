@@ -54,10 +54,10 @@ std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& curve, size_t mo
 
 PictureRecorder::PictureRecorder(Session& session)
     : session_(session), next_tag_(session.events().next_tag()) {
-  session.residency().events().listen(*this);
+  session.residency().storage_events().listen(*this);
 }
 
-PictureRecorder::~PictureRecorder() { session_.residency().events().ignore(*this); }
+PictureRecorder::~PictureRecorder() { session_.residency().storage_events().ignore(*this); }
 
 void PictureRecorder::on_event(const StorageEvent& event) noexcept {
   if (!event.storage) return;

@@ -48,6 +48,12 @@ bool Executor::begins_with(const StepTrace& trace, const Storage& uploaded) {
          trace.storages[op.outputs.front()].size == uploaded.size();
 }
 
+bool Executor::begins_with_read(const StepTrace& trace, const Storage& read) {
+  const StepTrace::Op& op = trace.ops.front();
+  return op.kind == StepTrace::Kind::kRead &&
+         trace.storages[op.inputs.front().storage].size == read.size();
+}
+
 Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& residency)
     : bound_(std::move(bound)),
       trace_(bound_->trace),
@@ -255,8 +261,10 @@ bool Executor::is_next(uint32_t op) const {
 // Carries out what comes next, as far as the program has come, or until operator `until` is.
 void Executor::advance(uint32_t until) {
   while (followed() && next_ < schedule_.code.size() && ready(schedule_.code[next_])) {
-    const Instruction& instruction = schedule_.code[next_++];
-    if (!carry_out(instruction) && followed() && schedule_.placed) {
+    const Instruction& instruction = schedule_.code[next_];
+    const bool done = carry_out(instruction);
+    ++next_;  // what throws is tried again
+    if (!done && followed() && schedule_.placed) {
       leave_for_memory("memory was used otherwise than planned");
     }
     if (is_program_op(instruction) && instruction.subject == until) return;
@@ -322,13 +330,15 @@ bool Executor::free(uint32_t number) {
   return true;
 }
 
-// Where nothing is released, nothing is asked of what is held on to.
+// What is let go of after an operator that is put off is held until that has run, if it may be
+// released at all.
 void Executor::put_off(uint32_t op, Deferred deferred) {
   if (!schedule_.residents_apart) {
     for (const uint32_t number : trace_.ops[op].released) {
-      Storage& storage = *find(number);
-      residency_.rematerialiser().hold(storage);
-      deferred.held.emplace_back(&storage);
+      Storage* storage = find(number);
+      if (!storage) continue;  // the program let go of it sooner than in the trace
+      residency_.rematerialiser().hold(*storage);
+      deferred.held.emplace_back(storage);
     }
   }
   deferred_[op] = std::move(deferred);
@@ -387,9 +397,11 @@ void Executor::leave_for_memory(const std::string& why) {
 }
 
 void Executor::run_deferred_in_program_order() {
+  if (all_launched_) return;
   drop_claims();
   residency_.space().close_plan();
   for (uint32_t op = 0; op < issued_; ++op) launch(deferred_[op], {});
+  all_launched_ = true;
 }
 
 void Executor::drop_claims() {

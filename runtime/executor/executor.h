@@ -39,7 +39,7 @@ struct BoundSchedule {
   Schedule schedule;
   InitialStorages initial;  // of the last step that was recorded
   double seconds = 0;       // that it took to make
-  uint64_t made_from = 0;   // fingerprint() of what its producer was given
+  uint64_t made_from = 0;   // fingerprint() of the step and the limits
 };
 
 class Executor {
@@ -49,6 +49,7 @@ class Executor {
   // Could a step that begins with this be the scheduled one?
   static bool begins_with(const StepTrace& trace, const Recipe& call);
   static bool begins_with(const StepTrace& trace, const Storage& uploaded);
+  static bool begins_with_read(const StepTrace& trace, const Storage& read);
 
   // Brings what is in use to its places. REQUIRES: applies().
   Executor(std::shared_ptr<const BoundSchedule> bound, Residency& residency);
@@ -135,6 +136,7 @@ class Executor {
   uint32_t issued_ = 0;             // operators that the program has issued
   uint32_t next_ = 0;               // instruction
   std::string mismatch_;
+  bool all_launched_ = false;  // once it is left: nothing is put off any more
   bool memory_differed_ = false;
 };
 

@@ -21,11 +21,11 @@ void ScheduleRecorder::begin_step() {
   }
   schedule_.initial_blocks = static_cast<uint32_t>(schedule_.blocks.size());
   recording_ = true;
-  residency_.events().listen(*this);
+  residency_.storage_events().listen(*this);
 }
 
 void ScheduleRecorder::stop() {
-  if (std::exchange(recording_, false)) residency_.events().ignore(*this);
+  if (std::exchange(recording_, false)) residency_.storage_events().ignore(*this);
 }
 
 void ScheduleRecorder::settle_number(const Storage& storage) {

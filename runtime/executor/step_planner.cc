@@ -24,9 +24,10 @@ namespace tidemark {
 namespace {
 
 constexpr size_t kMaxPrograms = 16;
+constexpr Bytes kUnlimited{int64_t{1} << 60};
 
-// So often in a row memory may differ from the schedule, the program having done what it
-// should.
+// After so many steps in a row that the program ran as traced and memory did not follow the
+// schedule, the schedule is dropped.
 constexpr int kMaxFailures = 2;
 
 // Searches for one program, one after the other.
@@ -47,7 +48,7 @@ constexpr double kRecordedSlowdown = 1.02;
 constexpr Nanos kStepPerCall{5};
 // After so many searches, the next ones are quick.
 constexpr int kThoroughSearches = 4;
-// Of a search for an order or a layout, a node takes as long as so many such calls.
+// A node of a search for an order or a layout takes as long as simulating so many calls.
 constexpr int64_t kCallsPerNode = 10;
 // What such a call counts as, beside what the residency manager examines.
 constexpr int64_t kExaminedPerCall = 12;
@@ -64,13 +65,14 @@ StepPlanner::StepPlanner(Residency& residency, CostModel& costs, PlanOptions opt
       costs_(costs),
       options_(std::move(options)),
       memory_(residency, recorder_) {
-  residency_.events().listen(*this);
+  residency_.storage_events().listen(*this);
 }
 
 StepPlanner::~StepPlanner() {
-  residency_.events().ignore(*this);
+  residency_.storage_events().ignore(*this);
   stop_ = true;
   if (producers_thread_.joinable()) producers_thread_.join();
+  residency_.measurements().set_learning(true);
 }
 
 void StepPlanner::say(const std::string& what) const {
@@ -94,13 +96,13 @@ void StepPlanner::begin_step() {
   latest_initial_ = {};
 }
 
-// By the step's first call or upload.
-template <class First>
-void StepPlanner::choose(const First& first) {
+// `begins_with`: does such a step begin with what this one does?
+template <class BeginsWith>
+void StepPlanner::choose(const BeginsWith& begins_with) {
   if (mode_ != Mode::kChoose) return;
   mode_ = Mode::kRecord;
   for (const auto& program : programs_) {
-    if (!program->schedule || !Executor::begins_with(program->trace, first) ||
+    if (!program->schedule || !begins_with(program->trace) ||
         !Executor::applies(*program->schedule, residency_)) {
       continue;
     }
@@ -125,7 +127,7 @@ void StepPlanner::before_recording() {
 }
 
 void StepPlanner::call(const IntrusivePtr<Recipe>& call) {
-  choose(*call);
+  choose([&](const StepTrace& trace) { return Executor::begins_with(trace, *call); });
   if (mode_ == Mode::kFollow) {
     executor_->call(call);
     return;
@@ -139,7 +141,7 @@ void StepPlanner::call(const IntrusivePtr<Recipe>& call) {
 
 void StepPlanner::upload(Storage& storage, const void* from,
                          std::shared_ptr<const void> keep_alive) {
-  choose(storage);
+  choose([&](const StepTrace& trace) { return Executor::begins_with(trace, storage); });
   if (mode_ == Mode::kFollow) {
     executor_->upload(storage, from, std::move(keep_alive));
     return;
@@ -152,7 +154,7 @@ void StepPlanner::upload(Storage& storage, const void* from,
 }
 
 void StepPlanner::before_read(Storage& storage) {
-  if (mode_ == Mode::kChoose) mode_ = Mode::kRecord;
+  choose([&](const StepTrace& trace) { return Executor::begins_with_read(trace, storage); });
   if (mode_ == Mode::kFollow) executor_->read(storage);
   if (mode_ != Mode::kRecord) return;
   before_recording();
@@ -358,28 +360,44 @@ void StepPlanner::produce_as_given(Program& program) {
          producer = options_.producer] {
           Produced produced;
           produced.schedule = producer(trace, limits, foreign);
-          if (!produced.schedule) {
-            produced.why_not = "no schedule is given";
-            return produced;
-          }
-          const auto wrong = schedule_violations(trace, limits, *produced.schedule, 1);
-          if (!wrong.empty()) {
-            produced.schedule.reset();
-            produced.why_not =
-                "the schedule that was given is not valid here: " + wrong.front();
-          }
+          if (!produced.schedule) produced.why_not = "no schedule is given";
           return produced;
         });
+}
+
+// No schedule is followed that has not been checked.
+void StepPlanner::check(Produced& produced, const StepTrace& trace, const PlanLimits& limits,
+                        Producer producer) {
+  if (!produced.schedule) return;
+  const auto wrong = schedule_violations(trace, limits, *produced.schedule, 1);
+  if (wrong.empty()) return;
+  produced.schedule.reset();
+  produced.why_not =
+      (producer == Producer::kGiven ? "the schedule that was given is not valid here: "
+                                    : "the schedule that was made is wrong: ") +
+      wrong.front();
+}
+
+// What its schedule may take.
+PlanLimits StepPlanner::limits_of(const Program& program) const {
+  PlanLimits allowed = limits();
+  // Whether that is there is looked at when it is known.
+  if (program.producer == Producer::kOrder) allowed.room = kUnlimited;
+  // The policy's copies fitted where it put them.
+  if (program.producer == Producer::kRecorded) allowed.tier_room = kUnlimited;
+  return allowed;
 }
 
 void StepPlanner::start(Program& program, int64_t work, std::function<Produced()> producer) {
   const uint64_t made_from =
       fingerprint(program.trace, limits(), program.initial.foreign(), work);
   auto task = std::make_shared<std::packaged_task<Produced()>>(
-      [producer = std::move(producer), made_from, background = options_.background] {
+      [producer = std::move(producer), made_from, trace = program.trace,
+       limits = limits_of(program), by = program.producer, background = options_.background] {
         if (background) let_others_go_first();
         const auto begin = std::chrono::steady_clock::now();
         Produced produced = producer();
+        check(produced, trace, limits, by);
         produced.seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         produced.made_from = made_from;

@@ -13,12 +13,13 @@
 //   releases  a search for what to evict, offload and bring back when, for the least time; in
 //             the program's order, or in one of a lower peak where that is quicker
 //   recorded  what the policy itself did in a step, with fixed places; in the place of a search
-// The latter two are on trial: a schedule by which steps take longer than under the policy is
-// dropped. The search is made twice, as the first copies tell what the link can do.
+// The latter two are on trial: a schedule by which steps take longer than under the policy (by
+// half a per cent, or two where it was recorded) is dropped. The search is made twice, as the
+// first copies tell what the link can do.
 //
 // Schedules are kept, one for each program, up to sixteen: the smaller last batch of an epoch
 // has its own, as steps by a schedule do not count between two that are recorded. Which one a
-// step follows is decided by its first operator or upload.
+// step follows is decided by its first operator, upload or read.
 //
 // Threads: the session's issuing thread; producers run in one of their own.
 #pragma once
@@ -95,7 +96,7 @@ class StepPlanner final : public StorageListener {
   StepPlanner(const StepPlanner&) = delete;
   StepPlanner& operator=(const StepPlanner&) = delete;
 
-  // Calls and uploads outside of steps are not told.
+  // Between begin_step() and end_step(), in the order in which the program makes them:
   void begin_step();
   // Runs it, now or by the end of the step. Outputs are kEmpty until then.
   void call(const IntrusivePtr<Recipe>& call);
@@ -138,7 +139,7 @@ class StepPlanner final : public StorageListener {
     std::string why_not{};
     int64_t work = 0;        // in simulated calls
     double seconds = 0;      // that it took
-    uint64_t made_from = 0;  // fingerprint() of what the producer was given
+    uint64_t made_from = 0;  // fingerprint() of the step and the limits
   };
   // Steps that do the same, and what has been worked out for them.
   struct Program {
@@ -163,8 +164,8 @@ class StepPlanner final : public StorageListener {
   };
 
   void say(const std::string& what) const;
-  template <class First>
-  void choose(const First& first);
+  template <class BeginsWith>
+  void choose(const BeginsWith& begins_with);
   void before_recording();
   Program& program_of(const StepTrace& trace);
   void recorded(const StepStats& stats);
@@ -175,6 +176,9 @@ class StepPlanner final : public StorageListener {
   void produce_releases(Program& program);
   void produce_recorded(Program& program);
   void produce_as_given(Program& program);
+  static void check(Produced& produced, const StepTrace& trace, const PlanLimits& limits,
+                    Producer producer);
+  PlanLimits limits_of(const Program& program) const;
   // `work`: how much the producer may do.
   void start(Program& program, int64_t work, std::function<Produced()> producer);
   void take_produced();

@@ -1,7 +1,6 @@
 // The policies by name, for --policy and for comparisons.
 //
-// To add one: a file of its own here with a function that makes it, declared below, and a line
-// in registry.cc.
+// To add one: see README.md.
 //
 // Threads: any; a policy belongs to its session's thread.
 #pragma once

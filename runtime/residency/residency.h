@@ -103,7 +103,7 @@ class Residency final : public StorageOwner {
 
   // Its parts, for whoever decides (an executor) and for tests.
   const MemoryView& view() const { return view_; }
-  StorageEvents& events() { return context_.events; }
+  StorageEvents& storage_events() { return context_.events; }
   Effort& effort() { return context_.effort; }
   const Arena& arena() const { return context_.arena; }
   Storages& storages() { return context_.storages; }

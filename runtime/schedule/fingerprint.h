@@ -15,9 +15,9 @@
 
 namespace tidemark {
 
-// Of all that a producer is given: the step, what its operators cost, the limits, the sizes of
-// storages that the step does not use, and how much work it may do. What people call things is
-// left out.
+// Of what a schedule is made from: the step, what its operators cost, the limits, the sizes of
+// storages that the step does not use, and how much work its producer may do. What people call
+// things is left out, and what an earlier step or search left to begin with.
 uint64_t fingerprint(const StepTrace& trace, const PlanLimits& limits,
                      const std::vector<Bytes>& foreign, int64_t work);
 uint64_t fingerprint(const Schedule& schedule);

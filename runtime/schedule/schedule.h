@@ -15,8 +15,8 @@
 // ends it, or a later one, by which a copy of it is expected to be done. Instructions are
 // carried out in their order; copies go on beside what follows them.
 //
-// Storages are numbered as in the trace; those that live through the step without being used in
-// it (`foreign`) come after the trace's.
+// Storages are numbered as in the trace; those that are there without being used in it
+// (`foreign`) come after the trace's.
 //
 // Threads: values, no state.
 #pragma once
@@ -67,7 +67,9 @@ struct Schedule {
   std::vector<Instruction> code;
   std::vector<Block> blocks;    // by `begin`, in the order in which they are taken
   uint32_t initial_blocks = 0;  // the first so many are there before the step
-  // Sizes of storages that live through the step and are not used in it. Initial blocks.
+  // Sizes of storages that are there before the step and are not used in it. Each has an
+  // initial block, or stays on a tier. They may be moved, and freed, if the program lets go of
+  // them in the step.
   std::vector<Bytes> foreign;
   // Each block has its place. Else blocks lie anywhere, and are compacted when space is short.
   bool placed = false;

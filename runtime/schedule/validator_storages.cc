@@ -48,14 +48,10 @@ class Walk {
     for (uint32_t s = 0; s < known_.size(); ++s) {
       known_[s].made = n_.is_foreign(s) || n_.trace.storages[s].at_start;
       if (!known_[s].made || known_.resident(s)) continue;
-      if (n_.is_foreign(s)) {
-        n_.say(n_.name(s) + " has no initial block");
-      } else {
-        if (!n_.trace.storages[s].may_offload) {
-          n_.say(n_.name(s) + " begins on a tier and may not be offloaded");
-        }
-        copy(s);
+      if (!n_.is_foreign(s) && !n_.trace.storages[s].may_offload) {
+        n_.say(n_.name(s) + " begins on a tier and may not be offloaded");
       }
+      copy(s);
     }
     if (tier_ > n_.limits.tier_room) {
       n_.say("what begins on the tiers is more than they have");
@@ -69,7 +65,9 @@ class Walk {
     const uint32_t storage = it.subject;
     const std::string name = n_.name(storage);
     if (n_.is_apart(storage)) return say(name + " is kept apart");
-    if (n_.is_foreign(storage) && it.what != Do::kMove) return say(name + " may only be moved");
+    if (n_.is_foreign(storage) && it.what != Do::kMove && it.what != Do::kFree) {
+      return say(name + " may only be moved or freed");
+    }
     Onlooker::Known& known = known_[storage];
     const bool needs_block = it.what == Do::kEvict || it.what == Do::kCopyOut ||
                              it.what == Do::kOffload || it.what == Do::kMove;
@@ -110,9 +108,10 @@ class Walk {
   }
 
   void free(uint32_t storage) {
-    const Onlooker::Known& known = known_[storage];
+    Onlooker::Known& known = known_[storage];
     const std::string name = n_.name(storage);
     if (known.block == kNone && !known.copied) return say(name + " is not there to be freed");
+    if (n_.is_foreign(storage)) known.let_go = true;  // when, no operator tells
     if (!known.let_go) say(name + " is freed before the program lets go of it");
     if (known.uses_left > 0) say(name + " is freed before an operator that uses it");
     if (known.block != kNone) end_block(storage, now_ + 1);
@@ -222,7 +221,7 @@ class Walk {
     }
     for (uint32_t s = 0; s < known_.size(); ++s) {
       const Onlooker::Known& known = known_[s];
-      const bool stays = n_.is_foreign(s) || n_.trace.storages[s].at_end;
+      const bool stays = n_.is_foreign(s) ? !known.let_go : n_.trace.storages[s].at_end;
       if (known.block != kNone && s_.blocks[known.block].end != s_.code.size()) {
         n_.say("nothing ends block " + std::to_string(known.block) + " of " + n_.name(s) +
                ", which says that it ends at " + std::to_string(s_.blocks[known.block].end));

@@ -19,9 +19,9 @@ class CallListener final : public StorageListener {
   // `seen` may neither throw nor use the session.
   CallListener(Session& session, std::function<void(const Recipe&)> seen)
       : residency_(session.residency()), seen_(std::move(seen)) {
-    residency_.events().listen(*this);
+    residency_.storage_events().listen(*this);
   }
-  ~CallListener() override { residency_.events().ignore(*this); }
+  ~CallListener() override { residency_.storage_events().ignore(*this); }
   CallListener(const CallListener&) = delete;
   CallListener& operator=(const CallListener&) = delete;
 

@@ -81,9 +81,9 @@ class WorkMeter final : public StorageListener {
         limits_(limits),
         work_(work),
         examined_(residency.effort().examined()) {
-    residency.events().listen(*this);
+    residency.storage_events().listen(*this);
   }
-  ~WorkMeter() override { residency_.events().ignore(*this); }
+  ~WorkMeter() override { residency_.storage_events().ignore(*this); }
 
   void begin_step() {
     began_ = residency_.view().clock();

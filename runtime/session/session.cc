@@ -251,7 +251,7 @@ bool Session::download(Storage& storage, Bytes offset, Bytes bytes, const PieceS
 
 void Session::execute(const IntrusivePtr<Recipe>& call) {
   check_caller();
-  residency_->events().tell({.kind = StorageEvent::Kind::kCall, .call = call.get()});
+  residency_->storage_events().tell({.kind = StorageEvent::Kind::kCall, .call = call.get()});
   if (in_planned_step()) {
     planner_->call(call);
   } else {

@@ -11,6 +11,7 @@
 namespace tidemark {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::Json;
 using Result = testing::ProgramResult;
@@ -48,6 +49,7 @@ TEST_F(ScheduleFlagTest, ATrainingGoesByTheScheduleOfAnother) {
                             " --save-schedule " + path("schedule.json"));
   ASSERT_EQ(second.code, 0) << second.error;
   EXPECT_THAT(second.error, HasSubstr("from now on by a plan that was given"));
+  EXPECT_THAT(second.error, ContainsRegex("step 5/5 [^\n]*  by plan\n"));
   EXPECT_GT(second.json.at("plan").at("steps"), 0);
   EXPECT_EQ(second.json.at("plan").at("mismatches"), 0);
   EXPECT_EQ(second.json.at("plan").at("schedule"), first.json.at("plan").at("schedule"));

@@ -57,7 +57,7 @@ class StepSimulator {
   // `trace`: with_kept_sources(); `step`: of it. REQUIRES: they outlive it.
   StepSimulator(const StepTrace& trace, const StepTable& step, const PlanLimits& limits);
 
-  // How many times what a byte takes to go and to come back a byte that is short costs.
+  // The cost of a byte that is short, in round trips of a byte over the link.
   void set_shortfall_price(double times) { shortfall_price_ = times * link_price_; }
   // In any order; at most one for each gap. Stops once it is sure to cost more than `enough`.
   Outcome run(const std::vector<PlannedRelease>& releases,

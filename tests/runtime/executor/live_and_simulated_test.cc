@@ -124,9 +124,9 @@ std::vector<Deed> deeds_of(const Schedule& schedule) {
 class Watcher final : public StorageListener {
  public:
   explicit Watcher(Residency& residency) : residency_(residency) {
-    residency_.events().listen(*this);
+    residency_.storage_events().listen(*this);
   }
-  ~Watcher() override { residency_.events().ignore(*this); }
+  ~Watcher() override { residency_.storage_events().ignore(*this); }
   std::vector<Deed> take() { return std::exchange(deeds_, {}); }
 
   void on_event(const StorageEvent& event) noexcept override {

@@ -14,9 +14,9 @@ using Kind = StorageEvent::Kind;
 class Listener final : public StorageListener {
  public:
   explicit Listener(Residency& residency) : residency_(residency) {
-    residency.events().listen(*this);
+    residency.storage_events().listen(*this);
   }
-  ~Listener() override { residency_.events().ignore(*this); }
+  ~Listener() override { residency_.storage_events().ignore(*this); }
 
   void on_event(const StorageEvent& event) noexcept override {
     static const std::map<Kind, std::string> kNames{{Kind::kPlaced, "placed"},

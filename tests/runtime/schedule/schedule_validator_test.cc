@@ -409,7 +409,7 @@ TEST(ScheduleValidator, ResidentsMayBeApart) {
   EXPECT_NE(violations[0].find("is kept apart and has a block"), std::string::npos);
 }
 
-TEST(ScheduleValidator, ForeignStoragesMayBeMoved) {
+TEST(ScheduleValidator, ForeignStoragesMayBeMovedAndFreed) {
   const StepTrace t = trace();
   ScheduleBuilder b(t);
   b.initial(kW, 0).foreign(512, 4608).run(0, {512});
@@ -419,7 +419,11 @@ TEST(ScheduleValidator, ForeignStoragesMayBeMoved) {
   PlanLimits ample = limits();
   ample.room = Bytes(1 << 20);
   EXPECT_TRUE(found(t, rest(moved, t, 1), ample).empty());
-  expect_one(found(t, rest(b.copy_out(foreign), t, 1), ample), "may only be moved");
+  ScheduleBuilder freed = b;
+  freed.free(foreign);
+  EXPECT_TRUE(found(t, rest(freed, t, 1), ample).empty());
+  expect_one(found(t, rest(freed.free(foreign), t, 1), ample), "is not there to be freed");
+  expect_one(found(t, rest(b.copy_out(foreign), t, 1), ample), "may only be moved or freed");
 }
 
 // What is there at the start and has no initial block begins on a tier.

@@ -307,10 +307,10 @@ class CountedWork final : public StorageListener {
   CountedWork(const SessionOptions& options, const Program& program) {
     Session session(options);
     residency_ = &session.residency();
-    residency_->events().listen(*this);
+    residency_->storage_events().listen(*this);
     const auto steps = program();
     for (int round = 0; round < kTrialRounds; ++round) session.step(steps.front());
-    residency_->events().ignore(*this);
+    residency_->storage_events().ignore(*this);
   }
   void on_event(const StorageEvent& event) noexcept override {
     const bool call = event.kind == StorageEvent::Kind::kCall;
