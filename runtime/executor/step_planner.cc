@@ -30,10 +30,8 @@ constexpr Bytes kUnlimited{int64_t{1} << 60};
 // schedule, the schedule is dropped.
 constexpr int kMaxFailures = 2;
 
-// Searches for one program, one after the other; at most, while steps by none of their
-// schedules have been quicker than under the policy.
+// Searches for one program, one after the other.
 constexpr int kSearches = 2;
-constexpr int kMostSearches = 4;
 
 // Steps by which a schedule is judged, by the fastest but the first: that one may have to bring
 // what lives on to its places.
@@ -530,7 +528,7 @@ void StepPlanner::judge(Program& program, Nanos took) {
         " % longer than " + (program.best ? "by that" : "under the policy"));
     program.schedule.reset();
   }
-  if (!search || program.searches >= (program.best ? kSearches : kMostSearches)) {
+  if (!search || program.searches >= kSearches) {
     settle(program);
     return;
   }

@@ -15,7 +15,7 @@
 //   recorded  what the policy itself did in a step, with fixed places; in the place of a search
 // The latter two are on trial: a schedule by which steps take longer than under the policy (by
 // half a per cent, or two where it was recorded) is dropped. The search is made twice, as the
-// first copies tell what the link can do, and up to four times where none was quicker.
+// first copies tell what the link can do.
 //
 // Schedules are kept, one for each program, up to sixteen: the smaller last batch of an epoch
 // has its own, as steps by a schedule do not count between two that are recorded. Which one a
