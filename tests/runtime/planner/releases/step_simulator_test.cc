@@ -496,21 +496,24 @@ aaa
 TEST(StepSimulator, WhatIsThereAgainTooEarlyMayGoAgain) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 100);
-  record.idle(2, 1000);
+  for (int i = 0; i < 2; ++i) record.run({}, 1000, /*workspace=*/3);
   record.run({b}, 100);
   record.run({}, 100, /*workspace=*/3);
   record.run({a}, 100);
   const Releases releases{copy(a, 1, 6, 5), evict(b, 1, 4)};
   EXPECT_EQ(simulated(record, copy_within(3, 10), releases),
-            "time 2610, again 100, waited 10, copied 20");
+            "time 2630, again 100, waited 30, copied 30");
   EXPECT_EQ(drawn(record, copy_within(3, 10), releases), R"(
-RR>-RRAR.~R<R.
-abab  b ba#a a
-aaaaaaaaaa
+RR>-~RR<AR.~R<R.
+ababa##ab ba#a a
+aaaaa
  bbb
-      bbb
-          #
-           aaa
+     #
+      #
+       aaaaa
+        bbb
+            #
+             aaa
 )");
 }
 
