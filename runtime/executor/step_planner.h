@@ -96,7 +96,7 @@ class StepPlanner final : public StorageListener {
   StepPlanner(const StepPlanner&) = delete;
   StepPlanner& operator=(const StepPlanner&) = delete;
 
-  // Between begin_step() and end_step(), in the order in which the program makes them:
+  // A step and what the program does in it; what it does outside of steps is not told.
   void begin_step();
   // Runs it, now or by the end of the step. Outputs are kEmpty until then.
   void call(const IntrusivePtr<Recipe>& call);

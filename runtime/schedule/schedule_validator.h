@@ -48,7 +48,7 @@ namespace tidemark {
 // - With residents_apart: residents have no blocks, fit beside the peak, and nothing is
 // released.
 //
-// Of foreign storages nothing is known, so they may be moved and nothing else. At most `limit`
+// Of foreign storages nothing is known, so they may only be moved or freed. At most `limit`
 // lines. REQUIRES: trace_violations() finds nothing.
 std::vector<std::string> schedule_violations(const StepTrace& trace, const PlanLimits& limits,
                                              const Schedule& schedule, size_t limit = 20);
