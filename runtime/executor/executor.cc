@@ -284,7 +284,10 @@ bool Executor::carry_out(const Instruction& instruction) {
     return true;
   }
   if (instruction.what == Do::kRun) return run_again(instruction);
-  if (instruction.what == Do::kFree) return free(instruction.subject);
+  if (instruction.what == Do::kFree) {
+    free(instruction.subject);
+    return true;
+  }
   Storage* storage = find(instruction.subject);
   // Dead before the schedule frees it: an operator that was put off let go of it as it ran.
   const bool is_dead = !storage || storage->residence() == Residence::kDead;
@@ -323,11 +326,14 @@ bool Executor::run_again(const Instruction& instruction) {
   return wanted && residency_.recompute(*wanted, placement_of(instruction));
 }
 
-bool Executor::free(uint32_t number) {
-  if (number >= claimed_.size()) return true;
-  if (const auto storage = std::exchange(claimed_[number], {}))
-    residency_.rematerialiser().unclaim(*storage);
-  return true;
+// What the schedule holds no longer. It goes although recipes read it that cannot run without
+// it: the schedule evicts none of them. What is foreign goes when the program lets go of it.
+void Executor::free(uint32_t number) {
+  if (number >= claimed_.size()) return;
+  const IntrusivePtr<Storage> storage(find(number));
+  if (!storage) return;
+  if (std::exchange(claimed_[number], {})) residency_.rematerialiser().unclaim(*storage);
+  residency_.rematerialiser().free_unused(*storage);
 }
 
 // What is let go of after an operator that is put off is held until that has run, if it may be

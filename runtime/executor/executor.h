@@ -108,7 +108,7 @@ class Executor {
   bool ready(const Instruction& instruction) const;
   bool carry_out(const Instruction& instruction);
   bool run_again(const Instruction& instruction);
-  bool free(uint32_t storage);
+  void free(uint32_t storage);
   void put_off(uint32_t op, Deferred deferred);
   void let_go(Deferred& deferred);
   void launch(Deferred& deferred, const BlockPlacement& placement);

@@ -161,22 +161,27 @@ void Rematerialiser::let_go(Storage& storage) {
   settle_unused(storage);
 }
 
+// Does something that is evicted and needed come from it, and can it not be made again itself?
+bool Rematerialiser::is_only_source(const Storage& storage) const {
+  return storage.managed.readers > 0 && changes_.counts().evicted_needed > 0 &&
+         !graph_.runnable(storage) && graph_.evicted_reach(storage);
+}
+
 void Rematerialiser::settle_unused(Storage& storage) {
+  if (storage.managed.wanted() || !storage.managed.available()) return;
+  // Bytes that a recipe may still want and that cannot be computed are kept, if anything is
+  // ever to be evicted: they may be offloaded like any others.
+  const bool may_be_read = storage.managed.readers > 0 && !storage.managed.recipe &&
+                           context_.options.evict && context_.options.managed;
+  const bool fits = context_.options.known_to_fit || context_.arena.plan_is_open();
+  const bool is_kept = may_be_read && !(fits && changes_.counts().evicted_needed == 0);
+  if (!is_kept) free_unused(storage);
+}
+
+void Rematerialiser::free_unused(Storage& storage) {
   const ManagedStorage& s = storage.managed;
-  if (s.wanted() || !s.available()) return;
-  const bool read_by_recipes =
-      s.readers > 0 && context_.options.evict && context_.options.managed;
-  if (read_by_recipes) {
-    // Bytes that a recipe may still want and that cannot be computed are kept: they may be
-    // offloaded like any others.
-    const bool only_source = s.recipe ? changes_.counts().evicted_needed > 0 &&
-                                            !graph_.runnable(storage) &&
-                                            graph_.evicted_reach(storage)
-                                      : true;
-    const bool fits = context_.options.known_to_fit || context_.arena.plan_is_open();
-    if (only_source && !(fits && changes_.counts().evicted_needed == 0)) return;
-    graph_.losing(storage);
-  }
+  if (s.wanted() || !s.available() || is_only_source(storage)) return;
+  if (s.readers > 0) graph_.losing(storage);
   if (s.has_copy()) changes_.drop_copy(storage);
   if (storage.resident()) {
     changes_.leave_block(storage, Residence::kDead);

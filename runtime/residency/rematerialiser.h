@@ -50,8 +50,11 @@ class Rematerialiser {
   // Until let_go() its bytes can be had, as if it had a user; it may be released.
   void hold(Storage& storage) { changes_.hold(storage); }
   void let_go(Storage& storage);
-  // If nobody wants it: its block and its copy go, unless it is the only source of something.
+  // If nobody wants it: its block and its copy go, unless it is the only source of something
+  // that is evicted, or that the policy may evict.
   void settle_unused(Storage& storage);
+  // The same for what a schedule frees: the policy evicts nothing.
+  void free_unused(Storage& storage);
 
   // A schedule had the call run again, since the program's last call.
   void note_recomputed(const Recipe& call);
@@ -62,6 +65,7 @@ class Rematerialiser {
 
   bool recompute_at_once(Recomputation& recomputation, Storage& root, Reason reason);
   void protect_readers_of(Storage& storage);
+  bool is_only_source(const Storage& storage) const;
 
   ResidencyContext& context_;
   StateChanges& changes_;

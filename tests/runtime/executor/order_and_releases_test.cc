@@ -265,6 +265,54 @@ TEST(OrderAndReleases, APutOffCallThatFailsToLaunchIsNotForgotten) {
   expect_the_same({}, {.is_refused = true}, 1);
 }
 
+// s is made again, w is written, and s is let go of while r, which is made of it, is there and
+// e is away: the policy would keep s in case it evicts r. By the schedule y takes its place.
+//
+//   0 s = f(w)    1 e = g(u)    2 r = h(s)    3 x = k(v)    4 update w by s
+//   5 y = l(u)    6 z = m(e, r, y)    7 update u by z    8 update v by x
+TEST(OrderAndReleases, WhatAScheduleFreesGoesAlthoughItIsRead) {
+  const auto run = [](bool plans) {
+    Scene scene({.arena = 64});
+    const Handle w = scene.data(2, Category::kParameter);
+    const Handle u = scene.data(1, Category::kParameter);
+    const Handle v = scene.data(1, Category::kParameter);
+    PlanOptions options = quiet();
+    options.producer = [](const StepTrace& trace, const PlanLimits& limits,
+                          const std::vector<Bytes>& foreign) {
+      std::vector<uint32_t> order(trace.ops.size());
+      std::iota(order.begin(), order.end(), 0U);
+      const auto evict_s_and_e = [&](const StepTable&) {
+        const uint32_t s = trace.ops[0].outputs[0], e = trace.ops[1].outputs[0];
+        return std::vector<planner::PlannedRelease>{{s, 2, 4, planner::Release::kEvict, 0},
+                                                    {e, 1, 6, planner::Release::kEvict, 0}};
+      };
+      PlanLimits least = limits;  // for y to lie where s was
+      std::optional<Schedule> found, next;
+      for (; (next = schedule_with(trace, order, evict_s_and_e, least, foreign));
+           least.room -= kAlignment)
+        found = next;
+      EXPECT_TRUE(found && releases(*found));
+      return found;
+    };
+    if (plans) scene.session().plan_steps(options);
+    for (int step = 0; step < 6; ++step) {
+      const StepStats stats = scene.session().step([&] {
+        Handle s = scene.call({w}, 4), e = scene.call({u}), r = scene.call({s});
+        const Handle x = scene.call({v}, 4);
+        scene.update({w, s});
+        s = {};
+        const Handle y = scene.call({u}, 4), z = scene.call({e, r, y});
+        e = r = {};
+        scene.update({u, z});
+        scene.update({v, x});
+      });
+      EXPECT_EQ(stats.planned, plans && step > 1) << step;
+    }
+    return std::vector<uint64_t>{scene.hash(w), scene.hash(u), scene.hash(v)};
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
 // Layers, their gradients, and updates at the end. What the order for the least peak needs is
 // more than there is: the search goes on from it.
 TEST(OrderAndReleases, BelowTheLeastPeakASearchTakesBoth) {
