@@ -42,16 +42,13 @@ bool Executor::begins_with(const StepTrace& trace, const Recipe& call) {
   return true;
 }
 
-bool Executor::begins_with(const StepTrace& trace, const Storage& uploaded) {
+bool Executor::begins_with(const StepTrace& trace, StepTrace::Kind kind,
+                           const Storage& storage) {
   const StepTrace::Op& op = trace.ops.front();
-  return op.kind == StepTrace::Kind::kUpload &&
-         trace.storages[op.outputs.front()].size == uploaded.size();
-}
-
-bool Executor::begins_with_read(const StepTrace& trace, const Storage& read) {
-  const StepTrace::Op& op = trace.ops.front();
-  return op.kind == StepTrace::Kind::kRead &&
-         trace.storages[op.inputs.front().storage].size == read.size();
+  if (op.kind != kind) return false;
+  const bool reads = kind == StepTrace::Kind::kRead;
+  const uint32_t of_trace = reads ? op.inputs.front().storage : op.outputs.front();
+  return trace.storages[of_trace].size == storage.size();
 }
 
 Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& residency)

@@ -48,8 +48,7 @@ class Executor {
   static bool applies(const BoundSchedule& bound, const Residency& residency);
   // Could a step that begins with this be the scheduled one?
   static bool begins_with(const StepTrace& trace, const Recipe& call);
-  static bool begins_with(const StepTrace& trace, const Storage& uploaded);
-  static bool begins_with_read(const StepTrace& trace, const Storage& read);
+  static bool begins_with(const StepTrace& trace, StepTrace::Kind kind, const Storage& storage);
 
   // Brings what is in use to its places. REQUIRES: applies().
   Executor(std::shared_ptr<const BoundSchedule> bound, Residency& residency);

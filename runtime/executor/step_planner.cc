@@ -141,7 +141,9 @@ void StepPlanner::call(const IntrusivePtr<Recipe>& call) {
 
 void StepPlanner::upload(Storage& storage, const void* from,
                          std::shared_ptr<const void> keep_alive) {
-  choose([&](const StepTrace& trace) { return Executor::begins_with(trace, storage); });
+  choose([&](const StepTrace& trace) {
+    return Executor::begins_with(trace, StepTrace::Kind::kUpload, storage);
+  });
   if (mode_ == Mode::kFollow) {
     executor_->upload(storage, from, std::move(keep_alive));
     return;
@@ -154,7 +156,9 @@ void StepPlanner::upload(Storage& storage, const void* from,
 }
 
 void StepPlanner::before_read(Storage& storage) {
-  choose([&](const StepTrace& trace) { return Executor::begins_with_read(trace, storage); });
+  choose([&](const StepTrace& trace) {
+    return Executor::begins_with(trace, StepTrace::Kind::kRead, storage);
+  });
   if (mode_ == Mode::kFollow) executor_->read(storage);
   if (mode_ != Mode::kRecord) return;
   before_recording();
@@ -290,10 +294,10 @@ void StepPlanner::produce(Program& program) {
 }
 
 void StepPlanner::produce_order(Program& program) {
-  start(program, options_.planner.limits.nodes, [this, trace = program.trace] {
+  start(program, options_.planner.limits.nodes, [this](const Request& step) {
     Produced produced;
     const planner::Problem problem =
-        planner::problem_from_trace(trace, {.residents_apart = true});
+        planner::problem_from_trace(step.trace, {.residents_apart = true});
     std::atomic<int64_t> nodes{0};
     planner::PlannerOptions options = options_.planner;
     options.limits.stop = &stop_;
@@ -302,7 +306,7 @@ void StepPlanner::produce_order(Program& program) {
     produced.work = nodes * kCallsPerNode;
     const auto wrong = planner::violations(problem, plan, 1);
     if (wrong.empty()) {
-      produced.schedule = planner::schedule_from_plan(trace, problem, plan);
+      produced.schedule = planner::schedule_from_plan(step.trace, problem, plan);
     } else {
       produced.why_not = "the plan is wrong: " + wrong.front();
     }
@@ -320,13 +324,14 @@ void StepPlanner::produce_releases(Program& program) {
                              : planner::kQuick);
   ++program.searches;
   start(program, effort,
-        [this, trace = program.trace, limits = limits(), foreign = program.initial.foreign(),
-         planned = program.order, draft = program.releases, effort] {
+        [this, planned = program.order, draft = program.releases](const Request& step) {
           Produced produced;
           std::vector<std::vector<uint32_t>> orders;
-          if (options_.order) orders = planner::orders_to_try(trace, limits, foreign, planned);
-          auto found = planner::plan_releases_in_order(trace, limits, foreign, orders, draft,
-                                                       effort, &produced.work, &stop_);
+          if (options_.order)
+            orders = planner::orders_to_try(step.trace, step.limits, step.foreign, planned);
+          auto found =
+              planner::plan_releases_in_order(step.trace, step.limits, step.foreign, orders,
+                                              draft, step.work, &produced.work, &stop_);
           if (found) {
             produced.schedule = std::move(found->schedule);
             produced.releases = std::move(found);
@@ -340,14 +345,13 @@ void StepPlanner::produce_releases(Program& program) {
 void StepPlanner::produce_recorded(Program& program) {
   if (!latest_memory_) return;
   start(program, options_.planner.limits.nodes,
-        [trace = program.trace, memory = std::move(*latest_memory_), limits = limits(),
-         nodes = options_.planner.limits.nodes] {
+        [memory = std::move(*latest_memory_)](const Request& step) {
           Produced produced;
           produced.schedule = planner::place_recorded(
-              trace, planner::hoist_releases(trace, memory), limits, nodes);
+              step.trace, planner::hoist_releases(step.trace, memory), step.limits, step.work);
           if (!produced.schedule) {
-            produced.why_not =
-                "its blocks were not fitted into the budget of " + format_bytes(limits.room);
+            produced.why_not = "its blocks were not fitted into the budget of " +
+                               format_bytes(step.limits.room);
           }
           return produced;
         });
@@ -355,14 +359,12 @@ void StepPlanner::produce_recorded(Program& program) {
 }
 
 void StepPlanner::produce_as_given(Program& program) {
-  start(program, 0,
-        [trace = program.trace, limits = limits(), foreign = program.initial.foreign(),
-         producer = options_.producer] {
-          Produced produced;
-          produced.schedule = producer(trace, limits, foreign);
-          if (!produced.schedule) produced.why_not = "no schedule is given";
-          return produced;
-        });
+  start(program, 0, [producer = options_.producer](const Request& step) {
+    Produced produced;
+    produced.schedule = producer(step.trace, step.limits, step.foreign);
+    if (!produced.schedule) produced.why_not = "no schedule is given";
+    return produced;
+  });
 }
 
 // No schedule is followed that has not been checked.
@@ -388,19 +390,18 @@ PlanLimits StepPlanner::limits_of(const Program& program) const {
   return allowed;
 }
 
-void StepPlanner::start(Program& program, int64_t work, std::function<Produced()> producer) {
-  const uint64_t made_from =
-      fingerprint(program.trace, limits(), program.initial.foreign(), work);
+void StepPlanner::start(Program& program, int64_t work, Produce produce) {
   auto task = std::make_shared<std::packaged_task<Produced()>>(
-      [producer = std::move(producer), made_from, trace = program.trace,
-       limits = limits_of(program), by = program.producer, background = options_.background] {
+      [produce = std::move(produce),
+       step = Request{program.trace, limits(), program.initial.foreign(), work},
+       allowed = limits_of(program), by = program.producer, background = options_.background] {
         if (background) let_others_go_first();
         const auto begin = std::chrono::steady_clock::now();
-        Produced produced = producer();
-        check(produced, trace, limits, by);
+        Produced produced = produce(step);
+        check(produced, step.trace, allowed, by);
         produced.seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        produced.made_from = made_from;
+        produced.made_from = fingerprint(step.trace, step.limits, step.foreign, step.work);
         return produced;
       });
   const auto run = [task] { (*task)(); };

@@ -141,6 +141,14 @@ class StepPlanner final : public StorageListener {
     double seconds = 0;      // that it took
     uint64_t made_from = 0;  // fingerprint() of the step and the limits
   };
+  // All that a schedule is made from, but what has been worked out before.
+  struct Request {
+    StepTrace trace;
+    PlanLimits limits;
+    std::vector<Bytes> foreign;
+    int64_t work = 0;
+  };
+  using Produce = std::function<Produced(const Request&)>;
   // Steps that do the same, and what has been worked out for them.
   struct Program {
     StepTrace trace;
@@ -179,8 +187,8 @@ class StepPlanner final : public StorageListener {
   static void check(Produced& produced, const StepTrace& trace, const PlanLimits& limits,
                     Producer producer);
   PlanLimits limits_of(const Program& program) const;
-  // `work`: how much the producer may do.
-  void start(Program& program, int64_t work, std::function<Produced()> producer);
+  // `work`: how much it may do.
+  void start(Program& program, int64_t work, Produce produce);
   void take_produced();
   void adopt(Program& program, Produced produced);
   void judge(Program& program, Nanos took);

@@ -96,7 +96,7 @@ bool Space::release_best(Bytes size) {
 // would give the room. What a recomputation under way will read is copied out rather than
 // evicted, so that it always gets on.
 void Space::release_austerely(Bytes size) {
-  std::vector<Storage*> resident = by_address(changes_.placed(), context_.effort);
+  std::vector<Storage*> resident = changes_.by_address();
   std::erase_if(resident, [](const Storage* s) {
     return s->managed.pins > 0 || s->category == Category::kWorkspace;
   });
@@ -175,7 +175,7 @@ bool Space::release_window(Bytes size) {
   if (!context_.policy.knows_prices() || !context_.policy.may_release_now(*context_.view))
     return false;
   size = align_up(size);
-  const std::vector<Storage*> blocks = by_address(changes_.placed(), context_.effort);
+  const std::vector<Storage*> blocks = changes_.by_address();
   // The hole left by blocks[i..j] lies between the end of i-1 and the start of j+1.
   const auto begin = [&](size_t i) {
     return i == 0 ? Offset(0) : blocks[i - 1]->managed.block.end();
@@ -239,7 +239,7 @@ void Space::open_plan(Offset base, Bytes size) {
 void Space::close_plan() {
   if (!plan_is_open()) return;
   std::vector<Block> live;
-  for (const Storage* storage : by_address(changes_.placed(), context_.effort)) {
+  for (const Storage* storage : changes_.by_address()) {
     if (context_.arena.in_plan(storage->managed.block)) live.push_back(storage->managed.block);
   }
   context_.arena.close_plan(live);
@@ -247,7 +247,7 @@ void Space::close_plan() {
 
 Offset Space::slide_all() {
   Offset to(0);
-  for (Storage* storage : by_address(changes_.placed(), context_.effort)) {
+  for (Storage* storage : changes_.by_address()) {
     slide(*storage, to);
     to = storage->managed.block.end();
   }

@@ -186,13 +186,13 @@ void StateChanges::set_prefetched(Storage& storage, bool ahead) {
   counts_.prefetched += ahead ? 1 : -1;
 }
 
-std::vector<Storage*> by_address(const AddressMap<Storage*>& placed, Effort& effort) {
+std::vector<Storage*> StateChanges::by_address() const {
   // Pointers that are copied in the time in which a storage is examined.
   constexpr size_t kCopiedAtOnce = 8;
-  effort.examine(static_cast<int64_t>(placed.size() / kCopiedAtOnce));
+  context_.effort.examine(static_cast<int64_t>(placed_.size() / kCopiedAtOnce));
   std::vector<Storage*> blocks;
-  blocks.reserve(placed.size());
-  for (const auto& [offset, storage] : placed) blocks.push_back(storage);
+  blocks.reserve(placed_.size());
+  for (const auto& [offset, storage] : placed_) blocks.push_back(storage);
   return blocks;
 }
 

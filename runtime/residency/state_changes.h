@@ -56,6 +56,8 @@ class StateChanges {
 
   // What is resident, by where it lies.
   const AddressMap<Storage*>& placed() const { return placed_; }
+  // A copy of it, as what is done with them may move them. Counted as looked at.
+  std::vector<Storage*> by_address() const;
 
   // `ahead`: it was brought in ahead of need; else it has been used.
   void set_prefetched(Storage& storage, bool ahead);
@@ -81,9 +83,6 @@ class StateChanges {
   std::vector<Storage*> graveyard_;  // to be deleted
   bool burying_ = false;
 };
-
-// A copy of what is placed, as what is done with them may move them. Counted as looked at.
-std::vector<Storage*> by_address(const AddressMap<Storage*>& placed, Effort& effort);
 
 inline std::optional<Offset> offset_of(const Storage& storage) {
   if (!storage.resident()) return std::nullopt;

@@ -171,9 +171,8 @@ std::optional<TierSpace> Transfers::reserve_on_tier(Bytes size, Tier*& tier) {
     tier = candidate;
     if (auto space = tier->reserve(size)) return space;
     std::vector<Storage*> clean;
-    for (Storage* s : changes_.counts().clean > 0
-                          ? by_address(changes_.placed(), context_.effort)
-                          : std::vector<Storage*>()) {
+    for (Storage* s :
+         changes_.counts().clean > 0 ? changes_.by_address() : std::vector<Storage*>()) {
       if (s->managed.tier == tier) clean.push_back(s);
     }
     std::sort(clean.begin(), clean.end(), is_older);

@@ -59,9 +59,7 @@ TEST(StateChanges, GiveBackTheCopyOfWhatIsEvicted) {
 // By address, whatever the order in which they came.
 TEST(StateChanges, KnowWhatLiesWhere) {
   Scene scene;
-  const auto found = [&] {
-    return by_address(scene.residency().changes().placed(), scene.residency().effort());
-  };
+  const auto found = [&] { return scene.residency().changes().by_address(); };
   Handle a = scene.data(1), b = scene.data(2), c = scene.data(1);
   EXPECT_EQ(found(), (std::vector<Storage*>{a.get(), b.get(), c.get()}));
   a = {};
