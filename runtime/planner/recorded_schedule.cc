@@ -113,7 +113,8 @@ std::vector<std::optional<Offset>> places_between_steps(const Schedule& schedule
 std::optional<Schedule> place_recorded(const StepTrace& trace, const Schedule& schedule,
                                        const PlanLimits& limits, int64_t nodes) {
   const Copies copies = copies_of(trace, schedule, limits);
-  UnplacedSchedule unplaced{schedule, {}, {}};
+  UnplacedSchedule unplaced;
+  unplaced.schedule = schedule;
   unplaced.preferred =
       places_between_steps(schedule, trace.storages.size() + schedule.foreign.size());
   for (const auto* direction : {&copies.out, &copies.in}) {
@@ -125,10 +126,10 @@ std::optional<Schedule> place_recorded(const StepTrace& trace, const Schedule& s
     uint32_t& end = unplaced.schedule.blocks[copy.block].end;
     end = std::max(end, copy.done);
   }
-  auto placed = place_blocks(unplaced, limits.room, nodes);
+  auto placed = place_blocks(unplaced, limits, nodes);
   if (!placed) {
     unplaced.schedule.blocks = schedule.blocks;
-    placed = place_blocks(unplaced, limits.room, nodes);
+    placed = place_blocks(unplaced, limits, nodes);
   }
   if (!placed) return std::nullopt;
   placed->peak_bound = max_resident(schedule);

@@ -1,6 +1,7 @@
 #include "runtime/planner/schedule_layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -110,7 +111,7 @@ Nanos time_with_moves(const Schedule& schedule, const PlanLimits& limits) {
   return schedule.time + limits.move_time(schedule.moved);
 }
 
-std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, Bytes capacity,
+std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const PlanLimits& limits,
                                      int64_t nodes) {
   const Schedule& schedule = unplaced.schedule;
   // Blocks of one instruction are taken one after the other. Moves that make space for any of
@@ -119,7 +120,7 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, Bytes cap
   for (const auto& instruction : schedule.code) most = std::max(most, instruction.blocks);
   const int64_t scale = int64_t{most} + 1;
   MovingProblem problem;
-  problem.capacity = capacity;
+  problem.capacity = limits.room;
   problem.homes = unplaced.preferred;
   const auto time = [&](uint32_t instruction) { return int64_t{instruction} * scale; };
   for (uint32_t b = 0; b < schedule.blocks.size(); ++b) {
@@ -138,13 +139,21 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, Bytes cap
       problem.stays.push_back({b, begin, time(block.begin + 1)});
     }
   }
-  for (const PinnedInterval& pinned : unplaced.pinned) {
-    problem.stays.push_back({pinned.block, time(pinned.begin), time(pinned.end)});
+  // Where moves take no time, no wait is worth it.
+  const bool may_wait = std::isfinite(limits.move_bandwidth);
+  for (const Nanos issued : unplaced.issued) {
+    const Bytes moved = may_wait ? limits.moved_in(issued) : Bytes(0);
+    problem.clock.insert(problem.clock.end(), static_cast<size_t>(scale), moved);
   }
-  Limits limits;
-  limits.seconds = 1e9;
-  limits.nodes = nodes;
-  const auto layout = lay_out_moving(problem, limits);
+  for (const PinnedInterval& pinned : unplaced.pinned) {
+    const Bytes until =
+        pinned.until && may_wait ? limits.moved_in(*pinned.until) : MovingProblem::kNever;
+    problem.stays.push_back({pinned.block, time(pinned.begin), time(pinned.end), until});
+  }
+  Limits effort;
+  effort.seconds = 1e9;
+  effort.nodes = nodes;
+  const auto layout = lay_out_moving(problem, effort);
   if (!layout) return std::nullopt;
   return Writer(schedule, *layout, scale).run();
 }

@@ -15,18 +15,20 @@
 
 namespace tidemark::planner {
 
-// A block that must not move before instructions [begin, end): a copy reads or writes it, or
-// nobody can name it by then.
+// A block that must not move before instructions [begin, end): nobody can name it by then, or a
+// copy reads or writes it. That may be waited for, if it is known how long.
 struct PinnedInterval {
   uint32_t block = 0;
   uint32_t begin = 0;
   uint32_t end = 0;
+  std::optional<Nanos> until{};  // the copy's end
 };
 
 // What a schedule without places has to say for a layout.
 struct UnplacedSchedule {
   Schedule schedule;
   std::vector<PinnedInterval> pinned;
+  std::vector<Nanos> issued;  // when each instruction is, if the end of a copy is known
   // One for each block. What is there before the step begins there; what is there at its end
   // should lie there then, as else the next step puts it back.
   std::vector<std::optional<Offset>> preferred;
@@ -37,9 +39,9 @@ struct UnplacedSchedule {
 void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace);
 
 // The same with places, moves inserted; `peak`, `moved` and `placed` are set. None if no layout
-// within `capacity` was found. `nodes`: steps of search; the layout depends on nothing else.
-// Scratch blocks are never moved.
-std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, Bytes capacity,
+// within limits.room was found. `nodes`: steps of search; the layout depends on nothing else.
+// Scratch blocks are never moved. What moves wait for is not in `time`: simulate() knows.
+std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const PlanLimits& limits,
                                      int64_t nodes);
 
 // What is expected of it with what is moved, to begin the next step too.

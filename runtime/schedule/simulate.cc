@@ -133,19 +133,22 @@ class Simulator {
     }
   }
 
-  // Compute reads the old place and writes the new one, which may share bytes with it.
+  // Compute reads the old place and writes the new one, which may share bytes with it. So may a
+  // copy that is under way read the old place.
   void move(const Instruction& it) {
     State& state = storages_[it.subject];
     wait_until(state.ready);
     const uint32_t old = state.block;
-    wait_until(block_free_[old]);  // a copy of it may be under way
     end(old);
     wait_until(take(it.first_block));
     compute_ += limits_.move_time(size(it.subject));
     state.block = it.first_block;
     state.ready = compute_;
     used(it.first_block, compute_);
-    if (s_.placed) places_.leave(s_.blocks[old].at, s_.blocks[old].size, compute_);
+    if (s_.placed) {
+      places_.leave(s_.blocks[old].at, s_.blocks[old].size,
+                    std::max(compute_, block_free_[old]));
+    }
   }
 
   void copy_in(uint32_t storage, uint32_t block, Nanos start) {

@@ -67,7 +67,7 @@ inline std::optional<Schedule> schedule_with(
   if (with_places) {
     planner::prefer_initial_places(unplaced, step);
     schedule = planner::place_blocks(
-        unplaced, limits.room, 50 * static_cast<int64_t>(unplaced.schedule.blocks.size()));
+        unplaced, limits, 50 * static_cast<int64_t>(unplaced.schedule.blocks.size()));
     if (!schedule) return std::nullopt;
   }
   planner::rename_operators(*schedule, order);

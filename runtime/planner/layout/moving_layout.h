@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -28,11 +29,14 @@
 namespace tidemark::planner {
 
 struct MovingProblem {
-  // In [begin, end) it must not be moved: something that does not wait reads or writes it.
+  static constexpr Bytes kNever{std::numeric_limits<int64_t>::max()};
+  // In [begin, end) it must not be moved: something that does not wait reads or writes it. Or
+  // it may, if that is waited for: from clock[time] to `until`.
   struct Stay {
     size_t buffer = 0;
     int64_t begin = 0;
     int64_t end = 0;
+    Bytes until = kNever;
   };
 
   std::vector<Buffer> buffers;  // their sizes are multiples of kAlignment
@@ -42,6 +46,9 @@ struct MovingProblem {
   // back.
   std::vector<std::optional<Offset>> homes;
   Bytes capacity{0};
+  // By time, as what could be moved until then, a wait being as bad as moving for as long.
+  // REQUIRES: it is not empty if a stay has an end to wait for; these begin at 0 at least.
+  std::vector<Bytes> clock;
 };
 
 // To a place that is free but for the buffer's own, which it may overlap if `to` is lower.
@@ -57,14 +64,15 @@ struct MovingLayout {
   Bytes moved{0};           // by the moves, and by putting back what does not end at home
 };
 
-// The layout that was found with the least `moved`, where each move counts as some bytes more.
-// None if none was found: the load is above the capacity, or what must stay is in the way.
-// Every pass through time takes as many of limits.nodes as there are buffers, and the layout is
-// the same for the same seed and nodes as long as the deadline does not strike; without a limit
-// on nodes, so many passes are made as are of use. Of several that begin at one time, but for
-// the earliest, one may find another in its way: better that each begins at a time of its own.
-// REQUIRES: homes are multiples of kAlignment and within the capacity; those of buffers that
-// are there at the earliest time do not overlap.
+// The layout that was found with the least `moved`, where each move counts as some bytes more,
+// and as what could be moved while it waits. None if none was found: the load is above the
+// capacity, or what must stay is in the way. Every pass through time takes as many of
+// limits.nodes as there are buffers, and the layout is the same for the same seed and nodes as
+// long as the deadline does not strike; without a limit on nodes, so many passes are made as
+// are of use. Of several that begin at one time, but for the earliest, one may find another in
+// its way: better that each begins at a time of its own. REQUIRES: homes are multiples of
+// kAlignment and within the capacity; those of buffers that are there at the earliest time do
+// not overlap.
 std::optional<MovingLayout> lay_out_moving(const MovingProblem& problem,
                                            const Limits& limits = {});
 

@@ -100,11 +100,15 @@ bool MovingPass::ends_at_home(size_t i) const {
   return problem_.homes[i] && buffer(i).end == last_time_;
 }
 
-bool MovingPass::stays(size_t i, int64_t time) const {
-  if (buffer(i).begin == time) return true;
-  return std::any_of(stays_[i].begin(), stays_[i].end(), [&](const MovingProblem::Stay& stay) {
-    return stay.begin <= time && time < stay.end;
-  });
+std::optional<Bytes> MovingPass::wait_for(size_t i, int64_t time) const {
+  if (buffer(i).begin == time) return std::nullopt;
+  Bytes wait{0};
+  for (const MovingProblem::Stay& stay : stays_[i]) {
+    if (time < stay.begin || stay.end <= time) continue;
+    if (stay.until == MovingProblem::kNever) return std::nullopt;
+    wait = std::max(wait, stay.until - problem_.clock[static_cast<size_t>(time)]);
+  }
+  return wait;
 }
 
 std::vector<size_t> MovingPass::live_at(int64_t time) const {
@@ -276,11 +280,13 @@ std::vector<size_t>::const_iterator MovingPass::from(Offset place) const {
                           [&](size_t j, Offset o) { return state_.at[j] < o; });
 }
 
-// Of a move: what is at home has to come back.
-Bytes MovingPass::price(size_t i) const {
+// What is at home has to come back.
+std::optional<Bytes> MovingPass::price(size_t i, int64_t time) const {
+  const std::optional<Bytes> wait = wait_for(i, time);
+  if (!wait) return std::nullopt;
   const bool leaves = ends_at_home(i) && state_.at[i] == *problem_.homes[i];
   const Bytes once = buffer(i).size + fee_;
-  return leaves ? 2 * once : once;
+  return *wait + (leaves ? 2 * once : once);
 }
 
 void MovingPass::put(size_t i, Offset at) {
@@ -320,7 +326,7 @@ void MovingPass::move(size_t i, int64_t time, Offset to) {
   put(i, to);
   state_.layout.moves.push_back({time, i, to});
   state_.layout.moved += buffer(i).size;
-  pay(buffer(i).size + fee_);
+  pay(buffer(i).size + fee_ + wait_for(i, time).value_or(Bytes(0)));
 }
 
 }  // namespace tidemark::planner

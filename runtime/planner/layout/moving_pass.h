@@ -64,8 +64,8 @@ class MovingPass {
           const std::vector<State>& stops = {}, const std::vector<size_t>& changed = {});
 
   std::vector<size_t> live_at(int64_t time) const;
-  // It must not be moved then; what begins then has yet to be placed.
-  bool stays(size_t i, int64_t time) const;
+  // It must not be moved then, or not without a wait; what begins then has yet to be placed.
+  bool stays(size_t i, int64_t time) const { return wait_for(i, time) != Bytes(0); }
 
  private:
   struct Event {
@@ -92,7 +92,10 @@ class MovingPass {
   bool ends_at_home(size_t i) const;
   bool is_free(Offset place, Bytes size) const;
   bool fits(Bytes size) const;
-  Bytes price(size_t i) const;
+  // Of a move then: what could be moved while it waits, and all that it costs. None: it must
+  // not be moved.
+  std::optional<Bytes> wait_for(size_t i, int64_t time) const;
+  std::optional<Bytes> price(size_t i, int64_t time) const;
   std::vector<size_t>::const_iterator from(Offset place) const;
 
   bool place(const Offsets& hints);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -63,8 +64,9 @@ struct MovingPass::Blocks {
     prices.reserve(live.size() + 1);
     fixed.reserve(live.size() + 1);
     for (const size_t i : live) {
-      prices.push_back(prices.back() + pass.price(i));
-      fixed.push_back(fixed.back() + (pass.stays(i, time) ? 1 : 0));
+      const std::optional<Bytes> price = pass.price(i, time);
+      prices.push_back(prices.back() + price.value_or(Bytes(0)));
+      fixed.push_back(fixed.back() + (price ? 0 : 1));
     }
   }
   size_t size() const { return live.size(); }
@@ -176,8 +178,9 @@ bool MovingPass::clear_at(size_t i, int64_t time, Offset place, Bytes bound) {
   Bytes sum{0};
   auto after = first;
   for (; after != state_.live.end() && state_.at[*after] < range.end; ++after) {
-    if (stays(*after, time)) return false;
-    sum += price(*after);
+    const std::optional<Bytes> once = price(*after, time);
+    if (!once) return false;
+    sum += *once;
   }
   if (sum > std::min(bound, buffer(i).size)) return false;
   const auto index = [&](auto it) { return static_cast<size_t>(it - state_.live.cbegin()); };

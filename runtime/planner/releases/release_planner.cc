@@ -7,6 +7,7 @@
 #include "runtime/planner/releases/release_search.h"
 #include "runtime/planner/releases/step_simulator.h"
 #include "runtime/planner/schedule_layout.h"
+#include "runtime/schedule/simulate.h"
 #include "runtime/schedule/step_table.h"
 
 namespace tidemark::planner {
@@ -120,7 +121,17 @@ class ReleasePlanner {
     const int64_t nodes = std::max(few, kPasses * effort_ / kThorough) *
                           static_cast<int64_t>(unplaced.schedule.blocks.size());
     work_ += nodes * kCallsPerNode;
-    return place_blocks(unplaced, limits_.room, nodes);
+    auto placed = place_blocks(unplaced, limits_, nodes);
+    if (placed) placed->time = simulate(trace_, limits_, *placed).time - moving_time(*placed);
+    return placed;
+  }
+  Nanos moving_time(const Schedule& schedule) const {
+    Nanos time{0};
+    for (const Schedule::Instruction& it : schedule.code) {
+      if (it.what == Schedule::Do::kMove)
+        time += limits_.move_time(schedule.blocks[it.first_block].size);
+    }
+    return time;
   }
 
   const StepTrace trace_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,8 @@ class ScheduleWriter {
     result_.schedule.initial_blocks = static_cast<uint32_t>(result_.schedule.blocks.size());
   }
 
-  void add(Do what, uint32_t subject, bool again = false) {
+  void add(Do what, uint32_t subject, Nanos issued, bool again = false) {
+    result_.issued.push_back(issued);
     result_.schedule.code.push_back(
         {what, again, subject, static_cast<uint32_t>(result_.schedule.blocks.size()), 0});
   }
@@ -43,8 +45,9 @@ class ScheduleWriter {
   // The block may be another's after the instruction added last.
   void end(uint32_t block) { result_.schedule.blocks[block].end = now(); }
   // From the next instruction on until unpin() the block does not move; the pin's number.
-  uint32_t pin(uint32_t block) {
-    result_.pinned.push_back({block, now(), kOpen});
+  // `until`: of a copy that may be waited for.
+  uint32_t pin(uint32_t block, std::optional<Nanos> until = {}) {
+    result_.pinned.push_back({block, now(), kOpen, until});
     return static_cast<uint32_t>(result_.pinned.size()) - 1;
   }
   void unpin(uint32_t pin) { result_.pinned[pin].end = now(); }

@@ -542,7 +542,7 @@ void StepSimulator::write_begin(const std::vector<Bytes>& foreign) {
 void StepSimulator::write_run(uint32_t call, bool again) {
   unpin_done();
   const uint32_t op = step_.calls[call].op;
-  writer_->add(Do::kRun, op, again);
+  writer_->add(Do::kRun, op, outcome_.time, again);
   for (const uint32_t output : step_.outputs(call)) {
     const bool kept = missing(output, again);
     writer_->take(kept ? output : Schedule::kScratch, step_.items[output].bytes);
@@ -557,7 +557,7 @@ void StepSimulator::write_run(uint32_t call, bool again) {
 void StepSimulator::add(Do what, uint32_t item) {
   if (!writer_) return;
   unpin_done();
-  writer_->add(what, item);
+  writer_->add(what, item, outcome_.time);
 }
 
 // Copies that are done by now.
@@ -571,8 +571,9 @@ void StepSimulator::unpin_done() {
 
 // Begun by the instruction added last, a copy goes on until the item is ready.
 void StepSimulator::pin_copy(uint32_t item) {
-  if (writer_)
-    under_way_.emplace_back(items_[item].ready, writer_->pin(writer_->block_of(item)));
+  if (!writer_) return;
+  const Nanos ready = items_[item].ready;
+  under_way_.emplace_back(ready, writer_->pin(writer_->block_of(item), ready));
 }
 
 }  // namespace tidemark::planner

@@ -31,6 +31,8 @@ class Replay {
   Replay(const MovingProblem& problem, const MovingLayout& layout)
       : problem_(problem), layout_(layout), places_(problem.buffers.size()) {}
 
+  // Moved while it was to stay.
+  const std::set<size_t>& waits_for() const { return waits_for_; }
   std::string fault() {
     if (layout_.offsets.size() != problem_.buffers.size()) return "an offset for each buffer";
     std::set<int64_t> times;
@@ -78,7 +80,9 @@ class Replay {
     if (!from) return "what moves lives";
     for (const MovingProblem::Stay& stay : problem_.stays) {
       const bool stays = stay.begin <= move.time && move.time < stay.end;
-      if (stay.buffer == move.buffer && stays) return "what stays does not move";
+      if (stay.buffer != move.buffer || !stays) continue;
+      if (stay.until == MovingProblem::kNever) return "what stays does not move";
+      waits_for_.insert(move.buffer);
     }
     if (move.to == *from) return "a move goes elsewhere";
     if (move.to > *from && move.to < *from + size) return "a move onto itself goes down";
@@ -105,6 +109,7 @@ class Replay {
   std::vector<std::optional<Offset>> places_;
   int64_t first_ = 0, last_ = 0;
   size_t moves_ = 0;
+  std::set<size_t> waits_for_;
   Bytes moved_{0};
 };
 
@@ -193,6 +198,29 @@ TEST(MovingLayout, WhatMustStayIsInTheWay) {
   EXPECT_TRUE(lay_out(problem));
   problem.stays[0] = {1, 4, 9};
   EXPECT_TRUE(lay_out(problem));
+}
+
+// With nothing else to move, one that stays is; the one for which the wait is shorter.
+TEST(MovingLayout, WhatStaysForATimeMovesWhereThatIsWaitedFor) {
+  for (const size_t shorter : {1, 3}) {
+    MovingProblem problem = fragmented();
+    problem.stays = {{1, 0, 8, blocks(50)}, {3, 0, 8, blocks(50)}};
+    problem.stays[shorter / 2].until = blocks(30);
+    for (int64_t time = 0; time < 9; ++time) problem.clock.push_back(blocks(6 * time));
+    const auto layout = lay_out(problem);
+    ASSERT_TRUE(layout);
+    EXPECT_EQ(layout->moves.size(), 1);
+    Replay replay(problem, *layout);
+    EXPECT_EQ(replay.fault(), "");
+    EXPECT_EQ(replay.waits_for(), std::set<size_t>{shorter});
+    // Whatever the wait, if it ends.
+    problem.stays[shorter / 2].until = MovingProblem::kNever;
+    const auto other = lay_out(problem);
+    ASSERT_TRUE(other);
+    EXPECT_EQ(other->moves[0].buffer, 4 - shorter);
+    problem.stays[0].until = problem.stays[1].until = MovingProblem::kNever;
+    EXPECT_FALSE(lay_out(problem));
+  }
 }
 
 // As above, but what begins later need not be between the others: it is placed with foresight.
@@ -302,6 +330,30 @@ TEST(MovingLayout, MostIsPlacedWhereSomeMustStay) {
     EXPECT_GT(placed, 180);
     EXPECT_GT(placed_with_room, 195);
   }
+}
+
+// And all of it where what stays may be waited for; rarely, if that takes long.
+TEST(MovingLayout, WaitsAreFew) {
+  const auto waits = [](int64_t wait) {
+    size_t count = 0;
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+      MovingProblem problem = random_problem(seed, {.stays = true});
+      int64_t last = 0;
+      for (const Buffer& b : problem.buffers) last = std::max(last, b.end);
+      problem.clock.resize(static_cast<size_t>(last) + 1);
+      for (MovingProblem::Stay& stay : problem.stays) stay.until = blocks(wait);
+      const auto layout = lay_out(problem);
+      EXPECT_TRUE(layout) << seed;
+      if (!layout) continue;
+      Replay replay(problem, *layout);
+      EXPECT_EQ(replay.fault(), "") << seed;
+      count += replay.waits_for().size();
+    }
+    return count;
+  };
+  const size_t short_ones = waits(1), long_ones = waits(1000);
+  EXPECT_GT(long_ones, 0);
+  EXPECT_GT(short_ones, 4 * long_ones);
 }
 
 TEST(MovingLayout, MoreRoundsAndMoreRoomMoveLess) {

@@ -159,6 +159,25 @@ TEST(Simulate, AMoveTakesCompute) {
   EXPECT_EQ(price(t, limits, b.build()).time, Nanos(320));
 }
 
+// s0, whose copy is out at 140, moves meanwhile; who takes its old place waits for the copy. So
+// does the move itself, down onto a part of where it lies.
+TEST(Simulate, WhatIsBeingCopiedOutMaySlipAway) {
+  const StepTrace t = three();
+  PlanLimits limits = copy_within(12, 10);
+  limits.move_bandwidth = unit_in(5);
+  ScheduleBuilder apart(t);
+  apart.run(0, {0}).copy_out(0).move(0, at(4)).run(1, {0}).run(2).free(0).free(1);
+  ScheduleCost cost = price(t, limits, apart.build());
+  EXPECT_EQ(cost.time, Nanos(140 + 100 + 100));
+  EXPECT_EQ(cost.waited, Nanos(20));
+  ScheduleBuilder elsewhere(t);
+  elsewhere.run(0, {0}).copy_out(0).move(0, at(4)).run(1, {at(8)}).run(2).free(0).free(1);
+  EXPECT_EQ(price(t, limits, elsewhere.build()).time, Nanos(100 + 20 + 100 + 100));
+  ScheduleBuilder down(t);
+  down.run(0, {at(2)}).copy_out(0).move(0, 0).run(1, {at(6)}).run(2).free(0).free(1);
+  EXPECT_EQ(price(t, limits, down.build()).time, Nanos(140 + 20 + 100 + 100));
+}
+
 // What is away at the end has its copy out by then; nothing passes a read.
 TEST(Simulate, EndsOnceWhatIsAwayIsOut) {
   TraceBuilder b;

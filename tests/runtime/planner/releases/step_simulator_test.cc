@@ -170,9 +170,13 @@ TEST(StepSimulator, TellsWhatMustNotMove) {
                          const Releases& releases) {
     const UnplacedSchedule schedule = written(record, limits, releases);
     std::string text;
-    for (const auto& [block, begin, end] : schedule.pinned) {
+    EXPECT_EQ(schedule.issued.size(), schedule.schedule.code.size());
+    for (const auto& [block, begin, end, until] : schedule.pinned) {
       text += static_cast<char>('a' + schedule.schedule.blocks[block].storage);
-      text += std::to_string(begin) + "-" + std::to_string(end) + " ";
+      text += std::to_string(begin) + "-" + std::to_string(end);
+      // How long after its first instruction.
+      if (until) text += " for " + std::to_string((*until - schedule.issued[begin]).count());
+      text += " ";
     }
     return text;
   };
@@ -189,15 +193,15 @@ TEST(StepSimulator, TellsWhatMustNotMove) {
   copied.run({0});
   const Releases copy{{0, 0, 4, Release::kOffload, 2}};
   EXPECT_EQ(drawn(copied, copy_within(3, 1), copy).substr(0, 10), "\nR>RRRR.\na");
-  EXPECT_EQ(pinned(copied, copy_within(3, 100), copy), "a2-3 ");
-  EXPECT_EQ(pinned(copied, copy_within(3, 1000), copy), "a2-7 a7-7 ") << "to its end";
+  EXPECT_EQ(pinned(copied, copy_within(3, 100), copy), "a2-3 for 100 ");
+  EXPECT_EQ(pinned(copied, copy_within(3, 1000), copy), "a2-7 for 1000 a7-7 ") << "to its end";
   // The copy of what has left ends at 350; its room is had when it is wanted.
   TraceBuilder left;
   left.call({}, 100);
   left.run({0}, 100);
   left.idle(4, 100);
   const Releases leaving{{0, 0, 1, Release::kOffload, 0}};
-  EXPECT_EQ(pinned(left, copy_within(2, 250), leaving), "a2-6 a4-8 ");
+  EXPECT_EQ(pinned(left, copy_within(2, 250), leaving), "a2-6 for 250 a4-8 ");
 }
 
 // Once for as long as no more is short, however long that is.
