@@ -65,7 +65,8 @@ int run(int argc, char** argv) {
                             .tier_room = tier ? Bytes(int64_t{1} << 40) : Bytes(0),
                             .out_bandwidth = profile.offload_bandwidth,
                             .in_bandwidth = profile.reload_bandwidth,
-                            .latency = profile.transfer_latency};
+                            .latency = profile.transfer_latency,
+                            .move_bandwidth = profile.memory_bandwidth / 2};
     const auto search = [&](const std::vector<std::vector<uint32_t>>& orders) {
       Row row;
       const auto found =

@@ -323,14 +323,15 @@ bool Executor::run_again(const Instruction& instruction) {
   return wanted && residency_.recompute(*wanted, placement_of(instruction));
 }
 
-// What the schedule holds no longer. It goes although recipes read it that cannot run without
-// it: the schedule evicts none of them. What is foreign goes when the program lets go of it.
+// What the schedule holds no longer. Its place may be taken, although recipes read it that
+// cannot run without it: the schedule evicts none of them. What is foreign goes when the
+// program lets go of it.
 void Executor::free(uint32_t number) {
   if (number >= claimed_.size()) return;
   const IntrusivePtr<Storage> storage(find(number));
   if (!storage) return;
   if (std::exchange(claimed_[number], {})) residency_.rematerialiser().unclaim(*storage);
-  residency_.rematerialiser().free_unused(*storage);
+  if (schedule_.placed) residency_.rematerialiser().free_unused(*storage);
 }
 
 // What is let go of after an operator that is put off is held until that has run, if it may be

@@ -141,9 +141,9 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
   }
   // Where moves take no time, no wait is worth it.
   const bool may_wait = std::isfinite(limits.move_bandwidth);
-  for (const Nanos issued : unplaced.issued) {
-    const Bytes moved = may_wait ? limits.moved_in(issued) : Bytes(0);
-    problem.clock.insert(problem.clock.end(), static_cast<size_t>(scale), moved);
+  for (size_t i = 0; may_wait && i < unplaced.issued.size(); ++i) {
+    problem.clock.insert(problem.clock.end(), static_cast<size_t>(scale),
+                         limits.moved_in(unplaced.issued[i]));
   }
   for (const PinnedInterval& pinned : unplaced.pinned) {
     const Bytes until =

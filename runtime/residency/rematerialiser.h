@@ -53,7 +53,9 @@ class Rematerialiser {
   // If nobody wants it: its block and its copy go, unless it is the only source of something
   // that is evicted, or that the policy may evict.
   void settle_unused(Storage& storage);
-  // The same for what a schedule frees: the policy evicts nothing.
+  // Or unless it is the only source of what is evicted now: by a schedule with places, which
+  // counts on it. Its readers can then not be evicted in this step, whatever the step does
+  // next.
   void free_unused(Storage& storage);
 
   // A schedule had the call run again, since the program's last call.

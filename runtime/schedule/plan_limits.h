@@ -25,9 +25,9 @@ struct PlanLimits {
   Nanos out_time(Bytes size) const { return latency + time(size, out_bandwidth); }
   Nanos in_time(Bytes size) const { return latency + time(size, in_bandwidth); }
   Nanos move_time(Bytes size) const { return time(size, move_bandwidth); }
-  // REQUIRES: a bandwidth that is finite. 2^60 at most.
+  // REQUIRES: a bandwidth that is finite. 2^48 at most, so that thousands can be added up.
   Bytes moved_in(Nanos time) const {
-    constexpr double kMost = 0x1p60;
+    constexpr double kMost = 0x1p48;
     return Bytes(static_cast<int64_t>(
         std::min(kMost, static_cast<double>(time.count()) * 1e-9 * move_bandwidth)));
   }

@@ -12,7 +12,8 @@
 //
 // Time is a position in `code`. A block is taken by the instruction `begin` and may be taken by
 // others once the instruction `end - 1` is done: [begin, end). That is the instruction that
-// ends it, or a later one, by which a copy of it is expected to be done. Instructions are
+// ends it, or a later one, by which a copy of it is expected to be done; of a move, that one:
+// whoever takes the old place waits for a copy of it. Instructions are
 // carried out in their order; copies go on beside what follows them.
 //
 // Storages are numbered as in the trace; those that are there without being used in it

@@ -133,8 +133,8 @@ class Simulator {
     }
   }
 
-  // Compute reads the old place and writes the new one, which may share bytes with it. So may a
-  // copy that is under way read the old place.
+  // Compute reads the old place and writes the new one, which may share bytes with it. A copy
+  // in is waited for; one out goes on, and who takes the old place waits for it.
   void move(const Instruction& it) {
     State& state = storages_[it.subject];
     wait_until(state.ready);

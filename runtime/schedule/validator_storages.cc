@@ -203,7 +203,7 @@ class Walk {
     if (known_[storage].copied) tier_ -= n_.size(storage);
     known_[storage].copied = false;
   }
-  // A copy that is under way may keep a block's bytes for longer; a move takes its own with it.
+  // A copy that is under way may keep a block's bytes for longer; not where the block moves.
   void end_block(uint32_t storage, size_t end) {
     const uint32_t block = known_[storage].block;
     const bool moves = s_.code[now_].what == Schedule::Do::kMove;

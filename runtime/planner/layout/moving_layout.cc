@@ -141,7 +141,7 @@ class MovingSearch {
     Offsets hints = now.layout.offsets;
     for (const size_t i : chosen) hints[i] = MovingPass::kNowhere;
     Run run = pass_.run(hints, random_(), now.cost, current_.stops, chosen);
-    if (!run.complete) return false;
+    if (!run.complete || (current_.placed() && !run.placed())) return false;
     const bool better = run.end.cost < now.cost;
     current_ = std::move(run);
     if (current_.better_than(best_)) best_ = current_;

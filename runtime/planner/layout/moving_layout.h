@@ -40,7 +40,7 @@ struct MovingProblem {
   };
 
   std::vector<Buffer> buffers;  // their sizes are multiples of kAlignment
-  std::vector<Stay> stays;      // in any order; one for all its life, if it may never move
+  std::vector<Stay> stays;  // in any order; one for all its life and kNever, if it may not move
   // One for each buffer. What begins at the earliest of all times begins there. What lives
   // until the latest should lie there at the end: who repeats all this would have to put it
   // back.

@@ -14,8 +14,8 @@ namespace {
 // A move takes time to issue, about that of moving so small a part of what there is.
 constexpr int64_t kFeeShare = 4096;
 
-// To leave a byte without a place is as bad as to move so many.
-constexpr int64_t kSpilled = 40;
+// To leave a byte without a place is as bad as to move so many, and worse than any wait.
+constexpr int64_t kSpilled = 4000;
 
 // States kept of each run.
 constexpr size_t kStops = 12;
@@ -100,13 +100,21 @@ bool MovingPass::ends_at_home(size_t i) const {
   return problem_.homes[i] && buffer(i).end == last_time_;
 }
 
+bool MovingPass::stays(size_t i, int64_t time) const {
+  if (buffer(i).begin == time) return true;
+  return std::any_of(stays_[i].begin(), stays_[i].end(), [&](const MovingProblem::Stay& stay) {
+    return stay.begin <= time && time < stay.end;
+  });
+}
+
 std::optional<Bytes> MovingPass::wait_for(size_t i, int64_t time) const {
   if (buffer(i).begin == time) return std::nullopt;
   Bytes wait{0};
   for (const MovingProblem::Stay& stay : stays_[i]) {
     if (time < stay.begin || stay.end <= time) continue;
     if (stay.until == MovingProblem::kNever) return std::nullopt;
-    wait = std::max(wait, stay.until - problem_.clock[static_cast<size_t>(time)]);
+    const Bytes now = std::max(problem_.clock[static_cast<size_t>(time)], state_.waited_until);
+    wait = std::max(wait, stay.until - now);
   }
   return wait;
 }
@@ -326,7 +334,12 @@ void MovingPass::move(size_t i, int64_t time, Offset to) {
   put(i, to);
   state_.layout.moves.push_back({time, i, to});
   state_.layout.moved += buffer(i).size;
-  pay(buffer(i).size + fee_ + wait_for(i, time).value_or(Bytes(0)));
+  const Bytes wait = wait_for(i, time).value_or(Bytes(0));
+  if (wait > Bytes(0)) {
+    const Bytes now = problem_.clock[static_cast<size_t>(time)];
+    state_.waited_until = std::max(now, state_.waited_until) + wait;
+  }
+  pay(buffer(i).size + fee_ + wait);
 }
 
 }  // namespace tidemark::planner

@@ -42,8 +42,10 @@ class MovingPass {
     std::vector<size_t> away;  // do not end at home
     std::vector<size_t>
         spilled;  // found no place, so they are nowhere; their offset is kNowhere
-    // What is moved, something for each move, and much more for what is spilled.
+    // What is moved, something for each move, what could be moved while moves wait, and much
+    // more for what is spilled.
     Bytes cost{0};
+    Bytes waited_until{0};  // of the clock: the latest end that was waited for
   };
   struct Run {
     bool complete = false;  // it did not exceed the bound
@@ -65,7 +67,7 @@ class MovingPass {
 
   std::vector<size_t> live_at(int64_t time) const;
   // It must not be moved then, or not without a wait; what begins then has yet to be placed.
-  bool stays(size_t i, int64_t time) const { return wait_for(i, time) != Bytes(0); }
+  bool stays(size_t i, int64_t time) const;
 
  private:
   struct Event {

@@ -25,7 +25,7 @@ constexpr int64_t kFewPasses = 50;
 constexpr int64_t kCallsPerNode = 15;  // calls of a simulation take as long at most
 
 // Of the room, what is left free so that blocks find places without much moving: one after the
-// other, until moves take less than such a share of the step.
+// other, until moves and the waits for them take less than such a share of the step.
 constexpr double kSlacks[] = {0.01, 0.04, 0.08};
 constexpr double kCheap = 0.004;
 
@@ -55,7 +55,8 @@ class ReleasePlanner {
       if (best && unplaced.time >= time_with_moves(best->schedule, limits_)) break;
       auto placed = lay_out(found.unplaced);
       if (!placed) continue;
-      const bool cheap = static_cast<double>(limits_.move_time(placed->moved).count()) <=
+      const Nanos price = time_with_moves(*placed, limits_) - unplaced.time;
+      const bool cheap = static_cast<double>(price.count()) <=
                          kCheap * static_cast<double>(step_.duration.count());
       if (!best ||
           time_with_moves(*placed, limits_) < time_with_moves(best->schedule, limits_)) {

@@ -44,8 +44,8 @@ class ScheduleWriter {
   }
   // The block may be another's after the instruction added last.
   void end(uint32_t block) { result_.schedule.blocks[block].end = now(); }
-  // From the next instruction on until unpin() the block does not move; the pin's number.
-  // `until`: of a copy that may be waited for.
+  // From the next instruction on until unpin() the block does not move, or not without a
+  // wait for the copy that ends at `until`; the pin's number.
   uint32_t pin(uint32_t block, std::optional<Nanos> until = {}) {
     result_.pinned.push_back({block, now(), kOpen, until});
     return static_cast<uint32_t>(result_.pinned.size()) - 1;

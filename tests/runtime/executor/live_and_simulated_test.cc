@@ -209,9 +209,27 @@ int64_t moves(const std::vector<Deed>& deeds) {
                        [](const Deed& deed) { return deed.what == "move"; });
 }
 
+// Of what a copy was reading, or had just been waited for to write.
+int64_t moves_beside_copies(Session& session) {
+  std::map<uint32_t, Nanos> copied;  // until when, by storage
+  int64_t count = 0;
+  session.events().for_each([&](const EventRecord& event) {
+    switch (event.kind) {
+      case EventKind::kOffload:
+      case EventKind::kCopyOut:
+      case EventKind::kReload:
+      case EventKind::kPrefetch: copied[event.storage] = event.end; break;
+      case EventKind::kCompact: count += event.start <= copied[event.storage]; break;
+      default: break;
+    }
+  });
+  return count;
+}
+
 struct Seen {
   int steps = 0;
   int dead_moves = 0;              // steps that had one
+  int64_t moved_while_copied = 0;  // blocks, in all steps
   double live = 0, simulated = 0;  // time of all steps
   std::map<Do, int64_t> code;
 };
@@ -276,6 +294,7 @@ void compare(uint32_t seed, const DeviceProfile& profile, bool placed, Seen& see
     seen.simulated += static_cast<double>(cost.time.count());
     for (const auto& it : bound.schedule.code) ++seen.code[it.what];
   });
+  seen.moved_while_copied += moves_beside_copies(*session);
 }
 
 TEST(LiveAndSimulated, PlacedSchedulesAreEqualInEventsBytesAndTime) {
@@ -293,6 +312,7 @@ TEST(LiveAndSimulated, PlacedSchedulesAreEqualInEventsBytesAndTime) {
   }
   EXPECT_GT(seen.steps, 100);
   EXPECT_LT(seen.dead_moves, 10);
+  EXPECT_GT(seen.moved_while_copied, 20);
   for (const Do what :
        {Do::kRun, Do::kEvict, Do::kCopyOut, Do::kOffload, Do::kCopyIn, Do::kMove}) {
     EXPECT_GT(seen.code[what], 100) << static_cast<int>(what);

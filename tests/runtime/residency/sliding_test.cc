@@ -143,6 +143,48 @@ TEST(Sliding, WaitsForCopiesThatStillReadTheSpace) {
   EXPECT_EQ(scene.stats().offloads, 6);
 }
 
+// What is being copied out moves, apart from where it lay or onto a part of it. The copy has
+// the bytes as they were; who takes the old place, by compute or by an upload, waits for it.
+//   x x x . . .  ->  w w w x x x          . x x x  ->  x x x .
+TEST(Sliding, WhatIsBeingCopiedOutMoves) {
+  for (const bool down : {false, true}) {
+    for (const bool by_upload : {false, true}) {
+      Scene scene({.arena = 9, .host = 16, .evict = false, .poison = false});
+      scene.device().delay_copies(7, Nanos(500'000));
+      for (int round = 0; round < 6; ++round) {
+        Handle gap = scene.data(down ? 1 : 3), x = scene.data(3);
+        gap = {};
+        if (!down) ASSERT_TRUE(scene.residency().space().move(*x, Offset(0)));
+        const uint64_t hash = scene.hash(x);
+        ASSERT_TRUE(scene.residency().transfers().copy_out(*x, Reason::kPlan));
+        const Offset to = Offset(0) + kAlignment * (down ? 0 : 3);
+        ASSERT_TRUE(scene.residency().space().move(*x, to));
+        const Handle y = by_upload ? scene.data(down ? 1 : 3) : scene.call({x}, down ? 1 : 3);
+        ASSERT_EQ(scene.picture(), down ? "aaab....." : "aaabbb...");
+        // What it is now is written over; what it was comes back, from the copy.
+        ASSERT_TRUE(scene.offload(x));
+        const Handle z = scene.data(down ? 6 : 5);
+        EXPECT_EQ(scene.hash(x), hash);
+      }
+    }
+  }
+}
+
+// What is still coming in moves, and is whole after that.
+TEST(Sliding, WhatIsBeingCopiedInMoves) {
+  Scene scene({.arena = 9, .host = 16, .evict = false, .poison = false});
+  scene.device().delay_copies(3, Nanos(500'000));
+  for (int round = 0; round < 6; ++round) {
+    const Handle x = scene.data(3);
+    const uint64_t hash = scene.hash(x);
+    ASSERT_TRUE(scene.offload(x));
+    ASSERT_TRUE(scene.residency().space().copy_in(*x, Offset(0) + kAlignment * 2));
+    ASSERT_TRUE(scene.residency().space().move(*x, Offset(0) + kAlignment * (round % 2)));
+    const Handle y = scene.call({x}, 3);
+    EXPECT_EQ(scene.hash(x), hash);
+  }
+}
+
 // What a slow move has left is written at once, by another stream.
 //   . y .    y moves down; an upload takes the place that it is read from
 TEST(Sliding, TheVacatedSpaceWaitsForTheMove) {

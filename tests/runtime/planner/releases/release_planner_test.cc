@@ -11,6 +11,7 @@
 
 #include "runtime/planner/releases/release_draft.h"
 #include "runtime/schedule/schedule_validator.h"
+#include "runtime/schedule/simulate.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner::testing {
@@ -211,6 +212,36 @@ TEST(ReleasePlanner, MovesWhatIsInTheWay) {
   }
   EXPECT_GT(seen.moving, 20);
   EXPECT_LT(seen.moving, 100) << "some lie well without";
+}
+
+// Where no move takes time, no wait is worth it, and what is copied does not move; else it may.
+// Then more is laid out, and the time tells what is waited for.
+TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
+  int laid_out = 0, without_waits = 0, waiting = 0;
+  for (uint32_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const StepTrace step = random_trace(random);
+    const int64_t unmanaged =
+        draft_releases(StepTable(step), evict_within(1)).unmanaged.count();
+    PlanLimits limits = copy_within(1, 300);
+    limits.room = align_down(Bytes(unmanaged * 6 / 10));
+    if (const auto plan = checked(step, limits)) without_waits += plan->schedule.placed;
+    limits.move_bandwidth = unit_in(5);
+    const auto plan = checked(step, limits);
+    if (!plan || !plan->schedule.placed) continue;
+    ++laid_out;
+    Nanos moving{0};
+    for (const auto& it : plan->schedule.code) {
+      if (it.what == Schedule::Do::kMove)
+        moving += limits.move_time(plan->schedule.blocks[it.first_block].size);
+    }
+    const ScheduleCost cost = simulate(step, limits, plan->schedule);
+    EXPECT_EQ(plan->schedule.time + moving, cost.time);
+    waiting += cost.waited > Nanos(0);
+  }
+  EXPECT_GT(laid_out, without_waits + 5);
+  EXPECT_GT(waiting, 20);
 }
 
 // Some of it will have to be released by price, so no place is sure.
