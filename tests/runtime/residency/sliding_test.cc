@@ -154,7 +154,9 @@ TEST(Sliding, WhatIsBeingCopiedOutMoves) {
       for (int round = 0; round < 6; ++round) {
         Handle gap = scene.data(down ? 1 : 3), x = scene.data(3);
         gap = {};
-        if (!down) ASSERT_TRUE(scene.residency().space().move(*x, Offset(0)));
+        if (!down) {
+          ASSERT_TRUE(scene.residency().space().move(*x, Offset(0)));
+        }
         const uint64_t hash = scene.hash(x);
         ASSERT_TRUE(scene.residency().transfers().copy_out(*x, Reason::kPlan));
         const Offset to = Offset(0) + kAlignment * (down ? 0 : 3);
