@@ -312,7 +312,7 @@ TEST(LiveAndSimulated, PlacedSchedulesAreEqualInEventsBytesAndTime) {
   }
   EXPECT_GT(seen.steps, 100);
   EXPECT_LT(seen.dead_moves, 10);
-  EXPECT_GT(seen.moved_while_copied, 20);
+  EXPECT_GT(seen.moved_while_copied, 10);
   for (const Do what :
        {Do::kRun, Do::kEvict, Do::kCopyOut, Do::kOffload, Do::kCopyIn, Do::kMove}) {
     EXPECT_GT(seen.code[what], 100) << static_cast<int>(what);
