@@ -139,18 +139,22 @@ TEST(ReleasePlanner, BeginsWithTheDraft) {
   }
 }
 
+// Of what the step takes without releases.
+Bytes part_of_unmanaged(const StepTrace& step, int64_t percent) {
+  const Bytes all = draft_releases(StepTable(step), evict_within(1)).unmanaged;
+  return align_down(Bytes(all.count() * percent / 100));
+}
+
 TEST(ReleasePlanner, OfRandomStepsIsLaidOut) {
   Seen seen;
   for (uint32_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const StepTrace step = random_trace(random);
-    const int64_t unmanaged =
-        draft_releases(StepTable(step), evict_within(1)).unmanaged.count();
     PlanLimits limits = copy_within(1, 1 + static_cast<int64_t>(random() % 500),
                                     static_cast<int64_t>(random() % 2) * 1000);
     const auto percent = 60 + static_cast<int64_t>(random() % 80);
-    limits.room = align_down(Bytes(unmanaged * percent / 100));
+    limits.room = part_of_unmanaged(step, percent);
     std::vector<Bytes> foreign;
     for (uint32_t s = random() % 3; s > 0; --s) {
       foreign.push_back(units(1 + static_cast<int64_t>(random() % 2)));
@@ -222,10 +226,8 @@ TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const StepTrace step = random_trace(random);
-    const int64_t unmanaged =
-        draft_releases(StepTable(step), evict_within(1)).unmanaged.count();
     PlanLimits limits = copy_within(1, 300);
-    limits.room = align_down(Bytes(unmanaged * 6 / 10));
+    limits.room = part_of_unmanaged(step, 60);
     if (const auto plan = checked(step, limits)) without_waits += plan->schedule.placed;
     limits.move_bandwidth = unit_in(5);
     const auto plan = checked(step, limits);
