@@ -57,7 +57,7 @@ class Arena {
   bool in_plan(const Block& block) const {
     return plan_ && block.offset >= plan_->offset && block.end() <= plan_->end();
   }
-  // The range is as any other again: `live` are the blocks in it that are in use, by offset.
+  // The range is as any other again: `live` are the blocks in it that are in use.
   void close_plan(const std::vector<Block>& live);
   // Handed out: of a plan, what is in use of it.
   Bytes used() const {

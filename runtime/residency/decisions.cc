@@ -1,7 +1,25 @@
 // Asking the policy at its moment, and doing what it says.
+#include "runtime/core/errors.h"
+#include "runtime/residency/memory_timer.h"
 #include "runtime/residency/residency.h"
 
 namespace tidemark {
+
+// Where a schedule leaves it to the policy to make space, the policy has to know how far the
+// step has come.
+void Residency::note_issued(const Recipe& call, const BlockPlacement& placement) {
+  try {
+    const MemoryTimer timer(context_);
+    context_.events.tell({.kind = StorageEvent::Kind::kIssued,
+                          .call = &call,
+                          .cost = context_.costs.time(call.cost_key)});
+    if (!placement.scheduled()) ask_policy();
+  } catch (const Error&) {
+    // The call has been issued, and what failed here was best effort. A device that has
+    // failed says so again at the next call.
+  } catch (const Effort::Stopped&) {  // is thrown again at the next call
+  }
+}
 
 void Residency::ask_policy() {
   Outcome last = Outcome::kNone;

@@ -159,21 +159,7 @@ bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
   }
   writing.end();
   inputs.drop();
-  try {
-    const MemoryTimer timer(context_);
-    // By a schedule without places the policy still makes space: it has to know how far the
-    // step has come.
-    if (placement.how != BlockPlacement::How::kAt) {
-      context_.events.tell({.kind = StorageEvent::Kind::kIssued,
-                            .call = call.get(),
-                            .cost = context_.costs.time(call->cost_key)});
-    }
-    if (!placement.scheduled()) ask_policy();
-  } catch (const Error&) {
-    // The call has been issued, and what failed here was best effort. A device that has
-    // failed says so again at the next call.
-  } catch (const Effort::Stopped&) {  // is thrown again at the next call
-  }
+  if (placement.how != BlockPlacement::How::kAt) note_issued(*call, placement);
   context_.events.tell(StorageEvent::Kind::kCallDone);
   return kept;
 }

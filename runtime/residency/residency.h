@@ -127,6 +127,7 @@ class Residency final : public StorageOwner {
   bool issue(Recipe& call, Run kind, Reason reason, const BlockPlacement& placement = {});
   void fetch(Storage& storage, Reason reason);
   // decisions.cc: what the policy wants done at its moment.
+  void note_issued(const Recipe& call, const BlockPlacement& placement);
   void ask_policy();
   bool apply(const Decision& decision);
 

@@ -238,11 +238,14 @@ void Space::open_plan(Offset base, Bytes size) {
 
 void Space::close_plan() {
   if (!plan_is_open()) return;
-  std::vector<Block> live;
-  for (const Storage* storage : changes_.by_address()) {
-    if (context_.arena.in_plan(storage->managed.block)) live.push_back(storage->managed.block);
-  }
-  context_.arena.close_plan(live);
+  std::vector<Storage*> live;
+  context_.storages.for_each([&](Storage& s) {
+    if (s.resident() && context_.arena.in_plan(s.managed.block)) live.push_back(&s);
+  });
+  std::vector<Block> blocks;
+  for (const Storage* storage : live) blocks.push_back(storage->managed.block);
+  context_.arena.close_plan(blocks);
+  for (Storage* storage : live) changes_.enter(*storage);
 }
 
 Offset Space::slide_all() {

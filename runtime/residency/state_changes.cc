@@ -65,10 +65,9 @@ void StateChanges::take_block(Storage& storage, NewBlock& block, Event written,
   // Once it is written, that came after all that was done with the block before.
   s.touched = written.ticket > 0 ? Fence(written) : block.fence();
   s.block = block.keep();
-  put_in_place(storage);
+  enter(storage);
   if (s.clean()) ++counts_.clean;
   ++counts_.changes;
-  offer_to_policy(storage);
   context_.events.tell(how, &storage);
 }
 
@@ -79,7 +78,7 @@ void StateChanges::leave_block(Storage& storage, Residence next) {
   set_prefetched(storage, false);
   if (context_.options.poison && context_.device.has_data()) poison(storage);
   context_.arena.free(s.block, storage.category, s.touched);
-  take_from_place(storage);
+  if (!context_.arena.in_plan(s.block)) take_from_place(storage);
   if (s.clean()) --counts_.clean;
   s.block = {};
   s.leave(next);
@@ -92,7 +91,7 @@ void StateChanges::move_block(Storage& storage, const Block& block, Event done) 
   ManagedStorage& s = storage.managed;
   take_from_place(storage);
   s.block = block;
-  put_in_place(storage);
+  placed_.insert(block.offset, &storage);
   s.written = done;
   s.touched = Fence(done);
   context_.events.tell(StorageEvent::Kind::kMoved, &storage, Reason::kNoRoom);
@@ -125,20 +124,22 @@ void StateChanges::drop_copy(Storage& storage) {
   if (s.needed()) ++counts_.evicted_needed;
 }
 
-// What can never be released is not offered.
+void StateChanges::enter(Storage& storage) {
+  if (context_.arena.in_plan(storage.managed.block)) return;
+  placed_.insert(storage.managed.block.offset, &storage);
+  offer_to_policy(storage);
+}
+
+// What can never be released is not offered, nor what lies in an open plan.
 void StateChanges::offer_to_policy(Storage& storage) {
   const bool managed = context_.options.managed && storage.category != Category::kWorkspace;
-  if (!storage.resident() || !managed) return;
+  if (!storage.resident() || !managed || context_.arena.in_plan(storage.managed.block)) return;
   const bool evictable = context_.may_evict(storage) && storage.managed.recipe;
   if (evictable || context_.may_offload(storage)) {
     context_.policy.add(storage);
   } else {
     context_.policy.remove(storage);
   }
-}
-
-void StateChanges::put_in_place(Storage& storage) {
-  placed_.insert(storage.managed.block.offset, &storage);
 }
 
 void StateChanges::take_from_place(Storage& storage) {

@@ -54,7 +54,9 @@ class StateChanges {
   void set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe);
   void drop_recipe(Storage& storage);
 
-  // What is resident, by where it lies.
+  // It lies in a plan no longer, as that is closed: it can be looked up and released.
+  void enter(Storage& storage);
+  // What is resident, by where it lies, but for what an open plan has.
   const AddressMap<Storage*>& placed() const { return placed_; }
   // A copy of it, as what is done with them may move them. Counted as looked at.
   std::vector<Storage*> by_address() const;
@@ -72,7 +74,6 @@ class StateChanges {
 
  private:
   void offer_to_policy(Storage& storage);
-  void put_in_place(Storage& storage);
   void take_from_place(Storage& storage);
   void poison(Storage& storage);
   void settle_evicted(Storage& storage);

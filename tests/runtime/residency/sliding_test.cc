@@ -122,6 +122,20 @@ TEST(Sliding, LeavesAnOpenPlanAlone) {
   EXPECT_EQ(scene.hash(placed), hash);
 }
 
+// The policy does not hear of what lies in an open plan before that is closed; then it may
+// release it.
+TEST(Sliding, OffersThePolicyWhatAClosedPlanHeld) {
+  Scene scene({.arena = 4, .host = 16, .evict = false});
+  scene.residency().space().open_plan(Offset(0), units(4));
+  const Handle placed = upload_at(scene, 3, Offset(0));
+  const uint64_t hash = scene.hash(placed);
+  const Handle x = scene.data(2);
+  EXPECT_FALSE(resident(placed));
+  EXPECT_EQ(scene.stats().offloads, 1);
+  EXPECT_EQ(scene.stats().austere_rooms, 0) << "not by the policy";
+  EXPECT_EQ(scene.hash(placed), hash);
+}
+
 // A block moves into space that a slow copy still reads: it waits for it.
 //   x y .    x is being copied out; y moves over its place
 //   y ? ?
