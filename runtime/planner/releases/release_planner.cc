@@ -24,9 +24,6 @@ constexpr int64_t kPasses = 500;
 constexpr int64_t kFewPasses = 50;
 constexpr int64_t kCallsPerNode = 15;  // calls of a simulation take as long at most
 
-// With all the room, a search that is short of some goes on from what it has found so often.
-constexpr int kMoreSearches = 3;
-
 // Of the room, what is left free so that blocks find places without much moving: one after the
 // other, until moves and the waits for them take less than such a share of the step.
 constexpr double kSlacks[] = {0.01, 0.04, 0.08};
@@ -69,10 +66,6 @@ class ReleasePlanner {
     }
     if (best) return best;
     Found found = search_within(room, std::move(draft));
-    for (int more = 0; more < kMoreSearches && !stopped(); ++more) {
-      if (!found.possible || found.unplaced.schedule.shortfall == Bytes(0)) break;
-      found = search_within(room, std::move(found.releases));
-    }
     Schedule& unplaced = found.unplaced.schedule;
     if (stopped() || !found.possible || is_too_short(unplaced, room)) return std::nullopt;
     if (unplaced.shortfall == Bytes(0)) {

