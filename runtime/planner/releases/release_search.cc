@@ -25,7 +25,8 @@ constexpr double kLeads[] = {1, 3};
 // Of room that is short, in what the link takes for as much: first so that good plans are found
 // on ways that do not fit, then so that it ends with one that does, whatever that takes: to
 // compute again what the tier has no room for may be far dearer than copies.
-constexpr double kShortfallPrices[] = {1, 4, 16, 256, 65536};
+constexpr double kHighestPrice = 65536;
+constexpr double kShortfallPrices[] = {1, 4, 16, 256, kHighestPrice};
 // Where it does not end so, annealing may find a way, at a price that leaves some open.
 constexpr double kPriceOnTheWay = 16;
 
@@ -64,13 +65,13 @@ class Search {
     go_down(part);
     int64_t left = effort - part;
     if (outcome_.shortfall > Bytes(0)) {
-      simulator_.set_shortfall_price(kPriceOnTheWay);
+      set_price(kPriceOnTheWay);
       least_ = cost(kAny);
       anneal(part);
       left -= part;
     }
     // On the way it may have gone through what lacks to where it is worse than it began.
-    simulator_.set_shortfall_price(*std::rbegin(kShortfallPrices));
+    set_price(kHighestPrice);
     least_ = cost(kAny);
     ReleaseChoices best = std::exchange(choices_, draft);
     if (cost(kAny) >= least_) choices_ = std::move(best);
@@ -107,13 +108,20 @@ class Search {
     return outcome_.cost;
   }
 
+  // Of what is short. Only at the highest is everything done that nothing is: to send things
+  // back hides what a better way would have to go through.
+  void set_price(double times) {
+    simulator_.set_shortfall_price(times);
+    simulator_.set_sends_back(times == kHighestPrice);
+  }
+
   // --- downhill ---
 
   void go_down(int64_t effort) {
     const int64_t part = effort / static_cast<int64_t>(std::size(kShortfallPrices) + 1);
     for (size_t k = 0; k < std::size(kShortfallPrices); ++k) {
       effort_ = (k == 0 ? 2 : 1) * part;
-      simulator_.set_shortfall_price(kShortfallPrices[k]);
+      set_price(kShortfallPrices[k]);
       least_ = cost(kAny);
       is_short_ = outcome_.shortfall > Bytes(0);
       bool better = choices_.size() > 0;

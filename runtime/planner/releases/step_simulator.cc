@@ -384,7 +384,7 @@ void StepSimulator::take_space(int64_t need) {
     constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
     Nanos first = best == kNone ? kNever : items_[best].ready;
     for (const Leaving& left : leaving_) first = std::min(first, left.ready);
-    if (first == kNever && !send_back()) break;
+    if (first == kNever && !(sends_back_ && send_back())) break;
     if (first != kNever) wait_until(first);
   }
   live_ += need;

@@ -5,7 +5,7 @@
 //   call        what is uploaded before it comes; inputs that are away come back: computed
 //               again from what is there, or copied in;
 //               space for outputs and workspace: what may go goes, then compute waits for
-//               copies under way
+//               copies under way, then what came back ahead of need goes again
 //   after it    the releases that begin here, and copies that come back ahead of need;
 //               what has ended is freed
 //
@@ -59,6 +59,8 @@ class StepSimulator {
 
   // The cost of a byte that is short, in round trips of a byte over the link.
   void set_shortfall_price(double times) { shortfall_price_ = times * link_price_; }
+  // Does what came back ahead of need go again where space would be short? Yes, unless set.
+  void set_sends_back(bool sends_back) { sends_back_ = sends_back; }
   // In any order; at most one for each gap. Stops once it is sure to cost more than `enough`.
   Outcome run(const std::vector<PlannedRelease>& releases,
               double enough = std::numeric_limits<double>::infinity());
@@ -127,7 +129,8 @@ class StepSimulator {
   const double link_price_;  // nanoseconds a byte, both ways
   // What is away over the step's end goes before it, not once the next one has begun.
   const bool away_between_;
-  double shortfall_price_;                     // the same
+  double shortfall_price_;  // the same
+  bool sends_back_ = true;
   std::vector<Nanos> out_time_, in_time_;      // by item
   std::vector<std::vector<uint32_t>> writes_;  // by call: of what others have read
   // By call: the inputs, then the outputs; the call that wants each next.

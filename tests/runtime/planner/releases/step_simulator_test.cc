@@ -387,6 +387,9 @@ TEST(StepSimulator, WhatIsBackTooEarlyMayGoAgain) {
   record.run({b}, 100);
   const Releases releases{copy(a, 0, 6, 2), copy(b, 1, 7, 2)};
   EXPECT_EQ(simulated(record, copy_within(2, 10), releases), "time 4410, waited 10, copied 50");
+  Simulated of(record, copy_within(2, 10));
+  of.simulator.set_sends_back(false);
+  EXPECT_EQ(text(of.simulator.run(releases)), "time 4410, waited 10, copied 40, short 1");
   EXPECT_EQ(drawn(record, copy_within(2, 10), releases), R"(
 R>R>~~R<<R~R<RR.R.
 aabbab#ab b#b  a b
