@@ -243,6 +243,7 @@ void Space::close_plan() {
     if (s.resident() && context_.arena.in_plan(s.managed.block)) live.push_back(&s);
   });
   std::vector<Block> blocks;
+  blocks.reserve(live.size());
   for (const Storage* storage : live) blocks.push_back(storage->managed.block);
   context_.arena.close_plan(blocks);
   for (Storage* storage : live) changes_.enter(*storage);
