@@ -54,7 +54,8 @@ class StateChanges {
   void set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe);
   void drop_recipe(Storage& storage);
 
-  // It lies in a plan no longer, as that is closed: it can be looked up and released.
+  // From now on it can be looked up and released, unless an open plan has it: for what lay in a
+  // plan that has been closed.
   void enter(Storage& storage);
   // What is resident, by where it lies, but for what an open plan has.
   const AddressMap<Storage*>& placed() const { return placed_; }

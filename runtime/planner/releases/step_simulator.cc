@@ -384,8 +384,11 @@ void StepSimulator::take_space(int64_t need) {
     constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
     Nanos first = best == kNone ? kNever : items_[best].ready;
     for (const Leaving& left : leaving_) first = std::min(first, left.ready);
-    if (first == kNever && !(sends_back_ && send_back())) break;
-    if (first != kNever) wait_until(first);
+    if (first != kNever) {
+      wait_until(first);
+    } else if (!sends_back_ || !send_back()) {
+      break;
+    }
   }
   live_ += need;
   if (live_ - space_ > short_by_) {

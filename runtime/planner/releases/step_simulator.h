@@ -59,7 +59,8 @@ class StepSimulator {
 
   // The cost of a byte that is short, in round trips of a byte over the link.
   void set_shortfall_price(double times) { shortfall_price_ = times * link_price_; }
-  // Does what came back ahead of need go again where space would be short? Yes, unless set.
+  // Whether what came back ahead of need goes again where space would be short; at first it
+  // does.
   void set_sends_back(bool sends_back) { sends_back_ = sends_back; }
   // In any order; at most one for each gap. Stops once it is sure to cost more than `enough`.
   Outcome run(const std::vector<PlannedRelease>& releases,

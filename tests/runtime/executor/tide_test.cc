@@ -69,7 +69,7 @@ class Training {
       return event.kind == kind && event.reason == reason;
     });
   }
-  // That blocks were moved in the last step.
+  // How long blocks were moved in the last step.
   Nanos moving() {
     Nanos time{0};
     for (const EventRecord& event : stage_.step_events()) {

@@ -219,7 +219,7 @@ TEST(ReleasePlanner, MovesWhatIsInTheWay) {
 }
 
 // Where no move takes time, no wait is worth it, and what is copied does not move; else it may.
-// No less is laid out then, and the time tells what is waited for.
+// Then more is laid out, and the time tells what is waited for.
 TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
   int laid_out = 0, without_waits = 0, waiting = 0;
   for (uint32_t seed = 1; seed <= 150; ++seed) {
@@ -227,7 +227,7 @@ TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
     std::mt19937 random(seed);
     const StepTrace step = random_trace(random);
     PlanLimits limits = copy_within(1, 300);
-    limits.room = part_of_unmanaged(step, 60);
+    limits.room = part_of_unmanaged(step, 70);
     if (const auto plan = checked(step, limits)) without_waits += plan->schedule.placed;
     limits.move_bandwidth = unit_in(5);
     const auto plan = checked(step, limits);
@@ -242,7 +242,7 @@ TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
     EXPECT_EQ(plan->schedule.time + moving, cost.time);
     waiting += cost.waited > Nanos(0);
   }
-  EXPECT_GE(laid_out, without_waits);
+  EXPECT_GT(laid_out, without_waits);
   EXPECT_GT(waiting, 20);
 }
 
