@@ -168,9 +168,11 @@ bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
 void Residency::fetch(Storage& storage, Reason reason) {
   rematerialiser_.materialise(storage, reason);
   if (storage.managed.offloaded()) {
-    transfers_.reload(storage, space_.allocate(storage, StreamId::kReload), EventKind::kReload,
-                      reason);
+    NewBlock block = space_.allocate(storage, StreamId::kReload);
+    if (storage.managed.offloaded())
+      transfers_.reload(storage, std::move(block), EventKind::kReload, reason);
   }
+  rematerialiser_.materialise(storage, reason);  // if its copy was given up for that room
   TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
   changes_.set_prefetched(storage, false);
 }

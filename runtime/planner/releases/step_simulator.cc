@@ -489,6 +489,7 @@ void StepSimulator::release(const PlannedRelease& release) {
   const bool comes_again = away_between_ && step_.items[item].lives_through();
   if (!state.resident() || state.coming || (release.wraps() && !comes_again)) return;
   if (release.action == Release::kEvict && state.fixed) return;
+  std::erase(due_, item);  // still from an earlier release: by now it came when it was needed
   if (release.action == Release::kEvict && !state.has_copy()) {
     add(Do::kEvict, item);
     leave(item, Residence::kEvicted);

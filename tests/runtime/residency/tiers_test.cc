@@ -106,6 +106,21 @@ TEST(Tiers, TheAustereScheduleGivesUpCopiesOfWhatCanBeComputed) {
 
 //   offload x | run y -> z | prefetch x | run y -> w     compute waits for copies it does not
 //   need
+// Room for a is made by giving up a's own copy, in favour of b's or c's.
+TEST(Tiers, WhatIsToComeBackMayHaveToBeComputedInstead) {
+  Scene scene({.arena = 4, .host = 2});
+  const Handle a = scene.call({}, 2);
+  const uint64_t hash_a = scene.hash(a);
+  ASSERT_TRUE(scene.offload(a));
+  const Handle b = scene.data(2), c = scene.data(2);
+  const uint64_t hash_b = scene.hash(b), hash_c = scene.hash(c);
+  EXPECT_EQ(scene.hash(a), hash_a);
+  EXPECT_EQ(scene.stats().recomputes, 1);
+  EXPECT_EQ(scene.hash(b), hash_b);
+  EXPECT_EQ(scene.hash(c), hash_c);
+  EXPECT_EQ(scene.session().host()->used(), units(2));
+}
+
 TEST(Tiers, WithoutOverlapComputeWaits) {
   Scene scene({.arena = 8, .host = 8, .overlap = false, .poison = false});
   scene.device().delay_copies(1, Nanos(300'000));

@@ -404,6 +404,25 @@ aaaaa
 }
 
 // Where nothing wants the room it stays, and is not copied back.
+// a was due after call 4, had no room, and came as call 5 needed it: what is due is done, and
+// its next release is not called off.
+TEST(StepSimulator, WhatCameAsItWasNeededIsNoLongerDue) {
+  TraceBuilder record;
+  const uint32_t a = record.call({}, 100);
+  record.keep(a);
+  record.run({}, 1000, /*workspace=*/3);
+  record.run({}, 100, /*workspace=*/1);
+  const uint32_t b = record.call({}, 100, /*size=*/3);
+  record.run({b}, 100);
+  record.run({a}, 100);
+  for (int i = 0; i < 3; ++i) {
+    record.run({}, 100, /*workspace=*/3);
+    record.run({}, 100, /*workspace=*/2);
+  }
+  const Releases releases{copy(a, 0, 5, 4), copy(a, 5, 12, 12)};
+  EXPECT_EQ(simulated(record, copy_within(3, 10), releases), "time 2120, waited 20, copied 20");
+}
+
 TEST(StepSimulator, WhatIsCopiedGoesOnlyWhereRoomIsShort) {
   EXPECT_EQ(simulated(to_and_fro(), copy_within(2, 500), {copy(0, 0, 6, 4)}),
             "time 5200, copied 500");
