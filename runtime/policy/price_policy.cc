@@ -118,6 +118,10 @@ std::unique_ptr<ReleasePolicy> make_price_policy(const PolicySettings& settings)
 std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings) {
   const PolicyInfo& unplanned = find_policy(settings.unplanned);
   if (unplanned.plans) throw UsageError("tide cannot go by itself where it has no schedule");
+  if (!unplanned.evicts) {
+    throw UsageError("tide's schedules compute again, so it cannot go by '" +
+                     settings.unplanned + "' where it has none; 'delta' releases as that does");
+  }
   return unplanned.make(settings);
 }
 

@@ -122,6 +122,7 @@ TEST(Tide, GoesByAnotherPolicyWhereItHasNoSchedule) {
     EXPECT_FALSE(tide.releases().empty());
   }
   EXPECT_THROW(Trace("tide", 64_MiB, 0, kRandomProgramSmallest, "tide"), UsageError);
+  EXPECT_THROW(Trace("tide", 64_MiB, 0, kRandomProgramSmallest, "offload-only"), UsageError);
 }
 
 TEST(Random, IsRepeatableByItsSeed) {
