@@ -455,8 +455,7 @@ std::optional<SessionOptions> completing_schedule(const SessionOptions& options,
   Nanos by_tide = kNever;
   for (const Ranked& other : others) {
     const bool by_price = other.policy->name == SessionOptions().unplanned;
-    const bool possible =
-        other.policy->evicts && (by_price || options.delta.filter.empty());
+    const bool possible = other.policy->evicts && (by_price || options.delta.filter.empty());
     if (!is_tide || !possible) continue;
     SessionOptions over = options;
     over.unplanned = other.policy->name;
