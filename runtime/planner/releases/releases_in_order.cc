@@ -40,7 +40,7 @@ class Planner {
   // in the program's too, unless that is clearly slower.
   std::optional<OrderedReleases> run(const std::vector<std::vector<uint32_t>>& orders,
                                      int64_t effort) {
-    const auto in_program_order = search({}, {}, effort / kProbes);
+    auto in_program_order = search({}, {}, effort / kProbes);
     std::optional<OrderedReleases> best;
     for (const std::vector<uint32_t>& order : orders) {
       auto found = search(order, {}, effort / kProbes);
@@ -51,7 +51,9 @@ class Planner {
                       time_of(*best) + of_step(share) < time_of(*in_program_order));
     };
     if (stopped()) return std::nullopt;
-    if (!quicker_by(kByChance)) return search({}, {}, effort);
+    if (!quicker_by(kByChance)) {
+      return least(search({}, {}, effort), std::move(in_program_order));
+    }
     auto searched = search(best->order, {}, effort);
     if (!quicker_by(kClearly)) searched = least(search({}, {}, effort), std::move(searched));
     best = least(std::move(searched), std::move(best));

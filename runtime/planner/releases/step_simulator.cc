@@ -85,16 +85,22 @@ StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& rel
     free_after(step_.calls[now_].op);
     if (away_between_ && now_ + 1 == calls_) wait_for_copies_between_steps();
     short_by_ = std::max<int64_t>(0, live_ - space_);
+    outcome_.short_overall += Bytes(short_by_);
     const Nanos left =
         now_ + 1 < calls_ ? step_.duration - step_.calls[now_ + 1].begin : Nanos(0);
     outcome_.cost = static_cast<double>((outcome_.time + left).count()) +
-                    shortfall_price_ * static_cast<double>(outcome_.shortfall.count()) +
+                    shortfall_price_ * bytes_short() +
                     kPriceOfCopies * static_cast<double>(outcome_.copied.count());
     ++outcome_.calls;
     if (outcome_.cost > enough) break;
   }
   if (!outcome_.possible) outcome_.cost = std::numeric_limits<double>::infinity();
   return outcome_;
+}
+
+double StepSimulator::bytes_short() const {
+  return static_cast<double>(outcome_.shortfall.count()) +
+         static_cast<double>(outcome_.short_overall.count()) / static_cast<double>(calls_);
 }
 
 void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {

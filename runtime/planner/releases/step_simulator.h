@@ -46,10 +46,11 @@ class StepSimulator {
     bool possible = true;  // false: something cannot be computed again
     Nanos time{0};         // of compute, with what follows
     Nanos recomputed{0};
-    Nanos waited{0};     // for copies
-    Nanos copied{0};     // how long the link was busy, both ways
-    Bytes shortfall{0};  // space that was short, summed over the times that more was
-    int64_t calls = 0;   // of the program, gone through
+    Nanos waited{0};         // for copies
+    Nanos copied{0};         // how long the link was busy, both ways
+    Bytes shortfall{0};      // space that was short, summed over the times that more was
+    Bytes short_overall{0};  // summed over the calls, by how much each of them was short
+    int64_t calls = 0;       // of the program, gone through
     // What a search is to make small: time, much for what lacks, little for copies.
     double cost = 0;
   };
@@ -57,7 +58,10 @@ class StepSimulator {
   // `trace`: with_kept_sources(); `step`: of it. REQUIRES: they outlive it.
   StepSimulator(const StepTrace& trace, const StepTable& step, const PlanLimits& limits);
 
-  // The cost of a byte that is short, in round trips of a byte over the link.
+  // The cost of a byte that is short, in round trips of a byte over the link: of the shortfall,
+  // and of what is short on average. Where all of a step is short, to send something away for
+  // a part of it makes no difference to the shortfall alone: space is as short again once it is
+  // back. A search would keep everything.
   void set_shortfall_price(double times) { shortfall_price_ = times * link_price_; }
   // Whether what came back ahead of need goes again where space would be short; at first it
   // does.
@@ -87,6 +91,7 @@ class StepSimulator {
   bool ended(uint32_t item) const {
     return !step_.items[item].at_end && step_.items[item].end <= now_;
   }
+  double bytes_short() const;
   void begin(const std::vector<PlannedRelease>& releases);
   void send_away_between_steps();
   void wait_for_copies_between_steps();

@@ -110,6 +110,20 @@ TEST(ReleaseSearch, KeepsToTheTiersRoom) {
   EXPECT_EQ(found(record, copy_within(2, 1, /*tier=*/1)), "copy a 0-6 back at 5, evict b 1-5");
 }
 
+// Sixteen parameters, of which each call reads one, in room for four. All of the step is short
+// by as much whichever one is away for a while: each comes back. The way there leads by plans
+// that are short on average only.
+TEST(ReleaseSearch, FindsAWayWhereAllOfTheStepIsShort) {
+  TraceBuilder record;
+  std::vector<uint32_t> parameters;
+  for (int i = 0; i < 16; ++i) parameters.push_back(record.outside(1, /*persistent=*/true));
+  for (const uint32_t parameter : parameters) record.run({parameter}, 1000);
+  const TracedStep step(record);
+  const SearchResult found =
+      search_releases(step.trace, step.table, copy_within(4, 2000), {}, kEffort);
+  EXPECT_EQ(found.expected.shortfall, Bytes(0));
+}
+
 // Without effort the draft is what there is.
 TEST(ReleaseSearch, EndsWhereItsEffortDoes) {
   const TraceBuilder record = tower(100, 300, 200);
