@@ -1,7 +1,6 @@
 #include "runtime/core/processors.h"
 
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -34,9 +33,12 @@ int within_cpu_quota(int processors, const std::filesystem::path& root) {
 }
 
 void let_others_go_first() noexcept {
-  // On Linux this is about the calling thread alone, and those that it starts. Ten steps of
-  // priority are a tenth of the weight (1024 at 0, 110 at 10).
-  setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 10);
+  // On Linux this is about the calling thread alone, and those that it starts. A low priority
+  // is not enough: a thread that has a processor keeps it for some milliseconds while one that
+  // was woken waits, and all threads of an operator wait for that one. One of this class gives
+  // way at once.
+  const sched_param none{};
+  sched_setscheduler(0, SCHED_IDLE, &none);
 }
 
 }  // namespace tidemark

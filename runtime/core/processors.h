@@ -15,8 +15,8 @@ int processors_allowed();
 // busy, rounded up. `root`: where /proc and /sys are looked for, for tests.
 int within_cpu_quota(int processors, const std::filesystem::path& root = "/");
 
-// From now on other threads go before the calling one: of a processor that they keep busy it
-// has about a tenth. For ever: without privileges a thread cannot raise its priority again.
+// From now on the calling thread takes what time other threads leave a processor idle, and next
+// to none where they leave none. For ever, but for privileged processes.
 void let_others_go_first() noexcept;
 
 }  // namespace tidemark

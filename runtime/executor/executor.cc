@@ -63,7 +63,9 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
   numbering_.begin_step();
   if (schedule_.residents_apart) {
     base_ = residency_.pack();
-    if (schedule_.peak > Bytes(0)) residency_.space().open_plan(base_, schedule_.peak);
+    // Beside what is in use there may be what nobody uses and recipes still want.
+    if (schedule_.peak > Bytes(0) && !residency_.space().open_plan(base_, schedule_.peak))
+      leave_for_memory("what is in use leaves no room for it");
   } else if (!begin()) {
     leave_for_memory("what is in use cannot be brought to its places");
   }
@@ -437,6 +439,9 @@ void Executor::abandon() {
   } catch (...) {  // whatever stopped the step may stop this too
     for (Deferred& deferred : deferred_) {
       if (auto* call = std::get_if<Call>(&deferred.what)) residency_.give_up(*call->call);
+      if (auto* upload = std::get_if<Upload>(&deferred.what)) {
+        residency_.give_up_upload(*upload->storage);
+      }
       let_go(deferred);
     }
   }

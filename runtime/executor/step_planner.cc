@@ -91,7 +91,8 @@ void StepPlanner::begin_step() {
   followed_ = nullptr;
   const bool follows = std::any_of(programs_.begin(), programs_.end(),
                                    [](const auto& program) { return program->schedule; });
-  mode_ = follows && !std::exchange(record_next_, false) ? Mode::kChoose : Mode::kRecord;
+  const bool record = std::exchange(record_next_, false);
+  mode_ = follows && !record ? Mode::kChoose : Mode::kRecord;
   recorder_.begin_step();
   latest_initial_ = {};
 }
@@ -222,6 +223,7 @@ StepPlanner::Program& StepPlanner::program_of(const StepTrace& trace) {
                                [](const auto& program) { return !program->schedule; });
     if (oldest == programs_.rend()) oldest = programs_.rbegin();
     if (last_ == oldest->get()) last_ = nullptr;
+    if ((*oldest)->signature == producing_for_) producing_for_.reset();
     programs_.erase(std::next(oldest).base());
   }
   Program& program = **programs_.insert(programs_.begin(), std::make_unique<Program>());
@@ -271,10 +273,12 @@ void StepPlanner::followed(const StepStats& stats) {
   record_next_ = true;
   say("not as planned, so the policy took over: " + executor_->mismatch());
   if (executor_->memory_differed() && ++program.failures >= kMaxFailures) {
+    const bool was_best = program.schedule == program.best;
     program.schedule.reset();
     current_.reset();
-    program.best ? settle(program)
-                 : give_up(program, "what its releases depend on is not as it was");
+    program.best && !was_best
+        ? settle(program)
+        : give_up(program, "what its releases depend on is not as it was");
   }
 }
 
@@ -449,12 +453,13 @@ void StepPlanner::take_produced() {
   }
   residency_.effort().examine(produced.work * kExaminedPerCall);
   const auto program = std::find_if(programs_.begin(), programs_.end(), [&](const auto& p) {
-    return p->signature == producing_for_;
+    return p->signature == producing_for_;  // none: it has been forgotten meanwhile
   });
   if (program != programs_.end()) adopt(**program, std::move(produced));
 }
 
 void StepPlanner::adopt(Program& program, Produced produced) {
+  if (program.settled) return;  // meanwhile: the schedule before did not do
   if (!produced.schedule) {
     program.best ? settle(program) : give_up(program, produced.why_not);
     return;

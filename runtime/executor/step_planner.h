@@ -219,7 +219,7 @@ class StepPlanner final : public StorageListener {
   std::atomic<bool> stop_{false};  // producers
   std::future<Produced> producing_;
   std::thread producers_thread_;
-  uint64_t producing_for_ = 0;
+  std::optional<uint64_t> producing_for_;
   int searches_ = 0;
   bool record_next_ = false;
   bool planned_ = false;

@@ -26,17 +26,17 @@ bool HostCopies::upload(Storage& storage, const void* from,
                         const BlockPlacement& placement) {
   TIDEMARK_CHECK(storage.residence() == Residence::kEmpty, "uploads fill empty storages");
   settle(/*wait=*/false);
+  // Data comes a batch at a time, from memory that its loader counts; parameters all at once.
+  const bool counts = storage.category != Category::kData && context_.device.has_data();
+  if (counts) bound(std::max(kMaxUploading - storage.bytes(), Bytes(0)));
   PlacementCursor place(placement);
   NewBlock block = space_.allocate(storage, StreamId::kReload, place);
   const Event done = context_.device.copy(
       StreamId::kReload, {context_.arena.address(block.offset()),
                           static_cast<const std::byte*>(from), storage.bytes(), 0});
-  // Data comes a batch at a time, from memory that its loader counts; parameters all at once.
-  const bool counts = storage.category != Category::kData && context_.device.has_data();
   buffers_.push_back({done, std::move(keep_alive), counts ? storage.bytes() : Bytes(0)});
   storage.last_access = context_.clock;
   changes_.take_block(storage, block, done, StorageEvent::Kind::kUploaded);
-  if (counts) bound(kMaxUploading);
   return place.kept();
 }
 

@@ -136,6 +136,10 @@ void Residency::give_up(const Recipe& call) {
   }
 }
 
+void Residency::give_up_upload(Storage& storage) {
+  if (storage.residence() == Residence::kEmpty) storage.managed.lose();
+}
+
 bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
                     const BlockPlacement& placement) {
   context_.effort.stop_here();
@@ -269,6 +273,9 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
 }
 
 bool Residency::download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink) {
+  if (storage.residence() == Residence::kLost) {
+    throw UsageError("[read] the bytes of " + std::string(storage.origin()) + " are lost");
+  }
   fetch(storage, Reason::kNeeded);
   return host_copies_.download(storage, offset, bytes, sink);
 }

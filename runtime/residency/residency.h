@@ -60,6 +60,8 @@ class Residency final : public StorageOwner {
   void defer(const Recipe& call);
   bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
   void give_up(const Recipe& call);
+  // The same of an upload that never will be.
+  void give_up_upload(Storage& storage);
 
   // Runs the call that made it again, for it and for whatever else the call made that is away
   // and is needed or claimed. False, and nothing has happened, if it has no recipe, or has

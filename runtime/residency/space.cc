@@ -231,9 +231,9 @@ bool Space::release_window(Bytes size) {
   return context_.arena.offsets().fits(size);
 }
 
-void Space::open_plan(Offset base, Bytes size) {
-  TIDEMARK_CHECK(context_.arena.open_plan({base, size}), "a plan's range is unused");
+bool Space::open_plan(Offset base, Bytes size) {
   plan_waited_ = {};
+  return context_.arena.open_plan({base, size});
 }
 
 void Space::close_plan() {

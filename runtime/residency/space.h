@@ -46,8 +46,9 @@ class Space {
   // A plan is followed from now on, in `size` bytes from `base` on: blocks whose placement says
   // where are placed there without looking. What nobody uses is freed at once, as where all is
   // known to fit.
-  // REQUIRES: that range is unused; what is placed is unused by then.
-  void open_plan(Offset base, Bytes size);
+  // False, and none is: a part of that range is in use. REQUIRES: what is placed is unused by
+  // then.
+  bool open_plan(Offset base, Bytes size);
   // Blocks stay where they are. No-op without a plan. Also done by an allocation that no plan
   // foresaw, if room has to be made for it.
   void close_plan();

@@ -340,6 +340,7 @@ const StepStats& Session::end_step() {
 
 void Session::abort_step() {
   device_->resume();
+  residency_->effort().go_on();  // what was put off is run, of a step that was stopped as well
   if (planner_) planner_->abort_step();
   in_step_ = false;
   residency_->abort_step();

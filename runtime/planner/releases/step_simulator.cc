@@ -84,8 +84,8 @@ StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& rel
     bring_due();
     free_after(step_.calls[now_].op);
     if (away_between_ && now_ + 1 == calls_) wait_for_copies_between_steps();
+    outcome_.short_overall += Bytes(short_by_);  // the most, on the way
     short_by_ = std::max<int64_t>(0, live_ - space_);
-    outcome_.short_overall += Bytes(short_by_);
     const Nanos left =
         now_ + 1 < calls_ ? step_.duration - step_.calls[now_ + 1].begin : Nanos(0);
     outcome_.cost = static_cast<double>((outcome_.time + left).count()) +

@@ -49,7 +49,7 @@ class StepSimulator {
     Nanos waited{0};         // for copies
     Nanos copied{0};         // how long the link was busy, both ways
     Bytes shortfall{0};      // space that was short, summed over the times that more was
-    Bytes short_overall{0};  // summed over the calls, by how much each of them was short
+    Bytes short_overall{0};  // summed over the calls: the most that was short as each ran
     int64_t calls = 0;       // of the program, gone through
     // What a search is to make small: time, much for what lacks, little for copies.
     double cost = 0;

@@ -92,7 +92,7 @@ Handle upload_at(Scene& scene, int64_t units_of_size, Offset at) {
 TEST(Sliding, ClosesThePlanThatIsInItsWay) {
   Scene scene({.arena = 8, .host = 16, .evict = false});
   std::vector<Handle> blocks = lay_out(scene, {1, 1, 1}, {});
-  scene.residency().space().open_plan(Offset(0) + units(3), units(3));
+  ASSERT_TRUE(scene.residency().space().open_plan(Offset(0) + units(3), units(3)));
   blocks.push_back(upload_at(scene, 1, Offset(0) + units(5)));
   std::vector<uint64_t> hashes;
   for (const Handle& block : blocks) hashes.push_back(scene.hash(block));
@@ -113,7 +113,7 @@ TEST(Sliding, LeavesAnOpenPlanAlone) {
   Scene scene({.arena = 8, .host = 16, .evict = false});
   const std::vector<Handle> blocks = lay_out(scene, {1, 1, 1, 1}, {1});
   EXPECT_EQ(scene.residency().pack(), Offset(0) + units(3));
-  scene.residency().space().open_plan(Offset(0) + units(3), units(3));
+  ASSERT_TRUE(scene.residency().space().open_plan(Offset(0) + units(3), units(3)));
   const Handle placed = upload_at(scene, 1, Offset(0) + units(5));
   const uint64_t hash = scene.hash(placed);
   EXPECT_FALSE(scene.residency().space().move(*placed, Offset(0) + units(6)));
@@ -126,7 +126,7 @@ TEST(Sliding, LeavesAnOpenPlanAlone) {
 // release it.
 TEST(Sliding, OffersThePolicyWhatAClosedPlanHeld) {
   Scene scene({.arena = 4, .host = 16, .evict = false});
-  scene.residency().space().open_plan(Offset(0), units(4));
+  ASSERT_TRUE(scene.residency().space().open_plan(Offset(0), units(4)));
   const Handle placed = upload_at(scene, 3, Offset(0));
   const uint64_t hash = scene.hash(placed);
   const Handle x = scene.data(2);
