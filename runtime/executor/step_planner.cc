@@ -33,8 +33,8 @@ constexpr int kMaxFailures = 2;
 // Searches for one program, one after the other.
 constexpr int kSearches = 2;
 
-// Steps by which a schedule is judged, by the fastest but the first: that one may have to bring
-// what lives on to its places.
+// Steps by which a schedule is judged, by the fastest. Of a search's the first does not count:
+// it may have to bring persistent storages to their places.
 constexpr int kTrialSteps = 2;
 constexpr int kRecordedTrialSteps = 4;
 

@@ -57,7 +57,9 @@ struct PlanOptions {
   bool order = true;
   // Look for releases by a search. Off: take over the policy's.
   bool search = false;
-  int64_t effort = 0;  // of a search, in simulated calls; 0: as the step is worth
+  // The most work of a search, in simulated calls; long steps are worth more of it. 0: no limit
+  // but planner::kThorough.
+  int64_t effort = 0;
   // Off: a step that releases nothing under the policy stays as it is.
   bool where_it_fits = true;
   // Nothing is planned, only recorded.
@@ -103,7 +105,8 @@ class StepPlanner final : public StorageListener {
   void upload(Storage& storage, const void* from, std::shared_ptr<const void> keep_alive);
   // On return everything issued so far has been handed to the device.
   void before_read(Storage& storage);
-  void end_step();  // the same
+  // On return the whole step has been handed to the device.
+  void end_step();
   // The step is over, and this is what it took.
   void after_step(const StepStats& stats);
   // The step threw. What was put off is run, if it can be.

@@ -2,8 +2,9 @@
 // (Prefetcher). Declared here for the mechanism to ask; implemented in policy/.
 //
 // A policy sees memory through a const view and returns what is to be done; it never calls the
-// mechanism. What every policy must answer is pure; what only some care for does nothing by
-// default.
+// mechanism. The mechanism tells it of storages that come, go and are used (add(), remove(),
+// touch(), on_event()). Functions that every policy must have are pure virtual; the others do
+// nothing by default.
 //
 // Threads: the session's issuing thread.
 #pragma once

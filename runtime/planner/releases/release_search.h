@@ -27,9 +27,9 @@ struct SearchResult {
 
 // Better than `draft`, or the same. `effort`: calls to go through, in all simulations together,
 // before it ends with what it has: a quarter of them downhill; as many again for small
-// storages, where the others are not enough. Above its limits' room it goes only where nothing
-// helps (expected.shortfall).
-// `stop`: ends it soon once set; null: nobody sets it.
+// storages, where the others are not enough. `expected.shortfall` is above 0 if no plan was
+// found that stays within the limits' room. `stop`: ends it soon once set; null: nobody sets
+// it.
 SearchResult search_releases(const StepTrace& trace, const StepTable& step,
                              const PlanLimits& limits, const std::vector<PlannedRelease>& draft,
                              int64_t effort, const std::atomic<bool>* stop = nullptr);

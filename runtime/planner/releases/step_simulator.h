@@ -47,7 +47,7 @@ class StepSimulator {
     Nanos time{0};         // of compute, with what follows
     Nanos recomputed{0};
     Nanos waited{0};         // for copies
-    Nanos copied{0};         // how long the link was busy, both ways
+    Nanos copied{0};         // how long the link was busy with copies, both ways; not uploads
     Bytes shortfall{0};      // space that was short, summed over the times that more was
     Bytes short_overall{0};  // summed over the calls: the most that was short as each ran
     int64_t calls = 0;       // of the program, gone through
@@ -76,7 +76,7 @@ class StepSimulator {
  private:
   static constexpr uint32_t kNone = StepTable::kNone;
   using Do = Schedule::Do;
-  // Claimed: it must not go.
+  // A claimed item may not be released.
   struct State : StorageState {
     bool evictable = false;  // it may go when room is short
     bool coming = false;     // its block is being filled, until `ready`
@@ -135,7 +135,7 @@ class StepSimulator {
   const double link_price_;  // nanoseconds a byte, both ways
   // What is away over the step's end goes before it, not once the next one has begun.
   const bool away_between_;
-  double shortfall_price_;  // the same
+  double shortfall_price_;  // nanoseconds a byte that is short
   bool sends_back_ = true;
   std::vector<Nanos> out_time_, in_time_;      // by item
   std::vector<std::vector<uint32_t>> writes_;  // by call: of what others have read

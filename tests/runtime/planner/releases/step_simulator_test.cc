@@ -228,10 +228,10 @@ TEST(StepSimulator, CostsTimeAndMuchForWhatLacksAndLittleForCopies) {
   const TraceBuilder record = tower();
   Simulated short_of(record, copy_within(2, 500));
   StepSimulator& simulator = short_of.simulator;
-  // What is short takes a thousand to go and to come back; and it is so at one of six calls.
-  EXPECT_NEAR(simulator.run({}).cost, 3600 + 1000 + 1000 / 6., 1e-6);
+  // What is short takes a thousand to go and to come back; and it is so at two of six calls.
+  EXPECT_NEAR(simulator.run({}).cost, 3600 + 1000 + 2000 / 6., 1e-6);
   simulator.set_shortfall_price(16);
-  EXPECT_NEAR(simulator.run({}).cost, 3600 + 16'000 + 16'000 / 6., 1e-6);
+  EXPECT_NEAR(simulator.run({}).cost, 3600 + 16'000 + 32'000 / 6., 1e-6);
   Simulated fits(record, copy_within(2, 100));
   const Outcome copied = fits.simulator.run({copy(0, 0, 5, 4)});
   EXPECT_EQ(text(copied), "time 3700, waited 100, copied 200");
