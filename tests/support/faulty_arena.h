@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/memory/arena.h"
@@ -27,6 +28,8 @@ class FaultyArena final : public Arena {
     fault_ = fault;
   }
   void heal() { at_ = 0; }
+  // The next place that is asked for is not free.
+  void refuse_place() { refuses_place_ = true; }
   int64_t calls() const { return calls_; }
   int64_t faults() const { return faults_; }
 
@@ -40,7 +43,13 @@ class FaultyArena final : public Arena {
     throw OutOfMemory("[arena] injected fault", size, offsets().capacity());
   }
 
+  std::optional<Allocation> allocate_at(Offset offset, Bytes size, Category category) override {
+    if (std::exchange(refuses_place_, false)) return std::nullopt;
+    return Arena::allocate_at(offset, size, category);
+  }
+
  private:
+  bool refuses_place_ = false;
   int64_t calls_ = 0;
   int64_t faults_ = 0;
   int64_t at_ = 0;

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,9 +68,8 @@ SessionOptions options_of(const Planned& planned) {
 // A session with plans, on an arena that can fail.
 class PlannedSession {
  public:
-  PlannedSession(const Planned& how, uint32_t seed)
+  PlannedSession(const Planned& how, uint32_t seed, PlanOptions options = quiet())
       : PlannedSession(options_of(how), make_cpu_device({.threads = 1})) {
-    PlanOptions options = quiet();
     options.order = how.order;
     if (how.random) {
       options.producer = [seed](const StepTrace& trace, const PlanLimits& limits,
@@ -274,6 +275,53 @@ TEST(PlanExits, OfTidesAsThereIsNoRoomOnce) {
     faults += reached;
   }
   EXPECT_GT(faults, 3);
+}
+
+// Memory does not follow the first schedule of a search, twice, while the second is looked for.
+TEST(PlanExits, WhatFailedIsNotFollowedAgain) {
+  Planned how = plans().back();
+  how.steps = 16;
+  const uint32_t seed = how.seeds.front();
+  std::vector<std::string> said;
+  std::atomic<bool> released{false};
+  int threads = 0;
+  PlanOptions options = quiet(&said);
+  options.background = true;
+  options.thread = [&](std::function<void()> work) {
+    const bool waits = ++threads == 2;
+    return std::thread([&released, waits, work = std::move(work)] {
+      while (waits && !released) std::this_thread::yield();
+      work();
+    });
+  };
+  PlannedSession planned(how, seed, options);
+  const std::shared_ptr<void> release(nullptr, [&](void*) { released = true; });
+  StepPlanner& planner = *planned.session().planner();
+  const auto given_up = [&] {
+    return std::any_of(said.begin(), said.end(), [](const std::string& line) {
+      return line.find("go by the policy") != std::string::npos;
+    });
+  };
+  // Every other step: the one after a schedule was left goes by the policy.
+  int first = -1;
+  const BeforeCall before = [&](int step, int call, std::vector<Handle>&) {
+    if (call == 0 && threads < 2) planner.finish_planning();
+    if (call == 0 && threads == 2 && first < 0) first = step;
+    if (call == 3 && first >= 0 && step <= first + 2 && (step - first) % 2 == 0)
+      planned.arena().refuse_place();
+    return true;
+  };
+  const auto read = run_random_program(planned.session(), seed, how.steps, kCalls,
+                                       /*alike=*/true, before);
+  EXPECT_EQ(read, unplanned(seed, how, Exit::kNone, 0));
+  EXPECT_EQ(threads, 2);
+  EXPECT_TRUE(given_up());
+  EXPECT_EQ(planner.current(), nullptr);
+  const size_t lines = said.size();
+  released = true;
+  planner.finish_planning();
+  EXPECT_EQ(planner.current(), nullptr) << said.back();
+  EXPECT_EQ(said.size(), lines) << said.back();
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, PlanExitsBy, ::testing::ValuesIn(plans()),
