@@ -1,5 +1,5 @@
 // How much memory the allocator loses to fragmentation, beside other rules: the only source of
-// the README's figures on it.
+// the figures on it in bench/RESULTS.md.
 //
 //   allocator_fragmentation FOLDER [JSON]
 //

@@ -1,4 +1,4 @@
-# Where each dependency comes from and why it is here: README.md, "Dependencies".
+# Where each dependency comes from and why it is here: BUILDING.md, "Dependencies".
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(spdlog REQUIRED)

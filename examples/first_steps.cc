@@ -32,20 +32,18 @@ int main(int argc, char** argv) try {
     return asked ? 0 : 2;
   }
   register_cuda_kernels();  // needs no GPU, and does nothing in a build without CUDA
-  // Everything below lives in one arena of 6 KiB; what does not fit is released and brought
-  // back.
-  Session session({.device = device, .budget = 6_KiB, .host_limit = 64_KiB});
-
-  // Find w in y = w x, where y is 2 x.
+  // Find w in y = w x, where y is 2 x. All tensors live in one arena of 6 KiB; what does not
+  // fit is released and brought back.
   const auto values = std::make_shared<std::vector<float>>(256, 0.5F);
-  const Tensor x = session.upload(TensorMeta::contiguous(DType::kFloat32, {256}),
-                                  Category::kData, values->data(), values);
+  const TensorMeta meta = TensorMeta::contiguous(DType::kFloat32, {256});
+  float loss = 0, found = 0;
+  // README.md shows the lines from here
+  Session session({.device = device, .budget = 6_KiB, .host_limit = 64_KiB});
+  const Tensor x = session.upload(meta, Category::kData, values->data(), values);
   const Tensor y = add(x, x);
   Tensor w = upload_constant({1}, 0, Category::kParameter, "w");
   require_grad(w);
   const std::unique_ptr<Optimizer> sgd = make_sgd({{"w", w}}, {.lr = 0.8});
-
-  float loss = 0, found = 0;
   for (int i = 0; i < 40; ++i) {
     session.step([&] {
       const Tensor error = sub(mul(w, x), y);
@@ -55,6 +53,7 @@ int main(int argc, char** argv) try {
       session.download(result, &loss);
     });
   }
+  // to here.
   session.download(w, &found);
   std::printf("w = %.4f, loss = %.4f after 40 steps\n", found, loss);
   std::printf("the arena's peak was %s of a budget of 6.0 KiB\n",
