@@ -6,6 +6,7 @@ namespace tidemark {
 
 void ScheduleRecorder::begin_step() {
   schedule_ = {};
+  complete_ = true;
   running_ = false;
   read_ = nullptr;
   op_of_.clear();
@@ -37,7 +38,7 @@ void ScheduleRecorder::settle_number(const Storage& storage) {
   position_.erase(position);
 }
 
-Schedule ScheduleRecorder::end_step(size_t storages) {
+std::optional<Schedule> ScheduleRecorder::end_step(size_t storages) {
   const auto last = static_cast<uint32_t>(schedule_.code.size());
   for (const auto& [storage, block] : open_) schedule_.blocks[block].end = last;
   while (!position_.empty()) settle_number(*position_.begin()->first);
@@ -56,15 +57,18 @@ Schedule ScheduleRecorder::end_step(size_t storages) {
   }
   for (Schedule::Block& block : schedule_.blocks) resolve(block.storage);
   stop();
+  if (!complete_) return std::nullopt;
   return std::move(schedule_);
 }
 
-uint32_t ScheduleRecorder::number_of(const Storage& storage) const {
+uint32_t ScheduleRecorder::number_of(const Storage& storage) {
   if (storage.category == Category::kWorkspace) return Schedule::kScratch;
   const auto position = position_.find(&storage);
   if (position != position_.end()) return Schedule::kScratch - 1 - position->second;
   const StepNumbering& numbering = steps_.numbering();
-  return numbering.has(storage) ? numbering.of(storage) : Schedule::kScratch;
+  if (numbering.has(storage)) return numbering.of(storage);
+  complete_ = false;
+  return Schedule::kScratch;
 }
 
 void ScheduleRecorder::read(const Storage& storage) { read_ = &storage; }
@@ -72,8 +76,10 @@ void ScheduleRecorder::read(const Storage& storage) { read_ = &storage; }
 void ScheduleRecorder::run(const Recipe& call, bool again) {
   finish_run();
   if (!again) op_of_[&call] = current_op();
+  const auto op = op_of_.find(&call);
+  if (op == op_of_.end()) complete_ = false;  // of an earlier step
   running_ = true;
-  run_ = {.what = Do::kRun, .again = again, .subject = op_of_[&call]};
+  run_ = {.what = Do::kRun, .again = again, .subject = op == op_of_.end() ? 0 : op->second};
   run_blocks_.clear();
   run_call_ = &call;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -30,8 +31,10 @@ class ScheduleRecorder final : public StorageListener {
   // The program waits for a value of it. To be told before the storage is brought back.
   void read(const Storage& storage);
   bool recording() const { return recording_; }
-  // `storages`: how many the step's trace has.
-  Schedule end_step(size_t storages);
+  // `storages`: how many the step's trace has. None if something took part that is neither of
+  // this step nor in use before it: a step that was ended by an exception leaves such, as
+  // recipes of what the program kept from it.
+  std::optional<Schedule> end_step(size_t storages);
   void stop();
 
   void on_event(const StorageEvent& event) noexcept override;
@@ -48,12 +51,13 @@ class ScheduleRecorder final : public StorageListener {
   void end_block(const Storage& storage);
   void settle_number(const Storage& storage);
   bool has_block(const Storage& storage) const { return open_.contains(&storage); }
-  uint32_t number_of(const Storage& storage) const;
+  uint32_t number_of(const Storage& storage);
   uint32_t current_op() const { return static_cast<uint32_t>(steps_.trace().ops.size()) - 1; }
 
   Residency& residency_;
   const StepRecorder& steps_;
   bool recording_ = false;
+  bool complete_ = true;  // all that took part is known
   Schedule schedule_;
   // A call that takes its blocks; its instruction comes after what makes space for them.
   bool running_ = false;

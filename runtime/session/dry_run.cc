@@ -273,6 +273,8 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
   DryRunWork& work = given ? *given : own;
   SessionOptions options = simulated(real);
   options.unmanaged_peak.reset();
+  // As the session is told by feasible_schedule(), which this has to hold for.
+  if (!tiers_are_ample(options, need)) options.residency.learn_costs = false;
   const int64_t most = kMostRecomputations * need.operators;
   // A policy has a half of what those before it have left.
   DryRunWork search(work.left() / 2), its(search.left() / 2);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 
 #include "runtime/schedule/schedule_validator.h"
 #include "tests/runtime/executor/toy_training.h"
@@ -134,6 +135,47 @@ TEST(ReleasingPlans, AStepThatThrowsLeavesTheSessionUsable) {
   EXPECT_THROW(training.step(fail), std::runtime_error);
   for (int i = 0; i < 4; ++i) training.step();
   EXPECT_TRUE(training.step().planned);
+}
+
+// What the program kept from a step that failed goes back to sources that only recipes hold,
+// on the tier or not, and to calls of that step: the next step is none to take over. It was
+// recorded with storages that its trace does not know, and the session crashed.
+TEST(ReleasingPlans, AStepAfterOneThatThrewMayComputeWhatThatOneLeft) {
+  for (const int64_t arena : {10, 12, 14}) {
+    const auto run = [&](bool plans) {
+      Scene scene({.arena = arena, .host = 400});
+      if (plans) scene.session().plan_steps(quiet());
+      const Handle weight = scene.data(2, Category::kParameter);
+      std::vector<Handle> kept;
+      int64_t planned = 0;
+      const auto step = [&](bool fails) {
+        planned += scene.session()
+                       .step([&] {
+                         std::vector<Handle> values{scene.data(2)};
+                         for (int i = 0; i < 6; ++i)
+                           values.push_back(scene.call({values.back(), weight}, 2));
+                         if (fails) {
+                           kept = {values[2], values[4], values[6]};
+                           throw std::runtime_error("stop");
+                         }
+                         Handle gradient = values.back();
+                         for (; !values.empty(); values.pop_back())
+                           gradient = scene.call({gradient, values.back(), weight}, 2);
+                         scene.update({weight, gradient});
+                       })
+                       .planned;
+      };
+      for (int i = 0; i < 2; ++i) step(false);
+      EXPECT_THROW(step(true), std::runtime_error);  // the next is the first to take over
+      for (int i = 0; i < 6; ++i) step(false);
+      EXPECT_EQ(planned > 0, plans) << arena;
+      std::vector<uint64_t> read;
+      for (const Handle& handle : kept) read.push_back(scene.hash(handle));
+      read.push_back(scene.hash(weight));
+      return read;
+    };
+    EXPECT_EQ(run(true), run(false)) << arena;
+  }
 }
 
 // What lives on lies elsewhere, in another order and partly on the tier when the plan begins.

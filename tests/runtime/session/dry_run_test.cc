@@ -454,6 +454,39 @@ TEST(DryRun, ANetworkTrainsForRealAtTheMinimumAndNotBelow) {
   }
 }
 
+// What was tried is what the session then does: by costs that are not learnt. With learnt ones
+// tried, and without them run, each of these budgets was too small in a later step.
+TEST(FeasibleSchedule, TheSmallestBudgetForTiersThatAreNearlyFullHoldsInLaterStepsToo) {
+  const Program program = [] {
+    ResNetOptions options = resnet_options("resnet18");
+    options.cifar_stem = true;
+    options.classes = 10;
+    ParameterInit init(1);
+    const auto model = std::make_shared<ResNet>(options, init);
+    const auto adam = std::shared_ptr<Optimizer>(make_adam(model->parameters(), {}));
+    const auto step = [model, adam] {
+      const Tensor images = upload_constant({16, 16, 16, 3}, 1, Category::kData, "images");
+      backward(sum(model->forward(images)));
+      adam->step();
+    };
+    return std::vector<std::function<void()>>{step, step};
+  };
+  SessionOptions options = on("sim:host");
+  options.policy = "delta";
+  options.host_limit = Bytes(0);
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  for (const double share : {0.42, 0.48, 0.57, 0.62}) {
+    SCOPED_TRACE(share);
+    options.disk_limit = share_of(need.peak, share);
+    const MinimumBudget minimum = find_minimum_budget(options, program, need);
+    ASSERT_LT(minimum.budget, need.peak);
+    options.budget = minimum.budget;
+    Session session(simulated(feasible_schedule(options, program, need, minimum)));
+    const auto step = program().front();
+    for (int i = 0; i < 12; ++i) ASSERT_NO_THROW(session.step(step)) << i;
+  }
+}
+
 TEST(DryRun, GroupsOfUpdatesNeedNoLargerBudget) {
   constexpr Bytes kAmple = Bytes(1) * (int64_t{1} << 40);
   for (const Bytes host : {kAmple, Bytes(64 << 20), Bytes(0)}) {
