@@ -1,11 +1,16 @@
 # tidemark_library(runtime_core SOURCES a.cc b.cc DEPS runtime_x PUBLIC_LIBS lib PRIVATE_LIBS lib
 #                  CUDA_SOURCES a_cuda.cu NO_CUDA_SOURCES no_cuda.cc NOT_INSTALLED)
 #   One folder, one target: tidemark_runtime_core, alias tidemark::runtime_core. CUDA_SOURCES are
-#   part of it, and it links tidemark::cuda, in builds with CUDA; NO_CUDA_SOURCES in others.
+#   part of it, and it links tidemark::cuda, in builds with CUDA; NO_CUDA_SOURCES in others. Without
+#   a word of sources they are all of the folder: *.cc, and *.cu for CUDA.
 function(tidemark_library name)
   cmake_parse_arguments(ARG "NOT_INSTALLED" ""
     "SOURCES;CUDA_SOURCES;NO_CUDA_SOURCES;DEPS;PUBLIC_LIBS;PRIVATE_LIBS" ${ARGN})
   set(target tidemark_${name})
+  if(NOT ARG_SOURCES AND NOT ARG_CUDA_SOURCES)
+    file(GLOB ARG_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cc)
+    file(GLOB ARG_CUDA_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cu)
+  endif()
   if(TIDEMARK_CUDA_FOUND)
     list(APPEND ARG_SOURCES ${ARG_CUDA_SOURCES})
     if(ARG_CUDA_SOURCES)
@@ -41,45 +46,76 @@ function(tidemark_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# tidemark_test(runtime/core/shape_test.cc DEPS runtime_core [LIBS lib] [LABELS long] [TIMEOUT 300])
-#   One file, one program, one ctest entry named after the path; call it from a CMakeLists.txt
-#   below tests/, with the path relative to tests/. The first folder of the path is a label too.
-#   For each label L there is a target tests_L that builds its tests and nothing else.
-function(tidemark_test path)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "DEPS;LABELS;LIBS" ${ARGN})
-  string(REGEX REPLACE "\\.cc$" "" name ${path})
-  string(REPLACE "/" "." test_name ${name})
-  string(REPLACE "/" "_" target ${name})
-  string(REGEX REPLACE "/.*" "" top ${path})
-  add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path})
+include(${CMAKE_CURRENT_LIST_DIR}/TidemarkDiscoverTests.cmake)
+
+# tidemark_tests(DEPS runtime_core [LIBS lib] [SOURCES a_test.cc] [EXCEPT b_test.cc] [NAME long]
+#                [DEFINES TIDEMARK_X=path] [PROGRAMS train_resnet] [LABELS long] [TIMEOUT 300])
+#   All *_test.cc of the folder that calls it, below tests/: one program, and each of its test
+#   suites one ctest entry named after the folder, runtime.core.Shape. SOURCES are all it takes;
+#   EXCEPT leaves some out. A second program of a folder has a NAME. What of PROGRAMS is built
+#   first, and its path is TIDEMARK_TRAIN_RESNET. The first folder is a label too; for each label L
+#   there is a target tests_L that builds its tests and nothing else.
+function(tidemark_tests)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "DEFINES;DEPS;EXCEPT;LABELS;LIBS;PROGRAMS;SOURCES"
+                        ${ARGN})
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  if(NOT ARG_SOURCES)
+    file(GLOB ARG_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *_test.cc)
+    list(REMOVE_ITEM ARG_SOURCES "" ${ARG_EXCEPT})
+  endif()
+  if(ARG_NAME)
+    string(APPEND folder /${ARG_NAME})
+  endif()
+  string(REPLACE "/" "_" target ${folder}_test)
+  add_executable(${target} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND tidemark::)
   target_link_libraries(${target} PRIVATE tidemark::flags ${ARG_DEPS} ${ARG_LIBS} GTest::gmock
                                           GTest::gtest_main)
+  foreach(program ${ARG_PROGRAMS})
+    string(TOUPPER TIDEMARK_${program} name)
+    list(APPEND ARG_DEFINES ${name}=$<TARGET_FILE:${program}>)
+    add_dependencies(${target} ${program})
+  endforeach()
+  list(TRANSFORM ARG_DEFINES REPLACE "^([^=]+)=(.*)$" "\\1=\"\\2\"")
+  target_compile_definitions(${target} PRIVATE ${ARG_DEFINES})
   # Little of a test's time passes in its own code, and most of a build's in compiling it.
   set(level $<$<CONFIG:Release>:-O1>)
   if(TIDEMARK_SANITIZE)
     set(level -O0)
   endif()
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${level}>)
+  string(REGEX REPLACE "/.*" "" top ${folder})
+  set(labels ${top} ${ARG_LABELS})
+  # What ThreadSanitizer has nothing to look at in: pure functions in one thread.
+  if("runtime" IN_LIST labels AND (folder MATCHES "/roam" OR
+     NOT folder MATCHES "^runtime/(cost|planner|policy|schedule)"))
+    list(APPEND labels threads)
+  endif()
+  tidemark_add_tests(${target} ${folder} LABELS ${labels} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# tidemark_add_tests(TARGET FOLDER LABELS l... TIMEOUT 300): its test suites as ctest entries. With
+# the label cuda the program is one entry: a GPU takes long to be set up, and is not shared.
+function(tidemark_add_tests target folder)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS" ${ARGN})
+  string(REPLACE "/" "." prefix ${folder})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  set(labels ${top} ${ARG_LABELS})
-  # What ThreadSanitizer has nothing to look at in: pure functions in one thread.
-  if("runtime" IN_LIST labels AND (path MATCHES "/roam/" OR
-     NOT path MATCHES "^runtime/(cost|planner|policy|schedule)/"))
-    list(APPEND labels threads)
+  list(REMOVE_DUPLICATES ARG_LABELS)
+  if("cuda" IN_LIST ARG_LABELS)
+    add_test(NAME ${prefix} COMMAND ${target})
+    tidemark_test_properties(${prefix} ${ARG_TIMEOUT} "${ARG_LABELS}")
+    set_tests_properties(${prefix} PROPERTIES RESOURCE_LOCK gpu)
+  else()
+    set(program ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${target}>)
+    set(suites ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
+    file(GENERATE OUTPUT ${suites} CONTENT
+"include(\"${PROJECT_SOURCE_DIR}/cmake/TidemarkDiscoverTests.cmake\")
+tidemark_discover_tests(\"${program}\" ${prefix} ${ARG_TIMEOUT} \"${ARG_LABELS}\")\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${suites})
   endif()
-  list(REMOVE_DUPLICATES labels)
-  add_test(NAME ${test_name} COMMAND ${target})
-  # Tests run side by side, so idle OpenMP threads must not spin.
-  set_tests_properties(${test_name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${labels}"
-                                               ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
-  if("cuda" IN_LIST labels)  # without a GPU every one of them skips; ctest says so too
-    set_tests_properties(${test_name} PROPERTIES
-      SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests")
-  endif()
-  foreach(label ${labels})
+  foreach(label ${ARG_LABELS})
     if(NOT TARGET tests_${label})
       add_custom_target(tests_${label})
     endif()

@@ -1,5 +1,5 @@
-// Every operator there is, one line each in register.cc: for capture, which finds operators by
-// name, and for the tests that hold for all of them. And the kernels that a build may lack.
+// Every operator there is, one line each in operators.inc: for capture, which finds operators
+// by name, and for the tests that hold for all of them. And the kernels that a build may lack.
 #pragma once
 
 #include <span>

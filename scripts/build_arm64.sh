@@ -14,7 +14,7 @@ unpacked to build/arm64/sysroot; this machine's packages and apt's settings stay
   --label LABEL   build and run the tests with this label instead (ops, models, ...)
   --jobs N        programs that are compiled or run at a time [number of processors]
   --no-setup      install nothing, and use the sysroot that is there
-  -- ...          what follows goes to ctest: -- -R shape
+  -- ...          what follows goes to ctest: -- -R Shape
 TEXT
 }
 

@@ -166,7 +166,7 @@ step_build() {
     -DTIDEMARK_WERROR=OFF -DTIDEMARK_BUILD_COMPARE=OFF "${toolchain[@]}" || return
   local target targets=()
   # What is measured first: if time runs out, that much can be.
-  for target in "${programs[@]}" tests_cuda runtime_device_cuda_cuda_random_program_test; do
+  for target in "${programs[@]}" tests_cuda runtime_device_cuda_random_test; do
     if has_target "$target"; then targets+=("$target"); fi
   done
   if [[ $device == cuda && " ${targets[*]} " != *" tests_cuda "* ]]; then
@@ -183,7 +183,7 @@ has_target() { ninja -C "$build" -t targets all | grep "^$1: " > /dev/null; }
 step_tests() {
   local tests=(--label-regex '^cuda$' --label-exclude '^long$')
   # Those of the device's own logic, over a driver of the tests' own.
-  if [[ $device == cpu ]]; then tests=(--tests-regex '^runtime\.device\.cuda\.cuda_random'); fi
+  if [[ $device == cpu ]]; then tests=(--tests-regex '^runtime\.device\.cuda\.random\.'); fi
   ctest --test-dir "$build" "${tests[@]}" --parallel 4 \
     --output-on-failure --no-tests=error --output-junit "$results/tests.xml" | tee "$results/ctest.txt"
   local code=${PIPESTATUS[0]}
@@ -196,7 +196,7 @@ step_tests() {
 
 gpu_test() {
   local name=runtime_device_cuda_gpu_test
-  if [[ $device == cpu ]]; then name=runtime_device_cuda_cuda_random_program_test; fi
+  if [[ $device == cpu ]]; then name=runtime_device_cuda_random_test; fi
   find "$build" -name "$name" -type f -perm -u+x | head -n 1
 }
 

@@ -13,7 +13,7 @@ Installs what is missing, builds everything and runs all tests but the long ones
   --sanitize thread    the same with ThreadSanitizer, for tests of what uses threads
   --long               run the long tests too
   --no-setup           install nothing
-  -- ...               what follows goes to ctest: -- -R shape
+  -- ...               what follows goes to ctest: -- -R Shape
 TEXT
 }
 

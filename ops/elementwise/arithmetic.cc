@@ -3,8 +3,9 @@
 #include <utility>
 
 #include "ops/autograd/autograd.h"
-#include "ops/elementwise/kernels.h"
+#include "ops/elementwise/functors.h"
 #include "ops/elementwise/unary.h"
+#include "ops/kernels/map_cpu.h"
 #include "ops/kernels/signature.h"
 #include "ops/reduce/reduce.h"
 #include "ops/registry/dispatch.h"
@@ -37,23 +38,23 @@ Saved save_if(bool wanted, const Tensor& tensor) { return wanted ? Saved(tensor)
 
 }  // namespace
 
-#define TIDEMARK_BINARY(symbol, text, flops, kernel)    \
+#define TIDEMARK_BINARY(symbol, text, flops, ...)       \
   const OpDef symbol = {.name = text,                   \
                         .infer = infer_binary<&symbol>, \
                         .cost = cost<flops>,            \
                         .may_overwrite = 0b11,          \
-                        .prepare = {elementwise::prepare_##kernel##_cpu}}
-TIDEMARK_BINARY(kAdd, "add", 1, add);
-TIDEMARK_BINARY(kSub, "sub", 1, sub);
-TIDEMARK_BINARY(kMul, "mul", 1, mul);
-TIDEMARK_BINARY(kDiv, "div", 1, div);
-TIDEMARK_BINARY(kAddScaled, "add_scaled", 2, add_scaled);
+                        .prepare = {__VA_ARGS__}}
+TIDEMARK_BINARY(kAdd, "add", 1, map_floats_cpu<Add, 2>);
+TIDEMARK_BINARY(kSub, "sub", 1, map_floats_cpu<Sub, 2>);
+TIDEMARK_BINARY(kMul, "mul", 1, map_floats_cpu<Mul, 2>);
+TIDEMARK_BINARY(kDiv, "div", 1, map_cpu<Div, float, float, float>);
+TIDEMARK_BINARY(kAddScaled, "add_scaled", 2, map_floats_cpu<AddScaled, 2>);
 #undef TIDEMARK_BINARY
 const OpDef kDivGrad = {.name = "div_grad",
                         .infer = infer_div_grad,
                         .cost = cost<2>,
                         .may_overwrite = 0b111,
-                        .prepare = {elementwise::prepare_div_grad_cpu}};
+                        .prepare = {map_cpu<DivGrad, float, float, float, float>}};
 
 Tensor add(const Tensor& a, const Tensor& b) {
   Tensor y = dispatch1(kAdd, {a, b});

@@ -1,8 +1,10 @@
 #include "ops/elementwise/compare.h"
 
 #include "ops/autograd/autograd.h"
-#include "ops/elementwise/kernels.h"
+#include "ops/elementwise/functors.h"
+#include "ops/kernels/map_cpu.h"
 #include "ops/kernels/signature.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/reduce/reduce.h"
 #include "ops/registry/dispatch.h"
 
@@ -55,35 +57,47 @@ std::vector<TensorMeta> infer_cast(const OpQuery& query) {
 
 OpCost cost(const OpQuery& query) { return streaming_cost(query, 1); }
 
+template <class F>
+PreparedKernel prepare_comparison(const OpQuery& query) {
+  return visit_dtype(query.inputs[0].dtype,
+                     [&]<class T>(TypeTag<T>) { return map_cpu<F, bool, T, T>(query); });
+}
+
+PreparedKernel prepare_cast(const OpQuery& query) {
+  return visit_dtype(query.inputs[0].dtype, [&]<class From>(TypeTag<From>) {
+    return visit_dtype(query.outputs[0].dtype, [&]<class To>(TypeTag<To>) {
+      return map_cpu<Cast<To>, To, From>(query);
+    });
+  });
+}
+
 }  // namespace
 
 const OpDef kEq = {.name = "eq",
                    .infer = infer_comparison<&kEq>,
                    .cost = cost,
-                   .prepare = {elementwise::prepare_eq_cpu}};
+                   .prepare = {prepare_comparison<Equal>}};
 const OpDef kGt = {.name = "gt",
                    .infer = infer_comparison<&kGt>,
                    .cost = cost,
-                   .prepare = {elementwise::prepare_gt_cpu}};
+                   .prepare = {prepare_comparison<Greater>}};
 const OpDef kWhere = {.name = "where",
                       .infer = infer_where,
                       .cost = cost,
                       .may_overwrite = 0b110,
-                      .prepare = {elementwise::prepare_where_cpu}};
+                      .prepare = {map_cpu<Select, float, bool, float, float>}};
 const OpDef kWhereGrad = {.name = "where_grad",
                           .infer = infer_where_grad<&kWhereGrad>,
                           .cost = cost,
                           .may_overwrite = 0b10,
-                          .prepare = {elementwise::prepare_where_grad_cpu}};
+                          .prepare = {map_cpu<SelectGrad, float, bool, float>}};
 const OpDef kWhereOtherGrad = {.name = "where_other_grad",
                                .infer = infer_where_grad<&kWhereOtherGrad>,
                                .cost = cost,
                                .may_overwrite = 0b10,
-                               .prepare = {elementwise::prepare_where_other_grad_cpu}};
-const OpDef kCast = {.name = "cast",
-                     .infer = infer_cast,
-                     .cost = cost,
-                     .prepare = {elementwise::prepare_cast_cpu}};
+                               .prepare = {map_cpu<SelectOtherGrad, float, bool, float>}};
+const OpDef kCast = {
+    .name = "cast", .infer = infer_cast, .cost = cost, .prepare = {prepare_cast}};
 
 Tensor eq(const Tensor& a, const Tensor& b) { return dispatch1(kEq, {a, b}); }
 

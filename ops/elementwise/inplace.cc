@@ -1,8 +1,10 @@
 #include "ops/elementwise/inplace.h"
 
 #include "ops/autograd/autograd.h"
-#include "ops/elementwise/kernels.h"
+#include "ops/elementwise/functors.h"
+#include "ops/kernels/map_cpu.h"
 #include "ops/kernels/signature.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/registry/dispatch.h"
 
 namespace tidemark {
@@ -60,28 +62,39 @@ OpCost arithmetic_cost(const OpQuery& query) {
 // The old values are not read.
 OpCost overwrite_cost(const OpQuery& query) { return streaming_cost(query, 0); }
 
+PreparedKernel prepare_copy(const OpQuery& query) {
+  return visit_size(query.inputs[0].dtype,
+                    [&]<class T>(TypeTag<T>) { return update_cpu<Replace, T, T>(query); });
+}
+
+PreparedKernel prepare_fill(const OpQuery& query) {
+  return visit_dtype(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) {
+    return update_cpu<ReplaceByValue<T>, T>(query);
+  });
+}
+
 }  // namespace
 
 const OpDef kAddInPlace = {.name = "add_",
                            .infer = infer_add,
                            .cost = arithmetic_cost<&kAddInPlace>,
                            .written_inputs = 1,
-                           .prepare = {elementwise::prepare_add_in_place_cpu}};
+                           .prepare = {update_cpu<Add, float, float>}};
 const OpDef kMulInPlace = {.name = "mul_",
                            .infer = infer_mul,
                            .cost = arithmetic_cost<&kMulInPlace>,
                            .written_inputs = 1,
-                           .prepare = {elementwise::prepare_mul_in_place_cpu}};
+                           .prepare = {update_cpu<Scale, float>}};
 const OpDef kCopyInPlace = {.name = "copy_",
                             .infer = infer_from_source<&kCopyInPlace>,
                             .cost = overwrite_cost,
                             .written_inputs = 1,
-                            .prepare = {elementwise::prepare_copy_in_place_cpu}};
+                            .prepare = {prepare_copy}};
 const OpDef kFillInPlace = {.name = "fill_",
                             .infer = infer_fill,
                             .cost = overwrite_cost,
                             .written_inputs = 1,
-                            .prepare = {elementwise::prepare_fill_in_place_cpu}};
+                            .prepare = {prepare_fill}};
 
 void require_no_grad(const char* op, std::initializer_list<Tensor> tensors) {
   if (!needs_grad(tensors)) return;

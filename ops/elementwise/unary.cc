@@ -2,8 +2,10 @@
 
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/arithmetic.h"
-#include "ops/elementwise/kernels.h"
+#include "ops/elementwise/functors.h"
+#include "ops/kernels/map_cpu.h"
 #include "ops/kernels/signature.h"
+#include "ops/kernels/vector_math.h"
 #include "ops/registry/dispatch.h"
 
 namespace tidemark {
@@ -63,30 +65,42 @@ Tensor from_input(const OpDef& forward, const OpDef& gradient, const Tensor& x) 
 }  // namespace
 
 // Functions of libm are counted as 20 operations: what they cost beside an addition.
-#define TIDEMARK_UNARY(symbol, text, infer_function, flops, kernel, bfloat16) \
-  const OpDef symbol = {.name = text,                                         \
-                        .infer = infer_function<&symbol, bfloat16>,           \
-                        .cost = cost<flops>,                                  \
-                        .may_overwrite = 0b11,                                \
-                        .prepare = {elementwise::prepare_##kernel##_cpu}}
-TIDEMARK_UNARY(kScale, "scale", infer_unary, 1, scale, true);
-TIDEMARK_UNARY(kNeg, "neg", infer_unary, 1, neg, true);
-TIDEMARK_UNARY(kAbs, "abs", infer_unary, 1, abs, false);
-TIDEMARK_UNARY(kAbsGrad, "abs_grad", infer_grad, 1, abs_grad, false);
-TIDEMARK_UNARY(kRelu, "relu", infer_unary, 1, relu, true);
-TIDEMARK_UNARY(kReluGrad, "relu_grad", infer_grad, 1, relu_grad, true);
-TIDEMARK_UNARY(kExp, "exp", infer_unary, 20, exp, false);
-TIDEMARK_UNARY(kLog, "log", infer_unary, 20, log, false);
-TIDEMARK_UNARY(kSqrt, "sqrt", infer_unary, 4, sqrt, false);
-TIDEMARK_UNARY(kSqrtGrad, "sqrt_grad", infer_grad, 4, sqrt_grad, false);
-TIDEMARK_UNARY(kTanh, "tanh", infer_unary, 20, tanh, true);
-TIDEMARK_UNARY(kTanhGrad, "tanh_grad", infer_grad, 3, tanh_grad, true);
-TIDEMARK_UNARY(kSigmoid, "sigmoid", infer_unary, 20, sigmoid, true);
-TIDEMARK_UNARY(kSigmoidGrad, "sigmoid_grad", infer_grad, 3, sigmoid_grad, true);
-TIDEMARK_UNARY(kRelu6, "relu6", infer_unary, 2, relu6, true);
-TIDEMARK_UNARY(kRelu6Grad, "relu6_grad", infer_grad, 2, relu6_grad, true);
-TIDEMARK_UNARY(kSilu, "silu", infer_unary, 21, silu, true);
-TIDEMARK_UNARY(kSiluGrad, "silu_grad", infer_grad, 25, silu_grad, true);
+#define TIDEMARK_UNARY(symbol, text, infer_function, flops, bfloat16, ...) \
+  const OpDef symbol = {.name = text,                                      \
+                        .infer = infer_function<&symbol, bfloat16>,        \
+                        .cost = cost<flops>,                               \
+                        .may_overwrite = 0b11,                             \
+                        .prepare = {__VA_ARGS__}}
+#define TIDEMARK_FLOATS(symbol, text, flops, ...) \
+  TIDEMARK_UNARY(symbol, text, infer_unary, flops, true, map_floats_cpu<__VA_ARGS__, 1>)
+#define TIDEMARK_FLOATS_GRAD(symbol, text, flops, ...) \
+  TIDEMARK_UNARY(symbol, text, infer_grad, flops, true, map_floats_cpu<__VA_ARGS__, 2>)
+#define TIDEMARK_FLOAT(symbol, text, flops, functor) \
+  TIDEMARK_UNARY(symbol, text, infer_unary, flops, false, map_cpu<functor, float, float>)
+#define TIDEMARK_FLOAT_GRAD(symbol, text, flops, functor) \
+  TIDEMARK_UNARY(symbol, text, infer_grad, flops, false, map_cpu<functor, float, float, float>)
+TIDEMARK_FLOATS(kScale, "scale", 1, Scale);
+TIDEMARK_FLOATS(kNeg, "neg", 1, Neg);
+TIDEMARK_FLOAT(kAbs, "abs", 1, Abs);
+TIDEMARK_FLOAT_GRAD(kAbsGrad, "abs_grad", 1, AbsGrad);
+TIDEMARK_FLOATS(kRelu, "relu", 1, Relu);
+TIDEMARK_FLOATS_GRAD(kReluGrad, "relu_grad", 1, ReluGrad);
+TIDEMARK_FLOAT(kExp, "exp", 20, Exp);
+TIDEMARK_FLOAT(kLog, "log", 20, Log);
+TIDEMARK_FLOAT(kSqrt, "sqrt", 4, Sqrt);
+TIDEMARK_FLOAT_GRAD(kSqrtGrad, "sqrt_grad", 4, SqrtGrad);
+TIDEMARK_FLOATS(kTanh, "tanh", 20, Tanh);
+TIDEMARK_FLOATS_GRAD(kTanhGrad, "tanh_grad", 3, TanhGrad);
+TIDEMARK_FLOATS(kSigmoid, "sigmoid", 20, Sigmoid);
+TIDEMARK_FLOATS_GRAD(kSigmoidGrad, "sigmoid_grad", 3, SigmoidGrad);
+TIDEMARK_FLOATS(kRelu6, "relu6", 2, Relu6);
+TIDEMARK_FLOATS_GRAD(kRelu6Grad, "relu6_grad", 2, Relu6Grad);
+TIDEMARK_FLOATS(kSilu, "silu", 21, Silu<VectorMath>);
+TIDEMARK_FLOATS_GRAD(kSiluGrad, "silu_grad", 25, SiluGrad<VectorMath>);
+#undef TIDEMARK_FLOAT_GRAD
+#undef TIDEMARK_FLOAT
+#undef TIDEMARK_FLOATS_GRAD
+#undef TIDEMARK_FLOATS
 #undef TIDEMARK_UNARY
 
 Tensor scale(const Tensor& x, double s) {

@@ -2,7 +2,7 @@
 //
 // A new operator is one folder entry with one stem: `softmax.h` (the function people call),
 // `softmax.cc` (this description and the gradient), `softmax_cpu.cc`, `softmax_cuda.cu`; and
-// one line in ops/register.cc. It gets managed memory, recomputation, pricing, capture and
+// its lines in ops/operators.inc. It gets managed memory, recomputation, pricing, capture and
 // simulation from the dispatcher, without a line of its own.
 #pragma once
 

@@ -5,9 +5,10 @@ set -uo pipefail
 
 usage() {
   cat <<'TEXT'
-usage: [VARIABLE=VALUE...] tests/machines/run_tests.sh [--cpu MODEL] PROGRAM...
+usage: [VARIABLE=VALUE...] tests/machines/run_tests.sh [--cpu MODEL] PROGRAM[:FILTER]...
 
-Runs test programs in turn; exit code 1 if one fails.
+Runs test programs in turn, or those of their tests that GoogleTest's FILTER names; exit code 1 if
+one fails, or has no such test.
   --cpu MODEL   on a processor that qemu emulates, such as Nehalem, which has no AVX, or Haswell,
                 which has no AVX-512 (qemu-x86_64 -cpu help); exit code 77 without qemu
 For instance, kernels in their versions for AVX2, with 3 threads:
@@ -36,11 +37,16 @@ done
 if [[ $# -eq 0 ]]; then usage >&2; exit 2; fi
 
 failed=0
-for program in "$@"; do
-  if output=$("${emulator[@]}" "$program" 2>&1); then
-    printf 'ok      %s: %s\n' "$(basename "$program")" "$(tail -n 1 <<< "$output")"
+for argument in "$@"; do
+  program=${argument%%:*}
+  filter=${argument#"$program"}
+  filter=${filter#:}
+  name=$(basename "$program")${filter:+ $filter}
+  if output=$("${emulator[@]}" "$program" --gtest_filter="${filter:-*}" 2>&1) &&
+    [[ $output != *'[==========] Running 0 tests'* ]]; then
+    printf 'ok      %s: %s\n' "$name" "$(tail -n 1 <<< "$output")"
   else
-    printf 'FAILED  %s: exit code %d\n%s\n' "$(basename "$program")" $? "$output"
+    printf 'FAILED  %s: exit code %d\n%s\n' "$name" $? "$output"
     failed=1
   fi
 done
