@@ -22,7 +22,14 @@ MemoryAllowance parse_memory(std::string_view text) {
 }
 
 Budget parse_budget(std::string_view text) {
-  if (text.empty() || text.back() != '%') return {.bytes = parse_bytes(text)};
+  if (text.empty() || text.back() != '%') {
+    const Bytes bytes = parse_bytes(text);
+    if (bytes > Bytes(0) && bytes <= Bytes(100)) {
+      throw UsageError("'" + std::string(text) + "' would be " + std::to_string(bytes.count()) +
+                       " bytes; a share is written 50%");
+    }
+    return {.bytes = bytes};
+  }
   const std::string number(text.substr(0, text.size() - 1));
   size_t end = 0;
   double percent = 0;

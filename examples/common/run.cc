@@ -167,12 +167,16 @@ void save_costs(const RunFlags& flags, Session& session) {
   write_output(flags.save_costs, to_json(table));
 }
 
-void save_schedule(const RunFlags& flags, const Session& session) {
+void save_schedule(const RunFlags& flags, const Session& session, bool interrupted) {
   if (flags.save_schedule.empty()) return;
   const BoundSchedule* bound = session.planner() ? session.planner()->current() : nullptr;
   if (!bound) {
-    throw UsageError(
-        "--save-schedule: the last steps ran by the policy, so nothing was written");
+    const std::string why =
+        "--save-schedule: the last steps ran by the policy, so nothing was written; a schedule "
+        "is made beside the training, so more --steps may do, or the same on --device sim:host";
+    if (!interrupted) throw UsageError(why);
+    print_error("{}\n", why);
+    return;
   }
   write_output(flags.save_schedule, to_json(bound->trace, bound->schedule));
 }
@@ -292,13 +296,14 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
     Attempts attempt;
     attempt([&] { training->stop(done); });
     attempt([&] { save_costs(flags, session); });
-    attempt([&] { save_schedule(flags, session); });
+    attempt([&] { save_schedule(flags, session, interrupt.requested()); });
     attempt([&] { report.params_checksum = training->checksum(); });
     attempt([&] {
       if (!interrupt.requested()) report.evaluation = training->evaluate(session);
     });
     note_memory(session, report);
     attempt([&] { save_trace(flags, session); });
+    print_out("{}", result_table(report));
     attempt.rethrow();
     return !interrupt.requested();
   } catch (...) {
@@ -470,7 +475,6 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   const InterruptScope interrupt;  // from the first word on, loading weights included
   announce(*job, report, options, took.count());
   const bool finished = train(flags, options, *job, interrupt, report);
-  print_out("{}", result_table(report));
   return finished ? int{kDone} : kInterruptedExitCode;
 }
 

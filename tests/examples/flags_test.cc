@@ -191,6 +191,7 @@ TEST(Budget, SharesAreRoundedDownToBlocks) {
   EXPECT_EQ(parse_budget("33.3%").resolve(Bytes(4096)), Bytes(1024));
   EXPECT_EQ(parse_budget("100%").resolve(Bytes(4096)), Bytes(4096));
   EXPECT_EQ(parse_budget("1000").resolve(Bytes(4096)), Bytes(1000));
+  EXPECT_THROW(parse_budget("50"), UsageError);  // means 50%
   EXPECT_THROW(parse_budget(""), UsageError);
   EXPECT_THROW(parse_budget("%"), UsageError);
 }

@@ -85,6 +85,7 @@ TEST_F(ScheduleFlagTest, MistakesAreExplained) {
   const Result none = run("--steps 1 --plan off --save-schedule " + path("none.json"));
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.error, HasSubstr("the last steps ran by the policy"));
+  EXPECT_THAT(none.out, HasSubstr("memory of the arena")) << "the table comes all the same";
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none.json"));
   const Result packed = run("--steps 1 --save-schedule " + path("schedule.json.gz"));
   EXPECT_EQ(packed.code, 2);

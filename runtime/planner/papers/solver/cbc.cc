@@ -43,7 +43,10 @@ Answer read_cbc(const Program& program, const std::string& solution, const std::
   const double end = last_number_after(log, "\nLower bound:", -kInfinity);
   answer.bound = std::max(root - 5e-6 * std::abs(root), end - 5e-4);
   if (status.find("nfeasible") != std::string::npos) {
-    answer.status = SolveStatus::kInfeasible;
+    // It says so as well where its time was up before it had begun; where there is a start,
+    // which has been checked, that is all that it can mean.
+    const bool out_of_time = log.find("topped on time") != std::string::npos;
+    if (!out_of_time && program.start.empty()) answer.status = SolveStatus::kInfeasible;
     return answer;
   }
   if (status.find("nbounded") != std::string::npos) {

@@ -280,6 +280,20 @@ TEST_F(FakeSolver, IsNotBelievedWhenItIsWrong) {
       DataError);
 }
 
+// CBC says it where its time is up before it has begun; solving ended with an error.
+TEST_F(FakeSolver, CbcsInfeasibleIsNoProofWhereItRanOutOfTimeOrHasAStart) {
+  const std::string infeasible = "echo 'Infeasible - objective value 0' > $out";
+  EXPECT_EQ(run(SolverKind::kCbc, infeasible).status, SolveStatus::kInfeasible);
+  EXPECT_EQ(run(SolverKind::kCbc, "echo; echo 'Result - Stopped on time limit'; " + infeasible)
+                .status,
+            SolveStatus::kUnknown);
+  Program program = knapsack();
+  program.start = {1, 0, 0};
+  const Solution solution = run(SolverKind::kCbc, infeasible, program);
+  EXPECT_EQ(solution.status, SolveStatus::kFeasible);
+  EXPECT_TRUE(solution.from_start);
+}
+
 TEST_F(FakeSolver, ThatHangsIsKilledWithAllItStarted) {
   // Its child would write later, if it lived. `wait` hangs for ever on a child that sleeps.
   Program program = knapsack();
