@@ -1,7 +1,7 @@
 #include "bench/paper_network.h"
 
 #include "models/bert.h"
-#include "models/image_model.h"
+#include "models/image_models.h"
 #include "models/optim/clip.h"
 #include "models/optim/optimizer.h"
 #include "ops/autograd/autograd.h"

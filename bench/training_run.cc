@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "bench/fit_rule.h"
-#include "models/image_model.h"
+#include "models/image_models.h"
 #include "models/optim/optimizer.h"
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"

@@ -1,6 +1,7 @@
 # Whether the CUDA device and its kernels are built, and with what.
 #
-#   TIDEMARK_CUDA   AUTO (default): if there is an nvcc, a cuDNN and a cuBLAS; says what is missing
+#   TIDEMARK_CUDA   AUTO (default): if there is a GPU, and what TOOLKIT asks for
+#                   TOOLKIT: if there is an nvcc, a cuDNN and a cuBLAS; says what is missing
 #                   ON: or configuring fails; asking for CUDA never gives a build without it
 #                   OFF: the programs say that they have no CUDA device
 #   CMAKE_CUDA_ARCHITECTURES (or CUDAARCHS in the environment): for which GPUs; else the list below
@@ -14,8 +15,8 @@
 #
 # Host-side logic of the CUDA device is built and tested in either case: it reaches the driver
 # through an interface (runtime/device/cuda/driver.h).
-set(TIDEMARK_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO, ON or OFF")
-set_property(CACHE TIDEMARK_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(TIDEMARK_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO, TOOLKIT, ON or OFF")
+set_property(CACHE TIDEMARK_CUDA PROPERTY STRINGS AUTO TOOLKIT ON OFF)
 set(CUDNN_ROOT "" CACHE PATH "Folder that holds cuDNN's include/ and lib/")
 set(CUBLAS_ROOT "" CACHE PATH "Folder that holds cuBLAS's include/ and lib/")
 # Data-centre and consumer GPUs from Ampere on, and PTX for those after them.
@@ -26,8 +27,8 @@ if(tidemark_cuda_wish MATCHES "^(ON|TRUE|YES|1)$")
   set(tidemark_cuda_wish ON)
 elseif(tidemark_cuda_wish MATCHES "^(OFF|FALSE|NO|0)$")
   set(tidemark_cuda_wish OFF)
-elseif(NOT tidemark_cuda_wish STREQUAL "AUTO")
-  message(FATAL_ERROR "TIDEMARK_CUDA is '${TIDEMARK_CUDA}': it takes AUTO, ON or OFF")
+elseif(NOT tidemark_cuda_wish MATCHES "^(AUTO|TOOLKIT)$")
+  message(FATAL_ERROR "TIDEMARK_CUDA is '${TIDEMARK_CUDA}': it takes AUTO, TOOLKIT, ON or OFF")
 endif()
 
 # Missing something: the end if CUDA was asked for, else a build without it that says so.
@@ -44,6 +45,11 @@ set(TIDEMARK_CUDA_FOUND FALSE)
 if(tidemark_cuda_wish STREQUAL "OFF")
   message(STATUS "CUDA: off, as TIDEMARK_CUDA=OFF")
   return()
+endif()
+# NVIDIA's driver, or Windows' for Linux: compiling for a GPU that is not there takes most of the
+# time of a build.
+if(tidemark_cuda_wish STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl AND NOT EXISTS /dev/dxg)
+  tidemark_no_cuda("there is no GPU; -DTIDEMARK_CUDA=TOOLKIT builds it all the same")
 endif()
 
 # 1. The compiler.

@@ -16,13 +16,13 @@
 #include "examples/common/interrupt.h"
 #include "examples/common/memory_limits.h"
 #include "examples/common/output_file.h"
-#include "examples/common/process_memory.h"
 #include "examples/common/report.h"
 #include "examples/common/run.h"
 #include "examples/common/shaped_training.h"
 #include "examples/common/soak.h"
 #include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/process_memory.h"
 
 namespace tidemark {
 namespace {

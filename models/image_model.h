@@ -1,4 +1,4 @@
-// Networks that classify images, by name.
+// What networks that classify images have in common. image_models.h makes them by name.
 //
 // Parameters have torchvision's names and order. Convolution weights are (K, R, S, C / groups)
 // here and (K, C / groups, R, S) there; the first fully connected layer behind an image of more
@@ -10,12 +10,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "models/nn/module.h"
-#include "models/nn/parameter_init.h"
 
 namespace tidemark {
 
@@ -37,11 +33,5 @@ class ImageModel : public Module {
   // Of the image that the first fully connected layer reads.
   virtual int64_t pixels() const { return 1; }
 };
-
-// In the current session. Throws UsageError that lists the names, OutOfMemory.
-std::unique_ptr<ImageModel> make_image_model(const std::string& name,
-                                             const ImageModelOptions& options,
-                                             ParameterInit& init);
-const std::vector<std::string>& image_model_names();
 
 }  // namespace tidemark

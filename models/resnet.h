@@ -18,6 +18,7 @@
 
 #include "models/image_model.h"
 #include "models/nn/layers.h"
+#include "models/nn/parameter_init.h"
 
 namespace tidemark {
 

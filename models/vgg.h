@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "models/image_model.h"
+#include "models/nn/parameter_init.h"
 
 namespace tidemark {
 

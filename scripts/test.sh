@@ -5,13 +5,16 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/test.sh [--sanitize address|thread] [--long] [--no-setup] [-- CTEST_ARGUMENTS]
+usage: scripts/test.sh [--sanitize address|thread] [--long] [--strict] [--no-setup]
+                       [-- CTEST_ARGUMENTS]
 
 Installs what is missing, builds everything and runs all tests but the long ones.
   --sanitize address   build the runtime's tests, and only those, with AddressSanitizer and
                        UndefinedBehaviorSanitizer, and run them
   --sanitize thread    the same with ThreadSanitizer, for tests of what uses threads
   --long               run the long tests too
+  --strict             as continuous integration does: warnings are errors, and CUDA's code is built
+                       where there is a toolkit, GPU or not; stays so in this build folder
   --no-setup           install nothing
   -- ...               what follows goes to ctest: -- -R Shape
 TEXT
@@ -22,6 +25,7 @@ targets=(all)
 select=()
 exclude=(--label-exclude '^long$')
 setup=yes
+configure=()
 while [[ $# -gt 0 ]]; do
   case "$1" in
     --sanitize)
@@ -35,6 +39,7 @@ while [[ $# -gt 0 ]]; do
       shift
       ;;
     --long) exclude=() ;;
+    --strict) configure=(-DTIDEMARK_WERROR=ON -DTIDEMARK_CUDA=TOOLKIT) ;;
     --no-setup) setup=no ;;
     --) shift; break ;;
     -h | --help) usage; exit 0 ;;
@@ -44,7 +49,7 @@ while [[ $# -gt 0 ]]; do
 done
 
 if [[ $setup == yes ]]; then scripts/setup.sh; fi
-cmake --preset "$preset"
+cmake --preset "$preset" "${configure[@]}"
 cmake --build --preset "$preset" --parallel "$(nproc)" --target "${targets[@]}"
 
 # ThreadSanitizer cannot place its shadow memory when the kernel spreads mappings widely.

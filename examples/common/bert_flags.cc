@@ -249,17 +249,6 @@ void add_flags(CLI::App& app, BertFlags& flags) {
   add_machine_flags(app, flags);
 }
 
-std::vector<std::string> text_model_names() {
-  std::vector<std::string> names = bert_names();
-  names.insert(names.end(), gpt2_names().begin(), gpt2_names().end());
-  return names;
-}
-
-bool is_text_model(std::string_view name) {
-  const std::vector<std::string> names = text_model_names();
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 void complete(BertFlags& flags) {
   if (fs::is_directory(flags.load)) {
     open_folder(flags);

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "examples/common/training_flags.h"
-#include "models/bert.h"
 #include "models/checkpoint/hugging_face.h"
-#include "models/gpt2.h"
+#include "models/text_models.h"
 #include "ops/attention/attention.h"
 
 namespace tidemark {
@@ -49,25 +48,13 @@ struct BertFlags : TrainingFlags {
   // --model.
   std::optional<TextNetworkOptions> config;
 
-  bool is_gpt2() const {
-    return config ? std::holds_alternative<Gpt2Options>(*config) : model.starts_with("gpt2");
-  }
+  TextNetworkOptions network() const { return config ? *config : text_model_options(model); }
+  bool is_gpt2() const { return std::holds_alternative<Gpt2Options>(network()); }
   // REQUIRES: is_gpt2(), or not.
-  Gpt2Options gpt2() const {
-    return config ? std::get<Gpt2Options>(*config) : gpt2_options(model);
-  }
-  BertOptions bert() const {
-    return config ? std::get<BertOptions>(*config) : bert_options(model);
-  }
-  TextNetworkOptions network() const {
-    return is_gpt2() ? TextNetworkOptions(gpt2()) : TextNetworkOptions(bert());
-  }
+  Gpt2Options gpt2() const { return std::get<Gpt2Options>(network()); }
+  BertOptions bert() const { return std::get<BertOptions>(network()); }
   bool keeps_case() const { return cased.value_or(false); }
 };
-
-// Networks that these flags are for.
-std::vector<std::string> text_model_names();
-bool is_text_model(std::string_view name);
 
 // Fills in what is left open; vocabulary_size only for --resume. The network's sizes come from
 // the run that --resume goes on with, or from --load: a folder's config.json, or what --save

@@ -6,6 +6,7 @@
 #include "models/checkpoint/weight_file.h"
 #include "models/checkpoint/weights.h"
 #include "models/checksum.h"
+#include "models/image_models.h"
 #include "models/optim/clip.h"
 #include "models/optim/schedule.h"
 #include "ops/autograd/autograd.h"

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "examples/common/output_file.h"
-#include "examples/common/process_memory.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/process_memory.h"
 #include "runtime/schedule/fingerprint.h"
 
 namespace tidemark {

@@ -4,7 +4,7 @@
 
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
-#include "models/image_model.h"
+#include "models/image_models.h"
 #include "runtime/core/errors.h"
 
 namespace tidemark {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <random>
 
-#include "examples/common/process_memory.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/process_memory.h"
 
 namespace tidemark {
 namespace {

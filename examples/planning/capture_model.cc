@@ -10,7 +10,7 @@
 #include "examples/planning/steps.h"
 #include "models/bert.h"
 #include "models/gpt2.h"
-#include "models/image_model.h"
+#include "models/image_models.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
 
@@ -43,7 +43,7 @@ Program open(const CaptureRequest& request) {
     flags.image_size = request.image_size > 0 ? request.image_size : 224;
     return program_of(open_resnet_job(flags, /*with_data=*/false));
   }
-  if (contains(bert_names(), request.model) || contains(gpt2_names(), request.model)) {
+  if (is_text_model(request.model)) {
     BertFlags flags;
     fill_in(flags, request);
     flags.task = flags.is_gpt2() ? "clm" : "mlm";
@@ -64,7 +64,7 @@ Program open(const CaptureRequest& request) {
 
 std::vector<std::string> capturable_models() {
   std::vector<std::string> names = image_model_names();
-  for (const auto* more : {&bert_names(), &gpt2_names(), &step_names()}) {
+  for (const auto* more : {&text_model_names(), &step_names()}) {
     names.insert(names.end(), more->begin(), more->end());
   }
   return names;

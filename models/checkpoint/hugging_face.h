@@ -7,11 +7,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 
-#include "models/bert.h"
 #include "models/checkpoint/weights.h"
-#include "models/gpt2.h"
+#include "models/text_models.h"
 
 namespace tidemark {
 
@@ -24,8 +22,6 @@ namespace tidemark {
 // A tensor that is there under none of them keeps its name, and is reported as missing by it.
 // REQUIRES: `file` outlives what is given.
 WeightNames hugging_face_names(const SafetensorsFile& file);
-
-using TextNetworkOptions = std::variant<BertOptions, Gpt2Options>;
 
 // Of a config.json: sizes, eps of norms, for models of type "bert", "roberta",
 // "xlm-roberta" and "gpt2". Dropout stays as in the options' defaults. Throws DataError naming

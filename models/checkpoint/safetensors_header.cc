@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/text/located_json.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/located_json.h"
 
 namespace tidemark {
 namespace {

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "models/data/file.h"
-#include "models/text/located_json.h"
 #include "models/text/unicode.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/located_json.h"
 
 namespace tidemark {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "examples/common/process_memory.h"
+#include "runtime/core/process_memory.h"
 #include "tests/support/fake_root.h"
 
 namespace tidemark {

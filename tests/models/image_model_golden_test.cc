@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "models/image_model.h"
+#include "models/image_models.h"
 #include "models/resnet3d.h"
 #include "models/vgg.h"
 #include "models/vision_transformer.h"

@@ -11,6 +11,7 @@
 
 #include "models/checkpoint/weight_file.h"
 #include "models/checksum.h"
+#include "models/image_models.h"
 #include "models/vgg.h"
 #include "models/vision_transformer.h"
 #include "ops/elementwise/inplace.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/image_model.h"
+#include "models/image_models.h"
 #include "models/optim/optimizer.h"
 #include "models/resnet.h"
 #include "ops/autograd/autograd.h"

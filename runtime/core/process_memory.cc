@@ -1,4 +1,4 @@
-#include "examples/common/process_memory.h"
+#include "runtime/core/process_memory.h"
 
 #include <algorithm>
 #include <cstdint>

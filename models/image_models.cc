@@ -1,4 +1,4 @@
-#include "models/image_model.h"
+#include "models/image_models.h"
 
 #include <functional>
 
