@@ -27,7 +27,7 @@ namespace tidemark::planner {
 namespace {
 
 constexpr int kFirstPercent = 5;
-constexpr Bytes kMostText{1 << 30};
+constexpr Bytes kMaxText{1 << 30};
 
 struct Row {
   std::string overhead = "none";
@@ -41,7 +41,7 @@ int run(int argc, char** argv) {
         << "usage: order_and_releases GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...\n";
     return 2;
   }
-  const StepTrace trace = trace_from_json(read_text_file(argv[1], kMostText), argv[1]);
+  const StepTrace trace = trace_from_json(read_text_file(argv[1], kMaxText), argv[1]);
   const DeviceProfile profile = load_profile(argv[2]);
   const bool tier = std::string(argv[3]) == "tier";
   const int64_t effort = std::atoll(argv[4]) * 1'000'000;
@@ -61,8 +61,8 @@ int run(int argc, char** argv) {
       format_bytes(program_order_peak(reordered(trace, updates_first(trace)))));
 
   for (int a = kFirstPercent; a < argc; ++a) {
-    const PlanLimits limits{.room = Bytes(peak.count() / 100 * std::atoll(argv[a])),
-                            .tier_room = tier ? Bytes(int64_t{1} << 40) : Bytes(0),
+    const PlanLimits limits{.space = Bytes(peak.count() / 100 * std::atoll(argv[a])),
+                            .tier_space = tier ? Bytes(int64_t{1} << 40) : Bytes(0),
                             .out_bandwidth = profile.offload_bandwidth,
                             .in_bandwidth = profile.reload_bandwidth,
                             .latency = profile.transfer_latency,

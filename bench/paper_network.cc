@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kImage = 224, kClasses = 1000;
 constexpr int64_t kMaskedPercent = 15;  // of a sequence's tokens, as in BERT's paper
-constexpr double kMostNorm = 1;         // of BERT's gradients
+constexpr double kMaxNorm = 1;          // of BERT's gradients
 
 Tensor input(const Shape& shape, DType dtype, const char* name) {
   return Session::current().upload(TensorMeta::contiguous(dtype, shape), Category::kData,
@@ -72,7 +72,7 @@ class Texts : public PaperNetwork {
   void step() override {
     const Tensor loss = forward();
     backward(loss);
-    clip_grad_norm_(parameters_, kMostNorm);
+    clip_grad_norm_(parameters_, kMaxNorm);
     optimizer_->step();
     wait_for(loss);
   }

@@ -13,7 +13,7 @@ constexpr int64_t kFewestSteps = 5;
 constexpr double kSettled = 1e-3;  // the last three steps differ by less
 constexpr size_t kManyEvents = 1 << 18;
 // A step that computes each operator again this often is given up, whatever its clock says.
-constexpr int64_t kMostRepeats = 100;
+constexpr int64_t kMaxRepeats = 100;
 
 SessionOptions base_options() {
   SessionOptions options;
@@ -87,7 +87,7 @@ PaperResult run_paper(const PaperModel& model, const PaperNeed& need, const Pape
       const Residency& residency = session.residency();
       const int64_t repeats = residency.stats().recomputes;
       const bool late = to_seconds(residency.view().clock() - began) * 1e3 > most_ms;
-      const bool often = repeats > kMostRepeats * need.unmanaged.operators;
+      const bool often = repeats > kMaxRepeats * need.unmanaged.operators;
       if (late || often) session.residency().effort().stop();
     });
     for (int64_t step = 0; step < run.steps; ++step) {

@@ -334,9 +334,9 @@ void save_schedule(const Flags& flags, const StepTrace& graph) {
   const Plan plan = find_method(flags.method)->plan(problem, options);
   require_valid(violations(problem, plan));
   const Schedule schedule = schedule_from_plan(graph, problem, plan);
-  PlanLimits limits{.room = plan.peak};
+  PlanLimits limits{.space = plan.peak};
   for (const StepTrace::Storage& storage : graph.storages) {
-    if (storage.at_start && storage.at_end) limits.room += storage.size;
+    if (storage.at_start && storage.at_end) limits.space += storage.size;
   }
   require_valid(schedule_violations(graph, limits, schedule));
   write_output(flags.save_schedule, tidemark::to_json(graph, schedule));
@@ -345,8 +345,8 @@ void save_schedule(const Flags& flags, const StepTrace& graph) {
 int run_show(const Flags& flags) {
   const SavedSchedule saved = schedule_from_json(read_text(flags.show), flags.show);
   const DeviceProfile profile = load_profile(flags.capture.profile);
-  const PlanLimits limits{.room = flags.budget,
-                          .tier_room = Bytes(int64_t{1} << 61),
+  const PlanLimits limits{.space = flags.budget,
+                          .tier_space = Bytes(int64_t{1} << 61),
                           .out_bandwidth = profile.offload_bandwidth,
                           .in_bandwidth = profile.reload_bandwidth,
                           .latency = profile.transfer_latency};

@@ -357,7 +357,7 @@ std::string stand_in_note(const std::string& policy, const ReleaseSchedule& sche
         "its place\n",
         policy, schedule.name());
   }
-  if (schedule.where_unplanned.empty()) return "";
+  if (schedule.fallback_policy.empty()) return "";
   return fmt::format("{}: where there is no plan, the quickest in this budget\n",
                      schedule.name());
 }

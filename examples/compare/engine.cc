@@ -38,9 +38,9 @@ Comparison::Comparison(ComparisonOptions options)
       simulated_(options_.flags.on_simulator()),
       paused_(options_.paused) {
   if (options_.lanes.empty()) throw UsageError("there is no lane to compare");
-  if (options_.lanes.size() > kMostLanes) {
+  if (options_.lanes.size() > kMaxLanes) {
     throw UsageError(fmt::format("there are {} lanes; {} at once are enough",
-                                 options_.lanes.size(), kMostLanes));
+                                 options_.lanes.size(), kMaxLanes));
   }
   prepare();
   const MutexLock lock(mutex_);
@@ -154,8 +154,8 @@ uint64_t Comparison::submit(const Command& command) {
       note(number, paused_ ? "paused after the step" : "going on", false);
       break;
     case Command::kAdd:
-      if (entries_.size() >= kMostLanes) {
-        throw UsageError(fmt::format("there are {} lanes; remove one first", kMostLanes));
+      if (entries_.size() >= kMaxLanes) {
+        throw UsageError(fmt::format("there are {} lanes; remove one first", kMaxLanes));
       }
       budget_of(with_budget(command.spec), ground_);
       add_lane(command.spec, number);

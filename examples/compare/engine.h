@@ -30,7 +30,7 @@
 
 namespace tidemark::compare {
 
-inline constexpr size_t kMostLanes = 8;
+inline constexpr size_t kMaxLanes = 8;
 
 struct ComparisonOptions {
   RunFlags flags;                // of device, tiers, budget and the like

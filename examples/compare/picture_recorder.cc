@@ -167,7 +167,7 @@ void PictureRecorder::take_told(const Told& told) {
       break;
     case Kind::kGone: known_.erase(storage); break;
     case Kind::kCopiedOut:
-    case Kind::kCopyGivenUp:
+    case Kind::kCopyDropped:
     case Kind::kUnused:
     case Kind::kDied:
     case Kind::kCall:

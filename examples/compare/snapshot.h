@@ -64,7 +64,7 @@ enum class Phase : uint8_t {
 
 // What the engine knows of a lane beside what the lane shows.
 struct LaneStanding {
-  int colour = 0;  // below kMostLanes; no other lane that is there has it
+  int colour = 0;  // below kMaxLanes; no other lane that is there has it
   Phase phase = Phase::kWaiting;
   std::optional<LaneSpec> pending;  // what it was told to be, until it is that
   Bytes pending_budget{0};

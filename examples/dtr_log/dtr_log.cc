@@ -19,7 +19,7 @@ using Kind = DtrLog::Step::Kind;
 constexpr int64_t kLargestFile = int64_t{1} << 30;  // unpacked
 
 // Of one call; more is no program.
-constexpr size_t kMostArguments = 1 << 16;
+constexpr size_t kMaxArguments = 1 << 16;
 
 class Parser {
  public:
@@ -94,7 +94,7 @@ class Parser {
   std::vector<std::string> texts(const char* key) const {
     const Json& list = get(key);
     if (!list.is_array()) fail("\"" + std::string(key) + "\" is not a list");
-    if (list.size() > kMostArguments) fail("\"" + std::string(key) + "\" is too long");
+    if (list.size() > kMaxArguments) fail("\"" + std::string(key) + "\" is too long");
     std::vector<std::string> found;
     found.reserve(list.size());
     for (const Json& value : list) found.push_back(text_of(value, key));

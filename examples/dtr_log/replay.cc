@@ -171,7 +171,7 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
   // What a policy has settled for begins where such a round ends.
   constexpr int kSettledRounds = 3;
   uint64_t round_began = 0;
-  const int most = rounds.value_or(kMostRounds);
+  const int most = rounds.value_or(kMaxRounds);
   for (int settled = 0; result.rounds < most && (rounds || settled < kSettledRounds);) {
     if (session.settled()) ++settled;
     round_began = session.events().next_tag();

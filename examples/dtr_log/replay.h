@@ -38,10 +38,10 @@ struct ReplayResult {
 };
 
 // Policies that learn have settled by then, as a rule.
-inline constexpr int kMostRounds = 20;
+inline constexpr int kMaxRounds = 20;
 
 // `options`: its device is `profile`'s. `rounds`: the log is run so often, so that policies
-// that learn have steps to learn from; none: until the policy has settled, at most kMostRounds
+// that learn have steps to learn from; none: until the policy has settled, at most kMaxRounds
 // times. Throws OutOfMemory.
 ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfile& profile,
                     std::optional<int> rounds = 1);

@@ -144,20 +144,20 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
   print_out("order         {}\n",
             moved == 0 ? "the program's" : fmt::format("broken {} times", moved));
   print_kinds(s);
-  print_peak(saved, limits.room);
+  print_peak(saved, limits.space);
 
-  const Bytes room = limits.room;
-  limits.room = Bytes(int64_t{1} << 61);
+  const Bytes room = limits.space;
+  limits.space = Bytes(int64_t{1} << 61);
   std::vector<std::string> wrong = schedule_violations(saved.trace, limits, s);
   if (s.time > Nanos(0)) {
     print_out("time          {:.3f} ms expected, {:.3f} ms of it recomputing\n", to_ms(s.time),
               to_ms(s.recomputed));
   }
   if (wrong.empty()) {
-    limits.room = room > Bytes(0) ? room : s.peak + residents_apart(saved);
+    limits.space = room > Bytes(0) ? room : s.peak + residents_apart(saved);
     wrong = schedule_violations(saved.trace, limits, s);
     PlanLimits beside = limits;  // the simulator counts blocks, and residents have none
-    beside.room -= residents_apart(saved);
+    beside.space -= residents_apart(saved);
     const ScheduleCost cost = simulate(saved.trace, beside, s);
     print_out(
         "simulated     {:.3f} ms: {:.3f} recomputing, {:.3f} waiting for copies; "

@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
   }
 }
 
-constexpr int64_t kMostDepth = 256;
+constexpr int64_t kMaxDepth = 256;
 
 // f.template operator()<kDepth>() with the padded length of a row.
 template <class F>
@@ -258,14 +258,14 @@ void with_depth(int64_t depth, const F& f) {
   if (depth <= 32) return f.template operator()<32>();
   if (depth <= 64) return f.template operator()<64>();
   if (depth <= 128) return f.template operator()<128>();
-  f.template operator()<kMostDepth>();
+  f.template operator()<kMaxDepth>();
 }
 
 void check_depth(const Call& call) {
-  if (call.extents.depth <= kMostDepth) return;
+  if (call.extents.depth <= kMaxDepth) return;
   throw UsageError("[attention] heads of " + std::to_string(call.extents.depth) +
                    " elements: memory-efficient attention on CUDA takes at most " +
-                   std::to_string(kMostDepth));
+                   std::to_string(kMaxDepth));
 }
 
 template <int kDepth>

@@ -12,7 +12,7 @@ namespace {
 
 enum : int64_t { kX = 1, kW = 2, kY = 3 };
 constexpr int64_t kByteAlignment = 16;
-constexpr int64_t kMostSlices = 8;
+constexpr int64_t kMaxSlices = 8;
 
 // Channels last as they lie, in cuDNN's order of dimensions: C after N.
 Descriptor tensor(const Shape& shape, DType dtype, int64_t id) {
@@ -233,7 +233,7 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& d
   // bfloat16 would be rounded between slices, and its engines do not copy.
   const bool slice =
       choice.passed_over && !choice.traits.tensor_cores && problem.dtype == DType::kFloat32;
-  for (int64_t slices = 2; slice && slices <= kMostSlices; ++slices) {
+  for (int64_t slices = 2; slice && slices <= kMaxSlices; ++slices) {
     if (problem.x[0] % slices != 0) continue;
     const Convolution part = slice_of(problem, slices);
     const Bytes x_slice = size_of(problem.dtype) * part.x.elements(),

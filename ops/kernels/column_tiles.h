@@ -16,9 +16,9 @@ namespace tidemark {
 
 struct ColumnTiles {
   static constexpr int kThreads = 256;
-  static constexpr int64_t kBlocks = 1024;   // enough to fill any GPU of today
-  static constexpr int64_t kMostRows = 256;  // that one thread sums up in float
-  static constexpr int64_t kLeastRows = 8;   // worth a thread of its own
+  static constexpr int64_t kBlocks = 1024;  // enough to fill any GPU of today
+  static constexpr int64_t kMaxRows = 256;  // that one thread sums up in float
+  static constexpr int64_t kLeastRows = 8;  // worth a thread of its own
 
   // `matrices` of the shape are treated at once; `vectors_fit`: four columns of a row can be
   // read as one, if their number allows it. REQUIRES: rows, columns, matrices > 0.
@@ -32,7 +32,7 @@ struct ColumnTiles {
     const int64_t side = kThreads / lanes;  // rows that a block takes at a time
     const int64_t wanted = std::max<int64_t>(1, kBlocks / (tiles * matrices));
     stretches = std::min(wanted, (rows + side * kLeastRows - 1) / (side * kLeastRows));
-    stretches = std::max(stretches, (rows + side * kMostRows - 1) / (side * kMostRows));
+    stretches = std::max(stretches, (rows + side * kMaxRows - 1) / (side * kMaxRows));
     stretch_rows = (rows + stretches - 1) / stretches;
     stretches = (rows + stretch_rows - 1) / stretch_rows;
   }

@@ -7,7 +7,7 @@
 namespace tidemark {
 
 // So many in one launch; their addresses are arguments of the kernel, of which there are 4 KiB.
-inline constexpr int kMostMembers = 32;
+inline constexpr int kMaxMembers = 32;
 
 // `kOperands`: tensors of one size that go together, such as a parameter and its gradient.
 template <size_t kOperands, class T = float>
@@ -17,12 +17,12 @@ struct Members {
     int64_t elements;
     int64_t first_block;
   };
-  Member member[kMostMembers];
+  Member member[kMaxMembers];
   int count = 0;
   int64_t blocks = 0;  // that all of them take
 
   // Gives the member's addresses, for the caller to set. Each block takes `of_block` elements.
-  // REQUIRES: there are fewer than kMostMembers.
+  // REQUIRES: there are fewer than kMaxMembers.
   Member& add(int64_t elements, int64_t of_block) {
     Member& added = member[count++];
     added.elements = elements;

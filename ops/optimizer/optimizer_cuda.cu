@@ -57,7 +57,7 @@ class Steps {
       for (size_t p = 0; p < loops_.size(); ++p) apply_to(loops_[p], args, f, p, kIndices);
       return;
     }
-    for (size_t p = 0; p < elements_.size(); p += kMostMembers) run_members(args, f, p);
+    for (size_t p = 0; p < elements_.size(); p += kMaxMembers) run_members(args, f, p);
   }
 
  private:
@@ -78,7 +78,7 @@ class Steps {
   void run_members(const KernelArgs& args, const F& f, size_t first) const {
     Members<kOperands> members;
     const int64_t of_block = kLaunchThreads * (wide_ ? kPackElements : 1);
-    const size_t end = std::min(first + kMostMembers, elements_.size());
+    const size_t end = std::min(first + kMaxMembers, elements_.size());
     for (size_t p = first; p < end; ++p) {
       auto& member = members.add(elements_[p], of_block);
       for (size_t k = 0; k < kOperands; ++k) {
@@ -140,9 +140,9 @@ PreparedKernel prepare_clip(const OpQuery& query) {
     elements.push_back(query.inputs[i].shape.elements());
   }
   return {Bytes(0), [elements = std::move(elements)](const KernelArgs& args) {
-            for (size_t first = 0; first < elements.size(); first += kMostMembers) {
+            for (size_t first = 0; first < elements.size(); first += kMaxMembers) {
               Members<2> members;
-              const size_t end = std::min(first + kMostMembers, elements.size());
+              const size_t end = std::min(first + kMaxMembers, elements.size());
               for (size_t i = first; i < end; ++i) {
                 auto& member = members.add(elements[i], kClipRun);
                 for (size_t k = 0; k < 2; ++k) member.at[k] = args.inout<float>(2 * i + k);

@@ -30,7 +30,7 @@ struct WindowAxis {
     }
     return that_see_sliding(input);
   }
-  // The same where windows are known to slide, and what they slide over is at most kMostCells
+  // The same where windows are known to slide, and what they slide over is at most kMaxCells
   // long: without divisions of 64 bits, which on a GPU are several times as slow.
   TIDEMARK_HOST_DEVICE Range seen_sliding(int64_t output) const {
     const int64_t begin = first_cell(output), end = begin + window;

@@ -15,7 +15,7 @@ Shape pooled_shape(const char* op, const OpQuery& query, const Shape& x,
     y[axis + 1] = window_positions(op, query, x[axis + 1], attrs.window[axis],
                                    attrs.stride[axis], attrs.padding[axis]);
     check_fits(op, query,
-               std::max({x[axis + 1], attrs.window[axis], attrs.stride[axis]}) <= kMostCells,
+               std::max({x[axis + 1], attrs.window[axis], attrs.stride[axis]}) <= kMaxCells,
                "an axis, a window or a stride is longer than 2^30");
     if (!attrs.ceil) continue;
     const int64_t next = y[axis + 1] * attrs.stride[axis] - attrs.padding[axis];

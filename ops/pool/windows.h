@@ -9,7 +9,7 @@
 namespace tidemark {
 
 // Of an axis of the input, a window or a stride: positions fit in 32 bits.
-inline constexpr int64_t kMostCells = int64_t{1} << 30;
+inline constexpr int64_t kMaxCells = int64_t{1} << 30;
 
 // Vertical, horizontal.
 struct Pool2dAttrs {
@@ -22,7 +22,7 @@ struct Pool2dAttrs {
 };
 
 // Shape of the output for an input (N, H, W, C). Throws UsageError if the window does not fit,
-// or there are more than kMostCells.
+// or there are more than kMaxCells.
 Shape pooled_shape(const char* op, const OpQuery& query, const Shape& x,
                    const Pool2dAttrs& attrs);
 

@@ -24,7 +24,7 @@ PreparedKernel prepare_max_grad_cpu(const OpQuery& query);
 PreparedKernel prepare_argmax_cpu(const OpQuery& query);
 PreparedKernel prepare_accuracy_count_cpu(const OpQuery& query);
 
-inline constexpr size_t kMostNorms = 32;  // tensors of one norm, norms of one join_norms
+inline constexpr size_t kMaxNorms = 32;  // tensors of one norm, norms of one join_norms
 PreparedKernel prepare_norm_cpu(const OpQuery& query);
 void join_norms_cpu(const KernelArgs& args);
 

@@ -13,9 +13,9 @@ namespace {
 TensorMeta scalar() { return TensorMeta::contiguous(DType::kFloat32, {}); }
 
 void require_count(const char* op, const OpQuery& query, const char* what) {
-  if (!query.inputs.empty() && query.inputs.size() <= reduce::kMostNorms) return;
+  if (!query.inputs.empty() && query.inputs.size() <= reduce::kMaxNorms) return;
   fail(op, std::to_string(query.inputs.size()) + " " + what + ", not 1 to " +
-               std::to_string(reduce::kMostNorms));
+               std::to_string(reduce::kMaxNorms));
 }
 
 std::vector<TensorMeta> infer_norm(const OpQuery& query) {
@@ -67,8 +67,8 @@ Tensor join_norms(std::span<const Tensor> given) {
   std::vector<Tensor> norms(given.begin(), given.end());
   while (norms.size() > 1) {
     std::vector<Tensor> joined;
-    for (size_t at = 0; at < norms.size(); at += reduce::kMostNorms) {
-      const size_t count = std::min(reduce::kMostNorms, norms.size() - at);
+    for (size_t at = 0; at < norms.size(); at += reduce::kMaxNorms) {
+      const size_t count = std::min(reduce::kMaxNorms, norms.size() - at);
       joined.push_back(
           std::move(dispatch(kJoinNorms, std::span(norms).subspan(at, count)).front()));
     }

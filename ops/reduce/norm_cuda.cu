@@ -59,7 +59,7 @@ PreparedKernel prepare_norm_of_view(const StridedLoop& loop) {
           }};
 }
 
-static_assert(reduce::kMostNorms == kMostMembers);
+static_assert(reduce::kMaxNorms == kMaxMembers);
 
 PreparedKernel prepare_norm(const OpQuery& query) {
   const StridedLoop first = make_loop(query.inputs[0].shape, {&query.inputs[0]});
@@ -79,7 +79,7 @@ PreparedKernel prepare_norm(const OpQuery& query) {
 }
 
 struct Norms {
-  const float* at[reduce::kMostNorms];
+  const float* at[reduce::kMaxNorms];
   int count;
 };
 

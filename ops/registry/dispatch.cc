@@ -25,10 +25,10 @@ struct Prepared {
 };
 
 // Some hundreds are needed at a time; a kernel takes some kilobytes.
-constexpr size_t kMostPrepared = 4096;
+constexpr size_t kMaxPrepared = 4096;
 
 struct SessionCache : RecentMap<Prepared> {
-  SessionCache() : RecentMap(kMostPrepared) {}
+  SessionCache() : RecentMap(kMaxPrepared) {}
 };
 
 // Kernels are shared by all sessions of the process, so that a dry run's are used by the real
@@ -37,7 +37,7 @@ std::shared_ptr<const PreparedKernel> prepare_kernel(const std::string& signatur
                                                      const DeviceProfile& profile,
                                                      const OpDef& op, const OpQuery& query) {
   static std::mutex mutex;
-  static RecentMap<std::shared_ptr<const PreparedKernel>> kernels(kMostPrepared);
+  static RecentMap<std::shared_ptr<const PreparedKernel>> kernels(kMaxPrepared);
   const PrepareKernel prepare = find_kernel(op, profile.backend);
   if (!prepare) return nullptr;
   const std::string key = signature + static_cast<char>(profile.backend) + profile.name;

@@ -26,12 +26,12 @@ class RecentMap {
     const auto found = old_.find(name);
     if (found == old_.end()) return nullptr;
     auto node = old_.extract(found);
-    make_room();
+    make_space();
     return &new_.insert(std::move(node)).position->second;
   }
   // REQUIRES: it is not there.
   Value& insert(const std::string& name, Value value) {
-    make_room();
+    make_space();
     return new_.emplace(name, std::move(value)).first->second;
   }
   size_t size() const { return new_.size() + old_.size(); }
@@ -39,7 +39,7 @@ class RecentMap {
  private:
   using Map = std::unordered_map<std::string, Value>;
 
-  void make_room() {
+  void make_space() {
     if (new_.size() < half_) return;
     old_ = std::exchange(new_, {});
   }

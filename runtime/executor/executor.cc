@@ -117,7 +117,7 @@ bool Executor::begin() {
     away.erase(size);
     targets.push_back({storage.get(), std::nullopt});
   }
-  if (schedule_.placed) return residency_.space().arrange(targets);
+  if (schedule_.placed) return residency_.space().relocate(targets);
   return std::all_of(targets.begin(), targets.end(), [&](const Space::Target& target) {
     Storage& storage = *target.storage;
     if (storage.resident() == target.at.has_value()) return true;
@@ -261,7 +261,7 @@ bool Executor::is_next(uint32_t op) const {
 void Executor::advance(uint32_t until) {
   while (followed() && next_ < schedule_.code.size() && ready(schedule_.code[next_])) {
     const Instruction& instruction = schedule_.code[next_];
-    const bool done = carry_out(instruction);
+    const bool done = apply(instruction);
     ++next_;  // what throws is tried again
     if (!done && followed() && schedule_.placed) {
       leave_for_memory("memory was used otherwise than planned");
@@ -277,7 +277,7 @@ bool Executor::ready(const Instruction& instruction) const {
 }
 
 // False: it could not be done.
-bool Executor::carry_out(const Instruction& instruction) {
+bool Executor::apply(const Instruction& instruction) {
   if (is_program_op(instruction)) {
     launch(deferred_[instruction.subject], placement_of(instruction));
     return true;
@@ -300,7 +300,7 @@ bool Executor::carry_out(const Instruction& instruction) {
       return residency_.view().has_copy(*storage) ||
              residency_.transfers().copy_out(*storage, Reason::kPlan);
     case Do::kCopyIn: return residency_.space().copy_in(*storage, place_of(instruction));
-    case Do::kDropCopy: return residency_.transfers().give_up_copy(*storage, Reason::kPlan);
+    case Do::kDropCopy: return residency_.transfers().drop_copy(*storage, Reason::kPlan);
     case Do::kMove: return residency_.space().move(*storage, *place_of(instruction));
     case Do::kRun:
     case Do::kUpload:
@@ -440,7 +440,7 @@ void Executor::abandon() {
     for (Deferred& deferred : deferred_) {
       if (auto* call = std::get_if<Call>(&deferred.what)) residency_.give_up(*call->call);
       if (auto* upload = std::get_if<Upload>(&deferred.what)) {
-        residency_.give_up_upload(*upload->storage);
+        residency_.cancel_upload(*upload->storage);
       }
       let_go(deferred);
     }

@@ -105,7 +105,7 @@ class Executor {
   bool is_next(uint32_t op) const;
   void advance(uint32_t until = Schedule::kScratch);
   bool ready(const Instruction& instruction) const;
-  bool carry_out(const Instruction& instruction);
+  bool apply(const Instruction& instruction);
   bool run_again(const Instruction& instruction);
   void free(uint32_t storage);
   void put_off(uint32_t op, Deferred deferred);

@@ -182,7 +182,7 @@ void ScheduleRecorder::on_event(const StorageEvent& event) noexcept {
     case Kind::kOffloaded:
     case Kind::kDropped: ends_with(Do::kOffload); break;
     case Kind::kCopiedOut: add(Do::kCopyOut, *event.storage); break;
-    case Kind::kCopyGivenUp: add(Do::kDropCopy, *event.storage); break;
+    case Kind::kCopyDropped: add(Do::kDropCopy, *event.storage); break;
     case Kind::kUsed:
       finish_run();
       if (event.storage == read_) {

@@ -355,7 +355,7 @@ void StepPlanner::produce_recorded(Program& program) {
               step.trace, planner::hoist_releases(step.trace, memory), step.limits, step.work);
           if (!produced.schedule) {
             produced.why_not = "its blocks were not fitted into the budget of " +
-                               format_bytes(step.limits.room);
+                               format_bytes(step.limits.space);
           }
           return produced;
         });
@@ -388,9 +388,9 @@ void StepPlanner::check(Produced& produced, const StepTrace& trace, const PlanLi
 PlanLimits StepPlanner::limits_of(const Program& program) const {
   PlanLimits allowed = limits();
   // Whether that is there is looked at when it is known.
-  if (program.producer == Producer::kOrder) allowed.room = kUnlimited;
+  if (program.producer == Producer::kOrder) allowed.space = kUnlimited;
   // The policy's copies fitted where it put them.
-  if (program.producer == Producer::kRecorded) allowed.tier_room = kUnlimited;
+  if (program.producer == Producer::kRecorded) allowed.tier_space = kUnlimited;
   return allowed;
 }
 
@@ -564,8 +564,8 @@ void StepPlanner::give_up(Program& program, const std::string& why) {
 PlanLimits StepPlanner::limits() const {
   const auto [out, in] = link_rates(costs_);
   PlanLimits limits;
-  limits.room = capacity();
-  limits.tier_room = residency_.view().tier_room();
+  limits.space = capacity();
+  limits.tier_space = residency_.view().tier_space();
   limits.latency = out.latency;
   limits.out_bandwidth = out.bytes_per_second;
   limits.in_bandwidth = in.bytes_per_second;

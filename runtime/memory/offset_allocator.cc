@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kWordBits = 64;
 
 // So many are told apart in a hole.
-constexpr size_t kMostParts = 32;
+constexpr size_t kMaxParts = 32;
 
 Ticket latest_copy(const Fence& fence) {
   return std::max(fence[StreamId::kOffload], fence[StreamId::kReload]);
@@ -122,7 +122,7 @@ std::optional<Allocation> OffsetAllocator::allocate_at(Offset offset, Bytes size
 }
 
 void OffsetAllocator::add_part(LastWork& hole, const Part& part) {
-  if (hole.parts.size() == kMostParts) {
+  if (hole.parts.size() == kMaxParts) {
     const auto oldest = std::min_element(
         hole.parts.begin(), hole.parts.end(),
         [](const Part& a, const Part& b) { return is_older(a.fence, b.fence); });

@@ -24,7 +24,7 @@ namespace tidemark::planner {
 // in the step before, and so does what is there at the end but not at the beginning.
 Schedule hoist_releases(const StepTrace& trace, Schedule schedule);
 
-// Gives each block its place within limits.room. What is there both when the step begins and
+// Gives each block its place within limits.space. What is there both when the step begins and
 // when it ends has the same place, so that step can follow step. Where there is space, a block
 // that is being copied out keeps its place until the copy is expected to be done, so that
 // nothing waits for it. None if no layout was found. `nodes`: steps of search.

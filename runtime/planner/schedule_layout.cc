@@ -120,8 +120,8 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
   for (const auto& instruction : schedule.code) most = std::max(most, instruction.blocks);
   const int64_t scale = int64_t{most} + 1;
   MovingProblem problem;
-  problem.capacity = limits.room;
-  problem.homes = unplaced.preferred;
+  problem.capacity = limits.space;
+  problem.preferred_offsets = unplaced.preferred;
   const auto time = [&](uint32_t instruction) { return int64_t{instruction} * scale; };
   for (uint32_t b = 0; b < schedule.blocks.size(); ++b) {
     const Block& block = schedule.blocks[b];
@@ -133,10 +133,10 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
     }
     problem.buffers.push_back({begin, time(block.end), block.size});
     const bool scratch = block.storage == Schedule::kScratch;
-    if (scratch) problem.stays.push_back({b, begin, time(block.end)});
+    if (scratch) problem.pinned.push_back({b, begin, time(block.end)});
     // The others of its instruction are taken after it, and moves come before all of them.
     if (!scratch && b >= schedule.initial_blocks) {
-      problem.stays.push_back({b, begin, time(block.begin + 1)});
+      problem.pinned.push_back({b, begin, time(block.begin + 1)});
     }
   }
   // Where moves take no time, no wait is worth it.
@@ -148,7 +148,7 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
   for (const PinnedInterval& pinned : unplaced.pinned) {
     const Bytes until =
         pinned.until && may_wait ? limits.moved_in(*pinned.until) : MovingProblem::kNever;
-    problem.stays.push_back({pinned.block, time(pinned.begin), time(pinned.end), until});
+    problem.pinned.push_back({pinned.block, time(pinned.begin), time(pinned.end), until});
   }
   Limits effort;
   effort.seconds = 1e9;

@@ -39,7 +39,7 @@ struct UnplacedSchedule {
 void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace);
 
 // The same with places, moves inserted; `peak`, `moved` and `placed` are set. None if no layout
-// within limits.room was found. `nodes`: steps of search; the layout depends on nothing else.
+// within limits.space was found. `nodes`: steps of search; the layout depends on nothing else.
 // Scratch blocks are never moved. `time` stays as it is, without moves and their waits.
 std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const PlanLimits& limits,
                                      int64_t nodes);

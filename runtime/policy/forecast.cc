@@ -38,7 +38,7 @@ void Forecast::end_step() {
   if (calls_ == 0) return;
   if (!repeated && !last().calls.empty()) {
     program_ = programs_.size();
-    if (programs_.size() < kMostPrograms) {
+    if (programs_.size() < kMaxPrograms) {
       programs_.emplace_back();
     } else {
       const auto oldest =

@@ -29,7 +29,7 @@ namespace tidemark {
 class Forecast {
  public:
   static constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
-  static constexpr size_t kMostPrograms = 8;  // the one not seen for longest is forgotten
+  static constexpr size_t kMaxPrograms = 8;  // the one not seen for longest is forgotten
 
   void begin_step();
   void end_step();

@@ -17,7 +17,7 @@ namespace {
 class MspsPolicy final : public Forecasting<IndexedPolicy> {
  public:
   Storage* choose(const MemoryView& view) override {
-    if (forecast().known() && view.tier_room() > Bytes(0)) {
+    if (forecast().known() && view.tier_space() > Bytes(0)) {
       Storage* storage = least([&](const Storage& s) -> std::optional<double> {
         if (!view.may_release(s) || s.offload_pinned) return std::nullopt;
         const Nanos free = free_time(view, s);

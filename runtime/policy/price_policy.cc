@@ -11,7 +11,7 @@ namespace {
 
 constexpr Nanos kSomeTime{1'000'000};
 
-bool has_tier(const MemoryView& view) { return view.tier_room() > Bytes(0); }
+bool has_tier(const MemoryView& view) { return view.tier_space() > Bytes(0); }
 
 }  // namespace
 
@@ -116,11 +116,12 @@ std::unique_ptr<ReleasePolicy> make_price_policy(const PolicySettings& settings)
 }
 
 std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings) {
-  const PolicyInfo& unplanned = find_policy(settings.unplanned);
+  const PolicyInfo& unplanned = find_policy(settings.fallback_policy);
   if (unplanned.plans) throw UsageError("tide cannot go by itself where it has no schedule");
   if (!unplanned.evicts) {
     throw UsageError("tide's schedules compute again, so it cannot go by '" +
-                     settings.unplanned + "' where it has none; 'delta' releases as that does");
+                     settings.fallback_policy +
+                     "' where it has none; 'delta' releases as that does");
   }
   return unplanned.make(settings);
 }

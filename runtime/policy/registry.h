@@ -17,10 +17,11 @@
 namespace tidemark {
 
 struct PolicySettings {
-  DeltaOptions delta;               // for those that are made of its parts
-  bool known_to_fit = false;        // nothing will have to be released
-  uint64_t seed = 0;                // for those that draw lots
-  std::string unplanned = "price";  // for tide: the policy that it goes by without a schedule
+  DeltaOptions delta;         // for those that are made of its parts
+  bool known_to_fit = false;  // nothing will have to be released
+  uint64_t seed = 0;          // for those that draw lots
+  std::string fallback_policy =
+      "price";  // for tide: the policy that it goes by without a schedule
 };
 
 struct PolicyInfo {

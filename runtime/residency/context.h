@@ -32,8 +32,8 @@ struct ResidencyOptions {
   bool learn_costs = true;
   // Off: each copy is waited for by compute before anything else runs.
   bool overlap = true;
-  // Slide blocks together instead of releasing, where that is cheaper.
-  bool slide = true;
+  // Compaction blocks together instead of releasing, where that is cheaper.
+  bool compact = true;
   // Count the host's time in StepStats::memory_time; takes some itself.
   bool time_memory = false;
   // Overwrite freed blocks with a pattern (debugging; devices with data).

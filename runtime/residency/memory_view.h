@@ -43,7 +43,7 @@ class MemoryView {
   virtual Bytes capacity() const = 0;
   virtual Bytes used() const = 0;
   // The limit of the nearest tier; 0 without one.
-  virtual Bytes tier_room() const = 0;
+  virtual Bytes tier_space() const = 0;
   // How many storages were prefetched and have not been used yet.
   virtual int prefetched() const = 0;
 

@@ -77,11 +77,11 @@ bool Rematerialiser::recompute_at_once(Recomputation& recomputation, Storage& ro
 // The last of all resorts: recomputations under way claim the inputs of the call at hand alone.
 // What they lose so will be recomputed for its reader, a level deeper on the stack; that may
 // double with each level, so a step in which it has become too much runs out of memory instead.
-bool Rematerialiser::give_up_claims() {
+bool Rematerialiser::release_claims() {
   constexpr size_t kDeepest = 200;
-  constexpr int64_t kMostAgain = 16;  // times the calls of the step so far
+  constexpr int64_t kMaxAgain = 16;  // times the calls of the step so far
   if (recomputations_.size() > kDeepest ||
-      context_.stats.recomputes > kMostAgain * context_.stats.operators)
+      context_.stats.recomputes > kMaxAgain * context_.stats.operators)
     return false;
   bool any = false;
   for (Recomputation* recomputation : recomputations_) any = recomputation->give_up() || any;
@@ -93,7 +93,7 @@ void Rematerialiser::materialise_inputs(const Recipe& call) {
     Storage& storage = *input.storage;
     if (storage.managed.offloaded() && transfers_.can_evict(storage) &&
         context_.policy.recompute_offloaded(*context_.view, storage)) {
-      transfers_.give_up_copy(storage, Reason::kNeeded);
+      transfers_.drop_copy(storage, Reason::kNeeded);
     }
     materialise(storage, Reason::kNeeded);
   }

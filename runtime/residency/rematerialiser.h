@@ -42,7 +42,7 @@ class Rematerialiser {
   void bring_back_survivors();
   // From now on recomputations under way claim the inputs of the call at hand alone. False:
   // they do already, or they recompute so much that the step is to run out of memory instead.
-  bool give_up_claims();
+  bool release_claims();
 
   // Until unclaim() the storage is not evicted, nor freed although nobody needs it.
   void claim(Storage& storage) { ++storage.managed.claims; }

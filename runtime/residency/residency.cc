@@ -75,7 +75,7 @@ Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, Cos
           context_, changes_, graph_, transfers_,
           [this](Recipe& call, Reason reason) { issue(call, Run::kAgain, reason); }),
       space_(context_, changes_, transfers_,
-             [this] { return rematerialiser_.give_up_claims(); }),
+             [this] { return rematerialiser_.release_claims(); }),
       host_copies_(context_, changes_, space_),
       view_(context_, changes_, graph_, transfers_) {
   context_.view = &view_;
@@ -136,7 +136,7 @@ void Residency::give_up(const Recipe& call) {
   }
 }
 
-void Residency::give_up_upload(Storage& storage) {
+void Residency::cancel_upload(Storage& storage) {
   if (storage.residence() == Residence::kEmpty) storage.managed.lose();
 }
 
@@ -289,9 +289,9 @@ Offset Residency::pack() {
   });
   const OffsetAllocator& offsets = context_.arena.offsets();
   if (away.empty() && offsets.packed()) return Offset(0) + offsets.used();
-  space_.slide_all();
+  space_.compact_all();
   for (const auto& storage : away) fetch(*storage, Reason::kNeeded);
-  return space_.slide_all();
+  return space_.compact_all();
 }
 
 void Residency::on_unused(Storage& storage) {

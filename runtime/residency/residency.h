@@ -61,7 +61,7 @@ class Residency final : public StorageOwner {
   bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
   void give_up(const Recipe& call);
   // The same of an upload that never will be.
-  void give_up_upload(Storage& storage);
+  void cancel_upload(Storage& storage);
 
   // Runs the call that made it again, for it and for whatever else the call made that is away
   // and is needed or claimed. False, and nothing has happened, if it has no recipe, or has
@@ -119,7 +119,7 @@ class Residency final : public StorageOwner {
  private:
   // StorageOwner
   void on_unused(Storage& storage) override;
-  void on_unreferenced(Storage& storage) override { changes_.bury(storage); }
+  void on_unreferenced(Storage& storage) override { changes_.destroy(storage); }
 
   // What an operator being issued holds on to; lets go of it when it ends, however it ends.
   class Issue;

@@ -43,8 +43,8 @@ NewBlock Space::allocate(Storage& storage, StreamId user, PlacementCursor& place
     place = allocate_compact(storage);
   }
   if (!place) place = context_.arena.allocate(size, category);
-  if (!place) place = make_room(size, category);
-  while (!place && give_up_claims_()) place = make_room(size, category);
+  if (!place) place = make_space(size, category);
+  while (!place && release_claims_()) place = make_space(size, category);
   if (!place) throw_out_of_memory(storage);
   NewBlock block(context_.arena, category, *place);
   context_.device.wait(user, block.fence());
@@ -52,12 +52,12 @@ NewBlock Space::allocate(Storage& storage, StreamId user, PlacementCursor& place
 }
 
 std::optional<Allocation> Space::allocate_compact(const Storage& storage) {
-  slide_for(storage.size(), /*at_any_cost=*/true);
+  compact_for(storage.size(), /*at_any_cost=*/true);
   const auto place = context_.arena.allocate(storage.size(), storage.category);
-  return place ? place : make_room(storage.size(), storage.category);
+  return place ? place : make_space(storage.size(), storage.category);
 }
 
-std::optional<Allocation> Space::make_room(Bytes size, Category category) {
+std::optional<Allocation> Space::make_space(Bytes size, Category category) {
   if (!context_.options.managed || size > context_.arena.offsets().capacity())
     return std::nullopt;
   // What is outside of the plan has no room beside it: blocks have to slide, the plan's too.
@@ -65,7 +65,7 @@ std::optional<Allocation> Space::make_room(Bytes size, Category category) {
   if (release_best(size)) return context_.arena.allocate(size, category);
   ++context_.stats.austere_rooms;
   release_austerely(align_up(size));
-  slide_for(size, /*at_any_cost=*/true);
+  compact_for(size, /*at_any_cost=*/true);
   return context_.arena.allocate(size, category);
 }
 
@@ -81,7 +81,7 @@ bool Space::release_best(Bytes size) {
   } unreleasable{context_.policy, {}};
   bool found = false;
   while (!(found = context_.arena.offsets().fits(size) || release_window(size) ||
-                   slide_for(size, /*at_any_cost=*/false))) {
+                   compact_for(size, /*at_any_cost=*/false))) {
     if (!context_.policy.may_release_now(*context_.view)) break;
     Storage* storage = context_.policy.choose(*context_.view);
     if (!storage) break;
@@ -114,21 +114,21 @@ void Space::release_austerely(Bytes size) {
 }
 
 // The holes between which blocks may be slid down to make one of all of them.
-struct Space::Slide {
+struct Space::Compaction {
   Block first, last;
   Nanos cost{0};
 };
 
 // The one that moves the least. Of those that end at a hole, it begins at the highest hole that
 // suffices.
-std::optional<Space::Slide> Space::cheapest_slide(Bytes size) const {
+std::optional<Space::Compaction> Space::cheapest_compaction(Bytes size) const {
   if (context_.arena.offsets().unused() < size) return std::nullopt;
   std::vector<Block>& holes = holes_;
   holes.clear();
   context_.arena.offsets().for_each_hole([&](const Block& hole) { holes.push_back(hole); });
   context_.effort.examine(static_cast<int64_t>(holes.size() / kHolesAtOnce));
 
-  std::optional<Slide> best;
+  std::optional<Compaction> best;
   Bytes least{0}, open{0};  // moved; in holes[first] to holes[last]
   for (size_t first = 0, last = 0; last < holes.size(); ++last) {
     open += holes[last].size;
@@ -136,7 +136,7 @@ std::optional<Space::Slide> Space::cheapest_slide(Bytes size) const {
     if (open < size) continue;
     const Bytes moved = holes[last].end() - holes[first].offset - open;
     if (best && moved >= least) continue;
-    best = Slide{holes[first], holes[last], Nanos(0)};
+    best = Compaction{holes[first], holes[last], Nanos(0)};
     least = moved;
   }
   if (best) best->cost = context_.costs.move_time(least);
@@ -148,12 +148,12 @@ std::optional<Space::Slide> Space::cheapest_slide(Bytes size) const {
 //
 //   | a |  hole  | b |hole| c |     need: both holes
 //   | a | b |     hole    | c |     b has moved
-bool Space::slide_for(Bytes size, bool at_any_cost) {
+bool Space::compact_for(Bytes size, bool at_any_cost) {
   const OffsetAllocator& offsets = context_.arena.offsets();
   size = align_up(size);
   if (offsets.fits(size)) return true;
-  if (!(context_.options.slide || at_any_cost)) return false;
-  const std::optional<Slide> run = cheapest_slide(size);
+  if (!(context_.options.compact || at_any_cost)) return false;
+  const std::optional<Compaction> run = cheapest_compaction(size);
   if (!run || (!at_any_cost && run->cost > context_.costs.offload_time(size))) return false;
   std::vector<Storage*> blocks;
   for (auto place = changes_.placed().first_from(run->first.offset);
@@ -186,8 +186,8 @@ bool Space::release_window(Bytes size) {
   };
   // What a run has to cost less than; then the cheapest by now, blocks[first..last].
   std::optional<Nanos> least;
-  if (context_.options.slide) {
-    if (const auto slide = cheapest_slide(size)) least = slide->cost;
+  if (context_.options.compact) {
+    if (const auto slide = cheapest_compaction(size)) least = slide->cost;
   }
   bool found = false;
   size_t first = 0, last = 0;
@@ -249,7 +249,7 @@ void Space::close_plan() {
   for (Storage* storage : live) changes_.enter(*storage);
 }
 
-Offset Space::slide_all() {
+Offset Space::compact_all() {
   Offset to(0);
   for (Storage* storage : changes_.by_address()) {
     slide(*storage, to);
@@ -260,7 +260,7 @@ Offset Space::slide_all() {
 
 bool Space::copy_in(Storage& storage, std::optional<Offset> at) {
   return storage.managed.offloaded() &&
-         (at || slide_for(storage.size(), /*at_any_cost=*/true)) &&
+         (at || compact_for(storage.size(), /*at_any_cost=*/true)) &&
          transfers_.prefetch(storage, at);
 }
 
@@ -321,7 +321,7 @@ std::optional<Offset> Space::top_of_highest_hole(Bytes size) const {
   return hole->end() - size;
 }
 
-bool Space::arrange(const std::vector<Target>& targets) {
+bool Space::relocate(const std::vector<Target>& targets) {
   const MemoryTimer timer(context_);
   std::vector<Target> misplaced;
   for (const Target& target : targets) {

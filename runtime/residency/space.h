@@ -27,13 +27,13 @@ namespace tidemark {
 
 class Space {
  public:
-  // `give_up_claims`: step 4; false if there are none to give up.
+  // `release_claims`: step 4; false if there are none to give up.
   Space(ResidencyContext& context, StateChanges& changes, Transfers& transfers,
-        std::function<bool()> give_up_claims)
+        std::function<bool()> release_claims)
       : context_(context),
         changes_(changes),
         transfers_(transfers),
-        give_up_claims_(std::move(give_up_claims)) {}
+        release_claims_(std::move(release_claims)) {}
 
   // A block for it, which `user`, the stream that will write it first, waits for. `placement`
   // says where; if it cannot lie there it lies elsewhere, and the cursor knows.
@@ -56,7 +56,7 @@ class Space {
 
   // Slides all together at the arena's lower end, in the order in which it lies. Where that
   // ends.
-  Offset slide_all();
+  Offset compact_all();
   // To that place; false, and it stays, if another block lies there, it is not in the arena, it
   // would have to go up onto a part of where it lies, or an open plan has its bytes.
   bool move(Storage& storage, Offset to);
@@ -71,18 +71,18 @@ class Space {
   };
   // Moves, sends away and brings back until all are there. False if that cannot be done; then
   // some are. Only between operators. REQUIRES: the places do not overlap.
-  bool arrange(const std::vector<Target>& targets);
+  bool relocate(const std::vector<Target>& targets);
 
  private:
-  struct Slide;
+  struct Compaction;
 
   std::optional<Allocation> allocate_compact(const Storage& storage);
-  std::optional<Allocation> make_room(Bytes size, Category category);
+  std::optional<Allocation> make_space(Bytes size, Category category);
   bool release_best(Bytes size);
   bool release_window(Bytes size);
   void release_austerely(Bytes size);
-  std::optional<Slide> cheapest_slide(Bytes size) const;
-  bool slide_for(Bytes size, bool at_any_cost);
+  std::optional<Compaction> cheapest_compaction(Bytes size) const;
+  bool compact_for(Bytes size, bool at_any_cost);
   void slide(Storage& storage, Offset to);
   bool move_block(Storage& storage, Offset to);
   std::optional<Offset> top_of_highest_hole(Bytes size) const;
@@ -91,7 +91,7 @@ class Space {
   ResidencyContext& context_;
   StateChanges& changes_;
   Transfers& transfers_;
-  const std::function<bool()> give_up_claims_;
+  const std::function<bool()> release_claims_;
   Fence plan_waited_;                 // what compute has waited for in the open plan
   mutable std::vector<Block> holes_;  // scratch
 };

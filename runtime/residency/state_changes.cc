@@ -10,7 +10,7 @@
 namespace tidemark {
 
 StateChanges::~StateChanges() {
-  burying_ = true;  // storages that go now are collected, and deleted below
+  destroying_ = true;  // storages that go now are collected, and deleted below
   context_.storages.for_each([](Storage& s) { s.managed.lose(); });
   context_.storages.for_each([&](Storage& s) { drop_recipe(s); });
   for (Storage* s : graveyard_) context_.storages.destroy(*s);
@@ -41,9 +41,9 @@ void StateChanges::settle_evicted(Storage& storage) {
   die(storage);
 }
 
-void StateChanges::bury(Storage& storage) {
+void StateChanges::destroy(Storage& storage) {
   graveyard_.push_back(&storage);
-  if (std::exchange(burying_, true)) return;
+  if (std::exchange(destroying_, true)) return;
   while (!graveyard_.empty()) {
     Storage& next = *graveyard_.back();
     graveyard_.pop_back();
@@ -53,7 +53,7 @@ void StateChanges::bury(Storage& storage) {
     context_.events.tell(StorageEvent::Kind::kGone, &next);
     context_.storages.destroy(next);
   }
-  burying_ = false;
+  destroying_ = false;
 }
 
 void StateChanges::take_block(Storage& storage, NewBlock& block, Event written,
@@ -118,7 +118,7 @@ void StateChanges::drop_copy(Storage& storage) {
   s.tier->release(s.tier_pieces, s.tier_fence);
   s.tier = nullptr;
   s.tier_fence = {};
-  s.give_up_copy();
+  s.drop_copy();
   if (!s.evicted()) return;
   ++counts_.changes;
   if (s.needed()) ++counts_.evicted_needed;

@@ -33,7 +33,7 @@ class StateChanges {
   void let_go(Storage& storage);
   // Nobody refers to it any more: it is deleted, and what it alone referred to, without
   // recursion along recipes.
-  void bury(Storage& storage);
+  void destroy(Storage& storage);
 
   // It has that block from now on; `written` is the work that fills it (none yet: an operator
   // is about to), `how` is what is told.
@@ -83,7 +83,7 @@ class StateChanges {
   AddressMap<Storage*> placed_;
   Counts counts_;
   std::vector<Storage*> graveyard_;  // to be deleted
-  bool burying_ = false;
+  bool destroying_ = false;
 };
 
 inline std::optional<Offset> offset_of(const Storage& storage) {

@@ -24,7 +24,7 @@ struct StorageEvent {
     kOffloaded,    // the same
     kDropped,      // the same; a copy was on a tier already
     kCopiedOut,    // and stays
-    kCopyGivenUp,  // what is on a tier is to be recomputed instead
+    kCopyDropped,  // what is on a tier is to be recomputed instead
     kLeft,         // its block is free, for whatever reason
     kMoved,        // its block lies elsewhere from now on
     kUnused,       // its last user went
@@ -61,7 +61,7 @@ inline bool ends_absence(const StorageEvent& event) {
   switch (event.kind) {
     case Kind::kReloaded:
     case Kind::kPrefetched:
-    case Kind::kCopyGivenUp:
+    case Kind::kCopyDropped:
     case Kind::kDied:
     case Kind::kGone: return true;
     default: return false;
@@ -73,7 +73,7 @@ inline bool ends_absence(const StorageEvent& event) {
 inline bool loses_bytes(const StorageEvent& event) {
   using Kind = StorageEvent::Kind;
   if (event.kind != Kind::kLeft) {
-    return event.kind == Kind::kCopyGivenUp || event.kind == Kind::kDied;
+    return event.kind == Kind::kCopyDropped || event.kind == Kind::kDied;
   }
   const Residence now = event.storage->residence();
   return now == Residence::kEvicted || now == Residence::kDead;

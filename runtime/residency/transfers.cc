@@ -73,7 +73,7 @@ void Transfers::release_austerely(Storage& storage) {
   } else if (storage.managed.claims == 0 && can_evict(storage)) {
     evict(storage, Reason::kAustere);
   } else if (context_.may_offload(storage)) {
-    give_up_copies_for(storage.size());
+    drop_copies_for(storage.size());
     offload(storage, Reason::kAustere);
   }
 }
@@ -185,7 +185,7 @@ std::optional<TierSpace> Transfers::reserve_on_tier(Bytes size, Tier*& tier) {
 }
 
 // The austere schedule's way to room on full tiers: what can be computed need not be copied.
-void Transfers::give_up_copies_for(Bytes size) {
+void Transfers::drop_copies_for(Bytes size) {
   std::vector<Storage*> copied;
   context_.storages.for_each([&](Storage& s) {
     context_.effort.examine();
@@ -194,14 +194,14 @@ void Transfers::give_up_copies_for(Bytes size) {
   Bytes freed{0};
   for (size_t i = copied.size(); i-- > 0 && freed < size;) {
     Storage& storage = *copied[i];
-    if (give_up_copy(storage, Reason::kAustere)) freed += storage.size();
+    if (drop_copy(storage, Reason::kAustere)) freed += storage.size();
   }
 }
 
 // What was offloaded is evicted instead: recomputed when it is needed.
-bool Transfers::give_up_copy(Storage& storage, Reason reason) {
+bool Transfers::drop_copy(Storage& storage, Reason reason) {
   if (!storage.managed.offloaded() || !can_evict(storage)) return false;
-  context_.events.tell(StorageEvent::Kind::kCopyGivenUp, &storage, reason);
+  context_.events.tell(StorageEvent::Kind::kCopyDropped, &storage, reason);
   changes_.drop_copy(storage);
   context_.record(EventKind::kGiveUpCopy, reason, storage, StreamId::kCompute, Nanos(0));
   return true;

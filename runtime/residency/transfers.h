@@ -43,7 +43,7 @@ class Transfers {
   void reload(Storage& storage, NewBlock block, EventKind kind, Reason reason);
 
   // Of one that is on a tier: it is to be recomputed instead. False if it cannot be.
-  bool give_up_copy(Storage& storage, Reason reason);
+  bool drop_copy(Storage& storage, Reason reason);
 
  private:
   void evict(Storage& storage, Reason reason);
@@ -51,7 +51,7 @@ class Transfers {
   bool store(Storage& storage, EventKind kind, Reason reason);
   void drop_clean(Storage& storage, Reason reason);
   std::optional<TierSpace> reserve_on_tier(Bytes size, Tier*& tier);
-  void give_up_copies_for(Bytes size);
+  void drop_copies_for(Bytes size);
 
   ResidencyContext& context_;
   StateChanges& changes_;

@@ -34,7 +34,7 @@ class View final : public MemoryView {
   Phase phase() const override { return context_.phase; }
   Bytes capacity() const override { return context_.arena.offsets().capacity(); }
   Bytes used() const override { return context_.arena.offsets().used(); }
-  Bytes tier_room() const override {
+  Bytes tier_space() const override {
     return context_.tiers.empty() ? Bytes(0) : context_.tiers.front()->limit();
   }
   int prefetched() const override { return changes_.counts().prefetched; }

@@ -23,8 +23,8 @@ uint64_t fingerprint(const StepTrace& trace, const PlanLimits& limits,
   Hash hash;
   hash.add(signature_of(trace));
   for (const StepTrace::Op& op : trace.ops) add(hash, op.cost);
-  add(hash, limits.room);
-  add(hash, limits.tier_room);
+  add(hash, limits.space);
+  add(hash, limits.tier_space);
   add(hash, limits.out_bandwidth);
   add(hash, limits.in_bandwidth);
   add(hash, limits.latency);

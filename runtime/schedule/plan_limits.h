@@ -12,8 +12,8 @@
 namespace tidemark {
 
 struct PlanLimits {
-  Bytes room{0};       // of the arena, for everything that is resident at once
-  Bytes tier_room{0};  // of the tier that copies go to; 0: nothing is offloaded
+  Bytes space{0};       // of the arena, for everything that is resident at once
+  Bytes tier_space{0};  // of the tier that copies go to; 0: nothing is offloaded
   // Of the link to the tiers, whose two directions do not slow each other down: each copy takes
   // `latency` + bytes / bandwidth (bytes per second).
   double out_bandwidth = 1;

@@ -43,7 +43,8 @@ namespace tidemark {
 //   where it takes them to where they end. Sizes are as in the trace, or rounded up to
 //   kAlignment.
 // - Places: if placed, no two blocks share a byte at one time, and all are within the room.
-// - Figures: peak as stated, the bound no higher; copies within `tier_room`; if not placed, the
+// - Figures: peak as stated, the bound no higher; copies within `tier_space`; if not placed,
+// the
 //   peak is within the room but for the stated shortfall.
 // - With residents_apart: residents have no blocks, fit beside the peak, and nothing is
 // released.

@@ -18,14 +18,14 @@ class Simulator {
       : trace_(trace),
         limits_(limits),
         s_(schedule),
-        count_(limits.room),
+        count_(limits.space),
         storages_(trace.storages.size() + schedule.foreign.size()),
         block_free_(schedule.blocks.size()) {}
 
   ScheduleCost run() {
     begin();
     for (const Instruction& instruction : s_.code) {
-      carry_out(instruction);
+      apply(instruction);
       cost_.tier_peak = std::max(cost_.tier_peak, tier_);
     }
     for (const State& state : storages_) {
@@ -64,7 +64,7 @@ class Simulator {
     cost_.tier_peak = tier_;
   }
 
-  void carry_out(const Instruction& it) {
+  void apply(const Instruction& it) {
     if (names_op(it)) return run_op(it);
     State& state = storages_[it.subject];
     switch (it.what) {
@@ -172,7 +172,7 @@ class Simulator {
   void drop_copy(uint32_t storage) {
     if (!storages_[storage].has_copy()) return;
     tier_ -= size(storage);
-    storages_[storage].give_up_copy();
+    storages_[storage].drop_copy();
   }
   void enter(uint32_t storage, uint32_t block, Nanos ready) {
     State& state = storages_[storage];

@@ -36,12 +36,12 @@ class StepTable {
     uint32_t begin = 0;         // the call that makes it, uploads it before, or uses it first
     uint32_t end = 0;           // it is gone once this many calls have run; at most, all
     std::vector<uint32_t> uses{};  // calls, in order, the producer among them
-    bool was_there() const { return producer == kNone && !uploaded; }  // before the step
+    bool existed_before() const { return producer == kNone && !uploaded; }  // before the step
     // An earlier step has made it, and it goes in this one; or it is made in this step, and
     // stays for a later one.
-    bool carried() const { return was_there() != at_end; }
+    bool carried() const { return existed_before() != at_end; }
     // May be away over the step's end and come back in the next step.
-    bool lives_through() const { return persistent && was_there() && at_end; }
+    bool lives_through() const { return persistent && existed_before() && at_end; }
   };
 
   StepTable() = default;

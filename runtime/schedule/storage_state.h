@@ -11,7 +11,7 @@
 //              a copy alone   neither      neither, and nobody needs it; its call may still run
 //                                          again for another's sake
 //
-//   kOffloaded -> kEvicted   give_up_copy
+//   kOffloaded -> kEvicted   drop_copy
 //   kEvicted   -> kDead      die
 //   any        -> kLost      lose: its bytes cannot be had again
 //
@@ -84,7 +84,7 @@ class StorageState {
   }
   // The copy is not valid any more, or its space is wanted. What is on a tier alone is evicted.
   // REQUIRES: has_copy().
-  void give_up_copy() {
+  void drop_copy() {
     require(copy_, "has a copy to give up");
     copy_ = false;
     if (offloaded()) residence_ = Residence::kEvicted;

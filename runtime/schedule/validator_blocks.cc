@@ -168,7 +168,7 @@ class Space {
              std::to_string(s_.peak.count()) + " as stated");
     }
     if (s_.peak_bound > s_.peak) n_.say("the peak is below its bound");
-    const Bytes over = apart + peak - n_.limits.room;
+    const Bytes over = apart + peak - n_.limits.space;
     if (over > (s_.placed ? Bytes(0) : s_.shortfall)) {
       n_.say("the peak" + std::string(apart > Bytes(0) ? ", with residents," : "") + " is " +
              std::to_string(over.count()) + " bytes above the room" +

@@ -18,7 +18,7 @@ class Walk {
     begin();
     for (now_ = 0; now_ < s_.code.size(); ++now_) {
       step(s_.code[now_]);
-      if (tier_ > n_.limits.tier_room && !tier_full_) {
+      if (tier_ > n_.limits.tier_space && !tier_full_) {
         n_.say_at(now_, "copies take more than the tiers have");
         tier_full_ = true;
       }
@@ -53,7 +53,7 @@ class Walk {
       }
       copy(s);
     }
-    if (tier_ > n_.limits.tier_room) {
+    if (tier_ > n_.limits.tier_space) {
       n_.say("what begins on the tiers is more than they have");
       tier_full_ = true;
     }

@@ -53,7 +53,7 @@ void check_options(const SessionOptions& options) {
                                  std::to_string(kMaxEvents) + " are possible");
   }
   if (options.policy != "none") check_name("policy", find_policy, options.policy);
-  check_name("unplanned", find_policy, options.unplanned);
+  check_name("fallback_policy", find_policy, options.fallback_policy);
   const DeltaOptions& delta = options.delta;
   if (!delta.filter.empty()) check_name("delta.filter", find_filter, delta.filter);
   // Written so that it refuses what is no number.

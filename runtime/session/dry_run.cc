@@ -215,13 +215,13 @@ std::optional<SessionOptions> completing_within(const SessionOptions& options,
   return found;
 }
 
-std::string quicker_unplanned(SessionOptions options, const Trial& trial) {
+std::string quicker_fallback(SessionOptions options, const Trial& trial) {
   const auto step_by = [&](const std::string& policy) {
     options.policy = policy;
     const std::optional<TrialResult> result = trial(options, kTrialRounds);
     return result ? result->step : kNever;
   };
-  const std::string usual = options.unplanned, other = "delta";
+  const std::string usual = options.fallback_policy, other = "delta";
   return step_by(other) < step_by(usual) ? other : usual;
 }
 
@@ -275,7 +275,7 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
   options.unmanaged_peak.reset();
   // As the session is told by feasible_schedule(), which this has to hold for.
   if (!tiers_are_ample(options, need)) options.residency.learn_costs = false;
-  const int64_t most = kMostRecomputations * need.operators;
+  const int64_t most = kMaxRecomputations * need.operators;
   // A policy has a half of what those before it have left.
   DryRunWork search(work.left() / 2), its(search.left() / 2);
   std::string policy;
@@ -355,12 +355,13 @@ SessionOptions feasible_schedule(SessionOptions options, const Program& program,
       return run(simulated(tried), program, rounds, {}, work);
     };
     const bool narrow = *options.budget * kNarrow < need.peak;
-    if (narrow && is_plain_tide(options)) options.unplanned = quicker_unplanned(options, trial);
+    if (narrow && is_plain_tide(options))
+      options.fallback_policy = quicker_fallback(options, trial);
     return options;
   }
   options.residency.learn_costs = false;
   options.delta.plan_effort = trial_plan_effort(work);
-  const TrialLimits limits{.recomputations = kMostRecomputations * need.operators};
+  const TrialLimits limits{.recomputations = kMaxRecomputations * need.operators};
   if (const auto found = completing_within(options, program, need, limits, work)) return *found;
   options.policy = minimum.policy;
   options.budget = minimum.budget;
@@ -388,8 +389,8 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
     tried.policy = policy;
     return run(simulated(std::move(tried)), program, kRankingRounds, limits, work);
   };
-  const std::string its_own = is_tide ? options.unplanned : options.policy;
-  TrialLimits limits{.recomputations = kMostRecomputations * need.operators,
+  const std::string its_own = is_tide ? options.fallback_policy : options.policy;
+  TrialLimits limits{.recomputations = kMaxRecomputations * need.operators,
                      .work = turn(work, need, kRankingRounds)};
   if (const auto with_disk = unplanned(options, its_own, limits)) {
     limits.step = Nanos(
@@ -456,11 +457,11 @@ std::optional<SessionOptions> completing_schedule(const SessionOptions& options,
   std::optional<SessionOptions> tide;
   Nanos by_tide = kNever;
   for (const Ranked& other : others) {
-    const bool by_price = other.policy->name == SessionOptions().unplanned;
+    const bool by_price = other.policy->name == SessionOptions().fallback_policy;
     const bool possible = other.policy->evicts && (by_price || options.delta.filter.empty());
     if (!is_tide || !possible) continue;
     SessionOptions over = options;
-    over.unplanned = other.policy->name;
+    over.fallback_policy = other.policy->name;
     const auto result = trial(over, kTrialRounds);
     if (!result) continue;
     tide = over;
@@ -534,13 +535,13 @@ SessionOptions with_budget(double share, const Program& program, SessionOptions 
 }
 
 std::string ReleaseSchedule::name() const {
-  return where_unplanned.empty() ? policy : policy + " over " + where_unplanned;
+  return fallback_policy.empty() ? policy : policy + " over " + fallback_policy;
 }
 
 ReleaseSchedule schedule_of(const SessionOptions& options) {
   const bool its_own =
-      options.policy != "tide" || options.unplanned == SessionOptions().unplanned;
-  return {options.policy, its_own ? "" : options.unplanned};
+      options.policy != "tide" || options.fallback_policy == SessionOptions().fallback_policy;
+  return {options.policy, its_own ? "" : options.fallback_policy};
 }
 
 }  // namespace tidemark

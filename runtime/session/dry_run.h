@@ -90,7 +90,7 @@ struct UnmanagedNeed {
 UnmanagedNeed measure_unmanaged(const SessionOptions& options, const Program& program);
 
 // The smallest budget at which one of kLastResorts completes with the tiers of `options`,
-// running no more than kMostRecomputations times the operators of a step again (just above what
+// running no more than kMaxRecomputations times the operators of a step again (just above what
 // cannot be done at all, with tiers that are too small, a step would be all recomputation). At
 // most the unmanaged peak, which holds for sessions that are told of it
 // (SessionOptions::unmanaged_peak). Exact with ample tiers, else to within 1/4096 of the
@@ -99,7 +99,7 @@ UnmanagedNeed measure_unmanaged(const SessionOptions& options, const Program& pr
 //
 // `work`, here and below: what may be done, added to. Null: kMaxWork; for the
 // smallest budget kMaxSearchWork.
-inline constexpr int64_t kMostRecomputations = 16;
+inline constexpr int64_t kMaxRecomputations = 16;
 struct MinimumBudget {
   Bytes budget{0};
   CategoryBytes categories{};  // what was live at the peak
@@ -191,7 +191,7 @@ MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most, cons
 struct ReleaseSchedule {
   std::string policy;
   // By which tide goes where it has no plan, if not its own way.
-  std::string where_unplanned{};
+  std::string fallback_policy{};
 
   std::string name() const;  // "dtr"; "tide"; "tide over dtr"
 };

@@ -69,7 +69,7 @@ std::unique_ptr<Device> with_clock(const SessionOptions& options,
 }
 
 // Signatures that a session remembers; a step has some hundreds.
-constexpr size_t kMostSignatures = 1 << 15;
+constexpr size_t kMaxSignatures = 1 << 15;
 
 std::vector<Tier*> tiers_of(Tier* host, Tier* disk) {
   std::vector<Tier*> tiers;
@@ -109,8 +109,8 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
   residency.known_to_fit =
       residency.known_to_fit ||
       (options.unmanaged_peak && arena_->offsets().capacity() >= *options.unmanaged_peak);
-  policy_ =
-      policy.make({options.delta, residency.known_to_fit, options.seed, options.unplanned});
+  policy_ = policy.make(
+      {options.delta, residency.known_to_fit, options.seed, options.fallback_policy});
   residency_ =
       std::make_unique<Residency>(*device_, *arena_, tiers_of(host_.get(), disk_.get()), costs_,
                                   events_, *policy_, residency);
@@ -308,7 +308,7 @@ void Session::begin_step() {
         "within one");
   }
   note_peak();
-  if (costs_.size() > kMostSignatures) costs_.forget();
+  if (costs_.size() > kMaxSignatures) costs_.forget();
   events_.record({.kind = EventKind::kStepBegin,
                   .storage = ++steps_,
                   .issued = residency_->view().clock(),

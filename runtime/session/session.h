@@ -42,7 +42,7 @@ struct SessionOptions {
   // "none", or a name from runtime/policy/registry.h.
   std::string policy = "tide";
   // The policy that tide goes by where it has no schedule.
-  std::string unplanned = "price";
+  std::string fallback_policy = "price";
   // Do steps that repeat run by schedules (plan_steps())? None: under tide, where it may have
   // to release.
   std::optional<bool> plan{};

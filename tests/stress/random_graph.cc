@@ -27,7 +27,7 @@ namespace {
 constexpr int64_t kNarrow = 4, kWide = 8;
 constexpr int64_t kBatch = 2, kSide = 7;
 constexpr int64_t kClasses = kWide;
-constexpr size_t kMostLive = 6;
+constexpr size_t kMaxLive = 6;
 constexpr double kEpsilon = 1e-5;
 
 constexpr int64_t kChannels[2] = {kNarrow, kWide};
@@ -122,7 +122,7 @@ void RandomGraph::micro_batch() {
     if (once_in(6)) write_in_place();
     live_.push_back(grow(any(live_)));
     // Handles go in any order, the data among them.
-    while (live_.size() > kMostLive) live_.erase(live_.begin() + pick(kMostLive));
+    while (live_.size() > kMaxLive) live_.erase(live_.begin() + pick(kMaxLive));
   }
   // Backward through what led to one or two of them; the rest of the graph is dropped before or
   // after.

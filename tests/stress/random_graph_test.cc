@@ -94,7 +94,7 @@ struct Setting {
   DeltaOptions delta{.early_start = 0};
   bool overlap = true;
   bool evict = true;
-  bool slide = true;
+  bool compact = true;
 };
 
 void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
@@ -109,7 +109,7 @@ SessionOptions options_of(const Setting& setting) {
   options.policy = setting.policy;
   options.residency.overlap = setting.overlap;
   options.residency.evict = setting.evict;
-  options.residency.slide = setting.slide;
+  options.residency.compact = setting.compact;
   options.residency.poison = true;
   return options;
 }
@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(
                               .delta = {.assumption2 = true, .always_recompute = true}},
                       Setting{.name = "serial_copies", .host = 64_MiB, .overlap = false},
                       Setting{.name = "offload_only", .host = 64_MiB, .evict = false},
-                      Setting{.name = "no_sliding", .host = 64_MiB, .slide = false},
+                      Setting{.name = "no_sliding", .host = 64_MiB, .compact = false},
                       Setting{.name = "disk", .disk = 64_MiB, .delta = {.filter = "lru"}},
                       Setting{.name = "small_host_then_disk", .host = 16_KiB, .disk = 64_MiB}),
     [](const auto& tested) { return tested.param.name; });

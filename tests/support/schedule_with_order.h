@@ -58,7 +58,7 @@ inline std::optional<Schedule> schedule_with(
   const StepTable table(step);
   planner::UnplacedSchedule unplaced;
   PlanLimits room = limits;
-  for (const Bytes size : foreign) room.room -= size;
+  for (const Bytes size : foreign) room.space -= size;
   const auto outcome =
       planner::StepSimulator(step, table, room).write(choose(table), foreign, unplaced);
   if (!outcome.possible || outcome.shortfall > Bytes(0)) return std::nullopt;
@@ -84,7 +84,7 @@ inline ChooseReleases random_releases(const PlanLimits& limits, std::mt19937& ra
       const StepTable::Item& item = step.items[gap.item];
       const bool evictable = item.may_evict && item.producer != StepTable::kNone &&
                              !gap.wraps() && gap.to < step.calls.size();
-      const bool offloadable = item.may_offload && limits.tier_room > Bytes(0);
+      const bool offloadable = item.may_offload && limits.tier_space > Bytes(0);
       const uint32_t way = random() % 4;
       if (way < 2) continue;
       const uint32_t back = gap.to == 0 ? 0 : gap.to - 1;

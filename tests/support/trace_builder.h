@@ -25,10 +25,10 @@ inline double unit_in(int64_t nanos) {
   return static_cast<double>(kRecordUnit.count()) / static_cast<double>(nanos) * 1e9;
 }
 
-inline PlanLimits evict_within(int64_t room) { return {.room = units(room)}; }
+inline PlanLimits evict_within(int64_t room) { return {.space = units(room)}; }
 inline PlanLimits copy_within(int64_t room, int64_t nanos_per_unit, int64_t tier = 1000) {
-  return {.room = units(room),
-          .tier_room = units(tier),
+  return {.space = units(room),
+          .tier_space = units(tier),
           .out_bandwidth = unit_in(nanos_per_unit),
           .in_bandwidth = unit_in(nanos_per_unit)};
 }

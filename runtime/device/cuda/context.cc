@@ -38,13 +38,13 @@ CudaContext& CudaContext::current() {
 }
 
 CudaContext& CudaContext::of(int gpu) {
-  constexpr int kMostGpus = 64;
+  constexpr int kMaxGpus = 64;
   // Never destroyed, see the header.
-  static auto& contexts = *new std::array<CudaContext*, kMostGpus>{};
+  static auto& contexts = *new std::array<CudaContext*, kMaxGpus>{};
   static std::mutex mutex;
   int count = 0;
   TIDEMARK_CUDA_CALL(cudaGetDeviceCount(&count));
-  TIDEMARK_CHECK(gpu >= 0 && gpu < count && gpu < kMostGpus, "gpu " + std::to_string(gpu));
+  TIDEMARK_CHECK(gpu >= 0 && gpu < count && gpu < kMaxGpus, "gpu " + std::to_string(gpu));
   const std::scoped_lock lock(mutex);
   CudaContext*& context = contexts[static_cast<size_t>(gpu)];
   if (!context) context = new CudaContext(gpu);

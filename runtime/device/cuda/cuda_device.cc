@@ -356,7 +356,7 @@ class CudaDevice final : public Device {
   }
 
   // Waits until the stream's queue has room.
-  void make_room(StreamQueue& queue) {
+  void make_space(StreamQueue& queue) {
     const Ticket limit = options_.tickets_in_flight;
     if (queue.issued() - queue.completed() >= limit) {
       check_driver(*driver_, queue.look(), "cudaEventQuery");
@@ -366,9 +366,9 @@ class CudaDevice final : public Device {
         check_driver(*driver_, queue.look(), "cudaEventQuery");
       }
     }
-    make_room_beside_host_work(queue);
+    make_space_beside_host_work(queue);
   }
-  void make_room_beside_host_work(StreamQueue& queue) {
+  void make_space_beside_host_work(StreamQueue& queue) {
     if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
     check_driver(*driver_, queue.look(), "cudaEventQuery");
     if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
@@ -390,7 +390,7 @@ class CudaDevice final : public Device {
       if (to.marks() >= kMarksBeforeALook) {
         check_driver(*driver_, to.look(), "cudaEventQuery");
       }
-      make_room(to);
+      make_space(to);
       check_driver(*driver_, driver_->use(), "cudaSetDevice");
       begun = to.begin(tag, events_to_wait_for(stream));
       commands(to);
@@ -478,7 +478,7 @@ class CudaDevice final : public Device {
   }
 
   void copy_part(StreamQueue& to, std::byte* target, const std::byte* source, int64_t bytes) {
-    make_room_beside_host_work(to);
+    make_space_beside_host_work(to);
     check_driver(*driver_,
                  driver_->copy(target, source, static_cast<size_t>(bytes), to.native()),
                  "cudaMemcpyAsync");
@@ -518,7 +518,7 @@ class CudaDevice final : public Device {
       } else {
         const Staging& staging = staging_of(stream);
         part = std::min(part, staging.size().count());
-        make_room_beside_host_work(to);
+        make_space_beside_host_work(to);
         if (a.device) {
           launch(to, stream, [source, part, half = staging.data()](void*) {
             std::memcpy(half, source, static_cast<size_t>(part));

@@ -57,7 +57,7 @@ class MovingSearch {
     Limits once;
     once.nodes = 1;
     const Bytes room = problem_.capacity * kMoreRoom;
-    auto fixed = problem_.homes;
+    auto fixed = problem_.preferred_offsets;
     if (share > 0) {
       std::vector<Buffer> small = problem_.buffers;
       for (size_t i = 0; i < count(); ++i) {
@@ -114,7 +114,7 @@ class MovingSearch {
     const uint64_t how = random_() % 4;
     if (spilled) {
       for (const size_t i : live) {
-        if (pass_.stays(i, time) && random_() % 2 == 0) chosen.push_back(i);
+        if (pass_.pinned(i, time) && random_() % 2 == 0) chosen.push_back(i);
       }
     } else if (how == 0) {
       for (const Trouble& other : all) {

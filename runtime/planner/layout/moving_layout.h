@@ -1,6 +1,6 @@
 // Where buffers lie in an arena that is full, or nearly: a few of them move, at times chosen.
 //
-// A layout in which each buffer stays where it began may need more than the largest load; one
+// A layout in which each buffer pinned where it began may need more than the largest load; one
 // in which buffers may move needs no more, as holes can be joined. Within a device a byte moved
 // costs little, but not nothing: the fewer the better, and none is best.
 //
@@ -32,7 +32,7 @@ struct MovingProblem {
   static constexpr Bytes kNever{std::numeric_limits<int64_t>::max()};
   // In [begin, end) it must not be moved: something that does not wait reads or writes it. Or
   // it may, if that is waited for: from clock[time] to `until`.
-  struct Stay {
+  struct PinnedInterval {
     size_t buffer = 0;
     int64_t begin = 0;
     int64_t end = 0;
@@ -40,11 +40,12 @@ struct MovingProblem {
   };
 
   std::vector<Buffer> buffers;  // their sizes are multiples of kAlignment
-  std::vector<Stay> stays;  // in any order; one for all its life and kNever, if it may not move
+  std::vector<PinnedInterval>
+      pinned;  // in any order; one for all its life and kNever, if it may not move
   // One for each buffer. What begins at the earliest of all times begins there. What lives
   // until the latest should lie there at the end: who repeats all this would have to put it
   // back.
-  std::vector<std::optional<Offset>> homes;
+  std::vector<std::optional<Offset>> preferred_offsets;
   Bytes capacity{0};
   // By time, as what could be moved until then, a wait being as bad as moving for as long.
   // REQUIRES: it is not empty if a stay has an end to wait for; these begin at 0 at least.
@@ -70,9 +71,9 @@ struct MovingLayout {
 // limits.nodes as there are buffers, and the layout is the same for the same seed and nodes as
 // long as the deadline does not strike; without a limit on nodes, so many passes are made as
 // are of use. Of several that begin at one time, but for the earliest, one may find another in
-// its way: better that each begins at a time of its own. REQUIRES: homes are multiples of
-// kAlignment and within the capacity; those of buffers that are there at the earliest time do
-// not overlap.
+// its way: better that each begins at a time of its own. REQUIRES: preferred_offsets are
+// multiples of kAlignment and within the capacity; those of buffers that are there at the
+// earliest time do not overlap.
 std::optional<MovingLayout> lay_out_moving(const MovingProblem& problem,
                                            const Limits& limits = {});
 

@@ -27,8 +27,8 @@ constexpr size_t kHorizon = 300;
 
 // Weights of what is left of a hole (as a share of the capacity), of an end at another time
 // than the neighbour's (in doublings of what is left of its life), of a stay away from other
-// stays, and of chance.
-constexpr double kRest = 4, kOdd = 0.5, kMostOdd = 4, kApart = 1, kChance = 0.5;
+// pinned, and of chance.
+constexpr double kRest = 4, kOdd = 0.5, kMaxOdd = 4, kApart = 1, kChance = 0.5;
 
 // Sums over places: how much is hinted at that begins, or ends, up to there.
 class Edges {
@@ -71,8 +71,9 @@ MovingPass::MovingPass(const MovingProblem& problem)
       first_time_(std::numeric_limits<int64_t>::max()),
       last_time_(std::numeric_limits<int64_t>::min()),
       begin_event_(problem.buffers.size()),
-      stays_(problem.buffers.size()) {
-  for (const MovingProblem::Stay& stay : problem.stays) stays_[stay.buffer].push_back(stay);
+      pinned_(problem.buffers.size()) {
+  for (const MovingProblem::PinnedInterval& stay : problem.pinned)
+    pinned_[stay.buffer].push_back(stay);
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     if (is_empty(buffer(i))) continue;
     first_time_ = std::min(first_time_, buffer(i).begin);
@@ -93,24 +94,25 @@ MovingPass::MovingPass(const MovingProblem& problem)
 }
 
 bool MovingPass::begins_at_home(size_t i) const {
-  return problem_.homes[i] && buffer(i).begin == first_time_;
+  return problem_.preferred_offsets[i] && buffer(i).begin == first_time_;
 }
 
 bool MovingPass::ends_at_home(size_t i) const {
-  return problem_.homes[i] && buffer(i).end == last_time_;
+  return problem_.preferred_offsets[i] && buffer(i).end == last_time_;
 }
 
-bool MovingPass::stays(size_t i, int64_t time) const {
+bool MovingPass::pinned(size_t i, int64_t time) const {
   if (buffer(i).begin == time) return true;
-  return std::any_of(stays_[i].begin(), stays_[i].end(), [&](const MovingProblem::Stay& stay) {
-    return stay.begin <= time && time < stay.end;
-  });
+  return std::any_of(pinned_[i].begin(), pinned_[i].end(),
+                     [&](const MovingProblem::PinnedInterval& stay) {
+                       return stay.begin <= time && time < stay.end;
+                     });
 }
 
 std::optional<Bytes> MovingPass::wait_for(size_t i, int64_t time) const {
   if (buffer(i).begin == time) return std::nullopt;
   Bytes wait{0};
-  for (const MovingProblem::Stay& stay : stays_[i]) {
+  for (const MovingProblem::PinnedInterval& stay : pinned_[i]) {
     if (time < stay.begin || stay.end <= time) continue;
     if (stay.until == MovingProblem::kNever) return std::nullopt;
     const Bytes now = std::max(problem_.clock[static_cast<size_t>(time)], state_.waited_until);
@@ -166,7 +168,7 @@ MovingPass::Run MovingPass::run(const Offsets& hints, uint64_t seed, Bytes bound
 
 void MovingPass::end(size_t i) {
   if (state_.at[i] == kNowhere) return;
-  if (ends_at_home(i) && state_.at[i] != *problem_.homes[i]) {
+  if (ends_at_home(i) && state_.at[i] != *problem_.preferred_offsets[i]) {
     state_.away.push_back(i);
     state_.layout.moved += buffer(i).size;
     pay(buffer(i).size + fee_);
@@ -182,7 +184,7 @@ bool MovingPass::place(const Offsets& hints) {
     return true;
   };
   const bool home = begins_at_home(i);
-  const Offset hint = home ? *problem_.homes[i] : hints[i];
+  const Offset hint = home ? *problem_.preferred_offsets[i] : hints[i];
   if (hint != kNowhere && is_free(hint, buffer(i).size)) return put_at(hint);
   if (home) return false;
   std::optional<Choice> choice = choose(i, hints);
@@ -218,7 +220,7 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
   const auto consider = [&](const Hole& hole, Offset place) {
     if (place < hole.begin || place + size > hole.end) return;
     Bytes hindered = begins.below(place + size) - ends.below(place);
-    if (ends_at_home(i) && place != *problem_.homes[i]) hindered += size;
+    if (ends_at_home(i) && place != *problem_.preferred_offsets[i]) hindered += size;
     if (best && hindered > best->hindered) return;
     const double odd =
         mismatch(i, hole, place) + kChance * static_cast<double>(random_() >> 11) * 0x1p-53;
@@ -230,7 +232,7 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
     if (hole.size() < size) continue;
     consider(hole, hole.begin);
     if (hole.size() == size) continue;
-    if (ends_at_home(i)) consider(hole, *problem_.homes[i]);
+    if (ends_at_home(i)) consider(hole, *problem_.preferred_offsets[i]);
     consider(hole, hole.end - size);
     ends.visit(hole.begin, hole.end - size, [&](Offset e) { consider(hole, e + Bytes(1)); });
     begins.visit(hole.begin + size, hole.end, [&](Offset b) { consider(hole, b - size); });
@@ -239,7 +241,7 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
 }
 
 // How badly it lies there: by what it leaves of the hole, and by how much sooner or later than
-// it its neighbour ends; what has to stay should lie beside what stays too.
+// it its neighbour ends; what has to stay should lie beside what pinned too.
 double MovingPass::mismatch(size_t i, const Hole& hole, Offset place) const {
   const auto share = [&](Bytes part) {
     return static_cast<double>(part.count()) / static_cast<double>(problem_.capacity.count());
@@ -254,9 +256,9 @@ double MovingPass::mismatch(size_t i, const Hole& hole, Offset place) const {
     const auto life = [&](size_t j) {
       return static_cast<double>(buffer(j).end - buffer(i).begin + 1);
     };
-    odd = std::min(kMostOdd, std::abs(std::log2(life(*neighbour) / life(i))));
+    odd = std::min(kMaxOdd, std::abs(std::log2(life(*neighbour) / life(i))));
   }
-  const bool apart = !stays_[i].empty() && !((low || high) && stays_beside(i, neighbour));
+  const bool apart = !pinned_[i].empty() && !((low || high) && stays_beside(i, neighbour));
   return kRest * share(hole.size() - buffer(i).size) + kOdd * odd + (apart ? kApart : 0);
 }
 
@@ -264,9 +266,9 @@ double MovingPass::mismatch(size_t i, const Hole& hole, Offset place) const {
 bool MovingPass::stays_beside(size_t i, std::optional<size_t> neighbour) const {
   if (!neighbour) return true;
   const size_t j = *neighbour;
-  if (ends_at_home(j) && state_.at[j] == *problem_.homes[j]) return true;
-  return std::any_of(stays_[j].begin(), stays_[j].end(), [&](const auto& stay) {
-    return stay.begin < stays_[i].front().end && stays_[i].front().begin < stay.end;
+  if (ends_at_home(j) && state_.at[j] == *problem_.preferred_offsets[j]) return true;
+  return std::any_of(pinned_[j].begin(), pinned_[j].end(), [&](const auto& stay) {
+    return stay.begin < pinned_[i].front().end && pinned_[i].front().begin < stay.end;
   });
 }
 
@@ -292,7 +294,7 @@ std::vector<size_t>::const_iterator MovingPass::from(Offset place) const {
 std::optional<Bytes> MovingPass::price(size_t i, int64_t time) const {
   const std::optional<Bytes> wait = wait_for(i, time);
   if (!wait) return std::nullopt;
-  const bool leaves = ends_at_home(i) && state_.at[i] == *problem_.homes[i];
+  const bool leaves = ends_at_home(i) && state_.at[i] == *problem_.preferred_offsets[i];
   const Bytes once = buffer(i).size + fee_;
   return *wait + (leaves ? 2 * once : once);
 }

@@ -6,7 +6,7 @@
 // slides down within the run.
 //
 //   | a |hole| b | c |hole| d |   hole   |      needed: as much as from a to d
-//   | a | c |     free    | d | b | hole |      b fits elsewhere, c stays in the run
+//   | a | c |     free    | d | b | hole |      b fits elsewhere, c pinned in the run
 //
 // Threads: a pass belongs to one.
 #pragma once
@@ -67,7 +67,7 @@ class MovingPass {
 
   std::vector<size_t> live_at(int64_t time) const;
   // It must not be moved then, or not without a wait; what begins then has yet to be placed.
-  bool stays(size_t i, int64_t time) const;
+  bool pinned(size_t i, int64_t time) const;
 
  private:
   struct Event {
@@ -109,7 +109,7 @@ class MovingPass {
   bool clear(size_t i, int64_t time);
   bool clear_at(size_t i, int64_t time, Offset place, Bytes bound);
   bool clear_range(size_t i, int64_t time, const Hole& range, size_t first, size_t last);
-  bool slide(size_t i, int64_t time, const Blocks& blocks);
+  bool compact(size_t i, int64_t time, const Blocks& blocks);
 
   void put(size_t i, Offset at);
   void remove(size_t i);
@@ -122,7 +122,7 @@ class MovingPass {
   int64_t first_time_, last_time_;
   std::vector<Event> events_;
   std::vector<size_t> begin_event_;  // of each buffer
-  std::vector<std::vector<MovingProblem::Stay>> stays_;
+  std::vector<std::vector<MovingProblem::PinnedInterval>> pinned_;
   std::mt19937_64 random_;
   State state_;
 };

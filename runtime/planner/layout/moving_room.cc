@@ -137,11 +137,11 @@ bool MovingPass::clear(size_t i, int64_t time) {
     consider(window.first, window.last + 1, window.largest,
              Bytes(window.price.count() / kGrowth * (kGrowth + 1)));
   }
-  return slide(i, time, blocks);
+  return compact(i, time, blocks);
 }
 
 // The cheapest run of blocks that leave a hole if they slide down.
-bool MovingPass::slide(size_t i, int64_t time, const Blocks& blocks) {
+bool MovingPass::compact(size_t i, int64_t time, const Blocks& blocks) {
   std::optional<Window> best;
   Bytes staying{0};
   for (size_t first = 0, last = 0; last < blocks.size(); ++last) {
@@ -217,7 +217,7 @@ bool MovingPass::clear_range(size_t i, int64_t time, const Hole& range, size_t f
       return place < range.end && place + size > range.begin;
     };
     if (ends_at_home(*b)) {
-      const Offset home = *problem_.homes[*b];
+      const Offset home = *problem_.preferred_offsets[*b];
       if (!inside(home) && rooms.take(home, size)) {
         outward.emplace_back(*b, home);
         continue;

@@ -49,7 +49,7 @@ bool ReleaseChoices::may_evict(size_t i) const {
 }
 
 bool ReleaseChoices::may_offload(size_t i) const {
-  return limits_->tier_room > Bytes(0) && item(i).may_offload;
+  return limits_->tier_space > Bytes(0) && item(i).may_offload;
 }
 
 bool ReleaseChoices::meet(size_t i, size_t k) const {

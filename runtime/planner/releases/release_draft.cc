@@ -37,13 +37,13 @@ class Planner {
   ReleaseDraft plan() {
     count_live();
     ReleaseDraft plan;
-    plan.unmanaged = limits_.room + Bytes(most_excess());
-    gaps_ = find_gaps(step_, Bytes(limits_.room.count() / kSmallestGap));
+    plan.unmanaged = limits_.space + Bytes(most_excess());
+    gaps_ = find_gaps(step_, Bytes(limits_.space.count() / kSmallestGap));
     choose_offloads();
     choose_evictions();
     take_back();
     schedule_reloads();
-    plan.peak = limits_.room + Bytes(most_excess());
+    plan.peak = limits_.space + Bytes(most_excess());
     for (const Choice& choice : choices_) {
       if (!choice.kept) continue;
       plan.releases.push_back(choice.release);
@@ -69,13 +69,13 @@ class Planner {
 
   Range life(uint32_t number) const {
     const StepTable::Item& it = item(number);
-    return {it.was_there() ? 0 : it.begin, it.end};
+    return {it.existed_before() ? 0 : it.begin, it.end};
   }
 
   void count_live() {
     for (uint32_t i = 0; i < step_.items.size(); ++i) add(life(i), bytes(i));
     for (uint32_t k = 0; k < calls_; ++k) {
-      excess_[k] += step_.calls[k].workspace.count() - limits_.room.count();
+      excess_[k] += step_.calls[k].workspace.count() - limits_.space.count();
     }
   }
   void add(const Range& range, int64_t amount) {
@@ -85,7 +85,7 @@ class Planner {
     for (const Range& range : ranges) add(range, amount);
   }
   int64_t most_excess() const {
-    return excess_.empty() ? -limits_.room.count()
+    return excess_.empty() ? -limits_.space.count()
                            : *std::max_element(excess_.begin(), excess_.end());
   }
   bool fits() const { return most_excess() <= 0; }
@@ -171,7 +171,7 @@ class Planner {
   // The most expensive to compute again first, as long as all copies are out before the most
   // is live, and need not come back before that.
   void choose_offloads() {
-    if (limits_.tier_room <= Bytes(0) || fits()) return;
+    if (limits_.tier_space <= Bytes(0) || fits()) return;
     const auto fullest = static_cast<uint32_t>(
         std::max_element(excess_.begin(), excess_.end()) - excess_.begin());
     const Nanos peak = step_.calls[fullest].begin;
@@ -199,7 +199,7 @@ class Planner {
     for (const Candidate& candidate : candidates) {
       const Gap& gap = gaps_[candidate.gap];
       if (excess_[fullest] - copied <= 0) break;
-      if (copied + bytes(gap.item) > limits_.tier_room.count()) continue;
+      if (copied + bytes(gap.item) > limits_.tier_space.count()) continue;
       std::vector<Transfer> tried = accepted;
       tried.push_back({candidate.gap, ready(gap), wanted(gap)});
       schedule(tried);
@@ -375,7 +375,7 @@ std::vector<Gap> find_gaps(const StepTable& step, Bytes smallest) {
         gaps.push_back({i, item.uses[u], item.uses[u + 1]});
       }
     }
-    const bool comes_first = item.was_there() && item.carried() && item.uses.front() > 0;
+    const bool comes_first = item.existed_before() && item.carried() && item.uses.front() > 0;
     if (item.lives_through() || comes_first) {
       gaps.push_back({i, item.uses.back(), item.uses.front()});
     }

@@ -42,7 +42,7 @@ class ReleasePlanner {
         stop_(stop) {}
 
   std::optional<ReleaseSchedule> run(std::vector<PlannedRelease> draft) {
-    Bytes room = limits_.room;
+    Bytes room = limits_.space;
     for (const Bytes size : foreign_) room -= size;
     if (room <= Bytes(0)) return std::nullopt;
     std::optional<ReleaseSchedule> best;
@@ -91,7 +91,7 @@ class ReleasePlanner {
     if (schedule.shortfall <= most) return false;
     const Nanos time =
         limits_.out_time(schedule.shortfall) + limits_.in_time(schedule.shortfall);
-    return schedule.peak > limits_.room + most ||
+    return schedule.peak > limits_.space + most ||
            static_cast<double>(time.count()) >
                kMaxShortfallTime * static_cast<double>(schedule.time.count());
   }
@@ -99,7 +99,7 @@ class ReleasePlanner {
   // Where blocks lie is not decided.
   Found search_within(Bytes room, std::vector<PlannedRelease> draft) {
     PlanLimits within = limits_;
-    within.room = room;
+    within.space = room;
     const bool first = draft.empty();
     if (first) draft = draft_releases(step_, within).releases;
     SearchResult searched =

@@ -29,7 +29,7 @@ struct ReleaseSchedule {
 inline constexpr int64_t kThorough = 48'000'000;
 inline constexpr int64_t kQuick = 2'000'000;
 
-// Within limits.room, all that there is. `foreign`: sizes of storages that live through the
+// Within limits.space, all that there is. `foreign`: sizes of storages that live through the
 // step and are not used in it. `draft`: releases to begin with, of a step like it; empty: none.
 //
 // Placed where a layout is found in which few blocks move. Else blocks are compacted whenever

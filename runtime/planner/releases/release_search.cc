@@ -86,7 +86,7 @@ class Search {
 
   // A draft that was made for a larger tier may copy more than this one holds.
   void fit_tier() {
-    for (size_t i = 0; i < choices_.size() && choices_.copied() > limits_.tier_room; ++i) {
+    for (size_t i = 0; i < choices_.size() && choices_.copied() > limits_.tier_space; ++i) {
       if (!choices_.released(i)) continue;
       if (choices_.may_evict(i)) {
         choices_.evict(i);
@@ -99,7 +99,7 @@ class Search {
 
   // Of the plan as it is now, or more than `enough`. REQUIRES: at first, the tier holds it.
   double cost(double enough) {
-    if (choices_.copied() > limits_.tier_room) return kAny;
+    if (choices_.copied() > limits_.tier_space) return kAny;
     choices_.write(plan_);
     outcome_ = simulator_.run(plan_, enough);
     effort_ -= outcome_.calls;
@@ -294,7 +294,7 @@ SearchResult search_releases(const StepTrace& trace, const StepTable& step,
                              const PlanLimits& limits, const std::vector<PlannedRelease>& draft,
                              int64_t effort, const std::atomic<bool>* stop) {
   const auto search = [&](const std::vector<PlannedRelease>& from, int64_t share) {
-    return Search(trace, step, limits, from, Bytes(limits.room.count() / share), stop)
+    return Search(trace, step, limits, from, Bytes(limits.space.count() / share), stop)
         .run(effort);
   };
   SearchResult found = search(draft, kSmallestRelease);

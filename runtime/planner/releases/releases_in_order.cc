@@ -94,7 +94,7 @@ std::vector<std::vector<uint32_t>> orders_to_try(const StepTrace& trace,
                                                  const PlanLimits& limits,
                                                  const std::vector<Bytes>& foreign,
                                                  const std::vector<uint32_t>& planned) {
-  Bytes room = limits.room;
+  Bytes room = limits.space;
   for (const Bytes size : foreign) room -= size;
   const Bytes peak = program_order_peak(trace);
   const Bytes low = peak - std::max(share_of(peak - room, kLower), Bytes(1));

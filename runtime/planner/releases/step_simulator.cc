@@ -13,7 +13,7 @@ constexpr double kPriceOfCopies = 0.01;
 bool cannot_stay_between(const StepTable& step, Bytes space) {
   Bytes at_start{0}, at_end{0}, most{0};
   for (const StepTable::Item& item : step.items) {
-    if (item.was_there()) at_start += item.bytes;
+    if (item.existed_before()) at_start += item.bytes;
     if (item.at_end) at_end += item.bytes;
   }
   for (uint32_t call = 0; call < step.calls.size(); ++call) {
@@ -32,9 +32,9 @@ StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
     : trace_(trace),
       step_(step),
       calls_(static_cast<uint32_t>(step.calls.size())),
-      space_(limits.room.count()),
+      space_(limits.space.count()),
       link_price_(1e9 / limits.out_bandwidth + 1e9 / limits.in_bandwidth),
-      away_between_(cannot_stay_between(step, limits.room)),
+      away_between_(cannot_stay_between(step, limits.space)),
       shortfall_price_(link_price_),
       writes_(step.calls.size()),
       next_uses_(step.calls.size()),
@@ -129,7 +129,7 @@ void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {
   items_.assign(step_.items.size(), {});
   for (uint32_t i = 0; i < items_.size(); ++i) {
     const StepTable::Item& item = step_.items[i];
-    if (!item.was_there()) continue;
+    if (!item.existed_before()) continue;
     items_[i].take_block();
     items_[i].next = item.uses.empty() ? calls_ : item.uses.front();
   }
@@ -219,7 +219,7 @@ void StepSimulator::run_call(uint32_t call) {
   for (const uint32_t written : step_.written(call)) {
     State& state = items_[written];
     state.written = call + 1;
-    if (state.has_copy()) state.give_up_copy();
+    if (state.has_copy()) state.drop_copy();
   }
 }
 
@@ -472,7 +472,7 @@ void StepSimulator::leave(uint32_t item, Residence next) {
 void StepSimulator::free(uint32_t item) {
   State& state = items_[item];
   if (state.available()) add(Do::kFree, item);
-  if (state.has_copy()) state.give_up_copy();
+  if (state.has_copy()) state.drop_copy();
   if (state.resident()) {
     leave(item, Residence::kDead);
   } else if (state.evicted()) {

@@ -262,7 +262,7 @@ TEST(Engine, NumbersOfSnapshotsGrow) {
 
 TEST(Engine, ThereIsAMostOfLanes) {
   ComparisonOptions options = small("sim:host", {"tide"}, 1);
-  options.lanes = std::vector<LaneSpec>(kMostLanes + 1, parse_lane("tide"));
+  options.lanes = std::vector<LaneSpec>(kMaxLanes + 1, parse_lane("tide"));
   EXPECT_THROW(Comparison{options}, UsageError);
   options.lanes.clear();
   EXPECT_THROW(Comparison{options}, UsageError);

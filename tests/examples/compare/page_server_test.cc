@@ -101,8 +101,8 @@ TEST_F(PageServerTest, WhatItSendsIsBounded) {
   const PlacedBlock block = lane.picture.blocks.at(0);
   lane.picture.blocks.assign(100'000, block);
   lane.picture.decisions.assign(kDecisionsKept, lane.picture.decisions.at(0));
-  now->lanes.assign(kMostLanes, std::make_shared<const LaneView>(lane));
-  now->standings.assign(kMostLanes, now->standings[1]);
+  now->lanes.assign(kMaxLanes, std::make_shared<const LaneView>(lane));
+  now->standings.assign(kMaxLanes, now->standings[1]);
   constexpr size_t kReckoned = size_t{1} << 20;
   EXPECT_LT(to_json(*now).dump().size(), kReckoned);
   EXPECT_LT(details_to_json(*now, *now->lanes[0]).dump().size(), kReckoned);

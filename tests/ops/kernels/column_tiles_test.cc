@@ -41,7 +41,7 @@ TEST(ColumnTilesTest, LargeMatricesFillAGpuAndThreadsSumUpFewRows) {
     const ColumnTiles tiles(rows, columns);
     EXPECT_GE(tiles.blocks(), 512);
     EXPECT_LE(tiles.stretch_rows / (ColumnTiles::kThreads / tiles.lanes),
-              ColumnTiles::kMostRows);
+              ColumnTiles::kMaxRows);
   }
 }
 

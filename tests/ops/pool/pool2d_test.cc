@@ -201,7 +201,7 @@ TEST(Pool2dErrors, NameTheOperatorAndTheShapes) {
   for (const Pool2dAttrs& attrs : {Pool2dAttrs{{6, 6}, {1, 1}, {0, 0}},
                                    {{3, 3}, {0, 1}, {0, 0}},
                                    {{2, 2}, {1, 1}, {2, 0}},
-                                   {{2, 2}, {kMostCells + 1, 1}, {0, 0}},
+                                   {{2, 2}, {kMaxCells + 1, 1}, {0, 0}},
                                    {{0, 2}, {1, 1}, {0, 0}}}) {
     const std::string max = error_of(kMaxPool2d, attrs);
     const std::string average = error_of(kAvgPool2d, AvgPool2dAttrs{attrs, 1, 0, 0, 0});

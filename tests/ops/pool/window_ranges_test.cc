@@ -42,7 +42,7 @@ TEST(WindowRangesTest, SlidingOnesAreThoseOfTheTables) {
 
 // Positions do not fit 31 bits.
 TEST(WindowRangesTest, TheLongestAxes) {
-  const int64_t most = kMostCells;
+  const int64_t most = kMaxCells;
   const auto expect_range = [](const Range& range, int64_t begin, int64_t end) {
     EXPECT_EQ(range.begin, begin);
     EXPECT_EQ(range.end, end);

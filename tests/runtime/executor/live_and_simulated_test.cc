@@ -43,8 +43,8 @@ std::shared_ptr<const CostTable> toy_costs() {
   const auto add = [&](uint64_t signature) {
     table->operators[signature] = {"toy", kCallTime, true};
   };
-  constexpr uint64_t kMostWords = 3 * 2048;
-  for (uint64_t words = 0; words <= kMostWords; words += kUnitWords) add(words + 1);
+  constexpr uint64_t kMaxWords = 3 * 2048;
+  for (uint64_t words = 0; words <= kMaxWords; words += kUnitWords) add(words + 1);
   add(7);  // an update
   return table;
 }
@@ -148,7 +148,7 @@ class Watcher final : public StorageListener {
       case Kind::kOffloaded:
       case Kind::kDropped: add("offload", event); break;
       case Kind::kCopiedOut: add("copy out", event); break;
-      case Kind::kCopyGivenUp: add("drop copy", event); break;
+      case Kind::kCopyDropped: add("drop copy", event); break;
       case Kind::kMoved: add("move", event); break;
       default: break;
     }

@@ -289,7 +289,7 @@ TEST(OrderAndReleases, WhatAScheduleFreesGoesAlthoughItIsRead) {
       PlanLimits least = limits;  // for y to lie where s was
       std::optional<Schedule> found, next;
       for (; (next = schedule_with(trace, order, evict_s_and_e, least, foreign));
-           least.room -= kAlignment)
+           least.space -= kAlignment)
         found = next;
       EXPECT_TRUE(found && releases(*found));
       return found;
@@ -447,7 +447,7 @@ TEST(OrderAndReleases, RandomSchedulesKeepTheBits) {
         plan.producer = [&](const StepTrace& trace, const PlanLimits& limits,
                             const std::vector<Bytes>& foreign) {
           PlanLimits below = limits;  // for what moves above it
-          below.room -= Bytes(1 << 20);
+          below.space -= Bytes(1 << 20);
           auto found = random_order_and_releases(trace, below, foreign, seed);
           if (found) ++made;
           if (found && releases(*found) && !in_program_order(*found)) ++both;

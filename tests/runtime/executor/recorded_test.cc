@@ -215,7 +215,7 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
         auto read = run_random_program(session, seed, steps, 90, /*alike=*/true);
         const BoundSchedule* plan = plans ? session.planner()->current() : nullptr;
         if (plan && releases(plan->schedule)) {
-          const PlanLimits limits{.room = budget, .tier_room = options.host_limit};
+          const PlanLimits limits{.space = budget, .tier_space = options.host_limit};
           EXPECT_EQ(schedule_violations(plan->trace, limits, plan->schedule, 1),
                     std::vector<std::string>())
               << policy << ' ' << seed;

@@ -230,9 +230,9 @@ TEST(Tide, TakesWhatItsScheduleSays) {
       EXPECT_LE(ratio, 1.001);
       EXPECT_GE(ratio, stats.offloads + stats.reloads > 0 ? 0.95 : 1 - 1e-12);
       EXPECT_EQ(stats.recompute_time, schedule.recomputed);
-      EXPECT_TRUE(schedule_violations(bound->trace,
-                                      {.room = stats.peak_reserved, .tier_room = kUnit * host},
-                                      schedule)
+      EXPECT_TRUE(schedule_violations(
+                      bound->trace, {.space = stats.peak_reserved, .tier_space = kUnit * host},
+                      schedule)
                       .empty());
     }
   }
@@ -261,7 +261,7 @@ TEST(Tide, PlansStepsThatReplaceTheirStates) {
     EXPECT_EQ(stats.peak_reserved, bound->schedule.peak);
     EXPECT_EQ(stats.recompute_time, bound->schedule.recomputed);
     EXPECT_EQ(schedule_violations(bound->trace,
-                                  {.room = stats.peak_reserved, .tier_room = kUnit * 1000},
+                                  {.space = stats.peak_reserved, .tier_space = kUnit * 1000},
                                   bound->schedule),
               std::vector<std::string>());
   }

@@ -20,7 +20,7 @@ Offset at(int64_t count) { return Offset() + blocks(count); }
 MovingProblem problem_of(std::vector<Buffer> buffers, int64_t capacity) {
   MovingProblem problem;
   problem.buffers = std::move(buffers);
-  problem.homes.resize(problem.buffers.size());
+  problem.preferred_offsets.resize(problem.buffers.size());
   problem.capacity = blocks(capacity);
   return problem;
 }
@@ -56,7 +56,7 @@ class Replay {
   std::string step(int64_t time) {
     for (size_t i = 0; i < places_.size(); ++i) {
       if (!places_[i] || problem_.buffers[i].end != time) continue;
-      const auto& home = problem_.homes[i];
+      const auto& home = problem_.preferred_offsets[i];
       if (time == last_ && home && home != places_[i]) moved_ += problem_.buffers[i].size;
       places_[i].reset();
     }
@@ -65,7 +65,7 @@ class Replay {
     }
     for (size_t i = 0; i < places_.size(); ++i) {
       if (takes_none(problem_.buffers[i]) || problem_.buffers[i].begin != time) continue;
-      const auto& home = problem_.homes[i];
+      const auto& home = problem_.preferred_offsets[i];
       const bool elsewhere = time == first_ && home && *home != layout_.offsets[i];
       if (elsewhere) return "what is there first is at home";
       if (!free(i, layout_.offsets[i])) return "a place is taken at " + std::to_string(time);
@@ -78,10 +78,10 @@ class Replay {
     const std::optional<Offset> from = places_[move.buffer];
     const Bytes size = problem_.buffers[move.buffer].size;
     if (!from) return "what moves lives";
-    for (const MovingProblem::Stay& stay : problem_.stays) {
-      const bool stays = stay.begin <= move.time && move.time < stay.end;
-      if (stay.buffer != move.buffer || !stays) continue;
-      if (stay.until == MovingProblem::kNever) return "what stays does not move";
+    for (const MovingProblem::PinnedInterval& stay : problem_.pinned) {
+      const bool pinned = stay.begin <= move.time && move.time < stay.end;
+      if (stay.buffer != move.buffer || !pinned) continue;
+      if (stay.until == MovingProblem::kNever) return "what pinned does not move";
       waits_for_.insert(move.buffer);
     }
     if (move.to == *from) return "a move goes elsewhere";
@@ -164,7 +164,7 @@ MovingProblem fragmented() {
                                       {0, 8, blocks(2)},
                                       {3, 9, blocks(4)}},
                                      8);
-  for (int64_t k = 0; k < 4; ++k) problem.homes[static_cast<size_t>(k)] = at(2 * k);
+  for (int64_t k = 0; k < 4; ++k) problem.preferred_offsets[static_cast<size_t>(k)] = at(2 * k);
   return problem;
 }
 
@@ -181,7 +181,7 @@ TEST(MovingLayout, OneMoveJoinsTwoHoles) {
 
 TEST(MovingLayout, WhatEndsAwayFromHomeCounts) {
   MovingProblem problem = fragmented();
-  problem.stays.push_back({3, 0, 8});
+  problem.pinned.push_back({3, 0, 8});
   const auto layout = lay_out(problem);
   ASSERT_TRUE(layout);
   ASSERT_EQ(layout->moves.size(), 1);
@@ -191,21 +191,21 @@ TEST(MovingLayout, WhatEndsAwayFromHomeCounts) {
 
 TEST(MovingLayout, WhatMustStayIsInTheWay) {
   MovingProblem problem = fragmented();
-  problem.stays = {{1, 3, 4}, {3, 0, 8}};
+  problem.pinned = {{1, 3, 4}, {3, 0, 8}};
   EXPECT_FALSE(lay_out(problem));
   // It may move until 3, but nothing asks for it then; from 4 on it may again.
-  problem.stays[0] = {1, 2, 3};
+  problem.pinned[0] = {1, 2, 3};
   EXPECT_TRUE(lay_out(problem));
-  problem.stays[0] = {1, 4, 9};
+  problem.pinned[0] = {1, 4, 9};
   EXPECT_TRUE(lay_out(problem));
 }
 
-// With nothing else to move, one that stays is; the one for which the wait is shorter.
+// With nothing else to move, one that pinned is; the one for which the wait is shorter.
 TEST(MovingLayout, WhatStaysForATimeMovesWhereThatIsWaitedFor) {
   for (const size_t shorter : {1, 3}) {
     MovingProblem problem = fragmented();
-    problem.stays = {{1, 0, 8, blocks(50)}, {3, 0, 8, blocks(50)}};
-    problem.stays[shorter / 2].until = blocks(30);
+    problem.pinned = {{1, 0, 8, blocks(50)}, {3, 0, 8, blocks(50)}};
+    problem.pinned[shorter / 2].until = blocks(30);
     for (int64_t time = 0; time < 9; ++time) problem.clock.push_back(blocks(6 * time));
     const auto layout = lay_out(problem);
     ASSERT_TRUE(layout);
@@ -214,11 +214,11 @@ TEST(MovingLayout, WhatStaysForATimeMovesWhereThatIsWaitedFor) {
     EXPECT_EQ(replay.fault(), "");
     EXPECT_EQ(replay.waits_for(), std::set<size_t>{shorter});
     // Whatever the wait, if it ends.
-    problem.stays[shorter / 2].until = MovingProblem::kNever;
+    problem.pinned[shorter / 2].until = MovingProblem::kNever;
     const auto other = lay_out(problem);
     ASSERT_TRUE(other);
     EXPECT_EQ(other->moves[0].buffer, 4 - shorter);
-    problem.stays[0].until = problem.stays[1].until = MovingProblem::kNever;
+    problem.pinned[0].until = problem.pinned[1].until = MovingProblem::kNever;
     EXPECT_FALSE(lay_out(problem));
   }
 }
@@ -244,7 +244,7 @@ TEST(MovingLayout, WhatComesBackGoesHome) {
                                       {5, 9, blocks(3)},
                                       {6, 8, blocks(4)}},
                                      8);
-  problem.homes = {at(1), at(0), std::nullopt, at(1), std::nullopt};
+  problem.preferred_offsets = {at(1), at(0), std::nullopt, at(1), std::nullopt};
   const auto layout = lay_out(problem);
   ASSERT_TRUE(layout);
   EXPECT_EQ(layout->offsets[3], at(1));
@@ -257,12 +257,12 @@ TEST(MovingLayout, ALongRunSlides) {
   MovingProblem problem;
   for (int64_t k = 0; k < kPairs; ++k) {
     problem.buffers.push_back({0, 8, blocks(2)});
-    problem.homes.emplace_back(at(3 * k));
+    problem.preferred_offsets.emplace_back(at(3 * k));
     problem.buffers.push_back({0, 2, blocks(1)});
-    problem.homes.emplace_back(at(3 * k + 2));
+    problem.preferred_offsets.emplace_back(at(3 * k + 2));
   }
   problem.buffers.push_back({3, 9, blocks(kPairs)});
-  problem.homes.emplace_back();
+  problem.preferred_offsets.emplace_back();
   problem.capacity = blocks(3 * kPairs);
   const auto layout = lay_out(problem, 2);
   ASSERT_TRUE(layout);
@@ -270,8 +270,8 @@ TEST(MovingLayout, ALongRunSlides) {
 }
 
 struct Draw {
-  bool stays = false;
-  bool homes = false;
+  bool pinned = false;
+  bool preferred_offsets = false;
 };
 
 // Each begins at a time of its own, but for those there at first.
@@ -285,28 +285,29 @@ MovingProblem random_problem(uint64_t seed, const Draw& draw) {
   Offset home;
   for (int64_t there = upto(8); there > 0; --there) {
     problem.buffers.push_back({0, upto(2) ? times + 8 : 1 + upto(times), blocks(1 + upto(9))});
-    problem.homes.emplace_back();
-    if (draw.homes) problem.homes.back() = home;
+    problem.preferred_offsets.emplace_back();
+    if (draw.preferred_offsets) problem.preferred_offsets.back() = home;
     home = home + problem.buffers.back().size;
   }
   for (int64_t time = 1; time < times; ++time) {
     const int64_t life = 1 + upto(upto(3) ? 6 : 30);
     const Bytes size = blocks(1 + upto(upto(2) ? 4 : 30));
     problem.buffers.push_back({time, std::min(time + life, times + 8), size});
-    problem.homes.emplace_back();
+    problem.preferred_offsets.emplace_back();
     const size_t i = problem.buffers.size() - 1;
-    if (draw.stays && upto(3) == 0)
-      problem.stays.push_back({i, time + upto(life), time + life});
+    if (draw.pinned && upto(3) == 0)
+      problem.pinned.push_back({i, time + upto(life), time + life});
   }
   problem.capacity = max_load(problem.buffers);
   return problem;
 }
 
 TEST(MovingLayout, WhatFitsIsPlacedWhereAllMayMove) {
-  for (const bool homes : {false, true}) {
+  for (const bool preferred_offsets : {false, true}) {
     int moving = 0;
     for (uint64_t seed = 0; seed < 200; ++seed) {
-      const MovingProblem problem = random_problem(seed, {.homes = homes});
+      const MovingProblem problem =
+          random_problem(seed, {.preferred_offsets = preferred_offsets});
       const auto layout = lay_out(problem);
       ASSERT_TRUE(layout) << seed;
       moving += layout->moves.empty() ? 0 : 1;
@@ -319,10 +320,11 @@ TEST(MovingLayout, WhatFitsIsPlacedWhereAllMayMove) {
 }
 
 TEST(MovingLayout, MostIsPlacedWhereSomeMustStay) {
-  for (const bool homes : {false, true}) {
+  for (const bool preferred_offsets : {false, true}) {
     int placed = 0, placed_with_room = 0;
     for (uint64_t seed = 0; seed < 200; ++seed) {
-      MovingProblem problem = random_problem(seed, {.stays = true, .homes = homes});
+      MovingProblem problem =
+          random_problem(seed, {.pinned = true, .preferred_offsets = preferred_offsets});
       placed += lay_out(problem) ? 1 : 0;
       problem.capacity = problem.capacity + share_of(problem.capacity, 0.1);
       placed_with_room += lay_out(problem) ? 1 : 0;
@@ -332,16 +334,16 @@ TEST(MovingLayout, MostIsPlacedWhereSomeMustStay) {
   }
 }
 
-// And all of it where what stays may be waited for; rarely, if that takes long.
+// And all of it where what pinned may be waited for; rarely, if that takes long.
 TEST(MovingLayout, WaitsAreFew) {
   const auto waits = [](int64_t wait) {
     size_t count = 0;
     for (uint64_t seed = 0; seed < 200; ++seed) {
-      MovingProblem problem = random_problem(seed, {.stays = true});
+      MovingProblem problem = random_problem(seed, {.pinned = true});
       int64_t last = 0;
       for (const Buffer& b : problem.buffers) last = std::max(last, b.end);
       problem.clock.resize(static_cast<size_t>(last) + 1);
-      for (MovingProblem::Stay& stay : problem.stays) stay.until = blocks(wait);
+      for (MovingProblem::PinnedInterval& stay : problem.pinned) stay.until = blocks(wait);
       const auto layout = lay_out(problem);
       EXPECT_TRUE(layout) << seed;
       if (!layout) continue;
@@ -359,7 +361,7 @@ TEST(MovingLayout, WaitsAreFew) {
 TEST(MovingLayout, MoreRoundsAndMoreRoomMoveLess) {
   Bytes few{0}, many{0}, roomy{0};
   for (uint64_t seed = 0; seed < 100; ++seed) {
-    MovingProblem problem = random_problem(seed, {.homes = true});
+    MovingProblem problem = random_problem(seed, {.preferred_offsets = true});
     const Bytes first = lay_out(problem, 1)->moved, last = lay_out(problem, 60)->moved;
     EXPECT_LE(last, first) << seed;
     few += first, many += last;
@@ -380,7 +382,8 @@ TEST(MovingLayout, SameNodesAndSeedGiveTheSame) {
     return numbers;
   };
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const MovingProblem problem = random_problem(seed, {.stays = true, .homes = true});
+    const MovingProblem problem =
+        random_problem(seed, {.pinned = true, .preferred_offsets = true});
     const auto one = lay_out(problem), other = lay_out(problem);
     ASSERT_EQ(one.has_value(), other.has_value());
     if (one) {

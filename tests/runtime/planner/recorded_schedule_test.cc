@@ -63,12 +63,12 @@ TEST(RecordedSchedule, EvictsRightAfterTheLastUse) {
   const Schedule hoisted = hoist_releases(step.trace, recorded);
   EXPECT_EQ(picture(hoisted), "R-RR.RAR.\n0a12b304a");
   EXPECT_LT(max_resident(hoisted), max_resident(recorded));
-  const auto placed = place_recorded(step.trace, hoisted, {.room = units(1)}, 10'000);
+  const auto placed = place_recorded(step.trace, hoisted, {.space = units(1)}, 10'000);
   ASSERT_TRUE(placed);
   EXPECT_EQ(placed->peak, units(1));
-  EXPECT_EQ(schedule_violations(step.trace, {.room = units(1)}, *placed),
+  EXPECT_EQ(schedule_violations(step.trace, {.space = units(1)}, *placed),
             std::vector<std::string>());
-  EXPECT_FALSE(place_recorded(step.trace, recorded, {.room = units(1)}, 10'000));
+  EXPECT_FALSE(place_recorded(step.trace, recorded, {.space = units(1)}, 10'000));
 }
 
 // Before a write in place what would read it has to be there: it is evicted after the write.

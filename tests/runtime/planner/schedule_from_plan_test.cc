@@ -126,11 +126,11 @@ TEST(ScheduleFromPlan, PlansOfRandomTracesAreValid) {
     for (const auto& storage : t.storages) {
       if (storage.at_start && storage.at_end) residents += storage.size;
     }
-    const PlanLimits limits{.room = residents + plan.peak, .in_bandwidth = 1e9};
+    const PlanLimits limits{.space = residents + plan.peak, .in_bandwidth = 1e9};
     const auto wrong = schedule_violations(t, limits, s);
     ASSERT_TRUE(wrong.empty()) << "trace " << i << ": " << wrong[0];
     PlanLimits less = limits;
-    less.room -= Bytes(1);
+    less.space -= Bytes(1);
     EXPECT_EQ(schedule_violations(t, less, s).size(), 1U);
     EXPECT_EQ(simulate(t, limits, s).peak, plan.peak);
     reordered += in_program_order(s) ? 0 : 1;

@@ -338,10 +338,10 @@ TEST(Forecast, ForgetsTheProgramNotSeenForLongest) {
     const bool known = steps.forecast.known();
     for (const char letter : std::string("ab")) steps.drop(letter);
     steps.forecast.end_step();
-    EXPECT_LT(steps.forecast.program(), Forecast::kMostPrograms);
+    EXPECT_LT(steps.forecast.program(), Forecast::kMaxPrograms);
     return known;
   };
-  const auto most = static_cast<int64_t>(Forecast::kMostPrograms);
+  const auto most = static_cast<int64_t>(Forecast::kMaxPrograms);
   for (int64_t cost = 1; cost <= most + 1; ++cost) EXPECT_FALSE(step(cost));
   for (int64_t cost = 2; cost <= most + 1; ++cost) EXPECT_TRUE(step(cost)) << cost;
   EXPECT_FALSE(step(1));

@@ -43,7 +43,7 @@ struct Trace {
     options.budget = budget;
     options.host_limit = host;
     options.policy = policy;
-    options.unplanned = unplanned;
+    options.fallback_policy = unplanned;
     options.seed = seed;
     Session session(options, make_sim_device(round_prices()));
     try {

@@ -70,7 +70,7 @@ TEST(InPlace, LeavesAloneWhatCanDoWithoutTheOldContents) {
 //   arena: w r z x + 1 unit; o (2 units) is on the tier and read by the write: something has to
 //   go
 TEST(InPlace, EvictsNoReaderDuringTheWrite) {
-  Scene scene({.arena = 6, .host = 2, .slide = false});
+  Scene scene({.arena = 6, .host = 2, .compact = false});
   const Handle w = scene.data(), x = scene.data(), o = scene.data(2);
   ASSERT_TRUE(scene.offload(o));
   const Handle r = scene.call({w});  // the stalest, so the policy's first choice

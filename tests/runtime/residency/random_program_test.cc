@@ -32,7 +32,7 @@ struct Setting {
   double early_start = 0;
   bool overlap = true;
   bool evict = true;
-  bool slide = true;
+  bool compact = true;
   bool always_recompute = false;
   bool assumption2 = false;
   bool slow_copies = false;
@@ -54,7 +54,7 @@ SessionOptions options_of(const Setting& setting, Bytes budget) {
   options.delta.assumption2 = setting.assumption2;
   options.residency.overlap = setting.overlap;
   options.residency.evict = setting.evict;
-  options.residency.slide = setting.slide;
+  options.residency.compact = setting.compact;
   options.residency.poison = !setting.slow_copies;  // poisoning makes compute wait for copies
   return options;
 }
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{.name = "small_host_then_disk", .host = 24_KiB, .disk = 64_MiB},
         Setting{.name = "always_recompute", .host = 64_MiB, .always_recompute = true},
         Setting{.name = "assumption2", .host = 64_MiB, .assumption2 = true},
-        Setting{.name = "no_sliding", .host = 64_MiB, .slide = false},
+        Setting{.name = "no_sliding", .host = 64_MiB, .compact = false},
         Setting{.name = "slow_copies", .host = 64_MiB, .slow_copies = true},
         Setting{.name = "slow_copies_early",
                 .host = 64_KiB,

@@ -32,7 +32,7 @@ struct SceneOptions {
   bool known_to_fit = false;
   std::string policy = "delta";
   bool overlap = true;
-  bool slide = true;
+  bool compact = true;
   bool poison = true;
   bool learn_costs = true;  // off: the same schedules each time
   DeltaOptions delta{.early_start = 0, .prefetch = 0};
@@ -49,7 +49,7 @@ inline SessionOptions session_options(const SceneOptions& scene) {
   options.residency = {.known_to_fit = scene.known_to_fit,
                        .evict = scene.evict,
                        .overlap = scene.overlap,
-                       .slide = scene.slide,
+                       .compact = scene.compact,
                        .poison = scene.poison};
   options.residency.learn_costs = scene.learn_costs;
   return options;

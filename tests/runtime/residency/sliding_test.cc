@@ -51,7 +51,7 @@ TEST(Sliding, PrefersTheSmallerOfTwoRuns) {
 
 // Off: something is released instead.
 TEST(Sliding, CanBeSwitchedOff) {
-  Scene scene({.arena = 7, .host = 16, .evict = false, .slide = false});
+  Scene scene({.arena = 7, .host = 16, .evict = false, .compact = false});
   const auto blocks = lay_out(scene, {1, 1, 1, 1, 1, 1, 1}, {2, 5});
   const Handle x = scene.data(2);
   EXPECT_EQ(scene.count(EventKind::kCompact), 0);
@@ -62,7 +62,7 @@ TEST(Sliding, CanBeSwitchedOff) {
 //   w . x . y     w, x and y are read, 2 units are written
 //   w x ? ? y
 TEST(Sliding, MovesPinnedBlocksAsTheLastResort) {
-  Scene scene({.arena = 5, .slide = false});
+  Scene scene({.arena = 5, .compact = false});
   const auto blocks = lay_out(scene, {1, 1, 1, 1, 1}, {1, 3});
   const uint64_t before = scene.hash(blocks[4]);
   const Handle out = scene.call({blocks[0], blocks[2], blocks[4]}, 2);
@@ -276,11 +276,11 @@ TEST(Arranging, GoesByTheUpperEnd) {
       targets.push_back({handle.get(), to});
       to = to + handle->size();
     }
-    ASSERT_TRUE(scene.residency().space().arrange(targets));
+    ASSERT_TRUE(scene.residency().space().relocate(targets));
     for (size_t i = 0; i < handles.size(); ++i) EXPECT_EQ(scene.hash(handles[i]), hashes[i]);
     EXPECT_TRUE(scene.session().arena().offsets().packed());
     const int64_t moves = scene.count(EventKind::kCompact);
-    ASSERT_TRUE(scene.residency().space().arrange(targets));
+    ASSERT_TRUE(scene.residency().space().relocate(targets));
     EXPECT_EQ(scene.count(EventKind::kCompact), moves) << "all are there";
   }
 }

@@ -28,7 +28,7 @@ class Listener final : public StorageListener {
                                                     {Kind::kOffloaded, "offloaded"},
                                                     {Kind::kDropped, "dropped"},
                                                     {Kind::kCopiedOut, "copied out"},
-                                                    {Kind::kCopyGivenUp, "copy given up"},
+                                                    {Kind::kCopyDropped, "copy given up"},
                                                     {Kind::kLeft, "left"},
                                                     {Kind::kMoved, "moved"},
                                                     {Kind::kUnused, "unused"},
@@ -76,7 +76,7 @@ TEST(StorageEvents, AreToldAsTheyHappen) {
   EXPECT_EQ(told.take(), "prefetched b");
   ASSERT_TRUE(scene.offload(b));
   told.take();
-  ASSERT_TRUE(scene.residency().transfers().give_up_copy(*b, Reason::kPlan));
+  ASSERT_TRUE(scene.residency().transfers().drop_copy(*b, Reason::kPlan));
   EXPECT_EQ(told.take(), "copy given up b");
   scene.hash(b);
   EXPECT_EQ(told.take(), "run, placed b, used a, used b, used b")

@@ -78,12 +78,12 @@ class Window {
  public:
   // "aab.c": a letter per unit and block, a dot where there is none. A price per letter, in
   // order; -1: has none.
-  Window(const std::string& picture, const std::vector<int64_t>& prices, bool slide = true)
+  Window(const std::string& picture, const std::vector<int64_t>& prices, bool compact = true)
       : device_(make_sim_device(profile())),
         arena_(*device_, MemoryKind::kDevice, kUnit * static_cast<int64_t>(picture.size())),
         host_(make_host_tier(*device_, kUnit * 64)),
         costs_(profile()),
-        residency_(*device_, arena_, {host_.get()}, costs_, log_, policy_, {.slide = slide}) {
+        residency_(*device_, arena_, {host_.get()}, costs_, log_, policy_, {.compact = slide}) {
     std::vector<StorageUse> gaps;
     for (size_t at = 0; at < picture.size();) {
       size_t end = at;

@@ -40,7 +40,7 @@ StepTrace trace() {
   return t;
 }
 
-PlanLimits limits() { return {.room = Bytes(4096), .tier_room = Bytes(1024)}; }
+PlanLimits limits() { return {.space = Bytes(4096), .tier_space = Bytes(1024)}; }
 
 //   4096 |               .           grad grad grad grad
 //   3072 |    ws   b   b   b   .  .  . ws b  b   b   b
@@ -138,10 +138,10 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithBlocksAndFigures) {
 TEST(ScheduleValidator, NamesWhatTheLimitsDoNotAllow) {
   const StepTrace t = trace();
   PlanLimits less = limits();
-  less.room = Bytes(4000);
+  less.space = Bytes(4000);
   expect_one(found(t, good(t), less), "96 bytes above the room");
   less = limits();
-  less.tier_room = Bytes(1000);
+  less.tier_space = Bytes(1000);
   expect_one(found(t, good(t), less), "instruction 5: copies take more than the tiers have");
   StepTrace pinned = trace();
   pinned.storages[kB].may_offload = false;
@@ -159,7 +159,7 @@ TEST(ScheduleValidator, AShortfallIsStated) {
   EXPECT_NE(s.peak, Bytes(3000));
   s.peak = Bytes(4096);  // w x a b grad at instruction 10
   PlanLimits less = limits();
-  less.room = Bytes(3596);
+  less.space = Bytes(3596);
   expect_one(found(t, s, less), "more than the stated shortfall");
   s.shortfall = Bytes(500);
   EXPECT_TRUE(found(t, s, less).empty());
@@ -213,7 +213,7 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithTheOrder) {
        }},
   };
   PlanLimits ample = limits();
-  ample.room = Bytes(1 << 20);
+  ample.space = Bytes(1 << 20);
   for (const Script& each : scripts) {
     SCOPED_TRACE(each.words);
     const auto violations = found(t, each.make(), ample);
@@ -312,7 +312,7 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithResidence) {
        }},
   };
   PlanLimits ample = limits();
-  ample.room = Bytes(1 << 20);
+  ample.space = Bytes(1 << 20);
   EXPECT_TRUE(found(t, rest(up_to(t, 2), t, 2), ample).empty());
   EXPECT_TRUE(found(t, rest(up_to(t, 2).again(1, {}, {4608, 5632}), t, 2), ample).empty());
   for (const Script& each : scripts) {
@@ -333,7 +333,7 @@ TEST(ScheduleValidator, AWriteMustNotTakeAwayTheWayBack) {
   t.ops.push_back({.name = "tail", .released = {kX, kA}});
   ASSERT_TRUE(trace_violations(t).empty());
   PlanLimits ample = limits();
-  ample.room = Bytes(1 << 20);
+  ample.space = Bytes(1 << 20);
   const auto with = [&](bool copy) {
     ScheduleBuilder b = up_to(t, 6);
     if (copy) {
@@ -398,7 +398,7 @@ TEST(ScheduleValidator, ResidentsMayBeApart) {
   s.residents_apart = true;
   EXPECT_TRUE(found(t, s).empty()) << found(t, s)[0];
   PlanLimits less = limits();
-  less.room = Bytes(3584 + 511);
+  less.space = Bytes(3584 + 511);
   expect_one(found(t, s, less), "with residents, is 1 bytes above the room");
   s.code.push_back({Do::kCopyOut, false, kW});
   expect_one(found(t, s), "is kept apart");
@@ -417,7 +417,7 @@ TEST(ScheduleValidator, ForeignStoragesMayBeMovedAndFreed) {
   ScheduleBuilder moved = b;
   moved.move(foreign, 5120);
   PlanLimits ample = limits();
-  ample.room = Bytes(1 << 20);
+  ample.space = Bytes(1 << 20);
   EXPECT_TRUE(found(t, rest(moved, t, 1), ample).empty());
   ScheduleBuilder freed = b;
   freed.free(foreign);
@@ -437,10 +437,10 @@ TEST(ScheduleValidator, AStepMayBeginWithStoragesAway) {
   for (uint32_t k = 1; k < 6; ++k) once.run(k, at[k]);
   once.run(6);
   PlanLimits ample = limits();
-  ample.room = Bytes(1 << 20);
+  ample.space = Bytes(1 << 20);
   const auto violations = found(t, rest(once, t, 7), ample);
   EXPECT_TRUE(violations.empty()) << violations[0];
-  ample.tier_room = Bytes(511);
+  ample.tier_space = Bytes(511);
   expect_one(found(t, rest(once, t, 7), ample), "what begins on the tiers is more");
 }
 
@@ -456,7 +456,7 @@ StepTrace carrying() {
 
 TEST(ScheduleValidator, WhatIsCarriedBeginsAndEndsWhereTheScheduleSays) {
   const StepTrace t = carrying();
-  const PlanLimits ample{.room = units(2), .tier_room = units(1)};
+  const PlanLimits ample{.space = units(2), .tier_space = units(1)};
   const int64_t above = units(1).count();
   const auto both = [&](ScheduleBuilder b) { return found(t, b.build(), ample); };
   ScheduleBuilder resident(t);
@@ -468,7 +468,7 @@ TEST(ScheduleValidator, WhatIsCarriedBeginsAndEndsWhereTheScheduleSays) {
 
 TEST(ScheduleValidator, WhatIsCarriedInGoesAndWhatIsCarriedOutStays) {
   const StepTrace t = carrying();
-  const PlanLimits ample{.room = units(2), .tier_room = units(2)};
+  const PlanLimits ample{.space = units(2), .tier_space = units(2)};
   const int64_t above = units(1).count();
   ScheduleBuilder stays(t), freed(t), evicted(t), copied(t);
   stays.initial(0).run(0, {above});
@@ -487,7 +487,7 @@ TEST(ScheduleValidator, AcceptsRandomReleases) {
   for (int i = 0; i < 300; ++i) {
     const StepTrace t = random_trace(random);
     const Schedule s = RandomSchedule(t, random).run();
-    PlanLimits ample{.room = s.peak, .tier_room = Bytes(int64_t{1} << 40)};
+    PlanLimits ample{.space = s.peak, .tier_space = Bytes(int64_t{1} << 40)};
     const auto violations = schedule_violations(t, ample, s);
     ASSERT_TRUE(violations.empty()) << "trace " << i << ": " << violations[0];
     released += releases(s) ? 1 : 0;

@@ -16,7 +16,7 @@ int64_t at(int64_t unit) { return units(unit).count(); }
 // Prices a schedule that is valid, or else only larger than the room.
 ScheduleCost price(const StepTrace& trace, const PlanLimits& limits, const Schedule& schedule) {
   PlanLimits ample = limits;
-  ample.room = units(1000);
+  ample.space = units(1000);
   const auto violations = schedule_violations(trace, ample, schedule);
   EXPECT_TRUE(violations.empty()) << violations[0];
   return simulate(trace, limits, schedule);
@@ -229,15 +229,15 @@ TEST(Simulate, NeverBeatsComputeAlone) {
   for (int i = 0; i < 200; ++i) {
     const StepTrace t = random_trace(random);
     const Schedule s = RandomSchedule(t, random).run();
-    const PlanLimits limits{.room = s.peak,
-                            .tier_room = units(1000),
+    const PlanLimits limits{.space = s.peak,
+                            .tier_space = units(1000),
                             .out_bandwidth = unit_in(20),
                             .in_bandwidth = unit_in(30)};
     const ScheduleCost cost = price(t, limits, s);
     EXPECT_EQ(cost.peak, s.peak);
     EXPECT_EQ(cost.time, StepTable(t).duration + cost.recomputed + cost.waited);
     PlanLimits wide = limits;
-    wide.room = units(100000);
+    wide.space = units(100000);
     EXPECT_LE(simulate(t, wide, s).time, cost.time) << "more room, no more waiting";
     wide.out_bandwidth = wide.in_bandwidth = 1e30;
     EXPECT_EQ(simulate(t, wide, s).waited, Nanos(0));

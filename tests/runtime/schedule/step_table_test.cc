@@ -67,10 +67,11 @@ TEST(StepTable, NumbersCallsAlone) {
 TEST(StepTable, SaysWhenEachIsThere) {
   const StepTable table(step());
   const auto& items = table.items;
-  EXPECT_TRUE(items[0].persistent && items[0].was_there() && !items[0].may_evict) << "written";
+  EXPECT_TRUE(items[0].persistent && items[0].existed_before() && !items[0].may_evict)
+      << "written";
   EXPECT_TRUE(items[0].lives_through() && !items[0].carried());
   EXPECT_EQ(items[0].uses, (Numbers{0, 2}));
-  EXPECT_TRUE(items[1].uploaded && !items[1].was_there() && !items[1].persistent);
+  EXPECT_TRUE(items[1].uploaded && !items[1].existed_before() && !items[1].persistent);
   EXPECT_EQ(items[1].end, 1U);
   EXPECT_EQ(items[2].producer, 0U);
   EXPECT_EQ(items[2].uses, (Numbers{0}));

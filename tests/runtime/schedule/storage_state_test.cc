@@ -93,7 +93,7 @@ TEST(StorageState, IsCopiedOutWhereItIsDirty) {
 }
 
 TEST(StorageState, IsEvictedWhereItsOnlyCopyIsGivenUp) {
-  EXPECT_EQ(results([](StorageState& s) { s.give_up_copy(); }),
+  EXPECT_EQ(results([](StorageState& s) { s.drop_copy(); }),
             (Results{{"empty", "-"},
                      {"resident", "-"},
                      {"resident+copy", "resident"},
@@ -123,7 +123,7 @@ TEST(StorageState, NeverHasACopyOfBytesThatAreNowhere) {
       [](StorageState& s) { s.leave(Residence::kOffloaded); },
       [](StorageState& s) { s.leave(Residence::kDead); },
       [](StorageState& s) { s.copy_out(); },
-      [](StorageState& s) { s.give_up_copy(); },
+      [](StorageState& s) { s.drop_copy(); },
       [](StorageState& s) { s.die(); }};
   StorageState state;
   int refused = 0;

@@ -178,7 +178,7 @@ TEST(FeasibleSchedule, InANarrowBudgetTideGoesByDeltaIfThatIsQuicker) {
   const MinimumBudget minimum = find_minimum_budget(options, program, need);
   options.policy = "tide";
   options.budget = align_up(share_of(need.peak, 0.5));
-  EXPECT_EQ(feasible_schedule(options, program, need, minimum).unplanned, "price");
+  EXPECT_EQ(feasible_schedule(options, program, need, minimum).fallback_policy, "price");
   options.budget = minimum.budget;
   ASSERT_LT(minimum.budget * 8, need.peak);
   const SessionOptions narrow = feasible_schedule(options, program, need, minimum);
@@ -189,7 +189,7 @@ TEST(FeasibleSchedule, InANarrowBudgetTideGoesByDeltaIfThatIsQuicker) {
     by[policy] = last_step(options, program);
   }
   EXPECT_NE(by["price"], by["delta"]);
-  EXPECT_EQ(narrow.unplanned, by["delta"] < by["price"] ? "delta" : "price");
+  EXPECT_EQ(narrow.fallback_policy, by["delta"] < by["price"] ? "delta" : "price");
 }
 
 TEST(FeasibleSchedule, TheDiskIsUsedOnlyWhereItIsWorthIt) {

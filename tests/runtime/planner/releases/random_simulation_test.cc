@@ -49,7 +49,7 @@ Releases random_releases(const StepTable& step, std::mt19937& random) {
     }
     const StepTable::Item& item = step.items[i];
     if (uses.empty()) continue;
-    if (item.lives_through() || (item.was_there() && item.carried())) {
+    if (item.lives_through() || (item.existed_before() && item.carried())) {
       add(i, uses.back(), uses.front());
     }
     const auto calls = static_cast<uint32_t>(step.calls.size());
@@ -73,13 +73,13 @@ void check_schedule(const TracedStep& step, const PlanLimits& limits, const Outc
                     Schedule schedule, Seen& seen) {
   EXPECT_EQ(schedule.time, outcome.time);
   const Bytes most = max_resident(schedule);
-  const int64_t over = (most - limits.room).count();
+  const int64_t over = (most - limits.space).count();
   EXPECT_LE(over, outcome.shortfall.count());
   EXPECT_EQ(over > 0, outcome.shortfall > Bytes(0));
   schedule.peak = schedule.peak_bound = most;
   PlanLimits any = limits;
-  any.room = std::max(limits.room, most);
-  any.tier_room = units(1'000'000);
+  any.space = std::max(limits.space, most);
+  any.tier_space = units(1'000'000);
   EXPECT_EQ(schedule_violations(step.trace, any, schedule, 3), std::vector<std::string>());
   for (const Schedule::Instruction& instruction : schedule.code) {
     ++seen.code[instruction.what];

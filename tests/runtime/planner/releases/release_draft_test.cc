@@ -35,7 +35,7 @@ std::string describe(const ReleaseDraft& plan) {
 std::vector<bool> alive(const StepTable& step, const StepTable::Item& item) {
   std::vector<bool> calls(step.calls.size(), item.persistent);
   if (item.persistent) return calls;
-  for (uint32_t k = item.was_there() ? 0 : item.begin; k < item.end; ++k) calls[k] = true;
+  for (uint32_t k = item.existed_before() ? 0 : item.begin; k < item.end; ++k) calls[k] = true;
   return calls;
 }
 
@@ -130,7 +130,7 @@ void check(const StepTable& step, const PlanLimits& limits, const ReleaseDraft& 
            Seen& seen) {
   SCOPED_TRACE(describe(plan));
   EXPECT_EQ(plan.unmanaged.count(), most(live_bytes(step, {}, {})));
-  if (plan.unmanaged <= limits.room) {
+  if (plan.unmanaged <= limits.space) {
     EXPECT_TRUE(plan.releases.empty()) << "what fits stays";
   }
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> gaps;
@@ -145,7 +145,7 @@ void check(const StepTable& step, const PlanLimits& limits, const ReleaseDraft& 
     const auto use = std::find(item.uses.begin(), item.uses.end(), release.from);
     ASSERT_NE(use, item.uses.end()) << "a gap begins at a use";
     if (release.to <= release.from) {
-      EXPECT_TRUE(item.lives_through() || item.was_there());
+      EXPECT_TRUE(item.lives_through() || item.existed_before());
       EXPECT_EQ(release.from, item.uses.back());
       EXPECT_EQ(release.to, item.uses.front());
       EXPECT_EQ(release.action, Release::kOffload) << "its recipe does not live that long";
@@ -175,20 +175,20 @@ void check(const StepTable& step, const PlanLimits& limits, const ReleaseDraft& 
       EXPECT_NE(item.producer, StepTable::kNone);
     }
   }
-  EXPECT_LE(copied, limits.tier_room.count());
+  EXPECT_LE(copied, limits.tier_space.count());
   const auto late = away(step, limits, plan, /*ties_first=*/false);
   const auto early = away(step, limits, plan, /*ties_first=*/true);
   const auto live = live_bytes(step, plan, late);
   EXPECT_LE(plan.peak.count(), most(live));
   EXPECT_GE(plan.peak.count(), most(live_bytes(step, plan, early)));
   seen.exact += late == early;
-  seen.fitting += plan.peak <= limits.room && !plan.releases.empty();
+  seen.fitting += plan.peak <= limits.space && !plan.releases.empty();
   if (late != early) return;
   for (size_t r = 0; r < plan.releases.size(); ++r) {
     if (plan.releases[r].action != Release::kEvict) continue;
     const int64_t size = step.items[plan.releases[r].item].bytes.count();
     EXPECT_TRUE(std::any_of(late[r].begin(), late[r].end(),
-                            [&](uint32_t k) { return live[k] + size > limits.room.count(); }))
+                            [&](uint32_t k) { return live[k] + size > limits.space.count(); }))
         << "needless: " << plan.releases[r].item;
   }
 }
@@ -458,8 +458,8 @@ TEST(ReleaseDraft, OfRandomStepsIsWhatItSays) {
     const StepTable step(random_trace(random));
     const int64_t unmanaged = most(live_bytes(step, {}, {}));
     PlanLimits limits;
-    limits.room = align_down(Bytes(unmanaged / 100 * (30 + random() % 80)));
-    limits.tier_room = random() % 3 == 0 ? Bytes(0) : units(1 + random() % 40);
+    limits.space = align_down(Bytes(unmanaged / 100 * (30 + random() % 80)));
+    limits.tier_space = random() % 3 == 0 ? Bytes(0) : units(1 + random() % 40);
     const uint32_t nanos = random() % 2 == 0 ? 100 : 3000;
     limits.out_bandwidth = unit_in(1 + random() % nanos);
     limits.in_bandwidth = unit_in(1 + random() % nanos);

@@ -22,7 +22,7 @@ namespace {
 
 // A little more than so many units, as plans spare some room for blocks that do not lie close.
 PlanLimits just_above(int64_t room) {
-  return {.room = align_up(Bytes(units(room).count() * 21 / 20))};
+  return {.space = align_up(Bytes(units(room).count() * 21 / 20))};
 }
 
 // Counts what was seen, so that a test can tell that it was not empty.
@@ -44,9 +44,9 @@ std::optional<ReleaseSchedule> checked(const StepTrace& trace, const PlanLimits&
   if (!plan) return plan;
   EXPECT_EQ(plan->schedule.foreign, foreign);
   EXPECT_EQ(schedule_violations(trace, limits, plan->schedule, 3), std::vector<std::string>());
-  const Bytes lacks = plan->schedule.shortfall, most(limits.room.count() / 10);
+  const Bytes lacks = plan->schedule.shortfall, most(limits.space.count() / 10);
   if (lacks <= most) return plan;
-  EXPECT_LE(max_resident(plan->schedule), limits.room + most);
+  EXPECT_LE(max_resident(plan->schedule), limits.space + most);
   EXPECT_LE(20 * (limits.out_time(lacks) + limits.in_time(lacks)).count(),
             plan->schedule.time.count())
       << "more than the policy is to release";
@@ -90,7 +90,7 @@ TEST(ReleasePlanner, ReleasesWhatDoesNotFit) {
 TEST(ReleasePlanner, IsNoneWhereNothingFits) {
   const StepTrace step = tower(1, 1, 1).trace();
   EXPECT_TRUE(checked(step, evict_within(1)));
-  EXPECT_FALSE(checked(step, {.room = Bytes(units(1).count() / 2)}));
+  EXPECT_FALSE(checked(step, {.space = Bytes(units(1).count() / 2)}));
   EXPECT_FALSE(checked(step, evict_within(1), {Bytes(units(1).count() / 2)}));
   EXPECT_FALSE(checked(tower(1, 1, 1, 4).trace(), evict_within(3))) << "not even one of them";
   TraceBuilder kept = tower(1, 1, 1);
@@ -154,7 +154,7 @@ TEST(ReleasePlanner, OfRandomStepsIsLaidOut) {
     PlanLimits limits = copy_within(1, 1 + static_cast<int64_t>(random() % 500),
                                     static_cast<int64_t>(random() % 2) * 1000);
     const auto percent = 60 + static_cast<int64_t>(random() % 80);
-    limits.room = part_of_unmanaged(step, percent);
+    limits.space = part_of_unmanaged(step, percent);
     std::vector<Bytes> foreign;
     for (uint32_t s = random() % 3; s > 0; --s) {
       foreign.push_back(units(1 + static_cast<int64_t>(random() % 2)));
@@ -227,7 +227,7 @@ TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
     std::mt19937 random(seed);
     const StepTrace step = random_trace(random);
     PlanLimits limits = copy_within(1, 300);
-    limits.room = part_of_unmanaged(step, 70);
+    limits.space = part_of_unmanaged(step, 70);
     if (const auto plan = checked(step, limits)) without_waits += plan->schedule.placed;
     limits.move_bandwidth = unit_in(5);
     const auto plan = checked(step, limits);

@@ -206,7 +206,7 @@ std::vector<PlannedRelease> ways(const StepTable& step, const PlanLimits& limits
   if (item.may_evict && item.producer != StepTable::kNone && !wraps) {
     ways.push_back({gap.item, gap.from, gap.to, Release::kEvict, 0});
   }
-  if (!item.may_offload || limits.tier_room == Bytes(0)) return ways;
+  if (!item.may_offload || limits.tier_space == Bytes(0)) return ways;
   for (uint32_t at = wraps ? 0 : gap.from + 1; at < gap.to; ++at) {
     ways.push_back({gap.item, gap.from, gap.to, Release::kOffload, at});
   }
@@ -229,7 +229,7 @@ class BruteForce {
 
  private:
   void go(size_t gap, Bytes copied) {
-    if (copied > limits_.tier_room) return;
+    if (copied > limits_.tier_space) return;
     if (gap == gaps_.size()) {
       const auto outcome = simulator_.run(chosen_, least_);
       if (outcome.shortfall == Bytes(0)) least_ = std::min(least_, outcome.cost);
@@ -358,7 +358,7 @@ TEST(ReleaseSearch, IsNeverWorseThanItsDraft) {
     const int64_t unmanaged = draft_releases(step, evict_within(1)).unmanaged.count();
     PlanLimits limits = copy_within(1, 1 + static_cast<int64_t>(random() % 1000),
                                     static_cast<int64_t>(random() % 3) * 10);
-    limits.room =
+    limits.space =
         align_down(Bytes(unmanaged / 100 * (30 + static_cast<int64_t>(random() % 70))));
     const Releases draft = draft_releases(step, limits).releases;
     const int64_t effort = static_cast<int64_t>(random() % 20'000);
@@ -385,7 +385,7 @@ TEST(ReleaseSearch, IsNeverWorseThanItsDraft) {
         EXPECT_TRUE(item.may_evict && item.producer != StepTable::kNone && !release.wraps());
       }
     }
-    EXPECT_LE(copied, limits.tier_room);
+    EXPECT_LE(copied, limits.tier_space);
     const SearchResult again = search_releases(traced.trace, step, limits, draft, effort);
     EXPECT_EQ(text(again.releases), text(result.releases)) << "the same each time";
   }

@@ -69,9 +69,10 @@ UnplacedSchedule written(const TraceBuilder& record, const PlanLimits& limits,
   UnplacedSchedule schedule;
   Simulated of(record, limits);
   of.simulator.write(releases, {}, schedule);
-  EXPECT_EQ(schedule_violations(of.step.trace, {.room = units(1000), .tier_room = units(1000)},
-                                with_peak(schedule.schedule)),
-            std::vector<std::string>());
+  EXPECT_EQ(
+      schedule_violations(of.step.trace, {.space = units(1000), .tier_space = units(1000)},
+                          with_peak(schedule.schedule)),
+      std::vector<std::string>());
   return schedule;
 }
 
