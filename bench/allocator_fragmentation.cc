@@ -146,8 +146,8 @@ Json trained() {
   std::map<std::string, ByGroup<Sum>> summary;
   Json rows = Json::array();
   for (const TrainingRun& run : training_runs()) {
-    if (!run.space) continue;
-    const std::string group = "room" + std::to_string(std::lround(*run.space * 100));
+    if (!run.room) continue;
+    const std::string group = "room" + std::to_string(std::lround(*run.room * 100));
     Json row{{"run", run.name()}};
     double arena_ms = 0;
     for (const FitRule& rule : fit_rules()) {

@@ -32,8 +32,8 @@ void record(const TrainingRun& run, const std::string& folder) {
       {"image", std::to_string(run.image)},
       {"unmanaged_peak", std::to_string(result.unmanaged_peak.count())},
   };
-  if (run.space) {
-    trace.about["room"] = std::to_string(std::lround(*run.space * 100));
+  if (run.room) {
+    trace.about["room"] = std::to_string(std::lround(*run.room * 100));
     trace.about["budget"] = std::to_string(result.budget.count());
     trace.about["filter"] = run.filter;
     trace.about["evictions"] = std::to_string(total.evictions);

@@ -104,7 +104,7 @@ std::vector<TrainingRun> training_runs() {
     runs.push_back(run);
     for (const double room : {0.5, 0.1}) {
       for (const char* filter : {"base", "lru", "greedy"}) {
-        run.space = room;
+        run.room = room;
         run.filter = filter;
         runs.push_back(run);
       }
@@ -132,10 +132,10 @@ TrainingResult train(const TrainingRun& run, const MakeArena& make_arena) {
   const Program program = program_of(run);
   const UnmanagedNeed need = measure_unmanaged(options, program);
   result.unmanaged_peak = need.peak;
-  if (run.space) {
+  if (run.room) {
     options.host_limit = 2 * need.peak;
     const Bytes minimum = find_minimum_budget(options, program, need).budget;
-    const double more = *run.space * static_cast<double>((need.peak - minimum).count());
+    const double more = *run.room * static_cast<double>((need.peak - minimum).count());
     result.budget = align_up(minimum + Bytes(std::llround(more)));
   } else {
     result.budget = kEndless;

@@ -15,6 +15,7 @@
 #include "examples/common/output_file.h"
 #include "runtime/core/errors.h"
 #include "runtime/planner/io/text_file.h"
+#include "runtime/policy/filters/filter.h"
 #include "runtime/schedule/schedule_json.h"
 
 namespace tidemark {
@@ -210,9 +211,14 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
     about += "; " + std::string(policy.name) + ": " + std::string(policy.about);
   }
   app.add_option("--policy", flags.policy, about)->check(CLI::IsMember(names))->group(group);
-  app.add_option("--filter", flags.delta.filter,
-                 "What delta and tide release first [delta: base; tide: by price]")
-      ->check(CLI::IsMember({"base", "lru", "greedy"}))
+  std::vector<std::string> filter_names;
+  std::string first = "What delta and tide release first [delta: base; tide: by price]";
+  for (const Filter& filter : filters()) {
+    filter_names.emplace_back(filter.name);
+    first += "; " + std::string(filter.name) + ": the least " + std::string(filter.formula);
+  }
+  app.add_option("--filter", flags.delta.filter, first)
+      ->check(CLI::IsMember(filter_names))
       ->group(group);
   app.add_option_function<std::string>(
          "--early-start",

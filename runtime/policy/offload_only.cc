@@ -3,6 +3,8 @@
 
 namespace tidemark {
 
+MakePolicy make_delta_policy;
+
 std::unique_ptr<ReleasePolicy> make_offload_only_policy(const PolicySettings& settings) {
   return make_delta_policy(settings);
 }

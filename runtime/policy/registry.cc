@@ -6,6 +6,10 @@
 
 namespace tidemark {
 
+MakePolicy make_tide_policy, make_price_policy, make_delta_policy, make_dtr_policy,
+    make_lru_policy, make_greedy_policy, make_msps_policy, make_offload_only_policy,
+    make_checkpoint_policy, make_random_policy, make_austere_policy;
+
 std::span<const PolicyInfo> policies() {
   static constexpr std::array kAll{
       PolicyInfo{.name = "tide",

@@ -24,6 +24,9 @@ struct PolicySettings {
       "price";  // for tide: the policy that it goes by without a schedule
 };
 
+// What each policy's file defines, as make_lru_policy().
+using MakePolicy = std::unique_ptr<ReleasePolicy>(const PolicySettings& settings);
+
 struct PolicyInfo {
   std::string_view name;
   std::string_view about;  // for --help: a line
@@ -31,23 +34,11 @@ struct PolicyInfo {
   bool evicts = true;
   // Do steps that repeat go by a schedule, which a search finds (executor/step_planner.h)?
   bool plans = false;
-  std::unique_ptr<ReleasePolicy> (*make)(const PolicySettings& settings) = nullptr;
+  MakePolicy* make = nullptr;
 };
 
 std::span<const PolicyInfo> policies();
 // Throws UsageError that lists the names.
 const PolicyInfo& find_policy(std::string_view name);
-
-std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_price_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_delta_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_dtr_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_lru_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_greedy_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_msps_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_offload_only_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_checkpoint_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_random_policy(const PolicySettings& settings);
-std::unique_ptr<ReleasePolicy> make_austere_policy(const PolicySettings& settings);
 
 }  // namespace tidemark

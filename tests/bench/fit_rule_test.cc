@@ -145,7 +145,7 @@ TEST(FitRule, TrainsAsTheArenaDoes) {
                         .image = 8,
                         .channels = 1,
                         .classes = 10,
-                        .space = 0.2};
+                        .room = 0.2};
   const auto by = [&](const FitRule& rule) {
     return train(run, [&](Device& device, Bytes capacity) {
       return std::make_unique<FitArena>(device, capacity, rule);

@@ -82,7 +82,7 @@ TrainingRun small(std::optional<double> room) {
           .image = 8,
           .channels = 1,
           .classes = 10,
-          .space = room};
+          .room = room};
 }
 
 // Replayed by the arena's own rule, an unmanaged run takes what it took.

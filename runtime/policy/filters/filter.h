@@ -5,7 +5,7 @@
 // the stalest storage is always (one of) the best, and the index need only compare one per
 // size.
 //
-// To add one: a function in a file of its own here, a line in registry.cc.
+// To add one: a function in a file of its own here; its declaration and a line in registry.cc.
 #pragma once
 
 #include <span>

@@ -56,7 +56,7 @@ const std::vector<Planned>& plans() {
 SessionOptions options_of(const Planned& planned) {
   SessionOptions options;
   options.threads = 1;
-  options.budget = align_up(share_of(kRandomProgramSmallest, planned.space));
+  options.budget = align_up(share_of(kRandomProgramSmallest, planned.room));
   options.policy = planned.policy;
   options.host_limit = 64_MiB;
   options.residency.poison = true;

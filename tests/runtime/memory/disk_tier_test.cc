@@ -54,7 +54,7 @@ TEST_F(DiskTierTest, TheFileGrowsInStepsUpToTheLimit) {
 //   limit  |--------------------------------|
 //   disk   |------------|     a full disk is an answer, and what is there goes on being used
 TEST_F(DiskTierTest, AFullDiskAnswersNone) {
-  file_->space = 3_MiB;
+  file_->room = 3_MiB;
   const auto tier = make(1_GiB);
   const auto a = tier->reserve(2_MiB);
   ASSERT_TRUE(a);
