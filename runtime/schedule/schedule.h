@@ -81,7 +81,7 @@ struct Schedule {
   Bytes peak{0};        // highest end of a block, or, if not placed, most bytes at once
   Bytes peak_bound{0};  // lower bound for schedules of this kind
   Bytes moved{0};       // by kMove, and before the next step
-  // Total shortfall over the step, counted each time it grows; released at run time.
+  // Total shortfall: the sum of its increases over the step; released at run time.
   Bytes shortfall{0};
   Nanos time{0};         // expected
   Nanos recomputed{0};   // part of `time`

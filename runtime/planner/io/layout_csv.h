@@ -1,10 +1,10 @@
-// Layout problems as MiniMalloc writes them.
+// Layout problems in MiniMalloc's format.
 //
 //   id,lower,upper,size            and with a last column `offset` once they are solved
 //   b1,0,3,4096                    live in [0, 3)
 //
-// Columns go by their names, in any order; others are an error, as what they ask for
-// (alignment, gaps) would be ignored.
+// Columns are found by name, in any order. Unknown columns (alignment, gaps) are an error,
+// because ignoring them would change the problem.
 //
 // Threads: functions without state.
 #pragma once
