@@ -54,7 +54,7 @@ struct SessionOptions {
   std::shared_ptr<const CostTable> costs{};
   Bytes host_limit{0};  // tiers for offloading; 0: none
   Bytes disk_limit{0};
-  std::string disk_directory{};  // empty: TMPDIR, else /var/tmp
+  std::string disk_directory{};  // empty: default_disk_directory()
   uint64_t seed = 0;             // for random numbers
   size_t event_capacity = 1 << 16;
   // Waits for the device at the end of each step, so that its figures are complete. Off: work
