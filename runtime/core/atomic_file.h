@@ -32,7 +32,7 @@ std::string regular_target(const std::string& path);
 // A name that no user would choose.
 inline constexpr const char* kPartialSuffix = ".tidemark.partial";
 
-// Is the open file still the one of that name?
+// Whether the open file is still the file at `path`.
 bool is_at(int file, const std::string& path);
 
 class AtomicFile {

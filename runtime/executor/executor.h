@@ -3,8 +3,8 @@
 //
 //   program    conv  relu  ...  grad_a  grad_b  sgd_a  sgd_b
 //   schedule   conv  relu  ...  grad_a  sgd_a  free grad_a  grad_b  sgd_b
-//                                       ^ waits until the program has issued sgd_a; what comes
-//                                         before it in the program is put off until its turn
+//                                       ^ waits until the program has issued sgd_a; earlier
+//                                         calls of the program are deferred until their turn
 //
 // A `free` waits until the program has dropped its last use of the storage, so a block is never
 // taken from something the program may still use. Only the program's own calls run: a schedule

@@ -13,8 +13,8 @@
 //   releases  a search for what to evict, offload and bring back, in the least time; in the
 //             program's order, or in an order with a lower peak where that is quicker
 //   recorded  the policy's own actions in a step, with fixed offsets; replaces the search
-// The latter two are tried first: a schedule is dropped if steps take longer than under the
-// policy (by 0.5 %, or by 2 % for a recorded schedule). The search runs twice, because the
+// The latter two are on trial at first: a schedule is dropped if steps take longer than under
+// the policy (by 0.5 %, or by 2 % for a recorded schedule). The search runs twice, because the
 // first copies show the speed of the link.
 //
 // One schedule is kept per program, for up to sixteen programs. The smaller last batch of an

@@ -128,7 +128,7 @@ class OffsetAllocator {
   // Blocks and holes cover [0, capacity); two holes never touch.
   AddressMap<Hole> holes_;
   AddressMap<Bytes> blocks_;    // allocated blocks' sizes
-  std::deque<LastWork> works_;  // of holes, and unused ones
+  std::deque<LastWork> works_;  // of holes, or unused
   std::vector<LastWork*> unused_works_;
   LastWork scratch_;
   // Holes except the tail, in eight classes per power of two, each sorted by size and offset.

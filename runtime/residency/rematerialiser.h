@@ -1,4 +1,4 @@
-// Brings back evicted storages, keeps their inputs until read, and frees what is unused after.
+// Brings back evicted storages, keeps their inputs until read, and frees unused storages.
 //
 // Threads: the session's issuing thread.
 #pragma once

@@ -8,12 +8,12 @@
 //
 //   Residency        runs calls; steps
 //     HostCopies       values from and to host memory
-//     Space            room in the arena             asks the policy what to release
-//     Rematerialiser   what was evicted              runs calls again
+//     Space            space in the arena            asks the policy what to release
+//     Rematerialiser   evicted storages              runs calls again
 //     Transfers        evict, offload, reload        asks the policy how
-//     RecipeGraph      what is computed from what
+//     RecipeGraph      dependencies of storages
 //     StateChanges     each change of where a storage's bytes are
-//     Storages         all that are alive
+//     Storages         all living storages
 //
 // Each part uses only the parts below it. Three ways lead up: one function to run a call again,
 // one to release claims, and StorageOwner, which a storage notifies when it has no users.

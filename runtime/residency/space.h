@@ -1,14 +1,14 @@
 // Finds space in the arena.
 //
 // To make space, each step is tried in this order until the allocation fits:
-// 1. release a run of neighbouring blocks, if the policy's prices make that cheaper than
-// compaction; or compact, if the free space suffices but is fragmented and moving is cheaper
-// than releasing;
-//   2. release what the policy chooses;
-// 3. the last resort: release everything that is not held, in a fixed order and by fixed rules;
-// then compact the rest and try once more;
-// 4. make recomputations under way give up their claims, and start again;
-// 5. throw OutOfMemory, which gives the reason. Nothing has changed for the caller.
+//   1. release a run of neighbouring blocks, if the policy's prices make that cheaper than
+//      compaction; or compact, if the free space suffices but is fragmented and moving is
+//      cheaper than releasing;
+//   2. release the policy's choice;
+//   3. the last resort: release everything that is not held, in a fixed order and by fixed
+//      rules; then compact the rest and try once more;
+//   4. make recomputations under way give up their claims, and start again;
+//   5. throw OutOfMemory, which gives the reason. Nothing has changed for the caller.
 //
 // Threads: the session's issuing thread.
 #pragma once

@@ -7,10 +7,10 @@
 //
 //   code         s2       s3       the onlooker's notes after the instruction
 //   0 run op 0   block 1  -
-//   1 run op 1   block 1  block 2  op 1 lets go of s3
+//   1 run op 1   block 1  block 2  op 1 drops s3
 //   2 evict s2   -        block 2  s2 can be computed: its inputs are as op 0 saw them
 //
-//   3 free s3    -        -        right: the program has let go of it
+//   3 free s3    -        -        right: the program has dropped it
 //
 // Threads: functions without state.
 #pragma once

@@ -3,7 +3,7 @@
 //
 //   op 0  upload            -> s0
 //   op 1  conv    s0 s1@0   -> s2       s1 was there before: a parameter
-//   op 2  relu    s2        -> s3       after it the program lets go of s2
+//   op 2  relu    s2        -> s3       after it the program drops s2
 //   ...
 //   op 9  sgd     s1@0! s8              writes s1 in place: from now on it is s1@1
 //   op 10 read    s7                    the program waits for a value

@@ -3,7 +3,6 @@
 // - Kernels are issued on the calling thread: Work::run gets the cudaStream_t, and is
 //   destroyed when enqueue() returns. A kernel that cannot be launched throws at once, after
 //   all other work has finished, and nothing has been enqueued.
-//   everything else has been let finish, and nothing has been enqueued.
 // - Host work (enqueue_host) runs on the driver's threads in stream order. If it throws, its
 //   stream is held there, as device.h says, and every call throws until resume().
 // - Copies between device and pinned memory are direct; pageable memory is copied in pieces

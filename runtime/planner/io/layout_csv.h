@@ -21,8 +21,8 @@ struct LayoutInstance {
   std::vector<Buffer> buffers;
 };
 
-// Throws DataError with the place for what is not such a file, for a size below 0, an end
-// before its begin, an id that comes twice, and sums beyond 63 bits; `name` is for the message.
+// Throws DataError, naming the place, for another format, a size below 0, an end before its
+// begin, a duplicate id, and sums beyond 63 bits; `name` is for the message.
 LayoutInstance parse_layout_csv(const std::string& text, const std::string& name);
 std::string format_layout_csv(const LayoutInstance& instance, const Offsets& offsets);
 

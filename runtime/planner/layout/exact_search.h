@@ -5,9 +5,9 @@
 // no buffer fits into a hole below it. The search builds such layouts by deciding, buffer by
 // buffer, whether it lies where it would rest now:
 // - a buffer passed over must later rest on a buffer not yet placed, which raises its least
-// offset;
+//   offset;
 // - at each time the lowest buffer still to come must begin low enough for all others to stack
-// above it; buffers that cannot be the lowest lie above the least end of those that can;
+//   above it; buffers that cannot be the lowest lie above the least end of those that can;
 // - remaining buffers that are separate in time are searched separately;
 // - a set of buffers that failed over some skyline is not tried there again.
 // Each of the last three has a switch, for ablation. Both walks are complete; which one ends

@@ -5,7 +5,7 @@
 // long as a recipe reads it. A recipe lives as long as its outputs, and these live as long as
 // the program or another recipe holds them.
 //
-//   upload x    a = f(x)    b = g(a)    let go of x, then a    ...    let go of b
+//   upload x    a = f(x)    b = g(a)    drop x, then a    ...    drop b
 //                                       x stays ------------------->
 //
 // Threads: functions without state.

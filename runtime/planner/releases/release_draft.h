@@ -4,10 +4,10 @@
 // Between two uses of a storage is a gap, in which it need not be resident. The plan chooses
 // gaps until the live bytes fit at every call:
 //
-//   bytes   ____                     first the copies that the link carries out and back while
-//    live  /    \___  <- limit       compute goes on, of what would cost most to compute again
-//      ___/         \                per byte; then evictions, the least time per byte and call
-//     forward   backward             first (what they need again is counted with them).
+//   bytes   ____                     first copies that the link carries out and back while
+//    live  /    \___  <- limit       compute continues, of the storages that cost most per byte
+//      ___/         \                to recompute; then evictions, least time per byte and call
+//     forward   backward             first (including recomputations that they cause).
 //
 // Greedy with lazy evaluation: choosing gaps only raises other gaps' prices and lowers their
 // benefit. Choices made needless by later ones are undone.
@@ -26,10 +26,10 @@ namespace tidemark::planner {
 // Calls between two uses, in which an item need not be resident.
 //
 //   calls        0 . . . . n           from, to
-//   lives on     --u====u===u--        two of its uses
-//                =======u---u==        the last, the first: over the step's end, in two parts
-//   carried in   =======u---u          the same: only the part before the first use
-//                       u---u====      the last use, n: kept for recipes alone
+//   persistent   --u====u===u--        two of its uses
+//                =======u---u==        the last, the first: across the step's end, in two parts
+//   carried in   =======u---u          as above: only the part before the first use
+//                       u---u====      the last use, n: kept only for recipes
 //   carried out        u---u====       the last use, n: until the end
 struct Gap {
   uint32_t item = 0;

@@ -2,7 +2,7 @@
 // (6), (7a), (7b). Either condition suffices:
 // - their MUL ranges do not overlap;
 // - all sinks of one are in the transitive fanin of the other's source, and no operator both
-// uses the one and creates the other.
+//   uses the one and creates the other.
 //
 // Lossless.
 //
