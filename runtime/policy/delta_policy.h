@@ -1,6 +1,6 @@
 // DELTA (Tang et al., 2022): Filter, Director and Prefetcher, with the paper's assumptions as
 // switches. Our changes repair the paper's method; each can be undone:
-//   - Assumption 2 (nothing is released in backward) is off, as the budget must also hold there;
+//   - Assumption 2 (nothing is released in backward) is off, as a budget must hold there too;
 //   - the prefetcher (Algorithm 4) stops when memory *or* the count runs out;
 //   - a needed offloaded storage is recomputed only if that is cheaper than reloading;
 //   - gradients, which the paper never releases, are offloaded rather than evicted.
