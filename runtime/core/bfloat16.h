@@ -1,8 +1,8 @@
 // bfloat16: the upper half of a float32, so the same range with 8 bits of precision.
 //
-// A way to store numbers, not to calculate with them: it turns into float by itself wherever
-// one is read, and a float into it, rounded to the nearest (ties to even), wherever one is
-// written. So functors and loops over a storage type T calculate in float whatever T is.
+// For storage, not for calculation: converts implicitly to float when read, and from float,
+// rounded to nearest (ties to even), when written. Functors and loops over a storage type T
+// therefore calculate in float for any T.
 #pragma once
 
 #include <bit>
@@ -22,7 +22,7 @@ struct BFloat16 {
   }
 
  private:
-  // Not a number stays so, and becomes quiet. No branches: loops are vectorised.
+  // NaN stays NaN, and becomes quiet. No branches: loops are vectorised.
   TIDEMARK_HOST_DEVICE static constexpr uint16_t round(float value) {
     const uint32_t all = std::bit_cast<uint32_t>(value);
     const uint32_t nearest = (all + 0x7FFF + (all >> 16 & 1)) >> 16;

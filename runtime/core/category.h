@@ -1,4 +1,5 @@
-// What a block of memory is for. Every allocation says, so that a peak can be explained.
+// The purpose of a block of memory. Every allocation states one, so that a peak can be
+// explained.
 #pragma once
 
 #include <array>

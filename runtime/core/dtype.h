@@ -1,4 +1,4 @@
-// Element types. float16 has its number reserved and no kernels yet.
+// Element types. float16 has a reserved number but no kernels yet.
 #pragma once
 
 #include <cstdint>

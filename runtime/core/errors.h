@@ -1,7 +1,7 @@
-// The errors that Tidemark throws. A message says what happened, to which operator or file,
-// with the numbers at fault, and what to do about it.
+// Tidemark's exceptions. A message states what happened, to which operator or file, with the
+// numbers at fault, and what to do about it.
 //
-// Expected outcomes (does not fit, not evictable) are return values; these are for the rest.
+// Expected outcomes (does not fit, not evictable) are return values, not exceptions.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The caller asked for something that has no meaning: shapes that do not match, a wrong flag.
-// Where a module is at work, the message says which: "... (in layer3.2.conv1)".
+// The request is invalid: shapes that do not match, a wrong flag. Within a module, the message
+// names it: "... (in layer3.2.conv1)".
 class UsageError : public Error {
  public:
   explicit UsageError(const std::string& message);
 };
 
-// A file is missing, corrupt or cannot be written. `offset`: of the byte at fault; -1, which
-// the message does not show, where the file as a whole is.
+// A file is missing, corrupt or cannot be written. `offset`: of the byte at fault; -1 for the
+// file as a whole, not shown in the message.
 class DataError : public Error {
  public:
   DataError(const std::string& file, const std::string& what) : DataError(file, -1, what) {}
@@ -38,14 +38,14 @@ class DataError : public Error {
   int64_t offset_;
 };
 
-// Work on a device failed (a kernel, a copy, disk I/O). The session stays usable: what was not
-// done is tried again when it is next needed.
+// Work on a device failed (a kernel, a copy, disk I/O). The session stays usable: unfinished
+// work is tried again when next needed.
 class DeviceError : public Error {
  public:
   using Error::Error;
 };
 
-// An operator's working set cannot be made to fit. The session stays usable.
+// An operator's working set does not fit, whatever is released. The session stays usable.
 class OutOfMemory : public Error {
  public:
   OutOfMemory(const std::string& message, Bytes requested, Bytes budget)
@@ -58,11 +58,11 @@ class OutOfMemory : public Error {
   Bytes budget_;
 };
 
-// A budget below what the program needs under any schedule; `minimum` would do.
+// The budget is below the program's need under any schedule; `minimum` would suffice.
 class InfeasibleBudget : public Error {
  public:
-  // `is_least`: nothing less than the minimum does; else that is not known. `remedy` ends the
-  // message: what else would help.
+  // `is_least`: no smaller budget suffices; false: unknown. `remedy` ends the message: another
+  // way to make the program fit.
   InfeasibleBudget(Bytes budget, Bytes minimum, bool is_least = true,
                    const std::string& remedy = "");
   Bytes budget() const { return budget_; }

@@ -24,8 +24,8 @@ class RefCounted {
 
  protected:
   virtual ~RefCounted() = default;
-  // The last reference is gone. Types that form long chains override it to take themselves
-  // apart without recursion.
+  // The last reference is gone. Types that form long chains override this to destroy themselves
+  // without recursion.
   virtual void dispose() { delete this; }
 
  private:

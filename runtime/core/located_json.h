@@ -1,5 +1,5 @@
-// JSON read with the place known: nlohmann's parser over an iterator that says how far it has
-// come, so that every complaint can say where.
+// JSON parsing with positions: nlohmann's parser over an iterator that records how far it has
+// read, so that every error can name its place.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class LocatedIterator {
   using pointer = const char*;
   using reference = const char&;
 
-  // `*reached` is kept at the offset behind the last character read.
+  // `*reached` is kept at the offset after the last character read.
   LocatedIterator(const char* at, const char* begin, int64_t* reached)
       : at_(at), begin_(begin), reached_(reached) {}
   reference operator*() const { return *at_; }

@@ -1,6 +1,6 @@
-// The logger of everything in Tidemark: "tidemark" on standard error, or the one that the
-// program registered with spdlog under that name before. Its level is TIDEMARK_LOG (trace,
-// debug, info, warn, error, critical, off), by default warn.
+// Tidemark's logger: "tidemark" on standard error, or a logger that the program has registered
+// with spdlog under that name. TIDEMARK_LOG sets its level (trace, debug, info, warn, error,
+// critical, off); the default is warn.
 //
 // Threads: any.
 #pragma once

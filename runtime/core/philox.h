@@ -2,9 +2,9 @@
 // As Easy as 1, 2, 3" (SC 2011), bit for bit as in their Random123 library.
 //
 // There is no state: the same (counter, key) gives the same four words on any device, thread
-// and order of calls. That is what lets a recomputed operator, or a resumed epoch, draw the
-// very numbers that it drew the first time. By convention the key is a seed; the counter says
-// which draw. Different counters under one key are independent streams.
+// and order of calls. A recomputed operator or a resumed epoch therefore draws the same numbers
+// as the first time. By convention the key is a seed, and the counter identifies the draw.
+// Different counters under one key are independent streams.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// How many processors this process may use, which is less than the machine has under taskset,
-// in a container, or in a control group with a quota; and who goes first where they are busy.
+// The number of processors that this process may use (less than the machine's under taskset, in
+// a container, or in a control group with a quota), and thread priority.
 //
 // Threads: any.
 #pragma once
@@ -8,15 +8,15 @@
 
 namespace tidemark {
 
-// Those in the calling thread's affinity mask.
+// The number in the calling thread's affinity mask.
 int processors_allowed();
 
-// At most as many as the CPU quota of the process's control groups (versions 1 and 2) keeps
-// busy, rounded up. `root`: where /proc and /sys are looked for, for tests.
+// `processors`, limited to the CPU quota of the process's control groups (versions 1 and 2),
+// rounded up. `root`: the folder with /proc and /sys, for tests.
 int within_cpu_quota(int processors, const std::filesystem::path& root = "/");
 
-// From now on the calling thread takes what time other threads leave a processor idle, and next
-// to none where they leave none. For ever, but for privileged processes.
+// From now on the calling thread, and threads that it starts, run only when other threads leave
+// a processor idle, and hardly at all otherwise. Permanent, except for privileged processes.
 void let_others_go_first() noexcept;
 
 }  // namespace tidemark

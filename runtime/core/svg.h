@@ -1,4 +1,4 @@
-// What pictures share: text that is safe in SVG, and the colours of categories.
+// Shared by pictures: escaping for SVG, and the colours of categories.
 //
 // Threads: functions without state.
 #pragma once
@@ -11,12 +11,12 @@
 
 namespace tidemark {
 
-// By Category.
+// Indexed by Category.
 inline constexpr std::array<const char*, kCategoryCount> kCategoryColours{
     "#4e79a7", "#f28e2b", "#76b7b2", "#b07aa1", "#59a14f", "#edc948", "#9c9c9c"};
 
-// As text or as an attribute's value. Control characters, which XML does not allow, become
-// spaces.
+// Escapes text for use as text or as an attribute's value. Control characters, which XML does
+// not allow, become spaces.
 std::string svg_escaped(std::string_view text);
 
 }  // namespace tidemark

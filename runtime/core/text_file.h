@@ -1,4 +1,4 @@
-// Small text files: settings, prices, profiles of devices.
+// Small text files: settings, costs, device profiles.
 //
 // Threads: functions without state.
 #pragma once
@@ -10,12 +10,12 @@
 
 namespace tidemark {
 
-// All of it. Throws DataError if it cannot be read or is longer than `limit`: a device, or a
-// file given by mistake, does not fill the memory.
+// The whole file. Throws DataError if it cannot be read or is longer than `limit`, so that a
+// device, or a file given by mistake, does not fill the memory.
 std::string read_text_file(const std::string& path, Bytes limit);
 
-// Puts `text` at `path` at once, so that no part of it is ever found there; to a device or a
-// pipe it is written as it is (atomic_file.h). Throws DataError.
+// Writes `text` to `path` atomically; devices and pipes are written to directly
+// (atomic_file.h). Throws DataError.
 void write_text_file(const std::string& path, std::string_view text);
 
 }  // namespace tidemark

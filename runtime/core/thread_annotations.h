@@ -1,8 +1,8 @@
-// Locks that clang's thread-safety analysis understands (-Wthread-safety); elsewhere the
-// annotations are nothing and the locks are std::mutex.
+// Locks for clang's thread-safety analysis (-Wthread-safety); with other compilers the
+// annotations are empty and the locks are std::mutex.
 //
-// A field that threads share says GUARDED_BY(mutex_); a method that needs the lock says
-// REQUIRES(mutex_). Both are then errors of compilation, not of a Tuesday.
+// A shared field is declared GUARDED_BY(mutex_); a method that needs the lock is declared
+// REQUIRES(mutex_). Violations are then compile errors.
 #pragma once
 
 #include <condition_variable>
@@ -54,7 +54,7 @@ class SCOPED_CAPABILITY MutexLock {
 class CondVar {
  public:
   void wait(Mutex& mutex) REQUIRES(mutex) {
-    // The lock is the caller's before and after; unique_lock only lends it to the wait.
+    // The caller holds the lock before and after; unique_lock only lends it to the wait.
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     condition_.wait(lock);
     lock.release();

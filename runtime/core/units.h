@@ -87,8 +87,8 @@ constexpr double to_seconds(Nanos t) { return static_cast<double>(t.count()) * 1
 
 // "1.50 GiB", "312.0 MiB", "4.0 KiB", "17 B".
 std::string format_bytes(Bytes bytes);
-// The same, with the exact number where `other` differs but would read alike:
-// "4.0 MiB (4194816 bytes)".
+// As format_bytes(), adding the exact number if `other` differs but would look the same: "4.0
+// MiB (4194816 bytes)".
 std::string format_unlike(Bytes bytes, Bytes other);
 
 // "1073741824", "1024MiB", "1.5GiB", "512 KiB", case-insensitive. Throws UsageError on anything

@@ -1,5 +1,4 @@
-// The link to the host as a cost model prices it, in two figures, for planners that count on
-// their own.
+// A cost model's link to the host as two numbers, for planners with their own cost computation.
 //
 // Threads: the cost model's.
 #pragma once

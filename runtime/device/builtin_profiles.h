@@ -6,7 +6,7 @@
 namespace tidemark {
 
 struct BuiltinProfile {
-  const char* name;  // the file's, without .json
+  const char* name;  // the file's name without .json
   const char* json;
 };
 

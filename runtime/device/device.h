@@ -6,11 +6,10 @@
 //
 // Threads: one issuing thread calls every method. Work runs on threads of the device's own.
 //
-// Failure: work that throws holds its stream where it is: nothing behind it, nor anything that
-// waits for it, runs, so no data that it was to move is overwritten. From then on until
-// `resume()`, each enqueue, copy, wait and synchronize throws DeviceError with the cause, and
-// does nothing else. `resume()` lets streams go on, beginning with another try of the work that
-// failed.
+// Failure: work that throws stops its stream. Nothing behind it runs, nor any work that waits
+// for it, so data that it was to move are not overwritten. Until `resume()`, each enqueue,
+// copy, wait and synchronize throws DeviceError with the cause, and does nothing else.
+// `resume()` restarts streams, beginning with a new attempt at the failed work.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +25,8 @@
 
 namespace tidemark {
 
-// Host memory is pinned in chunks of so much, counted from where a region begins; the last is
-// what is left of it. A multiple of any page size.
+// Host memory is pinned in chunks of this size, counted from the beginning of a region; the
+// last chunk may be shorter. A multiple of any page size.
 inline constexpr Bytes kPinChunk{64 << 20};
 
 // A range of memory, page-aligned. `data()` is null on devices without data.
@@ -36,29 +35,29 @@ class MemoryRegion {
   virtual ~MemoryRegion() = default;
   virtual std::byte* data() const = 0;
   virtual Bytes size() const = 0;
-  // Before copies of [begin, begin + bytes): pins what of host memory is not pinned yet, at the
-  // cost of the issuing thread's time. Copies of what nobody prepared are right too. Does not
-  // throw: what failed, the copy says. REQUIRES: the range is within the region.
+  // Call before copies of [begin, begin + bytes): pins any unpinned host memory there, on the
+  // issuing thread. Copies without prepare() are also correct. Does not throw: a failure is
+  // reported by the copy. REQUIRES: the range is within the region.
   virtual void prepare(Bytes /*begin*/, Bytes /*bytes*/) {}
 };
 
 enum class MemoryKind : uint8_t { kDevice, kHost };
 
-// What ran when, for telemetry and the cost model; reported once the work is done. Work in a
-// row on one stream with one tag is reported as one.
+// When work ran, for telemetry and the cost model; reported once the work is done. Consecutive
+// work on one stream with one tag is reported as one.
 struct Completion {
   uint64_t tag = 0;
   StreamId stream = StreamId::kCompute;
-  Nanos start{0};  // on the device's clock; waiting for other streams is not in it
+  Nanos start{0};  // on the device's clock; excludes waiting for other streams
   Nanos end{0};
 };
 
 struct Work {
   // Called once, or again after a failure; `native_stream` is the cudaStream_t, null elsewhere.
-  // Throws to report failure; must then leave its outputs writable again.
-  // Destroyed on a thread of the device's, before the work counts as done: hold no tensors.
+  // Throws to report failure, and must then leave its outputs writable again. Destroyed on a
+  // thread of the device, before the work counts as done: must not hold tensors.
   std::function<void(void* native_stream)> run;
-  Nanos cost{0};     // expected duration; what it takes on the simulator
+  Nanos cost{0};     // expected duration; on the simulator, the actual one
   uint64_t tag = 0;  // reported in a Completion if not 0
 };
 
@@ -75,68 +74,68 @@ class Device {
 
   virtual const std::string& name() const = 0;  // "cpu", "cuda:0", "sim:a100-80gb"
   virtual const DeviceProfile& profile() const = 0;
-  // False: tensors have no data, work is not run, reads of values give nothing.
+  // False: tensors have no data, work is not run, and reads of values return nothing.
   virtual bool has_data() const = 0;
-  // False: the host must not touch what map(kDevice) gives, in host work neither; it copies.
+  // False: the host, including host work, must not access memory from map(kDevice), only copy
+  // it.
   virtual bool host_reads_device_memory() const { return true; }
 
   // Reserves address space of exactly `size`; pages are taken when touched. Throws DeviceError.
   virtual std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) = 0;
-  // Host memory of the caller's own as a region, which holds it: copies of it are as fast as of
-  // what map(kHost) gives. REQUIRES: it begins on a page, what is left of its last page is
-  // nobody's, and no other region has any of it; when the region goes, no copy of it is under
-  // way.
+  // Makes a region of the caller's host memory, and keeps that memory alive. Copies are as fast
+  // as with map(kHost). REQUIRES: the memory begins on a page; the rest of its last page is
+  // unused; no other region contains any of it; when the region is destroyed, no copy of it is
+  // under way.
   virtual std::unique_ptr<MemoryRegion> adopt(std::shared_ptr<std::byte> memory, Bytes size);
 
   // Runs on the device.
   virtual Event enqueue(StreamId stream, Work work) = 0;
-  // Runs on the host in stream order, such as disk I/O. It must not touch device memory that
-  // the host cannot read, nor enqueue.
+  // Runs work on the host in stream order, such as disk I/O. The work must not access device
+  // memory that the host cannot read, nor enqueue.
   virtual Event enqueue_host(StreamId stream, Work work) = 0;
   // Copies across the link (kOffload, kReload) or within device memory (kCompute; may overlap).
   virtual Event copy(StreamId stream, const Copy& copy) = 0;
   // Sets device memory to one value.
   virtual Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) = 0;
-  // Work enqueued on `waiter` from now on starts after everything that the fence names.
+  // Work enqueued on `waiter` from now on starts after all work named by the fence.
   virtual void wait(StreamId waiter, const Fence& fence) = 0;
 
   virtual bool done(const Fence& fence) const = 0;
-  // The host waits. Throws DeviceError if work failed, now or since the last call.
+  // The host waits. Throws DeviceError if work has failed, now or since the last call.
   virtual void synchronize(const Fence& fence) = 0;
   virtual void synchronize_all() = 0;
   virtual void resume() = 0;
 
   // Time since the device was made: real, or virtual on the simulator.
   virtual Nanos now() const = 0;
-  // The same, with work that takes what it is priced at; where only that is known, it is what
-  // now() says. See make_modelled_device().
+  // As now(), but with work at its modelled duration. Equal to now() if only that is known. See
+  // make_modelled_device().
   virtual Nanos modelled_now() const { return now(); }
-  // Total time that `stream` has stood still for other streams with work of its own to do.
+  // Total time that `stream` has waited for other streams while it had work.
   virtual Nanos stalled(StreamId stream) const = 0;
-  // Moves out the completions that have been recorded since the last call; the buffer is
-  // bounded, and what did not fit is dropped.
+  // Moves out the completions recorded since the last call. The buffer is bounded; excess
+  // completions are dropped.
   virtual std::vector<Completion> take_completions() = 0;
 };
 
 struct CpuOptions {
-  int threads = 0;  // of the compute stream; see compute_threads() in cpu/team.h
+  int threads = 0;  // for the compute stream; see compute_threads() in cpu/team.h
 };
 // Profile "host" prices its work until measurements arrive.
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options = {});
 std::unique_ptr<Device> make_sim_device(const DeviceProfile& profile);
-// `real`, and beside it a clock as the simulator of `profile` keeps it: modelled_now() is the
-// same for the same calls on any device, however long they take.
+// `real` with an added simulated clock for `profile`: modelled_now() is the same for the same
+// calls on any device, whatever their real duration.
 std::unique_ptr<Device> make_modelled_device(std::unique_ptr<Device> real,
                                              const DeviceProfile& profile);
 // "cpu", "cuda", "cuda:<number>", "sim:<profile>". "sim:cuda" and "sim:cuda:<number>" simulate
-// the GPU of this machine, with the workspaces of its kernels. Throws UsageError that says what
-// there is.
+// the GPU of this machine, with the workspaces of its kernels. Throws UsageError, which lists
+// the available devices.
 std::unique_ptr<Device> make_device(const std::string& name, const CpuOptions& options = {});
-// The profile of the device of that name, which is not made. Throws as make_device().
+// The profile of the named device, without making the device. Throws as make_device().
 DeviceProfile device_profile(const std::string& name);
 
-// A GPU was asked for where none can be used: there is none, or no driver, or this build has no
-// CUDA.
+// A GPU was requested but none can be used: no GPU, no driver, or a build without CUDA.
 class NoGpuError : public UsageError {
  public:
   using UsageError::UsageError;

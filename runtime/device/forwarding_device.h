@@ -1,7 +1,7 @@
-// A device that passes everything on to another one: what wrappers begin with, which change a
-// call or two.
+// A device that forwards every call to another device: the base of wrappers that change a few.
 //
-// The other device ends after the wrapper's own members: work may refer only to what it holds.
+// The other device is destroyed after the wrapper's own members: work may refer only to objects
+// that it keeps alive itself.
 #pragma once
 
 #include <memory>

@@ -10,8 +10,8 @@
 
 namespace tidemark {
 
-// The operating system refuses memory or a thread: a limit of the process or of the machine is
-// reached. The message says how much was asked for, where that is known.
+// The operating system refused memory or a thread, because a limit of the process or the
+// machine is reached. The message states the amount requested, if known.
 class HostMemoryError : public DeviceError {
  public:
   using DeviceError::DeviceError;
@@ -19,14 +19,13 @@ class HostMemoryError : public DeviceError {
 
 Bytes page_size();
 
-// At least `size`, and one page; taken from the system as they are touched, and zero until
-// then. Throws HostMemoryError, "cannot map 1 GiB (1073741824 bytes)`purpose`: why", and
-// memory_limits().
+// Maps at least `size` bytes, and at least one page. Pages are taken when touched, and are zero
+// until then. Throws HostMemoryError: "cannot map 1 GiB (1073741824 bytes)`purpose`: why",
+// followed by memory_limits().
 std::shared_ptr<std::byte> map_pages(Bytes size, const std::string& purpose = "");
 
-// The limits on this process's memory, and how much of them it has taken: "; the process's
-// address space is limited to 1.00 GiB (ulimit -v), of which 900.0 MiB are taken". Empty where
-// there are none.
+// The limits on this process's memory and their use: "; the process's address space is limited
+// to 1.00 GiB (ulimit -v), of which 900.0 MiB are taken". Empty if there are no limits.
 std::string memory_limits();
 
 }  // namespace tidemark

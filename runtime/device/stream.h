@@ -1,9 +1,9 @@
-// Streams, events and fences: how work is ordered without the host ever waiting.
+// Streams, events and fences: they order work without the host ever waiting.
 //
 // A stream runs its work in the order it was enqueued; different streams run at the same time.
-// An event is a place in a stream's queue, so it costs nothing to make: `ticket` counts the
-// work enqueued there, from 1; ticket 0 is the past, always done. Only the issuing thread
-// enqueues, and a wait names only work that is already enqueued, so streams cannot deadlock.
+// An event is a position in a stream's queue, so making one is free: `ticket` counts the work
+// enqueued there, from 1; ticket 0 is always done. Only the issuing thread enqueues, and a wait
+// names only work already enqueued, so streams cannot deadlock.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr std::string_view to_string(StreamId stream) {
 
 using Ticket = uint64_t;
 
-// Back-pressure: with this much work of a stream not done, enqueueing more there waits.
+// Back-pressure: with this much unfinished work on a stream, enqueueing more waits.
 inline constexpr Ticket kMaxInFlight = 4096;
 
 struct Event {
@@ -43,7 +43,7 @@ struct Event {
 };
 
 // The latest work in each stream that something depends on. A block's fence names the last work
-// that touched it; merging two blocks takes the later of each stream.
+// that touched it; merging two fences takes the later work of each stream.
 class Fence {
  public:
   Fence() = default;
@@ -56,7 +56,8 @@ class Fence {
   void include(const Fence& other) {
     for (size_t i = 0; i < kStreamCount; ++i) last_[i] = std::max(last_[i], other.last_[i]);
   }
-  // What is left implies that stream's part: it has been waited for.
+  // Drops the stream's work. REQUIRES: the rest of the fence implies it (it has been waited
+  // for).
   void forget(StreamId stream) { last_[static_cast<size_t>(stream)] = 0; }
   Ticket operator[](StreamId stream) const { return last_[static_cast<size_t>(stream)]; }
   bool operator==(const Fence&) const = default;

@@ -1,4 +1,4 @@
-// Which storage bears which number of a trace when a step begins, before any call has used it.
+// Maps storages to their numbers in a trace when a step begins, before any call has used them.
 //
 //   in use as the recorded step began         as a later step of the same program begins
 //     parameter, id 1             number 0      id 1                     the same storage
@@ -6,10 +6,10 @@
 //     gradient of 4 KiB, id 31    number 4      id 87, the oldest gradient of 4 KiB
 //     gradient of 4 KiB, id 32    number 5      id 88, the next one
 //
-// A storage that lives over many steps is known by its id. What one step makes and a later one
-// uses is a new storage each time: it is known by its kind and its age, as steps that repeat
-// make their storages in the same order. That is a guess; where it is wrong, a call uses
-// another storage than the trace has, and the schedule is left.
+// A storage that lives over many steps is identified by its id. A storage that one step makes
+// and a later one uses is new each time. It is identified by its kind and its age, because
+// repeated steps make their storages in the same order. If that guess is wrong, a call does not
+// match the trace and the schedule is left.
 //
 // Threads: values, no state.
 #pragma once
@@ -35,18 +35,18 @@ class InitialStorages {
   using InUse = std::vector<IntrusivePtr<Storage>>;  // newest first: Storages::in_use()
 
   InitialStorages() = default;
-  // As the step begins that is recorded.
+  // Takes the storages in use when the recorded step begins.
   explicit InitialStorages(const InUse& in_use);
-  // The step has been recorded: what `trace` uses has a number from now on, the rest is
-  // foreign.
+  // Assigns numbers after the step has been recorded: storages in `trace` get their number, all
+  // others are foreign.
   void number(const StepTrace& trace, const StepRecorder& recorder);
 
-  // Why a later step's storages cannot be told by this; empty if they can.
+  // Why storages of a later step cannot be identified; empty if they can.
   const std::string& why_not() const { return why_not_; }
-  // Sizes, newest first.
+  // Sizes of foreign storages, newest first.
   std::vector<Bytes> foreign() const;
-  // Of each storage in use as a later step begins: its number, or kForeign. None: a storage
-  // that the trace uses is missing.
+  // For each storage in use when a later step begins: its number, or kForeign. None if a
+  // storage of the trace is missing.
   std::optional<std::vector<uint32_t>> numbers(const InUse& in_use) const;
 
  private:
@@ -67,7 +67,7 @@ class InitialStorages {
     }
   };
 
-  std::vector<Entry> entries_;  // the oldest first
+  std::vector<Entry> entries_;  // oldest first
   std::string why_not_;
 };
 

@@ -1,5 +1,5 @@
-// Writes down what a policy did about a step, as a schedule without places: what ran, what ran
-// again, what left and came back, and how long each block was there.
+// Records what a policy did in a step, as a schedule without placement: which calls ran and ran
+// again, which storages left and came back, and how long each block lived.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -17,8 +17,8 @@
 
 namespace tidemark {
 
-// Between begin_step() and end_step() it sees all of a step that `steps` records, each operator
-// right after `steps` has.
+// Between begin_step() and end_step(), sees the same step as `steps`. `steps` must record each
+// operator first.
 class ScheduleRecorder final : public StorageListener {
  public:
   ScheduleRecorder(Residency& residency, const StepRecorder& steps)
@@ -28,12 +28,12 @@ class ScheduleRecorder final : public StorageListener {
   ScheduleRecorder& operator=(const ScheduleRecorder&) = delete;
 
   void begin_step();
-  // The program waits for a value of it. To be told before the storage is brought back.
+  // The program waits for a value of the storage. Call before the storage is brought back.
   void read(const Storage& storage);
   bool recording() const { return recording_; }
-  // `storages`: how many the step's trace has. None if something took part that is neither of
-  // this step nor in use before it: a step that was ended by an exception leaves such, as
-  // recipes of what the program kept from it.
+  // `storages`: the number of storages in the step's trace. None if a storage took part that
+  // was neither made in this step nor in use before it. Steps that threw leave such storages,
+  // as recipes of surviving ones.
   std::optional<Schedule> end_step(size_t storages);
   void stop();
 
@@ -57,29 +57,29 @@ class ScheduleRecorder final : public StorageListener {
   Residency& residency_;
   const StepRecorder& steps_;
   bool recording_ = false;
-  bool complete_ = true;  // all that took part is known
+  bool complete_ = true;  // all storages that took part are known
   Schedule schedule_;
-  // A call that takes its blocks; its instruction comes after what makes space for them.
+  // A call that is taking its blocks; its instruction follows those that make space for it.
   bool running_ = false;
   Schedule::Instruction run_;
   struct RunBlock {
     const Storage* storage;
-    const Storage* evicted;  // by the space that this call needed; null: none was
+    const Storage* evicted;  // to make space for this call; null: none
   };
   std::vector<RunBlock> run_blocks_;
   const Recipe* run_call_ = nullptr;
-  const Storage* read_ = nullptr;  // is waited for, and may have to be brought back first
+  const Storage* read_ = nullptr;  // waited for; may have to be brought back first
   std::unordered_map<const Recipe*, uint32_t> op_of_;  // operators that may run again
-  // Until the step's end, what was there before it goes by its position here, counted down from
-  // kScratch. It is not held: what nobody else wants goes as it would without being recorded.
+  // Until the step's end, storages from before the step are numbered by position here, counting
+  // down from kScratch. They are not referenced, so recording does not prolong their lives.
   struct Initial {
     Bytes size{0};
-    uint32_t number = Schedule::kScratch;  // of the trace, once it is gone; or it is foreign
+    uint32_t number = Schedule::kScratch;  // in the trace, once deleted, if not foreign
   };
   std::vector<Initial> initial_;
-  std::unordered_map<const Storage*, uint32_t> position_;  // of those that are not gone
-  std::unordered_map<const Storage*, uint32_t> open_;      // its block that has no end yet
-  std::unordered_set<const Storage*> away_;                // a copy on a tier, and no block
+  std::unordered_map<const Storage*, uint32_t> position_;  // of storages still alive
+  std::unordered_map<const Storage*, uint32_t> open_;      // the storage's current block
+  std::unordered_set<const Storage*> away_;                // only a copy on a tier
 };
 
 }  // namespace tidemark

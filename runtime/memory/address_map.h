@@ -1,7 +1,6 @@
-// What lies at which offset, in order: neighbours are at hand, and adding, removing and finding
-// take the time of two short searches, however many there are. Entries lie side by side in
-// chunks, so that a walk along addresses reads memory in order, and nothing is allocated for
-// one entry.
+// An ordered map from offsets to values. Neighbours are found at once; adding, removing and
+// finding take two short searches, whatever the size. Entries are stored in chunks, so that a
+// walk along addresses reads memory in order, and no entry is allocated separately.
 //
 //   firsts   0          4096                 20480
 //   chunks  | 0 1024 | | 4096 8192 16384 |  | 20480 ... |
@@ -30,7 +29,7 @@ class AddressMap {
     Value value;
   };
 
-  // Where an entry is; good until the map changes.
+  // The position of an entry; valid until the map changes.
   class Cursor {
    public:
     const Entry& operator*() const { return map_->entry(*this); }
@@ -42,7 +41,7 @@ class AddressMap {
       }
       return *this;
     }
-    // REQUIRES: it is not the first.
+    // REQUIRES: not the first entry.
     Cursor& operator--() {
       if (index_ == 0) index_ = map_->chunks_[--chunk_]->count;
       --index_;
@@ -69,7 +68,7 @@ class AddressMap {
   const Entry& front() const { return chunks_.front()->entries.front(); }
   const Entry& back() const { return chunks_.back()->entries[chunks_.back()->count - 1]; }
 
-  // The first that does not lie below `offset`.
+  // The first entry at or above `offset`.
   Cursor first_from(Offset offset) const {
     if (empty()) return end();
     const size_t chunk = chunk_for(offset);
@@ -77,12 +76,12 @@ class AddressMap {
     return index < chunks_[chunk]->count ? Cursor(this, chunk, index)
                                          : Cursor(this, chunk + 1, 0);
   }
-  // end(): there is none.
+  // end() if no entry is at `offset`.
   Cursor find(Offset offset) const {
     const Cursor place = first_from(offset);
     return place == end() || place->offset != offset ? end() : place;
   }
-  // The last that lies at `offset` or below; end() if none does.
+  // The last entry at or below `offset`; end() if none.
   Cursor last_up_to(Offset offset) const {
     if (empty() || front().offset > offset) return end();
     Cursor place = first_from(offset);
@@ -90,7 +89,7 @@ class AddressMap {
     return place;
   }
 
-  // REQUIRES: nothing is there.
+  // REQUIRES: no entry is at `offset`.
   void insert(Offset offset, const Value& value) {
     if (empty()) add_chunk(0, offset);
     size_t c = chunk_for(offset);
@@ -121,7 +120,7 @@ class AddressMap {
     if (place.index_ == 0) firsts_[place.chunk_] = chunk.entries.front().offset;
     if (chunk.count < kFew && place.chunk_ + 1 < chunks_.size()) join(place.chunk_);
   }
-  // Of the entry there: `offset` lies between its neighbours' as well.
+  // Moves the entry to `offset`. REQUIRES: `offset` lies between its neighbours' offsets.
   void move(const Cursor& place, Offset offset) {
     chunks_[place.chunk_]->entries[place.index_].offset = offset;
     if (place.index_ == 0) firsts_[place.chunk_] = offset;
@@ -132,7 +131,7 @@ class AddressMap {
 
  private:
   static constexpr size_t kChunk = 64;
-  static constexpr size_t kFew = kChunk / 4;  // a chunk with fewer joins the next, if they fit
+  static constexpr size_t kFew = kChunk / 4;  // smaller ones join the next, if they fit
   struct Chunk {
     size_t count = 0;
     std::array<Entry, kChunk> entries;
@@ -141,7 +140,7 @@ class AddressMap {
   const Entry& entry(const Cursor& place) const {
     return chunks_[place.chunk_]->entries[place.index_];
   }
-  // The last one that begins at `offset` or below, or the first of all.
+  // The last chunk that begins at or below `offset`, or the first of all.
   size_t chunk_for(Offset offset) const {
     const auto after = std::upper_bound(firsts_.begin(), firsts_.end(), offset);
     return after == firsts_.begin() ? 0 : static_cast<size_t>(after - firsts_.begin()) - 1;
@@ -181,7 +180,7 @@ class AddressMap {
   }
 
   std::vector<std::unique_ptr<Chunk>> chunks_;  // none is empty
-  std::vector<Offset> firsts_;                  // of each, where its first entry lies
+  std::vector<Offset> firsts_;                  // per chunk: the offset of its first entry
   size_t size_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// One range of memory of exactly the budget, from which everything on the device comes:
-// tensors, workspaces, library scratchpads and staging, parameters included.
+// One range of memory of exactly the budget, from which all device memory is allocated: tensors
+// including parameters, workspaces, library scratchpads and staging.
 //
 // Threads: the issuing thread.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace tidemark {
 
-// Bytes by category, with blocks rounded up as the arena rounds them.
+// Bytes by category, rounded as in the arena.
 class CategoryBytes {
  public:
   Bytes& operator[](Category c) { return bytes_[static_cast<size_t>(c)]; }
@@ -28,38 +28,37 @@ class CategoryBytes {
 
 class Arena {
  public:
-  // Throws OutOfMemory if the device cannot map `capacity`. Only whole multiples of kAlignment
-  // are handed out.
+  // Throws OutOfMemory if the device cannot map `capacity`. Allocates only multiples of
+  // kAlignment.
   Arena(Device& device, MemoryKind kind, Bytes capacity);
   virtual ~Arena() = default;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Virtual for arenas that fail, record what they are asked for, or choose otherwise.
+  // Virtual for arenas that fail, record requests, or choose differently.
   //
-  // None when no hole is large enough. Workspaces, gone by the next operator, are cut from the
-  // upper end of a hole.
+  // None if no hole is large enough. Workspaces, which are freed by the next operator, are cut
+  // from the upper end of a hole.
   virtual std::optional<Allocation> allocate(Bytes size, Category category);
   virtual std::optional<Allocation> allocate_at(Offset offset, Bytes size, Category category);
-  // REQUIRES: `block` and `category` as they were handed out.
+  // REQUIRES: `block` and `category` as allocated.
   virtual void free(const Block& block, Category category, const Fence& last_use);
 
-  // A range that is planned: taken as a whole, and from then on places within it are given
-  // without looking, as whoever planned it knows that they are unused by then. False if the
-  // range is not one hole.
+  // Opens a plan: takes `range` as a whole. Blocks within it are then placed without checks,
+  // because the planner ensures that their space is unused. False if the range is not one hole.
   bool open_plan(const Block& range);
   bool plan_is_open() const { return plan_.has_value(); }
-  // The last work on the open plan's range: from before it was opened, and on what was freed in
-  // it since. Who writes to a place in it waits for that.
+  // The last work on the open plan's range: from before it was opened, and on blocks freed in
+  // it since. Wait for it before writing to a placed block.
   const Fence& plan_fence() const { return plan_fence_; }
   // REQUIRES: a plan is open, and the block lies within it.
   Block place(Offset offset, Bytes size, Category category);
   bool in_plan(const Block& block) const {
     return plan_ && block.offset >= plan_->offset && block.end() <= plan_->end();
   }
-  // The range is as any other again: `live` are the blocks in it that are in use.
+  // Closes the plan; `live` are the blocks of the range still in use.
   void close_plan(const std::vector<Block>& live);
-  // Handed out: of a plan, what is in use of it.
+  // Allocated bytes; in an open plan, only blocks in use count.
   Bytes used() const {
     return plan_ ? offsets_.used() - plan_->size + plan_used_ : offsets_.used();
   }
@@ -71,9 +70,9 @@ class Arena {
   const OffsetAllocator& offsets() const { return offsets_; }
   const CategoryBytes& live() const { return live_; }
 
-  // The most that was live at once since reset_peak(), and what it was made of.
+  // Live bytes by category when most were live since reset_peak().
   const CategoryBytes& peak_live() const { return peak_live_; }
-  // Highest end offset since reset_peak(): what the arena had to be at least.
+  // Highest end offset since reset_peak(): the minimum size of the arena.
   Bytes peak_reserved() const { return offsets_.high_water() - Offset(0); }
   void reset_peak();
 

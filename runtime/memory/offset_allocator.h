@@ -1,4 +1,4 @@
-// Hands out offsets in a range of fixed size; knows nothing of memory.
+// Allocates offsets in a range of fixed size; does not touch memory.
 //
 // Best fit with immediate coalescing, offsets and sizes multiples of kAlignment. The choice
 // depends only on the order of calls, never on what has completed, so a program's layout is
@@ -9,14 +9,14 @@
 //            ^ carries a Fence: the last work that may still touch it
 //
 // The tail, the hole that ends at `capacity`, is used only when no other hole fits, however
-// small it is. So the layout does not depend on the capacity: calls that reach the high water
-// mark H in a large range get the very same offsets in a range of H, and none of them fails
-// there. That is what makes "a budget at or above the unmanaged peak releases nothing" exact.
+// small it is. The layout therefore does not depend on the capacity: calls that reach the high
+// water mark H in a large range get the same offsets in a range of H, and none of them fails
+// there. This makes "a budget at or above the unmanaged peak releases nothing" exact.
 //
-// Stream-ordered reuse (RMM's idea): a block is freed while work on it may still run; the hole
-// carries that work's fence, and whoever gets the space makes its stream wait. The host never
-// does. A merged hole keeps the latest work on each of its parts; of many parts the oldest work
-// counts for all of the hole, as it is most likely done.
+// Stream-ordered reuse (RMM's idea): a block is freed while work on it may still run. The hole
+// carries that work's fence, and the next user of the space makes its stream wait; the host
+// never waits. A merged hole keeps the latest work on each of its parts. If there are many
+// parts, the oldest work counts for the whole hole, since it is most likely done.
 //
 // Threads: one.
 #pragma once
@@ -39,7 +39,7 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-// A block handed out, and what has to be done before it may be written.
+// An allocated block, and the work to wait for before writing to it.
 struct Allocation {
   Block block;
   Fence fence;
@@ -53,16 +53,16 @@ class OffsetAllocator {
 
   // The smallest hole that holds `size` (rounded up; at least kAlignment), ties to the lowest
   // offset; else the tail. `from_top` takes the hole's upper end, for short-lived blocks such
-  // as workspaces, which then do not part the long-lived ones; the tail is always cut from
+  // as workspaces, which then do not separate long-lived ones; the tail is always cut from
   // below.
   std::optional<Allocation> allocate(Bytes size, bool from_top = false);
-  // That very place, `size` rounded up; none unless it lies within one hole.
-  // REQUIRES: `offset` is a multiple of kAlignment.
+  // Allocates exactly at `offset`, `size` rounded up. None unless the block lies within one
+  // hole. REQUIRES: `offset` is a multiple of kAlignment.
   std::optional<Allocation> allocate_at(Offset offset, Bytes size);
-  // REQUIRES: `block` as it was handed out (a part of it is an error).
+  // REQUIRES: `block` as allocated (a part of it is an error).
   void free(const Block& block, const Fence& last_use);
-  // Whoever gets any part of `unused` waits for `last_use` too: for work that reads a block
-  // after it was freed, as a move of its contents does. Nothing for an empty range.
+  // Makes later users of any part of `unused` wait for `last_use` too: for work that reads a
+  // block after it was freed, such as a move of its contents. No-op for an empty range.
   // REQUIRES: `unused` lies within one hole.
   void hold(const Block& unused, const Fence& last_use);
 
@@ -71,20 +71,20 @@ class OffsetAllocator {
   Bytes used() const { return used_; }
   Bytes unused() const { return capacity_ - used_; }
   Bytes largest_hole() const;
-  // Do all blocks lie together at the lower end?
+  // Whether all blocks lie together at the lower end.
   bool packed() const;
   // Highest end of any block since the last reset.
   Offset high_water() const { return high_water_; }
-  // To the highest end of the blocks handed out now.
+  // Resets the high water mark to the highest end of the current blocks.
   void reset_high_water();
-  // In turn, by offset: visit(Block). It changes nothing here.
+  // Calls visit(Block) for each hole, by offset. `visit` may not change the allocator.
   template <class Visit>
   void for_each_hole(const Visit& visit) const {
     for (const auto& hole : holes_) visit(Block{hole.offset, hole.value.size});
   }
   size_t hole_count() const { return holes_.size(); }
   std::vector<Block> holes() const;   // by offset
-  std::vector<Block> blocks() const;  // handed out, by offset
+  std::vector<Block> blocks() const;  // allocated, by offset
 
  private:
   // The last work on a part of a hole.
@@ -94,8 +94,8 @@ class OffsetAllocator {
   };
   // The last work on a hole.
   struct LastWork {
-    Fence fence;              // on all of it
-    std::vector<Part> parts;  // few; the latest
+    Fence fence;              // on the whole hole
+    std::vector<Part> parts;  // few; the latest work
   };
   struct Hole {
     Bytes size{0};
@@ -127,12 +127,12 @@ class OffsetAllocator {
   Offset high_water_;
   // Blocks and holes cover [0, capacity); two holes never touch.
   AddressMap<Hole> holes_;
-  AddressMap<Bytes> blocks_;    // handed out: their sizes
-  std::deque<LastWork> works_;  // of holes, and unused ones
+  AddressMap<Bytes> blocks_;    // allocated blocks' sizes
+  std::deque<LastWork> works_;  // of holes, or unused
   std::vector<LastWork*> unused_works_;
   LastWork scratch_;
-  // Holes without the tail, in classes of eight per power of two, each sorted by size and
-  // offset. A class is short, so a sorted vector is faster than a tree.
+  // Holes except the tail, in eight classes per power of two, each sorted by size and offset.
+  // Classes are short, so a sorted vector is faster than a tree.
   std::vector<std::vector<Rank>> ranks_;
   std::vector<uint64_t> occupied_;  // a bit per class
 };

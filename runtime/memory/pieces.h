@@ -10,8 +10,8 @@
 
 namespace tidemark {
 
-// One block if a hole holds it, else the largest holes. None if too little is unused.
-// REQUIRES: `size` > 0, in the units of every other size asked of `offsets`.
+// Reserves one block if a hole holds it, else the largest holes. None if too little space is
+// unused. REQUIRES: `size` > 0, in the same units as every other size requested from `offsets`.
 inline std::optional<TierSpace> reserve_pieces(OffsetAllocator& offsets, Bytes size) {
   if (size > offsets.unused()) return std::nullopt;
   TierSpace space;
@@ -37,7 +37,7 @@ inline void check_pieces(const Pieces& pieces, Bytes bytes) {
                                     std::to_string(room.count()));
 }
 
-// visit(offset of the piece, where its bytes begin in the whole, how many they are)
+// Calls visit(offset of the piece, its position in the whole, its bytes) for each piece.
 template <class Visit>
 void for_each_piece(const Pieces& pieces, Bytes bytes, const Visit& visit) {
   Bytes begin{0};

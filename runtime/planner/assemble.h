@@ -1,4 +1,4 @@
-// Puts plans together: what the planners and the baselines have in common.
+// Assembles plans: shared by the planners and the baselines.
 //
 // Threads: functions without state.
 #pragma once
@@ -13,12 +13,12 @@ namespace tidemark::planner {
 
 using Place = std::function<Offsets(const std::vector<Buffer>&)>;
 
-// The plan for an order, with what it places given to `place` as rectangles, in-place pairs
-// merged if wanted. Bound, seconds and method are left to the caller.
+// The plan for an order. In-place pairs are merged if `in_place`; `place` lays out the
+// resulting rectangles. The caller sets bound, seconds and method.
 Plan assemble(const Problem& problem, const std::vector<OpId>& order, bool in_place,
               const Place& place);
 
-// Peak and load from placements and pairs.
+// Sets peak and load from placements and pairs.
 void fill_figures(Plan& plan);
 
 }  // namespace tidemark::planner

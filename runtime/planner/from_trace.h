@@ -1,11 +1,11 @@
-// A captured step as a planning problem.
+// A recorded step as a planning problem.
 //
-// Operators keep their numbers. What is written in place gets a name for each version, all
-// aliases of one storage; who reads a version comes before the next is written. A read is a
-// barrier: everything before it in program order stays before, everything after, after.
+// Operators keep their numbers. A storage written in place gets a name for each version, all
+// aliases of one storage; readers of a version precede the next write. A read is a barrier:
+// earlier operators in program order stay before it, later ones after it.
 //
-// A storage lives until the program has let go of it, which may be later than its last use: the
-// operator then being issued counts as a use.
+// A storage lives until the program drops it, possibly after its last use: the operator then
+// being issued counts as a use.
 //
 // Threads: functions without state.
 #pragma once
@@ -16,12 +16,12 @@
 namespace tidemark::planner {
 
 struct FromTraceOptions {
-  // Storages that are there before and after the step are left out of the memory (size 0):
+  // Storages that exist before and after the step take no memory in the problem (size 0):
   // whoever runs the plan keeps them apart.
   bool residents_apart = false;
-  // Offer in-place pairs (Problem::may_be_in_place) for what operators say that they may
-  // overwrite. Only for those who can run them so: the executor cannot yet, as the runtime
-  // frees a storage after the operator that uses it last, and takes room for outputs before.
+  // Offers in-place pairs (Problem::may_be_in_place) for inputs that operators may overwrite.
+  // Use this only if the plan can be run so. The executor cannot yet: the runtime allocates
+  // outputs before an operator, and frees a storage after the last operator that uses it.
   bool in_place = false;
 };
 

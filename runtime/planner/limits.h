@@ -1,7 +1,7 @@
-// How long a planner may think.
+// Limits on a planner's work.
 //
-// A node budget gives the same plan on every machine; a deadline bounds the wait. A planner
-// that reaches either, or is stopped, returns the best that it has.
+// A node budget gives the same plan on every machine; a deadline bounds the wait. At either
+// limit, or when stopped, a planner returns its best plan so far.
 //
 // Threads: a Stopwatch belongs to one.
 #pragma once
@@ -15,11 +15,11 @@ namespace tidemark::planner {
 
 struct Limits {
   double seconds = 10;  // of wall clock, from the start of the call
-  int64_t nodes = std::numeric_limits<int64_t>::max();  // steps of search, over all of them
-  uint64_t seed = 1;                                    // of the choices that are free
-  // Ends it soon once set, by any thread. Null: nobody does.
+  int64_t nodes = std::numeric_limits<int64_t>::max();  // steps of search, in total
+  uint64_t seed = 1;                                    // for free choices
+  // Stops the planner soon after any thread sets it. Null: never stopped.
   const std::atomic<bool>* stop = nullptr;
-  // The nodes that it took are added, if given.
+  // If given, the nodes used are added.
   std::atomic<int64_t>* taken = nullptr;
 
   bool stopped() const { return stop && stop->load(std::memory_order_relaxed); }
@@ -33,13 +33,13 @@ class Stopwatch {
   explicit Stopwatch(double limit, const std::atomic<bool>* stop = nullptr)
       : start_(Clock::now()), limit_(limit), stop_(stop) {}
   explicit Stopwatch(const Limits& limits) : Stopwatch(limits.seconds, limits.stop) {}
-  // From now on, with so much of what is left.
+  // A stopwatch from now on, with a share of the remaining time.
   Stopwatch share(double of) const { return Stopwatch(left() * of, stop_); }
   double seconds() const {
     return std::chrono::duration<double>(Clock::now() - start_).count();
   }
   double left() const { return limit_ - seconds(); }
-  // Over, or stopped.
+  // Whether the time is over or the planner was stopped.
   bool expired() const {
     return left() <= 0 || (stop_ && stop_->load(std::memory_order_relaxed));
   }

@@ -1,8 +1,8 @@
-// From a problem to a plan: the default planner.
+// The default planner: makes a plan for a problem.
 //
-// Order first, then in-place pairs, then the layout. Never worse than any of the baselines
-// (baselines/baselines.h), which are tried too while they are quick; stops at the deadline with
-// the best there is; the same for the same problem, seed and node budget.
+// Plans the order, then in-place pairs, then the layout. Never worse than any of the baselines
+// (baselines/baselines.h), which are tried too while they are quick. Stops at the deadline with
+// the best plan so far. Deterministic for the same problem, seed and node budget.
 //
 // Threads: functions without state.
 #pragma once
@@ -13,13 +13,13 @@
 namespace tidemark::planner {
 
 struct PlannerOptions {
-  Limits limits;         // the order may take half of the seconds, the layout what is left
+  Limits limits;         // the order may use half of the seconds, the layout the rest
   bool reorder = true;   // off: program order
-  bool in_place = true;  // off: no pair of may_be_in_place is made use of
+  bool in_place = true;  // off: no pair of may_be_in_place is used
 };
 
-// Throws UsageError if check_problem() does. The budget is not looked at: a plan above it shows
-// that by its peak.
+// Throws UsageError if check_problem() does. Ignores the budget: compare the plan's peak with
+// it.
 Plan plan_step(const Problem& problem, const PlannerOptions& options = {});
 
 }  // namespace tidemark::planner

@@ -1,15 +1,15 @@
-// What a planner is given: one step as operators and the storages that they use.
+// The input of a planner: one step as operators and the storages that they use.
 //
-// Single assignment: an operator that updates a storage in place writes a new name for it, an
-// alias. What must run before what is then in the data alone, except that readers of the old
-// name must come before the update; whoever makes the problem says so with `after`.
+// Single assignment: an operator that updates a storage in place writes a new name, an alias.
+// Data then determine which operators precede others, with one exception: readers of the old
+// name must precede the update. The maker of the problem states this with `after`.
 //
 //   storages   w        parameter, at_start, at_end
 //              w.next   alias of w                       the updated one: same bytes
 //   operators  conv     inputs x, w        outputs y
 //              sgd      inputs w, dw       outputs w.next    after conv_backward, which reads w
 //
-// Sizes are what a storage takes in the arena: round them to its alignment first.
+// Sizes are those in the arena: round them up to its alignment first.
 //
 // Threads: values, no state. Ids are positions in the vectors.
 #pragma once
@@ -32,16 +32,16 @@ struct Storage {
   std::string name;
   Bytes size{0};
   Kind kind = Kind::kActivation;
-  // Holds a value before the first operator: lives from there on, if it is used at all.
+  // Holds a value before the first operator: lives from the start, if it is used at all.
   bool at_start = false;
-  bool at_end = false;  // its value is wanted after the last one: lives till then
-  // A view of, or a later version of, that storage: lies in it, and keeps it alive. Aliases of
-  // aliases are written as aliases of what they all lie in.
+  bool at_end = false;  // its value is needed after the last operator: lives to the end
+  // The storage that this one is a view or a later version of: it lies in that storage and
+  // keeps it alive. An alias of an alias names the underlying storage.
   StorageId alias_of = kNone;
   Bytes alias_offset{0};
 };
 
-// An output that may take an input's place, if that input is used for the last time there.
+// An output that may take an input's space, if the operator is the input's last use.
 struct InPlace {
   OpId op = kNone;
   StorageId input = kNone;
@@ -53,7 +53,7 @@ struct Operator {
   std::string name;
   std::vector<StorageId> inputs;
   std::vector<StorageId> outputs;
-  std::vector<OpId> after;  // control edges: those run before it
+  std::vector<OpId> after;  // control edges: operators that run before it
   Bytes workspace{0};       // taken while it runs
   Nanos cost{0};
   int32_t stream = 0;
@@ -66,18 +66,18 @@ struct Problem {
   Bytes budget{0};  // 0: none
 
   size_t op_count() const { return operators.size(); }
-  // The storage whose bytes `id` names.
+  // The storage that holds the bytes of `id`.
   StorageId root(StorageId id) const {
     return storages[id].alias_of == kNone ? id : storages[id].alias_of;
   }
 };
 
-// Throws UsageError that names the operator or storage at fault: an id out of range, a negative
-// size, sums beyond 62 bits, an alias that is not inside a storage, a storage written twice or
-// never, a cycle, a pair that cannot be in place.
+// Throws UsageError, naming the operator or storage, for an id out of range, a negative size,
+// sums beyond 62 bits, an alias that is not inside a storage, a storage written twice or never,
+// a cycle, or a pair that cannot be in place.
 void check_problem(const Problem& problem);
 
-// Each operator's predecessors, sorted, each once: writers of what it reads, and `after`.
+// Each operator's predecessors, sorted and unique: writers of its inputs, and `after`.
 // REQUIRES: ids are in range.
 std::vector<std::vector<OpId>> predecessors(const Problem& problem);
 

@@ -1,5 +1,5 @@
-// Gives the blocks of a schedule their places. Where no layout is found in which each block
-// stays where it began, a few are moved, at times that are planned too.
+// Gives the blocks of a schedule their offsets. If no layout without moves is found, a few
+// blocks are moved, at planned times.
 //
 // Threads: functions without state.
 #pragma once
@@ -15,8 +15,9 @@
 
 namespace tidemark::planner {
 
-// A block that must not move before instructions [begin, end): nobody can name it by then, or a
-// copy reads or writes it. That may be waited for, if it is known how long.
+// An interval of instructions [begin, end) in which a block must not move, because it cannot be
+// named by then or because a copy reads or writes it. The copy may be waited for if its end is
+// known.
 struct PinnedInterval {
   uint32_t block = 0;
   uint32_t begin = 0;
@@ -24,27 +25,28 @@ struct PinnedInterval {
   std::optional<Nanos> until{};  // the copy's end
 };
 
-// What a schedule without places has to say for a layout.
+// A schedule without offsets, with data for its layout.
 struct UnplacedSchedule {
   Schedule schedule;
   std::vector<PinnedInterval> pinned;
-  std::vector<Nanos> issued;  // when each instruction is, if the end of a copy is known
-  // One for each block. What is there before the step begins there; what is there at its end
-  // should lie there then, as else the next step puts it back.
+  std::vector<Nanos> issued;  // time of each instruction, if ends of copies are known
+  // One per block. A block from before the step begins at its preferred offset. A block that
+  // exists at the step's end should end there, because the next step would otherwise move it
+  // back.
   std::vector<std::optional<Offset>> preferred;
 };
 
-// What lives on lies at the lower end in its order, so that step can follow step without moving
-// anything, and steps of other programs too; what goes in this step lies above it.
+// Puts persistent storages at the lower end, in their order, so that steps of this and other
+// programs can follow without moves; storages freed in this step lie above them.
 void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace);
 
-// The same with places, moves inserted; `peak`, `moved` and `placed` are set. None if no layout
+// The schedule with offsets and any moves; sets `peak`, `moved` and `placed`. None if no layout
 // within limits.space was found. `nodes`: steps of search; the layout depends on nothing else.
-// Scratch blocks are never moved. `time` stays as it is, without moves and their waits.
+// Scratch blocks are never moved. `time` is unchanged: it excludes moves and their waits.
 std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const PlanLimits& limits,
                                      int64_t nodes);
 
-// What is expected of it with what is moved, to begin the next step too.
+// The expected time including moves, also those before the next step.
 Nanos time_with_moves(const Schedule& schedule, const PlanLimits& limits);
 
 }  // namespace tidemark::planner

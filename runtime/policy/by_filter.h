@@ -1,4 +1,4 @@
-// Evicts what a filter says: what the policies of the filters' names are made of.
+// Evicts the storage that a filter ranks first: the base of the policies named after filters.
 #pragma once
 
 #include "runtime/policy/filters/filter.h"
@@ -6,7 +6,7 @@
 
 namespace tidemark {
 
-// The best by a filter among what can be recomputed.
+// Chooses the best storage by a filter among the evictable ones.
 class FilterPolicy final : public EvictOnlyPolicy {
  public:
   explicit FilterPolicy(FilterFn score) : score_(score) {}

@@ -1,8 +1,8 @@
 // DELTA (Tang et al., 2022): Filter, Director and Prefetcher, with the paper's assumptions as
-// switches. What is ours in it are repairs, each of which can be taken back:
+// switches. Our changes repair the paper's method; each can be undone:
 //   - Assumption 2 (nothing is released in backward) is off, as a budget must hold there too;
 //   - the prefetcher (Algorithm 4) stops when memory *or* the count runs out;
-//   - an offloaded storage that is needed is recomputed only if that is cheaper than reloading;
+//   - a needed offloaded storage is recomputed only if that is cheaper than reloading;
 //   - gradients, which the paper never releases, are offloaded rather than evicted.
 //
 // Threads: the session's issuing thread.
@@ -17,28 +17,28 @@
 namespace tidemark {
 
 struct DeltaOptions {
-  // Filter: "base" (the paper's choice, and what empty means), "lru", "greedy".
+  // Filter: "base" (the paper's choice, also used if empty), "lru", "greedy".
   std::string filter{};
-  // Release as soon as this share of the arena is in use, ahead of need, so that copies overlap
-  // compute (Section 4.3: three quarters). 0: off. Best effort: what the last operator touched
-  // stays.
+  // Releases ahead of need once this share of the arena is in use, so that copies overlap
+  // compute (Section 4.3: three quarters). 0: off. Best effort: storages used by the last
+  // operator stay.
   double early_start = 0.75;
-  // Prefetcher: at most this many storages brought back and not yet used. 0: off.
+  // Prefetcher: the maximum number of storages prefetched and not yet used. 0: off.
   int prefetch = 4;
-  // The paper's Assumption 2: nothing is released in backward, but as the last resort.
+  // The paper's Assumption 2: nothing is released in backward, except as the last resort.
   bool assumption2 = false;
-  // The paper's rule for an offloaded storage that is needed: recompute unless that is
-  // impossible. Off: whichever is cheaper.
+  // The paper's rule: a needed offloaded storage is recomputed if possible. Off: it is
+  // recomputed or reloaded, whichever is cheaper.
   bool always_recompute = false;
-  // Tide: at most so much work on a schedule (planner/releases/release_planner.h). 0: as much
-  // as steps are worth.
+  // Tide: the maximum work on one schedule (planner/releases/release_planner.h). 0: as much as
+  // the steps are worth.
   int64_t plan_effort = 0;
 };
 
 class DeltaPolicy final : public ReleasePolicy {
  public:
-  // `known_to_fit`: early start has nothing to do. Throws UsageError for an unknown filter or
-  // values out of range.
+  // `known_to_fit`: early start is off. Throws UsageError for an unknown filter or values out
+  // of range.
   DeltaPolicy(const DeltaOptions& options, bool known_to_fit);
 
   void add(Storage& storage) override { index_.add(storage); }
@@ -59,11 +59,11 @@ class DeltaPolicy final : public ReleasePolicy {
   const FilterFn score_;
   const bool known_to_fit_;
   ReleaseIndex index_;
-  // Offloaded storages, the next to prefetch first: what forward offloads is wanted again in
-  // the reverse order; what is offloaded later is wanted last.
+  // Offloaded storages, in prefetch order: storages offloaded in forward are needed again in
+  // reverse order; storages offloaded later are needed last.
   StorageQueue queue_;
   bool in_forward_ = true;
-  bool starts_early_ = false;  // at this moment; the prefetcher's turn comes after that
+  bool starts_early_ = false;  // now; the prefetcher runs after it
 };
 
 }  // namespace tidemark

@@ -1,5 +1,5 @@
-// For policies that see the last step as a forecast of this one: the forecast, told of all that
-// happens. A policy that overrides one of these calls the one that it overrides.
+// Base for policies that use the last step as a forecast of this step: passes all events to the
+// forecast. A policy that overrides one of these functions calls the base's version.
 #pragma once
 
 #include "runtime/policy/forecast.h"

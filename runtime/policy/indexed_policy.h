@@ -1,6 +1,6 @@
-// For policies: an index of what may be released, and the simplest answer to everything else,
-// so that a policy is the few lines in which it differs. As it stands it evicts, brings back
-// nothing ahead of need, and keeps nothing from step to step.
+// Base for policies: an index of releasable storages and the simplest answer to every other
+// question, so that a policy states only its differences. By itself it evicts, prefetches
+// nothing, and keeps no state from step to step.
 #pragma once
 
 #include "runtime/policy/release_index.h"
@@ -24,8 +24,8 @@ class IndexedPolicy : public ReleasePolicy {
  protected:
   const ReleaseIndex& index() const { return index_; }
 
-  // The one for which `score(storage)` is least, ties to the least id; null if there is none
-  // for which it gives a number. Looks at each.
+  // The storage with the least `score(storage)`; ties go to the least id. Null if no storage
+  // has a score. Looks at every storage.
   template <class Score>
   Storage* least(const Score& score) const {
     Storage* best = nullptr;
@@ -45,7 +45,7 @@ class IndexedPolicy : public ReleasePolicy {
   ReleaseIndex index_;
 };
 
-// Releases only what can be computed again.
+// Releases only storages that can be recomputed.
 class EvictOnlyPolicy : public IndexedPolicy {
  public:
   bool may_offload(const Storage& /*storage*/) const override { return false; }

@@ -1,7 +1,7 @@
-// What tide does where it has no schedule. The next to go has the least price per byte and time
-// until it is used next, or since it was used last where that is unknown. The price is what
-// computing it again would take now, or what the link would make compute wait for, counting the
-// copies already under way: whichever is less.
+// Tide's policy for steps without a schedule. It releases the storage with the least price per
+// byte and per time until its next use, or since its last use where the next is unknown. The
+// price is the lesser of the time to recompute the storage now and the time that compute would
+// wait for the link, counting copies already under way.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace tidemark {
 
 class PricePolicy final : public Forecasting<IndexedPolicy> {
  public:
-  // `filter`: chooses in the place of prices; null: they do. `known_to_fit`: nothing will be
+  // `filter`: chooses instead of prices; null: prices choose. `known_to_fit`: nothing will be
   // released, so nothing is forecast.
   PricePolicy(FilterFn filter, bool known_to_fit)
       : filter_(filter), known_to_fit_(known_to_fit) {}
@@ -41,7 +41,7 @@ class PricePolicy final : public Forecasting<IndexedPolicy> {
   const FilterFn filter_;
   const bool known_to_fit_;
   Nanos step_began_{0};  // on the issue clock
-  Nanos link_free_{0};   // on the issue clock, when copies under way will be out
+  Nanos link_free_{0};   // issue clock at which copies under way will be out
 };
 
 }  // namespace tidemark

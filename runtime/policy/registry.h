@@ -1,4 +1,4 @@
-// The policies by name, for --policy and for comparisons.
+// The policies by name, for --policy and comparisons.
 //
 // To add one: see README.md.
 //
@@ -17,11 +17,11 @@
 namespace tidemark {
 
 struct PolicySettings {
-  DeltaOptions delta;         // for those that are made of its parts
+  DeltaOptions delta;         // for policies made of DELTA's parts
   bool known_to_fit = false;  // nothing will have to be released
-  uint64_t seed = 0;          // for those that draw lots
+  uint64_t seed = 0;          // for policies that draw random numbers
   std::string fallback_policy =
-      "price";  // for tide: the policy that it goes by without a schedule
+      "price";  // for tide: the policy that decides steps without a schedule
 };
 
 // What each policy's file defines, as make_lru_policy().
@@ -29,16 +29,17 @@ using MakePolicy = std::unique_ptr<ReleasePolicy>(const PolicySettings& settings
 
 struct PolicyInfo {
   std::string_view name;
-  std::string_view about;  // for --help: a line
-  // Does it recompute? If not, no recipes are kept, which may let inputs go sooner.
+  std::string_view about;  // for --help: one line
+  // Whether the policy recomputes. If not, no recipes are kept, which may let inputs be freed
+  // sooner.
   bool evicts = true;
-  // Do steps that repeat go by a schedule, which a search finds (executor/step_planner.h)?
+  // Whether repeated steps run by a schedule found by search (executor/step_planner.h).
   bool plans = false;
   MakePolicy* make = nullptr;
 };
 
 std::span<const PolicyInfo> policies();
-// Throws UsageError that lists the names.
+// Throws UsageError, which lists the names.
 const PolicyInfo& find_policy(std::string_view name);
 
 }  // namespace tidemark

@@ -1,12 +1,12 @@
-// The storages that may be released, ordered so that the best by a filter is found exactly
-// in O(distinct sizes): one list per size, stalest first. Training programs have a few dozen
-// sizes and thousands of tensors.
+// The releasable storages, ordered so that the exact best by a filter is found in O(distinct
+// sizes): one list per size, stalest first. Training programs have a few dozen sizes and
+// thousands of tensors.
 //
 //   size 51 MiB:  stalest <-> ... <-> freshest     compare only the first of each list
 //   size 12 MiB:  stalest <-> ... <-> freshest
 //
-// Links live in a table by slot: adding, removing and touching are O(1) (adding one that is
-// neither the freshest nor the stalest walks from both ends).
+// Links live in a table by slot: adding, removing and touching are O(1), except that adding a
+// storage between the stalest and the freshest walks from both ends.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -26,13 +26,14 @@ namespace tidemark {
 class ReleaseIndex {
  public:
   void add(Storage& storage);
-  // No-op if it is not in the index.
+  // No-op if the storage is not in the index.
   void remove(Storage& storage);
   void touch(Storage& storage);
   bool contains(const Storage& storage) const { return link_of(storage).bucket != nullptr; }
   size_t size() const { return size_; }
 
-  // Each storage, one size after the other, stalest first. `visit` may not change the index.
+  // Visits every storage, one size after the other, stalest first. `visit` may not change the
+  // index.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const auto& bucket : buckets_) {
@@ -40,8 +41,8 @@ class ReleaseIndex {
     }
   }
 
-  // The storage with the least score for which `eligible` holds. Ties go to the stalest within
-  // one size, then to the least id. Null if none.
+  // The eligible storage with the least score. Ties go to the stalest within one size, then to
+  // the least id. Null if no storage is eligible.
   template <class Eligible>
   Storage* best(FilterFn score, Nanos now, Eligible eligible) const {
     Storage* best = nullptr;

@@ -1,4 +1,4 @@
-// Storages in line. Leaving it from the middle takes no longer than from an end: links lie in a
+// A queue of storages. Removal from the middle is as fast as from an end: links are kept in a
 // table by slot.
 //
 // Threads: the session's issuing thread.
@@ -15,7 +15,7 @@ class StorageQueue {
   // REQUIRES: !empty().
   Storage& front() const { return *first_; }
 
-  // One that is in line already leaves its place.
+  // A storage that is already in the queue is moved.
   void push_front(Storage& storage) {
     remove(storage);
     link(nullptr, storage, first_);
@@ -24,7 +24,7 @@ class StorageQueue {
     remove(storage);
     link(last_, storage, nullptr);
   }
-  // No-op for one that is not in line.
+  // No-op for a storage that is not in the queue.
   void remove(Storage& storage) {
     Link* const found = links_.find(storage);
     if (!found || !found->in_line) return;

@@ -1,4 +1,4 @@
-// Private to residency/: what is held until it has been read, and let go of however that ends.
+// Private to residency/: claims on storages until they have been read, released on destruction.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace tidemark {
 
-// While claimed, a storage is neither evicted nor, if nobody needs it, freed. The austere
-// schedule may still offload it.
+// While claimed, a storage is neither evicted nor, if unused, freed. The last resort may still
+// offload it.
 class Claims {
  public:
   explicit Claims(Rematerialiser& rematerialiser) : rematerialiser_(&rematerialiser) {}

@@ -1,4 +1,4 @@
-// Private to residency/, but for the options: what its parts share.
+// Private to residency/, except the options: state shared by its parts.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@
 namespace tidemark {
 
 struct ResidencyOptions {
-  // Off: storages are counted and freed, never released; an operator that does not fit is an
-  // error.
+  // Off: storages are counted and freed, but never released; an operator that does not fit is
+  // an error.
   bool managed = true;
-  // The program is known to fit (a dry run said so): inputs that only recipes could still want
-  // are dropped, so that memory is used exactly as without management.
+  // A dry run has shown that the program fits. Storages that only recipes could read are
+  // dropped, so that memory use equals that without management.
   bool known_to_fit = false;
   bool evict = true;
-  // Off: operators and copies are priced by the profile alone, so that decisions are those of
-  // the simulator, step for step.
+  // Off: costs come only from the device's profile, so that decisions match the simulator's
+  // step for step.
   bool learn_costs = true;
-  // Off: each copy is waited for by compute before anything else runs.
+  // Off: compute waits for each copy at once.
   bool overlap = true;
-  // Compaction blocks together instead of releasing, where that is cheaper.
+  // Compacts blocks instead of releasing storages, where that is cheaper.
   bool compact = true;
-  // Count the host's time in StepStats::memory_time; takes some itself.
+  // Measures the host's time in StepStats::memory_time, at a small cost.
   bool time_memory = false;
   // Overwrite freed blocks with a pattern (debugging; devices with data).
   bool poison = false;
@@ -50,15 +50,16 @@ struct ResidencyContext {
   const ResidencyOptions options;
   Storages storages;
 
-  const MemoryView* view = nullptr;  // what the policy is shown
+  const MemoryView* view = nullptr;  // passed to the policy
   StorageEvents events{};
   Effort effort{};
-  Nanos clock{0};  // of issue: advanced by the cost of each operator
+  Nanos clock{0};  // the issue clock: advanced by the cost of each operator
   Phase phase = Phase::kForward;
   StepStats stats{};
   int timing = 0;  // MemoryTimers alive
 
-  // Where its bytes may go, if it can be had back.
+  // Whether a storage may be evicted or offloaded at all. Evicting also needs a runnable
+  // recipe.
   bool may_evict(const Storage& storage) const {
     return options.evict && !storage.evict_pinned;
   }
@@ -66,7 +67,7 @@ struct ResidencyContext {
     return !storage.offload_pinned && !tiers.empty();
   }
 
-  // To the event log. The tag of work that the device is to time.
+  // Records an event in the log. Returns its tag, for the device to time the work.
   uint64_t record(EventKind kind, Reason reason, const Storage& storage, StreamId stream,
                   Nanos expected) {
     EventRecord event;

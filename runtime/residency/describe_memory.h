@@ -1,4 +1,4 @@
-// Private to residency/: what is where and how much, for error messages.
+// Private to residency/: describes memory use for error messages.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tidemark {
 
-// One line per category, the largest storages and why they stay, and the tiers. `asked`: what
-// found no room.
+// One line per category, the largest storages and why they stay resident, and the tiers.
+// `asked`: the size that could not be allocated.
 std::string describe_memory(const ResidencyContext& context, const Transfers& transfers,
                             Bytes asked);
 

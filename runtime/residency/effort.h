@@ -1,5 +1,5 @@
-// How much deciding has looked at, and the way to end a step that takes too much of it: for
-// simulations, whose time must not depend on the machine's.
+// Counts the objects examined by decisions, and stops a step that examines too many: for
+// simulations, whose limit must not depend on the machine's speed.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -12,14 +12,14 @@ class Effort {
  public:
   struct Stopped {};
 
-  // Storages, blocks and inputs of recipes that were looked at to decide what to release and
-  // what to recompute, and what a planner counts. Where that is many to an operator, the host's
-  // time grows with it. The same on every machine.
+  // Storages, blocks and recipe inputs examined to decide what to release and what to
+  // recompute, plus the planner's count. The host's time grows with this number. It is the same
+  // on every machine.
   int64_t examined() const { return examined_; }
   void examine(int64_t more = 1) const { examined_ += more; }
 
-  // Stopped is thrown as soon as another block is wanted, another call is issued or the step
-  // ends, whatever comes first.
+  // Throws Stopped at the next request for a block, the next call issued or the end of the
+  // step, whichever comes first.
   void stop() { stopped_ = true; }
   void go_on() { stopped_ = false; }
   void stop_here() const {

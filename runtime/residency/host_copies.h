@@ -1,5 +1,5 @@
-// Values on their way from and to host memory, which is held until the copies are done: one
-// that fails is tried again.
+// Copies values from and to host memory, and keeps that memory until the copies are done,
+// because a failed copy is tried again.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -17,13 +17,13 @@
 
 namespace tidemark {
 
-// A piece at a time and in order. Pieces begin at multiples of kHostPiece; all but the last
-// have that size. A source's are aligned for any number. Neither may use the session; what
-// either throws ends the transfer.
+// Transfer one piece at a time, in order. Pieces begin at multiples of kHostPiece and have that
+// size, except the last. A source's pieces are aligned for any number type. Neither function
+// may use the session; an exception from either ends the transfer.
 inline constexpr Bytes kHostPiece{2 << 20};
 using PieceSource = std::function<void(Bytes offset, std::span<std::byte> piece)>;
 using PieceSink = std::function<void(std::span<const std::byte> piece)>;
-// Copies the pieces to `to`, one behind the other.
+// Copies the pieces to `to`, one after the other.
 PieceSink copy_into(void* to);
 
 class HostCopies {
@@ -31,31 +31,31 @@ class HostCopies {
   HostCopies(ResidencyContext& context, StateChanges& changes, Space& space)
       : context_(context), changes_(changes), space_(space) {}
 
-  // Fills an empty storage from host memory that `keep_alive` holds until the copy is done.
-  // `from` may be null on devices without data.
-  // False if its block does not lie where the placement says.
+  // Fills an empty storage from host memory, which `keep_alive` owns until the copy is done.
+  // `from` may be null on devices without data. False if the block does not lie where the
+  // placement says.
   bool upload(Storage& storage, const void* from, std::shared_ptr<const void> keep_alive,
               const BlockPlacement& placement);
-  // The same from `source`, which is not called on devices without data. Host memory holds a
-  // few pieces at a time. If anything throws, the storage stays empty.
+  // As above, with values from `source`, which is not called on devices without data. Host
+  // memory holds a few pieces at a time. If anything throws, the storage stays empty.
   void upload(Storage& storage, const PieceSource& source);
-  // Waits for the bytes [offset, offset + bytes) and gives them to `sink`. False, and `sink` is
-  // not called, on devices without data. REQUIRES: resident.
+  // Waits for the bytes [offset, offset + bytes) and passes them to `sink`. False on devices
+  // without data, where `sink` is not called. REQUIRES: resident.
   bool download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink);
 
-  // Lets go of what is done; `wait`: of all.
+  // Frees the buffers of finished copies; `wait`: waits for all copies first.
   void settle(bool wait);
-  // Copies that may be under way.
+  // Number of copies that may be under way.
   int64_t count() const { return static_cast<int64_t>(buffers_.size()); }
 
  private:
-  // Host memory that a copy under way reads or writes.
+  // Host memory that an unfinished copy reads or writes.
   struct Buffer {
     Event done;
     std::shared_ptr<const void> keep_alive;
     Bytes bytes{0};
   };
-  // Waits for the oldest copies, until those under way hold no more host memory than that.
+  // Waits for the oldest copies until unfinished copies hold at most `most` of host memory.
   void bound(Bytes most);
 
   ResidencyContext& context_;

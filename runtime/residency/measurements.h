@@ -1,5 +1,4 @@
-// Joins what the device has timed with what was issued, for the cost
-// model to learn from.
+// Matches the device's timings with the work issued, for the cost model to learn from.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@ namespace tidemark {
 
 class Measurements {
  public:
-  // Work whose time is not known yet.
+  // Work that has not been timed yet.
   struct Work {
     CostKey key = 0;
     Bytes copied{0};
@@ -20,17 +19,17 @@ class Measurements {
 
   explicit Measurements(ResidencyContext& context) : context_(context) {}
 
-  // It has been handed to the device under that tag, which comes after all before.
+  // Records work given to the device under `tag`, which is larger than all earlier tags.
   void add(uint64_t tag, const Work& work);
-  // Takes over what is done by now.
+  // Takes over the timings of finished work.
   void take_completions();
-  // What has not been timed by now never will be, but for the latest so many.
+  // Stops waiting for timings, except of the latest `but` pieces of work.
   void stop(size_t but = 0);
-  // The step is over: costs may change now.
+  // Ends a step: costs may change now.
   void end_step() { context_.costs.end_step(context_.options.learn_costs && learning_); }
-  // A step that threw.
+  // Ends a step that threw.
   void abort_step() { context_.costs.end_step(/*use=*/false); }
-  // Off: what is measured is not learnt from, as something else keeps the processors busy.
+  // Off: measurements are not learnt from, because other work keeps the processors busy.
   void set_learning(bool learning) { learning_ = learning; }
 
  private:

@@ -1,4 +1,4 @@
-// Private to residency/: what managing memory takes of the issuing thread's time.
+// Private to residency/: measures the issuing thread's time spent on managing memory.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace tidemark {
 
-// Counts the host's time from here to its end as spent on memory.
+// Counts the host's time during this object's life as spent on memory.
 class MemoryTimer {
  public:
   explicit MemoryTimer(ResidencyContext& context)
@@ -25,7 +25,7 @@ class MemoryTimer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  ResidencyContext* context_;  // null: not counted, or within one that is
+  ResidencyContext* context_;  // null: not counted, or nested in a timer
   int* nested_;
   Clock::time_point begin_;
 };

@@ -1,4 +1,4 @@
-// Private to residency/: a block that the arena has just handed out, given back unless it is
+// Private to residency/: a block just allocated from the arena, freed on destruction unless
 // kept.
 #pragma once
 
@@ -22,9 +22,9 @@ class NewBlock {
   }
 
   Offset offset() const { return place_.block.offset; }
-  // The last work on the space, from before it was handed out.
+  // The last work on this space before the allocation.
   const Fence& fence() const { return place_.fence; }
-  // What it is given back with: all work on it that is not done.
+  // The fence to free the block with: all unfinished work on the block.
   Fence& fence() { return place_.fence; }
   const Block& keep() {
     arena_ = nullptr;

@@ -1,4 +1,4 @@
-// How the blocks of one call, upload or copy are to be found.
+// How to find the blocks of one call, upload or copy.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@ namespace tidemark {
 
 struct BlockPlacement {
   enum class How : uint8_t {
-    kByPolicy,  // no schedule is followed: anywhere; space is made as the policy says
-    kCompact,   // by a schedule without places: blocks slide together before more is released
-    kAt,        // by a schedule: at those offsets
+    kByPolicy,  // no schedule: anywhere; the policy makes space
+    kCompact,   // schedule without placement: compact before releasing more
+    kAt,        // schedule with placement: at the offsets in `at`
   };
   How how = How::kByPolicy;
-  // One for each block, in the order in which they are taken: outputs, then the workspace.
+  // One offset per block, in allocation order: outputs, then the workspace.
   std::span<const Offset> at{};
 
   bool scheduled() const { return how != How::kByPolicy; }
 };
 
-// Takes the offsets of a placement one after the other. Once a block could not lie where it was
-// to, the rest lie anywhere too.
+// Takes the offsets of a placement one after the other. After the first block that cannot lie
+// at its offset, all later blocks may lie anywhere.
 class PlacementCursor {
  public:
   PlacementCursor() = default;  // anywhere, as the policy says
   explicit PlacementCursor(const BlockPlacement& placement) : placement_(placement) {}
 
-  // Of the next block; none: it may lie anywhere.
+  // The next block's offset. None: the block may lie anywhere.
   std::optional<Offset> next() {
     if (placement_.how != BlockPlacement::How::kAt || missed_) return std::nullopt;
     if (next_ == placement_.at.size()) {
@@ -40,7 +40,7 @@ class PlacementCursor {
   }
   bool compact() const { return placement_.how == BlockPlacement::How::kCompact; }
   void miss() { missed_ = true; }
-  // Does each block lie where it was to?
+  // Whether every block lies at its offset.
   bool kept() const {
     return !missed_ &&
            (placement_.how != BlockPlacement::How::kAt || next_ == placement_.at.size());

@@ -1,8 +1,8 @@
-// What decides: which storage to release (Filter), how (Director), what to fetch ahead
-// (Prefetcher). Declared here for the mechanism to ask; implemented in policy/.
+// The interface of policies: which storage to release (Filter), how (Director), and what to
+// fetch ahead (Prefetcher). Declared here for the mechanism to call; implemented in policy/.
 //
-// A policy sees memory through a const view and returns what is to be done; it never calls the
-// mechanism. The mechanism tells it of storages that come, go and are used (add(), remove(),
+// A policy sees memory through a const view and returns decisions; it never calls the
+// mechanism. The mechanism reports storages that come, go and are used (add(), remove(),
 // touch(), on_event()). Functions that every policy must have are pure virtual; the others do
 // nothing by default.
 //
@@ -21,61 +21,62 @@ namespace tidemark {
 
 enum class Action : uint8_t { kEvict, kOffload };
 
-// What is to be done with a storage.
+// An action for one storage.
 struct Decision {
   enum class What : uint8_t {
     kNothing,
-    kRelease,  // as the policy's own decide() says; for nothing, where a copy is on a tier
+    kRelease,  // as the policy's decide() says; free if a tier has a copy
     kEvict,
     kOffload,
-    kCopyOut,   // it stays; releasing it later is free
-    kPrefetch,  // a reload ahead of need, if the arena has room as it is
+    kCopyOut,   // copies to a tier; the block stays, and a later release is free
+    kPrefetch,  // reloads ahead of need, if the arena has space without releases
   };
   What what = What::kNothing;
   Storage* storage = nullptr;  // null for kNothing alone
   Reason reason = Reason::kNone;
 };
 
-// What became of the decision before.
+// The outcome of the previous decision.
 enum class Outcome : uint8_t {
-  kNone,  // there was none: the first question of this moment
+  kNone,  // no previous decision: the first call after this operator
   kDone,
   kImpossible,
 };
 
 class ReleasePolicy : public StorageListener {
  public:
-  // The set of storages that may be released: resident, and not pinned by nature. An operator's
-  // own pins come and go without notice: choose() asks MemoryView::may_release().
+  // The set of storages that may be released: resident, and not pinned by nature. Operators'
+  // own pins come and go without notice, so choose() asks MemoryView::may_release().
   virtual void add(Storage& storage) = 0;
   virtual void remove(Storage& storage) = 0;
-  // Its last_access has advanced to now.
+  // The storage's last_access has advanced to now.
   virtual void touch(Storage& storage) = 0;
 
-  // Filter: the best to release now, or null.
+  // Filter: the best storage to release now, or null.
   virtual Storage* choose(const MemoryView& view) = 0;
-  // What releasing it is expected to cost later on, not below 0. Policies that know let whole
-  // runs of neighbouring blocks be released for one hole, where that costs less than sliding
-  // blocks together does; none: never.
+  // The expected later cost of releasing a storage, at least 0. With prices, a whole run of
+  // neighbouring blocks may be released to make one hole, where that costs less than
+  // compaction. None: no price.
   virtual std::optional<Nanos> price(const MemoryView& /*view*/, Storage& /*storage*/) {
     return std::nullopt;
   }
   virtual bool knows_prices() const { return false; }
-  // May it be offloaded other than as the last resort?
+  // Whether a storage may be offloaded other than as the last resort.
   virtual bool may_offload(const Storage& /*storage*/) const { return true; }
-  // Director. Asked only when both are possible.
+  // Director. Called only when both actions are possible.
   virtual Action decide(const MemoryView& view, Storage& storage) = 0;
-  // An offloaded storage is needed and could be recomputed instead: should it be?
+  // Whether to recompute a needed offloaded storage that could be recomputed instead of
+  // reloaded.
   virtual bool recompute_offloaded(const MemoryView& view, Storage& storage) = 0;
-  // May anything be released now, other than as the last resort?
+  // Whether anything may be released now, other than as the last resort.
   virtual bool may_release_now(const MemoryView& view) const = 0;
 
-  // Told of all that happens to storages, and of the program's calls (kIssued), before other
-  // listeners are.
+  // Called for every storage event and for the program's calls (kIssued), before other
+  // listeners.
   void on_event(const StorageEvent& /*event*/) noexcept override {}
-  // The program has issued a call (a recomputation is not one) and no plan decides: the moment
-  // for early start and prefetching. Asked again, with what became of the last answer, until it
-  // says kNothing. An exception, from here or from what was to be done, ends the moment; the
+  // Called after the program has issued a call (not a recomputation) without a schedule, for
+  // early start and prefetching. Called again with the outcome of the last decision until it
+  // returns kNothing. An exception here or in applying a decision ends this; the operator's
   // call stands.
   virtual Decision after_operator(const MemoryView& /*view*/, Outcome /*last*/) { return {}; }
   virtual void begin_step(const MemoryView& /*view*/) {}

@@ -1,5 +1,5 @@
-// Questions about what would be computed from what: walks over the graph of recipes, never
-// recursive. Nothing is changed but what it remembers of its answers.
+// Questions about dependencies: walks over the graph of recipes, never recursive. Only cached
+// answers are changed.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -20,32 +20,36 @@ class RecipeGraph {
   RecipeGraph(ResidencyContext& context, const StateChanges& changes)
       : context_(context), changes_(changes) {}
 
-  // Can the storage's recipe be run, with everything that has to be recomputed for it?
+  // Whether the storage's recipe can be run, including every recomputation that its inputs
+  // need.
   bool runnable(const Storage& storage) const;
-  // A recipe may have stopped being runnable: a source was written, or is gone.
+  // Invalidates cached answers: a source was written or is gone, so a recipe may have stopped
+  // being runnable.
   void lost_source() { ++epoch_; }
-  // `storage` is about to be gone. If it cannot be computed again, neither can what reads it.
+  // Call before `storage` loses its bytes. If it cannot be recomputed, recipes that read it
+  // cannot be run either.
   void losing(const Storage& storage) {
     if (!storage.managed.recipe || storage.managed.runnable_at != epoch_) lost_source();
   }
 
-  // c_r: time to recompute it with its ancestors that are not resident, offloaded ones at their
-  // reload cost. None if that is impossible. Stops counting once above `enough`.
+  // c_r: time to recompute it and its ancestors that are not resident; offloaded ancestors
+  // count their reload cost. None if impossible. Stops counting once above `enough`.
   std::optional<Nanos> recompute_cost(const Storage& storage, Nanos enough) const;
-  // c_s for one direction, as the tier that it is on (or would go to) is expected to take.
+  // c_s, one way: the expected reload time from its tier, or from the nearest tier if it has no
+  // copy.
   Nanos reload_cost(const Storage& storage) const;
 
-  // The calls to run again for `root`, each once, inputs before users.
+  // The calls to run again for `root`: each once, inputs before users.
   std::vector<IntrusivePtr<Recipe>> calls_for(const Storage& root) const;
-  // Would recomputing `from` read `target`, now or once what is here only for a recomputation
-  // under way (nobody needs it) is gone again?
+  // Whether recomputing `from` would read `target`, now or after storages kept only for a
+  // recomputation under way have been freed.
   bool reaches(const Storage& from, const Storage& target) const;
-  // Would bringing back something that was evicted, and is needed, read it?
+  // Whether recomputing any evicted, needed storage would read `target`.
   bool evicted_reach(const Storage& target) const;
 
-  // What a call that is being issued writes in place, and recipes read, from here to the end:
-  // nothing that would be recomputed from its present contents may be evicted until the call is
-  // launched.
+  // Marks the storages that a call writes in place and recipes read, until end(), after the
+  // call's launch. Until then, nothing that would be recomputed from their present contents may
+  // be evicted.
   class Writing {
    public:
     Writing(RecipeGraph& graph, const Recipe& call);
@@ -58,21 +62,21 @@ class RecipeGraph {
     RecipeGraph& graph_;
   };
   const std::vector<Storage*>& written() const { return written_; }
-  // Would recomputing it read one of them?
+  // Whether recomputing the storage would read any of written().
   bool depends_on_written(const Storage& storage) const;
 
  private:
   template <class IsTarget, class Known>
   bool reads(const Storage& from, const IsTarget& is_target, const Known& known) const;
   bool find_dependence(const Storage& storage) const;
-  // Grows when what recomputing something reads, or what is written, may have changed.
+  // Grows when the inputs of a recomputation, or the set being written, may have changed.
   uint64_t change() const { return changes_.counts().changes + writings_; }
 
   ResidencyContext& context_;
   const StateChanges& changes_;
   mutable uint64_t walk_ = 0;  // mark of the current walk
   uint64_t epoch_ = 1;         // grows when a recipe may have stopped being runnable
-  uint64_t writings_ = 0;      // so far
+  uint64_t writings_ = 0;      // number so far
   std::vector<Storage*> written_;
 };
 

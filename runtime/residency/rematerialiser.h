@@ -1,4 +1,4 @@
-// Bringing back what was evicted, keeping what that takes, and letting go of the rest.
+// Brings back evicted storages, keeps their inputs until read, and frees unused storages.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -18,8 +18,8 @@ namespace tidemark {
 
 class Rematerialiser {
  public:
-  // `run_again`: runs a call again whose inputs are in the arena or on a tier, and makes room
-  // for it.
+  // `run_again`: runs a call again whose inputs are in the arena or on a tier, making space for
+  // the call.
   Rematerialiser(ResidencyContext& context, StateChanges& changes, RecipeGraph& graph,
                  Transfers& transfers, std::function<void(Recipe&, Reason)> run_again)
       : context_(context),
@@ -28,37 +28,37 @@ class Rematerialiser {
         transfers_(transfers),
         run_again_(std::move(run_again)) {}
 
-  // Computes it again, if it was evicted or freed: each call once, inputs before users, as far
-  // as memory suffices for all that is read on the way.
+  // Recomputes `storage` if it was evicted or freed: each call once, inputs before users, as
+  // far as memory suffices for every input on the way.
   void materialise(Storage& storage, Reason reason);
-  // The inputs that were evicted, and those offloaded that the policy would rather recompute.
-  // The rest is fetched when the call is issued.
+  // Recomputes the call's evicted inputs, and its offloaded inputs that the policy would rather
+  // recompute. Other inputs are fetched when the call is issued.
   void materialise_inputs(const Recipe& call);
-  // A call is about to write graph.written() in place: what was evicted and would be recomputed
-  // from their present contents comes back first, and needs no recipe any more.
+  // Before a call writes graph.written() in place: brings back evicted storages that would be
+  // recomputed from the old contents, and drops their recipes.
   void protect_readers();
-  // A step's end: what was evicted and is needed is brought back, and what has users needs no
-  // recipe from now on.
+  // At a step's end: brings back evicted storages that are needed, and drops the recipes of all
+  // storages with users.
   void bring_back_survivors();
-  // From now on recomputations under way claim the inputs of the call at hand alone. False:
-  // they do already, or they recompute so much that the step is to run out of memory instead.
+  // From now on, recomputations under way claim only the inputs of the call at hand. False if
+  // they do so already, or recompute so much that the step should run out of memory instead.
   bool release_claims();
 
-  // Until unclaim() the storage is not evicted, nor freed although nobody needs it.
+  // Until unclaim(), the storage is neither evicted nor, if unused, freed.
   void claim(Storage& storage) { ++storage.managed.claims; }
   void unclaim(Storage& storage);
-  // Until let_go() its bytes can be had, as if it had a user; it may be released.
+  // Until let_go(), the storage stays obtainable, as if it had a user; it may be released.
   void hold(Storage& storage) { changes_.hold(storage); }
   void let_go(Storage& storage);
-  // If nobody wants it: its block and its copy go, unless it is the only source of something
-  // that is evicted, or that the policy may evict.
+  // Frees an unused storage's block and copy, unless it is the only source of something that is
+  // evicted, or that the policy may evict.
   void settle_unused(Storage& storage);
-  // Or unless it is the only source of what is evicted now: by a schedule with places, which
-  // counts on it. Its readers can then not be evicted in this step, whatever the step does
-  // next.
+  // As settle_unused(), for a schedule with placement: keeps the storage only if something
+  // already evicted needs it. The storage's readers then cannot be evicted for the rest of the
+  // step.
   void free_unused(Storage& storage);
 
-  // A schedule had the call run again, since the program's last call.
+  // Records that a schedule ran the call again since the program's last call.
   void note_recomputed(const Recipe& call);
   void forget_recomputed() { recomputed_.clear(); }
 
@@ -74,7 +74,7 @@ class Rematerialiser {
   RecipeGraph& graph_;
   Transfers& transfers_;
   const std::function<void(Recipe&, Reason)> run_again_;
-  std::vector<Recomputation*> recomputations_;  // under way, each for the one before it
+  std::vector<Recomputation*> recomputations_;  // under way; each serves the one before
   std::vector<IntrusivePtr<Storage>> recomputed_;
 };
 

@@ -1,23 +1,22 @@
-// The mechanism: pin, evict, offload, reload, recompute. It runs every operator; what to
-// release and when to prefetch it asks its ReleasePolicy.
+// The mechanism: pin, evict, offload, reload, recompute. It runs every operator, and asks its
+// ReleasePolicy what to release and when to prefetch.
 //
-// An operator's life (execute): claim inputs, recompute those that were evicted, pin and
-// reload, make room for outputs and workspace, launch, unpin. The issuing thread waits for the
-// device only where values are read, where uploads hold much host memory, and at a step's end
-// if asked to. Every decision comes from the order of calls and the issue clock, never from
-// what has completed.
+// execute() runs an operator: claim inputs, recompute evicted inputs, pin and reload, make
+// space for outputs and workspace, launch, unpin. The issuing thread waits for the device only
+// where values are read, where uploads hold much host memory, and at a step's end if requested.
+// Decisions depend only on the order of calls and the issue clock, never on the work completed.
 //
 //   Residency        runs calls; steps
 //     HostCopies       values from and to host memory
-//     Space            room in the arena             asks the policy what to release
-//     Rematerialiser   what was evicted              runs calls again
+//     Space            space in the arena            asks the policy what to release
+//     Rematerialiser   evicted storages              runs calls again
 //     Transfers        evict, offload, reload        asks the policy how
-//     RecipeGraph      what is computed from what
+//     RecipeGraph      dependencies of storages
 //     StateChanges     each change of where a storage's bytes are
-//     Storages         all that are alive
+//     Storages         all living storages
 //
-// Each uses those below it alone. Three ways lead up: functions to run a call again and to have
-// claims given up, and StorageOwner, by which a storage says that nobody uses it any more.
+// Each part uses only the parts below it. Three ways lead up: one function to run a call again,
+// one to release claims, and StorageOwner, which a storage notifies when it has no users.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -46,27 +45,26 @@ class Residency final : public StorageOwner {
   Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, CostModel& costs,
             EventLog& log, ReleasePolicy& policy, const ResidencyOptions& options);
 
-  // Runs a call. Outputs must be kEmpty. Keeps `call` as the outputs' recipe if it can be run
-  // again. Throws OutOfMemory, DeviceError; then outputs are still kEmpty and inputs are as
-  // they were. False if a block does not lie where the placement says.
+  // Runs a call. Keeps `call` as its outputs' recipe if the call can be run again. Throws
+  // OutOfMemory, DeviceError; then outputs are still kEmpty and inputs are unchanged. False if
+  // a block does not lie where the placement says. REQUIRES: outputs are kEmpty.
   bool execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
 
-  // A call that has been issued but is to be run later: its inputs are held, and for the
-  // program what it writes in place counts as written from now on; what others have computed
-  // from the bytes that are there until then can still be computed again. Then
-  // execute_deferred() runs it; if that throws it may be tried again. Or give_up() says that it
-  // never will be: its outputs are lost, what it would have written in place stays as it is,
-  // version included.
+  // Records a call that has been issued but is to run later. Its inputs are held. Storages that
+  // it writes in place count as written from now on for the program, but results computed from
+  // their old bytes can still be recomputed until the call runs. execute_deferred() runs the
+  // call, and may be tried again if it throws. give_up() cancels it: its outputs are lost, and
+  // its in-place targets keep their bytes and version.
   void defer(const Recipe& call);
   bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
   void give_up(const Recipe& call);
-  // The same of an upload that never will be.
+  // Cancels a deferred upload; the storage's bytes are lost.
   void cancel_upload(Storage& storage);
 
-  // Runs the call that made it again, for it and for whatever else the call made that is away
-  // and is needed or claimed. False, and nothing has happened, if it has no recipe, or has
-  // places and an input is not resident (without places it is brought back); false too if a
-  // block does not lie where the placement says.
+  // Runs the call that made `storage` again, for `storage` and for the call's other outputs
+  // that are evicted and needed or claimed. False, with nothing done, if it cannot be
+  // recomputed, or if offsets are given and an input is not resident (without offsets, inputs
+  // are brought back). Also false if a block does not lie where the placement says.
   bool recompute(Storage& storage, const BlockPlacement& placement);
 
   // See HostCopies.
@@ -77,33 +75,33 @@ class Residency final : public StorageOwner {
   void upload(Storage& storage, const PieceSource& source) {
     host_copies_.upload(storage, source);
   }
-  // Brings it back first.
+  // Brings the storage back, then copies its values out.
   bool download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink);
 
-  // Brings everything back and slides it together at the arena's lower end, in the order in
-  // which it lies. Where that ends. Only between operators.
+  // Brings back all needed storages and compacts them at the arena's lower end, in address
+  // order. Returns the end of the last block. Call only between operators.
   Offset pack();
 
   void begin_step();
-  // Everything that is alive keeps its bytes without need of a recipe from now on (evicted
-  // storages are brought back first). Measured costs are taken over.
-  // `synchronize`: waits for the device first, so that the figures are whole.
+  // Ends a step. Evicted storages that are needed are brought back first, and surviving
+  // storages need no recipe from now on. Measured costs take effect. `synchronize`: waits for
+  // the device first, so that the step's figures are complete.
   StepStats end_step(bool synchronize);
-  // A step that threw: clears what was under way. What is evicted keeps its recipe.
+  // Cleans up after a step that threw. Evicted storages keep their recipes.
   void abort_step();
 
   void set_phase(Phase phase) { context_.phase = phase; }
   const StepStats& stats() const { return context_.stats; }  // of the step so far
 
-  // What it keeps, counted: for tests and long runs.
+  // Counts of retained objects, for tests and long runs.
   struct Kept {
     int64_t storages = 0;
     int64_t recipes = 0;      // storages that have one
-    int64_t host_copies = 0;  // that may be under way
+    int64_t host_copies = 0;  // which may be under way
   };
   Kept kept() const;
 
-  // Its parts, for whoever decides (an executor) and for tests.
+  // The parts, for an executor and for tests.
   const MemoryView& view() const { return view_; }
   StorageEvents& storage_events() { return context_.events; }
   Effort& effort() { return context_.effort; }
@@ -121,14 +119,14 @@ class Residency final : public StorageOwner {
   void on_unused(Storage& storage) override;
   void on_unreferenced(Storage& storage) override { changes_.destroy(storage); }
 
-  // What an operator being issued holds on to; lets go of it when it ends, however it ends.
+  // Resources held while an operator is issued; released at the end, also if it throws.
   class Issue;
 
   enum class Run : uint8_t { kFirst, kDeferred, kAgain };
   bool run(const IntrusivePtr<Recipe>& call, Run kind, const BlockPlacement& placement);
   bool issue(Recipe& call, Run kind, Reason reason, const BlockPlacement& placement = {});
   void fetch(Storage& storage, Reason reason);
-  // decisions.cc: what the policy wants done at its moment.
+  // decisions.cc: calls the policy after an operator and applies its decisions.
   void note_issued(const Recipe& call, const BlockPlacement& placement);
   void ask_policy();
   bool apply(const Decision& decision);

@@ -1,14 +1,14 @@
-// Finding space in the arena.
+// Finds space in the arena.
 //
-// Making room, in this order, until the allocation fits:
-//   1. release a run of neighbouring blocks, if the policy prices one below sliding; or slide
-//      blocks together, where there is room enough but in pieces and moving is cheaper than
-//      releasing;
-//   2. release what the policy chooses;
-//   3. the austere schedule: release everything that is not held, in a fixed order and by
-//      fixed rules, slide the rest together, try once more;
-//   4. have recomputations under way give up their claims, and begin again;
-//   5. OutOfMemory, which says why. Nothing has changed for the caller.
+// To make space, each step is tried in this order until the allocation fits:
+//   1. release a run of neighbouring blocks, if the policy's prices make that cheaper than
+//      compaction; or compact, if the free space suffices but is fragmented and moving is
+//      cheaper than releasing;
+//   2. release the policy's choice;
+//   3. the last resort: release everything that is not held, in a fixed order and by fixed
+//      rules; then compact the rest and try once more;
+//   4. make recomputations under way give up their claims, and start again;
+//   5. throw OutOfMemory, which gives the reason. Nothing has changed for the caller.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -27,7 +27,7 @@ namespace tidemark {
 
 class Space {
  public:
-  // `release_claims`: step 4; false if there are none to give up.
+  // `release_claims`: step 4; returns false if no claims are left to give up.
   Space(ResidencyContext& context, StateChanges& changes, Transfers& transfers,
         std::function<bool()> release_claims)
       : context_(context),
@@ -35,42 +35,43 @@ class Space {
         transfers_(transfers),
         release_claims_(std::move(release_claims)) {}
 
-  // A block for it, which `user`, the stream that will write it first, waits for. `placement`
-  // says where; if it cannot lie there it lies elsewhere, and the cursor knows.
+  // Allocates a block for `storage`. `user`, the first stream to write the block, waits for
+  // earlier work there. The block lies at the placement's offset if possible, else elsewhere,
+  // which the cursor records.
   NewBlock allocate(Storage& storage, StreamId user, PlacementCursor& placement);
   NewBlock allocate(Storage& storage, StreamId user) {
     PlacementCursor anywhere;
     return allocate(storage, user, anywhere);
   }
 
-  // A plan is followed from now on, in `size` bytes from `base` on: blocks whose placement says
-  // where are placed there without looking. What nobody uses is freed at once, as where all is
-  // known to fit.
-  // False, and none is: a part of that range is in use. REQUIRES: what is placed is unused by
-  // then.
+  // Opens a plan: from now on, blocks with an offset inside [base, base + size) are placed
+  // without a search, and unused storages are freed at once, as in a run known to fit. False,
+  // and no plan is opened, if a part of the range is in use. REQUIRES: the space of each placed
+  // block is unused by then.
   bool open_plan(Offset base, Bytes size);
-  // Blocks stay where they are. No-op without a plan. Also done by an allocation that no plan
-  // foresaw, if room has to be made for it.
+  // Closes the plan; blocks stay where they are. No-op without a plan. An allocation outside
+  // the plan also closes it, if space has to be made.
   void close_plan();
   bool plan_is_open() const { return context_.arena.plan_is_open(); }
 
-  // Slides all together at the arena's lower end, in the order in which it lies. Where that
-  // ends.
+  // Compacts all blocks to the arena's lower end, in address order. Returns the end of the last
+  // block.
   Offset compact_all();
-  // To that place; false, and it stays, if another block lies there, it is not in the arena, it
-  // would have to go up onto a part of where it lies, or an open plan has its bytes.
+  // Moves a storage to `to`. False, and nothing moves, if it is not resident, if another block
+  // is in the way, if an upward move would overlap its old block, or if an open plan has its
+  // bytes.
   bool move(Storage& storage, Offset to);
-  // Brings a copy back from its tier, at `at` or, without it, into a hole that is slid together
-  // if need be. False if it cannot be.
+  // Reloads a storage from its tier to `at`, or without `at` into a hole made by compaction.
+  // False if impossible.
   bool copy_in(Storage& storage, std::optional<Offset> at);
 
-  // Where a storage is to be: at that offset, or (none) on a tier.
+  // Where a storage is to be: at an offset, or (none) on a tier.
   struct Target {
     Storage* storage = nullptr;
     std::optional<Offset> at;
   };
-  // Moves, sends away and brings back until all are there. False if that cannot be done; then
-  // some are. Only between operators. REQUIRES: the places do not overlap.
+  // Moves, offloads and reloads storages until each is at its target. False if impossible; some
+  // may then have moved. Call only between operators. REQUIRES: the targets do not overlap.
   bool relocate(const std::vector<Target>& targets);
 
  private:

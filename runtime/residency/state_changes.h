@@ -1,5 +1,4 @@
-// Each change of a storage's state: what depends on it is brought up to date here, and whoever
-// listens is told of it.
+// Makes each change of a storage's state, updates dependent state, and notifies listeners.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -21,55 +20,55 @@ class NewBlock;
 class StateChanges {
  public:
   explicit StateChanges(ResidencyContext& context) : context_(context) {}
-  // Storages that outlive it become kLost.
+  // Storages that outlive this object become kLost.
   ~StateChanges();
   StateChanges(const StateChanges&) = delete;
   StateChanges& operator=(const StateChanges&) = delete;
 
-  // Nobody uses it any more.
+  // The storage has lost its last user.
   void last_user_went(Storage& storage);
-  // A call that is put off needs it, until let_go(): it can be had, as if it had a user.
+  // A deferred call needs the storage until let_go(): it stays obtainable, as if it had a user.
   void hold(Storage& storage);
   void let_go(Storage& storage);
-  // Nobody refers to it any more: it is deleted, and what it alone referred to, without
-  // recursion along recipes.
+  // Deletes a storage without references, and everything that only it referred to. Does not
+  // recurse along recipes.
   void destroy(Storage& storage);
 
-  // It has that block from now on; `written` is the work that fills it (none yet: an operator
-  // is about to), `how` is what is told.
+  // Gives the storage a block. `written`: the work that fills it (none if an operator is about
+  // to). `how`: the event sent to listeners.
   void take_block(Storage& storage, NewBlock& block, Event written, StorageEvent::Kind how);
-  // Its block is free, in stream order. `next`: kEvicted, kOffloaded, kDead, or, where a call
-  // did not run, what it was before.
+  // Frees the storage's block, in stream order. `next`: kEvicted, kOffloaded or kDead, or the
+  // previous state if a call did not run.
   void leave_block(Storage& storage, Residence next);
-  // Its block lies elsewhere, and `done` put it there.
+  // Records that work `done` has moved the storage to `block`.
   void move_block(Storage& storage, const Block& block, Event done);
-  // It is evicted, and nobody needs it any more.
+  // An evicted storage is no longer needed.
   void die(Storage& storage);
-  // It has a copy from now on, where `tier` says; or none any more. What was on a tier alone is
-  // evicted then.
+  // Adds or drops the storage's copy on a tier. Without a block or a copy, the storage is
+  // evicted.
   void add_copy(Storage& storage, Tier& tier, Pieces pieces, const Fence& done);
   void drop_copy(Storage& storage);
 
-  // How to compute it again.
+  // Sets or drops the recipe by which to recompute the storage.
   void set_recipe(Storage& storage, IntrusivePtr<Recipe> recipe);
   void drop_recipe(Storage& storage);
 
-  // From now on it can be looked up and released, unless an open plan has it: for what lay in a
-  // plan that has been closed.
+  // Makes a storage visible by address and offers it for release, unless an open plan has it.
+  // Call for storages of a plan that has been closed.
   void enter(Storage& storage);
-  // What is resident, by where it lies, but for what an open plan has.
+  // Resident storages by address, except those of an open plan.
   const AddressMap<Storage*>& placed() const { return placed_; }
-  // A copy of it, as what is done with them may move them. Counted as looked at.
+  // A copy of placed(), for loops that may move blocks. Counted as examined.
   std::vector<Storage*> by_address() const;
 
-  // `ahead`: it was brought in ahead of need; else it has been used.
+  // `ahead`: prefetched and not yet used; false: used.
   void set_prefetched(Storage& storage, bool ahead);
 
   struct Counts {
     int64_t evicted_needed = 0;
     int64_t clean = 0;
-    int prefetched = 0;    // and not used yet
-    uint64_t changes = 1;  // of what recomputing something may read
+    int prefetched = 0;    // and not yet used
+    uint64_t changes = 1;  // of the inputs of recomputations
   };
   const Counts& counts() const { return counts_; }
 

@@ -1,4 +1,4 @@
-// Writes down a step as it is issued.
+// Records a step as it is issued.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace tidemark {
 
-// Numbers storages as they come first in a step. Two steps that run the same calls number
-// alike.
+// Numbers storages by first appearance in a step. Two steps with the same calls give the same
+// numbers.
 class StepNumbering {
  public:
   void begin_step() {
@@ -26,14 +26,14 @@ class StepNumbering {
   bool has(const Storage& storage) const { return place_of(storage).step == step_; }
   // REQUIRES: has(storage).
   uint32_t of(const Storage& storage) const { return place_of(storage).number; }
-  // It had a number in the step before, and has none in this one yet.
+  // Whether the storage had a number in the last step and has none in this one yet.
   bool had(const Storage& storage) const {
     return step_ > 1 && place_of(storage).step == step_ - 1;
   }
   // REQUIRES: had(storage).
   uint32_t of_before(const Storage& storage) const { return place_of(storage).number; }
 
-  // Its number; the next one if it has none.
+  // The storage's number; assigns the next number if it has none.
   uint32_t number(Storage& storage) {
     if (!has(storage)) assign(storage, count_);
     return of(storage);
@@ -46,21 +46,21 @@ class StepNumbering {
     if (storages_.size() < count_) storages_.resize(count_);
     storages_[number] = &storage;
   }
-  // The step is over: numbers that it did not give are nobody's.
+  // Ends the step: numbers not assigned in it become unused.
   void end_step() { storages_.resize(std::min<size_t>(storages_.size(), count_)); }
 
-  // By number, who bears it: until another is given it, in this step or a later one. Null: it
-  // has been forgotten.
+  // Storages by number. A number keeps its storage until reassigned, in this step or a later
+  // one. Null: the storage has been forgotten.
   const std::vector<Storage*>& storages() const { return storages_; }
   Storage* find(uint32_t number) const {
     return number < storages_.size() ? storages_[number] : nullptr;
   }
-  // Not to be found any more. It keeps its number.
+  // Removes the storage from storages(). It keeps its number.
   void forget(const Storage& storage) {
     const uint32_t number = place_of(storage).number;
     if (find(number) == &storage) storages_[number] = nullptr;
   }
-  // All that have no number of this step.
+  // Removes all storages without a number in this step.
   void forget_others() {
     for (Storage*& storage : storages_) {
       if (storage && !has(*storage)) storage = nullptr;
@@ -83,7 +83,7 @@ class StepNumbering {
   std::vector<Storage*> storages_;
 };
 
-// Of the call without its operands.
+// Hash of the call without its operands.
 uint64_t call_signature(const Recipe& call);
 
 class StepRecorder {
@@ -95,17 +95,18 @@ class StepRecorder {
   }
   void upload(Storage& storage);
   void read(Storage& storage);
-  // The program has let go of it. From the second time on, or of a storage that is not of this
-  // step: ignored.
+  // The program has dropped its last use of the storage. Ignored if repeated, or if the storage
+  // is not part of this step.
   void unused(const Storage& storage);
-  // It is about to be deleted.
+  // The storage is about to be deleted.
   void gone(const Storage& storage) { numbering_.forget(storage); }
-  // The step is over: what has not been let go of stays.
+  // Ends the step: storages still in use survive it.
   StepTrace end_step();
 
-  // So far.
+  // The trace so far.
   const StepTrace& trace() const { return trace_; }
-  // Storage::id() of the trace's storage; until the next step begins.
+  // Storage::id() of the storage with that number in the trace; valid until the next step
+  // begins.
   uint32_t id_of(uint32_t number) const { return ids_[number]; }
   StepNumbering& numbering() { return numbering_; }
   const StepNumbering& numbering() const { return numbering_; }
@@ -116,7 +117,7 @@ class StepRecorder {
   StepNumbering numbering_;
   StepTrace trace_;
   std::vector<uint32_t> ids_;       // by storage
-  std::vector<uint32_t> versions_;  // by storage: written so often in this step
+  std::vector<uint32_t> versions_;  // times written in this step, by storage
 };
 
 }  // namespace tidemark

@@ -1,5 +1,5 @@
-// What happens to storages, told as it happens: to write steps down, to match them, to count,
-// to keep a policy's candidates. Who listens changes nothing of what it is told about.
+// Reports storage events as they happen: to record and match steps, to count, and to maintain a
+// policy's candidates. Listeners change nothing that an event is about.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -15,47 +15,47 @@ namespace tidemark {
 
 struct StorageEvent {
   enum class Kind : uint8_t {
-    kPlaced,       // it has a block, for an operator to write
-    kUploaded,     // it has a block, and is filled from host memory
-    kReloaded,     // it has a block again, and is filled from its copy on a tier
-    kPrefetched,   // the same, ahead of need
+    kPlaced,       // got a block for an operator to write
+    kUploaded,     // got a block, being filled from host memory
+    kReloaded,     // got a block again, being filled from its copy on a tier
+    kPrefetched,   // as kReloaded, but ahead of need
     kUsed,         // work that reads or writes its block has been issued
     kEvicted,      // by a decision; kLeft follows
-    kOffloaded,    // the same
-    kDropped,      // the same; a copy was on a tier already
-    kCopiedOut,    // and stays
-    kCopyDropped,  // what is on a tier is to be recomputed instead
-    kLeft,         // its block is free, for whatever reason
-    kMoved,        // its block lies elsewhere from now on
-    kUnused,       // its last user went
-    kDied,         // nobody uses it and its bytes are nowhere; it had no block
-    kGone,         // it is about to be deleted
-    kCall,         // of none: the program calls an operator; nothing is done for it yet
-    kRun,       // of none: a call, the program's or one that is run again, takes its blocks now
-    kIssued,    // of none: a call of the program is launched, its places by no schedule
-    kCallDone,  // of none: the policy's moment after a call of the program is over
+    kOffloaded,    // as kEvicted
+    kDropped,      // as kEvicted; a tier already had a copy
+    kCopiedOut,    // to a tier; its block stays
+    kCopyDropped,  // its copy is dropped, so it will be recomputed
+    kLeft,         // its block is free, for any reason
+    kMoved,        // its block has a new offset
+    kUnused,       // lost its last user
+    kDied,         // unused and without bytes; it had no block
+    kGone,         // about to be deleted
+    kCall,         // no storage: the program calls an operator; no work has been done yet
+    kRun,          // no storage: a call, new or recomputed, allocates its blocks now
+    kIssued,       // no storage: a program's call was launched, without placement
+    kCallDone,     // no storage: the policy has finished after a program's call
   };
   Kind kind = Kind::kCallDone;
   Storage* storage = nullptr;
-  Reason reason = Reason::kNone;  // of a decision, a move and a recomputation: what for
-  const Recipe* call = nullptr;   // of kCall, kRun and kIssued
-  Nanos cost{0};                  // of kIssued: what the call is expected to take
+  Reason reason = Reason::kNone;  // why: for decisions, moves, recomputations
+  const Recipe* call = nullptr;   // for kCall, kRun and kIssued
+  Nanos cost{0};                  // for kIssued: the call's expected duration
 };
 
-// It has a block that it had not before.
+// Whether the storage got a block that it did not have before.
 inline bool is_block(const StorageEvent& event) {
   using Kind = StorageEvent::Kind;
   return event.kind == Kind::kPlaced || event.kind == Kind::kUploaded ||
          event.kind == Kind::kReloaded || event.kind == Kind::kPrefetched;
 }
 
-// It went to a tier, and has no block.
+// Whether the storage went to a tier and lost its block.
 inline bool goes_away(const StorageEvent& event) {
   using Kind = StorageEvent::Kind;
   return event.kind == Kind::kOffloaded || event.kind == Kind::kDropped;
 }
 
-// It may have been on a tier alone, and is not any more.
+// Whether the storage may have been only on a tier until now.
 inline bool ends_absence(const StorageEvent& event) {
   using Kind = StorageEvent::Kind;
   switch (event.kind) {
@@ -68,8 +68,8 @@ inline bool ends_absence(const StorageEvent& event) {
   }
 }
 
-// Its bytes are nowhere: it was evicted, or nobody uses it any more and its recipe is kept;
-// both, for what is evicted first.
+// Whether the storage has lost its bytes: it was evicted, or is unused with its recipe kept.
+// True twice for storages that are evicted first.
 inline bool loses_bytes(const StorageEvent& event) {
   using Kind = StorageEvent::Kind;
   if (event.kind != Kind::kLeft) {
@@ -86,12 +86,12 @@ class StorageListener {
   virtual void on_event(const StorageEvent& event) noexcept = 0;
 };
 
-// All that happens, in order, to those who listen.
+// Sends every event, in order, to each listener.
 class StorageEvents {
  public:
-  // Told from now on; it outlives that.
+  // Adds a listener, which must outlive its registration.
   void listen(StorageListener& listener) { listeners_.push_back(&listener); }
-  // Not any more, if it was.
+  // Removes a listener; no-op if it is not registered.
   void ignore(StorageListener& listener) { std::erase(listeners_, &listener); }
   void tell(const StorageEvent& event) const {
     for (StorageListener* listener : listeners_) listener->on_event(event);
@@ -102,7 +102,7 @@ class StorageEvents {
   }
 
  private:
-  std::vector<StorageListener*> listeners_;  // in the order in which they came
+  std::vector<StorageListener*> listeners_;  // in order of registration
 };
 
 }  // namespace tidemark

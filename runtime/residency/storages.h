@@ -1,4 +1,4 @@
-// All storages alive.
+// All living storages.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -14,26 +14,26 @@ namespace tidemark {
 class Storages {
  public:
   explicit Storages(StorageOwner& owner) : owner_(owner) {}
-  // Those that outlive it have no owner any more.
+  // Storages that outlive this object have no owner afterwards.
   ~Storages();
   Storages(const Storages&) = delete;
   Storages& operator=(const Storages&) = delete;
 
-  // An empty storage: its bytes come with the operator or the upload that writes it.
+  // Makes an empty storage; the operator or upload that writes it provides its bytes.
   IntrusivePtr<Storage> create(Bytes bytes, Category category, const char* origin);
-  // REQUIRES: nobody refers to it.
+  // REQUIRES: no references to the storage.
   void destroy(Storage& storage);
 
-  // All that has users, but for what has not been written yet. Newest first.
+  // Storages with users, except those not yet written. Newest first.
   std::vector<IntrusivePtr<Storage>> in_use() const;
-  // Of these, wherever they are, as they occupy the arena.
+  // Total size of in_use(), resident or not, rounded as in the arena.
   Bytes bytes_in_use() const;
-  // Newest first. `visit` may not create or destroy storages.
+  // Visits each storage, newest first. `visit` may not create or destroy storages.
   template <class Visit>
   void for_each(Visit visit) const {
     for (Storage* s = newest_; s; s = s->managed.next) visit(*s);
   }
-  // Is there one for which it holds?
+  // Whether `holds` is true of any storage.
   template <class Predicate>
   bool any(Predicate holds) const {
     for (const Storage* s = newest_; s; s = s->managed.next) {
@@ -47,7 +47,7 @@ class Storages {
   Storage* newest_ = nullptr;  // a list
   uint32_t next_id_ = 1;
   uint32_t slots_ = 0;                // handed out so far
-  std::vector<uint32_t> free_slots_;  // of storages that are gone
+  std::vector<uint32_t> free_slots_;  // of deleted storages
 };
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// Sending storages away, and bringing copies back.
+// Evicts and offloads storages, and copies them back.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -20,29 +20,31 @@ class Transfers {
             Measurements& measurements)
       : context_(context), changes_(changes), graph_(graph), measurements_(measurements) {}
 
-  // Can it be recomputed, now?
+  // Whether the storage can be recomputed now.
   bool can_evict(const Storage& storage) const;
 
-  // Releases one storage the way the director wants. False if it cannot be released at all now.
-  // REQUIRES: resident, not held.
+  // Releases a storage the way the policy's decide() chooses. False if it cannot be released
+  // now. REQUIRES: resident, not held.
   bool release(Storage& storage, Reason reason);
-  // Releases one that way; offloading is free where a copy is on a tier. False if that cannot
-  // be done.
+  // Releases a storage by `action`; offloading is free if a tier has a copy. False if
+  // impossible.
   bool release_by(Storage& storage, Action action, Reason reason);
-  // The austere schedule's way: for nothing, copied out, evicted, or copied out once copies of
-  // what can be computed have made way. What is claimed is not evicted.
+  // Releases a storage as the last resort does: drops the block if a tier has a copy; else
+  // offloads; else evicts, unless claimed; else drops recomputable copies from tiers and
+  // offloads.
   void release_austerely(Storage& storage);
-  // Copies one out that stays where it is: releasing it later is free. False if no tier has
-  // room, or it has a copy already, or may not be offloaded.
+  // Copies a storage to a tier without freeing its block, so that a later release is free.
+  // False if the storage is not resident, has a copy already or may not be offloaded, or if no
+  // tier has space.
   bool copy_out(Storage& storage, Reason reason);
 
-  // Brings an offloaded storage back if the arena has room as it is (at `at`, if given); true
-  // if it did.
+  // Reloads an offloaded storage if the arena has space without releases (at `at`, if given).
+  // True if it was reloaded.
   bool prefetch(Storage& storage, std::optional<Offset> at = std::nullopt);
-  // Brings it back into that block. REQUIRES: offloaded.
+  // Reloads the storage into `block`. REQUIRES: offloaded.
   void reload(Storage& storage, NewBlock block, EventKind kind, Reason reason);
 
-  // Of one that is on a tier: it is to be recomputed instead. False if it cannot be.
+  // Drops an offloaded storage's copy, so that it is recomputed instead. False if impossible.
   bool drop_copy(Storage& storage, Reason reason);
 
  private:

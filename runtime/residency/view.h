@@ -1,4 +1,4 @@
-// Private to residency/: what policies are shown.
+// Private to residency/: the view passed to policies.
 #pragma once
 
 #include <optional>

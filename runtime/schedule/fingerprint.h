@@ -1,6 +1,6 @@
-// Numbers that tell apart what goes into a schedule and what comes out: reports print them, so
-// that two runs can be compared. Equal data gives equal numbers on every machine; other data
-// gives others, but for collisions of 64 bits.
+// Hashes of a schedule's inputs and of the schedule itself. Reports print them, so that two
+// runs can be compared. Equal data give equal numbers on every machine; different data give
+// different numbers, except for 64-bit collisions.
 //
 // Threads: functions without state.
 #pragma once
@@ -15,14 +15,14 @@
 
 namespace tidemark {
 
-// Of what a schedule is made from: the step, what its operators cost, the limits, the sizes of
-// storages that the step does not use, and how much work its producer may do. What people call
-// things is left out, and what an earlier step or search left to begin with.
+// Hash of a producer's inputs: the step, its operators' costs, the limits, the sizes of
+// storages that the step does not use, and the producer's maximum work. Excludes names, and any
+// results of earlier steps or searches.
 uint64_t fingerprint(const StepTrace& trace, const PlanLimits& limits,
                      const std::vector<Bytes>& foreign, int64_t work);
 uint64_t fingerprint(const Schedule& schedule);
 
-// Sixteen digits, as they are printed.
+// The sixteen digits that reports print.
 std::string fingerprint_text(uint64_t fingerprint);
 
 }  // namespace tidemark

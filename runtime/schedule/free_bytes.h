@@ -1,5 +1,5 @@
-// When bytes of the arena can be used again: by their places, or, where blocks have none, by
-// their number. Private to the simulator.
+// When bytes of the arena can be reused: by offset, or, for blocks without offsets, by count.
+// Private to the simulator.
 //
 // Threads: belongs to one.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace tidemark::simulator {
 
-// By place: of each byte, when its last user is done with it.
+// By offset: for each byte, the time at which its last user is done.
 class FreePlaces {
  public:
   Nanos free_from(Offset at, Bytes size) const {
@@ -26,7 +26,7 @@ class FreePlaces {
     }
     return latest;
   }
-  // They are left, to be free from then on. REQUIRES: not before they were free last.
+  // Frees the bytes at `time`. REQUIRES: `time` is not before they were last free.
   void leave(Offset at, Bytes size, Nanos time) {
     if (size == Bytes(0)) return;
     const int64_t begin = at.value(), end = (at + size).value();
@@ -56,16 +56,16 @@ class FreePlaces {
     const auto part = parts_.upper_bound(at);
     return part == parts_.begin() ? part : std::prev(part);
   }
-  std::map<int64_t, Part> parts_;  // by where they begin; they do not overlap
+  std::map<int64_t, Part> parts_;  // by begin; disjoint
 };
 
-// By number: what is left is taken again in the order in which it becomes free.
+// By count: bytes are reused in the order in which they become free.
 class FreeCount {
  public:
   explicit FreeCount(Bytes room) : room_(room) {}
 
-  // Takes them; when they are free. As soon as nothing is left to wait for, if the room is
-  // short.
+  // Takes `size` bytes and returns the time at which they are free. If freed bytes do not
+  // suffice, returns the time at which all of them are free.
   Nanos take(Bytes size) {
     Nanos from{0};
     while (live_ + size > room_ && !left_.empty()) {

@@ -1,5 +1,5 @@
-// Fields of JSON objects, read with checks: what is wrong is thrown as DataError that names the
-// file and the place. Private to the readers and writers of this folder.
+// Checked reading of JSON objects: faults throw DataError, naming the file and the place.
+// Private to the readers and writers of this folder.
 //
 // Threads: belongs to one.
 #pragma once
@@ -18,16 +18,16 @@ namespace tidemark::json_fields {
 
 using Json = nlohmann::ordered_json;
 
-// Throws DataError that names `source`: no JSON, or nested more deeply than `depth`.
+// Throws DataError, naming `source`, if it is not JSON or is nested more deeply than `depth`.
 Json parse(std::string_view text, const std::string& source, int depth);
-// Throws unless it is an object of that format and version. `what`: "a step graph".
+// Throws unless `json` is an object of that format and version. `what`: "a step graph".
 void check_format(const Json& json, const std::string& source, const char* what,
                   const char* format, int version);
 
-// Of one object; `at` names it, and is empty for the file's own.
+// The fields of one object; `at` names the object, and is empty for the whole file.
 class Fields {
  public:
-  // REQUIRES: they outlive it.
+  // REQUIRES: `json` and `source` outlive this object.
   Fields(const Json& json, const std::string& source, std::string at)
       : json_(json), source_(source), at_(std::move(at)) {}
 
@@ -35,14 +35,14 @@ class Fields {
   const Json* find(const char* key) const;
   std::string place(const std::string& key) const;
 
-  // What is left out is 0, or `otherwise`, or an empty list.
+  // An omitted field is 0, `otherwise` or an empty list.
   int64_t number(const char* key) const;
   uint32_t id(const char* key) const;
   bool flag(const char* key, bool otherwise = false) const;
   std::vector<int64_t> numbers(const char* key) const;
   std::vector<uint32_t> ids(const char* key) const;
-  std::string text(const char* key) const;  // must be there
-  // The position of the text in `names`. Fails with `otherwise`.
+  std::string text(const char* key) const;  // required
+  // The index of the text in `names`. An unknown text throws with `otherwise`.
   template <class Names>
   size_t choice(const char* key, const Names& names, const std::string& otherwise) const {
     const std::string given = text(key);
@@ -51,7 +51,7 @@ class Fields {
     }
     fail(key, otherwise);
   }
-  // Calls it with the Fields of each object of a list that must be there.
+  // Calls `visit` with the Fields of each object in a required list.
   template <class Visit>
   void each(const char* key, const Visit& visit) const {
     const Json* list = find(key);
@@ -62,7 +62,7 @@ class Fields {
       visit(Fields((*list)[i], source_, at));
     }
   }
-  // Of a value, which `at` names.
+  // A value as an integer; `at` names it.
   int64_t integer(const Json& value, const std::string& at) const;
   uint32_t id_of(const Json& value, const std::string& at) const;
 
@@ -75,7 +75,8 @@ class Fields {
 // The trace in an object of trace_json.h's format; `at` names the object.
 StepTrace read_trace(const Json& json, const std::string& source, const std::string& at);
 
-// A list, one entry a line: `,\n "key": [...]`. `to_line` makes Json of an entry.
+// A list, one entry per line: `,
+//  "key": [...]`. `to_line` makes an entry's JSON.
 template <class Entries, class ToLine>
 void append_lines(std::string& text, const char* key, const Entries& entries,
                   const ToLine& to_line) {

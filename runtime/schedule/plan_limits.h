@@ -1,4 +1,4 @@
-// What a schedule may take, and what copies cost.
+// The memory that a schedule may use, and the cost of copies.
 //
 // Threads: values, no state.
 #pragma once
@@ -12,20 +12,21 @@
 namespace tidemark {
 
 struct PlanLimits {
-  Bytes space{0};       // of the arena, for everything that is resident at once
-  Bytes tier_space{0};  // of the tier that copies go to; 0: nothing is offloaded
-  // Of the link to the tiers, whose two directions do not slow each other down: each copy takes
+  Bytes space{0};       // in the arena, for all resident storages
+  Bytes tier_space{0};  // on the tier for copies; 0: nothing is offloaded
+  // The link to the tiers. Its two directions do not slow each other down. Each copy takes
   // `latency` + bytes / bandwidth (bytes per second).
   double out_bandwidth = 1;
   double in_bandwidth = 1;
   Nanos latency{0};
-  // Of what moves within the device, in bytes per second.
+  // Rate of moves within the device, in bytes per second.
   double move_bandwidth = std::numeric_limits<double>::infinity();
 
   Nanos out_time(Bytes size) const { return latency + time(size, out_bandwidth); }
   Nanos in_time(Bytes size) const { return latency + time(size, in_bandwidth); }
   Nanos move_time(Bytes size) const { return time(size, move_bandwidth); }
-  // REQUIRES: a bandwidth that is finite. 2^48 at most, so that thousands can be added up.
+  // Bytes moved in `time`, at most 2^48, so that thousands can be summed. REQUIRES: a finite
+  // bandwidth.
   Bytes moved_in(Nanos time) const {
     constexpr double kMost = 0x1p48;
     return Bytes(static_cast<int64_t>(

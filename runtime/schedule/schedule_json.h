@@ -1,5 +1,5 @@
-// Schedules as text: JSON, one instruction or block a line. The file holds the trace too, so
-// that it says by itself what it is about.
+// Schedules as JSON text, one instruction or block per line. The file includes the trace, so it
+// is self-contained.
 //
 //   {"format": "tidemark schedule", "version": 1,
 //    "method": "...", "placed": true, "residents_apart": true,
@@ -16,9 +16,9 @@
 //      {"name": "scratch", "size": 1024, "begin": 0, "end": 1, "at": 1024},
 //      ...]}
 //
-// An instruction's "blocks" are [the first, how many]; without them it takes none. A block
-// without "storage" is scratch or a workspace. Names beside numbers are for people and are not
-// read. What is left out is 0, false or empty.
+// An instruction's "blocks" are [first, count]; without them it takes none. A block without
+// "storage" is scratch or a workspace. Names beside numbers are for people and are ignored on
+// reading. Omitted fields are 0, false or empty.
 //
 // Threads: functions without state.
 #pragma once
@@ -36,13 +36,13 @@ struct SavedSchedule {
   Schedule schedule;
 };
 
-// REQUIRES: storages and operators that the schedule names are in the trace. It need not be
-// valid otherwise.
+// REQUIRES: the schedule's storages and operators are in the trace. It need not be valid
+// otherwise.
 std::string to_json(const StepTrace& trace, const Schedule& schedule);
-// Throws DataError that names `source` and the place: text that is no JSON, another format or
-// version, a value of the wrong kind, a number of an operator, storage, block or instruction
-// that there is not, sizes that are negative or sum up to more than 2^60, a trace that is
-// wrong. Whether the schedule is good is for schedule_violations() to say.
+// Throws DataError, naming `source` and the place, for text that is not JSON, another format or
+// version, a value of the wrong type, a number of an operator, storage, block or instruction
+// that does not exist, sizes that are negative or sum to more than 2^60, or a faulty trace.
+// Does not validate the schedule: see schedule_violations().
 SavedSchedule schedule_from_json(std::string_view text, const std::string& source);
 
 }  // namespace tidemark

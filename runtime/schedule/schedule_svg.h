@@ -1,4 +1,4 @@
-// A placed schedule as a picture: instructions to the right, addresses upwards.
+// Draws a placed schedule: instructions to the right, addresses upwards.
 //
 //   peak  |        +--------+
 //         |  +-----+ again  |     a block, coloured by its storage's category; framed if it was
@@ -8,7 +8,7 @@
 //   evict    .  |           .     a row of marks for each kind of instruction that releases
 //   ...                           memory or brings back what was released
 //
-// Blocks and marks say what they are when pointed at.
+// Tooltips describe blocks and marks.
 //
 // Threads: functions without state.
 #pragma once
@@ -20,7 +20,8 @@
 
 namespace tidemark {
 
-// `title` may be any text. REQUIRES: the schedule is placed; what it names is in the trace.
+// `title` may be any text. REQUIRES: the schedule is placed; its storages and operators are in
+// the trace.
 std::string draw_schedule(const StepTrace& trace, const Schedule& schedule,
                           const std::string& title);
 

@@ -1,16 +1,16 @@
-// Checks schedules. Shares no code with what makes, prices or runs them: it knows the trace,
-// the limits and the schedule alone, and counts everything itself.
+// Validates schedules. Shares no code with the code that makes, prices or runs them: it uses
+// only the trace, the limits and the schedule, and counts everything itself.
 //
-// It goes through the code once and keeps, of each storage, what an onlooker would know: has it
-// been made, how often was it written, which block holds it, is there a valid copy, does the
-// program still hold it.
+// The validator goes through the code once and tracks the state of each storage: whether it has
+// been made, how often it was written, which block holds it, whether a valid copy exists, and
+// whether the program still holds it.
 //
 //   code         s2       s3       the onlooker's notes after the instruction
 //   0 run op 0   block 1  -
-//   1 run op 1   block 1  block 2  op 1 lets go of s3
+//   1 run op 1   block 1  block 2  op 1 drops s3
 //   2 evict s2   -        block 2  s2 can be computed: its inputs are as op 0 saw them
 //
-//   3 free s3    -        -        right: the program has let go of it
+//   3 free s3    -        -        right: the program has dropped it
 //
 // Threads: functions without state.
 #pragma once
@@ -24,32 +24,32 @@
 
 namespace tidemark {
 
-// What is wrong with it, in words, each line with the instruction's number; empty if the
-// schedule is good:
-// - Order: each operator of the trace runs once, where its data allow it: an operator reads the
-//   versions that it read in the trace. What comes before a read in the program comes before it
-//   in the code, what comes after it, after.
-// - Recomputation: only of calls that have run and write nothing in place, from the versions
+// Faults in the schedule, in words, each line with the instruction's number. Empty if the
+// schedule is valid:
+// - Order: each operator of the trace runs once, where its data allow: it reads the versions
+//   that it read in the trace. Operators before a read in the program come before the read in
+//   the code; operators after it come after.
+// - Recomputation: only calls that have run and write nothing in place, from the versions
 //   that they read then. An output goes to scratch, or to a block if it has none.
 // - Residence: inputs are resident when an operator runs. Storages leave as the trace allows
 //   (may_evict, may_offload) and come back from valid copies; a write ends the copy.
-// - Lives: a storage is freed once the program has let go of it and no operator that is still
-//   to run uses it. At the end everything that stays is resident or copied, and nothing else
-//   is.
-// - Way out: after every instruction, everything that the program holds, or that an operator
-//   still to run uses, is resident, copied, or can be computed from what is. So a schedule can
-//   be left anywhere.
-// - Blocks: each instruction has those that it must have, of the right storages and sizes, from
+// - Lives: a storage is freed once the program has dropped it and no operator still to run
+//   uses it. At the end, every storage that survives the step is resident or copied, and no
+//   other storage is.
+// - Way out: after every instruction, each storage that the program holds, or that an
+//   operator still to run uses, is resident, copied, or computable from such storages. A
+//   schedule can therefore be left anywhere.
+// - Blocks: each instruction has the blocks it needs, of the right storages and sizes, from
 //   where it takes them to where they end. Sizes are as in the trace, or rounded up to
 //   kAlignment.
-// - Places: if placed, no two blocks share a byte at one time, and all are within the room.
-// - Figures: peak as stated, the bound no higher; copies within `tier_space`; if not placed,
-// the
-//   peak is within the room but for the stated shortfall.
-// - With residents_apart: residents have no blocks, fit beside the peak, and nothing is
-// released.
+// - Placement: in a placed schedule, no two blocks overlap in space and time, and all blocks
+//   are within the space limit.
+// - Figures: the peak is as stated, and the bound no higher; copies are within `tier_space`.
+//   Unplaced, the peak is within the space limit, except for the stated shortfall.
+// - With residents_apart: residents have no blocks and fit beside the peak; nothing is
+//   released.
 //
-// Of foreign storages nothing is known, so they may only be moved or freed. At most `limit`
+// Nothing is known of foreign storages, so they may only be moved or freed. At most `limit`
 // lines. REQUIRES: trace_violations() finds nothing.
 std::vector<std::string> schedule_violations(const StepTrace& trace, const PlanLimits& limits,
                                              const Schedule& schedule, size_t limit = 20);

@@ -1,21 +1,23 @@
-// What a schedule takes, without running it: compute and the two directions of the link, each a
-// queue, and the bytes of the arena, which one user after the other takes.
+// The cost of a schedule, computed without running it. Compute and both directions of the link
+// are queues; the arena's bytes are reused by one block after another.
 //
 //   compute   | op 0 | op 1 |    wait    | op 2 |
 //   out              | s1 ------>|                   op 2's output lies where s1 was
 //   in                           | s3 -->|           and so does what comes in for it
 //
-// Compute runs the code in its order. A copy is issued with the code and starts when it can:
-//   out      once the storage was written last, or is in, and the link is free outwards
-//   in       once its own copy is out, its bytes are free, and the link is free inwards
-//   upload   as a copy in, but not before compute gets there: the program brings the data then
-// Nothing that comes after a read in the code starts before compute has got to the read.
+// Compute runs the code in order. A copy is issued with the code and starts as soon as
+// possible:
+//   out      once its last write or its copy in is done, and the outward link is free
+//   in       once its copy out is done, its bytes are free, and the inward link is free
+//   upload   as a copy in, but not before compute reaches it: the program brings the data then
+// Nothing after a read in the code starts before compute has reached the read.
 //
-// Bytes are free once compute has run what uses them and no copy reads or writes them. If the
-// schedule is placed, whoever takes a block waits for those whose bytes overlap its own; else
-// bytes are counted against the room, and those that are free first are taken first.
+// Bytes are free once compute has finished with them and no copy reads or writes them. In a
+// placed schedule, a new block waits for earlier blocks that overlap it. Otherwise bytes are
+// counted against the space limit, and the bytes freed first are reused first.
 //
-// At the end compute waits for copies of what is away then, as the next step begins without it.
+// At the end, compute waits for copies of storages that are away, since the next step begins
+// without them.
 //
 // Threads: functions without state.
 #pragma once
@@ -27,16 +29,16 @@
 namespace tidemark {
 
 struct ScheduleCost {
-  Nanos time{0};        // of compute, from the first operator to the end of the step
-  Nanos recomputed{0};  // of it, in calls that ran again
-  Nanos waited{0};      // of it, for copies
-  Nanos copied{0};      // how long the link was busy, both ways, uploads left out
+  Nanos time{0};        // compute, from the first operator to the step's end
+  Nanos recomputed{0};  // part of `time` spent in recomputations
+  Nanos waited{0};      // part of `time` spent waiting for copies
+  Nanos copied{0};      // link busy, both directions, without uploads
   Bytes peak{0};        // highest end of a block, or, if not placed, most bytes at once
   Bytes tier_peak{0};   // most bytes of valid copies at once
   bool operator==(const ScheduleCost&) const = default;
 };
 
-// REQUIRES: schedule_violations() finds nothing, but for limits that are too small.
+// REQUIRES: schedule_violations() finds no fault other than limits that are too small.
 ScheduleCost simulate(const StepTrace& trace, const PlanLimits& limits,
                       const Schedule& schedule);
 

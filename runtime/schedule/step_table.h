@@ -1,5 +1,5 @@
-// A trace as searches look things up in it: calls by number, uploads and reads left out, and of
-// each storage when it is there and which calls use it.
+// A trace indexed for searches: calls by number, without uploads and reads; each storage's
+// lifetime and the calls that use it.
 //
 // Threads: values, no state.
 #pragma once
@@ -18,29 +18,29 @@ class StepTable {
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
   struct Call {
-    uint32_t op = 0;  // its number in the trace
+    uint32_t op = 0;  // number in the trace
     uint64_t signature = 0;
     Nanos begin{0};  // sum of the costs of the calls before it
     Nanos cost{0};
     Bytes workspace{0};
   };
-  // Bears the storage's number in the trace.
+  // An item has its storage's number in the trace.
   struct Item {
-    Bytes bytes{0};          // as it occupies the arena
-    bool may_evict = false;  // can be computed again: not written in place, for one
+    Bytes bytes{0};          // rounded up as in the arena
+    bool may_evict = false;  // can be recomputed: not, e.g., if written in place
     bool may_offload = false;
-    bool persistent = false;    // lives on from step to step, by its category
-    bool at_end = false;        // it is there after the step
+    bool persistent = false;    // survives steps, by its category
+    bool at_end = false;        // exists after the step
     bool uploaded = false;      // during the step
-    uint32_t producer = kNone;  // the call that makes it; none: it came from outside
-    uint32_t begin = 0;         // the call that makes it, uploads it before, or uses it first
-    uint32_t end = 0;           // it is gone once this many calls have run; at most, all
-    std::vector<uint32_t> uses{};  // calls, in order, the producer among them
+    uint32_t producer = kNone;  // the call that makes it; none: made outside
+    uint32_t begin = 0;         // the call that makes it, follows its upload, or uses it first
+    uint32_t end = 0;           // freed once this many calls have run; at most, all
+    std::vector<uint32_t> uses{};  // calls in order, including the producer
     bool existed_before() const { return producer == kNone && !uploaded; }  // before the step
-    // An earlier step has made it, and it goes in this one; or it is made in this step, and
-    // stays for a later one.
+    // Made by an earlier step and freed in this one, or made in this step and kept for a later
+    // one.
     bool carried() const { return existed_before() != at_end; }
-    // May be away over the step's end and come back in the next step.
+    // May be away at the step's end and come back in the next step.
     bool lives_through() const { return persistent && existed_before() && at_end; }
   };
 
@@ -50,12 +50,12 @@ class StepTable {
 
   std::vector<Call> calls;
   std::vector<Item> items;
-  Nanos duration{0};  // of all calls
+  Nanos duration{0};  // total cost of all calls
 
-  // Of a call, items.
+  // Items of a call.
   std::span<const uint32_t> inputs(uint32_t call) const { return operands(call, 0); }
   std::span<const uint32_t> outputs(uint32_t call) const { return operands(call, 1); }
-  // Those of the inputs that it writes in place.
+  // Inputs that the call writes in place.
   std::span<const uint32_t> written(uint32_t call) const { return operands(call, 2); }
 
  private:
@@ -64,7 +64,7 @@ class StepTable {
     return {operands_.data() + from[0], operands_.data() + from[1]};
   }
 
-  // Of all calls: inputs, outputs, what is written; and where each list begins.
+  // Inputs, outputs and in-place writes of all calls, and where each list begins.
   std::vector<uint32_t> operands_;
   std::vector<uint32_t> ends_{0};
 };

@@ -1,15 +1,15 @@
 // One step as the program issued it: its operators, uploads and reads, and the storages that
-// they use. What planners read, and what a later step is matched against.
+// they use. Planners read traces; later steps are matched against them.
 //
 //   op 0  upload            -> s0
 //   op 1  conv    s0 s1@0   -> s2       s1 was there before: a parameter
-//   op 2  relu    s2        -> s3       after it the program lets go of s2
+//   op 2  relu    s2        -> s3       after it the program drops s2
 //   ...
 //   op 9  sgd     s1@0! s8              writes s1 in place: from now on it is s1@1
 //   op 10 read    s7                    the program waits for a value
 //
-// Views are of their storage, so there are no aliases here. Storages are numbered as they come
-// first: inputs of an operator before its outputs.
+// Views refer to their storage, so a trace has no aliases. Storages are numbered by first
+// appearance: an operator's inputs before its outputs.
 //
 // Names are text that lives as long as the process (core/names.h), or as `text`.
 //
@@ -33,39 +33,38 @@ struct StepTrace {
   struct Storage {
     std::string_view origin;  // the operator that made it, or "upload"
     Category category = Category::kActivation;
-    Bytes size{0};          // as it occupies the arena
-    bool at_start = false;  // it was there before the step
-    bool at_end = false;    // it is there after it
-    bool may_evict = true;  // if it can be computed again
+    Bytes size{0};          // rounded up as in the arena
+    bool at_start = false;  // existed before the step
+    bool at_end = false;    // exists after the step
+    bool may_evict = true;  // if it can be recomputed
     bool may_offload = true;
-    // For people, "layer3.2.conv1.weight"; empty: as its origin. Not compared by
-    // same_program().
+    // For people, "layer3.2.conv1.weight"; empty: its origin. Ignored by same_program().
     std::string_view name{};
     std::string_view label() const { return name.empty() ? origin : name; }
     bool operator==(const Storage&) const = default;
   };
   struct Input {
     uint32_t storage = 0;
-    uint32_t version = 0;  // how often the step had written it in place before
+    uint32_t version = 0;  // number of earlier in-place writes in this step
     bool written = false;  // in place
     bool operator==(const Input&) const = default;
   };
   struct Op {
     Kind kind = Kind::kCall;
     std::string_view name;  // of the operator
-    // Of the call without its operands: operator, attributes, shapes. Hyper-parameters that
-    // change from step to step are not in it.
+    // Hash of the call without its operands: operator, attributes, shapes. Excludes
+    // hyper-parameters that change from step to step.
     uint64_t signature = 0;
     std::vector<Input> inputs{};
     std::vector<uint32_t> outputs{};
-    // Inputs whose place the first output may take, if nobody needs them any more: each element
-    // is read before it is written.
+    // Inputs whose space the first output may take once they are unused: each element is read
+    // before it is written.
     std::vector<uint32_t> may_overwrite{};
-    // The program let go of them after this one was issued, and before the next.
+    // Storages that the program dropped after issuing this operator and before the next.
     std::vector<uint32_t> released{};
     Bytes workspace{0};
     Nanos cost{0};
-    // For people, "layer3.2.conv1: conv2d"; empty: as the operator. Not compared by
+    // For people, "layer3.2.conv1: conv2d"; empty: the operator's name. Ignored by
     // same_program().
     std::string_view call{};
     std::string_view label() const { return call.empty() ? name : call; }
@@ -74,36 +73,37 @@ struct StepTrace {
 
   std::vector<Op> ops;
   std::vector<Storage> storages;
-  std::shared_ptr<const void> text{};  // of names that a file brought; null: of none
+  std::shared_ptr<const void> text{};  // owns names read from a file; null: none
 
   bool operator==(const StepTrace& other) const {
     return ops == other.ops && storages == other.storages;
   }
 };
 
-// Can a plan of one be used for the other? Costs may differ, and what people call its parts.
+// Whether a plan for one also fits the other. Costs and names may differ.
 bool same_program(const StepTrace& a, const StepTrace& b);
-// Equal for these; differs for others, but for collisions of 64 bits.
+// Equal for traces of the same program; different otherwise, except for 64-bit collisions.
 uint64_t signature_of(const StepTrace& trace);
 
-// What is wrong with it: ids out of range, a storage used before it is made or after it was
-// let go of, one made twice, versions that do not follow the writes, negative or huge sizes.
-// Empty: it is well formed. At most `limit` lines, each with the operator's number.
+// Faults in the trace: ids out of range, a storage used before it is made or after it is
+// dropped, a storage made twice, versions that do not follow the writes, negative or huge
+// sizes. Empty: the trace is well formed. At most `limit` lines, each with the operator's
+// number.
 std::vector<std::string> trace_violations(const StepTrace& trace, size_t limit = 20);
 
-// Why no order with residents apart can be planned for steps like this, in words; empty if it
-// can. A storage that is made in one step and gone in a later one is no resident of either.
+// Why no order with residents apart can be planned for such steps, in words; empty if one can.
+// A storage made in one step and freed in a later one is not a resident of either.
 std::string why_not_plannable(const StepTrace& trace);
 
-// Of each storage, the operators between which it lives in program order: [first, last], from
-// where it comes first (0 if it was there before) to where the program lets go of it (the last
-// if it stays).
+// The operators [first, last] between which each storage lives in program order: from its first
+// appearance (0 if it existed before) to the operator after which the program drops it (the
+// last operator if it survives).
 struct Life {
   uint32_t first = 0;
   uint32_t last = 0;
 };
 std::vector<Life> liveness(const StepTrace& trace);
-// Of its operators, run once each.
+// Total cost of the operators, run once each.
 Nanos total_cost(const StepTrace& trace);
 // Most bytes live at once in program order, workspaces included.
 Bytes program_order_peak(const StepTrace& trace);

@@ -1,5 +1,4 @@
-// Traces as text: JSON, one operator or storage a line, so that two of them can be compared by
-// eye and by diff.
+// Traces as JSON text, one operator or storage per line, to be compared by eye and by diff.
 //
 //   {"format": "tidemark step graph", "version": 1,
 //    "storages": [
@@ -16,8 +15,8 @@
 //       "may_overwrite": [2], "released": [2]},
 //      {"kind": "call", "name": "sgd", "inputs": [[1, 0, "written"], [8, 0]]}]}
 //
-// Inputs are [storage, version]; what is left out is 0, false or empty, but that a storage may
-// be evicted and offloaded unless "may_evict" or "may_offload" is false. Sizes are bytes.
+// Inputs are [storage, version]. Omitted fields are 0, false or empty, except that "may_evict"
+// and "may_offload" default to true. Sizes are bytes.
 //
 // Threads: functions without state.
 #pragma once
@@ -30,8 +29,8 @@
 namespace tidemark {
 
 std::string to_json(const StepTrace& trace);
-// Throws DataError that names `source` and the place: text that is no JSON, another format or
-// version, a value of the wrong kind, or what trace_violations() finds.
+// Throws DataError, naming `source` and the place, for text that is not JSON, another format or
+// version, a value of the wrong type, or a fault that trace_violations() finds.
 StepTrace trace_from_json(std::string_view text, const std::string& source);
 
 }  // namespace tidemark

@@ -1,5 +1,5 @@
-// What the parts of the validator share: words for what is wrong, and sizes of storages.
-// Private to schedule_validator.cc, validator_blocks.cc and validator_storages.cc.
+// Shared by the validator's parts: fault messages and sizes of storages. Private to
+// schedule_validator.cc, validator_blocks.cc and validator_storages.cc.
 //
 // Threads: belongs to one.
 #pragma once
@@ -29,7 +29,7 @@ struct Notes {
 
   size_t storages() const { return trace.storages.size() + schedule.foreign.size(); }
   bool is_foreign(uint32_t storage) const { return storage >= trace.storages.size(); }
-  // Does it live through the whole step?
+  // Whether it lives through the whole step.
   bool stays(uint32_t storage) const {
     return is_foreign(storage) ||
            (trace.storages[storage].at_start && trace.storages[storage].at_end);
@@ -49,12 +49,12 @@ struct Notes {
   }
 };
 
-// Ids are in range, each block belongs to one instruction, and each instruction has the blocks
-// that it must have. False: nothing further can be checked.
+// Checks that ids are in range, that each block belongs to one instruction, and that each
+// instruction has the blocks it needs. False: nothing further can be checked.
 bool check_references(Notes& notes);
-// Places, room and the stated figures. REQUIRES: check_references().
+// Checks placement, space and the stated figures. REQUIRES: check_references().
 void check_space(Notes& notes);
-// Order, residence, lives, the way out. REQUIRES: check_references().
+// Checks order, residence, lives, and the way out. REQUIRES: check_references().
 void check_storages(Notes& notes);
 
 }  // namespace tidemark::schedule_validator

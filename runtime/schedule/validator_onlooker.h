@@ -1,5 +1,5 @@
-// What an onlooker knows of each storage while the code goes by, and what follows from that:
-// can everything that is still wanted be had back? Private to the validator.
+// Tracks each storage's state while the code is checked, to decide whether every wanted storage
+// can still be had back. Private to the validator.
 //
 // Threads: belongs to one.
 #pragma once
@@ -16,13 +16,13 @@ class Onlooker {
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Known {
     uint32_t block = kNone;
-    uint32_t producer = kNone;  // its operator, if it is made in this step
-    uint32_t version = 0;       // how often it has been written, in this code
+    uint32_t producer = kNone;  // its operator, if made in this step
+    uint32_t version = 0;       // times written so far in this code
     uint32_t uses_left = 0;     // by operators that have not run yet
-    bool made = false;          // it has had its value
-    bool copied = false;        // there is a valid copy
-    bool let_go = false;        // the operator after which the program lets go of it has run
-    bool lost = false;          // said so
+    bool made = false;          // has been given its value
+    bool copied = false;        // a valid copy exists
+    bool let_go = false;        // the operator that drops it has run
+    bool lost = false;          // already reported
   };
 
   explicit Onlooker(const Notes& notes);
@@ -34,17 +34,17 @@ class Onlooker {
   bool resident(uint32_t storage) const {
     return known_[storage].block != kNone || notes_.is_apart(storage);
   }
-  // Would the program, or an operator that is still to run, miss the storage?
+  // Whether the program, or an operator still to run, needs the storage.
   bool wanted(uint32_t storage) const {
     const Known& it = known_[storage];
     return it.made && (!it.let_go || it.uses_left > 0);
   }
   static bool writes(const StepTrace::Op& op);
-  // May the storage be evicted: a call of this step has made it, and that call may run again?
-  // What the call reads is another question.
+  // Whether the storage may be evicted: a call of this step made it and may run again. The
+  // call's inputs are checked elsewhere.
   bool may_be_made_again(uint32_t storage) const;
-  // Wanted storages that are neither resident nor copied nor computable from such; each is
-  // named once, by the first call that finds it.
+  // Wanted storages that are neither resident, copied, nor computable from such storages. Each
+  // is returned once, by the first call that finds it.
   std::vector<uint32_t> newly_lost();
 
   std::vector<bool> ran;  // by operator

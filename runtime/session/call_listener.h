@@ -1,4 +1,4 @@
-// Calls a function with each call of the program, before anything is done for it.
+// Calls a function with each call of the program, before any work is done for that call.
 //
 //   const CallListener counts(session, [&](const Recipe&) { ++calls; });
 //

@@ -1,4 +1,4 @@
-// What a run's events add up to. Pure functions: events in, tables out.
+// Summaries of a run's events. Pure functions: events in, tables out.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct KindTotal {
   EventKind kind = EventKind::kOperator;
   int64_t count = 0;
   Bytes bytes{0};
-  Nanos time{0};  // measured where the event has completed, else as modelled
+  Nanos time{0};  // measured if the event has completed, else modelled
 };
 
 // One row per kind that occurs, in the order of EventKind.
@@ -27,10 +27,10 @@ struct OperatorTotal {
   Nanos time{0};
 };
 
-// The `n` operators whose events of `kind` took longest, longest first; ties by name.
+// The `n` operators whose events of `kind` took the longest, longest first; ties by name.
 std::vector<OperatorTotal> top_operators(std::span<const EventRecord> events, EventKind kind,
                                          size_t n);
-// What is run again most expensively.
+// The most expensive recomputations.
 inline std::vector<OperatorTotal> top_recomputed(std::span<const EventRecord> events,
                                                  size_t n) {
   return top_operators(events, EventKind::kRecompute, n);

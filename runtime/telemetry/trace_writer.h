@@ -1,4 +1,4 @@
-// Events as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing show:
+// Writes events as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing:
 //
 //   compute   |conv2d|relu|  conv2d (recompute) |          X  complete events, args say why
 //   offload          |  conv2d offload   |
@@ -7,10 +7,10 @@
 //   steps     |            step 0           |  planning  |
 //   arena     ~~~~~~~~~~\____/~~~~~~~~~                    C  bytes in use
 //
-// The format: "Trace Event Format", timestamps in microseconds on the device's clock. What
-// happens on no stream (an eviction, a step mark) has no time on that clock: it is shown where
-// the compute stream stood, at the end of the operator issued before it. Work that has not
-// completed is left out of the rows; the rest of it (instants, arena) is not.
+// The format: "Trace Event Format", timestamps in microseconds on the device's clock. Events on
+// no stream (an eviction, a step mark) have no time on that clock. They are shown at the
+// compute stream's position: the end of the operator issued before. Unfinished work is left out
+// of the rows, but its instants and arena values are shown.
 //
 // Threads: one.
 #pragma once
@@ -28,21 +28,22 @@ namespace tidemark {
 struct TraceOptions {
   std::string process = "session";
   std::vector<std::string> rows{"compute", "offload", "reload"};  // by EventRecord::stream
-  std::vector<std::string> categories{};  // names by EventRecord::category; else the number
+  std::vector<std::string> categories{};  // names by EventRecord::category; else numbers
 };
 
-// Streams events to a file beside `path` and puts it in place when finished: either there is a
-// whole trace at `path`, or what was there before. A link is followed, and stays; a device or a
-// pipe is written to as it is.
+// Streams events to a temporary file beside `path`, and renames it when finished: `path` holds
+// either the complete trace or its earlier contents. Symbolic links are followed and kept;
+// devices and pipes are written to directly.
 class TraceWriter {
  public:
   // Throws DataError if the file cannot be made, or `path` is a folder. An unfinished trace is
-  // removed.
+  // deleted.
   explicit TraceWriter(const std::string& path, TraceOptions options = {});
 
-  // In the order of tags, each when its times are known. Throws DataError, as on a full disk.
+  // Call in the order of tags, once each event's times are known. Throws DataError, as on a
+  // full disk.
   void write(const EventRecord& event);
-  // `dropped`: how many events had left the log before they were written; goes into the
+  // `dropped`: number of events overwritten in the log before they were written; goes into the
   // metadata. Throws DataError if anything could not be written.
   void finish(uint64_t dropped = 0);
 
@@ -54,15 +55,15 @@ class TraceWriter {
 
   TraceOptions options_;
   AtomicFile file_;
-  std::string buffer_;  // what has yet to go into it
+  std::string buffer_;  // not yet written to the file
   bool first_ = true;
-  Nanos compute_;  // where the compute stream stands
+  Nanos compute_;  // the compute stream's position
   std::optional<EventRecord> step_;
   Nanos step_start_;
   std::optional<Bytes> used_;
 };
 
-// The whole log at once. Throws DataError.
+// Writes the whole log at once. Throws DataError.
 void write_trace(const EventLog& log, const std::string& path,
                  const TraceOptions& options = {});
 

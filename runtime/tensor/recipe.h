@@ -1,13 +1,12 @@
-// How to compute storages (again): one call of an operator, with everything that it depended
-// on.
+// How to compute or recompute storages: one call of an operator with all its dependencies.
 //
-// Declared here and implemented in ops/, so that the runtime never includes an operator. The
-// first execution and every recomputation take the same path through `launch`: same kernel,
-// same attributes, same random state.
+// Declared here and implemented in ops/, so that the runtime includes no operator. The first
+// execution and every recomputation use the same path through `launch`: same kernel, same
+// attributes, same random state.
 //
-// Recipes belong to calls, not to outputs: the siblings of a multi-output call come back
-// together. Operators that write in place have calls too, but these are never kept: what they
-// wrote cannot be computed again.
+// Recipes belong to calls, not to outputs: all outputs of a call come back together. Operators
+// that write in place have calls too, but these are never kept, because in-place writes cannot
+// be recomputed.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +30,7 @@ class Recipe : public RefCounted {
     bool written = false;  // the operator writes it in place
   };
   struct Output {
-    Storage* storage = nullptr;  // null once it is gone: then scratch is written
+    Storage* storage = nullptr;  // null once deleted: scratch is written instead
     Bytes bytes{0};
   };
   struct Addresses {
@@ -41,23 +40,24 @@ class Recipe : public RefCounted {
   };
 
   virtual const char* name() const = 0;  // of the operator; static text
-  // Enqueues on the compute stream. Inputs are ready and everything stays put until the event.
+  // Enqueues on the compute stream. Inputs are ready and nothing moves until the returned
+  // event.
   virtual Event launch(Device& device, const Addresses& addresses, uint64_t tag) = 0;
 
-  // The call, for people (runtime/core/names.h): "layer3.2.conv1: conv2d". Null: as the
-  // operator.
+  // The call, for people (runtime/core/names.h): "layer3.2.conv1: conv2d". Null: the operator's
+  // name.
   const char* call_name = nullptr;
   const char* label() const { return call_name ? call_name : name(); }
   std::vector<Input> inputs;    // distinct storages, in a fixed order
   std::vector<Output> outputs;  // distinct storages
-  // Bit i: the first output may lie where inputs[i] lies, if nobody needs that any more.
+  // Bit i: the first output may take the space of inputs[i] once that is unused.
   uint32_t may_overwrite = 0;
   Bytes workspace{0};
   CostKey cost_key = 0;
 
-  // The residency manager's.
-  mutable uint64_t mark = 0;  // of graph walks
-  int32_t kept_by = 0;        // storages that have it as their recipe
+  // Used by the residency manager.
+  mutable uint64_t mark = 0;  // for graph walks
+  int32_t kept_by = 0;        // storages with this recipe
 };
 
 }  // namespace tidemark

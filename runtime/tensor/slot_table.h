@@ -1,5 +1,5 @@
-// What somebody knows about storages, kept beside them: a storage does not know who keeps
-// something about it. Looked up by its slot, so in the time of reading an array.
+// One class's data about storages, kept outside the storages, which do not know their
+// observers. Lookup by slot is as fast as reading an array.
 //
 //   SlotTable<Place> places;
 //   places[storage].number = 3;
@@ -17,15 +17,15 @@ namespace tidemark {
 template <class T>
 class SlotTable {
  public:
-  // T() for a storage about which nothing is known yet, also if its slot was another's.
-  // References hold until the next is asked for.
+  // T() for a storage without data, also if its slot belonged to another storage before.
+  // References are valid until the next call.
   T& operator[](const Storage& storage) {
     if (storage.slot() >= entries_.size()) entries_.resize(storage.slot() + size_t{1});
     Entry& entry = entries_[storage.slot()];
     if (entry.id != storage.id()) entry = {storage.id(), T()};
     return entry.value;
   }
-  // The same, of a storage that may be unknown; null then.
+  // As operator[], but null for a storage without data.
   T* find(const Storage& storage) {
     return knows(storage) ? &entries_[storage.slot()].value : nullptr;
   }
@@ -35,7 +35,7 @@ class SlotTable {
 
  private:
   struct Entry {
-    uint32_t id = 0;  // of the storage; 0: of none
+    uint32_t id = 0;  // storage; 0: none
     T value{};
   };
   bool knows(const Storage& storage) const {

@@ -1,11 +1,12 @@
-// The unit of residency: one block of bytes, wherever it is at the moment.
+// The unit of residency: one block of bytes, wherever its bytes are at the moment.
 //
-// Tensors are views of a storage. Two counts keep it: `users` (tensor handles, saved tensors,
-// pending operators) are those who will want its bytes; references (IntrusivePtr) are users and
-// also the recipes that read it. When the last user goes its block is freed at once, in stream
-// order; what remains is a node of the recomputation graph, for as long as a recipe needs it.
+// Tensors are views of a storage. Two counts keep it alive: `users` (tensor handles, saved
+// tensors, pending operators) need its bytes; references (IntrusivePtr) are users and also the
+// recipes that read it. When the last user goes, its block is freed at once, in stream order.
+// The storage then remains as a node of the recomputation graph, for as long as a recipe needs
+// it.
 //
-// Where its bytes are, and what may become of them: schedule/storage_state.h.
+// Where its bytes may be, and how that changes: schedule/storage_state.h.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -25,35 +26,35 @@ namespace tidemark {
 class Recipe;
 class Storage;
 
-// The origin of what came from host memory.
+// The origin of uploaded storages.
 inline constexpr const char* kOriginUpload = "upload";
 
-// Who keeps a storage's bytes: the residency manager, told here without being known here.
+// Receives storages' notifications: the residency manager, without a dependency on it.
 class StorageOwner {
  public:
   virtual ~StorageOwner() = default;
-  // The last user went.
+  // The storage lost its last user.
   virtual void on_unused(Storage& storage) = 0;
-  // The last reference went; deletes it, without recursion along recipes.
+  // The storage lost its last reference. Deletes it, without recursion along recipes.
   virtual void on_unreferenced(Storage& storage) = 0;
 };
 
-// What the residency manager keeps of a storage.
+// The residency manager's data about a storage.
 struct ManagedStorage : StorageState {
-  uint32_t version = 0;         // counts in-place writes, as the program issues them
-  uint32_t unwritten = 0;       // of them, those by calls that are put off
-  IntrusivePtr<Recipe> recipe;  // how to compute it again; null: it cannot be
+  uint32_t version = 0;         // in-place writes, as issued by the program
+  uint32_t unwritten = 0;       // of `version`, those by deferred calls
+  IntrusivePtr<Recipe> recipe;  // recomputes it; null: cannot be recomputed
   Block block;                  // in the arena, if resident
   Event written;                // the work that last wrote it
   Fence touched;                // the last work of each stream that reads or writes the block
-  Tier* tier = nullptr;         // where the copy is; null: nowhere
+  Tier* tier = nullptr;         // holds the copy; null: no copy
   Pieces tier_pieces;
   Fence tier_fence;            // the last work that reads or writes the copy
-  bool prefetched = false;     // brought in ahead of need and not used yet
-  bool being_written = false;  // in place, by the call that is being issued
-  Storage* next = nullptr;     // all storages of the owner
+  bool prefetched = false;     // prefetched and not used yet
+  bool being_written = false;  // in place, by the call being issued
+  Storage* next = nullptr;     // list of the owner's storages
   Storage* previous = nullptr;
-  // Of walks over the graph of recipes (residency/recipe_graph.h).
+  // For walks over the graph of recipes (residency/recipe_graph.h).
   mutable uint64_t mark = 0;
   mutable uint64_t runnable_at = 0;
   mutable uint64_t dependence_at = 0;
@@ -66,20 +67,20 @@ class Storage final : public RefCounted {
           const char* origin);
   ~Storage() override;
 
-  // No two of an owner have the same; from 1.
+  // Unique within an owner; starts at 1.
   uint32_t id() const { return id_; }
-  // Its place in tables about the owner's storages (slot_table.h): small numbers, from 0. When
-  // it is gone another may have it.
+  // Index into tables about the owner's storages (slot_table.h): small numbers, from 0. Reused
+  // after the storage has been deleted.
   uint32_t slot() const { return slot_; }
-  Bytes bytes() const { return bytes_; }           // as asked for
-  Bytes size() const { return align_up(bytes_); }  // as it occupies the arena
+  Bytes bytes() const { return bytes_; }           // as requested
+  Bytes size() const { return align_up(bytes_); }  // rounded up as in the arena
   // The operator that made it, or "upload"; static text.
   const char* origin() const { return origin_; }
   StorageOwner* owner() const { return owner_; }
-  // The owner is gone.
+  // The owner has been destroyed.
   void orphan() { owner_ = nullptr; }
   int64_t users() const { return managed.users; }
-  // Counts in-place writes.
+  // Number of in-place writes.
   uint32_t version() const { return managed.version; }
   Residence residence() const { return managed.residence(); }
   bool resident() const { return managed.resident(); }
@@ -89,10 +90,10 @@ class Storage final : public RefCounted {
   bool offload_pinned = false;
 
   Category category;
-  // What people know it by (runtime/core/names.h): "layer3.2.conv1.weight", or the call that it
-  // came from, "layer3.2.conv1: conv2d". Nothing depends on it.
+  // For people (runtime/core/names.h): "layer3.2.conv1.weight", or the call that made it,
+  // "layer3.2.conv1: conv2d". Affects no decision.
   const char* name;
-  // When it was last used, on the issue clock; s(t) counts from here.
+  // The last use, on the issue clock; s(t) counts from here.
   Nanos last_access{0};
 
   void add_user() { ++managed.users; }
@@ -100,7 +101,7 @@ class Storage final : public RefCounted {
     if (--managed.users == 0 && owner_) owner_->on_unused(*this);
   }
 
-  // Its owner's: nobody else writes it.
+  // Written only by the owner.
   ManagedStorage managed;
 
  private:

@@ -1,5 +1,5 @@
-// A view of a storage: type, shape, strides and where in the storage it starts. Copying a
-// tensor copies the handle. Values are in row-major order unless the strides say otherwise.
+// A view of a storage: type, shape, strides and offset within the storage. Copying a tensor
+// copies the handle. Values are in row-major order unless the strides say otherwise.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -23,7 +23,7 @@ struct TensorMeta {
     return {dtype, shape, contiguous_strides(shape), 0};
   }
   bool is_contiguous() const;  // row-major without gaps, whatever the offset
-  // Of the elements, gaps not counted.
+  // Size of the elements, without gaps.
   Bytes bytes() const { return size_of(dtype) * shape.elements(); }
 };
 
@@ -42,11 +42,11 @@ class Tensor {
   int64_t elements() const { return meta_.shape.elements(); }
   const StorageUse& storage() const { return storage_; }
 
-  // Another view of the same storage, without autograd state: see ops/view for the
-  // differentiable ones.
+  // Another view of the same storage, without autograd state; for differentiable views see
+  // ops/view.
   Tensor view(const TensorMeta& meta) const { return Tensor(storage_, meta); }
 
-  // The gradient's bookkeeping; opaque here, see ops/autograd.
+  // The autograd state; opaque here, see ops/autograd.
   const IntrusivePtr<RefCounted>& autograd() const { return autograd_; }
   void set_autograd(IntrusivePtr<RefCounted> state) { autograd_ = std::move(state); }
 

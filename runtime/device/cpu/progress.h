@@ -1,8 +1,8 @@
-// How far each stream of a CPU device has come, and who is waiting for it to come further.
+// The progress of each stream of a CPU device, and the threads waiting for it.
 //
-// One mutex and one condition variable serve all waits, which are rare; finishing work that
-// nobody waits for costs one store and one load. A waiter leaves in `wake_at_` the first ticket
-// it cares about, so that work before it wakes nobody.
+// One mutex and one condition variable serve all waits, which are rare. Finishing work without
+// waiters costs one store and one load. A waiter stores the first ticket that it needs in
+// `wake_at_`, so that earlier work wakes nobody.
 //
 // Threads: any, except where a method says otherwise.
 #pragma once
@@ -30,27 +30,26 @@ class Progress {
     return true;
   }
   Ticket completed(StreamId stream) const {
-    // Sees what the work wrote, by the release in complete(); sequentially consistent for the
-    // sake of waits, see there.
+    // Makes the work's writes visible, by the release in complete(); sequentially consistent
+    // because of waits, see there.
     return completed_[index(stream)].load(std::memory_order_seq_cst);
   }
 
-  // By the worker of `stream`, in the order of tickets.
+  // Called by the worker of `stream`, in the order of tickets.
   void complete(StreamId stream, Ticket ticket) EXCLUDES(mutex_);
-  // By a worker whose work threw: reports it, then waits. True: try again; false: give up, the
-  // device is being destroyed. `no_memory`: the host had none to give.
+  // Called by a worker whose work threw: reports the failure, then waits. True: try again;
+  // false: stop, the device is being destroyed. `no_memory`: the host was out of memory.
   bool fail_and_wait(StreamId stream, const std::string& cause, bool no_memory = false)
       EXCLUDES(mutex_);
-  // By a worker, before work that depends on `fence`. False: give up.
+  // Called by a worker before work that depends on `fence`. False: stop.
   bool worker_wait(const Fence& fence) EXCLUDES(mutex_);
 
-  // A stream is held by a failure.
+  // Whether a failure holds a stream.
   bool failed() const {
-    // Acquire: pairs with the release in fail_and_wait(), so that the cause is there to be
-    // read.
+    // Acquire: pairs with the release in fail_and_wait(), which makes the cause visible.
     return failed_.load(std::memory_order_acquire);
   }
-  // By the issuing thread. Each throws DeviceError while a stream is held by a failure;
+  // Issuing thread only. Each throws DeviceError while a failure holds a stream;
   // HostMemoryError if host memory ran out.
   void check() const EXCLUDES(mutex_) {
     if (failed()) throw_failure();
@@ -58,7 +57,7 @@ class Progress {
   void host_wait(const Fence& fence) EXCLUDES(mutex_);
 
   void resume() EXCLUDES(mutex_);
-  // From now on a failure, present or to come, ends all waits of workers.
+  // From now on, a present or future failure ends all waits of workers.
   void shut_down() EXCLUDES(mutex_);
 
  private:
@@ -78,8 +77,8 @@ class Progress {
   CondVar changed_;
   std::array<std::optional<std::string>, kStreamCount> causes_ GUARDED_BY(mutex_);
   int failures_ GUARDED_BY(mutex_) = 0;
-  bool no_memory_ GUARDED_BY(mutex_) = false;  // the cause of one of them
-  uint64_t resumed_ GUARDED_BY(mutex_) = 0;    // times
+  bool no_memory_ GUARDED_BY(mutex_) = false;  // the cause of a failure
+  uint64_t resumed_ GUARDED_BY(mutex_) = 0;    // number of resumptions
   bool shutting_down_ GUARDED_BY(mutex_) = false;
 };
 

@@ -1,8 +1,8 @@
 // One stream of a CPU device: a queue and the thread that empties it.
 //
 // The issuing thread pushes; the worker takes the whole queue in one swap and runs it without
-// the lock. Work carries the fence it must wait for, so that a wait costs nothing until work
-// follows it. What the work holds is destroyed on the worker, before the work counts as done.
+// the lock. Work carries the fence it must wait for, so a wait costs nothing until work follows
+// it. Objects that the work holds are destroyed on the worker, before the work counts as done.
 #pragma once
 
 #include <chrono>
@@ -31,20 +31,20 @@ class CpuClock {
 
 class CpuWorker {
  public:
-  // Outliving the worker: `progress` and `clock`. `at_start` runs on the thread before any
+  // `progress` and `clock` must outlive the worker. `at_start` runs on the thread before any
   // work.
   CpuWorker(StreamId stream, Progress& progress, const CpuClock& clock,
             std::function<void()> at_start);
-  // Runs what is queued first, unless a failure stands in its way; then what waits for the
-  // failed work is destroyed unrun. REQUIRES: progress.shut_down() has been called.
+  // Runs queued work first, unless a failure blocks it; work that waits for failed work is then
+  // destroyed without running. REQUIRES: progress.shut_down() has been called.
   ~CpuWorker();
 
-  // By the issuing thread. Does not wait; keeping the queue short is the caller's.
+  // Issuing thread only. Does not wait; the caller keeps the queue short.
   void push(std::function<void(void*)> run, const Fence& fence, uint64_t tag) EXCLUDES(mutex_);
 
-  // By the issuing thread.
+  // Issuing thread only.
   Nanos stalled() const {
-    // Relaxed: a number for reports, that orders nothing.
+    // Relaxed: a number for reports, which orders nothing.
     return Nanos(stalled_.load(std::memory_order_relaxed));
   }
   void take_completions(std::vector<Completion>& into) EXCLUDES(mutex_);
@@ -75,7 +75,7 @@ class CpuWorker {
   bool closed_ GUARDED_BY(mutex_) = false;
   std::vector<Completion> completions_ GUARDED_BY(mutex_);
 
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last: it uses all members above
 };
 
 }  // namespace tidemark

@@ -1,7 +1,6 @@
-// Every CUDA, cuDNN and cuBLAS call is checked: TIDEMARK_CUDA_CALL(cudaFoo(x)) throws
-// DeviceError that names the call and the library's words for what went wrong. A kernel's own
-// launches are checked with check_launch(); the operator's name is put in front by who runs the
-// kernel.
+// Checks every CUDA, cuDNN and cuBLAS call: TIDEMARK_CUDA_CALL(cudaFoo(x)) throws DeviceError
+// with the call and the library's error text. A kernel's own launches are checked with
+// check_launch(); the caller of the kernel prepends the operator's name.
 #pragma once
 
 #include <cublas_v2.h>
@@ -25,8 +24,7 @@ inline void check_cublas(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS) throw_cublas(status, call);
 }
 
-// After <<<...>>>: what was wrong with the launch itself. Faults of a running kernel surface
-// later.
+// Call after <<<...>>>: checks the launch itself. Faults of a running kernel surface later.
 inline void check_launch(const char* kernel) { check_cuda(cudaGetLastError(), kernel); }
 
 }  // namespace tidemark

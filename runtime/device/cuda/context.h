@@ -1,10 +1,9 @@
 // The library handles of one GPU, shared by all CUDA kernels that run on it.
 //
-// Handles are made at their first use, as making one takes milliseconds and device memory of
-// its own (which lies outside the arena and is counted in the device's reserve, see
-// cuda_device.h). Workspaces are always ours: a kernel states its workspace when it is
-// prepared, and passes the library KernelArgs::workspace; no handle is left with a workspace of
-// the library's choosing.
+// Handles are made at first use, because making one takes milliseconds and device memory of its
+// own (outside the arena, counted in the device's reserve, see cuda_device.h). Workspaces
+// always come from the arena: a kernel states its workspace when it is prepared, and passes
+// KernelArgs::workspace to the library; no handle keeps a workspace of the library's choice.
 //
 // Owned by the process, one per GPU, never destroyed: handles that outlive the driver's
 // shutdown could not be destroyed safely. Threads: the issuing thread; two sessions that issue
@@ -34,13 +33,13 @@ namespace tidemark {
 
 class CudaContext {
  public:
-  // Of the GPU that is current on this thread (a CUDA device makes its GPU current when it is
-  // made and before it runs work). Throws DeviceError where there is no GPU.
+  // The context of the GPU that is current on this thread (a CUDA device makes its GPU current
+  // when it is made and before it runs work). Throws DeviceError if there is no GPU.
   static CudaContext& current();
   // REQUIRES: 0 <= gpu < number of GPUs.
   static CudaContext& of(int gpu);
 
-  // What KernelArgs::native_stream is.
+  // Converts KernelArgs::native_stream.
   static cudaStream_t stream(void* native_stream) {
     return static_cast<cudaStream_t>(native_stream);
   }
@@ -49,18 +48,18 @@ class CudaContext {
   int compute_capability() const { return capability_; }  // 90 for 9.0
   int multiprocessors() const { return multiprocessors_; }
 
-  // For queries and heuristics; work issued through it goes to the stream that it was last
-  // bound to, so kernels use the overload below.
+  // For queries and heuristics. Work issued through this handle goes to its last bound stream,
+  // so kernels use the overload below.
   cudnnHandle_t cudnn();
-  // Bound to `native_stream`. Costs nothing while the stream stays the same.
+  // Binds the handle to `native_stream`; free if the stream is unchanged.
   cudnnHandle_t cudnn(void* native_stream);
 
-  // Takes stream and workspace with each call, so it needs no binding; to be preferred.
+  // Takes stream and workspace with each call, so needs no binding; preferred.
   cublasLtHandle_t cublas_lt();
 
-  // Bound to `native_stream`, with `workspace` (aligned to 256; may be null if `bytes` is 0)
-  // for the calls that follow: never the library's own pool. Deterministic while the
-  // workspace's size is part of the kernel's signature.
+  // Binds the handle to `native_stream` and `workspace` (aligned to 256; may be null if `bytes`
+  // is 0) for the following calls, so the library's own pool is never used. Deterministic if
+  // the workspace's size is part of the kernel's signature.
   cublasHandle_t cublas(void* native_stream, std::byte* workspace, Bytes bytes);
 
   CudaContext(const CudaContext&) = delete;

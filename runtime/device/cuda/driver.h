@@ -1,7 +1,7 @@
-// The CUDA runtime calls that the CUDA device makes, as an interface: driver_cuda.cc makes
-// them, and tests/support/fake_cuda_driver.h keeps host memory, delays and reorders, and fails
-// on demand. It names no CUDA type, so that the device's own logic builds and is tested
-// anywhere.
+// The CUDA runtime calls used by the CUDA device, as an interface. driver_cuda.cc makes the
+// real calls; tests/support/fake_cuda_driver.h uses host memory, delays and reorders, and fails
+// on demand. The interface contains no CUDA type, so the device's own logic can be built and
+// tested anywhere.
 //
 // Meanings are CUDA's. Calls return a status; none throws. Threads: the issuing thread, except
 // that functions given to launch_host_func() run on the driver's threads and call nothing here.
@@ -32,12 +32,12 @@ inline constexpr DriverStatus kDriverUnloading{4};  // the process is ending
 inline constexpr DriverStatus kDriverNotReady{600};
 inline constexpr DriverStatus kDriverLaunchFailure{719};
 
-// What a GPU says of itself.
+// A GPU's own properties.
 struct GpuProperties {
   std::string name;    // "NVIDIA H100 80GB HBM3"
   int capability = 0;  // 90 for 9.0
   int multiprocessors = 0;
-  double clock_hz = 0;         // of the multiprocessors, at most
+  double clock_hz = 0;         // of the multiprocessors, maximum
   double memory_clock_hz = 0;  // data moves on both edges
   int memory_bus_bits = 0;
   Bytes memory{0};
@@ -56,7 +56,7 @@ class CudaDriver {
   virtual DriverStatus use() = 0;
   virtual DriverStatus properties(GpuProperties* out) = 0;
   virtual DriverStatus memory_info(Bytes* free, Bytes* total) = 0;
-  // The error of the last launch on this thread, which is then forgotten.
+  // The error of the last launch on this thread; resets it.
   virtual DriverStatus last_error() = 0;
 
   virtual DriverStatus create_stream(DriverStream* out) = 0;  // non-blocking
@@ -66,11 +66,11 @@ class CudaDriver {
   virtual DriverStatus create_event(DriverEvent* out, bool timed) = 0;
   virtual DriverStatus destroy_event(DriverEvent event) = 0;
   virtual DriverStatus record(DriverEvent event, DriverStream stream) = 0;
-  // kDriverNotReady while what was recorded is not done.
+  // kDriverNotReady while the recorded work is unfinished.
   virtual DriverStatus query(DriverEvent event) = 0;
   virtual DriverStatus synchronize_event(DriverEvent event) = 0;
   virtual DriverStatus wait(DriverStream stream, DriverEvent event) = 0;
-  // REQUIRES: both are timed and done.
+  // REQUIRES: both events are timed and done.
   virtual DriverStatus elapsed_ms(float* out, DriverEvent start, DriverEvent end) = 0;
 
   // Either side may be device or pinned host memory; the ranges do not overlap.
@@ -90,9 +90,9 @@ class CudaDriver {
   virtual DriverStatus unpin(void* address) = 0;
 };
 
-// Of GPU number `gpu`. Throws NoGpuError (runtime/device/device.h) if no GPU can be used, with
-// why: no driver, a driver too old for this build, none there; UsageError if there is none of
-// that number.
+// The driver for GPU number `gpu`. Throws NoGpuError (runtime/device/device.h) if no GPU can be
+// used, with the reason: no driver, a driver too old for this build, no GPU; UsageError if
+// there is no GPU of that number.
 std::shared_ptr<CudaDriver> make_cuda_driver(int gpu);
 
 }  // namespace tidemark

@@ -1,6 +1,6 @@
-// The profile of a GPU that nobody has measured yet: rates from what the GPU says of itself,
-// links from the probe, the rest as in the built-in profiles. Measured operator costs take its
-// place as training goes on.
+// The profile of a GPU that has not been measured: rates from the GPU's own properties, links
+// from the probe, the rest as in the built-in profiles. Measured operator costs replace its
+// rates during training.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 
 namespace tidemark {
 
-// Device memory that is left to the driver and the libraries: kernels' code, handles, cuDNN's
-// and cuBLAS's own tables. profile.memory is what is free now, less this.
+// Device memory reserved for the driver and the libraries: kernel code, handles, tables of
+// cuDNN and cuBLAS. profile.memory is the memory now free, less this reserve.
 inline constexpr Bytes kCudaReserve{768 << 20};
 
 // Throws DeviceError.
@@ -22,7 +22,7 @@ DeviceProfile gpu_profile(CudaDriver& driver, const LinkProbe& links);
 // "nvidia-h100-80gb-hbm3".
 std::string profile_name_of(const std::string& gpu_name);
 
-// As JSON that parse_profile() reads; `sources` says by key where numbers come from.
+// As JSON for parse_profile(); `sources` gives the source of each number, by key.
 std::string profile_json(const DeviceProfile& profile,
                          const std::map<std::string, std::string>& sources = {});
 

@@ -1,9 +1,9 @@
-// Host memory that the GPU copies to and from at full speed: there at once, pinned bit by bit.
+// Host memory that the GPU copies at full speed: available at once, pinned chunk by chunk.
 //
-// Pinning costs about as much as touching every page, so a chunk is pinned when it is prepared,
-// or the first copy reaches it; a large limit costs nothing until it is used. A chunk that the
-// system refuses to pin stays pageable: copies of it go through a small pinned buffer. The
-// first refusal is logged.
+// Pinning costs about as much as touching every page. A chunk is therefore pinned when it is
+// prepared or first copied, and a large limit costs nothing until used. A chunk that the system
+// refuses to pin stays pageable: copies of it use a small pinned buffer. The first refusal is
+// logged.
 //
 // Threads: the issuing thread.
 #pragma once
@@ -20,7 +20,8 @@ namespace tidemark {
 
 class HostMemory {
  public:
-  // Holds `memory` and pins it: whole pages, the last as far as it goes. `chunk`: whole pages.
+  // Keeps `memory` alive and pins its whole pages; the last may be partial. `chunk`: whole
+  // pages.
   HostMemory(std::shared_ptr<CudaDriver> driver, std::string device_name,
              std::shared_ptr<std::byte> memory, Bytes size, Bytes chunk);
   ~HostMemory();
@@ -33,16 +34,16 @@ class HostMemory {
     return address >= data() && address < data() + size_.count();
   }
 
-  // From an address on, what one copy may take: within one chunk, as CUDA refuses copies that
-  // straddle two pinned ranges.
+  // The bytes from an address on that one copy may take: within one chunk, as CUDA refuses
+  // copies that straddle two pinned ranges.
   struct Piece {
     Bytes bytes{0};
     bool pinned = false;
   };
-  // REQUIRES: contains(address). Pins the chunk if nobody has tried yet.
+  // REQUIRES: contains(address). Pins the chunk on first use.
   Piece piece_at(const std::byte* address);
 
-  // Pins the chunks that [begin, begin + bytes) touches and nobody has tried yet.
+  // Pins the chunks of [begin, begin + bytes) that have not been tried yet.
   void prepare(Bytes begin, Bytes bytes);
 
   Bytes pinned() const { return pinned_; }
@@ -50,7 +51,7 @@ class HostMemory {
 
  private:
   enum class Chunk : uint8_t { kUntouched, kPinned, kPageable };
-  Chunk reach(size_t index);  // pins it if nobody has tried yet
+  Chunk reach(size_t index);  // pins it on first use
   Chunk pin(size_t index);
   std::byte* start_of(size_t index) const;
   Bytes bytes_of(size_t index) const;

@@ -1,4 +1,4 @@
-// memmove() within device memory, where the ranges overlap and lie close together: what
+// memmove() within device memory, for overlapping ranges at a small distance, which
 // cudaMemcpyAsync leaves undefined.
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace tidemark {
 
-// REQUIRES: addresses and size are multiples of 16. Takes no memory. One block moves all of it,
-// so that a barrier of the block orders reads before writes: tens of gigabytes per second.
-// Where the ranges are further apart, plain copies in pieces are faster.
+// Uses no extra memory. One block moves all bytes, so that a block-wide barrier orders reads
+// before writes: tens of gigabytes per second. At larger distances, plain copies in pieces are
+// faster. REQUIRES: addresses and size are multiples of 16.
 cudaError_t move_on_gpu(void* to, const void* from, size_t bytes, cudaStream_t stream);
 
 }  // namespace tidemark

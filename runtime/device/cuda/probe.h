@@ -1,5 +1,5 @@
-// How fast the link between host and GPU is, each way alone and both at once, and what pinning
-// host memory costs: measured when a device is made, in well under a second.
+// Measures the link between host and GPU, each direction alone and both at once, and the cost
+// of pinning host memory, in well under a second when a device is made.
 //
 // Threads: the issuing thread, before the device is made.
 #pragma once
@@ -18,8 +18,8 @@ struct LinkProbe {
   double pin_bandwidth = 0;   // bytes of host memory pinned per second, pages touched first
 };
 
-// Takes two buffers of `bytes` on the GPU and on the host, for as long as it lasts. Rates are
-// the best of a few runs, as the others were disturbed. Throws DeviceError.
+// Temporarily uses two buffers of `bytes` on the GPU and on the host. Rates are the best of a
+// few runs, because other runs were disturbed. Throws DeviceError.
 inline constexpr Bytes kProbeBytes{32 << 20};
 LinkProbe probe_links(CudaDriver& driver, Bytes bytes = kProbeBytes);
 

@@ -1,9 +1,9 @@
-// One stream of a GPU: tickets, the events that say how far it has come, and when.
+// One stream of a GPU: its tickets, the events that mark its progress, and their times.
 //
-// CUDA's events are objects; ours are places in a queue. A *mark* is a place that a CUDA event
-// has been recorded at. Work that is timed leaves one behind it; for other work one is recorded
-// when somebody first asks, at the end of the queue: later than asked for, so never too early.
-// Marks are read in order, without waiting, and their events used again.
+// CUDA's events are objects; ours are places in a queue. A *mark* is a place at which a CUDA
+// event has been recorded. Timed work records a mark behind it. For other work, a mark is
+// recorded at the end of the queue at the first query: never earlier than the work asked about.
+// Marks are read in order, without waiting, and their events are reused.
 //
 //   tickets   1    2    3    4    5            marks are at 2, 3 and 5;
 //            [ ]  [t]  [t]  [ ]  [ ]           a wait for 4 waits for the mark at 5;
@@ -28,11 +28,11 @@
 
 namespace tidemark {
 
-// Throws DeviceError that names the call, unless the status is ok.
+// Throws DeviceError, naming the call, unless the status is ok.
 void check_driver(const CudaDriver& driver, DriverStatus status, const char* call);
 
-// From moments on the GPU to the device's clock. The two run side by side, tied at an event
-// whose host time is known; CUDA tells differences in single precision, so the tie moves along.
+// Converts moments on the GPU to the device's clock. The clocks are tied at an event whose host
+// time is known. CUDA reports differences in single precision, so the tie moves along.
 class GpuClock {
  public:
   explicit GpuClock(CudaDriver& driver);
@@ -40,10 +40,10 @@ class GpuClock {
   GpuClock(const GpuClock&) = delete;
   GpuClock& operator=(const GpuClock&) = delete;
 
-  // Waits for `stream`, which must be idle or soon be.
+  // Waits for `stream`. REQUIRES: the stream is idle or soon will be.
   void tie(DriverStream stream);
   Nanos now() const;
-  // REQUIRES: `event` is done. May keep it, and put another in its place.
+  // REQUIRES: `event` is done. May keep `event` and replace it with another.
   Nanos time_of(DriverEvent& event);
 
  private:
@@ -63,21 +63,21 @@ class StreamQueue {
 
   DriverStream native() const { return native_; }
   Ticket issued() const { return issued_; }
-  // As far as is known; look() to know more.
+  // The last ticket known to be done; look() updates it.
   Ticket completed() const { return completed_; }
-  // Commands given to CUDA, events and waits among them, that are not known to be done.
+  // Commands given to CUDA, including events and waits, not known to be done.
   int64_t commands_in_flight() const { return commands_ - commands_completed_; }
   void count_commands(int64_t n) { commands_ += n; }
 
-  // Reads the marks that are done. Does not throw: what is wrong with the GPU is the status.
+  // Reads finished marks. Does not throw: returns a failure of the GPU as the status.
   DriverStatus look();
-  // The event of the first mark at or after `ticket`, recorded now if there is none.
+  // The event of the first mark at or after `ticket`; records one now if there is none.
   DriverEvent event_for(Ticket ticket);
-  // Of everything that the stream has been given.
+  // An event after all work given to the stream so far.
   DriverEvent event_at_end();
   size_t marks() const { return marks_.size(); }
 
-  // Bracket what is enqueued as one ticket. Between begin() and end(): the commands.
+  // begin() and end() enclose the commands of one ticket.
   struct Begun {
     uint64_t tag = 0;
     bool timed = false;
@@ -86,10 +86,10 @@ class StreamQueue {
     bool stalls_from_last_end = false;  // else from `stall`, if there is one
     DriverEvent stall = nullptr;
   };
-  // Makes the stream wait for `events` first; a stall, if any, is the time that takes.
+  // Makes the stream wait for `events` first; the time of that wait counts as a stall.
   Begun begin(uint64_t tag, const std::vector<DriverEvent>& events);
   Event end(const Begun& begun);
-  // Instead of end(), for work that was not enqueued after all. Does not throw.
+  // Instead of end(), if the work was not enqueued. Does not throw.
   void abandon(const Begun& begun);
 
   // Keeps `task` until it has run. REQUIRES: after begin().
@@ -110,7 +110,7 @@ class StreamQueue {
   DriverEvent take_event();
   void give_back(DriverEvent event);
   DriverEvent record();
-  // True: the last mark ends the queue and is not reached yet, so its end is "now".
+  // True if the last mark ends the queue and is not reached yet, so its end is "now".
   bool busy_at_end();
   void push_mark(const Begun& begun);
   void read(Mark& mark);
@@ -129,7 +129,7 @@ class StreamQueue {
   std::deque<Mark> marks_;
   std::vector<std::unique_ptr<HostTask>> tasks_;  // since the last mark
   std::vector<DriverEvent> idle_events_;
-  Nanos last_end_{0};  // of the mark that was read last
+  Nanos last_end_{0};  // the last mark read
   Nanos stalled_{0};
   std::vector<Completion> completions_;
 };

@@ -1,10 +1,10 @@
-// When one direction of the link is busy: what decides how fast the other one is meanwhile.
+// When one direction of the link is busy, which determines the speed of the other direction.
 //
 //   reload     ....|######|........|####|..
-//   an offload ......|==|=====|....           slow while the other runs, then fast
+//   an offload ......|==|=====|....           slow while the reload runs, then fast
 //                    slow  fast
 //
-// Threads: the issuing thread's.
+// Threads: the issuing thread.
 #pragma once
 
 #include <algorithm>
@@ -25,13 +25,13 @@ class BusyTime {
       intervals_.push_back({start, end});
     }
   }
-  // Nothing before `now` will be asked for again.
+  // Forgets intervals before `now`; later calls must not ask about them.
   void forget_before(Nanos now) {
     while (!intervals_.empty() && intervals_.front().end <= now) intervals_.pop_front();
   }
 
-  // When a transfer of `bytes` that begins at `start` ends, at `alone` bytes per second, but
-  // `shared` while this direction is busy. Exact for what is known of this direction so far.
+  // The end of a transfer of `bytes` from `start`, at `shared` bytes per second while this
+  // direction is busy and `alone` otherwise. Exact for the intervals known so far.
   Nanos finish(Nanos start, double bytes, double alone, double shared) const;
 
  private:

@@ -1,8 +1,8 @@
-// One stream of the simulator: when each piece of its work ends, and when it is free again.
+// One stream of the simulator: the end of each piece of work, and when the stream is free.
 //
-// Ends are kept for work that is not done yet; what is older than the ring is done.
+// Ends are kept for unfinished work; work older than the ring is done.
 //
-// Threads: the issuing thread's.
+// Threads: the issuing thread.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class Timeline {
   Ticket issued() const { return issued_; }
   Nanos free_at() const { return free_at_; }
 
-  // When `ticket` ends, or 0 if that is past.
+  // The end of `ticket`, or 0 if it is past.
   Nanos end_of(Ticket ticket) const {
     return ticket < oldest_ ? Nanos(0) : ends_[slot(ticket)];
   }
@@ -25,7 +25,7 @@ class Timeline {
   void forget_before(Nanos now) {
     while (oldest_ <= issued_ && ends_[slot(oldest_)] <= now) ++oldest_;
   }
-  // True: kMaxInFlight pieces of work are not done; the first of them ends at first_end().
+  // True: kMaxInFlight pieces of work are unfinished; the first of them ends at first_end().
   bool full() const { return issued_ + 1 - oldest_ >= kMaxInFlight; }
   Nanos first_end() const { return ends_[slot(oldest_)]; }
 
@@ -40,7 +40,7 @@ class Timeline {
   static size_t slot(Ticket ticket) { return static_cast<size_t>(ticket % kMaxInFlight); }
 
   Ticket issued_ = 0;
-  Ticket oldest_ = 1;  // the first that may not be done
+  Ticket oldest_ = 1;  // the first that may be unfinished
   Nanos free_at_{0};
   std::array<Nanos, kMaxInFlight> ends_;
 };

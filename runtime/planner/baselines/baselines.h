@@ -1,4 +1,4 @@
-// What others do: plans to compare with, and never to be worse than.
+// Published simple methods, to compare plans with; our plans are never worse.
 //
 // Threads: functions without state.
 #pragma once
@@ -14,26 +14,26 @@ namespace tidemark::planner {
 struct MemoryNoteOptions {
   bool in_place = true;
   bool sharing = true;
-  // A block is taken again if its size is within this factor of what is asked for. Sharing
-  // across any sizes would let a small value hold a large block.
+  // A block is reused if its size is within this factor of the request. Sharing across any
+  // sizes would let a small value hold a large block.
   int64_t match_range = 16;
 };
 
-// MXNet's memory note: walks the program once with a counter per storage of the uses to come.
-// - In place: where a pair allows it and the counter says that this operator is the last to
-//   use the input, the output takes the input's block.
-// - Sharing: at 0 a storage's block goes into a box, from which a later one may take it; a
-//   block is as large as the largest that ever lay in it.
-// Blocks lie side by side: there are no two parts of a block in use at one time.
+// MXNet's memory note: walks the program once, counting each storage's remaining uses.
+// - In place: where a pair allows it and this operator is the last to use the input, the
+//   output takes the input's block.
+// - Sharing: when the count is 0, the storage's block goes into a pool for later storages; a
+//   block is as large as the largest storage it ever held.
+// Blocks lie side by side: no two parts of a block are in use at one time.
 Plan memory_note(const Problem& problem, const MemoryNoteOptions& options);
 
 struct Baseline {
   std::string name;
-  bool reorders = false;  // its order is not the program's
+  bool reorders = false;  // its order differs from the program's
   bool in_place = false;
   bool quick = false;                        // close to linear in the size of the problem
-  Freedom freedom = Freedom::kIssueOrder;    // of its plans: others do not compare with it
-  std::function<Plan(const Problem&)> plan;  // its bound is 0: it proves nothing
+  Freedom freedom = Freedom::kIssueOrder;    // of its plans; only equal ones compare
+  std::function<Plan(const Problem&)> plan;  // its bound is 0: nothing is proven
 };
 
 // Program order: unshared, in place, sharing, both; then with reference counts and online best

@@ -1,5 +1,4 @@
-// A layout as a picture: time to the right, offset upwards, and below it the bytes live at each
-// time.
+// Draws a layout: time to the right, offset upwards, and below it the live bytes over time.
 //
 // Threads: functions without state.
 #pragma once
@@ -13,7 +12,7 @@ namespace tidemark::planner {
 
 struct Drawing {
   std::string title;               // any text; it is escaped
-  std::vector<std::string> names;  // per buffer, or none: shown when pointed at
+  std::vector<std::string> names;  // per buffer, or none: shown as tooltips
   Bytes bound{0};                  // drawn as a line
 };
 

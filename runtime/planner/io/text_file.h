@@ -9,12 +9,11 @@
 
 namespace tidemark::planner {
 
-// No input that planners take is near this; what a small compressed file may become is bounded
-// by it.
+// Far above any planner input; bounds the output of a small compressed file.
 inline constexpr Bytes kMaxTextFile{int64_t{1} << 30};
 
-// Throws DataError if it cannot be read, is longer than `limit`, or, with a name that ends in
-// .gz, is not whole.
+// Throws DataError if the file cannot be read or is longer than `limit`, or if a .gz file is
+// truncated.
 std::string read_text(const std::string& path, Bytes limit = kMaxTextFile);
 
 }  // namespace tidemark::planner

@@ -1,4 +1,4 @@
-// Where buffers of known size and lifetime lie, so that the arena is as low as can be.
+// Offsets for buffers of known size and lifetime, with the arena as low as possible.
 //
 //   offset
 //     ^   +-----------+
@@ -7,8 +7,8 @@
 //     |   | 0 |     1     |   |        share no byte
 //     +---+---+-----------+---+--> time
 //
-// The height of a layout is its highest end; the max load, the largest sum of sizes live at one
-// time, bounds it from below (though not always reachable). Units of time are the caller's.
+// The height of a layout is its highest end. The max load, the largest sum of sizes live at one
+// time, is a lower bound, not always reachable. Units of time are the caller's.
 //
 // Threads: functions without state.
 #pragma once
@@ -28,7 +28,7 @@ struct Buffer {
   Bytes size{0};
 };
 
-// One per buffer, in their order.
+// One offset per buffer, in the buffers' order.
 using Offsets = std::vector<Offset>;
 
 // Buffers of size 0 or of an empty lifetime take no space; their offset is 0.
@@ -37,9 +37,9 @@ Bytes height(const std::vector<Buffer>& buffers, const Offsets& offsets);
 
 struct LayoutOptions {
   Limits limits;
-  // A height that is good enough: the search stops there. 0: the max load, which is the least.
+  // The search stops at this height. 0: the max load, the lower bound.
   Bytes target{0};
-  bool exact = true;  // off: the heuristics alone
+  bool exact = true;  // off: heuristics only
 };
 
 struct Layout {
@@ -47,17 +47,17 @@ struct Layout {
   Bytes height{0};
   Bytes bound{0};  // no layout is lower
   std::string method;
-  int64_t nodes = 0;  // of the exact search
+  int64_t nodes = 0;  // used by the exact search
   bool optimal() const { return height == bound; }
 };
 
-// The best of the heuristics below, then exact search while it is above the target and limits
-// allow. Never higher than any heuristic that the number of buffers allows. The same for the
-// same buffers, seed and node budget as long as the deadline does not strike.
-// REQUIRES: sizes >= 0, begin <= end, the sum of sizes fits in 63 bits (see check_buffers()).
+// Returns the best heuristic layout, improved by exact search while it is above the target and
+// limits allow. Never higher than any heuristic suited to the number of buffers. Deterministic
+// for the same buffers, seed and node budget unless the deadline ends it. REQUIRES: sizes >= 0,
+// begin <= end, the sum of sizes fits in 63 bits (see check_buffers()).
 Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& options = {});
 
-// Throws UsageError that names the buffer by its position, if the above is not met.
+// Throws UsageError, naming the buffer by position, if these requirements are not met.
 void check_buffers(const std::vector<Buffer>& buffers);
 
 }  // namespace tidemark::planner

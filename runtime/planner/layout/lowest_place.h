@@ -1,4 +1,4 @@
-// Private to planner/: the step that all first fits share.
+// Private to planner/: the placement step shared by all first-fit methods.
 //
 // Threads: functions without state.
 #pragma once
@@ -15,8 +15,8 @@ struct TakenSpace {
   Offset begin, end;
 };
 
-// The lowest place for `size` bytes that meets none of `taken` (TakenSpace, or more of it),
-// which is sorted by begin. O(n log n).
+// The lowest offset for `size` bytes that overlaps nothing in `taken` (of TakenSpace or a
+// derived type). O(n log n). REQUIRES: `taken` is sorted by begin.
 template <class Space>
 Offset lowest_place(std::vector<Space>& taken, Bytes size) {
   std::sort(taken.begin(), taken.end(),

@@ -1,16 +1,16 @@
-// Where buffers lie in an arena that is full, or nearly: a few of them move, at times chosen.
+// Offsets for buffers in a full or nearly full arena: a few buffers move, at planned times.
 //
-// A layout in which each buffer pinned where it began may need more than the largest load; one
-// in which buffers may move needs no more, as holes can be joined. Within a device a byte moved
-// costs little, but not nothing: the fewer the better, and none is best.
+// A layout in which buffers never move may need more than the largest load. If buffers may
+// move, it need not, because holes can be joined. Moving a byte within a device costs little:
+// the fewer the better, and none is best.
 //
 //   offset
 //     ^  +---+--+------+
 //     |  | a |  |  d   |      a and c have ended. d needs both their places when it begins, so
 //     |  +---+--+      |      b moves down then; its two places may overlap.
 //     |  |  b   +------+
-//     |  +---+--+  b   |      At a time: first what ends then is gone, then the moves of that
-//     |  | c |  |      |      time are made in turn, then what begins then is placed.
+//     |  +---+--+  b   |      At each time: ended buffers are freed, then that time's moves
+//     |  | c |  |      |      run in order, then new buffers are placed.
 //     +--+---+--+------+--> time
 //
 // Threads: functions without state.
@@ -30,8 +30,8 @@ namespace tidemark::planner {
 
 struct MovingProblem {
   static constexpr Bytes kNever{std::numeric_limits<int64_t>::max()};
-  // In [begin, end) it must not be moved: something that does not wait reads or writes it. Or
-  // it may, if that is waited for: from clock[time] to `until`.
+  // In [begin, end) the buffer must not move, because asynchronous work reads or writes it.
+  // With `until` set, it may move after waiting from clock[time] to `until`.
   struct PinnedInterval {
     size_t buffer = 0;
     int64_t begin = 0;
@@ -39,20 +39,22 @@ struct MovingProblem {
     Bytes until = kNever;
   };
 
-  std::vector<Buffer> buffers;  // their sizes are multiples of kAlignment
+  std::vector<Buffer> buffers;  // sizes are multiples of kAlignment
   std::vector<PinnedInterval>
-      pinned;  // in any order; one for all its life and kNever, if it may not move
-  // One for each buffer. What begins at the earliest of all times begins there. What lives
-  // until the latest should lie there at the end: who repeats all this would have to put it
-  // back.
+      pinned;  // in any order; one for its whole life with kNever if it may not move
+  // One per buffer. A buffer that begins at the earliest time begins at its preferred offset. A
+  // buffer that lives until the latest time should end there, because repeating the step would
+  // otherwise have to move it back.
   std::vector<std::optional<Offset>> preferred_offsets;
   Bytes capacity{0};
-  // By time, as what could be moved until then, a wait being as bad as moving for as long.
-  // REQUIRES: it is not empty if a stay has an end to wait for; these begin at 0 at least.
+  // Per time: the bytes that could be moved until then, so that waits and moves have one unit.
+  // REQUIRES: not empty if an interval in `pinned` has an end to wait for; such intervals begin
+  // at 0 or later.
   std::vector<Bytes> clock;
 };
 
-// To a place that is free but for the buffer's own, which it may overlap if `to` is lower.
+// A move to space that is free except for the buffer's own, which it may overlap if `to` is
+// lower.
 struct Move {
   int64_t time = 0;
   size_t buffer = 0;
@@ -60,20 +62,19 @@ struct Move {
 };
 
 struct MovingLayout {
-  Offsets offsets;          // where each begins; 0 for those that take no space or no time
-  std::vector<Move> moves;  // by time; those of one time one after the other
-  Bytes moved{0};           // by the moves, and by putting back what does not end at home
+  Offsets offsets;          // at each begin; 0 for buffers without space or time
+  std::vector<Move> moves;  // by time, then in order of execution
+  Bytes moved{0};           // by moves, and by putting back misplaced buffers at the end
 };
 
-// The layout that was found with the least `moved`, where each move counts as some bytes more,
-// and as what could be moved while it waits. None if none was found: the load is above the
-// capacity, or what must stay is in the way. Every pass through time takes as many of
-// limits.nodes as there are buffers, and the layout is the same for the same seed and nodes as
-// long as the deadline does not strike; without a limit on nodes, so many passes are made as
-// are of use. Of several that begin at one time, but for the earliest, one may find another in
-// its way: better that each begins at a time of its own. REQUIRES: preferred_offsets are
-// multiples of kAlignment and within the capacity; those of buffers that are there at the
-// earliest time do not overlap.
+// The layout found with the least `moved`. Each move counts as some more bytes, and each wait
+// as the bytes that could be moved meanwhile. None if no layout was found: the load exceeds the
+// capacity, or immovable buffers are in the way. Each pass through time takes as many of
+// limits.nodes as there are buffers. Deterministic for the same seed and nodes unless the
+// deadline ends it; without a node limit, passes continue while they are useful. Buffers that
+// begin at one time (other than the earliest) may block each other, so distinct begins are
+// better. REQUIRES: preferred_offsets are multiples of kAlignment and within the capacity;
+// those of buffers at the earliest time do not overlap.
 std::optional<MovingLayout> lay_out_moving(const MovingProblem& problem,
                                            const Limits& limits = {});
 

@@ -1,9 +1,9 @@
 // Private to layout/: passes through the time of a MovingProblem.
 //
-// Each buffer takes the place that it is hinted at if that is free when it begins, else one
-// that is in the way of few bytes hinted at for later. Where no hole holds it, the run of
-// neighbours is cleared that costs least to move: each of them goes to a hole elsewhere, or
-// slides down within the run.
+// Each buffer takes its hinted offset if that is free when the buffer begins. Otherwise it
+// takes an offset that blocks few bytes hinted for later. If no hole holds it, the cheapest run
+// of neighbours is cleared: each neighbour moves to a hole elsewhere, or is compacted within
+// the run.
 //
 //   | a |hole| b | c |hole| d |   hole   |      needed: as much as from a to d
 //   | a | c |     free    | d | b | hole |      b fits elsewhere, c pinned in the run
@@ -32,41 +32,41 @@ class MovingPass {
     Bytes size() const { return end - begin; }
   };
 
-  // What a pass has come to before an event.
+  // The state of a pass before an event.
   struct State {
     size_t event = 0;
     Offsets at;
     std::vector<size_t> live;  // by offset
     std::vector<Hole> holes;   // by offset
     MovingLayout layout;
-    std::vector<size_t> away;  // do not end at home
-    std::vector<size_t>
-        spilled;  // found no place, so they are nowhere; their offset is kNowhere
-    // What is moved, something for each move, what could be moved while moves wait, and much
-    // more for what is spilled.
+    std::vector<size_t> away;     // that end away from their preferred offset
+    std::vector<size_t> spilled;  // without space: their offset is kNowhere
+    // Bytes moved, a fee per move, the bytes that could be moved during waits, and a large cost
+    // per spilled buffer.
     Bytes cost{0};
-    Bytes waited_until{0};  // of the clock: the latest end that was waited for
+    Bytes waited_until{0};  // on the clock: the latest end waited for
   };
   struct Run {
-    bool complete = false;  // it did not exceed the bound
+    bool complete = false;  // the cost stayed within the bound
     State end;
-    std::vector<State> stops;  // on the way, by time
+    std::vector<State> stops;  // intermediate states, by time
 
     bool placed() const { return complete && end.spilled.empty(); }
-    // What is placed is; then the cost counts.
+    // Complete runs are better, then runs without spilled buffers; then the cost decides.
     bool better_than(const Run& other) const;
   };
 
   // REQUIRES: the problem outlives this.
   explicit MovingPass(const MovingProblem& problem);
 
-  // `hints` has an offset or kNowhere for each. It goes on from the last of `stops` before
-  // which nothing of `changed` begins, and gives up where the cost exceeds `bound`.
+  // `hints` has an offset or kNowhere per buffer. The run resumes from the last of `stops`
+  // before any of `changed` begins, and stops when the cost exceeds `bound`.
   Run run(const Offsets& hints, uint64_t seed, Bytes bound = kAny,
           const std::vector<State>& stops = {}, const std::vector<size_t>& changed = {});
 
   std::vector<size_t> live_at(int64_t time) const;
-  // It must not be moved then, or not without a wait; what begins then has yet to be placed.
+  // Whether the buffer must not move at `time`, or only after a wait. Buffers that begin at
+  // `time` have not been placed yet.
   bool pinned(size_t i, int64_t time) const;
 
  private:
@@ -84,7 +84,7 @@ class MovingPass {
   };
   struct Choice {
     Offset place;
-    Bytes hindered;  // so much is hinted at there for later
+    Bytes hindered;  // bytes hinted there for later
   };
   struct Blocks;  // by offset, with sums
 
@@ -94,8 +94,8 @@ class MovingPass {
   bool ends_at_home(size_t i) const;
   bool is_free(Offset place, Bytes size) const;
   bool fits(Bytes size) const;
-  // Of a move then: what could be moved while it waits, and all that it costs. None: it must
-  // not be moved.
+  // The cost of waiting for a move at `time`, in bytes that could be moved meanwhile. None: the
+  // buffer must not move.
   std::optional<Bytes> wait_for(size_t i, int64_t time) const;
   std::optional<Bytes> price(size_t i, int64_t time) const;
   std::vector<size_t>::const_iterator from(Offset place) const;
@@ -118,10 +118,10 @@ class MovingPass {
 
   const MovingProblem& problem_;
   const Offset top_;
-  const Bytes fee_;  // of a move
+  const Bytes fee_;  // per move
   int64_t first_time_, last_time_;
   std::vector<Event> events_;
-  std::vector<size_t> begin_event_;  // of each buffer
+  std::vector<size_t> begin_event_;  // by buffer
   std::vector<std::vector<MovingProblem::PinnedInterval>> pinned_;
   std::mt19937_64 random_;
   State state_;

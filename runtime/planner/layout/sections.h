@@ -1,8 +1,8 @@
-// Times at which a layout has to be looked at.
+// The times at which a layout must be checked.
 //
-// What is live changes at begins and ends; of all the sets of buffers live at one time only the
-// maximal ones matter (a subset can be stacked where the whole can). There are at most as many
-// as buffers.
+// The live set changes at begins and ends. Of all sets of buffers live at one time only the
+// maximal ones matter, because a subset can be stacked wherever the whole can. There are at
+// most as many maximal sets as buffers.
 #pragma once
 
 #include <vector>
@@ -12,10 +12,10 @@
 namespace tidemark::planner {
 
 struct Sections {
-  std::vector<std::vector<int>> members;  // per section, in order of time: buffers live then
-  std::vector<int> first, last;           // per buffer: it is live in sections [first, last)
+  std::vector<std::vector<int>> members;  // per section, by time: its live buffers
+  std::vector<int> first, last;           // per buffer: live in sections [first, last)
 
-  // Per buffer: those that share a section with it.
+  // Per buffer: the buffers that share a section with it.
   std::vector<std::vector<int>> neighbours() const;
 };
 

@@ -1,4 +1,4 @@
-// A set of operators, a bit each.
+// A set of operators, one bit each.
 //
 // Threads: a value.
 #pragma once

@@ -1,14 +1,13 @@
-// A bound on the load by minimum cuts: what must live while an operator runs, whatever has run
-// before it.
+// Bounds the load by minimum cuts: bytes that must live while an operator runs, in any order.
 //
-// When v runs, a set D of operators has: one that is closed (with an operator it has all those
-// before it), has the ancestors of v, and has neither v nor its descendants. The load is then
-// what v touches and what D has begun and not ended with:
+// When v runs, let D be the set of operators that have run. D is closed under predecessors,
+// contains the ancestors of v, and contains neither v nor its descendants. The load is the size
+// of v's values plus the values that D has begun and not ended:
 //
 //   cut(v) = touched(v) + min over D of  sum of size(x), x begun in D and used outside of D
 //
-// load_bound() takes of that sum what is in it for every D. The least over D is a minimum cut,
-// operators of D on the source's side:
+// load_bound() uses the part of that sum common to every D. The least sum over D is a minimum
+// cut, with the operators of D on the source's side:
 //
 //   writer --size--> x --inf--> each user of x       x is paid for unless all its users are in
 //   D op --inf--> each operator before it              D is closed
@@ -25,17 +24,17 @@
 namespace tidemark::planner {
 
 struct CutBound {
-  int64_t load = 0;   // holds for each order, in place or not
-  int64_t nodes = 0;  // of work done, as much as a step of search each
+  int64_t load = 0;   // holds for every order, in place or not
+  int64_t nodes = 0;  // work done, in units of a search step
 };
 
-// cut(v), or less if a limit strikes: a flow that is not yet the largest bounds the cut too.
+// cut(v), or less if a limit is reached: an incomplete flow also bounds the cut.
 CutBound cut_bound_at(const OrderGraph& graph, OpId op, int64_t node_limit,
                       const Stopwatch& watch);
 
-// The most of `known` and of cut(v) over operators for which it could be more, those first for
-// which it could be most. `upper`: per operator, the load while it runs in some order.
-// O(operators + uses) and a flow each.
+// The maximum of `known` and of cut(v), over operators for which cut(v) could be larger, most
+// promising first. `upper`: per operator, its load in some order. O(operators + uses) and one
+// flow each.
 CutBound cut_bound(const OrderGraph& graph, const std::vector<int64_t>& upper, int64_t known,
                    int64_t node_limit, const Stopwatch& watch);
 

@@ -1,4 +1,4 @@
-// Largest flow from a source to a sink (Dinic).
+// Maximum flow from a source to a sink (Dinic).
 //
 // Threads: one object, one thread.
 #pragma once
@@ -21,9 +21,9 @@ class MaxFlow {
   }
   void add_edge(int from, int to, int64_t capacity);
 
-  // Until no more can flow, or a limit strikes. REQUIRES: no path of infinite edges alone.
+  // Runs to the maximum flow or a limit. REQUIRES: no path consists of infinite edges only.
   int64_t run(int64_t work_limit, const Stopwatch& watch);
-  int64_t work() const { return work_; }  // edges looked at
+  int64_t work() const { return work_; }  // edges examined
 
  private:
   struct Edge {
@@ -38,7 +38,7 @@ class MaxFlow {
   std::vector<Edge> edges_;
   std::vector<std::vector<int>> edges_of_{2};
   std::vector<int> depth_;
-  std::vector<size_t> next_;  // per node: first edge that may still lead on
+  std::vector<size_t> next_;  // per node: first edge that may still help
   int64_t work_ = 0, work_limit_ = 0;
   const Stopwatch* watch_ = nullptr;
 };

@@ -1,7 +1,7 @@
-// In which order operators run, so that the most bytes live at one time are few.
+// Orders operators to minimise the peak of live bytes.
 //
-// One operator runs at a time. While it runs, its inputs, its outputs and its workspace are
-// live, and whatever was written and is still to be used.
+// One operator runs at a time. While it runs, its inputs, outputs and workspace are live, as is
+// every value already written and still to be used.
 //
 // Threads: functions without state.
 #pragma once
@@ -16,9 +16,9 @@ namespace tidemark::planner {
 
 struct OrderOptions {
   Limits limits;
-  // Beyond a good order and a bound: search that may close the gap between them. Off: neither.
+  // Searches to close the gap between a good order and the bound. Off: no search.
   bool search = true;
-  // Below this distance from the bound, relative to it, only short searches are tried.
+  // Below this relative distance from the bound, only short searches run.
   double good_gap = 0.005;
 };
 
@@ -30,22 +30,22 @@ struct Order {
   int64_t nodes = 0;
 };
 
-// The best of program order, LESCEA, and a search under falling budgets that stops at the bound
-// or a limit. Never worse than program order or LESCEA. REQUIRES: check_problem() passes.
+// The best of program order, LESCEA, and a search under falling budgets, which stops at the
+// bound or a limit. Never worse than program order or LESCEA. REQUIRES: check_problem() passes.
 Order plan_order(const Problem& problem, const OrderOptions& options = {});
 
-// Least storage change first (LESCEA; Han et al., 2006): of the operators that can run, the one
-// after which the fewest bytes live; ties in program order. O((ops + uses) log ops).
+// Least storage change first (LESCEA; Han et al., 2006): runs the ready operator after which
+// the fewest bytes live; ties in program order. O((ops + uses) log ops).
 std::vector<OpId> lescea(const Problem& problem);
 
-// The order in which the problem lists operators, where that is one; else the topological order
-// next to it.
+// The order in which the problem lists operators, if valid; else the topological order closest
+// to it.
 std::vector<OpId> program_order(const Problem& problem);
 
-// Bytes that live whenever some operator runs, in whatever order: what its ancestors wrote and
-// it or its descendants use. The most of these over operators bounds every order's load.
-// O(ops * values / 64) words; above kMaxOpsForBound operators each is bounded by what it
-// touches alone.
+// A bound on every order's load. For each operator: the bytes that its ancestors wrote and that
+// it or its descendants use live whenever it runs; the bound is the maximum over operators.
+// O(ops * values / 64) words. Above kMaxOpsForBound operators, only the bytes an operator
+// touches are counted.
 inline constexpr size_t kMaxOpsForBound = 20'000;
 Bytes load_bound(const Problem& problem);
 

@@ -1,4 +1,4 @@
-// The pieces that plan_order() is put together from.
+// The parts of plan_order().
 //
 // Threads: functions without state.
 #pragma once
@@ -11,15 +11,15 @@
 
 namespace tidemark::planner {
 
-// Per operator: bytes that live whenever it runs; see load_bound().
+// Per operator: bytes that live whenever it runs, in any order; see load_bound().
 std::vector<int64_t> forced_loads(const OrderGraph& graph);
 
 // Per operator: bytes live while it runs in `order`.
 std::vector<int64_t> loads_in(const OrderGraph& graph, const std::vector<OpId>& order);
-// The most of them.
+// The maximum of loads_in().
 int64_t load_of(const OrderGraph& graph, const std::vector<OpId>& order);
 
-// Program order as in `position` among equals.
+// Ties go to the operator earlier in `position`.
 std::vector<OpId> lescea(const OrderGraph& graph);
 
 enum class SearchEnd : uint8_t {
@@ -28,14 +28,14 @@ enum class SearchEnd : uint8_t {
   kLimit,
 };
 
-// Depth first over sets of operators done, for an order whose load is at most `budget`. An
-// operator that frees no less than it takes, and fits, is run at once: whatever order there is
-// from here, with it moved to the front it needs no more (what is live is submodular in what
-// has run). Sets that failed are remembered.
+// Depth-first search over sets of operators run, for an order whose load is at most `budget`.
+// An operator that fits and frees at least as much as it takes is run at once: moving it to the
+// front never raises an order's load, because live bytes are submodular in the set of operators
+// run. Failed sets are remembered.
 class OrderSearch {
  public:
   explicit OrderSearch(const OrderGraph& graph) : graph_(graph) {}
-  // `prefer`: of operators with equal growth the one with the lower number goes first.
+  // `prefer`: among operators with equal growth, the lower number goes first.
   SearchEnd run(int64_t budget, const std::vector<int>& prefer, int64_t node_limit,
                 const Stopwatch& watch);
   const std::vector<OpId>& order() const { return order_; }  // REQUIRES: kFound

@@ -1,4 +1,4 @@
-// Ways to plan a step, by name: ours, those of others' papers, the baselines.
+// Planning methods by name: ours, published ones, and baselines.
 //
 // Threads: functions without state.
 #pragma once
@@ -14,24 +14,24 @@
 
 namespace tidemark::planner {
 
-// Each function may throw UsageError if the system lacks what the method needs, a solver for
-// instance; the message says what to install.
+// A function may throw UsageError if the system lacks something the method needs, such as a
+// solver; the message says what to install.
 struct Method {
-  std::string name;  // as on a command line: lower case, digits and hyphens
-  std::string what;  // in a line
+  std::string name;  // on command lines: lower case, digits, hyphens
+  std::string what;  // description, one line
   // An order and offsets. The plan's bound holds for every plan of the problem.
   std::function<Plan(const Problem&, const PlannerOptions&)> plan;
-  // The two halves alone; empty where a method has no such half of its own.
+  // Only the order or the layout; empty if a method has no such half of its own.
   std::function<Order(const Problem&, const OrderOptions&)> order;
   std::function<Layout(const std::vector<Buffer>&, const LayoutOptions&)> layout;
-  bool baseline = false;      // one of baselines(), or a method without one of its ingredients
+  bool baseline = false;      // one of baselines(), or a method without an ingredient
   bool needs_solver = false;  // of integer programs; see solver/solver.h
 };
 
 // The default planner first.
 const std::vector<Method>& methods();
 
-// Null if there is none of that name.
+// Null if no method has that name.
 const Method* find_method(const std::string& name);
 
 }  // namespace tidemark::planner

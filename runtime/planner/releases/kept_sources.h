@@ -1,11 +1,11 @@
-// How long a storage really stays.
+// How long each storage really stays.
 //
-// The program lets go of a batch early, but what has been computed from it may have to be
-// computed again: a storage that no call can make, such as an upload or what has been written
-// in place, stays for as long as a recipe reads it. A recipe lives as long as what it made,
-// which lives as long as the program or another recipe holds it.
+// The program drops a batch early, but results computed from it may have to be recomputed. A
+// storage that no call can make, such as an upload or one written in place, therefore stays as
+// long as a recipe reads it. A recipe lives as long as its outputs, and these live as long as
+// the program or another recipe holds them.
 //
-//   upload x    a = f(x)    b = g(a)    let go of x, then a    ...    let go of b
+//   upload x    a = f(x)    b = g(a)    drop x, then a    ...    drop b
 //                                       x stays ------------------->
 //
 // Threads: functions without state.
@@ -15,7 +15,7 @@
 
 namespace tidemark::planner {
 
-// The same step, with each storage let go of when its bytes really go while recipes are kept.
+// The same step, with each storage dropped when its bytes are freed while recipes are kept.
 // REQUIRES: trace_violations() finds nothing.
 StepTrace with_kept_sources(StepTrace trace);
 

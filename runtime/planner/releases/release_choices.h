@@ -1,6 +1,5 @@
-// All that can be decided about a step: for each gap that nothing happens, that what sleeps
-// there is evicted, or that it is copied out and when it comes back. A plan is a choice for
-// each of them. Changes can be taken back.
+// All decisions about a step. For each gap: keep the unused storage, evict it, or offload it
+// and when to bring it back. A plan is one choice per gap. Changes can be undone.
 //
 // Pure.
 #pragma once
@@ -16,8 +15,8 @@ namespace tidemark::planner {
 
 class ReleaseChoices {
  public:
-  // Gaps of items of at least that size, by their first call. As `draft` has it.
-  // REQUIRES: the step and the limits outlive it.
+  // The gaps of items of at least `smallest` bytes, by first call, with choices as in `draft`.
+  // REQUIRES: the step and the limits outlive this object.
   ReleaseChoices(const StepTable& step, const PlanLimits& limits,
                  const std::vector<PlannedRelease>& draft, Bytes smallest);
 
@@ -25,30 +24,30 @@ class ReleaseChoices {
   bool released(size_t i) const { return choices_[i].released; }
   bool may_evict(size_t i) const;
   bool may_offload(size_t i) const;
-  // Are both away at some time, if both are released?
+  // Whether both would be away at some time, if both are released.
   bool meet(size_t i, size_t k) const;
-  // Gaps between the same uses of what the same kind of call makes, itself among them, in
-  // order: those of a network's layers.
+  // The gaps between the same uses of outputs of the same kind of call, such as those of a
+  // network's layers, in order. Includes the gap itself.
   const std::vector<size_t>& alike(size_t i) const { return kinds_[kind_of_[i]]; }
   Bytes bytes(size_t i) const { return item(i).bytes; }
   // The call after which the gap begins.
   uint32_t from(size_t i) const { return choices_[i].release.from; }
 
   void keep(size_t i);
-  // REQUIRES: it may be.
+  // REQUIRES: may_evict(i).
   void evict(size_t i);
-  // Coming back so many times the copy's own time before it is wanted.
-  // REQUIRES: it may be.
+  // Offloads; the copy back begins `lead` times its own duration before the storage is needed.
+  // REQUIRES: may_offload(i).
   void offload(size_t i, double lead);
 
-  // Has anything been changed since they were settled or taken back?
+  // Whether anything has changed since the last settle() or take_back().
   bool changed() const { return !changes_.empty(); }
   void settle() { changes_.clear(); }
   void take_back();
 
-  // The plan, by call.
+  // The plan, ordered by call.
   void write(std::vector<PlannedRelease>& releases) const;
-  // Of all that is copied out.
+  // Total bytes copied out.
   Bytes copied() const;
 
  private:
@@ -64,7 +63,7 @@ class ReleaseChoices {
   const StepTable* step_;
   const PlanLimits* limits_;
   std::vector<Choice> choices_;
-  std::vector<std::pair<size_t, Choice>> changes_;  // and what was there before
+  std::vector<std::pair<size_t, Choice>> changes_;  // with the choices before
   std::vector<size_t> kind_of_;
   std::vector<std::vector<size_t>> kinds_;
 };

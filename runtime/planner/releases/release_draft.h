@@ -1,16 +1,16 @@
-// What to release during a step, and how, for as little time as possible: planned from the
-// record of a step that repeats.
+// Plans which storages to release during a step, and how, in the least time, from the record of
+// a step that repeats.
 //
-// Between two uses of a storage lies a gap, in which it need not be there. The plan chooses
-// gaps until what is live fits at every call:
+// Between two uses of a storage is a gap, in which it need not be resident. The plan chooses
+// gaps until the live bytes fit at every call:
 //
-//   bytes   ____                     first the copies that the link carries out and back while
-//    live  /    \___  <- limit       compute goes on, of what would cost most to compute again
-//      ___/         \                per byte; then evictions, the least time per byte and call
-//     forward   backward             first (what they need again is counted with them).
+//   bytes   ____                     first copies that the link carries out and back while
+//    live  /    \___  <- limit       compute continues, of the storages that cost most per byte
+//      ___/         \                to recompute; then evictions, least time per byte and call
+//     forward   backward             first (including recomputations that they cause).
 //
-// Greedy with lazy evaluation: a gap's price only rises and its use only falls as others are
-// chosen. A choice that later ones have made needless is taken back.
+// Greedy with lazy evaluation: choosing gaps only raises other gaps' prices and lowers their
+// benefit. Choices made needless by later ones are undone.
 //
 // Pure: no session, no tensors.
 #pragma once
@@ -23,13 +23,13 @@
 
 namespace tidemark::planner {
 
-// Calls between two uses, in which an item need not be there.
+// Calls between two uses, in which an item need not be resident.
 //
 //   calls        0 . . . . n           from, to
-//   lives on     --u====u===u--        two of its uses
-//                =======u---u==        the last, the first: over the step's end, in two parts
-//   carried in   =======u---u          the same: only the part before the first use
-//                       u---u====      the last use, n: kept for recipes alone
+//   persistent   --u====u===u--        two of its uses
+//                =======u---u==        the last, the first: across the step's end, in two parts
+//   carried in   =======u---u          as above: only the part before the first use
+//                       u---u====      the last use, n: kept only for recipes
 //   carried out        u---u====       the last use, n: until the end
 struct Gap {
   uint32_t item = 0;
@@ -38,25 +38,25 @@ struct Gap {
   bool wraps() const { return to <= from; }
 };
 
-// Of items of at least that size; by item, then by call.
+// Gaps of items of at least `smallest` bytes, ordered by item, then by call.
 std::vector<Gap> find_gaps(const StepTable& step, Bytes smallest);
 
 enum class Release : uint8_t { kEvict, kOffload };
 
 struct PlannedRelease {
   uint32_t item = 0;
-  uint32_t from = 0;  // the call after which it may go
-  uint32_t to = 0;    // the call that wants it, as in a Gap
+  uint32_t from = 0;  // may be released after this call
+  uint32_t to = 0;    // needed by this call, as in a Gap
   Release action = Release::kEvict;
-  uint32_t reload_at = 0;  // of an offload: after this call it is brought back
+  uint32_t reload_at = 0;  // for offloads: brought back after this call
   bool wraps() const { return to <= from; }
 };
 
 struct ReleaseDraft {
   std::vector<PlannedRelease> releases;  // by `from`
   Bytes unmanaged{0};                    // most bytes live at once
-  Bytes peak{0};                         // the same under the plan
-  Nanos recomputation{0};                // expected when each was chosen, for the whole step
+  Bytes peak{0};                         // most bytes live at once under the plan
+  Nanos recomputation{0};                // for the whole step, as expected at each choice
 };
 
 ReleaseDraft draft_releases(const StepTable& step, const PlanLimits& limits);

@@ -1,8 +1,8 @@
-// A schedule for a step that does not fit: what is evicted, offloaded and brought back when,
-// and where each block lies.
+// Makes a schedule for a step that does not fit: what to evict and offload, when to bring it
+// back, and where each block lies.
 //
-//   StepTrace --draft--> releases --search--> better ones --write--> Schedule --layout-->
-//   placed
+//   StepTrace --draft--> releases --search--> better releases --write--> Schedule
+//             --layout--> placed Schedule
 //
 // Threads: functions without state.
 #pragma once
@@ -21,24 +21,24 @@ namespace tidemark::planner {
 
 struct ReleaseSchedule {
   Schedule schedule;
-  std::vector<PlannedRelease> releases;  // that it came from: a draft for the next
+  std::vector<PlannedRelease> releases;  // the schedule's; a draft for the next search
 };
 
-// How hard to look, in calls that simulations go through, so that a schedule is the same on
-// every machine: some seconds, or a fifth of one.
+// Search effort in simulated calls, so that a schedule is the same on every machine. kThorough
+// takes some seconds, kQuick a fifth of a second.
 inline constexpr int64_t kThorough = 48'000'000;
 inline constexpr int64_t kQuick = 2'000'000;
 
-// Within limits.space, all that there is. `foreign`: sizes of storages that live through the
-// step and are not used in it. `draft`: releases to begin with, of a step like it; empty: none.
+// Plans within limits.space. `foreign`: sizes of storages that live through the step and are
+// not used in it. `draft`: releases of a similar step to start from; empty: none.
 //
-// Placed where a layout is found in which few blocks move. Else blocks are compacted whenever
-// space is in pieces, and some may be short (Schedule::shortfall): a tenth of the room in all;
-// or that at any one time, and in all what the link carries out and in again in a twentieth of
-// the step. None: nothing was found that fits.
+// The schedule is placed if a layout is found in which few blocks move. Otherwise blocks are
+// compacted whenever space is fragmented, and some bytes may be short (Schedule::shortfall): up
+// to a tenth of the space in total; or up to a tenth at any one time, if the link can carry the
+// total out and in within a twentieth of the step. None: nothing was found that fits.
 //
-// `work`, if given: what it took is added, in calls gone through and what takes as long.
-// `stop`, if given: ends it soon once set.
+// `work`, if given: the work done is added, in simulated calls or equivalents. `stop`, if
+// given: ends the search soon once set.
 std::optional<ReleaseSchedule> plan_releases(const StepTrace& trace, const PlanLimits& limits,
                                              const std::vector<Bytes>& foreign,
                                              std::vector<PlannedRelease> draft = {},

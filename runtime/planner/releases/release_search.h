@@ -1,11 +1,11 @@
-// Makes releases better by simulating the step with them. First downhill: one decision is
-// changed, or two that meet in time, and what costs less is kept, until nothing helps any more.
-// Then by simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983), which also changes
-// decisions about all layers of a kind at once: what is right for one of them is seldom better
-// alone.
+// Improves releases by simulating the step. The first phase is a downhill search: it changes
+// one decision, or two that overlap in time, and keeps cheaper results until no change helps.
+// The second phase is simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983). It also
+// changes decisions about all layers of a kind at once, because a change that helps all layers
+// seldom helps one alone.
 //
-// A change is dropped as soon as the simulation shows that it costs too much. The same on every
-// machine: what bounds it is the number of calls gone through.
+// A change is dropped as soon as its simulation costs too much. The result is the same on every
+// machine, because the limit is the number of simulated calls.
 //
 // Pure.
 #pragma once
@@ -22,14 +22,13 @@ namespace tidemark::planner {
 struct SearchResult {
   std::vector<PlannedRelease> releases;  // by call
   StepSimulator::Outcome expected;
-  int64_t calls = 0;  // gone through
+  int64_t calls = 0;  // simulated
 };
 
-// Better than `draft`, or the same. `effort`: calls to go through, in all simulations together,
-// before it ends with what it has: a quarter of them downhill; as many again for small
-// storages, where the others are not enough. `expected.shortfall` is above 0 if no plan was
-// found that stays within the limits' room. `stop`: ends it soon once set; null: nobody sets
-// it.
+// At least as good as `draft`. `effort`: the maximum number of simulated calls, a quarter of
+// them downhill; as many again for small storages, if the others do not suffice.
+// `expected.shortfall` is above 0 if no plan within the space limit was found. `stop`: ends the
+// search soon once set; null: never set.
 SearchResult search_releases(const StepTrace& trace, const StepTable& step,
                              const PlanLimits& limits, const std::vector<PlannedRelease>& draft,
                              int64_t effort, const std::atomic<bool>* stop = nullptr);

@@ -1,4 +1,4 @@
-// Writes a schedule down as a simulation goes through it.
+// Records a simulation as a schedule.
 //
 // Threads: one.
 #pragma once
@@ -35,17 +35,17 @@ class ScheduleWriter {
     result_.schedule.code.push_back(
         {what, again, subject, static_cast<uint32_t>(result_.schedule.blocks.size()), 0});
   }
-  // Blocks for the instruction added last.
+  // Takes blocks for the last instruction added.
   void take(uint32_t storage, Bytes size) {
     if (storage != Schedule::kScratch) block_of_[storage] = block_count();
     const uint32_t at = now() == 0 ? 0 : now() - 1;
     if (now() > 0) ++result_.schedule.code.back().blocks;
     result_.schedule.blocks.push_back({storage, size, at, at + 1});
   }
-  // The block may be another's after the instruction added last.
+  // Ends a block: its space may be reused after the last instruction added.
   void end(uint32_t block) { result_.schedule.blocks[block].end = now(); }
-  // From the next instruction on until unpin() the block does not move, or not without a
-  // wait for the copy that ends at `until`; the pin's number.
+  // From the next instruction on until unpin(), the block must not move, or only after waiting
+  // for the copy that ends at `until`. Returns the pin's number.
   uint32_t pin(uint32_t block, std::optional<Nanos> until = {}) {
     result_.pinned.push_back({block, now(), kOpen, until});
     return static_cast<uint32_t>(result_.pinned.size()) - 1;
@@ -56,7 +56,7 @@ class ScheduleWriter {
   uint32_t now() const { return static_cast<uint32_t>(result_.schedule.code.size()); }
   uint32_t block_count() const { return static_cast<uint32_t>(result_.schedule.blocks.size()); }
 
-  // What is not unpinned is pinned until its block ends.
+  // Blocks still pinned stay so until they end.
   UnplacedSchedule finish() {
     for (PinnedInterval& pinned : result_.pinned) {
       if (pinned.end == kOpen) pinned.end = result_.schedule.blocks[pinned.block].end;
@@ -69,7 +69,7 @@ class ScheduleWriter {
 
   const StepTrace* trace_;
   UnplacedSchedule result_;
-  std::vector<uint32_t> block_of_;  // by storage: the last
+  std::vector<uint32_t> block_of_;  // by storage: its last block
 };
 
 }  // namespace tidemark::planner

@@ -1,26 +1,24 @@
-// What a step takes with given releases, gone through call by call as compute does, without
-// running it: time, copies on the link, recomputation with all that it needs for itself, and
-// where space is short.
+// The cost of a step with given releases, simulated call by call as compute runs it: time,
+// copies on the link, recomputations with their own inputs, and shortfalls of space.
 //
-//   call        what is uploaded before it comes; inputs that are away come back: computed
-//               again from what is there, or copied in;
-//               space for outputs and workspace: what may go goes, then compute waits for
-//               copies under way, then what came back ahead of need goes again
-//   after it    the releases that begin here, and copies that come back ahead of need;
-//               what has ended is freed
+//   call        uploads that precede the call; inputs that are away come back: recomputed from
+//               available storages, or copied in;
+//               space for outputs and workspace: evictable storages are released, then compute
+//               waits for copies under way, then unused prefetched storages are released again
+//   after it    releases that begin here, and prefetches; storages that have ended are freed
 //
-// It goes through a call as Residency does, so that the schedule that it writes down can be
-// carried out to the letter. Memory is counted in bytes; where blocks lie is not. What was
-// computed again on the way to something else stays for as long as there is space.
+// Each call is processed as Residency does it, so that the schedule written can be carried out
+// exactly. Memory is counted in bytes; offsets are not modelled. Storages recomputed on the way
+// to others stay as long as there is space.
 //
-// A step begins as the one before it ended. What is planned to be away over the end is copied
-// out as the step begins; in so little space that not all that lives on can be there beside
-// what a call needs, before the step ends, so that the step begins without it and ends when its
-// copy is done.
+// A step begins in the state in which the one before ended. Storages planned to be away over
+// the end are copied out as the step begins. If space is too small for all persistent storages
+// beside a call's working set, they are copied out before the step ends; the step then begins
+// without them and ends when their copies are done.
 //
-// A storage that an earlier step has made, and that goes in this one, is until its first use
-// like those that are away over the end. One that is made in this step, and stays, may be
-// copied out after its last use: the step ends with it on a tier, or still in the arena.
+// A storage made by an earlier step and freed in this one is treated until its first use like
+// storages away over the end. A storage made in this step that survives it may be copied out
+// after its last use: the step ends with it on a tier or still in the arena.
 //
 // Pure: no session, no tensors. Runs of one simulator share their scratch memory.
 #pragma once
@@ -43,33 +41,33 @@ namespace tidemark::planner {
 class StepSimulator {
  public:
   struct Outcome {
-    bool possible = true;  // false: something cannot be computed again
-    Nanos time{0};         // of compute, with what follows
+    bool possible = true;  // false: a storage cannot be recomputed
+    Nanos time{0};         // compute time, with the fields below
     Nanos recomputed{0};
     Nanos waited{0};         // for copies
-    Nanos copied{0};         // how long the link was busy with copies, both ways; not uploads
-    Bytes shortfall{0};      // space that was short, summed over the times that more was
-    Bytes short_overall{0};  // summed over the calls: the most that was short as each ran
-    int64_t calls = 0;       // of the program, gone through
-    // What a search is to make small: time, much for what lacks, little for copies.
+    Nanos copied{0};         // link busy with copies, both directions, without uploads
+    Bytes shortfall{0};      // sum of the increases of the shortfall over the step
+    Bytes short_overall{0};  // summed over calls: the largest shortfall as each ran
+    int64_t calls = 0;       // simulated calls of the program
+    // The search's objective: time, a high price for shortfalls, a low one for copies.
     double cost = 0;
   };
 
-  // `trace`: with_kept_sources(); `step`: of it. REQUIRES: they outlive it.
+  // `trace`: with_kept_sources(); `step`: its table. REQUIRES: both outlive this object.
   StepSimulator(const StepTrace& trace, const StepTable& step, const PlanLimits& limits);
 
-  // The cost of a byte that is short, in round trips of a byte over the link: of the shortfall,
-  // and of what is short on average. Where all of a step is short, to send something away for
-  // a part of it makes no difference to the shortfall alone: space is as short again once it is
-  // back. A search would keep everything.
+  // The price of a missing byte, in round trips of a byte over the link, charged for the
+  // shortfall and for the average missing bytes. The shortfall alone would not suffice: if
+  // space is short during the whole step, releasing a storage for a part of it leaves the
+  // shortfall unchanged, and a search would keep everything.
   void set_shortfall_price(double times) { shortfall_price_ = times * link_price_; }
-  // Whether what came back ahead of need goes again where space would be short; at first it
-  // does.
+  // Whether prefetched storages are released again where space would be short. Initially true.
   void set_sends_back(bool sends_back) { sends_back_ = sends_back; }
-  // In any order; at most one for each gap. Stops once it is sure to cost more than `enough`.
+  // `releases`: in any order, at most one per gap. Stops once the cost is sure to exceed
+  // `enough`.
   Outcome run(const std::vector<PlannedRelease>& releases,
               double enough = std::numeric_limits<double>::infinity());
-  // The same, and what it does as a schedule, with `foreign` blocks of these sizes in it.
+  // As run(), and writes the simulated actions as a schedule with `foreign` blocks.
   Outcome write(const std::vector<PlannedRelease>& releases, const std::vector<Bytes>& foreign,
                 UnplacedSchedule& schedule);
 
@@ -78,13 +76,13 @@ class StepSimulator {
   using Do = Schedule::Do;
   // A claimed item may not be released.
   struct State : StorageState {
-    bool evictable = false;  // it may go when room is short
+    bool evictable = false;  // may be released when space is short
     bool coming = false;     // its block is being filled, until `ready`
     bool ahead = false;      // brought back, and not used since
-    bool fixed = false;      // it cannot be computed again any more
-    uint32_t written = 0;    // in place, in this step: calls up to the last that did
-    uint32_t next = 0;       // the call that wants it next
-    Nanos ready{0};          // the last copy of it, out or in, is done
+    bool fixed = false;      // cannot be recomputed any more
+    uint32_t written = 0;    // in-place writes in this step: calls up to the last one
+    uint32_t next = 0;       // the next call that needs it
+    Nanos ready{0};          // when its last copy, out or in, is done
   };
 
   int64_t bytes(uint32_t item) const { return step_.items[item].bytes.count(); }
@@ -132,40 +130,40 @@ class StepSimulator {
   const StepTable& step_;
   const uint32_t calls_;
   const int64_t space_;
-  const double link_price_;  // nanoseconds a byte, both ways
-  // What is away over the step's end goes before it, not once the next one has begun.
+  const double link_price_;  // nanoseconds per byte, both ways
+  // Storages away over the step's end leave before it, not after the next step has begun.
   const bool away_between_;
-  double shortfall_price_;  // nanoseconds a byte that is short
+  double shortfall_price_;  // nanoseconds per missing byte
   bool sends_back_ = true;
   std::vector<Nanos> out_time_, in_time_;      // by item
-  std::vector<std::vector<uint32_t>> writes_;  // by call: of what others have read
-  // By call: the inputs, then the outputs; the call that wants each next.
+  std::vector<std::vector<uint32_t>> writes_;  // by call: writes of bytes that others have read
+  // By call: its inputs, then its outputs; for each, the next call that needs it.
   std::vector<std::vector<uint32_t>> next_uses_;
 
   std::vector<State> items_;
-  std::vector<uint32_t> evictable_;  // and some that are not any more
+  std::vector<uint32_t> evictable_;  // includes some no longer evictable
   struct Leaving {
     uint32_t item = 0;
     Nanos ready{0};
-    uint32_t block = 0;  // where it is written down
+    uint32_t block = 0;  // in the schedule written
   };
-  std::vector<Leaving> leaving_;          // freed, with a copy of them under way
+  std::vector<Leaving> leaving_;          // freed, with a copy under way
   std::vector<PlannedRelease> releases_;  // by `from`
   std::vector<uint32_t> reloads_;         // of releases_, by `reload_at`
-  std::vector<uint32_t> due_;             // items to bring back, as soon as there is room
-  std::vector<uint32_t> ahead_;           // and some that are not any more
+  std::vector<uint32_t> due_;             // items to bring back as soon as space allows
+  std::vector<uint32_t> ahead_;           // includes some no longer ahead
   std::vector<uint32_t> again_;           // calls
   std::vector<std::pair<uint32_t, size_t>> pending_;  // calls, and their next input
-  std::vector<uint32_t> seen_;                        // by call: the walk that saw it last
+  std::vector<uint32_t> seen_;                        // by call: the last walk that saw it
   uint32_t walk_ = 0;
-  uint32_t now_ = 0;  // the program's call
+  uint32_t now_ = 0;  // the program's current call
   int64_t live_ = 0;
   int64_t short_by_ = 0;
-  Nanos link_out_{0}, link_in_{0};  // when they will be free
+  Nanos link_out_{0}, link_in_{0};  // when each direction will be free
   Outcome outcome_;
-  // Where a schedule is written down.
+  // The schedule being written.
   ScheduleWriter* writer_ = nullptr;
-  std::vector<std::pair<Nanos, uint32_t>> under_way_;  // until when; the copy's pin
+  std::vector<std::pair<Nanos, uint32_t>> under_way_;  // end of each copy; its pin
   std::vector<Bytes> foreign_;
   uint32_t foreign_block_ = 0;
 };

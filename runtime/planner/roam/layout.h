@@ -1,26 +1,27 @@
-// Where each tensor lies, given the order (ROAM, section IV-B).
+// Each tensor's offset, given the order (ROAM, section IV-B).
 //
-// Each subgraph (a leaf of the tree) is laid out by itself (8), then they are put together (9):
+// Each subgraph (a leaf of the tree) is laid out separately (8), then all are concatenated (9):
 //
 //   base_i = base_{i-1} + sum of the activations of m_{i-1},   m_i[e] += base_i
 //
-// with the subgraph whose activations live longest first, so that the shorter lived lies on top
-// (as section IV-B says; the numbering of (9) is the other way round). For this to waste
-// little, the activations of a subgraph lie below all else in it, side by side.
+// starting with the subgraph whose activations live longest, so that shorter-lived ones lie on
+// top (as section IV-B says; the numbering of (9) is reversed). To waste little, the
+// activations of a subgraph lie below all else in it, side by side.
 //
 //   offset |      |t |            t: temporary buffers of the inner subgraph
 //          |    | a1 |            a1: its activations
-//          | t| | a0      |  |t   a0: those of the outer one, whose buffers are where a1 is
-//          later
+//          | t| | a0      |  |t   a0: activations of the outer subgraph, whose own temporary
+//          |                          buffers lie where a1 is later
 //          +---------------------> time
 //
-// A tensor that is used in several subgraphs is laid out in one of them: what the forward pass
-// makes, in the one that frees it (COFI), so that later buffers can lie where it was; what the
-// backward pass makes, in the one that makes it (CIFO). Others take no notice of it (COFO).
-// Where that leads to two in one place, the smaller of them, and of equals the shorter lived,
-// is placed anew when all others are settled. What lives throughout lies under everything.
+// A tensor used in several subgraphs is laid out in one of them. A tensor made in the forward
+// pass is laid out in the subgraph that frees it (COFI), so that later buffers can reuse its
+// space. A tensor made in the backward pass is laid out in the subgraph that makes it (CIFO).
+// Other subgraphs ignore it (COFO). If two tensors then overlap, the smaller, or of equals the
+// shorter-lived, is placed again after all others. Tensors that live throughout lie below
+// everything.
 //
-// Threads: as many as asked for; leaves share nothing.
+// Threads: as many as requested; leaves share no data.
 #pragma once
 
 #include <vector>
@@ -36,10 +37,10 @@ struct ConcatenationOptions {
   // Off: one leaf above the other, with no space in common and so without conflicts.
   bool concatenate = true;
   int threads = 1;
-  Limits limits;  // of each leaf; the seconds, of all
+  Limits limits;  // nodes: per leaf; seconds: for all leaves
 };
 
-// When and where things happen; a position is one in the order.
+// The order's positions, by leaf and pass.
 struct Timeline {
   std::vector<int> leaf;         // per position: index in SubgraphTree::leaves
   std::vector<bool> is_forward;  // per position

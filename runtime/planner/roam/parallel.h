@@ -1,7 +1,7 @@
 // Runs independent pieces of work on several threads.
 //
-// Threads: `work` is called from any of them, once for each index; what it throws is thrown to
-// the caller when all have ended.
+// Threads: `work` is called from any of them, once per index; an exception is rethrown to the
+// caller when all threads have ended.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ void run_parallel(size_t count, int threads, Work work) {
   std::mutex mutex;
   std::exception_ptr thrown;
   const auto take = [&] {
-    // Relaxed: an index is all that is handed over; results are read after the join.
+    // Relaxed: only an index is passed on; results are read after the join.
     for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
       try {
         work(i);

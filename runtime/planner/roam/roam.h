@@ -1,6 +1,6 @@
-// ROAM's own method: a step divided, its pieces planned each by itself, and put together
-// (Shu et al., "ROAM: memory-efficient large DNN training via optimized operator ordering and
-// memory layout").
+// ROAM's own method: divides a step, plans each piece separately, and combines the results (Shu
+// et al., "ROAM: memory-efficient large DNN training via optimized operator ordering and memory
+// layout").
 //
 //   section   here                  what
 //   IV-A      phases.h              memory-insensitive operators, independent segments
@@ -10,8 +10,8 @@
 //   (8), (9)  layout.h              each leaf's layout; layouts concatenated, conflicts settled
 //   IV-D      leaf_solver.h         who solves a leaf
 //
-// Nothing of the default planner is behind it but what solves leaves: what it gives is ROAM's
-// answer also where ours is better, and its method says so.
+// Nothing of the default planner is used except to solve leaves: the result is ROAM's own even
+// where ours is better, and its method says so.
 //
 // One stream (the paper's ROAM-SS). In-place pairs are not part of the paper; `in_place` merges
 // them before the layout, as the default planner does.
@@ -33,11 +33,11 @@ namespace tidemark::planner::roam {
 
 // Each `bool` is an ingredient that can be left out.
 struct RoamOptions {
-  // Seconds: half of them for orders. Nodes: of each leaf, of each of the two searches.
+  // Seconds: half of them for orders. Nodes: per leaf and per search.
   Limits limits{.nodes = 20'000};
-  int threads = 0;       // 0: one for each core; the plan is the same for any number
-  bool segments = true;  // off: one order for all
-  bool tree = true;      // off: segments are ordered each alone, and laid out all together
+  int threads = 0;       // 0: one per core; the plan does not depend on the number
+  bool segments = true;  // off: one order for the whole step
+  bool tree = true;      // off: each segment is ordered alone; one layout for all
   TreeOptions subgraphs;
   UpdateOptions updates;
   bool owners = true, activations_below = true, concatenate = true;  // layout.h
@@ -45,22 +45,22 @@ struct RoamOptions {
   LeafSolvers leaves = exact_leaves();
 };
 
-// Throws UsageError if check_problem() does, std::logic_error if a leaf's solver does not give
-// each operator once, or an offset below zero; what solvers throw.
+// Throws UsageError if check_problem() does; std::logic_error if a leaf's solver does not
+// return each operator once, or returns an offset below zero; and any exception from a solver.
 Plan roam(const Problem& problem, const RoamOptions& options = {});
 
-// Its order alone.
+// ROAM's order alone.
 std::vector<OpId> roam_order(const Problem& problem, const RoamOptions& options = {});
 
-// Its layout alone, for an order of someone else's. REQUIRES: `order` is one.
+// ROAM's layout alone, for any order. REQUIRES: `order` is valid.
 Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
                  const RoamOptions& options = {});
 
-// For papers/methods.h: limits and in_place as given there, nodes as many as above at most.
-// With `reorder` off only the layout is ROAM's.
+// For papers/methods.h: limits and in_place as given there, with at most the nodes above. With
+// `reorder` off, only the layout is ROAM's.
 Plan roam_method(const Problem& problem, const PlannerOptions& options);
 
-// ROAM with one thing changed, to see what it is worth; the last two are not in the paper.
+// ROAM with one ingredient changed, to measure its value; the last two are not in the paper.
 struct Ablation {
   std::string name;  // as in papers/methods.h
   std::string what;

@@ -1,20 +1,20 @@
-// Which parts of a step are planned together (ROAM, section IV-C, Algorithm 1).
+// Divides a step into parts that are planned together (ROAM, section IV-C, Algorithm 1).
 //
-// A subgraph is a piece of the forward pass with the piece of the backward pass that undoes it:
-// segments [forward_begin, forward_end) and [backward_begin, backward_end). They lie in each
-// other like onion skins; the innermost is around the turn.
+// A subgraph is a piece of the forward pass with the corresponding piece of the backward pass:
+// segments [forward_begin, forward_end) and [backward_begin, backward_end). Subgraphs are
+// nested; the innermost is around the turn.
 //
 //   segments     0   1   2   3 | 4   5   6   7
 //                            [-+-]                 first independent subgraph
 //                    [-----]       [---]           the next
 //                [--]                   [--]
 //
-// An independent subgraph (IG) is one after which no tensor that is used within (apart from
-// what its outer boundary operators pass on, gradients on their way to an update, and what is
-// read when the step is over) is used outside. Algorithm 1 moves both boundaries outwards by
-// one operator until they form one; as the passes are seldom equally long, here the boundary
-// moves that keeps them from it. One of more than `node_limit` operators is split at the
-// insensitive operators in it into dependent subgraphs (DG).
+// An independent subgraph (IG) is one whose tensors are not used outside after it, except
+// outputs of its outer boundary operators, gradients on their way to an update, and values read
+// when the step is over. Algorithm 1 moves both boundaries outwards by one operator until they
+// form an IG. As the passes are seldom equally long, here only the boundary moves that prevents
+// an IG. An IG of more than `node_limit` operators is split at its insensitive operators into
+// dependent subgraphs (DG).
 //
 // Threads: values; functions without state.
 #pragma once
@@ -27,7 +27,7 @@ namespace tidemark::planner::roam {
 
 struct SubgraphNode {
   int forward_begin = 0, forward_end = 0, backward_begin = 0, backward_end = 0;
-  std::vector<int> children;  // the innermost first
+  std::vector<int> children;  // innermost first
 
   bool has(int segment) const {
     return (segment >= forward_begin && segment < forward_end) ||
@@ -36,17 +36,16 @@ struct SubgraphNode {
 };
 
 struct SubgraphTree {
-  std::vector<SubgraphNode> nodes;  // the root first: all of the step
-  std::vector<int> leaves;          // the innermost first; each segment is in one
+  std::vector<SubgraphNode> nodes;  // root first: the whole step
+  std::vector<int> leaves;          // innermost first; each segment is in one
 };
 
 struct TreeOptions {
-  // Operators of a leaf, floating updates not counted; a piece between two insensitive
-  // operators is not split, however large. The paper gives no value; its solver takes some
-  // dozens.
+  // Maximum operators of a leaf, without floating updates; a piece between two insensitive
+  // operators is never split. The paper gives no value; its solver handles some dozens.
   int node_limit = 100;
-  // Not in the paper: neighbouring independent subgraphs that are small together are one. What
-  // passes between them is then laid out with both.
+  // Not in the paper: merges neighbouring independent subgraphs that are small together.
+  // Tensors passed between them are then laid out with both.
   bool merge = false;
 };
 

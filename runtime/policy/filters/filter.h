@@ -1,11 +1,11 @@
-// What a filter releases first: the storage with the smallest h(m, s), where m is its size and
-// s the time since its last use on the issue clock.
+// A filter scores a storage by h(m, s), where m is its size and s the time since its last use
+// on the issue clock. The storage with the smallest score is released first.
 //
-// Every filter here falls with s at a given m, or does not depend on it: so within one size
-// the stalest storage is always (one of) the best, and the index need only compare one per
-// size.
+// At a given m, the score of each filter here falls with s or does not depend on s. Within one
+// size the stalest storage is therefore always among the best, and the index compares only one
+// storage per size.
 //
-// To add one: a function in a file of its own here; its declaration and a line in registry.cc.
+// To add a filter: a function in a file of its own here; its declaration and a line in registry.cc.
 #pragma once
 
 #include <span>
@@ -26,7 +26,7 @@ double lru_score(double bytes, double staleness_ns);     // DELTA eq. (2): 1 / s
 double greedy_score(double bytes, double staleness_ns);  // DELTA eq. (3): 1 / m
 
 std::span<const Filter> filters();
-// Throws UsageError that lists the names.
+// Throws UsageError, which lists the names.
 const Filter& find_filter(std::string_view name);
 
 }  // namespace tidemark

@@ -1,10 +1,10 @@
 // A problem as OLLA sees it (section 3.1): operators are vertices, storages are edges (here:
 // tensors) from the operator that creates them to those that use them, their sinks.
 //
-// Beyond the paper: a workspace is a tensor without sinks; a tensor may be there before the
-// first operator (then it has no source and lives from timestep 0) or be kept after the last.
-// Aliases are part of what they lie in. Whatever else must come before something, a control
-// edge of the problem for instance, is a tensor of size 0, as in section 4.3.
+// Beyond the paper: a workspace is a tensor without sinks; a tensor may exist before the first
+// operator (then it has no source and lives from timestep 0) or be kept after the last. Aliases
+// are part of their storage. Any other precedence, such as a control edge of the problem, is a
+// tensor of size 0, as in section 4.3.
 //
 // Threads: a graph is not changed after it is made; any thread may read it.
 #pragma once
@@ -17,11 +17,11 @@ namespace tidemark::planner::olla {
 
 struct Tensor {
   int64_t size = 0;           // S_e
-  OpId source = kNone;        // src(e); none: there at the start
+  OpId source = kNone;        // src(e); kNone: exists at the start
   std::vector<OpId> sinks;    // snks(e), sorted, without the source
-  bool kept = false;          // wanted after the last operator
-  StorageId storage = kNone;  // what it is: this,
-  OpId workspace_of = kNone;  // or this; or neither, for a control edge
+  bool kept = false;          // needed after the last operator
+  StorageId storage = kNone;  // the tensor's storage,
+  OpId workspace_of = kNone;  // or its operator; neither for a control edge
 };
 
 struct Graph {
@@ -32,14 +32,14 @@ struct Graph {
   std::vector<std::vector<int>> fanin, fanout;  // per operator: tensors, fi(v) and fo(v)
   std::vector<std::vector<OpId>> before, next;  // per operator: neighbours
   std::vector<OpId> topological;
-  // Storages that live throughout are no tensors: they take this, whatever the order.
+  // Bytes of storages that live throughout: not tensors, part of every load.
   int64_t resident = 0;
 };
 
-// Longest distance, in operators, from one without predecessors; 0 for those.
+// Longest distance, in operators, from an operator without predecessors; 0 for such operators.
 std::vector<int> levels(const std::vector<std::vector<OpId>>& before,
                         const std::vector<OpId>& topological);
-// The same towards one without successors.
+// Longest distance to an operator without successors.
 std::vector<int> backward_levels(const Graph& graph);
 
 }  // namespace tidemark::planner::olla

@@ -1,10 +1,10 @@
-// OLLA, section 3.4 and program (9): order and places in one program, what section 4.4
-// (splitting) takes apart.
+// OLLA, section 3.4 and program (9): order and layout in one program, which section 4.4
+// (splitting) separates.
 //
 //   minimise peak subject to (1) to (8), with live[e,t] = X[src(e),t] + P[e,t] in (6):
 //   a[i,j] + b[i,j] >= live[i,t] + live[j,t] - 1            for each t                (6)
 //
-// (13) is kept as well: it says nothing new of whole numbers, but something of fractions.
+// (13) is kept as well: redundant for integers, it tightens the relaxation.
 //
 // Threads: one object, one thread.
 #pragma once
@@ -20,15 +20,15 @@ namespace tidemark::planner::olla {
 
 class JointProgram {
  public:
-  // `precedence`: without the pairs that can never meet (section 4.2). The arguments must
-  // outlive it; `lifetimes` becomes part of it.
+  // `precedence`: omits pairs that can never overlap (section 4.2). `graph` and `spans` must
+  // outlive this object.
   JointProgram(const Graph& graph, const Spans& spans, bool precedence, double unit,
                LifetimeProgram& lifetimes);
   static int64_t term_count(const Graph& graph, const Spans& spans);
 
   Program& program() { return lifetimes_.program(); }
-  // Where each tensor lies, given a solution and the timesteps in it; the resident ones lie
-  // below all, in the order of the problem.
+  // Each tensor's offset, given a solution and its timesteps. Resident tensors lie below all
+  // others, in the problem's order.
   Offsets offsets(const std::vector<double>& values, const std::vector<int>& timesteps) const;
   std::vector<double> solution(const std::vector<int>& timesteps, const Offsets& offsets) const;
   // Tensors as rectangles in timesteps.

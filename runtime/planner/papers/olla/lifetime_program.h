@@ -1,4 +1,4 @@
-// OLLA, section 3.2 and program (14): which operator when, as an integer program.
+// OLLA, section 3.2 and program (14): when each operator runs, as an integer program.
 //
 //   minimise peak_no_frag                                                            (14)
 //   X[v,t] + P[e,t] <= 1                            v = src(e)                        (1)
@@ -7,10 +7,10 @@
 //   X[v,t] <= P[f,t]                                for f in fi(v)                    (4)
 //   peak_no_frag >= sum over e of S_e (X[src(e),t] + P[e,t])      for each t         (13)
 //
-// The paper's C[e,t] is X[src(e),t] here: one variable for all outputs of an operator, which is
-// (5), and operators without outputs have one too. Spans (10) to (12) are variables left out
-// (spans.h). A tensor that is there at the start has P[e,0] = 1, one that is kept X + P >= 1 at
-// the last timestep.
+// The paper's C[e,t] is X[src(e),t] here: one variable for all outputs of an operator, which
+// implies (5); operators without outputs have one too. Spans (10) to (12) are omitted variables
+// (spans.h). A tensor that exists at the start has P[e,0] = 1; a tensor that is kept has X + P
+// >= 1 at the last timestep.
 //
 // Several operators may run in one timestep; with `one_per_step`, sum over v of X[v,t] <= 1.
 //
@@ -27,19 +27,19 @@
 
 namespace tidemark::planner::olla {
 
-// 0 or 1, decided by a variable or known.
+// 0 or 1, as a variable or a constant.
 struct Bit {
   int variable = -1;
   double known = 0;
 };
 
-// A row in which some are known: those move to its bounds.
+// A row with some constant bits, which are moved to its bounds.
 class RowOfBits {
  public:
   RowOfBits(std::string name, double lower, double upper);
   RowOfBits& add(Bit bit, double factor = 1);
   RowOfBits& add(int variable, double factor);
-  // Nothing is added if all is known and it holds.
+  // Adds nothing if all bits are constant and the row holds.
   void add_to(Program& program);  // once
 
  private:
@@ -51,7 +51,8 @@ class LifetimeProgram {
   // Bytes are given to the solver in units of `unit`. `graph` and `spans` must outlive it.
   LifetimeProgram(const Graph& graph, const Spans& spans, bool one_per_step, double unit);
 
-  // Terms that the constructor would make, about: to know what is too much before.
+  // Approximate number of terms that the constructor would make, to reject large programs
+  // first.
   static int64_t term_count(const Graph& graph, const Spans& spans);
 
   Program& program() { return program_; }
@@ -62,10 +63,10 @@ class LifetimeProgram {
 
   // The timestep of each operator in a solution.
   std::vector<int> timesteps(const std::vector<double>& values) const;
-  // And a solution from those. REQUIRES: each lies in its span, operators after those before
-  // them, and no two in one if one_per_step.
+  // A solution from timesteps. REQUIRES: each timestep lies in its operator's span and after
+  // its predecessors'; none is shared if one_per_step.
   std::vector<double> solution(const std::vector<int>& timesteps) const;
-  // Bytes at the fullest timestep, all operators of it at once; `resident` included.
+  // Bytes at the fullest timestep, counting all its operators at once; includes `resident`.
   int64_t peak_of(const std::vector<int>& timesteps) const;
 
  private:
@@ -80,7 +81,7 @@ class LifetimeProgram {
   double unit_;
   Program program_;
   int peak_ = -1;
-  std::vector<int> first_run_;  // per operator: variable of X[v, asap]; -1 if it is known
+  std::vector<int> first_run_;          // per operator: variable of X[v, asap]; -1 if constant
   std::vector<std::vector<Bit>> kept_;  // per tensor: P[e,t] from spans.first on
 };
 

@@ -1,5 +1,5 @@
-// OLLA, section 3.3 and program (15): where each tensor lies, given when it lives, as an
-// integer program.
+// OLLA, section 3.3 and program (15): each tensor's offset, given its lifetime, as an integer
+// program.
 //
 //   minimise peak                                                                    (15)
 //   a[i,j] + b[i,j] <= 1, and = 1 if i and j ever live together                       (6)
@@ -7,8 +7,8 @@
 //   A_i - A_j - S_j >= (b[i,j] - 1) M              b: i lies above j                 (7b)
 //   peak >= A_e + S_e                                                                 (8)
 //
-// A_i are real numbers here, not integers: given a and b the least solution lies on sums of
-// sizes anyway, and it is from the order of the A_i that offsets are made, in whole bytes.
+// The A_i are real numbers here, not integers: given a and b, the least solution consists of
+// sums of sizes anyway, and offsets in whole bytes are made from the order of the A_i.
 //
 // Threads: one object, one thread.
 #pragma once
@@ -25,17 +25,17 @@
 namespace tidemark::planner::olla {
 
 struct LocationOptions {
-  // Section 4.2: no constraints for pairs that do not meet. Given lifetimes, these are exactly
-  // those that precedence and MUL ranges can tell. Off: all pairs.
+  // Section 4.2: no constraints for pairs that do not overlap. With fixed lifetimes, these are
+  // exactly the pairs that precedence and MUL ranges find. Off: all pairs.
   bool precedence = true;
-  // Section 4.5: buffers that are placed already.
+  // Section 4.5: buffers already placed.
   std::vector<std::pair<int, Offset>> placed;
-  Bytes limit{0};  // M: no layout above it is of interest. 0: the sum of sizes
-  Bytes bound{0};  // no layout is below it, as is known otherwise
+  Bytes limit{0};  // M: higher layouts are ignored. 0: the sum of sizes
+  Bytes bound{0};  // a known lower bound on every layout
   double unit = 1;
 };
 
-// How both programs name what belongs to two tensors: a[3,5].
+// Names in both programs for variables of two tensors: a[3,5].
 std::string pair_name(const char* what, size_t i, size_t j);
 
 class LocationProgram {
@@ -46,7 +46,7 @@ class LocationProgram {
   Program& program() { return program_; }
   // Offsets in whole bytes: buffers in the order of their A, each as low as those below allow.
   Offsets offsets(const std::vector<double>& values) const;
-  // REQUIRES: a layout below the limit in which `placed` lie where they are placed.
+  // REQUIRES: `offsets` is a layout below the limit that respects `placed`.
   std::vector<double> solution(const Offsets& offsets) const;
 
  private:
@@ -62,8 +62,8 @@ class LocationProgram {
   std::vector<Pair> pairs_;
 };
 
-// A layout to begin with: `placed` where they are, the others largest first, each at the lowest
-// place free for all its life. O(n^2).
+// An initial layout: keeps `placed`; other buffers go largest first, each at the lowest offset
+// free for all its life. O(n^2).
 Offsets fit_around(const std::vector<Buffer>& buffers,
                    const std::vector<std::pair<int, Offset>>& placed);
 

@@ -1,14 +1,14 @@
 // OLLA as published (Steiner et al., 2022: "OLLA: Optimizing the Lifetime and Location of
-// Arrays to Reduce the Memory Usage of Neural Networks"): when each operator runs, then where
-// each tensor lies, each as an integer program. Its five reductions are switches.
+// Arrays to Reduce the Memory Usage of Neural Networks"): an integer program for the order of
+// operators, then one for the offsets of tensors. Its five reductions are switches.
 //
-// What is not in the paper is off in published(): it speaks of no solution to start from, and
-// of no bound but the solver's. Aliases, workspaces and in-place pairs it does not know either:
-// graph.h says how the first two are put; pairs are made use of once the order is known.
+// published() turns off what the paper does not mention: a start solution, and bounds other
+// than the solver's. The paper does not cover aliases, workspaces and in-place pairs either:
+// graph.h models the first two; pairs are used once the order is known.
 //
-// Several operators may share a timestep. The program then charges for all of them at once, and
-// that is the peak that its report states; a plan runs them one after the other, so its load is
-// that or less, and its peak is of that order's own layout.
+// Several operators may share a timestep. The program then counts all of them at once, and its
+// report states that peak. A plan runs them one by one, so its load is at most that; its peak
+// comes from that order's own layout.
 //
 // Threads: functions without state; a solver is a process of its own.
 #pragma once
@@ -26,19 +26,19 @@
 namespace tidemark::planner::olla {
 
 enum class Timesteps : uint8_t {
-  // As many as operators lie on the longest path ("ALAP(v) is the longest distance from v to an
-  // output"). The smallest program; its least peak may be above the least of all orders.
+  // As many as operators on the longest path ("ALAP(v) is the longest distance from v to an
+  // output"). The smallest program; its least peak may exceed the least of all orders.
   kLevels,
-  kOperators,   // as many as operators, several of which may share one: every order is in it
+  kOperators,   // as many as operators; several may share one: every order is possible
   kOnePerStep,  // as many as operators, one in each
 };
 
 struct Options {
-  Limits limits;         // seconds: half for the order, what is left for the places
-  bool reorder = true;   // off: program order, and places for it
-  bool in_place = true;  // off: no pair of may_be_in_place is made use of
+  Limits limits;         // seconds: half for the order, the rest for the layout
+  bool reorder = true;   // off: program order, and only a layout
+  bool in_place = true;  // off: no pair of may_be_in_place is used
   Timesteps timesteps = Timesteps::kLevels;
-  int more_timesteps = 0;  // than levels; the authors' program has 1 % more, rounded up
+  int more_timesteps = 0;  // beyond levels; the authors use 1 % more, rounded up
 
   // The reductions.
   bool spans = true;          // section 4.1
@@ -48,29 +48,28 @@ struct Options {
   bool pyramid = true;        // 4.5; with splitting
 
   // Beyond the paper.
-  bool start =
-      true;  // begin with LESCEA or program order, and with a layout that fits greedily
-  bool bound = true;  // tell the solver the least load that any order has, and any layout
+  bool start = true;  // start from LESCEA or program order, and from a greedy layout
+  bool bound = true;  // give the solver lower bounds on the load and on the layout
 
   std::optional<Solver> solver;  // none: require_solver()
 };
 
-// As the paper has it, with nothing of ours.
+// The paper's method, without our additions.
 inline Options published() {
   Options options;
   options.start = options.bound = options.in_place = false;
   return options;
 }
 
-// What became of one program.
+// The outcome of one program.
 struct Report {
   size_t variables = 0, integers = 0, rows = 0;
   double seconds = 0;
   SolveStatus status = SolveStatus::kUnknown;
   Bytes peak{0};   // of the program's solution; see above
-  Bytes bound{0};  // the program has no better one: with its timesteps, edges and places
+  Bytes bound{0};  // for the program: with its timesteps, edges and offsets
   std::string solver;
-  std::string note;    // why there is no solution, or none was sought
+  std::string note;    // why no solution was found or sought
   double gap() const;  // (peak - bound) / bound
 };
 
@@ -87,13 +86,13 @@ struct PlanResult {
   Report lifetimes, locations;
 };
 
-// Programs with more terms than this are not even written: no solver ends with them.
+// Larger programs are not built: no solver finishes them.
 inline constexpr int64_t kMaxTerms = 4'000'000;
 
-// Each stops at its deadline with the best solution so far. With `start` there always is one,
-// and no order is worse than LESCEA's and program order on the graph with its control edges.
-// (Without these edges LESCEA may well do better.) Throw UsageError without a solver, or if
-// check_problem() does; DataError as solve().
+// Each program stops at its deadline with the best solution so far. With `start` a solution
+// always exists, and no order is worse than LESCEA's and program order on the graph with its
+// control edges. (Without these edges LESCEA may do better.) Throw UsageError without a solver,
+// or if check_problem() does; DataError as solve().
 OrderResult order(const Problem& problem, const Options& options);
 LayoutResult layout(const std::vector<Buffer>& buffers, const Options& options);
 PlanResult plan(const Problem& problem, const Options& options);

@@ -1,11 +1,10 @@
-// OLLA, section 4.2: pairs of tensors that never reside in memory together need no constraints
-// (6), (7a), (7b). Two conditions, each enough:
+// OLLA, section 4.2: pairs of tensors that are never in memory together need no constraints
+// (6), (7a), (7b). Either condition suffices:
 // - their MUL ranges do not overlap;
-// - all sinks of the one are in the transitive fanin of the source of the other, and no
-// operator
-//   both uses the one and creates the other.
+// - all sinks of one are in the transitive fanin of the other's source, and no operator both
+//   uses the one and creates the other.
 //
-// Loses nothing.
+// Lossless.
 //
 // Threads: functions without state; a Precedence is not changed after it is made.
 #pragma once

@@ -1,8 +1,7 @@
-// OLLA, section 4.5 (algorithm 5): places for activations before the program is solved.
+// OLLA, section 4.5 (algorithm 5): fixes offsets of activations before the program is solved.
 //
-// The earlier an activation is created, the later it is freed, so they are stacked: the one
-// that lives longest at the bottom, on it the longest of those that live within its life, and
-// so on.
+// The earlier an activation is created, the later it is freed. Activations are therefore
+// stacked: the longest-lived at the bottom, on it the longest-lived within its life, and so on.
 //
 //   offset
 //     ^      +---+
@@ -23,8 +22,8 @@
 
 namespace tidemark::planner::olla {
 
-// Buffers, from the bottom up, with their places. Of equally long ones the larger, then the
-// first. Buffers without size or life are left out.
+// Buffers from the bottom up, with their offsets. Among equal lifetimes the larger goes first,
+// then the earlier. Buffers without size or life are omitted.
 std::vector<std::pair<int, Offset>> pyramid(const std::vector<Buffer>& buffers);
 
 }  // namespace tidemark::planner::olla

@@ -1,10 +1,10 @@
-// OLLA, section 4.1: when an operator can run, and when a tensor is of use.
+// OLLA, section 4.1: when an operator can run, and when a tensor is needed.
 //
 //   SPAN(v) = [ASAP(v), ALAP(v)], by the longest paths to it and from it             (10)
 //   MUL(e)  = [ASAP(src(e)), the last ALAP of a sink]: outside P[e,t] = 0            (11)
 //   P[e,t]  = 1 from ALAP(src(e)) + 1 to the last ASAP of a sink                     (12)
 //
-// Loses nothing.
+// Lossless.
 //
 // Threads: functions without state.
 #pragma once
@@ -23,12 +23,12 @@ struct Spans {
   std::vector<int> first, last, forced_first, forced_last;
 };
 
-// `reduce` off: each operator may run at any timestep and each tensor be preserved at any, but
-// for what the problem itself says (there at the start, kept at the end).
-// REQUIRES: steps is at least the graph's depth, depth().
+// `reduce` off: each operator may run and each tensor be preserved at any timestep, except as
+// the problem itself says (exists at the start, kept at the end). REQUIRES: `steps` is at least
+// depth() of the graph.
 Spans make_spans(const Graph& graph, int steps, bool reduce);
 
-// Operators on the longest path: the least number of timesteps.
+// Operators on the longest path: the minimum number of timesteps.
 int depth(const Graph& graph);
 
 }  // namespace tidemark::planner::olla

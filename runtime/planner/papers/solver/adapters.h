@@ -1,4 +1,4 @@
-// How each solver is called, and how what it writes is read.
+// Each solver's command line and output format.
 //
 // Threads: functions without state.
 #pragma once
@@ -14,7 +14,7 @@ namespace tidemark::planner {
 struct Answer {
   SolveStatus status = SolveStatus::kUnknown;
   std::vector<double> values;  // kOptimal, kFeasible
-  double bound = -kInfinity;   // as far as it says one
+  double bound = -kInfinity;   // as far as the solver reports one
 };
 
 // Files in the folder of one call.
@@ -22,8 +22,8 @@ inline constexpr char kModelFile[] = "model.mps", kSolutionFile[] = "solution.tx
                       kStartFile[] = "start.txt", kOptionsFile[] = "options.txt",
                       kLogFile[] = "log.txt";
 
-// The command; `seconds` is when it should stop of itself. Writes what else it needs into the
-// folder.
+// The command line; the solver should stop by itself after `seconds`. Writes other files that
+// it needs into the folder.
 std::vector<std::string> highs_command(const Program& program, const TemporaryFolder& folder,
                                        const SolveLimits& limits, double seconds,
                                        const std::string& path);
@@ -31,15 +31,15 @@ std::vector<std::string> cbc_command(const Program& program, const TemporaryFold
                                      const SolveLimits& limits, double seconds,
                                      const std::string& path);
 
-// From the texts of its solution file and of what it printed. Throw DataError with the place.
+// Parse the solution file and the log. Throw DataError, naming the place.
 Answer read_highs(const Program& program, const std::string& solution, const std::string& log);
 Answer read_cbc(const Program& program, const std::string& solution, const std::string& log);
 
-// A text line by line, for those two.
+// Reads text line by line, for these two.
 class Lines {
  public:
   Lines(const std::string& text, std::string name) : text_(text), name_(std::move(name)) {}
-  // The next line's words; false at the end. line() is it as a whole.
+  // Reads the next line and splits it into words; false at the end. line() is the whole line.
   bool next();
   const std::vector<std::string>& words() const { return words_; }
   const std::string& line() const { return line_; }
@@ -56,7 +56,7 @@ class Lines {
   std::vector<std::string> words_;
 };
 
-// The last number after `label` in what a solver printed; `otherwise` if there is none.
+// The last number after `label` in a solver's log; `otherwise` if none.
 double last_number_after(const std::string& log, const std::string& label, double otherwise);
 
 // Throws DataError if it cannot be written.

@@ -1,5 +1,5 @@
-// A program as solvers read it: free MPS, with C0, C1, ... for variables and R0, R1, ... for
-// rows, and all digits of every number.
+// Writes a program as free MPS for solvers: variables C0, C1, ..., rows R0, R1, ..., numbers
+// with all digits.
 //
 // Threads: functions without state.
 #pragma once
@@ -13,7 +13,7 @@ namespace tidemark::planner {
 // REQUIRES: check_program() passes.
 std::string to_mps(const Program& program);
 
-// A number with as many digits as it takes to read it back as the same.
+// The shortest text that reads back as the same number.
 std::string to_text(double value);
 
 }  // namespace tidemark::planner

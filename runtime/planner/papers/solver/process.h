@@ -1,4 +1,4 @@
-// Programs run for their answer: with a limit on their time, and in a folder that goes away.
+// Runs programs with a time limit, in a temporary folder.
 //
 // Threads: a TemporaryFolder belongs to one; run_process() may be called from any.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace tidemark::planner {
 
-// A new folder, removed with all that is in it at the end of scope. Throws DataError if none
-// can be made. (It stays only if this process is killed.)
+// A new folder, removed with its contents at the end of scope. Throws DataError if none can be
+// made. The folder stays if this process is killed.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -24,20 +24,20 @@ class TemporaryFolder {
 };
 
 struct ProcessEnd {
-  bool started = false;    // false: there is no such program, or it cannot be run
-  bool timed_out = false;  // it was killed at the limit
+  bool started = false;    // false: the program does not exist or cannot be run
+  bool timed_out = false;  // killed at the limit
   int exit_code = -1;      // -1: ended by a signal
   int signal = 0;
 };
 
-// Runs `command` (the first part is an absolute path, or looked up in PATH) with nothing to
-// read, and what it prints in the file `log`, in the folder that file is in: programs drop
-// files where they run. After `seconds` it and all it started are killed. Throws DataError if
-// the system cannot run another process.
+// Runs `command` without input. Its first part is an absolute path or is looked up in PATH. The
+// output goes to the file `log`; the program runs in that file's folder, because programs drop
+// files where they run. After `seconds` the program and its children are killed. Throws
+// DataError if the system cannot start another process.
 ProcessEnd run_process(const std::vector<std::string>& command, double seconds,
                        const std::string& log);
 
-// In words: "exit code 1", "killed after 5.0 s", ...
+// As text: "exit code 1", "killed after 5.0 s", ...
 std::string to_string(const ProcessEnd& end, double seconds);
 
 }  // namespace tidemark::planner

@@ -47,16 +47,14 @@ struct Program {
   size_t integer_count() const;
 };
 
-// Throws UsageError that names the variable or row at fault: a bound or factor that is not a
-// number, an empty range, a term of a variable that is not there or comes twice, a start of
-// another length.
+// Throws UsageError, naming the variable or row, for a bound or factor that is not a number, an
+// empty range, a term whose variable is unknown or repeated, or a start of the wrong length.
 void check_program(const Program& program);
 
 double objective(const Program& program, const std::vector<double>& values);
 
-// What is wrong with a solution, in words; empty if it is one. Rows and bounds may be off by
-// `tolerance`, relative to what is added up in them (at least 1), integers by
-// kIntegerTolerance.
+// Faults of a solution, in words; empty if it is valid. Rows and bounds may be off by
+// `tolerance` relative to the terms summed (at least 1), integers by kIntegerTolerance.
 inline constexpr double kIntegerTolerance = 1e-5;
 std::vector<std::string> solution_violations(const Program& program,
                                              const std::vector<double>& values,

@@ -1,8 +1,8 @@
 // Solves integer programs with HiGHS or CBC, whichever the system has.
 //
-// Neither is needed to build or to run: they are programs of their own, found when asked for
-// and run each in a process that is killed when its time is up. What they answer is input from
-// outside: parsed with checks, and no solution is believed before our own check of every row.
+// Neither is needed to build or to run. Each is a separate program, searched for on request,
+// and runs in a process that is killed when its time is up. Its output is untrusted: it is
+// parsed with checks, and a solution is accepted only after our own check of every row.
 //
 // Threads: functions without state.
 #pragma once
@@ -23,24 +23,24 @@ struct Solver {
 };
 const char* to_string(SolverKind kind);
 
-// Those that the system has, the better first: `highs` and `cbc` in PATH. TIDEMARK_HIGHS and
-// TIDEMARK_CBC name an executable elsewhere, or, set to nothing, leave that one out.
+// The solvers on this system, better one first: `highs` and `cbc` in PATH. TIDEMARK_HIGHS and
+// TIDEMARK_CBC name an executable elsewhere, or, if empty, exclude that solver.
 std::vector<Solver> find_solvers();
 
-// The first of them. Throws UsageError that says what to install if there is none.
+// The first of find_solvers(). If there is none, throws UsageError, which says what to install.
 Solver require_solver();
 
 struct SolveLimits {
   double seconds = 60;  // of wall clock, from the start of the call
-  double gap = 0;       // a solution that is proven to be so near the least will do; relative
+  double gap = 0;       // stops when proven this close to the optimum; relative
   int threads = 1;
   uint64_t seed = 1;
 };
 
 enum class SolveStatus : uint8_t {
-  kOptimal,     // proven, to the gap and the solver's tolerance (1e-6)
-  kFeasible,    // a solution, perhaps the start itself
-  kInfeasible,  // proven: there is none
+  kOptimal,     // proven, within the gap and the solver's tolerance (1e-6)
+  kFeasible,    // a solution, possibly the start itself
+  kInfeasible,  // proven: no solution exists
   kUnbounded,   // proven: no solution is the least. HiGHS may say so of an infeasible program
                 // too, if its objective is not bounded by the variables' bounds
   kUnknown,     // no answer in time
@@ -53,15 +53,14 @@ struct Solution {
   double objective = kInfinity;
   double bound = -kInfinity;  // no solution is below it
   double seconds = 0;
-  bool from_start = false;  // nothing better than the start was found
+  bool from_start = false;  // no better solution than the start was found
   std::string solver;
-  std::string note;  // how it ended, if not by itself
+  std::string note;  // why it ended, if not by itself
 };
 
-// Never worse than program.start, if there is one.
-// Throws UsageError if check_program() does or the start is no solution, DataError with the
-// place if what the solver wrote is not what it should be, is no solution, or contradicts the
-// start.
+// Never worse than program.start, if given. Throws UsageError if check_program() does or the
+// start is not a solution; DataError, naming the place, if the solver's output is malformed, is
+// not a solution, or contradicts the start.
 Solution solve(const Program& program, const SolveLimits& limits, const Solver& solver);
 Solution solve(const Program& program, const SolveLimits& limits);  // with require_solver()
 
