@@ -23,15 +23,15 @@ namespace tidemark {
 struct BatchNeed {
   Bytes unmanaged{0};  // budget at which nothing is released
   Bytes minimum{0};    // smallest feasible budget
-  double speed = 1;    // things a second, as a share of what they are without management
+  double speed = 1;    // items per second, relative to the unmanaged run
 };
 
 // The result of real steps with a batch.
 struct BatchProof {
   bool done = false;
-  std::string failure{};  // why not
-  int64_t steps = 0;      // done
-  Nanos step_time{0};     // median of the second half of them
+  std::string failure{};  // the reason for a failure
+  int64_t steps = 0;      // completed
+  Nanos step_time{0};     // median of the second half of the steps
   Bytes peak{0};          // of the arena
 };
 
@@ -40,8 +40,8 @@ struct BatchTrial {
   Kind kind = Kind::kDryRun;
   int64_t batch = 0;
   bool fits = false;
-  BatchNeed need{};    // but for proofs; unmanaged trials have no minimum
-  BatchProof proof{};  // of proofs
+  BatchNeed need{};    // not for proofs; unmanaged trials have no minimum
+  BatchProof proof{};  // only for proofs
 };
 
 // The questions that the search asks; a test can substitute the answers.
@@ -66,8 +66,8 @@ struct BatchSearchOptions {
 
 struct BatchAnswer {
   int64_t batch = 0;    // 0: none
-  int64_t without = 0;  // the largest that fits when nothing is ever released; 0: none
-  Bytes least{0};       // if there is none: smallest feasible budget of batch 1
+  int64_t without = 0;  // the largest that fits without releases; 0: none
+  Bytes least{0};       // if no batch fits: smallest feasible budget of batch 1
   BatchNeed need{};     // of the answer
   BatchProof proof{};   // of the answer
   std::vector<BatchTrial> trials{};

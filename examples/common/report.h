@@ -41,7 +41,7 @@ struct PlanSummary {
 struct BudgetPrediction {
   Bytes budget{0};
   Bytes process{0};                    // promised for this budget
-  ReleaseSchedule schedule;            // that it would run by
+  ReleaseSchedule schedule;            // the schedule it would follow
   std::optional<StepPrediction> step;  // none: memory ran out in the simulation
   bool stopped = false;                // before the dry run had tried every schedule
 };

@@ -70,8 +70,8 @@ class Job {
   virtual int64_t batch() const = 0;
   virtual int64_t steps() const = 0;
   virtual std::string announcement() const = 0;  // one line
-  // Host memory that its data take at most, evaluation included: the data sets as they are
-  // open, and what loads batches of them. Without data, what is known of it.
+  // Upper bound on the host memory of the job's data, including evaluation: the open data sets
+  // and the loaders of their batches. Without data, the part of this that is known.
   virtual Bytes loading_bytes() const { return Bytes(0); }
   // Every kind of step in the run.
   virtual Program dry_run() const = 0;

@@ -83,7 +83,7 @@ class Comparison {
   // A thread and its lanes.
   struct Worker {
     std::vector<std::unique_ptr<Lane>> lanes;  // the thread's alone
-    std::unique_ptr<Job> job;                  // so is this
+    std::unique_ptr<Job> job;                  // also only for the thread
     std::vector<Order> orders;                 // the engine's, under its lock
     std::thread thread;
   };

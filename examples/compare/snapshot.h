@@ -33,7 +33,7 @@ struct LaneView {
   LaneSpec spec;
   Bytes budget{0};
   LaneStatus status = LaneStatus::kStarting;
-  std::optional<ReleaseSchedule> schedule;  // that the lane runs by, once known
+  std::optional<ReleaseSchedule> schedule;  // the schedule the lane follows, once known
   std::string error;                        // the reason for a failure
   bool out_of_memory = false;
   int64_t steps_done = 0;  // of the training; an added lane starts with another lane's count

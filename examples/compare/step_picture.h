@@ -1,7 +1,8 @@
 // The memory of one lane during one step, for views and reports to draw.
 //
-// Times are on the device's clock, from the step's beginning; where nothing ran on a stream (an
-// eviction, a block that is freed), where the compute stream stood then. Values, no state.
+// Times are on the device's clock, from the step's beginning. An action that ran on no stream
+// (an eviction, the free of a block) has the time that the compute stream had reached. Values,
+// no state.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ struct ReplayResult {
   Bytes peak{0};      // of the arena
   int rounds = 0;
   int64_t planned = 0;       // planned releases in the last round
-  ReleaseSchedule schedule;  // that it ran by
+  ReleaseSchedule schedule;  // the schedule it followed
   double overhead(const DtrLog& log) const {
     return log.time > Nanos(0)
                ? static_cast<double>(computed.count()) / static_cast<double>(log.time.count())

@@ -17,8 +17,8 @@ namespace tidemark {
 struct ColumnTiles {
   static constexpr int kThreads = 256;
   static constexpr int64_t kBlocks = 1024;  // enough to fill any current GPU
-  static constexpr int64_t kMaxRows = 256;  // that one thread sums in float
-  static constexpr int64_t kLeastRows = 8;  // at least this many justify a thread
+  static constexpr int64_t kMaxRows = 256;  // rows that one thread sums in float
+  static constexpr int64_t kLeastRows = 8;  // rows that justify a thread
 
   // `matrices`: how many matrices of this shape are processed at once. `vectors_fit`: four
   // columns of a row can be read as one vector, if the number of columns allows it. REQUIRES:
