@@ -50,7 +50,7 @@ struct BertFlags : TrainingFlags {
 
   TextNetworkOptions network() const { return config ? *config : text_model_options(model); }
   bool is_gpt2() const { return std::holds_alternative<Gpt2Options>(network()); }
-  // REQUIRES: gpt2() needs is_gpt2(), bert() its opposite.
+  // REQUIRES: is_gpt2() for gpt2(), !is_gpt2() for bert().
   Gpt2Options gpt2() const { return std::get<Gpt2Options>(network()); }
   BertOptions bert() const { return std::get<BertOptions>(network()); }
   bool keeps_case() const { return cased.value_or(false); }

@@ -38,7 +38,7 @@ struct TileLoops {
                    bool transposed, const float* b, int64_t b_stride, float* c,
                    int64_t c_stride, bool add);
   // Processes the next tile of keys for each query: s becomes e^(s + mask - largest); largest,
-  // sum and the output rows so far (of `depth` columns) are rescaled to match. `mask` has one
+  // sum and the output rows so far (of `depth` columns) are updated to match. `mask` has one
   // number for each column, 0 or -infinity.
   void (*softmax)(const Tile& tile, float* s, const float* mask, float* largest, float* sum,
                   float* output, int64_t depth);

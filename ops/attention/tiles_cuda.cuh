@@ -62,8 +62,8 @@ struct Tile {
   // Four extra words per row put the words that a warp reads at once in 32 different banks.
   alignas(16) uint32_t word[kTileRows][kWords + 4];
 
-  // Loads `rows` rows of `depth` elements, `step` apart, and pads with zeros. `vectors`: every
-  // row starts on a multiple of 16 bytes and its length is one.
+  // Loads `rows` rows of `depth` elements, `step` apart, and pads with zeros. `vectors`: the
+  // start address and the length of every row are multiples of 16 bytes.
   __device__ void load(const T* from, int64_t step, int64_t rows, int64_t depth, bool vectors) {
     constexpr int kElements = 4 * kPerWord;  // of 16 bytes
     constexpr int kPieces = kWords / 4;
