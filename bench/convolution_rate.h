@@ -1,6 +1,6 @@
-// What convolutions reach on a device: the rate that a profile's compute_efficiency stands for.
+// The rate that convolutions reach on a device; a profile's compute_efficiency stands for it.
 //
-// Threads: the calling thread; its current session is the same afterwards.
+// Threads: the calling thread; leaves its current session unchanged.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace tidemark {
 
 // Floating-point operations per second over the convolutions of ResNet-50's bottlenecks,
-// forward and both gradients, at `batch` images of 224x224; of each the fastest of a few runs,
-// as the device timed it. Throws what sessions throw.
+// forward and both gradients, at `batch` images of 224x224. Each counts with the fastest of a
+// few runs, as timed by the device. Throws the exceptions of sessions.
 double convolution_rate(const std::string& device, int64_t batch);
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// What a command says, for results that name their commit.
+// Output of shell commands, for results that name their commit.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace tidemark {
 
 inline constexpr const char* kSaidNothing = "unknown";
 
-// The first line of its output; kSaidNothing if there is none. Run by the shell.
+// The first line that a shell command prints; kSaidNothing if it prints none.
 inline std::string first_line_of(const std::string& command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   std::array<char, 256> line{};
@@ -19,7 +19,7 @@ inline std::string first_line_of(const std::string& command) {
   return text.substr(0, text.find('\n'));
 }
 
-// Of the checkout that `folder` is in; "-dirty" if it has changes.
+// The commit of the checkout that contains `folder`, with "-dirty" if it has changes.
 inline std::string commit_of(const std::string& folder) {
   return first_line_of("git -C '" + folder + "' describe --always --dirty 2> /dev/null");
 }

@@ -1,4 +1,4 @@
-// Rules for where a block goes, to be compared with the arena's own.
+// Placement rules for blocks, to compare with the arena's own.
 //
 // Threads: one.
 #pragma once
@@ -14,7 +14,7 @@
 namespace tidemark {
 
 enum class Fit : uint8_t {
-  kArena,  // what the arena does, whatever that is; the other fields mean nothing
+  kArena,  // the arena's own rule; the other fields are ignored
   kBest,   // the smallest hole that is large enough, ties to the lowest
   kFirst,  // the lowest
   kNext,   // the lowest at or after the end of the block placed last, else the lowest
@@ -23,26 +23,26 @@ enum class Fit : uint8_t {
 struct FitRule {
   std::string name;
   Fit fit = Fit::kBest;
-  // The hole that ends the range is used only when no other is large enough. Then the layout
-  // does not depend on the capacity.
+  // Use the hole at the end of the range only if no other is large enough. The layout then does
+  // not depend on the capacity.
   bool tail_last = true;
-  // Workspaces are cut from the upper end of a hole, unless it is the tail.
+  // Cut workspaces from the upper end of a hole, unless it is the hole at the end.
   bool workspace_from_top = false;
-  // Sizes are rounded up to so many classes for each power of two; 0: to kAlignment alone.
+  // Round sizes up to this many classes per power of two; 0: only to kAlignment.
   int64_t size_classes = 0;
 };
 
-// Those that are compared, the arena's first.
+// The rules to compare, the arena's first.
 const std::vector<FitRule>& fit_rules();
 
-// Where blocks go by a rule.
+// Chooses offsets by a rule.
 class Placement {
  public:
   explicit Placement(FitRule rule) : rule_(std::move(rule)) {}
   const FitRule& rule() const { return rule_; }
-  // What is taken for a block of `size`.
+  // Bytes reserved for a block of `size`.
   Bytes rounded(Bytes size) const;
-  // None if no hole is large enough. REQUIRES: the rule is not kArena.
+  // Nullopt if no hole is large enough. REQUIRES: the rule is not kArena.
   std::optional<Offset> choose(const OffsetAllocator& range, Bytes size, Category category);
 
  private:
@@ -50,8 +50,8 @@ class Placement {
   Offset next_;
 };
 
-// An arena with a rule, for a session of one's own. REQUIRES: no size classes, as the runtime
-// expects to get what fits into a hole.
+// An arena that uses a rule, for a session of your own. REQUIRES: no size classes, because the
+// runtime expects any request that fits in a hole to succeed.
 class FitArena final : public Arena {
  public:
   FitArena(Device& device, Bytes capacity, FitRule rule)
@@ -62,19 +62,19 @@ class FitArena final : public Arena {
   Placement placement_;
 };
 
-// The highest end offset that the trace reaches; none if it does not complete.
+// The highest end offset during the trace; nullopt if the trace does not complete.
 std::optional<Bytes> replay(const MemoryTrace& trace, const FitRule& rule, Bytes capacity);
-// More than any trace wants.
+// More than any trace needs.
 inline constexpr Bytes kEndless{int64_t{1} << 50};
 
-// The smallest capacity from which on the trace completes, no block being moved. By most rules
-// that is the highest end in an endless range. Where the layout depends on the capacity, the
-// trace may complete in less by luck; counted is the first success above the largest failure,
-// in steps of 1/200 of max_live.
+// The smallest capacity from which on the trace completes without moving a block. For most
+// rules, this is the highest end in an endless range. If the layout depends on the capacity,
+// the trace may complete in less by luck; the result is the first success above the largest
+// failure, in steps of 1/200 of max_live.
 Bytes smallest_capacity(const MemoryTrace& trace, const FitRule& rule);
 
-// What could be had by knowing the future: blocks placed by size, the largest first, each as
-// low as those placed before and alive at the same time allow. Not a lower bound.
+// A placement that knows the future: places blocks by decreasing size, each as low as the
+// blocks already placed and alive at the same time allow. Not a lower bound.
 Bytes offline_by_size(const MemoryTrace& trace);
 
 }  // namespace tidemark

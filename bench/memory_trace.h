@@ -1,4 +1,4 @@
-// A sequence of allocations and frees: what a run asked an arena for, without where it was put.
+// A sequence of allocations and frees: a run's requests to an arena, without the placements.
 //
 // The text format, which may be gzipped; sizes in bytes:
 //   tidemark-trace 1
@@ -7,8 +7,8 @@
 //   - AGE             free: 0 is the youngest block that is live, 1 the one before it, ...
 //   end EVENTS        how many + and - lines there were
 // CATEGORY is a letter: p(arameter) g(radient) o(ptimizer state) b(uffer) a(ctivation) d(ata)
-// w(orkspace). Ages instead of names make steps that are alike alike in the file, which halves
-// it.
+// w(orkspace). Ages, unlike names, make similar steps look the same in the file, which halves
+// the file.
 #pragma once
 
 #include <cstdint>
@@ -33,22 +33,23 @@ struct TraceEvent {
 struct MemoryTrace {
   std::map<std::string, std::string> about;
   std::vector<TraceEvent> events;
-  int64_t blocks = 0;  // allocated in all
+  int64_t blocks = 0;  // allocated in total
 
-  // The most that is live at once, with sizes rounded up as an arena does: no arena can be
-  // smaller.
+  // The maximum of the bytes live at once, with sizes rounded up as in an arena. No arena can
+  // be smaller.
   Bytes max_live() const;
   bool operator==(const MemoryTrace&) const = default;
 };
 
-// Throws DataError with the byte at fault, counted in the unpacked text (in the file where the
-// gzip data themselves are damaged): not a trace, an unknown or malformed line, a block freed
-// that is not there, a file that ends early or goes on after its end.
+// Throws DataError for a file that is not a trace, an unknown or malformed line, the free of a
+// block that does not exist, or a file that ends early or continues after its end. The message
+// gives the offending byte in the uncompressed text (in the file, if the gzip data themselves
+// are damaged).
 MemoryTrace read_trace(const std::string& path);
 
-// Gzipped if the name ends in ".gz"; the same trace gives the same bytes. Throws DataError if
-// the file cannot be written. REQUIRES: events as an arena sees them; no name in `about` has a
-// space, no text a line's end.
+// Writes gzip if the name ends in ".gz"; the same trace gives the same bytes. Throws DataError
+// if the file cannot be written. REQUIRES: events are a valid sequence for an arena; no name in
+// `about` contains a space, and no text a line break.
 void write_trace(const MemoryTrace& trace, const std::string& path);
 
 }  // namespace tidemark

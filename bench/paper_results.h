@@ -1,5 +1,5 @@
-// The JSON files of the papers' experiments, so that a run can be stopped and go on: a cell
-// that is there is not measured again, if it was made by the same program at the same commit.
+// The JSON files of the papers' experiments, which let a stopped run resume: a cell is not
+// measured again if the same program at the same commit has already measured it.
 //
 // Threads: open() on one; add() on any.
 #pragma once
@@ -16,7 +16,7 @@ namespace tidemark {
 
 using Json = nlohmann::ordered_json;
 
-// One cell of an experiment: what it is called in the file, and what it takes to find it.
+// One cell of an experiment: its key in the file, and the function that measures it.
 struct Task {
   std::string key;
   std::function<Json()> run;
@@ -29,12 +29,12 @@ struct Experiment {
 
 class Results {
  public:
-  // `device` is noted in the files. `force`: nothing that is there counts.
+  // `device` is recorded in the files. `force`: ignore existing results.
   Results(std::filesystem::path folder, std::string device, bool force);
 
-  // Those of its tasks that are to be done.
+  // Returns the experiment's tasks that still have to be run.
   std::vector<Task> open(const Experiment& experiment);
-  // Writes the file anew, whole or not at all. Throws DataError.
+  // Rewrites the file atomically. Throws DataError.
   void add(const Experiment& experiment, const std::string& key, Json row);
 
  private:
@@ -46,8 +46,8 @@ class Results {
   std::string device_;
   bool force_;
   std::string commit_;
-  bool changed_ = false;  // the tree is not that of the commit
-  std::string program_;   // a hash: what it measures depends on nothing else
+  bool changed_ = false;  // the checkout differs from its commit
+  std::string program_;   // a hash of all that its measurements depend on
   std::map<std::string, Json> files_;
   std::mutex mutex_;
 };

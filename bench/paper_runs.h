@@ -1,8 +1,7 @@
-// Training runs on the simulator as the DELTA paper (Tang et al., 2022) has them, one at a
-// time: which network, which policy, which budget; what a step takes once the policy has
-// settled.
+// Simulated training runs of the DELTA paper (Tang et al., 2022), one at a time: a network, a
+// policy and a budget give the time of a step after the policy has settled.
 //
-// Threads: any; each call makes sessions of its own on the calling thread.
+// Threads: any; each call makes its own sessions on the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +18,15 @@ namespace tidemark {
 
 inline constexpr const char* kPaperDevice = "sim:a100-80gb";
 
-// How a step ran without a budget, and the smallest one.
+// A step without a budget, and the smallest feasible budget.
 struct PaperNeed {
   UnmanagedNeed unmanaged;
   double ms = 0;     // of a step without a budget
   Bytes minimum{0};  // smallest feasible budget with ample host memory
 };
-// `with_minimum` false: that is left out.
+// `with_minimum` = false leaves `minimum` out.
 PaperNeed measure_need(const PaperModel& model, bool with_minimum = true);
-// Smallest feasible budget where nothing can be offloaded.
+// The smallest feasible budget if nothing can be offloaded.
 Bytes minimum_without_tiers(const PaperModel& model, const PaperNeed& need);
 
 // A policy and, for DELTA, its filter: "tide", "delta", "delta:lru".
@@ -43,10 +42,10 @@ struct PaperRun {
   Bytes host_limit{0};
   bool overlap = true;
   int64_t steps = 20;
-  // A step that has taken this many times a step without a budget is given up, and with it the
-  // run: the policy is thrashing.
+  // If a step takes this many times the time of a step without a budget, the run is aborted:
+  // the policy is thrashing.
   double give_up = 20;
-  // Of the last step: what timelines are drawn from.
+  // Keep the events of the last step, for timelines.
   bool keep_events = false;
 };
 
@@ -54,7 +53,7 @@ struct PaperResult {
   std::string failure{};  // empty: it ran
   bool gave_up = false;   // at least `give_up` times as slow
   double ms = 0;          // median of the last three steps
-  int64_t steps = 0;      // that were run: settled policies stop early
+  int64_t steps = 0;      // run; fewer if the policy settles early
   StepStats last{};
   Bytes peak{0};  // highest end offset in the arena, in all steps
   Bytes peak_live{0};
@@ -62,7 +61,7 @@ struct PaperResult {
   std::vector<EventRecord> events{};
   bool ran() const { return failure.empty() && !gave_up; }
 };
-// Never throws OutOfMemory: that is a failure.
+// Never throws OutOfMemory: running out of memory is reported as a failure.
 PaperResult run_paper(const PaperModel& model, const PaperNeed& need, const PaperRun& run);
 
 }  // namespace tidemark

@@ -1,13 +1,13 @@
-// An arena that writes down what it is asked for, for a session of one's own:
+// An arena that records its requests, for a session of your own:
 //
 //   MemoryTrace trace;
 //   auto device = make_device("sim:a100-80gb");
 //   auto arena = std::make_unique<RecordingArena>(*device, capacity, trace);
 //   Session session(options, std::move(device), std::move(arena));
 //
-// Recorded is what the program and its policy need: blocks that come, and blocks that go.
-// Requests that fail are not, nor where blocks lie; so a block that is slid to another place (a
-// free with an allocate_at right after it) is one block all along.
+// The trace records what the program and its policy need: allocated blocks and freed blocks. It
+// omits failed requests and offsets. A block moved by compaction (a free directly followed by
+// an allocate_at) therefore remains one block.
 //
 // Threads: the issuing thread.
 #pragma once
@@ -23,7 +23,7 @@ namespace tidemark {
 
 class RecordingArena final : public Arena {
  public:
-  // Events are appended to `trace`, which must outlive the arena. REQUIRES: `trace` has none.
+  // Appends events to `trace`, which must outlive the arena. REQUIRES: `trace` is empty.
   RecordingArena(Device& device, Bytes capacity, MemoryTrace& trace);
 
   std::optional<Allocation> allocate(Bytes size, Category category) override;
@@ -32,8 +32,8 @@ class RecordingArena final : public Arena {
 
  private:
   MemoryTrace& trace_;
-  std::map<Offset, int64_t> live_;     // which block of the trace lies there
-  std::optional<int64_t> just_freed_;  // by the last call; its event is the last one
+  std::map<Offset, int64_t> live_;     // the trace's block at each offset
+  std::optional<int64_t> just_freed_;  // freed by the last call, whose event is the last one
 };
 
 }  // namespace tidemark

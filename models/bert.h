@@ -1,18 +1,18 @@
-// BERT (Devlin et al., 2018): a transformer encoder, and two of the heads that it is trained
-// with. Parameters have the names of Hugging Face transformers, so their files load as they
-// are: "bert.encoder.layer.0.attention.self.query.weight".
+// BERT (Devlin et al., 2018): a transformer encoder, and two of the heads it is trained with.
+// Parameters have the names used by Hugging Face transformers, so those files load unchanged:
+// "bert.encoder.layer.0.attention.self.query.weight".
 //
 // XLM-R (Conneau et al., 2019) is the same network with RoBERTa's conventions: 250,002 words,
-// row 1 of them padding; a sequence's positions begin at row 2 of 514, and there is one
-// segment; norms have eps 1e-5; parameters are "roberta...." and "lm_head....". Hugging Face
-// gives tokens of padding position 1; here they go on counting, which nobody sees who does not
-// look at padding (BertInput::keys).
+// of which row 1 is padding; positions begin at row 2 of 514; one segment; norms use eps 1e-5;
+// parameters are named "roberta...." and "lm_head....". Hugging Face gives padding tokens
+// position 1; here their positions keep counting. The difference is invisible if padding is
+// masked (BertInput::keys).
 //
 //   x = dropout(norm(words + positions + segments))                    (N, L, width)
 //   layer: x = norm(x + dropout(attention(x)));  x = norm(x + dropout(outer(gelu(inner(x)))))
 //
-// First weights are normal with deviation 0.02, biases 0, norms 1 and 0; the row that stands
-// for padding is 0.
+// Initial weights are normal with deviation 0.02; biases are 0; norms are 1 and 0; the row for
+// padding is 0.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -34,22 +34,22 @@ namespace tidemark {
 
 struct BertOptions {
   int64_t vocabulary = 30522;
-  int64_t positions = 512;     // rows of their table
-  int64_t first_position = 0;  // the row that a sequence begins with
+  int64_t positions = 512;     // rows of the position table
+  int64_t first_position = 0;  // the row for a sequence's first token
   int64_t segments = 2;
   int64_t layers = 12;
   int64_t width = 768;
   int64_t heads = 12;
   int64_t inner = 3072;            // width between a layer's two dense layers
   double dropout = 0.1;            // in training mode
-  double attention_dropout = 0.1;  // of attention's probabilities
-  std::optional<int64_t> pad{0};   // the row of words that stands for padding
-  bool pooler = false;             // make Bert::pooled()'s parameters
+  double attention_dropout = 0.1;  // applied to attention's probabilities
+  std::optional<int64_t> pad{0};   // the row of `words` for padding
+  bool pooler = false;             // create the parameters of Bert::pooled()
   double norm_eps = 1e-12;
-  bool roberta_names = false;  // of parameters
+  bool roberta_names = false;  // parameters are named as in RoBERTa
   AttentionImplementation attention = AttentionImplementation::kMemoryEfficient;
 
-  int64_t longest() const { return positions - first_position; }  // sequence
+  int64_t longest() const { return positions - first_position; }  // sequence length
 };
 
 // "bert-tiny" (2 layers of 128), "bert-base", "bert-large", "xlm-roberta-base".
@@ -60,7 +60,7 @@ BertOptions bert_options(const std::string& name);
 struct BertInput {
   Tensor tokens;      // (N, L), int64 or int32
   Tensor segments{};  // (N, L), below options.segments; undefined: all 0
-  // Which tokens there are: how many of each row, (N), or a mask, (N, L); undefined: all. See
+  // Which tokens exist: a count for each row, (N), or a mask, (N, L); undefined: all. See
   // AttentionOptions::keys.
   Tensor keys{};
 };
@@ -101,13 +101,13 @@ class Bert : public Module {
   std::optional<Dense> pooler_;
 };
 
-// The word that stood at a masked position. The last product shares the words' weight.
+// Predicts the word at each masked position. The last product shares the words' weight.
 class BertForMaskedLm : public Module {
  public:
   BertForMaskedLm(const BertOptions& options, ParameterInit& init);
 
-  // `positions` (P): which tokens are asked for, as n L + l; undefined: all, P = N L.
-  // -> (P, vocabulary). Only these rows enter the product with the vocabulary.
+  // `positions` (P): the tokens to predict, as n L + l; undefined: all, P = N L. -> (P,
+  // vocabulary). Only these rows are multiplied by the vocabulary.
   Tensor logits(const BertInput& input, const Tensor& positions = {}) const;
 
  private:
@@ -117,7 +117,7 @@ class BertForMaskedLm : public Module {
   Tensor bias_;  // (vocabulary)
 };
 
-// Where an answer begins and ends (SQuAD).
+// Predicts where an answer begins and ends (SQuAD).
 class BertForSpans : public Module {
  public:
   BertForSpans(const BertOptions& options, ParameterInit& init);
@@ -127,7 +127,7 @@ class BertForSpans : public Module {
   };
   Logits logits(const BertInput& input) const;
 
-  // Mean of the cross entropies of first and last token, starts and ends (N), int64.
+  // Mean of the cross entropies for the first and the last token; starts and ends (N), int64.
   static Tensor loss(const Logits& logits, const Tensor& starts, const Tensor& ends);
 
  private:

@@ -1,4 +1,5 @@
-// One number over the exact bytes of tensors: equal if, and in practice only if, every bit is.
+// One checksum over the exact bytes of tensors. Equal bits give equal checksums; in practice,
+// different bits give different ones.
 //
 // FNV-1a, 64 bits, over the bytes in order.
 #pragma once
@@ -23,8 +24,8 @@ class Checksum {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// Of the values of all tensors in all lists, in that order; names do not count. Waits for them.
-// Nothing on devices without data. Threads: the session's issuing thread.
+// The checksum of the values of all tensors in all lists, in order; names do not count. Waits
+// for the values. Nullopt on devices without data. Threads: the session's issuing thread.
 std::optional<std::string> tensors_checksum(
     std::initializer_list<std::span<const NamedTensor>> lists);
 

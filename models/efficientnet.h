@@ -3,9 +3,10 @@
 //   3x3 stem -> inverted bottlenecks with squeeze and excitation -> 1x1 head -> mean ->
 //   classifier
 //
-// An inverted bottleneck is 1x1 to more channels, depthwise, a gate for each channel, 1x1 back;
-// where the shape stays, the input is added, and in training the rest is left out for some
-// images (the deeper, the more). Activations are SiLU.
+// An inverted bottleneck expands the channels by 1x1, applies a depthwise convolution and a
+// gate for each channel, and reduces the channels by 1x1. If the shape stays the same, the
+// input is added; in training, the block's own path is then skipped for some images (more often
+// in deeper blocks). Activations are SiLU.
 //
 // Threads: the session's issuing thread.
 #pragma once

@@ -1,5 +1,5 @@
 // Networks of two sequences: features over the image, pooled to a few pixels, then a
-// classifier. What most of torchvision's are.
+// classifier. Most of torchvision's networks have this form.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -18,15 +18,14 @@ class FeaturesClassifier : public ImageModel {
   int64_t pixels() const final { return pixels_ * pixels_; }
 
  protected:
-  // The features are pooled to `pixels` x `pixels`. `features`: what they are called in the
-  // names of parameters.
+  // Pools the features to `pixels` x `pixels`. `features`: their prefix in parameter names.
   explicit FeaturesClassifier(int64_t pixels = 1, std::string features = "features")
       : pixels_(pixels) {
     register_child(std::move(features), features_);
     register_child("classifier", classifier_);
   }
 
-  Sequential features_, classifier_;  // to be filled by the constructor of the network
+  Sequential features_, classifier_;  // the network's constructor fills both
 
  private:
   const int64_t pixels_;

@@ -1,5 +1,5 @@
 // GoogLeNet with batch normalisation: Szegedy et al. 2015 (arXiv:1409.4842), as in torchvision,
-// whose branch of 5x5 convolutions is 3x3 too. Without the auxiliary classifiers.
+// where the 5x5 branch uses 3x3 convolutions too. No auxiliary classifiers.
 //
 //   stem -> nine inception blocks, each of four branches side by side -> mean -> classifier
 //

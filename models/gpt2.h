@@ -1,13 +1,13 @@
 // GPT-2 (Radford et al., 2019): a transformer that predicts the next token. Parameters have the
-// names, and the (in, out) weights, of Hugging Face transformers: "transformer.h.0.attn.c_attn
-// .weight".
+// names, and the weights the (in, out) layout, of Hugging Face transformers:
+// "transformer.h.0.attn.c_attn.weight".
 //
 //   x = dropout(words + positions)                                       (N, L, width)
 //   layer: x = x + dropout(attention(norm(x)));  x = x + dropout(outer(gelu(inner(norm(x)))))
 //   logits = norm(x) words^T                                             (N L, vocabulary)
 //
-// First weights are normal with deviation 0.02, those that write to the residual stream with
-// 0.02 / sqrt(2 layers); biases 0, norms 1 and 0.
+// Initial weights are normal with deviation 0.02, or 0.02 / sqrt(2 layers) where they write to
+// the residual stream; biases are 0, norms 1 and 0.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -32,7 +32,7 @@ struct Gpt2Options {
   int64_t width = 768;
   int64_t heads = 12;
   double dropout = 0.1;            // in training mode
-  double attention_dropout = 0.1;  // of attention's probabilities
+  double attention_dropout = 0.1;  // applied to attention's probabilities
   double norm_eps = 1e-5;
   AttentionImplementation attention = AttentionImplementation::kMemoryEfficient;
 };
@@ -59,7 +59,7 @@ class Gpt2 : public Module {
  public:
   Gpt2(const Gpt2Options& options, ParameterInit& init);
 
-  // tokens (N, L), int64 or int32 -> (N L, vocabulary): row n L + l says what follows token l.
+  // tokens (N, L), int64 or int32 -> (N L, vocabulary); row n L + l predicts the token after l.
   // Throws UsageError if shapes do not fit.
   Tensor logits(const Tensor& tokens) const;
 

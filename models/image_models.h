@@ -1,4 +1,4 @@
-// Networks that classify images, by name.
+// Makes image classifiers by name.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -12,7 +12,8 @@
 
 namespace tidemark {
 
-// In the current session. Throws UsageError that lists the names, OutOfMemory.
+// Makes the network in the current session. Throws UsageError, listing the names, or
+// OutOfMemory.
 std::unique_ptr<ImageModel> make_image_model(const std::string& name,
                                              const ImageModelOptions& options,
                                              ParameterInit& init);

@@ -2,8 +2,9 @@
 //
 //   3x3 stem -> inverted residuals -> 1x1 head -> mean -> classifier
 //
-// An inverted residual is 1x1 to six times the channels, depthwise 3x3, 1x1 back without an
-// activation; where the shape stays, the input is added. Activations are ReLU6.
+// An inverted residual expands the channels sixfold by 1x1, applies a depthwise 3x3
+// convolution, and reduces the channels by 1x1 without an activation. If the shape stays the
+// same, the input is added. Activations are ReLU6.
 //
 // Threads: the session's issuing thread.
 #pragma once

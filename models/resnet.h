@@ -3,7 +3,7 @@
 //
 //   stem -> layer1 -> layer2 -> layer3 -> layer4 -> mean over the image -> fc
 //
-// Parameters have torchvision's names and values' order, but for the layout of convolution
+// Parameters have torchvision's names and order of values, except for the layout of convolution
 // weights: (K, R, S, C / groups) here, (K, C / groups, R, S) there.
 //
 // Threads: the session's issuing thread.
@@ -27,22 +27,22 @@ struct ResNetOptions {
   bool bottleneck = false;  // 1x1, 3x3, 1x1 instead of 3x3, 3x3
   int64_t groups = 1;       // of the 3x3 convolution; bottleneck only
   int64_t group_width = 64;
-  // Small images: a 3x3 convolution of stride 1 and no pooling, instead of 7x7 of stride 2 and
-  // 3x3 max pooling of stride 2.
+  // For small images: a 3x3 convolution of stride 1 without pooling, instead of 7x7 of stride 2
+  // and 3x3 max pooling of stride 2.
   bool cifar_stem = false;
   int64_t in_channels = 3;
   int64_t classes = 1000;
-  // First gamma of the last normalisation of each block. 0 makes each block begin as the
+  // Initial gamma of the last normalisation of each block. With 0, each block starts as the
   // identity (Goyal et al. 2017).
   float residual_gamma = 1;
 };
 
-// "resnet18", "resnet34", "resnet50", "resnet101", "resnext50_32x4d". Throws UsageError that
-// lists them.
+// "resnet18", "resnet34", "resnet50", "resnet101", "resnext50_32x4d". For other names, throws
+// UsageError that lists these.
 ResNetOptions resnet_options(const std::string& name);
 const std::vector<std::string>& resnet_names();
 
-// Two or three convolutions, and the way around them.
+// Two or three convolutions and a shortcut.
 class ResNetBlock : public Module {
  public:
   static constexpr int64_t kExpansion = 4;  // of a bottleneck's width
@@ -55,7 +55,7 @@ class ResNetBlock : public Module {
   int64_t out() const { return out_; }
 
  private:
-  // A projection where the shape changes, called "downsample" with parts "0" and "1".
+  // The projection used where the shape changes, named "downsample" with parts "0" and "1".
   struct Projection : Module {
     Projection(int64_t in, int64_t out, int64_t stride, ParameterInit& init);
     Conv2d conv;
@@ -99,7 +99,7 @@ class ResNet : public ImageModel {
   Linear fc_;
 };
 
-// By name, with the CIFAR stem for small images.
+// Makes a network by name, with the CIFAR stem for small images.
 std::unique_ptr<ImageModel> make_resnet(const std::string& name,
                                         const ImageModelOptions& options, ParameterInit& init);
 

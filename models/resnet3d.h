@@ -9,9 +9,9 @@
 //   block   relu(BN conv3x3x3(relu(BN conv3x3x3/s x)) + shortcut),
 //           shortcut = BN conv1x1x1/s x where the shape changes, else x
 //
-// Names as torchvision has them: "layer1.0.conv1.0.weight" is a convolution's,
-// "layer1.0.conv1.1.weight" its batch normalisation's. Weights are (K, T, R, S, C) here and
-// (K, C, T, R, S) there.
+// Names follow torchvision: "layer1.0.conv1.0.weight" belongs to a convolution,
+// "layer1.0.conv1.1.weight" to its batch normalisation. Weights are (K, T, R, S, C) here and
+// (K, C, T, R, S) in torchvision.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -30,7 +30,7 @@ namespace tidemark {
 
 class ResNet3d : public ImageModel {
  public:
-  // Of `options` the channels and the classes; Kinetics has 400.
+  // Uses only the channels and the classes of `options`; Kinetics has 400 classes.
   ResNet3d(const ImageModelOptions& options, ParameterInit& init);
 
   // clips (N, D, H, W, channels) -> logits (N, classes). Throws UsageError if shapes do not

@@ -15,7 +15,8 @@ using TextNetworkOptions = std::variant<BertOptions, Gpt2Options>;
 const std::vector<std::string>& text_model_names();
 bool is_text_model(const std::string& name);
 
-// Sizes of the network of that name. Throws UsageError that lists the names.
+// The sizes of the network called `name`. For unknown names, throws UsageError that lists the
+// known ones.
 TextNetworkOptions text_model_options(const std::string& name);
 
 }  // namespace tidemark

@@ -10,10 +10,11 @@
 //
 // One table of words serves the source, the target and the logits (section 3.4). Positions are
 // the sines and cosines of section 3.5, and are not trained. Parameters are named as in
-// torch.nn.Transformer, but that the three projections into an attention are separate: "query",
-// "key" and "value", of which PyTorch's in_proj is made.
+// torch.nn.Transformer, except that an attention's three input projections are separate
+// ("query", "key" and "value"), where PyTorch joins them in in_proj.
 //
-// First weights are normal, as wide as Glorot's, sqrt(2 / (in + out)); words 1 / sqrt(width).
+// Initial weights are normal with Glorot's deviation, sqrt(2 / (in + out)); words 1 /
+// sqrt(width).
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -31,25 +32,25 @@
 namespace tidemark {
 
 struct TransformerOptions {
-  int64_t vocabulary = 37'000;  // of both languages together
+  int64_t vocabulary = 37'000;  // both languages together
   int64_t longest = 512;        // sequence
-  int64_t layers = 6;           // of the encoder, and of the decoder
+  int64_t layers = 6;           // in the encoder, and again in the decoder
   int64_t width = 512;
   int64_t heads = 8;
   int64_t inner = 2048;  // width between a layer's two dense layers
   double dropout = 0.1;  // in training mode
   double norm_eps = 1e-5;
-  bool final_norms = false;  // after either half's last layer, as torch.nn.Transformer has them
+  bool final_norms = false;  // after each half's last layer, as in torch.nn.Transformer
   AttentionImplementation attention = AttentionImplementation::kMemoryEfficient;
 };
 
 class TransformerLayer : public Module {
  public:
-  // A decoder's has the attention to the encoder's result.
+  // A decoder layer also attends to the encoder's result.
   TransformerLayer(const TransformerOptions& options, bool decoder, ParameterInit& init);
 
-  // x (N, T, width) -> the same; of a decoder, `memory` (N, S, width). `keys`: which positions
-  // there are to be attended to, of x in an encoder, of `memory` in a decoder.
+  // x (N, T, width) -> (N, T, width). In a decoder, `memory` is (N, S, width). `keys`: which
+  // positions can be attended to, of x in an encoder, of `memory` in a decoder.
   Tensor forward(const Tensor& x, const Tensor& memory, const Tensor& keys) const;
 
  private:
@@ -74,10 +75,10 @@ class Transformer : public Module {
  public:
   Transformer(const TransformerOptions& options, ParameterInit& init);
 
-  // Tokens (N, S) and (N, T), int64 or int32 -> (N T, vocabulary): row n T + t says what
-  // follows token t of the target. `source_keys`: which tokens of the source there are
-  // (AttentionOptions::keys); undefined: all. What follows a target's end changes nothing
-  // before it. Throws UsageError if shapes do not fit.
+  // Tokens (N, S) and (N, T), int64 or int32 -> (N T, vocabulary); row n T + t predicts the
+  // target's token after t. `source_keys`: which tokens of the source exist
+  // (AttentionOptions::keys); undefined: all. Tokens after a target's end do not affect the
+  // rows before it. Throws UsageError if shapes do not fit.
   Tensor logits(const Tensor& source, const Tensor& target,
                 const Tensor& source_keys = {}) const;
 

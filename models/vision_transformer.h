@@ -3,9 +3,8 @@
 //   patches of 16 x 16 -> 768 values each, a class token before them, positions added -> 12
 //   layers of attention and a network for each token -> the class token -> classifier
 //
-// Of "self_attention", torchvision's in_proj_weight (3 * 768, 768) is in_proj.weight (768, 3 *
-// 768) here, and out_proj.weight is (in, out). The image's height and width are multiples
-// of 16.
+// torchvision's "self_attention" in_proj_weight (3 * 768, 768) is in_proj.weight (768, 3 * 768)
+// here, and out_proj.weight is (in, out). The image's height and width must be multiples of 16.
 //
 // Threads: the session's issuing thread.
 #pragma once

@@ -1,5 +1,6 @@
-// Every operator there is, one line each in operators.inc: for capture, which finds operators
-// by name, and for the tests that hold for all of them. And the kernels that a build may lack.
+// Looks up operators and registers the CUDA kernels, which a build may lack. Capture finds
+// operators by name here; tests of properties that every operator must have iterate over all of
+// them. operators.inc lists the operators, one line each.
 #pragma once
 
 #include <span>
@@ -12,12 +13,12 @@ namespace tidemark {
 // Names are unique.
 std::span<const OpDef* const> all_operators();
 
-// Null if there is none of that name.
+// Null if no operator has this name.
 const OpDef* find_operator(std::string_view name);
 
-// Gives the operators their CUDA kernels. Programs that may run on CUDA call it once, before
-// their first operator there; needs no GPU. Does nothing in a build without CUDA, and the
-// second time.
+// Registers the operators' CUDA kernels. Programs that may run on CUDA call this once, before
+// their first operator there. Needs no GPU; does nothing in a build without CUDA or when called
+// again.
 void register_cuda_kernels();
 
 }  // namespace tidemark

@@ -1,5 +1,5 @@
-// The CUDA kernels of each file that has some, added to the table of kernels; called by
-// register_cuda_kernels().
+// One function per file of CUDA kernels; each adds that file's kernels to the kernel table.
+// register_cuda_kernels() calls them all.
 #pragma once
 
 namespace tidemark {

@@ -15,9 +15,9 @@
 
 namespace tidemark {
 
-// In a checkpoint's settings: the network's sizes, as a config.json has them.
+// Key in a checkpoint's settings: the network's sizes, in the form of a config.json.
 constexpr const char* kConfigSetting = "config";
-// In the metadata of what --save writes: the same, and whether the words are in lower case.
+// Keys in the metadata that --save writes: the same sizes, and whether words are lower-cased.
 constexpr const char* kConfigMetadata = "config";
 constexpr const char* kLowerCaseMetadata = "do_lower_case";
 
@@ -34,7 +34,7 @@ struct BertFlags : TrainingFlags {
   std::string test;             // SQuAD file to evaluate on; empty: none
   std::string vocabulary;       // vocab.txt; empty: learnt from the text
   int64_t vocabulary_size = 0;  // rows of the network's table; 0: the file's, or the model's
-  std::optional<bool> cased;    // none: as --load says, else not
+  std::optional<bool> cased;    // none: as --load has it, else uncased
   int64_t length = 0;           // of sequences; 0: the task's default
 
   double dropout = 0.1;
@@ -43,27 +43,28 @@ struct BertFlags : TrainingFlags {
 
   std::string save_vocabulary;  // file; empty: none
 
-  bool model_given = false;  // by --model, so that --load has to agree with it
-  // Of the folder or file that --load was, or of the run that --resume goes on with; none: as
-  // --model.
+  bool model_given = false;  // --model was given, so --load must agree with it
+  // Sizes from --load (a folder or file) or from the run that --resume continues; none: those
+  // of --model.
   std::optional<TextNetworkOptions> config;
 
   TextNetworkOptions network() const { return config ? *config : text_model_options(model); }
   bool is_gpt2() const { return std::holds_alternative<Gpt2Options>(network()); }
-  // REQUIRES: is_gpt2(), or not.
+  // REQUIRES: is_gpt2() for gpt2(), !is_gpt2() for bert().
   Gpt2Options gpt2() const { return std::get<Gpt2Options>(network()); }
   BertOptions bert() const { return std::get<BertOptions>(network()); }
   bool keeps_case() const { return cased.value_or(false); }
 };
 
-// Fills in what is left open; vocabulary_size only for --resume. The network's sizes come from
-// the run that --resume goes on with, or from --load: a folder's config.json, or what --save
-// wrote into the file. A folder becomes the file of weights in it; with --resume, which reads
-// no weights, it becomes empty. Throws UsageError on what makes no sense together, DataError.
+// Fills in flags that were not given; vocabulary_size only for --resume. The network's sizes
+// come from the run that --resume continues, or from --load: a folder's config.json, or the
+// metadata that --save wrote. If `load` is a folder, it becomes the weight file in it; with
+// --resume, which reads no weights, it becomes empty. Throws UsageError for contradictory
+// flags, DataError.
 void complete(BertFlags& flags);
 
-// Nothing if the program is to end now, with `exit_code`: after --help, or after a mistake,
-// which has been explained on standard error. They are complete.
+// Returns complete flags. Returns nothing if the program should exit now, with `exit_code`:
+// after --help, or after a mistake, already explained on standard error.
 std::optional<BertFlags> parse_bert_flags(int argc, char** argv, int& exit_code);
 
 }  // namespace tidemark

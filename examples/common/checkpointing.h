@@ -1,12 +1,12 @@
-// The checkpoint of a run: what train_resnet and train_bert do about --checkpoint,
-// --checkpoint-every, --resume and --lr-steps, and the checks of --save before any work.
+// A run's checkpoints: implements --checkpoint, --checkpoint-every, --resume and --lr-steps for
+// train_resnet and train_bert, and checks --save before any work.
 //
 //   Checkpointing files(flags, true);     // before data are read
 //   files.settle(settings, steps, steps_per_epoch);  // before the dry run
 //   int64_t step = files.begin(model, optimizer);
 //   ... files.after_step(++step, ...) ... files.end(step, ...)
 //
-// Without --checkpoint all of these do nothing. Threads: the session's issuing thread.
+// Without --checkpoint, these calls do nothing. Threads: the session's issuing thread.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,23 @@ namespace tidemark {
 
 class Checkpointing {
  public:
-  // Checks that --save can be written, locks --checkpoint for as long as this lives, and reads
-  // what it holds: no run, unless --resume. `with_data`: whether the run reads any; a dry run
-  // touches no file. Throws UsageError, DataError.
+  // Checks that --save is writable, locks --checkpoint for the lifetime of this object, and
+  // reads the checkpoint. Without --resume, the checkpoint must not hold a run. `with_data`:
+  // whether the run reads data; a dry run touches no file. Throws UsageError, DataError.
   Checkpointing(const TrainingFlags& flags, bool with_data);
 
-  // `settings`: everything that a run shares with the one that it goes on from, by the names of
-  // flags without dashes; those that both programs have are added. Throws UsageError that names
-  // the flag if the run in the checkpoint has another. `steps`: of the whole run;
-  // `steps_per_epoch`: 0 if not known.
+  // `settings`: all settings that a run must share with the run it resumes, by flag names
+  // without dashes; settings common to both programs are added. Throws UsageError naming the
+  // flag if the checkpoint's run has another value. `steps`: of the whole run;
+  // `steps_per_epoch`: 0 if unknown.
   void settle(SafetensorsMetadata settings, int64_t steps, int64_t steps_per_epoch);
 
-  // Steps that the schedule of the learning rate spans.
+  // Steps spanned by the learning-rate schedule.
   int64_t schedule_steps() const { return schedule_steps_; }
 
-  // Resumes into the model and its optimizer, or writes the first checkpoint, now, so that a
-  // path that cannot be written is known before training. Gives the step to go on with. Throws
-  // as load_training_state.
+  // Resumes model and optimizer, or writes the first checkpoint immediately, so that an
+  // unwritable path is found before training. Returns the step to continue from. Throws the
+  // exceptions of load_training_state.
   int64_t begin(Module& model, Optimizer& optimizer);
   // Call once `done` steps have completed.
   void after_step(int64_t done, const Module& model, const Optimizer& optimizer);
@@ -50,14 +50,14 @@ class Checkpointing {
 
   TrainingFlags flags_;
   std::optional<FileLock> lock_;  // of --checkpoint
-  TrainingState found_;           // in the file, of --resume
+  TrainingState found_;           // read from the file for --resume
   SafetensorsMetadata settings_;
   int64_t schedule_steps_ = 0;
   int64_t steps_per_epoch_ = 0;
   int64_t saved_at_ = -1;
 };
 
-// A line that says how many tensors --load gave, and which it did not.
+// Prints how many tensors --load provided, and which it did not.
 void print_loaded(const LoadReport& report, const std::string& path);
 
 }  // namespace tidemark

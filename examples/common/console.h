@@ -1,8 +1,9 @@
-// Standard output and standard error of a program. Either may be lost while it runs: the disk
-// is full, the reader of the pipe has gone, the shell had closed it. That never ends the
-// program; run_program() (program.h) turns lost standard output into an exit code.
+// Standard output and standard error of a program. Writes to either may fail while it runs: the
+// disk is full, the pipe's reader is gone, or the shell had closed the stream. Such a failure
+// never ends the program; run_program() (program.h) turns lost standard output into an exit
+// code.
 //
-// Threads: any; what one call prints stays together.
+// Threads: any; the text of one call stays together.
 #pragma once
 
 #include <spdlog/fmt/fmt.h>
@@ -15,11 +16,11 @@
 
 namespace tidemark {
 
-// Opens /dev/null in place of closed ones, so that no file of the program becomes standard
-// output, and ignores SIGPIPE. To be called before any file is opened.
+// Opens /dev/null in place of closed streams, so that no file of the program becomes standard
+// output, and ignores SIGPIPE. Call before opening any file.
 void guard_standard_streams();
 
-// To `stream`, at once. Never throws, as printing by {fmt} does.
+// Writes to `stream` immediately. Never throws, unlike {fmt}'s printing.
 void write_console(std::FILE* stream, std::string_view text);
 
 template <class... Args>
@@ -31,8 +32,8 @@ void print_error(fmt::format_string<Args...> format, Args&&... args) {
   write_console(stderr, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Why a part of standard output was lost so far, such as "No space left on device"; nothing if
-// all of it was written.
+// The reason why part of standard output was lost, such as "No space left on device"; nullopt
+// if everything was written.
 std::optional<std::string> lost_output();
 
 }  // namespace tidemark

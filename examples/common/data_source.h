@@ -1,4 +1,4 @@
-// The --data flag: what it means for sizes, and the datasets behind it.
+// The --data flag: the sizes it implies, and the datasets it opens.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@ struct DataSource {
   std::string path;  // after the colon
   Shape sample;      // (H, W, C)
   int64_t classes = 0;
-  int64_t train_size = 0;      // 0: not known without reading
+  int64_t train_size = 0;      // 0: unknown before reading
   int64_t test_size = 0;       // 0: no test split
-  int64_t default_epochs = 0;  // one of the two
+  int64_t default_epochs = 0;  // either steps or epochs is set
   int64_t default_steps = 0;
 
   std::shared_ptr<const Dataset> train;  // null: not opened
   std::shared_ptr<const Dataset> test;
 };
 
-// From flags alone, without touching a file. Throws UsageError.
+// Describes the data from flags alone, without touching a file. Throws UsageError.
 DataSource describe_data(const ResNetFlags& flags);
-// With the datasets open, and their sizes. Throws UsageError, DataError.
+// Opens the datasets and gives their sizes. Throws UsageError, DataError.
 DataSource open_data(const ResNetFlags& flags);
 
-// What a run goes through.
+// The steps of a run.
 struct ImageSchedule {
   int64_t batch = 0;
-  int64_t steps = 0;            // in all
-  int64_t steps_per_epoch = 0;  // 0: not known
+  int64_t steps = 0;            // in total
+  int64_t steps_per_epoch = 0;  // 0: unknown
   int64_t last_batch = 0;       // size of an epoch's last batch
 
   int64_t batch_of(int64_t step) const {  // 0-based

@@ -1,5 +1,5 @@
-// The part of the command line that training programs share. Only for files that parse flags:
-// it brings in all of CLI11.
+// Command-line flags that the training programs share. Include this only in files that parse
+// flags: it includes all of CLI11.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,12 +11,12 @@
 
 namespace tidemark {
 
-// For every flag that is a number with a point: CLI11's own ranges let NaN pass.
+// Use for every floating-point flag: CLI11's own ranges accept NaN.
 CLI::Validator finite_number();
-// For every flag that is an unsigned number: CLI11 makes large ones of those below 0.
+// Use for every unsigned flag: CLI11 turns negative numbers into large ones.
 CLI::Validator whole_number();
 
-// What the help of a program says about flags that all have.
+// The program-specific parts of the help for shared flags.
 struct OptimizerHelp {
   std::string rate;                    // of --lr
   std::vector<std::string> schedules;  // that --lr-schedule takes
@@ -24,7 +24,7 @@ struct OptimizerHelp {
   std::string seed;
 };
 
-// Groups of flags for the help, in the program's order. The names are those of the contract.
+// Groups of flags in the help, in the program's order. The contract fixes the names.
 void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& group,
                       const std::string& batch, const std::string& epochs);
 void add_dtype_flag(CLI::App& app, RunFlags& flags, const std::string& group);
@@ -34,25 +34,25 @@ void add_machine_flags(CLI::App& app, RunFlags& flags);
 
 // --lr-steps, --clip, --accumulate.
 void add_step_flags(CLI::App& app, TrainingFlags& flags);
-// --load, --save, --checkpoint, --checkpoint-every, --resume, --evaluate. `load`: the names of
-// that flag; `about_load`: its help.
+// --load, --save, --checkpoint, --checkpoint-every, --resume, --evaluate. `load`: the name of
+// the --load flag; `about_load`: its help.
 void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load,
                     const std::string& about_load, const std::string& about_save);
 
-// All flags of train_resnet and of train_bert, for programs that train what these do.
+// All flags of train_resnet and of train_bert, for other programs that train their networks.
 struct ResNetFlags;
 struct BertFlags;
 void add_flags(CLI::App& app, ResNetFlags& flags);
 void add_flags(CLI::App& app, BertFlags& flags);
 
-// The value of --model, before anything else is understood: the other flags depend on it.
+// The value of --model, read before other flags are parsed because they depend on it.
 std::string model_of(int argc, char** argv);
 
-// How all programs' help looks.
+// Sets the layout of the help, which all programs share.
 void set_up_help(CLI::App& app, const std::string& footer);
-// False if the program is to end now, with `exit_code`: after --help, or after a mistake, which
-// has been explained on standard error. No value may be empty, and the files to be written are
-// checked (output_file.h): a new flag that names one is to be listed in flag_groups.cc.
+// Returns false if the program should exit now, with `exit_code`: after --help, or after a
+// mistake, already explained on standard error. Rejects empty values and checks the files to be
+// written (output_file.h). List a new flag that names such a file in flag_groups.cc.
 bool parse_or_explain(CLI::App& app, int argc, char** argv, int& exit_code);
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// The flags that every training program has, once they are understood.
+// The parsed flags that every training program has.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tidemark {
 
-// Bytes, or a share of what the unmanaged run needs.
+// Bytes, or a fraction of the memory of the unmanaged run.
 struct Budget {
   std::optional<Bytes> bytes;
   double share = 0;  // 0.5 for "50%"; used if there are no bytes
@@ -25,19 +25,19 @@ struct Budget {
 // "50%", "33.3%", or as parse_bytes. Throws UsageError.
 Budget parse_budget(std::string_view text);
 
-// What the whole process may take: so many bytes, or (none) what is free.
+// The memory that the whole process may take: `bytes`, or, if none, the free memory.
 struct MemoryAllowance {
   std::optional<Bytes> bytes;
 };
 // "auto", or as parse_bytes. Throws UsageError.
 MemoryAllowance parse_memory(std::string_view text);
 
-// Each program's own flags are made from this.
+// The base of each program's own flags.
 struct RunFlags {
   std::string model;
   std::string data;
   int64_t batch = 0;
-  int64_t steps = 0;              // 0: by epochs
+  int64_t steps = 0;              // 0: determined by epochs
   int64_t epochs = 0;             // 0: the data's default
   DType dtype = DType::kFloat32;  // of activations, and of weights as forward uses them
 
@@ -49,24 +49,24 @@ struct RunFlags {
 
   std::string device = "cpu";
   bool tf32 = true;
-  std::string profile;  // by which a dry run for "cuda" estimates; empty: the GPU's own
+  std::string profile;  // used by a dry run for "cuda"; empty: the GPU's own
   int threads = 0;
   std::optional<MemoryAllowance> memory;
   std::optional<Budget> budget;
-  std::optional<Bytes> host_limit;  // none: by the device (memory_limits.h)
-  std::optional<Bytes> disk_limit;  // none: by the device (run.h)
+  std::optional<Bytes> host_limit;  // none: the device decides (memory_limits.h)
+  std::optional<Bytes> disk_limit;  // none: the device decides (run.h)
   std::string disk_directory;
   std::string policy = "tide";
   DeltaOptions delta;
   bool overlap = true;
-  // Run steps that repeat by schedules; none: as the policy has it (tide: yes).
+  // Run repeating steps by schedules; none: the policy decides (tide: yes).
   std::optional<bool> plan{};
-  // To run by, and where it was read; null: none.
+  // The schedule to run by, and the file it came from; null: none.
   std::shared_ptr<const SavedSchedule> saved_schedule;
   std::string saved_schedule_file;
   uint64_t seed = 0;
 
-  std::shared_ptr<const CostTable> costs;  // to go by; null: none
+  std::shared_ptr<const CostTable> costs;  // to use; null: none
 
   bool dry_run = false;
   std::string json;  // files; empty: none

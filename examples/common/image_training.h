@@ -1,5 +1,5 @@
-// A network for images with its optimizer, and what one step of training and of evaluation
-// does. The dry run and the real run are both made of this, so they cannot differ.
+// An image network with its optimizer, and its training and evaluation steps. The dry run and
+// the real run both use this class, so they cannot differ.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -22,20 +22,20 @@ namespace tidemark {
 
 class ImageTraining {
  public:
-  // In the current session. Throws UsageError, OutOfMemory.
+  // Makes the network in the current session. Throws UsageError, OutOfMemory.
   ImageTraining(const ResNetFlags& flags, const DataSource& data);
 
-  // For step `step`, by the schedule of the flags over `steps` steps.
+  // Sets the rate for step `step`, by the flags' schedule over `steps` steps.
   void set_learning_rate(int64_t step, int64_t steps);
 
-  // To be called within Session::step; wait for the outcome.
+  // Call within Session::step; both wait for the outcome.
   StepOutcome train(const HostBatch& batch);
   StepOutcome evaluate(const HostBatch& batch);
 
   ImageModel& model() { return *model_; }
-  // Without state and parameters in a run that only evaluates.
+  // Has neither state nor parameters in a run that only evaluates.
   Optimizer& optimizer() { return *optimizer_; }
-  // Over parameters, buffers and optimizer state.
+  // Checksum of parameters, buffers and optimizer state.
   std::optional<std::string> checksum() const;
   CarriedParts carried();
 
@@ -53,17 +53,17 @@ class ImageTraining {
   double base_rate_;
 };
 
-// The learning rate that the flags stand for.
+// The learning rate that the flags select.
 double base_rate(const ResNetFlags& flags);
 
-// That --load, if there is one, has what the network takes, by its header alone. Throws
+// Checks, from its header alone, that the --load file (if any) fits the network. Throws
 // UsageError, DataError.
 void check_weights(const ResNetFlags& flags, const DataSource& data);
 
-// A batch of a size alone, for devices without data.
+// A batch that has only a shape, for devices without data.
 HostBatch shape_only(const Shape& sample, int64_t size);
 
-// All kinds of step that a run of `schedule` will go through.
+// Every kind of step in a run of `schedule`.
 Program training_program(const ResNetFlags& flags, const DataSource& data,
                          const ImageSchedule& schedule);
 

@@ -1,13 +1,12 @@
-// Ctrl-C as a request: the first one asks the program to come to an end, the second one ends
-// it.
+// Handles Ctrl-C as a request: the first asks the program to finish, the second ends it.
 #pragma once
 
 namespace tidemark {
 
-// Takes SIGINT, SIGTERM and SIGHUP over while it lives; one at a time in a process. Any of them
-// is the request; after it, another SIGINT or SIGTERM removes partial files and ends the
-// process. SIGHUP never does, as a terminal that goes may send several, and stays ignored under
-// nohup.
+// Handles SIGINT, SIGTERM and SIGHUP during its lifetime; at most one per process at a time.
+// Any of these signals is the request. After the request, another SIGINT or SIGTERM removes
+// partial files and ends the process. SIGHUP never ends it, because a closing terminal may send
+// several; under nohup it stays ignored.
 class InterruptScope {
  public:
   InterruptScope();

@@ -1,4 +1,4 @@
-// From main() to an exit code: what every program does around its work.
+// From main() to an exit code: the work common to all programs.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,12 @@ namespace tidemark {
 
 enum ExitCode { kDone = 0, kFailed = 1, kBadInput = kUsageExitCode, kOutOfMemory = 3 };
 
-// What `body` returns; if it throws, the exit code of that, explained on standard error.
+// Returns body's result. If body throws, explains the error on standard error and returns the
+// error's exit code.
 int explain_errors(const std::string& program, const std::function<int()>& body);
 
-// All of main(): readies standard streams and signals, runs `body`, and gives the exit code. It
-// is 1 if all went well but for standard output, a part of which was lost.
+// The whole of main(): prepares standard streams and signals, runs `body`, and returns the exit
+// code. If only part of standard output was lost, the code is 1.
 int run_program(const std::string& program, const std::function<int()>& body);
 
 }  // namespace tidemark

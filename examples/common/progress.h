@@ -1,5 +1,5 @@
-// The progress of training on standard error: on a terminal one line that changes in place,
-// elsewhere a plain line now and then.
+// Training progress on standard error: on a terminal, one line updated in place; otherwise, an
+// occasional plain line.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,20 @@ namespace tidemark {
 
 class ProgressLine {
  public:
-  // Plain lines: the first, the last, and about `kPlainLines` between.
-  // `done`: steps before the first.
+  // Plain lines are printed for the first and the last step, and about `kPlainLines` between.
+  // `done`: steps completed before this run.
   ProgressLine(std::FILE* out, int64_t steps, Bytes budget, int64_t done = 0);
-  // Ends the line in place.
+  // Ends the line that is updated in place.
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // After each step. `correct` of `size` guesses.
+  // Call after each step. `correct`: right guesses out of `size`.
   void step(const StepStats& stats, std::optional<float> loss, std::optional<int64_t> correct,
             int64_t size);
-  // The host begins to plan the steps to come, and step() is called later for that.
+  // Call when the host starts planning later steps, which delays the next step().
   void planning();
-  // A line of its own.
+  // Prints a separate line.
   void note(std::string_view text);
 
  private:
@@ -46,11 +46,11 @@ class ProgressLine {
   double weight_ = 0;
 };
 
-// Shows the progress of dry runs on this thread, on a terminal, after one second; the
-// destructor erases it.
+// Shows the progress of dry runs on this thread, after one second and only on a terminal. The
+// destructor erases the line.
 class DryRunLine {
  public:
-  // `bound`: of their work together, in units of DryRunWork.
+  // `bound`: their total work, in units of DryRunWork.
   DryRunLine(std::FILE* out, int64_t bound);
   ~DryRunLine();
   DryRunLine(const DryRunLine&) = delete;

@@ -20,11 +20,11 @@ struct ResNetFlags : TrainingFlags {
 
   std::string stem = "auto";  // "cifar" for images of up to 64 x 64, else "imagenet"
   int64_t image_size = 0;     // 0: the data's default
-  int64_t classes = 0;        // of data that does not say; 0: 1000
+  int64_t classes = 0;        // for data that do not say; 0: 1000
 };
 
-// Nothing if the program is to end now, with `exit_code`: after --help, or after a mistake,
-// which has been explained on standard error.
+// Returns nothing if the program should exit now, with `exit_code`: after --help, or after a
+// mistake, already explained on standard error.
 std::optional<ResNetFlags> parse_resnet_flags(int argc, char** argv, int& exit_code);
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// What train_resnet does, as a job of the run loop (run.h).
+// train_resnet as a job for the run loop (run.h).
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tidemark {
 
-// `with_data`: opens the data; if not, sizes alone are known. Throws UsageError, DataError.
+// `with_data`: opens the data; otherwise only sizes are known. Throws UsageError, DataError.
 std::unique_ptr<Job> open_resnet_job(const ResNetFlags& flags, bool with_data);
 
 }  // namespace tidemark

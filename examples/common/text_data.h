@@ -1,7 +1,7 @@
-// The data of train_bert: a text, or questions about texts, as batches of tokens.
+// The data of train_bert (a text, or questions about texts) as batches of tokens.
 //
-// A training batch depends on (data, flags, step) alone, so a run that goes on at a step gets
-// the batches that it would have got.
+// A training batch depends on (data, flags, step) alone, so a resumed run gets the same batches
+// as an uninterrupted one.
 //
 // Threads: one at a time.
 #pragma once
@@ -18,15 +18,15 @@
 
 namespace tidemark {
 
-// What a step reads. Without data all lists are null, and the sizes are those with data.
+// The input of a step. Without data, all lists are null, and the sizes are as with data.
 struct TextBatch {
   using Ids = std::shared_ptr<const std::vector<int64_t>>;
   int64_t rows = 0, length = 0;
-  int64_t asked = 0;  // tokens to guess; of squad the rows
+  int64_t asked = 0;  // tokens to predict; squad: rows
   Ids tokens{};       // (rows, length)
   Ids segments{};     // (rows, length), squad: 1 in the text
   Ids lengths{};      // (rows), squad
-  Ids positions{};    // (asked), mlm: row * length + place
+  Ids positions{};    // (asked), mlm: row * length + offset
   Ids labels{};       // (asked): the token there; clm: the one after it; squad: first token
   Ids ends{};         // (rows), squad: last token
 };
@@ -36,29 +36,29 @@ class TextData {
   virtual ~TextData() = default;
 
   virtual TextBatch train(int64_t step) = 0;
-  virtual int64_t batches_per_epoch() const = 0;  // 0: not known without reading
-  // What to evaluate on; may be none.
+  virtual int64_t batches_per_epoch() const = 0;  // 0: unknown before reading
+  // Batches to evaluate on; may be 0.
   virtual int64_t test_batches() const = 0;
   virtual TextBatch test(int64_t number) = 0;
 
-  // Squad: logits (rows, length) of test batch `number`; what came of them all. By default
-  // there is nothing to say.
+  // Squad: collects the logits (rows, length) of test batch `number`; the scores over all
+  // batches. By default there are none.
   virtual void answer(int64_t /*number*/, std::span<const float> /*start*/,
                       std::span<const float> /*end*/) {}
   virtual Evaluation score() const { return {}; }
 
   virtual Bytes bytes() const { return Bytes(0); }
-  // Equal for equal tokens; empty without data.
+  // Equal tokens give equal fingerprints; empty without data.
   virtual std::string fingerprint() const { return {}; }
 
   int64_t vocabulary_size = 0;  // rows of the network's table
-  int64_t pad = 0;              // which of them is padding
+  int64_t pad = 0;              // the row for padding
 };
 
-// Reads, and learns a vocabulary where none is given. Throws UsageError, DataError.
+// Reads the data; learns a vocabulary if none is given. Throws UsageError, DataError.
 std::unique_ptr<TextData> open_text(const BertFlags& flags);
-// Sizes alone, at the longest sequences; reads nothing but the vocabulary. Throws UsageError,
-// DataError.
+// Gives only sizes, at the longest sequences; reads nothing but the vocabulary. Throws
+// UsageError, DataError.
 std::unique_ptr<TextData> describe_text(const BertFlags& flags);
 
 }  // namespace tidemark

@@ -1,5 +1,5 @@
-// BERT or GPT-2 with its optimizer, and what one step of training and of evaluation does. The
-// dry run and the real run are both made of this, so they cannot differ.
+// BERT or GPT-2 with its optimizer, and its training and evaluation steps. The dry run and the
+// real run both use this class, so they cannot differ.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -18,15 +18,15 @@
 
 namespace tidemark {
 
-// A network with the head of its task.
+// A network with the head for its task.
 class TextNetwork {
  public:
   struct Input {
-    Tensor tokens, segments, lengths, positions, labels, ends;  // as TextBatch's
+    Tensor tokens, segments, lengths, positions, labels, ends;  // as in TextBatch
   };
   struct Output {
     Tensor loss;        // a scalar
-    Tensor correct;     // how many guesses were right, a scalar; undefined for squad
+    Tensor correct;     // number of right guesses, a scalar; undefined for squad
     Tensor start, end;  // squad's logits
   };
   virtual ~TextNetwork() = default;
@@ -36,13 +36,13 @@ class TextNetwork {
 
 class TextTraining {
  public:
-  // In the current session. Throws UsageError, OutOfMemory.
+  // Makes the network in the current session. Throws UsageError, OutOfMemory.
   TextTraining(const BertFlags& flags, const TextData& data);
 
-  // For step `step`, by the schedule of the flags over `steps` steps.
+  // Sets the rate for step `step`, by the flags' schedule over `steps` steps.
   void set_learning_rate(int64_t step, int64_t steps);
 
-  // To be called within Session::step; wait for the outcome.
+  // Call within Session::step; waits for the outcome.
   StepOutcome train(const TextBatch& batch);
   struct Answers {
     StepOutcome outcome;
@@ -51,9 +51,9 @@ class TextTraining {
   Answers evaluate(const TextBatch& batch);
 
   Module& model() { return network_->module(); }
-  // Without state and parameters in a run that only evaluates.
+  // Has neither state nor parameters in a run that only evaluates.
   Optimizer& optimizer() { return *optimizer_; }
-  // Over parameters and optimizer state.
+  // Checksum of parameters and optimizer state.
   std::optional<std::string> checksum() const;
   CarriedParts carried();
 
@@ -65,14 +65,14 @@ class TextTraining {
   double rate_;
 };
 
-// That --load, if there is one, has what the network takes, by its header alone. Throws
+// Checks, from its header alone, that the --load file (if any) fits the network. Throws
 // UsageError that names both sizes, DataError.
 void check_weights(const BertFlags& flags, const TextData& data);
 
-// The learning rate that the flags stand for.
+// The learning rate that the flags select.
 double base_rate(const BertFlags& flags);
 
-// All kinds of step that a run of `steps` will go through. `data` must outlive it.
+// Every kind of step in a run of `steps`. `data` must outlive the program.
 Program training_program(const BertFlags& flags, TextData& data, int64_t steps);
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// What the programs' run loop (run.h) asks of a network in training, and what those share.
+// The interface between the programs' run loop (run.h) and a network in training.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -19,70 +19,70 @@
 
 namespace tidemark {
 
-// Nothing on devices without data.
+// Empty on devices without data.
 struct StepOutcome {
   std::optional<float> loss{};       // mean over the batch
-  std::optional<int64_t> correct{};  // of `guesses` that the batch asks for
+  std::optional<int64_t> correct{};  // right ones among `guesses`
   int64_t guesses = 0;
 };
 
-// How well it does on data that it was not trained on.
+// Results on data that were not used for training.
 struct Evaluation {
   std::optional<double> accuracy{};
-  std::string of = "images";                             // what accuracy is a share of
-  std::vector<std::pair<std::string, double>> scores{};  // others, by their names in the JSON
+  std::string of = "images";                             // the unit of accuracy
+  std::vector<std::pair<std::string, double>> scores{};  // other scores, by their JSON names
 };
 
-// All that goes on from step to step, but for the random stream and the place in the data: for
-// whoever carries a run over to another session.
+// All state that persists between steps, except the random stream and the position in the data.
+// Used to continue a run in another session.
 struct CarriedParts {
   std::vector<NamedTensor> tensors;  // parameters, buffers, optimizer state
   Optimizer* optimizer = nullptr;    // its learning rate and counts
 };
 
-// A network with its optimizer and its data, in the session that was current when it was made.
+// A network with its optimizer and data, in the session that was current at construction.
 class Training {
  public:
   virtual ~Training() = default;
 
-  // Steps that were done before: more than 0 for a run that goes on.
+  // Steps completed earlier: above 0 in a resumed run.
   virtual int64_t first_step() const { return 0; }
-  // Before step `step`, counted from 0: gets its batch and sets the learning rate. Usually the
-  // next one, but any will do.
+  // Prepares step `step` (0-based): fetches its batch and sets the learning rate. Usually the
+  // next step, but any step is allowed.
   virtual void prepare(int64_t step) = 0;
-  // The step itself, within Session::step; waits for the outcome.
+  // Runs the step, within Session::step; waits for the outcome.
   virtual StepOutcome step() = 0;
-  // After it: `done` steps are.
+  // Called after each step; `done` steps are complete.
   virtual void after_step(int64_t /*done*/) {}
-  // After the last, also of an interrupted run: lets go of what only training needs.
+  // Called after the last step, also of an interrupted run: releases what only training needs.
   virtual void stop(int64_t /*done*/) {}
-  // Over parameters, buffers and optimizer state.
+  // Checksum of parameters, buffers and optimizer state.
   virtual std::optional<std::string> checksum() const = 0;
   virtual CarriedParts carried() = 0;
-  // After stop(), in steps of its own.
+  // Called after stop(); runs its own steps.
   virtual Evaluation evaluate(Session& /*session*/) { return {}; }
 };
 
-// What a program is to do, once its flags are understood and its data open.
+// A program's work, once its flags are parsed and its data open.
 class Job {
  public:
   virtual ~Job() = default;
   virtual int64_t batch() const = 0;
   virtual int64_t steps() const = 0;
   virtual std::string announcement() const = 0;  // one line
-  // Host memory that its data take at most, evaluation included: the data sets as they are
-  // open, and what loads batches of them. Without data, what is known of it.
+  // Upper bound on the host memory of the job's data, including evaluation: the open data sets
+  // and the loaders of their batches. Without data, the part of this that is known.
   virtual Bytes loading_bytes() const { return Bytes(0); }
-  // All kinds of step that the run will go through.
+  // Every kind of step in the run.
   virtual Program dry_run() const = 0;
-  // In the current session. Throws UsageError, DataError, OutOfMemory.
+  // Starts in the current session. Throws UsageError, DataError, OutOfMemory.
   virtual std::unique_ptr<Training> start() const = 0;
 };
 
-// The optimizer of models/optim that only captures ask for.
+// A name for make_optimizer that only captures use.
 inline constexpr const char* kUnfusedAdam = "adam-unfused";
 
-// By the flags; `rate` is what the flags leave open.
+// Makes the optimizer that the flags select; `rate` is used if they give no rate.
 std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
                                           std::vector<NamedTensor> parameters, double rate);
 
@@ -91,22 +91,22 @@ struct MicroBatch {
   int64_t begin = 0;
   int64_t size = 0;
 };
-// `rows` of a batch, cut into parts of `size` rows; the last may have fewer.
+// Cuts a batch of `rows` rows into parts of `size`; the last may have fewer.
 std::vector<MicroBatch> micro_batches(int64_t rows, int64_t size);
 
-// What a network makes of a micro-batch.
+// The result of a forward pass over a micro-batch.
 struct Forward {
   Tensor loss;       // a scalar, the mean over its guesses
   Tensor correct{};  // a scalar; may be undefined
   int64_t guesses = 0;
 };
-// A training step: forward and backward for each part in order, then `update`. Gradients, and
-// the loss that is given, are those of the mean over all parts.
+// A training step: forward and backward for each part in order, then `update`. The gradients
+// and the returned loss are those of the mean over all parts.
 StepOutcome train_step(const std::vector<MicroBatch>& parts,
                        const std::function<Forward(const MicroBatch&)>& forward,
                        const std::function<void()>& update);
 
-// Waits for the value; nothing on devices without data.
+// Waits for the value; nullopt on devices without data.
 template <class T>
 std::optional<T> read_scalar(const Tensor& tensor) {
   T value{};

@@ -1,5 +1,5 @@
-// A grid of characters with colours, for a frame in a terminal. Text is UTF-8, every character
-// of it one cell wide. What falls outside is cut off.
+// A grid of coloured characters, for one frame in a terminal. Text is UTF-8; each character
+// occupies one cell. Anything outside the grid is clipped.
 //
 // Values, no state.
 #pragma once
@@ -23,15 +23,15 @@ class Canvas {
 
   int width() const { return width_; }
   int height() const { return height_; }
-  // Gives the column after the text.
+  // Returns the column after the text.
   int put(int row, int column, std::string_view text, Style style = {});
-  // Ends at `column`, which is not part of it.
+  // Right-aligned: the text ends before `column`.
   void put_right(int row, int column, std::string_view text, Style style = {});
 
-  // Rows without colours, blanks at their ends cut off.
+  // The rows without colours and trailing blanks.
   std::vector<std::string> text() const;
-  // Escape sequences that draw it over what is there, from the upper left corner. `colours`
-  // off: bold and reverse alone.
+  // Escape sequences that draw the canvas from the upper left corner, over the current screen.
+  // Without `colours`, only bold and reverse are used.
   std::string ansi(bool colours) const;
 
  private:
@@ -43,17 +43,17 @@ class Canvas {
   std::vector<Cell> cells_;
 };
 
-// How many cells `text` takes.
+// Number of cells that `text` occupies.
 int cells_of(std::string_view text);
 
-// Lines of dots, eight to a cell (Braille), or a letter to a cell where there is no UTF-8.
+// Line charts of dots, eight per cell (Braille), or one letter per cell without UTF-8.
 class DotChart {
  public:
   DotChart(int columns, int rows, bool unicode);
 
   int dots_across() const { return columns_ * kAcross; }
   int dots_down() const { return rows_ * kDown; }
-  // From dot to dot; (0, 0) is the lower left one.
+  // Draws from dot to dot; (0, 0) is the lower left dot.
   void line(int x0, int y0, int x1, int y1, char letter, Style style);
   void draw(Canvas& canvas, int row, int column) const;
 

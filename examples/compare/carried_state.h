@@ -1,5 +1,6 @@
-// All that a training run is, between two steps, in host memory: to go on with it in another
-// session, with the same bits. What models/checkpoint/training_state.h keeps in a file.
+// The complete state of a training run between two steps, in host memory: another session can
+// continue from it with the same bits. training_state.h in models/checkpoint keeps the same
+// state in a file.
 //
 // Threads: the session's issuing thread, between steps.
 #pragma once
@@ -14,8 +15,8 @@
 namespace tidemark::compare {
 
 struct CarriedState {
-  int64_t step = 0;  // steps done
-  // Of devices without data the rest is empty.
+  int64_t step = 0;  // completed steps
+  // The rest is empty on devices without data.
   std::vector<std::vector<std::byte>> values;  // of CarriedParts::tensors without_shared
   std::vector<int64_t> update_counts;
   double learning_rate = 0;
@@ -23,10 +24,10 @@ struct CarriedState {
   std::string checksum;
 };
 
-// Waits for the values. In the current session.
+// Copies the state out of the current session. Waits for the values.
 CarriedState carry_out(Training& training, int64_t step);
-// Into a training of the same job. Throws std::logic_error if the checksum afterwards is not
-// that of the state.
+// Restores the state into a training of the same job. Throws std::logic_error if the checksum
+// afterwards differs from the state's.
 void carry_in(Training& training, const CarriedState& state);
 
 }  // namespace tidemark::compare

@@ -1,16 +1,16 @@
-// The comparison itself: one training job under several policies and budgets at once, each in a
+// Runs the comparison: one training job under several policies and budgets at once, each in a
 // lane of its own.
 //
-// On a real device the lanes take turns on one thread, a step each, so that they do not get in
-// each other's way; on the simulator each runs on its own thread. Commands are queued, and
-// applied where a lane is between two steps (on a real device: where all are, after the same
-// step). A lane that changes goes on with its training state.
+// On a real device, the lanes take turns on one thread, one step each, so that they do not
+// disturb each other; on the simulator, each lane has its own thread. Commands are queued and
+// applied when a lane is between two steps (on a real device: when all lanes are, after the
+// same step). A changed lane keeps its training state.
 //
 //   Comparison comparison({.flags = flags, .open = open, .lanes = {parse_lane("tide")}});
 //   comparison.submit({.what = Command::kSwitch, .lane = 1, .spec = parse_lane("delta:lru")});
 //   std::shared_ptr<const Snapshot> now = comparison.snapshot();
 //
-// Threads: any. Its own threads run the lanes.
+// Threads: any. The lanes run on threads of the engine.
 #pragma once
 
 #include <chrono>
@@ -33,46 +33,46 @@ namespace tidemark::compare {
 inline constexpr size_t kMaxLanes = 8;
 
 struct ComparisonOptions {
-  RunFlags flags;                // of device, tiers, budget and the like
+  RunFlags flags;                // device, tiers, budget and so on
   OpenJob open;                  // called several times
   std::vector<LaneSpec> lanes;   // at least one
-  std::optional<int64_t> steps;  // of each lane; 0: until it is stopped; none: the job's own
-  double rate = 0;               // most steps a second of a lane; 0: as fast as it goes
-  bool paused = false;           // from the beginning
-  // Called after each step of each lane, on its thread; for reports. Must not throw.
+  std::optional<int64_t> steps;  // of each lane; 0: until stopped; none: the job's own
+  double rate = 0;               // limit on a lane's steps per second; 0: none
+  bool paused = false;           // start paused
+  // Called after each step of each lane, on the lane's thread; for reports. Must not throw.
   std::function<void(int lane, const LaneStep& step)> on_step;
 };
 
 struct Command {
   enum What : uint8_t { kSwitch, kAdd, kRemove, kBudget, kPause, kResume };
   What what = kPause;
-  int lane = 0;   // of kSwitch, kRemove, kBudget; of kBudget 0: all that are managed
-  LaneSpec spec;  // of kSwitch (without a budget: it stays) and kAdd
-  std::optional<Budget> budget;  // of kBudget
+  int lane = 0;   // for kSwitch, kRemove, kBudget; kBudget with 0: all managed lanes
+  LaneSpec spec;  // for kSwitch (keeps the lane's budget) and kAdd
+  std::optional<Budget> budget;  // for kBudget
 };
 
 class Comparison {
  public:
-  // Opens the data and does the dry run, then starts. Throws UsageError, DataError,
+  // Opens the data, does the dry run, then starts the lanes. Throws UsageError, DataError,
   // InfeasibleBudget.
   explicit Comparison(ComparisonOptions options);
   ~Comparison();
   Comparison(const Comparison&) = delete;
   Comparison& operator=(const Comparison&) = delete;
 
-  // Queues it and gives its number; see Snapshot::applied. Throws UsageError for what makes no
-  // sense, InfeasibleBudget (with the smallest) for a budget that is too small; nothing changes
-  // then.
+  // Queues the command and returns its number; see Snapshot::applied. Throws UsageError for an
+  // invalid command, InfeasibleBudget (with the smallest) for a budget that is too small;
+  // nothing changes then.
   uint64_t submit(const Command& command) EXCLUDES(mutex_);
 
   std::shared_ptr<const Snapshot> snapshot() EXCLUDES(mutex_);
-  // Waits for one that is newer than `number`; the newest after `most` in any case.
+  // Waits for a snapshot newer than `number`; after `most`, returns the newest in any case.
   std::shared_ptr<const Snapshot> wait_newer(uint64_t number, std::chrono::milliseconds most)
       EXCLUDES(mutex_);
-  // Waits until `done` of a snapshot, or until it can never be.
+  // Waits until `done` holds for a snapshot, or can never hold.
   std::shared_ptr<const Snapshot> wait_until(const std::function<bool(const Snapshot&)>& done);
 
-  // Ends each lane after its step, and waits for that. What was published stays.
+  // Stops each lane after its step, and waits. Published snapshots stay valid.
   void stop() EXCLUDES(mutex_);
 
  private:
@@ -80,20 +80,20 @@ class Comparison {
     uint64_t number = 0;
     Command command;
   };
-  // A thread, and the lanes that it runs.
+  // A thread and its lanes.
   struct Worker {
     std::vector<std::unique_ptr<Lane>> lanes;  // the thread's alone
-    std::unique_ptr<Job> job;                  // so is this
+    std::unique_ptr<Job> job;                  // also only for the thread
     std::vector<Order> orders;                 // the engine's, under its lock
     std::thread thread;
   };
   struct Entry {
-    LaneSpec planned;  // once all orders are done
+    LaneSpec planned;  // the lane's spec after all open orders
     Worker* worker = nullptr;
     std::shared_ptr<const LaneView> view;
     int colour = 0;
     Phase phase = Phase::kWaiting;
-    int open_orders = 0;  // that change it, not yet carried out
+    int open_orders = 0;  // orders for this lane not applied yet
   };
 
   void prepare();
@@ -117,9 +117,9 @@ class Comparison {
 
   const ComparisonOptions options_;
   const bool simulated_;
-  std::unique_ptr<Job> job_;  // of a real device, shared by its lanes
+  std::unique_ptr<Job> job_;  // on a real device; shared by its lanes
   std::string about_;
-  int64_t steps_ = 0;  // of each lane; 0: until it is stopped
+  int64_t steps_ = 0;  // of each lane; 0: until stopped
   Nanos simulated_reference_{0};
   Ground ground_;  // written before any thread starts
 
@@ -133,7 +133,7 @@ class Comparison {
   std::shared_ptr<const Snapshot> latest_ GUARDED_BY(mutex_);
   uint64_t number_ GUARDED_BY(mutex_) = 1;
   uint64_t submitted_ GUARDED_BY(mutex_) = 0;
-  Bytes budget_ GUARDED_BY(mutex_){0};  // of lanes that come without one
+  Bytes budget_ GUARDED_BY(mutex_){0};  // of lanes without their own
   int next_lane_ GUARDED_BY(mutex_) = 1;
   bool paused_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;

@@ -1,4 +1,4 @@
-// Every step of every lane, for reports: gathered while lanes run, bounded.
+// Every step of every lane, for reports: collected while lanes run, with a bound on memory.
 //
 // Threads: any.
 #pragma once
@@ -14,8 +14,8 @@ namespace tidemark::compare {
 
 class History {
  public:
-  // Of each lane the first so many steps are kept, and of all lanes together, as lanes can come
-  // and go without end; those after that are counted.
+  // Steps kept per lane (the first ones), and over all lanes together, because lanes can be
+  // added and removed without end. Later steps are only counted.
   static constexpr size_t kStepsKept = 20000, kStepsKeptOfAll = 8 * kStepsKept;
 
   struct LaneHistory {
@@ -34,7 +34,7 @@ class History {
       ++history.left_out;
     }
   }
-  // By lane, also of those that were removed.
+  // By lane, including removed lanes.
   std::map<int, LaneHistory> lanes() EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     return lanes_;

@@ -1,9 +1,9 @@
-// HTTP for this machine alone, by libmicrohttpd: one thread, no connection can hold it, and a
-// bound on everything that a client decides.
+// An HTTP server for this machine only, on libmicrohttpd: one thread; no connection can block
+// it, and everything that a client controls is bounded.
 //
-// libmicrohttpd bounds the head of a request and idle time; here the number of connections is
-// bounded, so that the newest is always served: where there are too many, the oldest is closed.
-// Bodies need a length, of at most kMaxBody. Each connection serves one request.
+// libmicrohttpd bounds a request's head and idle time. This class bounds the number of
+// connections by closing the oldest, so that the newest is always served. A body needs a
+// length, at most kMaxBody. Each connection serves one request.
 //
 // Threads: handlers run on the server's thread and should take milliseconds.
 #pragma once
@@ -36,7 +36,7 @@ struct HttpRequest {
   std::map<std::string, std::string> headers;  // names in lower case; repeated: "a, b"
   std::string body;
 
-  // "" where there is none.
+  // The header's value; "" if it is absent.
   const std::string& header(const std::string& name) const;
 };
 
@@ -46,8 +46,8 @@ struct HttpResponse {
   std::string body;
 };
 
-// A handler that throws gives kInternalError. `refused` says in the program's own format why a
-// request did not reach it.
+// If a handler throws, the response is kInternalError. `refused` formats, in the program's own
+// format, why a request did not reach the handler.
 struct HttpHandlers {
   std::function<HttpResponse(const HttpRequest&)> handle;
   std::function<HttpResponse(HttpStatus, const std::string& why)> refused;
@@ -56,14 +56,14 @@ struct HttpHandlers {
 class HttpServer {
  public:
   static constexpr size_t kMaxConnections = 64;
-  // Of a connection, for the head of its request and of the response; cookies of other programs
-  // on this machine come along.
+  // Per connection, for the heads of its request and response, including cookies from other
+  // programs on this machine.
   static constexpr size_t kMaxHead = 32 << 10;
   static constexpr size_t kMaxBody = 4 << 10;
   static constexpr unsigned kIdleSeconds = 2;
 
-  // Listens on 127.0.0.1 and answers from now on; `port` 0: any that is free. Throws
-  // std::system_error if the port cannot be had.
+  // Listens on 127.0.0.1 and answers immediately; `port` 0: any free port. Throws
+  // std::system_error if the port is not available.
   HttpServer(int port, HttpHandlers handlers);
   // Closes all connections.
   ~HttpServer();

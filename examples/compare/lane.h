@@ -1,7 +1,7 @@
-// One lane of a comparison: a training in a session of its own, which can be replaced between
-// two steps by another one with the same training state.
+// One lane of a comparison: a training in its own session. Between two steps, another training
+// with the same state can replace it.
 //
-// Threads: all of one lane on one thread; several lanes may share it.
+// Threads: one thread per lane; several lanes may share a thread.
 #pragma once
 
 #include <functional>
@@ -18,35 +18,35 @@
 
 namespace tidemark::compare {
 
-// What all lanes stand on: found once, by the dry run.
+// Facts common to all lanes, found once by the dry run.
 struct Ground {
-  SessionOptions options;  // but for what a lane's spec says
+  SessionOptions options;  // except for what a lane's spec sets
   UnmanagedNeed need;
   MinimumBudget minimum;
-  Bytes budget{0};  // of lanes without one of their own
+  Bytes budget{0};  // of lanes without their own
 };
 
-// What a lane of `spec` gets. Throws InfeasibleBudget.
+// The budget of a lane with `spec`. Throws InfeasibleBudget.
 Bytes budget_of(const LaneSpec& spec, const Ground& ground);
 
 class Lane {
  public:
-  // REQUIRES: `job` and `ground` outlive it.
+  // REQUIRES: `job` and `ground` outlive the lane.
   Lane(int id, const Job& job, const Ground& ground);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // Begins, from the beginning or with the state of another lane; or changes how it goes on. If
-  // that throws, it goes on as before where it could, else it has failed. Gives the checksum of
-  // the state that was carried over; empty if there was none.
+  // Starts the lane, from the beginning or from another lane's state, or switches a running
+  // lane to `spec`. If this throws, the lane continues as before if it can; otherwise it has
+  // failed. Returns the checksum of the state carried over; empty if there was none.
   std::string open(const LaneSpec& spec, const std::optional<CarriedState>& from);
-  // Runs one step. If that throws, the lane has failed. `on_planning` is called where the step
-  // is computed and its policy may now take long to plan the next ones.
+  // Runs one step. If this throws, the lane has failed. `on_planning` is called when the step
+  // is computed and its policy may now take long to plan the next steps.
   void step(const std::function<void()>& on_planning);
-  // REQUIRES: it has not failed.
+  // REQUIRES: the lane has not failed.
   CarriedState carry_out();
-  // Over parameters, buffers and optimizer state; nothing without data.
+  // Checksum of parameters, buffers and optimizer state; nullopt without data.
   std::optional<std::string> checksum();
   void fail(const std::string& why, bool out_of_memory);
   void finish();
@@ -69,7 +69,7 @@ class Lane {
   std::unique_ptr<Session> session_;
   std::unique_ptr<PictureRecorder> recorder_;
   std::unique_ptr<Training> training_;
-  // The first step since it was built, which prepares kernels, has left `recent`.
+  // The first step of the current training, which prepares kernels, was removed from `recent`.
   bool warm_ = false;
   LaneView view_;
 };

@@ -1,6 +1,6 @@
-// Holds the losses of all lanes at the same step against each other, bit by bit.
+// Compares the losses of all lanes at the same step, bit by bit.
 //
-// Threads: the caller sees to it that one at a time uses it.
+// Threads: one at a time, ensured by the caller.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@ namespace tidemark::compare {
 
 struct LossMismatch {
   int64_t step = 0;
-  std::string lane, other;  // who they were
+  std::string lane, other;  // the lanes compared
   float loss = 0, other_loss = 0;
 };
 
 class LossBook {
  public:
-  // The loss of `lane` at `step`. The first to arrive there is who the others are held against.
+  // Records the loss of `lane` at `step`. All later losses of that step are compared with the
+  // first.
   void enter(int64_t step, const std::string& lane, float loss);
 
   int64_t compared() const { return compared_; }                               // pairs
@@ -30,7 +31,7 @@ class LossBook {
     std::string lane;
     float loss = 0;
   };
-  std::map<int64_t, First> first_;  // by step; old ones go
+  std::map<int64_t, First> first_;  // by step; old steps are dropped
   int64_t compared_ = 0, mismatched_ = 0;
   std::vector<LossMismatch> mismatches_;
 };

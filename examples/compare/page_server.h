@@ -1,4 +1,4 @@
-// The page in the browser, on this machine alone.
+// Serves the page for the browser, on this machine only.
 //
 //   GET  /                     the page, and its parts under their names
 //   GET  /api/snapshot?after=N what Snapshot holds; 204 if there is none newer than N
@@ -7,11 +7,11 @@
 //                              add (policy, filter, budget), remove (lane), budget (lane or
 //                              none for all, budget), pause, resume; gives its number
 //
-// Listens on 127.0.0.1. Another page must not be able to steer it: the Host header has to name
-// this machine (against DNS rebinding), and a POST has to come from the same origin. Bad
-// requests get 4xx with {"error": "..."}; http_server.h says what is bounded and how.
+// Listens on 127.0.0.1. Other web pages must not be able to send commands: the Host header has
+// to name this machine (against DNS rebinding), and a POST has to come from the same origin.
+// Bad requests get 4xx with {"error": "..."}; http_server.h describes the limits.
 //
-// Threads: its own; the constructor returns once it listens, the destructor waits for them.
+// Threads: its own. The constructor returns once the server listens; the destructor joins them.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ namespace tidemark::compare {
 
 class PageServer {
  public:
-  // `port` 0: any that is free. Throws UsageError if the port is in use or the page's files are
-  // missing. `comparison` must outlive it.
+  // `port` 0: any free port. Throws UsageError if the port is in use or the page's files are
+  // missing. `comparison` must outlive the server.
   PageServer(Comparison& comparison, int port);
   ~PageServer();
   PageServer(const PageServer&) = delete;

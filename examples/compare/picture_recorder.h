@@ -1,5 +1,5 @@
-// Makes a StepPicture of each step of a session: what happens to storages, and where they lie,
-// is told as it happens; when it happened the event log knows, by tag.
+// Makes a StepPicture of each step of a session. Callbacks report what happens to storages and
+// where they lie; the event log supplies the times, matched by tag.
 //
 //   PictureRecorder recorder(session);
 //   session.step(...);  StepPicture picture = recorder.take();
@@ -24,8 +24,8 @@ class PictureRecorder final : public StorageListener {
   PictureRecorder(const PictureRecorder&) = delete;
   PictureRecorder& operator=(const PictureRecorder&) = delete;
 
-  // Of everything since the last call; its step is the last one that ended. REQUIRES: the
-  // device is done, as it is after a step that synchronizes.
+  // The picture of everything since the last call; its step is the last one that ended.
+  // REQUIRES: the device is idle, as after a step that synchronizes.
   StepPicture take();
 
   void on_event(const StorageEvent& event) noexcept override;
@@ -34,11 +34,11 @@ class PictureRecorder final : public StorageListener {
   struct Told {
     StorageEvent::Kind kind = StorageEvent::Kind::kUsed;
     Reason reason = Reason::kNone;
-    uint64_t tag = 0;   // of the event that was logged next
-    PlacedBlock block;  // as it is from then on; without times
+    uint64_t tag = 0;   // of the next event logged
+    PlacedBlock block;  // from then on; without times
   };
   struct Known {
-    Nanos used{0};  // when it last was, on the device's clock
+    Nanos used{0};  // time of last use, on the device's clock
     Nanos cost{0};  // of the operator that wrote it
   };
 
@@ -52,11 +52,11 @@ class PictureRecorder final : public StorageListener {
   std::vector<Told> told_;
   std::unordered_map<uint32_t, Known> known_;
   std::unordered_map<uint32_t, PlacedBlock> live_;  // times on the device's clock
-  std::vector<uint32_t> unwritten_;                 // of them, those whose operator comes next
+  std::vector<uint32_t> unwritten_;                 // those whose operator comes next
   std::vector<PlacedBlock> ended_;                  // times on the device's clock
   uint64_t next_tag_ = 1;
-  Nanos now_{0};   // where the compute stream stands
-  Bytes used_{0};  // of the arena, as the last event says
+  Nanos now_{0};   // current time of the compute stream
+  Bytes used_{0};  // bytes of the arena, from the last event
   Nanos step_begin_{0}, step_end_{0};
   double holes_ = 0;  // see StepPicture::fragmentation: a sum over `placed_`
   int64_t placed_ = 0;

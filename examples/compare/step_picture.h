@@ -1,7 +1,8 @@
-// One step of one lane, seen from its memory: what faces and reports draw.
+// The memory of one lane during one step, for views and reports to draw.
 //
-// Times are on the device's clock, from the step's beginning; where nothing ran on a stream (an
-// eviction, a block that is freed), where the compute stream stood then. Values, no state.
+// Times are on the device's clock, from the step's beginning. An action that ran on no stream
+// (an eviction, the free of a block) has the time that the compute stream had reached. Values,
+// no state.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +17,17 @@ namespace tidemark::compare {
 
 struct CurvePoint {
   Nanos time{0};
-  Bytes used{0};  // of the arena, from then on
+  Bytes used{0};  // bytes of the arena, from then on
 };
 
-// Why a block was given back.
+// Why a block was freed.
 enum class Ending : uint8_t {
-  kStays,      // it was not: it is there at the step's end
-  kUnused,     // nothing wants it any more
+  kStays,      // not freed: still there at the end of the step
+  kUnused,     // no longer needed
   kEvicted,    // to be recomputed
   kOffloaded,  // copied out
-  kDropped,    // released for nothing: a valid copy was on a tier
-  kMoved,      // slid to another place
+  kDropped,    // released without a copy: a tier has a valid copy
+  kMoved,      // relocated by compaction
 };
 std::string_view to_string(Ending ending);
 
@@ -43,13 +44,13 @@ struct PlacedBlock {
   bool from_before = false;  // there when the step began
   Category category = Category::kActivation;
   const char* name = "";  // of the operator that wrote it, or its kind; static text
-  uint32_t storage = 0;   // 0: not a tensor, such as a workspace, or not known yet
+  uint32_t storage = 0;   // 0: not a tensor (such as a workspace), or not known yet
   Ending ending = Ending::kStays;
-  Reason reason = Reason::kNone;  // of a release: what it was for
-  Nanos age{0};                   // at its end: since it was last used
+  Reason reason = Reason::kNone;  // for a release: its purpose
+  Nanos age{0};                   // time since last use, when it ended
 };
 
-// A release, and why.
+// A release and its reason.
 struct Decision {
   Nanos time{0};
   EventKind kind = EventKind::kEvict;
@@ -58,8 +59,8 @@ struct Decision {
   uint32_t storage = 0;
   Category category = Category::kActivation;
   Bytes bytes{0};
-  Nanos age{0};   // since it was last used
-  Nanos cost{0};  // evicted: of its operator, to run it again; copied: of the copy
+  Nanos age{0};   // time since last use
+  Nanos cost{0};  // evicted: of rerunning its operator; copied: of the copy
 };
 
 struct StepPicture {
@@ -67,18 +68,19 @@ struct StepPicture {
   Bytes capacity{0};
   std::vector<CurvePoint> curve;
   std::vector<PlacedBlock> blocks;  // by `from`
-  std::vector<Decision> decisions;  // the last of the step, oldest first
-  int64_t decisions_made = 0;       // all of them
-  // Share of the unused bytes that the largest hole does not have, mean over allocations.
+  std::vector<Decision> decisions;  // the latest of the step, oldest first
+  int64_t decisions_made = 0;       // in total
+  // Share of unused bytes outside the largest hole, mean over allocations.
   double fragmentation = 0;
-  // Part of the step had left the event log before it could be read.
+  // Some events of the step had left the event log before they could be read.
   bool incomplete = false;
 };
 
 inline constexpr size_t kDecisionsKept = 200;
 inline constexpr size_t kCurvePoints = 400;
 
-// At most `most` points: the first, the last, and of each stretch its highest and its lowest.
+// Reduces the curve to at most `most` points: the first, the last, and the highest and lowest
+// of each section.
 std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& curve, size_t most);
 
 }  // namespace tidemark::compare

@@ -1,5 +1,5 @@
-// How step time and loss went over a whole training, in a bounded number of points: once it is
-// full, two neighbours become one, and each later point stands for twice as many steps.
+// Step time and loss over a whole training, in a bounded number of points. When the series is
+// full, neighbouring points are merged in pairs, and later points cover twice as many steps.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class StepSeries {
  public:
   static constexpr size_t kMaxPoints = 160;
 
-  // Means over `steps` steps from `first` on.
+  // Means over `steps` steps, starting at `first`.
   struct Point {
     int64_t first = 0, steps = 0;
     double ms = 0;

@@ -1,4 +1,4 @@
-// The live view in a terminal: draws snapshots, and takes keys.
+// The live view in a terminal: draws snapshots and handles keys.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,14 @@
 
 namespace tidemark::compare {
 
-// What keys do, without a terminal.
+// Handles keys, without a terminal.
 //
 // Threads: one.
 class Keys {
  public:
   explicit Keys(Comparison& comparison) : comparison_(comparison) {}
 
-  // One character, or one of those below. False: to the end.
+  // Handles one character, or one of the keys below. Returns false if the user wants to quit.
   enum : int { kUp = 1000, kDown, kEscape, kEnter, kBackspace };
   bool press(int key);
   const ViewState& state() const { return state_; }
@@ -35,8 +35,8 @@ class Keys {
   Ask asking_ = Ask::kNothing;
 };
 
-// Runs until `q`, Ctrl-C, `interrupted`, or until the comparison has finished where it has an
-// end. The terminal is afterwards as it was. True: it was to end early.
+// Runs until `q`, Ctrl-C, `interrupted`, or the end of a comparison that has one. Restores the
+// terminal afterwards. Returns true if the user ended it early.
 //
 // REQUIRES: standard output is a terminal.
 bool run_terminal(Comparison& comparison, const std::function<bool()>& interrupted);

@@ -1,6 +1,6 @@
-// A training step of a network by name, captured on the simulator.
+// Captures a training step of a named network on the simulator.
 //
-// Threads: the calling thread; makes a session of its own.
+// Threads: the calling thread; makes its own session.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace tidemark {
 struct CaptureRequest {
   std::string model;
   int64_t batch = 32;
-  int64_t image_size = 0;             // of image networks; 0: 224, of clips 112
-  int64_t length = 0;                 // of text networks: of a sequence; 0: 128
+  int64_t image_size = 0;             // for image networks; 0: 224, for clips 112
+  int64_t length = 0;                 // sequence length of text networks; 0: 128
   std::string optimizer = "sgd";      // or "adam", "adamw", "adam-unfused"
-  std::string profile = "a100-80gb";  // of the simulated device, which prices the operators
+  std::string profile = "a100-80gb";  // simulated device, which determines operator costs
 };
 
-// Of networks that can be captured.
+// The names of networks that can be captured.
 std::vector<std::string> capturable_models();
 
-// The second step of training: state of the optimizer is there by then. Throws UsageError for a
-// model, optimizer or profile that there is not.
+// Captures the second training step, when optimizer state exists. Throws UsageError for an
+// unknown model, optimizer or profile.
 StepTrace capture_model(const CaptureRequest& request);
 
 }  // namespace tidemark

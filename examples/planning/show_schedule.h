@@ -1,4 +1,4 @@
-// A saved schedule, told in words and figures.
+// Prints a saved schedule in words and figures.
 //
 // Threads: the calling thread.
 #pragma once
@@ -11,9 +11,10 @@
 
 namespace tidemark {
 
-// Prints what the schedule is: operators, order, releases, peak beside its bound and the room,
-// time as expected and as simulated, the largest releases, and what the validator finds wrong
-// with it. `limits.space` of 0: as much as it takes. False: it is not valid, or does not fit.
+// Prints the schedule's operators, order, releases, peak with its bound and the available
+// space, expected and simulated time, the largest releases, and the validator's findings. If
+// `limits.space` is 0, the space is as large as needed. Returns false if the schedule is
+// invalid or does not fit.
 bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLimits limits);
 
 }  // namespace tidemark

@@ -1,5 +1,5 @@
-// Training steps of networks that no training program offers, for capture: on values that are
-// not there.
+// Training steps of networks that no training program offers, for capture, on tensors without
+// data.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -15,8 +15,8 @@ namespace tidemark {
 // "r3d_18": clips of 16 frames. "transformer-base": source and target of one length.
 const std::vector<std::string>& step_names();
 
-// Makes the network and its optimizer in the current session, which must be of a device without
-// data. REQUIRES: one of step_names(). Throws UsageError, OutOfMemory.
+// Makes the network and its optimizer in the current session, whose device must have no data.
+// REQUIRES: request names one of step_names(). Throws UsageError, OutOfMemory.
 std::function<void()> make_step(const CaptureRequest& request);
 
 }  // namespace tidemark

@@ -1,16 +1,17 @@
-// One run at a time writes a file: who holds the lock of a path keeps every other run from it.
+// Lets only one run at a time write a file: the holder of a path's lock excludes all other
+// runs.
 //
 //   const FileLock lock(options.checkpoint);  // before training; released at the end
 //
-// The lock is on "<file>.lock" beside the file (links are followed), as the file itself is
-// replaced with each save. The kernel releases it when the process ends, however it ends, so a
-// lock file that a killed run leaves behind locks nothing. The destructor removes the lock
-// file, unless it was there before, empty.
+// Each save replaces the file itself, so the lock is on "<file>.lock" beside it (links are
+// followed). The kernel releases the lock when the process ends for any reason, so a lock file
+// left by a killed run locks nothing. The destructor removes the lock file, unless it existed
+// before and was empty.
 //
-// On file systems without locks a warning is logged and nothing is locked.
+// On file systems that do not support locks, logs a warning and locks nothing.
 //
-// Threads: any; one lock belongs to one thread at a time. Two locks of one path in one process
-// exclude each other too.
+// Threads: any; one thread at a time may use a lock. Two locks on one path in one process also
+// exclude each other.
 #pragma once
 
 #include <sys/types.h>
@@ -21,9 +22,9 @@ namespace tidemark {
 
 class FileLock {
  public:
-  // Does not wait. Throws DataError if another run holds it ("is in use by another run (process
-  // 1234)"), if there is a "<file>.lock" that is none of these, if `path` is neither a regular
-  // file nor absent, or if its folder is missing or cannot be written.
+  // Does not wait. Throws DataError if another run holds the lock ("is in use by another run
+  // (process 1234)"), if "<file>.lock" exists but is not such a lock, if `path` is neither a
+  // regular file nor absent, or if its folder is missing or not writable.
   explicit FileLock(const std::string& path);
   ~FileLock();
   FileLock(const FileLock&) = delete;
@@ -32,7 +33,7 @@ class FileLock {
  private:
   std::string lock_path_;
   int file_ = -1;
-  bool remove_ = false;  // it was made by a run, this one or one that was killed
+  bool remove_ = false;  // the file was made by this run or by a killed one
   pid_t owner_ = 0;      // a forked child must not remove what its parent holds
 };
 

@@ -10,9 +10,9 @@
 
 namespace tidemark {
 
-// The length of the header and its JSON begin a file.
+// A file begins with these 8 bytes, the length of the header's JSON.
 inline constexpr int64_t kSafetensorsPrefix = 8;
-// As in the reference implementation.
+// The limit of the reference implementation.
 inline constexpr int64_t kSafetensorsLongestHeader = 100'000'000;
 
 struct SafetensorsHeader {

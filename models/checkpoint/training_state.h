@@ -1,5 +1,6 @@
-// A whole training run in one file, to go on from with the same bits: parameters, buffers,
-// optimizer state and counts, the random stream, the step, and the place in the data.
+// A whole training run in one file, from which it resumes with the same bits: parameters,
+// buffers, optimizer state and counts, the random stream, the step, and the position in the
+// data.
 //
 // A safetensors file: tensors "parameter.NAME", "buffer.NAME", "optimizer.NAME"; the rest is in
 // __metadata__, with a checksum over the file. It is replaced atomically (atomic_file.h).
@@ -16,7 +17,7 @@
 
 namespace tidemark {
 
-// The batch that comes next; its order is drawn from (order_seed, epoch).
+// The next batch; its order is drawn from (order_seed, epoch).
 struct DataPosition {
   int64_t epoch = 0;
   int64_t index = 0;
@@ -25,27 +26,29 @@ struct DataPosition {
 };
 
 struct TrainingState {
-  int64_t step = 0;  // steps done
+  int64_t step = 0;  // completed steps
   DataPosition data;
-  // The program's own, such as the network's name: for it to compare, here they are text.
+  // Settings of the program, such as the network's name. The program compares them; here they
+  // are plain text.
   SafetensorsMetadata settings;
   bool operator==(const TrainingState&) const = default;
 };
 
 // Waits for the values. Throws UsageError on devices without data; DataError if the file cannot
-// be written, and then an older one is still there.
+// be written, in which case an older file is left intact.
 void save_training_state(const std::string& path, const Module& model,
                          const Optimizer& optimizer, const TrainingState& state);
 
-// Brings model, optimizer (its learning rate too) and the session's random stream to where they
-// were. Throws DataError if the file is damaged or of another model or optimizer, UsageError if
-// the session has another seed; nothing has been changed then.
+// Restores model, optimizer (including its learning rate) and the session's random stream.
+// Throws DataError if the file is damaged or belongs to another model or optimizer, UsageError
+// if the session has another seed; nothing has changed then.
 TrainingState load_training_state(const std::string& path, Module& model, Optimizer& optimizer);
 
-// The state alone: to know what model to make. Checks the checksum too.
+// Reads only the state, so that the caller knows which model to make. Verifies the checksum.
 TrainingState read_training_state(const std::string& path);
 
-// The settings alone, from the file's header; the checksum is not checked. Throws DataError.
+// Reads only the settings, from the file's header, without verifying the checksum. Throws
+// DataError.
 SafetensorsMetadata read_training_settings(const std::string& path);
 
 }  // namespace tidemark

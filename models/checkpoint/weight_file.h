@@ -1,6 +1,7 @@
-// A file of weights from elsewhere, with messages for the files that people try instead.
+// Opens weight files from elsewhere, with helpful messages for files that people try by
+// mistake.
 //
-// Threads: any; each file by one at a time.
+// Threads: any; one thread at a time per file.
 #pragma once
 
 #include <string>
@@ -9,8 +10,9 @@
 
 namespace tidemark {
 
-// Throws DataError if it is no safetensors file: for one that PyTorch wrote (torch.save), with
-// the lines of Python that convert it; for a training state, with the flags that go on with it.
+// Throws DataError if the file is not a safetensors file. For a file from PyTorch (torch.save),
+// the message gives the Python lines that convert it; for a training state, the flags that
+// resume it.
 SafetensorsFile open_weights(const std::string& path);
 
 }  // namespace tidemark

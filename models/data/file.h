@@ -1,4 +1,4 @@
-// Files read with the position known, so that every complaint can say where.
+// Files read with a known position, so that every error message can state it.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ class InputFile {
   int64_t position() const { return position_; }
 
   // Reads up to out.size() bytes; fewer only at the end of the file or on an I/O error. Does
-  // not throw: it is called from inside C libraries.
+  // not throw, because C libraries call it.
   size_t read(std::span<uint8_t> out) noexcept;
   void read_exact(std::span<uint8_t> out);  // throws DataError at the file's end
-  bool seek(int64_t position) noexcept;     // false, and no move, outside [0, size()]
+  bool seek(int64_t position) noexcept;     // false, without moving, outside [0, size()]
   [[noreturn]] void fail(const std::string& what) const;  // DataError at position()
 
  private:
@@ -36,8 +36,8 @@ class InputFile {
   int64_t position_ = 0;
 };
 
-// All of a file, unpacked if it is gzip (by its magic number, whatever its name). Throws
-// DataError if it is missing or damaged, or if there are more than `limit` bytes.
+// The content of a whole file, decompressed if it is gzip (detected by its magic number, not
+// its name). Throws DataError if the file is missing, damaged, or longer than `limit` bytes.
 struct FileContent {
   std::vector<uint8_t> bytes;
   bool unpacked = false;

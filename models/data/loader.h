@@ -1,15 +1,15 @@
-// Batches of a dataset, read ahead by background threads into a fixed set of buffers.
+// Reads batches of a dataset ahead, on background threads, into a fixed set of buffers.
 //
 //   Loader loader(std::move(train), {.batch = 64, .shuffle = true, .seed = 1});
 //   for (int epoch = 0; epoch < 10; ++epoch) {
 //     while (std::optional<HostBatch> batch = loader.next()) step(*batch);
 //   }
 //
-// Where a GPU trains, `loader.pin(session.device())` before the first batch: it then copies
-// from the buffers at full speed.
+// When training on a GPU, call `loader.pin(session.device())` before the first batch; the GPU
+// then copies from the buffers at full speed.
 //
-// The batches depend on (dataset, batch, shuffle, seed, drop_last) and the position alone: not
-// on threads, on prefetch_batches, nor on timing.
+// The batches depend only on (dataset, batch, shuffle, seed, drop_last) and the position, not
+// on threads, prefetch_batches or timing.
 #pragma once
 
 #include <cstdint>
@@ -29,29 +29,29 @@ class Device;
 struct LoaderOptions {
   int64_t batch = 1;
   bool shuffle = false;    // a new order each epoch, from (seed, epoch)
-  uint64_t seed = 0;       // of the order and of the dataset's crops and flips
+  uint64_t seed = 0;       // for the order and for the dataset's crops and flips
   bool drop_last = false;  // leave out an epoch's last batch if it is smaller
-  // Batches read ahead, also across the end of an epoch. There is one buffer more than that:
-  // the one being used.
+  // Batches read ahead, also across the end of an epoch. The loader has one more buffer, for
+  // the batch in use.
   int64_t prefetch_batches = 2;
-  int64_t threads = 1;  // they share each batch, so a single batch is faster too
+  int64_t threads = 1;  // share the work on each batch, so a single batch is faster too
 };
 
-// What Loader::buffer_bytes() is of a loader of so many samples of this shape, before there is
-// one. `scratch`: Dataset::scratch_bytes().
+// What Loader::buffer_bytes() will be for a loader of `samples` samples of shape `sample`;
+// needs no loader. `scratch`: Dataset::scratch_bytes().
 Bytes loader_buffer_bytes(int64_t samples, const Shape& sample, Bytes scratch,
                           const LoaderOptions& options);
 
-// The batch that comes next. Saved with a checkpoint, it resumes a run exactly.
+// The position of the next batch. A checkpoint saves it to resume a run exactly.
 struct LoaderPosition {
   int64_t epoch = 0;
   int64_t batch = 0;  // within the epoch; batches_per_epoch() is its end
   bool operator==(const LoaderPosition&) const = default;
 };
 
-// Shares ownership of one of the loader's buffers, which is refilled once the last copy of
-// `pixels` and `labels` is gone; may outlive the loader, and be dropped by any thread (but see
-// Loader::pin()).
+// Shares ownership of one of the loader's buffers. The loader refills the buffer once the last
+// copy of `pixels` and `labels` is gone. A batch may outlive the loader, and any thread may
+// destroy it (but see Loader::pin()).
 struct HostBatch {
   LoaderPosition position;
   int64_t size = 0;  // N; the last batch of an epoch may be smaller
@@ -61,40 +61,40 @@ struct HostBatch {
   Bytes bytes;                        // of pixels and labels
 };
 
-// Threads: next(), seek(), position() and pin() by one thread at a time.
+// Threads: one thread at a time may call next(), seek(), position() and pin().
 class Loader {
  public:
-  // Starts reading at epoch 0. Throws UsageError if options or dataset give no batch at all.
+  // Starts reading at epoch 0. Throws UsageError if the options and the dataset give no batch.
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
-  ~Loader();  // stops after the samples being read just now; never waits for the consumer
+  ~Loader();  // finishes the samples being read; never waits for the consumer
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // From now on `device` copies from the batches at full speed: on a GPU their memory is
-  // pinned, now, which takes about as long as writing all of it; on other devices nothing
-  // happens. It takes the place of a device given before, and may go before the loader. Throws
-  // DeviceError if the GPU is lost. REQUIRES: what the device before was to copy, if anything,
-  // has been copied. Called by the device's issuing thread, which also destroys the loader and
-  // drops what batches outlive it.
+  // Lets `device` copy from the batches at full speed from now on. For a GPU, this pins the
+  // batches' memory immediately, which takes about as long as writing all of it; for other
+  // devices, it does nothing. Replaces any device set before; the device may be destroyed
+  // before the loader. Throws DeviceError if the GPU is lost. REQUIRES: the previous device, if
+  // any, has finished its copies; the device's issuing thread calls this, destroys the loader,
+  // and destroys any batches that outlive it.
   void pin(Device& device);
 
-  // The next batch; nothing, once, at the end of each epoch, after which the next one begins.
-  // Rethrows what Dataset::read() threw for a sample of this batch (the first in the batch, if
-  // several); the position stays, so calling again tries again, and seek() can pass over it.
-  // REQUIRES: at most prefetch_batches batches are still held; throws UsageError if all buffers
-  // are, since waiting could last for ever.
+  // Returns the next batch. At the end of each epoch, returns nothing once; the next epoch then
+  // begins. Rethrows the exception of Dataset::read() for a sample of this batch (the first in
+  // the batch, if several). The position does not advance then, so calling again retries, and
+  // seek() can skip the batch. REQUIRES: at most prefetch_batches batches are still held;
+  // throws UsageError if all buffers are, because waiting could last forever.
   std::optional<HostBatch> next();
 
   LoaderPosition position() const { return next_; }
-  // Continues from there; what was read ahead is dropped. Throws UsageError outside of an
-  // epoch.
+  // Continues from `position`; batches read ahead are dropped. Throws UsageError for a position
+  // outside an epoch.
   void seek(LoaderPosition position);
 
   int64_t batches_per_epoch() const;
   const Dataset& dataset() const { return *dataset_; }
 
-  // All host memory that loading takes, at most and from the start, beside what the dataset
-  // itself holds (Dataset::resident_bytes()): batch buffers, epoch orders, and the threads'
+  // An upper bound, valid from the start, on all host memory that loading takes besides the
+  // dataset itself (Dataset::resident_bytes()): batch buffers, epoch orders, and the threads'
   // scratch.
   Bytes buffer_bytes() const;
 

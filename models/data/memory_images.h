@@ -1,5 +1,5 @@
-// Small images of one size, held as bytes in memory: what digits, MNIST and CIFAR-10 are once
-// their files have been read.
+// Small images of one size, held in memory as bytes: the form of digits, MNIST and CIFAR-10
+// after their files have been read.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace tidemark {
 
-// What a reader gives. Values 0..top map to 0..1, then to (v - mean) / deviation per channel.
+// The output of a reader. Values 0..top map to 0..1, then to (v - mean) / deviation per
+// channel.
 struct LabelledBytes {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<uint8_t> pixels;  // (N, H, W, C)
@@ -27,8 +28,8 @@ struct PixelScale {
 
 class MemoryImages : public Dataset {
  public:
-  // REQUIRES: every label < classes. Throws UsageError on options that make no sense.
-  // `crop_pad` switches on the CIFAR augmentation, with that much padding.
+  // REQUIRES: every label < classes. Throws UsageError for invalid options. `crop_pad` enables
+  // the CIFAR augmentation, with that much padding.
   MemoryImages(std::string name, Split split, LabelledBytes data, int64_t classes,
                PixelScale scale, const ImageOptions& options, int64_t crop_pad);
 
@@ -53,7 +54,7 @@ class MemoryImages : public Dataset {
   PixelScale scale_;
   int64_t crop_pad_;
   Shape shape_;
-  std::optional<ResampleAxis> rows_, columns_;  // none: the size stays
+  std::optional<ResampleAxis> rows_, columns_;  // nullopt: keep the size
 };
 
 // (v / top - mean) / deviation, in place. pixels (H, W, C) in 0..top.
@@ -64,7 +65,7 @@ void normalise(std::span<float> pixels, const PixelScale& scale);
 void convert_channels(std::span<const float> in, int64_t from, std::span<float> out,
                       int64_t to);
 
-// Throws UsageError unless 1 or 3.
+// Throws UsageError unless `channels` is 1 or 3.
 void check_channels(int64_t channels);
 
 }  // namespace tidemark

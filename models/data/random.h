@@ -1,6 +1,6 @@
 // Random draws that depend on (seed, stream, index) alone, on top of Philox.
 //
-// A value: cheap to make per sample, not shared between threads.
+// A value type: cheap to make per sample; do not share it between threads.
 #pragma once
 
 #include <array>
@@ -52,7 +52,8 @@ class CounterRandom {
   size_t used_ = 4;
 };
 
-// Fisher-Yates. std::shuffle is not the same in every standard library; this is.
+// Fisher-Yates. Standard libraries differ in std::shuffle; this gives the same order
+// everywhere.
 template <class T>
 void shuffle(std::vector<T>& items, CounterRandom random) {
   for (size_t i = items.size(); i > 1; --i) {

@@ -1,7 +1,7 @@
 // Resizing with a triangle filter: bilinear when enlarging, and widened when shrinking, so that
 // every source pixel counts and nothing aliases (as Pillow and torchvision's antialias do).
 //
-// Separable: one table of weights per axis, made once and used for any number of images.
+// Separable: each axis has one table of weights, made once and used for any number of images.
 // Threads: tables are immutable; resample() allocates its own scratch.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace tidemark {
 
-// 8-bit pixels, channels last. Owned.
+// Owns its 8-bit pixels; channels last.
 struct Image {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<uint8_t> pixels;
 };
 
 // The weights that turn [begin, begin + extent) of an axis of `source` pixels into `target`
-// ones.
+// pixels.
 class ResampleAxis {
  public:
-  // REQUIRES: 0 <= begin, extent > 0, begin + extent <= source, target > 0.
-  // With `mirror` the result runs backwards.
+  // REQUIRES: 0 <= begin, extent > 0, begin + extent <= source, target > 0. `mirror` reverses
+  // the result.
   ResampleAxis(int64_t source, double begin, double extent, int64_t target,
                bool mirror = false);
 
@@ -37,7 +37,7 @@ class ResampleAxis {
 
  private:
   std::vector<int64_t> first_;
-  std::vector<int64_t> start_;  // into weights_; one more than targets
+  std::vector<int64_t> start_;  // offsets into weights_; one more than targets
   std::vector<float> weights_;
   int64_t low_ = 0, high_ = 0;
 };

@@ -1,5 +1,5 @@
-// Attention with several heads, to a sequence itself or to another, between the projections
-// into it and out of it.
+// Multi-head attention, of a sequence to itself or to another one, including the input and
+// output projections.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -16,28 +16,28 @@ namespace tidemark {
 
 struct MultiHeadAttentionOptions {
   int64_t width = 0;  // of the input and the output
-  int64_t heads = 1;  // divide the width
+  int64_t heads = 1;  // must divide the width
   bool causal = false;
-  double dropout = 0;  // of probabilities, in training mode
+  double dropout = 0;  // applied to probabilities, in training mode
   AttentionImplementation implementation = AttentionImplementation::kMemoryEfficient;
-  // Projections as separate layers, each weight (out, in), as BERT has them; or the three into
-  // it as one, and each weight (in, out), as GPT-2 has them.
+  // false: separate projections, each weight (out, in), as in BERT. true: one projection for
+  // query, key and value, each weight (in, out), as in GPT-2.
   bool fused = false;
   // Parameters are NAME.weight and NAME.bias. Fused, there are only `fused_name` and `output`.
   // Hugging Face's names within a layer's attention are "self.query", "self.key", "self.value"
   // and "output.dense" in BERT, "c_attn" and "c_proj" in GPT-2.
   std::string query = "query", key = "key", value = "value", output = "output";
   std::string fused_name = "c_attn";
-  double deviation = 0.02;                   // of weights at first, normal; biases are 0
-  std::optional<double> output_deviation{};  // of the output projection's, if another
+  double deviation = 0.02;                   // initial weights are normal; biases are 0
+  std::optional<double> output_deviation{};  // for the output projection, if different
 };
 
 class MultiHeadAttention : public Module {
  public:
   MultiHeadAttention(const MultiHeadAttentionOptions& options, ParameterInit& init);
 
-  // x (B, T, width) -> (B, T, width). Attended to is `memory` (B, S, width), x itself if that
-  // is undefined; with fused projections it must be. `keys`: which of its positions are there
+  // x (B, T, width) -> (B, T, width). Attends to `memory` (B, S, width), or to x if `memory` is
+  // undefined, as it must be with fused projections. `keys`: which positions to attend to exist
   // (AttentionOptions::keys); undefined: all. Throws UsageError if shapes do not fit.
   Tensor forward(const Tensor& x, const Tensor& keys = {}, const Tensor& memory = {}) const;
 
@@ -47,9 +47,9 @@ class MultiHeadAttention : public Module {
   };
   Projection make(const std::string& name, int64_t out, double deviation, ParameterInit& init);
   void check(const char* what, const Tensor& x) const;
-  // x's last dimension, width, becomes `out`.
+  // Changes x's last dimension from width to `out`.
   Tensor project(const Tensor& x, const Projection& by) const;
-  // The same with heads apart: (B, T, H, width / H).
+  // The same, split into heads: (B, T, H, width / H).
   Tensor heads_of(const Tensor& x, const Projection& by) const;
 
   MultiHeadAttentionOptions options_;

@@ -20,7 +20,7 @@ struct Conv3dOptions {
   std::array<int64_t, 3> padding{0, 0, 0};
 };
 
-// weight (K, T, R, S, C). No bias: batch normalisation follows, which has one.
+// weight (K, T, R, S, C). No bias, because batch normalisation follows and has one.
 class Conv3d : public Module {
  public:
   Conv3d(const Conv3dOptions& options, ParameterInit& init);

@@ -1,5 +1,5 @@
-// What convolutional networks are put together from, one size above layers.h. Images are
-// (N, H, W, C).
+// The building blocks of convolutional networks, one level above layers.h. Images are (N, H, W,
+// C).
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -17,12 +17,12 @@
 
 namespace tidemark {
 
-// Parts one after the other, each named by its position, as in PyTorch: "0.weight", ...
+// Applies its parts in order. Each is named by its position, as in PyTorch: "0.weight", ...
 class Sequential : public Module {
  public:
   using Function = std::function<Tensor(const Tensor&)>;
 
-  // A part with `Tensor forward(const Tensor&) const`. The sequence owns it.
+  // Adds a part that has `Tensor forward(const Tensor&) const`. The sequence owns it.
   template <class Part, class... Args>
   Part& add(Args&&... args) {
     auto part = std::make_unique<Part>(std::forward<Args>(args)...);
@@ -35,12 +35,12 @@ class Sequential : public Module {
     });
     return made;
   }
-  // A part without parameters; it takes a position too.
+  // Adds a part without parameters; it takes a position too.
   void apply(Function function) {
     functions_.push_back(std::move(function));
     ++position_;
   }
-  // Gives up a position: what is there in PyTorch is done by the part before it.
+  // Skips a position that PyTorch fills and that needs no part here.
   void skip() { ++position_; }
 
   Tensor forward(const Tensor& x) const;
@@ -72,7 +72,7 @@ class ConvNorm : public Module {
   BatchNorm2d norm_;
 };
 
-// A batch normalisation and ReLU as one operator.
+// Batch normalisation and ReLU as one operator.
 class NormRelu : public BatchNorm2d {
  public:
   using BatchNorm2d::BatchNorm2d;
@@ -91,8 +91,9 @@ class SqueezeExcitation : public Module {
   Conv2d fc1_, fc2_;
 };
 
-// With probability p all of an image is 0, else it is scaled by 1 / (1 - p); each image of the
-// batch on its own. Huang et al. 2016 (arXiv:1603.09382). With p = 0, x itself.
+// Drops each image of the batch, independently, with probability p (all its elements become 0);
+// scales the other images by 1 / (1 - p). Huang et al. 2016 (arXiv:1603.09382). Returns x
+// itself if p = 0.
 Tensor stochastic_depth(const Tensor& x, double p);
 
 }  // namespace tidemark

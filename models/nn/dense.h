@@ -1,4 +1,4 @@
-// A fully connected layer as transformers have it.
+// A fully connected layer, as used in transformers.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -13,8 +13,8 @@ namespace tidemark {
 struct DenseOptions {
   int64_t in = 0;
   int64_t out = 0;
-  double deviation = 0.02;  // of weights at first, normal; biases are 0
-  bool in_first = false;    // weight (in, out), as GPT-2's files have it, instead of (out, in)
+  double deviation = 0.02;  // initial deviation of weights, normal; biases are 0
+  bool in_first = false;    // weight is (in, out), as in GPT-2's files, instead of (out, in)
 };
 
 // x (..., in) -> (..., out). weight, bias (out).

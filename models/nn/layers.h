@@ -1,4 +1,4 @@
-// The modules that networks here are made of. Images are (N, H, W, C).
+// The basic layers of networks. Images are (N, H, W, C).
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -20,7 +20,7 @@ struct Conv2dOptions {
   int64_t padding = 0;
   int64_t dilation = 1;
   int64_t groups = 1;
-  bool bias = false;  // none where batch normalisation follows, which has one
+  bool bias = false;  // batch normalisation, where it follows, has a bias already
 };
 
 // weight (K, R, S, C / groups); bias (K), 0 at first.
@@ -32,18 +32,18 @@ class Conv2d : public Module {
  private:
   Conv2dOptions options_;
   Tensor weight_;
-  Tensor bias_;  // undefined without one
+  Tensor bias_;  // undefined if there is no bias
 };
 
 struct BatchNormOptions {
-  float gamma = 1;  // the weight's first value
+  float gamma = 1;  // initial value of the weight
   double eps = 1e-5;
   double momentum = 0.1;  // share of the batch in the running statistics
 };
 
-// weight, bias, running_mean, running_var (C). In training mode it normalises by the batch's
-// own statistics and moves the running ones towards them; in evaluation it uses the running
-// ones.
+// weight, bias, running_mean, running_var (C). In training mode, normalises by the batch's own
+// statistics and moves the running statistics towards them; in evaluation, uses the running
+// statistics.
 class BatchNorm2d : public Module {
  public:
   BatchNorm2d(int64_t channels, ParameterInit& init, const BatchNormOptions& options = {});
@@ -52,7 +52,7 @@ class BatchNorm2d : public Module {
   Tensor forward_relu(const Tensor& x, const Tensor& residual = {}) const;
 
  private:
-  // Moves the running statistics by those of a batch like x.
+  // Updates the running statistics with those of a batch shaped like x.
   void track(const Tensor& x, const Tensor& mean, const Tensor& var) const;
 
   BatchNormOptions options_;
@@ -73,7 +73,7 @@ class Linear : public Module {
   Tensor bias_;
 };
 
-// weight, bias (C), 1 and 0 at first; over the last dimension of x.
+// Over the last dimension of x. weight, bias (C), initially 1 and 0.
 class LayerNorm : public Module {
  public:
   LayerNorm(int64_t columns, ParameterInit& init, double eps = 1e-5);
@@ -88,9 +88,9 @@ class LayerNorm : public Module {
 struct EmbeddingOptions {
   int64_t rows = 0;
   int64_t columns = 0;
-  // Of a row that stands for nothing: 0 at first, and without a gradient.
+  // A row that stands for padding: initially 0, and without a gradient.
   std::optional<int64_t> padding_idx{};
-  double deviation = 1;  // of the first weights, which are normal around 0
+  double deviation = 1;  // initial weights are normal around 0
 };
 
 // ids (...) -> (..., columns). weight (rows, columns).
@@ -98,8 +98,8 @@ class Embedding : public Module {
  public:
   Embedding(const EmbeddingOptions& options, ParameterInit& init);
   Tensor forward(const Tensor& ids) const;
-  // For the layer that shares it, in the type that forward computes in. The same leaf, or a
-  // cast of it: gradients of both uses add up.
+  // For a layer that shares the weight, in the type that forward computes in: the same leaf, or
+  // a cast of it. Gradients of both uses are added.
   Tensor weight() const { return working(weight_); }
 
  private:
@@ -107,8 +107,8 @@ class Embedding : public Module {
   Tensor weight_;
 };
 
-// In training mode drops each element with probability p and scales the others by 1 / (1 - p);
-// in evaluation x itself. No parameters.
+// In training mode, drops each element with probability p and scales the others by 1 / (1 - p).
+// In evaluation, returns x itself. No parameters.
 class Dropout : public Module {
  public:
   explicit Dropout(double p) : p_(p) {}

@@ -7,13 +7,13 @@
 //   };
 //
 // Names are joined with dots ("layer1.0.conv1.weight"), as in PyTorch. Events, traces and
-// messages call tensors so too, and operators by where they were called: "layer1.0.conv1:
-// conv2d". A module owns its tensors; it stays where it was made, since its parent points at
-// it.
+// messages use these names for tensors, and name operators by the module that called them:
+// "layer1.0.conv1: conv2d". A module owns its tensors. It must not move, because its parent
+// points to it.
 //
-// Parameters, their gradients and buffers are float32. What forward computes in may be bfloat16
-// (compute_in): each layer then takes its input and its weights through working(), which is
-// where the two meet. So networks are written without a thought of types: their activations are
+// Parameters, their gradients and buffers are float32. forward may compute in bfloat16
+// (compute_in): each layer then takes its input and its weights through working(), which
+// converts both. The code of a network therefore need not mention types: its activations are
 // bfloat16 from the first layer on.
 //
 // Threads: the session's issuing thread.
@@ -43,42 +43,43 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Own ones first, then those of the children, each in the order of registration.
+  // This module's own tensors first, then its children's, each in the order of registration.
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
   // Number of trained values.
   int64_t parameter_elements() const;
 
-  // Training mode, which a module starts in, or evaluation; of the children too.
+  // Switches to training mode, the initial mode, or to evaluation; applies to the children too.
   void train(bool on = true);
   bool training() const { return training_; }
 
-  // Where it is in the network, from the top: "layer1.0.conv1"; "" for the top itself. Lives as
-  // long as the process.
+  // Position in the network, from the top: "layer1.0.conv1"; "" for the top itself. The string
+  // lives as long as the process.
   const char* path() const { return path_; }
 
-  // The type of activations, and of the weights that forward multiplies them by: float32, as at
-  // first, or bfloat16; of the children too.
+  // Sets the type of activations, and of the weights that forward multiplies them by: float32,
+  // the initial type, or bfloat16. Applies to the children too.
   void compute_in(DType dtype);
   DType compute_type() const { return compute_type_; }
 
  protected:
-  // While it lives, operators are called from this module; from the one around it, if this one
-  // is not a child of any. The layers of models/nn have it in their forward: a forward of your
-  // own needs `const Scope scope(*this);` only for the operators that it calls itself.
+  // During its lifetime, operators are attributed to this module, or to the enclosing module if
+  // this one is not a child of any. The layers in models/nn open a Scope in their forward; your
+  // own forward needs `const Scope scope(*this);` only for operators that it calls itself.
   class Scope : public ScopedPath {
    public:
     explicit Scope(const Module& module)
         : ScopedPath(*module.path() ? module.path() : current_path()) {}
   };
-  // Marks it as a leaf that gradients are collected for. The member `tensor` keeps that mark.
+  // Marks `tensor` as a leaf that gradients are collected for. The member `tensor` keeps the
+  // mark.
   void register_parameter(std::string name, Tensor& tensor);
   void register_buffer(std::string name, const Tensor& tensor);
   // REQUIRES: `child` lives as long as this module.
   void register_child(std::string name, Module& child);
-  // A parameter, or what enters a layer, in the type that forward computes in: itself where it
-  // has that type, else a copy, cheap to make again when memory is short. Gradients are cast
-  // back, so that those of parameters are float32.
+  // Converts a parameter, or a layer's input, to the type that forward computes in. Returns the
+  // tensor itself if it already has that type, else a copy, which is cheap to recompute when
+  // memory is short. Gradients are cast back, so parameters' gradients are float32.
   Tensor working(const Tensor& tensor) const;
 
  private:

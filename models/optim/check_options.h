@@ -1,4 +1,4 @@
-// Private to optim/: what the options of update rules have to be.
+// Private to optim/: checks of the update rules' options.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace tidemark {
   throw UsageError("[" + rule + "] " + field + ": " + std::to_string(value) + "; " + what);
 }
 
-// Refuses what is no number, too.
+// Also rejects NaN.
 inline void check_not_negative(const std::string& rule, const std::string& field,
                                double value) {
   if (std::isfinite(value) && value >= 0) return;

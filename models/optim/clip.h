@@ -9,18 +9,17 @@
 
 namespace tidemark {
 
-// Scales the gradients of `parameters`, in place, so that the norm of all of them together is
-// at most `max_norm`: each by min(1, max_norm / (norm + 1e-6)). Gives the norm before that, a
-// scalar on the device; undefined if no parameter has a gradient. Nothing waits for the device:
-// read the norm only if you need it.
+// Scales the gradients of `parameters` in place, each by min(1, max_norm / (norm + 1e-6)), so
+// that their joint norm is at most `max_norm`. Returns the norm before scaling, a scalar on the
+// device; undefined if no parameter has a gradient. Does not wait for the device: read the norm
+// only if you need it.
 //
-// As torch.nn.utils.clip_grad_norm_: a norm that is no number makes the gradients so.
-// Small gradients share operators, as their updates do (UpdateGroups, groups.h). The order
-// of summation follows from the parameters, and is the same on every call. Gradients that share
-// memory, with each other or with themselves, are given memory of their own first. All
-// gradients are needed until the update has been issued, and one that has been scaled cannot be
-// recomputed: under a budget it may be offloaded, where there is a tier for it. Throws
-// UsageError if max_norm is not above 0.
+// As in torch.nn.utils.clip_grad_norm_, a NaN norm makes the gradients NaN. Small gradients
+// share operators, as their updates do (UpdateGroups, groups.h). The order of summation depends
+// on the parameters alone, so every call uses the same order. Gradients that share memory, with
+// each other or within themselves, first get memory of their own. All gradients are needed
+// until the update has been issued. A scaled gradient cannot be recomputed; under a budget, it
+// may be offloaded if there is a tier for it. Throws UsageError if max_norm is not above 0.
 Tensor clip_grad_norm_(std::span<const NamedTensor> parameters, double max_norm);
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// Which parameters, or gradients, go through one operator together.
+// Decides which parameters, or gradients, one operator handles together.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,26 @@
 
 namespace tidemark {
 
-// Which parameters are updated by one operator. Small ones, whose update takes a GPU less time
-// than its launch does; large ones gain nothing, and all of a group is on the device at once.
+// Limits for grouped updates. Small parameters are grouped, because on a GPU their update takes
+// less time than its launch. Large ones gain nothing, and all of a group must be on the device
+// at once.
 //
-// Groups follow from the program alone, never from the budget, and none is larger than the
-// update of the largest single parameter is: so the smallest feasible budget is as without
-// them. Values are the same to the bit.
+// Groups depend on the program alone, never on the budget, and no group is larger than the
+// update of the largest single parameter. The smallest feasible budget is therefore the same as
+// without groups. Values are bit-identical either way.
 struct UpdateGroups {
   Bytes most_of_parameter{64 << 10};  // larger ones are updated alone; 0: all are
-  Bytes most_of_group{1 << 20};       // parameters, gradients and state, as they lie in memory
-  size_t most_parameters = 32;        // one launch on a GPU
+  Bytes most_of_group{1 << 20};       // parameters, gradients and state, as allocated
+  size_t most_parameters = 32;        // limit of one launch on a GPU
 };
 
 struct GroupMember {
-  Bytes bytes{0};      // that its operator has on the device by itself
-  bool alone = false;  // whatever its size
+  Bytes bytes{0};      // resident for an operator on this member alone
+  bool alone = false;  // never grouped, whatever its size
 };
 
-// Positions in `members`, group by group: in order, but that small ones may come later than the
-// large ones after them. `may_join`: whether one may go with those of an open group.
+// Positions in `members`, group by group. The order is kept, except that small members may come
+// after large ones that follow them. `may_join`: whether a member may join an open group.
 std::vector<std::vector<size_t>> in_groups(
     std::span<const GroupMember> members, const UpdateGroups& limits,
     const std::function<bool(std::span<const size_t> open, size_t next)>& may_join);

@@ -1,7 +1,7 @@
-// What turns gradients into new parameters.
+// An optimizer turns gradients into new parameters.
 //
-// State (momenta) is made with the optimizer, not at its first step: so all steps need the same
-// memory, and a dry run of one step finds the true peak. It is zero at first.
+// State (momenta) is created with the optimizer, not at its first step, and is initially zero.
+// All steps therefore need the same memory, and a dry run of one step finds the true peak.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -23,30 +23,30 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Updates each parameter that has a gradient, and drops that gradient as soon as its update
-  // has been issued: in order, but that small ones may come later than the large ones after
-  // them, with others of a group.
+  // Updates each parameter that has a gradient, and drops the gradient as soon as its update
+  // has been issued. The order is that of the parameters, except that a small one may be
+  // updated with its group, after large ones that follow it.
   void step();
   void set_groups(const UpdateGroups& groups) { groups_ = groups; }
   void zero_grad();  // drops all gradients
 
   double learning_rate() const { return learning_rate_; }
-  // Throws UsageError unless it is a number, finite and not negative.
+  // Throws UsageError unless `rate` is finite and not negative.
   void set_learning_rate(double rate);
 
-  // "layer1.0.conv1.weight.momentum", parameter by parameter.
+  // Named "layer1.0.conv1.weight.momentum", parameter by parameter.
   const std::vector<NamedTensor>& state() const { return state_; }
-  // How often each parameter has been updated, which Adam's correction and the first step of
-  // momentum go by: with the state, what a checkpoint needs.
+  // Number of updates of each parameter. Adam's correction and the first step of momentum
+  // depend on it, so a checkpoint needs it along with the state.
   const std::vector<int64_t>& update_counts() const { return updates_; }
-  // Throws UsageError unless there are as many as parameters, and none is negative.
+  // Throws UsageError unless there is one count per parameter and none is negative.
   void set_update_counts(std::vector<int64_t> counts);
 
  protected:
-  // `rule` is what errors begin with; static text. Throws UsageError if the parameters are not
-  // the current session's.
+  // `rule` is the prefix of error messages; it must be static text. Throws UsageError if the
+  // parameters do not belong to the current session.
   Optimizer(const char* rule, std::vector<NamedTensor> parameters, double learning_rate);
-  // Adds zeros of the shape of each parameter, for every name.
+  // Adds, for every name, a tensor of zeros in the shape of each parameter.
   void make_state(const std::vector<std::string>& names);
   // State tensor `which` (position in make_state's names) of parameter `i`.
   const Tensor& state_of(size_t i, size_t which) const {
@@ -60,12 +60,12 @@ class Optimizer {
   };
 
  private:
-  // By one operator. `count`: how often each has been updated, this time included.
+  // Updates by one operator. `count`: how often each parameter has been updated, including now.
   virtual void update(std::span<const Update> updates, int64_t count) = 0;
 
-  // As the operator will have it on the device.
+  // Device memory of the tensors of parameter i's update.
   Bytes bytes_of_update(size_t i, const Tensor& gradient) const;
-  // Of two parameters.
+  // Whether two parameters share memory, or either with the other's gradient.
   bool share_memory(size_t a, size_t b) const;
   void issue(std::span<const size_t> group);
 
@@ -78,16 +78,15 @@ class Optimizer {
   std::vector<int64_t> updates_;
 };
 
-// The rules, and their options, are those of ops/optimizer/optimizer.h. SGD has no state
-// without momentum. All throw UsageError that names the option which is no number, infinite or
-// out of range.
+// The rules and their options are those of ops/optimizer/optimizer.h. SGD without momentum has
+// no state. All throw UsageError naming an option that is NaN, infinite or out of range.
 std::unique_ptr<Optimizer> make_sgd(std::vector<NamedTensor> parameters,
                                     const SgdOptions& options);
-// AdamW if options.decoupled.
+// AdamW if options.decoupled is set.
 std::unique_ptr<Optimizer> make_adam(std::vector<NamedTensor> parameters,
                                      const AdamOptions& options);
-// The same rule as a dozen elementwise operators for each parameter, as frameworks without
-// fused updates run it; equal to make_adam()'s up to rounding. For planning such steps.
+// The same rule as a dozen elementwise operators per parameter, as in frameworks without fused
+// updates; equal to make_adam() up to rounding. For planning such steps.
 std::unique_ptr<Optimizer> make_unfused_adam(std::vector<NamedTensor> parameters,
                                              const AdamOptions& options);
 

@@ -19,14 +19,14 @@ namespace tidemark {
 
 enum class ScheduleKind : uint8_t { kConstant, kLinear, kCosine };
 
-// "constant", "linear", "cosine"; nothing for another name.
+// "constant", "linear" or "cosine"; nullopt for any other name.
 std::optional<ScheduleKind> parse_schedule(std::string_view name);
 
 struct RateSchedule {
   ScheduleKind kind = ScheduleKind::kConstant;
   double rate = 0;
   int64_t warmup_steps = 0;
-  int64_t total_steps = 0;  // warm-up included; kConstant does not look at it
+  int64_t total_steps = 0;  // including the warm-up; kConstant ignores it
   double final_rate = 0;
 };
 

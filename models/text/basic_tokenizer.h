@@ -1,13 +1,13 @@
-// Text to words, as the BasicTokenizer of BERT does it (Devlin et al. 2018,
+// Splits text into words like BERT's BasicTokenizer (Devlin et al. 2018,
 // github.com/google-research/bert, tokenization.py).
 //
-// Controls are dropped, white space separates, punctuation and CJK ideographs are words of
-// their own. Uncased: lower case, accents stripped, for every script. Bytes that are not UTF-8
-// are dropped, like U+FFFD. As in the original, Hangul syllables come apart into letters when
-// uncased.
+// Control characters are dropped, white space separates words, and each punctuation mark or CJK
+// ideograph is a word. Uncased: text becomes lower case and loses its accents, in every script.
+// Bytes that are not UTF-8 are dropped, like U+FFFD. As in the original, uncased Hangul
+// syllables are decomposed into letters.
 //
-// Not as the original: Greek's final sigma becomes an ordinary one, and marks that are not
-// nonspacing keep the order in which they stand. "[MASK]" in a text is not special: it is
+// Differences from the original: Greek's final sigma becomes an ordinary sigma, and marks other
+// than nonspacing ones keep their order. "[MASK]" in a text is not special: it becomes
 // punctuation and a word.
 //
 // Pure functions; any thread.
@@ -22,8 +22,8 @@
 namespace tidemark {
 
 struct WordCharacter {
-  size_t at;          // where it starts in Word::text
-  size_t begin, end;  // the bytes [begin, end) of the source that it stands for
+  size_t at;          // offset in Word::text
+  size_t begin, end;  // the bytes [begin, end) of the source that it came from
 };
 
 struct Word {
@@ -31,7 +31,7 @@ struct Word {
   std::vector<WordCharacter> characters;  // one per code point of `text`
 };
 
-// Calls `visit` for each word in order; the Word is reused for the next one.
+// Calls `visit` for each word in order; the Word object is reused for the next word.
 void for_each_word(std::string_view text, bool uncased,
                    const std::function<void(const Word&)>& visit);
 

@@ -4,7 +4,7 @@
 //   std::vector<SquadFeature> features = squad_features(train, pieces, {});
 //   SquadBatches batches(features, pieces.vocabulary().pad(), {.batch = 8});
 //
-// Places in texts are bytes here; the file's, code points, are converted when reading.
+// Positions in texts are bytes here; the file counts code points, which reading converts.
 //
 // Pure functions and values; any thread.
 #pragma once
@@ -33,73 +33,73 @@ struct ByteRange {
 
 struct SquadAnswer {
   std::string text;
-  // Where it stands in the context; nothing if the context reads otherwise there.
+  // The answer's position in the context; nullopt if the context has other text there.
   std::optional<ByteRange> place;
 };
 
 struct SquadExample {
   std::string id;
   std::string question;
-  std::shared_ptr<const std::string> context;  // shared by the questions about it
+  std::shared_ptr<const std::string> context;  // shared by all questions about it
   std::vector<SquadAnswer> answers;            // at least one
 };
 
-// The standard JSON file, or the same packed by gzip. Throws DataError if it is missing or
-// damaged, not of that form, a question has no answer (as in version 2) or the id of another,
-// or an answer lies outside of its context.
+// The standard JSON file, optionally gzipped. Throws DataError if the file is missing, damaged
+// or of another form, if a question has no answer (as in version 2) or a duplicate id, or if an
+// answer lies outside its context.
 std::vector<SquadExample> read_squad(const std::string& path, int64_t limit = int64_t{1} << 30);
-// The same on its content; `name` is for messages.
+// The same on the file's content; `name` is used in messages.
 std::vector<SquadExample> parse_squad(const std::string& name, std::string_view text);
 
 struct SquadFeatureOptions {
   int64_t max_length = 384;    // of a sequence
   int64_t stride = 128;        // from one window of the context to the next, in tokens
-  int64_t max_question = 64;   // tokens of the question beyond that are left out
-  bool only_answered = false;  // leave out windows without the answer
+  int64_t max_question = 64;   // longer questions are cut to this many tokens
+  bool only_answered = false;  // omit windows that do not contain the answer
 };
 
-// [CLS] question [SEP] window of the context [SEP]. An example whose context does not fit gives
-// several, which overlap.
+// [CLS] question [SEP] window of the context [SEP]. An example whose context does not fit
+// yields several features with overlapping windows.
 struct SquadFeature {
-  int64_t example = 0;  // its number
+  int64_t example = 0;  // index of the example
   std::vector<int32_t> tokens;
   int64_t context_begin = 0;      // the first token of the window
   std::vector<ByteRange> places;  // of the window's tokens in the context
-  // Whether this is the window in which a token has the most context on both sides.
+  // Whether, for this token, this window has the most context on both sides.
   std::vector<bool> best_here;
-  // First and last token of the first answer, counted from the sequence's start; both 0 if it
-  // is not wholly in this window, or its place is not known.
+  // First and last token of the first answer, counted from the sequence's start. Both are 0 if
+  // the answer is not wholly in this window, or its position is unknown.
   int64_t start = 0, end = 0;
 };
 
-// Throws UsageError if options leave no room for a context.
+// Throws UsageError if the options leave no space for the context.
 std::vector<SquadFeature> squad_features(const std::vector<SquadExample>& examples,
                                          const WordPiece& pieces,
                                          const SquadFeatureOptions& options);
 
 struct SpanBatch : TokenBatch {
   std::vector<int64_t> starts, ends;  // (N)
-  std::vector<int64_t> features;      // (N): their numbers
+  std::vector<int64_t> features;      // (N): their indices
 };
 
 struct SquadBatchOptions {
   int64_t batch = 1;
   bool shuffle = true;  // a new order each epoch, from (seed, epoch)
   uint64_t seed = 0;
-  // Sort by length within pools of this many batches, so that less is padding; 0: do not. The
+  // Sorts by length within pools of this many batches, to reduce padding; 0: no sorting. The
   // batches of an epoch then come in another random order.
   int64_t bucket = 0;
   int64_t pad_to_multiple_of = 1;  // the length of a batch
 };
 
-// Batches of varying length: that of the longest sequence in each. A batch depends on
-// (features, options, position) alone. The last one of an epoch may be smaller; bucketed and
-// shuffled, it may come earlier.
+// Batches of varying length: each is as long as its longest sequence. A batch depends on
+// (features, options, position) alone. An epoch's last batch may be smaller; with buckets and
+// shuffling, the smaller batch may come earlier.
 //
-// Keeps a view of the features, which must outlive it. Threads: one at a time.
+// Keeps a view of the features, which must outlive this object. Threads: one at a time.
 class SquadBatches {
  public:
-  // Throws UsageError if there are no features or the options make no sense.
+  // Throws UsageError if `features` is empty or the options are invalid.
   SquadBatches(std::span<const SquadFeature> features, int64_t pad,
                const SquadBatchOptions& options);
   int64_t batches_per_epoch() const;
@@ -111,23 +111,24 @@ class SquadBatches {
   std::span<const SquadFeature> features_;
   int64_t pad_;
   SquadBatchOptions options_;
-  int64_t epoch_ = -1;                         // of batches_
-  std::vector<std::vector<int64_t>> batches_;  // numbers of features
+  int64_t epoch_ = -1;                         // the epoch of batches_
+  std::vector<std::vector<int64_t>> batches_;  // indices of features
 };
 
-// Predictions, gathered from all windows of each example.
+// Collects predictions over all windows of each example.
 class SquadAnswers {
  public:
-  // REQUIRES: `examples` outlive it.
+  // REQUIRES: `examples` outlives this object.
   explicit SquadAnswers(const std::vector<SquadExample>& examples, int64_t longest = 30)
       : examples_(examples), longest_(longest) {}
 
-  // One logit for each token of the feature; more are ignored. Of all passages of at most
-  // `longest` tokens whose first is best_here, the one with the largest sum counts.
+  // Takes one logit per token of the feature; further logits are ignored. The prediction is the
+  // passage with the largest sum of logits, among all passages of at most `longest` tokens
+  // whose first token is best_here.
   void add(const SquadFeature& feature, std::span<const float> start_logits,
            std::span<const float> end_logits);
 
-  // Text by question id, for every example of which a window was added.
+  // Predicted text by question id, for every example that had a window added.
   std::map<std::string, std::string> texts() const;
 
  private:
@@ -140,8 +141,8 @@ class SquadAnswers {
   std::map<int64_t, Best> best_;
 };
 
-// As the official script (evaluate-v1.1.py) has them. Lower case, without ASCII punctuation,
-// articles and extra white space.
+// As in the official script (evaluate-v1.1.py): lower case, without ASCII punctuation, articles
+// and extra white space.
 std::string normalize_answer(std::string_view text);
 double squad_exact_match(std::string_view prediction, std::string_view truth);  // 0 or 1
 double squad_f1(std::string_view prediction, std::string_view truth);           // 0 to 1
@@ -150,7 +151,7 @@ struct SquadScore {
   double exact_match = 0, f1 = 0;  // percent, over all examples
   int64_t unanswered = 0;          // examples without a prediction, which count as wrong
 };
-// Each prediction by its best answer.
+// Scores each prediction against the answer that fits it best.
 SquadScore squad_score(const std::vector<SquadExample>& examples,
                        const std::map<std::string, std::string>& predictions);
 

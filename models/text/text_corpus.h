@@ -1,15 +1,15 @@
-// A text as one stream of tokens, and batches of fixed length for language modelling.
+// A text as one stream of tokens, and fixed-length batches of it for language modelling.
 //
 //   TextCorpus corpus = TextCorpus::read("data/text/jargon-4.4.7.txt.gz", pieces);
 //   MaskedBatches batches(corpus, pieces.vocabulary(), {.batch = 32, .length = 128, .seed =
 //   1}); MaskedBatch batch = batches.at({.epoch = 0, .batch = 7});
 //
-// A batch depends on (tokens, options, position) alone, so a position saved with a checkpoint
-// goes on with the same batches. Sequences do not overlap; what is left at the end of the text
-// and of an epoch is not used.
+// A batch depends on (tokens, options, position) alone, so a position saved in a checkpoint
+// resumes with the same batches. Sequences do not overlap. Tokens left over at the end of the
+// text, and sequences left over at the end of an epoch, are not used.
 //
-// Threads: a corpus is immutable; a set of batches is used by one thread at a time. It keeps a
-// view of the corpus, which must outlive it.
+// Threads: a corpus is immutable; one thread at a time may use a set of batches. Batches keep a
+// view of the corpus, which must outlive them.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@
 
 namespace tidemark {
 
-// A text file, unpacked if it is gzip. Throws DataError if it is missing or damaged, larger
-// than `limit` bytes once unpacked, or not UTF-8.
+// A text file, decompressed if it is gzip. Throws DataError if the file is missing or damaged,
+// longer than `limit` bytes after decompression, or not UTF-8.
 std::string read_text(const std::string& path, int64_t limit = int64_t{1} << 30);
 
 class TextCorpus {
@@ -38,7 +38,7 @@ class TextCorpus {
   }
 
   std::span<const int32_t> tokens() const { return tokens_; }
-  // Its beginning, and the last `share` of it: to train on, and to see how well that went.
+  // The beginning, to train on, and the last `share` of the text, to evaluate on.
   std::pair<TextCorpus, TextCorpus> split(double share) const;
 
  private:
@@ -47,18 +47,18 @@ class TextCorpus {
 
 struct CorpusBatchOptions {
   int64_t batch = 1;
-  int64_t length = 128;  // of a sequence, special tokens included
+  int64_t length = 128;  // of a sequence, including special tokens
   bool shuffle = true;   // a new order each epoch, from (seed, epoch)
-  uint64_t seed = 0;     // of order and masking
+  uint64_t seed = 0;     // for order and masking
 };
 
-// Which sequences make up a batch; what the two kinds have in common.
+// Decides which sequences make up a batch; shared by both kinds of batches.
 class SequenceOrder {
  public:
-  // Throws UsageError if there is not one batch.
+  // Throws UsageError if the sequences do not fill one batch.
   SequenceOrder(int64_t sequences, const CorpusBatchOptions& options);
   int64_t batches_per_epoch() const { return sequences_ / options_.batch; }
-  // Numbers of the sequences in it. Throws UsageError outside of an epoch.
+  // Indices of the sequences in a batch. Throws UsageError for a position outside an epoch.
   std::vector<int64_t> at(LoaderPosition position);
   const CorpusBatchOptions& options() const { return options_; }
   int64_t sequences() const { return sequences_; }
@@ -66,7 +66,7 @@ class SequenceOrder {
  private:
   int64_t sequences_;
   CorpusBatchOptions options_;
-  int64_t epoch_ = -1;  // of order_
+  int64_t epoch_ = -1;  // the epoch of order_
   std::vector<int64_t> order_;
 };
 
@@ -74,20 +74,20 @@ class SequenceOrder {
 std::vector<int64_t> shuffled_order(int64_t count, uint64_t seed, int64_t epoch);
 
 struct MaskedBatch : TokenBatch {
-  std::vector<int64_t> labels;  // (N, L): the token that was there, or kIgnoreLabel
-  // The same without gaps, P to a row, ascending: where (n L + l), and the token there.
+  std::vector<int64_t> labels;  // (N, L): the original token, or kIgnoreLabel
+  // The same, compacted to P per row, ascending: positions (n L + l), and the tokens there.
   int64_t per_row = 0;                    // P
   std::vector<int64_t> masked_positions;  // (N, P)
   std::vector<int64_t> masked_labels;     // (N, P)
 };
 
-// Tokens of a sequence of `length` that are to be predicted. Throws UsageError if there is no
-// room for text.
+// Number of tokens to predict in a sequence of `length`. Throws UsageError if the sequence has
+// no space for text.
 int64_t masked_per_row(int64_t length);
 
-// Masked language modelling as BERT does it: [CLS] text [SEP]; 15 % of the text's tokens (at
-// least one) are to be predicted, of which 80 % become [MASK], 10 % a token drawn from the
-// vocabulary, 10 % stay. Drawn anew in every epoch.
+// Masked language modelling as in BERT: [CLS] text [SEP]. 15 % of the text's tokens (at least
+// one) are to be predicted; 80 % of those become [MASK], 10 % a token drawn from the
+// vocabulary, and 10 % stay. Drawn anew in every epoch.
 class MaskedBatches {
  public:
   MaskedBatches(const TextCorpus& corpus, const Vocabulary& vocabulary,

@@ -1,4 +1,4 @@
-// A batch of token sequences, as networks take it: row-major, sequences padded to one length.
+// A batch of token sequences, in the form networks take: row-major, padded to one length.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace tidemark {
 
-// The label of a position that no loss is taken at.
+// The label of a position that the loss ignores.
 inline constexpr int64_t kIgnoreLabel = -100;
 
 struct TokenBatch {
@@ -19,7 +19,7 @@ struct TokenBatch {
   std::vector<int64_t> lengths;    // (N): tokens that are not padding
 };
 
-// A batch of `rows` sequences of `length`, all of it padding; positions are filled in.
+// A batch of `rows` sequences of `length`, filled with padding; positions are set.
 TokenBatch padded_batch(int64_t rows, int64_t length, int64_t pad);
 
 }  // namespace tidemark

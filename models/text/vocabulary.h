@@ -1,7 +1,7 @@
 // The pieces that WordPiece splits words into, numbered from 0.
 //
-// A piece that starts with "##" continues a word. "[UNK]" must be there; [PAD], [CLS], [SEP]
-// and [MASK] where they are used.
+// A piece that starts with "##" continues a word. "[UNK]" is mandatory; [PAD], [CLS], [SEP] and
+// [MASK] only where they are used.
 //
 // Immutable once made; any thread.
 #pragma once
@@ -21,19 +21,19 @@ inline constexpr std::string_view kPadPiece = "[PAD]", kUnknownPiece = "[UNK]",
 
 class Vocabulary {
  public:
-  // Throws UsageError if [UNK] is missing, a piece is empty or twice there.
+  // Throws UsageError if [UNK] is missing, or a piece is empty or a duplicate.
   explicit Vocabulary(const std::vector<std::string>& pieces);
 
-  // vocab.txt: a piece a line, numbered by line. Throws DataError on what is not UTF-8, empty
-  // lines before the end, pieces twice there, and a missing [UNK].
+  // Reads a vocab.txt: one piece per line, numbered by line. Throws DataError for invalid
+  // UTF-8, empty lines before the end, duplicate pieces, or a missing [UNK].
   static Vocabulary read(const std::string& path);
-  // The same on its content; `name` is for messages.
+  // The same on the file's content; `name` is used in messages.
   static Vocabulary parse(const std::string& name, std::string_view text);
   // Throws DataError if it cannot be written.
   void write(const std::string& path) const;
 
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }
-  // REQUIRES: 0 <= id < size(); throws UsageError.
+  // REQUIRES: 0 <= id < size(); throws UsageError otherwise.
   const std::string& piece(int64_t id) const;
   std::optional<int32_t> find(std::string_view piece) const;
 
@@ -55,7 +55,7 @@ class Vocabulary {
     }
   };
   Vocabulary() = default;
-  // False, and nothing done, if it is there already.
+  // Returns false, and does nothing, if the piece is present already.
   bool add(std::string piece);
   int32_t special(std::string_view piece) const;
 
@@ -66,17 +66,18 @@ class Vocabulary {
 };
 
 struct BuildVocabularyOptions {
-  int64_t size = 8192;  // pieces at most, the five special ones included
+  int64_t size = 8192;  // maximum number of pieces, including the five special ones
   bool uncased = true;
-  int64_t least_pair_count = 2;  // pairs seen less often are not merged
-  // Characters at most, the most frequent ones; words with others become [UNK].
+  int64_t least_pair_count = 2;  // rarer pairs are not merged
+  // Maximum number of characters, the most frequent ones; words with other characters become
+  // [UNK].
   int64_t characters = 1000;
 };
 
-// Learns pieces from a text: its characters, then the most frequent pair of neighbouring pieces
-// within words joined into one, again and again (byte-pair encoding, Sennrich et al. 2016, with
-// WordPiece's marks), as the trainers in common use do. The same text and options give the same
-// vocabulary. Throws UsageError if `size` has no room for the special pieces.
+// Learns pieces from a text: starts with its characters, then repeatedly joins the most
+// frequent pair of neighbouring pieces within words (byte-pair encoding, Sennrich et al. 2016,
+// with WordPiece's marks), as common trainers do. The result depends only on the text and the
+// options. Throws UsageError if `size` is too small for the special pieces.
 Vocabulary build_vocabulary(std::string_view text, const BuildVocabularyOptions& options);
 
 }  // namespace tidemark

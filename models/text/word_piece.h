@@ -1,5 +1,6 @@
-// Text to numbers and back, as BERT does it: words (basic_tokenizer.h), each split into the
-// longest pieces of the vocabulary from the left; a word that cannot be is [UNK] as a whole.
+// Converts text to numbers and back, as in BERT: each word (basic_tokenizer.h) is split from
+// the left into the longest pieces in the vocabulary. A word that cannot be split becomes one
+// [UNK].
 //
 // Immutable once made; any thread.
 #pragma once
@@ -23,7 +24,7 @@ struct WordPieceOptions {
 
 struct Token {
   int32_t id;
-  size_t begin, end;  // the bytes [begin, end) of the text that it stands for
+  size_t begin, end;  // the bytes [begin, end) of the text that it came from
   bool operator==(const Token&) const = default;
 };
 
@@ -34,14 +35,14 @@ class WordPiece {
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
-  // No [CLS] or [SEP] is added.
+  // Adds neither [CLS] nor [SEP].
   std::vector<Token> tokenize(std::string_view text) const;
   std::vector<int32_t> ids(std::string_view text) const;
   std::vector<std::string> pieces(std::string_view text) const;
 
-  // Pieces joined to words, words by single spaces; [PAD], [CLS] and [SEP] left out. What
-  // tokenizing dropped (case, accents, spacing) does not come back. Throws UsageError for a
-  // number that is no piece.
+  // Joins pieces to words, and words by single spaces; omits [PAD], [CLS] and [SEP]. Whatever
+  // tokenizing dropped (case, accents, spacing) stays lost. Throws UsageError for a number that
+  // is not a piece.
   std::string decode(std::span<const int32_t> ids) const;
 
  private:

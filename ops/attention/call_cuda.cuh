@@ -1,4 +1,4 @@
-// What attention's kernels on CUDA are told of a call.
+// The parameters of an attention call, as its CUDA kernels take them.
 #pragma once
 
 #include "ops/attention/kernels.h"
@@ -8,8 +8,8 @@
 namespace tidemark::attention {
 
 struct Call {
-  // Input `at` is q, followed by k and v; input `keys_at`, if there is one, says which keys
-  // there are.
+  // Inputs `at`, `at` + 1, `at` + 2 are q, k and v. Input `keys_at`, if present, says which
+  // keys exist.
   Call(const OpQuery& query, size_t at, size_t keys_at)
       : attrs(query.attr<AttentionAttrs>()),
         extents(query.inputs[at], query.inputs[at + 1]),
@@ -22,7 +22,7 @@ struct Call {
         keys_input(query.inputs.size() > keys_at ? keys_at : 0),
         filter(keys_input ? KeyFilter(query.inputs[keys_input]) : KeyFilter()) {}
 
-  // The same with this call's addresses and numbers.
+  // A copy with this call's addresses and random numbers filled in.
   Call with(const KernelArgs& args) const {
     Call call = *this;
     call.q = float_input(args, first_input);
@@ -37,7 +37,7 @@ struct Call {
     return key < extents.keys && (attrs.causal == 0 || key <= query) &&
            filter.keeps(keys, b, key);
   }
-  // What P is multiplied by. `row` counts queries over all heads.
+  // The factor that dropout applies to P. `row` counts queries over all heads.
   TIDEMARK_HOST_DEVICE float multiplier(int64_t row, int64_t key) const {
     return dropout.active() ? dropout.multiplier(row, key) : 1;
   }
@@ -54,7 +54,8 @@ struct Call {
   Dropout dropout;
 };
 
-// Which tile a block has, of those of `rows` queries or keys `along` one side of all heads.
+// The tile that this block works on. Each head's `along` queries or keys are split into tiles
+// of `rows`.
 struct Place {
   __device__ Place(const Extents& extents, int64_t along, int rows) {
     const int64_t each = (along + rows - 1) / rows;
@@ -66,12 +67,13 @@ struct Place {
   int64_t head, b, h, first;
 };
 
-// delta[row] = sum over d of g y, for backward.
+// Computes delta[row] = sum over d of g y, for backward.
 void launch_delta(const KernelArgs& args, const Call& call, const FloatInput& g,
                   const FloatInput& y, float* delta);
 
-// Memory-efficient on tensor cores: for bfloat16, and for float32 where TF32 is allowed.
-// Whether they take q, k and v, the inputs from `at` on, on the current GPU.
+// The memory-efficient implementation on tensor cores, for bfloat16, and for float32 where TF32
+// is allowed. tensor_cores_take(): whether it can handle q, k and v, the inputs from `at` on,
+// on the current GPU.
 bool tensor_cores_take(const OpQuery& query, size_t at);
 PreparedKernel prepare_tensor_cores_cuda(const OpQuery& query);
 PreparedKernel prepare_tensor_cores_grad_cuda(const OpQuery& query);

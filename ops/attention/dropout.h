@@ -1,9 +1,9 @@
-// Which numbers of the session's stream (ops/random/numbers.h) decide what attention drops,
-// shared by all implementations and devices.
+// Which numbers of the session's random stream (ops/random/numbers.h) decide what attention
+// drops; the same for all implementations and devices.
 //
-// A row of probabilities has whole chunks of 64 keys, a chunk 16 blocks of Philox: key j of a
-// chunk takes word j / 16 of block j % 16. So 16 blocks drawn side by side, in registers, give
-// the numbers of 64 keys that are side by side too.
+// A row of probabilities is split into whole chunks of 64 keys, and a chunk uses 16 Philox
+// blocks: key j of a chunk takes word j / 16 of block j % 16. Sixteen blocks drawn side by side
+// in registers therefore give the numbers of 64 adjacent keys.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ inline constexpr int64_t kChunkKeys = 64, kChunkBlocks = 16;
 
 struct Dropout {
   uint64_t seed = 0;
-  uint64_t first = 0;      // block
+  uint64_t first = 0;      // index of the first block
   int64_t row_blocks = 0;  // 0: nothing is dropped
-  uint32_t threshold = 0;  // kept are the numbers from this one on
-  float factor = 1;        // of what is kept
+  uint32_t threshold = 0;  // numbers at or above are kept
+  float factor = 1;        // applied to kept probabilities
 
   static constexpr int64_t blocks_of_row(int64_t keys) {
     return (keys + kChunkKeys - 1) / kChunkKeys * kChunkBlocks;
@@ -34,11 +34,12 @@ struct Dropout {
         factor(static_cast<float>(1 / (1 - p))) {}
 
   TIDEMARK_HOST_DEVICE bool active() const { return row_blocks > 0; }
-  // The block of a chunk's first key. `row` counts queries over all heads and batch entries.
+  // Index of the block for a chunk's first key. `row` counts queries over all heads and batch
+  // entries.
   TIDEMARK_HOST_DEVICE uint64_t block(int64_t row, int64_t chunk) const {
     return first + static_cast<uint64_t>(row * row_blocks + chunk * kChunkBlocks);
   }
-  // What a probability is multiplied by: 0, or factor.
+  // The factor for one probability: 0, or `factor`.
   TIDEMARK_HOST_DEVICE float multiplier(int64_t row, int64_t key) const {
     const auto words = random_block(
         seed, block(row, key / kChunkKeys) + static_cast<uint64_t>(key % kChunkBlocks));

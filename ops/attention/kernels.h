@@ -1,4 +1,4 @@
-// The family's kernels and attributes, and what all of them make of a signature.
+// Kernels and attributes of attention, and the parts of a signature that all kernels use.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct AttentionAttrs {
   }
 };
 
-// Where the rows of a (B, T, H, D) tensor are, in elements; a row is gapless.
+// Strides of the rows of a (B, T, H, D) tensor, in elements; each row is gapless.
 struct Rows {
   int64_t batch, row, head;
 
@@ -44,7 +44,7 @@ struct Extents {
   TIDEMARK_HOST_DEVICE int64_t all_heads() const { return batch * heads; }
 };
 
-// The optional input that says which keys there are.
+// The optional input that says which keys exist.
 struct KeyFilter {
   enum class Kind { kAll, kLengths, kMask };
   Kind kind = Kind::kAll;

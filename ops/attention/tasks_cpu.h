@@ -1,6 +1,6 @@
-// What attention's forward and backward kernels on the CPU share: packing into padded tiles
-// (tile_loops.h; float32 whatever tensors are), the mask, and tasks that each have their own
-// part of the workspace.
+// Shared by attention's forward and backward kernels on the CPU: packing into padded tiles
+// (tile_loops.h; always float32, whatever the tensors' type), the mask, and tasks that each
+// have their own part of the workspace.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +20,17 @@ inline constexpr int64_t kTileKeys = 128;  // a multiple of kChunkKeys
 inline int64_t pad(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 inline int64_t tiles(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
-// Rows of `depth` elements, times `factor`, and zeros up to (padded_rows, width).
+// Copies rows of `depth` elements, times `factor`, and pads with zeros to (padded_rows, width).
 void pack(const FloatInput& from, int64_t step, int64_t rows, int64_t depth,
           int64_t padded_rows, int64_t width, float factor, float* to);
-// The same transposed: (depth, width), zeros from column `rows` on.
+// The same transposed, to (depth, width): zeros from column `rows` on.
 void pack_transposed(const FloatInput& from, int64_t step, int64_t rows, int64_t depth,
                      int64_t width, float* to);
-// Rows of a tile, times `factor`, to where they belong.
+// Writes the rows of a tile, times `factor`, back to the tensor.
 void unpack(const float* from, int64_t width, int64_t rows, int64_t depth, float factor,
             const FloatOutput& to, int64_t step);
 
-// Hands out parts of a task's workspace; without memory it only counts.
+// Hands out parts of a task's workspace. Without memory, it only counts bytes.
 class Scratch {
  public:
   explicit Scratch(std::byte* memory = nullptr) : memory_(reinterpret_cast<float*>(memory)) {}
@@ -46,18 +46,18 @@ class Scratch {
   int64_t used_ = 0;
 };
 
-// A call's signature, as the tasks see it.
+// The signature of a call, as the tasks use it.
 struct Problem {
-  // Input `at` is q, followed by k and v; input `keys_at`, if there is one, says which keys
-  // there are.
+  // Inputs `at`, `at` + 1, `at` + 2 are q, k and v. Input `keys_at`, if present, says which
+  // keys exist.
   Problem(const OpQuery& query, size_t at, size_t keys_at);
 
-  // Fills a row of `keys` with 0 where there is a key, -infinity elsewhere; the number of keys
-  // up to the last that there is.
+  // Fills a row of `keys` elements with 0 where the key exists and -infinity elsewhere. Returns
+  // one past the last existing key; 0 if there is none.
   int64_t fill_mask(const KernelArgs& args, int64_t b, float* mask) const;
-  // Padded columns of the tile of keys that begins there.
+  // Padded columns of the tile that begins at `first_key`.
   int64_t columns(int64_t first_key) const { return std::min(kTileKeys, keys - first_key); }
-  // Keys in it.
+  // Keys in that tile, without padding.
   int64_t keys_in(int64_t first_key) const {
     return std::min(kTileKeys, extents.keys - first_key);
   }
@@ -75,12 +75,12 @@ struct Problem {
   Extents extents;
   Rows q, k, v;
   Rows whole_q, whole_k;  // of gapless tensors of q's and k's shapes
-  size_t keys_input;      // 0: all keys are there
+  size_t keys_input;      // 0: all keys exist
   KeyFilter filter;
   int64_t width, queries, keys;  // depth, queries and keys, padded
 };
 
-// task(i, scratch) for all i, each with `scratch` bytes of its own.
+// Runs task(i, scratch) for all i < count, each with `scratch` bytes of its own.
 template <class MakeTask>
 PreparedKernel run_tasks(int64_t count, int threads, Bytes scratch, const MakeTask& make) {
   const int64_t slots = std::min<int64_t>(std::max(threads, 1), count);

@@ -1,10 +1,10 @@
-// Tiles of 64 rows in shared memory, and pieces of them for tensor cores (fragments.h).
+// Tiles of 64 rows in shared memory, and their fragments for tensor cores (fragments.h).
 //
-// T: float, which is rounded to TF32 as it is loaded, or BFloat16. A product of tiles goes by
-// steps: of the depth, if it is of rows with rows (q k^T), or of the rows, if it is of numbers
-// that are in accumulators with columns (P v). The accumulators of a step become A as they are:
-// thread by thread, in another order of the rows, which is that in which columns_as_b() gives
-// the other factor's.
+// T: BFloat16, or float, which is rounded to TF32 while loading. A product of tiles proceeds in
+// steps. A product of rows with rows (q k^T) steps along the depth; a product of accumulators
+// with columns (P v) steps along the rows. In the latter, each thread uses its accumulators as
+// A in place. This permutes the rows of a step; columns_as_b() returns the other factor in the
+// same order.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 namespace tidemark::attention {
 
 inline constexpr int kTileRows = 64;
-inline constexpr int kTileDepth = 64;  // elements of a row at most
+inline constexpr int kTileDepth = 64;  // largest row length in elements
 inline constexpr int kTileThreads = 128;
-inline constexpr int kParts = 8;  // of 8 columns each, in which a tile's 64 are accumulated
+inline constexpr int kParts = 8;  // parts of 8 columns each; together a tile's 64
 
-// Which of a fragment's words a thread has, and of which rows of the tile its warp's are.
+// The words of a fragment that a thread holds, and the first of its warp's rows in the tile.
 struct Lane {
   __device__ Lane()
       : g(static_cast<int>(threadIdx.x) % 32 / 4),
@@ -27,17 +27,17 @@ struct Lane {
         warp_row(static_cast<int>(threadIdx.x) / 32 * 16) {}
   int g, t, warp_row;
 
-  // Of value i of an accumulator.
+  // Row and column of value i of an accumulator.
   __device__ int row(int i) const { return warp_row + g + i / 2 * 8; }
   __device__ int column(int part, int i) const { return part * 8 + 2 * t + i % 2; }
 };
 
-// The word of two numbers, the first in its low half.
+// Packs two numbers into a word, the first in its low half.
 __device__ inline uint32_t word_of(BFloat16 first, BFloat16 second) {
   return uint32_t{first.bits} | uint32_t{second.bits} << 16;
 }
 
-// What a thread loads at once.
+// The elements that a thread loads at once.
 template <class T>
 struct alignas(16) Piece {
   T element[16 / sizeof(T)];
@@ -59,11 +59,11 @@ struct Tile {
   static constexpr int kStepParts = kPerWord;  // accumulators that make up a step of rows
   static constexpr int kRowSteps = kParts / kStepParts;
 
-  // Four words more than a row has, so that what a warp reads at once lies in 32 banks.
+  // Four extra words per row put the words that a warp reads at once in 32 different banks.
   alignas(16) uint32_t word[kTileRows][kWords + 4];
 
-  // `rows` of `depth` elements, `step` apart, and zeros. `vectors`: all rows start on 16 bytes,
-  // and hold multiples of them.
+  // Loads `rows` rows of `depth` elements, `step` apart, and pads with zeros. `vectors`: the
+  // start address and the length of every row are multiples of 16 bytes.
   __device__ void load(const T* from, int64_t step, int64_t rows, int64_t depth, bool vectors) {
     constexpr int kElements = 4 * kPerWord;  // of 16 bytes
     constexpr int kPieces = kWords / 4;
@@ -86,18 +86,18 @@ struct Tile {
     }
   }
 
-  // Rows `row` to row + 15, a step of the depth.
+  // Rows `row` to row + 15 as A, for one step along the depth.
   __device__ FragmentA rows_as_a(int row, int step, const Lane& lane) const {
     const uint32_t* at = &word[row + lane.g][step * 8 + lane.t];
     const uint32_t* below = at + 8 * (kWords + 4);
     return {{at[0], below[0], at[4], below[4]}};
   }
-  // Rows `row` to row + 7 as columns.
+  // Rows `row` to row + 7 as the columns of B.
   __device__ FragmentB rows_as_b(int row, int step, const Lane& lane) const {
     const uint32_t* at = &word[row + lane.g][step * 8 + lane.t];
     return {{at[0], at[4]}};
   }
-  // Columns 8 `part` to 8 part + 7 of a step of the rows.
+  // Columns 8 `part` to 8 part + 7 as B, for one step along the rows.
   __device__ FragmentB columns_as_b(int step, int part, const Lane& lane) const {
     if constexpr (kPerWord == 1) {
       const uint32_t* at = &word[step * 8 + 2 * lane.t][part * 8 + lane.g];
@@ -108,7 +108,7 @@ struct Tile {
   }
 };
 
-// The accumulators of a step of rows (Tile::kStepParts of them) as A.
+// Converts the accumulators of one step along the rows (Tile::kStepParts of them) to A.
 template <class T>
 __device__ FragmentA accumulators_as_a(const FragmentC* parts) {
   const auto& c = parts[0].value;
@@ -121,8 +121,8 @@ __device__ FragmentA accumulators_as_a(const FragmentC* parts) {
   }
 }
 
-// The combination over the four lanes 4g to 4g + 3, which have the columns of a row; for all of
-// them.
+// Combines the values of lanes 4g to 4g + 3, which hold the columns of one row; all four lanes
+// get the result.
 template <class Op>
 __device__ float quad_reduce(float value, const Op& op) {
   constexpr unsigned kAllLanes = 0xFFFFFFFF;
@@ -130,12 +130,12 @@ __device__ float quad_reduce(float value, const Op& op) {
   return op(value, __shfl_xor_sync(kAllLanes, value, 2));
 }
 
-// Which pairs of a tile of queries and a tile of keys dropout keeps.
+// The pairs of a query and a key, in one tile each, that dropout keeps.
 struct Kept {
-  // Bit w of [query][b]: key 16 w + b, as a block of random numbers decides (dropout.h).
+  // Bit w of [query][b] is set if key 16 w + b is kept; random blocks decide this (dropout.h).
   uint8_t bits[kTileRows][kChunkBlocks];
 
-  // REQUIRES: `first_key` is a multiple of kChunkKeys. `row`: the first query's number.
+  // REQUIRES: `first_key` is a multiple of kChunkKeys. `row`: index of the first query.
   __device__ void draw(const Dropout& dropout, int64_t row, int64_t first_key) {
     static_assert(kChunkKeys == kTileRows);
     for (int i = static_cast<int>(threadIdx.x); i < kTileRows * kChunkBlocks;

@@ -1,5 +1,5 @@
-// Sums two gradients of one tensor: out of place, so that it can be recomputed like any
-// operator.
+// Sums two gradients of one tensor. The sum is out of place, so it can be recomputed like any
+// operator's output.
 #pragma once
 
 #include "ops/registry/op.h"

@@ -1,4 +1,4 @@
-// What convolutions over images (two spatial dimensions) and clips (three) are told.
+// Attributes of convolutions over images (two spatial dimensions) and clips (three).
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ constexpr std::array<int64_t, n> ones_of() {
   return values;
 }
 
-// Of each spatial dimension, outermost first.
+// One value per spatial dimension, outermost first.
 template <size_t n>
 struct ConvAttrs {
   std::array<int64_t, n> stride = ones_of<n>();
@@ -33,7 +33,7 @@ template <size_t n>
 struct ConvGradWeightAttrs {
   ConvAttrs<n> conv;
   std::array<int64_t, n> extents{};  // of w
-  int64_t bias = 0;                  // 1: give the gradient of bias too
+  int64_t bias = 0;                  // 1: compute the gradient of bias too
 };
 
 }  // namespace tidemark

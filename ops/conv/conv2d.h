@@ -4,15 +4,15 @@
 //                x[n, p*stride + r*dilation - padding, q*..., c] * w[k,r,s,c]
 //
 // x (N, H, W, C), w (K, R, S, C / groups), bias (K) -> y (N, P, Q, K), with
-// P = (H + 2*padding - dilation*(R-1) - 1) / stride + 1. Group g of the inputs, C / groups
-// channels, makes group g of the outputs, K / groups channels.
+// P = (H + 2*padding - dilation*(R-1) - 1) / stride + 1. Input group g (C / groups channels)
+// produces output group g (K / groups channels).
 //
-// Gradients: of x, the transposed convolution of gy with w; of w, the correlation of x with gy;
-// of bias, gy summed over N, P, Q. Each is an operator of its own, run only if it is wanted.
-// x and w are float32 or bfloat16, both, and so are y and the gradients of x and w; bias and
-// its gradient are float32. Products are added up in float32.
+// Gradients: for x, the transposed convolution of gy with w; for w, the correlation of x with
+// gy; for bias, gy summed over N, P, Q. Each gradient is a separate operator, run only if it is
+// wanted. x and w are both float32 or both bfloat16; y and the gradients of x and w have the
+// same type. bias and its gradient are float32. Products are accumulated in float32.
 //
-// Direct convolution always: the algorithm does not depend on anything but the signature.
+// Always direct convolution: the algorithm depends only on the signature.
 #pragma once
 
 #include "ops/conv/attrs.h"
@@ -25,8 +25,8 @@ using Conv2dAttrs = ConvAttrs<2>;
 using Conv2dGradInputAttrs = ConvGradInputAttrs<2>;
 using Conv2dGradWeightAttrs = ConvGradWeightAttrs<2>;
 
-// `bias` may be undefined. Throws UsageError if shapes or types do not fit, or this processor
-// has no bfloat16.
+// `bias` may be undefined. Throws UsageError if shapes or types do not fit, or if this
+// processor does not support bfloat16.
 Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias = {},
               const Conv2dAttrs& attrs = {});
 

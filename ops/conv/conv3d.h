@@ -4,7 +4,7 @@
 //                  x[n, o*stride + t*dilation - padding, p*..., q*..., c] * w[k,t,r,s,c]
 //
 // x (N, D, H, W, C), w (K, T, R, S, C / groups), bias (K) -> y (N, O, P, Q, K). Everything
-// else, gradients included, is as conv2d.h says.
+// else, including gradients, is as in conv2d.h.
 #pragma once
 
 #include "ops/conv/attrs.h"
@@ -17,8 +17,8 @@ using Conv3dAttrs = ConvAttrs<3>;
 using Conv3dGradInputAttrs = ConvGradInputAttrs<3>;
 using Conv3dGradWeightAttrs = ConvGradWeightAttrs<3>;
 
-// `bias` may be undefined. Throws UsageError if shapes or types do not fit, or this processor
-// has no bfloat16.
+// `bias` may be undefined. Throws UsageError if shapes or types do not fit, or if this
+// processor does not support bfloat16.
 Tensor conv3d(const Tensor& x, const Tensor& w, const Tensor& bias = {},
               const Conv3dAttrs& attrs = {});
 

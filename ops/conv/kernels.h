@@ -1,4 +1,4 @@
-// The family's kernels by name, for n spatial dimensions, 2 or 3.
+// Convolution kernels by name, for n spatial dimensions, 2 or 3.
 #pragma once
 
 #include <cstddef>

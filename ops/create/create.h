@@ -1,4 +1,4 @@
-// Tensors from nothing, contiguous. They can be computed again like any operator's output.
+// New tensors, contiguous, without inputs. They can be recomputed like any operator's output.
 // Throws UsageError for negative extents.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tidemark {
 
-// Of `dtype`, float32, int64, int32, uint8 or bool.
+// `dtype` is float32, int64, int32, uint8 or bool.
 Tensor full(const Shape& shape, double value, DType dtype = DType::kFloat32);
 Tensor zeros(const Shape& shape, DType dtype = DType::kFloat32);
 Tensor ones(const Shape& shape, DType dtype = DType::kFloat32);

@@ -1,10 +1,10 @@
-// cuDNN's graph interface (its backend API), as far as Tidemark's kernels need it: descriptors
-// that free themselves and attributes with their types.
+// A wrapper of cuDNN's graph interface (its backend API), as far as Tidemark's kernels need it:
+// descriptors that free themselves, and typed attributes.
 //
-// Everything but running a plan works without a GPU, given a device's properties as JSON: that
-// is how the choice of algorithms is tested on any machine.
+// Everything except running a plan works without a GPU, given a device's properties as JSON.
+// The tests use this to check the choice of algorithms on any machine.
 //
-// Threads: any; a descriptor that is being changed, one at a time.
+// Threads: any; only one thread at a time may change a descriptor.
 #pragma once
 
 #include <cudnn.h>
@@ -20,7 +20,7 @@ static_assert(CUDNN_VERSION >= 90800,
 
 namespace tidemark::cudnn {
 
-// Throws DeviceError "cudnnX: what cuDNN says" unless the status is success.
+// Throws DeviceError "cudnnX: what cuDNN says" if the status is not success.
 void check(cudnnStatus_t status, const char* call);
 
 template <class T>
@@ -69,14 +69,14 @@ class Descriptor {
   }
   void finalize();
 
-  // The one value of an attribute.
+  // The value of an attribute that has one value.
   template <class T>
   T get(cudnnBackendAttributeName_t name) const {
     T value{};
     get(name, AttributeType<T>::kValue, 1, &value);
     return value;
   }
-  // Those there are, at most `most`.
+  // The values of an attribute, at most `most`.
   template <class T>
   std::vector<T> get_all(cudnnBackendAttributeName_t name, int64_t most) const {
     std::vector<T> values(static_cast<size_t>(most));
@@ -84,7 +84,7 @@ class Descriptor {
         static_cast<size_t>(get(name, AttributeType<T>::kValue, most, values.data())));
     return values;
   }
-  // A part that cuDNN fills in.
+  // An attribute that is a descriptor, which cuDNN fills in.
   Descriptor get_part(cudnnBackendAttributeName_t name,
                       cudnnBackendDescriptorType_t type) const;
 
@@ -99,10 +99,10 @@ class Descriptor {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-// As cuDNN wrote them on a machine that has the GPU.
+// Properties from the JSON that cuDNN wrote on a machine with that GPU.
 Descriptor device_properties(const std::string& json);
-// Of a GPU of this machine; kept for the process. Throws DeviceError if there is none of that
-// number.
+// Properties of this machine's GPU number `gpu`, kept for the process. Throws DeviceError if
+// there is no such GPU.
 const Descriptor& properties_of(int gpu);
 
 }  // namespace tidemark::cudnn

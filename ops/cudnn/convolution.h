@@ -1,12 +1,11 @@
-// Convolutions by cuDNN: one plan for a pass and its shapes, chosen once.
+// Convolutions by cuDNN: one plan per pass and shapes, chosen once.
 //
-// Tensors lie as Tidemark's do: x (N, H, W, C), w (K, R, S, C / groups), y (N, P, Q, K), each
-// with one more dimension before H for clips; float32 or bfloat16, without gaps; no pass
-// reorders them. The choice follows from the problem and the device alone: the first plan in
-// the order of cuDNN's heuristics that gives the same bits each time, stays within
-// kWorkspaceCap, and rounds no more than the problem allows. Where engines for tensor cores
-// are passed over for their workspace, the batch is cut into slices, which take less. Nothing
-// is timed.
+// Tensors have Tidemark's layout: x (N, H, W, C), w (K, R, S, C / groups), y (N, P, Q, K), with
+// one more dimension before H for clips; float32 or bfloat16, without gaps. No pass reorders
+// them. The choice depends on the problem and the device alone: the first plan in cuDNN's
+// heuristic order that gives the same bits each time, stays within kWorkspaceCap, and rounds no
+// more than the problem allows. If tensor-core engines are rejected for their workspace, the
+// batch is cut into slices, which need less. Nothing is timed.
 //
 // Threads: any.
 #pragma once
@@ -23,9 +22,10 @@
 
 namespace tidemark::cudnn {
 
-// The most scratch that a convolution may ask for, whatever the budget: what a plan does must
-// not depend on it. Engines for Hopper take less than 2 MiB mostly; this much lets images of
-// three channels be padded for its tensor cores. Those for Ampere copy their inputs first.
+// The largest workspace a convolution may use. It is independent of the budget, because the
+// budget must not affect a plan's results. Engines for Hopper mostly need less than 2 MiB; this
+// limit lets images of three channels be padded for its tensor cores. Engines for Ampere copy
+// their inputs first.
 inline constexpr Bytes kWorkspaceCap{256 << 20};
 
 enum class Pass : uint8_t { kForward, kGradInput, kGradWeight };
@@ -33,23 +33,23 @@ enum class Pass : uint8_t { kForward, kGradInput, kGradWeight };
 struct Convolution {
   Pass pass = Pass::kForward;
   Shape x, w, y;
-  std::vector<int64_t> stride, padding, dilation;  // of each spatial dimension
-  bool tf32 = true;  // products of inputs rounded to 10 bits of mantissa, added up in float32
-  DType dtype = DType::kFloat32;  // of x, w and y: that, or bfloat16, added up in float32 too
+  std::vector<int64_t> stride, padding, dilation;  // one value per spatial dimension
+  bool tf32 = true;  // inputs may be rounded to 10 bits of mantissa; sums are float32
+  DType dtype = DType::kFloat32;  // of x, w and y: float32 or bfloat16; sums are float32
 };
 
-// What an engine says of itself.
+// The properties that cuDNN reports for an engine.
 struct EngineTraits {
   bool deterministic = true;
-  bool tensor_cores = false;   // for float32 tensors, TF32; bfloat16 needs no leave for them
-  bool down_converts = false;  // inputs to less than TF32
-  bool rounds_sums = false;    // adds up in less than float32
-  bool transforms = false;     // Winograd or Fourier: other roundings than the direct sum's
-  bool compiles = false;       // generates its kernel when the plan is made, for seconds
+  bool tensor_cores = false;   // float32 tensors use TF32; bfloat16 may always use them
+  bool down_converts = false;  // rounds inputs to less than TF32
+  bool rounds_sums = false;    // accumulates in less than float32
+  bool transforms = false;     // Winograd or Fourier: rounds differently from the direct sum
+  bool compiles = false;       // takes seconds to generate its kernel when the plan is made
   Bytes workspace{0};
 };
 
-// The rule by which engines are taken.
+// Whether the library may use an engine with these traits.
 bool acceptable(const EngineTraits& traits, bool tf32);
 
 class ConvolutionPlan {
@@ -62,13 +62,13 @@ class ConvolutionPlan {
   // For logs and tests: "engine 47, rank 0", "engine 58, rank 1, 4 slices".
   const std::string& name() const { return name_; }
 
-  // Enqueues on the handle's stream. One of x, w, y is written, by the pass. All but the
-  // workspace are aligned to 16 bytes at least. Throws DeviceError.
+  // Enqueues on the handle's stream. The pass decides which of x, w, y is written. All pointers
+  // but the workspace are aligned to at least 16 bytes. Throws DeviceError.
   void run(cudnnHandle_t handle, void* x, void* w, void* y, void* workspace) const;
 
  private:
   std::unique_ptr<Descriptor> plan_;
-  std::unique_ptr<Descriptor> adding_;  // of slices that add to the weight's gradient; or null
+  std::unique_ptr<Descriptor> adding_;  // for slices added to the weight's gradient; or null
   EngineTraits traits_;
   std::string name_;
   int64_t slices_ = 1;

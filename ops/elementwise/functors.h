@@ -1,6 +1,6 @@
 // The arithmetic of elementwise operators, shared by all devices.
 //
-// A functor with members is made from the call's scalars.
+// A functor with members takes their values from the call's scalars.
 #pragma once
 
 #include <cmath>
@@ -65,14 +65,13 @@ struct Sigmoid {
   TIDEMARK_HOST_DEVICE float operator()(float x) const { return 1 / (1 + std::exp(-x)); }
 };
 
-// Math: where 1 / (1 + e^-x) comes from: VectorMath for loops on the CPU, another in kernels of
-// GPUs.
+// Math provides 1 / (1 + e^-x): VectorMath for CPU loops, another class for GPU kernels.
 template <class Math>
 struct Silu {
   TIDEMARK_HOST_DEVICE float operator()(float x) const { return x * Math::logistic(x); }
 };
 
-// Gradients, from the gradient g of the output and the output y (Abs and Silu: the input x).
+// Gradients, from the output's gradient g and the output y (Abs and Silu: the input x).
 struct AbsGrad {
   TIDEMARK_HOST_DEVICE float operator()(float g, float x) const {
     return x > 0 ? g : x < 0 ? -g : 0;
@@ -102,7 +101,7 @@ struct SiluGrad {
     return g * (s + x * (s * Math::logistic(-x)));  // 1 - s, without cancellation
   }
 };
-// Of a / b with respect to b, from y = a / b.
+// The gradient of a / b with respect to b, from y = a / b.
 struct DivGrad {
   TIDEMARK_HOST_DEVICE float operator()(float g, float y, float b) const { return -g * y / b; }
 };
@@ -124,7 +123,7 @@ struct Select {
     return condition ? a : b;
   }
 };
-// Of select: what goes to a (b: with a and b changed places).
+// The gradient of select with respect to a (for b: with a and b swapped).
 struct SelectGrad {
   TIDEMARK_HOST_DEVICE float operator()(bool condition, float g) const {
     return condition ? g : 0;
@@ -136,7 +135,8 @@ struct SelectOtherGrad {
   }
 };
 
-// To integers: toward zero; what does not fit is not defined. To bool: whether it is not zero.
+// To integers: rounds toward zero; undefined for values out of range. To bool: whether the
+// value is nonzero.
 template <class To>
 struct Cast {
   template <class From>

@@ -5,9 +5,9 @@
 //   tanh:  y = x (1 + tanh u) / 2,  u = sqrt(2 / pi) (x + 0.044715 x^3)
 //          dx = g (s + x s (1 - s) 2 du/dx),  s = (1 + tanh u) / 2 = 1 / (1 + e^-2u)
 //
-// x of any shape -> y of the same, contiguous. Saved: x alone. x is float32 or bfloat16, and so
-// is y; else UsageError is thrown. Source: Hendrycks and Gimpel, Gaussian Error Linear Units,
-// 2016. BERT takes the exact one, GPT-2 the approximation.
+// x of any shape -> y of the same shape, contiguous. Saves only x. x is float32 or bfloat16,
+// and y has its type; other types throw UsageError. Source: Hendrycks and Gimpel, Gaussian
+// Error Linear Units, 2016. BERT uses the exact form, GPT-2 the approximation.
 #pragma once
 
 #include "ops/registry/op.h"

@@ -1,7 +1,6 @@
 // The arithmetic of gelu.h, shared by all devices.
 //
-// Math: where e^x and its like come from: VectorMath for loops on the CPU, DeviceMath in
-// kernels of GPUs.
+// Math provides e^x and the like: VectorMath for CPU loops, DeviceMath for GPU kernels.
 #pragma once
 
 #include "ops/kernels/instruction_sets.h"

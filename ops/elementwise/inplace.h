@@ -1,10 +1,10 @@
-// Operators that overwrite their first input, which may be a view, and give it back.
+// Operators that overwrite their first input, which may be a view, and return it.
 //
-// Not differentiable, and what they overwrite cannot be recomputed: for parameters, optimizer
-// state and buffers. With gradients on, a target or source that needs one is a UsageError;
-// write to leaves under NoGrad. A tensor that backward will read must not be overwritten
-// before: backward throws then. Source and target must not overlap, unless they are the same
-// view.
+// They are not differentiable, and the overwritten tensor cannot be recomputed; use them for
+// parameters, optimizer state and buffers. With gradients on, a target or source that needs one
+// throws UsageError; write to leaves under NoGrad. Do not overwrite a tensor that backward will
+// still read: backward then throws. Source and target must not overlap, unless they are the
+// same view.
 #pragma once
 
 #include "ops/registry/op.h"
@@ -18,7 +18,7 @@ Tensor mul_(const Tensor& target, double s);  // float32
 Tensor copy_(const Tensor& target, const Tensor& source);  // any one type; source broadcasts
 Tensor fill_(const Tensor& target, double value);          // any type
 
-// Throws UsageError for operator `op` if gradients are on and a tensor needs one.
+// Throws UsageError on behalf of operator `op` if gradients are on and a tensor needs one.
 void require_no_grad(const char* op, std::initializer_list<Tensor> tensors);
 
 extern const OpDef kAddInPlace;

@@ -1,4 +1,4 @@
-// The family's kernels that are files of their own, by name.
+// Elementwise kernels that have source files of their own, by name.
 #pragma once
 
 #include "ops/registry/op.h"

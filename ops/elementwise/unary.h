@@ -1,7 +1,7 @@
-// One tensor: y = f(x), contiguous, of x's shape and type.
+// Operators on one tensor: y = f(x), contiguous, of x's shape and type.
 //
-// g is the gradient of y. x is float32; or bfloat16, calculated in float32, but for abs, exp,
-// log and sqrt. Throws UsageError if it is of another type.
+// g is the gradient of y. x is float32, or, except for abs, exp, log and sqrt, bfloat16
+// (computed in float32). Throws UsageError for other types.
 #pragma once
 
 #include "ops/registry/op.h"

@@ -1,16 +1,16 @@
 // Rows of a table: y[..., :] = table[ids[...], :].
 //
-// table (V, D) float32 or bfloat16, ids (...) int64 or int32 -> y (..., D) of its type. Saved
-// for the gradient: ids.
+// table (V, D) float32 or bfloat16, ids (...) int64 or int32 -> y (..., D) of the table's type.
+// Saved for the gradient: ids.
 //
-// Gradient, dense: gtable[v, :] = sum of gy over the positions where ids is v, in ascending
-// order; 0 for rows that no position names, and for row `padding_idx`, where there is one
-// (negative: from the end). Partial sums are over runs that the shapes and ids alone decide.
+// The gradient is dense: gtable[v, :] = sum of gy over the positions whose id is v, in
+// ascending order. It is 0 for rows that no position names, and for row `padding_idx`, if given
+// (negative: from the end). Partial sums are over runs that depend only on the shapes and ids.
 //
-// An id outside [0, V), on the CPU: the kernel throws, so the next call that waits for the
+// On the CPU, an id outside [0, V) makes the kernel throw: the next call that waits for the
 // device throws DeviceError "[embedding] id 7 at position 3 is not in [0, 5)", and the session
-// can do no more. On CUDA, where nobody waits for a kernel: that row of y is not-a-number, and
-// no gradient comes from it. Nothing is read or written out of bounds on either.
+// is unusable afterwards. On CUDA, where nothing waits for a kernel, that row of y is NaN and
+// contributes no gradient. Neither reads or writes out of bounds.
 //
 // Source: torch.nn.functional.embedding.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace tidemark {
 
-// Throws UsageError if shapes or types do not fit, or padding_idx is no row.
+// Throws UsageError if shapes or types do not fit, or padding_idx is not a row.
 Tensor embedding(const Tensor& table, const Tensor& ids,
                  std::optional<int64_t> padding_idx = std::nullopt);
 

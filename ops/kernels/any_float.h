@@ -1,6 +1,6 @@
-// Tensors of float32 or bfloat16 whose type is known when the program runs: an accessor that
-// converts, for kernels that need not be compiled for each type, because they read or write few
-// elements, or do much with each.
+// Access to float32 or bfloat16 tensors whose type is known only at run time. The accessor
+// converts each element; it suits kernels that touch few elements, or do much work per element,
+// and so need not be compiled for each type.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Reductions within a block, by CUB, in an order that is always the same.
+// Reductions within a block, by CUB, in a fixed order.
 #pragma once
 
 #include <cub/block/block_reduce.cuh>
@@ -8,14 +8,14 @@
 
 namespace tidemark {
 
-// The combination of all threads' values, for all of them.
-// REQUIRES: the block has kThreads threads, and all of them call it.
+// Combines the values of all threads; every thread gets the result. REQUIRES: the block has
+// kThreads threads, and all of them call it.
 template <int kThreads, class T, class Op>
 __device__ T block_reduce(const T& value, const Op& op) {
   using Reduce = cub::BlockReduce<T, kThreads>;
   __shared__ typename Reduce::TempStorage storage;
   __shared__ T result;
-  __syncthreads();  // those before may still be reading
+  __syncthreads();  // earlier readers may not be done
   const T total = Reduce(storage).Reduce(value, op);
   if (threadIdx.x == 0) result = total;
   __syncthreads();
@@ -27,8 +27,8 @@ __device__ T block_sum(const T& value) {
   return block_reduce<kThreads>(value, ::cuda::std::plus<T>());
 }
 
-// Rows are reduced by blocks of 32 threads if they are short, else of 256:
-// f.template operator()<threads>().
+// Calls f.template operator()<threads>(), with 32 threads per block for short rows and 256 for
+// others.
 template <class F>
 void with_row_threads(int64_t length, const F& f) {
   if (length <= 1024) return f.template operator()<32>();

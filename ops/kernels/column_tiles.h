@@ -1,10 +1,10 @@
-// How a GPU goes over a matrix (rows, columns) whose rows are summed up, or treated by what
-// each column says: NHWC tensors are (N*H*W, C).
+// How a GPU partitions a matrix (rows, columns) to sum its rows or to apply per-column values.
+// An NHWC tensor is the matrix (N*H*W, C).
 //
-// A block of kThreads threads takes a tile of columns and a stretch of rows; its threads lie
-// side by side over vectors of `width` columns, then over rows. Sums of stretches are partial
-// sums in the workspace, added up in order. All of it follows from the shape alone, not from
-// the GPU: the same sums in the same order everywhere.
+// A block of kThreads threads takes a tile of columns and a stretch of rows. Its threads lie
+// side by side over vectors of `width` columns, then over rows. Each stretch yields a partial
+// sum in the workspace; the partial sums are added in order. The partition depends on the shape
+// alone, not on the GPU, so every GPU computes the same sums in the same order.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,13 @@ namespace tidemark {
 
 struct ColumnTiles {
   static constexpr int kThreads = 256;
-  static constexpr int64_t kBlocks = 1024;  // enough to fill any GPU of today
-  static constexpr int64_t kMaxRows = 256;  // that one thread sums up in float
-  static constexpr int64_t kLeastRows = 8;  // worth a thread of its own
+  static constexpr int64_t kBlocks = 1024;  // enough to fill any current GPU
+  static constexpr int64_t kMaxRows = 256;  // rows that one thread sums in float
+  static constexpr int64_t kLeastRows = 8;  // rows that justify a thread
 
-  // `matrices` of the shape are treated at once; `vectors_fit`: four columns of a row can be
-  // read as one, if their number allows it. REQUIRES: rows, columns, matrices > 0.
+  // `matrices`: how many matrices of this shape are processed at once. `vectors_fit`: four
+  // columns of a row can be read as one vector, if the number of columns allows it. REQUIRES:
+  // rows, columns, matrices > 0.
   ColumnTiles(int64_t row_count, int64_t column_count, int64_t matrices = 1,
               bool vectors_fit = true)
       : rows(row_count), columns(column_count) {
@@ -39,7 +40,7 @@ struct ColumnTiles {
 
   int64_t blocks() const { return tiles * stretches; }
 
-  // Where thread `thread` of block `block` works; nothing to do if column >= columns.
+  // Where thread `thread` of block `block` works. The thread has no work if column >= columns.
   struct Place {
     int64_t stretch, column, first_row, end_row;
     int row_step, lane, row_lane;

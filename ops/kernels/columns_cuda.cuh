@@ -12,13 +12,13 @@ struct alignas(4 * kWidth) FloatPack {
   float v[kWidth];
 };
 
-// Elements as they are stored.
+// A pack of elements in their stored type.
 template <class T, int kWidth>
 struct alignas(sizeof(T) * kWidth) StoredPack {
   T v[kWidth];
 };
 
-// From and to float or BFloat16, as one.
+// Converts from and to float or BFloat16, as one vector.
 template <int kWidth, class T>
 __device__ inline FloatPack<kWidth> load_pack(const T* from) {
   const auto stored = *reinterpret_cast<const StoredPack<T, kWidth>*>(from);
@@ -48,8 +48,8 @@ __device__ inline void store_pack(const FloatOutput& to, const FloatPack<kWidth>
   }
 }
 
-// Whether four elements in a row of every input may be read as one: tensors' storages are
-// aligned, views of them need not be.
+// Whether four neighbouring elements of a row can be read as one vector in every input. A
+// tensor's storage is aligned; a view may not be.
 inline bool vectors_fit(const OpQuery& query) {
   for (const TensorMeta& input : query.inputs) {
     if (input.offset * size_of(input.dtype).count() % 16 != 0) return false;
@@ -57,9 +57,10 @@ inline bool vectors_fit(const OpQuery& query) {
   return true;
 }
 
-// use(row, load(row)) for the rows of `place`, in order. kBatch rows are loaded before the
-// first of them is used, so that memory has as many to fetch at a time: a loop by a step known
-// only when it runs would load the next row after its exit test, however far it is unrolled.
+// Calls use(row, load(row)) for the rows of `place`, in order. kBatch rows are loaded before
+// the first is used, so that kBatch reads are in flight at once. Unrolling alone does not
+// achieve this: with a step known only at run time, each load would wait for the loop's exit
+// test.
 template <int kBatch, class Load, class Use>
 __device__ void for_rows(const ColumnTiles::Place& place, const Load& load, const Use& use) {
   const int64_t step = place.row_step;
@@ -74,9 +75,9 @@ __device__ void for_rows(const ColumnTiles::Place& place, const Load& load, cons
   for (; row < place.end_row; row += step) use(row, load(row));
 }
 
-// `mine`, of kCount values, becomes the combination over the threads of a block that share its
-// column; the values of the threads with row_lane 0 are whole. combine(a, b): a becomes both.
-// REQUIRES: all threads of the block call it; `shared` has kThreads elements.
+// Combines `mine` over the threads of a block that share a column; threads with row_lane 0 get
+// the full result. combine(a, b) stores the combination in a. REQUIRES: all threads of the
+// block call it; `shared` has kThreads elements.
 template <class T, class Combine>
 __device__ void combine_row_lanes(const ColumnTiles& tiles, const ColumnTiles::Place& place,
                                   T* shared, T& mine, const Combine& combine) {
@@ -92,13 +93,13 @@ __device__ void combine_row_lanes(const ColumnTiles& tiles, const ColumnTiles::P
   }
 }
 
-// y (matrices, columns) = factor * sum over rows of x; matrix m starts at x + m *
-// matrix_stride, its rows are row_stride apart and gapless. `vectors_fit`: x and both strides
+// y (matrices, columns) = factor * sum over rows of x. Matrix m starts at x + m *
+// matrix_stride; its rows are gapless and row_stride apart. `vectors_fit`: x and both strides
 // are multiples of four elements.
 struct ColumnSums {
   ColumnSums(int64_t matrix_count, int64_t rows, int64_t columns, int64_t matrix_step,
              int64_t row_step, bool vectors_fit);
-  // For partial sums.
+  // Bytes needed for partial sums.
   Bytes workspace() const;
   // T: float or BFloat16.
   template <class T>

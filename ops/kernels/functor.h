@@ -1,4 +1,4 @@
-// How kernels of any device get at a functor.
+// How a kernel on any device makes its functor.
 #pragma once
 
 #include <type_traits>
@@ -7,7 +7,7 @@
 
 namespace tidemark {
 
-// A functor without members, or one made from the call's scalars by F::from(scalars).
+// Default-constructs F, or calls F::from(scalars) if F has it.
 template <class F>
 F make_functor(const Scalars& scalars) {
   if constexpr (std::is_empty_v<F>) {

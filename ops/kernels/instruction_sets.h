@@ -1,9 +1,9 @@
-// Inner loops for the CPU, compiled for several instruction sets; the best that this processor
-// has, and the user allows, is chosen when the program runs (cpu_isa.h).
+// Compiles inner loops for several CPU instruction sets. The program picks, at run time, the
+// best set that the processor has and the user allows (cpu_isa.h).
 //
 // The loops are always_inline functions (TIDEMARK_INLINE). A macro DEFINE(name, attributes)
-// makes a struct `name` of functions that have those attributes and call the loops, and of
-// table(), which gives pointers to them:
+// defines a struct `name` whose functions have those attributes and call the loops; its table()
+// returns pointers to those functions:
 //
 //   #define DEFINE(name, ...)
 //     struct name {
@@ -16,10 +16,10 @@
 //     return table;
 //   }
 //
-// (Attributes rather than compiler flags for a file: the linker may then never pick a library's
-// inline function compiled for a newer processor.) Lambdas do not inherit the attributes: keep
-// them out of the loops. Results may differ in the last bit between instruction sets, as some
-// fuse a product and a sum.
+// (Function attributes are used instead of per-file compiler flags, so that the linker can
+// never pick a library's inline function that was compiled for a newer processor.) Lambdas do
+// not inherit the attributes: keep them out of the loops. Results may differ in the last bit
+// between instruction sets, because some fuse a product and a sum.
 #pragma once
 
 #include "ops/kernels/cpu_isa.h"
@@ -40,7 +40,7 @@
 
 namespace tidemark {
 
-// use.template operator()<Set>() with the best of the three.
+// Calls use.template operator()<Set>() with the best of the three sets.
 template <class Baseline, class Avx2, class Avx512, class Use>
 auto with_best_instruction_set(const Use& use) {
 #if defined(__x86_64__)
@@ -57,7 +57,7 @@ auto best_instruction_set() {
       []<class Set>() { return Set::table(); });
 }
 
-// The same where tables are by the type of the elements: table<T>().
+// The same for tables that depend on the element type: table<T>().
 template <class T, class Baseline, class Avx2, class Avx512>
 auto best_instruction_set_for() {
   return with_best_instruction_set<Baseline, Avx2, Avx512>(

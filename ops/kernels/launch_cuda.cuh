@@ -1,4 +1,4 @@
-// Launches of the simplest shape.
+// One-dimensional kernel launches.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,12 +11,13 @@ namespace tidemark {
 
 inline constexpr int kLaunchThreads = 256;
 
-// Of this thread among all of a launch().
+// This thread's index among all threads of a launch().
 __device__ inline int64_t thread_index() {
   return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }
 
-// kernel(arguments...) on `blocks` blocks of `threads` threads; nothing if there are none.
+// Launches kernel(arguments...) on `blocks` blocks of `threads` threads; no launch if `blocks`
+// is 0.
 template <class... Parameter, class... Argument>
 void launch_blocks(const KernelArgs& args, int64_t blocks, int threads,
                    void (*kernel)(Parameter...), const Argument&... arguments) {
@@ -28,7 +29,7 @@ void launch_blocks(const KernelArgs& args, int64_t blocks, int threads,
   check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), "cudaLaunchKernelEx");
 }
 
-// The same with a thread for each of n pieces of work; the last block may have some to spare.
+// The same with one thread for each of n work items; the last block may have idle threads.
 template <class... Parameter, class... Argument>
 void launch(const KernelArgs& args, int64_t n, void (*kernel)(Parameter...),
             const Argument&... arguments) {

@@ -1,5 +1,5 @@
-// Kernels that compute each output element from the same element of each input: a functor (see
-// functors.h) and the types are all there is to say.
+// Kernels that compute each output element from the same element of each input. A functor (see
+// functors.h) and the element types define such a kernel.
 //
 //   PreparedKernel prepare_add_cpu(const OpQuery& q) { return map_cpu<Add, float, float,
 //   float>(q); }
@@ -48,13 +48,13 @@ PreparedKernel update_cpu(const OpQuery& query, std::index_sequence<I...>) {
 
 }  // namespace detail
 
-// y = f(x...): the output from the inputs, which broadcast to its shape.
+// y = f(x...). The inputs broadcast to the output's shape.
 template <class F, class Out, class... In>
 PreparedKernel map_cpu(const OpQuery& query) {
   return detail::map_cpu<F, Out, In...>(query, std::index_sequence_for<In...>());
 }
 
-// The same where the output and all inputs are float32, or all are bfloat16: f takes and gives
+// The same for outputs and inputs that are all float32 or all bfloat16; f takes and returns
 // floats.
 template <class F, size_t inputs>
 PreparedKernel map_floats_cpu(const OpQuery& query) {
@@ -63,7 +63,7 @@ PreparedKernel map_floats_cpu(const OpQuery& query) {
   });
 }
 
-// y = f(y, x...): input 0 in place, from the other inputs, which broadcast to its shape.
+// y = f(y, x...): updates input 0 in place. The other inputs broadcast to its shape.
 template <class F, class Out, class... In>
 PreparedKernel update_cpu(const OpQuery& query) {
   return detail::update_cpu<F, Out, In...>(query, std::index_sequence_for<In...>());

@@ -1,8 +1,8 @@
-// Kernels that compute each output element from the same element of each input, on CUDA: the
-// counterpart of map_cpu.h, with the same functors.
+// The CUDA counterpart of map_cpu.h, with the same functors: kernels that compute each output
+// element from the same element of each input.
 //
-// A thread takes one pack (packed_loop.h) of each operand: vectors of 16 bytes where the
-// tensors allow it. Nothing is synchronised and nothing allocated.
+// A thread takes one pack (packed_loop.h) of each operand: a 16-byte vector where the tensors
+// allow it. The kernels neither synchronise nor allocate.
 #pragma once
 
 #include <utility>
@@ -15,7 +15,7 @@
 
 namespace tidemark {
 
-// Operands of apply_cuda. What is only written is not read first.
+// Operands of apply_cuda. An operand that is only written is not read first.
 template <class T>
 struct Reads {
   using Type = T;
@@ -71,7 +71,7 @@ __device__ void store(const Operand& operand, int64_t at,
 template <int kWidth, class F, class... Operand, size_t... I>
 __device__ void apply_pack(const int64_t* at, const bool* repeats, const F& f,
                            std::index_sequence<I...>, const Operand&... operands) {
-  // A tuple by hand: registers, never memory.
+  // Passed as a pack, not stored in a tuple, so that the lanes stay in registers.
   auto run = [&](auto... lanes) {
     (load<kWidth>(operands, at[I], repeats[I], lanes), ...);
 #pragma unroll
@@ -111,10 +111,10 @@ __global__ void __launch_bounds__(kLaunchThreads)
 
 }  // namespace detail
 
-// f(x0, x1, ...) with a reference to the element of each operand, for every element; operands
-// in the loop's order. What is written must not overlap anything else, except that operands may
-// be the same elements exactly. kPacked: false if the loop is unpacked(), for a third of the
-// code.
+// Calls f(x0, x1, ...) for every element, with a reference to that element of each operand;
+// operands are in the loop's order. A written operand must not overlap any other, unless both
+// are exactly the same elements. kPacked = false requires an unpacked() loop and generates a
+// third of the code.
 template <bool kPacked = true, class F, class... Operand>
 void apply_cuda(const PackedLoop& loop, const KernelArgs& args, const F& f,
                 const Operand&... operands) {
@@ -182,19 +182,18 @@ PreparedKernel update_cuda(const OpQuery& query, std::index_sequence<I...>) {
 
 }  // namespace detail
 
-// y = f(x...): the output from the inputs, which broadcast to its shape.
+// y = f(x...). The inputs broadcast to the output's shape.
 template <class F, class Out, class... In>
 PreparedKernel map_cuda(const OpQuery& query) {
   return detail::map_cuda<true, F, Out, In...>(query, std::index_sequence_for<In...>());
 }
-// The same an element at a time: for operators of many pairs of types, which are compiled
-// sooner.
+// The same, one element at a time: it compiles faster, for operators with many pairs of types.
 template <class F, class Out, class... In>
 PreparedKernel plain_map_cuda(const OpQuery& query) {
   return detail::map_cuda<false, F, Out, In...>(query, std::index_sequence_for<In...>());
 }
 
-// Where the output and all inputs are float32, or all are bfloat16: f takes and gives floats.
+// For outputs and inputs that are all float32 or all bfloat16; f takes and returns floats.
 template <class F, size_t inputs>
 PreparedKernel map_floats_cuda(const OpQuery& query) {
   return visit_float(query.outputs[0].dtype, [&]<class T>(TypeTag<T>) {
@@ -202,7 +201,7 @@ PreparedKernel map_floats_cuda(const OpQuery& query) {
   });
 }
 
-// y = f(y, x...): input 0 in place, from the other inputs, which broadcast to its shape.
+// y = f(y, x...): updates input 0 in place. The other inputs broadcast to its shape.
 template <class F, class Out, class... In>
 PreparedKernel update_cuda(const OpQuery& query) {
   return detail::update_cuda<F, Out, In...>(query, std::index_sequence_for<In...>());

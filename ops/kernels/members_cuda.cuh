@@ -1,4 +1,4 @@
-// Many tensors for one kernel: each of its blocks works on a part of one of them.
+// One kernel launch over many tensors: each block works on part of one member.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace tidemark {
 
-// So many in one launch; their addresses are arguments of the kernel, of which there are 4 KiB.
+// Members per launch. Their addresses are kernel arguments, which are limited to 4 KiB.
 inline constexpr int kMaxMembers = 32;
 
-// `kOperands`: tensors of one size that go together, such as a parameter and its gradient.
+// `kOperands`: tensors of one size that belong together, such as a parameter and its gradient.
 template <size_t kOperands, class T = float>
 struct Members {
   struct Member {
@@ -19,10 +19,10 @@ struct Members {
   };
   Member member[kMaxMembers];
   int count = 0;
-  int64_t blocks = 0;  // that all of them take
+  int64_t blocks = 0;  // in total, over all members
 
-  // Gives the member's addresses, for the caller to set. Each block takes `of_block` elements.
-  // REQUIRES: there are fewer than kMaxMembers.
+  // Appends a member and returns it; the caller sets its addresses. Each block takes `of_block`
+  // elements. REQUIRES: there are fewer than kMaxMembers members.
   Member& add(int64_t elements, int64_t of_block) {
     Member& added = member[count++];
     added.elements = elements;
@@ -32,7 +32,7 @@ struct Members {
   }
 };
 
-// The one that this block works on: the last that starts at or before it.
+// The member that this block works on: the last whose first_block is at most blockIdx.x.
 template <size_t kOperands, class T>
 __device__ const typename Members<kOperands, T>::Member& member_of_block(
     const Members<kOperands, T>& members) {

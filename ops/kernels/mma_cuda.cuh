@@ -1,8 +1,8 @@
-// Instructions of tensor cores, and what goes with them, for kernels of our own; from Ampere on
-// (compute capability 8.0): on older GPUs they end the kernel, so whoever launches it asks
-// first. tests/support/cuda_on_host has them as plain loops.
+// Tensor-core instructions and their helpers, for our own kernels. They need Ampere or later
+// (compute capability 8.0) and trap on older GPUs, so check has_tensor_cores() before
+// launching. tests/support/cuda_on_host implements them as plain loops.
 //
-// All threads of a warp call each of them together.
+// All threads of a warp must call each of them together.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace tidemark {
 
-// Of the current GPU.
+// Whether the current GPU has them.
 inline bool has_tensor_cores() { return CudaContext::current().compute_capability() >= 80; }
 
-// To the nearest TF32, ties away from zero.
+// Rounds to the nearest TF32, ties away from zero.
 __device__ inline uint32_t to_tf32(float value) {
   uint32_t word = 0;
 #if __CUDA_ARCH__ >= 800
@@ -57,13 +57,14 @@ __device__ inline void multiply_add<BFloat16>(FragmentC& c, const FragmentA& a,
 #endif
 }
 
-// 16 rows of 8 BFloat16 in shared memory, transposed, as B. Lane i gives row i % 16's address,
-// a multiple of 16 bytes.
+// Loads 16 rows of 8 BFloat16 from shared memory, transposed, as B. Lane i passes the address
+// of row i % 16, a multiple of 16 bytes.
 __device__ inline FragmentB load_transposed(const uint32_t* row) {
   FragmentB b{};
 #if __CUDA_ARCH__ >= 800
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
-  // Volatile and "memory": it reads what others have written, and stays behind barriers.
+  // Volatile with a "memory" clobber: it reads what other threads wrote, so it must not move
+  // across barriers.
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                : "=r"(b.word[0]), "=r"(b.word[1])
                : "r"(address)

@@ -1,11 +1,11 @@
 // A strided loop cut into packs: runs of a few elements that one GPU thread moves as one
 // vector.
 //
-// Packs are of four elements where the last dimension allows it in every operand: gapless and
-// aligned there, or one element repeated. Else they are of one. A loop that is one gapless run
-// may have a last pack that is not full.
+// A pack has four elements if the last dimension allows it in every operand: gapless and
+// aligned, or one repeated element. Otherwise a pack has one element. If the whole loop is one
+// gapless run, its last pack may be partial.
 //
-// A plain struct, so that kernels are handed it by value.
+// A plain struct, so that kernels can take it by value.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct PackedLoop {
       strides{};                             // in elements, the last per pack
   std::array<bool, kMaxOperands> repeats{};  // the operand has one element for a whole pack
 
-  // Where pack `pack` of each of the first `count` operands starts.
+  // Offsets of pack `pack` in each of the first `count` operands.
   template <size_t count>
   TIDEMARK_HOST_DEVICE void offsets(int64_t pack, int64_t (&offsets)[count]) const {
     for (size_t k = 0; k < count; ++k) offsets[k] = 0;
@@ -56,7 +56,7 @@ struct PackedLoop {
   }
 };
 
-// What else of an operand decides how it can be read.
+// The other properties of an operand that decide how it can be read.
 struct PackedOperand {
   int64_t element_bytes = 0;
   int64_t offset = 0;  // of its first element from an aligned address, in elements
@@ -66,7 +66,7 @@ struct PackedOperand {
 };
 
 PackedLoop pack(const StridedLoop& loop, std::initializer_list<PackedOperand> operands);
-// In packs of one element.
+// The loop in packs of one element.
 PackedLoop unpacked(const StridedLoop& loop);
 
 }  // namespace tidemark

@@ -1,10 +1,10 @@
 // Loops over an index space, split among the threads of the compute stream by Thrust.
 //
-// Thrust stays in parallel_for.cc: a body is called once for each chunk, so that its own loop
-// is a plain one that the compiler vectorises, and headers stay cheap to include.
+// Only parallel_for.cc includes Thrust. The body is called once per chunk, so its own loop is a
+// plain loop that the compiler vectorises, and this header stays cheap to include.
 //
-// How a range is split never shows in results: bodies write disjoint outputs, and reductions
-// take chunks that the shape alone decides.
+// The split never affects results: bodies write disjoint outputs, and the shape alone decides
+// the chunks of a reduction.
 //
 // Threads: the compute stream's.
 #pragma once
@@ -15,12 +15,12 @@
 
 namespace tidemark {
 
-// Elements below which waking the other threads costs more than it saves.
+// For fewer elements, waking the other threads costs more than it saves.
 inline constexpr int64_t kSerialElements = 32 << 10;
 
-// Lets the compiler vectorise the next loop without checking that its arrays are apart. They
-// may also be the very same array: each iteration then reads and writes its own element.
-// (Clang's counterpart insists on vectorising, and warns where it cannot.)
+// Lets the compiler vectorise the next loop without checking whether its arrays overlap. Two
+// arrays may also be the very same array: each iteration then reads and writes only its own
+// element. (Clang's counterpart insists on vectorising, and warns where it cannot.)
 #if defined(__GNUC__) && !defined(__clang__)
 #define TIDEMARK_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
 #else
@@ -32,8 +32,8 @@ using ChunkBody = void (*)(const void* body, int64_t begin, int64_t end);
 void run_chunks(int64_t n, int64_t grain, ChunkBody call, const void* body);
 }  // namespace detail
 
-// body(begin, end) for ranges that cover [0, n), about one for each thread and none much below
-// half of `grain`; serially if n <= grain. `body` must not throw.
+// Calls body(begin, end) for ranges that cover [0, n): about one range per thread, none much
+// smaller than half of `grain`. Runs serially if n <= grain. `body` must not throw.
 template <class Body>
 void parallel_chunks(int64_t n, int64_t grain, const Body& body) {
   detail::run_chunks(
@@ -44,7 +44,7 @@ void parallel_chunks(int64_t n, int64_t grain, const Body& body) {
       std::addressof(body));
 }
 
-// f(i) for each i in [0, n), in any order.
+// Calls f(i) for each i in [0, n), in any order.
 template <class F>
 void parallel_for(int64_t n, const F& f) {
   parallel_chunks(n, kSerialElements, [&f](int64_t begin, int64_t end) {
@@ -53,7 +53,7 @@ void parallel_for(int64_t n, const F& f) {
   });
 }
 
-// f(i) for tasks that are themselves loops over about `elements_each` elements.
+// Calls f(i) for tasks that are themselves loops over about `elements_each` elements.
 template <class F>
 void parallel_tasks(int64_t n, int64_t elements_each, const F& f) {
   const int64_t grain = kSerialElements / (elements_each > 0 ? elements_each : 1);

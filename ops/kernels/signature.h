@@ -1,4 +1,4 @@
-// What the descriptions of operators share: checks, output shapes, costs.
+// Helpers that operators' descriptions share: checks, output shapes, costs.
 //
 // Messages read "[add] shapes (2, 3) and (4) do not broadcast".
 #pragma once
@@ -22,23 +22,23 @@ inline void require(bool condition, const char* op, const char* what) {
 void require_inputs(const OpQuery& query, const char* op, size_t count);
 void require_dtype(const OpQuery& query, const char* op, size_t i, DType dtype);
 
-// Throws UsageError unless inputs [first, first + count) are all float32 or all bfloat16;
-// which.
+// Returns the type of inputs [first, first + count). Throws UsageError unless all are float32
+// or all bfloat16.
 DType require_floats(const OpQuery& query, const char* op, size_t first, size_t count);
 
-// broadcast_shapes with the operator's name in the message.
+// broadcast_shapes() with the operator's name in its error message.
 Shape broadcast(const char* op, const Shape& a, const Shape& b);
 
-// -1 is the last dimension. Throws UsageError if there is no such dimension.
+// The index of dimension d; -1 is the last. Throws UsageError if d is out of range.
 size_t dimension(const char* op, int64_t d, const Shape& shape);
 
-// Bytes that reading or writing a view touches: a broadcast dimension counts once.
+// Bytes touched by reading or writing a view; a broadcast dimension counts once.
 Bytes touched_bytes(const TensorMeta& meta);
 
-// Each input read once, each output written once, so many operations for each element of the
-// largest of them.
+// The cost of reading each input once, writing each output once, and doing `flops_per_element`
+// operations per element of the largest tensor.
 OpCost streaming_cost(const OpQuery& query, double flops_per_element);
-// The same, where the inputs that `op` writes are read and written.
+// The same, but inputs that `op` writes count as both read and written.
 OpCost updating_cost(const OpDef& op, const OpQuery& query, double flops_per_element);
 
 // A shape as an operator's attribute.

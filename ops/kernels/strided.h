@@ -1,8 +1,8 @@
-// Walking several tensors of one (broadcast) shape together, whatever their strides.
+// Iterates over several tensors of one (broadcast) shape together, whatever their strides.
 //
-// Made once for a signature: extents of 1 are dropped and dimensions that lie behind one
-// another in every operand are merged, so that most calls become one flat loop. A plain struct,
-// so that kernels of any device can be handed it by value.
+// Built once per signature. Extents of 1 are dropped, and dimensions that are adjacent in every
+// operand are merged, so most calls become one flat loop. A plain struct, so that kernels on
+// any device can take it by value.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct StridedLoop {
   std::array<int64_t, kMaxRank> extents{};
   std::array<std::array<int64_t, kMaxRank>, kMaxOperands> strides{};  // [operand][dimension]
 
-  // All operands are gapless and in the order of the loop.
+  // Whether all operands are gapless and in the order of the loop.
   bool flat(size_t operands) const {
     if (rank != 1) return false;
     for (size_t k = 0; k < operands; ++k) {
@@ -35,7 +35,7 @@ struct StridedLoop {
     }
     return true;
   }
-  // Where element `index` of an operand is.
+  // Offset of element `index` of an operand.
   TIDEMARK_HOST_DEVICE int64_t offset(size_t operand, int64_t index) const {
     int64_t offset = 0;
     for (size_t d = rank; d-- > 0;) {
@@ -46,7 +46,7 @@ struct StridedLoop {
   }
 };
 
-// Over `shape`, to which every operand broadcasts (already checked).
+// A loop over `shape`. REQUIRES: every operand broadcasts to `shape`.
 StridedLoop make_loop(const Shape& shape, std::initializer_list<const TensorMeta*> operands);
 
 namespace detail {
@@ -59,7 +59,7 @@ void apply_row(int64_t n, const F& f, const std::array<int64_t, sizeof...(I)>& s
     for (int64_t i = 0; i < n; ++i) f(at[i]...);
     return;
   }
-  // A row and one value, either way round.
+  // A row and one repeated value, in either order.
   if constexpr (sizeof...(I) == 3 && (size_t{std::is_const_v<T>} + ...) == 2) {
     const auto row_and_value = [&f, n](auto* y, auto* a, auto* b) {
       const auto value = *b;
@@ -96,7 +96,7 @@ void apply(const StridedLoop& loop, const F& f, std::index_sequence<I...> operan
       apply_row(n, f, steps, operands, (data + at[I])...);
       begin += n;
       if (begin == end) return;
-      // On to the next row: back to the start of this one, then carry.
+      // To the next row: return to the start of this row, then carry.
       ((at[I] -= index[last] * steps[I]), ...);
       index[last] = 0;
       for (size_t d = last; d-- > 0;) {
@@ -111,9 +111,8 @@ void apply(const StridedLoop& loop, const F& f, std::index_sequence<I...> operan
 
 }  // namespace detail
 
-// f(x0, x1, ...) with a reference to the element of each operand, for every element. What is
-// written must not overlap anything else, except that operands may be the same elements
-// exactly.
+// Calls f(x0, x1, ...) for every element, with a reference to that element of each operand. A
+// written operand must not overlap any other, unless both are exactly the same elements.
 template <class F, class... T>
 void apply(const StridedLoop& loop, const F& f, T*... data) {
   detail::apply(loop, f, std::index_sequence_for<T...>(), data...);

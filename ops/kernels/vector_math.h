@@ -1,7 +1,7 @@
-// Functions of libm for loops on the CPU that the compiler is to vectorise: no calls, no
+// Replacements for libm functions in CPU loops that the compiler should vectorise: no calls, no
 // branches. Errors are a few units in the last place (tests/ops/kernels/vector_math_test.cc).
 //
-// Not-a-number stays what it is.
+// NaN stays NaN.
 #pragma once
 
 #include <bit>
@@ -13,10 +13,10 @@
 namespace tidemark {
 
 struct VectorMath {
-  // e^x for x <= 0; below -87 what it is at -87, 1.6e-38.
+  // e^x for x <= 0. Below x = -87 the result stays at e^-87, 1.6e-38.
   static TIDEMARK_INLINE float exp_negative(float x) {
     x = x < -87.0F ? -87.0F : x;
-    // Adding 1.5 * 2^23 rounds to an integer, which is then in the lowest bits.
+    // Adding 1.5 * 2^23 rounds to an integer and leaves that integer in the lowest bits.
     const float shifted = x * 1.44269504F + 12582912.0F;
     const float n = shifted - 12582912.0F;
     const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F;  // x - n ln 2, in two parts

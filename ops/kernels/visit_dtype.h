@@ -1,4 +1,4 @@
-// From a type known at run time to one known to the compiler.
+// Turns a run-time element type into a compile-time type.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct TypeTag {
   using Type = T;
 };
 
-// visit(TypeTag<T>()) with the C++ type of `dtype`: float, int64_t, int32_t, uint8_t, bool or
-// BFloat16.
+// Calls visit(TypeTag<T>()), T the C++ type of `dtype`: float, int64_t, int32_t, uint8_t, bool
+// or BFloat16.
 template <class Visitor>
 auto visit_dtype(DType dtype, const Visitor& visit) {
   switch (dtype) {
@@ -31,7 +31,7 @@ auto visit_dtype(DType dtype, const Visitor& visit) {
   throw UsageError("no kernels for " + std::string(to_string(dtype)));
 }
 
-// The same for what calculates in float: float or BFloat16, as which its tensors are stored.
+// The same for kernels that compute in float: T, the stored type, is float or BFloat16.
 template <class Visitor>
 auto visit_float(DType dtype, const Visitor& visit) {
   switch (dtype) {
@@ -42,7 +42,7 @@ auto visit_float(DType dtype, const Visitor& visit) {
   throw UsageError("no kernels for " + std::string(to_string(dtype)));
 }
 
-// The same for kernels that only move bytes: an unsigned integer of that size.
+// The same for kernels that only move bytes: T is an unsigned integer of that size.
 template <class Visitor>
 auto visit_size(DType dtype, const Visitor& visit) {
   switch (size_of(dtype).count()) {

@@ -1,7 +1,7 @@
-// A product, or a batch of products, by cuBLASLt: its heuristics choose an algorithm once,
-// which is kept and run as it is.
+// A matrix product, or a batch of them, by cuBLASLt. Its heuristics choose an algorithm once;
+// every run uses that algorithm.
 //
-// Threads: making one, any thread that a GPU is current on; running, the compute stream's.
+// Threads: construct on any thread with a current GPU; run on the compute stream's thread.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,13 @@ namespace tidemark {
 
 class GemmPlan {
  public:
-  // y = scale a b [+ bias], added up in float32; the bias is of y's type. Throws DeviceError if
-  // there is no algorithm for it.
+  // y = scale a b [+ bias], accumulated in float32; the bias has y's type. Throws DeviceError
+  // if cuBLASLt has no algorithm for the shape.
   GemmPlan(const GemmShape& shape, bool bias, bool tf32, float scale = 1);
 
   Bytes workspace() const;
-  // Enqueues it. `bias`: null unless there is one. Pointers are to the first elements.
+  // Enqueues the product. `bias` is null unless the plan has one. Pointers are to first
+  // elements.
   void run(void* native_stream, const void* a, const void* b, const void* bias, void* y,
            std::byte* workspace) const;
 

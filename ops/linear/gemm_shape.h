@@ -1,9 +1,8 @@
-// A product of row-major matrices as libraries of column-major ones see it, batched.
+// A batched product of row-major matrices, described for libraries that use column-major ones.
 //
-// A row-major matrix is its own transpose read by columns, so y = a b is asked for as
-// y^T = b^T a^T: the library's first operand is b, its second a, and nothing is copied. Strided
-// views will do if one of their last two dimensions is gapless; how the others are strided is
-// free.
+// A row-major matrix read by columns is its own transpose, so y = a b is requested as y^T = b^T
+// a^T: the library's first operand is b, its second a, and nothing is copied. A strided view is
+// accepted if one of its last two dimensions is gapless; the strides of the others are free.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +12,11 @@
 
 namespace tidemark {
 
-// How the last two dimensions of a view lie.
+// The layout of a view's last two dimensions.
 struct MatrixLayout {
   bool fits = false;      // one of them is gapless, and rows (or columns) do not overlap
   bool by_rows = true;    // else by columns
-  int64_t leading = 1;    // from one row, or column, to the next
+  int64_t leading = 1;    // stride from one row (or column) to the next
   int64_t rows, columns;  // of the view
 
   explicit MatrixLayout(const TensorMeta& x) {
@@ -38,12 +37,12 @@ struct MatrixLayout {
 
 struct GemmShape {
   struct Matrix {
-    int64_t rows, columns;  // as it lies; columns are gapless, `leading` from one to the next
-    bool transposed;        // before it enters the product
+    int64_t rows, columns;  // as stored; columns are gapless, `leading` apart
+    bool transposed;        // transposed before entering the product
     int64_t leading;
   };
 
-  // a, b, y: matmul's operands and result, of which y must lie by rows.
+  // a, b, y: matmul's operands and result. y must be stored by rows.
   GemmShape(const TensorMeta& a, const TensorMeta& b, const TensorMeta& y,
             const MatmulAttrs& attrs)
       : first(matrix(b, attrs.transpose_b != 0)),
@@ -69,9 +68,10 @@ struct GemmShape {
   Matrix first, second, result;
   int64_t m, n, k;      // the product, (m, n) by columns, is matmul's y
   StridedLoop batches;  // over the leading dimensions; operands y, a, b
-  // Libraries take the last of them as a batch of one stride; each of the others is a call.
+  // Libraries take the last batch dimension as one strided batch; each of the others is a loop
+  // of calls.
   DType inputs, output;  // float32 or bfloat16
-  bool aligned = true;   // all that calls are given starts on 16 bytes
+  bool aligned = true;   // every pointer passed to a call is aligned to 16 bytes
 
  private:
   static Matrix matrix(const TensorMeta& x, bool transposed) {

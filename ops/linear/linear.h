@@ -1,7 +1,7 @@
 // A fully connected layer: y = x w^T + bias, over the last dimension.
 //
 // x (..., I), w (O, I), bias (O) -> y (..., O). Gradients: gx = gy w; gw = gy^T x and gbias =
-// gy, both summed over all that stands before the last dimension. One matmul each (matmul.h).
+// gy, both summed over all but the last dimension. Each takes one matmul (matmul.h).
 #pragma once
 
 #include "ops/registry/op.h"

@@ -1,19 +1,19 @@
-// The product of two matrices, either of which may be given transposed; or of each pair of two
-// batches of them.
+// The product of two matrices, or of each pair in two batches; either operand may be given
+// transposed.
 //
 // a (..., M, K), or (..., K, M) if transpose_a; b (..., K, N), or (..., N, K) if transpose_b ->
 // y (..., M, N) = a b [+ bias], contiguous; bias (N) is added to every row. The leading
-// dimensions of a and b are the same; expand() repeats one of them without a copy.
+// dimensions of a and b must be equal; expand() repeats an operand without a copy.
 //
-// a and b are float32 or bfloat16, both, and y with them; bias is float32, and so is gbias.
-// Products are added up in float32.
+// a and b are both float32 or both bfloat16, and y has their type; bias and gbias are float32.
+// Products are accumulated in float32.
 //
-// Views are taken as they lie if one of their last two dimensions is gapless, so the heads of
-// attention, permute(x, {0, 2, 1, 3}), need no copy; others are copied first.
+// A view is used in place if one of its last two dimensions is gapless; permute(x, {0, 2, 1,
+// 3}), the heads of attention, therefore needs no copy. Other views are copied first.
 //
-// Gradients, of a and b as they enter the product: ga = gy b^T, gb = a^T gy, gbias = gy summed
-// over all but N. A gradient of a transposed operand is computed transposed; no operand is ever
-// copied for it.
+// Gradients, for a and b as they enter the product: ga = gy b^T, gb = a^T gy, gbias = gy summed
+// over all but N. The gradient of a transposed operand is computed transposed, so no operand is
+// ever copied for it.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct MatmulAttrs {
   int64_t transpose_b = 0;
 };
 
-// `bias` may be undefined. Throws UsageError if shapes or types do not fit, or this
-// processor has no bfloat16.
+// `bias` may be undefined. Throws UsageError if shapes or types do not fit, or if this
+// processor does not support bfloat16.
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false,
               bool transpose_b = false, const Tensor& bias = {});
 

@@ -11,14 +11,14 @@ struct NllLossGradAttrs {
   int64_t classes;
 };
 
-// Of cross entropy and its gradient.
+// Attributes of cross entropy and its gradient.
 struct CrossEntropyAttrs {
   int64_t ignores = 0;  // 1: rows with the label `ignored` do not count
   int64_t ignored = 0;
 };
 
-// What cross entropy keeps of a row x: with it, the probability of a class is
-// e^(x[c] - largest) * inverse.
+// The values that cross entropy saves for a row x. The probability of class c is then e^(x[c] -
+// largest) * inverse.
 struct RowSums {
   float largest;  // max x
   float inverse;  // 1 / sum e^(x - largest)

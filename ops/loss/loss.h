@@ -1,10 +1,10 @@
-// Softmax and the losses made of it, calculated in float32 of float32 or bfloat16; what softmax
-// and log_softmax give, and all gradients, are of the input's type, losses are float32. Labels
-// are int64 class numbers.
+// Softmax and the losses built on it. Inputs are float32 or bfloat16; the computation is in
+// float32. The outputs of softmax and log_softmax, and all gradients, have the input's type;
+// losses are float32. Labels are int64 class numbers.
 //
-// A label outside [0, C) makes the loss NaN, and the gradient of its row; nothing is read or
-// written out of bounds. Sums over a batch are in float64, in order. Throws UsageError for
-// other types, or shapes that do not fit.
+// A label outside [0, C) makes the loss and its row's gradient NaN; nothing is read or written
+// out of bounds. Sums over a batch are in float64, in order. Throws UsageError for other types,
+// or if shapes do not fit.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tidemark {
 
-// Over the last dimension, x (..., C) -> y (..., C).
+// Both work over the last dimension, x (..., C) -> y (..., C).
 // y = e^x / sum e^x; dx = y (g - sum g y).
 Tensor softmax(const Tensor& x);
 // y = x - log sum e^x, stable; dx = g - e^y sum g.
@@ -25,13 +25,13 @@ Tensor log_softmax(const Tensor& x);
 // d log_probs[n, labels[n]] = -g / N, 0 elsewhere.
 Tensor nll_loss(const Tensor& log_probs, const Tensor& labels);
 
-// nll_loss(log_softmax(logits), labels) as one operator, which makes nothing of the logits'
-// size and keeps two numbers for each row beside them. d logits = (softmax(logits) -
-// one_hot(labels)) g / N; a probability below 1.6e-38 counts as that.
+// nll_loss(log_softmax(logits), labels) as one operator. It creates no tensor of the logits'
+// size and saves only two numbers per row besides them. d logits = (softmax(logits) -
+// one_hot(labels)) g / N; a probability below 1.6e-38 is taken as 1.6e-38.
 //
-// Rows whose label is `ignore_index`, where there is one (any number: PyTorch's is -100), count
-// neither for the sum nor for N, and get no gradient. If none counts, the loss is 0 and so are
-// all gradients (PyTorch: NaN), so that a batch without masked words does no harm.
+// Rows whose label is `ignore_index`, if given (any number; PyTorch's default is -100), count
+// neither for the sum nor for N, and get no gradient. If no row counts, the loss and all
+// gradients are 0 (PyTorch: NaN), so that a batch without masked words does no harm.
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels,
                      std::optional<int64_t> ignore_index = std::nullopt);
 

@@ -1,4 +1,4 @@
-// What softmax, its logarithm and cross entropy need of a row first.
+// Reductions over a row that softmax, its logarithm and cross entropy start with.
 #pragma once
 
 #include "ops/kernels/block_cuda.cuh"
@@ -14,10 +14,10 @@ struct Larger {
   __device__ float operator()(float a, float b) const { return b > a ? b : a; }
 };
 
-// For all threads of the block; x is read once, four elements at a time. Each thread's sum is
-// by the largest it has seen (Milakov and Gimelshein, 2018) and follows when that grows;
-// -infinity adds nothing, and stands for what is behind the end. Not-a-number, infinity, or a
-// row of -infinity alone, makes the sum not-a-number.
+// Every thread of the block gets the result. Reads x once, four elements at a time. Each thread
+// scales its sum by the largest value seen so far (Milakov and Gimelshein, 2018) and rescales
+// it when that value grows. -infinity adds nothing and also stands for elements past the end.
+// NaN, +infinity, or a row of -infinity alone makes the sum NaN.
 template <int kThreads, class T>
 __device__ RowMoments row_moments(const T* x, int64_t classes) {
   constexpr int kEach = 4;

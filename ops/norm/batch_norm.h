@@ -1,20 +1,19 @@
-// Batch normalisation of training, alone or with the ReLU (and the residual addition) after it.
+// Batch normalisation for training, optionally with a following residual addition and ReLU.
 //
 //   mean[c], var[c] over N, H, W (var biased);  inv[c] = 1 / sqrt(var[c] + eps)
 //   y = (x - mean) * inv * gamma + beta;   batch_norm_relu: y = max(0, that [+ residual])
 //
-// x (..., C), gamma (C), beta (C)[, residual like x] -> y like x, mean (C), var (C). x and what
-// is like it are float32 or bfloat16; all that is per channel is float32, and calculated from.
-// Pure:
-// running statistics are another operator (running_stats.h), so computing y again does not
-// touch them.
+// x (..., C), gamma (C), beta (C)[, residual like x] -> y like x, mean (C), var (C). x and
+// tensors like it are float32 or bfloat16. Everything per channel is float32, and the
+// computation uses float32. The operator is pure: a separate operator updates the running
+// statistics (running_stats.h), so recomputing y does not change them.
 //
 // Gradients, with g = gy (batch_norm_relu: gy where y > 0, else 0) and M = elements of x / C:
 //   gbeta = sum g;  ggamma = sum g * (x - mean) * inv;  gresidual = g
 //   gx = gamma * inv * (g - gbeta / M - (x - mean) * inv * ggamma / M)
-// Saved for them: x, mean, var and gamma; for ReLU beta too, as y > 0 is computed again from x;
-// with a residual, y instead. No mask is stored, and y is what the next layer keeps anyway.
-// With a residual g is computed by an operator of its own, as it is a gradient by itself: no
+// Saved: x, mean, var and gamma; for ReLU also beta, because y > 0 is recomputed from x; with a
+// residual, y instead of beta. No mask is stored, and the next layer keeps y anyway. With a
+// residual, a separate operator computes g, which is itself the residual's gradient. Thus no
 // operator works on more than three tensors of x's size at once.
 //
 // Source: Ioffe and Szegedy, Batch Normalization, 2015, algorithm 1 and section 3.
@@ -30,7 +29,7 @@ namespace tidemark {
 
 struct BatchNormResult {
   Tensor y;
-  Tensor mean;  // no gradient flows through these two
+  Tensor mean;  // no gradient flows through mean or var
   Tensor var;
 };
 
@@ -54,13 +53,13 @@ struct BatchNormGradAttrs {
 extern const OpDef kBatchNorm;      // x, gamma, beta[, residual] -> y, mean, var
 extern const OpDef kBatchNormGrad;  // x, gy, gamma, mean, var[, beta] -> gx, ggamma, gbeta
 
-// What a call keeps for its gradient.
+// The tensors that a call saves for its gradient.
 struct BatchNormSaved {
   Saved x, gamma, mean, var;
   std::optional<Saved> beta{};  // for a ReLU
-  std::optional<Saved> y{};     // for a ReLU after the addition of a residual
+  std::optional<Saved> y{};     // for a ReLU after a residual addition
 };
-// Of x, gamma, beta and the residual; `frozen` as in BatchNormGradAttrs.
+// Gradients of x, gamma, beta and the residual; `frozen` as in BatchNormGradAttrs.
 GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen);
 
 PreparedKernel prepare_batch_norm_cpu(const OpQuery& query);

@@ -1,10 +1,11 @@
-// Batch normalisation by given statistics, alone or with what follows it (see batch_norm.h).
+// Batch normalisation with given statistics, optionally with a residual addition and ReLU (see
+// batch_norm.h).
 //
 //   y = (x - running_mean) * inv * gamma + beta, inv = 1 / sqrt(running_var + eps);
 //   batch_norm_inference_relu: max(0, that [+ residual])
 //
 // x (..., C), the others (C)[, residual like x] -> y like x.
-// Gradients as in batch_norm.h, but gx = gamma * inv * g; none of the statistics.
+// Gradients as in batch_norm.h, but gx = gamma * inv * g; the statistics get no gradient.
 #pragma once
 
 #include "ops/norm/batch_norm.h"

@@ -9,8 +9,8 @@
 // Gradients, with h = (x - mean) * rstd and g = gy * gamma, means over a row:
 //   gx = rstd * (g - mean(g) - h * mean(g * h));  ggamma = sum over rows gy * h;
 //   gbeta = sum over rows gy
-// Saved for them: x, gamma, mean and rstd. Sums over rows are over stretches that the shape
-// decides, and are added up in order: the same whatever the number of threads.
+// Saved: x, gamma, mean and rstd. Sums over rows are split into stretches that depend on the
+// shape alone, and are added in order, so they are the same for any number of threads.
 //
 // Source: Ba, Kiros and Hinton, Layer Normalization, 2016.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace tidemark {
 
-// Throws UsageError if shapes do not fit, types do not, or x is empty.
+// Throws UsageError if shapes or types do not fit, or x is empty.
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps = 1e-5);
 
 struct LayerNormAttrs {

@@ -1,10 +1,10 @@
-// The running statistics of batch normalisation, updated in place by those of a batch of
-// `count` values for each channel:
+// Updates the running statistics of batch normalisation in place, from the statistics of a
+// batch with `count` values per channel:
 //
 //   running_mean += momentum * (mean - running_mean)
 //   running_var  += momentum * (var * count / (count - 1) - running_var)     (unbiased)
 //
-// All (C). `count` must be at least 2. Not differentiable. Source: PyTorch's BatchNorm.
+// All are (C). `count` must be at least 2. Not differentiable. Source: PyTorch's BatchNorm.
 #pragma once
 
 #include "ops/registry/op.h"

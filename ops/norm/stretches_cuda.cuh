@@ -1,4 +1,5 @@
-// How the partial results of stretches of rows (column_tiles.h) become one for each column.
+// Combines the partial results of stretches of rows (column_tiles.h) into one result per
+// column.
 #pragma once
 
 #include "ops/kernels/columns_cuda.cuh"
@@ -6,7 +7,8 @@
 namespace tidemark::norm {
 
 inline constexpr int kThreads = ColumnTiles::kThreads;
-// Of a block of the kernels that add up stretches: few, for more blocks and shorter sums.
+// Channels per block in the kernels that add up stretches. Few: this gives more blocks and
+// shorter sums.
 inline constexpr int kFinishChannels = 4;
 inline constexpr int kFinishLanes = kThreads / kFinishChannels;
 
@@ -21,7 +23,8 @@ struct AddPairs {
   }
 };
 
-// Combines the partial results (stretches, channels) of this thread's channel; whole in lane 0.
+// Combines the partial results (stretches, channels) of this thread's channel. Lane 0 gets the
+// full result.
 template <class T, class Combine>
 __device__ T combine_stretches(const ColumnTiles& tiles, const T* partial, int64_t channel,
                                const Combine& combine) {

@@ -1,5 +1,5 @@
-// The updates of one element, shared by all devices; see optimizer.h. Branches are on what is
-// the same for all elements, as template parameters, so that loops are vectorised.
+// The update of one element, shared by all devices; see optimizer.h. Branches that are the same
+// for all elements are template parameters, so that loops can be vectorised.
 #pragma once
 
 #include <cmath>
@@ -41,7 +41,7 @@ struct SgdMomentumStep {
   }
 };
 
-// Calls step(functor) with the variant that a call's scalars ask for.
+// Calls step(functor) with the variant that the call's scalars select.
 template <class Step>
 void with_sgd_momentum_step(const Scalars& scalars, const Step& step) {
   const SgdNumbers n(scalars);
@@ -72,7 +72,7 @@ struct AdamNumbers {
       minus_step_size;
 };
 
-// What clip_ multiplies by.
+// The factor that clip_ multiplies gradients by.
 TIDEMARK_HOST_DEVICE inline float clip_factor(float norm, float max_norm) {
   const float factor = max_norm / (norm + 1e-6F);
   return factor > 1 ? 1 : factor;

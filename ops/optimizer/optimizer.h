@@ -1,16 +1,16 @@
-// Optimizer updates, each one fused pass over parameters and their state, in place, float32.
+// Optimizer updates, in place, float32. Each is one fused pass over parameters and their state.
 //
-// Any number of parameters, or of gradients to clip, are one operator: on a GPU that is one
-// kernel for dozens of them, where each by itself would take its launch and no more. They are
-// all needed at once then, so that is for small ones (models/optim/optimizer.h decides which);
-// the values are the same either way.
+// One operator takes any number of parameters, or of gradients to clip. On a GPU, one kernel
+// updates dozens of them; a kernel for each small one would cost little but its launch. All of
+// an operator's tensors must be resident at once, so grouping is for small ones
+// (models/optim/optimizer.h decides which). The values are the same either way.
 //
-// The arithmetic, its order and its rounding to float32 are those of PyTorch's single-tensor
-// reference code (torch/optim/{sgd,adam}.py). Scalars are float64 until they meet an element.
-// A parameter, its gradient and its state have one shape; parameters and state are contiguous,
-// gradients need not be. What different parameters of a call write must not overlap. Throws
-// UsageError if the shapes differ, or, with gradients on, if a parameter needs one: call under
-// NoGrad.
+// The arithmetic, its order and its rounding to float32 follow PyTorch's single-tensor
+// reference code (torch/optim/{sgd,adam}.py). Scalars are float64 until they are applied to an
+// element. A parameter, its gradient and its state have one shape; parameters and state are
+// contiguous, gradients need not be. The tensors written for different parameters of a call
+// must not overlap. Throws UsageError if the shapes differ, or if gradients are on and a
+// parameter needs one: call under NoGrad.
 #pragma once
 
 #include <cstdint>
@@ -59,14 +59,14 @@ void adam_step_(std::span<const AdamUpdate> updates, const AdamOptions& options,
 void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
                 const AdamOptions& options, int64_t step);
 
-// Each grad *= min(1, max_norm / (norm + 1e-6)), `norm` a scalar on the device: nothing waits
-// for it. As torch.nn.utils.clip_grad_norm_: what is not a number in `norm` becomes so in
-// `grad`. Not differentiable. Throws UsageError if one is a view with gaps, or max_norm is not
-// above 0.
+// Multiplies each gradient by min(1, max_norm / (norm + 1e-6)). `norm` is a scalar on the
+// device; the host does not wait for it. As in torch.nn.utils.clip_grad_norm_, a NaN norm makes
+// the gradients NaN. Not differentiable. Throws UsageError if a gradient is a view with gaps,
+// or if max_norm is not above 0.
 void clip_(std::span<const Tensor> grads, const Tensor& norm, double max_norm);
 
 // Scalars: lr, momentum, dampening, weight_decay, nesterov (0 or 1), first step (0 or 1).
-// Inputs: those named, for each parameter.
+// Inputs: the tensors named, for each parameter.
 extern const OpDef kSgdStep;          // param, grad
 extern const OpDef kSgdMomentumStep;  // param, grad, momentum buffer
 // Scalars: lr, beta1, beta2, eps, weight_decay, step, decoupled (0 or 1).

@@ -1,7 +1,7 @@
 // The mean of each window.
 //
-// avg_pool2d: x (N, H, W, C) -> y (N, P, Q, C), P = (H + 2*padding - window) / stride + 1.
-// count_include_pad: padding counts as zeros; else the mean is over the cells that there are.
+// avg_pool2d: x (N, H, W, C) -> y (N, P, Q, C), P = (H + 2*padding - window) / stride + 1. With
+// count_include_pad, padding counts as zeros; otherwise the mean is over the real cells only.
 // adaptive_avg_pool2d: P and Q are given; window i covers [floor(i*H/P), ceil((i+1)*H/P)).
 //
 // Gradient: gx[h,w] is the sum of gy / cells over the windows that cover (h, w). Nothing is

@@ -1,11 +1,11 @@
-// The largest value of each window; not-a-number counts as the largest.
+// The largest value of each window; NaN counts as the largest.
 //
-// x (N, H, W, C) -> y (N, P, Q, C) and index (N, P, Q, C): which cell of the window it was, row
-// by row, padding counted; uint8 for windows of at most 256 cells, else int32. Of equal values,
-// the first. P = (H + 2*padding - window) / stride + 1.
+// x (N, H, W, C) -> y (N, P, Q, C) and index (N, P, Q, C), the position of the largest cell in
+// its window: row by row, padding counted; uint8 for windows of at most 256 cells, else int32.
+// The first of equal values wins. P = (H + 2*padding - window) / stride + 1.
 //
-// Gradient: gx[h,w] is the sum of gy over the windows whose index says (h, w). Saved: index
-// alone.
+// Gradient: gx[h,w] is the sum of gy over the windows whose index points to (h, w). Saves only
+// index.
 #pragma once
 
 #include "ops/pool/windows.h"
@@ -13,7 +13,7 @@
 
 namespace tidemark {
 
-// Throws UsageError if the window does not fit, or padding is more than half of it.
+// Throws UsageError if the window does not fit, or if padding is more than half the window.
 Tensor max_pool2d(const Tensor& x, const Pool2dAttrs& attrs);
 
 struct Pool2dGradAttrs {

@@ -1,4 +1,4 @@
-// A thread for each pixel and vector of channels, on CUDA.
+// On CUDA, one thread handles one pixel and one vector of channels.
 #pragma once
 
 #include "ops/kernels/columns_cuda.cuh"
@@ -10,7 +10,7 @@ struct Pixel {
   int64_t n, row, column, channel;
 };
 
-// Of thread `i` among those for images of rows x columns pixels.
+// The pixel of thread `i`, for images of rows x columns pixels.
 template <int kWidth>
 __device__ Pixel pixel_at(int64_t i, int64_t rows, int64_t columns, int64_t channels) {
   const int64_t vectors = channels / kWidth;
@@ -38,7 +38,7 @@ __device__ Pixel pixel_at(int64_t i, int64_t rows, int64_t columns, int64_t chan
   return pixel;
 }
 
-// Channels that a thread takes at a time.
+// Channels that one thread handles.
 inline int channel_width(const OpQuery& query, int64_t channels) {
   return channels % 4 == 0 && vectors_fit(query) ? 4 : 1;
 }

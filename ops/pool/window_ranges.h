@@ -1,5 +1,5 @@
-// The windows of windows.h as arithmetic, for kernels that cannot be handed tables: what an
-// output sees along one axis, and which outputs see an input.
+// The windows of windows.h computed arithmetically, for kernels that cannot take tables: the
+// inputs that an output sees along one axis, and the outputs that see an input.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@ struct WindowAxis {
   int64_t stride = 1;
   int64_t padding = 0;
 
-  // Padding left out.
+  // The inputs that `output` sees, without padding.
   TIDEMARK_HOST_DEVICE Range seen_from(int64_t output) const {
     if (window == 0) {
       return {output * inputs / outputs, ((output + 1) * inputs + outputs - 1) / outputs};
     }
     return seen_sliding(output);
   }
-  // Empty if none does.
+  // The outputs that see `input`; empty if none does.
   TIDEMARK_HOST_DEVICE Range that_see(int64_t input) const {
     if (window == 0) {
       return {input * outputs / inputs, ((input + 1) * outputs + inputs - 1) / inputs};
     }
     return that_see_sliding(input);
   }
-  // The same where windows are known to slide, and what they slide over is at most kMaxCells
-  // long: without divisions of 64 bits, which on a GPU are several times as slow.
+  // The same for sliding windows over at most kMaxCells cells. These avoid 64-bit divisions,
+  // which are several times slower on a GPU.
   TIDEMARK_HOST_DEVICE Range seen_sliding(int64_t output) const {
     const int64_t begin = first_cell(output), end = begin + window;
     return {begin > 0 ? begin : 0, end < inputs ? end : inputs};
@@ -39,13 +39,13 @@ struct WindowAxis {
   TIDEMARK_HOST_DEVICE Range that_see_sliding(int64_t input) const {
     const auto cell = static_cast<uint32_t>(input + padding);
     const auto size = static_cast<uint32_t>(window), step = static_cast<uint32_t>(stride);
-    // Windows before `begin` end before the cell.
+    // Windows before `begin` end before this cell.
     const int64_t begin = cell < size ? 0 : (cell - size) / step + 1;
     const int64_t end = cell / step + 1;
     const int64_t last = end < outputs ? end : outputs;
     return {begin < last ? begin : last, last};
   }
-  // Padding counted: may be negative.
+  // The first cell of the window, counting padding; may be negative.
   TIDEMARK_HOST_DEVICE int64_t first_cell(int64_t output) const {
     return output * stride - padding;
   }
@@ -56,7 +56,7 @@ struct WindowGrid {
   WindowAxis rows, columns;
   int64_t channels = 0;
 
-  // Where pixel (n, h, w) of the input, or output, is.
+  // Offset of pixel (n, h, w) in the input, or in the output.
   TIDEMARK_HOST_DEVICE int64_t input(int64_t n, int64_t h, int64_t w) const {
     return ((n * rows.inputs + h) * columns.inputs + w) * channels;
   }

@@ -1,7 +1,7 @@
 // The session's stream of random numbers, shared by all devices.
 //
-// Number k under a seed is word k % 4 of Philox's block k / 4, whoever draws it: an operator is
-// given where in the stream it starts, so that running it again draws the same numbers.
+// Number k under a seed is word k % 4 of Philox block k / 4, on every device. An operator
+// stores where in the stream it starts, so recomputing it draws the same numbers.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ TIDEMARK_HOST_DEVICE inline std::array<uint32_t, 4> random_block(uint64_t seed,
                     philox_key(seed));
 }
 
-// Calls f(i, bits) with numbers [start + begin, start + end), as i in [begin, end).
+// Calls f(i, bits) for i in [begin, end), with the stream's number start + i.
 template <class F>
 TIDEMARK_HOST_DEVICE void for_random_bits(uint64_t seed, uint64_t start, int64_t begin,
                                           int64_t end, const F& f) {
@@ -33,7 +33,7 @@ TIDEMARK_HOST_DEVICE void for_random_bits(uint64_t seed, uint64_t start, int64_t
 
 // Two independent standard normal values from two numbers (Box and Muller, 1958).
 TIDEMARK_HOST_DEVICE inline std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
-  // In (0, 1], for the logarithm.
+  // uniform_float(a) + 2^-24 is in (0, 1], as the logarithm needs.
   const float radius = std::sqrt(-2 * std::log(uniform_float(a) + 0x1p-24f));
   const float angle = 6.2831853f * uniform_float(b);
   return {radius * std::cos(angle), radius * std::sin(angle)};

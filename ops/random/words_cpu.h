@@ -1,5 +1,5 @@
-// The stream of numbers.h for loops on the CPU that the compiler is to vectorise: many
-// blocks side by side, enough for the compiler to keep the loops over them.
+// The stream of numbers.h for CPU loops that the compiler should vectorise. It computes many
+// blocks side by side, enough that the compiler keeps the loops over them.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// The dimensions of a sum, as its kernels see them.
+// The dimensions of a sum, as the kernels see them.
 //
-// What lies behind one another is merged first. Then x is, for most calls, (outer, summed,
-// inner) with gapless `inner`, or gapless `summed` without an `inner`; anything else takes the
-// general way.
+// Adjacent dimensions are merged first. For most calls, x then is (outer, summed, inner) with a
+// gapless `inner`, or has a gapless `summed` and no `inner`; the general kernel handles the
+// rest.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace tidemark::reduce {
 
 struct SumAttrs {
   int64_t dims;    // bit d: dimension d is summed over
-  int64_t keep;    // 1: it stays, with extent 1
+  int64_t keep;    // 1: summed dimensions stay, with extent 1
   int64_t to = 0;  // DType of y
 };
 
@@ -24,7 +24,7 @@ PreparedKernel prepare_max_grad_cpu(const OpQuery& query);
 PreparedKernel prepare_argmax_cpu(const OpQuery& query);
 PreparedKernel prepare_accuracy_count_cpu(const OpQuery& query);
 
-inline constexpr size_t kMaxNorms = 32;  // tensors of one norm, norms of one join_norms
+inline constexpr size_t kMaxNorms = 32;  // tensors per norm, norms per join_norms
 PreparedKernel prepare_norm_cpu(const OpQuery& query);
 void join_norms_cpu(const KernelArgs& args);
 

@@ -1,4 +1,4 @@
-// Private to the family: what max, argmax and accuracy_count go along.
+// Private to this folder: the rows that max, argmax and accuracy_count reduce.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tidemark::reduce {
 
-// The rows along the last dimension, wherever they are.
+// The rows along the last dimension, with any strides.
 struct Rows {
   explicit Rows(const TensorMeta& x) {
     const size_t rank = x.shape.rank() - 1;

@@ -1,8 +1,8 @@
 // An operator's attributes: a plain struct of int64_t and double members, held by value.
 //
-// Attributes are part of a call's signature: what the kernel, its workspace and its cost are
-// chosen by. What changes from step to step without changing the kernel (a learning rate, a
-// random offset) goes into Scalars instead, and is an input of a captured graph.
+// Attributes are part of a call's signature, which determines the kernel, its workspace and its
+// cost. Values that change from step to step without changing the kernel (a learning rate, a
+// random offset) go into Scalars instead; a captured graph takes them as inputs.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class Attrs {
     std::memcpy(bytes_.data(), &value, sizeof(T));
     size_ = sizeof(T);
   }
-  // REQUIRES: T is the struct that was put in.
+  // REQUIRES: T is the struct that this Attrs was constructed from.
   template <class T>
   const T& as() const {
     return *reinterpret_cast<const T*>(bytes_.data());

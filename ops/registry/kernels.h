@@ -1,9 +1,9 @@
-// Kernels that are not part of an operator's description: those of backends that a build may
-// lack.
+// Kernels for backends that a build may lack; they are registered apart from the operator's
+// description.
 //
-// OpDef::prepare names the kernels that are always there. CUDA's are added to them by
-// register_cuda_kernels() (ops/register.h), so that no description depends on how it was built,
-// and no linker has to be talked into keeping an initialiser.
+// OpDef::prepare names the kernels that every build has; register_cuda_kernels()
+// (ops/register.h) adds those for CUDA. An operator's description therefore does not depend on
+// the build, and no static initialiser must be kept alive through the linker.
 //
 // Threads: any.
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace tidemark {
 
-// From now on `op` has this kernel on `backend`; one that is there already is replaced. Calls
-// whose kernel has been prepared keep it.
+// Sets `op`'s kernel on `backend`, replacing any earlier one. Calls whose kernel has already
+// been prepared keep that kernel.
 void set_kernel(const OpDef& op, Backend backend, PrepareKernel prepare);
 
-// Null if there is none.
+// Null if `op` has no kernel on `backend`.
 PrepareKernel find_kernel(const OpDef& op, Backend backend);
 
 }  // namespace tidemark

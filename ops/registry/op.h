@@ -1,9 +1,9 @@
-// What an operator is: a name, shapes, costs, and a kernel for each backend.
+// An operator's description: name, shapes, costs, and a kernel for each backend.
 //
-// A new operator is one folder entry with one stem: `softmax.h` (the function people call),
+// A new operator adds files with one stem to a folder: `softmax.h` (the function people call),
 // `softmax.cc` (this description and the gradient), `softmax_cpu.cc`, `softmax_cuda.cu`; and
-// its lines in ops/operators.inc. It gets managed memory, recomputation, pricing, capture and
-// simulation from the dispatcher, without a line of its own.
+// its lines to ops/operators.inc. The dispatcher then provides managed memory, recomputation,
+// cost estimates, capture and simulation; the operator needs no code for them.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@
 
 namespace tidemark {
 
-// What is known of a call before it runs.
+// Everything known about a call before it runs.
 struct OpQuery {
   std::span<const TensorMeta> inputs;
-  std::span<const TensorMeta> outputs;  // empty while they are being inferred
+  std::span<const TensorMeta> outputs;  // empty during shape inference
   const Attrs& attrs;
   int threads = 1;  // of the compute stream; part of the signature
   // Float32 products may take inputs rounded to TF32 (SessionOptions::tf32); part of the
@@ -67,35 +67,37 @@ struct KernelArgs {
   }
 };
 
-// A kernel made ready for one signature: algorithm chosen, library descriptors built. Made
-// once, kept for the process and shared by all calls of the signature. `run` is called on the
-// compute stream's thread; expensive set-up that only running needs (code generation) belongs
-// in its first call, since a dry run prepares kernels for their workspace alone.
+// A kernel prepared for one signature: algorithm chosen, library descriptors built. It is made
+// once, kept for the process and shared by all calls with that signature. `run` is called on
+// the compute stream's thread. Expensive set-up that only running needs (code generation)
+// belongs in the first call of `run`: a dry run prepares kernels only to learn their workspace.
 struct PreparedKernel {
   Bytes workspace{0};
   std::function<void(const KernelArgs&)> run;
 };
 
-// Chosen by the query alone: never by timing, nor by the memory that happens to be free.
+// The choice depends on the query alone, never on timing or on free memory.
 using PrepareKernel = PreparedKernel (*)(const OpQuery&);
 
 struct OpDef {
   const char* name;
-  // Output shapes. Throws UsageError, message starting with "[name] ", for inputs that do not
-  // fit.
+  // Output shapes. Throws UsageError, with a message that starts with "[name] ", if the inputs
+  // do not fit.
   std::vector<TensorMeta> (*infer)(const OpQuery&);
   OpCost (*cost)(const OpQuery&);
-  // Scratch on devices whose kernels are not at hand (the simulator's GPU profiles); null:
-  // none.
+  // Workspace on devices whose kernels are not available (the simulator's GPU profiles). Null:
+  // the operator needs none.
   Bytes (*modelled_workspace)(const OpQuery&) = nullptr;
-  // Bit i: input i is written in place. Such an operator cannot be run again.
+  // Bit i: input i is written in place. Such an operator cannot be recomputed.
   uint32_t written_inputs = 0;
-  // For operators that take any number of groups of so many inputs: the bits are of each group.
-  // 0: of the call; inputs beyond the bits are only read.
+  // For operators that take any number of input groups: the size of a group. The bits of
+  // written_inputs then apply to each group. 0: they apply to the whole call, and inputs beyond
+  // the last bit are only read.
   uint32_t input_group = 0;
-  // Bit i: output 0 may lie where input i lies, if the two are of one type and shape and
-  // gapless: on every device element j of all such inputs is read before element j of the
-  // output is written, and not after. A plan may then give both one place.
+  // Bit i: output 0 may share the memory of input i, provided that both have the same type and
+  // shape and no gaps. On every device, element j of all such inputs is then read before
+  // element j of the output is written, and not after. A plan may place both at the same
+  // offset.
   uint32_t may_overwrite = 0;
   PrepareKernel prepare[kBackendCount] = {};
 
@@ -108,7 +110,7 @@ struct OpDef {
   }
 };
 
-// The usual kernel: no scratch, nothing to prepare.
+// The usual kernel, which needs no workspace and no preparation.
 //   .prepare = {simple_kernel<relu_cpu>}
 template <void (*run)(const KernelArgs&)>
 PreparedKernel simple_kernel(const OpQuery&) {

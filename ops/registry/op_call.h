@@ -1,4 +1,4 @@
-// One call of an operator: the Recipe that the runtime runs, now and again.
+// One call of an operator: the Recipe that the runtime executes, first and on recomputation.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tidemark {
 
 class OpCall final : public Recipe {
  public:
-  // Everything that a kernel is told but addresses; shared with work that is under way.
+  // Everything a kernel receives except addresses; shared with executions still in flight.
   struct Body {
     const OpDef* op = nullptr;
     Attrs attrs;
@@ -23,7 +23,7 @@ class OpCall final : public Recipe {
     std::shared_ptr<const PreparedKernel> kernel;  // null on devices without data
   };
 
-  // `slots[i]`: which of Recipe::inputs the i-th tensor is a view of.
+  // The i-th tensor is a view of Recipe::inputs[slots[i]].
   OpCall(std::shared_ptr<const Body> body, std::vector<uint32_t> slots)
       : body_(std::move(body)), slots_(std::move(slots)) {}
 

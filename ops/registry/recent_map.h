@@ -1,9 +1,9 @@
-// A map by name that keeps what was looked up of late: in a program of ever new shapes it would
-// grow without end otherwise.
+// A map from names that keeps only recently used entries; otherwise, a program whose shapes
+// keep changing would grow the map without bound.
 //
-// Two generations: what is found in the old one moves to the new one; once that is half of what
-// may be kept, the old one goes and they change places. So the latest `most` / 2 are always
-// there.
+// Two generations: an entry found in the old generation moves to the new one. When the new
+// generation holds `most` / 2 entries, the old one is dropped and the new one takes its place.
+// The `most` / 2 most recent entries are therefore always present.
 //
 // Threads: one at a time.
 #pragma once
@@ -20,7 +20,7 @@ class RecentMap {
  public:
   explicit RecentMap(size_t most) : half_(most / 2) {}
 
-  // Null if it is not there. Stays where it is until `most` / 2 others have been looked up.
+  // Null if absent. The pointer stays valid until `most` / 2 other names have been looked up.
   Value* find(const std::string& name) {
     if (const auto found = new_.find(name); found != new_.end()) return &found->second;
     const auto found = old_.find(name);
@@ -29,7 +29,7 @@ class RecentMap {
     make_space();
     return &new_.insert(std::move(node)).position->second;
   }
-  // REQUIRES: it is not there.
+  // REQUIRES: `name` is absent.
   Value& insert(const std::string& name, Value value) {
     make_space();
     return new_.emplace(name, std::move(value)).first->second;

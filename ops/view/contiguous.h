@@ -1,4 +1,4 @@
-// Copies that make tensors gapless.
+// Copies that make tensors contiguous.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace tidemark {
 
-// x with its elements in row-major order, without gaps, on a 64-byte boundary: x itself if it
-// is so already, else a copy. Any type. dx = g.
+// x in row-major order, without gaps, aligned to 64 bytes: x itself if it already is, else a
+// copy. Any type. dx = g.
 Tensor contiguous(const Tensor& x);
 
-// Tensors of one type behind one another along dimension d; the other extents are equal. Each
-// gradient is a view of g. Throws UsageError if shapes or types differ, or there are none.
+// Joins tensors of one type along dimension d; their other extents must be equal. Each gradient
+// is a view of g. Throws UsageError if shapes or types differ, or if `tensors` is empty.
 Tensor concat(std::initializer_list<Tensor> tensors, int64_t d);
-// The reverse: x in `parts` of equal extent along dimension d, as views. The gradient is all of
-// theirs behind one another: one copy, where a narrow() for each part would fill and add whole
-// tensors. Throws UsageError if the extent cannot be divided so.
+// The reverse of concat: `parts` views of equal extent along dimension d. The gradient joins
+// the parts' gradients in one copy, where a narrow() for each part would fill and add whole
+// tensors. Throws UsageError if `parts` does not divide the extent.
 std::vector<Tensor> split(const Tensor& x, int64_t d, int64_t parts);
 
 extern const OpDef kCopy;

@@ -13,10 +13,10 @@
 
 namespace tidemark {
 
-// The same elements in row-major order; one extent may be -1: whatever is left. A copy (see
-// contiguous.h) if x is not contiguous.
+// The same elements in row-major order. One extent may be -1 and is then inferred. Makes a copy
+// (see contiguous.h) if x is not contiguous.
 Tensor reshape(const Tensor& x, const Shape& shape);
-// Dimensions from `start` on become one: (N, H, W, C) -> (N, H W C).
+// Merges all dimensions from `start` on: (N, H, W, C) -> (N, H W C).
 Tensor flatten(const Tensor& x, int64_t start = 1);
 Tensor transpose(const Tensor& x, int64_t a, int64_t b);
 // Dimension i of the result is dimension dims[i] of x.
@@ -25,7 +25,8 @@ Tensor permute(const Tensor& x, std::initializer_list<int64_t> dims);
 Tensor narrow(const Tensor& x, int64_t d, int64_t start, int64_t length);
 // Broadcast to `shape` without copying. dx = g summed over the repeated dimensions.
 Tensor expand(const Tensor& x, const Shape& shape);
-// Takes dimension d, which has extent 1, away; puts one in before d (-1: behind the last).
+// squeeze removes dimension d, which must have extent 1; unsqueeze inserts one before d (-1: at
+// the end).
 Tensor squeeze(const Tensor& x, int64_t d);
 Tensor unsqueeze(const Tensor& x, int64_t d);
 
