@@ -83,7 +83,8 @@ class Window {
         arena_(*device_, MemoryKind::kDevice, kUnit * static_cast<int64_t>(picture.size())),
         host_(make_host_tier(*device_, kUnit * 64)),
         costs_(profile()),
-        residency_(*device_, arena_, {host_.get()}, costs_, log_, policy_, {.compact = compact}) {
+        residency_(*device_, arena_, {host_.get()}, costs_, log_, policy_,
+                   {.compact = compact}) {
     std::vector<StorageUse> gaps;
     for (size_t at = 0; at < picture.size();) {
       size_t end = at;
