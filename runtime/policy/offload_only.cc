@@ -1,12 +1,11 @@
 // DELTA's machinery; that nothing is recomputed is the session's doing (PolicyInfo::evicts).
+#include "runtime/policy/delta_policy.h"
 #include "runtime/policy/registry.h"
 
 namespace tidemark {
 
-MakePolicy make_delta_policy;
-
 std::unique_ptr<ReleasePolicy> make_offload_only_policy(const PolicySettings& settings) {
-  return make_delta_policy(settings);
+  return std::make_unique<DeltaPolicy>(settings.delta, settings.known_to_fit);
 }
 
 }  // namespace tidemark
