@@ -1,6 +1,6 @@
-# Of the build and of ctest, which reads this when it starts: then all is built, and on the machine
-# that it runs on. GoogleTest's own module makes each TEST a process, of which there are thousands,
-# and takes one label.
+# The build includes this file, and so does ctest when it starts: by then programs are built, and
+# this is the machine that runs them. GoogleTest's own module makes each TEST a process, which are
+# thousands, and takes only one label.
 
 function(tidemark_test_properties test timeout labels)
   # Tests run side by side, so idle OpenMP threads must not spin. Where there is no GPU, say, all
@@ -10,8 +10,8 @@ function(tidemark_test_properties test timeout labels)
     SKIP_RETURN_CODE 77 SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests")
 endfunction()
 
-# Each test suite of the program, which may begin with an emulator, is a test. A program that was not built, or does not start, is a
-# test without labels that fails.
+# Adds a test for each test suite of `program`, a command that may begin with an emulator. A program
+# that was not built, or does not start, becomes a failing test without labels.
 function(tidemark_discover_tests program prefix timeout labels)
   list(GET program -1 file)
   if(NOT EXISTS ${file})

@@ -51,10 +51,10 @@ include(${CMAKE_CURRENT_LIST_DIR}/TidemarkDiscoverTests.cmake)
 # tidemark_tests(DEPS runtime_core [LIBS lib] [SOURCES a_test.cc] [EXCEPT b_test.cc] [NAME long]
 #                [DEFINES TIDEMARK_X=path] [PROGRAMS train_resnet] [LABELS long] [TIMEOUT 300])
 #   All *_test.cc of the folder that calls it, below tests/: one program, and each of its test
-#   suites one ctest entry named after the folder, runtime.core.Shape. SOURCES are all it takes;
-#   EXCEPT leaves some out. A second program of a folder has a NAME. What of PROGRAMS is built
-#   first, and its path is TIDEMARK_TRAIN_RESNET. The first folder is a label too; for each label L
-#   there is a target tests_L that builds its tests and nothing else.
+#   suites one ctest entry named after the folder, runtime.core.Shape. SOURCES replaces that list of
+#   files; EXCEPT leaves some out. A second program of a folder has a NAME. PROGRAMS are built first,
+#   and the tests get their paths as TIDEMARK_TRAIN_RESNET. The first folder is a label too; for each
+#   label L there is a target tests_L that builds its tests and nothing else.
 function(tidemark_tests)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "DEFINES;DEPS;EXCEPT;LABELS;LIBS;PROGRAMS;SOURCES"
                         ${ARGN})

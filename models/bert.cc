@@ -1,5 +1,6 @@
 #include "models/bert.h"
 
+#include "models/unknown_model.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/compare.h"
 #include "ops/elementwise/gelu.h"
@@ -78,9 +79,7 @@ BertOptions bert_options(const std::string& name) {
   for (const NamedOptions& entry : table()) {
     if (name == entry.name) return entry.options;
   }
-  std::string known;
-  for (const std::string& one : bert_names()) known += (known.empty() ? "" : ", ") + one;
-  throw UsageError("there is no model '" + name + "'; there are " + known);
+  throw_unknown_model(name, bert_names());
 }
 
 BertLayer::BertLayer(const BertOptions& options, ParameterInit& init)

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "models/unknown_model.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/gelu.h"
 #include "ops/linear/linear.h"
@@ -66,9 +67,7 @@ Gpt2Options gpt2_options(const std::string& name) {
   for (const NamedOptions& entry : table()) {
     if (name == entry.name) return entry.options;
   }
-  std::string known;
-  for (const std::string& one : gpt2_names()) known += (known.empty() ? "" : ", ") + one;
-  throw UsageError("there is no model '" + name + "'; there are " + known);
+  throw_unknown_model(name, gpt2_names());
 }
 
 Gpt2Layer::Gpt2Layer(const Gpt2Options& options, ParameterInit& init)

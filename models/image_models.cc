@@ -8,9 +8,9 @@
 #include "models/mnasnet.h"
 #include "models/mobilenet.h"
 #include "models/resnet.h"
+#include "models/unknown_model.h"
 #include "models/vgg.h"
 #include "models/vision_transformer.h"
-#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -60,11 +60,7 @@ std::unique_ptr<ImageModel> make_image_model(const std::string& name,
   for (const Entry& entry : table()) {
     if (entry.name == name) return entry.make(options, init);
   }
-  std::string known;
-  for (const std::string& one : image_model_names()) {
-    known += (known.empty() ? "" : ", ") + one;
-  }
-  throw UsageError("there is no model '" + name + "'; there are " + known);
+  throw_unknown_model(name, image_model_names());
 }
 
 }  // namespace tidemark

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "models/unknown_model.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
 #include "ops/view/view.h"
-#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -70,9 +70,7 @@ ResNetOptions resnet_options(const std::string& name) {
   for (const NamedOptions& entry : table()) {
     if (name == entry.name) return entry.options;
   }
-  std::string known;
-  for (const std::string& one : resnet_names()) known += (known.empty() ? "" : ", ") + one;
-  throw UsageError("there is no model '" + name + "'; there are " + known);
+  throw_unknown_model(name, resnet_names());
 }
 
 ResNetBlock::Projection::Projection(int64_t in, int64_t out, int64_t stride,

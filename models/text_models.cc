@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "runtime/core/errors.h"
+#include "models/unknown_model.h"
 
 namespace tidemark {
 namespace {
@@ -42,9 +42,7 @@ TextNetworkOptions text_model_options(const std::string& name) {
   for (const Family& family : families()) {
     if (contains(family.names, name)) return family.options(name);
   }
-  std::string known;
-  for (const std::string& one : text_model_names()) known += (known.empty() ? "" : ", ") + one;
-  throw UsageError("there is no model '" + name + "'; there are " + known);
+  throw_unknown_model(name, text_model_names());
 }
 
 }  // namespace tidemark

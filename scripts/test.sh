@@ -25,7 +25,7 @@ targets=(all)
 select=()
 exclude=(--label-exclude '^long$')
 setup=yes
-configure=()
+strict=no
 while [[ $# -gt 0 ]]; do
   case "$1" in
     --sanitize)
@@ -39,7 +39,7 @@ while [[ $# -gt 0 ]]; do
       shift
       ;;
     --long) exclude=() ;;
-    --strict) configure=(-DTIDEMARK_WERROR=ON -DTIDEMARK_CUDA=TOOLKIT) ;;
+    --strict) strict=yes ;;
     --no-setup) setup=no ;;
     --) shift; break ;;
     -h | --help) usage; exit 0 ;;
@@ -49,6 +49,10 @@ while [[ $# -gt 0 ]]; do
 done
 
 if [[ $setup == yes ]]; then scripts/setup.sh; fi
+configure=()
+if [[ $strict == yes ]]; then configure+=(-DTIDEMARK_WERROR=ON); fi
+# The sanitizers' presets leave CUDA out.
+if [[ $strict == yes && $preset == release ]]; then configure+=(-DTIDEMARK_CUDA=TOOLKIT); fi
 cmake --preset "$preset" "${configure[@]}"
 cmake --build --preset "$preset" --parallel "$(nproc)" --target "${targets[@]}"
 

@@ -474,8 +474,7 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   }
   const InterruptScope interrupt;  // from the first word on, loading weights included
   announce(*job, report, options, took.count());
-  const bool finished = train(flags, options, *job, interrupt, report);
-  return finished ? int{kDone} : kInterruptedExitCode;
+  return train(flags, options, *job, interrupt, report) ? int{kDone} : kInterruptedExitCode;
 }
 
 }  // namespace

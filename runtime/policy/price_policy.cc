@@ -116,14 +116,14 @@ std::unique_ptr<ReleasePolicy> make_price_policy(const PolicySettings& settings)
 }
 
 std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings) {
-  const PolicyInfo& unplanned = find_policy(settings.fallback_policy);
-  if (unplanned.plans) throw UsageError("tide cannot go by itself where it has no schedule");
-  if (!unplanned.evicts) {
+  const PolicyInfo& fallback = find_policy(settings.fallback_policy);
+  if (fallback.plans) throw UsageError("tide cannot go by itself where it has no schedule");
+  if (!fallback.evicts) {
     throw UsageError("tide's schedules compute again, so it cannot go by '" +
                      settings.fallback_policy +
                      "' where it has none; 'delta' releases as that does");
   }
-  return unplanned.make(settings);
+  return fallback.make(settings);
 }
 
 }  // namespace tidemark
