@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/autograd/autograd.h"
-#include "ops/conv/conv2d.h"
+#include "ops/conv/conv.h"
 #include "ops/random/random.h"
 #include "ops/register.h"
 #include "ops/registry/dispatch.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "ops/attention/kernels.h"
-#include "ops/conv/conv2d.h"
+#include "ops/conv/conv.h"
 #include "ops/elementwise/gelu.h"
 #include "ops/elementwise/unary.h"
 #include "ops/linear/matmul.h"

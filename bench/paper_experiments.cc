@@ -23,6 +23,7 @@
 #include "bench/paper_results.h"
 #include "bench/paper_runs.h"
 #include "runtime/core/errors.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/tensor/recipe.h"
 

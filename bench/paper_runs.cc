@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/core/errors.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/call_listener.h"
 
 namespace tidemark {

@@ -22,6 +22,8 @@
 #include "bench/first_line.h"
 #include "bench/training_run.h"
 #include "runtime/core/errors.h"
+#include "runtime/executor/step_planner.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {

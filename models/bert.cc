@@ -1,6 +1,6 @@
 #include "models/bert.h"
 
-#include "models/unknown_model.h"
+#include "models/named.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/compare.h"
 #include "ops/elementwise/gelu.h"
@@ -15,13 +15,8 @@
 namespace tidemark {
 namespace {
 
-struct NamedOptions {
-  const char* name;
-  BertOptions options;
-};
-
-const std::vector<NamedOptions>& table() {
-  static const std::vector<NamedOptions> entries{
+const std::vector<Named<BertOptions>>& table() {
+  static const std::vector<Named<BertOptions>> entries{
       {"bert-tiny", {.layers = 2, .width = 128, .heads = 2, .inner = 512}},
       {"bert-base", {}},
       {"bert-large", {.layers = 24, .width = 1024, .heads = 16, .inner = 4096}},
@@ -67,20 +62,11 @@ EmbeddingOptions word_table(const BertOptions& options) {
 }  // namespace
 
 const std::vector<std::string>& bert_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const NamedOptions& entry : table()) all.emplace_back(entry.name);
-    return all;
-  }();
+  static const std::vector<std::string> names = names_of(table());
   return names;
 }
 
-BertOptions bert_options(const std::string& name) {
-  for (const NamedOptions& entry : table()) {
-    if (name == entry.name) return entry.options;
-  }
-  throw_unknown_model(name, bert_names());
-}
+BertOptions bert_options(const std::string& name) { return find_named(table(), name); }
 
 BertLayer::BertLayer(const BertOptions& options, ParameterInit& init)
     : attention_(attention_options(options), init),

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "models/unknown_model.h"
+#include "models/named.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/gelu.h"
 #include "ops/linear/linear.h"
@@ -12,13 +12,8 @@
 namespace tidemark {
 namespace {
 
-struct NamedOptions {
-  const char* name;
-  Gpt2Options options;
-};
-
-const std::vector<NamedOptions>& table() {
-  static const std::vector<NamedOptions> entries{
+const std::vector<Named<Gpt2Options>>& table() {
+  static const std::vector<Named<Gpt2Options>> entries{
       {"gpt2", {}},
       {"gpt2-medium", {.layers = 24, .width = 1024, .heads = 16}},
       {"gpt2-large", {.layers = 36, .width = 1280, .heads = 20}},
@@ -55,20 +50,11 @@ EmbeddingOptions table_of(int64_t rows, const Gpt2Options& options) {
 }  // namespace
 
 const std::vector<std::string>& gpt2_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const NamedOptions& entry : table()) all.emplace_back(entry.name);
-    return all;
-  }();
+  static const std::vector<std::string> names = names_of(table());
   return names;
 }
 
-Gpt2Options gpt2_options(const std::string& name) {
-  for (const NamedOptions& entry : table()) {
-    if (name == entry.name) return entry.options;
-  }
-  throw_unknown_model(name, gpt2_names());
-}
+Gpt2Options gpt2_options(const std::string& name) { return find_named(table(), name); }
 
 Gpt2Layer::Gpt2Layer(const Gpt2Options& options, ParameterInit& init)
     : norm1_(options.width, init, options.norm_eps),

@@ -7,21 +7,19 @@
 #include "models/googlenet.h"
 #include "models/mnasnet.h"
 #include "models/mobilenet.h"
+#include "models/named.h"
 #include "models/resnet.h"
-#include "models/unknown_model.h"
 #include "models/vgg.h"
 #include "models/vision_transformer.h"
 
 namespace tidemark {
 namespace {
 
-struct Entry {
-  std::string name;
-  std::function<std::unique_ptr<ImageModel>(const ImageModelOptions&, ParameterInit&)> make;
-};
+using Make =
+    std::function<std::unique_ptr<ImageModel>(const ImageModelOptions&, ParameterInit&)>;
 
-std::vector<Entry> make_table() {
-  std::vector<Entry> table;
+std::vector<Named<Make>> make_table() {
+  std::vector<Named<Make>> table;
   for (const std::string& name : resnet_names()) {
     table.push_back({name, [name](const ImageModelOptions& options, ParameterInit& init) {
                        return make_resnet(name, options, init);
@@ -38,29 +36,22 @@ std::vector<Entry> make_table() {
   return table;
 }
 
-const std::vector<Entry>& table() {
-  static const std::vector<Entry> entries = make_table();
+const std::vector<Named<Make>>& table() {
+  static const std::vector<Named<Make>> entries = make_table();
   return entries;
 }
 
 }  // namespace
 
 const std::vector<std::string>& image_model_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const Entry& entry : table()) all.push_back(entry.name);
-    return all;
-  }();
+  static const std::vector<std::string> names = names_of(table());
   return names;
 }
 
 std::unique_ptr<ImageModel> make_image_model(const std::string& name,
                                              const ImageModelOptions& options,
                                              ParameterInit& init) {
-  for (const Entry& entry : table()) {
-    if (entry.name == name) return entry.make(options, init);
-  }
-  throw_unknown_model(name, image_model_names());
+  return find_named(table(), name)(options, init);
 }
 
 }  // namespace tidemark

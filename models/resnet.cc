@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/unknown_model.h"
+#include "models/named.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
 #include "ops/view/view.h"
@@ -10,13 +10,8 @@
 namespace tidemark {
 namespace {
 
-struct NamedOptions {
-  const char* name;
-  ResNetOptions options;
-};
-
-const std::vector<NamedOptions>& table() {
-  static const std::vector<NamedOptions> entries{
+const std::vector<Named<ResNetOptions>>& table() {
+  static const std::vector<Named<ResNetOptions>> entries{
       {"resnet18", {.blocks = {2, 2, 2, 2}}},
       {"resnet34", {.blocks = {3, 4, 6, 3}}},
       {"resnet50", {.blocks = {3, 4, 6, 3}, .bottleneck = true}},
@@ -58,20 +53,11 @@ Conv2dOptions second(const ResNetOptions& options, int64_t inner, int64_t stride
 }  // namespace
 
 const std::vector<std::string>& resnet_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const NamedOptions& entry : table()) all.emplace_back(entry.name);
-    return all;
-  }();
+  static const std::vector<std::string> names = names_of(table());
   return names;
 }
 
-ResNetOptions resnet_options(const std::string& name) {
-  for (const NamedOptions& entry : table()) {
-    if (name == entry.name) return entry.options;
-  }
-  throw_unknown_model(name, resnet_names());
-}
+ResNetOptions resnet_options(const std::string& name) { return find_named(table(), name); }
 
 ResNetBlock::Projection::Projection(int64_t in, int64_t out, int64_t stride,
                                     ParameterInit& init)

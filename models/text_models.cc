@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "models/unknown_model.h"
+#include "models/named.h"
 
 namespace tidemark {
 namespace {

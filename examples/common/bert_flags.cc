@@ -24,7 +24,7 @@ constexpr const char* kDescription =
 Before training, a dry run on the simulator finds what the run needs without a budget, and the
 least it could work with; a budget below that is refused.)";
 
-constexpr const char* kFooter = R"(
+constexpr const char* kExamples = R"(
 Examples:
   A small BERT on the bundled text, in half the memory that it needs:
     train_bert --budget 50%
@@ -39,10 +39,7 @@ Examples:
   A run that can be killed and goes on with the same bits:
     train_bert --steps 10000 --checkpoint run.safetensors
     train_bert --steps 10000 --checkpoint run.safetensors --resume
-
-Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage, bad input,
-or a file that cannot be written; 3 the budget is infeasible, or memory ran out; 130 interrupted
-(Ctrl-C, SIGTERM or SIGHUP), after finishing the step.)";
+)";
 
 constexpr int64_t kLanguageLength = 128, kSquadLength = 384;
 constexpr int64_t kLanguageBatch = 32, kSquadBatch = 8;
@@ -287,7 +284,7 @@ void complete(BertFlags& flags) {
 
 std::optional<BertFlags> parse_bert_flags(int argc, char** argv, int& exit_code) {
   CLI::App app(kDescription, "train_bert");
-  set_up_help(app, kFooter);
+  set_up_help(app, std::string(kExamples) + kTrainingExitCodes);
   BertFlags flags;
   add_flags(app, flags);
   if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;

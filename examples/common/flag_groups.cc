@@ -36,6 +36,16 @@ auto checked(const std::string& flag, const std::string& text, Parse parse) {
   }
 }
 
+// A flag whose value `parse` reads from its text.
+template <class Value, class Parse>
+CLI::Option* add_parsed_flag(CLI::App& app, const char* name, Value& value, Parse parse,
+                             const char* about) {
+  return app.add_option_function<std::string>(
+      name,
+      [&value, name, parse](const std::string& text) { value = checked(name, text, parse); },
+      about);
+}
+
 // Of all programs: the flags whose files are written, and those whose files are read.
 constexpr std::string_view kOutputs[] = {
     "--json",       "--trace",  "--save-costs", "--save",          "--save-vocab", "--csv",
@@ -165,40 +175,28 @@ void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& he
 
 void add_memory_flags(CLI::App& app, RunFlags& flags) {
   const char* group = "Memory";
-  app.add_option_function<std::string>(
-         "--memory",
-         [&flags](const std::string& text) {
-           flags.memory = checked("--memory", text, parse_memory);
-         },
-         "All memory that the process may take, as the system counts it: bytes, 4GiB, or auto "
-         "for what is free. The rest follows from it; on a GPU it bounds the host's side [no "
-         "bound]")
+  add_parsed_flag(
+      app, "--memory", flags.memory, parse_memory,
+      "All memory that the process may take, as the system counts it: bytes, 4GiB, or auto "
+      "for what is free. The rest follows from it; on a GPU it bounds the host's side [no "
+      "bound]")
       ->group(group);
-  app.add_option_function<std::string>(
-         "--budget",
-         [&flags](const std::string& text) {
-           flags.budget = checked("--budget", text, parse_budget);
-         },
-         "All device memory that training may take: bytes, 300MiB, 1.5GiB, or 50% of what it "
-         "takes "
-         "without a budget [just that]")
+  add_parsed_flag(
+      app, "--budget", flags.budget, parse_budget,
+      "All device memory that training may take: bytes, 300MiB, 1.5GiB, or 50% of what it "
+      "takes "
+      "without a budget [just that]")
       ->group(group);
-  app.add_option_function<std::string>(
-         "--host-limit",
-         [&flags](const std::string& text) {
-           flags.host_limit = checked("--host-limit", text, parse_bytes);
-         },
-         "Host memory to offload to; 0 for none [on cpu and sim:host 0; elsewhere twice what "
-         "training takes without a budget]")
+  add_parsed_flag(
+      app, "--host-limit", flags.host_limit, parse_bytes,
+      "Host memory to offload to; 0 for none [on cpu and sim:host 0; elsewhere twice what "
+      "training takes without a budget]")
       ->group(group);
-  app.add_option_function<std::string>(
-         "--disk-limit",
-         [&flags](const std::string& text) {
-           flags.disk_limit = checked("--disk-limit", text, parse_bytes);
-         },
-         "Disk space to offload to, when the host limit is reached; 0 for none [on cpu and "
-         "sim:host as much as is needed, where that is quicker than to recompute; elsewhere "
-         "0]")
+  add_parsed_flag(
+      app, "--disk-limit", flags.disk_limit, parse_bytes,
+      "Disk space to offload to, when the host limit is reached; 0 for none [on cpu and "
+      "sim:host as much as is needed, where that is quicker than to recompute; elsewhere "
+      "0]")
       ->group(group);
   app.add_option("--disk-directory", flags.disk_directory,
                  "Where that space is [the first of TMPDIR, /var/tmp and the current folder "
@@ -220,12 +218,8 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--filter", flags.delta.filter, first)
       ->check(CLI::IsMember(filter_names))
       ->group(group);
-  app.add_option_function<std::string>(
-         "--early-start",
-         [&flags](const std::string& text) {
-           flags.delta.early_start = checked("--early-start", text, parse_early_start);
-         },
-         "Release ahead of need above this share of the budget, or off [0.75]")
+  add_parsed_flag(app, "--early-start", flags.delta.early_start, parse_early_start,
+                  "Release ahead of need above this share of the budget, or off [0.75]")
       ->group(group);
   app.add_option("--prefetch", flags.delta.prefetch,
                  "Most tensors brought back ahead of need; 0 for none")

@@ -45,6 +45,12 @@ struct BertFlags;
 void add_flags(CLI::App& app, ResNetFlags& flags);
 void add_flags(CLI::App& app, BertFlags& flags);
 
+// The last paragraph of their help.
+inline constexpr char kTrainingExitCodes[] = R"(
+Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage, bad input,
+or a file that cannot be written; 3 the budget is infeasible, or memory ran out; 130 interrupted
+(Ctrl-C, SIGTERM or SIGHUP), after finishing the step.)";
+
 // The value of --model, read before other flags are parsed because they depend on it.
 std::string model_of(int argc, char** argv);
 

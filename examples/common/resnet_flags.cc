@@ -17,7 +17,7 @@ depend on it.
 Before training, a dry run on the simulator finds what the run needs without a budget, and the
 least it could work with; a budget below that is refused.)";
 
-constexpr const char* kFooter = R"(
+constexpr const char* kExamples = R"(
 Examples:
   The bundled handwritten digits in half the memory that they need:
     train_resnet --budget 50%
@@ -36,10 +36,7 @@ Examples:
   A run that can be killed and goes on with the same bits:
     train_resnet --epochs 90 --checkpoint run.safetensors
     train_resnet --epochs 90 --checkpoint run.safetensors --resume
-
-Exit codes: 0 done; 1 failed, or standard output could not be written; 2 usage, bad input,
-or a file that cannot be written; 3 the budget is infeasible, or memory ran out; 130 interrupted
-(Ctrl-C, SIGTERM or SIGHUP), after finishing the step.)";
+)";
 
 void add_task_flags(CLI::App& app, ResNetFlags& flags) {
   const char* group = "What to train";
@@ -93,7 +90,7 @@ void add_flags(CLI::App& app, ResNetFlags& flags) {
 
 std::optional<ResNetFlags> parse_resnet_flags(int argc, char** argv, int& exit_code) {
   CLI::App app(kDescription, "train_resnet");
-  set_up_help(app, kFooter);
+  set_up_help(app, std::string(kExamples) + kTrainingExitCodes);
   ResNetFlags flags;
   add_flags(app, flags);
   if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;

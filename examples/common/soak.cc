@@ -6,6 +6,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/core/process_memory.h"
+#include "runtime/residency/residency.h"
 
 namespace tidemark {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
+#include "runtime/executor/step_planner.h"
 
 namespace tidemark::compare {
 namespace {

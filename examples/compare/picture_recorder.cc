@@ -1,4 +1,5 @@
 #include "examples/compare/picture_recorder.h"
+#include "runtime/residency/residency.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,6 +6,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/device/forwarding_device.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/dry_run.h"
 #include "runtime/tensor/recipe.h"
 

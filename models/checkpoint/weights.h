@@ -14,7 +14,7 @@
 
 #include "models/checkpoint/safetensors.h"
 #include "models/nn/module.h"
-#include "runtime/residency/residency.h"
+#include "runtime/memory/pieces.h"
 
 namespace tidemark {
 

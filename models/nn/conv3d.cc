@@ -1,6 +1,6 @@
 #include "models/nn/conv3d.h"
 
-#include "ops/conv/conv3d.h"
+#include "ops/conv/conv.h"
 
 namespace tidemark {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ops/autograd/autograd.h"
-#include "ops/conv/conv2d.h"
+#include "ops/conv/conv.h"
 #include "ops/elementwise/inplace.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"

@@ -3,8 +3,7 @@
 #include <utility>
 
 #include "ops/autograd/autograd.h"
-#include "ops/conv/conv2d.h"
-#include "ops/conv/conv3d.h"
+#include "ops/conv/conv.h"
 #include "ops/conv/kernels.h"
 #include "ops/registry/dispatch.h"
 #include "ops/shapes/check.h"

@@ -4,8 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/conv/conv2d.h"
-#include "ops/conv/conv3d.h"
+#include "ops/conv/conv.h"
 #include "ops/cudnn/convolution.h"
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/map_cuda.cuh"

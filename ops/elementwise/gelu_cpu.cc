@@ -51,13 +51,7 @@ struct Loops {
       return {{exact<T>, tanh<T>}, {exact_grad<T>, tanh_grad<T>}};                 \
     }                                                                              \
   };
-TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
-
-template <class T>
-const Loops<T>& loops() {
-  static const Loops<T> best = best_instruction_set_for<T, Baseline, Avx2, Avx512>();
-  return best;
-}
+TIDEMARK_TYPED_LOOPS(TIDEMARK_DEFINE_LOOPS)
 
 constexpr int64_t kGrain = kSerialElements / 4;
 

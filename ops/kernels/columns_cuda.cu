@@ -27,9 +27,8 @@ __global__ void __launch_bounds__(kThreads)
   double* to = partial + (matrix * tiles.stretches + place.stretch) * tiles.columns;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    double total = sums[i];
-    combine_row_lanes(tiles, place, shared, total, [](double& a, double b) { a += b; });
-    if (inside && place.row_lane == 0) to[place.column + i] = total;
+    const auto add = [](double& a, double b) { a += b; };
+    combine_row_lanes(tiles, place, shared, double{sums[i]}, add, i, to);
   }
 }
 

@@ -75,12 +75,13 @@ __device__ void for_rows(const ColumnTiles::Place& place, const Load& load, cons
   for (; row < place.end_row; row += step) use(row, load(row));
 }
 
-// Combines `mine` over the threads of a block that share a column; threads with row_lane 0 get
-// the full result. combine(a, b) stores the combination in a. REQUIRES: all threads of the
-// block call it; `shared` has kThreads elements.
+// Combines `mine` over the threads of a block that share a column, and writes the result of
+// column i of each thread's pack to `to`, where there is such a column. combine(a, b) stores
+// the combination in a. REQUIRES: all threads of the block call it; `shared` has kThreads
+// elements.
 template <class T, class Combine>
 __device__ void combine_row_lanes(const ColumnTiles& tiles, const ColumnTiles::Place& place,
-                                  T* shared, T& mine, const Combine& combine) {
+                                  T* shared, T mine, const Combine& combine, int i, T* to) {
   __syncthreads();
   shared[threadIdx.x] = mine;
   __syncthreads();
@@ -91,6 +92,7 @@ __device__ void combine_row_lanes(const ColumnTiles& tiles, const ColumnTiles::P
     }
     __syncthreads();
   }
+  if (place.column < tiles.columns && place.row_lane == 0) to[place.column + i] = mine;
 }
 
 // y (matrices, columns) = factor * sum over rows of x. Matrix m starts at x + m *

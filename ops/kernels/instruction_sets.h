@@ -16,6 +16,9 @@
 //     return table;
 //   }
 //
+// Where the loops depend on the element type, table<T>() returns a Loops<T>, and
+// TIDEMARK_TYPED_LOOPS(DEFINE) stands for all of that: it defines `const Loops<T>& loops<T>()`.
+//
 // (Function attributes are used instead of per-file compiler flags, so that the linker can
 // never pick a library's inline function that was compiled for a newer processor.) Lambdas do
 // not inherit the attributes: keep them out of the loops. Results may differ in the last bit
@@ -37,6 +40,14 @@
   using Avx2 = Baseline;                          \
   using Avx512 = Baseline;
 #endif
+
+#define TIDEMARK_TYPED_LOOPS(DEFINE)                                                    \
+  TIDEMARK_FOR_EACH_INSTRUCTION_SET(DEFINE)                                             \
+  template <class T>                                                                    \
+  const Loops<T>& loops() {                                                             \
+    static const Loops<T> best = best_instruction_set_for<T, Baseline, Avx2, Avx512>(); \
+    return best;                                                                        \
+  }
 
 namespace tidemark {
 

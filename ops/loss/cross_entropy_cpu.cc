@@ -92,13 +92,7 @@ struct Loops {
       return {sums<T>, gradient<T>};                                          \
     }                                                                         \
   };
-TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
-
-template <class T>
-const Loops<T>& loops() {
-  static const Loops<T> best = best_instruction_set_for<T, Baseline, Avx2, Avx512>();
-  return best;
-}
+TIDEMARK_TYPED_LOOPS(TIDEMARK_DEFINE_LOOPS)
 
 // Elements that one exponential weighs, when work is split among threads.
 constexpr int64_t kExpElements = 4;

@@ -71,11 +71,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    Moments mine{count, mean[i], squares[i]};
-    combine_row_lanes(tiles, place, shared, mine, MergeMoments());
-    if (inside && place.row_lane == 0) {
-      partial[place.stretch * tiles.columns + place.column + i] = mine;
-    }
+    combine_row_lanes(tiles, place, shared, Moments{count, mean[i], squares[i]}, MergeMoments(),
+                      i, partial + place.stretch * tiles.columns);
   }
 }
 
@@ -195,11 +192,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    Pair mine{sum[i], product[i]};
-    combine_row_lanes(tiles, place, shared, mine, AddPairs());
-    if (inside && place.row_lane == 0) {
-      partial[place.stretch * tiles.columns + place.column + i] = mine;
-    }
+    combine_row_lanes(tiles, place, shared, Pair{sum[i], product[i]}, AddPairs(), i,
+                      partial + place.stretch * tiles.columns);
   }
 }
 

@@ -156,13 +156,7 @@ struct Loops {
       return {forward<T>, backward<T>};                                                \
     }                                                                                  \
   };
-TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)
-
-template <class T>
-const Loops<T>& loops() {
-  static const Loops<T> best = best_instruction_set_for<T, Baseline, Avx2, Avx512>();
-  return best;
-}
+TIDEMARK_TYPED_LOOPS(TIDEMARK_DEFINE_LOOPS)
 
 // Sums over rows. In the workspace, each stretch has two rows of double (its sums) and two of
 // float (those of a block).

@@ -133,11 +133,8 @@ __global__ void __launch_bounds__(norm::kThreads)
   }
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    Pair mine{product[i], sum[i]};
-    combine_row_lanes(tiles, place, shared, mine, AddPairs());
-    if (inside && place.row_lane == 0) {
-      partial[place.stretch * tiles.columns + place.column + i] = mine;
-    }
+    combine_row_lanes(tiles, place, shared, Pair{product[i], sum[i]}, AddPairs(), i,
+                      partial + place.stretch * tiles.columns);
   }
 }
 

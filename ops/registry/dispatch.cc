@@ -12,6 +12,7 @@
 #include "ops/registry/recent_map.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/names.h"
+#include "runtime/residency/residency.h"
 
 namespace tidemark {
 namespace {

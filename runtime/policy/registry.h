@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/policy/delta_policy.h"
+#include "runtime/policy/delta_options.h"
 #include "runtime/residency/policy.h"
 
 namespace tidemark {

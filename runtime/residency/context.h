@@ -1,4 +1,4 @@
-// Private to residency/, except the options: state shared by its parts.
+// Private to residency/: state shared by its parts.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "runtime/residency/effort.h"
 #include "runtime/residency/memory_view.h"
 #include "runtime/residency/policy.h"
+#include "runtime/residency/residency_options.h"
 #include "runtime/residency/storage_event.h"
 #include "runtime/residency/storages.h"
 #include "runtime/telemetry/event_log.h"
@@ -18,27 +19,6 @@
 #include "runtime/tensor/storage.h"
 
 namespace tidemark {
-
-struct ResidencyOptions {
-  // Off: storages are counted and freed, but never released; an operator that does not fit is
-  // an error.
-  bool managed = true;
-  // A dry run has shown that the program fits. Storages that only recipes could read are
-  // dropped, so that memory use equals that without management.
-  bool known_to_fit = false;
-  bool evict = true;
-  // Off: costs come only from the device's profile, so that decisions match the simulator's
-  // step for step.
-  bool learn_costs = true;
-  // Off: compute waits for each copy at once.
-  bool overlap = true;
-  // Compacts blocks instead of releasing storages, where that is cheaper.
-  bool compact = true;
-  // Measures the host's time in StepStats::memory_time, at a small cost.
-  bool time_memory = false;
-  // Overwrite freed blocks with a pattern (debugging; devices with data).
-  bool poison = false;
-};
 
 struct ResidencyContext {
   Device& device;

@@ -7,6 +7,9 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/device/cpu/team.h"
+#include "runtime/executor/step_planner.h"
+#include "runtime/policy/registry.h"
+#include "runtime/residency/residency.h"
 
 namespace tidemark {
 namespace {
@@ -114,6 +117,7 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
   residency_ =
       std::make_unique<Residency>(*device_, *arena_, tiers_of(host_.get(), disk_.get()), costs_,
                                   events_, *policy_, residency);
+  owner_ = residency_.get();
   const bool may_release = residency.managed && !residency.known_to_fit;
   if (options.plan.value_or(policy.plans && may_release)) plan_steps(default_plan_options());
   sessions().push_back(this);
@@ -160,6 +164,8 @@ void Session::check_caller() const {
         "child");
   }
 }
+
+bool Session::settled() const { return !planner_ || planner_->settled(); }
 
 void Session::check_own(const Storage& storage, const char* operator_name) const {
   if (storage.owner() == residency_.get()) return;

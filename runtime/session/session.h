@@ -21,12 +21,25 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/executor/step_planner.h"
-#include "runtime/policy/registry.h"
-#include "runtime/residency/residency.h"
+#include "runtime/core/category.h"
+#include "runtime/cost/cost_model.h"
+#include "runtime/device/device.h"
+#include "runtime/memory/arena.h"
+#include "runtime/memory/pieces.h"
+#include "runtime/memory/tier.h"
+#include "runtime/policy/delta_options.h"
+#include "runtime/residency/residency_options.h"
+#include "runtime/telemetry/event_log.h"
+#include "runtime/telemetry/step_stats.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tidemark {
+
+class ReleasePolicy;
+class Residency;
+class StepPlanner;
+struct PlanOptions;
+struct StepTrace;
 
 struct SessionOptions {
   std::string device = "cpu";  // "cpu", "cuda", "cuda:<number>", "sim:<profile>"
@@ -116,7 +129,7 @@ class Session {
   // session.
   void check_own(const Tensor& tensor, const char* operator_name) const {
     const Storage* storage = tensor.storage().get();
-    if (!storage || storage->owner() != residency_.get()) [[unlikely]] {
+    if (!storage || storage->owner() != owner_) [[unlikely]] {
       refuse(tensor, operator_name);
     }
   }
@@ -171,7 +184,7 @@ class Session {
   StepPlanner* planner() { return planner_.get(); }
   const StepPlanner* planner() const { return planner_.get(); }
   // Whether steps like the last will run as it did. False while schedules are being tried.
-  bool settled() const { return !planner_ || planner_->settled(); }
+  bool settled() const;
   // Runs one step by the policy and records its trace.
   StepTrace record_step(const std::function<void()>& body);
 
@@ -198,6 +211,7 @@ class Session {
   EventLog events_;
   std::unique_ptr<ReleasePolicy> policy_;
   std::unique_ptr<Residency> residency_;
+  const StorageOwner* owner_ = nullptr;  // the same, for check_own()
   std::unique_ptr<StepPlanner> planner_;
   bool in_step_ = false;
   uint32_t steps_ = 0;  // steps begun

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
-#include "ops/conv/conv2d.h"
-#include "ops/conv/conv3d.h"
+#include "ops/conv/conv.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/compare.h"
 #include "ops/elementwise/gelu.h"

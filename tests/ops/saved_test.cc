@@ -6,10 +6,11 @@
 #include <string_view>
 
 #include "ops/autograd/autograd.h"
-#include "ops/conv/conv2d.h"
+#include "ops/conv/conv.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linear/matmul.h"
 #include "ops/norm/batch_norm.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/call_listener.h"
 #include "tests/support/values.h"
 

@@ -39,9 +39,9 @@ class Layering(unittest.TestCase):
             ("runtime/planner/papers/methods.h", "runtime/planner/planner.h"),
             ("examples/plan_graph.cc", "runtime/planner/papers/methods.h"),
             ("runtime/executor/replay.h", "runtime/planner/plan.h"),
-            ("ops/conv/conv2d.h", "ops/registry/registry.h"),
+            ("ops/conv/conv.h", "ops/registry/registry.h"),
             ("ops/loss/nll.h", "ops/norm/softmax.h"),
-            ("models/resnet.h", "ops/conv/conv2d.h"),
+            ("models/resnet.h", "ops/conv/conv.h"),
             ("tests/ops/conv_test.cc", "tests/support/gradients.h"),
             ("examples/train.cc", "models/resnet.h"),
             ("tests/examples/flags_test.cc", "examples/flags.h"),
@@ -73,7 +73,7 @@ class Layering(unittest.TestCase):
         self.assertIn("pure", found)
 
     def test_registry_knows_no_operator(self):
-        (found,) = self.includes("ops/registry/registry.h", "ops/conv/conv2d.h")
+        (found,) = self.includes("ops/registry/registry.h", "ops/conv/conv.h")
         self.assertIn("ops/registry may not include ops/conv", found)
 
     def test_paths_start_at_the_root(self):
@@ -116,7 +116,7 @@ class Cuda(unittest.TestCase):
     def test_stays_in_its_files(self):
         for text in self.BAD:
             with self.subTest(text=text):
-                self.assertEqual(len(check({"ops/conv/conv2d.h": HEADER + text})), 1)
+                self.assertEqual(len(check({"ops/conv/conv.h": HEADER + text})), 1)
                 self.assertEqual(check({"ops/conv/conv2d_cuda.h": HEADER + text}), [])
                 self.assertEqual(check({"ops/conv/conv2d_cuda.cu": text}), [])
                 self.assertEqual(check({"runtime/device/cuda/stream.h": HEADER + text}), [])

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/core/errors.h"
+#include "runtime/executor/step_planner.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"

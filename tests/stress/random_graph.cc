@@ -4,7 +4,7 @@
 
 #include "models/checksum.h"
 #include "ops/autograd/autograd.h"
-#include "ops/conv/conv2d.h"
+#include "ops/conv/conv.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/matmul.h"
 #include "ops/loss/loss.h"

@@ -12,6 +12,7 @@
 
 #include "examples/common/shaped_training.h"
 #include "examples/common/soak.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/dry_run.h"
 
 namespace tidemark::testing {

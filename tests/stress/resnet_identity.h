@@ -16,6 +16,8 @@
 
 #include "examples/common/image_training.h"
 #include "runtime/core/errors.h"
+#include "runtime/executor/step_planner.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"

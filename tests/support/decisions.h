@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/executor/step_planner.h"
 #include "runtime/session/session.h"
 #include "tests/support/golden.h"
 

@@ -1,3 +1,4 @@
+#include "runtime/residency/residency.h"
 #include "tests/support/random_program.h"
 
 #include <random>

@@ -1,3 +1,4 @@
+#include "runtime/residency/residency.h"
 #include "tests/support/toy_program.h"
 
 #include <cstring>

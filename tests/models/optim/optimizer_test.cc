@@ -23,6 +23,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/view/view.h"
 #include "runtime/core/errors.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/session/session.h"
 #include "runtime/tensor/recipe.h"

@@ -1,5 +1,5 @@
 // Through the session: the public function, its gradients, and what it keeps for them.
-#include "ops/conv/conv2d.h"
+#include "ops/conv/conv.h"
 #include "ops/view/view.h"
 #include "runtime/session/call_listener.h"
 #include "tests/support/gradcheck.h"

@@ -1,4 +1,4 @@
-#include "ops/conv/conv2d.h"
+#include "ops/conv/conv.h"
 
 #include "tests/support/run_kernel.h"
 

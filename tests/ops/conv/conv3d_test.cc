@@ -1,6 +1,5 @@
-#include "ops/conv/conv3d.h"
+#include "ops/conv/conv.h"
 
-#include "ops/conv/conv2d.h"
 #include "ops/view/view.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/run_kernel.h"

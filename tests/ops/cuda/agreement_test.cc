@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "ops/attention/kernels.h"
-#include "ops/conv/conv2d.h"
+#include "ops/conv/conv.h"
 #include "ops/elementwise/gelu.h"
 #include "ops/linear/matmul.h"
 #include "ops/norm/batch_norm.h"

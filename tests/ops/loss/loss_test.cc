@@ -5,6 +5,7 @@
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/view/view.h"
+#include "runtime/residency/residency.h"
 #include "tests/support/gradcheck.h"
 
 namespace tidemark::testing {

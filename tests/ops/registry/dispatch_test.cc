@@ -8,6 +8,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/view/kernels.h"
 #include "ops/view/view.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/call_listener.h"
 #include "tests/support/values.h"
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "runtime/executor/initial_storages.h"
+#include "runtime/executor/step_planner.h"
+#include "runtime/residency/residency.h"
 #include "tests/runtime/executor/toy_training.h"
 
 namespace tidemark::testing {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/executor/step_planner.h"
+#include "runtime/residency/residency.h"
 #include "runtime/schedule/simulate.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/schedule_with_order.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/executor/step_planner.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/random_program.h"
 #include "tests/support/schedule_with_order.h"

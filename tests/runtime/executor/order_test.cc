@@ -8,6 +8,8 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/executor/step_planner.h"
+#include "runtime/residency/residency.h"
 #include "runtime/schedule/fingerprint.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/random_program.h"

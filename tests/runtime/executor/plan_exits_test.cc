@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/core/errors.h"
+#include "runtime/executor/step_planner.h"
 #include "runtime/session/session.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/faulty_arena.h"

@@ -5,6 +5,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "runtime/executor/step_planner.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/random_program.h"

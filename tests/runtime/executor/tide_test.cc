@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/executor/step_planner.h"
+#include "runtime/residency/residency.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "tests/runtime/policy/stage.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/executor/step_planner.h"
 #include "runtime/session/session.h"
 #include "tests/runtime/residency/scene.h"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/errors.h"
+#include "runtime/residency/residency.h"
 #include "tests/runtime/policy/stage.h"
 
 namespace tidemark::testing {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/core/errors.h"
+#include "runtime/residency/residency.h"
 #include "tests/runtime/policy/stage.h"
 #include "tests/support/random_program.h"
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/residency/residency.h"
 #include "runtime/session/session.h"
 #include "tests/support/toy_program.h"
 

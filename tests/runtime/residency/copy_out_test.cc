@@ -1,4 +1,5 @@
 // Copies made ahead of need, of what stays where it is.
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

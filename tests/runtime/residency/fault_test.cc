@@ -4,6 +4,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 #include "tests/support/faulty_arena.h"
 

@@ -1,4 +1,5 @@
 // Writing in place: what would be recomputed from the old contents is saved first.
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

@@ -1,6 +1,7 @@
 // Questions about the graph of recipes, as a policy asks them.
 #include "runtime/residency/recipe_graph.h"
 
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

@@ -1,4 +1,5 @@
 // What was evicted comes back: chains, siblings, inputs that are kept for it.
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

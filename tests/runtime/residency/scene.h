@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/core/errors.h"
+#include "runtime/residency/residency.h"
 #include "tests/support/faulty_device.h"
 #include "tests/support/toy_program.h"
 

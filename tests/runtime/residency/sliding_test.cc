@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

@@ -1,6 +1,7 @@
 // What is counted as storages change, and what is where.
 #include "runtime/residency/state_changes.h"
 
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

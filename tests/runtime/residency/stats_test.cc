@@ -2,6 +2,7 @@
 #include <map>
 #include <random>
 
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

@@ -1,6 +1,7 @@
 // Which storages are alive, and which of them are in use.
 #include "runtime/residency/storages.h"
 
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

@@ -2,6 +2,7 @@
 // room.
 #include <cstring>
 
+#include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {

@@ -18,6 +18,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/storage_event.h"
 #include "runtime/session/call_listener.h"
 #include "tests/support/machine.h"

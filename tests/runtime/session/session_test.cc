@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "runtime/core/errors.h"
+#include "runtime/executor/step_planner.h"
+#include "runtime/residency/residency.h"
 #include "tests/support/toy_program.h"
 
 namespace tidemark::testing {
