@@ -161,9 +161,11 @@ void add_norm(int64_t n, int64_t extent, int64_t channels) {
   const std::string layer =
       std::to_string(extent) + "x" + std::to_string(extent) + "x" + std::to_string(channels);
   const double eps = 1e-5;
-  add("batch_norm/" + layer, kBatchNorm, {x, c, c}, BatchNormAttrs{eps, 0});
-  add("batch_norm_relu/" + layer, kBatchNorm, {x, c, c}, BatchNormAttrs{eps, 1});
-  add("batch_norm_relu_residual/" + layer, kBatchNorm, {x, c, c, x}, BatchNormAttrs{eps, 1});
+  add("batch_moments/" + layer, kBatchMoments, {x}, {});
+  add("batch_norm/" + layer, kBatchNorm, {x, c, c, c, c}, BatchNormAttrs{eps, 0});
+  add("batch_norm_relu/" + layer, kBatchNorm, {x, c, c, c, c}, BatchNormAttrs{eps, 1});
+  add("batch_norm_relu_residual/" + layer, kBatchNorm, {x, c, c, c, c, x},
+      BatchNormAttrs{eps, 1});
   add("batch_norm_grad/" + layer, kBatchNormGrad, {x, x, c, c, c},
       BatchNormGradAttrs{eps, 0, 0});
   add("batch_norm_relu_grad/" + layer, kBatchNormGrad, {x, x, c, c, c, c},

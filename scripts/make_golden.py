@@ -521,8 +521,66 @@ IMAGE_CASES = [
     dict(model="vgg11", seed=25, batch=2, image=64, hidden=48),
     dict(model="vit", seed=26, batch=2, image=32, patch=8, width=24, inner=40, heads=3, layers=2),
     dict(model="r3d_18", seed=28, batch=2, image=32, frames=4),
+    dict(model="unet", seed=29, batch=2, image=44, width=8, depth=2, padded=False),
+    dict(model="unet3d", seed=32, batch=1, image=16, frames=8, width=8, depth=2, padded=True),
 ]
 IMAGE_CLASSES = 10
+
+
+class UNet(torch.nn.Module):
+    """models/unet.h, with its names."""
+
+    def __init__(self, case, classes):
+        super().__init__()
+        three, width, depth = case["model"] == "unet3d", case["width"], case["depth"]
+        nn = torch.nn
+        conv, norm, large, self.pool = ((nn.Conv3d, nn.BatchNorm3d, nn.ConvTranspose3d, nn.MaxPool3d)
+                                        if three else
+                                        (nn.Conv2d, nn.BatchNorm2d, nn.ConvTranspose2d, nn.MaxPool2d))
+        padding = 1 if case["padded"] else 0
+
+        def block(inputs, outputs):
+            return nn.ModuleDict({"conv": conv(inputs, outputs, 3, padding=padding, bias=False),
+                                  "norm": norm(outputs)})
+
+        def pair(inputs, inner, outputs):
+            return nn.ModuleList([block(inputs, inner), block(inner, outputs)])
+
+        def inner(outputs):
+            return outputs // 2 if three else outputs
+
+        self.enter = pair(3, inner(width), width)
+        self.down, self.up = nn.ModuleList(), nn.ModuleList()
+        for _ in range(depth):
+            self.down.append(pair(width, inner(2 * width), 2 * width))
+            width *= 2
+        for _ in range(depth):
+            enlarged = width if three else width // 2
+            up = large(width, enlarged, 2, stride=2)
+            up.convs = pair(enlarged + width // 2, width // 2, width // 2)
+            self.up.append(up)
+            width //= 2
+        self.head = conv(width, classes, 1)
+
+    def run(self, blocks, x):
+        for one in blocks:
+            x = torch.relu(one["norm"](one["conv"](x)))
+        return x
+
+    def forward(self, x):
+        kept = []
+        x = self.run(self.enter, x)
+        for blocks in self.down:
+            kept.append(x)
+            x = self.run(blocks, self.pool(2)(x))
+        for up in self.up:
+            x, other = up(x), kept.pop()
+            for d in range(2, x.dim()):
+                more = other.shape[d] - x.shape[d]
+                other = other.narrow(d, more // 2, x.shape[d])
+            x = self.run(up.convs, torch.cat([x, other], 1))
+        x = self.head(x)
+        return x.movedim(1, -1).reshape(-1, x.shape[1])  # a row for each pixel
 
 
 def make_image_model(case):
@@ -534,6 +592,8 @@ def make_image_model(case):
     elif name == "googlenet":
         model = torchvision.models.googlenet(num_classes=IMAGE_CLASSES, aux_logits=False,
                                              init_weights=False)
+    elif name.startswith("unet"):
+        model = UNet(case, IMAGE_CLASSES)
     elif name == "r3d_18":
         model = torchvision.models.video.r3d_18(num_classes=IMAGE_CLASSES)
     else:
@@ -610,7 +670,7 @@ def run_image_model(case, dtype, draws=None):
     images = draw_normal(case["seed"], IMAGES_INDEX, math.prod(shape), 1.0)
     images = np.moveaxis(images.reshape(shape), -1, 1)
     logits = model(torch.from_numpy(images.copy()).to(dtype))
-    labels = torch.tensor([(7 * i + 3) % IMAGE_CLASSES for i in range(case["batch"])])
+    labels = torch.tensor([(7 * i + 3) % IMAGE_CLASSES for i in range(len(logits))])
     torch.nn.functional.cross_entropy(logits, labels).backward()
     tensors = {"logits": to_tidemark(logits)}
     tensors |= {"gradient/" + tidemark_name(k): to_image_tidemark(case, k, p.grad)

@@ -16,6 +16,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/planner/io/text_file.h"
 #include "runtime/policy/filters/filter.h"
+#include "runtime/policy/registry.h"
 #include "runtime/schedule/schedule_json.h"
 
 namespace tidemark {

@@ -5,10 +5,13 @@
 #include <utility>
 
 #include "examples/common/training.h"
+#include "models/named.h"
 #include "models/resnet3d.h"
 #include "models/transformer.h"
+#include "models/unet.h"
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
+#include "ops/view/view.h"
 
 namespace tidemark {
 namespace {
@@ -67,15 +70,57 @@ std::function<void()> translation_step(const CaptureRequest& request) {
       });
 }
 
+// A class for each pixel.
+std::function<void()> segmentation_step(const CaptureRequest& request,
+                                        const UNetOptions& options, const Shape& images,
+                                        std::unique_ptr<SegmentationModel> model) {
+  return training_step(request, std::shared_ptr<SegmentationModel>(std::move(model)),
+                       [images, options](const SegmentationModel& net) {
+                         const Tensor logits =
+                             net.forward(empty(DType::kFloat32, images, "images"));
+                         const int64_t pixels = logits.elements() / options.classes;
+                         return cross_entropy(reshape(logits, {pixels, options.classes}),
+                                              empty(DType::kInt64, {pixels}, "labels"));
+                       });
+}
+
+std::function<void()> unet_step(const CaptureRequest& request) {
+  ParameterInit init(0);
+  const UNetOptions options{.channels = 3};
+  const int64_t size = request.image_size;
+  const Shape images{request.batch, size > 0 ? size : 416, size > 0 ? size : 608, 3};
+  return segmentation_step(request, options, images, make_unet(options, init));
+}
+
+std::function<void()> unet3d_step(const CaptureRequest& request) {
+  ParameterInit init(0);
+  UNetOptions options = unet3d_as_published();
+  options.channels = 1;
+  options.padded = true;
+  const int64_t size = request.image_size > 0 ? request.image_size : 128;
+  return segmentation_step(request, options, {request.batch, size / 2, size, size, 1},
+                           make_unet3d(options, init));
+}
+
+using MakeStep = std::function<void()> (*)(const CaptureRequest&);
+
+const std::vector<Named<MakeStep>>& table() {
+  static const std::vector<Named<MakeStep>> steps{{"r3d_18", clip_step},
+                                                  {"transformer-base", translation_step},
+                                                  {"unet", unet_step},
+                                                  {"unet3d", unet3d_step}};
+  return steps;
+}
+
 }  // namespace
 
 const std::vector<std::string>& step_names() {
-  static const std::vector<std::string> names{"r3d_18", "transformer-base"};
+  static const std::vector<std::string> names = names_of(table());
   return names;
 }
 
 std::function<void()> make_step(const CaptureRequest& request) {
-  return request.model == "r3d_18" ? clip_step(request) : translation_step(request);
+  return find_named(table(), request.model)(request);
 }
 
 }  // namespace tidemark

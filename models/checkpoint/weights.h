@@ -14,7 +14,7 @@
 
 #include "models/checkpoint/safetensors.h"
 #include "models/nn/module.h"
-#include "runtime/memory/pieces.h"
+#include "runtime/residency/host_pieces.h"
 
 namespace tidemark {
 

@@ -8,7 +8,6 @@
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
 #include "ops/norm/batch_norm.h"
-#include "ops/norm/batch_norm_inference.h"
 #include "ops/norm/layer_norm.h"
 #include "ops/norm/running_stats.h"
 #include "ops/random/random.h"

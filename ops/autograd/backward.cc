@@ -9,6 +9,7 @@
 #include "ops/autograd/node.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/names.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {

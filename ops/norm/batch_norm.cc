@@ -1,5 +1,6 @@
 #include "ops/norm/batch_norm.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,18 +27,26 @@ void check_channels(const char* op, const OpQuery& query, size_t first, size_t l
   }
 }
 
+std::vector<TensorMeta> infer_batch_moments(const OpQuery& query) {
+  check_floats("batch_moments", query, {kAnyRank}, 0b1);
+  const Shape& x = query.inputs[0].shape;
+  check_fits("batch_moments", query, x.rank() >= 2, "input 0 must have at least 2 dimensions");
+  return {of_channels(x), of_channels(x)};
+}
+
 std::vector<TensorMeta> infer_batch_norm(const OpQuery& query) {
   constexpr const char* kName = "batch_norm";
   const auto& attrs = query.attr<BatchNormAttrs>();
-  const bool residual = attrs.relu && query.inputs.size() == 4;
-  const DType dtype = residual ? check_floats(kName, query, {kAnyRank, 1, 1, kAnyRank}, 0b1001)
-                               : check_floats(kName, query, {kAnyRank, 1, 1}, 0b1);
-  check_channels(kName, query, 1, 2);
+  const bool residual = attrs.relu && query.inputs.size() == 6;
+  const DType dtype =
+      residual ? check_floats(kName, query, {kAnyRank, 1, 1, 1, 1, kAnyRank}, 0b100001)
+               : check_floats(kName, query, {kAnyRank, 1, 1, 1, 1}, 0b1);
+  check_channels(kName, query, 1, 4);
   const Shape& x = query.inputs[0].shape;
-  check_fits(kName, query, !residual || query.inputs[3].shape == x,
+  check_fits(kName, query, !residual || query.inputs[5].shape == x,
              "the residual must have the input's shape");
   check_fits(kName, query, attrs.eps >= 0, "eps must not be negative");
-  return {TensorMeta::contiguous(dtype, x), of_channels(x), of_channels(x)};
+  return {TensorMeta::contiguous(dtype, x)};
 }
 
 std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
@@ -52,11 +61,16 @@ std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, x), of_channels(x), of_channels(x)};
 }
 
-// Operations for each element of x: two for each moment, two to scale and shift, and what
+// Operations for each element of x: two for each moment; two to scale and shift, and what
 // follows.
+OpCost cost_batch_moments(const OpQuery& query) {
+  return {.flops = 4.0 * static_cast<double>(query.inputs[0].shape.elements()),
+          .bytes_moved = bytes_moved(query)};
+}
+
 OpCost cost_batch_norm(const OpQuery& query) {
   const double elements = static_cast<double>(query.inputs[0].shape.elements());
-  return {.flops = (query.attr<BatchNormAttrs>().relu ? 8.0 : 6.0) * elements,
+  return {.flops = (query.attr<BatchNormAttrs>().relu ? 4.0 : 2.0) * elements,
           .bytes_moved = bytes_moved(query)};
 }
 
@@ -66,32 +80,14 @@ OpCost cost_batch_norm_grad(const OpQuery& query) {
           .bytes_moved = bytes_moved(query)};
 }
 
-BatchNormResult run(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta_in,
-                    double eps, bool relu, const Tensor& residual_in) {
-  const Tensor x = contiguous(x_in);
-  const Tensor gamma = contiguous(gamma_in);
-  const Tensor beta = contiguous(beta_in);
-  const bool with_residual = residual_in.defined();
-  const Tensor residual = with_residual ? contiguous(residual_in) : Tensor();
-  const BatchNormAttrs attrs{eps, relu};
-  std::vector<Tensor> outputs = with_residual
-                                    ? dispatch(kBatchNorm, {x, gamma, beta, residual}, attrs)
-                                    : dispatch(kBatchNorm, {x, gamma, beta}, attrs);
-  if (needs_grad({x, gamma, beta, residual})) {
-    BatchNormSaved saved{Saved(x), Saved(gamma), Saved(outputs[1]), Saved(outputs[2])};
-    if (with_residual) {
-      saved.y = Saved(outputs[0]);
-    } else if (relu) {
-      saved.beta = Saved(beta);
-    }
-    record("batch_norm", {x, gamma, beta, residual}, std::span(outputs).first(1),
-           batch_norm_gradient(std::move(saved), eps, /*frozen=*/false));
-  }
-  return {outputs[0], outputs[1], outputs[2]};
-}
+// The tensors that a call saves for its gradient.
+struct BatchNormSaved {
+  Saved x, gamma, mean, var;
+  std::optional<Saved> beta{};  // for a ReLU
+  std::optional<Saved> y{};     // for a ReLU after a residual addition
+};
 
-}  // namespace
-
+// Gradients of x, gamma, beta and the residual; `frozen` as in BatchNormGradAttrs.
 GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen) {
   return [saved = std::move(saved), eps, frozen](std::span<Tensor> gys, std::span<Tensor> grads,
                                                  std::span<const bool> wanted) mutable {
@@ -114,9 +110,58 @@ GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen) {
   };
 }
 
+struct Operands {
+  Tensor x, gamma, beta, residual;  // contiguous; residual: undefined if there is none
+};
+
+Operands operands_of(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                     const Tensor& residual) {
+  return {contiguous(x), contiguous(gamma), contiguous(beta),
+          residual.defined() ? contiguous(residual) : Tensor()};
+}
+
+// y, and its node. `name`: of the node.
+Tensor normalise(const char* name, const Operands& in, const Tensor& mean, const Tensor& var,
+                 const BatchNormAttrs& attrs, bool frozen) {
+  const auto& [x, gamma, beta, residual] = in;
+  Tensor y = residual.defined()
+                 ? dispatch1(kBatchNorm, {x, gamma, beta, mean, var, residual}, attrs)
+                 : dispatch1(kBatchNorm, {x, gamma, beta, mean, var}, attrs);
+  if (needs_grad({x, gamma, beta, residual})) {
+    BatchNormSaved saved{Saved(x), Saved(gamma), Saved(mean), Saved(var)};
+    if (residual.defined()) {
+      saved.y = Saved(y);
+    } else if (attrs.relu) {
+      saved.beta = Saved(beta);
+    }
+    record(name, {x, gamma, beta, residual}, std::span(&y, 1),
+           batch_norm_gradient(std::move(saved), attrs.eps, frozen));
+  }
+  return y;
+}
+
+BatchNormResult train(const Operands& in, const BatchNormAttrs& attrs) {
+  const std::vector<Tensor> moments = dispatch(kBatchMoments, {in.x});
+  return {normalise("batch_norm", in, moments[0], moments[1], attrs, /*frozen=*/false),
+          moments[0], moments[1]};
+}
+
+Tensor infer(const Operands& in, const Tensor& mean, const Tensor& var,
+             const BatchNormAttrs& attrs) {
+  return normalise("batch_norm_inference", in, contiguous(mean), contiguous(var), attrs,
+                   /*frozen=*/true);
+}
+
+}  // namespace
+
+const OpDef kBatchMoments{.name = "batch_moments",
+                          .infer = infer_batch_moments,
+                          .cost = cost_batch_moments,
+                          .prepare = {prepare_batch_moments_cpu, nullptr, nullptr}};
 const OpDef kBatchNorm{.name = "batch_norm",
                        .infer = infer_batch_norm,
                        .cost = cost_batch_norm,
+                       .may_overwrite = 0b100001,
                        .prepare = {prepare_batch_norm_cpu, nullptr, nullptr}};
 const OpDef kBatchNormGrad{.name = "batch_norm_grad",
                            .infer = infer_batch_norm_grad,
@@ -125,12 +170,23 @@ const OpDef kBatchNormGrad{.name = "batch_norm_grad",
 
 BatchNormResult batch_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                            double eps) {
-  return run(x, gamma, beta, eps, false, {});
+  return train(operands_of(x, gamma, beta, {}), {eps, 0});
 }
 
 BatchNormResult batch_norm_relu(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                                 double eps, const Tensor& residual) {
-  return run(x, gamma, beta, eps, true, residual);
+  return train(operands_of(x, gamma, beta, residual), {eps, 1});
+}
+
+Tensor batch_norm_inference(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                            const Tensor& running_mean, const Tensor& running_var, double eps) {
+  return infer(operands_of(x, gamma, beta, {}), running_mean, running_var, {eps, 0});
+}
+
+Tensor batch_norm_inference_relu(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                                 const Tensor& running_mean, const Tensor& running_var,
+                                 double eps, const Tensor& residual) {
+  return infer(operands_of(x, gamma, beta, residual), running_mean, running_var, {eps, 1});
 }
 
 }  // namespace tidemark

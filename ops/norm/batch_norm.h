@@ -1,16 +1,20 @@
-// Batch normalisation for training, optionally with a following residual addition and ReLU.
+// Batch normalisation, optionally with a following residual addition and ReLU.
 //
 //   mean[c], var[c] over N, H, W (var biased);  inv[c] = 1 / sqrt(var[c] + eps)
 //   y = (x - mean) * inv * gamma + beta;   batch_norm_relu: y = max(0, that [+ residual])
 //
 // x (..., C), gamma (C), beta (C)[, residual like x] -> y like x, mean (C), var (C). x and
 // tensors like it are float32 or bfloat16. Everything per channel is float32, and the
-// computation uses float32. The operator is pure: a separate operator updates the running
-// statistics (running_stats.h), so recomputing y does not change them.
+// computation uses float32.
+//
+// Two operators: one for mean and var, one for y. Mean and var are small and stay, so making y
+// again takes one pass over x, not two. Both are pure: a separate operator updates the running
+// statistics (running_stats.h), so recomputation does not change them.
 //
 // Gradients, with g = gy (batch_norm_relu: gy where y > 0, else 0) and M = elements of x / C:
 //   gbeta = sum g;  ggamma = sum g * (x - mean) * inv;  gresidual = g
 //   gx = gamma * inv * (g - gbeta / M - (x - mean) * inv * ggamma / M)
+// With given statistics (inference), which get no gradient: gx = gamma * inv * g.
 // Saved: x, mean, var and gamma; for ReLU also beta, because y > 0 is recomputed from x; with a
 // residual, y instead of beta. No mask is stored, and the next layer keeps y anyway. With a
 // residual, a separate operator computes g, which is itself the residual's gradient. Thus no
@@ -19,10 +23,6 @@
 // Source: Ioffe and Szegedy, Batch Normalization, 2015, algorithm 1 and section 3.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
-#include "ops/autograd/autograd.h"
 #include "ops/registry/op.h"
 
 namespace tidemark {
@@ -33,35 +33,34 @@ struct BatchNormResult {
   Tensor var;
 };
 
-// Throw UsageError if shapes do not fit.
+// Throw UsageError if shapes do not fit. `residual` may be undefined.
 BatchNormResult batch_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                            double eps = 1e-5);
-// `residual` may be undefined.
 BatchNormResult batch_norm_relu(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                                 double eps = 1e-5, const Tensor& residual = {});
+// With given statistics.
+Tensor batch_norm_inference(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                            const Tensor& running_mean, const Tensor& running_var,
+                            double eps = 1e-5);
+Tensor batch_norm_inference_relu(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                                 const Tensor& running_mean, const Tensor& running_var,
+                                 double eps = 1e-5, const Tensor& residual = {});
 
 struct BatchNormAttrs {
   double eps = 1e-5;
-  int64_t relu = 0;  // 1: y = max(0, ...); a fourth input is the residual
+  int64_t relu = 0;  // 1: y = max(0, ...); a sixth input is the residual
 };
 struct BatchNormGradAttrs {
   double eps = 1e-5;
   int64_t relu = 0;    // 1: g is gy where y > 0; the sixth input is beta
-  int64_t frozen = 0;  // 1: mean and var do not depend on x (inference): gx = gamma * inv * g
+  int64_t frozen = 0;  // 1: mean and var do not depend on x: gx = gamma * inv * g
 };
 
-extern const OpDef kBatchNorm;      // x, gamma, beta[, residual] -> y, mean, var
+extern const OpDef kBatchMoments;   // x -> mean, var
+extern const OpDef kBatchNorm;      // x, gamma, beta, mean, var[, residual] -> y
 extern const OpDef kBatchNormGrad;  // x, gy, gamma, mean, var[, beta] -> gx, ggamma, gbeta
 
-// The tensors that a call saves for its gradient.
-struct BatchNormSaved {
-  Saved x, gamma, mean, var;
-  std::optional<Saved> beta{};  // for a ReLU
-  std::optional<Saved> y{};     // for a ReLU after a residual addition
-};
-// Gradients of x, gamma, beta and the residual; `frozen` as in BatchNormGradAttrs.
-GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen);
-
+PreparedKernel prepare_batch_moments_cpu(const OpQuery& query);
 PreparedKernel prepare_batch_norm_cpu(const OpQuery& query);
 PreparedKernel prepare_batch_norm_grad_cpu(const OpQuery& query);
 

@@ -1,6 +1,6 @@
-// Each thread takes one stretch of rows. Forward reads x once for both moments and once more to
-// normalise; backward reads x and gy twice. Stretches depend on the number of threads
-// that the signature names, and are combined in order, so results repeat to the bit.
+// Each thread takes one stretch of rows. The moments read x once; backward reads x and gy
+// twice. Stretches depend on the number of threads that the signature names, and are combined
+// in order, so results repeat to the bit.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -106,21 +106,22 @@ void moments(const Plan& plan, const T* x, std::byte* workspace, float* mean, fl
 }
 
 template <class T>
-void run_forward(const Plan& plan, const KernelArgs& args) {
-  const BatchNormLoops<T>& loops = batch_norm_loops<T>();
+void normalise(const KernelArgs& args) {
   const auto& attrs = args.attr<BatchNormAttrs>();
+  const int64_t channels = args.input_metas[0].shape.back();
+  const int64_t rows = args.input_metas[0].shape.elements() / channels;
   const T* x = args.in<T>(0);
-  const T* residual = args.inputs.size() == 4 ? args.in<T>(3) : nullptr;
+  const T* residual = args.inputs.size() == 6 ? args.in<T>(5) : nullptr;
   T* y = args.out<T>(0);
-  float* scale = plan.row(args.workspace, 0);
-  float* shift = plan.row(args.workspace, 1);
-  moments(plan, x, args.workspace, args.out<float>(1), args.out<float>(2));
-  fold_batch_norm(plan.channels, attrs.eps, args.in<float>(1), args.in<float>(2),
-                  args.out<float>(1), args.out<float>(2), scale, shift);
-  plan.for_each_stretch([&](int64_t, int64_t first, int64_t rows) {
-    const int64_t at = first * plan.channels;
-    loops.affine(x + at, scale, shift, residual ? residual + at : nullptr, attrs.relu != 0,
-                 y + at, rows, plan.channels);
+  float* scale = reinterpret_cast<float*>(args.workspace);
+  float* shift = scale + channels;
+  fold_batch_norm(channels, attrs.eps, args.in<float>(1), args.in<float>(2), args.in<float>(3),
+                  args.in<float>(4), scale, shift);
+  const int64_t grain = std::max<int64_t>(1, kSerialElements / channels);
+  parallel_chunks(rows, grain, [&](int64_t begin, int64_t end) {
+    const int64_t at = begin * channels;
+    batch_norm_loops<T>().affine(x + at, scale, shift, residual ? residual + at : nullptr,
+                                 attrs.relu != 0, y + at, end - begin, channels);
   });
 }
 
@@ -185,10 +186,20 @@ void run_backward(const Plan& plan, const KernelArgs& args) {
 
 }  // namespace
 
-PreparedKernel prepare_batch_norm_cpu(const OpQuery& query) {
-  const Plan plan(query, 2);
+PreparedKernel prepare_batch_moments_cpu(const OpQuery& query) {
+  const Plan plan(query, 0);
   return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
-    return {plan.workspace, [plan](const KernelArgs& args) { run_forward<T>(plan, args); }};
+    return {plan.workspace, [plan](const KernelArgs& args) {
+              moments(plan, args.in<T>(0), args.workspace, args.out<float>(0),
+                      args.out<float>(1));
+            }};
+  });
+}
+
+PreparedKernel prepare_batch_norm_cpu(const OpQuery& query) {
+  const Bytes workspace(8 * query.inputs[0].shape.back());
+  return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {workspace, normalise<T>};
   });
 }
 

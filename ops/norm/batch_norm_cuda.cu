@@ -1,12 +1,11 @@
-// Own kernels rather than cuDNN's, whose fast ones for NHWC do not repeat to the bit. Forward
-// reads x twice, backward reads x and gy twice; all of it in 16-byte vectors where C
+// Own kernels rather than cuDNN's, whose fast ones for NHWC do not repeat to the bit. The
+// moments read x once, backward reads x and gy twice; all of it in 16-byte vectors where C
 // allows.
 #include <cmath>
 
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/visit_dtype.h"
 #include "ops/norm/batch_norm.h"
-#include "ops/norm/batch_norm_inference.h"
 #include "ops/norm/stretches_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
@@ -82,15 +81,12 @@ struct Folded {
 };
 
 __global__ void __launch_bounds__(kThreads)
-    finish_moments(ColumnTiles tiles, const Moments* partial, double eps, const float* gamma,
-                   const float* beta, float* mean, float* var, Folded folded) {
+    finish_moments(ColumnTiles tiles, const Moments* partial, float* mean, float* var) {
   const int64_t c = finish_channel();
   const Moments total = combine_stretches(tiles, partial, c, MergeMoments());
   if (!finishes(tiles, c)) return;
   mean[c] = static_cast<float>(total.mean);
   var[c] = static_cast<float>(total.squares / static_cast<double>(tiles.rows));
-  folded.scale[c] = fold_scale(eps, gamma[c], var[c]);
-  folded.shift[c] = fold_shift(beta[c], mean[c], folded.scale[c]);
 }
 
 // `beta` may be null, and then shift.
@@ -280,25 +276,19 @@ PreparedKernel nothing() {
 }
 
 template <class T>
-PreparedKernel forward(const OpQuery& query) {
-  const Layout layout(query, sizeof(Moments), 2);
-  return {layout.workspace,
-          [layout, attrs = query.attr<BatchNormAttrs>()](const KernelArgs& args) {
-            const T* x = args.in<T>(0);
-            const T* residual = args.inputs.size() == 4 ? args.in<T>(3) : nullptr;
-            const Folded folded{layout.row(args, 0), layout.row(args, 1)};
+PreparedKernel moments(const OpQuery& query) {
+  const Layout layout(query, sizeof(Moments), 0);
+  return {layout.workspace, [layout](const KernelArgs& args) {
             auto* partial = layout.partial<Moments>(args);
-            layout.run(args, moments_kernel<4, T>, moments_kernel<1, T>, x, partial);
+            layout.run(args, moments_kernel<4, T>, moments_kernel<1, T>, args.in<T>(0),
+                       partial);
             launch_blocks(args, finish_blocks(layout.tiles), kThreads, finish_moments,
-                          layout.tiles, partial, attrs.eps, args.in<float>(1),
-                          args.in<float>(2), args.out<float>(1), args.out<float>(2), folded);
-            layout.run(args, affine_kernel<4, T>, affine_kernel<1, T>, x, folded, residual,
-                       attrs.relu != 0, args.out<T>(0));
+                          layout.tiles, partial, args.out<float>(0), args.out<float>(1));
           }};
 }
 
 template <class T>
-PreparedKernel inference(const OpQuery& query) {
+PreparedKernel normalise(const OpQuery& query) {
   const Layout layout(query, 0, 2);
   return {layout.workspace,
           [layout, attrs = query.attr<BatchNormAttrs>()](const KernelArgs& args) {
@@ -344,11 +334,11 @@ PreparedKernel prepare_with(const OpQuery& query, const Kernel& kernel) {
                      [&]<class T>(TypeTag<T>) { return kernel.template operator()<T>(); });
 }
 
-PreparedKernel prepare_batch_norm(const OpQuery& query) {
-  return prepare_with(query, [&]<class T>() { return forward<T>(query); });
+PreparedKernel prepare_batch_moments(const OpQuery& query) {
+  return prepare_with(query, [&]<class T>() { return moments<T>(query); });
 }
-PreparedKernel prepare_batch_norm_inference(const OpQuery& query) {
-  return prepare_with(query, [&]<class T>() { return inference<T>(query); });
+PreparedKernel prepare_batch_norm(const OpQuery& query) {
+  return prepare_with(query, [&]<class T>() { return normalise<T>(query); });
 }
 PreparedKernel prepare_batch_norm_grad(const OpQuery& query) {
   return prepare_with(query, [&]<class T>() { return gradient<T>(query); });
@@ -357,9 +347,9 @@ PreparedKernel prepare_batch_norm_grad(const OpQuery& query) {
 }  // namespace
 
 void register_batch_norm_cuda() {
+  set_kernel(kBatchMoments, Backend::kCuda, prepare_batch_moments);
   set_kernel(kBatchNorm, Backend::kCuda, prepare_batch_norm);
   set_kernel(kBatchNormGrad, Backend::kCuda, prepare_batch_norm_grad);
-  set_kernel(kBatchNormInference, Backend::kCuda, prepare_batch_norm_inference);
 }
 
 }  // namespace tidemark

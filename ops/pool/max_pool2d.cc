@@ -4,6 +4,8 @@
 #include "ops/registry/dispatch.h"
 #include "ops/shapes/check.h"
 #include "ops/view/contiguous.h"
+#include "ops/view/view.h"
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
@@ -75,6 +77,24 @@ Tensor max_pool2d(const Tensor& x_in, const Pool2dAttrs& attrs) {
         grads[0] = dispatch1(kMaxPool2dGrad, {contiguous(gys[0]), index.get()}, grad_attrs);
       });
   return outputs[0];
+}
+
+Tensor max_pool3d(const Tensor& x, const Pool3dAttrs& attrs) {
+  const Shape& shape = x.shape();
+  if (shape.rank() != 5) {
+    throw UsageError("[max_pool3d] the input must have 5 dimensions, not " + shape.to_string());
+  }
+  const Tensor frames = reshape(x, {shape[0] * shape[1], shape[2], shape[3], shape[4]});
+  const auto& [window, stride, padding] = attrs;
+  const Tensor small = max_pool2d(frames, {.window = {window[1], window[2]},
+                                           .stride = {stride[1], stride[2]},
+                                           .padding = {padding[1], padding[2]}});
+  const int64_t height = small.extent(1), width = small.extent(2);
+  const Tensor columns = reshape(small, {shape[0], shape[1], height * width, shape[4]});
+  const Tensor y = max_pool2d(
+      columns,
+      {.window = {window[0], 1}, .stride = {stride[0], 1}, .padding = {padding[0], 0}});
+  return reshape(y, {shape[0], y.extent(1), height, width, shape[4]});
 }
 
 }  // namespace tidemark

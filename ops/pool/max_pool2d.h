@@ -6,6 +6,10 @@
 //
 // Gradient: gx[h,w] is the sum of gy over the windows whose index points to (h, w). Saves only
 // index.
+//
+// max_pool3d, for clips, has a third spatial dimension, time, in front: x (N, D, H, W, C) -> y
+// (N, O, P, Q, C). It pools each frame, then time, so the first of equal values in the order of
+// d, h, w wins, as if the window were searched at once.
 #pragma once
 
 #include "ops/pool/windows.h"
@@ -13,8 +17,16 @@
 
 namespace tidemark {
 
-// Throws UsageError if the window does not fit, or if padding is more than half the window.
+// Both throw UsageError if the window does not fit, or if padding is more than half the window.
 Tensor max_pool2d(const Tensor& x, const Pool2dAttrs& attrs);
+
+// Time, vertical, horizontal.
+struct Pool3dAttrs {
+  int64_t window[3] = {2, 2, 2};
+  int64_t stride[3] = {2, 2, 2};
+  int64_t padding[3] = {0, 0, 0};
+};
+Tensor max_pool3d(const Tensor& x, const Pool3dAttrs& attrs);
 
 struct Pool2dGradAttrs {
   Pool2dAttrs pool;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <utility>
 
+#include "runtime/residency/residency.h"
 #include "runtime/residency/storage_event.h"
 #include "runtime/session/session.h"
 #include "runtime/tensor/recipe.h"

@@ -4,6 +4,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/policy/filters/filter.h"
+#include "runtime/policy/registry.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {

@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "runtime/core/errors.h"
+#include "runtime/executor/step_planner.h"
+#include "runtime/policy/registry.h"
+#include "runtime/residency/residency.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/tensor/recipe.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,11 +14,13 @@
 
 #include "models/image_models.h"
 #include "models/resnet3d.h"
+#include "models/unet.h"
 #include "models/vgg.h"
 #include "models/vision_transformer.h"
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/inplace.h"
 #include "ops/loss/loss.h"
+#include "ops/view/view.h"
 #include "runtime/session/session.h"
 #include "tests/support/machine.h"
 
@@ -61,7 +64,33 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
     return case_.at(key).get<T>();
   }
 
-  std::unique_ptr<ImageModel> make(ParameterInit& init) const {
+  // A network, and what it makes of images: logits (rows, classes).
+  struct Network {
+    std::unique_ptr<Module> module;
+    std::function<Tensor(const Tensor&)> logits;
+  };
+
+  Network make(ParameterInit& init) const {
+    const auto name = golden<std::string>("model");
+    if (!name.starts_with("unet")) {
+      auto classifier = make_classifier(init);
+      const ImageModel& model = *classifier;
+      return {std::move(classifier), [&model](const Tensor& x) { return model.forward(x); }};
+    }
+    const auto classes = golden<int64_t>("classes");
+    const UNetOptions options{.channels = 3,
+                              .classes = classes,
+                              .width = golden<int64_t>("width"),
+                              .depth = golden<int64_t>("depth"),
+                              .widen_first = name == "unet",
+                              .padded = golden<bool>("padded")};
+    auto unet = name == "unet" ? make_unet(options, init) : make_unet3d(options, init);
+    const SegmentationModel& model = *unet;
+    return {std::move(unet), [&model, classes](const Tensor& x) {
+              return reshape(model.forward(x), {-1, classes});
+            }};
+  }
+  std::unique_ptr<ImageModel> make_classifier(ParameterInit& init) const {
     const auto name = golden<std::string>("model");
     const ImageModelOptions options{.image = golden<int64_t>("image"),
                                     .classes = golden<int64_t>("classes"),
@@ -81,7 +110,7 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
 
   // Vectors: 0.1 normal, and 1 more where a normalisation scales by them, which is where they
   // are 1 at first. Others: normal, of deviation sqrt(2 / values for each output).
-  void draw(const ImageModel& model) const {
+  void draw(const Module& model) const {
     const NoGrad no_grad;
     uint32_t index = 0;
     for (const NamedTensor& one : model.parameters()) {
@@ -114,8 +143,8 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
                               shape.elements(), 1.0),
                   shape);
   }
-  Tensor labels() const {
-    const auto values = std::make_shared<std::vector<int64_t>>(golden<size_t>("batch"));
+  Tensor labels(int64_t rows) const {
+    const auto values = std::make_shared<std::vector<int64_t>>(static_cast<size_t>(rows));
     for (size_t i = 0; i < values->size(); ++i) {
       (*values)[i] = static_cast<int64_t>(7 * i + 3) % golden<int64_t>("classes");
     }
@@ -193,17 +222,18 @@ TEST_P(ImageModelGolden, GradientsAgreeWithPyTorch) {
   Session session(
       {.device = "cpu", .threads = testing::test_threads(), .budget = Bytes(int64_t{2} << 30)});
   ParameterInit init(1);
-  const std::unique_ptr<ImageModel> model = make(init);
-  draw(*model);
+  const Network network = make(init);
+  const Module& model = *network.module;
+  draw(model);
   session.step([&] {
-    const Tensor logits = model->forward(images());
+    const Tensor logits = network.logits(images());
     compare("logits", logits);
-    backward(cross_entropy(logits, labels()));
-    for (const NamedTensor& one : model->parameters()) {
+    backward(cross_entropy(logits, labels(logits.extent(0))));
+    for (const NamedTensor& one : model.parameters()) {
       compare("gradient/" + one.name, grad_of(one.tensor));
     }
   });
-  for (const NamedTensor& one : model->buffers()) compare("buffer/" + one.name, one.tensor);
+  for (const NamedTensor& one : model.buffers()) compare("buffer/" + one.name, one.tensor);
   judge();
 }
 

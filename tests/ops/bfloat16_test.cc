@@ -17,7 +17,6 @@
 #include "ops/linear/matmul.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
-#include "ops/norm/batch_norm_inference.h"
 #include "ops/norm/layer_norm.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"

@@ -9,7 +9,6 @@
 #include "ops/linear/matmul.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
-#include "ops/norm/batch_norm_inference.h"
 #include "ops/norm/running_stats.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/pool/avg_pool2d.h"

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "runtime/core/errors.h"
+#include "runtime/policy/registry.h"
 #include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"

@@ -11,6 +11,7 @@
 #include "examples/compare/http_server.h"
 #include "examples/compare/snapshot_json.h"
 #include "runtime/core/errors.h"
+#include "runtime/policy/registry.h"
 #include "tests/examples/compare/raw_client.h"
 #include "tests/examples/compare/small_comparison.h"
 

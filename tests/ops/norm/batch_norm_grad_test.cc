@@ -5,7 +5,6 @@
 
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/unary.h"
-#include "ops/norm/batch_norm_inference.h"
 #include "ops/norm/running_stats.h"
 #include "tests/support/gradcheck.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/executor/step_planner.h"
+#include "runtime/policy/registry.h"
 #include "runtime/session/session.h"
 #include "tests/support/decisions.h"
 #include "tests/support/random_program.h"

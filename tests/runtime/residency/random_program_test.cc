@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "runtime/core/errors.h"
+#include "runtime/policy/registry.h"
 #include "tests/support/faulty_device.h"
 #include "tests/support/random_program.h"
 #include "tests/support/toy_program.h"
