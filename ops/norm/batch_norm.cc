@@ -12,7 +12,7 @@
 namespace tidemark {
 namespace {
 
-// Parameters and statistics, whatever x is.
+// Parameters and statistics are float32, whatever x is.
 TensorMeta of_channels(const Shape& x) {
   return TensorMeta::contiguous(DType::kFloat32, {x.back()});
 }
@@ -52,8 +52,8 @@ std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, x), of_channels(x), of_channels(x)};
 }
 
-// Operations for each element of x: two for each moment, two to scale and shift, and what
-// follows.
+// Operations per element of x: two for each moment, two to scale and shift, and those of the
+// ReLU.
 OpCost cost_batch_norm(const OpQuery& query) {
   const double elements = static_cast<double>(query.inputs[0].shape.elements());
   return {.flops = (query.attr<BatchNormAttrs>().relu ? 8.0 : 6.0) * elements,
@@ -97,7 +97,7 @@ GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen) {
                                                  std::span<const bool> wanted) mutable {
     Tensor g = contiguous(std::exchange(gys[0], {}));
     if (saved.y) {
-      // y and its gradient go before x is read.
+      // y and its gradient are freed before x is read.
       const Tensor y = saved.y->get();
       saved.y.reset();
       g = dispatch1(kReluGrad, {g, y});
