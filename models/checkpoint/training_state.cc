@@ -39,7 +39,7 @@ std::string to_text(Number number) {
   return {digits, end};
 }
 
-// How the checksum stands in the header.
+// The checksum's entry in the header.
 std::string checksum_member(std::string_view value) {
   return "\"checksum\":\"" + std::string(value) + '"';
 }
@@ -62,8 +62,8 @@ class Fields {
     return parse<Number>(key, text(key));
   }
 
-  // Of steps, updates or numbers drawn: more than any run gets to is damage, and would
-  // overflow.
+  // A number of steps, updates or random numbers. More than any run reaches means a damaged
+  // file, and would overflow.
   int64_t count(const std::string& key) const {
     return checked_count(key, number<int64_t>(key));
   }
