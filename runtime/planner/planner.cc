@@ -16,7 +16,7 @@ namespace {
 // quick ones.
 constexpr size_t kMaxOpsForAllBaselines = 50'000;
 
-// What a baseline counts as, in search nodes per storage.
+// A baseline counts as this many search nodes per storage.
 constexpr int64_t kBaselineNodes = 20;
 
 roam::RoamOptions roam_options(const PlannerOptions& options, const Stopwatch& watch) {

@@ -71,11 +71,11 @@ class CheckpointPolicy final : public Forecasting<EvictOnlyPolicy> {
     });
   }
   const bool known_to_fit_;
-  size_t forward_calls_ = 0;  // of this step so far; at its begin, of the last one
+  size_t forward_calls_ = 0;  // in this step so far; at its start, the last step's
   size_t forward_end_ = 0;    // where forward is expected to end
   size_t segment_ = 1;
   std::unordered_set<const Storage*> borders_;
-  std::deque<Storage*> dropped_;  // of the segment that just ended; still to be released
+  std::deque<Storage*> dropped_;  // in the segment that just ended, still to be released
 };
 
 }  // namespace

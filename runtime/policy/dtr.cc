@@ -86,7 +86,7 @@ class DtrPolicy final : public EvictOnlyPolicy {
 
  private:
   struct Node {
-    double cost = 0;  // of the call that makes it; 0 without one
+    double cost = 0;  // its call's; 0 without a call
     bool evicted = false;
     size_t component = 0;                    // while evicted
     std::vector<const Storage*> neighbours;  // inputs, and outputs of calls that read it

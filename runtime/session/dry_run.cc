@@ -65,8 +65,8 @@ thread_local DryRunProgress current_progress;
 
 // Limits at which a simulation is stopped.
 struct TrialLimits {
-  int64_t recomputations = kAnyNumber;  // of all steps together
-  Nanos step = kNever;                  // of one step, as far as it is issued
+  int64_t recomputations = kAnyNumber;  // in all steps together
+  Nanos step = kNever;                  // one step's time, as far as it is issued
   int64_t work = kAnyNumber;            // besides the overall limit
   bool only_first = false;              // only the program's first step
 };

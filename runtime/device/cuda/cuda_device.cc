@@ -358,7 +358,7 @@ class CudaDevice final : public Device {
     tasks_->progress.check();
   }
 
-  // Waits until the stream's queue has room.
+  // Waits until the stream's queue has space.
   void make_space(StreamQueue& queue) {
     const Ticket limit = options_.tickets_in_flight;
     if (queue.issued() - queue.completed() >= limit) {
@@ -557,7 +557,7 @@ class CudaDevice final : public Device {
   const std::shared_ptr<AddressMap> addresses_;
   GpuClock clock_;
   std::array<std::unique_ptr<Staging>, kStreamCount> staging_;
-  // What each stream's next work waits for.
+  // The fence that each stream's next work waits for.
   std::array<Fence, kStreamCount> fences_{};
   std::vector<DriverEvent> events_;
   // True after a throw, until resume().

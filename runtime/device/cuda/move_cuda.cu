@@ -6,7 +6,7 @@ namespace tidemark {
 namespace {
 
 constexpr int kThreads = 1024;
-constexpr int kWordsPerThread = 4;  // of 16 bytes, in flight at once
+constexpr int kWordsPerThread = 4;  // words of 16 bytes in flight at once
 constexpr int64_t kTile = int64_t{kThreads} * kWordsPerThread;
 
 // Tiles go from the low end up when the data moves down, and from the high end down when it

@@ -208,7 +208,7 @@ class SimDevice : public Device {
   const std::shared_ptr<Nanos> issue_clock_ = std::make_shared<Nanos>(0);
   Nanos& now_ = *issue_clock_;
   std::array<Lane, kStreamCount> lanes_;
-  BusyTime offload_busy_;  // of link copies; host tasks such as disk I/O do not use the link
+  BusyTime offload_busy_;  // link copies only: host tasks such as disk I/O do not use it
   BusyTime reload_busy_;
 };
 

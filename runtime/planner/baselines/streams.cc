@@ -58,7 +58,6 @@ class StreamPlanner {
     }
   }
 
-  // Finds the users of each placement.
   void find_users() {
     std::vector<size_t> at(problem_.storages.size(), 0);
     users_.resize(plan_.placements.size());

@@ -82,8 +82,7 @@ MovingPass::MovingPass(const MovingProblem& problem)
     events_.push_back({buffer(i).begin, true, i});
     events_.push_back({buffer(i).end, false, i});
   }
-  // Of buffers that begin at one time, those at their preferred offsets come first, then large
-  // ones.
+  // Among buffers that begin together, those at preferred offsets come first, then large ones.
   const auto key = [&](const Event& e) {
     return std::tuple(e.time, e.begins, !begins_at_home(e.buffer),
                       -buffer(e.buffer).size.count(), e.buffer);
@@ -198,8 +197,8 @@ bool MovingPass::place(const Offsets& hints) {
   return choice && put_at(choice->place);
 }
 
-// Of the free places, chooses one that is hinted at for the fewest bytes during the buffer's
-// life; among equals, one in a hole that fits, next to a buffer that ends at the same time.
+// Chooses the free place that hints claim for the fewest bytes during the buffer's life; among
+// equals, one in a hole that fits, next to a buffer that ends at the same time.
 std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hints) {
   const Bytes size = buffer(i).size;
   if (!fits(size)) return std::nullopt;

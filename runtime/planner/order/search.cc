@@ -16,7 +16,7 @@ constexpr int64_t kNodesPerLookAtTheClock = 64;
 SearchEnd OrderSearch::run(int64_t budget, const std::vector<int>& prefer, int64_t node_limit,
                            const Stopwatch& watch) {
   struct Frame {
-    size_t depth;                                         // of the path when it was made
+    size_t depth;                                         // length of the path at that time
     std::vector<std::tuple<int64_t, int, OpId>> choices;  // growth, preference
   };
   OrderState state(graph_);

@@ -59,7 +59,7 @@ class Planner {
  private:
   struct Choice {
     PlannedRelease release;
-    Nanos price{0};             // of an eviction
+    Nanos price{0};             // if it is an eviction
     std::vector<Range> absent;  // calls at which it is away
     bool kept = true;
   };

@@ -22,7 +22,7 @@ constexpr double kMaxShortfallTime = 0.05;
 // Passes of a layout: with full effort; and the least, from an effort of kQuick on.
 constexpr int64_t kPasses = 500;
 constexpr int64_t kFewPasses = 50;
-constexpr int64_t kCallsPerNode = 15;  // what a node takes at most, in simulated calls
+constexpr int64_t kCallsPerNode = 15;  // a node takes at most this many simulated calls
 
 // Shares of the space that are left free, so that blocks find places with little moving. They
 // are tried in turn until moves, and waits for them, take at most kCheap of the step.

@@ -181,7 +181,6 @@ void StepSimulator::read(uint32_t op) {
   add(Do::kRead, op);
 }
 
-// Frees what the program lets go of after the operator.
 void StepSimulator::free_after(uint32_t op) {
   for (const uint32_t item : trace_.ops[op].released) {
     free(item);
@@ -595,7 +594,6 @@ void StepSimulator::add(Do what, uint32_t item) {
   writer_->add(what, item, outcome_.time);
 }
 
-// Unpins blocks whose copies are done.
 void StepSimulator::unpin_done() {
   std::erase_if(under_way_, [&](const auto& copy) {
     if (copy.first > outcome_.time) return false;
