@@ -29,7 +29,6 @@ struct Buffers {
   float *keys, *keys_transposed, *values_transposed, *dk, *dv, *p, *dp;
 };
 
-// Indices of the inputs.
 constexpr size_t kG = 0, kQ = 1, kK = 2, kV = 3, kY = 4, kSaved = 5, kKeys = 6;
 
 class Backward {

@@ -43,7 +43,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// One thread per element.
 __global__ void drop_kernel(const __grid_constant__ Call call, int64_t elements, FloatInput p,
                             FloatOutput kept) {
   const int64_t i = thread_index();

@@ -182,8 +182,8 @@ __global__ void __launch_bounds__(kTileThreads)
              extents.queries - place.first, extents.depth, lane);
 }
 
-// What backward knows of a query. For a query that does not exist, values that make its pairs
-// contribute nothing.
+// The sums of a query that backward needs. For a query that does not exist, values that make
+// its pairs contribute nothing.
 struct QuerySums {
   float log_sum, delta;  // log_sum in powers of two
 };

@@ -58,7 +58,7 @@ dnnl::primitive_desc describe_backward(const OpDesc& desc) {
 struct Convolution {
   WorkspaceLayout layout;
   std::unique_ptr<Primitive> primitive;
-  std::unique_ptr<Primitive> reorder;  // null: the weight is used as it lies
+  std::unique_ptr<Primitive> reorder;  // null: the weight is used in place
   size_t weight_at = 0;
 
   // `direction`: 1 if the primitive reads the weight, -1 if it writes it.

@@ -170,7 +170,7 @@ std::string described(const Convolution& problem) {
 }
 
 struct Choice {
-  std::unique_ptr<Descriptor> plan;  // null: there is none
+  std::unique_ptr<Descriptor> plan;  // null: no engine is acceptable
   EngineTraits traits;
   std::string name;
   bool passed_over = false;  // a tensor-core engine was rejected for its workspace

@@ -13,10 +13,10 @@
 namespace tidemark {
 namespace {
 
-constexpr int kDigits = 256;       // of the sort: one byte; a block has a thread for each
+constexpr int kDigits = 256;       // values of a sorted byte; a block has a thread for each
 constexpr int64_t kTile = 1024;    // positions that a block sorts
 constexpr int64_t kRun = 128;      // positions that are summed in float
-constexpr int64_t kColumns = 128;  // of a row, per block
+constexpr int64_t kColumns = 128;  // columns of a row per block
 
 // `lanes` threads for each position, side by side over vectors of kWidth columns.
 template <int kWidth, class Id>

@@ -99,7 +99,7 @@ struct GemmPlan::Product {
   cublasLtMatmulDescOpaque_t desc;
   cublasLtMatrixLayoutOpaque_t first, second, y;
   cublasLtMatmulAlgo_t algorithm;
-  int64_t input_bytes, output_bytes;  // of one element
+  int64_t input_bytes, output_bytes;  // bytes per element
   float scale;
   size_t workspace;
 };

@@ -98,7 +98,7 @@ TIDEMARK_TYPED_LOOPS(TIDEMARK_DEFINE_LOOPS)
 constexpr int64_t kExpElements = 4;
 
 struct Batch {
-  // Takes what is known of the scores (N, C) and labels (N).
+  // Takes the known properties of the scores (N, C) and labels (N).
   Batch(int64_t class_count, const TensorMeta& labels, const CrossEntropyAttrs& cross = {})
       : rows(labels.shape[0]),
         classes(class_count),

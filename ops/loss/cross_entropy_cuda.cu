@@ -8,7 +8,7 @@
 namespace tidemark {
 namespace {
 
-// What is known of the scores (N, C) and labels (N).
+// The known properties of the scores (N, C) and labels (N).
 struct Batch {
   Batch(int64_t class_count, const TensorMeta& labels,
         const loss::CrossEntropyAttrs& cross = {})

@@ -21,7 +21,7 @@ using norm::finishes;
 using norm::kThreads;
 using norm::Pair;
 
-// Of a set of values: their number, their mean, and the sum of squared distances from the mean.
+// The number of values, their mean, and the sum of squared distances from the mean.
 struct Moments {
   double count, mean, squares;
 };

@@ -93,7 +93,7 @@ class Steps {
 
   bool gapless_ = true;
   bool wide_ = true;
-  std::vector<int64_t> elements_;  // of each parameter
+  std::vector<int64_t> elements_;  // per parameter
   std::vector<PackedLoop> loops_;  // where some operands are not gapless
 };
 

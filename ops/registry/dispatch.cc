@@ -17,7 +17,7 @@
 namespace tidemark {
 namespace {
 
-// What is computed once per signature.
+// Computed once per signature.
 struct Prepared {
   std::vector<TensorMeta> outputs;
   std::shared_ptr<const PreparedKernel> kernel;
