@@ -43,7 +43,6 @@ constexpr int64_t kMaxSize = 1 << 24;
 // Far above any real network: the time of a dry run grows with the number of layers.
 constexpr int64_t kMaxLayers = 1000;
 
-// Reads the keys of a config.json.
 class Config {
  public:
   Config(const std::string& path, const std::string& text)

@@ -20,7 +20,6 @@ constexpr std::string_view kFormat = "tidemark training state 1";
 constexpr std::string_view kNoChecksum = "0000000000000000";
 constexpr std::string_view kSetting = "setting.";
 
-// Every tensor under its name in the file.
 std::vector<NamedTensor> all_tensors(const Module& model, const Optimizer& optimizer) {
   std::vector<NamedTensor> all;
   const auto add = [&](const std::string& prefix, const std::vector<NamedTensor>& tensors) {

@@ -203,7 +203,7 @@ struct Loader::State {
   std::vector<Slot> slots;
   std::vector<Slot*> free;
   std::deque<Slot*> filling;
-  LoaderPosition cursor;  // of the batch to begin next
+  LoaderPosition cursor;  // the batch to begin next
   std::shared_ptr<const Order> order;
   int64_t order_epoch = -1;
   int64_t active = 0;  // chunks being read

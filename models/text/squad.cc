@@ -176,8 +176,8 @@ class Reader {
 
   struct Pending {
     SquadExample example;
-    std::vector<uint64_t> at;  // of each answer, in code points
-    int64_t offset;            // of the question in the file
+    std::vector<uint64_t> at;  // per answer, in code points
+    int64_t offset;            // the question's place in the file
   };
 
   const std::string& name_;
