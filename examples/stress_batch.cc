@@ -469,8 +469,8 @@ class Stress {
   const StressFlags& stress_;
   const ShapedJob& job_;
   const InterruptScope interrupt_;
-  Bytes budget_{0};              // of the arena, for every batch
-  std::optional<Bytes> memory_;  // of the process
+  Bytes budget_{0};              // the arena's, for every batch
+  std::optional<Bytes> memory_;  // the process's limit
   RunReport report_;
   Json trials_ = Json::array();
   Json extra_ = Json::object();

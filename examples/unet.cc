@@ -58,7 +58,6 @@ std::shared_ptr<const Batch> draw(uint32_t seed) {
   return batch;
 }
 
-// Two times convolution, batch normalisation and ReLU.
 struct DoubleConv : Sequential {
   DoubleConv(int64_t in, int64_t out, ParameterInit& init) {
     add<ConvNorm>(ConvNormOptions{{.in = in, .out = out, .kernel = 3, .padding = 1}}, init);

@@ -17,8 +17,8 @@ Bytes default_host_limit(const MemoryFacts& facts) {
   return std::clamp(align_down(left), Bytes(0), wanted);
 }
 
-// What the process takes if nothing is released. None: a budget or device memory is given, or
-// the program's own need is not known.
+// The memory of the process if nothing is released. None: a budget or device memory is given,
+// or the program's own need is not known.
 std::optional<Bytes> untouched_need(const MemoryFacts& facts) {
   if (facts.budget || facts.device_memory || !facts.untouched_program) return std::nullopt;
   return facts.unmanaged_peak + facts.host_limit.value_or(Bytes(0)) + facts.loading +

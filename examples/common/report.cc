@@ -133,7 +133,7 @@ std::string process_lines(const RunReport& report) {
   return text;
 }
 
-// What was saved of the process's memory and of the arena, which differ.
+// The savings in the process's memory and in the arena, which differ.
 std::string saved_line(const RunReport& report) {
   const Bytes peak = report.unmanaged->peak;
   const Bytes of_arena = peak - report.peak_reserved.value_or(Bytes(0));
@@ -151,7 +151,6 @@ std::string saved_line(const RunReport& report) {
                      format_bytes(of_arena), percent(of_arena, peak));
 }
 
-// What the saving cost, over all steps.
 std::string step_lines(const StepStats& total) {
   std::string text = fmt::format(
       "  recomputed  {} operators, {:.1f} ms ({:.1f} % of the time); {} evictions\n",

@@ -17,7 +17,7 @@
 namespace tidemark {
 namespace {
 
-constexpr double kTestShare = 0.05;   // of a text
+constexpr double kTestShare = 0.05;   // share of a text
 constexpr int64_t kTestBatches = 16;  // at most
 constexpr int64_t kTinyVocabulary = 8192;
 constexpr int64_t kBucket = 16;  // batches whose sequences are sorted by length

@@ -15,7 +15,6 @@ size_t length_of(char first) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-// Index of a cell in a grid that is `width` wide.
 size_t index_of(int row, int column, int width) {
   return static_cast<size_t>(row) * static_cast<size_t>(width) + static_cast<size_t>(column);
 }

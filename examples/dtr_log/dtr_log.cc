@@ -154,7 +154,6 @@ class Parser {
     live_ -= log_.storages[storage].bytes;
     log_.steps.push_back({.kind = Kind::kFree, .line = line_, .inputs = {storage}});
   }
-  // `name` stands for another storage from here on.
   void rebind(const std::string& name, uint32_t storage) {
     uint32_t& bound = names_.at(name);
     ++names_in_use_[storage];
@@ -249,7 +248,7 @@ class Parser {
   Json json_;
   DtrLog log_;
   std::unordered_map<std::string, uint32_t> names_;
-  std::vector<int64_t> names_in_use_;  // of each storage
+  std::vector<int64_t> names_in_use_;  // per storage
   Bytes live_{0};
 };
 

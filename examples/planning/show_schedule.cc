@@ -13,7 +13,7 @@ namespace {
 
 using Do = Schedule::Do;
 
-constexpr size_t kShown = 12;  // of the largest releases
+constexpr size_t kShown = 12;  // largest releases shown
 
 // Bytes of residents that the schedule leaves out of its addresses.
 Bytes residents_apart(const SavedSchedule& saved) {
