@@ -123,7 +123,6 @@ Json replayed(const std::string& folder) {
   return result;
 }
 
-// Sums up the steps of a run.
 StepStats total_of(const std::vector<StepStats>& steps) {
   StepStats total;
   for (const StepStats& step : steps) {

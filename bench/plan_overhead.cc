@@ -36,9 +36,9 @@ constexpr int kCounted = 15;  // the last
 struct Mode {
   const char* name;
   const char* policy;
-  double share = 1;  // of the unmanaged peak
+  double share = 1;  // share of the unmanaged peak
   bool plan = false;
-  const char* filter = "";  // of delta; empty: its own
+  const char* filter = "";  // delta's; empty: its own
 };
 
 double median(std::vector<double> values) {
