@@ -1,4 +1,4 @@
-// What tests take from the machine and from the person who runs them
+// Settings that tests take from the machine and from the person who runs them
 // (tests/machines/README.md).
 #pragma once
 

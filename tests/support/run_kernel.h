@@ -73,7 +73,7 @@ class GuardedBlock {
 };
 
 struct KernelRun {
-  std::vector<TensorMeta> metas;  // of the outputs
+  std::vector<TensorMeta> metas;  // the outputs'
   std::vector<Array> outputs;     // as bytes for types other than float32
   std::vector<Array> inputs;      // after the run, for operators that write in place
   Bytes workspace{0};
@@ -127,7 +127,7 @@ class BlocksOnDevice {
 
 struct KernelOptions {
   int threads = test_threads();
-  std::vector<DType> dtypes{};  // of the inputs; float32 where none is given
+  std::vector<DType> dtypes{};  // the inputs'; float32 where none is given
   Scalars scalars{};
   bool tf32 = false;
   std::optional<size_t> place{};  // the input that output 0 overwrites; none: it has a place

@@ -163,7 +163,7 @@ class RefusingDevice final : public FaultyDevice {
   int64_t left_ = 0;
 };
 
-// Its fourth call is deferred until the fifth has run and the program has let go of e.
+// The fourth call is deferred until the fifth has run and the program has let go of e.
 //
 //   0 a = f(w)    1 b = g(w)    2 e = h(w)    3 update w by a; lets go of b
 //   4 c = k(e)    5 d = l(u, c)    6 update u by d

@@ -242,7 +242,7 @@ TEST(Tide, TakesWhatItsScheduleSays) {
   EXPECT_GE(placed, 6);
 }
 
-// What a step makes is moved from its place to where the next step begins with it. These moves
+// Storages made in a step are moved to where the next step begins with them. These moves
 // are not part of the schedule, and matter here, where moving a byte takes a nanosecond.
 TEST(Tide, PlansStepsThatReplaceTheirStates) {
   for (const int64_t percent : {85, 65, 45}) {

@@ -193,7 +193,7 @@ TEST(MovingLayout, WhatMustStayIsInTheWay) {
   MovingProblem problem = fragmented();
   problem.pinned = {{1, 3, 4}, {3, 0, 8}};
   EXPECT_FALSE(lay_out(problem));
-  // It may move until 3, when nothing requires it, and again from 4 on.
+  // The buffer may move until 3, when nothing requires it, and again from 4 on.
   problem.pinned[0] = {1, 2, 3};
   EXPECT_TRUE(lay_out(problem));
   problem.pinned[0] = {1, 4, 9};

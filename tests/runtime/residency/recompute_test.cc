@@ -22,7 +22,7 @@ TEST(Recompute, BringsBackAChain) {
   EXPECT_EQ(scene.stats().recomputes, 3) << "nothing was run twice";
 }
 
-//   x -> a -> b     a schedule has b computed, and what it needs has gone for want of room
+//   x -> a -> b     a schedule has b computed, and what it needs has gone for lack of space
 TEST(Recompute, ForAScheduleWithoutPlacesInputsComeBack) {
   using How = BlockPlacement::How;
   Scene scene({.host = 64});

@@ -357,7 +357,7 @@ aaaa
 }
 
 TEST(StepSimulator, WaitsForCopies) {
-  // It is out after 3100 - 1100, and back after 9100 - 7100.
+  // a is out after 3100 - 1100, and back after 9100 - 7100.
   EXPECT_EQ(simulated(to_and_fro(), copy_within(1, 3000), {copy(0, 0, 6, 4)}),
             "time 9200, waited 4000, copied 6000");
   PlanLimits limits = copy_within(1, 500);
