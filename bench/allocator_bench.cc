@@ -1,4 +1,5 @@
-// How fast the offset allocator is. What it loses to fragmentation: allocator_fragmentation.
+// Measures the speed of the offset allocator. allocator_fragmentation measures its
+// fragmentation.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -12,8 +13,8 @@ namespace {
 
 using namespace literals;
 
-// One allocate and one free of a random block, `live` blocks being handed out, of `sizes`
-// sizes.
+// One iteration frees a random block and allocates another. `live` blocks, of `sizes` sizes,
+// are allocated all the time.
 void BM_AllocateFree(benchmark::State& state) {
   const size_t live = static_cast<size_t>(state.range(0));
   const int64_t sizes = state.range(1);
@@ -31,7 +32,7 @@ void BM_AllocateFree(benchmark::State& state) {
     allocator.free(blocks.back(), Fence());
     blocks.pop_back();
   }
-  // Choices are drawn ahead, so that the loop times the allocator alone.
+  // Choices are drawn in advance, so that the loop times only the allocator.
   constexpr size_t kChoices = 1 << 16;
   std::vector<std::pair<size_t, Bytes>> choices(kChoices);
   for (auto& [victim, s] : choices) {

@@ -1,12 +1,12 @@
-// How much memory the allocator loses to fragmentation, beside other rules: the only source of
-// the figures on it in bench/RESULTS.md.
+// Measures how much memory the allocator loses to fragmentation, compared with other rules. It
+// is the only source of the figures on fragmentation in bench/RESULTS.md.
 //
 //   allocator_fragmentation FOLDER [JSON]
 //
-// Replays each trace of the folder: the highest end offset, and the capacity from which on it
-// completes without a move, over the most that is live at once. Then trains anew, within
-// budgets, with an arena of each rule: there the runtime reacts to the rule, and what counts is
-// what it has to move, copy and compute again.
+// Replays each trace of the folder and reports two figures, relative to the peak of live bytes:
+// the highest end offset, and the smallest capacity in which the trace completes without a
+// move. Then trains again, within budgets, with an arena for each rule. The runtime reacts to
+// the rule there, so the figures are the bytes moved, copied and recomputed.
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
@@ -51,7 +51,7 @@ double ratio(Bytes a, Bytes b) {
   return static_cast<double>(a.count()) / static_cast<double>(b.count());
 }
 
-// Geometric mean and the largest, of what is added.
+// Geometric mean and maximum of the added values.
 class Ratios {
  public:
   void add(double value) {
@@ -69,7 +69,7 @@ class Ratios {
   int count_ = 0;
 };
 
-// "unmanaged", "room50", "room10".
+// Groups are "unmanaged", "room50" and "room10".
 template <class T>
 using ByGroup = std::map<std::string, T, std::greater<>>;
 
@@ -123,7 +123,6 @@ Json replayed(const std::string& folder) {
   return result;
 }
 
-// Of the steps of a run.
 StepStats total_of(const std::vector<StepStats>& steps) {
   StepStats total;
   for (const StepStats& step : steps) {
@@ -138,7 +137,7 @@ StepStats total_of(const std::vector<StepStats>& steps) {
 
 Json trained() {
   struct Sum {
-    Ratios time;        // over that with the arena's own rule
+    Ratios time;        // relative to the arena's own rule
     double moving = 0;  // shares of the time
     int64_t compactions = 0;
     int runs = 0;

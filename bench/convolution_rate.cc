@@ -20,7 +20,7 @@ constexpr int kRuns = 4;
 struct Layer {
   int64_t extent, in, out, window;
 };
-// Of each stage: narrow, convolve, widen.
+// Three layers for each stage: narrow, convolve, widen.
 std::vector<Layer> layers() {
   std::vector<Layer> all;
   for (int64_t stage = 0; stage < 4; ++stage) {
@@ -32,7 +32,7 @@ std::vector<Layer> layers() {
   return all;
 }
 
-// Runs the three passes; each is one operator, whose times are in the session's events.
+// Runs the three passes. Each is one operator, whose times are in the session's events.
 void run_passes(const Layer& layer, const Tensor& x, const Tensor& w, const Tensor& gy) {
   const int64_t padding = layer.window / 2;
   const Conv2dAttrs conv{.padding = {padding, padding}};
@@ -42,7 +42,7 @@ void run_passes(const Layer& layer, const Tensor& x, const Tensor& w, const Tens
            Conv2dGradWeightAttrs{conv, layer.window, layer.window, 0});
 }
 
-// The fastest run of each pass, in seconds, all together.
+// The sum of the fastest run of each pass, in seconds.
 double seconds_of(Session& session) {
   std::map<std::string_view, Nanos> fastest;
   session.events().for_each([&](const EventRecord& event) {

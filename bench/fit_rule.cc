@@ -110,7 +110,7 @@ Bytes offline_by_size(const MemoryTrace& trace) {
   std::stable_sort(blocks.begin(), blocks.end(),
                    [](const Lived& a, const Lived& b) { return a.size > b.size; });
   Offset high_water;
-  std::vector<const Lived*> placed;  // by place
+  std::vector<const Lived*> placed;  // in order of offset
   for (Lived& block : blocks) {
     for (const Lived* other : placed) {
       if (other->from >= block.to || other->to <= block.from) continue;

@@ -1,12 +1,12 @@
-// What the issuing thread spends on an operator, whatever the operator computes: inference of
-// shapes, pricing, memory, gradients' bookkeeping, launch. Tensors are tiny; on a GPU this has
-// to stay below what its kernels take, or the GPU waits for the host.
+// Measures the issuing thread's time per operator, whatever the operator computes: shape
+// inference, pricing, memory, bookkeeping for gradients, launch. Tensors are tiny. On a GPU
+// this time has to stay below that of the kernels, or the GPU waits for the host.
 //
 //   host_overhead [--benchmark_filter=sim]     TIDEMARK_BENCH_DEVICE=cuda
 //
-// Runs on the simulator, whose launches are bookkeeping alone, and on the device that the
-// environment names, if any. `per_operator` is seconds of the issuing thread's own time; work
-// on other threads, and waiting for it, is not counted.
+// Runs on the simulator, where a launch is bookkeeping only, and on the device that the
+// environment names, if any. `per_operator` is the issuing thread's own CPU time in seconds; it
+// does not include work on other threads or waiting for them.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ SessionOptions options(const std::string& device) {
   options.device = device;
   options.threads = 1;
   options.budget = 64_MiB;
-  // Managed, and all fits: what a run with memory to spare pays.
+  // Managed, but everything fits: the cost in a run with memory to spare.
   options.unmanaged_peak = 64_MiB;
   return options;
 }
@@ -121,8 +121,8 @@ class Network {
   std::unique_ptr<Optimizer> sgd_;
 };
 
-// ResNet-50 on images of 8x8 pixels: its operators, and weights that make no difference where
-// nothing is computed. `share` of what it takes unmanaged; 1: all of it.
+// ResNet-50 on images of 8x8 pixels, for its operators; its weights make no difference where
+// nothing is computed. `share`: the budget as a share of the unmanaged peak; 1: all of it.
 void training(benchmark::State& state, const std::string& device, double share) {
   SessionOptions real = options(device);
   real.budget.reset();

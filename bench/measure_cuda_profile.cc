@@ -1,10 +1,11 @@
-// Measures the GPU of this machine and prints a device profile for the simulator.
+// Measures this machine's GPU and prints a device profile for the simulator.
 //
 //   measure_cuda_profile [NAME [cuda:N]] > mine.json
 //   train_resnet --device sim:mine.json ...
 //
-// Takes half a minute; run it alone. Links, memory bandwidth, what convolutions reach, launch
-// cost and the shortest kernel are measured; the disk is not, and says so.
+// Takes half a minute; run it alone. It measures the links, memory bandwidth, the speed of
+// convolutions, the launch cost and the shortest kernel. The disk is not measured, and the
+// profile says so.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -47,7 +48,7 @@ std::vector<double> copy_seconds(Device& device, Bytes bytes, int count) {
   return seconds;
 }
 
-// Seconds of the issuing thread for each small copy: what an operator costs to launch at least.
+// Seconds of the issuing thread per small copy: the least that launching an operator costs.
 double launch_seconds(Device& device) {
   const auto memory = device.map(MemoryKind::kDevice, 8_KiB);
   std::vector<double> seconds;

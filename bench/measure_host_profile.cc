@@ -1,10 +1,10 @@
-// Measures this machine and prints a device profile for it: data/profiles/host.json is one.
+// Measures this machine and prints a device profile for it, such as data/profiles/host.json.
 //
 //   measure_host_profile [NAME [DIRECTORY-FOR-THE-DISK-TEST]] > mine.json
 //   train_resnet --device sim:mine.json ...
 //
-// Takes about ten seconds; run it alone. Each number is the best of many short runs, as the
-// others were disturbed.
+// Takes about ten seconds; run it alone. Each number is the best of many short runs, as slower
+// runs were disturbed.
 #include <fcntl.h>
 #include <omp.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ double best_seconds(int runs, const std::function<void()>& run) {
   return best;
 }
 
-// Runs and times a oneDNN primitive with tensors of its own choice of layout.
+// Runs and times a oneDNN primitive that chooses the layouts of its tensors.
 class OneDnn {
  public:
   using Arguments = std::vector<std::pair<int, dnnl::memory::desc>>;
@@ -85,7 +85,7 @@ double matmul_flops(dnnl::memory::data_type type) {
   return 2.0 * kSize * kSize * kSize / seconds;
 }
 
-// The four shapes that most of ResNet-50's convolutions are like, forward, batch 8.
+// Four shapes that are typical of ResNet-50's convolutions, forward, batch 8.
 double convolution_flops() {
   struct Shape {
     int64_t in, out, kernel, size;
@@ -118,8 +118,8 @@ double convolution_flops() {
   return flops / seconds;
 }
 
-// Arrays are gone through in pieces, so that neither caches nor other programs decide: the
-// former hold no whole array, the latter spare some piece.
+// Arrays are processed in pieces, so that neither caches nor other programs decide the result:
+// no cache holds a whole array, and other programs leave some pieces undisturbed.
 constexpr int64_t kArrayBytes = 256 << 20;
 constexpr int64_t kPieceBytes = 16 << 20;
 
@@ -145,7 +145,7 @@ double triad_bandwidth(int threads) {
   return 3.0 * kPieceBytes / best;
 }
 
-// Through the device's own streams, as the tiers do it.
+// Measured through the device's own streams, as the tiers use them.
 struct Links {
   double offload, reload, both_offload, both_reload;
 };
@@ -156,7 +156,7 @@ Links link_bandwidth(Device& device) {
     regions.push_back(device.map(MemoryKind::kHost, Bytes(kArrayBytes)));
     std::memset(regions.back()->data(), i, kArrayBytes);
   }
-  // The best of a few rounds over the arrays, of copies of `bytes` each.
+  // The best of a few rounds over the arrays, with copies of `bytes` each.
   auto measure = [&](std::initializer_list<StreamId> streams, int64_t bytes) {
     std::array<double, kStreamCount> best{};
     for (int round = 0; round < 6; ++round) {
@@ -178,7 +178,7 @@ Links link_bandwidth(Device& device) {
   };
   const double offload = measure({StreamId::kOffload}, kPieceBytes)[1];
   const double reload = measure({StreamId::kReload}, kPieceBytes)[2];
-  // Whole arrays: a piece could run while the other stream does not.
+  // Whole arrays: a single piece could run while the other stream is idle.
   const auto both = measure({StreamId::kOffload, StreamId::kReload}, kArrayBytes);
   return {offload, reload, both[1], both[2]};
 }
@@ -195,8 +195,8 @@ Disk disk_bandwidth(const std::string& directory) {
   const int probe = mkstemp(path.data());
   if (probe < 0) throw DataError(path, std::strerror(errno));
   close(probe);
-  // Past the page cache where the file system can; else flushed to the disk and dropped from
-  // it.
+  // Bypasses the page cache where the file system can; otherwise data is flushed to the disk
+  // and dropped from the cache.
   int file = open(path.c_str(), O_RDWR | O_DIRECT);
   const bool direct = file >= 0;
   if (!direct) file = open(path.c_str(), O_RDWR);
@@ -225,7 +225,7 @@ Disk disk_bandwidth(const std::string& directory) {
   return disk;
 }
 
-// Of the issuing thread, for one enqueue while the worker is busy.
+// The issuing thread's time for one enqueue while the worker is busy.
 double enqueue_seconds(Device& device) {
   constexpr int kCount = 2000;  // less than a full queue
   return best_seconds(20,
@@ -238,7 +238,7 @@ double enqueue_seconds(Device& device) {
          kCount;
 }
 
-// From the end of one stream's work to the start of another's that waits for it.
+// The time from the end of one stream's work to the start of work on another that waits for it.
 double handover_seconds(Device& device) {
   constexpr int kCount = 200;
   return best_seconds(

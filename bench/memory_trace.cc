@@ -17,12 +17,12 @@ namespace {
 constexpr std::string_view kFirstLine = "tidemark-trace 1";
 constexpr std::string_view kLetters = "pgobadw";
 static_assert(kLetters.size() == kCategoryCount);
-// Far above any recorded step; a damaged file unpacks to no more.
+// Far above any recorded step. A damaged file is not unpacked beyond this size.
 constexpr int64_t kLargestFile = int64_t{256} << 20;
-// Sums of sizes cannot overflow.
+// Bounds sizes so that their sums cannot overflow.
 constexpr int64_t kLargestBlock = int64_t{1} << 50;
 
-// All of `text`, in decimal digits alone.
+// Parses all of `text`, which must consist of decimal digits.
 std::optional<int64_t> number(std::string_view text, int64_t largest) {
   int64_t value = 0;
   const char* const end = text.data() + text.size();
@@ -153,7 +153,7 @@ MemoryTrace read_trace(const std::string& path) {
 
 void write_trace(const MemoryTrace& trace, const std::string& path) {
   const std::string text = to_text(trace);
-  const char* const mode = path.ends_with(".gz") ? "wb9" : "wbT";  // T: as it is
+  const char* const mode = path.ends_with(".gz") ? "wb9" : "wbT";  // T: uncompressed
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), mode), gzclose);
   if (!file) throw DataError(path, "cannot be written");
   const int written = gzwrite(file.get(), text.data(), static_cast<unsigned>(text.size()));

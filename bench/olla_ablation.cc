@@ -1,12 +1,12 @@
-// OLLA's programs with each of its reductions switched off, beside our own planner.
+// Compares OLLA's programs, with each reduction switched off in turn, with our own planner.
 //
 //   olla_ablation [--deadline SECONDS] [--output FILE.json] [INSTANCE...]
 //
-// An INSTANCE is a file of data/instances/order by the part of its name before _train. The
-// edges that OLLA's authors added to them for early updates are taken out first, so that this
-// reduction can be switched too. Each program is solved once, on one thread, with the solver
-// that require_solver() finds, within the deadline. "published" is the paper without anything
-// of ours.
+// An INSTANCE is a file in data/instances/order, named by the part before _train. The edges
+// that OLLA's authors added for early updates are removed first, so that this reduction can be
+// switched too. Each program is solved once, on one thread, with the solver that
+// require_solver() finds, within the deadline. "published" is the paper's method without
+// anything of ours.
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
@@ -61,7 +61,7 @@ const Variant kJoint[] = {
 
 struct Given {
   Problem problem;
-  double authors_peak;  // that their program had, solved by CBC
+  double authors_peak;  // of the authors' program, solved by CBC
 };
 
 Given read_instance(const std::string& name) {
@@ -130,7 +130,7 @@ class Ablation {
     return options;
   }
 
-  // Program order, LESCEA, and the default planner, within the same deadline.
+  // Program order, LESCEA and the default planner, within the same deadline.
   void ours(const Problem& problem, double authors_peak) {
     PlannerOptions options;
     options.limits.seconds = deadline_;
@@ -152,8 +152,7 @@ class Ablation {
                plan.seconds);
   }
 
-  // `result` is what the answer comes to once operators run one after the other; `least`, what
-  // nothing can be below.
+  // `result`: the peak once operators run one after the other. `least`: a lower bound.
   void add(const char* program, const char* variant, const Report& report, Bytes result,
            Bytes least) {
     const bool found = result > Bytes(0);

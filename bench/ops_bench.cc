@@ -1,11 +1,11 @@
-// Operators, one kernel at a time: the layers of ResNet-50 at 224x224 and of BERT-base.
+// Times operators, one kernel at a time: the layers of ResNet-50 at 224x224 and of BERT-base.
 //
 //   ops_bench [--benchmark_filter=conv2d/.*]
 //
-// In the environment: TIDEMARK_BENCH_DEVICE (cpu, or cuda), TIDEMARK_BENCH_BATCH (images, and
-// sequences of BERT), TIDEMARK_BENCH_THREADS. Times are the device's own, from the start of a
-// kernel to its end, of several in a row over the same tensors. Each reports GFLOP/s, and the
-// bytes of its inputs and outputs per second.
+// The environment may set TIDEMARK_BENCH_DEVICE (cpu or cuda), TIDEMARK_BENCH_BATCH (images,
+// and sequences of BERT) and TIDEMARK_BENCH_THREADS. Times are the device's own, from a
+// kernel's start to its end, for several runs in a row over the same tensors. Each benchmark
+// reports GFLOP/s, and the bytes of its inputs and outputs per second.
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
@@ -50,9 +50,9 @@ Device& device() {
   return *device;
 }
 
-constexpr int64_t kDifferent = 1009 * 1000;  // then the same again
+constexpr int64_t kDifferent = 1009 * 1000;  // distinct values, which then repeat
 
-// Blocks of device memory, filled with numbers in (-0.25, 0.75), and small whole ones.
+// Blocks of device memory, filled with numbers in (-0.25, 0.75), or with small integers.
 class Blocks {
  public:
   std::byte* add(const TensorMeta& meta) {
@@ -118,7 +118,7 @@ void run(benchmark::State& state, const OpDef& op, const std::vector<Shape>& sha
     const std::vector<Completion> done = device().take_completions();
     return to_seconds(done.back().end - done.front().start) / count;
   };
-  seconds(1);  // generates code, loads it
+  seconds(1);  // the first run generates and loads code
   for (auto _ : state) state.SetIterationTime(seconds(kInARow));
   const OpCost cost = op.cost(query);
   state.counters["GFLOP/s"] =
@@ -173,7 +173,7 @@ void add_norm(int64_t n, int64_t extent, int64_t channels) {
   add("relu_grad/" + layer, kReluGrad, {x, x}, Attrs());
 }
 
-// BERT-base's heads.
+// The heads of BERT-base.
 void add_attention(int64_t n, int64_t tokens, double dropout, DType dtype) {
   const Shape x{n, tokens, 12, 64};
   for (const bool materialised : {true, false}) {
@@ -188,7 +188,7 @@ void add_attention(int64_t n, int64_t tokens, double dropout, DType dtype) {
   }
 }
 
-// The rest of a layer of BERT-base, and its loss over 15 % of the tokens.
+// The rest of a BERT-base layer, and the loss over 15 % of the tokens.
 void add_bert(int64_t n, int64_t tokens) {
   const int64_t rows = n * tokens, asked = rows * 15 / 100 + 1;
   const Shape x{rows, 768}, wide{rows, 3072}, gamma{768}, row{rows};

@@ -1,10 +1,10 @@
-// What releases cost a step in the program's order, and where other orders may be taken: by the
-// search's own reckoning, on the simulator. A table in Markdown.
+// Compares the cost of releases for a step in program order and in other orders, according to
+// the search's own estimate, on the simulator. Prints a table in Markdown.
 //
 //   order_and_releases GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...
 //
-// GRAPH.json: of plan_graph --save-graph. EFFORT: of a search, in millions of simulated calls.
-// PERCENT: budgets, of the peak in program order.
+// GRAPH.json comes from plan_graph --save-graph. EFFORT is that of a search, in millions of
+// simulated calls. PERCENT are budgets, relative to the peak in program order.
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdlib>

@@ -1,10 +1,10 @@
-// The DELTA paper's experiments (Tang et al., 2022) and overhead against saving for every
-// policy, on the simulator with the A100 profile: one JSON file for each experiment.
+// The DELTA paper's experiments (Tang et al., 2022), and overhead against saving for every
+// policy, on the simulator with the A100 profile. Each experiment writes one JSON file.
 //
 //   paper_experiments [--out bench/results/papers] [--only curves] [--jobs 2] [--force]
 //
-// It can be stopped and goes on where it was: what a file has already is skipped if it was made
-// by the same commit and the same program. bench/papers_report.py runs it and writes the
+// A stopped run can be continued: rows that a file already has are skipped if the same commit
+// and the same program made them. bench/papers_report.py runs this program and writes the
 // report.
 #include <spdlog/fmt/fmt.h>
 
@@ -98,7 +98,7 @@ Json to_json(const PaperResult& result, const PaperRun& run, const PaperNeed& ne
   return json;
 }
 
-// From the minimum up: every 2 % of the unmanaged peak below 40 %, then every 5 %.
+// From the minimum up: steps of 2 % of the unmanaged peak below 40 %, then of 5 %.
 std::vector<Bytes> budgets(const PaperNeed& need) {
   const Bytes peak = need.unmanaged.peak;
   std::set<Bytes> all{align_up(need.minimum), peak};
@@ -137,13 +137,13 @@ std::vector<Experiment> curves() {
   return all;
 }
 
-// Table II and Fig. 3. The paper gives what each method used of a budget that it does not give;
-// here each gets the budget that is the same share of our unmanaged peak as DELTA's figure is
+// Table II and Fig. 3. The paper gives the memory that each method used of a budget, but not
+// the budget. Here each method gets the same share of our unmanaged peak as DELTA's figure is
 // of the paper's baseline.
 struct PeakEntry {
   const char* id;
   PaperModel model;
-  double baseline_mb, dtr_mb, delta_mb;  // of the paper; 0: not given
+  double baseline_mb, dtr_mb, delta_mb;  // from the paper; 0: not given
 };
 const std::vector<PeakEntry> kPeaks{
     {"resnet50_b128", {.network = "resnet50", .batch = 128}, 11200, 10500, 4110},
@@ -178,7 +178,7 @@ Json peak(const PeakEntry& entry) {
                  .host_limit = row.host ? 2 * need.unmanaged.peak : 0_B};
     json["at_the_papers_share"][row.name] =
         to_json(run_paper(entry.model, need, run), run, need);
-    // The smallest budget of those tried at which a step takes at most twice as long.
+    // The smallest of the budgets tried at which a step takes at most twice as long.
     Json smallest;
     for (int percent = 96; percent >= 2; percent -= 2) {
       run.budget = share_of(need.unmanaged.peak, percent / 100.0);
@@ -201,12 +201,12 @@ Experiment peaks() {
   return experiment;
 }
 
-// Tables III and IV. Host memory of a DGX A100, 2 TB, divided by its eight GPUs.
+// Tables III and IV. Host memory is that of a DGX A100, 2 TB, divided by its eight GPUs.
 constexpr Bytes kDeviceMemory = 80 * 1024_MiB;
 constexpr Bytes kHostMemory = 256 * 1024_MiB;
 constexpr int64_t kSearchSteps = 4;
 
-// The largest for which `fits`, which all smaller ones do. At least 1.
+// The largest number for which `fits` holds, if it holds for all smaller ones. At least 1.
 int64_t largest(int64_t from, const std::function<bool(int64_t)>& fits) {
   int64_t low = from, high = from;
   while (fits(high)) low = high, high = high * 3 / 2 + 1;
@@ -274,7 +274,7 @@ Experiment max_batches() {
   return experiment;
 }
 
-// Section 5.4: the same with copies that compute waits for.
+// Section 5.4: compares with copies that compute waits for.
 Json overlap(const PaperModel& model, const std::string& policy, double saving) {
   const PaperNeed need = measure_need(model);
   Json json{{"model", to_json(model)}, {"need", to_json(need)}};
@@ -304,8 +304,8 @@ Experiment overlaps() {
   return experiment;
 }
 
-// Table V: what it costs to compute an operator's outputs again beside what it costs to copy
-// them out and back, for each call of forward whose output is kept for backward.
+// Table V: for each forward call whose output is kept for backward, the cost of recomputing its
+// outputs and the cost of copying them out and back.
 Json costs(const PaperModel& model) {
   SessionOptions options;
   options.device = kPaperDevice;
@@ -365,8 +365,8 @@ Experiment swap_or_recompute() {
   return experiment;
 }
 
-// Fig. 8: one step, cut into equal parts of time; the most memory in use in each, and which
-// share of it each link was busy.
+// Fig. 8: divides one step into equal intervals; for each, the most memory in use, and the
+// share of time for which each link was busy.
 Json timeline(const PaperModel& model, const std::string& policy, double saving) {
   constexpr size_t kBins = 240;
   const PaperNeed need = measure_need(model);
@@ -455,7 +455,7 @@ Experiment timelines() {
   return experiment;
 }
 
-// BERT against attention as frameworks have it: the saving counts from that one's peak.
+// BERT against attention as frameworks run it. The saving is relative to the latter's peak.
 Json against_eager(const std::string& policy) {
   PaperModel model = kCurves[2].model;
   const PaperNeed need = measure_need(model);

@@ -12,7 +12,7 @@
 namespace tidemark {
 namespace {
 
-// FNV-1a of the running program: what it measures depends on nothing else.
+// FNV-1a of the running program. Its measurements depend on nothing else.
 std::string program_hash() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   uint64_t hash = 0xcbf29ce484222325;
@@ -32,7 +32,7 @@ std::string today() {
   return text.data();
 }
 
-// A line for each point.
+// Writes one line per point.
 std::string compact(const Json& json) {
   std::string text = "{";
   bool first = true;
@@ -70,7 +70,7 @@ Results::Results(std::filesystem::path folder, std::string device, bool force)
   std::filesystem::create_directories(folder_);
   const std::string git = "git -C '" + folder_.string() + "' ";
   commit_ = first_line_of(git + "rev-parse --short HEAD 2> /dev/null");
-  // Results aside, which the run itself changes.
+  // Ignores results, which the run itself changes.
   changed_ = first_line_of(git +
                            "status --porcelain --untracked-files=no -- :/ "
                            "':!/bench/results' 2> /dev/null") != kSaidNothing;
@@ -102,7 +102,7 @@ void Results::add(const Experiment& experiment, const std::string& key, Json row
   const std::lock_guard lock(mutex_);
   Json& json = files_[experiment.file];
   json["rows"][key] = std::move(row);
-  // In the order of the tasks, whichever was done first.
+  // Rows follow the order of the tasks, whichever was done first.
   Json sorted = Json::object();
   for (const Task& task : experiment.tasks) {
     if (json["rows"].contains(task.key)) sorted[task.key] = json["rows"][task.key];

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kFewestSteps = 5;
 constexpr double kSettled = 1e-3;  // the last three steps differ by less
 constexpr size_t kManyEvents = 1 << 18;
-// A step that computes each operator again this often is given up, whatever its clock says.
+// A step that recomputes each operator this often is stopped, whatever its clock says.
 constexpr int64_t kMaxRepeats = 100;
 
 SessionOptions base_options() {
@@ -31,7 +31,8 @@ double median_of_last_three(const std::vector<double>& ms) {
   return last[last.size() / 2];
 }
 
-// Does nothing but what it did before. Tide goes on trying for longer than others.
+// Whether the last steps took equally long. Tide keeps trying plans for longer than other
+// policies do, so it never counts as settled.
 bool settled(const std::vector<double>& ms, const PaperPolicy& policy) {
   if (policy.name == "tide" || std::ssize(ms) < kFewestSteps) return false;
   const auto [least, most] = std::minmax_element(ms.end() - 3, ms.end());
@@ -47,7 +48,7 @@ PaperNeed measure_need(const PaperModel& model, bool with_minimum) {
   need.unmanaged = measure_unmanaged(options, program);
   options.host_limit = 2 * need.unmanaged.peak;
   if (with_minimum) need.minimum = find_minimum_budget(options, program, need.unmanaged).budget;
-  // The session is that of measure_unmanaged, for more steps.
+  // The session of measure_unmanaged(), for more steps.
   need.ms = run_paper(model, need,
                       {.policy = {"none"},
                        .budget = align_up(Bytes(need.unmanaged.peak.count())),

@@ -1,14 +1,13 @@
-// What running by plan saves: the issuing thread's time for memory (finding and freeing blocks,
-// deciding what to release), and the arena's peak, beside dynamic steps.
+// Measures what running by a plan saves compared with dynamic steps: the issuing thread's time
+// for memory (finding and freeing blocks, deciding what to release), and the arena's peak.
 //
 //   plan_overhead [FILE.json]
 //
-// ResNets at large batch on the simulator, where launches are bookkeeping alone. Each mode runs
-// a session of its own; figures are medians over its last steps, less what the clock takes, and
-// per operator that runs, recomputations too. The
-// modes: unmanaged; tide with a budget of the unmanaged peak, and by plan; tide and delta
-// within 60 % of it, and by plans that release as they did; policies that decide live, each
-// within half of it.
+// Trains ResNets at large batch on the simulator, where launches are bookkeeping only. Each
+// mode runs in a session of its own. Figures are medians over its last steps, less the clock's
+// own time, per operator that runs, recomputations included. The modes are: unmanaged; tide
+// with a budget of the unmanaged peak, and by plan; tide and delta within 60 % of it, and by
+// plans that release as they did; policies that decide live, each within half of it.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -37,9 +36,9 @@ constexpr int kCounted = 15;  // the last
 struct Mode {
   const char* name;
   const char* policy;
-  double share = 1;  // of the unmanaged peak
+  double share = 1;  // share of the unmanaged peak
   bool plan = false;
-  const char* filter = "";  // of delta; empty: its own
+  const char* filter = "";  // delta's; empty: its own
 };
 
 double median(std::vector<double> values) {
@@ -47,7 +46,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What a stretch that does nothing is timed as.
+// The time that an empty interval seems to take.
 double clock_ns() {
   using Clock = std::chrono::steady_clock;
   std::vector<double> values(10001);

@@ -1,4 +1,4 @@
-// Records what training asks the arena for, on the simulator: one file for each run of
+// Records what training requests from the arena, on the simulator: one file for each run in
 // training_run.h.
 //
 //   record_traces FOLDER [PART_OF_NAME]

@@ -1,5 +1,6 @@
-// What the filter takes to choose among many live storages. A sixteenth of the calls finds the
-// best of a size pinned, and the chosen one is used again, as when training.
+// Measures the time that the filter takes to choose among many live storages. In a sixteenth of
+// the calls the best storage of a size is pinned. The chosen storage is used again, as in
+// training.
 //
 //   release_index_bench --benchmark_filter=10000
 #include <benchmark/benchmark.h>

@@ -12,7 +12,7 @@
 namespace tidemark {
 namespace {
 
-constexpr int kThreads = 2;  // of the CPU's kernels, whose workspaces depend on it
+constexpr int kThreads = 2;  // CPU threads; kernels' workspaces depend on them
 
 class Network {
  public:

@@ -38,7 +38,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll{200};
 
-// A line each time that the slowest lane has done a step. True: it was to end early.
+// Prints a line whenever the slowest lane has finished a step. Returns true if it was
+// interrupted.
 bool run_plain(Comparison& comparison, const InterruptScope& interrupt) {
   int64_t printed = 0;
   uint64_t number = 0;
@@ -59,7 +60,8 @@ bool run_plain(Comparison& comparison, const InterruptScope& interrupt) {
   }
 }
 
-// Until Ctrl-C: what has been computed can still be looked at. True: there was more to compute.
+// Serves until Ctrl-C: results can be viewed after the end. Returns true if there was more to
+// compute.
 bool run_page(Comparison& comparison, const PageServer& server,
               const InterruptScope& interrupt) {
   print_out("Open {} in a browser on this machine. Ctrl-C ends it.\n", server.url());

@@ -7,10 +7,10 @@
 //   $ plan_graph --model resnet50 --save-schedule schedule.json
 //   $ plan_graph --show schedule.json --svg schedule.svg
 //
-// A step graph (runtime/schedule/trace_json.h), given as a file or captured from a network by
-// name, is planned whole: order and offsets. --layout takes buffers with lifetimes
-// (MiniMalloc's CSV) and gives each an offset; --order takes a training step as others write it
-// and orders its operators (runtime/planner/io/).
+// Plans both order and offsets of a step graph (runtime/schedule/trace_json.h), which is given
+// as a file or captured from a network by name. --layout takes buffers with lifetimes
+// (MiniMalloc's CSV) and gives each an offset. --order takes a training step in other tools'
+// formats and orders its operators (runtime/planner/io/).
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
@@ -55,7 +55,7 @@ namespace {
 
 constexpr int kDoesNotFit = kOutOfMemory;
 
-// The slower heuristics are compared up to here.
+// The slower heuristics are compared up to this many buffers.
 constexpr size_t kMaxBuffersToCompare = 20'000;
 
 struct Flags {
@@ -65,7 +65,7 @@ struct Flags {
   bool estimate = false;
   bool in_place = false;
   int64_t capacity = 0;
-  Bytes budget{0};  // of --show; 0: what it takes
+  Bytes budget{0};  // for --show; 0: what the schedule takes
   bool resident = false;
   Limits limits;
 };
@@ -83,7 +83,7 @@ void print_row(const std::string& method, Bytes peak, Bytes bound, double second
             format_bytes(peak), format_bytes(bound), gap, seconds, peak.count(), bound.count());
 }
 
-// A plan that is not valid is an error of ours, never an answer.
+// An invalid plan is an internal error, never a result.
 void require_valid(const std::vector<std::string>& violations) {
   for (const std::string& violation : violations) {
     print_error("plan_graph: the plan is not valid: {}\n", violation);
@@ -91,7 +91,7 @@ void require_valid(const std::vector<std::string>& violations) {
   TIDEMARK_CHECK(violations.empty(), "a plan failed validation");
 }
 
-// One half of a method, for --order and --layout.
+// One half of a method: its order or its layout.
 template <typename Half>
 const Half& half_of(const Flags& flags, const Half Method::*half, const char* what) {
   const Method& method = *find_method(flags.method);
@@ -147,7 +147,7 @@ int run_layout(const Flags& flags) {
   return kDone;
 }
 
-// Of what lies at a place.
+// The name of what is placed.
 const std::string& name_of(const Problem& problem, const Placement& placement) {
   return placement.storage != kNone ? problem.storages[placement.storage].name
                                     : problem.operators[placement.workspace_of].name;
@@ -168,7 +168,7 @@ void draw(const std::string& file, const Problem& problem, const Plan& plan,
                                  {title + ": " + format_bytes(plan.peak), names, plan.bound}));
 }
 
-// An order, and offsets so that the validator sees all of it.
+// An order, with offsets so that the validator can check all of it.
 struct OrderedPlan {
   Plan plan;
   double order_seconds = 0, layout_seconds = 0;
@@ -261,8 +261,8 @@ StepTrace read_or_capture(const Flags& flags) {
   return capture_model(flags.capture);
 }
 
-// Up to the operator that begins the backward pass there is nothing for it to keep: what
-// MXNet's script calls forward only.
+// The operators before the backward pass, which keep nothing for it: MXNet's script calls this
+// forward only.
 Problem forward_only(StepTrace graph) {
   const auto is_gradient = [&](const StepTrace::Op& op) {
     return std::any_of(op.outputs.begin(), op.outputs.end(), [&](uint32_t output) {
@@ -271,7 +271,7 @@ Problem forward_only(StepTrace graph) {
   };
   const auto end = std::find_if(graph.ops.begin(), graph.ops.end(), is_gradient);
   graph.ops.erase(end, graph.ops.end());
-  // Nothing is kept for later: a storage goes with its last use.
+  // Nothing is kept for later: a storage ends with its last use.
   std::vector<size_t> last(graph.storages.size(), graph.ops.size());
   for (size_t k = 0; k < graph.ops.size(); ++k) {
     graph.ops[k].released.clear();
@@ -286,7 +286,7 @@ Problem forward_only(StepTrace graph) {
   return problem_from_trace(graph, {.in_place = true});
 }
 
-// What MXNet's memory cost script prints.
+// Prints what MXNet's memory cost script prints.
 int run_estimate(const Problem& whole, const StepTrace& graph) {
   const Problem forward = forward_only(graph);
   print_out("{:<44} {:>16} {:>16}\n", "bytes", "training", "forward only");
@@ -323,7 +323,7 @@ nlohmann::json to_json(const Problem& problem, const Plan& plan) {
   return json;
 }
 
-// The plan as sessions run it: with what stays kept apart, and nothing in place.
+// The plan as sessions run it: residents lie apart, and nothing is in place.
 void save_schedule(const Flags& flags, const StepTrace& graph) {
   const std::string why_not = why_not_plannable(graph);
   if (!why_not.empty()) throw UsageError("--save-schedule: " + why_not);

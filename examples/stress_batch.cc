@@ -53,7 +53,7 @@ input; 3 not even batch 1 fits; 130 interrupted.)";
 
 // Steps with the largest batch that fits without management, to compare speeds.
 constexpr int64_t kBaselineSteps = 5;
-// Simulated steps after which policies have learnt what they will.
+// Simulated steps after which policies have learnt all they can.
 constexpr int64_t kSpeedSteps = 20;
 
 struct StressFlags {
@@ -193,7 +193,7 @@ class Stress {
     budget_ = align_down(share_of(all, 1 - stress_.margin));
     if (memory_ && stress_.margin > 0) memory_ = share_of(*memory_, 1 - stress_.margin);
     report_.budget = budget_;
-    // Now, so that a path that cannot be written is known before.
+    // Checked now, so that a path that cannot be written fails at the beginning.
     if (!flags_.json.empty()) check_writable(flags_.json);
     print_out("{} on {}", job_.announcement(), flags_.device);
     if (memory_) print_out("; the process takes at most {}", format_bytes(*memory_));
@@ -217,8 +217,9 @@ class Stress {
   StepShape shape(int64_t batch) const { return {batch, job_.shape().size}; }
   Program program(int64_t batch) const { return shaped_program(job_, {shape(batch)}); }
 
-  // What the arena may take where steps have this batch. Without a limit on the process, or
-  // where the arena is not in RAM, that is the same for all, but for data that are too much.
+  // The most that the arena may take with this batch. Without a limit on the process, or with
+  // an arena outside RAM, it is the same for all batches; 0 if the batch's data alone exceed
+  // the limit.
   Bytes budget(int64_t batch) const {
     if (!memory_) return budget_;
     const Bytes left = *memory_ - flags_.host_limit.value_or(Bytes(0)) -
@@ -245,7 +246,7 @@ class Stress {
     options.unmanaged_peak = need.peak;
     options.host_limit = limits.host;
     if (!flags_.host_limit && !arena_is_in_ram(flags_) && !flags_.on_simulator()) {
-      // Its pages are taken as they are needed, but all of them may be.
+      // Pages of the host tier are taken as needed, but all of them may be.
       const Bytes available = available_memory().value_or(options.host_limit);
       options.host_limit = std::min(share_of(available, 0.8), options.host_limit);
     }
@@ -258,7 +259,7 @@ class Stress {
     if (interrupt_.requested()) throw Interrupted{};
   }
 
-  // What a dry run says of a batch.
+  // Results of a batch's dry run.
   struct Known {
     UnmanagedNeed need;
     MinimumBudget minimum;
@@ -269,8 +270,7 @@ class Stress {
     Known known;
     known.need = measure_unmanaged(session_options(flags_), steps);
     known.minimum = {.budget = known.need.peak, .categories = known.need.categories};
-    // Where the largest operator alone is too much, how much too much is of interest for batch
-    // 1 alone.
+    // If even the largest operator does not fit, by how much matters only for batch 1.
     if (batch > 1 && known.need.largest_operator > budget(batch)) {
       known.minimum.budget = known.need.largest_operator;
     } else if (flags_.policy != "none") {
@@ -322,7 +322,7 @@ class Stress {
                              known.minimum);
   }
 
-  // On the simulator, whatever the device is: dry runs are no place to wait.
+  // Runs on the simulator, whatever the device is: a dry run must not wait.
   Nanos simulated_step(SessionOptions options, int64_t batch, int64_t steps) const {
     Session session(simulated(std::move(options)));
     const std::unique_ptr<ShapedTraining> training = job_.start();
@@ -360,7 +360,7 @@ class Stress {
     return train(options, shape(batch), stress_.prove, report_.steps);
   }
 
-  // Throws InfeasibleBudget or InfeasibleMemory where not even batch 1 fits.
+  // Throws InfeasibleBudget or InfeasibleMemory if not even batch 1 fits.
   void check_one(Bytes least) const {
     MemoryFacts one = facts(1, least);
     one.budget = budget_;
@@ -469,8 +469,8 @@ class Stress {
   const StressFlags& stress_;
   const ShapedJob& job_;
   const InterruptScope interrupt_;
-  Bytes budget_{0};              // of the arena, whatever the batch
-  std::optional<Bytes> memory_;  // of the process
+  Bytes budget_{0};              // the arena's, for every batch
+  std::optional<Bytes> memory_;  // the process's limit
   RunReport report_;
   Json trials_ = Json::array();
   Json extra_ = Json::object();

@@ -1,5 +1,5 @@
-// A network of one's own, in half of the memory that training it takes: a U-Net (Ronneberger et
-// al. 2015, arXiv:1505.04597) that finds circles and squares in noisy images.
+// A custom network trained in half of the memory that it needs: a U-Net (Ronneberger et al.
+// 2015, arXiv:1505.04597) that finds circles and squares in noisy images.
 //
 //   $ unet
 //   training takes 5.6 MiB; the budget is 2.8 MiB
@@ -38,7 +38,7 @@ struct Batch {
   std::vector<int64_t> masks = std::vector<int64_t>(kBatch * kSize * kSize);
 };
 
-// A circle in each image, and a dimmer square before it, in noise as strong as they are.
+// Draws a circle in each image, and a dimmer square in front of it, in noise as strong as both.
 std::shared_ptr<const Batch> draw(uint32_t seed) {
   auto batch = std::make_shared<Batch>();
   std::mt19937 random(seed);
@@ -58,7 +58,6 @@ std::shared_ptr<const Batch> draw(uint32_t seed) {
   return batch;
 }
 
-// Twice convolution, batch normalisation and ReLU.
 struct DoubleConv : Sequential {
   DoubleConv(int64_t in, int64_t out, ParameterInit& init) {
     add<ConvNorm>(ConvNormOptions{{.in = in, .out = out, .kernel = 3, .padding = 1}}, init);
@@ -125,7 +124,7 @@ struct Training {
   }
 };
 
-// The class of each pixel of the images that no step has seen.
+// The predicted class of each pixel of the test images.
 std::vector<int64_t> masks_found(UNet& net, const std::shared_ptr<const Batch>& batch) {
   net.train(false);
   const NoGrad no_grad;
@@ -139,7 +138,7 @@ std::vector<int64_t> masks_found(UNet& net, const std::shared_ptr<const Batch>& 
   return found;
 }
 
-// Pixels of a class in both masks, as a share of those in either.
+// Pixels of a class in both masks, as a share of those in either mask.
 double intersection_over_union(const std::vector<int64_t>& a, const std::vector<int64_t>& b,
                                int64_t of) {
   int64_t both = 0, either = 0;
@@ -164,7 +163,8 @@ int main(int argc, char** argv) try {
   const auto test = draw(1'000'000);
   std::vector<int64_t> found;
   {
-    // A step of each kind. It runs on the simulator first, to find what half of the memory is.
+    // One step of each kind. The program runs on the simulator first, to find half of its
+    // memory.
     const Program program = [&]() -> std::vector<std::function<void()>> {
       const auto training = std::make_shared<Training>();
       return {[=] { training->step(0); }, [=] { training->step(1); },

@@ -15,7 +15,7 @@ ConvNormOptions conv(const Conv2dOptions& options) {
   return {.conv = options, .norm = {.eps = 1e-3}, .conv_name = "conv", .norm_name = "bn"};
 }
 
-// The last window may reach past the end.
+// The last window may reach beyond the end.
 Tensor pool(const Tensor& x, int64_t window, int64_t stride, int64_t padding) {
   return max_pool2d(x, {.window = {window, window},
                         .stride = {stride, stride},

@@ -20,7 +20,7 @@ constexpr int64_t kStem = 32, kFirst = 16, kHead = 1280;
 constexpr double kDropout = 0.2;
 constexpr BatchNormOptions kNorm{.momentum = 0.0003};
 
-// Convolution, normalisation and, if wanted, ReLU as parts of their own.
+// Adds convolution, normalisation and, if wanted, ReLU as separate modules.
 void add_conv(Sequential& into, const Conv2dOptions& options, bool relu, ParameterInit& init) {
   into.add<Conv2d>(options, init);
   if (relu) {

@@ -80,7 +80,7 @@ Tensor ResNet3d::forward(const Tensor& clips) const {
   }
   Tensor x = stem_.forward_relu(clips);
   for (const auto& block : blocks_) x = block->forward(x);
-  // The mean over all positions, as if frames lay below one another.
+  // The mean over all positions, with the frames below one another as one image.
   const Shape& shape = x.shape();
   const Tensor tall = reshape(x, {shape[0], shape[1] * shape[2], shape[3], shape[4]});
   return fc_.forward(flatten(adaptive_avg_pool2d(tall, 1, 1)));

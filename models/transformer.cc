@@ -33,7 +33,7 @@ DenseOptions dense_options(int64_t in, int64_t out) {
   return {.in = in, .out = out, .deviation = glorot(in, out)};
 }
 
-// Section 3.5: element 2i of row p is sin(p / 10000^(2i / width)), element 2i + 1 its cosine.
+// Section 3.5: element 2i of row p is sin(p / 10000^(2i / width)), element 2i + 1 the cosine.
 Tensor sinusoids(int64_t rows, int64_t width) {
   Session& session = Session::current();
   std::shared_ptr<std::vector<float>> values;

@@ -6,11 +6,11 @@
 namespace tidemark {
 namespace {
 
-// A batch that fails in earnest is followed by one smaller by this share.
+// A batch that fails in the real run is followed by one smaller by this share (1/n).
 constexpr int64_t kStepsDown = 32;
 
-// The largest in [good, most] for which `fits` holds, if it holds up to some point, and is
-// known to hold for `good`.
+// The largest number in [good, most] for which `fits` holds. `fits` must hold up to some
+// number, and is known to hold for `good`.
 template <class Fits>
 int64_t largest_that(int64_t good, int64_t most, const Fits& fits) {
   int64_t bad = std::min(std::max<int64_t>(1, 2 * good), most + (good == most));

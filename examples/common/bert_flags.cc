@@ -104,7 +104,7 @@ TextNetworkOptions options_of_name(const std::string& name) {
   return bert_options(name);
 }
 
-// What the network in a config.json is called: by --model's name where it has those sizes.
+// The name of the network in a config.json: --model's name if that has the same sizes.
 std::string name_of(const TextNetworkOptions& config) {
   for (const std::string& name : text_model_names()) {
     const TextNetworkOptions named = options_of_name(name);
@@ -116,7 +116,7 @@ std::string name_of(const TextNetworkOptions& config) {
   return std::holds_alternative<Gpt2Options>(config) ? "gpt2-like" : "bert-like";
 }
 
-// Empty if they are of one kind and agree; else it says in what they do not.
+// Empty if both are of one kind and agree; else a message that says where they differ.
 std::string clash(const TextNetworkOptions& ours, const TextNetworkOptions& theirs,
                   const std::string& name) {
   if (ours.index() != theirs.index()) {
@@ -126,7 +126,7 @@ std::string clash(const TextNetworkOptions& ours, const TextNetworkOptions& thei
   return difference(sizes_of(ours), sizes_of(theirs), name);
 }
 
-// `from`: what gives these sizes, for messages; --model has to agree.
+// `from`: the source of these sizes, for messages. --model must agree with them.
 void take_sizes(BertFlags& flags, const TextNetworkOptions& config, const std::string& from) {
   if (flags.model_given) {
     const std::string other =
@@ -138,7 +138,7 @@ void take_sizes(BertFlags& flags, const TextNetworkOptions& config, const std::s
   flags.config = config;
 }
 
-// A folder as Hugging Face's save_pretrained writes it.
+// Opens a folder written by Hugging Face's save_pretrained.
 void open_folder(BertFlags& flags) {
   const fs::path folder = flags.load, config = folder / "config.json",
                  weights = folder / "model.safetensors", words = folder / "vocab.txt",
@@ -163,7 +163,7 @@ void open_folder(BertFlags& flags) {
   flags.load = weights.string();
 }
 
-// Weights that --save wrote know their sizes; others do not.
+// Weights written by --save contain their sizes; others do not.
 void open_file(BertFlags& flags) {
   const SafetensorsFile file = open_weights(flags.load);
   const auto config = file.metadata().find(kConfigMetadata);
@@ -174,7 +174,7 @@ void open_file(BertFlags& flags) {
   if (!flags.cased && lower != file.metadata().end()) flags.cased = lower->second == "false";
 }
 
-// Of a run that began with --load.
+// Opens the checkpoint of a run that began with --load.
 void open_checkpoint(BertFlags& flags) {
   if (!fs::exists(flags.checkpoint)) return;
   const std::string from = "--resume: the run in " + flags.checkpoint;
@@ -202,7 +202,7 @@ void open_checkpoint(BertFlags& flags) {
   }
 }
 
-// Why there are no words for --load.
+// Says why there is no vocabulary for --load.
 std::string missing_words(const BertFlags& flags) {
   std::string own;
   if (flags.is_gpt2()) {

@@ -17,7 +17,8 @@
 namespace tidemark {
 namespace {
 
-// What a run shares with the one that it goes on from, beside what all programs have.
+// Settings that a continued run must share with the run it continues, beside those that all
+// programs have.
 SafetensorsMetadata settings_of(const BertFlags& flags, const TextData& data) {
   SafetensorsMetadata settings{
       {"program", "train_bert"},
@@ -36,7 +37,7 @@ SafetensorsMetadata settings_of(const BertFlags& flags, const TextData& data) {
   return settings;
 }
 
-// What complete() reads back.
+// The metadata that complete() reads back.
 SafetensorsMetadata about_weights(const BertFlags& flags, const TextData& data) {
   TextNetworkOptions network = flags.network();
   std::visit([&](auto& options) { options.vocabulary = data.vocabulary_size; }, network);
@@ -113,7 +114,7 @@ class BertJob final : public Job {
       : flags_(flags),
         files_(flags, with_data),
         data_(with_data ? open_text(flags) : describe_text(flags)) {
-    // Of unknown data a few steps stand for all.
+    // Without known data, a few steps stand for all.
     const int64_t epoch = data_->batches_per_epoch();
     steps_ = flags.steps > 0 ? flags.steps : epoch > 0 ? flags.epochs * epoch : 2;
     if (flags.evaluate && data_->test_batches() == 0) {

@@ -75,7 +75,8 @@ void Checkpointing::settle(SafetensorsMetadata settings, int64_t steps,
 void Checkpointing::settle_schedule(int64_t steps) {
   schedule_steps_ = flags_.schedule_steps > 0 ? flags_.schedule_steps : steps;
   if (!flags_.resume || flags_.schedule_steps > 0 || flags_.schedule == "constant") return;
-  // As the run began, so that it has the bits of one that was never stopped.
+  // The number of steps with which the run began, so that the results equal those of a run that
+  // was never stopped.
   const std::string& text = found_.settings[kScheduleSteps];
   int64_t before = 0;
   std::from_chars(text.data(), text.data() + text.size(), before);

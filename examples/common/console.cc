@@ -19,8 +19,8 @@ std::atomic<int> output_error = 0;
 void guard_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
-    // The lowest free descriptor is given out, which is this one. Writing to it fails, as it
-    // would have, so that the loss is noticed.
+    // open() returns the lowest free descriptor, which is this one. Writing to it fails, as it
+    // would have anyway, so that the lost output is noticed.
     static_cast<void>(open("/dev/null", O_RDONLY));
   }
   std::signal(SIGPIPE, SIG_IGN);
@@ -35,7 +35,7 @@ void write_console(std::FILE* stream, std::string_view text) {
 }
 
 std::optional<std::string> lost_output() {
-  write_console(stdout, "");  // what others have left in its buffer
+  write_console(stdout, "");  // flushes what others left in its buffer
   if (output_error == 0 && std::ferror(stdout) == 0) return std::nullopt;
   return std::generic_category().message(output_error == 0 ? EIO : output_error.load());
 }

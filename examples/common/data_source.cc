@@ -97,7 +97,7 @@ ImageSchedule make_schedule(const ResNetFlags& flags, const DataSource& data) {
   if (schedule.steps == 0 && flags.epochs == 0) schedule.steps = data.default_steps;
   if (schedule.steps == 0) {
     const int64_t epochs = or_default(flags.epochs, data.default_epochs);
-    // Of unknown data a few steps stand for all.
+    // Without known data, a few steps stand for all.
     schedule.steps = schedule.steps_per_epoch > 0 ? epochs * schedule.steps_per_epoch : 2;
   }
   return schedule;

@@ -47,13 +47,13 @@ CLI::Option* add_parsed_flag(CLI::App& app, const char* name, Value& value, Pars
       about);
 }
 
-// Of all programs: the flags whose files are written, and those whose files are read.
+// The flags of all programs that name files to write, and those that name files to read.
 constexpr std::string_view kOutputs[] = {
     "--json",       "--trace",  "--save-costs", "--save",          "--save-vocab", "--csv",
     "--checkpoint", "--output", "--save-graph", "--save-schedule", "--svg"};
 struct Input {
   std::string_view flag;
-  const char* rewritten_by;  // an output that may be the same file
+  const char* rewritten_by;  // an output flag that may name the same file
 };
 constexpr Input kInputs[] = {{"--data", ""},
                              {"--test", ""},

@@ -35,7 +35,7 @@ std::unique_ptr<ImageModel> network(const ResNetFlags& flags, const DataSource& 
                           init);
 }
 
-// Rows of `batch`, in its memory.
+// A part of `batch`, in its memory.
 HostBatch rows_of(const HostBatch& batch, const MicroBatch& part) {
   HostBatch rows = batch;
   rows.size = rows.shape[0] = part.size;
@@ -133,7 +133,7 @@ Program training_program(const ResNetFlags& flags, const DataSource& data,
     if (reaches_last && schedule.last_batch != schedule.batch)
       train.push_back(schedule.last_batch);
   }
-  // Of unknown data a batch stands for all.
+  // Without known data, one batch stands for all.
   const int64_t tests = data.test_size > 0 ? data.test_size
                         : flags.evaluate   ? schedule.batch
                                            : 0;

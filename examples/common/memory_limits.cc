@@ -17,14 +17,15 @@ Bytes default_host_limit(const MemoryFacts& facts) {
   return std::clamp(align_down(left), Bytes(0), wanted);
 }
 
-// What the process takes if nothing is released; none: it is not left alone, or not known.
+// The memory of the process if nothing is released. None: a budget or device memory is given,
+// or the program's own need is not known.
 std::optional<Bytes> untouched_need(const MemoryFacts& facts) {
   if (facts.budget || facts.device_memory || !facts.untouched_program) return std::nullopt;
   return facts.unmanaged_peak + facts.host_limit.value_or(Bytes(0)) + facts.loading +
          *facts.untouched_program;
 }
 
-// Of the process, at least.
+// The least that the arena takes of the process's memory.
 Bytes arena_of(const MemoryFacts& facts, const MemoryLimits& limits, Bytes least) {
   return facts.device_memory ? Bytes(0) : facts.budget ? limits.arena : least;
 }

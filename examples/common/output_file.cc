@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a write to `path` ends up, by one name for each file.
+// The file that a write to `path` ends up in, under one name for each file.
 fs::path target_of(const std::string& path) {
   std::error_code unknown;
   const fs::path target = follow_links(fs::absolute(path, unknown).string());

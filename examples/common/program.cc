@@ -21,11 +21,11 @@
 namespace tidemark {
 namespace {
 
-// The program whose work is under way; null otherwise.
+// The name of the program while it works; otherwise null.
 const char* working = nullptr;
 
-// OpenMP's runtime calls exit(1) where it cannot start a thread; nothing else in a program
-// calls exit() before its work is done.
+// OpenMP's runtime calls exit(1) if it cannot start a thread. Nothing else in a program calls
+// exit() before its work is done.
 void exit_of_a_library() {
   if (!working) return;
   print_error("{}: OpenMP cannot start its threads{}\n", working, memory_limits());
@@ -72,9 +72,9 @@ int explain_errors(const std::string& program, const std::function<int()>& body)
 
 int run_program(const std::string& program, const std::function<int()>& body) {
   guard_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error of its write
-  // Each thread would reserve 64 MiB of the address space, and oneDNN ends by a signal where it
-  // gets none for a kernel.
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large becomes a write error
+  // Each thread would reserve 64 MiB of address space, and oneDNN ends by a signal if it gets
+  // no memory for a kernel.
   if (resource_limit(RLIMIT_AS)) ::mallopt(M_ARENA_MAX, 1);
   std::atexit(exit_of_a_library);
   working = program.c_str();

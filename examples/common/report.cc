@@ -91,7 +91,7 @@ bool had_to_release(const RunReport& report) {
   return report.budget && report.unmanaged && *report.budget < report.unmanaged->peak;
 }
 
-// The process before the arena: without a budget, now, promised.
+// The process, shown before the arena: without a budget, now, promised.
 std::string process_lines(const RunReport& report) {
   if (!report.process_peak) return "";
   const auto line = [](std::string_view what, Bytes bytes, const std::string& about) {
@@ -133,7 +133,7 @@ std::string process_lines(const RunReport& report) {
   return text;
 }
 
-// What was saved of the process and of the arena, which is not the same.
+// The savings in the process's memory and in the arena, which differ.
 std::string saved_line(const RunReport& report) {
   const Bytes peak = report.unmanaged->peak;
   const Bytes of_arena = peak - report.peak_reserved.value_or(Bytes(0));
@@ -151,7 +151,6 @@ std::string saved_line(const RunReport& report) {
                      format_bytes(of_arena), percent(of_arena, peak));
 }
 
-// What it cost, over all steps.
 std::string step_lines(const StepStats& total) {
   std::string text = fmt::format(
       "  recomputed  {} operators, {:.1f} ms ({:.1f} % of the time); {} evictions\n",
@@ -166,7 +165,7 @@ std::string step_lines(const StepStats& total) {
   return text;
 }
 
-// How much longer than the unmanaged step, in percent. None: not known.
+// How much longer than the unmanaged step this step takes, in percent. None: not known.
 std::optional<double> overhead(const RunReport& report, const BudgetPrediction& at) {
   if (report.predictions.empty() || !report.predictions.front().step || !at.step) return {};
   if (report.predictions.front().step->rounds == 0 || at.step->rounds == 0) return {};
@@ -175,7 +174,7 @@ std::optional<double> overhead(const RunReport& report, const BudgetPrediction& 
   return 100 * (static_cast<double>(at.step->step.duration.count()) / base - 1);
 }
 
-// What the process takes at most: of the host tier, what the simulation used.
+// The most that the process takes. The host tier counts with what the simulation used.
 Bytes used(const RunReport& report, const BudgetPrediction& at) {
   if (!at.step || at.step->rounds == 0) return at.process;
   return at.process - report.host_limit + at.step->host_peak;
@@ -207,7 +206,7 @@ Json prediction_json(const RunReport& report, const BudgetPrediction& at) {
   return json;
 }
 
-// What a settled step takes in some budgets, as simulated.
+// The time of a settled step in some budgets, as simulated.
 std::string prediction_table(const RunReport& report) {
   if (report.predictions.empty()) return "";
   std::string text =
@@ -260,7 +259,7 @@ std::string prediction_table(const RunReport& report) {
   return text;
 }
 
-// One line per category that occurs: name and two columns of bytes.
+// One line per category that occurs: its name and two columns of bytes.
 std::string category_lines(const CategoryBytes& left, const CategoryBytes& right) {
   std::string text;
   for (size_t i = 0; i < kCategoryCount; ++i) {

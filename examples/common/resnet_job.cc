@@ -23,8 +23,8 @@ LoaderOptions test_options(const DataSource& data, const ImageSchedule& schedule
   return {.batch = std::min(schedule.batch, data.test_size)};
 }
 
-// Batches for as long as they are asked for, epoch after epoch; of sizes alone without a
-// dataset.
+// Supplies batches for as long as they are asked for, epoch after epoch. Without a dataset,
+// batches have sizes only.
 class BatchSource {
  public:
   BatchSource(const DataSource& data, const ImageSchedule& schedule, uint64_t seed, bool trains)
@@ -53,7 +53,8 @@ class BatchSource {
   int64_t next_ = 0;
 };
 
-// What a run shares with the one that it goes on from, beside what all programs have.
+// Settings that a continued run must share with the run it continues, beside those that all
+// programs have.
 SafetensorsMetadata settings_of(const ResNetFlags& flags, const DataSource& data) {
   return {{"program", "train_resnet"},
           {"data", fmt::format("{} ({} images)", data.kind, data.train_size)},
@@ -129,8 +130,8 @@ class ResNetTraining final : public Training {
   const DataSource& data_;
   const ImageSchedule& schedule_;
   Checkpointing& files_;
-  // Before the network: its pinning is then the first thing on the device's clock, and a
-  // simulation of the run, which has no data to pin, differs by a constant.
+  // Declared before the network: pinning is then the first thing on the device's clock, and a
+  // simulation of the run, which has no data to pin, differs by a constant only.
   std::unique_ptr<BatchSource> batches_;
   ImageTraining training_;
   HostBatch batch_;
@@ -164,7 +165,7 @@ class ResNetJob final : public Job {
       const Bytes scratch = set ? set->scratch_bytes() : Bytes(0);
       return loader_buffer_bytes(size, data_.sample, scratch, options);
     };
-    // A loader for training, then one for evaluation; both data sets all the time.
+    // One loader at a time, for training or for evaluation; both data sets all the time.
     Bytes sum = part(data_.train, std::max(data_.train_size, schedule_.batch),
                      train_options(schedule_, flags_.seed));
     if (data_.test_size > 0) {

@@ -46,7 +46,7 @@ MemoryFacts gather_facts(const RunFlags& flags, Bytes peak, Bytes loading) {
   facts.unmanaged_peak = peak;
   facts.loading = loading;
   facts.program = kProgramMemory;
-  // A trace and plans take memory of their own; limits of the process count what is mapped.
+  // A trace and plans take memory of their own, and limits of the process count what is mapped.
   if (flags.trace.empty() && flags.plan != true && memory_limits().empty()) {
     const Bytes most = kUntouchedProgram + compute_threads(flags.threads) * kThreadMemory;
     const Bytes now = resident_memory().value_or(most) - loading;
@@ -55,10 +55,9 @@ MemoryFacts gather_facts(const RunFlags& flags, Bytes peak, Bytes loading) {
   return facts;
 }
 
-// Choosing schedules for the budgets of a table, and predicting steps in them, may take so
-// much.
+// The work of choosing schedules for the budgets of a table and predicting steps in them.
 constexpr int64_t kMaxPredicting = 2 * kMaxWork;
-// With the search for the smallest budget; before training it is as much, for one schedule and
+// The same with the search for the smallest budget. Before training it covers one schedule and
 // one prediction.
 constexpr int64_t kMaxDryRun = kMaxSearchWork + kMaxPredicting;
 
@@ -69,7 +68,7 @@ struct RunPlan {
   bool disk_by_default = false;
 };
 
-// Fills in what the run needs, and gives what follows from it.
+// Fills in what the run needs; returns the options that follow from it.
 RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunReport& report) {
   RunPlan plan;
   plan.options = session_options(flags);
@@ -110,7 +109,7 @@ void check(const RunPlan& plan, const Program& program, const RunReport& report)
                !managed || report.minimum->is_least, remedy);
 }
 
-// What the run goes by, with the tiers that are worth it. Fills in what is said of it.
+// The options of the run, with the tiers that are worth it. Fills in the report about them.
 SessionOptions choose_schedule(const RunPlan& plan, const Program& program, RunReport& report,
                                DryRunWork& work) {
   SessionOptions options =
@@ -125,8 +124,8 @@ SessionOptions choose_schedule(const RunPlan& plan, const Program& program, RunR
   return options;
 }
 
-// What a dry run says of the budgets that the flags ask for, or else of some between the
-// unmanaged peak and the smallest.
+// Predicts steps in the budgets that the flags ask for, or else in some between the unmanaged
+// peak and the smallest budget.
 void predict(const RunPlan& plan, const Program& program, RunReport& report) {
   const Bytes peak = report.unmanaged->peak, least = report.minimum->budget;
   std::vector<Bytes> budgets{peak};
@@ -138,8 +137,8 @@ void predict(const RunPlan& plan, const Program& program, RunReport& report) {
     }
     if (least < peak) budgets.push_back(least);
   }
-  // Of what is left each budget may take its part, half of that to choose a schedule. The
-  // unmanaged step takes what it takes.
+  // Each budget may take its part of the work that is left, half of it to choose a schedule.
+  // The unmanaged step takes what it needs.
   DryRunWork all(kMaxPredicting);
   auto budgets_left = static_cast<int64_t>(budgets.size()) - 1;
   for (const Bytes budget : budgets) {
@@ -183,7 +182,7 @@ void save_schedule(const RunFlags& flags, const Session& session, bool interrupt
   write_output(flags.save_schedule, to_json(bound->trace, bound->schedule));
 }
 
-// Makes schedules by giving the one from the file.
+// A producer that always gives the schedule from the file.
 auto given_schedule(const RunFlags& flags) {
   return [saved = flags.saved_schedule, file = flags.saved_schedule_file](
              const StepTrace& trace, const PlanLimits&,
@@ -202,7 +201,7 @@ void save_trace(const RunFlags& flags, Session& session) {
       {.process = flags.model, .categories = {kCategoryNames.begin(), kCategoryNames.end()}});
 }
 
-// Things to do at the end of a run, each whatever became of the others.
+// Runs actions at the end of a run, each of them even if others fail.
 class Attempts {
  public:
   void operator()(const std::function<void()>& what) {
@@ -212,7 +211,7 @@ class Attempts {
       if (!error_) error_ = std::current_exception();
     }
   }
-  // The first error, if there was one.
+  // Rethrows the first error, if there was one.
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
   }
@@ -230,7 +229,7 @@ void note_memory(const Session& session, RunReport& report) {
   if (!report.flags.on_simulator()) report.process_peak = peak_resident_memory();
 }
 
-// What the process has now beside what it has for arena, tiers and loading.
+// The process's memory now, without arena, tiers and loading.
 std::optional<Bytes> program_memory(const Session& session, const RunReport& report) {
   std::optional<Bytes> left = resident_memory();
   if (!left) return std::nullopt;
@@ -261,7 +260,7 @@ PlanSummary plan_summary(Session& session) {
   return summary;
 }
 
-// True if it ran to the end, false if it was interrupted.
+// Returns true if the run ended, false if it was interrupted.
 bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
            const InterruptScope& interrupt, RunReport& report) {
   Session session(options);
@@ -314,7 +313,7 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
   }
 }
 
-// "a GiB of arena, b MiB of loading": the parts of what is promised.
+// "a GiB of arena, b MiB of loading": the parts of the promised total.
 std::string promised_parts(const RunReport& report, Bytes arena) {
   std::string text;
   if (report.arena_in_ram) text += "arena " + format_bytes(arena) + ", ";
@@ -368,9 +367,9 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
                                 !options.costs));
 }
 
-// A dry run for a GPU is exact where that GPU is; elsewhere it is an estimate by the profile of
-// one. Other runs need the GPU, and that is said before any data is read. Gives the flags to go
-// on with.
+// A dry run for a GPU is exact on a machine with that GPU; elsewhere it estimates by a GPU's
+// profile. Other runs need the GPU, which is checked before any data is read. Returns the flags
+// to continue with.
 RunFlags settle_device(RunFlags flags, RunReport& report) {
   const bool dry_run_for_gpu = flags.dry_run && flags.on_cuda();
   if (!flags.profile.empty() && !dry_run_for_gpu) {
@@ -395,8 +394,9 @@ RunFlags settle_device(RunFlags flags, RunReport& report) {
   return flags;
 }
 
-// What cannot be had is said now: the kernel would end the process when its pages are touched,
-// and under a limit (ulimit -v, -d) libraries end it as well. Throws HostMemoryError.
+// Missing memory is reported now: later, the kernel would end the process when its pages are
+// touched, and under a limit (ulimit -v, -d) libraries would end it as well. Throws
+// HostMemoryError.
 void check_host_memory(const RunPlan& plan, const RunReport& report) {
   const SessionOptions& options = plan.options;
   if (options.device != "cpu") return;
@@ -424,7 +424,7 @@ void check_host_memory(const RunPlan& plan, const RunReport& report) {
                 format_bytes(most->memory));
   }
   if (memory_limits().empty()) return;
-  // The program has taken a part of its own share by now.
+  // The program has used part of its own share by now.
   const Bytes rest = std::max(Bytes(0), kProgramMemory - resident_memory().value_or(Bytes(0)));
   map_pages(*options.budget + options.host_limit + rest,
             fmt::format(" for a budget of {}, {} to offload to and {} for the program itself",
@@ -448,7 +448,7 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   auto progress = std::make_optional<DryRunLine>(stderr, kMaxDryRun);
   const RunPlan memory = plan(flags, *job, program, report);
   if (flags.dry_run) {
-    // What is refused has its needs said, and no step.
+    // If the run is refused, its needs are reported but no step.
     const bool feasible =
         *memory.options.budget >=
         (flags.policy == "none" ? report.unmanaged->peak : report.minimum->budget);
@@ -459,7 +459,7 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
     return kDone;
   }
   check(memory, program, report);
-  ::malloc_trim(0);  // what simulations had would count as in use in the next line
+  ::malloc_trim(0);  // memory of simulations would count as in use in the next line
   check_host_memory(memory, report);
   DryRunWork work;
   const SessionOptions options = choose_schedule(memory, program, report, work);
@@ -467,14 +467,14 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
       options.disk_limit > Bytes(0) && *options.budget < report.unmanaged->peak;
   if (writes_disk) report.predicted = predict_step(options, program);
   progress.reset();
-  ::malloc_trim(0);  // what simulations had is nothing that training needs
+  ::malloc_trim(0);  // training does not need the memory of simulations
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  // Now, so that a path that cannot be written is known before an hour of training.
+  // Checked now, so that a path that cannot be written fails before an hour of training.
   for (const std::string& path :
        {flags.json, flags.trace, flags.save_costs, flags.save_schedule}) {
     if (!path.empty()) check_writable(path);
   }
-  const InterruptScope interrupt;  // from the first word on, loading weights included
+  const InterruptScope interrupt;  // from the first message on, loading weights included
   announce(*job, report, options, took.count());
   return train(flags, options, *job, interrupt, report) ? int{kDone} : kInterruptedExitCode;
 }
@@ -517,7 +517,8 @@ DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
   DiskTierChoice choice{.by_default = !flags.disk_limit && arena_is_in_ram(flags)};
   options.disk_limit = flags.disk_limit.value_or(Bytes(0));
   options.disk_directory = flags.disk_directory;
-  // As feasible_schedule() wants it to be sure of any policy; a run rarely fills half of it.
+  // As much as feasible_schedule() needs to be sure of any policy; a run rarely fills half of
+  // it.
   if (choice.by_default) options.disk_limit = 2 * unmanaged_peak;
   if (options.disk_limit == Bytes(0) || flags.on_simulator()) return choice;
   if (options.disk_directory.empty()) {
@@ -551,7 +552,7 @@ int run_job(const std::string& program, const RunFlags& flags, const OpenJob& op
   report.flags = flags;
   const int code = explain_errors(program, [&] { return run(flags, open, report); });
   if (flags.json.empty()) return code;
-  // What was done is worth telling, even if a file could not be written in the end.
+  // The report is worth writing even if a file could not be written in the end.
   if (code == kBadInput && report.steps.empty()) return code;
   return explain_errors(program, [&] {
     write_json(report, flags.json);

@@ -16,12 +16,12 @@
 namespace tidemark {
 namespace {
 
-// Sizes of steps are multiples of this share of the largest, but for short sequences.
+// Sizes of steps are multiples of this share (1/n) of the largest, except for short sequences.
 constexpr int64_t kSizes = 8;
 
 constexpr int64_t kPixelBytes = sizeof(float), kIdBytes = sizeof(int64_t);
 
-// The same at the same place.
+// A fixed pseudo-random number for each place.
 uint64_t scrambled(int64_t place) {
   uint64_t x = static_cast<uint64_t>(place) * 0x9E3779B97F4A7C15ull;
   x ^= x >> 31;
@@ -48,12 +48,12 @@ class ShapedImages final : public ShapedTraining {
   }
 
  private:
-  // Larger batches begin as smaller ones do.
+  // The beginning of a batch does not depend on its size.
   void reserve(int64_t pixels, int64_t labels) {
     if (pixels > count_) {
       count_ = pixels;
       const Bytes bytes(pixels * kPixelBytes);
-      // What a GPU copies at full speed, for as long as there is something to copy.
+      // Memory that a GPU copies at full speed. It lives as long as copies need it.
       const std::shared_ptr<MemoryRegion> region =
           Session::current().device().adopt(map_pages(bytes), bytes);
       pixels_ = std::shared_ptr<float[]>(region, reinterpret_cast<float*>(region->data()));
@@ -88,9 +88,9 @@ class ImageJob final : public ShapedJob {
   std::vector<int64_t> sizes() const override {
     const int64_t unit = std::max<int64_t>(1, data_.sample[0] / kSizes);
     std::vector<int64_t> sizes;
-    // Other networks may have parameters that depend on it, or a least size.
+    // Other networks may have parameters that depend on the size, or a minimum size.
     const bool any_size = flags_.model.starts_with("resn");
-    // The last layers see more than one pixel, or batch norm has no meaning at batch 1.
+    // The last layers must see more than one pixel, or batch norm is meaningless at batch 1.
     const bool small_stem =
         flags_.stem == "cifar" || (flags_.stem == "auto" && data_.sample[0] <= 64);
     const int64_t least = (small_stem ? 8 : 32) + 1;

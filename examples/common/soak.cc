@@ -11,8 +11,8 @@
 namespace tidemark {
 namespace {
 
-// So many samples are kept at most: then every other one goes, and they are taken half as
-// often.
+// At most this many samples are kept. Then every other one is dropped, and sampling is half as
+// frequent.
 constexpr size_t kSamples = 4096;
 
 class Samples {
@@ -25,7 +25,7 @@ class Samples {
     samples_.resize(kSamples / 2);
     stride_ *= 2;
   }
-  // Of all the tenths, the first one is at 0, the last at 1.
+  // The mean over a tenth of the samples: the first tenth at 0, the last at 1.
   SoakSample mean_of_tenth(double at) const {
     const size_t n = std::max<size_t>(1, samples_.size() / 10);
     SoakSample mean{.spread = 0};
@@ -80,9 +80,9 @@ SoakSample take_sample(Session& session, const ShapedTraining& training,
 
 }  // namespace
 
-// Where blocks lie between steps is chance, so that decides nothing; how much they have to be
-// moved does. Process memory is noisy, kernels of new shapes are made and kept up to a limit,
-// and allocators' pools fill first, so it is the second half that counts.
+// Where blocks lie between steps is chance and decides nothing; how much they have to be moved
+// does. Process memory is noisy: kernels for new shapes are made and kept up to a limit, and
+// allocators' pools fill first. Only the second half therefore counts.
 bool SoakReport::flat() const {
   constexpr double kKernels = 64 << 20;
   if (last.kept > 1.05 * first.kept + 8) return false;

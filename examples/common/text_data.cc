@@ -17,12 +17,12 @@
 namespace tidemark {
 namespace {
 
-constexpr double kTestShare = 0.05;   // of a text
+constexpr double kTestShare = 0.05;   // share of a text
 constexpr int64_t kTestBatches = 16;  // at most
 constexpr int64_t kTinyVocabulary = 8192;
 constexpr int64_t kBucket = 16;  // batches whose sequences are sorted by length
 
-// Of the table of words there; 0 if there is none.
+// The number of rows of the word table in the weights; 0 if there is none.
 int64_t rows_in(const std::string& weights, const BertFlags& flags) {
   const SafetensorsFile file = open_weights(weights);
   const char* name = "transformer.wte.weight";
@@ -34,8 +34,8 @@ int64_t rows_in(const std::string& weights, const BertFlags& flags) {
   return table != nullptr && table->shape.rank() == 2 ? table->shape[0] : 0;
 }
 
-// By what is known before a text is read, as a dry run is to say what the run will need: a
-// table may have more rows than there are words.
+// The number of rows, from what is known before the text is read, so that a dry run can tell
+// what the run will need. A table may have more rows than there are words.
 int64_t rows_of(const BertFlags& flags, const std::optional<Vocabulary>& vocabulary) {
   const bool learnt = flags.vocabulary.empty();
   const int64_t known = learnt ? 0 : vocabulary->size();
@@ -57,7 +57,7 @@ std::optional<Vocabulary> given_vocabulary(const BertFlags& flags) {
   return Vocabulary::read(flags.vocabulary);
 }
 
-// Given, or learnt from the text.
+// Uses the given vocabulary, or learns one from the text.
 template <class Text>
 WordPiece make_pieces(const BertFlags& flags, const Text& text) {
   std::optional<Vocabulary> vocabulary = given_vocabulary(flags);
@@ -130,7 +130,7 @@ class SizesAlone final : public TextData {
   TextBatch batch_;
 };
 
-// Pretraining on a text, the last part of which is for testing.
+// Pretraining on a text whose last part is for testing.
 template <class Batches>
 class CorpusData final : public TextData {
  public:
@@ -141,7 +141,8 @@ class CorpusData final : public TextData {
     if (!flags.is_gpt2()) pad = pieces.vocabulary().pad();
     CorpusBatchOptions options = options_of(flags);
     options.shuffle = false;
-    // As few as there are; with one to spare for special tokens and the last label.
+    // No more sequences than there are; one token is left for special tokens and the last
+    // label.
     const auto tokens = static_cast<int64_t>(parts_.second.tokens().size());
     options.batch = std::min(options.batch, (tokens - 1) / options.length);
     if (options.batch > 0) test_.emplace(make(parts_.second, pieces, options));
@@ -185,7 +186,7 @@ class CorpusData final : public TextData {
   std::optional<Batches> test_;
 };
 
-// Sequences are padded to a multiple of this, so that there are few lengths.
+// Sequences are padded to a multiple of this, so that few lengths occur.
 int64_t length_unit(int64_t length) {
   int64_t unit = 32;
   while (length % unit != 0) unit /= 2;

@@ -109,7 +109,7 @@ TextNetwork::Input upload(const BertFlags& flags, const TextBatch& batch) {
   return input;
 }
 
-// Rows of `batch`; a copy, unless they are all.
+// A part of `batch`, copied unless it is the whole.
 TextBatch rows_of(const TextBatch& batch, const MicroBatch& part) {
   if (part.size == batch.rows) return batch;
   const auto cut = [&](const TextBatch::Ids& ids, int64_t per_row,
@@ -144,7 +144,7 @@ std::vector<float> logits_of(const Tensor& tensor) {
   return values;
 }
 
-// Of a task, which a file of weights may lack.
+// Whether the parameter belongs to a task, which a file of weights may lack.
 bool is_head(const std::string& name) {
   return name.starts_with("cls.") || name.starts_with("lm_head.") ||
          name.starts_with("qa_outputs.");
@@ -215,8 +215,8 @@ CarriedParts TextTraining::carried() {
 }
 
 Program training_program(const BertFlags& flags, TextData& data, int64_t steps) {
-  // Sizes decide, so of each there is one; twice the first, as the second step is the first
-  // that finds all state in its place.
+  // Only sizes matter, so each occurs once. The first occurs twice: in the second step, all
+  // state exists from the beginning.
   std::vector<TextBatch> train, test;
   const auto add = [](std::vector<TextBatch>& kinds, const TextBatch& batch) {
     for (const TextBatch& kind : kinds) {

@@ -41,7 +41,7 @@ StepOutcome train_step(const std::vector<MicroBatch>& parts,
     }
     backward(result.loss);
     if (&part == &parts.back()) update();
-    // Now: what the loss was computed from is free before the next micro-batch.
+    // Read now, so that what the loss was computed from is freed before the next micro-batch.
     const std::optional<float> loss = read_scalar<float>(result.loss);
     if (loss) outcome.loss = outcome.loss.value_or(0) + *loss;
     if (result.correct) {

@@ -9,13 +9,12 @@
 namespace tidemark::compare {
 namespace {
 
-// Bytes of the UTF-8 character that `first` begins.
+// The number of bytes of the UTF-8 character that begins with `first`.
 size_t length_of(char first) {
   const auto byte = static_cast<unsigned char>(first);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-// Of a cell in a grid `width` wide.
 size_t index_of(int row, int column, int width) {
   return static_cast<size_t>(row) * static_cast<size_t>(width) + static_cast<size_t>(column);
 }
@@ -95,7 +94,7 @@ DotChart::DotChart(int columns, int rows, bool unicode)
 
 void DotChart::dot(int x, int y, char letter, Style style) {
   if (x < 0 || y < 0 || x >= dots_across() || y >= dots_down()) return;
-  // Of a Braille cell, upper row first: left column 1 2 3 7, right column 4 5 6 8.
+  // Bits of a Braille cell, upper row first: left column 1 2 3 7, right column 4 5 6 8.
   constexpr uint8_t kBits[kDown][kAcross] = {
       {0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
   const int down = dots_down() - 1 - y;
@@ -119,7 +118,7 @@ void DotChart::draw(Canvas& canvas, int row, int column) const {
     for (int c = 0; c < columns_; ++c) {
       const Cell& cell = cells_[index_of(r, c, columns_)];
       if (cell.dots == 0) continue;
-      // U+2800 and the dots, as UTF-8.
+      // U+2800 plus the dots, in UTF-8.
       const char braille[] = {'\xE2', static_cast<char>(0xA0 | (cell.dots >> 6)),
                               static_cast<char>(0x80 | (cell.dots & 0x3F))};
       canvas.put(row + r, column + c,

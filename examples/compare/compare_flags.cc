@@ -49,7 +49,7 @@ Exit codes: 0 done; 1 losses differ, or a lane failed; 2 usage, bad input or a p
 3 the budget is infeasible, or memory ran out; 130 interrupted, after finishing the step.)";
 
 constexpr double kByFace = -1, kWatchable = 4;
-// Steps of a job that goes on until it is told to stop; its schedules count on them.
+// Steps of a job that continues until it is stopped; learning-rate schedules need a number.
 constexpr int64_t kEndless = 1 << 20;
 
 void remove_flags(CLI::App& app, const std::vector<std::string>& names) {
@@ -59,7 +59,7 @@ void remove_flags(CLI::App& app, const std::vector<std::string>& names) {
 }
 
 void add_compare_flags(CLI::App& app, CompareFlags& flags) {
-  // Lanes say it, or it makes no sense for several trainings at once.
+  // Lanes specify these, or they make no sense for several trainings at once.
   remove_flags(app, {"--memory", "--policy", "--filter", "--dry-run", "--json", "--trace",
                      "--resume", "--checkpoint", "--checkpoint-every", "--load", "--save",
                      "--save-vocab", "--evaluate", "--schedule", "--save-schedule"});
@@ -109,7 +109,7 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
   file("--svg", flags.svg, "In the end, draw the curves and each lane's arena to FILE");
 }
 
-// What is looked at live goes on until it is told to stop, unless it is said how far.
+// A live comparison continues until it is stopped, unless a length is given.
 template <class Network>
 void set_length(Network& network, CompareFlags& flags, bool endless_allowed) {
   if (!flags.port && isatty(STDOUT_FILENO) == 0) flags.plain = true;

@@ -14,8 +14,8 @@ constexpr size_t kNoticesKept = 30;
 constexpr double kDefaultShare = 0.5;
 constexpr Bytes kUnlimited{int64_t{1} << 50};
 
-// What a step takes on the simulator when nothing is ever released: of the second step, which
-// is the first that finds all state in its place.
+// The time of a simulated step in which nothing is ever released. The second step is used: it
+// is the first in which all state exists from the beginning.
 Nanos simulate_unmanaged(SessionOptions options, const Program& program) {
   options.policy = "none";
   options.budget = kUnlimited;
@@ -62,7 +62,8 @@ void Comparison::prepare() {
   base.unmanaged_peak = peak;
   const Bytes host = arena_is_in_ram(options_.flags) ? Bytes(0) : 2 * peak;
   base.host_limit = options_.flags.host_limit.value_or(host);
-  // Of each lane, whether or not it is worth it, so that policies have the same to choose from.
+  // Every lane has a disk tier, whether or not it is worth it, so that policies have the same
+  // choices.
   set_disk_tier(options_.flags, peak, base);
   ground_.minimum = find_minimum_budget(base, program, ground_.need);
   if (options_.flags.budget) {
@@ -214,7 +215,7 @@ void Comparison::done_with(const Order& order, const std::string& text, bool bad
   if (!text.empty()) note(order.number, text, bad);
   const auto lane = entries_.find(order.command.lane);
   if (lane != entries_.end()) {
-    // A change that failed is not waited for: the lane is what it shows.
+    // A failed change is not waited for: the lane is what it shows.
     if (--lane->second.open_orders == 0) lane->second.planned = lane->second.view->spec;
     lane->second.phase = Phase::kWaiting;
   }
@@ -248,7 +249,7 @@ bool Comparison::has_step_to_do(const Lane& lane) const {
   return lane.runs() && (steps_ == 0 || lane.steps_done() < steps_);
 }
 
-// False: the end.
+// Returns false at the end.
 bool Comparison::wait_for_work(Worker& worker, std::vector<Order>& orders) {
   const auto begin = std::chrono::steady_clock::now();
   const auto due = options_.rate > 0
@@ -353,7 +354,7 @@ void Comparison::apply(Worker& worker, const Order& order) {
           std::make_unique<Lane>(command.lane, worker.job ? *worker.job : *job_, ground_));
       at = worker.lanes.end() - 1;
     }
-    // One without a usable state of its own takes that of a lane that is well.
+    // A lane without a usable state of its own takes that of a lane that has one.
     std::optional<CarriedState> state;
     if (order.number > 0 && !(*at)->usable()) {
       for (const auto& lane : worker.lanes) {
@@ -381,7 +382,7 @@ void Comparison::apply(Worker& worker, const Order& order) {
     text = who + ": " + error.what();
     bad = true;
   }
-  // First, so that whoever sees that it is done sees what was done.
+  // Published first, so that anyone who sees that it is done also sees the result.
   if (at != worker.lanes.end()) publish(**at);
   done_with(order, text, bad);
 }

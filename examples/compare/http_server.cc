@@ -17,8 +17,8 @@
 namespace tidemark::compare {
 namespace {
 
-// The library's own limit lies above ours: what comes in between is accepted, and the oldest
-// connection is closed for it.
+// The library's limit is above ours: connections in between are accepted, and the oldest one is
+// closed instead.
 constexpr unsigned kMaxAccepted = 4 * HttpServer::kMaxConnections;
 
 constexpr std::pair<const char*, const char*> kHeaders[] = {
@@ -60,7 +60,7 @@ MHD_Result send(MHD_Connection* connection, const HttpResponse& response) {
   return result;
 }
 
-// Why no body is taken, or kOk.
+// Why no body is accepted, or kOk.
 HttpStatus judge_body(const HttpRequest& request) {
   if (request.headers.contains("transfer-encoding")) return kLengthRequired;
   const std::string& text = request.header("content-length");
@@ -113,7 +113,7 @@ struct HttpServer::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // The query as it was sent: the library only gives it in parts.
+  // Keeps the query as it was sent: the library only offers it in parts.
   static void* begin_request(void* /*impl*/, const char* target, MHD_Connection*) {
     auto* request = new HttpRequest;
     const std::string_view text(target);
@@ -126,7 +126,7 @@ struct HttpServer::Impl {
     delete static_cast<HttpRequest*>(std::exchange(*request, nullptr));
   }
 
-  // Called first without the body, then with each part of it, then once more.
+  // The library calls this first without the body, then with each part of it, then once more.
   static MHD_Result answer(void* impl, MHD_Connection* connection, const char* path,
                            const char* method, const char* /*version*/, const char* part,
                            size_t* size, void** context) {
@@ -163,7 +163,7 @@ struct HttpServer::Impl {
     }
     open.push_back(socket);
     if (open.size() <= kMaxConnections) return;
-    // The library sees that the socket has ended and closes it.
+    // The library notices that the socket has ended and closes it.
     ::shutdown(open.front(), SHUT_RDWR);
     open.pop_front();
   }

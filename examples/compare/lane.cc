@@ -10,7 +10,7 @@
 namespace tidemark::compare {
 namespace {
 
-// A step's events and more: some recompute a lot.
+// Enough for the events of a step, even with many recomputations.
 constexpr size_t kEvents = 1 << 17;
 
 void add(StepStats& sum, const StepStats& step) {

@@ -5,7 +5,7 @@
 namespace tidemark::compare {
 namespace {
 
-// Lanes are a step apart; a lane that starts anew from another's state is too.
+// Lanes are at most a step apart, also a lane that starts anew from another's state.
 constexpr size_t kStepsKept = 1024;
 constexpr size_t kMismatchesKept = 8;
 

@@ -9,7 +9,7 @@ namespace tidemark::compare {
 namespace {
 
 // The largest k for which the k-th smallest and the k-th largest of n values enclose the median
-// of their distribution with 95 %; 1 where there is none.
+// of their distribution with a confidence of 95 %; 1 if there is none.
 size_t sign_test_rank(size_t n) {
   double term = std::pow(0.5, static_cast<double>(n)),
          below = 0;  // of the binomial distribution

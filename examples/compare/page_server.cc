@@ -35,7 +35,7 @@ constexpr File kFiles[] = {{"index.html", "text/html; charset=utf-8"},
                            {"charts.js", "text/javascript; charset=utf-8"},
                            {"d3.min.js", "text/javascript; charset=utf-8"}};
 
-// Beside the program, or where they were built.
+// The folder beside the program, or where the files were built.
 std::string page_folder() {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -65,7 +65,7 @@ HttpResponse refuse(HttpStatus status, const std::string& why) {
   return answer(status, {{"error", why}});
 }
 
-// Digits alone, and not more than an integer has.
+// Accepts digits only, and no more than an integer holds.
 template <class Number>
 std::optional<Number> number_of(std::string_view text) {
   Number number = 0;
@@ -74,7 +74,7 @@ std::optional<Number> number_of(std::string_view text) {
   return number;
 }
 
-// "" for a name that is not there. Throws UsageError for what is no text.
+// Returns "" if the name is missing. Throws UsageError if its value is no text.
 std::string text_of(const Json& json, const char* name) {
   const auto at = json.find(name);
   if (at == json.end() || at->is_null()) return "";
@@ -167,7 +167,7 @@ struct PageServer::Impl {
     bound = server->port();
   }
 
-  // "localhost:8080" and the like, lower case as browsers send it.
+  // Accepts "localhost:8080" and the like, in lower case as browsers send it.
   bool is_this_machine(const std::string& host) const {
     for (const char* name : {kAddress, "localhost"}) {
       if (host == fmt::format("{}:{}", name, port())) return true;
@@ -253,8 +253,8 @@ struct PageServer::Impl {
 
   Comparison& comparison;
   std::map<std::string, HttpResponse> files;  // by path
-  std::atomic<int> bound{0};           // a request that comes before it is known is refused
-  std::unique_ptr<HttpServer> server;  // the last: its thread uses the others
+  std::atomic<int> bound{0};                  // a request before the port is known is refused
+  std::unique_ptr<HttpServer> server;         // the last: its thread uses the others
 };
 
 PageServer::PageServer(Comparison& comparison, int port)

@@ -20,7 +20,7 @@ std::string_view to_string(Ending ending) {
 
 namespace {
 
-// What is there from step to step is of no operator.
+// Storages that live from step to step belong to no operator.
 const char* name_of(const Storage& storage) {
   switch (storage.category) {
     case Category::kParameter: return "parameter";
@@ -193,10 +193,11 @@ void PictureRecorder::take_logged(const EventRecord& event) {
   const bool computes = calls || event.kind == EventKind::kCompact;
   switch (event.kind) {
     case EventKind::kStepBegin:
-      // What was issued before it may still run, as what sets up the program before its first.
+      // Work issued before may still be running, such as the program's setup before the first
+      // step.
       step_begin_ = event.start;
       now_ = std::max(now_, event.start);
-      ended_.clear();  // what went before is not of the step
+      ended_.clear();  // earlier events do not belong to the step
       picture_.curve = {{step_begin_, used_}};
       picture_.decisions.clear();
       picture_.decisions_made = 0;
@@ -208,7 +209,7 @@ void PictureRecorder::take_logged(const EventRecord& event) {
   used_ = event.used;
   picture_.curve.push_back({now_, used_});
   if (calls) {
-    // It writes what was placed for it, scratch too.
+    // The operator writes what was placed for it, scratch included.
     for (const uint32_t storage : std::exchange(unwritten_, {})) {
       live_.at(storage).from = now_;
       known_[storage].cost = event.expected;

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Microseconds are fine enough, and shorter.
+// Microseconds are precise enough, and shorter.
 double short_ms(Nanos time) { return std::round(to_ms(time) * 1000) / 1000; }
 
 Json loss_json(const std::optional<float>& loss) {

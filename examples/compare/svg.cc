@@ -1,4 +1,4 @@
-// Reports as a picture, without a browser: curves above, a map of each lane's arena below.
+// Draws reports without a browser: curves above, a map of each lane's arena below.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -12,11 +12,12 @@ namespace {
 
 constexpr int kWidth = 960, kLeft = 76, kRight = 20, kCurves = 260, kMap = 170, kGap = 54;
 constexpr size_t kBlocksDrawn = 1500;
-// Told apart by people with any kind of colour vision (Okabe and Ito, 2008), and two more.
+// Colours that people with any kind of colour vision can tell apart (Okabe and Ito, 2008), and
+// two more.
 constexpr std::array kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                               "#e69f00", "#56b4e9", "#8c6d31", "#6b6b6b"};
 
-// From [0, most] to [first, last].
+// Maps [0, most] to [first, last].
 class Scale {
  public:
   Scale(int64_t most, double first, double last)
@@ -68,7 +69,7 @@ std::string curves(const Snapshot& now, double top) {
     text += fmt::format("<path class=\"curve\" stroke=\"{}\" d=\"", colour);
     for (size_t k = 0; k < lane.picture.curve.size(); ++k) {
       const CurvePoint& point = lane.picture.curve[k];
-      // What is used stays used until the next point says otherwise.
+      // The value holds until the next point.
       text += fmt::format(fmt::runtime(k == 0 ? "M{:.1f},{:.1f}" : "H{:.1f}V{:.1f}"),
                           x(point.time.count()), y(point.used.count()));
     }

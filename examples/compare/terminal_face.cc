@@ -28,13 +28,13 @@ void write_all(std::string_view text) {
   }
 }
 
-// The screen beside the usual one, and keys as they are pressed, while it lives.
+// Switches to the alternate screen and to unbuffered keys during its lifetime.
 class Screen {
  public:
   Screen() : keys_(tcgetattr(STDIN_FILENO, &before_) == 0) {
     if (keys_) {
       termios raw = before_;
-      // Ctrl-C is a key too: the terminal is put in order before the program ends.
+      // Ctrl-C is read as a key: the terminal is restored before the program ends.
       raw.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON | ISIG | IEXTEN);
       raw.c_iflag &= ~static_cast<tcflag_t>(IXON | ICRNL);
       raw.c_cc[VMIN] = 0;
@@ -52,7 +52,7 @@ class Screen {
 
   bool has_keys() const { return keys_; }
 
-  // Waits for keys, at most `most` milliseconds. Nothing: none, or their end.
+  // Waits for keys, at most `most` milliseconds. Empty: no key, or end of input.
   std::string read_keys(int most) const {
     pollfd wait{STDIN_FILENO, POLLIN, 0};
     if (!keys_) {
@@ -81,7 +81,7 @@ Size window_size() {
   return {window.ws_col, window.ws_row};
 }
 
-// Keys as they come from a terminal: arrows are three characters.
+// Splits terminal input into keys: an arrow is three characters.
 std::vector<int> split_keys(const std::string& text) {
   std::vector<int> keys;
   for (size_t i = 0; i < text.size(); ++i) {

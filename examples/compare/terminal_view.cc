@@ -20,7 +20,7 @@ Style style_of(const LaneStanding& lane) {
 }
 char letter_of(const LaneView& lane) { return static_cast<char>('0' + lane.id % 10); }
 
-// In place of the step's time, while there is something that takes longer than a step.
+// Shown instead of the step's time while something takes longer than a step.
 std::string under_way(const LaneStanding& lane) {
   if (lane.phase == Phase::kPreparing) return "preparing";
   if (lane.phase == Phase::kPlanning) return "planning";
@@ -33,7 +33,7 @@ struct Column {
   std::function<std::string(const Snapshot&, const LaneView&)> text;
 };
 
-// The most important first: what does not fit is left out from the right.
+// The most important first: columns that do not fit are left out from the right.
 const std::vector<Column>& columns() {
   static const std::vector<Column> all{
       {"budget", 11, [](const auto&, const LaneView& l) { return format_bytes(l.budget); }},

@@ -18,7 +18,7 @@ using Kind = DtrLog::Step::Kind;
 
 constexpr int64_t kLargestFile = int64_t{1} << 30;  // unpacked
 
-// Of one call; more is no program.
+// Arguments of one call; no real program has more.
 constexpr size_t kMaxArguments = 1 << 16;
 
 class Parser {
@@ -52,7 +52,7 @@ class Parser {
                     "line " + std::to_string(line_) + ": " + what);
   }
 
-  // The next line that is not empty; false at the end.
+  // Goes to the next line that is not empty; false at the end.
   bool next() {
     while (at_ < text_.size()) {
       begin_ = at_;
@@ -72,7 +72,7 @@ class Parser {
     begin_ = text_.size();
     return false;
   }
-  // A line that has to follow: `kind` of `name`.
+  // Requires the next line to be `kind` of `name`.
   void expect(const std::string& kind, const std::string& name) {
     const int64_t of = line_;
     if (!next() || text("INSTRUCTION") != kind || text("NAME") != name) {
@@ -100,7 +100,7 @@ class Parser {
     for (const Json& value : list) found.push_back(text_of(value, key));
     return found;
   }
-  // As a text of digits or as a number.
+  // Reads a number given as digits in a string or as a number.
   int64_t number_of(const Json& value, const char* key, int64_t least, int64_t most) const {
     int64_t number = 0;
     bool valid = value.is_number_integer();
@@ -154,7 +154,6 @@ class Parser {
     live_ -= log_.storages[storage].bytes;
     log_.steps.push_back({.kind = Kind::kFree, .line = line_, .inputs = {storage}});
   }
-  // `name` stands for another storage from now on.
   void rebind(const std::string& name, uint32_t storage) {
     uint32_t& bound = names_.at(name);
     ++names_in_use_[storage];
@@ -249,7 +248,7 @@ class Parser {
   Json json_;
   DtrLog log_;
   std::unordered_map<std::string, uint32_t> names_;
-  std::vector<int64_t> names_in_use_;  // of each storage
+  std::vector<int64_t> names_in_use_;  // per storage
   Bytes live_{0};
 };
 

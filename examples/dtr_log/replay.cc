@@ -18,7 +18,7 @@ using Kind = DtrLog::Step::Kind;
 // Far above what any log takes; the simulator only counts.
 constexpr Bytes kUnlimited{int64_t{1} << 52};
 
-// A call of the log: takes its time and does nothing else. Its name is the log's.
+// A call of the log, with its name: takes the logged time and does nothing else.
 class ReplayedCall final : public Recipe {
  public:
   ReplayedCall(const char* name, Nanos time, Nanos& computed)
@@ -35,7 +35,7 @@ class ReplayedCall final : public Recipe {
   Nanos& computed_;
 };
 
-// Prices that are the times themselves: a call's signature is its time.
+// Prices equal to the times: a call's signature is its time.
 std::shared_ptr<const CostTable> prices_of(const DtrLog& log) {
   auto table = std::make_shared<CostTable>();
   for (const DtrLog::Step& step : log.steps) {
@@ -44,7 +44,7 @@ std::shared_ptr<const CostTable> prices_of(const DtrLog& log) {
   return table;
 }
 
-// Uploads, which have no tag, take no time on it.
+// A device on which uploads, which have no tag, take no time.
 class ReplayDevice final : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -55,7 +55,7 @@ class ReplayDevice final : public ForwardingDevice {
   }
 };
 
-// Nothing but what the log says takes time on the compute stream.
+// Only what the log says takes time on the compute stream.
 std::unique_ptr<Device> replay_device(DeviceProfile profile) {
   profile.kernel_floor = profile.launch_cost = Nanos(0);
   profile.pin_bandwidth = 0;
@@ -64,7 +64,7 @@ std::unique_ptr<Device> replay_device(DeviceProfile profile) {
 
 class Replay {
  public:
-  // Makes what stays.
+  // Makes the storages that stay.
   Replay(const DtrLog& log, Session& session)
       : log_(log), session_(session), kept_(log.storages.size()) {
     std::vector<bool> stays(log.storages.size());
@@ -85,7 +85,7 @@ class Replay {
     held_.clear();
   }
 
-  // In the last round.
+  // Computed time of the last round.
   Nanos computed() const { return computed_; }
 
  private:
@@ -101,7 +101,7 @@ class Replay {
     if (!kept_[index]) held_[index] = constant(index);
   }
 
-  // Cannot be computed, and may not go.
+  // Cannot be recomputed and must not be released.
   StorageUse constant(uint32_t index) {
     StorageUse storage(session_.residency().storages().create(
         log_.storages[index].bytes, Category::kParameter, "constant"));
@@ -126,7 +126,7 @@ class Replay {
     session_.execute(call);
   }
 
-  // All that has a name, at once.
+  // Reads everything that has a name, at once.
   void outputs() {
     if (!log_.live.empty()) call("outputs", Nanos(0), log_.live, {});
   }
@@ -169,7 +169,8 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
   Session session(options, replay_device(profile));
   Replay program(log, session);
   ReplayResult result;
-  // What a policy has settled for begins where such a round ends.
+  // Rounds to run once the session has settled: the settled behaviour begins where such a round
+  // ends.
   constexpr int kSettledRounds = 3;
   uint64_t round_began = 0;
   const int most = rounds.value_or(kMaxRounds);

@@ -34,7 +34,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What makes the network and its steps, within a session.
+// Makes the network and its steps within a session.
 Program open(const CaptureRequest& request) {
   if (contains(image_model_names(), request.model)) {
     ResNetFlags flags;

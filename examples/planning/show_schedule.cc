@@ -13,9 +13,9 @@ namespace {
 
 using Do = Schedule::Do;
 
-constexpr size_t kShown = 12;  // of the largest releases
+constexpr size_t kShown = 12;  // largest releases shown
 
-// Residents that the schedule leaves out of its addresses.
+// Bytes of residents that the schedule leaves out of its addresses.
 Bytes residents_apart(const SavedSchedule& saved) {
   Bytes sum{0};
   if (!saved.schedule.residents_apart) return sum;
@@ -26,7 +26,7 @@ Bytes residents_apart(const SavedSchedule& saved) {
   return sum;
 }
 
-// Operators that do not run right after the one that the program issues before them.
+// The number of operators that do not run right after their predecessor in program order.
 size_t out_of_order(const Schedule& schedule) {
   size_t moved = 0;
   uint32_t next = 0;
@@ -46,7 +46,7 @@ struct Release {
   std::string back = "never";
 };
 
-// The largest first.
+// Releases, the largest first.
 std::vector<Release> releases_of(const SavedSchedule& saved) {
   const Schedule& s = saved.schedule;
   std::vector<Release> found;
@@ -156,7 +156,7 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
   if (wrong.empty()) {
     limits.space = room > Bytes(0) ? room : s.peak + residents_apart(saved);
     wrong = schedule_violations(saved.trace, limits, s);
-    PlanLimits beside = limits;  // the simulator counts blocks, and residents have none
+    PlanLimits beside = limits;  // residents have no blocks for the simulator to count
     beside.space -= residents_apart(saved);
     const ScheduleCost cost = simulate(saved.trace, beside, s);
     print_out(

@@ -18,14 +18,14 @@ namespace {
 
 constexpr int64_t kFrames = 16, kClipSize = 112, kClipClasses = 400;  // as on Kinetics
 constexpr int64_t kLength = 128;
-constexpr double kRate = 1e-3;  // no operator is another for it
+constexpr double kRate = 1e-3;  // its value does not affect which operators run
 
 Tensor empty(DType dtype, const Shape& shape, const char* name) {
   return Session::current().upload(TensorMeta::contiguous(dtype, shape), Category::kData,
                                    nullptr, {}, name);
 }
 
-// One that trains `model` by what `loss` gives.
+// A step that trains `model` by the result of `loss`.
 template <class Model, class Loss>
 std::function<void()> training_step(const CaptureRequest& request, std::shared_ptr<Model> model,
                                     Loss loss) {

@@ -25,7 +25,7 @@ std::string lock_text(pid_t holder) {
   return std::string(kHolder) + std::to_string(holder) + "\n";
 }
 
-// What the file says as long as it is no longer than a lock's text; otherwise nothing of it.
+// The file's text if it is no longer than that of a lock; otherwise none of it.
 std::optional<std::string> short_text(int file) {
   std::array<char, 64> text{};
   const ssize_t read = pread(file, text.data(), text.size(), 0);
@@ -33,7 +33,7 @@ std::optional<std::string> short_text(int file) {
   return std::string(text.data(), static_cast<size_t>(read));
 }
 
-// The process that wrote a lock's text.
+// The process that wrote this text of a lock.
 std::optional<std::string> holder_in(const std::string& text) {
   if (!text.starts_with(kHolder) || !text.ends_with('\n')) return std::nullopt;
   std::string process = text.substr(kHolder.size(), text.size() - kHolder.size() - 1);
@@ -75,7 +75,7 @@ FileLock::FileLock(const std::string& path)
       fail("cannot be locked");
     }
     if (is_at(file_, lock_path_)) break;
-    // Its last holder removed the file after it was opened here.
+    // The lock's last holder removed the file after it was opened here.
     close(file_);
   }
   const std::optional<std::string> text = short_text(file_);
@@ -96,15 +96,15 @@ FileLock::FileLock(const std::string& path)
   if (ftruncate(file_, 0) != 0 || pwrite(file_, holder.data(), holder.size(), 0) != length) {
     const std::string why = std::strerror(errno);
     log().warn("{}: cannot be written: {}", lock_path_, why);
-    remove_ = ftruncate(file_, 0) == 0 && remove_;  // a part of the text would be refused
+    remove_ = ftruncate(file_, 0) == 0 && remove_;  // a partial text would be refused
   }
 }
 
 FileLock::~FileLock() {
-  // Removed while it is held, so that nobody else's is.
+  // The file is removed while the lock is held, so that no other holder's file is removed.
   if (owner_ == getpid() && is_at(file_, lock_path_)) {
     if (!remove_) {
-      // Cannot fail in a way that matters: the text that stays is a lock's.
+      // A failure does no harm: the text that remains is that of a lock.
       [[maybe_unused]] const int result = ftruncate(file_, 0);
     } else {
       unlink(lock_path_.c_str());

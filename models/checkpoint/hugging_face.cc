@@ -13,7 +13,7 @@
 namespace tidemark {
 namespace {
 
-// The name with `end` replaced, or empty if it ends otherwise.
+// The name with `end` replaced, or an empty string if the name ends otherwise.
 std::string with_end(const std::string& name, std::string_view end, std::string_view by) {
   if (!name.ends_with(end)) return {};
   return name.substr(0, name.size() - end.size()) + std::string(by);
@@ -40,10 +40,9 @@ using Json = nlohmann::json;
 
 constexpr Bytes kMaxConfigFile{1 << 20};  // those of real folders have a few KiB
 constexpr int64_t kMaxSize = 1 << 24;
-// Far above any network's; a dry run's time grows with it.
+// Far above any real network: the time of a dry run grows with the number of layers.
 constexpr int64_t kMaxLayers = 1000;
 
-// Reads the keys of a config.json.
 class Config {
  public:
   Config(const std::string& path, const std::string& text)
@@ -83,7 +82,7 @@ class Config {
     }
     return value.get<double>();
   }
-  // What only one value of is done here.
+  // Refuses a value that this network does not implement.
   void require(const std::string& key, const std::vector<std::string>& values) const {
     if (!has(key)) return;
     const std::string value = text(key);
@@ -132,7 +131,7 @@ Gpt2Options gpt2_config(const Config& config) {
   return options;
 }
 
-// The number behind `before` in `name`, as in "bert.encoder.layer.11.output.dense.weight".
+// The number behind `before` in `name`, such as in "bert.encoder.layer.11.output.dense.weight".
 std::optional<int64_t> number_behind(std::string_view name, std::string_view before) {
   size_t at = name.find(before);
   if (at == std::string_view::npos || (at > 0 && name[at - 1] != '.')) return std::nullopt;

@@ -102,7 +102,7 @@ void SafetensorsFile::read(const SafetensorsEntry& entry, Bytes offset,
   if (!entry.dtype) fail(entry, "is of type " + entry.type + ", which is not read");
   const Bytes end = offset + Bytes(static_cast<int64_t>(out.size()));
   TIDEMARK_CHECK(offset >= Bytes(0) && end <= entry.bytes(), "the range is not the tensor's");
-  // Halves take half as much in the file.
+  // Half-precision elements take half as many bytes in the file.
   const bool halves = entry.type == "F16" || entry.type == "BF16";
   const int64_t begin = entry.begin + (halves ? offset.count() / 2 : offset.count());
   if (!file_.seek(begin)) fail(entry, "cannot be reached");
@@ -139,8 +139,8 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path,
                                      const std::vector<SafetensorsSpec>& tensors,
                                      const SafetensorsMetadata& metadata)
     : file_(path) {
-  // Put together by hand, as the library's objects are slow to grow or sort their names: the
-  // header lists tensors in the order of their data.
+  // The text is written by hand: the JSON library's objects grow slowly or sort their names,
+  // but the header lists tensors in the order of their data.
   int64_t offset = 0;
   std::set<std::string_view> names{"__metadata__"};
   std::string body;

@@ -41,8 +41,8 @@ constexpr std::array<TypeName, 15> kTypes{{
     {"F8_E5M2", 1, {}},
 }};
 
-// Receives the parser's events in order. What may come is known at each point, so nothing is
-// kept but the header's contents, and depth and lengths have small bounds.
+// Receives the parser's events in order. At each point only certain events are valid, so
+// nothing is kept but the header's contents, and depth and lengths have small bounds.
 class Handler final : public nlohmann::json_sax<json> {
  public:
   Handler(const std::string& name, int64_t file_size, int64_t data_begin)
@@ -146,7 +146,7 @@ class Handler final : public nlohmann::json_sax<json> {
     fail(shortened(error.what()));
   }
 
-  // About the tensor being read, if any.
+  // The message names the tensor being read, if any.
   [[noreturn]] void fail(const std::string& what) const {
     const bool in_entry =
         state_ == State::kEntry || state_ == State::kShape || state_ == State::kOffsets;
@@ -158,7 +158,7 @@ class Handler final : public nlohmann::json_sax<json> {
     throw DataError(name_, offset, what);
   }
 
-  // In the order of the data, without gaps, to the end.
+  // Tensors must fill the data in order, without gaps, to the end.
   void check_layout() {
     std::stable_sort(header_.entries.begin(), header_.entries.end(), [](auto& a, auto& b) {
       return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
@@ -203,8 +203,8 @@ class Handler final : public nlohmann::json_sax<json> {
                                    [&](const TypeName& t) { return t.name == entry_.type; });
     if (type == kTypes.end()) fail("an unknown dtype '" + shortened(entry_.type) + "'");
     entry_.dtype = type->dtype;
-    // A size of 0 makes the product 0, whatever the others are: bound them all the same, as
-    // their products are used.
+    // A size of 0 makes the product 0, whatever the other extents are. They are bounded all the
+    // same, as their products are used.
     int64_t bytes = type->size, bound = type->size;
     for (const int64_t extent : entry_.shape) {
       if (__builtin_mul_overflow(bound, std::max<int64_t>(extent, 1), &bound)) {

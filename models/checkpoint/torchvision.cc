@@ -15,14 +15,14 @@
 namespace tidemark {
 namespace {
 
-// A tensor of the model and of the file: the file has it as (outer, a, b), we as (outer, b, a).
-// With a or b 1 the layout is the same.
+// A tensor of the model and its counterpart in the file. The file has the layout (outer, a, b),
+// the model (outer, b, a); if a or b is 1 the layouts are the same.
 struct Entry {
   NamedTensor ours;
   std::string name;  // in the file
   Shape shape;       // in the file
   int64_t outer = 1, a = 1, b = 1;
-  bool head = false;  // of the last layer
+  bool head = false;  // belongs to the last layer
 
   bool same_layout() const { return a == 1 || b == 1; }
 };
@@ -73,7 +73,7 @@ std::vector<Entry> entries_of(const ImageModel& model) {
   return entries;
 }
 
-// Files of before torchvision 0.13 name the layers of a transformer's MLP otherwise.
+// Files from before torchvision 0.13 have other names for the layers of a transformer's MLP.
 const SafetensorsEntry* find(const SafetensorsFile& file, const std::string& name) {
   if (const SafetensorsEntry* found = file.find(name)) return found;
   if (!contains(name, ".mlp.")) return nullptr;
@@ -90,7 +90,7 @@ bool differs_in_classes_alone(const Shape& a, const Shape& b) {
          std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }
 
-// Takes those out that the file does not have for this network's classes; gives their names.
+// Removes entries that the file lacks for this network's classes; returns their names.
 std::vector<std::string> check(std::vector<Entry>& entries, const SafetensorsFile& file) {
   std::vector<std::string> fresh;
   std::unordered_set<std::string_view> used;
@@ -123,7 +123,7 @@ std::vector<std::string> check(std::vector<Entry>& entries, const SafetensorsFil
   return fresh;
 }
 
-// The same values, (outer, x, y) as (outer, y, x).
+// Converts (outer, x, y) to (outer, y, x).
 Tensor swapped(const Tensor& tensor, int64_t outer, int64_t x, int64_t y) {
   return contiguous(transpose(reshape(tensor, {outer, x, y}), 1, 2));
 }

@@ -20,7 +20,6 @@ constexpr std::string_view kFormat = "tidemark training state 1";
 constexpr std::string_view kNoChecksum = "0000000000000000";
 constexpr std::string_view kSetting = "setting.";
 
-// Every tensor under its name in the file.
 std::vector<NamedTensor> all_tensors(const Module& model, const Optimizer& optimizer) {
   std::vector<NamedTensor> all;
   const auto add = [&](const std::string& prefix, const std::vector<NamedTensor>& tensors) {
@@ -39,7 +38,7 @@ std::string to_text(Number number) {
   return {digits, end};
 }
 
-// How the checksum stands in the header.
+// The checksum's entry in the header.
 std::string checksum_member(std::string_view value) {
   return "\"checksum\":\"" + std::string(value) + '"';
 }
@@ -62,8 +61,8 @@ class Fields {
     return parse<Number>(key, text(key));
   }
 
-  // Of steps, updates or numbers drawn: more than any run gets to is damage, and would
-  // overflow.
+  // A number of steps, updates or random numbers. More than any run reaches means a damaged
+  // file, and would overflow.
   int64_t count(const std::string& key) const {
     return checked_count(key, number<int64_t>(key));
   }

@@ -30,7 +30,7 @@ std::vector<NamedTensor> all_of(const Module& module) {
   return all;
 }
 
-// Of one of `parts` equal parts.
+// The shape of one of `parts` equal parts.
 Shape part_shape(const NamedTensor& tensor, size_t parts) {
   Shape shape = tensor.tensor.shape();
   if (parts == 1) return shape;
@@ -56,7 +56,7 @@ struct Match {
   std::vector<const SafetensorsEntry*> parts;
 };
 
-// Bytes [offset, offset + out.size()) of the tensor that is these parts one behind the other.
+// Bytes [offset, offset + out.size()) of the concatenation of these parts.
 void read_parts(SafetensorsFile& file, std::span<const SafetensorsEntry* const> parts,
                 Bytes offset, std::span<std::byte> out) {
   for (const SafetensorsEntry* part : parts) {

@@ -8,7 +8,7 @@
 namespace tidemark {
 namespace {
 
-// A record is a label, then the red, the green and the blue plane, each row by row.
+// A record is a label followed by the red, the green and the blue plane, row by row.
 constexpr int64_t kSide = 32, kClasses = 10, kPad = 4;
 constexpr int64_t kPlane = kSide * kSide, kRecord = 1 + 3 * kPlane;
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kRows = 1797, kTrainRows = 1437, kSide = 8, kTop = 16, kClasses = 10;
 constexpr size_t kPixels = kSide * kSide;
 
-// Over all values of all rows, on the 0..1 scale.
+// Statistics of all values of all rows, scaled to 0..1.
 constexpr float kMean = 0.3053f, kDeviation = 0.3760f;
 
 // Reads the number at `at` and its end (a comma, or nothing after the last); false if there is

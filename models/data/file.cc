@@ -14,7 +14,7 @@
 namespace tidemark {
 
 InputFile::InputFile(const std::string& path) : path_(path) {
-  // Without waiting for somebody to write to a pipe.
+  // O_NONBLOCK: opening a pipe must not wait for a writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file >= 0) file_.reset(fdopen(file, "rb"));
   if (!file_) throw DataError(path, std::string("cannot open: ") + std::strerror(errno));
@@ -50,7 +50,7 @@ void InputFile::fail(const std::string& what) const { throw DataError(path_, pos
 
 namespace {
 
-// zlib's state, freed on every way out.
+// zlib's state, freed by the destructor.
 class Inflater {
  public:
   explicit Inflater(const std::string& path) {
@@ -95,7 +95,7 @@ std::vector<uint8_t> unpack(InputFile& file, int64_t limit) {
         file.fail("gzip data end too early: the file is truncated");
       }
     }
-    if (!in_member) {  // a gzip file may be several, one after the other
+    if (!in_member) {  // a gzip file may have several members, one after the other
       inflateReset(&z);
       in_member = true;
     }

@@ -39,7 +39,7 @@ std::vector<std::string> class_names(const fs::path& dir) {
   return names;
 }
 
-// Where the classes are, and where the test split is, if it has a folder.
+// Where the folders of the classes are, and where the test split is, if it has a folder.
 struct Layout {
   fs::path classes;
   std::optional<fs::path> test;
@@ -83,7 +83,8 @@ std::vector<std::string> image_files(const fs::path& dir) {
   return files;
 }
 
-// Which of a class's files belong to the split: a tenth, at least one of two, tests.
+// The files of a class that belong to the split. A tenth is for tests: at least one, if there
+// are two files.
 std::vector<std::string> choose(std::vector<std::string> files, Split split, int64_t label) {
   constexpr uint64_t kSplitSeed = 0x90;  // never change: results are compared across versions
   if (split == Split::kAll) return files;
@@ -115,8 +116,8 @@ struct Crop {
   bool mirror = false;
 };
 
-// torchvision's RandomResizedCrop: up to ten tries for a box that lies within the image, else
-// the largest centred one with an aspect within the limits.
+// torchvision's RandomResizedCrop: up to ten tries for a box inside the image, or else the
+// largest centred box with an allowed aspect ratio.
 Crop random_crop(int64_t height, int64_t width, CounterRandom& random) {
   const double h = static_cast<double>(height), w = static_cast<double>(width);
   const double log_aspect = std::log(4.0 / 3.0);
@@ -168,7 +169,8 @@ class ImageFolder : public Dataset {
       tallest = std::max(tallest, info.height);
       longest = std::max({longest, info.height, info.width});
     }
-    // resample()'s strip, the samples before channels change, and both axes' weights.
+    // The strip of resample(), the samples before the change of channels, and both axes'
+    // weights.
     const int64_t size = options_.image_size;
     scratch_ = Bytes(decode + 4 * tallest * size * 3 + 4 * size * size * 3 +
                      2 * (16 * longest + 64 * size));
@@ -217,7 +219,7 @@ class ImageFolder : public Dataset {
   }
 
  private:
-  // ImageNet's training images; for grey the mean over the channels.
+  // Statistics of ImageNet's training images; for grey, their mean over the channels.
   inline static const PixelScale kColour{
       255, {0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
   inline static const PixelScale kGrey{255, {0.449f}, {0.226f}};

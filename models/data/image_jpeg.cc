@@ -15,8 +15,8 @@
 namespace tidemark::detail {
 namespace {
 
-// libjpeg reports errors through these and expects not to return; exceptions must not pass
-// through its C frames, hence longjmp, over frames without destructors only.
+// libjpeg reports errors through these and expects them not to return. Exceptions must not pass
+// through its C frames, hence longjmp, which only skips frames without destructors.
 struct Errors {
   jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
   std::jmp_buf jump;
@@ -35,8 +35,8 @@ struct Source {
   std::longjmp(errors->jump, 1);
 }
 
-// A warning means that pixels were made up, except for these, which careless but harmless
-// writers cause (ImageNet has many).
+// A warning means that pixels were invented. The exceptions are these warnings, which careless
+// but harmless writers cause (ImageNet has many).
 void on_message(j_common_ptr info, int level) {
   if (level >= 0) return;
   const int code = info->err->msg_code;
@@ -104,7 +104,7 @@ class Decoder {
     return source_.file->position() - static_cast<int64_t>(source_.base.bytes_in_buffer);
   }
 
-  // Runs libjpeg calls; its error becomes DataError. REQUIRES: body has no locals with
+  // Runs libjpeg calls; turns an error into DataError. REQUIRES: body has no locals with
   // destructors.
   template <class Body>
   void guarded(const Body& body) {
@@ -123,8 +123,8 @@ class Decoder {
   Source source_{};
 };
 
-// Entropy-coded data never hold FF D9, so a file without it after the header ends too early.
-// Searched from the end: it is nearly always in the last two bytes.
+// Entropy-coded data never contain FF D9, so a file without it after the header is truncated.
+// The search goes backwards: FF D9 is nearly always in the last two bytes.
 void check_end(InputFile& file, int64_t header_end) {
   std::array<uint8_t, 4096> block;
   int64_t end = file.size();
@@ -152,8 +152,8 @@ ImageInfo check_jpeg(InputFile& file, int64_t max_pixels) {
     result.height = info.image_height;
     result.width = info.image_width;
     check_pixels(file, result.height, result.width, max_pixels);
-    // Files of several scans keep all coefficients, 2 bytes each, in whole 64 x 64 blocks at
-    // most.
+    // A file with several scans keeps all coefficients, 2 bytes each, in whole blocks of at
+    // most 64 x 64.
     const bool several = info.progressive_mode || jpeg_has_multiple_scans(&info);
     const int64_t padded = (result.height + 63) / 64 * 64 * ((result.width + 63) / 64 * 64);
     const int64_t strips = 64 * (result.width + 64) * 16;
@@ -187,7 +187,7 @@ Image decode_jpeg(InputFile& file, int64_t max_pixels) {
       JSAMPROW row = cmyk ? ink_row : out;
       jpeg_read_scanlines(&info, &row, 1);
       if (!cmyk) continue;
-      // Adobe writes inks inverted: 255 is none.
+      // Adobe writes inverted inks: 255 means none.
       const int flip = info.saw_Adobe_marker ? 0 : 255;
       for (size_t x = 0; x < width; ++x) {
         const int black = ink_row[4 * x + 3] ^ flip;

@@ -22,7 +22,7 @@ struct Errors {
   std::longjmp(errors->jump, 1);
 }
 
-// Ancillary chunks that make no sense; what matters to the pixels is an error.
+// Warnings are about malformed ancillary chunks; anything that affects pixels is an error.
 void on_warning(png_structp, png_const_charp) {}
 
 void on_read(png_structp png, png_bytep out, size_t count) {
@@ -39,7 +39,7 @@ class Decoder {
       info_ = png_create_info_struct(png_);
       if (info_ == nullptr) png_error(png_, "out of memory");
       png_set_read_fn(png_, &file_, on_read);
-      png_set_user_limits(png_, 0x7fffffff, 0x7fffffff);  // check_pixels() has the say
+      png_set_user_limits(png_, 0x7fffffff, 0x7fffffff);  // check_pixels() decides
       png_read_info(png_, info_);
     });
   }
@@ -50,7 +50,7 @@ class Decoder {
   png_structp png() { return png_; }
   png_infop info() { return info_; }
 
-  // Runs libpng calls; its error becomes DataError. REQUIRES: body has no locals with
+  // Runs libpng calls; turns an error into DataError. REQUIRES: body has no locals with
   // destructors.
   template <class Body>
   void guarded(const Body& body) {
@@ -70,7 +70,7 @@ class Decoder {
   png_infop info_ = nullptr;
 };
 
-// Walks the chunks by their declared lengths; no checksums, no data.
+// Walks the chunks by their declared lengths, without reading checksums or data.
 void check_chunks(InputFile& file) {
   constexpr int64_t kSignature = 8, kAround = 12;  // length, type and checksum of a chunk
   int64_t at = kSignature;

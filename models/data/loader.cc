@@ -33,10 +33,10 @@ int64_t count_batches(int64_t samples, const LoaderOptions& options) {
   return samples / options.batch + (smaller_last ? 1 : 0);
 }
 
-// A batch's pixels and its labels in a buffer.
+// The sizes of a batch's pixels and labels in a buffer.
 struct BufferSizes {
   Bytes pixels, labels;
-  Bytes pool;  // of all buffers
+  Bytes pool;  // all buffers together
 };
 BufferSizes buffer_sizes(int64_t samples, const Shape& sample, const LoaderOptions& options) {
   const int64_t most = std::min(options.batch, samples);
@@ -59,8 +59,8 @@ Bytes loader_buffer_bytes(int64_t samples, const Shape& sample, Bytes scratch,
          options.threads * scratch;
 }
 
-// The threads and the consumer meet here. Batches are begun in order, each with a buffer of its
-// own from the start, so the batch that the consumer waits for can never lack one. Samples are
+// Where the threads and the consumer meet. Batches are begun in order, and each gets a buffer
+// when it is begun, so the batch that the consumer waits for never lacks one. Samples are
 // handed out in chunks:
 //
 //   filling:  [ ready | ready | taken..done..| ]     free: the other buffers not held outside
@@ -72,7 +72,7 @@ struct Loader::State {
     LoaderPosition position;
     std::shared_ptr<const Order> order;
     uint64_t epoch_seed = 0;
-    int64_t first = 0;  // in the order
+    int64_t first = 0;  // index in the order
     int64_t size = 0, taken = 0, done = 0;
     std::exception_ptr error;
     int64_t error_sample = 0;
@@ -124,7 +124,7 @@ struct Loader::State {
       slot.epoch_seed = CounterRandom(options.seed, RandomStream::kEpochSeed,
                                       static_cast<uint64_t>(cursor.epoch))
                             .bits64();
-    } catch (...) {  // no memory for the order: the consumer hears of it
+    } catch (...) {  // no memory for the order: the consumer gets the error
       slot.error = std::current_exception();
       slot.taken = slot.done = slot.size;
       ready.notify_all();
@@ -139,7 +139,7 @@ struct Loader::State {
     work.notify_all();
   }
 
-  // A thread's life.
+  // The life of a thread.
   void run() {
     std::unique_lock lock(mutex);
     while (true) {
@@ -147,8 +147,8 @@ struct Loader::State {
       if (stop) return;
       if (filling.empty() || filling.back()->taken == filling.back()->size) begin_batch();
       Slot& slot = *filling.back();
-      // Small enough chunks that threads end a batch together; the lock costs little beside
-      // one.
+      // Chunks are small enough that threads finish a batch together; the lock costs little
+      // compared with a chunk.
       const int64_t share = slot.size / (options.threads == 1 ? 1 : 4 * options.threads);
       const int64_t begin = slot.taken;
       const int64_t end = std::min(slot.size, begin + std::max<int64_t>(1, share));
@@ -169,12 +169,13 @@ struct Loader::State {
     }
   }
 
-  // Without the lock: the chunk is this thread's alone. Returns the sample at which it failed.
+  // Runs without the lock, as the chunk belongs to this thread. Returns the index of the sample
+  // at which it failed.
   int64_t read(const Slot& slot, int64_t begin, int64_t end, std::exception_ptr& error) const {
     int64_t i = begin;
     try {
       for (; i < end && !cancel.load(std::memory_order_relaxed);
-           ++i) {  // a hint: no data behind
+           ++i) {  // relaxed: a hint that guards no data
         const std::span pixels(slot.pixels + i * sample_elements,
                                static_cast<size_t>(sample_elements));
         dataset->read((*slot.order)[static_cast<size_t>(slot.first + i)], slot.epoch_seed,
@@ -196,13 +197,13 @@ struct Loader::State {
   std::shared_ptr<std::byte> memory;     // whole pages, so that a device may pin them
   std::unique_ptr<MemoryRegion> region;  // all of it, on the device that copies from it
 
-  std::atomic<bool> cancel{false};  // what is being read is not wanted any more
-  std::mutex mutex;                 // guards all that follows
+  std::atomic<bool> cancel{false};  // set when the current batches are no longer wanted
+  std::mutex mutex;                 // guards everything below
   std::condition_variable work, ready;
   std::vector<Slot> slots;
   std::vector<Slot*> free;
   std::deque<Slot*> filling;
-  LoaderPosition cursor;  // of the batch to be begun next
+  LoaderPosition cursor;  // the batch to begin next
   std::shared_ptr<const Order> order;
   int64_t order_epoch = -1;
   int64_t active = 0;  // chunks being read
@@ -279,7 +280,7 @@ std::optional<HostBatch> Loader::next() {
                const std::lock_guard again(state->mutex);
                state->release(*held);
              }};
-  } catch (...) {  // no memory for the count: the buffer is free again, the batch is not lost
+  } catch (...) {  // no memory for the count: the buffer is freed, the batch is not lost
     rewind(next_);
     throw;
   }

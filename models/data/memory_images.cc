@@ -95,7 +95,7 @@ void MemoryImages::read(int64_t index, uint64_t epoch_seed, std::span<float> pix
     augment(source, epoch_seed, index, moved);
     source = moved;
   }
-  // Before channels change, the image lies at the end of `pixels` where it fits.
+  // Before the change of channels, the image lies at the end of `pixels` if it fits.
   const auto area = static_cast<size_t>(shape_[0] * shape_[1] * c);
   std::vector<float> wide(area > pixels.size() ? area : 0);
   const std::span<float> native = wide.empty() ? pixels.last(area) : std::span<float>(wide);

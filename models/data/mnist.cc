@@ -24,7 +24,7 @@ uint32_t big_endian(std::span<const uint8_t> bytes, size_t at) {
          uint32_t{bytes[at + 2]} << 8 | bytes[at + 3];
 }
 
-// An IDX file of bytes: magic 00 00 08 <rank>, then each extent as 4 big-endian bytes, then
+// An IDX file of bytes: magic 00 00 08 <rank>, each extent as 4 big-endian bytes, then the
 // data.
 struct Idx {
   std::string path;

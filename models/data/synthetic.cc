@@ -6,7 +6,7 @@
 namespace tidemark {
 namespace {
 
-// Each class has a 4 x 4 grid of +1 and -1 per channel; a sample is its class's grid plus
+// Each class has a 4 x 4 grid of +1 and -1 per channel. A sample is its class's grid plus
 // noise, scaled to unit variance.
 constexpr int64_t kGrid = 4;
 
@@ -44,7 +44,8 @@ class Synthetic : public Dataset {
     for (int64_t y = 0; y < shape_[0]; ++y) {
       for (int64_t x = 0; x < shape_[1]; ++x) {
         const int64_t cell = y * kGrid / shape_[0] * kGrid + x * kGrid / shape_[1];
-        // 1.5 is sqrt(3 - 3/4): uniform noise of variance 3/4 beside the grid's 1/4.
+        // 1.5 is sqrt(3 * 3/4): uniform noise of variance 3/4, beside the grid's variance of
+        // 1/4.
         for (int64_t c = 0; c < shape_[2]; ++c) {
           pixels[i++] =
               grid[static_cast<size_t>(cell * shape_[2] + c)] + noise.uniform(-1.5f, 1.5f);

@@ -113,7 +113,7 @@ Embedding::Embedding(const EmbeddingOptions& options, ParameterInit& init)
 
 Tensor Embedding::forward(const Tensor& ids) const {
   const Scope scope(*this);
-  // Rows are looked up in float32: fewer of them than there are in the table.
+  // The lookup is in float32: fewer rows are converted than the table has.
   return working(embedding(weight_, ids, padding_idx_));
 }
 

@@ -56,7 +56,7 @@ void draw_uniform(uint64_t seed, uint32_t index, int64_t first, std::span<float>
   });
 }
 
-// `make` gives the values of elements [first, first + values.size()).
+// `make` computes the values of elements [first, first + values.size()).
 template <class Make>
 Tensor upload_floats(const Shape& shape, Category category, const char* name,
                      const Make& make) {

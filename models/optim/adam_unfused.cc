@@ -1,5 +1,5 @@
-// Adam as a framework without fused updates runs it: a dozen elementwise operators for each
-// parameter. Nobody would train so; it is what planners of other papers are given.
+// Adam without fused updates, as frameworks run it: a dozen elementwise operators per
+// parameter. It is slow; planners from other papers are given steps like this.
 #include <cmath>
 #include <utility>
 

@@ -15,7 +15,7 @@
 namespace tidemark {
 namespace {
 
-// A gradient that is written in place: its storage's alone, and gapless.
+// The parameter's gradient, if it may be written in place: gapless, and alone in its storage.
 Tensor own_gradient(const Tensor& parameter, std::unordered_set<const Storage*>& seen) {
   Tensor gradient = grad_of(parameter);
   if (!gradient) return gradient;
@@ -27,7 +27,7 @@ Tensor own_gradient(const Tensor& parameter, std::unordered_set<const Storage*>&
   return gradient;
 }
 
-// Those that go through one operator: small ones together.
+// Groups gradients by operator: small ones go through one together.
 std::vector<std::vector<Tensor>> grouped(const std::vector<Tensor>& gradients) {
   constexpr UpdateGroups kLimits;
   std::vector<GroupMember> members;
@@ -50,7 +50,7 @@ std::vector<std::vector<Tensor>> grouped(const std::vector<Tensor>& gradients) {
 Tensor clip_grad_norm_(std::span<const NamedTensor> parameters, double max_norm) {
   const NoGrad no_grad;
   const ScopedCategory category(Session::current(), Category::kGradient);
-  // All before the first is written: two may share memory.
+  // All gradients are checked before the first is written: two may share memory.
   std::vector<Tensor> gradients;
   std::unordered_set<const Storage*> seen;
   for (const NamedTensor& parameter : parameters) {

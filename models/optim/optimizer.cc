@@ -59,8 +59,8 @@ Bytes Optimizer::bytes_of_update(size_t i, const Tensor& gradient) const {
   return bytes;
 }
 
-// Parameters that are views of one storage, or a gradient that is another parameter: then the
-// order of updates matters.
+// Whether the order of updates matters: two parameters are views of one storage, or the
+// gradient of one is the other.
 bool Optimizer::share_memory(size_t a, size_t b) const {
   const Storage *of_a = parameter(a).storage().get(), *of_b = parameter(b).storage().get();
   return of_a == of_b || of_a == grad_of(parameter(b)).storage().get() ||

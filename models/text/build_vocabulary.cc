@@ -28,7 +28,7 @@ struct CountedWord {
   int64_t count = 0;
 };
 
-// The characters of a word, all but the first with the mark of a continuation.
+// The characters of a word; all but the first have the continuation mark.
 std::vector<std::string> characters_of(const Word& word) {
   std::vector<std::string> characters;
   for (size_t i = 0; i < word.characters.size(); ++i) {
@@ -69,7 +69,7 @@ class Builder {
   struct Candidate {
     int64_t count;
     Pair pair;
-    // The most frequent on top; of equals, the one made of older pieces.
+    // The most frequent pair is on top; among equals, the one made of older pieces.
     bool operator<(const Candidate& other) const {
       return count != other.count ? count < other.count : pair > other.pair;
     }
@@ -111,7 +111,7 @@ class Builder {
     return at->second;
   }
 
-  // Adds (or takes back) what a word contributes.
+  // Adds what a word contributes, or takes it back.
   void count_pairs(size_t index, int64_t sign) {
     const CountedWord& word = words_[index];
     for (size_t i = 0; i + 1 < word.pieces.size(); ++i) {
@@ -159,7 +159,7 @@ class Builder {
   std::unordered_map<std::string, int32_t> ids_;
   std::vector<CountedWord> words_;
   std::unordered_map<Pair, int64_t, PairHash> counts_;
-  // Words that a pair occurs in, or did, some more than once.
+  // Words in which a pair occurs or once occurred, some more than once.
   std::unordered_map<Pair, std::vector<size_t>, PairHash> places_;
   std::set<Pair> changed_;
   std::priority_queue<Candidate> heap_;

@@ -18,14 +18,14 @@ using nlohmann::json;
 
 // {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", "question": "...",
 //   "answers": [{"text": "...", "answer_start": 0}]}]}]}]}
-// Objects lie at even depths, arrays, under these names, at odd ones.
+// Objects lie at even depths. Arrays with these names lie at odd depths.
 constexpr std::array<std::string_view, 9> kNames{"", "data",    "", "paragraphs", "", "qas",
                                                  "", "answers", ""};
 constexpr size_t kParagraph = 4, kQuestion = 6, kDeepest = 8;
 constexpr size_t kMaxDepth = 32;
 constexpr size_t kLongestMessage = 200;
 
-// Byte offset of each code point of a text, and of its end.
+// Byte offsets of each code point of a text and of its end.
 std::vector<size_t> code_point_offsets(std::string_view text) {
   std::vector<size_t> offsets;
   for (size_t at = 0; at < text.size(); next_code_point(text, at)) offsets.push_back(at);
@@ -33,8 +33,8 @@ std::vector<size_t> code_point_offsets(std::string_view text) {
   return offsets;
 }
 
-// Takes questions and paragraphs as the parser completes them, and has it drop all else, so
-// that no more than one paragraph is held as JSON.
+// Takes questions and paragraphs as the parser completes them and makes the parser drop
+// everything else, so that at most one paragraph is held as JSON.
 class Reader {
  public:
   Reader(const std::string& name, std::string_view text) : name_(name), text_(text) {}
@@ -58,7 +58,7 @@ class Reader {
     throw DataError(name_, offset, what);
   }
 
-  // Whether what is at `depth` just now is part of the form.
+  // Whether the value at `depth` is part of the expected form.
   bool in_form(size_t depth) const {
     if (depth > kDeepest) return false;
     for (size_t level = 1; level <= depth; level += 2) {
@@ -106,7 +106,7 @@ class Reader {
                        : where + " is not an array");
   }
 
-  // Values that are kept: members of the paragraph, the question and the answer.
+  // Whether to keep a value: a member of a paragraph, a question or an answer.
   bool wanted(size_t depth) const {
     if (depth % 2 == 0 || depth > kDeepest + 1 || !in_form(depth - 1)) return false;
     const std::string& key = keys_[depth];
@@ -147,7 +147,7 @@ class Reader {
     pending_.push_back({std::move(example), std::move(at), starts_[kQuestion]});
   }
 
-  // The context may stand behind its questions.
+  // The context may come after its questions.
   void end_paragraph(const json& paragraph) {
     auto context =
         std::make_shared<const std::string>(string_in(paragraph, "context", kParagraph));
@@ -176,8 +176,8 @@ class Reader {
 
   struct Pending {
     SquadExample example;
-    std::vector<uint64_t> at;  // of each answer, in code points
-    int64_t offset;            // of the question in the file
+    std::vector<uint64_t> at;  // per answer, in code points
+    int64_t offset;            // the question's place in the file
   };
 
   const std::string& name_;

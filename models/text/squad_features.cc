@@ -19,8 +19,8 @@ std::vector<Window> windows_of(size_t tokens, size_t room, size_t stride) {
   }
 }
 
-// BERT's measure of how much context a token has in a window: the lesser side decides, and the
-// window's length between equals.
+// BERT's measure of the context that a token has in a window: the smaller side decides and,
+// between equals, the window's length.
 double context_score(const Window& window, size_t token) {
   return static_cast<double>(std::min(token - window.begin, window.end - 1 - token)) +
          0.01 * static_cast<double>(window.end - window.begin);
@@ -29,7 +29,7 @@ double context_score(const Window& window, size_t token) {
 bool is_best(const std::vector<Window>& windows, size_t index, size_t token) {
   const double score = context_score(windows[index], token);
   for (size_t i = index; i-- > 0 && windows[i].end > token;) {
-    if (context_score(windows[i], token) >= score) return false;  // of equals, the first
+    if (context_score(windows[i], token) >= score) return false;  // the first wins among equals
   }
   for (size_t i = index + 1; i < windows.size() && windows[i].begin <= token; ++i) {
     if (context_score(windows[i], token) > score) return false;
@@ -37,7 +37,7 @@ bool is_best(const std::vector<Window>& windows, size_t index, size_t token) {
   return true;
 }
 
-// The tokens that the passage overlaps, as [first, last]; nothing if there are none.
+// The tokens that overlap the passage, as [first, last]; none if there are none.
 std::optional<Window> tokens_in(const std::vector<Token>& tokens, const ByteRange& passage) {
   const auto first = std::partition_point(
       tokens.begin(), tokens.end(), [&](const Token& t) { return t.end <= passage.begin; });
@@ -63,7 +63,7 @@ std::vector<SquadFeature> squad_features(const std::vector<SquadExample>& exampl
   }
   const Vocabulary& vocabulary = pieces.vocabulary();
   std::vector<SquadFeature> features;
-  std::shared_ptr<const std::string> tokenized;  // questions about it follow one another
+  std::shared_ptr<const std::string> tokenized;  // consecutive questions share a context
   std::vector<Token> context;
   for (size_t number = 0; number < examples.size(); ++number) {
     const SquadExample& example = examples[number];

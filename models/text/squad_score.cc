@@ -18,7 +18,7 @@ std::vector<std::string_view> tokens_of(std::string_view normalized) {
   return tokens;
 }
 
-// Python's re.sub(r"\b(a|an|the)\b", " ", text).
+// Does Python's re.sub(r"\b(a|an|the)\b", " ", text).
 std::string without_articles(std::string_view text) {
   std::string kept;
   for (size_t at = 0; at < text.size();) {

@@ -15,7 +15,7 @@ namespace {
 constexpr double kMaskedShare = 0.15;
 constexpr uint64_t kMaskPercent = 80, kRandomPercent = 10;
 
-// Of the text in a sequence between [CLS] and [SEP].
+// The length of the text between [CLS] and [SEP] in a sequence.
 int64_t text_length(int64_t length) {
   if (length < 3) {
     throw UsageError("[masked batches] a sequence of " + std::to_string(length) +
@@ -123,7 +123,7 @@ MaskedBatch MaskedBatches::at(LoaderPosition position) {
     CounterRandom random(options.seed, RandomStream::kAugment,
                          static_cast<uint64_t>(position.epoch * order_.sequences() + sequence));
     std::iota(places.begin(), places.end(), 1);
-    for (int64_t i = 0; i < batch.per_row; ++i) {  // the beginning of a shuffle
+    for (int64_t i = 0; i < batch.per_row; ++i) {  // the first steps of a shuffle
       const auto other = static_cast<int64_t>(random.below(static_cast<uint64_t>(text - i)));
       std::swap(places[static_cast<size_t>(i)], places[static_cast<size_t>(i + other)]);
     }
@@ -145,8 +145,8 @@ MaskedBatch MaskedBatches::at(LoaderPosition position) {
   return batch;
 }
 
-// The label of the last token is the first of the next sequence, so the stream has to have one
-// token more.
+// The label of a sequence's last token is the first token of the next sequence, so the stream
+// needs one more token.
 CausalBatches::CausalBatches(const TextCorpus& corpus, const CorpusBatchOptions& options)
     : tokens_(corpus.tokens()),
       order_(std::max<int64_t>(0, static_cast<int64_t>(tokens_.size()) - 1) /

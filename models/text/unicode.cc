@@ -7,7 +7,7 @@
 namespace tidemark {
 namespace {
 
-// utf8proc's numbers; those of one group (letters, digits, punctuation) follow each other.
+// utf8proc's numbers. Those of one group (letters, digits, punctuation) are consecutive.
 utf8proc_category_t category(char32_t code) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code));
 }
@@ -47,7 +47,7 @@ void append_utf8(std::string& text, char32_t code) {
 bool is_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t start = at;
-    // A replacement character that is really there has three bytes.
+    // A genuine replacement character has three bytes.
     if (next_code_point(text, at) == kReplacement && at - start == 1) return false;
   }
   return true;
@@ -109,7 +109,7 @@ bool is_python_space(char32_t code) {
 
 CodeText lower_case(char32_t code) {
   if (code < 0x80) return {{is_ascii_letter_upper(code) ? code + 32 : code}, 1};
-  // The one that becomes two: capital I with a dot, of Turkish.
+  // The only code that becomes two: the Turkish capital I with a dot.
   if (code == 0x130) return {{U'i', 0x307}, 2};
   return {{static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code)))}, 1};
 }

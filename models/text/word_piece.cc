@@ -12,7 +12,7 @@ std::vector<Token> WordPiece::tokenize(std::string_view text) const {
   return tokens;
 }
 
-// `scratch` holds what is left of the word, behind "##" except at its start.
+// `scratch` holds the rest of the word, with "##" in front except at the start.
 void WordPiece::split(const Word& word, std::string& scratch, std::vector<Token>& into) const {
   const std::vector<WordCharacter>& characters = word.characters;
   const size_t already = into.size();
@@ -45,7 +45,7 @@ void WordPiece::split(const Word& word, std::string& scratch, std::vector<Token>
 std::vector<int32_t> WordPiece::ids(std::string_view text) const {
   std::vector<int32_t> ids;
   std::string scratch;
-  std::vector<Token> tokens;  // of one word: those of a whole text are six times its numbers
+  std::vector<Token> tokens;  // of one word: a whole text's would take six times its ids
   for_each_word(text, options_.uncased, [&](const Word& word) {
     tokens.clear();
     split(word, scratch, tokens);

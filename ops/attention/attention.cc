@@ -18,7 +18,7 @@ namespace {
 using attention::AttentionAttrs;
 using attention::Extents;
 
-// Its rows of D elements are gapless, and apart from one another.
+// Whether x's rows of D elements are gapless and do not overlap.
 bool has_rows(const TensorMeta& x) {
   return (x.shape[3] == 1 || x.strides[3] == 1) &&
          (x.shape[1] == 1 || x.strides[1] >= x.shape[3]);
@@ -32,7 +32,7 @@ void check_rows(const char* op, const OpQuery& query, size_t i) {
   if (!has_rows(x)) throw_misfit(op, query, which + " must consist of gapless rows");
 }
 
-// q, k and v at `at`, and keys, if given, at `keys_at`.
+// Checks q, k and v, the inputs from `at` on, and the keys at `keys_at`, if given.
 void check_operands(const char* op, const OpQuery& query, size_t at, size_t keys_at) {
   if (query.inputs.size() != keys_at && query.inputs.size() != keys_at + 1) {
     throw_misfit(op, query, "takes " + std::to_string(keys_at) + " inputs, or one more");
@@ -61,7 +61,7 @@ void check_operands(const char* op, const OpQuery& query, size_t at, size_t keys
   }
 }
 
-// Probabilities as q is, the log-sum-exp float32.
+// P has q's type; the log-sum-exp is float32.
 TensorMeta saved_meta(const AttentionAttrs& attrs, const TensorMeta& q, const TensorMeta& k) {
   const Shape &qs = q.shape, &ks = k.shape;
   if (attrs.materialised()) {
@@ -96,7 +96,7 @@ std::vector<TensorMeta> infer_grad(const OpQuery& query) {
   return {q, k, k};
 }
 
-// Pairs of a query and a key that it may see, over all heads.
+// The pairs of a query and a key that the query may see, over all heads.
 double pairs(const OpQuery& query, size_t q) {
   const Extents extents(query.inputs[q], query.inputs[q + 1]);
   const auto heads = static_cast<double>(extents.all_heads());
@@ -107,8 +107,8 @@ double pairs(const OpQuery& query, size_t q) {
   return heads * (ramp * (ramp + 1) / 2 + (queries - ramp) * keys);
 }
 
-// One multiply-add for each pair and element of a head in each product, and some thirty
-// operations for its exponential and dropout.
+// Each product does one multiply-add per pair and element of a head; exponential and dropout
+// take some thirty operations per pair.
 OpCost products(const OpQuery& query, size_t q, int count) {
   const auto depth = static_cast<double>(query.inputs[q].shape[3]);
   OpCost cost = streaming_cost(query, 0);
@@ -120,7 +120,7 @@ OpCost products(const OpQuery& query, size_t q, int count) {
 
 OpCost cost(const OpQuery& query) { return products(query, 0, 2); }
 
-// Memory-efficient: the scores once more.
+// The memory-efficient backward pass computes the scores once more.
 OpCost cost_grad(const OpQuery& query) {
   return products(query, 1, query.attr<AttentionAttrs>().materialised() ? 4 : 5);
 }
@@ -130,15 +130,15 @@ Bytes matrix_bytes(const OpQuery& query, size_t q, DType dtype) {
   return size_of(dtype) * (extents.all_heads() * extents.queries * extents.keys);
 }
 
-// As the CUDA kernels have it: materialised, what dropout leaves of P; of bfloat16, scores in
-// float32.
+// The workspace of the CUDA kernels. Materialised attention with dropout keeps the surviving
+// part of P, and in bfloat16 the scores in float32.
 Bytes model_workspace(const OpQuery& query) {
   const auto& attrs = query.attr<AttentionAttrs>();
   const bool scores = attrs.dropout > 0 || query.inputs[0].dtype == DType::kBFloat16;
   return attrs.materialised() && scores ? matrix_bytes(query, 0, DType::kFloat32) : Bytes(0);
 }
 
-// One number for each query; materialised, dP besides, and of bfloat16, dS.
+// One number per query. Materialised attention adds dP and, in bfloat16, dS.
 Bytes model_grad_workspace(const OpQuery& query) {
   const Extents extents(query.inputs[1], query.inputs[2]);
   const DType dtype = query.inputs[1].dtype;
@@ -183,14 +183,14 @@ Tensor scaled_dot_product_attention(const Tensor& q_in, const Tensor& k_in, cons
   const AttentionAttrs attrs{
       static_cast<int64_t>(options.implementation), options.causal, options.dropout,
       options.scale.value_or(1 / std::sqrt(static_cast<double>(depth))),
-      // Without dropout nothing depends on the seed: one signature for all.
+      // Without dropout nothing depends on the seed, so one signature serves all seeds.
       options.dropout > 0 ? static_cast<int64_t>(session.seed()) : 0};
   Scalars scalars{};
   if (options.dropout > 0 && q.shape().rank() == 4 && k.shape().rank() == 4) {
     const Extents extents(q.meta(), k.meta());
     const int64_t blocks =
         extents.all_heads() * extents.queries * attention::Dropout::blocks_of_row(extents.keys);
-    // Whole blocks, wherever the stream stands.
+    // Reserves whole blocks, wherever the stream stands.
     const uint64_t start = session.reserve_random(static_cast<uint64_t>(blocks) * 4 + 3);
     const uint64_t first_block = (start + 3) / 4;
     scalars[0] = static_cast<double>(first_block);

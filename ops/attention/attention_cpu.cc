@@ -1,4 +1,5 @@
-// A task is a head, or part of its queries: whole rows of probabilities in any case.
+// A task is a head, or a part of its queries. Either way it computes whole rows of
+// probabilities.
 #include <cmath>
 #include <limits>
 
@@ -65,7 +66,7 @@ class Forward {
     std::fill_n(to.output, rows * p_.width, 0.0F);
     std::fill_n(to.largest, rows, -kInfinity);
     std::fill_n(to.sum, rows, 0.0F);
-    // Of this tile, among the queries of all heads.
+    // Index of the tile's first query among the queries of all heads.
     const int64_t row = (b * p_.extents.heads + h) * p_.extents.queries + query;
     if (p_.attrs.materialised()) {
       with_probabilities(row, query, queries, rows, used, to);
@@ -145,7 +146,7 @@ class Forward {
 PreparedKernel prepare_attention_cpu(const OpQuery& query) {
   const Problem problem(query, 0, 3);
   const int64_t heads = problem.extents.all_heads();
-  // Where there are fewer heads than threads, their queries are shared out.
+  // If there are fewer heads than threads, the queries of each head are shared out.
   const int64_t parts =
       std::min(tiles(query.threads, heads), tiles(problem.extents.queries, kTileQueries));
   Scratch scratch;

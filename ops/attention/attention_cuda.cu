@@ -1,8 +1,8 @@
-// Memory-efficient attention in float32, where tensor cores are not to be used or do not take
-// the heads (attention_tensor_cores_cuda.cu): a block for each tile of queries (or keys), eight
-// threads for each of its rows, which share the tile's row of the result: thread i has elements
-// i, i + 8, ... of it, in registers. Tiles of the other side pass through shared memory. Sums
-// are in order, in float32; nothing is added atomically.
+// Memory-efficient attention in float32, for GPUs and heads that the tensor-core kernels do not
+// take (attention_tensor_cores_cuda.cu). There is a block for each tile of queries (or keys)
+// and eight threads for each of its rows. They share the row's result: thread i holds elements
+// i, i + 8, ... in registers. Tiles of the other side pass through shared memory. Sums are in
+// order, in float32; nothing is added atomically.
 #include <cmath>
 
 #include "ops/attention/call_cuda.cuh"
@@ -16,19 +16,19 @@ namespace {
 
 constexpr int kRowThreads = 8;
 
-// Rows of a tile: what four of them take fits a block's shared memory.
+// Rows of a tile. The space that four of them take fits into a block's shared memory.
 template <int kDepth>
 constexpr int kTileRows = kDepth <= 64    ? 32
                           : kDepth <= 128 ? 16
                                           : 8;
 
-// Rows of odd length, so that those that threads read side by side lie in different banks.
+// The odd row length puts rows that threads read side by side into different banks.
 template <int kDepth>
 struct RowTile {
   static constexpr int kRows = kTileRows<kDepth>;
   float at[kRows][kDepth + 1];
 
-  // `rows` of `depth` elements, times `factor`, and zeros.
+  // Loads `rows` rows of `depth` elements, times `factor`, and pads with zeros.
   __device__ void load(const FloatInput& from, int64_t step, int64_t rows, int64_t depth,
                        float factor) {
     for (int i = static_cast<int>(threadIdx.x); i < kRows * kDepth; i += kRows * kRowThreads) {
@@ -137,7 +137,8 @@ struct GradArguments {
   const float *log_sum, *delta;
 };
 
-// A pair's part in the gradients: `kept` is M P, `ds` P (M dP - delta). The scale is in q.
+// A pair's contributions to the gradients: `kept` is M P, `ds` is P (M dP - delta). The scale
+// is in q.
 struct PairGrad {
   float kept, ds;
 };
@@ -214,7 +215,7 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
   v.load(call.v + call.v_rows.at(place.b, place.h, place.first), call.v_rows.row,
          extents.keys - place.first, extents.depth, 1);
   float dk_out[kEach] = {}, dv_out[kEach] = {};
-  // Queries before the tile's first key do not see it.
+  // Queries before the tile's first key do not see that key.
   for (int64_t first = call.attrs.causal ? place.first : 0; first < extents.queries;
        first += kRows) {
     __syncthreads();
@@ -252,7 +253,7 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
 
 constexpr int64_t kMaxDepth = 256;
 
-// f.template operator()<kDepth>() with the padded length of a row.
+// Calls f.template operator()<kDepth>() with the padded length of a row.
 template <class F>
 void with_depth(int64_t depth, const F& f) {
   if (depth <= 32) return f.template operator()<32>();

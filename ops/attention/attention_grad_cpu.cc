@@ -1,12 +1,12 @@
-// A task is a head. Tiles of keys one after the other, each with all tiles of queries: the
-// gradients of its keys and values are complete when it is done, those of the queries grow
-// along with it.
+// A task is a head. It takes one tile of keys after the other, each with all tiles of queries.
+// When a tile of keys is done, the gradients of its keys and values are complete; those of the
+// queries are still growing.
 #include "ops/attention/tasks_cpu.h"
 
 namespace tidemark::attention {
 namespace {
 
-// Parts of a task's workspace: of all queries, then of one tile of keys.
+// Parts of a task's workspace: for all queries, then for one tile of keys.
 struct Buffers {
   Buffers(const Problem& of, Scratch& scratch)
       : tile_columns(std::min(kTileKeys, of.keys)),
@@ -29,7 +29,6 @@ struct Buffers {
   float *keys, *keys_transposed, *values_transposed, *dk, *dv, *p, *dp;
 };
 
-// Inputs.
 constexpr size_t kG = 0, kQ = 1, kK = 2, kV = 3, kY = 4, kSaved = 5, kKeys = 6;
 
 class Backward {
@@ -65,7 +64,7 @@ class Backward {
          p_.width, static_cast<float>(p_.attrs.scale), to.q);
     pack(g, p_.whole_q.row, queries, depth, p_.queries, p_.width, 1, to.g);
     std::fill_n(to.dq, p_.queries * p_.width, 0.0F);
-    // Padded queries have e^(0 - 0) = 1, times a gradient of 0: nothing.
+    // A padded query has e^(0 - 0) = 1 times a gradient of 0, which adds nothing.
     std::fill_n(to.log_sum, p_.queries, 0.0F);
     std::fill_n(to.delta, p_.queries, 0.0F);
     if (!p_.attrs.materialised()) {
@@ -88,7 +87,7 @@ class Backward {
     if (!p_.attrs.materialised()) {
       pack_transposed(k, p_.k.row, keys, depth, columns, to.keys_transposed);
     }
-    // Queries before the tile's first key do not see it.
+    // Queries before the tile's first key do not see that key.
     const int64_t first = p_.attrs.causal ? key / kTileQueries * kTileQueries : 0;
     for (int64_t query = first; query < p_.extents.queries; query += kTileQueries) {
       const int64_t rows = std::min(p_.queries - query, kTileQueries);

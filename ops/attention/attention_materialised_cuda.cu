@@ -1,5 +1,5 @@
-// Materialised attention: products by cuBLASLt, which reads and writes heads where they lie,
-// and our own kernels over rows of scores in between.
+// Materialised attention: cuBLASLt multiplies heads in place, and our own kernels work on the
+// rows of scores in between.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -15,8 +15,8 @@ struct Larger {
   __device__ float operator()(float a, float b) const { return b > a ? b : a; }
 };
 
-// A block for each row of scores, which becomes one of probabilities: in its place, or, as
-// bfloat16, in another.
+// One block per row of scores, which turns into a row of probabilities: in place or, in
+// bfloat16, in another matrix.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
     softmax_kernel(const __grid_constant__ Call call, float* scores,
@@ -43,7 +43,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A thread for each element.
 __global__ void drop_kernel(const __grid_constant__ Call call, int64_t elements, FloatInput p,
                             FloatOutput kept) {
   const int64_t i = thread_index();
@@ -52,7 +51,7 @@ __global__ void drop_kernel(const __grid_constant__ Call call, int64_t elements,
   kept.set(i, p[i] * call.multiplier(i / keys, i % keys));
 }
 
-// dP as it comes from the product becomes dS, but for the scale; in its place, or in another.
+// Turns dP, as the product gives it, into dS without the scale: in place or in another matrix.
 __global__ void score_grad_kernel(const __grid_constant__ Call call, int64_t elements,
                                   FloatInput p, const float* delta, const float* dp,
                                   FloatOutput ds) {
@@ -62,7 +61,7 @@ __global__ void score_grad_kernel(const __grid_constant__ Call call, int64_t ele
   ds.set(i, p[i] * (dp[i] * call.multiplier(number, i % keys) - delta[number]));
 }
 
-// (B, T, H, D) as (B, H, T, D).
+// Views (B, T, H, D) as (B, H, T, D).
 TensorMeta heads(const TensorMeta& x) {
   return {x.dtype,
           {x.shape[0], x.shape[2], x.shape[1], x.shape[3]},
@@ -93,8 +92,8 @@ PreparedKernel prepare_materialised_cuda(const OpQuery& query) {
       query.tf32);
   const Bytes library = most({scores.workspace(), output.workspace()});
   const bool drops = prepared.attrs.dropout > 0;
-  // A matrix behind the library's part: scores that may not stay where P goes, then what
-  // dropout leaves of P.
+  // Behind the library's workspace lies a matrix: first the scores, if they cannot lie where P
+  // goes, then what dropout leaves of P.
   const bool apart = dtype != DType::kFloat32;
   return {drops || apart ? library + s.bytes() : library, [=](const KernelArgs& args) {
             const Call call = prepared.with(args);
@@ -137,8 +136,8 @@ PreparedKernel prepare_materialised_grad_cuda(const OpQuery& query) {
   const GemmPlan dk = plan(p, q, heads(query.outputs[1]), MatmulAttrs{1, 0}, scale);
   const Bytes library = most({dv.workspace(), dp.workspace(), dq.workspace(), dk.workspace()});
   const Bytes delta_bytes = align_up(size_of(DType::kFloat32) * prepared.rows());
-  // dP is float32; dS, and before it what dropout leaves of P, are as P is: in dP's place, or,
-  // as bfloat16, behind it.
+  // dP is float32. What dropout leaves of P, and later dS, have P's type: they lie in dP's
+  // place or, in bfloat16, behind dP.
   const Bytes dp_bytes = dtype == DType::kFloat32 ? Bytes(0) : align_up(wide.bytes());
   return {library + delta_bytes + dp_bytes + p.bytes(), [=](const KernelArgs& args) {
             const Call call = prepared.with(args);

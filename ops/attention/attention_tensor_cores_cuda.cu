@@ -1,9 +1,9 @@
-// Memory-efficient attention on tensor cores, in TF32 or bfloat16, with sums in float32, as
-// FlashAttention-2 (Dao, 2023) has it: a block for each tile of 64 queries, whose four warps
-// have 16 of them each, with their part of the scores and of the result in registers; tiles of
-// keys and values pass through shared memory. Backward has two kernels, one for the queries'
-// gradient and one, with keys and queries in each other's place, for the keys' and values';
-// both make the probabilities again, and nothing is added atomically.
+// Memory-efficient attention on tensor cores, in TF32 or bfloat16, with sums in float32, after
+// FlashAttention-2 (Dao, 2023). A block handles a tile of 64 queries. Each of its four warps
+// holds 16 of them, with their part of the scores and of the result, in registers; tiles of
+// keys and values pass through shared memory. Backward has one kernel for the queries' gradient
+// and one, with keys and queries in each other's place, for the gradients of keys and values.
+// Both recompute the probabilities, and nothing is added atomically.
 #include <cmath>
 
 #include "ops/attention/tiles_cuda.cuh"
@@ -64,8 +64,8 @@ __device__ void multiply_rows(FragmentC* parts, const WarpRows<T>& rows, const T
   }
 }
 
-// out += accumulators, which have the columns of parts `first` to first + kCount - 1, times
-// those rows of `tile`.
+// out += accumulators * rows of `tile`. The accumulators have the columns of parts `first` to
+// first + kCount - 1, and the rows are those parts.
 template <int kCount, class T>
 __device__ void multiply_columns(FragmentC* out, const FragmentC* parts, const Tile<T>& tile,
                                  int first, const Lane& lane) {
@@ -80,7 +80,7 @@ __device__ void multiply_columns(FragmentC* out, const FragmentC* parts, const T
   }
 }
 
-// Two elements of each row of the warp's part of a result, times factor[row].
+// Writes two elements of each row of the warp's part of a result, times factor[row].
 template <class T>
 __device__ void write_rows(T* to, int64_t step, const FragmentC* parts, const float* factor,
                            int64_t rows, int64_t depth, const Lane& lane) {
@@ -99,7 +99,7 @@ __device__ void write_rows(T* to, int64_t step, const FragmentC* parts, const fl
   }
 }
 
-// Which keys of a tile there are.
+// Finds which keys of a tile exist.
 __device__ void find_keys(bool* there, const Call& call, int64_t b, int64_t first) {
   if (threadIdx.x >= kTileRows) return;
   const int64_t key = first + threadIdx.x;
@@ -182,7 +182,8 @@ __global__ void __launch_bounds__(kTileThreads)
              extents.queries - place.first, extents.depth, lane);
 }
 
-// What backward knows of a query; of one that is not there, what makes its pairs nothing.
+// The sums of a query that backward needs. For a query that does not exist, values that make
+// its pairs contribute nothing.
 struct QuerySums {
   float log_sum, delta;  // log_sum in powers of two
 };
@@ -196,7 +197,8 @@ struct RowSums {
   }
 };
 
-// A pair's part in the gradients: `kept` is M P, `ds` P (M dP - delta). `multiplier` is M.
+// A pair's contributions to the gradients: `kept` is M P, `ds` is P (M dP - delta).
+// `multiplier` is M.
 struct PairGrad {
   float kept, ds;
 };
@@ -284,7 +286,7 @@ __global__ void __launch_bounds__(kTileThreads)
   __syncthreads();
   const WarpRows<T> k(queries, lane), v(gradients, lane);
   FragmentC dk_out[kParts], dv_out[kParts];
-  // Queries before the tile's first key do not see it.
+  // Queries before the tile's first key do not see that key.
   for (int64_t first = causal ? place.first : 0; first < extents.queries; first += kTileRows) {
     const int64_t number = place.head * extents.queries + first;
     __syncthreads();
@@ -326,8 +328,8 @@ __global__ void __launch_bounds__(kTileThreads)
   write_rows(dv + at, call.whole_k.row, dv_out, one, rows, extents.depth, lane);
 }
 
-// Whether every row of q, k, v (the inputs from `at` on) starts on 16 bytes. Outputs and
-// gradients are gapless.
+// Whether every row of q, k and v (the inputs from `at` on) starts at a multiple of 16 bytes.
+// Outputs and gradients are gapless.
 bool rows_are_aligned(const OpQuery& query, size_t at) {
   const int64_t vector = 16 / size_of(query.inputs[at].dtype).count();
   for (size_t i = at; i < at + 3; ++i) {

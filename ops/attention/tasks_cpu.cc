@@ -6,7 +6,7 @@ namespace tidemark::attention {
 
 namespace {
 
-// f(pointer to the type that they are stored as)
+// Calls f with a pointer to the stored type.
 template <class F>
 void with_pointer(const FloatInput& from, const F& f) {
   if (from.bfloat16) return f(static_cast<const BFloat16*>(from.data));

@@ -11,8 +11,8 @@
 namespace tidemark::attention {
 namespace {
 
-// An included file rather than always_inline templates: the compiler takes vectors apart before
-// it inlines, by the attributes of the function that they are written in.
+// The loops are in an included file instead of always_inline templates: before inlining, the
+// compiler splits vectors by the attributes of the function that contains them.
 struct Baseline {
   static constexpr int kLanes = 4;
   typedef uint64_t Pairs __attribute__((vector_size(kLanes * 4)));

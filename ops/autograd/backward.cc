@@ -1,4 +1,4 @@
-// The walk from the last call to the first.
+// Walks from the last call back to the first.
 #include <memory>
 #include <queue>
 #include <unordered_map>
@@ -32,7 +32,7 @@ class PhaseScope {
   Residency& residency_;
 };
 
-// Gradients on their way, by call; calls in the reverse of program order.
+// Gradients under way, by call; calls in the reverse of program order.
 class Walk {
  public:
   void send(const GradNode::Edge& edge, Tensor&& gradient) {
@@ -76,7 +76,8 @@ class Walk {
     const auto wanted = std::make_unique<bool[]>(count);
     for (size_t i = 0; i < count; ++i) wanted[i] = static_cast<bool>(node.inputs[i].node);
     std::vector<Tensor> grad_inputs(count);
-    // What the gradient saved goes with it: before its results are added to others.
+    // What the gradient function saved is released with it, before its results are added to
+    // others.
     std::exchange(node.grad, nullptr)(grad_outputs, grad_inputs, {wanted.get(), count});
     grad_outputs.clear();
     for (size_t i = 0; i < count; ++i) {

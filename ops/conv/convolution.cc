@@ -27,7 +27,7 @@ struct Names<3> {
                               *kGradWeight = "conv3d_grad_weight";
 };
 
-// first, one for each spatial dimension, last.
+// (first, one extent for each spatial dimension, last).
 template <size_t n>
 Shape shape_of(int64_t first, const std::array<int64_t, n>& spatial, int64_t last) {
   Shape shape{first};
@@ -43,7 +43,7 @@ std::array<int64_t, n> spatial_of(const Shape& shape) {
   return extents;
 }
 
-// Checks that x, w and the attributes belong together; the shape of y.
+// Checks that x, w and the attributes fit together; returns the shape of y.
 template <size_t n>
 Shape output_shape(const char* op, const OpQuery& query, const Shape& x, const Shape& w,
                    const ConvAttrs<n>& attrs) {
@@ -107,7 +107,7 @@ std::vector<TensorMeta> infer_grad_weight(const OpQuery& query) {
   return outputs;
 }
 
-// All three do one multiply-add for each element of y and each weight that it reads.
+// All three operators do one multiply-add for each element of y and each weight that it reads.
 OpCost cost_of(const OpQuery& query, const Shape& y, const Shape& w) {
   const int64_t taps = w.elements() / w[0];
   return {.flops = 2.0 * static_cast<double>(y.elements()) * static_cast<double>(taps),
@@ -126,10 +126,9 @@ OpCost cost_grad_weight(const OpQuery& query) {
   return cost_of(query, query.inputs[1].shape, query.outputs[0].shape);
 }
 
-// A model of GPU libraries' workspaces. A 1x1 convolution with stride 1 is a matrix product on
-// its tensors as they lie: none. Anything else may transform copies of its tensors (layout,
-// tiles, partial sums), within the limit that frameworks commonly set: their bytes, at most 64
-// MiB.
+// A model of GPU libraries' workspaces. A 1x1 convolution with stride 1 is a matrix product of
+// its tensors in place and needs none. Others may transform copies of their tensors (layout,
+// tiles, partial sums): as many bytes as they move, within the common limit of 64 MiB.
 template <size_t n>
 Bytes model_workspace(const OpQuery& query, const Shape& w, const ConvAttrs<n>& attrs) {
   const bool product = spatial_of<n>(w) == ones_of<n>() && attrs.stride == ones_of<n>() &&
@@ -198,7 +197,8 @@ Tensor convolve(const Family& ops, const Tensor& x_in, const Tensor& w_in, const
   auto grad = [=](std::span<const Tensor> gys, std::span<Tensor> grads,
                   std::span<const bool> wanted) mutable {
     const Tensor gy = contiguous(gys[0]);
-    // The weight's first: x may go before its gradient, of the same size, comes.
+    // The weight's gradient comes first: x may then be freed before its own gradient, which is
+    // as large, is allocated.
     if (wanted[1] || with_bias) {
       const auto outputs =
           dispatch(ops.grad_weight, {std::exchange(saved_x, {}).get(), gy}, weight_attrs);

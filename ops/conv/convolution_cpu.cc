@@ -13,7 +13,7 @@ using Desc = dnnl::memory::desc;
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
-// The weight (K, R, S, C / groups), or (K, T, R, S, C / groups), as it lies.
+// The weight in its stored layout: (K, R, S, C / groups) or (K, T, R, S, C / groups).
 Desc weight_desc(const TensorMeta& meta, int64_t groups) {
   using Tag = dnnl::memory::format_tag;
   const Shape& w = meta.shape;
@@ -48,20 +48,20 @@ dnnl::convolution_forward::primitive_desc describe_forward(const Desc& x, const 
   return {desc, onednn::attributes(), onednn::engine()};
 }
 
-// Backward descriptions take a forward one as a hint, which convolutions do not need.
+// Backward descriptions may take a forward one as a hint; convolutions do not need it.
 template <class OpDesc>
 dnnl::primitive_desc describe_backward(const OpDesc& desc) {
   return dnnl::primitive_desc(&desc.data, &onednn::attributes(), onednn::engine(), nullptr);
 }
 
-// A primitive whose weight may have to be in a layout of its own, in the workspace.
+// A primitive whose weight may need another layout, which then lies in the workspace.
 struct Convolution {
   WorkspaceLayout layout;
   std::unique_ptr<Primitive> primitive;
-  std::unique_ptr<Primitive> reorder;  // null: the weight is used as it lies
+  std::unique_ptr<Primitive> reorder;  // null: the weight is used in place
   size_t weight_at = 0;
 
-  // `direction`: 1, the primitive reads the weight; -1, it writes it.
+  // `direction`: 1 if the primitive reads the weight, -1 if it writes it.
   void set(const dnnl::primitive_desc_base& description, std::initializer_list<int> arguments,
            const Desc& plain, int weight_argument, int direction, const UseThreads& use) {
     primitive = std::make_unique<Primitive>(description, arguments, use, layout);

@@ -1,4 +1,4 @@
-// cuDNN's (ops/cudnn), on channels-last activations and weights as they lie.
+// Convolutions by cuDNN (ops/cudnn), on channels-last activations and weights in place.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -19,7 +19,7 @@ using cudnn::Convolution;
 using cudnn::ConvolutionPlan;
 using cudnn::Pass;
 
-// cuDNN is told that tensors start on 16 bytes: contiguous() sees to it.
+// cuDNN is told that tensors start at multiples of 16 bytes, which contiguous() ensures.
 template <size_t n>
 std::shared_ptr<const ConvolutionPlan> make_plan(Pass pass, const ConvAttrs<n>& attrs,
                                                  const TensorMeta& x, const TensorMeta& w,
@@ -112,7 +112,7 @@ PreparedKernel prepare_conv_grad_weight(const OpQuery& query) {
                               query.inputs[1], query.tf32);
   const ColumnSums sums(1, gy.elements() / gy.back(), gy.back(), 0, gy.back(),
                         vectors_fit(query));
-  // One after the other, the two can have the same workspace.
+  // The two run one after the other, so they can share a workspace.
   const Bytes workspace =
       bias ? std::max(plan->workspace(), sums.workspace()) : plan->workspace();
   return {

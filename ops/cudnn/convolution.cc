@@ -14,7 +14,7 @@ enum : int64_t { kX = 1, kW = 2, kY = 3 };
 constexpr int64_t kByteAlignment = 16;
 constexpr int64_t kMaxSlices = 8;
 
-// Channels last as they lie, in cuDNN's order of dimensions: C after N.
+// A channels-last tensor in place, in cuDNN's order of dimensions: C after N.
 Descriptor tensor(const Shape& shape, DType dtype, int64_t id) {
   const auto in_order = [](const Shape& values) {
     std::vector<int64_t> ordered(values.begin(), values.end());
@@ -83,7 +83,7 @@ constexpr PassNames names_of(Pass pass) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
 }
 
-// beta: of what the result was before, which is added.
+// The result is `beta` times its old value plus the convolution.
 Descriptor operation_graph(const Convolution& problem, float beta) {
   const PassNames names = names_of(problem.pass);
   Descriptor operation(names.operation);
@@ -100,7 +100,7 @@ Descriptor operation_graph(const Convolution& problem, float beta) {
   return graph;
 }
 
-// Engines with their settings, best first.
+// Engine configurations, best first.
 std::vector<Descriptor> suggestions(const Descriptor& graph, const Descriptor& device,
                                     cudnnBackendHeurMode_t mode) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -125,7 +125,7 @@ std::vector<Descriptor> suggestions(const Descriptor& graph, const Descriptor& d
           "cudnnBackendGetAttribute");
     configs.erase(configs.begin() + std::min(filled, count), configs.end());
   } catch (const DeviceError&) {
-    configs.clear();  // this mode knows nothing of the problem; the next may
+    configs.clear();  // this mode does not know the problem; the next may
   }
   return configs;
 }
@@ -170,10 +170,10 @@ std::string described(const Convolution& problem) {
 }
 
 struct Choice {
-  std::unique_ptr<Descriptor> plan;  // null: there is none
+  std::unique_ptr<Descriptor> plan;  // null: no engine is acceptable
   EngineTraits traits;
   std::string name;
-  bool passed_over = false;  // an engine for tensor cores, for its workspace
+  bool passed_over = false;  // a tensor-core engine was rejected for its workspace
   int suggestions = 0;
 };
 
@@ -188,7 +188,7 @@ Choice choose(const Convolution& problem, const Descriptor& device, float beta) 
         const Descriptor engine =
             config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
         EngineTraits traits = traits_of(engine);
-        // Before the plan is made, which costs most.
+        // Checked before the plan is made, which costs most.
         if (!acceptable(traits, tensor_cores)) continue;
         auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
         plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
@@ -206,7 +206,7 @@ Choice choose(const Convolution& problem, const Descriptor& device, float beta) 
                       ", rank " + std::to_string(rank);
         return choice;
       } catch (const DeviceError&) {
-        continue;  // heuristics also name engines that turn out not to support the problem
+        continue;  // heuristics may name engines that do not support the problem
       }
     }
   }
@@ -230,7 +230,7 @@ bool acceptable(const EngineTraits& traits, bool tf32) {
 ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& device) {
   Choice choice = choose(problem, device, 0);
   Choice adding;
-  // bfloat16 would be rounded between slices, and its engines do not copy.
+  // In bfloat16 partial results would be rounded between slices, and its engines do not copy.
   const bool slice =
       choice.passed_over && !choice.traits.tensor_cores && problem.dtype == DType::kFloat32;
   for (int64_t slices = 2; slice && slices <= kMaxSlices; ++slices) {

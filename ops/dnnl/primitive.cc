@@ -11,11 +11,11 @@
 namespace tidemark::onednn {
 namespace {
 
-// A mask: on a processor that has less, all that it has.
+// A mask: a processor that has fewer instruction sets keeps all that it has.
 constexpr auto kBelowTiles = dnnl::cpu_isa::avx512_core_bf16;
 
-// oneDNN does not look whether it was given the memory that it asks for, some hundreds of KiB
-// for a primitive, and writes to address 0.
+// oneDNN does not check that it got the memory that it asks for, some hundreds of KiB for a
+// primitive, and writes to address 0.
 void require_memory() {
   constexpr Bytes kEnough{4 << 20};
   map_pages(kEnough, " for a kernel of oneDNN");

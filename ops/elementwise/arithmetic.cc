@@ -95,7 +95,8 @@ Tensor mul(const Tensor& a, const Tensor& b) {
   record("mul", {a, b}, {&y, 1},
          [as = a.shape(), bs = b.shape(), a_ = save_if(needs_grad({b}), a),
           b_ = save_if(needs_grad({a}), b)](auto g, auto grads, auto wanted) mutable {
-           // b's first, mostly the smaller one: a may go before its gradient comes.
+           // b's gradient comes first, as b is usually smaller: a may then be freed before its
+           // own gradient is allocated.
            if (wanted[1]) grads[1] = sum_to(mul(g[0], std::exchange(a_, {}).get()), bs);
            if (wanted[0]) grads[0] = sum_to(mul(g[0], b_.get()), as);
          });

@@ -16,7 +16,7 @@ PreparedKernel prepare_comparison(const OpQuery& query) {
 
 PreparedKernel prepare_cast(const OpQuery& query) {
   const DType from = query.inputs[0].dtype, to = query.outputs[0].dtype;
-  // Of weights, every step: as fast as memory is.
+  // This cast runs on all weights in every step, so it must be as fast as memory is.
   if (from == DType::kFloat32 && to == DType::kBFloat16) {
     return map_cuda<Cast<BFloat16>, BFloat16, float>(query);
   }

@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-// x; or g and x.
+// The inputs are x, or g and x.
 template <const OpDef* op, size_t count>
 std::vector<TensorMeta> infer(const OpQuery& query) {
   require_inputs(query, op->name, count);

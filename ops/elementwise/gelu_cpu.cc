@@ -10,7 +10,7 @@
 namespace tidemark::elementwise {
 namespace {
 
-// y may be x, dx may be g or x: no restrict.
+// No __restrict: y may be x, and dx may be g or x.
 template <class F, class T>
 TIDEMARK_INLINE void forward_of(const T* x, T* y, int64_t n) {
   TIDEMARK_INDEPENDENT_ITERATIONS

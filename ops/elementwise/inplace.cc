@@ -10,7 +10,7 @@
 namespace tidemark {
 namespace {
 
-// An element that several indices name would be written several times.
+// An element that several indices share would be written several times.
 void require_writable(const char* op, const TensorMeta& target) {
   for (size_t d = 0; d < target.shape.rank(); ++d) {
     if (target.strides[d] == 0 && target.shape[d] > 1) {

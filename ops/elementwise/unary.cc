@@ -11,7 +11,7 @@
 namespace tidemark {
 namespace {
 
-// Of the operators without kernels for bfloat16.
+// For operators without kernels for bfloat16.
 void require_float32(const OpQuery& query, const char* op) {
   require_dtype(query, op, 0, DType::kFloat32);
 }
@@ -42,7 +42,7 @@ OpCost cost(const OpQuery& query) {
   return streaming_cost(query, flops);
 }
 
-// y = forward(x), dx = gradient(g, kept), where y is kept.
+// y = forward(x), dx = gradient(g, y); y is kept.
 Tensor from_output(const OpDef& forward, const OpDef& gradient, const Tensor& x) {
   Tensor y = dispatch1(forward, {x});
   if (!needs_grad({x})) return y;
@@ -52,7 +52,7 @@ Tensor from_output(const OpDef& forward, const OpDef& gradient, const Tensor& x)
   return y;
 }
 
-// The same, where x is kept.
+// y = forward(x), dx = gradient(g, x); x is kept.
 Tensor from_input(const OpDef& forward, const OpDef& gradient, const Tensor& x) {
   Tensor y = dispatch1(forward, {x});
   if (!needs_grad({x})) return y;
@@ -64,7 +64,7 @@ Tensor from_input(const OpDef& forward, const OpDef& gradient, const Tensor& x) 
 
 }  // namespace
 
-// Functions of libm are counted as 20 operations: what they cost beside an addition.
+// A function of libm counts as 20 operations, its cost compared with an addition.
 #define TIDEMARK_UNARY(symbol, text, infer_function, flops, bfloat16, ...) \
   const OpDef symbol = {.name = text,                                      \
                         .infer = infer_function<&symbol, bfloat16>,        \

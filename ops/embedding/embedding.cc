@@ -10,8 +10,8 @@
 namespace tidemark {
 namespace {
 
-// Input 0: float32 or bfloat16; input 1: whole numbers; both gapless. There is room for numbers
-// of positions in 32 bits.
+// Input 0 is float32 or bfloat16 and input 1 holds integers; both are gapless. Indices of
+// positions must fit in 32 bits.
 DType check(const char* op, const OpQuery& query) {
   require_inputs(query, op, 2);
   const DType dtype = require_floats(query, op, 0, 1);
@@ -49,7 +49,7 @@ std::vector<TensorMeta> infer_embedding_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, {query.attr<EmbeddingGradAttrs>().rows, gy.back()})};
 }
 
-// As many rows of the table are read as written, not all of it.
+// Only as many rows of the table are read as are written.
 OpCost cost_embedding(const OpQuery& query) {
   return {.flops = 0, .bytes_moved = query.inputs[1].bytes() + 2 * query.outputs[0].bytes()};
 }
@@ -60,7 +60,8 @@ OpCost cost_embedding_grad(const OpQuery& query) {
   return cost;
 }
 
-// CUDA's: positions twice, for the sort, and two partial sums for every 128 of them.
+// The CUDA kernels' workspace: the positions twice, for the sort, and two partial sums for
+// every 128 of them.
 Bytes model_grad_workspace(const OpQuery& query) {
   return Bytes(query.inputs[1].shape.elements() * 8 + query.inputs[0].shape.elements() / 16);
 }

@@ -9,9 +9,9 @@
 namespace tidemark {
 namespace {
 
-// Sums are in float over so many positions, in double above.
+// Sums are in float over this many positions, and in double beyond.
 constexpr int64_t kRun = 256;
-// Of a row that one task sums up.
+// Columns of a row that one task sums.
 constexpr int64_t kColumns = 256;
 
 template <class Id, class T>
@@ -19,7 +19,7 @@ void forward(const KernelArgs& args, int64_t rows, int64_t width, int64_t count)
   const T* table = args.in<T>(0);
   const Id* ids = args.in<Id>(1);
   T* y = args.out<T>(0);
-  // Before the copies, which other threads make: an exception must not leave those.
+  // Checked before the copies, which other threads make: an exception must not leave those.
   for (int64_t i = 0; i < count; ++i) {
     if (ids[i] >= 0 && ids[i] < rows) continue;
     throw UsageError("id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
@@ -29,7 +29,7 @@ void forward(const KernelArgs& args, int64_t rows, int64_t width, int64_t count)
                  [&](int64_t i) { std::copy_n(table + ids[i] * width, width, y + i * width); });
 }
 
-// dx = sum of gy over `count` positions; `columns` of each, at most kColumns.
+// dx = sum of gy over `count` positions, for `columns` columns, at most kColumns.
 template <class T>
 void sum_rows(const T* gy, int64_t width, const int32_t* positions, int64_t count,
               int64_t columns, T* dx) {
@@ -51,8 +51,8 @@ void sum_rows(const T* gy, int64_t width, const int32_t* positions, int64_t coun
   for (int64_t c = 0; c < columns; ++c) dx[c] = static_cast<float>(total[c]);
 }
 
-// Sorts positions by id, keeping their order, by counting; then each row adds up its own.
-// Workspace: where each row's positions start (V + 1), the positions, all int32.
+// A counting sort groups the positions by id and keeps their order; then each row adds up its
+// own. Workspace: where each row's positions start (V + 1), then the positions, all int32.
 template <class Id, class T>
 void backward(const KernelArgs& args, int64_t rows, int64_t padding, int64_t width,
               int64_t count) {
@@ -70,7 +70,7 @@ void backward(const KernelArgs& args, int64_t rows, int64_t padding, int64_t wid
   for (int64_t i = 0; i < count; ++i) {
     if (counts(ids[i])) positions[starts[ids[i]]++] = static_cast<int32_t>(i);
   }
-  // Each start has moved to the next row's.
+  // The sort has advanced each start to that of the next row.
   const int64_t blocks = (width + kColumns - 1) / kColumns;
   parallel_tasks(rows * blocks, std::min(width, kColumns), [&](int64_t task) {
     const int64_t v = task / blocks, column = task % blocks * kColumns;

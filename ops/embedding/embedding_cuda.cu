@@ -1,6 +1,6 @@
-// Backward sorts the positions by id (a radix sort that keeps their order), then adds up runs
-// of kRun sorted positions. An id whose positions are all in one run is done by it; of the
-// others, runs leave partial sums, which are added up in order. No float is added atomically.
+// Backward sorts the positions by id (a radix sort that keeps their order), then sums runs of
+// kRun sorted positions. If all positions of an id are in one run, that run finishes the id.
+// Otherwise runs leave partial sums, which are added in order. No float is added atomically.
 #include <algorithm>
 
 #include "ops/embedding/embedding.h"
@@ -13,10 +13,10 @@
 namespace tidemark {
 namespace {
 
-constexpr int kDigits = 256;       // of the sort: a byte; a thread for each in a block
+constexpr int kDigits = 256;       // values of a sorted byte; a block has a thread for each
 constexpr int64_t kTile = 1024;    // positions that a block sorts
 constexpr int64_t kRun = 128;      // positions that are summed in float
-constexpr int64_t kColumns = 128;  // of a row, for a block
+constexpr int64_t kColumns = 128;  // columns of a row per block
 
 // `lanes` threads for each position, side by side over vectors of kWidth columns.
 template <int kWidth, class Id>
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kLaunchThreads)
   }
 }
 
-// Ids as the sort sees them: those that get no gradient come last, as `rows`.
+// Ids as the sort sees them. Ids without a gradient come last, as `rows`.
 template <class Id>
 struct Keys {
   const Id* ids;
@@ -51,12 +51,12 @@ struct Keys {
   }
 };
 
-// The order so far; the positions themselves before the first pass.
+// The order so far. Before the first pass it is the positions themselves.
 __device__ int32_t position_at(const int32_t* order, int64_t i) {
   return order ? order[i] : static_cast<int32_t>(i);
 }
 
-// The digits of a tile, and how many they are, into shared memory.
+// Loads the digits of a tile into shared memory; returns how many there are.
 template <class Id>
 __device__ int load_digits(const Keys<Id>& keys, int shift, const int32_t* order,
                            uint8_t* digits, int32_t* positions) {
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kDigits) count_kernel(Keys<Id> keys, int shift
   counts[threadIdx.x * tiles + blockIdx.x] = mine;
 }
 
-// One block: counts become the number of positions before them.
+// One block turns counts into the number of positions before each.
 __global__ void __launch_bounds__(kDigits) scan_kernel(int64_t tiles, int32_t* counts) {
   __shared__ int32_t sums[kDigits];
   int32_t* mine = counts + threadIdx.x * tiles;
@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(kDigits)
   }
 }
 
-// Block (run, columns). partial (runs, 2, width): of the id that goes on from the run before,
-// and of the one that goes on to the run behind.
+// Block (run, columns). partial (runs, 2, width): sums of the id that continues from the
+// previous run, and of the id that continues in the next one.
 template <class Id>
 __global__ void __launch_bounds__(kColumns)
     sum_kernel(Keys<Id> keys, int64_t width, int64_t column_blocks, const int32_t* order,
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kColumns)
     sum += gy[order[i] * width + column];
     const int64_t next = i + 1 < end ? keys(order[i + 1]) : -1;
     if (next == id) continue;
-    if (id == behind) {  // to the end: ids are sorted
+    if (id == behind) {  // to the run's end: ids are sorted
       partial[(2 * run + 1) * width + column] = sum;
     } else if (id == before) {
       partial[2 * run * width + column] = sum;
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kColumns)
   }
 }
 
-// Block (run, columns): of the id that begins in this run and goes on behind it.
+// Block (run, columns). Finishes the id that begins in this run and continues behind it.
 template <class Id>
 __global__ void __launch_bounds__(kColumns)
     finish_kernel(Keys<Id> keys, int64_t width, int64_t column_blocks, const int32_t* order,
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kColumns)
   if (column >= width || end >= keys.count) return;
   const int64_t id = keys(order[end - 1]);
   if (id >= keys.rows || keys(order[end]) != id) return;
-  // The id before this run has it too: it began there.
+  // The run before has the same id at its end, so the id began there.
   if (first > 0 && keys(order[first - 1]) == id) return;
   double total = partial[(2 * run + 1) * width + column];
   for (int64_t next = run + 1; next * kRun < keys.count; ++next) {

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Sixteen columns of a matrix and sixteen lanes over the stretches for each block.
+// Each block takes sixteen columns of a matrix, with sixteen lanes over the stretches.
 __global__ void __launch_bounds__(kThreads)
     finish_sums(int64_t stretches, int64_t columns, int64_t column_blocks, double factor,
                 const double* partial, FloatOutput y) {

@@ -29,7 +29,7 @@ std::string limit_of_user() {
 
 bool limit_allows_tiles(std::string_view limit) {
   if (limit.find("amx") != std::string_view::npos) return true;
-  // oneDNN takes what it does not know for no limit.
+  // oneDNN treats a value that it does not know as no limit.
   return !limit.starts_with("sse41") && !limit.starts_with("avx");
 }
 
@@ -38,14 +38,14 @@ struct Registers {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-// All zero for a leaf that the processor does not have.
+// Returns zeros for a leaf that the processor does not have.
 Registers cpuid(uint32_t leaf) {
   Registers r;
   if (!__get_cpuid_count(leaf, 0, &r.eax, &r.ebx, &r.ecx, &r.edx)) return {};
   return r;
 }
 
-// XCR0: the registers that the system saves.
+// XCR0: the registers that the operating system saves.
 uint64_t saved_state() {
   constexpr uint32_t kOsXsave = 1U << 27;
   if ((cpuid(1).ecx & kOsXsave) == 0) return 0;
@@ -68,7 +68,7 @@ CpuFacts read_cpu_facts() {
   CpuFacts facts;
   facts.limit = limit_of_user();
 #if defined(__x86_64__)
-  // These look at XCR0 as well.
+  // These builtins check XCR0 as well.
   facts.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   facts.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                  __builtin_cpu_supports("avx512dq");

@@ -15,7 +15,7 @@ bool can_pack(const StridedLoop& loop, std::initializer_list<PackedOperand> oper
     const auto& strides = loop.strides[k++];
     if (strides[last] == 0) continue;
     if (strides[last] != 1) return false;
-    // Vectors are at most 16 bytes.
+    // Vectors have at most 16 bytes.
     const int64_t alignment = std::min<int64_t>(16, kPackElements * operand.element_bytes);
     if (operand.offset * operand.element_bytes % alignment != 0) return false;
     for (size_t d = 0; d < last; ++d) {

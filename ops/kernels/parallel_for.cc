@@ -16,8 +16,8 @@ void run_chunks(int64_t n, int64_t grain, ChunkBody call, const void* body) {
     call(body, 0, n);
     return;
   }
-  // One range for each thread, unless that would make ranges below half a grain; their ends on
-  // whole cache lines, for elements of 4 bytes, where the ranges are long.
+  // One range per thread, unless ranges would be shorter than half a grain. Long ranges end on
+  // whole cache lines, assuming elements of 4 bytes.
   int64_t length = (n + threads - 1) / threads;
   length = std::max(length, (grain + 1) / 2);
   if (length >= 1024) length = (length + 15) / 16 * 16;

@@ -16,7 +16,7 @@ StridedLoop make_loop(const Shape& shape, std::initializer_list<const TensorMeta
     std::array<int64_t, kMaxOperands> step{};
     size_t k = 0;
     for (const TensorMeta* operand : operands) {
-      // Dimensions are counted from the last; those that an operand lacks repeat it.
+      // Dimensions are aligned at the last one. An operand repeats along those that it lacks.
       const size_t lead = shape.rank() - operand->shape.rank();
       step[k++] = d < lead || operand->shape[d - lead] == 1 ? 0 : operand->strides[d - lead];
     }

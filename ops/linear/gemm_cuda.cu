@@ -11,7 +11,8 @@
 namespace tidemark {
 namespace {
 
-// What cuBLAS itself takes on Hopper. It does not depend on the budget, as choices must not.
+// As much as cuBLAS itself takes on Hopper. It must not depend on the budget, or the choice of
+// algorithm would.
 constexpr size_t kWorkspaceCap = 32 << 20;
 
 template <class T>
@@ -33,7 +34,7 @@ cudaDataType_t data_type(DType dtype) {
   return dtype == DType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-// `count` of them, `stride` elements from one to the next.
+// `count` matrices, `stride` elements apart.
 cublasLtMatrixLayoutOpaque_t layout(const GemmShape::Matrix& matrix, DType dtype, int64_t count,
                                     int64_t stride) {
   cublasLtMatrixLayoutOpaque_t layout;
@@ -71,7 +72,7 @@ struct GemmPlan::Product {
     if (with_bias) set(&desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     Preference wishes;
     wishes.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceCap);
-    // Partial sums of a split depth go into the workspace and are added up there in order.
+    // Partial sums of a split depth go into the workspace and are added there in order.
     wishes.set(
         CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
@@ -94,11 +95,11 @@ struct GemmPlan::Product {
   }
 
   StridedLoop batches;  // operands y, a, b
-  int64_t inner;        // of the last dimension: in one call
+  int64_t inner;        // length of the last dimension, done in one call
   cublasLtMatmulDescOpaque_t desc;
   cublasLtMatrixLayoutOpaque_t first, second, y;
   cublasLtMatmulAlgo_t algorithm;
-  int64_t input_bytes, output_bytes;  // of one element
+  int64_t input_bytes, output_bytes;  // bytes per element
   float scale;
   size_t workspace;
 };
@@ -111,7 +112,7 @@ Bytes GemmPlan::workspace() const { return Bytes(static_cast<int64_t>(product_->
 void GemmPlan::run(void* native_stream, const void* a, const void* b, const void* bias, void* y,
                    std::byte* workspace) const {
   const Product& p = *product_;
-  // The bias's address is this call's own, and so is the description with it.
+  // The bias's address belongs to this call, so the call needs its own description.
   cublasLtMatmulDescOpaque_t call = p.desc;
   cublasLtMatrixLayoutOpaque_t first = p.first, second = p.second, result = p.y;
   if (bias) set(&call, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);

@@ -68,15 +68,15 @@ Tensor product(const Tensor& a, const Tensor& b, bool transpose_a, bool transpos
   return dispatch1(kMatmul, {a, b}, MatmulAttrs{transpose_a, transpose_b});
 }
 
-// x, or a copy where a product could not read it as it lies.
+// x, or a copy if a product cannot read it in place.
 Tensor as_matrices(const Tensor& x) {
   return x.shape().rank() < 2 || MatrixLayout(x.meta()).fits ? x : contiguous(x);
 }
 
 }  // namespace
 
-// GPU libraries multiply matrices without workspace, hence no modelled one (but the few bytes
-// of a bias rounded to bfloat16).
+// GPU libraries multiply matrices without workspace, so none is modelled (apart from the few
+// bytes of a bias rounded to bfloat16).
 const OpDef kMatmul{.name = "matmul",
                     .infer = infer,
                     .cost = cost,
@@ -96,7 +96,8 @@ Tensor matmul(const Tensor& a_in, const Tensor& b_in, bool transpose_a, bool tra
              std::span<const bool> wanted) mutable {
            const Tensor gy = as_matrices(gys[0]);
            if (wanted[2]) grads[2] = sum(reshape(gy, {-1, gy.shape().back()}), {0});
-           // b's first, mostly a weight's: a may go before its own, of the same size, comes.
+           // b's gradient comes first, as b is usually a weight: a may then be freed before its
+           // own gradient, which is as large, is allocated.
            if (wanted[1]) {
              const Tensor saved = std::exchange(saved_a, {}).get();
              grads[1] = transpose_b ? product(gy, saved, true, transpose_a)

@@ -8,7 +8,7 @@
 namespace tidemark {
 namespace {
 
-// A matrix, or a batch of them, that enters the product transposed if `transposed`.
+// A matrix or a batch of matrices, which the product transposes if `transposed`.
 dnnl::memory::desc matrix(const TensorMeta& x, bool transposed) {
   dnnl::memory::dims extents(x.shape.begin(), x.shape.end());
   dnnl::memory::dims strides(x.strides.begin(), x.strides.end());
@@ -33,9 +33,9 @@ dnnl::memory::desc bias_row(int64_t columns, size_t rank) {
   return {extents, dnnl::memory::data_type::f32, strides};
 }
 
-// oneDNN reads a wide second matrix, as it lies, at half of its speed for some widths. Blocking
-// it first costs nothing beside many rows of the first; its copy is workspace, and so has a
-// limit.
+// For some widths oneDNN reads a wide second matrix at half speed in place. If the first matrix
+// has many rows, blocking the second one first costs little. The copy is workspace, so its size
+// is limited.
 bool worth_blocking(const OpQuery& query) {
   constexpr int64_t kRows = 128;
   constexpr int64_t kColumns = 2048;
@@ -49,7 +49,7 @@ bool worth_blocking(const OpQuery& query) {
 struct Product {
   onednn::WorkspaceLayout layout;
   std::unique_ptr<onednn::Primitive> primitive;
-  std::unique_ptr<onednn::Primitive> reorder;  // null: b is used as it lies
+  std::unique_ptr<onednn::Primitive> reorder;  // null: b is used in place
   size_t b_at = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace tidemark {
 namespace {
 
-// cuBLASLt takes a bias of y's type: a copy of one, rounded, lies behind its own workspace.
+// cuBLASLt takes a bias of y's type: a rounded copy lies behind cuBLASLt's own workspace.
 struct Rounded {
   TIDEMARK_HOST_DEVICE float operator()(float x) const { return x; }
 };
@@ -31,7 +31,7 @@ PreparedKernel prepare_matmul(const OpQuery& query) {
                        args.workspace);
             }};
   }
-  // What cuBLASLt counts on: contiguous() sees to it.
+  // cuBLASLt relies on this alignment, which contiguous() ensures.
   TIDEMARK_CHECK(!bias || query.inputs[2].offset * 4 % 16 == 0,
                  "a product's bias does not start on 16 bytes");
   return {plan.workspace(), [plan, bias](const KernelArgs& args) {

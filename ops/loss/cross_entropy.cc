@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-// Inputs `at` and `at` + 1: (N, C) float32 or bfloat16, gapless, and (N) int64.
+// Checks inputs `at` and `at` + 1: (N, C) float32 or bfloat16, gapless, and (N) int64.
 void check_batch(const char* op, const OpQuery& query, size_t at) {
   require_floats(query, op, at, 1);
   require_dtype(query, op, at + 1, DType::kInt64);
@@ -23,7 +23,7 @@ void check_batch(const char* op, const OpQuery& query, size_t at) {
 
 TensorMeta scalar() { return TensorMeta::contiguous(DType::kFloat32, {}); }
 
-// Of each row of `logits`, loss::RowSums.
+// loss::RowSums for each row of `logits`.
 TensorMeta row_sums(const TensorMeta& logits) {
   return TensorMeta::contiguous(DType::kFloat32, {logits.shape[0], 2});
 }
@@ -65,7 +65,7 @@ std::vector<TensorMeta> infer_cross_entropy_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(logits.dtype, logits.shape)};
 }
 
-// One score of each row is read.
+// Only one score of each row is read.
 OpCost nll_loss_cost(const OpQuery& query) {
   const int64_t rows = query.inputs[1].shape[0];
   return {static_cast<double>(rows), Bytes(rows * 12 + 4), false};

@@ -13,11 +13,11 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Sums are in float side by side, and in double over runs of this many classes.
+// Sums are in float in kLanes lanes, and in double over runs of this many classes.
 constexpr int64_t kLanes = 32;
 constexpr int64_t kRun = 4096;
 
-// Not-a-number is passed over; it makes the sum not-a-number.
+// The maximum ignores NaN; the sum will be NaN.
 template <class T>
 TIDEMARK_INLINE float largest_of(const T* __restrict x, int64_t n) {
   float lanes[kLanes];
@@ -72,7 +72,7 @@ TIDEMARK_INLINE void gradient_of(const T* __restrict x, RowSums sums, float g, T
 template <class T>
 struct Loops {
   RowSums (*sums)(const T* x, int64_t classes);
-  // Of all classes as if none were the label.
+  // Gradients of all classes as if none were the label.
   void (*gradient)(const T* x, RowSums sums, float g, T* dx, int64_t classes);
 };
 
@@ -94,11 +94,11 @@ struct Loops {
   };
 TIDEMARK_TYPED_LOOPS(TIDEMARK_DEFINE_LOOPS)
 
-// Elements that one exponential weighs, when work is split among threads.
+// An exponential counts as this many elements when work is split among threads.
 constexpr int64_t kExpElements = 4;
 
 struct Batch {
-  // From what is known of the scores (N, C) and labels (N).
+  // Takes the known properties of the scores (N, C) and labels (N).
   Batch(int64_t class_count, const TensorMeta& labels, const CrossEntropyAttrs& cross = {})
       : rows(labels.shape[0]),
         classes(class_count),
@@ -108,7 +108,7 @@ struct Batch {
   bool valid(int64_t label) const { return label >= 0 && label < classes; }
   bool ignored(int64_t label) const { return attrs.ignores && label == attrs.ignored; }
 
-  // Rows that count. Where none does, 1: what is divided by it is 0.
+  // The number of rows that count; 1 if none does, as it divides a sum that is 0.
   double counted(const int64_t* labels) const {
     if (!attrs.ignores) return static_cast<double>(rows);
     int64_t count = 0;
@@ -116,7 +116,7 @@ struct Batch {
     return static_cast<double>(std::max<int64_t>(1, count));
   }
 
-  // Of -log_prob(row, label).
+  // The mean of -log_prob(row, label).
   template <class LogProb>
   float mean_loss(const int64_t* labels, const LogProb& log_prob) const {
     double sum = 0;

@@ -8,7 +8,7 @@
 namespace tidemark {
 namespace {
 
-// From what is known of the scores (N, C) and labels (N).
+// The known properties of the scores (N, C) and labels (N).
 struct Batch {
   Batch(int64_t class_count, const TensorMeta& labels,
         const loss::CrossEntropyAttrs& cross = {})
@@ -31,8 +31,8 @@ __device__ bool ignored(const Batch& batch, int64_t label) {
   return batch.attrs.ignores && label == batch.attrs.ignored;
 }
 
-// Rows that count, for all threads of the only block. Where none does, 1: what is divided by it
-// is 0.
+// The number of rows that count, for all threads of the only block; 1 if none does, as it
+// divides a sum that is 0.
 __device__ double counted(const Batch& batch, const int64_t* labels) {
   if (!batch.attrs.ignores) return static_cast<double>(batch.rows);
   double count = 0;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kLaunchThreads)
   if (threadIdx.x == 0) *count = static_cast<float>(total);
 }
 
-// What a class's logarithm of its probability is.
+// Gives the logarithm of a class's probability.
 struct GivenLogProbs {
   const float* log_probs;
   int64_t classes;
@@ -68,7 +68,7 @@ struct LogProbsOfSums {
   }
 };
 
-// One block for the batch: rows are few, and one score of each is read.
+// One block serves the batch: rows are few, and only one score of each is read.
 template <class LogProb>
 __global__ void __launch_bounds__(kLaunchThreads)
     mean_loss_kernel(Batch batch, LogProb log_prob, const int64_t* labels, float* loss) {
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) sums[blockIdx.x] = {row.largest, static_cast<float>(1 / row.sum)};
 }
 
-constexpr int kEach = 8;  // scores of a row for each thread, all read before one is written
+constexpr int kEach = 8;  // scores of a row per thread, all read before one is written
 
 // Block (row, chunk). `count` may be null: all rows count.
 template <int kThreads, class T>

@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-// One or two gapless tensors of one shape: x; or g and y.
+// Takes one or two gapless tensors of one shape: x, or g and y.
 template <const OpDef* op, size_t count>
 std::vector<TensorMeta> infer_rows(const OpQuery& query) {
   require_inputs(query, op->name, count);

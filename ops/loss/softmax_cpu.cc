@@ -40,9 +40,9 @@ PreparedKernel prepare_backward(const OpQuery& query) {
           }};
 }
 
-// log(e^x / sum e^x). Not oneDNN's: its approximate logarithm is off by up to 3e-6, so that a
-// certain class would have a log-probability above 0, and a loss could be negative. Here it is
-// right to the rounding.
+// log(e^x / sum e^x). oneDNN's approximate logarithm is off by up to 3e-6, so a certain class
+// would have a log-probability above 0 and a loss could be negative. This one is exact up to
+// rounding.
 void log_softmax_row(const float* x, float* y, int64_t classes) {
   float largest = x[0];
   for (int64_t c = 1; c < classes; ++c) largest = x[c] > largest ? x[c] : largest;
@@ -52,7 +52,7 @@ void log_softmax_row(const float* x, float* y, int64_t classes) {
   for (int64_t c = 0; c < classes; ++c) y[c] = static_cast<float>(x[c] - shift);
 }
 
-// Elements that one exponential weighs, when work is split among threads.
+// An exponential counts as this many elements when work is split among threads.
 constexpr int64_t kExpElements = 10;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A block for each row, which is read again from the cache.
+// One block per row. The second read of the row comes from the cache.
 #include "ops/loss/kernels.h"
 #include "ops/loss/loss.h"
 #include "ops/loss/rows_cuda.cuh"
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Softmax: dx = y (g - sum g y). Of the logarithm: dx = g - e^y sum g.
+// Softmax: dx = y (g - sum g y). Log-softmax: dx = g - e^y sum g.
 template <int kThreads, bool kLog>
 __global__ void __launch_bounds__(kThreads)
     softmax_grad_kernel(int64_t classes, const float* g, const float* y, float* dx) {

@@ -13,7 +13,7 @@
 namespace tidemark {
 namespace {
 
-// Parameters and statistics, whatever x is.
+// Parameters and statistics are float32, whatever x is.
 TensorMeta of_channels(const Shape& x) {
   return TensorMeta::contiguous(DType::kFloat32, {x.back()});
 }
@@ -61,8 +61,8 @@ std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, x), of_channels(x), of_channels(x)};
 }
 
-// Operations for each element of x: two for each moment; two to scale and shift, and what
-// follows.
+// Operations per element of x: two for each moment; two to scale and shift, and two for the ReLU
+// and the residual.
 OpCost cost_batch_moments(const OpQuery& query) {
   return {.flops = 4.0 * static_cast<double>(query.inputs[0].shape.elements()),
           .bytes_moved = bytes_moved(query)};
@@ -93,7 +93,7 @@ GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen) {
                                                  std::span<const bool> wanted) mutable {
     Tensor g = contiguous(std::exchange(gys[0], {}));
     if (saved.y) {
-      // y and its gradient go before x is read.
+      // y and its gradient are freed before x is read.
       const Tensor y = saved.y->get();
       saved.y.reset();
       g = dispatch1(kReluGrad, {g, y});

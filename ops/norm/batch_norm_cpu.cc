@@ -18,8 +18,8 @@ struct Plan {
   int64_t channels;
   int64_t stretches;
   int64_t stretch_rows;
-  // Of the workspace, in bytes from its start. Each stretch has two rows of double (its sums)
-  // and two of float (those of a block); behind them come rows of float for all.
+  // Byte offsets in the workspace. Each stretch has two rows of double (its sums) and two of
+  // float (the sums of a block); behind them come shared rows of float.
   int64_t stride;
   int64_t shared;
   Bytes workspace;
@@ -28,7 +28,7 @@ struct Plan {
     const Shape& x = query.inputs[0].shape;
     channels = x.back();
     rows = x.elements() / channels;
-    // A stretch is worth waking a thread for.
+    // A stretch must be worth waking a thread for.
     const int64_t most = std::max<int64_t>(1, rows * channels / kSerialElements);
     stretches = std::clamp<int64_t>(query.threads, 1, std::min(most, rows));
     stretch_rows = (rows + stretches - 1) / stretches;
@@ -58,7 +58,7 @@ struct Plan {
   }
 };
 
-// Chan, Golub and LeVeque: moments of two sets of values from those of each; into the first.
+// Chan, Golub and LeVeque: merges the moments of two sets of values into those of the first.
 void merge_moments(double count, double more, double& mean, double& squares, double more_mean,
                    double more_squares) {
   const double delta = more_mean - mean;

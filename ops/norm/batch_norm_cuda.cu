@@ -1,6 +1,5 @@
-// Own kernels rather than cuDNN's, whose fast ones for NHWC do not repeat to the bit. The
-// moments read x once, backward reads x and gy twice; all of it in 16-byte vectors where C
-// allows.
+// Our own kernels: cuDNN's fast ones for NHWC do not repeat to the bit. The moments read x once,
+// backward reads x and gy twice, in 16-byte vectors where C allows.
 #include <cmath>
 
 #include "ops/kernels/columns_cuda.cuh"
@@ -21,7 +20,7 @@ using norm::finishes;
 using norm::kThreads;
 using norm::Pair;
 
-// Of a set of values: how many, their mean, and the sum of squared distances from it.
+// The number of values, their mean, and the sum of squared distances from the mean.
 struct Moments {
   double count, mean, squares;
 };
@@ -89,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
   var[c] = static_cast<float>(total.squares / static_cast<double>(tiles.rows));
 }
 
-// `beta` may be null, and then shift.
+// `beta` may be null; `shift` then is, too.
 __global__ void fold_kernel(int64_t channels, double eps, const float* gamma, const float* beta,
                             const float* mean, const float* var, Folded folded) {
   const int64_t c = thread_index();
@@ -98,13 +97,13 @@ __global__ void fold_kernel(int64_t channels, double eps, const float* gamma, co
   if (beta) folded.shift[c] = fold_shift(beta[c], mean[c], folded.scale[c]);
 }
 
-// Of x and of what is read beside it.
+// Packs of x and of the operand that is read beside it.
 template <int kWidth>
 struct TwoPacks {
   FloatPack<kWidth> x, other;
 };
 
-// y = x * scale + shift [+ residual], then max(0, y) if `relu`; not-a-number stays what it is.
+// y = x * scale + shift [+ residual], then max(0, y) if `relu`; NaN stays NaN.
 template <int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
     affine_kernel(ColumnTiles tiles, const T* x, Folded folded, const T* residual, bool relu,
@@ -143,7 +142,7 @@ __device__ TwoPacks<kWidth> load_both(const GradInputs<T>& in, int64_t at) {
   return {load_pack<kWidth>(in.x + at), load_pack<kWidth>(in.gy + at)};
 }
 
-// g of the packs of x and gy.
+// The gradient g behind the ReLU, from packs of x and gy.
 template <int kWidth>
 __device__ FloatPack<kWidth> masked(bool relu, const TwoPacks<kWidth>& packs,
                                     const FloatPack<kWidth>& scale,
@@ -158,7 +157,7 @@ __device__ FloatPack<kWidth> masked(bool relu, const TwoPacks<kWidth>& packs,
   return g;
 }
 
-// Of one column: sums of g, and of g * (x - mean).
+// Sums of g and of g * (x - mean), per column.
 template <int kWidth, class T>
 __global__ void __launch_bounds__(kThreads)
     grad_sums_kernel(ColumnTiles tiles, GradInputs<T> in, const float* mean, Folded folded,
@@ -240,7 +239,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Partial results of the stretches, then rows of one float for each channel, each on 16 bytes.
+// Partial results of the stretches, then rows with one float per channel, each aligned to 16
+// bytes.
 struct Layout {
   ColumnTiles tiles;
   int64_t partial_bytes, row_bytes;
@@ -262,7 +262,7 @@ struct Layout {
   T* partial(const KernelArgs& args) const {
     return reinterpret_cast<T*>(args.workspace);
   }
-  // launches kernel<4> or kernel<1> over all rows and columns
+  // Launches kernel<4> or kernel<1> over all rows and columns.
   template <class Kernel, class... Argument>
   void run(const KernelArgs& args, Kernel wide, Kernel narrow,
            const Argument&... arguments) const {
@@ -326,7 +326,7 @@ PreparedKernel gradient(const OpQuery& query) {
           }};
 }
 
-// kernel.operator()<T>() with the type of x, if there is anything in it.
+// Prepares kernel.operator()<T>() with x's type, or nothing if x is empty.
 template <class Kernel>
 PreparedKernel prepare_with(const OpQuery& query, const Kernel& kernel) {
   if (query.inputs[0].shape.elements() == 0) return nothing();

@@ -40,7 +40,7 @@ TIDEMARK_INLINE void moments_of(const T* __restrict x, int64_t rows, int64_t cha
   }
 }
 
-// Not a number stays what it is.
+// NaN stays NaN.
 TIDEMARK_INLINE float relu_of(float value) { return value < 0 ? 0 : value; }
 
 template <class T>
@@ -61,7 +61,7 @@ TIDEMARK_INLINE void affine_of(const T* __restrict x, const float* __restrict sc
   }
 }
 
-// g; `shift` is not read without a ReLU.
+// The gradient g behind the ReLU; without one, `shift` is not read.
 template <bool relu>
 TIDEMARK_INLINE float masked(float x, float gy, float scale, float shift) {
   if constexpr (relu) return x * scale + shift > 0 ? gy : 0;

@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-// Parameters, statistics and their gradients, whatever x is.
+// Parameters, statistics and their gradients are float32, whatever x is.
 TensorMeta float32(const Shape& shape) {
   return TensorMeta::contiguous(DType::kFloat32, shape);
 }
@@ -44,15 +44,15 @@ std::vector<TensorMeta> infer_layer_norm_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, x), float32({x.back()}), float32({x.back()})};
 }
 
-// Operations for each element of x: one for the mean, three for the variance, four for y; four
-// for each sum, two for each parameter and four for gx.
+// Operations per element of x. Forward: one for the mean, three for the variance, four for y.
+// Backward: four for each sum, two for each parameter, four for gx.
 template <int flops>
 OpCost cost(const OpQuery& query) {
   const double elements = static_cast<double>(query.inputs[0].shape.elements());
   return {.flops = flops * elements, .bytes_moved = bytes_moved(query)};
 }
 
-// CUDA's partial sums: of each column, two numbers of float64 for each stretch of rows.
+// The CUDA kernels' partial sums: two numbers of float64 per column and stretch of rows.
 Bytes model_grad_workspace(const OpQuery& query) {
   const Shape& x = query.inputs[0].shape;
   const ColumnTiles tiles(x.elements() / x.back(), x.back());

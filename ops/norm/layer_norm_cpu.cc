@@ -1,6 +1,6 @@
-// A row stays in the first-level cache: forward goes over it three times, backward twice, and
-// memory is read and written once. Sums over rows are over stretches of them, which the shape
-// alone decides.
+// A row stays in the first-level cache: forward passes over it three times, backward twice,
+// while memory is read and written once. Sums over rows are split into stretches that depend on
+// the shape alone.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,8 +13,8 @@
 namespace tidemark {
 namespace {
 
-// Sums are in float side by side, and in double over runs of this many columns and over blocks
-// of this many rows.
+// Sums are in float in kLanes lanes, and in double over runs of this many columns and over
+// blocks of this many rows.
 constexpr int64_t kLanes = 32;
 constexpr int64_t kRun = 4096;
 constexpr int64_t kBlockRows = 128;
@@ -84,7 +84,7 @@ struct Grad {
   T* gx;
 };
 
-// One element of the sums: of g and g * h over the row, of gy * h and gy over rows.
+// Adds one element to the sums: g and g * h over the row, gy * h and gy over rows.
 #define TIDEMARK_ADD_ELEMENT(lane, c)   \
   const float h = (x[c] - mean) * rstd; \
   const float g = gy[c] * gamma[c];     \
@@ -93,7 +93,7 @@ struct Grad {
   ggamma[c] += gy[c] * h;               \
   gbeta[c] += gy[c];
 
-// Rows [first, first + rows); into ggamma and gbeta, their sums.
+// Handles rows [first, first + rows) and writes their sums to ggamma and gbeta.
 template <class T>
 TIDEMARK_INLINE void backward_of(const Grad<T>& in, int64_t first, int64_t rows,
                                  int64_t columns, float* __restrict ggamma,
@@ -158,8 +158,8 @@ struct Loops {
   };
 TIDEMARK_TYPED_LOOPS(TIDEMARK_DEFINE_LOOPS)
 
-// Sums over rows. In the workspace, each stretch has two rows of double (its sums) and two of
-// float (those of a block).
+// Stretches of rows for the sums over rows. In the workspace, each stretch has two rows of
+// double (its sums) and two of float (the sums of a block).
 struct Stretches {
   static constexpr int64_t kMost = 64;  // enough to keep threads evenly busy
   static constexpr int64_t kLeastRows = 16;

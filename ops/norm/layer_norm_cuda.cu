@@ -1,5 +1,5 @@
-// A block for each row, which is read again from the cache; in vectors of 16 bytes where the
-// rows allow it. Sums over rows are those of column_tiles.h.
+// One block per row, whose second read comes from the cache; in vectors of 16 bytes where the
+// rows allow it. Sums over rows follow column_tiles.h.
 #include "ops/kernels/block_cuda.cuh"
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/visit_dtype.h"
@@ -109,7 +109,7 @@ struct GradRow {
   float mean, rstd;
 };
 
-// Of one column: sums of gy * h, and of gy.
+// Sums of gy * h and of gy, per column.
 template <int kWidth, class T>
 __global__ void __launch_bounds__(norm::kThreads)
     grad_sums_kernel(ColumnTiles tiles, GradInputs<T> in, Pair* partial) {

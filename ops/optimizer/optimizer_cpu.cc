@@ -8,7 +8,7 @@
 namespace tidemark::optimizer {
 namespace {
 
-// Applies a functor to parameter after parameter; `count` operands of each.
+// Applies a functor to one parameter after the other, each with `count` operands.
 template <size_t count>
 class Loops {
  public:

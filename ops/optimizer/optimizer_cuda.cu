@@ -1,4 +1,4 @@
-// One kernel for dozens of parameters: value, gradient and state are read and written once.
+// One kernel handles dozens of parameters, and reads and writes value, gradient and state once.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kLaunchThreads)
   }
 }
 
-// Applies a functor to all parameters of a call. `Operand`: how those of one are used.
+// Applies a functor to all parameters of a call. `Operand`: how each operand of one is used.
 template <class... Operand>
 class Steps {
  public:
@@ -93,8 +93,8 @@ class Steps {
 
   bool gapless_ = true;
   bool wide_ = true;
-  std::vector<int64_t> elements_;  // of each parameter
-  std::vector<PackedLoop> loops_;  // where some are not gapless
+  std::vector<int64_t> elements_;  // per parameter
+  std::vector<PackedLoop> loops_;  // where some operands are not gapless
 };
 
 using Value = Updates<float>;
@@ -121,9 +121,9 @@ PreparedKernel prepare_adam(const OpQuery& query) {
           }};
 }
 
-constexpr int64_t kClipRun = 8 * kLaunchThreads;  // that one block scales
+constexpr int64_t kClipRun = 8 * kLaunchThreads;  // elements that one block scales
 
-// Of a member: gradient, norm.
+// Operands of a member: gradient, norm.
 __global__ void __launch_bounds__(kLaunchThreads)
     clip_kernel(const __grid_constant__ Members<2> members, float max_norm) {
   const auto& member = member_of_block(members);

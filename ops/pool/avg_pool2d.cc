@@ -34,7 +34,7 @@ std::vector<TensorMeta> infer_avg_pool2d_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, x)};
 }
 
-// An addition for each input, as windows hardly overlap, and a division for each output.
+// One addition per input, as windows hardly overlap, and one division per output.
 OpCost cost(const OpQuery& query) {
   return {.flops = static_cast<double>(query.inputs[0].shape.elements()) +
                    static_cast<double>(query.outputs[0].shape.elements()),

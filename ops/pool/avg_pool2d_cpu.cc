@@ -7,8 +7,8 @@
 namespace tidemark {
 namespace {
 
-// Windows of each axis, from the outputs' side; `cells`: what a mean is over, 0: those there
-// are.
+// Windows of each axis, as the outputs see them. `cells`: what a sum is divided by; 0: the
+// number of cells inside the image.
 struct Pooling {
   Windows rows;
   Windows columns;
@@ -40,7 +40,7 @@ void add_row(const T* __restrict from, float share, float* __restrict to, int64_
   for (int64_t c = 0; c < channels; ++c) to[c] += from[c] * share;
 }
 
-// y = factor * sum, of up to kTile channels; add(sum) adds up.
+// y = factor * sum, for up to kTile channels; add(sum) adds the terms.
 template <class T, class Add>
 void sum_tile(T* __restrict y, int64_t channels, float factor, const Add& add) {
   float sum[kTile];

@@ -7,7 +7,7 @@
 namespace tidemark {
 namespace {
 
-// `cells`: what a mean is over, 0: those there are.
+// `cells`: what a sum is divided by; 0: the number of cells inside the image.
 struct Pooling {
   WindowGrid grid;
   int64_t cells = 0;

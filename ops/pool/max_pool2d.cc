@@ -40,7 +40,7 @@ std::vector<TensorMeta> infer_max_pool2d_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, x)};
 }
 
-// One comparison, or addition, for each cell of each window.
+// One comparison, or addition, per cell of each window.
 OpCost cost_of(const OpQuery& query, const Shape& y, const Pool2dAttrs& attrs) {
   return {.flops = static_cast<double>(y.elements()) *
                    static_cast<double>(attrs.window[0] * attrs.window[1]),

@@ -8,7 +8,7 @@
 namespace tidemark {
 namespace {
 
-// Channels at a time, so that what is being found stays in registers and first-level cache.
+// Channels at a time, so that the maxima found so far stay in registers and first-level cache.
 constexpr int64_t kTile = 64;
 
 template <class Index, class T>
@@ -58,7 +58,7 @@ void max_pool(const Pool2dAttrs& attrs, const Windows& rows, const Windows& colu
   });
 }
 
-// Each input gathers from the windows that see it: no two threads write one place.
+// Each input gathers from the windows that see it, so no two threads write to one place.
 template <class Index, class T>
 void max_pool_grad(const Pool2dAttrs& attrs, const Windows& rows, const Windows& columns,
                    const KernelArgs& args) {

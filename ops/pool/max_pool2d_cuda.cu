@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(kLaunchThreads)
   *reinterpret_cast<IndexPack<Index, kWidth>*>(index + to) = cells;
 }
 
-// Each input gathers from the windows that see it: no two threads write one place, and sums are
-// in the order of the windows.
+// Each input gathers from the windows that see it, in their order: no two threads write to one
+// place, and sums are in order.
 template <int kWidth, class Index>
 __global__ void __launch_bounds__(kLaunchThreads)
     max_pool_grad_kernel(const __grid_constant__ WindowGrid grid, int64_t threads,

@@ -15,7 +15,7 @@ template <int kWidth>
 __device__ Pixel pixel_at(int64_t i, int64_t rows, int64_t columns, int64_t channels) {
   const int64_t vectors = channels / kWidth;
   Pixel pixel;
-  if (i <= 0x7fffffff) {  // division of 64 bits is several times as slow
+  if (i <= 0x7fffffff) {  // 64-bit division is several times slower
     const auto split = [](uint32_t& rest, int64_t by) {
       const uint32_t divisor = static_cast<uint32_t>(by), quotient = rest / divisor;
       const uint32_t left = rest - quotient * divisor;

@@ -28,10 +28,11 @@ std::vector<TensorMeta> infer_dropout(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, query.inputs[0].shape)};
 }
 
-// A quarter of Philox's ten rounds for each number, and what is made of it.
+// Each number takes a quarter of Philox's ten rounds, and its conversion.
 OpCost cost(const OpQuery& query) { return streaming_cost(query, 30); }
 
-// Where a call's numbers start. Whole blocks, so that neighbours do not share one.
+// Reserves a call's numbers and returns where they start. Whole blocks are reserved, so that
+// neighbouring calls do not share one.
 double reserve(Session& session, int64_t count) {
   return static_cast<double>(
       session.reserve_random((static_cast<uint64_t>(count) + 3) / 4 * 4));

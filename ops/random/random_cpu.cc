@@ -16,9 +16,9 @@ uint64_t offset_of(const KernelArgs& args) { return static_cast<uint64_t>(args.s
 // Drawing costs about as much as moving ten elements.
 constexpr int64_t kGrain = kSerialElements / 10;
 
-// What dropout does to an element whose number is `bits`.
+// What dropout does to the element with random number `bits`.
 struct Drop {
-  uint32_t threshold;  // kept are the numbers from this one on
+  uint32_t threshold;  // numbers from this one on are kept
   float factor;
 
   TIDEMARK_INLINE float operator()(uint32_t bits, float x) const {
@@ -26,7 +26,8 @@ struct Drop {
   }
 };
 
-// Elements [begin, end) of gapless x and y, which may be one; element i has number `start` + i.
+// Elements [begin, end) of gapless x and y, which may be the same; element i has number `start`
+// + i.
 template <class T>
 TIDEMARK_INLINE void dropout_of(uint64_t seed, uint64_t start, Drop drop, const T* x, T* y,
                                 int64_t begin, int64_t end) {
@@ -78,7 +79,7 @@ PreparedKernel prepare_uniform_cpu(const OpQuery& query) {
             parallel_chunks(n, kGrain, [&](int64_t begin, int64_t end) {
               for_random_bits(seed, offset_of(args), begin, end, [&](int64_t i, uint32_t bits) {
                 const float value = low + (high - low) * uniform_float(bits);
-                y[i] = value < high ? value : low;  // rounding may reach the open end
+                y[i] = value < high ? value : low;  // rounding may reach the excluded end
               });
             });
           }};
@@ -91,7 +92,7 @@ PreparedKernel prepare_normal_cpu(const OpQuery& query) {
             float* y = args.out<float>(0);
             const float mean = static_cast<float>(args.scalars[1]);
             const float deviation = static_cast<float>(args.scalars[2]);
-            // In pairs; the last may be half.
+            // Numbers come in pairs; the last pair may be half.
             parallel_chunks((n + 1) / 2, kGrain, [&](int64_t begin, int64_t end) {
               uint32_t first = 0;
               for_random_bits(seed, offset_of(args), 2 * begin, 2 * end,

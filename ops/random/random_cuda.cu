@@ -1,4 +1,4 @@
-// Four numbers for each thread. The numbers themselves are those of every device (numbers.h).
+// Four numbers per thread. The numbers are the same on every device (numbers.h).
 #include <algorithm>
 
 #include "ops/kernels/any_float.h"
@@ -26,11 +26,11 @@ __global__ void uniform_kernel(Stream stream, int64_t n, float low, float high, 
   for_random_bits(stream.seed, stream.offset, begin, min(begin + kEach, n),
                   [&](int64_t i, uint32_t bits) {
                     const float value = low + (high - low) * uniform_float(bits);
-                    y[i] = value < high ? value : low;  // rounding may reach the open end
+                    y[i] = value < high ? value : low;  // rounding may reach the excluded end
                   });
 }
 
-// In pairs; the last may be half.
+// Numbers come in pairs; the last pair may be half.
 __global__ void normal_kernel(Stream stream, int64_t n, float mean, float deviation, float* y) {
   const int64_t begin = thread_index() * kEach;
   uint32_t first = 0;
@@ -62,7 +62,7 @@ __global__ void dropout_kernel(Stream stream, const __grid_constant__ StridedLoo
       [&](int64_t i, uint32_t bits) { y.set(i, drop(bits, x[flat ? i : loop.offset(0, i)])); });
 }
 
-// The same where a thread's numbers are one of Philox's blocks, and its elements one vector.
+// The same where a thread's numbers are one Philox block and its elements one vector.
 __global__ void dropout_vectors_kernel(Stream stream, int64_t n, Drop drop, FloatInput x,
                                        FloatOutput y) {
   const int64_t block = thread_index(), begin = block * kEach;

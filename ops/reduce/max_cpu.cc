@@ -10,7 +10,7 @@
 namespace tidemark::reduce {
 namespace {
 
-// Where the largest of a row is first.
+// Index of the first largest element of a row.
 int64_t argmax(const Rows& rows, FloatInput x, int64_t row) {
   x = x + rows.loop.offset(0, row);
   int64_t best = 0;

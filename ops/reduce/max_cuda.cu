@@ -17,7 +17,7 @@ struct Candidate {
   int64_t index;  // past the end: none
 };
 
-// Not-a-number is the largest; of equals, the first.
+// NaN counts as the largest; of equal values, the first wins.
 struct Better {
   __device__ Candidate operator()(const Candidate& a, const Candidate& b) const {
     const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
@@ -27,7 +27,7 @@ struct Better {
   }
 };
 
-// Of this block's row, for all of its threads.
+// The best candidate of this block's row, for all of its threads.
 template <int kThreads>
 __device__ Candidate best_of_row(const Rows& rows, const FloatInput& x) {
   const FloatInput from = x + rows.loop.offset(0, blockIdx.x);
@@ -54,11 +54,11 @@ __global__ void __launch_bounds__(kThreads)
     accuracy_kernel(const __grid_constant__ Rows rows, FloatInput logits, const int64_t* labels,
                     int64_t label_step, unsigned long long* count) {
   const Candidate best = best_of_row<kThreads>(rows, logits);
-  // Integers: the order of additions does not show.
+  // Integers: the order of additions does not matter.
   if (threadIdx.x == 0 && best.index == labels[blockIdx.x * label_step]) atomicAdd(count, 1ull);
 }
 
-// Loop: g, indices.
+// Operands of the loop: g, indices.
 __global__ void max_grad_kernel(const __grid_constant__ StridedLoop loop, int64_t length,
                                 const float* g, const int64_t* indices, float* dx) {
   const int64_t i = thread_index();

@@ -1,4 +1,5 @@
-// Runs that the shape decides are summed up in float64, and these sums in order.
+// Squares are summed in float64 over runs that depend on the shape alone; the runs' sums are
+// added in order.
 #include <algorithm>
 #include <cmath>
 #include <utility>

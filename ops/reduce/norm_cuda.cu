@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-constexpr int64_t kRun = 8192;  // that one block sums up: 32 elements for each thread
+constexpr int64_t kRun = 8192;  // elements that one block sums: 32 per thread
 
 __device__ double square(double x) { return x * x; }
 
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kLaunchThreads)
   if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
-// Of gapless tensors.
+// For gapless tensors.
 __global__ void __launch_bounds__(kLaunchThreads)
     sum_squares_of(const __grid_constant__ Members<1, const float> members, double* partial) {
   const auto& member = member_of_block(members);

@@ -97,7 +97,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
     fail("sum_to",
          "shape " + shape.to_string() + " does not broadcast to " + x.shape().to_string());
   }
-  // Dimensions that the shape lacks go; those where it has 1 stay.
+  // Dimensions that `shape` lacks are removed; those where it has 1 stay.
   const size_t lead = x.shape().rank() - shape.rank();
   SumAttrs missing{(int64_t{1} << lead) - 1, 0}, repeated{0, 1};
   for (size_t d = 0; d < shape.rank(); ++d) {
@@ -105,7 +105,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   }
   missing.to = repeated.to = number(x.dtype());
   if (repeated.dims == 0) return scaled_sum("sum", x, missing, 1);
-  // Both at once, keeping all, and then a view without the leading ones.
+  // Sums over both at once and keeps all dimensions; then a view drops the leading ones.
   repeated.dims |= missing.dims;
   Tensor y = scaled_sum("sum", x, repeated, 1);
   if (lead == 0) return y;

@@ -1,6 +1,6 @@
 // y = factor * sum of x over some dimensions.
 //
-// What takes the general way (groups.h) is summed one output after the other.
+// The general case (groups.h) sums one output after the other.
 #include <algorithm>
 #include <vector>
 
@@ -17,7 +17,7 @@ float scaled(double total, const KernelArgs& args) {
   return static_cast<float>(total * args.scalars[0]);
 }
 
-// Sixteen sums side by side, so that they are vector sums, then these in order.
+// Sixteen lanes, so that additions are vector instructions; then the lanes in order.
 template <class T>
 double sum_run(const T* x, int64_t n) {
   constexpr int64_t kLanes = 16;
@@ -63,7 +63,7 @@ PreparedKernel prepare_rows(Group outer, Group summed) {
           }};
 }
 
-// (outer, summed, inner) -> (outer, inner), `inner` gapless: rows are added up, a block of them
+// (outer, summed, inner) -> (outer, inner), `inner` gapless: adds up rows, for a block of rows
 // and of columns at a time.
 template <class T>
 PreparedKernel prepare_columns(Group outer, Group summed, Group inner) {

@@ -1,5 +1,5 @@
-// y = factor * sum of x over some dimensions. Partial sums are over ranges that shapes decide,
-// and are added up in order.
+// y = factor * sum of x over some dimensions. Partial sums are over ranges that depend on
+// shapes alone, and are added in order.
 #include <algorithm>
 #include <vector>
 
@@ -20,13 +20,14 @@ namespace {
 using reduce::Group;
 using reduce::Groups;
 
-constexpr int64_t kRun = 8192;  // that one block sums up; 32 elements in float for each thread
+constexpr int64_t kRun = 8192;  // elements that one block sums: 32 per thread, in float
 
 __device__ float scaled(double total, double factor) {
   return static_cast<float>(total * factor);
 }
 
-// A block for each run of each row; y, or partial sums of which there are `runs` for each row.
+// One block for each run of each row. It writes y or, if a row has several runs, one of its
+// `runs` partial sums.
 template <int kThreads, class T>
 __global__ void __launch_bounds__(kThreads)
     sum_runs(int64_t runs, int64_t length, int64_t row_stride, double factor, const T* x,
@@ -87,8 +88,8 @@ PreparedKernel prepare_columns(Group outer, Group summed, Group inner, bool alig
           }};
 }
 
-// Operand 0 of each loop is x: where an output's terms start, and where from there each term
-// is.
+// Operand 0 of each loop is x. The loops say where an output's terms start, and where each term
+// lies from there.
 struct Terms {
   StridedLoop kept;
   StridedLoop summed;

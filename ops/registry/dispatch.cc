@@ -17,7 +17,7 @@
 namespace tidemark {
 namespace {
 
-// What is worked out once per signature.
+// Computed once per signature.
 struct Prepared {
   std::vector<TensorMeta> outputs;
   std::shared_ptr<const PreparedKernel> kernel;
@@ -25,15 +25,15 @@ struct Prepared {
   CostKey cost_key = 0;
 };
 
-// Some hundreds are needed at a time; a kernel takes some kilobytes.
+// A run needs some hundreds at a time; a kernel takes some kilobytes.
 constexpr size_t kMaxPrepared = 4096;
 
 struct SessionCache : RecentMap<Prepared> {
   SessionCache() : RecentMap(kMaxPrepared) {}
 };
 
-// Kernels are shared by all sessions of the process, so that a dry run's are used by the real
-// one. What is chosen for one GPU is not for another, and the profile names it.
+// All sessions of the process share kernels, so that the real run uses those of its dry run. A
+// kernel chosen for one GPU does not suit another; the profile names the GPU.
 std::shared_ptr<const PreparedKernel> prepare_kernel(const std::string& signature,
                                                      const DeviceProfile& profile,
                                                      const OpDef& op, const OpQuery& query) {
@@ -65,12 +65,12 @@ void append(std::string& key, const TensorMeta& meta) {
     append(key, meta.shape[i]);
     append(key, meta.strides[i]);
   }
-  // Alignment is all that a kernel may make of an address.
+  // A kernel may depend on an address only by its alignment.
   append(key, static_cast<char>(meta.offset * size_of(meta.dtype).count() % 64));
 }
 
-// The same bytes for the same operator, attributes, inputs and threads; unique per process. It
-// begins with what another process may have otherwise.
+// Equal bytes mean the same operator, attributes, inputs and threads; they are unique per
+// process. They begin with what may differ in another process.
 constexpr size_t kProcessPart =
     sizeof(uintptr_t) + sizeof(OpQuery::threads) + sizeof(OpQuery::tf32);
 void write_signature(std::string& key, const OpDef& op, const OpQuery& query) {
@@ -82,7 +82,7 @@ void write_signature(std::string& key, const OpDef& op, const OpQuery& query) {
   for (const TensorMeta& meta : query.inputs) append(key, meta);
 }
 
-// By what is the same in every process and on every machine.
+// The key depends only on what is the same in every process and on every machine.
 CostKey price(Session& session, const std::string& signature, const OpDef& op,
               const OpQuery& query) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
@@ -143,8 +143,8 @@ uint32_t slot_of(OpCall& call, Storage* storage, bool written) {
   return static_cast<uint32_t>(call.inputs.size() - 1);
 }
 
-// Of the call's inputs, those whose place `y`, its first output, may take. They are y's size as
-// a whole, and no operand is another view of them: element j is then element j for all.
+// The inputs whose place `y`, the call's first output, may take. They are as large as y, and no
+// other operand is a view of them, so element j is element j for all.
 uint32_t overwritable(const OpDef& op, const OpCall& call, std::span<const Tensor> inputs,
                       const TensorMeta& y) {
   uint32_t those = 0, others = 0;

@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-// What a kernel needs when its turn comes; the arena keeps the addresses good until then.
+// What a kernel needs when its turn comes. The arena keeps the addresses valid until then.
 struct Launch {
   std::shared_ptr<const OpCall::Body> body;
   std::vector<std::byte*> inputs;

@@ -14,7 +14,7 @@ void copy(const StridedLoop& loop, T* to, const T* from) {
       loop, [](T& y, const T& x) { y = x; }, to, from);
 }
 
-// The part of `whole` that starts at `start` of dimension d, as large as `part`.
+// The part of `whole` that starts at `start` in dimension d and has the shape of `part`.
 TensorMeta part_of(const TensorMeta& whole, const TensorMeta& part, size_t d, int64_t start) {
   return {whole.dtype, part.shape, whole.strides, start * whole.strides[d]};
 }

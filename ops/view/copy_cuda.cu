@@ -18,7 +18,7 @@ struct CopyElement {
   }
 };
 
-// `from`, as it lies, to a part of the output.
+// Copies `from`, in its layout, to a part of the output.
 struct Part {
   PackedLoop loop;
   int64_t start = 0;
@@ -33,7 +33,7 @@ struct Part {
   }
 };
 
-// The part of `whole` that starts at `start` of dimension d, as large as `part`.
+// The part of `whole` that starts at `start` in dimension d and has the shape of `part`.
 TensorMeta part_of(const TensorMeta& whole, const TensorMeta& part, size_t d, int64_t start) {
   return {whole.dtype, part.shape, whole.strides, start * whole.strides[d]};
 }

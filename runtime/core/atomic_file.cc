@@ -18,7 +18,7 @@ namespace tidemark {
 namespace fs = std::filesystem;
 
 std::string follow_links(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // as in the kernel
+  constexpr int kMaxLinks = 40;  // the kernel's limit
   std::error_code error;
   fs::path target = path;
   for (int i = 0; i < kMaxLinks && fs::is_symlink(target, error); ++i) {
@@ -50,7 +50,7 @@ std::string regular_target(const std::string& path) {
     default: fail("cannot be written: " + error.message());
   }
   std::string target = follow_links(path);
-  // Links under /proc may name a file that has no path any more.
+  // A link under /proc may name a file that no longer has a path.
   if (fs::exists(status) && !fs::equivalent(path, target, error)) {
     fail("is a link that cannot be followed");
   }
@@ -59,8 +59,7 @@ std::string regular_target(const std::string& path) {
 
 namespace {
 
-// Partial files that are being written; a signal handler reads them, which only lock-free
-// atomics allow.
+// Partial files being written. A signal handler reads them, which only lock-free atomics allow.
 std::atomic<const char*> partial_files[8];
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
@@ -86,7 +85,7 @@ void check_writable(const std::string& path) {
     const AtomicFile probe(path);
     return;
   }
-  // Not opened: whoever reads a pipe would take that for all that comes.
+  // The file is not opened: the reader of a pipe would take the close for the end of its input.
   std::error_code unknown;
   if (fs::is_socket(path, unknown)) throw DataError(path, "is a socket");
   if (access(path.c_str(), W_OK) != 0) {
@@ -114,16 +113,16 @@ AtomicFile::AtomicFile(const std::string& path, bool stream)
   }
   do {
     if (file_ >= 0) close(file_);
-    // A pipe of that name is not waited for.
+    // O_NONBLOCK: opening a pipe of that name must not block.
     constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     file_ = open(partial_.c_str(), kFlags, 0666);
     if (file_ < 0) fail("cannot be written");
-    // Some network file systems have no locks; one writer is all right there too.
+    // Some network file systems have no locks; a single writer is safe without one.
     while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
     }
-    // The writer that was waited for has renamed or removed the file that this one opened.
+    // The previous holder of the lock has renamed or removed the file opened here.
   } while (!is_at(file_, partial_));
-  if (ftruncate(file_, 0) != 0) {  // what a crash has left
+  if (ftruncate(file_, 0) != 0) {  // left by a crash
     const int error = errno;
     close(std::exchange(file_, -1));
     errno = error;
@@ -171,21 +170,21 @@ void AtomicFile::commit() {
     return;
   }
   if (fsync(file_) != 0) fail("cannot be written");
-  // Once it is renamed, another writer may make a partial file of that name.
+  // After the rename another writer may create a partial file of the same name.
   if (slot_) std::exchange(slot_, nullptr)->store(nullptr);
   const int file = file_;
   if (rename(partial_.c_str(), target_.c_str()) != 0)
     fail("cannot be renamed from its partial file");
   file_ = -1;
   close(file);
-  // The new name is on the disk only once the folder is.
+  // The new name is durable only once its folder is flushed.
   fs::path folder = fs::path(target_).parent_path();
   if (folder.empty()) folder = ".";
   const int directory = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) fail("its folder cannot be opened");
   const int result = fsync(directory);
   close(directory);
-  // Some file systems cannot flush folders, and say so.
+  // Some file systems cannot flush folders and report one of these errors.
   if (result != 0 && errno != EINVAL && errno != ENOTSUP) fail("its folder cannot be flushed");
 }
 

@@ -16,7 +16,7 @@ std::shared_ptr<spdlog::logger> make_logger() {
   logger->set_level(spdlog::level::warn);
   if (const char* const wanted = std::getenv("TIDEMARK_LOG")) {
     const spdlog::level::level_enum level = spdlog::level::from_str(wanted);
-    // from_str() answers `off` to what it does not know.
+    // from_str() returns `off` for names that it does not know.
     if (level == spdlog::level::off && std::string(wanted) != "off") {
       logger->warn("TIDEMARK_LOG={} is no level; it stays at warn", wanted);
     } else {

@@ -14,7 +14,7 @@ namespace {
 struct Table {
   std::mutex mutex;
   std::deque<std::string> texts;
-  std::unordered_set<std::string_view> known;  // of `texts`
+  std::unordered_set<std::string_view> known;  // views of `texts`
   size_t bytes = 0;
 };
 
@@ -24,8 +24,8 @@ Table& table() {
   return *names;
 }
 
-// Per-thread cache of joined names, keyed by their parts' addresses: a step has some thousands,
-// and joining one takes longer than issuing an operator should.
+// Per-thread cache of joined names, keyed by the addresses of their parts. A step joins
+// thousands of names, and each join would take longer than issuing an operator should.
 class Joined {
  public:
   template <class Join>
@@ -58,7 +58,7 @@ Joined& joined() {
   return latest;
 }
 
-// `text`, if the table is full.
+// Interns `longer`; returns `text` if the table is full.
 const char* intern_or(const char* text, const std::string& longer) {
   const char* const name = intern(longer);
   return *name ? name : text;

@@ -35,7 +35,7 @@ std::vector<ControlGroup> control_groups(const std::string& controller, const fs
     if (controllers == 0 || path == 0) continue;
     const std::string names = line.substr(controllers, path - 1 - controllers);
     fs::path mount;
-    if (names.empty()) {  // version 2, which has a mount of its own where version 1 is as well
+    if (names.empty()) {  // version 2, which has a mount of its own beside version 1
       mount = fs::exists(mounts / "unified") ? mounts / "unified" : mounts;
     } else if (("," + names + ",").find("," + controller + ",") != std::string::npos) {
       mount = fs::exists(mounts / names) ? mounts / names : mounts / controller;

@@ -10,10 +10,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Version 1 of control groups says so for no limit.
+// Version 1 of control groups reports at least this number if there is no limit.
 constexpr int64_t kNoLimit = int64_t{1} << 60;
 
-// As version 2 of control groups names its files, or else as version 1 does.
+// Reads the file by its name in version 2 of control groups, or else by its name in version 1.
 std::optional<int64_t> read_either(const ControlGroup& group, const char* version_2,
                                    const char* version_1) {
   const std::optional<int64_t> number = read_number(group.folder / version_2);
@@ -44,7 +44,7 @@ std::vector<MemoryBound> memory_bounds(const fs::path& root) {
     const auto used = read_either(group, "memory.current", "memory.usage_in_bytes");
     const fs::path stat = group.folder / "memory.stat";
     const auto below =
-        read_number(stat, "total_inactive_file");  // version 1: with groups below
+        read_number(stat, "total_inactive_file");  // version 1: includes child groups
     const int64_t unused = below ? *below : read_number(stat, "inactive_file").value_or(0);
     for (const auto limit : {hard_limit(group), read_number(group.folder / "memory.high")}) {
       if (!used || !limit) continue;

@@ -13,7 +13,7 @@ namespace tidemark {
 
 int processors_allowed() {
   cpu_set_t allowed;
-  // Fails where the machine has more than CPU_SETSIZE processors.
+  // The call fails if the machine has more than CPU_SETSIZE processors.
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -33,10 +33,10 @@ int within_cpu_quota(int processors, const std::filesystem::path& root) {
 }
 
 void let_others_go_first() noexcept {
-  // On Linux this is about the calling thread alone, and those that it starts. A low priority
-  // is not enough: a thread that has a processor keeps it for some milliseconds while one that
-  // was woken waits, and all threads of an operator wait for that one. One of this class gives
-  // way at once.
+  // On Linux this affects only the calling thread and the threads that it starts. A low
+  // priority would not suffice: a running thread keeps its processor for some milliseconds
+  // after another is woken, and all threads of an operator would wait for the woken one. A
+  // SCHED_IDLE thread yields at once.
   const sched_param none{};
   sched_setscheduler(0, SCHED_IDLE, &none);
 }

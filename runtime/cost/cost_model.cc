@@ -11,7 +11,8 @@ namespace {
 
 Nanos from_seconds(double seconds) { return Nanos(std::llround(seconds * 1e9)); }
 
-// A link is measured anew only by a step that moved this much: less says more about the clock.
+// A step updates a link's measured rate only if it moved this much: shorter copies mostly
+// measure the clock.
 constexpr double kEnoughBytes = 1 << 20;
 
 // DELTA, Section 4.1: "only 35% of the bandwidth is used".
@@ -27,7 +28,7 @@ CostModel::CostModel(const DeviceProfile& profile) : profile_(profile), entries_
 Nanos CostModel::modelled(const OpCost& cost) const {
   double seconds = static_cast<double>(cost.bytes_moved.count()) /
                    (profile_.memory_bandwidth * profile_.memory_efficiency);
-  // What is no matrix product does a few operations per element, which no device is short of.
+  // Other operators do few operations per element, so memory bandwidth bounds them.
   if (cost.matrix) {
     const double rate = cost.bfloat16 ? profile_.bfloat16_flops : profile_.float32_flops;
     seconds = std::max(seconds, cost.flops / (rate * profile_.compute_efficiency));
@@ -105,7 +106,8 @@ void CostModel::measured_op(CostKey key, Nanos time) {
 void CostModel::measured_copy(StreamId stream, Bytes bytes, Nanos time) {
   if (stream == StreamId::kCompute || time <= Nanos(0)) return;
   Link& link = stream == StreamId::kOffload ? offload_ : reload_;
-  // The latency is priced apart; half is left at least, should the profile overstate it.
+  // The latency is priced separately. At least half of the time counts as moving, in case the
+  // profile overstates the latency.
   const Nanos moving = std::max(time - profile_.transfer_latency, Nanos(time.count() / 2));
   link.bytes += static_cast<double>(bytes.count());
   link.seconds += to_seconds(moving);

@@ -32,7 +32,7 @@ class Parser {
       // nlohmann counts bytes from 1.
       throw DataError(name_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
                       "not JSON: " + std::string(error.what()));
-    } catch (const Json::out_of_range& error) {  // a number that is none here
+    } catch (const Json::out_of_range& error) {  // a number too large for a double
       throw DataError(name_, "not JSON: " + std::string(error.what()));
     }
     if (!json.is_object() || json.value("format", Json()) != kFormat) {
@@ -54,10 +54,10 @@ class Parser {
   }
 
  private:
-  // What is wrong is named; the place is the whole file's.
+  // Names the problem; the error is about the whole file, not a position in it.
   [[noreturn]] void fail(const std::string& what) const { throw DataError(name_, what); }
 
-  // A key that is misspelt would be a price that is not gone by.
+  // A misspelt key would otherwise be a price that is silently ignored.
   void allow(const Json& object, const std::string& which,
              std::initializer_list<std::string_view> keys) const {
     for (const auto& item : object.items()) {

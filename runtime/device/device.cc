@@ -9,7 +9,7 @@
 namespace tidemark {
 namespace {
 
-// Copies of any memory are as fast as of any other.
+// For devices to which all host memory is alike: nothing is pinned.
 class AdoptedRegion final : public MemoryRegion {
  public:
   AdoptedRegion(std::shared_ptr<std::byte> memory, Bytes size)

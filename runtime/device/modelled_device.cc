@@ -1,5 +1,5 @@
-// Every call goes to the real device and then to a simulated one, which keeps the time. Both
-// count their work alike, so events of the one are events of the other.
+// Forwards every call to the real device and to a simulated one, which keeps the time. Both
+// number their work alike, so an event of one is an event of the other.
 #include <cstddef>
 #include <memory>
 #include <utility>

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What a number must satisfy; every one is finite.
+// The range that a number must lie in. Every number must be finite.
 enum class Range { kPositive, kNotNegative, kShare };
 
 struct Field {
@@ -65,7 +65,7 @@ bool known(const std::string& key) {
          std::any_of(fields().begin(), fields().end(), [&](auto& f) { return key == f.key; });
 }
 
-// Keeps the text at hand, to say where in the file a key is.
+// Keeps the text, to report where in the file a key is.
 class Parser {
  public:
   Parser(const std::string& json, const std::string& source) : text_(json), source_(source) {}
@@ -78,7 +78,7 @@ class Parser {
       // nlohmann counts bytes from 1.
       throw DataError(source_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
                       "not JSON: " + std::string(error.what()));
-    } catch (const Json::out_of_range& error) {  // a number that is none here
+    } catch (const Json::out_of_range& error) {  // a number too large for a double
       throw DataError(source_, "not JSON: " + std::string(error.what()));
     }
     if (!json.is_object()) throw DataError(source_, "a profile is a JSON object");
@@ -120,7 +120,7 @@ class Parser {
     const Json& json_value = get(json, field.key);
     if (!json_value.is_number()) throw at(field.key, "not a number");
     const double value = json_value.get<double>();
-    // Numbers end up as 64-bit counts, of bytes or nanoseconds.
+    // Numbers become 64-bit counts of bytes or nanoseconds.
     if (!std::isfinite(value) || value > 9e18) throw at(field.key, "out of range");
     if (value < 0 && field.range == Range::kNotNegative) {
       throw at(field.key, "must not be negative");

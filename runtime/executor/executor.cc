@@ -63,7 +63,7 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
   numbering_.begin_step();
   if (schedule_.residents_apart) {
     base_ = residency_.pack();
-    // Beside what is in use there may be what nobody uses and recipes still want.
+    // Storages that only recipes need may take space beside those in use.
     if (schedule_.peak > Bytes(0) && !residency_.space().open_plan(base_, schedule_.peak))
       leave_for_memory("what is in use leaves no room for it");
   } else if (!begin()) {
@@ -76,7 +76,8 @@ Executor::~Executor() {
   residency_.space().close_plan();
 }
 
-// What is in use goes to where the schedule has it when it begins, foreign storages by size.
+// Brings the storages in use to the places with which the schedule begins. Foreign storages are
+// matched by size.
 bool Executor::begin() {
   std::vector<std::optional<Offset>> at(trace_.storages.size());
   std::vector<Schedule::Block> foreign;
@@ -88,7 +89,7 @@ bool Executor::begin() {
       foreign.push_back(block);
     }
   }
-  std::vector<Bytes> away = schedule_.foreign;  // foreign, without a block
+  std::vector<Bytes> away = schedule_.foreign;  // sizes of foreign storages without a block
   for (const Schedule::Block& block : foreign) {
     away.erase(std::find(away.begin(), away.end(), block.size));
   }
@@ -129,7 +130,7 @@ bool Executor::begin() {
 
 // --- matching ---
 
-// Is the storage the one that bears that number? From now on, if it has none.
+// Whether `storage` has that number. A storage without a number takes it if it is free.
 bool Executor::bind(Storage& storage, uint32_t number) {
   if (numbering_.has(storage)) return numbering_.of(storage) == number;
   if (numbering_.find(number)) return false;
@@ -144,15 +145,15 @@ const StepTrace::Op* Executor::expected(StepTrace::Kind kind) {
   return op.kind == kind && released_as_traced() ? &op : nullptr;
 }
 
-// Is the range that the schedule places blocks in still its own?
+// Leaves the schedule if the range that it places blocks in has been closed.
 void Executor::check_range() {
   const bool closed = schedule_.residents_apart && schedule_.peak > Bytes(0) &&
                       !residency_.space().plan_is_open();
   if (closed) leave_for_memory("what is not in the schedule had no space beside it");
 }
 
-// What the program had let go of by now has to be let go of: its place may be taken from here
-// on.
+// Whether the program has let go of everything that it had let go of by now in the trace. The
+// schedule may use those places from here on.
 bool Executor::released_as_traced() const {
   if (issued_ == 0) return true;
   const std::vector<uint32_t>& released = trace_.ops[issued_ - 1].released;
@@ -166,7 +167,7 @@ void Executor::unused(const Storage& storage) {
   if (number < released_.size()) released_[number] = true;
 }
 
-// Numbers the storages as it goes.
+// Assigns numbers to the storages as it compares them.
 bool Executor::matches(const Recipe& call) {
   const StepTrace::Op* op = expected(StepTrace::Kind::kCall);
   if (!op || !same_call(*op, call)) return false;
@@ -245,24 +246,25 @@ void Executor::read(Storage& storage) {
     leave("a read of [" + std::string(storage.name) + "] was not expected");
     return;
   }
-  // No further: what comes next may send it away, and the program has yet to look at it.
+  // Stops at the read: later instructions may release the storage before the program has read
+  // it.
   ++issued_;
   advance(/*until=*/issued_ - 1);
 }
 
-// --- carrying out ---
+// --- applying instructions ---
 
 bool Executor::is_next(uint32_t op) const {
   return next_ < schedule_.code.size() && is_program_op(schedule_.code[next_]) &&
          schedule_.code[next_].subject == op;
 }
 
-// Carries out what comes next, as far as the program has come, or until operator `until` is.
+// Applies the next instructions as far as the program has come, or up to operator `until`.
 void Executor::advance(uint32_t until) {
   while (followed() && next_ < schedule_.code.size() && ready(schedule_.code[next_])) {
     const Instruction& instruction = schedule_.code[next_];
     const bool done = apply(instruction);
-    ++next_;  // what throws is tried again
+    ++next_;  // not reached if apply() throws: the instruction is tried again
     if (!done && followed() && schedule_.placed) {
       leave_for_memory("memory was used otherwise than planned");
     }
@@ -276,7 +278,7 @@ bool Executor::ready(const Instruction& instruction) const {
   return !frees || claimed_[instruction.subject] || released_[instruction.subject];
 }
 
-// False: it could not be done.
+// Returns false if the instruction could not be applied.
 bool Executor::apply(const Instruction& instruction) {
   if (is_program_op(instruction)) {
     launch(deferred_[instruction.subject], placement_of(instruction));
@@ -288,7 +290,7 @@ bool Executor::apply(const Instruction& instruction) {
     return true;
   }
   Storage* storage = find(instruction.subject);
-  // Dead before the schedule frees it: an operator that was put off let go of it as it ran.
+  // The storage is dead already if a deferred operator let go of it when it ran.
   const bool is_dead = !storage || storage->residence() == Residence::kDead;
   if (is_dead) return instruction.what != Do::kCopyIn;
   switch (instruction.what) {
@@ -325,9 +327,9 @@ bool Executor::run_again(const Instruction& instruction) {
   return wanted && residency_.recompute(*wanted, placement_of(instruction));
 }
 
-// What the schedule holds no longer. Its place may be taken, although recipes read it that
-// cannot run without it: the schedule evicts none of them. What is foreign goes when the
-// program lets go of it.
+// Ends the schedule's hold on a storage. Its place may be taken even if recipes read the
+// storage that cannot run without it: the schedule evicts none of their outputs. A foreign
+// storage is freed when the program lets go of it.
 void Executor::free(uint32_t number) {
   if (number >= claimed_.size()) return;
   const IntrusivePtr<Storage> storage(find(number));
@@ -336,8 +338,8 @@ void Executor::free(uint32_t number) {
   if (schedule_.placed) residency_.rematerialiser().free_unused(*storage);
 }
 
-// What is let go of after an operator that is put off is held until that has run, if it may be
-// released at all.
+// Storages that the program lets go of after a deferred operator are held until the operator
+// has run. A schedule with residents apart releases nothing, so it holds nothing.
 void Executor::put_off(uint32_t op, Deferred deferred) {
   if (!schedule_.residents_apart) {
     for (const uint32_t number : trace_.ops[op].released) {
@@ -367,7 +369,7 @@ void Executor::launch(Deferred& deferred, const BlockPlacement& placement) {
   if (!kept) leave_for_memory("a place was not free");
 }
 
-// Valid until the next one is asked for.
+// The result is valid until the next call.
 BlockPlacement Executor::placement_of(const Instruction& instruction) {
   if (!schedule_.placed) return {BlockPlacement::How::kCompact, {}};
   places_.clear();
@@ -383,7 +385,7 @@ std::optional<Offset> Executor::place_of(const Instruction& instruction) const {
   return base_ + (schedule_.blocks[instruction.first_block].at - Offset(0));
 }
 
-// --- leaving ---
+// --- leaving the schedule ---
 
 void Executor::leave(const std::string& why) {
   if (followed()) {
@@ -436,7 +438,7 @@ void Executor::abandon() {
   if (followed()) mismatch_ = "the step failed";
   try {
     run_deferred_in_program_order();
-  } catch (...) {  // whatever stopped the step may stop this too
+  } catch (...) {  // the cause of the failure may stop this too
     for (Deferred& deferred : deferred_) {
       if (auto* call = std::get_if<Call>(&deferred.what)) residency_.give_up(*call->call);
       if (auto* upload = std::get_if<Upload>(&deferred.what)) {

@@ -38,7 +38,7 @@ std::vector<Bytes> InitialStorages::foreign() const {
 
 std::optional<std::vector<uint32_t>> InitialStorages::numbers(const InUse& in_use) const {
   std::vector<uint32_t> numbers(in_use.size(), kForeign);
-  std::vector<const Entry*> missing;  // the oldest first, as are those in use that are new
+  std::vector<const Entry*> missing;  // oldest first, like `fresh`
   std::vector<size_t> fresh;
   auto entry = entries_.begin();
   for (size_t i = in_use.size(); i-- > 0;) {

@@ -77,16 +77,17 @@ void ScheduleRecorder::run(const Recipe& call, bool again) {
   finish_run();
   if (!again) op_of_[&call] = current_op();
   const auto op = op_of_.find(&call);
-  if (op == op_of_.end()) complete_ = false;  // of an earlier step
+  if (op == op_of_.end()) complete_ = false;  // the operator belongs to an earlier step
   running_ = true;
   run_ = {.what = Do::kRun, .again = again, .subject = op == op_of_.end() ? 0 : op->second};
   run_blocks_.clear();
   run_call_ = &call;
 }
 
-// An output that is here is written to scratch when its call runs again. If it is evicted then,
-// for a later block of the call, it is not here any more where the schedule has decisions
-// first: it comes back in the place of scratch, and goes again.
+// When a call runs again, its resident outputs are written to scratch. If one of them is
+// evicted for a later block of the same call, the schedule, which decides before the call runs,
+// no longer has that output resident. It is recorded as brought back in the place of scratch
+// and evicted again.
 void ScheduleRecorder::place(const Storage& storage) {
   const Storage* evicted = nullptr;
   if (const size_t i = run_blocks_.size(); i < run_call_->outputs.size()) {
@@ -105,8 +106,8 @@ void ScheduleRecorder::note_evicted_sibling(const Storage& storage) {
   }
 }
 
-// The blocks of the call under way are taken by an instruction that comes after whatever made
-// space for them.
+// The blocks of the running call belong to an instruction that follows those that made space
+// for them.
 void ScheduleRecorder::finish_run() {
   if (!std::exchange(running_, false)) return;
   run_.first_block = static_cast<uint32_t>(schedule_.blocks.size());
@@ -128,12 +129,12 @@ void ScheduleRecorder::finish_run() {
   }
 }
 
-// An instruction that takes no block.
+// Adds an instruction that takes no block.
 void ScheduleRecorder::add(Do what, const Storage& storage) {
   schedule_.code.push_back({.what = what, .subject = number_of(storage)});
 }
 
-// For the instruction added last, or before the step.
+// Begins a block with the instruction added last, or before the step.
 void ScheduleRecorder::take_block(const Storage& storage) {
   const auto block = static_cast<uint32_t>(schedule_.blocks.size());
   const auto count = static_cast<uint32_t>(schedule_.code.size());
@@ -146,7 +147,7 @@ void ScheduleRecorder::take_block(const Storage& storage) {
       {number_of(storage), storage.size(), count > 0 ? count - 1 : 0, 0});
 }
 
-// By the instruction added last.
+// Ends the block with the instruction added last.
 void ScheduleRecorder::end_block(const Storage& storage) {
   const auto block = open_.find(&storage);
   if (block == open_.end()) return;
@@ -157,7 +158,7 @@ void ScheduleRecorder::end_block(const Storage& storage) {
 void ScheduleRecorder::on_event(const StorageEvent& event) noexcept {
   using Kind = StorageEvent::Kind;
   if (goes_away(event)) away_.insert(event.storage);
-  // What dies on a tier has no block to leave.
+  // A storage that dies on a tier has no block to end.
   const bool was_away = ends_absence(event) && away_.erase(event.storage) > 0;
   const auto ends_with = [&](Do what) {
     add(what, *event.storage);
@@ -194,7 +195,7 @@ void ScheduleRecorder::on_event(const StorageEvent& event) noexcept {
       if (has_block(*event.storage)) ends_with(Do::kFree);
       break;
     case Kind::kCallDone:
-      finish_run();  // of a call that uses nothing
+      finish_run();  // for a call that uses nothing
       break;
     case Kind::kDied:
       if (was_away) add(Do::kFree, *event.storage);

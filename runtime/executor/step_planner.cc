@@ -26,31 +26,31 @@ namespace {
 constexpr size_t kMaxPrograms = 16;
 constexpr Bytes kUnlimited{int64_t{1} << 60};
 
-// After so many steps in a row that the program ran as traced and memory did not follow the
-// schedule, the schedule is dropped.
+// A schedule is dropped after this many steps whose memory did not follow it although the
+// program ran as traced, with no planned step between them.
 constexpr int kMaxFailures = 2;
 
-// Searches for one program, one after the other.
+// Successive searches for one program.
 constexpr int kSearches = 2;
 
-// Steps by which a schedule is judged, by the fastest. Of a search's the first does not count:
-// it may have to bring persistent storages to their places.
+// Steps by which a schedule is judged; the fastest counts. The first step of a search's
+// schedule does not count: it may have to bring persistent storages to their places.
 constexpr int kTrialSteps = 2;
 constexpr int kRecordedTrialSteps = 4;
 
-// So much longer than under the policy a step may take by the first schedule of a search:
-// nothing is left to decide on the way, which is not in the time that is modelled.
+// A search's first schedule may make a step this much slower than the policy does. A schedule
+// leaves nothing to decide during the step, which saves time that is not modelled.
 constexpr double kSearchSlowdown = 1.005;
 constexpr double kRecordedSlowdown = 1.02;
 
-// Of a step's time, for each call that a search simulates, which takes a fiftieth to a tenth of
-// a microsecond: a search takes as long as some twenty steps.
+// A search simulates one call for this much of a step's time. Simulating a call takes a
+// fiftieth to a tenth of a microsecond, so a search takes up to about twenty steps' time.
 constexpr Nanos kStepPerCall{5};
-// After so many searches, the next ones are quick.
+// After this many searches, later ones are quick.
 constexpr int kThoroughSearches = 4;
-// A node of a search for an order or a layout takes as long as simulating so many calls.
+// A node of a search for an order or a layout takes as long as simulating this many calls.
 constexpr int64_t kCallsPerNode = 10;
-// What such a call counts as, beside what the residency manager examines.
+// A simulated call counts as this many storages examined by the residency manager.
 constexpr int64_t kExaminedPerCall = 12;
 
 std::string moving(const Schedule& schedule) {
@@ -97,7 +97,7 @@ void StepPlanner::begin_step() {
   latest_initial_ = {};
 }
 
-// `begins_with`: does such a step begin with what this one does?
+// `begins_with`: whether a step with that trace begins as this one does.
 template <class BeginsWith>
 void StepPlanner::choose(const BeginsWith& begins_with) {
   if (mode_ != Mode::kChoose) return;
@@ -115,7 +115,7 @@ void StepPlanner::choose(const BeginsWith& begins_with) {
   }
 }
 
-// Of an operator; before the first one, what is in use is written down.
+// Called before an operator is recorded. Before the first one, notes the storages in use.
 void StepPlanner::before_recording() {
   if (!recorder_.trace().ops.empty() || options_.record_only) return;
   latest_initial_ = InitialStorages(residency_.storages().in_use());
@@ -208,9 +208,9 @@ void StepPlanner::abort_step() {
   planned_ = false;
 }
 
-// --- what steps tell ---
+// --- after a step ---
 
-// The one that the trace is of, which may be new.
+// Returns the program with this trace, which may be new.
 StepPlanner::Program& StepPlanner::program_of(const StepTrace& trace) {
   const uint64_t signature = signature_of(trace);
   const auto found = std::find_if(programs_.begin(), programs_.end(), [&](const auto& program) {
@@ -218,7 +218,7 @@ StepPlanner::Program& StepPlanner::program_of(const StepTrace& trace) {
   });
   if (found != programs_.end()) return **found;
   if (programs_.size() == kMaxPrograms) {
-    // The oldest without a schedule, if there is one.
+    // Replaces the oldest program without a schedule, or else the oldest.
     auto oldest = std::find_if(programs_.rbegin(), programs_.rend(),
                                [](const auto& program) { return !program->schedule; });
     if (oldest == programs_.rend()) oldest = programs_.rbegin();
@@ -236,9 +236,9 @@ void StepPlanner::recorded(const StepStats& stats) {
   Program& program = program_of(*latest_);
   latest_initial_.number(*latest_, recorder_);
   program.initial = std::move(latest_initial_);
-  program.trace = std::move(*latest_);  // with what operators cost by now
-  // Under some policies one step takes longer than the next. The first is none to go by: data
-  // and parameters are on their way in it.
+  program.trace = std::move(*latest_);  // with the latest costs
+  // Under some policies the time of a step varies, so times are averaged. The first step does
+  // not count: data and parameters are uploaded in it.
   const Nanos before = program.seen < 2 ? stats.modelled : program.policy_time;
   program.policy_time = Nanos((before + stats.modelled).count() / 2);
   if (program.schedule) program.schedule->initial = program.initial;
@@ -371,7 +371,7 @@ void StepPlanner::produce_as_given(Program& program) {
   });
 }
 
-// No schedule is followed that has not been checked.
+// Every schedule is checked before it is followed.
 void StepPlanner::check(Produced& produced, const StepTrace& trace, const PlanLimits& limits,
                         Producer producer) {
   if (!produced.schedule) return;
@@ -384,12 +384,12 @@ void StepPlanner::check(Produced& produced, const StepTrace& trace, const PlanLi
       wrong.front();
 }
 
-// What its schedule may take.
+// The memory that the program's schedule may use.
 PlanLimits StepPlanner::limits_of(const Program& program) const {
   PlanLimits allowed = limits();
-  // Whether that is there is looked at when it is known.
+  // adopt() compares the plan's need with the space once the need is known.
   if (program.producer == Producer::kOrder) allowed.space = kUnlimited;
-  // The policy's copies fitted where it put them.
+  // The policy's copies fitted on the tiers where it put them.
   if (program.producer == Producer::kRecorded) allowed.tier_space = kUnlimited;
   return allowed;
 }
@@ -421,7 +421,7 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
   }
   producing_for_ = program.signature;
   producing_ = task->get_future();
-  residency_.measurements().set_learning(false);  // operators are slower beside it
+  residency_.measurements().set_learning(false);  // operators run slower beside it
   if (options_.background) return;
   const auto begin = std::chrono::steady_clock::now();
   finish_planning();
@@ -453,13 +453,13 @@ void StepPlanner::take_produced() {
   }
   residency_.effort().examine(produced.work * kExaminedPerCall);
   const auto program = std::find_if(programs_.begin(), programs_.end(), [&](const auto& p) {
-    return p->signature == producing_for_;  // none: it has been forgotten meanwhile
+    return p->signature == producing_for_;  // no match: forgotten meanwhile
   });
   if (program != programs_.end()) adopt(**program, std::move(produced));
 }
 
 void StepPlanner::adopt(Program& program, Produced produced) {
-  if (program.settled) return;  // meanwhile: the schedule before did not do
+  if (program.settled) return;  // meanwhile: the previous schedule failed
   if (!produced.schedule) {
     program.best ? settle(program) : give_up(program, produced.why_not);
     return;
@@ -504,7 +504,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
 
 // --- the trial ---
 
-// Of a step by the program's schedule.
+// Judges the program's schedule by a step that followed it.
 void StepPlanner::judge(Program& program, Nanos took) {
   if (program.settled) return;
   if (program.schedule == program.best) {  // its trial is over; the next search goes on
@@ -542,7 +542,7 @@ void StepPlanner::judge(Program& program, Nanos took) {
   produce(program);
 }
 
-// The best that was found, from now on.
+// Uses the best schedule found from now on.
 void StepPlanner::settle(Program& program) {
   program.settled = true;
   program.schedule = std::move(program.best);

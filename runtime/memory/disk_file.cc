@@ -49,7 +49,7 @@ class TemporaryFile final : public DiskFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   bool allocate(Offset begin, Offset end) override {
-    // Past this limit the kernel does not only refuse but ends the process (SIGXFSZ).
+    // Beyond this limit the kernel ends the process (SIGXFSZ) instead of refusing.
     const std::optional<Bytes> largest = resource_limit(RLIMIT_FSIZE);
     if (largest && largest->count() < end.value()) return false;
     int error = 0;
@@ -72,7 +72,7 @@ class TemporaryFile final : public DiskFile {
   ssize_t write(const std::byte* from, size_t bytes, Offset at) override {
     const ssize_t done = ::pwrite(fd_, from, bytes, at.value());
     if (done > 0 && !direct_) {
-      // On its way to the disk before its pages are let go: dirty pages would stay.
+      // Pages are written to the disk before they are dropped: dirty pages would stay.
       constexpr unsigned kAll =
           SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
       if (::sync_file_range(fd_, at.value(), done, kAll) != 0 && ::fdatasync(fd_) != 0)
@@ -94,7 +94,7 @@ class TemporaryFile final : public DiskFile {
     return ::fcntl(fd_, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
   }
 
-  // Some file systems take the flag and refuse the write.
+  // Some file systems accept O_DIRECT and then refuse the write.
   bool try_direct() {
     if (!set_direct(true)) return false;
     const size_t size = static_cast<size_t>(kDiskAlignment.count());
@@ -119,7 +119,7 @@ void transfer_fully(const char* what, size_t bytes, Offset at, const Transfer& t
     const Offset place = at + Bytes(static_cast<int64_t>(done));
     const ssize_t n = transfer(done, bytes - done, place);
     if (n < 0 && errno == EINTR) continue;
-    // What is left must begin on a page again.
+    // The rest must begin on a page boundary again.
     const size_t step = n < 0 ? 0 : static_cast<size_t>(n) / page * page;
     if (step == 0) {
       throw DeviceError(std::string("[disk tier] ") + what + " " +

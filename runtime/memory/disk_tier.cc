@@ -12,7 +12,7 @@
 namespace tidemark {
 namespace {
 
-// Shared with the work in flight. Each direction is one stream, which does one thing at a time,
+// Shared with work in flight. Each direction is one stream, which does one transfer at a time,
 // so each half of the staging memory has one user.
 struct Disk {
   std::shared_ptr<DiskFile> file;
@@ -23,7 +23,7 @@ struct Disk {
   std::byte* out() const { return staging->data(); }
   std::byte* in() const { return staging->data() + kHalf; }
 
-  // At most kHalf, between the staging memory and the file.
+  // Transfers at most kHalf bytes between the staging memory and the file.
   void write_staged(size_t bytes, Offset at) const {
     const size_t whole = rounded(bytes);
     std::memset(out() + bytes, 0, whole - bytes);
@@ -33,8 +33,8 @@ struct Disk {
     read_fully(*file, in(), rounded(bytes), at);
   }
 
-  // visit(offset in the file, where the bytes begin in the whole, how many): what the staging
-  // memory holds at a time.
+  // Calls visit(offset in the file, offset in the whole, bytes) for parts that fit into half of
+  // the staging memory.
   template <class Visit>
   static void for_each_transfer(const Pieces& pieces, Bytes bytes, const Visit& visit) {
     for_each_piece(pieces, bytes, [&](Offset at, Bytes begin, Bytes part) {
@@ -140,8 +140,8 @@ class DiskTier final : public Tier {
     return event;
   }
 
-  // The device copies to and from the staging memory, the host to and from the file, one after
-  // the other on the stream. A transfer that fails holds those behind it.
+  // Bytes pass through the staging memory: the device copies to or from it, then a host task
+  // writes or reads the file, in stream order. A failed transfer holds those behind it.
   Event store_by_copies(const Pieces& pieces, const std::byte* from, Bytes bytes, uint64_t tag,
                         Fence* enqueued) {
     Event last;
@@ -167,12 +167,12 @@ class DiskTier final : public Tier {
       last = device_.copy(StreamId::kReload, {to + begin, disk_->in(), part_bytes, tag});
       noted(last, enqueued);
     });
-    // The staging memory stays until the last copy has read it.
+    // Keeps the staging memory alive until the last copy has read it.
     device_.enqueue_host(StreamId::kReload, {[disk = disk_](void*) {}, Nanos(0), 0});
     return last;
   }
 
-  // False: the disk is full.
+  // Returns false if the disk is full.
   bool grow(Offset end) {
     if (!disk_ || end <= file_end_) return true;
     const Offset ample =
@@ -191,7 +191,7 @@ class DiskTier final : public Tier {
   Bytes limit_;
   OffsetAllocator offsets_;
   std::shared_ptr<Disk> disk_;  // null on a device without data
-  Offset file_end_;             // what the file has on disk
+  Offset file_end_;             // end of the space allocated on disk
   Offset peak_;
 };
 

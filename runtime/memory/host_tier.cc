@@ -66,7 +66,7 @@ class HostTier final : public Tier {
     return *region_;
   }
   std::byte* address(Offset at) const { return advance(region().data(), at - Offset(0)); }
-  // On devices without data addresses are null, and stay so.
+  // On devices without data, addresses are null and stay null.
   template <class Byte>
   static Byte* advance(Byte* address, Bytes by) {
     return address ? address + by.count() : nullptr;

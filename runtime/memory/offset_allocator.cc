@@ -12,14 +12,15 @@ namespace {
 
 constexpr size_t kWordBits = 64;
 
-// So many are told apart in a hole.
+// A hole tracks at most this many parts with fences of their own.
 constexpr size_t kMaxParts = 32;
 
 Ticket latest_copy(const Fence& fence) {
   return std::max(fence[StreamId::kOffload], fence[StreamId::kReload]);
 }
 
-// Is that work most likely done before the other? Copies may take long.
+// Whether work `a` has most likely finished before work `b`. Copies may take long, so they
+// decide.
 bool is_older(const Fence& a, const Fence& b) {
   const Ticket copy_a = latest_copy(a), copy_b = latest_copy(b);
   return copy_a != copy_b ? copy_a < copy_b : a[StreamId::kCompute] < b[StreamId::kCompute];
@@ -30,8 +31,8 @@ std::string describe(const Block& block) {
          std::to_string(block.end().value()) + ")";
 }
 
-// Which class a size belongs to; never decreasing in size. In units of kAlignment: 1 to 7 have
-// a class each, and from there on every power of two has eight.
+// The size class, which never decreases with the size. In units of kAlignment, sizes 1 to 7
+// have a class each; from there on every power of two has eight classes.
 size_t class_of(Bytes size) {
   const uint64_t units = static_cast<uint64_t>(size.count() / kAlignment.count());
   if (units < 8) return static_cast<size_t>(units);
@@ -73,7 +74,7 @@ OffsetAllocator::LastWork* OffsetAllocator::new_work() {
 
 void OffsetAllocator::forget(LastWork* work) {
   work->fence = {};
-  work->parts.clear();  // its memory serves the next
+  work->parts.clear();  // keeps its capacity for the next user
   unused_works_.push_back(work);
 }
 
@@ -212,7 +213,7 @@ void OffsetAllocator::free(const Block& block, const Fence& last_use) {
     merge(*before->value.work, *work);
     forget(std::exchange(work, before->value.work));
   }
-  // One entry stays.
+  // One entry remains for the joined hole.
   if (joins_next) {
     forget(next->value.work);
     if (joins_before) {

@@ -36,7 +36,7 @@ class Converter {
     }
     for (size_t s = 0; s < names_.size(); ++s) names_[s].id = static_cast<StorageId>(s);
     for (size_t k = 0; k < graph_.ops.size(); ++k) convert(graph_.ops[k], static_cast<OpId>(k));
-    // What stays is wanted as it was written last.
+    // At the step's end, a storage that stays is needed in its last version.
     for (size_t s = 0; s < names_.size(); ++s) {
       if (!graph_.storages[s].at_end || names_[s].id == static_cast<StorageId>(s)) continue;
       problem_.storages[static_cast<size_t>(names_[s].id)].at_end = true;
@@ -45,7 +45,7 @@ class Converter {
   }
 
  private:
-  // The present version of a storage.
+  // The current version of a storage.
   struct Name {
     StorageId id = kNone;
     std::vector<OpId> readers;  // since it was written
@@ -103,7 +103,7 @@ class Converter {
     problem_.operators.push_back(std::move(op));
   }
 
-  // Not of a later version, which is a name for the storage that the first one has.
+  // Later versions are not offered: they are names for the storage of the first version.
   void offer(OpId op, uint32_t input, uint32_t output) {
     const auto from = static_cast<StorageId>(input), to = static_cast<StorageId>(output);
     if (names_[input].id != from || graph_.storages[input].at_end ||

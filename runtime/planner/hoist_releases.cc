@@ -55,8 +55,8 @@ class Hoist {
       if (old_.code[release].what == Do::kEvict) {
         place = std::max(place, after_last_write_below(old_.blocks[b].storage, release));
       }
-      // What is kept for recipes alone, once the program has let go of it, is kept or not by
-      // what else is away then: it goes when it went.
+      // Once the program has let go of a storage, only recipes keep it, depending on what else
+      // is away at that time. Its release must not move to before that point.
       const uint32_t let_go = let_go_[old_.blocks[b].storage];
       if (let_go < release && place <= let_go) continue;
       if (place < release) move(b, place, old_.code[release], release);
@@ -66,7 +66,7 @@ class Hoist {
 
  private:
   struct Moved {
-    uint32_t before = 0;  // the instruction
+    uint32_t before = 0;  // index of the instruction that it precedes
     Instruction instruction;
     uint32_t block = 0;
   };
@@ -85,7 +85,7 @@ class Hoist {
     runs_[instruction.subject].push_back(i);
   }
 
-  // The last of them within the block's life; none: 0.
+  // One past the last entry of `at` within the block's life; 0 if there is none.
   static uint32_t after_last(const std::vector<uint32_t>& at, const Block& block) {
     const auto next = std::lower_bound(at.begin(), at.end(), block.end);
     return next == at.begin() || *std::prev(next) < block.begin ? 0 : *std::prev(next) + 1;
@@ -98,17 +98,17 @@ class Hoist {
     return releases && last.subject == block.storage ? block.end - 1 : kNone;
   }
 
-  // What is missing when its call runs again comes back with its siblings: the last time that
-  // the call ran before the release has to be before it still. In the midst of a call it stays.
+  // A missing output comes back with its siblings when its call runs again. The release
+  // therefore stays behind the last run of the call before it, and does not move within a call.
   uint32_t after_last_run(const Block& block, uint32_t release) const {
     if (op_of_[block.storage] == kNone) return 0;
     const std::vector<uint32_t>& runs = runs_[op_of_[block.storage]];
     const auto next = std::lower_bound(runs.begin(), runs.end(), after_op_[release + 1]);
     return next == runs.begin() ? 0 : *std::prev(next) + 1;
   }
-  // Before a write in place, what is away and would be computed from the old contents is
-  // brought back: after the last write before `release` of anything that the storage is made
-  // from.
+  // Before a write in place, evicted storages that would be computed from the old contents are
+  // brought back. An eviction therefore stays behind the last write, before `release`, of
+  // anything that the storage is computed from.
   uint32_t after_last_write_below(uint32_t storage, uint32_t release) const {
     uint32_t after = 0;
     std::vector<uint32_t> pending{storage};
@@ -142,7 +142,7 @@ class Hoist {
     moved_.push_back({before, instruction, block});
   }
 
-  // In this step, for good.
+  // Whether the storage ends in this step.
   bool goes(uint32_t storage) const {
     return storage < trace_.storages.size() && !trace_.storages[storage].at_end;
   }
@@ -212,14 +212,16 @@ class Hoist {
   const StepTrace& trace_;
   const Schedule old_;
   const uint32_t count_;
-  // Of an instruction's end: the end of the program's operator that it belongs to, or is.
+  // For the position behind an instruction: the position behind the program's operator that the
+  // instruction is or belongs to.
   std::vector<uint32_t> after_op_;
-  std::vector<bool> dropped_;                // instructions that are not where they were
-  std::vector<std::vector<uint32_t>> runs_;  // of each operator: instructions that run it
-  std::vector<uint32_t> op_of_;              // by storage: what makes it
-  std::vector<std::vector<uint32_t>> uses_, copies_, writes_;  // by storage: instructions
-  std::vector<uint32_t> let_go_;  // by storage: before that instruction, by the program
-  std::vector<bool> gone_;        // initial blocks that there are no more
+  std::vector<bool> dropped_;                // instructions moved or removed
+  std::vector<std::vector<uint32_t>> runs_;  // per operator: instructions that run it
+  std::vector<uint32_t> op_of_;              // per storage: the operator that makes it
+  std::vector<std::vector<uint32_t>> uses_, copies_, writes_;  // per storage: instructions
+  // Per storage: the instruction before which the program lets go of it.
+  std::vector<uint32_t> let_go_;
+  std::vector<bool> gone_;  // initial blocks that were removed
   std::vector<Moved> moved_;
 };
 

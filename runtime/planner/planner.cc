@@ -12,10 +12,11 @@
 namespace tidemark::planner {
 namespace {
 
-// Baselines cost a few milliseconds each up to here; from there on best fit stands for them.
+// Up to this size all baselines run, which takes a few milliseconds each; beyond it, only the
+// quick ones.
 constexpr size_t kMaxOpsForAllBaselines = 50'000;
 
-// What a baseline counts as for each storage, in nodes of a search.
+// A baseline counts as this many search nodes per storage.
 constexpr int64_t kBaselineNodes = 20;
 
 roam::RoamOptions roam_options(const PlannerOptions& options, const Stopwatch& watch) {
@@ -23,11 +24,11 @@ roam::RoamOptions roam_options(const PlannerOptions& options, const Stopwatch& w
   roam.limits = options.limits;
   roam.limits.seconds = std::max(0.0, watch.left()) / 2;
   roam.limits.nodes = std::min(roam.limits.nodes, roam::RoamOptions().limits.nodes);
-  roam.threads = 1;  // a step may be training meanwhile
+  roam.threads = 1;  // training may go on meanwhile
   return roam;
 }
 
-// With the order as it is, no plan is below the load that it forces.
+// In a given order, no plan is below the load that the order forces.
 Bytes bound_in_order(const Problem& problem, const std::vector<OpId>& order, bool in_place) {
   return assemble(problem, order, in_place,
                   [](const std::vector<Buffer>& buffers) { return Offsets(buffers.size()); })
@@ -51,7 +52,7 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
     bound = found.bound;
     method = found.method;
     if (found.load > bound && !limits.stopped()) {
-      // What the search does not decide in one piece it may by segments.
+      // A search by segments may succeed where the search in one piece did not.
       std::vector<OpId> by_segments = roam::roam_order(problem, roam_options(options, watch));
       if (peak_load(problem, by_segments) < found.load) {
         order = std::move(by_segments);

@@ -130,7 +130,8 @@ class Checker {
       }
     }
     if (done == before.size()) return;
-    // Back along what waits: that ends in a cycle, and the walk is in it after as many steps.
+    // Walks back along waiting operators. That ends in a cycle, which is reached after as many
+    // steps as there are operators.
     const auto waiting = [&](OpId i) { return waits[i] > 0; };
     OpId at = 0;
     while (!waiting(at)) ++at;
@@ -160,7 +161,7 @@ std::vector<std::vector<OpId>> predecessors(const Problem& problem) {
     for (const StorageId id : problem.operators[i].inputs) {
       if (writer[id] != kNone) result[i].push_back(writer[id]);
     }
-    // An alias needs what it lies in.
+    // An alias needs the storage that it lies in.
     for (const StorageId id : problem.operators[i].outputs) {
       const OpId before = writer[problem.root(id)];
       if (before != kNone && before != static_cast<OpId>(i)) result[i].push_back(before);

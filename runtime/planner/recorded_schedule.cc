@@ -11,7 +11,7 @@ namespace {
 
 using Do = Schedule::Do;
 
-// When each instruction is issued, if operators take what they are expected to.
+// When each instruction is issued, if operators take their expected times.
 std::vector<Nanos> issue_times(const StepTrace& trace, const Schedule& schedule) {
   std::vector<Nanos> times;
   Nanos now{0};
@@ -22,8 +22,7 @@ std::vector<Nanos> issue_times(const StepTrace& trace, const Schedule& schedule)
   return times;
 }
 
-// Of a block, from the instruction that begins it to the one by which it is expected to be
-// done.
+// A copy of a block: the instruction that begins it, and the one by which it should be done.
 struct CopyOfBlock {
   uint32_t block = 0;
   uint32_t begin = 0;
@@ -34,7 +33,7 @@ struct Copies {
   std::vector<CopyOfBlock> out, in;
 };
 
-// One after the other.
+// Copies run one after the other.
 template <class TimeOf>
 void expect(std::vector<CopyOfBlock>& copies, const std::vector<Nanos>& issued,
             const TimeOf& time_of) {
@@ -84,8 +83,8 @@ Copies copies_of(const StepTrace& trace, const Schedule& schedule, const PlanLim
   return copies;
 }
 
-// What is there before the step lies together at the lower end, what stays for all of it first,
-// so that what goes leaves one hole; else in its present order.
+// Blocks live before the step lie together at the lower end: first those that stay throughout,
+// so that the others leave one hole, otherwise in their present order.
 std::vector<std::optional<Offset>> places_between_steps(const Schedule& schedule,
                                                         size_t storages) {
   const auto& blocks = schedule.blocks;

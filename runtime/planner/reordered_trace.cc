@@ -11,7 +11,7 @@ StepTrace reordered(const StepTrace& trace, const std::vector<uint32_t>& order) 
   StepTrace result;
   result.storages = trace.storages;
   result.text = trace.text;
-  std::vector<uint32_t> last(trace.storages.size(), 0);  // position that uses it or lets go
+  std::vector<uint32_t> last(trace.storages.size(), 0);  // position of its last use or release
   std::vector<bool> released(trace.storages.size(), false);
   for (uint32_t t = 0; t < order.size(); ++t) {
     StepTrace::Op& op = result.ops.emplace_back(trace.ops[order[t]]);

@@ -51,7 +51,7 @@ class Converter {
   }
   uint32_t now() const { return static_cast<uint32_t>(schedule_.code.size()); }
 
-  // Notes when the storage ends. What is there from the start gets its block.
+  // Notes when the storage ends. A storage that is live from the start gets its block.
   void begin(uint32_t storage) {
     const Placement* place = place_[storage];
     if (!place || place->begin >= place->end) return;  // nobody uses it
@@ -95,7 +95,7 @@ class Converter {
   const Plan& plan_;
   std::vector<const Placement*> place_, workspace_;  // by storage; by operator, if it has one
   std::vector<std::vector<uint32_t>> ends_;          // by position: storages that end with it
-  std::vector<uint32_t> block_;                      // by storage: the one that it lies in now
+  std::vector<uint32_t> block_;                      // by storage: its current block
   Schedule schedule_;
 };
 

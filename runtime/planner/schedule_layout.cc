@@ -14,7 +14,7 @@ namespace {
 
 using Block = Schedule::Block;
 
-// Of each block, a number in the schedule that is being written.
+// Writes the schedule anew, with moves. Tracks the number of each block in the new schedule.
 class Writer {
  public:
   Writer(const Schedule& old, const MovingLayout& layout, int64_t times_per_instruction)
@@ -56,7 +56,7 @@ class Writer {
  private:
   uint32_t size() const { return static_cast<uint32_t>(result_.code.size()); }
 
-  // By the instruction that is written next.
+  // Takes the block with the instruction written next.
   void take(uint32_t b) {
     latest_[b] = static_cast<uint32_t>(result_.blocks.size());
     Block block = old_.blocks[b];
@@ -115,7 +115,7 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
                                      int64_t nodes) {
   const Schedule& schedule = unplaced.schedule;
   // Blocks of one instruction are taken one after the other. Moves that make space for any of
-  // them may be made before all: they go to where none of the others lies.
+  // them may all come first: none of their targets overlaps these blocks.
   uint32_t most = 1;
   for (const auto& instruction : schedule.code) most = std::max(most, instruction.blocks);
   const int64_t scale = int64_t{most} + 1;
@@ -134,12 +134,13 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
     problem.buffers.push_back({begin, time(block.end), block.size});
     const bool scratch = block.storage == Schedule::kScratch;
     if (scratch) problem.pinned.push_back({b, begin, time(block.end)});
-    // The others of its instruction are taken after it, and moves come before all of them.
+    // The other blocks of the instruction are taken after this one, and moves come before all
+    // of them.
     if (!scratch && b >= schedule.initial_blocks) {
       problem.pinned.push_back({b, begin, time(block.begin + 1)});
     }
   }
-  // Where moves take no time, no wait is worth it.
+  // Where moves take no time, a wait is never worth it.
   const bool may_wait = std::isfinite(limits.move_bandwidth);
   for (size_t i = 0; may_wait && i < unplaced.issued.size(); ++i) {
     problem.clock.insert(problem.clock.end(), static_cast<size_t>(scale),

@@ -86,7 +86,7 @@ class Validator {
     return found_.empty();
   }
 
-  // Positions at which each storage that is not an alias must be in its place.
+  // Finds the positions at which each storage that is no alias must be in its place.
   void find_uses() {
     uses_.assign(problem_.storages.size(), {});
     const auto last = static_cast<int64_t>(plan_.order.size());
@@ -103,7 +103,7 @@ class Validator {
         }
       }
     }
-    // What nobody uses need not be anywhere.
+    // An unused storage needs no place.
     for (size_t i = 0; i < problem_.storages.size(); ++i) {
       const StorageId whole = problem_.storages[i].alias_of;
       std::set<int64_t>& uses = uses_[whole == kNone ? i : static_cast<size_t>(whole)];
@@ -185,13 +185,13 @@ class Validator {
 
   bool may_share(const Placement& a, const Placement& b) const {
     for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-      // Only while the operator runs: the one ends with it, the other begins with it.
+      // They overlap only while the operator runs: one ends with it, the other begins with it.
       if (pairs_.contains({x->storage, y->storage}) && x->end == y->begin + 1) return true;
     }
     return false;
   }
 
-  // Sweeps over time; what is resident lies side by side by offset.
+  // Sweeps over time; resident placements must lie side by side.
   void check_space() {
     std::vector<std::pair<int64_t, size_t>> begins;
     for (size_t k = 0; k < plan_.placements.size(); ++k) {
@@ -200,8 +200,8 @@ class Validator {
     }
     std::sort(begins.begin(), begins.end());
     std::multimap<int64_t, size_t> by_end;
-    // By offset: of those that begin below an end, from the highest down to where none can
-    // reach.
+    // Resident placements by offset. Those that begin below an end are checked from the highest
+    // down, until none can reach it.
     std::multimap<int64_t, size_t> resident;
     Bytes widest{0};
     for (const auto& [now, k] : begins) {

@@ -27,7 +27,7 @@ class StreamChecker {
   }
 
  private:
-  // Per operator: what must have ended when it begins, whatever the streams do.
+  // Per operator, finds what must have ended when it begins, however the streams run.
   void find_edges() {
     before_.resize(problem_.operators.size());
     std::vector<OpId> writer(problem_.storages.size(), kNone);
@@ -88,7 +88,7 @@ class StreamChecker {
     }
   }
 
-  // A sweep over space.
+  // Finds placements with common bytes, by a sweep over offsets.
   void find_neighbours() {
     neighbours_.resize(count_);
     std::vector<size_t> by_offset, open;
@@ -111,7 +111,7 @@ class StreamChecker {
     }
   }
 
-  // Whose users do not all come before this operator.
+  // Finds neighbours whose users do not all come before this operator.
   void look_up_from(OpId id) {
     if (used_by_[id].empty()) return;
     std::vector<bool> above(before_.size(), false);
@@ -147,7 +147,7 @@ class StreamChecker {
   std::vector<std::set<OpId>> users_;         // per placement
   std::vector<std::vector<size_t>> used_by_;  // per operator: placements
   std::set<size_t> from_start_, to_end_;
-  // Per placement: others with a byte in common; true if all of theirs come before its users.
+  // Per placement: others with common bytes; true if all their users come before its own.
   std::vector<std::map<size_t, bool>> neighbours_;
 };
 

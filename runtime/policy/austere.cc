@@ -1,6 +1,6 @@
-// Chooses nothing, ever, so that all room is made by the last resort (residency/space.cc): the
-// stalest first, by fixed rules. Slow, and on ample tiers it completes wherever anything can:
-// that is how the smallest budget is found (runtime/session/dry_run.h).
+// Never chooses anything, so the last resort (residency/space.cc) makes all space: it releases
+// the stalest first, by fixed rules. This is slow but, with ample tiers, completes wherever any
+// policy can. Dry runs find the smallest budget with it (runtime/session/dry_run.h).
 #include "runtime/policy/indexed_policy.h"
 #include "runtime/policy/registry.h"
 

@@ -1,10 +1,10 @@
-// Chen et al. (2016), Section 4: a forward pass of n calls is cut into sqrt(n) segments. What
-// crosses a border is kept; what lies within a segment is dropped as soon as forward is done
-// with it, whatever the budget (but where all is known to fit), and recomputed segment by
-// segment.
+// Chen et al. (2016), Section 4: a forward pass of n calls is cut into sqrt(n) segments.
+// Storages that cross a border are kept. Those within a segment are dropped as soon as forward
+// is done with it, whatever the budget (unless everything is known to fit), and recomputed
+// segment by segment.
 //
-// Which storages forward still wants is known from the last step, so the first one, and one
-// that does not go as the last, evict by staleness as memory is needed.
+// The last step tells which storages forward still needs. The first step, and a step unlike the
+// last, therefore evict by staleness as memory is needed.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -56,8 +56,8 @@ class CheckpointPolicy final : public Forecasting<EvictOnlyPolicy> {
   }
 
  private:
-  // At a segment's end: what forward still wants crosses the border and stays, also later. The
-  // last segment stays whole, as backward begins with it.
+  // At a segment's end, storages that forward still needs cross the border and stay, also
+  // later. The last segment stays whole, as backward begins with it.
   void end_segment(const MemoryView& view) {
     const bool last = forecast().calls() + segment_ > forward_end_;
     if (last || forecast().calls() % segment_ != 0) return;
@@ -71,11 +71,11 @@ class CheckpointPolicy final : public Forecasting<EvictOnlyPolicy> {
     });
   }
   const bool known_to_fit_;
-  size_t forward_calls_ = 0;  // of this step so far; of the last one when it begins
+  size_t forward_calls_ = 0;  // in this step so far; at its start, the last step's
   size_t forward_end_ = 0;    // where forward is expected to end
   size_t segment_ = 1;
   std::unordered_set<const Storage*> borders_;
-  std::deque<Storage*> dropped_;  // of the segment that has just ended: still to be released
+  std::deque<Storage*> dropped_;  // in the segment that just ended, still to be released
 };
 
 }  // namespace

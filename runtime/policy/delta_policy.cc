@@ -14,15 +14,15 @@ DeltaPolicy::DeltaPolicy(const DeltaOptions& options, bool known_to_fit)
   if (options.prefetch < 0) throw UsageError("the prefetcher's limit cannot be negative");
 }
 
-// Algorithm 2, with an index in place of the loop over all tensors.
+// Algorithm 2, with an index instead of the loop over all tensors.
 Storage* DeltaPolicy::choose(const MemoryView& view) {
   return index_.best(score_, view.clock(),
                      [&](const Storage& s) { return view.may_release(s); });
 }
 
-// Algorithm 3. F = h_r / h_o = c_r / c_s, equations (4) to (6): m and s cancel. c_r is what it
-// would cost now; what a gradient was made from is gone when it is used again, and its cost is
-// then a good part of the step, so gradients are offloaded.
+// Algorithm 3. F = h_r / h_o = c_r / c_s by equations (4) to (6): m and s cancel. c_r is what
+// recomputing costs now. When a gradient is used again its sources are gone, and recomputing it
+// would take a good part of the step, so gradients are offloaded.
 Action DeltaPolicy::decide(const MemoryView& view, Storage& storage) {
   if (storage.category == Category::kGradient) return Action::kOffload;
   const Nanos swap = view.costs().swap_time(storage.bytes());

@@ -61,7 +61,7 @@ class DtrPolicy final : public EvictOnlyPolicy {
     });
   }
 
-  // Resident again, if it was not.
+  // The storage is resident again, if it was evicted.
   void add(Storage& storage) override {
     IndexedPolicy::add(storage);
     const auto found = nodes_.find(&storage);
@@ -74,7 +74,8 @@ class DtrPolicy final : public EvictOnlyPolicy {
     if (loses_bytes(event)) evicted(*event.storage);
     if (event.kind == StorageEvent::Kind::kGone) gone(*event.storage);
   }
-  // What is evicted then has no users; components need not grow from step to step.
+  // Components start anew, so that they do not grow from step to step: storages that are
+  // evicted at this point have no users.
   void begin_step(const MemoryView& /*view*/) override {
     components_.clear();
     for (auto& [storage, node] : nodes_) {
@@ -85,7 +86,7 @@ class DtrPolicy final : public EvictOnlyPolicy {
 
  private:
   struct Node {
-    double cost = 0;  // of the call that makes it; 0 for what no call makes
+    double cost = 0;  // its call's; 0 without a call
     bool evicted = false;
     size_t component = 0;                    // while evicted
     std::vector<const Storage*> neighbours;  // inputs, and outputs of calls that read it

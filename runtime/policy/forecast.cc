@@ -6,7 +6,7 @@
 namespace tidemark {
 namespace {
 
-// Do storages that live on bear the same numbers in both?
+// Whether storages that live on have the same numbers in both.
 bool number_alike(const StepTable& a, const StepTable& b) {
   return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
                     [](const StepTable::Item& x, const StepTable::Item& y) {
@@ -51,12 +51,12 @@ void Forecast::end_step() {
   programs_[program_] = {std::move(trace), std::move(table), step_};
 }
 
-// The call of the last step that has that number.
+// The call of the last step with that number.
 const StepTrace::Op& Forecast::Program::call(size_t number) const {
   return trace.ops[last.calls[number].op];
 }
 
-// By the first call of this step.
+// Finds the program by the first call of this step.
 void Forecast::find_program() {
   const auto begins_so = [&](const Program& program) {
     return !program.last.calls.empty() &&
@@ -103,7 +103,7 @@ void Forecast::uploaded(Storage& storage) {
 }
 
 void Forecast::ended(const Storage& storage) {
-  // What a recomputation brings back for a moment ends again, and is forgotten by then.
+  // A storage that a recomputation brings back for a moment ends again; it is unknown by then.
   if (in_step_) recorder_.unused(storage);
   recorder_.gone(storage);
 }
@@ -114,7 +114,7 @@ uint32_t Forecast::item_of(const Storage& storage) const {
   if (numbers.has(storage)) {
     item = numbers.of(storage);
   } else if (numbers_hold_ && numbers.had(storage)) {
-    // Not used yet in this step, it lives on from the last one.
+    // A storage not used yet in this step lives on from the last one.
     item = numbers.of_before(storage);
   }
   return item < last().items.size() ? item : StepTable::kNone;
@@ -131,7 +131,7 @@ size_t Forecast::next_call(const Storage& storage) const {
 Nanos Forecast::until_next_use(const Storage& storage) const {
   const uint32_t item = item_of(storage);
   if (item == StepTable::kNone) return kNever;
-  // In the last step's time throughout: what calls are thought to cost may have changed since.
+  // All times are those of the last step: expected costs may have changed since.
   const Nanos now =
       calls() < last().calls.size() ? last().calls[calls()].begin : last().duration;
   const size_t next = next_call(storage);

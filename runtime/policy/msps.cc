@@ -1,9 +1,9 @@
-// Capuchin (Peng et al., 2020), on the last step's accesses: swap what the link can carry out
-// and back before it is used again (its free time, Section 4.4), the one with most to spare
-// first; when there is none, recompute, by memory saved per second, MSPS = m / c_r.
+// Capuchin (Peng et al., 2020), on the last step's accesses. It swaps storages that the link
+// can carry out and back before their next use (free time, Section 4.4), the one with most time
+// to spare first. If there is none, it recomputes by memory saved per second, MSPS = m / c_r.
 //
-// Where Capuchin plans once from a profiled step, this decides as memory is needed; in a step
-// that does not go as the last one it is MSPS alone.
+// Capuchin plans once from a profiled step; this policy decides as memory is needed. In a step
+// unlike the last it is MSPS alone.
 #include <algorithm>
 #include <deque>
 #include <vector>
@@ -54,7 +54,8 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
       std::erase(due_, event.storage);
     }
   }
-  // "In-trigger": brought back as long before it is used as that takes, while there is room.
+  // "In-trigger": a storage is brought back as long before its use as its copy takes, while
+  // there is space.
   Decision after_operator(const MemoryView& view, Outcome last) override {
     if (last == Outcome::kNone) due_ = find_due(view);
     if (last == Outcome::kImpossible) due_.clear();
@@ -74,8 +75,8 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
     }
     return due;
   }
-  // Left after it has gone out and come back; negative while the link is busy with another, as
-  // copies that queue up would be late both ways.
+  // Time left after the storage has gone out and come back. Negative while the link is busy
+  // with another: copies that queue up would be late both ways.
   Nanos free_time(const MemoryView& view, const Storage& storage) const {
     const Nanos until = forecast().until_next_use(storage);
     if (link_free_ > view.clock()) return Nanos(-1);
@@ -83,7 +84,7 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
   }
 
   std::vector<Storage*> away_;
-  std::deque<Storage*> due_;  // at this moment: still to be brought back
+  std::deque<Storage*> due_;  // still to be brought back at this moment
   Nanos link_free_{0};        // on the issue clock, when the copies under way will be out
 };
 

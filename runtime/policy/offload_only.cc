@@ -1,4 +1,4 @@
-// DELTA's machinery; that nothing is recomputed is the session's doing (PolicyInfo::evicts).
+// DELTA's policy as it is: the session prevents recomputation (PolicyInfo::evicts).
 #include "runtime/policy/delta_policy.h"
 #include "runtime/policy/registry.h"
 

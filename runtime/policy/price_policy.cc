@@ -20,7 +20,7 @@ std::optional<Nanos> PricePolicy::evict_price(const MemoryView& view, Storage& s
   if (rather_offload || !view.may_evict(storage)) return std::nullopt;
   const auto again = view.recompute_cost(storage, Forecast::kNever);
   if (!again) return std::nullopt;
-  // The more has been computed again in this step, the less will do any good.
+  // The more this step has recomputed already, the less good another recomputation does.
   const Nanos program = forecast().time();
   const Nanos recomputed = view.clock() - step_began_ - program;
   const double thrash = static_cast<double>(recomputed.count()) /
@@ -29,9 +29,9 @@ std::optional<Nanos> PricePolicy::evict_price(const MemoryView& view, Storage& s
       std::min(1e15, static_cast<double>(again->count()) * (1 + 8 * thrash * thrash))));
 }
 
-// What compute waits for: copies under way, this one, and what it takes to come back beyond the
-// time there is. Where the link is what everything waits for, each copy costs its own time, so
-// no more is counted of those under way.
+// Time that compute waits: for copies under way, for this copy, and for the part of the reload
+// that exceeds the time until the next use. On a saturated link each copy costs its own time,
+// so copies under way count for no more than this one.
 Nanos PricePolicy::offload_price(const MemoryView& view, const Storage& storage) const {
   const Nanos out = view.costs().offload_time(storage.bytes());
   const Nanos backlog = std::clamp(link_free_ - view.clock(), Nanos(0), out);
@@ -40,7 +40,7 @@ Nanos PricePolicy::offload_price(const MemoryView& view, const Storage& storage)
   return backlog + out + std::max(Nanos(0), back - until);
 }
 
-// Of what can be done with it.
+// The price of the cheaper way to release the storage.
 std::optional<Nanos> PricePolicy::release_price(const MemoryView& view,
                                                 Storage& storage) const {
   std::optional<Nanos> least = evict_price(view, storage);
@@ -55,7 +55,8 @@ Nanos PricePolicy::until_next_use(const MemoryView& view, const Storage& storage
 }
 
 Storage* PricePolicy::choose(const MemoryView& view) {
-  // What has a copy and is not wanted soon is free: the one that frees most for longest.
+  // A storage that has a copy and is not needed soon is free to release: takes the one that
+  // frees the most for longest.
   Storage* best = least([&](const Storage& s) -> std::optional<double> {
     if (!view.may_release(s) || !view.has_copy(s)) return std::nullopt;
     const Nanos until = until_next_use(view, s);
@@ -87,7 +88,7 @@ std::optional<Nanos> PricePolicy::price(const MemoryView& view, Storage& storage
     if (!least) return std::nullopt;
     price = *least;
   }
-  // What is wanted again at once makes room for a moment only.
+  // A storage that is needed again at once frees memory for a moment only.
   const Nanos horizon(forecast().last().duration.count() / 16);
   if (until >= horizon) return price;
   const double often = static_cast<double>(horizon.count()) /

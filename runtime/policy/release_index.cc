@@ -46,8 +46,8 @@ void ReleaseIndex::unlink(Bucket& bucket, Storage& storage) {
   (next ? links_[*next].previous : bucket.freshest) = previous;
 }
 
-// Looks for its place from both ends at once: what was used just now is the freshest, what
-// comes back ahead of need among the stalest.
+// Searches for the storage's place from both ends at once: a storage just used is the freshest,
+// one that comes back ahead of need is among the stalest.
 void ReleaseIndex::link(Bucket& bucket, Storage& storage) {
   Storage* before = bucket.freshest;  // those beyond it are fresher
   Storage* after = bucket.stalest;    // those before it are staler

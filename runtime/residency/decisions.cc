@@ -1,12 +1,12 @@
-// Asking the policy at its moment, and doing what it says.
+// Asks the policy after an operator, and does what it decides.
 #include "runtime/core/errors.h"
 #include "runtime/residency/memory_timer.h"
 #include "runtime/residency/residency.h"
 
 namespace tidemark {
 
-// Where a schedule leaves it to the policy to make space, the policy has to know how far the
-// step has come.
+// Where a schedule leaves making space to the policy, the policy must know how far the step has
+// come.
 void Residency::note_issued(const Recipe& call, const BlockPlacement& placement) {
   try {
     const MemoryTimer timer(context_);
@@ -15,8 +15,8 @@ void Residency::note_issued(const Recipe& call, const BlockPlacement& placement)
                           .cost = context_.costs.time(call.cost_key)});
     if (!placement.scheduled()) ask_policy();
   } catch (const Error&) {
-    // The call has been issued, and what failed here was best effort. A device that has
-    // failed says so again at the next call.
+    // The call has been issued, and the rest was best effort. A device that has failed reports
+    // that again at the next call.
   } catch (const Effort::Stopped&) {  // is thrown again at the next call
   }
 }

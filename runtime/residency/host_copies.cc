@@ -8,8 +8,8 @@
 namespace tidemark {
 namespace {
 
-// Host memory that waits for its copy: of whole uploads, and of pieces, which are made as the
-// copies go.
+// Limits on host memory that waits for its copy: for whole uploads, and for uploads in pieces,
+// which are made as the copies proceed.
 constexpr Bytes kMaxUploading{32 << 20};
 constexpr Bytes kMaxPieces = kHostPiece * 2;
 
@@ -26,7 +26,8 @@ bool HostCopies::upload(Storage& storage, const void* from,
                         const BlockPlacement& placement) {
   TIDEMARK_CHECK(storage.residence() == Residence::kEmpty, "uploads fill empty storages");
   settle(/*wait=*/false);
-  // Data comes a batch at a time, from memory that its loader counts; parameters all at once.
+  // Data comes one batch at a time, from memory that its loader bounds; parameters come all at
+  // once.
   const bool counts = storage.category != Category::kData && context_.device.has_data();
   if (counts) bound(std::max(kMaxUploading - storage.bytes(), Bytes(0)));
   PlacementCursor place(placement);
@@ -82,8 +83,8 @@ void HostCopies::bound(Bytes most) {
 
 bool HostCopies::download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink) {
   context_.events.tell(StorageEvent::Kind::kUsed, &storage);
-  // By way of a buffer of our own: a copy that fails is tried again, when the caller's memory
-  // may be gone.
+  // The copy goes through a buffer of our own: a failed copy is tried again, when the caller's
+  // memory may be gone.
   const bool has_data = context_.device.has_data();
   const Bytes piece = std::min(bytes, kHostPiece);
   const auto size = static_cast<size_t>(has_data ? piece.count() : 0);

@@ -6,14 +6,14 @@
 namespace tidemark {
 namespace {
 
-// It is here, and not only for a recomputation under way.
+// Whether the storage is available, and not just for a recomputation under way.
 bool stays_available(const Storage& storage) {
   return storage.managed.available() && (storage.managed.needed() || !storage.managed.recipe);
 }
 
 }  // namespace
 
-// Can the storage's recipe be run, with everything that has to be recomputed for it?
+// Whether the storage's recipe can run, with everything that has to be recomputed for it.
 bool RecipeGraph::runnable(const Storage& storage) const {
   if (!storage.managed.recipe) return false;
   if (storage.managed.runnable_at == epoch_) return true;
@@ -92,9 +92,10 @@ std::vector<IntrusivePtr<Recipe>> RecipeGraph::calls_for(const Storage& root) co
   return plan;
 }
 
-// Would recomputing `from` read a storage for which `is_target` holds, now or once what is here
-// only for a recomputation under way (nobody needs it) is gone again? `known` is asked of each
-// storage that would be recomputed for it; none: its own sources are looked at.
+// Whether recomputing `from` would read a storage for which `is_target` holds, now or once
+// storages kept only for a recomputation under way are gone again. `known` is asked about each
+// storage that would be recomputed for it; without an answer, that storage's sources are
+// visited.
 template <class IsTarget, class Known>
 bool RecipeGraph::reads(const Storage& from, const IsTarget& is_target,
                         const Known& known) const {
@@ -135,8 +136,8 @@ bool RecipeGraph::evicted_reach(const Storage& target) const {
   });
 }
 
-// Would recomputing it read one of written_? Kept until something changes, as many are asked
-// for between two changes.
+// Whether recomputing the storage would read one of written_. The answer is kept until
+// something changes, as many are asked for between two changes.
 bool RecipeGraph::depends_on_written(const Storage& storage) const {
   if (written_.empty()) return false;
   if (storage.managed.dependence_at != change()) {

@@ -8,8 +8,8 @@
 
 namespace tidemark {
 
-// A storage that is being brought back, and the calls to run again for it. Those under way are
-// a stack, the rematerialiser's.
+// A storage that is being brought back, and the calls to run again for it. Recomputations under
+// way form a stack in the rematerialiser.
 class Rematerialiser::Recomputation {
  public:
   Recomputation(Rematerialiser& owner, Storage& root) : owner_(owner), root_(owner) {
@@ -20,13 +20,13 @@ class Rematerialiser::Recomputation {
   Recomputation& operator=(const Recomputation&) = delete;
   ~Recomputation() { owner_.recomputations_.pop_back(); }
 
-  // Claims what the call reads, until it has run. They run in this order.
+  // Claims the call's inputs until it has run. Calls must run in this order.
   void will_run(const Recipe& call) {
     Claims& inputs = to_be_read_.emplace_back(owner_);
     for (const Recipe::Input& input : call.inputs) inputs.add(*input.storage);
   }
   void has_run() { to_be_read_.pop_front(); }
-  // All but what the call at hand reads. False: there was nothing more.
+  // Drops all claims but those of the current call. Returns false if there were no others.
   bool give_up() {
     if (to_be_read_.size() <= 1) return false;
     while (to_be_read_.size() > 1) to_be_read_.pop_back();
@@ -47,8 +47,7 @@ void Rematerialiser::materialise(Storage& root, Reason reason) {
   Recomputation recomputation(*this, root);
   const IntrusivePtr<Recipe> call(root.managed.recipe);
   if (recompute_at_once(recomputation, root, reason)) return;
-  // One input after the other, with no claim on what is here already or on what they need in
-  // their turn.
+  // Recomputes one input after the other, with no claim on available inputs or on sources.
   Claims inputs(*this);
   for (const Recipe::Input& input : call->inputs) {
     if (input.storage->managed.available()) continue;
@@ -59,9 +58,9 @@ void Rematerialiser::materialise(Storage& root, Reason reason) {
   run_again_(*call, reason);
 }
 
-// Each call once: every input that is to be read is claimed until it has been, so that none is
-// evicted again before its use. False if memory did not suffice for all those claims, and they
-// were given up on the way.
+// Runs each call once. Every input is claimed until it has been read, so that none is evicted
+// before its use. Returns false if memory did not suffice for all claims and they were dropped
+// on the way.
 bool Rematerialiser::recompute_at_once(Recomputation& recomputation, Storage& root,
                                        Reason reason) {
   const auto plan = graph_.calls_for(root);
@@ -74,9 +73,9 @@ bool Rematerialiser::recompute_at_once(Recomputation& recomputation, Storage& ro
   return true;
 }
 
-// The last of all resorts: recomputations under way claim the inputs of the call at hand alone.
-// What they lose so will be recomputed for its reader, a level deeper on the stack; that may
-// double with each level, so a step in which it has become too much runs out of memory instead.
+// The very last resort: recomputations under way claim only the inputs of their current calls.
+// An input that they lose is recomputed for its reader, a level deeper on the stack. That may
+// double with each level, so a step that recomputes too much runs out of memory instead.
 bool Rematerialiser::release_claims() {
   constexpr size_t kDeepest = 200;
   constexpr int64_t kMaxAgain = 16;  // times the calls of the step so far
@@ -118,7 +117,7 @@ void Rematerialiser::protect_readers() {
   const std::vector<Storage*> written = graph_.written();
   const auto recomputed = std::exchange(recomputed_, {});
   if (written.empty()) return;
-  // As with what is brought back below: it could not be had again after the write.
+  // As with the readers brought back below: they could not be recomputed after the write.
   const auto drop_recipes = [&](bool available) {
     for (const auto& storage : recomputed) {
       const ManagedStorage& s = storage->managed;
@@ -130,7 +129,7 @@ void Rematerialiser::protect_readers() {
   };
   drop_recipes(/*available=*/true);
   for (Storage* storage : written) protect_readers_of(*storage);
-  // What is gone again by now may have been needed for what was brought back.
+  // Storages that are gone again may have been needed to bring the readers back.
   drop_recipes(/*available=*/false);
 }
 
@@ -161,7 +160,8 @@ void Rematerialiser::let_go(Storage& storage) {
   settle_unused(storage);
 }
 
-// Does something that is evicted and needed come from it, and can it not be made again itself?
+// Whether an evicted storage that is needed depends on this one, which itself cannot be
+// recomputed.
 bool Rematerialiser::is_only_source(const Storage& storage) const {
   return storage.managed.readers > 0 && changes_.counts().evicted_needed > 0 &&
          !graph_.runnable(storage) && graph_.evicted_reach(storage);
@@ -169,8 +169,8 @@ bool Rematerialiser::is_only_source(const Storage& storage) const {
 
 void Rematerialiser::settle_unused(Storage& storage) {
   if (storage.managed.wanted() || !storage.managed.available()) return;
-  // Bytes that a recipe may still want and that cannot be computed are kept, if anything is
-  // ever to be evicted: they may be offloaded like any others.
+  // Bytes that a recipe may still read and that cannot be recomputed are kept, if anything may
+  // ever be evicted. They may be offloaded like any others.
   const bool may_be_read = storage.managed.readers > 0 && !storage.managed.recipe &&
                            context_.options.evict && context_.options.managed;
   const bool fits = context_.options.known_to_fit || context_.arena.plan_is_open();

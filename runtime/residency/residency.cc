@@ -1,4 +1,4 @@
-// Running calls: the life of an operator. And of a step.
+// Runs calls: the life of an operator, and of a step.
 #include "runtime/residency/residency.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace tidemark {
 
-// Pins and blocks of a call being issued. What is not kept by commit() is undone.
+// Pins and blocks of a call that is being issued. The destructor undoes what commit() did not
+// keep.
 class Residency::Issue {
  public:
   explicit Issue(Residency& residency) : residency_(residency) {}
@@ -40,7 +41,7 @@ class Residency::Issue {
     outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
     pin(storage);
   }
-  // A block that is freed when the call has run.
+  // Gives the call a block that is freed once the call has run.
   Storage& scratch(Bytes bytes, const Recipe& call, PlacementCursor& placement) {
     IntrusivePtr<Storage> storage =
         residency_.context_.storages.create(bytes, Category::kWorkspace, call.name());
@@ -48,7 +49,7 @@ class Residency::Issue {
     place(*storage, placement);
     return *outputs_.back().storage;
   }
-  // The call has been launched: what it wrote stays.
+  // After the launch, what the call wrote stays.
   void commit() {
     for (Output& output : outputs_) output.fresh = false;
   }
@@ -109,7 +110,7 @@ bool Residency::recompute(Storage& storage, const BlockPlacement& placement) {
   if (!call || !graph_.runnable(storage)) return false;
   Claims inputs(rematerialiser_);
   if (placement.how == BlockPlacement::How::kAt) {
-    // There is no place for an input that would have to come back.
+    // The schedule has no place for an input that would have to come back.
     const bool ready =
         std::all_of(call->inputs.begin(), call->inputs.end(),
                     [](const Recipe::Input& input) { return input.storage->resident(); });
@@ -125,7 +126,7 @@ bool Residency::recompute(Storage& storage, const BlockPlacement& placement) {
 
 void Residency::give_up(const Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
-    if (input.written) {  // what reads the bytes as they are can still be computed from them
+    if (input.written) {  // readers of the old bytes can still be recomputed
       --input.storage->managed.version;
       --input.storage->managed.unwritten;
     }
@@ -168,7 +169,8 @@ bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
   return kept;
 }
 
-// Makes it resident: recomputed or reloaded, whatever has to make way that is not held.
+// Makes the storage resident by recomputing or reloading it. Anything that is not held may make
+// way.
 void Residency::fetch(Storage& storage, Reason reason) {
   rematerialiser_.materialise(storage, reason);
   if (storage.managed.offloaded()) {
@@ -176,12 +178,12 @@ void Residency::fetch(Storage& storage, Reason reason) {
     if (storage.managed.offloaded())
       transfers_.reload(storage, std::move(block), EventKind::kReload, reason);
   }
-  rematerialiser_.materialise(storage, reason);  // if its copy was given up for that room
+  rematerialiser_.materialise(storage, reason);  // if its copy was dropped to make that space
   TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
   changes_.set_prefetched(storage, false);
 }
 
-// False if a block does not lie where it was to.
+// Returns false if a block does not lie at its given place.
 bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacement& placement) {
   const bool again = kind == Run::kAgain;
   PlacementCursor places(placement);
@@ -195,8 +197,8 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
   outputs.reserve(call.outputs.size());
   for (const Recipe::Output& output : call.outputs) {
     Storage* storage = output.storage;
-    // A sibling that is here, on a tier or wanted by nobody is written to scratch: its block,
-    // if any, may be in use.
+    // A sibling that is available or that nobody needs is written to scratch: its block, if
+    // any, may be in use.
     const bool missing =
         storage && (storage->residence() == Residence::kEmpty || storage->managed.evicted() ||
                     (storage->residence() == Residence::kDead && storage->managed.claims > 0));
@@ -211,7 +213,7 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
   Storage* workspace =
       call.workspace > Bytes(0) ? &issue.scratch(call.workspace, call, places) : nullptr;
 
-  // From here on nothing moves.
+  // From here on no block moves.
   std::vector<std::byte*> input_addresses, output_addresses;
   for (const Recipe::Input& input : call.inputs) {
     Storage& storage = *input.storage;
@@ -245,7 +247,7 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
 
   context_.clock += std::max(cost, Nanos(1));
   auto used = [&](Storage& storage) {
-    storage.managed.touched.forget(StreamId::kReload);  // compute has waited for it
+    storage.managed.touched.forget(StreamId::kReload);  // compute has waited for the reload
     storage.managed.touched.include(done);
     storage.last_access = context_.clock;
     context_.policy.touch(storage);
@@ -264,7 +266,7 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
   }
   for (Storage* storage : outputs) {
     storage->managed.written = done;
-    storage->managed.touched = {};  // compute has waited for whoever had the block before
+    storage->managed.touched = {};  // compute has waited for the block's last users
     used(*storage);
   }
   if (workspace) workspace->managed.touched = done;

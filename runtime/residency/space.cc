@@ -10,7 +10,7 @@
 namespace tidemark {
 namespace {
 
-// Holes that are compared in the time in which a storage is examined.
+// Holes that are compared in the time it takes to examine one storage.
 constexpr size_t kHolesAtOnce = 4;
 
 }  // namespace
@@ -23,8 +23,8 @@ NewBlock Space::allocate(Storage& storage, StreamId user, PlacementCursor& place
   const Category category = storage.category;
   const std::optional<Offset> at = placement.next();
   if (at && plan_is_open()) {
-    // The open plan has one fence. Compute runs in order: it has copies alone to wait for, and
-    // for each but once.
+    // The open plan has one fence. Compute runs in order, so it has to wait for copies alone,
+    // and only once for each.
     const Fence& before = context_.arena.plan_fence();
     const auto copies = [](const Fence& fence) {
       return std::pair(fence[StreamId::kOffload], fence[StreamId::kReload]);
@@ -60,7 +60,7 @@ std::optional<Allocation> Space::allocate_compact(const Storage& storage) {
 std::optional<Allocation> Space::make_space(Bytes size, Category category) {
   if (!context_.options.managed || size > context_.arena.offsets().capacity())
     return std::nullopt;
-  // What is outside of the plan has no room beside it: blocks have to slide, the plan's too.
+  // A block outside the plan found no space beside it: blocks have to slide, the plan's too.
   close_plan();
   if (release_best(size)) return context_.arena.allocate(size, category);
   ++context_.stats.austere_rooms;
@@ -69,9 +69,9 @@ std::optional<Allocation> Space::make_space(Bytes size, Category category) {
   return context_.arena.allocate(size, category);
 }
 
-// As the policy chooses, until a hole of `size` is there.
+// Releases what the policy chooses until there is a hole of `size`.
 bool Space::release_best(Bytes size) {
-  // What cannot be released now; it is offered again later, however this ends.
+  // Storages that cannot be released now. They are offered again later in any case.
   struct SetAside {
     ReleasePolicy& policy;
     std::vector<Storage*> storages;
@@ -92,15 +92,15 @@ bool Space::release_best(Bytes size) {
   return found;
 }
 
-// The austere schedule: the stalest first, by fixed rules, until sliding the rest together
-// would give the room. What a recomputation under way will read is copied out rather than
-// evicted, so that it always gets on.
+// The last resort: releases the stalest first, by fixed rules, until compaction would give the
+// space. Storages that a recomputation under way will read are copied out, not evicted, so that
+// it always makes progress.
 void Space::release_austerely(Bytes size) {
   std::vector<Storage*> resident = changes_.by_address();
   std::erase_if(resident, [](const Storage* s) {
     return s->managed.pins > 0 || s->category == Category::kWorkspace;
   });
-  // A heap, as a few are enough mostly.
+  // A heap, as a few usually suffice.
   const auto fresher = [](const Storage* a, const Storage* b) {
     return a->last_access != b->last_access ? a->last_access > b->last_access
                                             : a->id() > b->id();
@@ -113,14 +113,14 @@ void Space::release_austerely(Bytes size) {
   }
 }
 
-// The holes between which blocks may be slid down to make one of all of them.
+// The first and the last of the holes that sliding blocks down would join into one.
 struct Space::Compaction {
   Block first, last;
   Nanos cost{0};
 };
 
-// The one that moves the least. Of those that end at a hole, it begins at the highest hole that
-// suffices.
+// The compaction that moves the least. Of those that end at the same hole, it begins at the
+// highest hole that suffices.
 std::optional<Space::Compaction> Space::cheapest_compaction(Bytes size) const {
   if (context_.arena.offsets().unused() < size) return std::nullopt;
   std::vector<Block>& holes = holes_;
@@ -169,8 +169,8 @@ bool Space::compact_for(Bytes size, bool at_any_cost) {
   return offsets.fits(size);
 }
 
-// Releases a run of neighbouring blocks, so that what is freed is one hole (Coop: Zhang et al.,
-// 2023), if the policy knows prices and it costs less than sliding does.
+// Releases a run of neighbouring blocks, so that they leave one hole (Coop: Zhang et al.,
+// 2023), if the policy knows prices and this costs less than sliding.
 bool Space::release_window(Bytes size) {
   if (!context_.policy.knows_prices() || !context_.policy.may_release_now(*context_.view))
     return false;
@@ -184,7 +184,7 @@ bool Space::release_window(Bytes size) {
     return j + 1 == blocks.size() ? Offset(context_.arena.offsets().capacity().count())
                                   : blocks[j + 1]->managed.block.offset;
   };
-  // What a run has to cost less than; then the cheapest by now, blocks[first..last].
+  // A run has to cost less than `least`; blocks[first..last] is the cheapest run so far.
   std::optional<Nanos> least;
   if (context_.options.compact) {
     if (const auto slide = cheapest_compaction(size)) least = slide->cost;
@@ -199,7 +199,7 @@ bool Space::release_window(Bytes size) {
     }
     size_t stop = start + 1;
     while (stop < blocks.size() && context_.view->may_release(*blocks[stop])) ++stop;
-    // Only where those that may go make such a hole together, prices matter.
+    // Prices matter only where the releasable blocks together leave a large enough hole.
     const size_t from = end(stop - 1) - begin(start) >= size ? start : stop;
     Nanos total{0};
     for (size_t i = from, j = from; j < stop; ++j) {
@@ -212,7 +212,7 @@ bool Space::release_window(Bytes size) {
       prices[j] = *price;
       total += *price;
       for (; i <= j && end(j) - begin(i) >= size; ++i) {
-        // For nothing, a part of a run is better than the run.
+        // If the rest of a run costs nothing, a part of the run is better than the run.
         if (!least || total < *least || (found && total == *least && last == j)) {
           found = true;
           least = total;
@@ -276,8 +276,8 @@ bool Space::move(Storage& storage, Offset to) {
   return from.offset == to || (!up_onto_itself && move_block(storage, to));
 }
 
-// False, and it stays where it was, if another block is in the way, or an open plan has it.
-// REQUIRES: down, if it is to lie on a part of where it lies.
+// Returns false, with the block where it was, if another block is in the way or an open plan
+// has it. REQUIRES: a move onto a part of the block itself goes down.
 bool Space::move_block(Storage& storage, Offset to) {
   const Block from = storage.managed.block;
   if (context_.arena.in_plan(from)) return false;
@@ -304,7 +304,7 @@ bool Space::move_block(Storage& storage, Offset to) {
     stay();
     throw;
   }
-  // The space it leaves is read by the move.
+  // The move still reads the space that the block leaves.
   const bool overlap = place->block.offset <= from.offset && place->block.end() > from.offset;
   const Offset left = overlap ? place->block.end() : from.offset;
   context_.arena.hold({left, from.end() - left}, done);
@@ -312,7 +312,8 @@ bool Space::move_block(Storage& storage, Offset to) {
   return true;
 }
 
-// Of those that are large enough: where it is least in the way of what goes to the lower end.
+// The top of the highest large enough hole: the least in the way of blocks that go to the lower
+// end.
 std::optional<Offset> Space::top_of_highest_hole(Bytes size) const {
   const std::vector<Block> holes = context_.arena.offsets().holes();
   const auto hole = std::find_if(holes.rbegin(), holes.rend(),
@@ -334,7 +335,7 @@ bool Space::relocate(const std::vector<Target>& targets) {
   size_t detours = 0;
   while (!misplaced.empty()) {
     if (std::erase_if(misplaced, moved) > 0) continue;
-    // Each is in another's way: one goes elsewhere for a moment, or all by way of a tier.
+    // All are in each other's way: one moves aside for now, or goes by way of a tier.
     Storage& s = *misplaced.back().storage;
     const auto elsewhere =
         detours < targets.size() ? top_of_highest_hole(s.size()) : std::nullopt;

@@ -34,7 +34,7 @@ void StateChanges::let_go(Storage& storage) {
   settle_evicted(storage);
 }
 
-// What is evicted and not needed any more is dead.
+// An evicted storage that is no longer needed is dead.
 void StateChanges::settle_evicted(Storage& storage) {
   if (!storage.managed.evicted() || storage.managed.needed()) return;
   --counts_.evicted_needed;
@@ -62,7 +62,7 @@ void StateChanges::take_block(Storage& storage, NewBlock& block, Event written,
   if (s.evicted() && s.needed()) --counts_.evicted_needed;
   s.take_block();
   s.written = written;
-  // Once it is written, that came after all that was done with the block before.
+  // The write, if there is one, comes after all earlier uses of the block.
   s.touched = written.ticket > 0 ? Fence(written) : block.fence();
   s.block = block.keep();
   enter(storage);
@@ -130,7 +130,7 @@ void StateChanges::enter(Storage& storage) {
   offer_to_policy(storage);
 }
 
-// What can never be released is not offered, nor what lies in an open plan.
+// Storages that can never be released, and those in an open plan, are not offered.
 void StateChanges::offer_to_policy(Storage& storage) {
   const bool managed = context_.options.managed && storage.category != Category::kWorkspace;
   if (!storage.resident() || !managed || context_.arena.in_plan(storage.managed.block)) return;
@@ -188,7 +188,7 @@ void StateChanges::set_prefetched(Storage& storage, bool ahead) {
 }
 
 std::vector<Storage*> StateChanges::by_address() const {
-  // Pointers that are copied in the time in which a storage is examined.
+  // Pointers that are copied in the time it takes to examine one storage.
   constexpr size_t kCopiedAtOnce = 8;
   context_.effort.examine(static_cast<int64_t>(placed_.size() / kCopiedAtOnce));
   std::vector<Storage*> blocks;

@@ -5,7 +5,7 @@
 namespace tidemark {
 namespace {
 
-// Empty, if people know it by what it is called anyway.
+// The name, or empty if `anyway` says the same.
 std::string_view if_other(const char* name, const char* anyway) {
   return name == anyway ? "" : name;
 }
@@ -77,7 +77,7 @@ void StepRecorder::unused(const Storage& storage) {
   const uint32_t item = numbering_.of(storage);
   if (!std::exchange(trace_.storages[item].at_end, false)) return;
   trace_.ops.back().released.push_back(item);
-  // What it was called in the end: a gradient is named once it is collected.
+  // The final name: a gradient is named once it is collected.
   trace_.storages[item].name = if_other(storage.name, storage.origin());
 }
 

@@ -87,7 +87,7 @@ bool Transfers::copy_out(Storage& storage, Reason reason) {
   return true;
 }
 
-// Gives a resident storage a copy on a tier. False: none has room.
+// Gives a resident storage a copy on a tier. Returns false if no tier has space.
 bool Transfers::store(Storage& storage, EventKind kind, Reason reason) {
   Tier* tier = nullptr;
   auto space = reserve_on_tier(storage.size(), tier);
@@ -117,7 +117,7 @@ bool Transfers::store(Storage& storage, EventKind kind, Reason reason) {
   return true;
 }
 
-// A valid copy is on a tier already: only the block is freed.
+// A valid copy is on a tier already, so only the block is freed.
 void Transfers::drop_clean(Storage& storage, Reason reason) {
   context_.events.tell(StorageEvent::Kind::kDropped, &storage, reason);
   changes_.leave_block(storage, Residence::kOffloaded);
@@ -164,7 +164,7 @@ bool Transfers::prefetch(Storage& storage, std::optional<Offset> at) {
   return true;
 }
 
-// The nearest tier that has room. Copies of resident storages make way first: nothing is lost.
+// The nearest tier with space. Copies of resident storages make way first: nothing is lost.
 std::optional<TierSpace> Transfers::reserve_on_tier(Bytes size, Tier*& tier) {
   for (Tier* candidate : context_.tiers) {
     if (size > candidate->limit()) continue;
@@ -184,7 +184,7 @@ std::optional<TierSpace> Transfers::reserve_on_tier(Bytes size, Tier*& tier) {
   return std::nullopt;
 }
 
-// The austere schedule's way to room on full tiers: what can be computed need not be copied.
+// The last resort on full tiers: storages that can be recomputed lose their copies.
 void Transfers::drop_copies_for(Bytes size) {
   std::vector<Storage*> copied;
   context_.storages.for_each([&](Storage& s) {
@@ -198,7 +198,7 @@ void Transfers::drop_copies_for(Bytes size) {
   }
 }
 
-// What was offloaded is evicted instead: recomputed when it is needed.
+// Evicts an offloaded storage instead: it is recomputed when it is needed.
 bool Transfers::drop_copy(Storage& storage, Reason reason) {
   if (!storage.managed.offloaded() || !can_evict(storage)) return false;
   context_.events.tell(StorageEvent::Kind::kCopyDropped, &storage, reason);

@@ -12,7 +12,7 @@ Json parse(std::string_view text, const std::string& source, int depth) {
     throw DataError(source, error.what());
   } catch (const Json::parse_error& error) {
     throw DataError(source, static_cast<int64_t>(error.byte), "not JSON");
-  } catch (const Json::out_of_range& error) {  // a number that is none here
+  } catch (const Json::out_of_range& error) {  // a number too large for a double
     throw DataError(source, error.what());
   }
 }

@@ -186,7 +186,7 @@ class ScheduleReader {
     if (nanos < 0) line.fail(key, "not a time");
     return Nanos(nanos);
   }
-  // So that sums of any of them are numbers still.
+  // Bounds sizes so that their sums do not overflow.
   void add(const Fields& line, const char* key, int64_t size) {
     if (size < 0 || size > kHuge - sum_) line.fail(key, "sizes sum up to too much");
     sum_ += size;

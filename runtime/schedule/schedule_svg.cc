@@ -15,7 +15,7 @@ using Instruction = Schedule::Instruction;
 
 constexpr double kLeft = 90, kRight = 20, kTop = 70, kPlot = 560, kWidth = 1200, kRow = 18;
 
-// What is marked below the plot, and how a block is framed that such an instruction takes.
+// A mark below the plot, and the frame of a block that such an instruction takes.
 struct Mark {
   const char* name;
   const char* colour;
@@ -109,7 +109,7 @@ class Picture {
   }
   Category category(uint32_t storage) const {
     if (storage == Schedule::kScratch) return Category::kWorkspace;
-    // Of foreign storages all that is known is that they stay.
+    // All that is known of a foreign storage is that it stays.
     return storage < trace_.storages.size() ? trace_.storages[storage].category
                                             : Category::kParameter;
   }
@@ -178,7 +178,7 @@ class Picture {
             (by ? ", by " + describe(*by) : ", from the start"));
   }
 
-  // Bytes taken at once, without a thought for where.
+  // Bytes taken at each time, regardless of their places.
   void taken_bytes() {
     std::vector<int64_t> change(s_.code.size() + 2);
     for (const Block& block : s_.blocks) {

@@ -133,8 +133,8 @@ class Simulator {
     }
   }
 
-  // Compute reads the old place and writes the new one, which may share bytes with it. A copy
-  // in is waited for; one out goes on, and who takes the old place waits for it.
+  // Compute reads the old place and writes the new one; the two may share bytes. It waits for a
+  // copy in. A copy out goes on, and the next user of the old place waits for it.
   void move(const Instruction& it) {
     State& state = storages_[it.subject];
     wait_until(state.ready);
@@ -191,7 +191,7 @@ class Simulator {
     compute_ = time;
   }
 
-  // Returns when the bytes are free.
+  // Takes the block. Returns when its bytes are free.
   Nanos take(uint32_t b) {
     const Block& block = s_.blocks[b];
     live_ += block.size;

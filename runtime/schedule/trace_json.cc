@@ -94,7 +94,7 @@ class TraceReader {
     return static_cast<Category>(
         line.choice("category", kCategoryNames, "no category: " + line.text("category")));
   }
-  // So that sums are numbers still.
+  // Bounds values so that their sums do not overflow.
   static int64_t counted(const Fields& line, const char* key, int64_t& sum) {
     constexpr int64_t kMost = int64_t{1} << 60;
     const int64_t value = line.number(key);

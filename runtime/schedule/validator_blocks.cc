@@ -134,7 +134,8 @@ class Space {
   }
 
  private:
-  // Those that are there, by offset; they do not overlap, as one that would is left out.
+  // Adds the block to the live ones by offset. These do not overlap, as a block that would is
+  // left out.
   void enter(uint32_t b, size_t now) {
     const Block& block = s_.blocks[b];
     live_ += block.size;

@@ -40,7 +40,7 @@ std::vector<uint32_t> Onlooker::newly_lost() {
   return lost;
 }
 
-// Inputs first, by a list instead of recursion: chains are as long as the step.
+// Decides inputs first, with a list instead of recursion: chains are as long as the step.
 bool Onlooker::can_be_had(uint32_t storage) {
   pending_.assign(1, storage);
   while (!pending_.empty()) {

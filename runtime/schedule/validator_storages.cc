@@ -111,7 +111,7 @@ class Walk {
     Onlooker::Known& known = known_[storage];
     const std::string name = n_.name(storage);
     if (known.block == kNone && !known.copied) return say(name + " is not there to be freed");
-    if (n_.is_foreign(storage)) known.let_go = true;  // when, no operator tells
+    if (n_.is_foreign(storage)) known.let_go = true;  // no operator tells when
     if (!known.let_go) say(name + " is freed before the program lets go of it");
     if (known.uses_left > 0) say(name + " is freed before an operator that uses it");
     if (known.block != kNone) end_block(storage, now_ + 1);
@@ -165,7 +165,7 @@ class Walk {
     known.block = b;
   }
 
-  // Of an operator's first run: what the program sees of it.
+  // Notes what the program sees of an operator's first run.
   void finish(uint32_t k) {
     const StepTrace::Op& op = n_.trace.ops[k];
     known_.ran[k] = true;
@@ -185,7 +185,7 @@ class Walk {
     for (const uint32_t released : op.released) known_[released].let_go = true;
   }
 
-  // Nothing passes a read, in either direction.
+  // No operator passes a read, in either direction.
   void check_barriers(uint32_t k) {
     if (n_.trace.ops[k].kind == StepTrace::Kind::kRead) {
       if (count_ != k || last_ > k) say(n_.op(k) + " is a read, and an operator passes it");
@@ -203,7 +203,7 @@ class Walk {
     if (known_[storage].copied) tier_ -= n_.size(storage);
     known_[storage].copied = false;
   }
-  // A copy that is under way may keep a block's bytes for longer; not where the block moves.
+  // A copy under way may keep the block's bytes for longer, unless the block moves.
   void end_block(uint32_t storage, size_t end) {
     const uint32_t block = known_[storage].block;
     const bool moves = s_.code[now_].what == Schedule::Do::kMove;
@@ -239,12 +239,12 @@ class Walk {
   const Schedule& s_;
   Onlooker known_;
   size_t now_ = 0;
-  uint32_t count_ = 0;        // of operators that have run
+  uint32_t count_ = 0;        // operators that have run
   uint32_t last_ = 0;         // one past the latest of the program that has run
   uint32_t barrier_ = kNone;  // the last read that has run
   Bytes tier_{0};
-  bool tier_full_ = false;  // said so
-  bool loses_ = false;      // something may have become impossible to have back
+  bool tier_full_ = false;  // already reported
+  bool loses_ = false;      // a storage may have become impossible to restore
 };
 
 }  // namespace

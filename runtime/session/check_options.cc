@@ -10,7 +10,7 @@
 namespace tidemark {
 namespace {
 
-// More than any machine has, and far enough from the largest number for sums of sizes.
+// More than any machine has, and small enough for sums of sizes.
 constexpr Bytes kMaxBytes{int64_t{1} << 60};
 constexpr size_t kMaxEvents = size_t{1} << 26;
 constexpr int kMaxThreads = 1024;
@@ -26,7 +26,7 @@ void check_bytes(const std::string& field, Bytes bytes, Bytes least) {
                     " are possible");
 }
 
-// As find_policy() and the like find it.
+// Refuses a name that `find` does not know.
 template <class Find>
 void check_name(const std::string& field, const Find& find, const std::string& name) {
   try {
@@ -57,7 +57,7 @@ void check_options(const SessionOptions& options) {
   check_name("fallback_policy", find_policy, options.fallback_policy);
   const DeltaOptions& delta = options.delta;
   if (!delta.filter.empty()) check_name("delta.filter", find_filter, delta.filter);
-  // Written so that it refuses what is no number.
+  // Written so that NaN is refused.
   if (!(delta.early_start >= 0 && delta.early_start <= 1)) {
     refuse("delta.early_start", std::to_string(delta.early_start) +
                                     "; it is a share of the budget, from 0 (off) to 1");

@@ -28,55 +28,54 @@ Bytes working_set(const Recipe& call) {
 
 constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
 
-// So many times as long as by another policy a step has to take for tide to make way for it.
+// Tide makes way for another policy if its step takes more than this many times as long.
 constexpr double kClearly = 1.02;
-// So many times as long as the quickest, and a policy is not ranked.
+// A policy is not ranked if its step takes more than this many times as long as the quickest.
 constexpr int64_t kFarLonger = 4;
 
-// What a plan of tide's in a trial, of which there are two, may take: at most, and so that both
-// take some third of the work.
+// Limits on the effort of each plan of tide's in a trial, which makes two: an absolute one, and
+// one by which both take about a third of the work.
 constexpr int64_t kTrialPlanEffort = 1'000'000;
 constexpr int64_t kWorkPerPlanEffort = 150;
 
-// In units of work: what a call of the program takes to issue, and a block to be handed out.
+// Units of work for issuing a call of the program and for handing out a block.
 constexpr int64_t kCallWork = 200;
 constexpr int64_t kBlockWork = 200;
 
-// One simulation of many that are compared may take this part of the work, or so many times
-// what its steps take where nothing has to be done twice. One that computes everything again
-// and again, as happens just above what cannot be done at all, is given up so that others have
-// their turn.
+// One of many simulations that are compared may take this share (1/n) of the work, or
+// kPlainTurns times what its steps take without recomputation. A simulation that recomputes
+// endlessly, as happens just above an impossible budget, is stopped so that others have their
+// turn.
 constexpr int64_t kTurns = 16;
 constexpr int64_t kPlainTurns = 4;
 constexpr int64_t kStepsOfAProgram = 3;
 
 constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
 
-// In less than this part of the peak a plan seldom fits, and what tide goes by without one
-// matters.
+// Below this share (1/n) of the peak a plan seldom fits, so tide's fallback policy matters.
 constexpr int64_t kNarrow = 8;
 
-// A budget in which the program does not complete after some steps is raised by this part.
+// A budget in which the program does not complete in later steps is raised by this share.
 constexpr double kRaise = 0.02;
 
-// The next policy is first tried with less than the smallest budget so far by this part of it.
+// The next policy is first tried with this share (1/n) less than the smallest budget so far.
 constexpr int64_t kWorthLooking = 64;
 
-// The smallest budget is found to within this part of the largest.
+// The smallest budget is found to within this share (1/n) of the largest.
 constexpr int64_t kPrecision = 4096;
 
 thread_local DryRunProgress current_progress;
 
-// Where a simulation is given up.
+// Limits at which a simulation is stopped.
 struct TrialLimits {
-  int64_t recomputations = kAnyNumber;  // of all steps together
-  Nanos step = kNever;                  // of one step, as far as it is issued
-  int64_t work = kAnyNumber;            // beside what there is
-  bool only_first = false;              // of the program's steps
+  int64_t recomputations = kAnyNumber;  // in all steps together
+  Nanos step = kNever;                  // one step's time, as far as it is issued
+  int64_t work = kAnyNumber;            // besides the overall limit
+  bool only_first = false;              // only the program's first step
 };
 
-// Counts the work of a session from here on, and ends it where a limit is passed: also within a
-// call of the program, as bringing back what it needs may take many.
+// Counts the work of a session from here on, and stops the session where a limit is passed,
+// even within a call of the program: bringing back its inputs may take many calls.
 class WorkMeter final : public StorageListener {
  public:
   WorkMeter(Residency& residency, const TrialLimits& limits, DryRunWork& work)
@@ -118,14 +117,14 @@ class WorkMeter final : public StorageListener {
   const TrialLimits limits_;
   DryRunWork& work_;
   int64_t examined_;
-  int64_t recomputed_ = 0;  // in this step
+  int64_t recomputed_ = 0;  // recomputations in this step so far
   int64_t done_ = 0;
   Nanos began_{0};
 };
 
-// Each step so often: what tiers hold goes on from step to step. None if memory runs out, or a
-// limit is passed, or the work is spent. `last`: the last round of the program's first step
-// that was done; kept up to date all the time.
+// Runs each step `rounds` times, as what the tiers hold changes from step to step. None if
+// memory runs out, a limit is passed or the work is spent. `last` is kept up to date with the
+// last completed round of the program's first step.
 std::optional<TrialResult> run(const SessionOptions& options, const Program& program,
                                int rounds, const TrialLimits& limits, DryRunWork& work,
                                StepPrediction* last = nullptr) {
@@ -170,8 +169,8 @@ int64_t trial_plan_effort(const DryRunWork& work) {
   return std::clamp<int64_t>(work.max() / kWorkPerPlanEffort, 1, kTrialPlanEffort);
 }
 
-// Room for everything and as much again: copies are rounded up on the disk, and what only
-// recipes still read is there as well.
+// Space for everything, twice: the disk rounds copies up, and storages that only recipes read
+// need space too.
 bool tiers_are_ample(const SessionOptions& options, const UnmanagedNeed& need) {
   return options.host_limit + options.disk_limit >= 2 * need.peak;
 }
@@ -180,8 +179,8 @@ bool is_plain_tide(const SessionOptions& options) {
   return options.policy == "tide" && options.delta.filter.empty();
 }
 
-// As completing_schedule(). Half of the work is left for trying what ranks first, and a quarter
-// for the quickest policy that has no plans, should all else take too much.
+// Like completing_schedule(). Half of the work is left for trying the best-ranked policies, and
+// a quarter for the quickest policy without plans, in case all else takes too much.
 std::optional<SessionOptions> completing_within(const SessionOptions& options,
                                                 const Program& program,
                                                 const UnmanagedNeed& need,
@@ -199,7 +198,7 @@ std::optional<SessionOptions> completing_within(const SessionOptions& options,
     TrialLimits its = limits;
     if (ranks) its.work = turn(work, need, rounds);
     if (tried.policy == options.policy) its.recomputations = kAnyNumber;
-    // One that takes far longer than another is out of the running.
+    // A policy that takes far longer than another is out of the running.
     if (ranks && least != kNever) {
       its.step = std::min(its.step, Nanos(least.count() * kFarLonger));
     }
@@ -276,10 +275,10 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
   DryRunWork& work = given ? *given : own;
   SessionOptions options = simulated(real);
   options.unmanaged_peak.reset();
-  // As the session is told by feasible_schedule(), which this has to hold for.
+  // feasible_schedule() turns learning off for the session, and the minimum has to hold there.
   if (!tiers_are_ample(options, need)) options.residency.learn_costs = false;
   const int64_t most = kMaxRecomputations * need.operators;
-  // A policy has a half of what those before it have left.
+  // Each policy gets half of the work that those before it have left.
   DryRunWork search(work.left() / 2), its(search.left() / 2);
   std::string policy;
   MinimumBudget found = least_budget(
@@ -294,7 +293,7 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
   search.add(its);
   work.add(search);
   if (found.budget == need.peak) found.categories = need.categories;
-  // Tiers that are nearly full may turn out to be too small only after some steps.
+  // Nearly full tiers may turn out to be too small only after some steps.
   options.policy = found.policy;
   double step = kRaise;
   const auto try_at = [&](Bytes budget, DryRunWork& proof) {
@@ -308,7 +307,7 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
     if (tiers_are_ample(options, need) || found.budget >= need.peak) return true;
     DryRunWork proof(std::max<int64_t>(0, for_proof - work.done()));
     const bool completes = try_at(found.budget, proof).has_value();
-    // What takes too much to be simulated is left behind in larger and larger steps.
+    // If the proof takes too much work, the budget grows in larger and larger steps.
     if (proof.stopped()) step *= 2;
     work.add(proof);
     return completes;
@@ -385,7 +384,8 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
   bare.residency.learn_costs = false;
   bare.delta.plan_effort = trial_plan_effort(all);
   DryRunWork work(all.left() / 2);
-  // Without tide's plans, which take the host far longer than such a step: they help either.
+  // Tide's plans are left out: they take the host far longer than such a step, and help with
+  // and without a disk.
   const bool is_tide = options.policy == "tide";
   const auto unplanned = [&](SessionOptions tried, std::string_view policy,
                              const TrialLimits& limits) {
@@ -484,7 +484,7 @@ std::optional<SessionOptions> completing_schedule(const SessionOptions& options,
 
 MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most,
                            const Trial& trial) {
-  // Counted in units of kAlignment.
+  // Budgets are counted in units of kAlignment.
   const int64_t unit = kAlignment.count();
   const int64_t lowest = least.count() / unit;
   MinimumBudget found{most, {}, 0, std::string(kLastResorts.back())};

@@ -20,8 +20,9 @@ std::vector<Session*>& sessions() {
   return list;
 }
 
-// How many forks this process is away from the first: in a child the threads of its parent's
-// devices do not exist. Asking the system for the process id at each call would cost more.
+// The number of forks between the first process and this one: in a child, the threads of its
+// parent's devices do not exist. Asking the system for the process id at each call would cost
+// more.
 uint32_t forks() {
   static std::atomic<uint32_t> count{0};  // relaxed: a child begins with one thread
   static const int registered =
@@ -45,7 +46,7 @@ bool learns(const SessionOptions& options) {
   return options.residency.learn_costs && !options.costs;
 }
 
-// As the prices have the link.
+// The profile, with the link rates of the cost table.
 DeviceProfile priced(DeviceProfile profile, const CostTable* costs) {
   const auto set = [](double& alone, double& duplex, const std::optional<double>& bandwidth) {
     if (bandwidth) duplex *= *bandwidth / std::exchange(alone, *bandwidth);
@@ -63,7 +64,7 @@ std::unique_ptr<Device> device_of(const SessionOptions& options) {
   return make_device(options.device, {.threads = options.threads});
 }
 
-// Without learning, what a step takes has to be known as the simulator has it.
+// Without learning, the session must see the step times of the simulator.
 std::unique_ptr<Device> with_clock(const SessionOptions& options,
                                    std::unique_ptr<Device> device) {
   if (learns(options) || !device->has_data()) return device;
@@ -126,7 +127,8 @@ Session::Session(const SessionOptions& options, std::unique_ptr<Device> device,
 Session::~Session() {
   std::erase(sessions(), this);
   if (forks_ != forks()) {
-    // To end these is to wait for threads that are not there: the process's end frees them.
+    // Destroying these would wait for threads that do not exist here; the process's end frees
+    // them.
     static_cast<void>(planner_.release());
     static_cast<void>(disk_.release());
     static_cast<void>(host_.release());
@@ -134,14 +136,14 @@ Session::~Session() {
     static_cast<void>(device_.release());
     return;
   }
-  // These hold storages, whose blocks may be written as they go (ResidencyOptions::poison).
+  // These hold storages whose blocks may be written as they go (ResidencyOptions::poison).
   planner_.reset();
   dispatch_cache_.reset();
   residency_->rematerialiser().forget_recomputed();
   try {
     device_->synchronize_all();
   } catch (const std::exception&) {
-    device_.reset();  // what still runs ends here, before the memory that it uses goes
+    device_.reset();  // running work ends before the memory that it uses goes
   }
 }
 
@@ -207,7 +209,7 @@ Tensor Session::upload(const TensorMeta& meta, Category category, const void* da
 Tensor Session::upload_from(const PieceSource& source, const TensorMeta& meta,
                             Category category, const char* name) {
   if (in_planned_step() || meta.bytes() == Bytes(0)) {
-    // A schedule may put the upload off.
+    // A schedule may defer the upload, so the bytes are kept.
     const auto count = static_cast<size_t>(device_->has_data() ? meta.bytes().count() : 0);
     const std::shared_ptr<std::byte[]> all(new std::byte[count]);
     const auto piece = static_cast<size_t>(kHostPiece.count());
@@ -346,7 +348,7 @@ const StepStats& Session::end_step() {
 
 void Session::abort_step() {
   device_->resume();
-  residency_->effort().go_on();  // what was put off is run, of a step that was stopped as well
+  residency_->effort().go_on();  // runs deferred calls, also after a stopped step
   if (planner_) planner_->abort_step();
   in_step_ = false;
   residency_->abort_step();

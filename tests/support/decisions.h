@@ -1,9 +1,8 @@
-// What a session did about memory, written down line by line: its events, and where blocks lay.
-// Runs on the simulator repeat to the byte, so a fingerprint of the lines says whether a change
-// of the runtime changed a decision.
+// A session's decisions about memory, written down line by line: its events, and where blocks
+// lay. Runs on the simulator repeat to the byte, so a fingerprint of the lines shows whether a
+// change to the runtime changed a decision.
 //
-// Storages are numbered by their first appearance, so that how ids are given out does not
-// count.
+// Storages are numbered by first appearance, so the assignment of ids does not matter.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +30,7 @@ class Decisions {
     const std::optional<Offset> at = offset_of(storage);
     add("at " + (at ? std::to_string(at->value()) : "none"));
   }
-  // A line per event that the session still holds.
+  // Adds a line for each event that the session still holds.
   void add_events(Session& session) {
     EXPECT_EQ(session.events().dropped(), 0u) << "a larger event_capacity is needed";
     session.events().for_each([&](const EventRecord& event) {
@@ -81,23 +80,23 @@ class Decisions {
   std::string text_;
 };
 
-// Plans at the end of a step, bounded by counted work alone, whether or not that makes steps
-// quicker, and with what is reported written down.
+// Plans at the end of a step, bounded by counted work alone, whether or not it makes steps
+// quicker. Reports are written down.
 inline PlanOptions repeatable_plans(Decisions& decisions) {
   PlanOptions options;
   options.planner.limits = {.seconds = 1e9, .nodes = 20'000};
   options.background = false;
   options.max_slowdown = std::numeric_limits<double>::infinity();
-  // Without the fingerprints, which differ with any number of any schedule.
+  // Leaves out fingerprints, which change with any number of any schedule.
   options.report = [&decisions](std::string_view line) {
     decisions.add(std::string(line.substr(0, line.find("; plan "))));
   };
   return options;
 }
 
-// Compares fingerprints with those of a file. With TIDEMARK_DECISIONS=DIR the lines themselves
-// are written to DIR, a file per case, and what was found to DIR/<file's name>: to see what
-// differs, write them before and after a change; to accept a change, copy that file here.
+// Compares fingerprints with those in a file. With TIDEMARK_DECISIONS=DIR, the lines are
+// written to DIR, one file per case, and the fingerprints found to DIR/<file's name>. To see
+// what differs, write them before and after a change. To accept a change, copy that file here.
 class GoldenDecisions {
  public:
   explicit GoldenDecisions(const std::string& path)

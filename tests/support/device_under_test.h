@@ -1,5 +1,5 @@
-// Where the operators' tests run: "cpu" unless a program's main says otherwise before any test
-// runs.
+// Where the operators' tests run: "cpu", unless a program's main sets another device before any
+// test runs.
 #pragma once
 
 #include <string>

@@ -1,10 +1,9 @@
-// A CUDA runtime without a GPU: streams are threads, device memory is host memory, and
-// everything takes as long as the seed says. It is stricter than CUDA: what CUDA forgives in
-// silence (a wait for an event that was never recorded, a handle that is gone, a copy that is
-// not asynchronous because its memory is not pinned) is a violation, listed for the test to
-// find.
+// A CUDA runtime without a GPU: streams are threads, device memory is host memory, and delays
+// depend on the seed. It is stricter than CUDA. What CUDA silently forgives (a wait for an
+// event that was never recorded, a handle that is gone, a copy that is not asynchronous because
+// its memory is not pinned) is a violation, listed for the test to find.
 //
-// Threads: calls come from one thread; host functions and kernels run on those of the streams.
+// Threads: calls come from one thread; host functions and kernels run on the streams' threads.
 #pragma once
 
 #include <array>
@@ -52,12 +51,12 @@ inline constexpr size_t kDriverCallCount = 21;
 
 struct FakeCudaOptions {
   uint64_t seed = 1;
-  // Each command waits for a random time up to this before it runs: streams overtake each
-  // other.
+  // Each command waits for a random time up to this before it runs, so that streams overtake
+  // each other.
   Nanos longest_delay{0};
   Bytes device_memory{int64_t{1} << 40};
-  Bytes pinnable{int64_t{1} << 40};  // as `ulimit -l` would say
-  // Launching into a stream with this many commands in its queue waits, as in CUDA. 0: no end.
+  Bytes pinnable{int64_t{1} << 40};  // the limit of `ulimit -l`
+  // As in CUDA, launching into a stream with this many queued commands waits. 0: no limit.
   size_t queue_capacity = 0;
 };
 
@@ -66,13 +65,13 @@ class FakeCudaDriver final : public CudaDriver {
   explicit FakeCudaDriver(const FakeCudaOptions& options = {});
   ~FakeCudaDriver() override;  // finishes what is queued
 
-  // What a kernel's <<<...>>> is: `run` in stream order.
+  // Stands for a kernel's <<<...>>>: runs `run` in stream order.
   void launch(DriverStream stream, std::function<void()> run);
-  // The next last_error() gives `status`, as after a launch that was refused.
+  // The next last_error() returns `status`, as after a launch that was refused.
   void refuse_launch(DriverStatus status);
-  // The n-th call of this kind from now, from 1, does nothing and gives `status`.
+  // The n-th call of this kind from now, from 1, does nothing and returns `status`.
   void fail(DriverCall call, int64_t nth, DriverStatus status);
-  // A kernel has faulted: nothing runs any more, and every call gives `status`.
+  // Simulates a kernel fault: nothing runs any more, and every call returns `status`.
   void lose_gpu(DriverStatus status);
 
   int64_t calls(DriverCall call) const { return calls_[static_cast<size_t>(call)]; }
@@ -110,8 +109,8 @@ class FakeCudaDriver final : public CudaDriver {
  private:
   struct FakeEvent {
     bool timed = false;
-    uint64_t recorded = 0;   // how often it has been put in a queue
-    uint64_t completed = 0;  // which of these has been reached
+    uint64_t recorded = 0;   // how often it was put in a queue
+    uint64_t completed = 0;  // which of these recordings was reached
     int64_t stamp = 0;       // host nanoseconds, of `completed`
   };
   struct FakeStream {
@@ -125,18 +124,18 @@ class FakeCudaDriver final : public CudaDriver {
     size_t bytes = 0;
     size_t mapped = 0;
     bool device = false;
-    bool registered = false;  // memory of the caller's, pinned
+    bool registered = false;  // the caller's memory, pinned
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  // Counts the call and says how it is to fail.
+  // Counts the call and returns how it must fail.
   DriverStatus enter(Lock& lock, DriverCall call);
   void violation(const std::string& what) { violations_.push_back(what); }
   FakeStream* find_stream(DriverStream stream, const char* call);
   std::shared_ptr<FakeEvent> find_event(DriverEvent event, const char* call);
   void push(Lock& lock, FakeStream& stream, std::function<void()> command);
   void run_stream(FakeStream& stream);
-  // The range that holds all of [address, address + bytes), or null.
+  // The range that contains [address, address + bytes), or null.
   const Range* range_of(const void* address, size_t bytes) const;
   void check_copy(const void* to, const void* from, size_t bytes, const char* when);
 

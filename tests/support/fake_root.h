@@ -1,5 +1,4 @@
-// A folder that stands for the root of a file system, with what a test writes into /proc and
-// /sys there.
+// A folder that stands for the root of a file system, for tests that write into /proc and /sys.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +20,7 @@ class FakeRootTest : public ::testing::Test {
   }
   ~FakeRootTest() override { std::filesystem::remove_all(root_); }
 
-  // `path`: below the root, "proc/self/cgroup".
+  // `path` is below the root, such as "proc/self/cgroup".
   void write(const std::string& path, const std::string& text) const {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text << "\n";

@@ -1,4 +1,4 @@
-// An arena whose k-th allocation fails, in one of the ways in which it might.
+// An arena whose k-th allocation fails in one of several ways.
 //
 // Threads: the issuing thread.
 #pragma once
@@ -13,8 +13,8 @@
 namespace tidemark::testing {
 
 enum class AllocationFault : uint8_t {
-  kNoneOnce,   // no room at the k-th call
-  kNoneSince,  // no room at the k-th call and after it, until heal()
+  kNoneOnce,   // no space at the k-th call
+  kNoneSince,  // no space from the k-th call on, until heal()
   kThrowOnce,  // OutOfMemory at the k-th call
 };
 
@@ -22,13 +22,13 @@ class FaultyArena final : public Arena {
  public:
   using Arena::Arena;
 
-  // The k-th call from now, from 1.
+  // Makes the k-th call from now, from 1, fail.
   void fail(int64_t k, AllocationFault fault) {
     at_ = calls_ + k;
     fault_ = fault;
   }
   void heal() { at_ = 0; }
-  // The next place that is asked for is not free.
+  // The next allocation at a given place finds it taken.
   void refuse_place() { refuses_place_ = true; }
   int64_t calls() const { return calls_; }
   int64_t faults() const { return faults_; }

@@ -17,7 +17,7 @@ const char* to_string(CallKind kind) {
   return "?";
 }
 
-// Busy, as a real copy is: it takes the core as well as the time.
+// Keeps the core busy, as a real copy does.
 void stay_busy(Nanos time) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(time.count());
   while (std::chrono::steady_clock::now() < end) {

@@ -1,10 +1,10 @@
-// A device around a device: fails what it is told to fail, delays copies, and counts calls.
+// A device around a device that fails on demand, delays copies, and counts calls.
 //
-// Faults and delays need work that runs, so they do nothing around a simulator; counting works
-// around any device. A copy that is delayed or fails runs as a host task of the inner device;
-// one that fails has moved half of its bytes by then.
+// Faults and delays need work that runs, so they have no effect around a simulator; counting
+// works around any device. A delayed or failing copy runs as a host task of the inner device; a
+// failing one moves half of its bytes first.
 //
-// Threads: as Device; heal() is the issuing thread's too.
+// Threads: as Device; heal() is called by the issuing thread too.
 #pragma once
 
 #include <array>
@@ -29,16 +29,16 @@ class FaultyDevice : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
 
-  // The n-th call from now, from 1, of this kind on this stream.
+  // Makes the n-th call from now, from 1, of this kind on this stream fail.
   void fail(CallKind kind, StreamId stream, int64_t nth, FaultTimes times = FaultTimes::kOnce);
-  // Ends all faults, of work already enqueued too; resuming is the caller's.
+  // Ends all faults, including those of work already enqueued. The caller has to resume.
   void heal();
-  // Before each copy from now on the worker is kept busy for a random time up to `longest`; 0:
-  // off.
+  // Before each copy from now on, keeps the worker busy for a random time up to `longest`; 0
+  // turns this off.
   void delay_copies(uint64_t seed, Nanos longest);
-  // Since the device was made.
+  // Calls since the device was made.
   int64_t calls(CallKind kind, StreamId stream) const { return count(kind, stream); }
-  // Attempts at work that have been failed.
+  // Attempts that have failed by a fault.
   int64_t faults() const { return fired_->load(); }
 
   Event enqueue(StreamId stream, Work work) override;
@@ -49,7 +49,7 @@ class FaultyDevice : public ForwardingDevice {
   struct Fault {
     CallKind kind;
     StreamId stream;
-    int64_t nth;  // as counted since the device was made
+    int64_t nth;  // counted from when the device was made
     FaultTimes times;
     std::atomic<bool> armed{true};  // shared with the workers
 
@@ -59,7 +59,7 @@ class FaultyDevice : public ForwardingDevice {
   const int64_t& count(CallKind kind, StreamId stream) const {
     return calls_[static_cast<size_t>(kind)][static_cast<size_t>(stream)];
   }
-  // Counts a call; the fault that it is to suffer, if any.
+  // Counts a call; returns the fault that the call must suffer, if any.
   std::shared_ptr<Fault> next_call(CallKind kind, StreamId stream);
   Work with_fault(Work work, CallKind kind, StreamId stream);
 
@@ -70,8 +70,8 @@ class FaultyDevice : public ForwardingDevice {
   Nanos longest_delay_{0};
 };
 
-// Work whose cause of failure is gone may have been tried once more before that, and be on its
-// way to report it: resumes until all that was enqueued is done.
+// Work whose fault is healed may have been tried once more before that, and be about to report
+// a failure. Resumes until all enqueued work is done.
 inline void resume_all(Device& device) {
   while (true) {
     device.resume();

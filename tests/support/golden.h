@@ -1,4 +1,5 @@
-// Tensors against the samples of PyTorch's in tests/golden, which scripts/make_golden.py makes.
+// Compares tensors with samples of PyTorch's in tests/golden, which scripts/make_golden.py
+// makes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,13 +23,14 @@ inline Json read_golden(const std::string& path) {
   return Json::parse(file);
 }
 
-// Of a tensor's norm, or of 1: a multiple of what PyTorch's own float32 is off.
+// Tolerances, relative to the tensor's norm or to 1: a multiple of the error of PyTorch's own
+// float32, and a floor.
 inline constexpr double kGoldenMultiple = 8, kGoldenFloor = 2e-7;
 
-// Of what PyTorch's torch.autocast is off in bfloat16. It keeps sums of residuals, and what
-// layer norms give, in float32; here they are activations like all others, and rounded: some
-// three roundings for each of PyTorch's.
-// A loss is one number, which PyTorch may have right by luck: hence a floor, the spacing of
+// A multiple of the error of PyTorch's torch.autocast in bfloat16. PyTorch keeps sums of
+// residuals and results of layer norms in float32. Here they are rounded like all activations:
+// some three roundings for each of PyTorch's.
+// A loss is one number, which PyTorch may get right by luck; hence a floor, the spacing of
 // bfloat16.
 inline constexpr double kBfloat16Multiple = 4, kBfloat16Floor = 1.0 / 256;
 
@@ -43,7 +45,7 @@ inline void compare_samples(const Json& golden, const std::string& name,
     difference += std::pow(ours[(j * 7919 + 13) % ours.size()] - samples[j], 2);
   }
   for (const float v : ours) squares += double{v} * v;
-  // As if the samples were all of the tensor.
+  // Treats the samples as if they were all of the tensor.
   const double share = static_cast<double>(ours.size()) / static_cast<double>(samples.size());
   const double scale = std::max(1.0, norm);
   const bool narrow = computed == DType::kBFloat16;

@@ -1,6 +1,5 @@
-// A CUDA device for work that is written for the host, such as the toy programs: what is
-// enqueued as a kernel runs in stream order on a thread of the (fake) driver's, not while it is
-// issued.
+// A CUDA device for work that is written for the host, such as the toy programs. Work enqueued
+// as a kernel runs in stream order on a thread of the (fake) driver, not while it is issued.
 #pragma once
 
 #include <memory>
@@ -13,8 +12,8 @@ namespace tidemark {
 
 class GpuKernelsDevice final : public ForwardingDevice {
  public:
-  // With a fake driver, kernels are launched there; it is `inner`'s own. With none, they are
-  // host work of the device, which must then have memory that the host can read.
+  // With a fake driver, which must be `inner`'s own, kernels are launched there. Without one,
+  // they are host work of the device, whose memory the host must then be able to read.
   GpuKernelsDevice(std::unique_ptr<Device> inner, std::shared_ptr<FakeCudaDriver> fake)
       : ForwardingDevice(std::move(inner)), fake_(std::move(fake)) {}
 

@@ -1,10 +1,10 @@
-// Gradients against finite differences, through the functions that people call.
+// Checks gradients against finite differences, through the public functions.
 //
 //   check_gradients([](std::vector<Tensor> x) { return mul(x[0], x[1]); }, {{2, 3}, {3}});
 //
-// The function's output y is projected on random weights r, so that sum r y is a number whose
-// derivative in each input element has to be what backward(y, r) gives. Sums are in float64,
-// values in float32: steps are large and tolerances loose accordingly.
+// The function's output y is projected on random weights r: the derivative of sum r y in each
+// input element must equal the result of backward(y, r). Sums are in float64 and values in
+// float32, so steps are large and tolerances loose.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct GradCheckOptions {
   float gap = 0;             // ... with magnitudes at least this, to keep away from a kink at 0
   float step = 1e-2F;
   double tolerance = 5e-3;  // of the largest derivative of that input, or of 1
-  size_t elements = 64;     // at most so many of each input are checked
+  size_t elements = 64;     // at most this many of each input are checked
   uint32_t seed = 1;
 };
 
@@ -44,8 +44,8 @@ inline double project(const Tensor& y, const std::vector<float>& weights) {
 
 }  // namespace detail
 
-// `function` must give the same values each time that it is called with the same ones, and one
-// float32 output. Inputs are float32 leaves of the given shapes.
+// `function` must return the same values for the same inputs, and one float32 output. Inputs
+// are float32 leaves of the given shapes.
 inline void check_gradients(const std::function<Tensor(std::vector<Tensor>)>& function,
                             const std::vector<Shape>& shapes,
                             const GradCheckOptions& options = {}) {

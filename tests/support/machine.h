@@ -1,4 +1,4 @@
-// What tests take from the machine that they run on, and from who runs them
+// Settings that tests take from the machine and from the person who runs them
 // (tests/machines/README.md).
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace tidemark::testing {
 
-// That kernels compute with: OMP_NUM_THREADS, else 2.
+// Threads that kernels compute with: OMP_NUM_THREADS, or 2.
 inline int test_threads() {
   const char* const wanted = std::getenv("OMP_NUM_THREADS");
   return wanted ? std::max(1, std::atoi(wanted)) : 2;
 }
 
-// oneDNN multiplies numbers of bfloat16 with AVX-512 alone.
+// oneDNN multiplies bfloat16 only with AVX-512.
 inline bool has_bfloat16() {
   return device_under_test() != "cpu" || best_for_loops(cpu_facts()) == InstructionSet::kAvx512;
 }

@@ -1,4 +1,4 @@
-// Programs as scripts use them: exit code, output, and the JSON file.
+// Runs programs as scripts do: exit code, output, and the JSON file.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct ProgramResult {
   Json json;  // null if none was written
 };
 
-// With an empty folder of its own.
+// Each test has an empty folder of its own.
 class ProgramTest : public ::testing::Test {
  protected:
   explicit ProgramTest(std::string program) : program_(std::move(program)) {}

@@ -15,7 +15,8 @@ std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int st
     return static_cast<int64_t>(random() % static_cast<uint32_t>(n));
   };
   auto words = [&] { return int64_t{128} << pick(5); };
-  // Draws one after the other: arguments of one call are evaluated in no order.
+  // Draws numbers one after the other: the order of evaluation of a call's arguments is
+  // unspecified.
   auto upload = [&](Category category) {
     const uint32_t salt = random();
     return toy_upload(session, words(), salt, category);
@@ -52,7 +53,7 @@ std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int st
             if (pick(4) != 0) live.push_back(std::move(handle));
           }
         }
-        // Handles go in any order, the data and intermediates among them.
+        // Handles are dropped in any order, data and intermediates among them.
         while (live.size() > 14) {
           live.erase(live.begin() + kRandomProgramParameters +
                      pick(static_cast<int64_t>(live.size()) - kRandomProgramParameters));

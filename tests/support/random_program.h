@@ -1,5 +1,5 @@
 // A random program of toy operators: shared inputs, dropped handles, in-place updates, reads of
-// values. The same for the same seed, whatever memory it runs in.
+// values. It depends on the seed only, not on the memory that it runs in.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace tidemark::testing {
 
-// What its largest call needs: seven operands (inputs, outputs and workspace) of 2048 words.
+// The bytes of its largest call: seven operands (inputs, outputs and workspace) of 2048 words.
 inline constexpr Bytes kRandomProgramSmallest{2048 * 4 * 7};
 
-// Called before each call of a step, with the handles that the program holds, the parameters
-// first; the updates of the parameters count as calls after the others. It may make calls of
-// its own. False: the step ends there. If it throws StepStopped, the step is aborted and the
-// program goes on with the next one.
+// Called before each call of a step, with the handles that the program holds, parameters first.
+// Updates of the parameters count as calls after the others. The function may make calls of its
+// own. If it returns false, the step ends there. If it throws StepStopped, the step is aborted
+// and the program continues with the next one.
 using BeforeCall = std::function<bool(int step, int call, std::vector<Handle>& live)>;
 struct StepStopped : Error {
   StepStopped() : Error("stopped") {}
 };
-// Errors of the runtime that the program goes on after, with the next step.
+// Whether the program continues, with the next step, after this error of the runtime.
 using Forgiven = std::function<bool(const Error& error)>;
 
 inline constexpr int kRandomProgramParameters = 4;
 
-// Hashes of every value that the program reads, in order. `alike`: each step runs the same
-// calls (but for the first, which has nothing from a step before it).
+// Returns hashes of every value that the program reads, in order. `alike`: each step runs the
+// same calls, except for the first, which has nothing from an earlier step.
 std::vector<uint64_t> run_random_program(
     Session& session, uint32_t seed, int steps, int calls, bool alike = false,
     const BeforeCall& before = [](int, int, std::vector<Handle>&) { return true; },

@@ -1,6 +1,6 @@
-// Runs an operator's kernel on plain vectors, without a session, the way the dispatcher would:
-// infer, prepare, run. The workspace and the outputs end in guards, which must come back
-// untouched. On the CPU the kernel is called there and then; on other devices through Device.
+// Runs an operator's kernel on plain vectors without a session, as the dispatcher would: infer,
+// prepare, run. The workspace and the outputs end in guards, which must stay untouched. On the
+// CPU the kernel is called directly; on other devices it runs through Device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ struct Array {
   float operator[](size_t i) const { return values[i]; }
 };
 
-// A block as the arena would give: aligned to kAlignment, with a guard behind it.
+// A block such as the arena gives: aligned to kAlignment, with a guard behind it.
 class GuardedBlock {
  public:
   explicit GuardedBlock(Bytes bytes)
@@ -48,12 +48,12 @@ class GuardedBlock {
         memory_(static_cast<std::byte*>(std::aligned_alloc(
             static_cast<size_t>(kAlignment.count()),
             static_cast<size_t>((align_up(bytes) + 2 * kAlignment).count())))) {
-    // Not zero: a kernel must not count on what it finds.
+    // Not zero: a kernel must not rely on earlier contents.
     std::memset(memory_.get(), 0xFF, bytes_);
     std::memset(memory_.get() + bytes_, kGuard, kGuardBytes);
   }
   std::byte* data() const { return memory_.get(); }
-  // With the guard, and aligned.
+  // Size with the guard, rounded up to kAlignment.
   Bytes total() const { return align_up(Bytes(static_cast<int64_t>(bytes_))) + kAlignment; }
   bool intact() const {
     for (size_t i = 0; i < kGuardBytes; ++i) {
@@ -73,15 +73,15 @@ class GuardedBlock {
 };
 
 struct KernelRun {
-  std::vector<TensorMeta> metas;  // of the outputs
-  std::vector<Array> outputs;     // other types than float32 as their bytes
+  std::vector<TensorMeta> metas;  // the outputs'
+  std::vector<Array> outputs;     // as bytes for types other than float32
   std::vector<Array> inputs;      // after the run, for operators that write in place
   Bytes workspace{0};
 
   const Array& operator[](size_t i) const { return outputs[i]; }
 };
 
-// One of each name for the whole program, never destroyed.
+// One device per name for the whole program, never destroyed.
 inline Device& device_named(const std::string& name) {
   static auto& devices = *new std::map<std::string, std::unique_ptr<Device>>;
   std::unique_ptr<Device>& device = devices[name];
@@ -89,7 +89,7 @@ inline Device& device_named(const std::string& name) {
   return *device;
 }
 
-// The blocks' copies on a device: their addresses there, and the way back.
+// Copies of the blocks on a device: their addresses there, and the way back.
 class BlocksOnDevice {
  public:
   BlocksOnDevice(Device& device, std::vector<GuardedBlock>& blocks)
@@ -127,10 +127,10 @@ class BlocksOnDevice {
 
 struct KernelOptions {
   int threads = test_threads();
-  std::vector<DType> dtypes{};  // of the inputs; float32 where none is given
+  std::vector<DType> dtypes{};  // the inputs'; float32 where none is given
   Scalars scalars{};
   bool tf32 = false;
-  std::optional<size_t> place{};  // the input that output 0 lies in; none: apart
+  std::optional<size_t> place{};  // the input that output 0 overwrites; none: it has a place
   std::string device = device_under_test();
 };
 
@@ -194,7 +194,7 @@ inline KernelRun run_kernel_with(const KernelOptions& options, const OpDef& op,
   return run;
 }
 
-// Inputs are float32, or of `dtypes` where given.
+// Inputs are float32, or have the given `dtypes`.
 inline KernelRun run_kernel(const OpDef& op, const std::vector<Array>& inputs,
                             const Attrs& attrs = {}, int threads = test_threads(),
                             const std::vector<DType>& dtypes = {},
@@ -203,7 +203,7 @@ inline KernelRun run_kernel(const OpDef& op, const std::vector<Array>& inputs,
                          attrs);
 }
 
-// `a` and `b` are the same to the bit.
+// Whether `a` and `b` are equal to the bit.
 inline bool same_bits(const Array& a, const Array& b) {
   return a.shape == b.shape && a.values.size() == b.values.size() &&
          std::memcmp(a.values.data(), b.values.data(), a.values.size() * 4) == 0;

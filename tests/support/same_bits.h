@@ -1,4 +1,4 @@
-// A network trained under little memory ends with the bits that it ends with in plenty.
+// Checks that a network trained in little memory ends with the same bits as in ample memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,9 +24,9 @@ struct SmallTraining {
   std::function<void()> step;  // forward, backward, update
 };
 
-// Two steps on the CPU unmanaged, and with a budget a tenth of the way from the smallest to
-// what is needed: there something is released, and the parameters, buffers and state are the
-// same.
+// Trains two steps on the CPU, unmanaged and with a budget a tenth of the way from the smallest
+// to the peak. With the budget something is released, and parameters, buffers and state must be
+// the same.
 inline void expect_same_bits_under_a_budget(const std::function<SmallTraining()>& make) {
   const auto train = [&](const SessionOptions& options) {
     Session session(options);

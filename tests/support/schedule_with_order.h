@@ -1,4 +1,4 @@
-// Schedules that postpone calls and release storages at once, as a test has them.
+// Makes schedules that defer calls and also release storages, as tests need them.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace tidemark::testing {
 
-// Some order that the step's data allow; the same for the same generator.
+// A random order that the step's data dependences allow; the same for the same generator.
 inline std::vector<uint32_t> random_order(const StepTrace& trace, std::mt19937& random) {
   const auto before = planner::predecessors(planner::problem_from_trace(trace));
   std::vector<size_t> waits(before.size());
@@ -46,11 +46,11 @@ inline std::vector<uint32_t> random_order(const StepTrace& trace, std::mt19937& 
   return order;
 }
 
-// Chooses what is released, as calls of the step in its order.
+// Chooses the releases for the step's calls in the schedule's order.
 using ChooseReleases =
     std::function<std::vector<planner::PlannedRelease>(const StepTable& step)>;
 
-// The step in that order with those releases, placed or not. None: that cannot be done.
+// The step in that order with those releases, placed or not. None: it cannot be done.
 inline std::optional<Schedule> schedule_with(
     const StepTrace& trace, const std::vector<uint32_t>& order, const ChooseReleases& choose,
     const PlanLimits& limits, const std::vector<Bytes>& foreign, bool with_places = true) {
@@ -76,7 +76,7 @@ inline std::optional<Schedule> schedule_with(
   return schedule;
 }
 
-// Half of all gaps released, one way or the other.
+// Releases half of all gaps, one way or the other.
 inline ChooseReleases random_releases(const PlanLimits& limits, std::mt19937& random) {
   return [&](const StepTable& step) {
     std::vector<planner::PlannedRelease> releases;

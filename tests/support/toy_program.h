@@ -1,5 +1,5 @@
-// Programs of toy operators for testing the runtime without real ones: arithmetic on uint32_t
-// that mixes every input element into every output, so that a wrong byte anywhere shows in the
+// Programs of toy operators that test the runtime without real ones: arithmetic on uint32_t
+// mixes every input element into every output, so that a wrong byte anywhere shows in the
 // result.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace tidemark::testing {
 
-// out_j[i] = mix of input[i mod n] of each input, of `salt` and j. The workspace is filled
-// first and read back, as scratch would be. Written inputs are overwritten with the mix.
+// out_j[i] mixes input[i mod n] of each input, `salt` and j. The workspace is first filled and
+// read back, like scratch. Written inputs are overwritten with the mix.
 class ToyCall final : public Recipe {
  public:
   explicit ToyCall(uint32_t salt) : salt_(salt) {}
@@ -37,7 +37,7 @@ Handle toy_upload(Session& session, int64_t words, uint32_t salt,
 std::vector<Handle> toy_call(Session& session, const std::vector<Handle>& inputs,
                              const std::vector<ToyOutput>& outputs, uint32_t salt,
                              int64_t workspace_words = 0);
-// Writes inputs[0] in place, reading the others.
+// Writes inputs[0] in place and reads the others.
 void toy_update(Session& session, const std::vector<Handle>& inputs, uint32_t salt);
 // FNV-1a of its bytes; 0 on devices without data.
 uint64_t toy_hash(Session& session, const Handle& handle);

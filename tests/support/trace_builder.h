@@ -1,6 +1,6 @@
-// Steps written by hand, call by call; and random ones.
+// Hand-written steps, call by call, and random ones.
 //
-// Sizes are in units of 1 MiB; items bear numbers in the order in which they come.
+// Sizes are in units of 1 MiB. Items are numbered in order of appearance.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline constexpr Bytes kRecordUnit{1 << 20};
 
 inline Bytes units(int64_t n) { return kRecordUnit * n; }
 
-// Of the link: one unit takes `nanos`, without latency.
+// The link's bandwidth at which a unit takes `nanos`, without latency.
 inline double unit_in(int64_t nanos) {
   return static_cast<double>(kRecordUnit.count()) / static_cast<double>(nanos) * 1e9;
 }
@@ -35,7 +35,7 @@ inline PlanLimits copy_within(int64_t room, int64_t nanos_per_unit, int64_t tier
 
 class TraceBuilder {
  public:
-  // There before the step.
+  // An item that exists before the step.
   uint32_t outside(int64_t size = 1, bool persistent = false) {
     return add({.origin = "test",
                 .category = persistent ? Category::kParameter : Category::kData,
@@ -43,7 +43,7 @@ class TraceBuilder {
                 .at_start = true,
                 .at_end = persistent});
   }
-  // Before the next call.
+  // An upload before the next call.
   uint32_t upload(int64_t size = 1) {
     const uint32_t item =
         add({.origin = "test", .category = Category::kData, .size = units(size)});
@@ -52,7 +52,7 @@ class TraceBuilder {
     touch(item);
     return item;
   }
-  // Makes an item; returns its number.
+  // A call that makes an item; returns its number.
   uint32_t call(const std::vector<uint32_t>& inputs, int64_t cost = 100, int64_t size = 1) {
     run(inputs, cost);
     return also(size);
@@ -64,7 +64,7 @@ class TraceBuilder {
     touch(item);
     return item;
   }
-  // A call that makes nothing.
+  // A call without outputs.
   void run(const std::vector<uint32_t>& inputs, int64_t cost = 100, int64_t workspace = 0) {
     trace_.ops.push_back({.name = "call", .signature = 1});
     calls_.push_back(trace_.ops.size() - 1);
@@ -72,17 +72,17 @@ class TraceBuilder {
     last().workspace = units(workspace);
     for (const uint32_t input : inputs) reads(last_call(), input);
   }
-  // So does that call too.
+  // The call also reads the item.
   void reads(uint32_t call, uint32_t item) {
     trace_.ops[calls_[call]].inputs.push_back({item, versions_[item]});
     last_op_[item] = std::max(last_op_[item], calls_[call]);
   }
-  // One that writes an item in place.
+  // A call that writes an item in place.
   void update(uint32_t item, int64_t cost = 100) {
     run({item}, cost);
     writes(item);
   }
-  // The last call does that to one of its inputs.
+  // The last call writes one of its inputs in place.
   void writes(uint32_t item) {
     for (StepTrace::Input& input : last().inputs) {
       if (input.storage == item) input.written = true;
@@ -93,20 +93,20 @@ class TraceBuilder {
   void idle(int calls, int64_t cost = 100) {
     while (calls-- > 0) run({}, cost);
   }
-  // It stays after the step.
+  // The item stays after the step.
   void keep(uint32_t item) { trace_.storages[item].at_end = true; }
-  // Not let go of before so many calls have run.
+  // The program holds the item until this many calls have run.
   void hold(uint32_t item, uint32_t calls) {
     if (calls > 0) last_op_[item] = std::max(last_op_[item], calls_[calls - 1]);
   }
   StepTrace::Storage& item(uint32_t number) { return trace_.storages[number]; }
   uint32_t items() const { return static_cast<uint32_t>(trace_.storages.size()); }
-  // The last call.
+  // The operator of the last call.
   StepTrace::Op& last() { return trace_.ops[calls_.back()]; }
-  // Wraps to the largest number while there is none, so that one more is the first.
+  // Without a call this wraps to the largest number, so that one more is the first.
   uint32_t last_call() const { return static_cast<uint32_t>(calls_.size()) - 1; }
 
-  // What does not live on is let go of after its last use.
+  // Items that do not live on are let go of after their last use.
   StepTrace trace() const {
     StepTrace trace = trace_;
     for (uint32_t item = 0; item < trace.storages.size(); ++item) {
@@ -118,7 +118,7 @@ class TraceBuilder {
     TIDEMARK_CHECK(wrong.empty(), "a step that can be");
     return trace;
   }
-  // Until the next call of this.
+  // Valid until the next call of step().
   const StepTable& step() const {
     table_ = StepTable(trace());
     return table_;
@@ -134,15 +134,15 @@ class TraceBuilder {
   void touch(uint32_t item) { last_op_[item] = trace_.ops.size() - 1; }
 
   StepTrace trace_;
-  std::vector<size_t> calls_;       // their operators
-  std::vector<size_t> last_op_;     // by item: to use or to hold it
+  std::vector<size_t> calls_;       // operators of the calls
+  std::vector<size_t> last_op_;     // by item: the last that uses or holds it
   std::vector<uint32_t> versions_;  // by item
   mutable StepTable table_;
 };
 
-// Of 5 to 44 calls that read what is there: parameters, some wanted late only, inputs from
-// outside, some uploaded, and what other calls have made; some of it may not be evicted, some
-// not copied, and some is held for longer than it is used, or over the step's end.
+// 5 to 44 calls that read what exists: parameters, some used late only, inputs from outside,
+// some uploaded, and results of other calls. Some items may not be evicted, some not copied,
+// and some are held longer than they are used, or over the step's end.
 inline StepTrace random_trace(std::mt19937& random) {
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   TraceBuilder record;
@@ -184,7 +184,7 @@ inline StepTrace random_trace(std::mt19937& random) {
   return record.trace();
 }
 
-// A step that stays where it is, so that a simulator may hold on to it.
+// A step at a fixed address, so that a simulator may refer to it.
 struct TracedStep {
   explicit TracedStep(StepTrace of) : trace(std::move(of)), table(trace) {}
   explicit TracedStep(const TraceBuilder& builder) : TracedStep(builder.trace()) {}

@@ -1,4 +1,4 @@
-// Tensors from host values and back, for tests of operators.
+// Creates tensors from host values and reads them back, for tests of operators.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace tidemark::testing {
 
-// A test with a session of its own: on the device under test, two threads, float32 throughout.
+// A test with a session of its own: on the device under test, with two threads, in float32.
 class SessionTest : public ::testing::Test {
  protected:
   static SessionOptions options() {
@@ -40,7 +40,7 @@ inline std::vector<float> random_values(int64_t count, uint32_t seed, float low 
   return values;
 }
 
-// `dtype` if the elements are kept as another type of the same size (bool as uint8_t).
+// `dtype` is given if elements are stored as another type of the same size (bool as uint8_t).
 template <class T>
 Tensor from(const std::vector<T>& values, const Shape& shape, DType dtype = dtype_of<T>()) {
   EXPECT_EQ(static_cast<int64_t>(values.size()), shape.elements());
@@ -54,14 +54,15 @@ inline Tensor random_tensor(const Shape& shape, uint32_t seed, float low = -1, f
   return from(random_values(shape.elements(), seed, low, high), shape);
 }
 
-// The same as a leaf that needs a gradient.
+// The same, as a leaf that needs a gradient.
 inline Tensor random_leaf(const Shape& shape, uint32_t seed, float low = -1, float high = 1) {
   Tensor leaf = random_tensor(shape, seed, low, high);
   require_grad(leaf);
   return leaf;
 }
 
-// The elements in row-major order, whatever the strides. T: as the type, or uint8_t for bool.
+// The elements in row-major order, whatever the strides. T: the tensor's type, or uint8_t for
+// bool.
 template <class T = float>
 std::vector<T> to_vector(const Tensor& tensor) {
   const NoGrad no_grad;
@@ -79,7 +80,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-// Each element within `tolerance` of what is expected, absolute or relative.
+// Expects each element within `tolerance` of the expected one, absolute or relative.
 template <class Expected>
 void expect_close(const Tensor& actual, const std::vector<Expected>& expected,
                   double tolerance = 1e-6) {

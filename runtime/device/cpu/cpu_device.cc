@@ -17,10 +17,12 @@
 namespace tidemark {
 namespace {
 
-// Splitting a copy among threads pays above this: below, waking them costs as much as the copy.
+// Copies of at least this size are split among threads. Below, waking the threads costs as much
+// as the copy.
 constexpr int64_t kParallelCopyBytes = 4 << 20;
 
-// Within the arena; only on the compute worker, the one thread that enters OpenMP.
+// Moves bytes within the arena. Only the compute worker calls it: the one thread that enters
+// OpenMP.
 void move_bytes(const Copy& copy, int threads) {
   const int64_t bytes = copy.bytes.count();
   const bool apart = copy.to + bytes <= copy.from || copy.from + bytes <= copy.to;
@@ -76,7 +78,7 @@ class CpuDevice : public Device {
           if (threads > 0) {
             move_bytes(copy, threads);
           } else {
-            // One thread: the copy streams share the cores with the kernels.
+            // Uses one thread, because the copy streams share the cores with the kernels.
             std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.bytes.count()));
           }
         },
@@ -130,8 +132,8 @@ class CpuDevice : public Device {
     progress_.check();
     Ticket& issued = issued_[index(stream)];
     if (issued - progress_.completed(stream) >= kMaxInFlight) {
-      // Half-empty before going on: waking up for each completion would cost more than the
-      // work.
+      // Waits until the queue is half empty: waking up for each completion would cost more than
+      // the work.
       progress_.host_wait(Event{stream, issued - kMaxInFlight / 2});
     }
     Fence& fence = fences_[index(stream)];
@@ -145,7 +147,8 @@ class CpuDevice : public Device {
   int threads_ = 1;
   CpuClock clock_;
   Progress progress_;
-  // Of the issuing thread: what is enqueued, and what the next work of each stream waits for.
+  // Used by the issuing thread only: the last ticket of each stream, and what the stream's next
+  // work waits for.
   std::array<Ticket, kStreamCount> issued_{};
   std::array<Fence, kStreamCount> fences_{};
   std::array<std::unique_ptr<CpuWorker>, kStreamCount> workers_;  // last: they use the above

@@ -5,9 +5,9 @@
 namespace tidemark {
 
 void Progress::complete(StreamId stream, Ticket ticket) {
-  // Sequentially consistent, as are those of a waiter: this thread writes completed_ and reads
-  // wake_at_, a waiter writes wake_at_ and reads completed_, and one of them must see the
-  // other's write or the waiter would sleep on.
+  // Sequentially consistent, as are a waiter's accesses. This thread writes completed_ and then
+  // reads wake_at_; a waiter writes wake_at_ and then reads completed_. At least one must see
+  // the other's write, or the waiter would sleep on.
   completed_[index(stream)].store(ticket, std::memory_order_seq_cst);
   if (wake_at_[index(stream)].load(std::memory_order_seq_cst) > ticket) return;
   MutexLock lock(mutex_);
@@ -18,7 +18,7 @@ void Progress::complete(StreamId stream, Ticket ticket) {
 void Progress::ask_to_be_woken(const Fence& fence) {
   for (StreamId stream : kAllStreams) {
     std::atomic<Ticket>& wake_at = wake_at_[index(stream)];
-    // Relaxed read: only written under the lock.
+    // Relaxed: wake_at is written only under the lock.
     if (fence[stream] > completed(stream) &&
         fence[stream] < wake_at.load(std::memory_order_relaxed)) {
       wake_at.store(fence[stream], std::memory_order_seq_cst);
@@ -64,7 +64,7 @@ void Progress::resume() {
   failures_ = 0;
   no_memory_ = false;
   ++resumed_;
-  // Relaxed: read by the thread that calls this.
+  // Relaxed: the thread that reads failed_ is the one that calls this.
   failed_.store(false, std::memory_order_relaxed);
   changed_.notify_all();
 }
@@ -81,7 +81,7 @@ void Progress::throw_failure() const {
 }
 
 void Progress::throw_failure_locked() const {
-  // The cause comes first: it starts with the operator.
+  // The cause comes first: its text starts with the operator.
   std::string message;
   for (StreamId stream : kAllStreams) {
     const std::optional<std::string>& cause = causes_[index(stream)];

@@ -16,7 +16,7 @@ namespace {
 
 int default_threads() {
   if (std::getenv("OMP_NUM_THREADS")) return omp_get_max_threads();
-  // OMP_PROC_BIND leaves this thread one processor, and OpenMP knows the others.
+  // With OMP_PROC_BIND this thread may use one processor only; OpenMP knows about the others.
   return within_cpu_quota(std::max(processors_allowed(), omp_get_num_procs()));
 }
 
@@ -68,7 +68,7 @@ UseThreads::~UseThreads() {
 }
 
 void UseThreads::require_team() const {
-  thread_local int seen = 1;  // the last number that came
+  thread_local int seen = 1;  // the team size checked last
   if (seen == threads_) return;
   const int came = team_size();
   if (came != threads_) {

@@ -93,7 +93,7 @@ bool CpuWorker::run(Item& item) {
     if (!progress_.fail_and_wait(stream_, cause, no_memory)) return false;
   }
   if (item.tag != 0) {
-    // Before the work counts as done, so that who has synchronized finds it.
+    // Recorded before the work counts as done, so that a caller that has synchronized finds it.
     const Completion completion{item.tag, stream_, start, clock_.now()};
     MutexLock lock(mutex_);
     if (!completions_.empty() && completions_.back().tag == item.tag) {

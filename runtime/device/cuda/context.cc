@@ -17,7 +17,7 @@ void throw_cuda(cudaError_t status, const char* call) {
 }
 
 void throw_cudnn(cudnnStatus_t status, const char* call) {
-  // cuDNN keeps what it knows beyond the status for the calling thread.
+  // cuDNN keeps further details of the error for the calling thread.
   std::array<char, 1024> more{};
   cudnnGetLastErrorString(more.data(), more.size());
   throw DeviceError(std::string(call) + ": " + cudnnGetErrorString(status) +
@@ -83,8 +83,7 @@ cublasLtHandle_t CudaContext::cublas_lt() {
 
 cublasHandle_t CudaContext::cublas(void* native_stream, std::byte* workspace, Bytes bytes) {
   if (!cublas_) TIDEMARK_CUBLAS_CALL(cublasCreate(&cublas_));
-  // Setting the stream gives the library's own workspace back to the handle, so ours comes
-  // second.
+  // cublasSetStream() resets the workspace to the library's own, so it must be called first.
   TIDEMARK_CUBLAS_CALL(cublasSetStream(cublas_, stream(native_stream)));
   TIDEMARK_CUBLAS_CALL(
       cublasSetWorkspace(cublas_, workspace, static_cast<size_t>(bytes.count())));

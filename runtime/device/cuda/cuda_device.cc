@@ -19,7 +19,7 @@
 namespace tidemark {
 namespace {
 
-// What is at an address. Shared with the regions, which may outlive the device.
+// Which memory an address belongs to. Shared with the regions, which may outlive the device.
 struct AddressMap {
   struct DeviceRange {
     const std::byte* begin;
@@ -27,7 +27,7 @@ struct AddressMap {
   };
   std::vector<DeviceRange> device;
   std::list<HostMemory> host;
-  // Of regions that are gone, but not to be unpinned before host work is done.
+  // Memory of destroyed regions, to be unpinned once no host work is pending.
   std::list<HostMemory> leaving;
 
   bool is_device(const std::byte* address) const {
@@ -91,7 +91,8 @@ class PinnedRegion final : public MemoryRegion {
         tasks_(std::move(tasks)),
         memory_(map_->host.emplace(map_->host.end(), driver_, device_name, std::move(memory),
                                    size, chunk)) {}
-  // Host work may fail and hold its stream, for which CUDA might wait; see prepare().
+  // Host work may fail and hold its stream, and CUDA might wait for that stream in order to
+  // unpin. Memory is therefore unpinned only once no host work is pending; see prepare().
   ~PinnedRegion() override {
     map_->leaving.splice(map_->leaving.end(), map_->host, memory_);
     if (tasks_->none_pending()) map_->leaving.clear();
@@ -101,7 +102,7 @@ class PinnedRegion final : public MemoryRegion {
 
   std::byte* data() const override { return memory_->data(); }
   Bytes size() const override { return memory_->size(); }
-  // Not while a stream is held: CUDA might wait for it.
+  // Does nothing while a stream is held: CUDA might wait for that stream.
   void prepare(Bytes begin, Bytes bytes) override {
     if (!tasks_->progress.failed() && driver_->use().ok()) memory_->prepare(begin, bytes);
   }
@@ -113,8 +114,8 @@ class PinnedRegion final : public MemoryRegion {
   const std::list<HostMemory>::iterator memory_;
 };
 
-// Pinned memory through which one stream copies what is pageable. Its work is in stream order,
-// so one buffer serves all of it.
+// Pinned memory through which one stream copies pageable memory. The stream's work runs in
+// order, so one buffer suffices.
 class Staging {
  public:
   Staging(std::shared_ptr<CudaDriver> driver, const std::string& device_name, Bytes size)
@@ -143,8 +144,9 @@ class Staging {
   std::byte* data_ = nullptr;
 };
 
-// Below this distance overlapping ranges are moved by a kernel; from it on, by copies of that
-// many bytes at a time, which take a few microseconds each to issue.
+// Ranges that overlap at a distance below this, and below a sixteenth of their size, are moved
+// by a kernel. Others are moved by copies of as many bytes as the distance, each of which takes
+// a few microseconds to issue.
 constexpr int64_t kLeastPieceOfMove = 256 << 10;
 
 class CudaDevice final : public Device {
@@ -250,7 +252,7 @@ class CudaDevice final : public Device {
   }
   void synchronize_all() override { host_wait(everything()); }
 
-  // What was enqueued before runs first, also what was cut short in the middle of being issued.
+  // Work enqueued before runs first, including work whose issuing was cut short.
   void resume() override {
     try {
       tasks_->progress.check();
@@ -262,7 +264,7 @@ class CudaDevice final : public Device {
     try {
       drain();
     } catch (const DeviceError&) {
-      refused_ = true;  // it failed again, and says so at the next call
+      refused_ = true;  // failed again; the next call reports it
     }
   }
 
@@ -301,7 +303,7 @@ class CudaDevice final : public Device {
     return fence;
   }
 
-  // Does not throw: a GPU that is lost has done nothing more.
+  // Does not throw: a lost GPU has completed nothing more.
   bool reached(StreamId stream, Ticket ticket) const {
     StreamQueue& queue = this->queue(stream);
     if (ticket <= queue.completed()) return true;
@@ -315,7 +317,8 @@ class CudaDevice final : public Device {
     return queue.look().ok() && ticket <= queue.completed();
   }
 
-  // Waits, but not inside CUDA while host work is pending: that may fail, and hold the stream.
+  // Does not wait inside CUDA while host work is pending: that work may fail and hold the
+  // stream.
   void host_wait(const Fence& fence) {
     try {
       tasks_->progress.check();
@@ -343,7 +346,7 @@ class CudaDevice final : public Device {
     check_driver(*driver_, driver_->synchronize_event(event), "cudaEventSynchronize");
   }
 
-  // All that is in the streams, ticket or not.
+  // Waits for all commands in the streams, with or without a ticket.
   void drain() {
     tasks_->progress.check();
     for (const auto& queue : queues_) {
@@ -355,12 +358,13 @@ class CudaDevice final : public Device {
     tasks_->progress.check();
   }
 
-  // Waits until the stream's queue has room.
+  // Waits until the stream's queue has space.
   void make_space(StreamQueue& queue) {
     const Ticket limit = options_.tickets_in_flight;
     if (queue.issued() - queue.completed() >= limit) {
       check_driver(*driver_, queue.look(), "cudaEventQuery");
-      // Half-empty before going on: waiting for each would cost more than the work.
+      // Waits until the queue is half empty: waiting for each completion would cost more than
+      // the work.
       if (queue.issued() - queue.completed() >= limit) {
         wait_for(queue.event_for(queue.issued() - limit / 2));
         check_driver(*driver_, queue.look(), "cudaEventQuery");
@@ -372,14 +376,15 @@ class CudaDevice final : public Device {
     if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
     check_driver(*driver_, queue.look(), "cudaEventQuery");
     if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
-    // Relaxed: only this thread makes it grow.
+    // Relaxed: only this thread increments it.
     if (tasks_->pending.load(std::memory_order_relaxed) == 0) return;
     wait_for(queue.event_at_end());
     check_driver(*driver_, queue.look(), "cudaEventQuery");
   }
 
-  // The one path of everything that is enqueued. On failure all that has been issued is let
-  // finish before anything else can be, so that no half of a piece of work runs beside it.
+  // Everything is enqueued through this function. If it fails, the commands issued so far
+  // finish before anything else can be enqueued, so half-issued work never runs beside later
+  // work.
   Event issue(StreamId stream, uint64_t tag, const char* what,
               const std::function<void(StreamQueue&)>& commands) {
     StreamQueue& to = queue(stream);
@@ -409,7 +414,7 @@ class CudaDevice final : public Device {
     try {
       drain();
     } catch (const DeviceError&) {
-      // Held by host work that failed; resume() will wait for the rest.
+      // Host work failed and holds the stream; resume() will wait for the rest.
     }
     throw DeviceError(cause + " (" + name_ + ", " + what + " on the " +
                       std::string(to_string(stream)) + " stream)");
@@ -439,7 +444,7 @@ class CudaDevice final : public Device {
     return copy.to < copy.from + copy.bytes.count() && copy.from < copy.to + copy.bytes.count();
   }
 
-  // As memmove().
+  // Like memmove(): the ranges may overlap.
   void move(StreamQueue& to, StreamId stream, const Copy& copy) {
     const int64_t bytes = copy.bytes.count();
     if (copy.to == copy.from) return;
@@ -455,7 +460,7 @@ class CudaDevice final : public Device {
       TIDEMARK_CHECK(reinterpret_cast<uintptr_t>(copy.to) % kWord == 0 &&
                          reinterpret_cast<uintptr_t>(copy.from) % kWord == 0,
                      "moves within the arena are aligned");
-      // What lies beyond the last whole word goes first when moving up, last when moving down.
+      // The bytes beyond the last whole word go first when moving up, last when moving down.
       const int64_t whole = bytes / kWord * kWord;
       auto rest = [&] {
         if (whole < bytes) {
@@ -485,7 +490,8 @@ class CudaDevice final : public Device {
     to.count_commands(1);
   }
 
-  // How far a copy may go from `address` as one piece, and whether CUDA can take it.
+  // How many bytes can be copied from `address` in one piece, and whether CUDA can copy them
+  // directly.
   struct Side {
     bool device = false;
     bool direct = false;
@@ -551,10 +557,10 @@ class CudaDevice final : public Device {
   const std::shared_ptr<AddressMap> addresses_;
   GpuClock clock_;
   std::array<std::unique_ptr<Staging>, kStreamCount> staging_;
-  // What the next work of each stream waits for.
+  // The fence that each stream's next work waits for.
   std::array<Fence, kStreamCount> fences_{};
   std::vector<DriverEvent> events_;
-  // Something has thrown since the last resume().
+  // True after a throw, until resume().
   bool refused_ = false;
   std::array<std::unique_ptr<StreamQueue>, kStreamCount> queues_;
 };

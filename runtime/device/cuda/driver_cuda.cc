@@ -20,7 +20,7 @@ static_assert(kDriverLaunchFailure.code == cudaErrorLaunchFailure);
 cudaStream_t as_stream(DriverStream stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t as_event(DriverEvent event) { return static_cast<cudaEvent_t>(event); }
 
-// An error that was returned is not to be found again by the next check of a launch.
+// Clears an error that is returned, so that the next check of a launch does not find it again.
 DriverStatus status(cudaError_t error) {
   if (error != cudaSuccess && error != cudaErrorNotReady) (void)cudaGetLastError();
   return {static_cast<int>(error)};
@@ -85,7 +85,7 @@ class Driver final : public CudaDriver {
 
   DriverStatus create_event(DriverEvent* out, bool timed) override {
     cudaEvent_t event = nullptr;
-    // Waiting for one leaves the core to others, such as those who read the next batch.
+    // Blocking waits leave the core to other threads, such as those that read the next batch.
     const unsigned flags =
         timed ? cudaEventBlockingSync : cudaEventBlockingSync | cudaEventDisableTiming;
     const auto error = cudaEventCreateWithFlags(&event, flags);
@@ -100,7 +100,7 @@ class Driver final : public CudaDriver {
   }
   DriverStatus query(DriverEvent event) override {
     const DriverStatus result = status(cudaEventQuery(as_event(event)));
-    // "Not ready" is an answer, but cudaGetLastError() would find it too.
+    // "Not ready" is no error, but cudaGetLastError() would report it.
     if (result == kDriverNotReady) (void)cudaGetLastError();
     return result;
   }

@@ -10,10 +10,9 @@
 namespace tidemark {
 namespace {
 
-// Floating-point operations of one multiprocessor in one clock with tensor cores, dense:
-// NVIDIA's tuning guides and datasheets (rate / multiprocessors / boost clock). Without TF32
-// (below 8.0), float32 is what the plain cores do, and "bfloat16" what the tensor cores do with
-// float16.
+// Dense tensor-core operations of one multiprocessor per clock: rate / multiprocessors / boost
+// clock, from NVIDIA's tuning guides and datasheets. GPUs without TF32 (below 8.0) have the
+// rate of their plain cores for float32, and that of float16 for bfloat16.
 struct Throughput {
   int capability;
   double float32;
@@ -86,7 +85,8 @@ std::string profile_json(const DeviceProfile& profile,
   nlohmann::ordered_json json;
   json["name"] = profile.name;
   json["description"] = profile.description;
-  // A file stands for the GPU where there is none: workspaces are then as operators state them.
+  // The file stands for the GPU on machines without one, where operators state their
+  // workspaces.
   json["backend"] = "model";
   json["memory_bytes"] = profile.memory.count();
   json["float32_flops"] = profile.float32_flops;

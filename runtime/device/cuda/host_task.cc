@@ -6,7 +6,7 @@
 namespace tidemark {
 
 void HostTask::run() noexcept {
-  // False once the device is going and something has failed: what is left must not run.
+  // False if the device is being destroyed after a failure: the remaining tasks must not run.
   bool go_on = tasks_->progress.worker_wait(Fence());
   while (go_on) {
     std::string cause;
@@ -20,7 +20,7 @@ void HostTask::run() noexcept {
     }
     go_on = tasks_->progress.fail_and_wait(stream_, cause);
   }
-  // Release: who sees the count go down sees what the task wrote.
+  // Release: a thread that sees the decrement sees what the task wrote.
   tasks_->pending.fetch_sub(1, std::memory_order_release);
 }
 

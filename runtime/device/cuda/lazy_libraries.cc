@@ -1,7 +1,7 @@
-// cuDNN and cuBLAS, loaded when the first of their functions is called: a program that stays on
-// the CPU does not pay the 200 MiB of memory that they take once loaded, and runs on machines
-// that lack them. Nothing links them; these are the functions that Tidemark calls, under their
-// own names.
+// Loads cuDNN and cuBLAS when one of their functions is first called. A program that stays on
+// the CPU is spared the 200 MiB that they take once loaded, and runs on machines without them.
+// No target links to the libraries: this file defines the functions that Tidemark calls, under
+// their own names.
 //
 // Threads: any. Errors: DeviceError from the function called, if its library cannot be loaded.
 #include <cublasLt.h>
@@ -16,8 +16,8 @@
 namespace tidemark {
 namespace {
 
-// Where it was when this was built, else where the system looks. Never unloaded: handles and
-// kernels of theirs live as long as the process.
+// Tries the path known at build time, then the system's search path. The library is never
+// unloaded: its handles and kernels live as long as the process.
 void* load(const char* path, const char* name) {
   for (const char* file : {path, name}) {
     if (void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return library;
@@ -34,7 +34,7 @@ void* cublas_lt() {
   return library;
 }
 
-// What cuBLAS and cuDNN need of cuBLASLt they find by its name, once it is there.
+// cuBLASLt is loaded first: cuBLAS and cuDNN then find it by name.
 void* cublas() {
   cublas_lt();
   static void* const library =

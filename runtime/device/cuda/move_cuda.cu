@@ -6,12 +6,12 @@ namespace tidemark {
 namespace {
 
 constexpr int kThreads = 1024;
-constexpr int kWordsPerThread = 4;  // of 16 bytes, in flight at once
+constexpr int kWordsPerThread = 4;  // words of 16 bytes in flight at once
 constexpr int64_t kTile = int64_t{kThreads} * kWordsPerThread;
 
 // Tiles go from the low end up when the data moves down, and from the high end down when it
-// moves up: a tile is read whole before any of it is written, and what it overwrites beyond
-// itself has been read by the tiles before it.
+// moves up. A tile is read completely before it is written, and the bytes that it overwrites
+// beyond itself have been read by earlier tiles.
 __global__ void __launch_bounds__(kThreads)
     move_words(uint4* to, const uint4* from, int64_t words, bool upwards) {
   const int64_t tiles = (words + kTile - 1) / kTile;

@@ -127,7 +127,7 @@ LinkProbe probe_links(CudaDriver& driver, Bytes bytes) {
     const double out_alone = static_cast<double>(size) / out.seconds();
     in.issue(device_in.get(), host_in.get(), size);
     const double in_alone = static_cast<double>(size) / in.seconds();
-    // Each way twice, so that most of both runs beside the other.
+    // Two copies each way, so that most of each run overlaps the other.
     out.issue(host_out.get(), device_out.get(), size, 2);
     in.issue(device_in.get(), host_in.get(), size, 2);
     const double out_beside = 2 * static_cast<double>(size) / out.seconds();

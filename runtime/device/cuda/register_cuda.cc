@@ -11,7 +11,7 @@
 namespace tidemark {
 namespace {
 
-// A dry run asks often, and a probe takes its time.
+// Remembers the probe's result: dry runs ask often, and a probe is slow.
 LinkProbe links_of(int gpu, CudaDriver& driver) {
   static std::mutex mutex;
   static auto& known = *new std::map<int, LinkProbe>;

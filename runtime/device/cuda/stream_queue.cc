@@ -16,10 +16,10 @@ int64_t host_nanos() {
       .count();
 }
 
-// cudaErrorIllegalAddress and what follows it leave a context that nothing can be done with.
+// Errors from cudaErrorIllegalAddress (700) on leave the context unusable.
 constexpr int kFirstFatalStatus = 700;
 
-// Single precision tells 0.06 us at a second's distance.
+// A second after the reference event, single precision still resolves 0.06 us.
 constexpr Nanos kTieFor{1'000'000'000};
 
 }  // namespace
@@ -58,7 +58,7 @@ Nanos GpuClock::time_of(DriverEvent& event) {
   float ms = 0;
   check_driver(driver_, driver_.elapsed_ms(&ms, tied_, event), "cudaEventElapsedTime");
   Nanos time = tied_at_ + Nanos(std::llround(static_cast<double>(ms) * 1e6));
-  // The two clocks drift by parts in a million, and what is done ended before now.
+  // The clocks drift by parts in a million, and completed work cannot have ended after now.
   if (const Nanos ahead = time - now(); ahead > Nanos(0)) {
     tied_at_ -= ahead;
     time -= ahead;
@@ -139,7 +139,7 @@ StreamQueue::Begun StreamQueue::begin(uint64_t tag, const std::vector<DriverEven
 }
 
 void StreamQueue::push_mark(const Begun& begun) {
-  // The mark first, so that nothing is lost if recording fails.
+  // The mark is added first, so that nothing is lost if recording fails.
   marks_.emplace_back();
   Mark& mark = marks_.back();
   try {
@@ -222,7 +222,7 @@ void StreamQueue::read(Mark& mark) {
         completions_.push_back({work.tag, id_, start, last_end_});
       }
     } catch (const DeviceError&) {
-      // A time that cannot be had is a completion less; what is wrong shows at the next call.
+      // A completion whose time cannot be read is dropped; the next call reports the error.
     }
   } else {
     try {

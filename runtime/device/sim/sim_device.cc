@@ -4,9 +4,9 @@
 //
 //   start = max(issue clock, end of the stream's last work, ends of what it waits for)
 //
-// The issue clock advances by the launch cost of each enqueue, by what pinning host memory
-// takes, and to the end of what the host synchronizes with, so it lags or leads the streams as
-// a real issuing thread would.
+// The issue clock advances by the launch cost of each enqueue, by the time that pinning host
+// memory takes, and to the end of work that the host synchronizes with. It therefore lags or
+// leads the streams as a real issuing thread would.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,7 +32,7 @@ class EmptyRegion : public MemoryRegion {
   Bytes size_;
 };
 
-// Pinning takes time and nothing else.
+// Pinning only takes time.
 class HostRegion final : public EmptyRegion {
  public:
   HostRegion(Bytes size, double pin_bandwidth, std::shared_ptr<Nanos> issue_clock)
@@ -59,7 +59,7 @@ class HostRegion final : public EmptyRegion {
 
   const double pin_bandwidth_;
   const std::shared_ptr<Nanos> now_;
-  std::vector<bool> pinned_;  // up to the last that was reached: sizes may be beyond all memory
+  std::vector<bool> pinned_;  // up to the last chunk reached: regions may exceed all memory
 };
 
 class SimDevice : public Device {
@@ -92,7 +92,7 @@ class SimDevice : public Device {
     const Nanos start = begin(stream);
     const auto bytes = static_cast<double>(copy.bytes.count());
     if (stream == StreamId::kCompute) {
-      // Reads and writes: a kernel like any other.
+      // A move reads and writes, like any other kernel.
       const double rate = profile_.memory_bandwidth * profile_.memory_efficiency;
       const Nanos cost(std::llround(2 * bytes / rate * 1e9));
       return finish(stream, start, start + std::max(cost, profile_.kernel_floor), copy.tag);
@@ -152,12 +152,12 @@ class SimDevice : public Device {
   }
 
  private:
-  // As on the CPU device.
+  // The same limit as the CPU device's.
   static constexpr size_t kMaxCompletions = 1 << 16;
 
   struct Lane {
     Timeline timeline;
-    Nanos not_before{0};  // for the next work: the ends of what it waits for
+    Nanos not_before{0};  // when the dependencies of the next work end
     Nanos stalled{0};
     std::vector<Completion> completions;  // in order of their ends
   };
@@ -178,7 +178,7 @@ class SimDevice : public Device {
     }
   }
 
-  // The host's side of an enqueue; returns when the work starts.
+  // Models the host's side of an enqueue; returns when the work starts.
   Nanos begin(StreamId stream) {
     Lane& own = lane(stream);
     own.timeline.forget_before(now_);
@@ -208,7 +208,7 @@ class SimDevice : public Device {
   const std::shared_ptr<Nanos> issue_clock_ = std::make_shared<Nanos>(0);
   Nanos& now_ = *issue_clock_;
   std::array<Lane, kStreamCount> lanes_;
-  BusyTime offload_busy_;  // of link copies; host tasks such as disk I/O do not use the link
+  BusyTime offload_busy_;  // link copies only: host tasks such as disk I/O do not use it
   BusyTime reload_busy_;
 };
 

@@ -48,7 +48,7 @@ class MemoryNote {
 
   static bool is_idle(const Placement& p) { return p.begin == p.end; }
 
-  // Operators still to use each storage; one more if it is wanted at the end.
+  // Counts the operators that still use each storage, plus one if it is needed at the end.
   void count_uses() {
     uses_.assign(problem_.storages.size(), 0);
     starts_.assign(problem_.storages.size(), false);
@@ -73,7 +73,8 @@ class MemoryNote {
 
   size_t take(Bytes size) {
     if (options_.sharing && size > Bytes(0)) {
-      // The smallest that holds it, else the largest, which grows; both within the range.
+      // Takes the smallest block that holds `size`, or else the largest, which grows; both
+      // within the match range.
       auto found = box_.lower_bound(size);
       const auto below = found == box_.begin() ? box_.end() : std::prev(found);
       if (found == box_.end() || found->first.count() / options_.match_range > size.count()) {

@@ -58,7 +58,6 @@ class StreamPlanner {
     }
   }
 
-  // Per placement.
   void find_users() {
     std::vector<size_t> at(problem_.storages.size(), 0);
     users_.resize(plan_.placements.size());
@@ -86,7 +85,8 @@ class StreamPlanner {
     placement_of_ = std::move(at);
   }
 
-  // Per operator those that come after it; per placement those that come after all its users.
+  // Finds, for each operator, those after it, and for each placement, those after all its
+  // users.
   void find_descendants() {
     std::vector<Bitset> down(count_, Bitset(count_));
     for (size_t t = count_; t-- > 0;) {
@@ -111,12 +111,12 @@ class StreamPlanner {
     return plan_.placements[k].size == Bytes(0) ||
            plan_.placements[k].end == plan_.placements[k].begin;
   }
-  // All that use `a` have ended when the first that uses `b` begins.
+  // Whether all users of `a` have ended when the first user of `b` begins.
   bool is_before(size_t a, size_t b) const {
     return !starts_[b] && after_[a].has(users_[b].front());
   }
 
-  // All other users of the input come before the operator; largest first.
+  // Takes pairs, largest first, in which all other users of the input come before the operator.
   void find_pairs() {
     std::vector<InPlace> pairs = problem_.may_be_in_place;
     std::stable_sort(pairs.begin(), pairs.end(), [&](const InPlace& a, const InPlace& b) {
@@ -139,7 +139,7 @@ class StreamPlanner {
     }
   }
 
-  // Side by side, but for in-place pairs.
+  // Lays placements side by side, except for in-place pairs.
   void stack() {
     Offset end;
     for (size_t k = 0; k < plan_.placements.size(); ++k) {
@@ -189,8 +189,8 @@ class StreamPlanner {
     }
   }
 
-  // The path with the most operators that have no colour yet, again and again. It may lead
-  // through others.
+  // Repeatedly colours the path with the most uncoloured operators. The path may lead through
+  // coloured ones.
   void colour() {
     colour_.assign(count_, 0);
     size_t left = count_;
@@ -222,11 +222,11 @@ class StreamPlanner {
     return released_by != 0 && released_by == colour_[users_[to].front()];
   }
 
-  // The memory note's walk, but a block also knows who was the last to lie in it.
+  // Walks like the memory note, but also keeps which placement used a block last.
   void walk() {
     std::vector<size_t> block(plan_.placements.size(), kNoBlock);
     std::vector<Bytes> size;
-    std::multimap<Bytes, size_t> box;  // size of the block, who left it
+    std::multimap<Bytes, size_t> box;  // block size, the placement that used it last
     std::vector<size_t> donor(plan_.placements.size(), kNoBlock);
     std::vector<bool> gives(plan_.placements.size());
     for (const InPlace& pair : plan_.in_place) {
@@ -259,7 +259,7 @@ class StreamPlanner {
     }
   }
 
-  // The smallest block that holds it, else the largest, which grows.
+  // Takes the smallest block that holds the placement, or else the largest, which grows.
   size_t take(size_t k, std::vector<Bytes>& size, std::multimap<Bytes, size_t>& box,
               const std::vector<size_t>& block) const {
     const Bytes wanted = plan_.placements[k].size;

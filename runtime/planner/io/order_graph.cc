@@ -11,7 +11,7 @@ namespace tidemark::planner {
 namespace {
 
 using Json = nlohmann::json;
-constexpr int kMaxDepth = 16;  // such a graph needs 5
+constexpr int kMaxDepth = 16;  // valid files need 5
 
 class Importer {
  public:
@@ -213,7 +213,7 @@ class Importer {
 };
 
 Json parse_json(const std::string& text, const std::string& name) {
-  // Depth is bounded while parsing: a file of brackets alone must not exhaust the stack.
+  // Depth is bounded while parsing: deep nesting must not exhaust the stack.
   int deepest = 0;
   const auto depth = [&](int level, Json::parse_event_t, Json&) {
     deepest = std::max(deepest, level);
@@ -225,7 +225,7 @@ Json parse_json(const std::string& text, const std::string& name) {
     return json;
   } catch (const Json::parse_error& error) {
     throw DataError(name, static_cast<int64_t>(error.byte), error.what());
-  } catch (const Json::out_of_range& error) {  // a number that is none here
+  } catch (const Json::out_of_range& error) {  // a number too large for a double
     throw DataError(name, error.what());
   }
 }

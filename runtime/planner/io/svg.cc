@@ -57,7 +57,7 @@ std::string draw_layout(const std::vector<Buffer>& buffers, const Offsets& offse
     if (is_empty(b)) continue;
     const double high = kPlot * share(b.size.count());
     const double y = kMargin + kPlot * (1 - share((offsets[i] + b.size).value()));
-    // Neighbouring numbers get hues far apart.
+    // Neighbouring numbers get distant hues.
     svg += format(
         "<rect x=\"%.3f\" y=\"%.3f\" width=\"%.3f\" height=\"%.3f\" "
         "fill=\"hsl(%d,55%%,70%%)\" stroke=\"#333\" stroke-width=\"0.3\">",

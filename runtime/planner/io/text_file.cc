@@ -15,7 +15,7 @@ namespace tidemark::planner {
 std::string read_text(const std::string& path, Bytes limit) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw DataError(path, "is a folder");
-  // zlib reads what is not compressed as it is.
+  // zlib also reads files that are not compressed.
   errno = 0;
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), &gzclose);
   if (!file) throw DataError(path, std::strerror(errno != 0 ? errno : ENOMEM));

@@ -139,7 +139,7 @@ class ExactSearch::Impl {
     for (size_t r = 0; r < count_; ++r) rank_[order[r]] = static_cast<int>(r);
   }
 
-  // A value before it changed.
+  // The old value of a changed entry.
   struct Change {
     int64_t* where;
     int64_t old;
@@ -181,8 +181,8 @@ class ExactSearch::Impl {
     place_[i] = -1;
   }
 
-  // Places `i` where it rests; false if then something cannot fit. [first, last): sections that
-  // changed.
+  // Places `i` at its resting place. Returns false if something then cannot fit. [first, last):
+  // the sections that changed.
   bool place(int i, int& first, int& last) {
     const int64_t end = rest_[i] + size_[i];
     place_[i] = rest_[i];
@@ -201,15 +201,15 @@ class ExactSearch::Impl {
     return true;
   }
 
-  // Raises least offsets in sections [first, last) until nothing changes. `floor`: nothing that
-  // waits is placed below it.
+  // Raises lower bounds of offsets in sections [first, last) until nothing changes. No waiting
+  // buffer is placed below `floor`.
   bool infer(int first, int last, int64_t floor) {
     while (first < last) {
       int again_first = last, again_last = first;
       for (int s = first; s < last; ++s) {
         const std::vector<int>& waiting = waiting_[s];
         if (waiting.empty()) continue;
-        // The lowest of those that wait must not begin above this.
+        // The lowest waiting buffer must not begin above this offset.
         const int64_t latest = capacity_ - left_[s];
         int64_t least_end = kNever, least = kNever;
         for (const int i : waiting) {
@@ -232,7 +232,7 @@ class ExactSearch::Impl {
     return true;
   }
 
-  // `i` does not lie where it would rest now: so it rests on one that waits.
+  // `i` is not placed where it would rest now, so it rests on a waiting buffer.
   bool pass_over(int i, int64_t floor) {
     int64_t least = kNever;
     for (const int j : neighbours_[i]) {
@@ -246,7 +246,8 @@ class ExactSearch::Impl {
     return true;
   }
 
-  // `part` by first section; its pieces that share no section are solved one after the other.
+  // Solves `part`, which is sorted by first section. Pieces that share no section are solved
+  // one after the other.
   bool solve_parts(const std::vector<int>& part, int64_t floor, int rank) {
     if (!options_.decompose) return part.empty() || solve(part, floor, rank);
     size_t begin = 0;
@@ -276,8 +277,8 @@ class ExactSearch::Impl {
     return true;
   }
 
-  // Places of a piece that was solved are kept until a piece beside it fails; its changes to
-  // rest_ and low_ touch that piece alone.
+  // The placements of a solved piece are kept until a piece beside it fails. The piece's
+  // changes to rest_ and low_ affect that piece alone.
   void unplace_to(size_t mark) {
     while (placed_.size() > mark) {
       undo_to(placed_.back().trail);
@@ -286,7 +287,7 @@ class ExactSearch::Impl {
     }
   }
 
-  // In a local walk what was passed over is not known from floor and rank, but from low_.
+  // In a local walk, floor and rank do not tell which buffers were passed over; low_ does.
   uint64_t key_of(const std::vector<int>& part) const {
     uint64_t key = part.size();
     for (const int i : part) {
@@ -296,7 +297,7 @@ class ExactSearch::Impl {
     return key;
   }
 
-  // All of `part` at (floor, rank) or above; leaves nothing changed if it fails.
+  // Places all of `part` at (floor, rank) or above. If it fails, nothing has changed.
   bool solve(const std::vector<int>& part, int64_t floor, int rank) {
     if (++nodes_ >= node_end_) stopped_ = true;
     if (nodes_ % kNodesPerLookAtTheClock == 0 && watch_->expired()) stopped_ = true;
@@ -318,13 +319,13 @@ class ExactSearch::Impl {
     return false;
   }
 
-  // A buffer that waits could still come to lie below `i`.
+  // Whether a waiting buffer could still lie below `i`.
   bool has_hole_below(int i) const {
     return std::any_of(neighbours_[i].begin(), neighbours_[i].end(),
                        [&](int j) { return place_[j] < 0 && rest_[j] + size_[j] <= rest_[i]; });
   }
 
-  // The next one to decide on, or -1.
+  // The next buffer to decide on, or -1.
   int choose(const std::vector<int>& part, int64_t floor, int rank) const {
     const bool local = walk_ == Walk::kLocal;
     int64_t below = kNever;
@@ -380,12 +381,12 @@ class ExactSearch::Impl {
   std::vector<std::vector<int>> neighbours_;
 
   int64_t capacity_ = 0;
-  std::vector<int64_t> top_;  // per buffer: the least of the capacity and its ceiling
+  std::vector<int64_t> top_;  // per buffer: the lesser of the capacity and its ceiling
   std::vector<int> rank_;
   std::vector<int64_t> rest_;   // end of the highest placed buffer below, per waiting buffer
   std::vector<int64_t> low_;    // inferred: its offset is at least this, and >= rest_
   std::vector<int64_t> place_;  // -1: waits
-  std::vector<int64_t> left_;   // per section: bytes that wait
+  std::vector<int64_t> left_;   // per section: bytes of waiting buffers
   std::vector<std::vector<int>> waiting_;
   std::vector<std::vector<int>> slot_;  // per buffer and section: its place in waiting_
   std::vector<Change> trail_;

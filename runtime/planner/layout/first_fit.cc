@@ -10,7 +10,7 @@
 namespace tidemark::planner {
 namespace {
 
-// Largest sum of sizes that each buffer meets: a sparse table over the load profile.
+// The largest load that each buffer meets, by a sparse table over the load profile.
 std::vector<int64_t> loads_met(const std::vector<Buffer>& buffers) {
   std::vector<int64_t> times;
   for (const Buffer& b : buffers) times.push_back(b.begin), times.push_back(b.end);
@@ -65,8 +65,8 @@ std::vector<size_t> in_order(const std::vector<Buffer>& buffers, FitOrder order)
   return result;
 }
 
-// Placed buffers, found by time: a tree over the begins of all, each node with the latest end
-// below it, so that those that miss an interval are skipped in bulk.
+// Placed buffers, found by time: a tree over all begins. Each node has the latest end below it,
+// so that buffers that miss an interval are skipped in bulk.
 class PlacedBuffers {
  public:
   explicit PlacedBuffers(const std::vector<Buffer>& buffers) : buffers_(buffers) {
@@ -107,10 +107,10 @@ class PlacedBuffers {
   std::vector<int64_t> latest_;
 };
 
-// Placed buffers by offset, looked at one after the other.
+// Placed buffers by offset, scanned one after the other.
 class StackedBuffers {
  public:
-  // The lowest place where it fits.
+  // The lowest place where the buffer fits.
   Offset lowest(const Buffer& buffer) const {
     Offset place;
     for (const Placed& p : placed_) {
@@ -134,7 +134,7 @@ class StackedBuffers {
   std::vector<Placed> placed_;
 };
 
-// Looking at a buffer that is stacked takes this share of finding one that meets.
+// Scanning one stacked buffer costs this share (1/n) of finding one that meets.
 constexpr int64_t kStackedShare = 32;
 
 }  // namespace
@@ -168,7 +168,8 @@ Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order) {
 
 namespace {
 
-// First fit below a limit, where buffers would rather not be met for a while after their end.
+// First fit below a limit. The bytes of a buffer are preferably not used again for a while
+// after its end.
 class FitWithin {
  public:
   FitWithin(const std::vector<Buffer>& buffers, const std::vector<Buffer>& reluctant, Bytes top)
@@ -201,10 +202,10 @@ class FitWithin {
 
  private:
   struct Taken : TakenSpace {
-    int64_t early;  // by so much would it be met too early
+    int64_t early;  // how much too early it would be met
   };
 
-  // The lower end of the gap in which what would be met early is met least early.
+  // The lower end of the gap in which buffers would be met the least too early.
   Offset least_early(Bytes size) {
     Offset best = lowest_place(hard_, size);
     int64_t least = std::numeric_limits<int64_t>::max();

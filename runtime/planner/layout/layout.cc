@@ -10,8 +10,8 @@
 namespace tidemark::planner {
 namespace {
 
-// Beyond both of these the slower heuristics would not end in a fraction of a second; LLFB not
-// beyond the second.
+// Beyond both limits the slower heuristics would take more than a fraction of a second. LLFB is
+// bounded by the second alone.
 constexpr int64_t kMaxMeetings = 10'000'000;
 constexpr size_t kMaxForQuadratic = 20'000;
 
@@ -28,8 +28,8 @@ void offer(const std::vector<Buffer>& buffers, Candidate candidate, Layout& best
   best.method = candidate.method;
 }
 
-// Runs the exact search at falling heights: first at the least one worth trying, and where that
-// is not decided, half-way between what is known.
+// Runs the exact search at falling heights: first at the least one worth trying, then, while
+// that stays undecided, half-way between the bound and the best height.
 class ExactPlanner {
  public:
   ExactPlanner(const std::vector<Buffer>& buffers, const LayoutOptions& options,
@@ -46,9 +46,9 @@ class ExactPlanner {
   void run(Bytes goal) {
     if (waiting_.size() > ExactSearch::kMaxBuffers) return;
     ExactSearch search(waiting_);
-    // Many short runs before few long ones: where one order wanders off, another goes straight.
-    // Some aim between, early and now and then, so that there is something if the goal is too
-    // low.
+    // Many short runs come before few long ones: where one order gets lost, another goes
+    // straight. Some runs aim half-way, early and now and then, so that there is a result if
+    // the goal is too low.
     const auto count = static_cast<int64_t>(waiting_.size());
     bool improved = false;
     int64_t length = kFirstRun;
@@ -75,9 +75,10 @@ class ExactPlanner {
 
  private:
   static constexpr int64_t kQuickRun = 1000, kFirstRun = 5000, kLongestRun = 1 << 20;
-  // Nodes times buffers before heights between are tried: what is quick is left to be quick.
+  // Nodes times buffers spent before intermediate heights are tried. Quick problems are solved
+  // by then.
   static constexpr int64_t kEarlyWork = 12'000'000;
-  // Heights nearer to each other than this share are not told apart, but for the goal.
+  // Heights closer than this share (1/n) are not told apart, except for the goal.
   static constexpr int64_t kSteps = 4096;
   static constexpr Rank kRanks[] = {Rank::kLoadLifetime, Rank::kLifetime, Rank::kLoad,
                                     Rank::kArea, Rank::kSize};
@@ -96,14 +97,14 @@ class ExactPlanner {
     best_.nodes = search.nodes();
     if (verdict == Verdict::kFits) take(search);
     if (verdict == Verdict::kDoesNotFit) {
-      // Buffers that rest on each other end at sums of sizes.
+      // Buffers that rest on each other end at sums of sizes, which are multiples of unit_.
       best_.bound = std::max(best_.bound, Bytes((aim.count() / unit_ + 1) * unit_));
     }
     return verdict;
   }
 
-  // Half-way between what is proven, or seems not to be had, and what is found, and on from
-  // there: where the goal is too low this is all that there will be.
+  // Bisects between the greatest height that is infeasible, or seems so, and the best height
+  // found. If the goal is too low, this alone gives results.
   void improve(ExactSearch& search, int64_t length, int walks) {
     Bytes low = best_.bound;
     while (best_.height - low > std::max(Bytes(unit_), Bytes(low.count() / kSteps))) {

@@ -20,7 +20,7 @@ Offsets lowest_longest(const std::vector<Buffer>& buffers) {
     last = std::max(last, buffers[i].end);
     waiting.push_back(i);
   }
-  // Longest first, so that the first that lies in a stretch is the longest.
+  // Longest first, so that the first buffer that fits into a segment is the longest.
   std::stable_sort(waiting.begin(), waiting.end(), [&](size_t a, size_t b) {
     const int64_t x = buffers[a].end - buffers[a].begin;
     const int64_t y = buffers[b].end - buffers[b].begin;
@@ -36,7 +36,7 @@ Offsets lowest_longest(const std::vector<Buffer>& buffers) {
       return lowest->begin <= buffers[i].begin && buffers[i].end <= lowest->end;
     });
     if (found == waiting.end()) {
-      // No buffer lies wholly in it: it rises to its lower neighbour and becomes part of that.
+      // No buffer lies wholly in it: the segment rises to its lower neighbour and joins it.
       const auto after = std::next(lowest);
       const bool has_before = lowest != skyline.begin(), has_after = after != skyline.end();
       if (has_before && (!has_after || std::prev(lowest)->level <= after->level)) {

@@ -12,15 +12,16 @@ namespace {
 
 using Run = MovingPass::Run;
 
-// Layouts to begin with are made by first fit as if there were more room, and what lies above
-// the capacity is left out: with those below such a share of the capacity at the bottom.
+// Initial layouts come from first fit with kMoreRoom times the capacity; buffers above the
+// capacity get no hint. Buffers below this share (1/n) of the capacity are placed first, at the
+// bottom.
 constexpr int64_t kSmallShares[] = {0, 2000, 500, 150};
 constexpr int64_t kMoreRoom = 16;
 
-// Without a limit on nodes, passes end when so many in turn were of no use.
+// Without a limit on nodes, the search ends after this many passes in a row that did not help.
 constexpr int kUseless = 2000;
 
-// Those below this share of the capacity are not taken away from their places.
+// Buffers below this share (1/n) of the capacity are not picked at random for another place.
 constexpr int64_t kLeftAlone = 500;
 
 class MovingSearch {
@@ -85,7 +86,8 @@ class MovingSearch {
     if (!best_.complete || run.better_than(best_)) best_ = std::move(run);
   }
 
-  // What moves, does not end at home or found no place, and when that shows.
+  // A buffer that moves, that ends away from its preferred offset or that found no place; and
+  // when.
   struct Trouble {
     size_t buffer;
     int64_t time;
@@ -99,8 +101,8 @@ class MovingSearch {
     return found;
   }
 
-  // One of the troubles, a large one rather than a small one, and what may be done about it: it
-  // is placed elsewhere, or all that has to do with it is, and some of what is there with it.
+  // Picks a trouble at random, weighted by size, and chooses the buffers to place anew: the
+  // buffer itself, or all in trouble at that time, and some of those live at that time.
   std::vector<size_t> choose(const MovingPass::State& state) {
     const std::vector<Trouble> all = troubles(state);
     int64_t sum = 0;
@@ -133,7 +135,7 @@ class MovingSearch {
     return chosen;
   }
 
-  // False: the run without the hints of what was chosen was no better.
+  // Runs a pass without the hints of the chosen buffers. Returns false if that was no better.
   bool improve() {
     nodes_ += static_cast<int64_t>(count());
     const MovingPass::State& now = current_.end;

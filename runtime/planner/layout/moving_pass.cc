@@ -11,26 +11,27 @@
 namespace tidemark::planner {
 namespace {
 
-// A move takes time to issue, about that of moving so small a part of what there is.
+// Issuing a move costs about as much as moving this small a share (1/n) of the capacity.
 constexpr int64_t kFeeShare = 4096;
 
-// To leave a byte without a place is as bad as to move so many, and worse than any wait.
+// Leaving a byte without a place costs as much as moving this many, and more than any wait.
 constexpr int64_t kSpilled = 4000;
 
-// States kept of each run.
+// States kept per run, from which later runs can continue.
 constexpr size_t kStops = 12;
 
-// Of buffers below a share of the capacity, what is hinted at for later is looked at for so
-// many events: they are cheap to move, and there are many.
+// For buffers below 1/kSmallShare of the capacity, hints are examined for only this many
+// events: small buffers are many, and cheap to move.
 constexpr int64_t kSmallShare = 1000;
 constexpr size_t kHorizon = 300;
 
-// Weights of what is left of a hole (as a share of the capacity), of an end at another time
-// than the neighbour's (in doublings of what is left of its life), of a stay away from other
-// pinned, and of chance.
+// Weights in mismatch(): of the space left in the hole (as a share of the capacity), of the
+// difference between the neighbour's end and the buffer's (in doublings of remaining life), of
+// a pinned buffer that lies apart from others that stay, and of chance.
 constexpr double kRest = 4, kOdd = 0.5, kMaxOdd = 4, kApart = 1, kChance = 0.5;
 
-// Sums over places: how much is hinted at that begins, or ends, up to there.
+// Prefix sums over offsets: how many bytes begin, or end, below an offset according to the
+// hints.
 class Edges {
  public:
   void add(Offset at, Bytes weight) { edges_.emplace_back(at, weight); }
@@ -81,7 +82,7 @@ MovingPass::MovingPass(const MovingProblem& problem)
     events_.push_back({buffer(i).begin, true, i});
     events_.push_back({buffer(i).end, false, i});
   }
-  // What begins at one time: those at home first, then the large ones.
+  // Among buffers that begin together, those at preferred offsets come first, then large ones.
   const auto key = [&](const Event& e) {
     return std::tuple(e.time, e.begins, !begins_at_home(e.buffer),
                       -buffer(e.buffer).size.count(), e.buffer);
@@ -196,8 +197,8 @@ bool MovingPass::place(const Offsets& hints) {
   return choice && put_at(choice->place);
 }
 
-// Of the places that are free, one that is hinted at for the fewest bytes while this lives;
-// then one in a hole that fits, next to what ends when it ends.
+// Chooses the free place that hints claim for the fewest bytes during the buffer's life; among
+// equals, one in a hole that fits, next to a buffer that ends at the same time.
 std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hints) {
   const Bytes size = buffer(i).size;
   if (!fits(size)) return std::nullopt;
@@ -211,7 +212,7 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
     if (!events_[k].begins || hints[other] == kNowhere) continue;
     const Bytes weight = std::min(size, buffer(other).size);
     begins.add(hints[other], weight);
-    // That what ends at a place is below it, too.
+    // Minus one: a buffer that ends at a place is below it, too.
     ends.add(hints[other] + buffer(other).size - Bytes(1), weight);
   }
   begins.add_up(), ends.add_up();
@@ -240,8 +241,8 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
   return best;
 }
 
-// How badly it lies there: by what it leaves of the hole, and by how much sooner or later than
-// it its neighbour ends; what has to stay should lie beside what pinned too.
+// How poorly buffer `i` fits there: by the space that it leaves in the hole, and by how much
+// sooner or later its neighbour ends. A pinned buffer should lie beside others that stay.
 double MovingPass::mismatch(size_t i, const Hole& hole, Offset place) const {
   const auto share = [&](Bytes part) {
     return static_cast<double>(part.count()) / static_cast<double>(problem_.capacity.count());
@@ -262,7 +263,8 @@ double MovingPass::mismatch(size_t i, const Hole& hole, Offset place) const {
   return kRest * share(hole.size() - buffer(i).size) + kOdd * odd + (apart ? kApart : 0);
 }
 
-// The arena's ends stay, and what is at home should.
+// Whether the neighbour stays while `i` is pinned. The arena's ends always stay, and a buffer
+// at its preferred offset should.
 bool MovingPass::stays_beside(size_t i, std::optional<size_t> neighbour) const {
   if (!neighbour) return true;
   const size_t j = *neighbour;
@@ -284,13 +286,13 @@ bool MovingPass::fits(Bytes size) const {
                      [&](const Hole& hole) { return hole.size() >= size; });
 }
 
-// The lowest block that begins at `place` or above it.
+// The lowest block that begins at or above `place`.
 std::vector<size_t>::const_iterator MovingPass::from(Offset place) const {
   return std::lower_bound(state_.live.begin(), state_.live.end(), place,
                           [&](size_t j, Offset o) { return state_.at[j] < o; });
 }
 
-// What is at home has to come back.
+// A buffer at its preferred offset costs twice as much, as it has to move back.
 std::optional<Bytes> MovingPass::price(size_t i, int64_t time) const {
   const std::optional<Bytes> wait = wait_for(i, time);
   if (!wait) return std::nullopt;

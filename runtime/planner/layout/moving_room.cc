@@ -1,4 +1,4 @@
-// Finding room for a buffer where no hole holds it.
+// Makes space for a buffer that no hole holds.
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -12,25 +12,26 @@
 namespace tidemark::planner {
 namespace {
 
-// So many windows are looked at before a run is only slid.
+// After this many windows, a run of blocks is merely compacted.
 constexpr int kWindows = 2000;
 
-// One that cannot be cleared is next looked at with so much more, of its price.
+// A window that cannot be cleared is tried again at a price higher by this share (1/n).
 constexpr int64_t kGrowth = 32;
 
-// Windows begin so much apart, of the size needed, where small blocks lie close.
+// Where small blocks lie close together, windows begin this share (1/n) of the needed size
+// apart.
 constexpr int64_t kGrain = 32;
 
-// Blocks below this share of the size needed are tried after the others.
+// Blocks below this share (1/n) of the needed size are placed after the others.
 constexpr int64_t kSmall = 16;
 
-// Free ranges, given to one block after the other.
+// Free ranges, handed out to one block after the other.
 class Rooms {
  public:
   using Room = MovingPass::Hole;
 
   void add(const Room& room) { rooms_.push_back(room); }
-  // False: it is not free.
+  // Returns false if the place is not free.
   bool take(Offset place, Bytes size) {
     for (Room& room : rooms_) {
       if (place < room.begin || place + size > room.end) continue;
@@ -41,7 +42,7 @@ class Rooms {
     }
     return false;
   }
-  // At the lower end of the one that fits best.
+  // Takes the lower end of the range that fits best.
   std::optional<Offset> take_best(Bytes size) {
     Room* best = nullptr;
     for (Room& room : rooms_) {
@@ -73,7 +74,7 @@ struct MovingPass::Blocks {
   Bytes size(size_t k) const { return pass.buffer(live[k]).size; }
   Bytes price(size_t first, size_t last) const { return prices[last + 1] - prices[first]; }
   bool movable(size_t first, size_t last) const { return fixed[last + 1] == fixed[first]; }
-  // Were live[first] to live[last] not there, the hole would lie between these.
+  // Without live[first] to live[last], the hole would lie between lower() and upper().
   Offset lower(size_t first) const {
     return first == 0 ? Offset() : pass.end_of(live[first - 1]);
   }
@@ -86,7 +87,7 @@ struct MovingPass::Blocks {
 
   const MovingPass& pass;
   const std::vector<size_t>& live;
-  // Of the first k: what they cost to move, and how many must not be moved.
+  // Prefix sums over the first k blocks: the cost of moving them, and how many must not move.
   std::vector<Bytes> prices{Bytes(0)};
   std::vector<size_t> fixed{0};
 };
@@ -95,7 +96,7 @@ bool MovingPass::Window::operator>(const Window& other) const {
   return std::tie(price, first, last) > std::tie(other.price, other.first, other.last);
 }
 
-// Makes a hole that holds it. False, and nothing has moved, if that was not found.
+// Makes a hole that holds the buffer. Returns false, and has moved nothing, if it found none.
 bool MovingPass::clear(size_t i, int64_t time) {
   const Bytes size = buffer(i).size;
   Bytes unused{0}, widest{0};
@@ -107,7 +108,7 @@ bool MovingPass::clear(size_t i, int64_t time) {
   const Blocks blocks(*this, time);
   std::priority_queue<Window, std::vector<Window>, std::greater<>> windows;
   const auto consider = [&](size_t first, size_t last, Bytes largest, Bytes least) {
-    // Quickly past those where the largest block fits neither within nor outside.
+    // Skips windows whose largest block fits neither inside nor outside.
     for (; last < blocks.size() && blocks.movable(first, last); ++last) {
       largest = std::max(largest, blocks.size(last));
       const Bytes within = blocks.upper(last) - blocks.lower(first) - size;
@@ -140,7 +141,7 @@ bool MovingPass::clear(size_t i, int64_t time) {
   return compact(i, time, blocks);
 }
 
-// The cheapest run of blocks that leave a hole if they slide down.
+// Slides down the cheapest run of blocks that leaves a hole.
 bool MovingPass::compact(size_t i, int64_t time, const Blocks& blocks) {
   std::optional<Window> best;
   Bytes staying{0};
@@ -169,7 +170,7 @@ bool MovingPass::compact(size_t i, int64_t time, const Blocks& blocks) {
   return true;
 }
 
-// Clears the very place, if that moves less than `bound` and less than the buffer itself.
+// Clears that very place, if this moves less than `bound` and less than the buffer itself.
 bool MovingPass::clear_at(size_t i, int64_t time, Offset place, Bytes bound) {
   const Hole range{place, place + buffer(i).size};
   if (range.end > top_) return false;
@@ -187,9 +188,9 @@ bool MovingPass::clear_at(size_t i, int64_t time, Offset place, Bytes bound) {
   return clear_range(i, time, range, index(first), index(after) - 1);
 }
 
-// The blocks in the range go home, if they may, or where they fit best, large ones first: to
-// holes outside, or, as many as there is room for, to its lower end. False, and nothing has
-// moved, if they do not fit.
+// Moves the blocks in the range to their preferred offsets, or to where they fit best, large
+// ones first: into holes outside or, as far as there is space, to the range's lower end.
+// Returns false, and has moved nothing, if they do not fit.
 bool MovingPass::clear_range(size_t i, int64_t time, const Hole& range, size_t first,
                              size_t last) {
   Rooms rooms;

@@ -16,7 +16,7 @@ Sections make_sections(const std::vector<Buffer>& buffers) {
     events.push_back({buffers[i].begin, true, static_cast<int>(i)});
     events.push_back({buffers[i].end, false, static_cast<int>(i)});
   }
-  // Ends come before begins at one time: lifetimes are half-open.
+  // Ends sort before begins at the same time: lifetimes are half-open.
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     if (a.time != b.time) return a.time < b.time;
     if (a.begins != b.begins) return b.begins;

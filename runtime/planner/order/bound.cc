@@ -26,7 +26,7 @@ std::vector<int64_t> forced_loads(const OrderGraph& graph) {
     }
     return load;
   }
-  // What is an ancestor or a descendant of each operator, itself included.
+  // Ancestors and descendants of each operator, itself included.
   const std::vector<OpId> order = topological(graph);
   std::vector<Bitset> up(count, Bitset(count)), down(count, Bitset(count));
   for (const OpId op : order) {
@@ -40,7 +40,7 @@ std::vector<int64_t> forced_loads(const OrderGraph& graph) {
   }
   Bitset users(count), forced(count);
   for (const OrderGraph::Value& value : graph.values) {
-    // Live at each operator that runs between its writer and one of its users.
+    // A value is live at each operator that runs between its writer and one of its users.
     if (value.kept) {
       users.fill();
     } else {

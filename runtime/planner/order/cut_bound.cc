@@ -8,11 +8,11 @@
 namespace tidemark::planner {
 namespace {
 
-constexpr int64_t kWorkPerNode = 64;  // edges looked at, per step of search
+constexpr int64_t kWorkPerNode = 64;  // edges visited per node of a search
 
 enum Side : uint8_t { kFree, kBefore, kAfter };
 
-// Ancestors and descendants of `op`, itself among neither.
+// Ancestors and descendants of `op`; it is neither itself.
 std::vector<Side> sides(const OrderGraph& graph, OpId op) {
   std::vector<Side> side(graph.size(), kFree);
   std::vector<OpId> stack{op};

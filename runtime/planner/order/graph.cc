@@ -59,7 +59,7 @@ OrderGraph::OrderGraph(const Problem& problem) {
       continue;
     }
     if (value.touchers.empty()) {
-      // There at the start or the end and never touched: it takes its space in one of them.
+      // Live at the start or the end and never touched: it takes space in one of them only.
       continue;
     }
     const int v = static_cast<int>(values.size());
@@ -123,7 +123,8 @@ void OrderState::change(OpId op, int64_t takes, int64_t growth) {
   if (changed != nullptr) changed->push_back(op);
 }
 
-// The one operator left to touch `value` will free it, or will not any more.
+// The growth of the last operator that touches `value` changes: it will free the value now, or
+// no longer will.
 void OrderState::change_last(int value, int64_t growth) {
   for (const OpId op : graph_.values[value].touchers) {
     if (!done_[op]) return change(op, 0, growth);

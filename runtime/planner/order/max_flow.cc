@@ -24,7 +24,7 @@ int64_t MaxFlow::run(int64_t work_limit, const Stopwatch& watch) {
   return flow;
 }
 
-// Distances from the source; false if the sink is not to be reached.
+// Measures distances from the source. Returns false if the sink is unreachable.
 bool MaxFlow::measure() {
   depth_.assign(edges_of_.size(), -1);
   depth_[kSource] = 0;
@@ -41,7 +41,7 @@ bool MaxFlow::measure() {
   return depth_[kSink] >= 0;
 }
 
-// One path of the shortest, as full as can be.
+// Pushes as much as possible along one shortest path.
 int64_t MaxFlow::push_path() {
   std::vector<int> path;
   int node = kSource;

@@ -11,14 +11,15 @@
 namespace tidemark::planner {
 namespace {
 
-// In steps of search. What the longest runs do not decide, more of them rarely do; for an order
-// that is good enough, not even the long ones are worth their time.
+// Limits in search steps. Runs beyond the longest rarely decide anything; once an order is good
+// enough, long ones are not worth their time either.
 constexpr int64_t kFirstRun = 2000, kLongestRun = 1 << 24, kLongestGoodRun = 1 << 14;
-// Budgets nearer to each other than this share of the load are not told apart.
+// Budgets closer than this share (1/n) of the load are not told apart.
 constexpr int64_t kSteps = 4096;
-// Minimum cuts seldom tell more than the forced loads: they get this share of what is left.
+// Minimum cuts seldom improve on the forced loads: they get this share (1/n) of the remaining
+// nodes.
 constexpr int64_t kCutShare = 8;
-// That are found without a search; each takes as long as a node for each operator.
+// Orders found without a search; each takes as long as one node per operator.
 constexpr int64_t kOrders = 3;
 
 class OrderPlanner {
@@ -70,8 +71,8 @@ class OrderPlanner {
 
   int64_t nodes() const { return forwards_.nodes() + backwards_.nodes() + cut_nodes_; }
 
-  // Of operators that change memory alike: as in the best order so far, in program order, or
-  // in any.
+  // How to rank operators that change memory alike: as in the best order so far, in program
+  // order, or at random.
   std::vector<int> preference(int64_t round, bool backwards) const {
     std::vector<int> prefer(graph_.size());
     if (round % 2 == 0) {
@@ -99,10 +100,10 @@ class OrderPlanner {
     return end;
   }
 
-  // At the bound first, as that is often reached; then half-way, and nearer to what is known
-  // each time that neither direction gives an answer. Longer each round.
+  // Tries the bound first, which is often reached; then half-way to the load, and nearer to it
+  // each time that neither direction gives an answer. Runs grow with each round.
   void improve() {
-    // Long enough to come to the end, even if it has to choose at every operator.
+    // Long enough to reach the end, even if every operator is a choice.
     int64_t length = std::max(kFirstRun, 2 * static_cast<int64_t>(graph_.size()));
     for (int64_t round = 0; may_go_on(); ++round, length *= 2) {
       const bool good = static_cast<double>(load_ - bound_) <=
@@ -116,7 +117,7 @@ class OrderPlanner {
           if (end == SearchEnd::kLimit) end = attempt(budget, round, length, backwards);
         }
         if (end == SearchEnd::kExhausted && !has_in_place()) {
-          // In place, an order may need less than the search can know.
+          // With in-place pairs, an order may need less than the search assumes.
           bound_ = std::max(bound_, budget + 1);
         }
         if (end != SearchEnd::kFound) low = budget + 1;
@@ -135,7 +136,7 @@ class OrderPlanner {
     cut_nodes_ += cut.nodes;
   }
 
-  // The next better order: where the search ends without one, there is none.
+  // Searches for the next better order. If the search is exhausted, there is none.
   void prove(int64_t round, int64_t length) {
     while (may_go_on() && !has_in_place()) {
       SearchEnd end = attempt(load_ - 1, round, length, false);
@@ -157,7 +158,7 @@ class OrderPlanner {
   OrderGraph reversed_;
   OrderSearch forwards_, backwards_;
   std::vector<OpId> best_;
-  std::vector<int64_t> least_;  // per operator: load while it runs, in whichever order is best
+  std::vector<int64_t> least_;  // per operator: the least load while it runs, over all orders
   int64_t cut_nodes_ = 0;
   const char* method_ = "";
   int64_t load_ = 0, bound_ = 0;

@@ -16,7 +16,7 @@ constexpr int64_t kNodesPerLookAtTheClock = 64;
 SearchEnd OrderSearch::run(int64_t budget, const std::vector<int>& prefer, int64_t node_limit,
                            const Stopwatch& watch) {
   struct Frame {
-    size_t depth;                                         // of the path when it was made
+    size_t depth;                                         // length of the path at that time
     std::vector<std::tuple<int64_t, int, OpId>> choices;  // growth, preference
   };
   OrderState state(graph_);
@@ -24,7 +24,7 @@ SearchEnd OrderSearch::run(int64_t budget, const std::vector<int>& prefer, int64
   std::vector<Frame> frames;
   const int64_t end = node_limit > INT64_MAX - nodes_ ? INT64_MAX : nodes_ + node_limit;
 
-  // Runs what is safe; then a frame of what may run, best first.
+  // Runs the safe operators, then opens a frame with those that may run, best first.
   const auto open = [&](size_t depth) {
     for (bool again = true; again;) {
       again = false;
@@ -47,7 +47,7 @@ SearchEnd OrderSearch::run(int64_t budget, const std::vector<int>& prefer, int64
     for (const OpId op : state.ready()) {
       if (state.transient(op) <= budget) frame.choices.emplace_back(0, 0, op);
     }
-    // A heap, as mostly the best is all that is asked for.
+    // A heap, as usually only the best choice is needed.
     for (auto& [growth, rank, op] : frame.choices) growth = state.growth(op), rank = prefer[op];
     std::make_heap(frame.choices.begin(), frame.choices.end(), std::greater<>());
     frames.push_back(std::move(frame));

@@ -25,7 +25,7 @@ StepTrace with_kept_sources(StepTrace trace) {
   std::vector<bool> has_recipe(count, false);
   for (uint32_t k = 0; k < trace.ops.size(); ++k) {
     for (const uint32_t storage : trace.ops[k].released) released[storage] = k;
-    // What is written in place cannot be computed any more.
+    // A storage that is written in place cannot be recomputed any more.
     for (const StepTrace::Input& input : trace.ops[k].inputs) {
       if (input.written) has_recipe[input.storage] = false;
     }

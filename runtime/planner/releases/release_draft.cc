@@ -11,14 +11,15 @@ namespace {
 
 constexpr uint32_t kNone = StepTable::kNone;
 
-// What is smaller than this share of the room is not worth a decision.
+// Items smaller than this share (1/n) of the space are ignored.
 constexpr int64_t kSmallestGap = 4096;
 
-// What takes more than this share of the step to compute again is not evicted by plan: its
-// sources are gone, as those of a gradient are, and what they need in turn would not fit.
+// Items whose recomputation takes more than this share (1/n) of the step are not evicted by
+// plan. Their sources are gone, as those of a gradient are, and what the sources need would not
+// fit.
 constexpr int64_t kDearest = 16;
 
-// [begin, end) of calls.
+// Calls [begin, end).
 struct Range {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -58,7 +59,7 @@ class Planner {
  private:
   struct Choice {
     PlannedRelease release;
-    Nanos price{0};             // of an eviction
+    Nanos price{0};             // if it is an eviction
     std::vector<Range> absent;  // calls at which it is away
     bool kept = true;
   };
@@ -106,7 +107,7 @@ class Planner {
     }
     return true;
   }
-  // Away at `call`, with a copy that comes back for the next use.
+  // Whether the item is away at `call`, with a copy that comes back for the next use.
   bool offloaded(uint32_t number, uint32_t call) const {
     for (const size_t c : chosen_of_[number]) {
       if (!choices_[c].kept || choices_[c].release.action != Release::kOffload) continue;
@@ -117,8 +118,8 @@ class Planner {
     return false;
   }
 
-  // Time to compute the item again for `call`, with all that has to be computed for it. None:
-  // it cannot be.
+  // Time to recompute the item for `call`, including everything to be recomputed for it. None:
+  // it cannot be recomputed.
   std::optional<Nanos> price(uint32_t number, uint32_t call) {
     if (!item(number).may_evict || item(number).producer == kNone) return std::nullopt;
     ++walk_;
@@ -142,14 +143,14 @@ class Planner {
     return total;
   }
 
-  // Copies out go in the order in which they may begin, copies back in the order in which they
-  // are wanted, each as late as it can.
+  // Copies out go in the order in which they may begin. Copies back go in the order in which
+  // they are needed, each as late as possible.
   struct Transfer {
     size_t gap;
-    Nanos ready;  // for a gap that goes over the end, before the step's beginning
+    Nanos ready;  // negative for a gap that wraps, unless carried
     Nanos wanted;
-    Nanos left{0};  // out by then
-    Nanos back{0};  // has to begin then
+    Nanos left{0};  // when the copy is out
+    Nanos back{0};  // when it has to begin to come back
   };
   void schedule(std::vector<Transfer>& transfers) const {
     std::stable_sort(transfers.begin(), transfers.end(),
@@ -168,8 +169,8 @@ class Planner {
     }
   }
 
-  // The most expensive to compute again first, as long as all copies are out before the most
-  // is live, and need not come back before that.
+  // Offloads the items that are most expensive to recompute, as long as all copies are out
+  // before the peak and need not come back before it.
   void choose_offloads() {
     if (limits_.tier_space <= Bytes(0) || fits()) return;
     const auto fullest = static_cast<uint32_t>(
@@ -217,7 +218,7 @@ class Planner {
           gap.to == calls_ ? calls_ : std::min(last_call_before(t.back), gap.to - 1);
       Choice choice{{gap.item, gap.from, gap.to, Release::kOffload, back}, Nanos(0), {}, true};
       choice.absent.push_back({out, std::min(back + 1, life(gap.item).end)});
-      // Out in the step before, if it takes no longer.
+      // Also away at the step's end, once the copy is out there.
       if (gap.wraps() && !item(gap.item).carried()) {
         const uint32_t left = first_call_at(t.left + step_.duration);
         choice.absent.push_back({std::max(gap.from + 1, left), calls_});
@@ -229,7 +230,7 @@ class Planner {
     if (!gap.wraps()) return end_of(gap.from);
     return item(gap.item).carried() ? Nanos(0) : end_of(gap.from) - step_.duration;
   }
-  // Nothing waits for what may stay away.
+  // Nothing waits for an item that may stay away.
   Nanos wanted(const Gap& gap) const {
     if (gap.to < calls_) return step_.calls[gap.to].begin;
     return step_.duration + limits_.in_time(item(gap.item).bytes);
@@ -303,7 +304,7 @@ class Planner {
     }
   }
 
-  // The dearest first: what the others do without.
+  // Takes back evictions that the others have made needless, the most expensive first.
   void take_back() {
     std::vector<size_t> order;
     for (size_t c = 0; c < choices_.size(); ++c) {
@@ -325,7 +326,7 @@ class Planner {
     }
   }
 
-  // What is computed again from an offloaded item wants it back before it is wanted itself.
+  // An offloaded item that others are recomputed from has to come back before its own next use.
   void schedule_reloads() {
     for (Choice& choice : choices_) {
       if (choice.release.action != Release::kOffload) continue;
@@ -354,11 +355,11 @@ class Planner {
   const StepTable& step_;
   const PlanLimits& limits_;
   const uint32_t calls_;
-  std::vector<int64_t> excess_;  // bytes live at each call, over the room
+  std::vector<int64_t> excess_;  // bytes live at each call, minus the space
   std::vector<Gap> gaps_;
   std::vector<Choice> choices_;
   std::vector<std::vector<size_t>> chosen_of_;  // by item
-  std::vector<uint32_t> seen_;                  // by call: the walk that has been there
+  std::vector<uint32_t> seen_;                  // by call: the last walk that visited it
   uint32_t walk_ = 0;
 };
 

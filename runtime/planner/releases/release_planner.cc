@@ -13,19 +13,19 @@
 namespace tidemark::planner {
 namespace {
 
-// Where blocks have no places a step may be short of some, as the policy releases that when it
-// runs: of such a share of the room in all; or of that at any one time, and in all of what the
-// link carries out and in again in such a share of the step.
+// A schedule without places may have a shortfall, which the policy releases at run time: of
+// this share of the space in total; or of this share at any one time, if the link takes at most
+// kMaxShortfallTime of the step to carry the total out and in again.
 constexpr double kMaxShortfall = 0.1;
 constexpr double kMaxShortfallTime = 0.05;
 
-// Passes of a layout: with all the effort there is; at least, with kQuick or more.
+// Passes of a layout: with full effort; and the least, from an effort of kQuick on.
 constexpr int64_t kPasses = 500;
 constexpr int64_t kFewPasses = 50;
-constexpr int64_t kCallsPerNode = 15;  // calls of a simulation take as long at most
+constexpr int64_t kCallsPerNode = 15;  // a node takes at most this many simulated calls
 
-// Of the room, what is left free so that blocks find places without much moving: one after the
-// other, until moves and the waits for them take less than such a share of the step.
+// Shares of the space that are left free, so that blocks find places with little moving. They
+// are tried in turn until moves, and waits for them, take at most kCheap of the step.
 constexpr double kSlacks[] = {0.01, 0.04, 0.08};
 constexpr double kCheap = 0.004;
 
@@ -96,7 +96,7 @@ class ReleasePlanner {
                kMaxShortfallTime * static_cast<double>(schedule.time.count());
   }
 
-  // Where blocks lie is not decided.
+  // Searches without deciding where blocks lie.
   Found search_within(Bytes room, std::vector<PlannedRelease> draft) {
     PlanLimits within = limits_;
     within.space = room;

@@ -14,28 +14,28 @@
 namespace tidemark::planner {
 namespace {
 
-// What is smaller than this share of the room is not worth a decision ...
+// Items smaller than this share (1/n) of the space are not worth a decision ...
 constexpr int64_t kSmallestRelease = 2048;
-// ... unless the rest does not fit without it.
+// ... unless the rest does not fit without them.
 constexpr int64_t kVerySmallest = 1 << 16;
 
-// How much earlier than the link needs copies may begin to come back.
+// How much earlier than the link requires, as a factor, copies may begin to come back.
 constexpr double kLeads[] = {1, 3};
 
-// Of room that is short, in what the link takes for as much: first so that good plans are found
-// on ways that do not fit, then so that it ends with one that does, whatever that takes: to
-// compute again what the tier has no room for may be far dearer than copies.
+// Prices of a missing byte, as multiples of its time on the link. Low prices find good plans by
+// way of plans that do not fit. The highest one forces a plan that fits at any cost:
+// recomputing what the tier cannot hold may be far more expensive than copying.
 constexpr double kHighestPrice = 65536;
 constexpr double kShortfallPrices[] = {1, 4, 16, 256, kHighestPrice};
-// Where it does not end so, annealing may find a way, at a price that leaves some open.
+// If no plan fits even so, annealing may find one at this price, which tolerates a shortfall.
 constexpr double kPriceOnTheWay = 16;
 
-// Pairs tried before the way downhill ends, for each gap, of which none is better.
+// Pairs tried per gap, none of them better, before the descent ends.
 constexpr size_t kPairs = 100;
 
-// Annealing: how much worse a change may be, as a share of the step, at first and in the end;
-// how many changes are tried for each gap at most; how many of them are of many gaps at once;
-// and what a step has to take longer than it would in room enough, to be worth it.
+// Annealing: how much worse a change may be, as a share of the step, at the start and at the
+// end; how many changes are tried per gap at most; how many of them change many gaps at once;
+// and by how much a step must exceed its time in ample space to be worth it.
 constexpr double kHot = 1e-3;
 constexpr double kCold = 1e-5;
 constexpr int64_t kTries = 250;
@@ -70,7 +70,7 @@ class Search {
       anneal(part);
       left -= part;
     }
-    // On the way it may have gone through what lacks to where it is worse than it began.
+    // By way of plans with a shortfall, the search may have ended worse than it began.
     set_price(kHighestPrice);
     least_ = cost(kAny);
     ReleaseChoices best = std::exchange(choices_, draft);
@@ -84,7 +84,7 @@ class Search {
  private:
   static constexpr double kAny = std::numeric_limits<double>::infinity();
 
-  // A draft that was made for a larger tier may copy more than this one holds.
+  // A draft made for a larger tier may copy more than this tier holds.
   void fit_tier() {
     for (size_t i = 0; i < choices_.size() && choices_.copied() > limits_.tier_space; ++i) {
       if (!choices_.released(i)) continue;
@@ -97,19 +97,20 @@ class Search {
     choices_.settle();
   }
 
-  // Of the plan as it is now, or more than `enough`. REQUIRES: at first, the tier holds it.
+  // The cost of the current plan, or more than `enough`. REQUIRES: the tier holds the first
+  // plan.
   double cost(double enough) {
     if (choices_.copied() > limits_.tier_space) return kAny;
     choices_.write(plan_);
     outcome_ = simulator_.run(plan_, enough);
     effort_ -= outcome_.calls;
-    if (stop_ && stop_->load(std::memory_order_relaxed)) effort_ = 0;  // nobody wants the rest
+    if (stop_ && stop_->load(std::memory_order_relaxed)) effort_ = 0;  // skip the rest
     calls_ += outcome_.calls;
     return outcome_.cost;
   }
 
-  // Of what is short. Only at the highest is everything done that nothing is: to send things
-  // back hides what a better way would have to go through.
+  // Sets the price of a shortfall. Items that came back early are sent away again only at the
+  // highest price: below, that would hide plans through which the way to a better one leads.
   void set_price(double times) {
     simulator_.set_shortfall_price(times);
     simulator_.set_sends_back(times == kHighestPrice);
@@ -133,7 +134,7 @@ class Search {
       if (outcome_.shortfall == Bytes(0)) break;
     }
   }
-  // Keeps what was changed if it is better so.
+  // Keeps the change if it lowers the cost.
   bool improves() {
     if (!choices_.changed()) return false;
     const double now = cost(least_);
@@ -146,7 +147,7 @@ class Search {
     is_short_ = outcome_.shortfall > Bytes(0);
     return true;
   }
-  // Where nothing lacks, to release more helps only in the place of something else.
+  // Without a shortfall, another release helps only in place of an existing one.
   bool change(size_t i) {
     if (!choices_.released(i) && !is_short_) return false;
     choices_.keep(i);
@@ -170,7 +171,7 @@ class Search {
     }
     return better;
   }
-  // One that is released and one that meets it, each otherwise.
+  // Changes, at random, a gap that is released and one that overlaps it.
   bool change_pairs() {
     bool better = false;
     for (size_t tried = 0; tried < kPairs * choices_.size() && effort_ > 0; ++tried) {
@@ -233,7 +234,8 @@ class Search {
     change_at_random(i);
     change_at_random(k);
   }
-  // Some neighbours of its kind, itself among them; and another kind, in the same layers.
+  // Changes some neighbours of the same kind, gap `i` among them, and sometimes another kind in
+  // the same layers.
   void change_layers(size_t i) {
     const std::vector<size_t>& layers = choices_.alike(i);
     const auto at =
@@ -266,7 +268,7 @@ class Search {
       choices_.evict(i);
     }
   }
-  // The larger the likelier, but not as much.
+  // Larger items are likelier, by the square root of their size.
   size_t any() {
     const auto at = std::upper_bound(up_to_.begin(), up_to_.end() - 1, share() * up_to_.back());
     return static_cast<size_t>(at - up_to_.begin());
@@ -277,11 +279,11 @@ class Search {
   const PlanLimits& limits_;
   StepSimulator simulator_;
   ReleaseChoices choices_;
-  std::vector<double> up_to_;  // by choice: sum of the weights, its own included
+  std::vector<double> up_to_;  // by choice: cumulative weight, its own included
   int64_t effort_ = 0;
   int64_t calls_ = 0;
-  double least_ = 0;       // of what has been found so far
-  bool is_short_ = false;  // that
+  double least_ = 0;       // cost of the best plan so far
+  bool is_short_ = false;  // whether that plan has a shortfall
   std::vector<PlannedRelease> plan_;
   StepSimulator::Outcome outcome_;
   std::mt19937_64 random_{1};

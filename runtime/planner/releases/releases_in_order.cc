@@ -9,12 +9,13 @@
 namespace tidemark::planner {
 namespace {
 
-// One in so many of the effort is for a first search in each order.
+// The share (1/n) of the effort for a probe of each order.
 constexpr int64_t kProbes = 8;
-// Of what a step is above the room, by which its peak has to be lower in another order.
+// Another order is probed only if it lowers the peak by this share of the excess over the
+// space.
 constexpr double kLower = 0.005;
-// Of the step's time in room enough: two probes of one order may differ by so much, or, for
-// certain, not by so much.
+// Shares of the step's time in ample space. Probes that differ by less than the first may
+// differ by chance; by more than the second, they differ for certain.
 constexpr double kByChance = 0.002;
 constexpr double kClearly = 0.05;
 
@@ -24,7 +25,7 @@ class Planner {
           int64_t* work, const std::atomic<bool>* stop)
       : trace_(trace), limits_(limits), foreign_(foreign), work_(work), stop_(stop) {}
 
-  // An empty order: the program's.
+  // An empty `order` stands for program order.
   std::optional<OrderedReleases> search(const std::vector<uint32_t>& order,
                                         std::vector<PlannedRelease> draft, int64_t effort) {
     auto found = order.empty() ? plan_releases(trace_, limits_, foreign_, std::move(draft),
@@ -36,8 +37,8 @@ class Planner {
     return OrderedReleases{std::move(found->schedule), order, std::move(found->releases)};
   }
 
-  // Probes, then a search in the order that is the quickest by them, as if there had been none;
-  // in the program's too, unless that is clearly slower.
+  // Probes each order, then searches anew in the quickest one, and in program order too unless
+  // that is clearly slower.
   std::optional<OrderedReleases> run(const std::vector<std::vector<uint32_t>>& orders,
                                      int64_t effort) {
     auto in_program_order = search({}, {}, effort / kProbes);
@@ -62,7 +63,7 @@ class Planner {
   }
 
  private:
-  // What is short is copied out and in again, by and by.
+  // A shortfall counts as copied out and in again.
   Nanos time_of(const OrderedReleases& found) const {
     const Schedule& schedule = found.schedule;
     Nanos time = time_with_moves(schedule, limits_);
@@ -71,7 +72,7 @@ class Planner {
     }
     return time;
   }
-  // The first, if they are equal.
+  // Prefers the first if they are equal.
   std::optional<OrderedReleases> least(std::optional<OrderedReleases> a,
                                        std::optional<OrderedReleases> b) const {
     return a && (!b || time_of(*a) <= time_of(*b)) ? std::move(a) : std::move(b);

@@ -6,10 +6,10 @@
 namespace tidemark::planner {
 namespace {
 
-// Of a copy's own time, even where compute hides it: it is not certain to.
+// A copy costs this share of its time even where compute hides it, as hiding is not certain.
 constexpr double kPriceOfCopies = 0.01;
 
-// Is there too little space for all that is there between steps, beside what some call needs?
+// Whether all storages that live between steps, beside what some call needs, exceed the space.
 bool cannot_stay_between(const StepTable& step, Bytes space) {
   Bytes at_start{0}, at_end{0}, most{0};
   for (const StepTable::Item& item : step.items) {
@@ -59,7 +59,7 @@ StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
   }
 }
 
-// After that call; of the next step, if it lives on.
+// The item's next use after `call`; if it lives on, possibly in the next step.
 uint32_t StepSimulator::next_use(uint32_t item, uint32_t call) const {
   const std::vector<uint32_t>& uses = step_.items[item].uses;
   const auto next = std::upper_bound(uses.begin(), uses.end(), call);
@@ -84,7 +84,7 @@ StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& rel
     bring_due();
     free_after(step_.calls[now_].op);
     if (away_between_ && now_ + 1 == calls_) wait_for_copies_between_steps();
-    outcome_.short_overall += Bytes(short_by_);  // the most, on the way
+    outcome_.short_overall += Bytes(short_by_);  // the call's largest shortfall
     short_by_ = std::max<int64_t>(0, live_ - space_);
     const Nanos left =
         now_ + 1 < calls_ ? step_.duration - step_.calls[now_ + 1].begin : Nanos(0);
@@ -141,13 +141,14 @@ void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {
   }
   if (writer_) write_begin(foreign_);
   if (away_between_) return;
-  // What is to be away over the end is copied out now, so that it can be moved before.
+  // Items that are to be away over the step's end are copied out now, so that they may go
+  // before it.
   for (const PlannedRelease& release : releases_) {
     if (release.wraps()) copy_out(release.item);
   }
 }
 
-// What is to be away over the end was copied out then.
+// These items were copied out at the end of the previous step.
 void StepSimulator::send_away_between_steps() {
   for (const PlannedRelease& release : releases_) {
     if (!release.wraps()) continue;
@@ -156,7 +157,7 @@ void StepSimulator::send_away_between_steps() {
   }
 }
 
-// The program's uploads and reads since the call before.
+// Runs the program's uploads and reads since the previous call.
 void StepSimulator::run_ops_before(uint32_t call) {
   uint32_t op = call == 0 ? 0 : step_.calls[call - 1].op + 1;
   const auto end =
@@ -171,7 +172,7 @@ void StepSimulator::run_ops_before(uint32_t call) {
   }
 }
 
-// The program waits for a value: it has to be there.
+// The program waits for the value, so the item has to be available.
 void StepSimulator::read(uint32_t op) {
   const uint32_t item = trace_.ops[op].inputs.front().storage;
   if (!items_[item].available()) compute_again(item);
@@ -180,7 +181,6 @@ void StepSimulator::read(uint32_t op) {
   add(Do::kRead, op);
 }
 
-// What the program lets go of then is gone.
 void StepSimulator::free_after(uint32_t op) {
   for (const uint32_t item : trace_.ops[op].released) {
     free(item);
@@ -223,14 +223,15 @@ void StepSimulator::run_call(uint32_t call) {
   }
 }
 
-// The next step begins without what is away, and so with none of the link's time owed.
+// The next step begins without these items, and with an idle link.
 void StepSimulator::wait_for_copies_between_steps() {
   for (const PlannedRelease& release : releases_) {
     if (release.wraps()) wait_until(items_[release.item].ready);
   }
 }
 
-// The calls that have to run for it, inputs before users, in again_. False: it cannot be had.
+// Collects in again_ the calls that have to run for the item, inputs before users. Returns
+// false if it cannot be recomputed.
 bool StepSimulator::collect(uint32_t item) {
   again_.clear();
   pending_.clear();
@@ -275,8 +276,7 @@ void StepSimulator::compute_again(uint32_t item) {
   --items_[item].claims;
 }
 
-// What would be computed again from what is about to be written comes back first, the oldest
-// first, and stays.
+// Items that would be recomputed from the old contents come back first, oldest first, and stay.
 void StepSimulator::protect_readers_of(uint32_t written) {
   std::vector<uint32_t> readers;
   for (const PlannedRelease& release : releases_) {
@@ -292,7 +292,7 @@ void StepSimulator::protect_readers_of(uint32_t written) {
   }
 }
 
-// Would computing it again read `target`?
+// Whether recomputing the item would read `target`.
 bool StepSimulator::reaches(uint32_t item, uint32_t target) {
   ++walk_;
   pending_.assign(1, {item, 0});
@@ -310,7 +310,7 @@ bool StepSimulator::reaches(uint32_t item, uint32_t target) {
   return false;
 }
 
-// Others are written to scratch.
+// Whether the output gets a block; other outputs are written to scratch.
 bool StepSimulator::missing(uint32_t output, bool again) const {
   const State& state = items_[output];
   return !again || (!state.available() && (state.claims > 0 || !ended(output)));
@@ -321,7 +321,7 @@ void StepSimulator::issue(uint32_t call, bool again) {
   const StepTable::Call& it = step_.calls[call];
   const auto outputs = step_.outputs(call);
   for (const uint32_t input : step_.inputs(call)) {
-    // Back sooner than it was to be: its copy is on the tier still, so it may go again.
+    // Back earlier than planned: its copy is still on the tier, so the item may go again.
     const bool early = again && items_[input].offloaded();
     fetch(input);
     if (early) mark_evictable(input);
@@ -331,7 +331,7 @@ void StepSimulator::issue(uint32_t call, bool again) {
   for (const uint32_t output : outputs) {
     (missing(output, again) ? kept : scratch) += bytes(output);
   }
-  // One that is here is not evicted for this: it would be written to scratch, and gone after.
+  // A resident output is not evicted for this: it would be written to scratch and then be lost.
   for (const uint32_t output : outputs) ++items_[output].claims;
   take_space(kept + scratch);
   for (const uint32_t output : outputs) --items_[output].claims;
@@ -346,7 +346,7 @@ void StepSimulator::issue(uint32_t call, bool again) {
   if (again) outcome_.recomputed += it.cost;
 }
 
-// Waits for it, if it is on its way or on a tier.
+// Waits for the item if it is on its way or on a tier.
 void StepSimulator::fetch(uint32_t item) {
   State& state = items_[item];
   if (state.offloaded()) copy_in(item);
@@ -374,7 +374,7 @@ void StepSimulator::wait_until(Nanos time) {
   outcome_.time = time;
 }
 
-// Counts `need` as live, when there is room for it or nothing more to be had.
+// Counts `need` as live once there is space for it, or nothing more to release.
 void StepSimulator::take_space(int64_t need) {
   while (live_ + need > space_) {
     let_go_of_copied();
@@ -386,7 +386,7 @@ void StepSimulator::take_space(int64_t need) {
       leave(best, copied ? Residence::kOffloaded : Residence::kEvicted);
       continue;
     }
-    // Only copies under way are left: the one that is done first.
+    // Only copies under way are left: waits for the first that ends.
     constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
     Nanos first = best == kNone ? kNever : items_[best].ready;
     for (const Leaving& left : leaving_) first = std::min(first, left.ready);
@@ -403,8 +403,8 @@ void StepSimulator::take_space(int64_t need) {
   }
 }
 
-// Of what has been given up, what frees most for longest; if all of that is being copied, the
-// one that is out first.
+// Among evictable items, the one that frees the most for longest. If all are being copied, the
+// one whose copy ends first.
 uint32_t StepSimulator::best_to_drop() const {
   uint32_t best = kNone;
   double most = -1;
@@ -425,7 +425,8 @@ uint32_t StepSimulator::best_to_drop() const {
   return best;
 }
 
-// What came back before its use goes again, as its copy is there still: what is used last.
+// An item that came back before its use goes again, as its copy is still there: the one used
+// last.
 bool StepSimulator::send_back() {
   std::erase_if(ahead_, [&](uint32_t item) { return !items_[item].ahead; });
   uint32_t last = kNone;
@@ -452,7 +453,7 @@ void StepSimulator::let_go_of_copied() {
   std::erase_if(evictable_, [&](uint32_t item) { return !items_[item].evictable; });
 }
 
-// Its room is free once no copy reads or writes it any more.
+// The block's space is free once no copy reads or writes it.
 void StepSimulator::leave(uint32_t item, Residence next) {
   State& state = items_[item];
   if (state.ready > outcome_.time) {
@@ -464,11 +465,11 @@ void StepSimulator::leave(uint32_t item, Residence next) {
   }
   state.leave(next);
   state.coming = state.evictable = state.ahead = false;
-  // It may be computed again, into another block.
+  // The item may be recomputed into another block.
   if (next != Residence::kOffloaded) state.ready = Nanos(0);
 }
 
-// Nobody wants it any more.
+// Nobody needs the item any more.
 void StepSimulator::free(uint32_t item) {
   State& state = items_[item];
   if (state.available()) add(Do::kFree, item);
@@ -488,14 +489,14 @@ void StepSimulator::mark_evictable(uint32_t item) {
   evictable_.push_back(item);
 }
 
-// What has a copy already stays for as long as there is room, however it is to go.
+// An item that has a copy already stays as long as there is space, whichever way it is to go.
 void StepSimulator::release(const PlannedRelease& release) {
   const uint32_t item = release.item;
   State& state = items_[item];
   const bool comes_again = away_between_ && step_.items[item].lives_through();
   if (!state.resident() || state.coming || (release.wraps() && !comes_again)) return;
   if (release.action == Release::kEvict && state.fixed) return;
-  std::erase(due_, item);  // still from an earlier release: by now it came when it was needed
+  std::erase(due_, item);  // due since an earlier release, but fetched when it was needed
   if (release.action == Release::kEvict && !state.has_copy()) {
     add(Do::kEvict, item);
     leave(item, Residence::kEvicted);
@@ -522,9 +523,9 @@ void StepSimulator::bring_due() {
   for (; done < due_.size(); ++done) {
     const uint32_t item = due_[done];
     State& state = items_[item];
-    bool ahead = state.evictable;  // it has not gone at all
+    bool ahead = state.evictable;  // has not been dropped at all
     if (state.offloaded()) {
-      if (live_ + bytes(item) > space_) break;  // again after the next call
+      if (live_ + bytes(item) > space_) break;  // tried again after the next call
       copy_in(item);
       ahead = true;
     }
@@ -561,7 +562,7 @@ StepSimulator::Outcome StepSimulator::write(const std::vector<PlannedRelease>& r
   return outcome;
 }
 
-// Foreign blocks lie where they are all the time.
+// Foreign blocks never move.
 void StepSimulator::write_begin(const std::vector<Bytes>& foreign) {
   foreign_block_ = writer_->block_count();
   const auto first = static_cast<uint32_t>(step_.items.size());
@@ -579,7 +580,7 @@ void StepSimulator::write_run(uint32_t call, bool again) {
   for (const uint32_t output : step_.outputs(call)) {
     const bool kept = missing(output, again);
     writer_->take(kept ? output : Schedule::kScratch, step_.items[output].bytes);
-    // The program has let go of it: nobody can say where it is to be moved.
+    // The program has let go of the item, so nothing can tell where to move it.
     if (kept && again && ended(output)) writer_->pin(writer_->block_of(output));
   }
   if (step_.calls[call].workspace > Bytes(0)) {
@@ -593,7 +594,6 @@ void StepSimulator::add(Do what, uint32_t item) {
   writer_->add(what, item, outcome_.time);
 }
 
-// Copies that are done by now.
 void StepSimulator::unpin_done() {
   std::erase_if(under_way_, [&](const auto& copy) {
     if (copy.first > outcome_.time) return false;
@@ -602,7 +602,7 @@ void StepSimulator::unpin_done() {
   });
 }
 
-// Begun by the instruction added last, a copy goes on until the item is ready.
+// Pins the block of a copy, begun by the instruction added last, until the item is ready.
 void StepSimulator::pin_copy(uint32_t item) {
   if (!writer_) return;
   const Nanos ready = items_[item].ready;

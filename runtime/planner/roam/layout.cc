@@ -41,7 +41,7 @@ class Concatenation {
   }
 
  private:
-  // Returns the bytes of what lives throughout.
+  // Returns the bytes of buffers that live throughout.
   Bytes assign() {
     const auto end = static_cast<int64_t>(timeline_.leaf.size());
     Offset top;
@@ -83,7 +83,7 @@ class Concatenation {
     height_of = height(problem.buffers, offsets);
   }
 
-  // Keeps what it can, activations before all else, and places the rest anew.
+  // Keeps the places of as many buffers as it can, activations first, and places the rest anew.
   void settle_conflicts() {
     std::vector<size_t> order;
     for (const auto& leaf : members_) order.insert(order.end(), leaf.begin(), leaf.end());
@@ -100,7 +100,7 @@ class Concatenation {
       if (!suspect[i]) kept.push_back(i);
     }
     for (const size_t i : kept) placed[i] = true;
-    std::vector<size_t> settled;  // of the suspects
+    std::vector<size_t> settled;  // suspects that keep their places
     for (const size_t i : order) {
       if (!suspect[i]) continue;
       const bool clashes =
@@ -121,7 +121,7 @@ class Concatenation {
            offsets_[j] < offsets_[i] + a.size;
   }
 
-  // Those that share a byte with another at some time. A sweep over time.
+  // Finds buffers that share a byte with another at some time, by a sweep over time.
   std::vector<bool> find_suspects() const {
     std::vector<bool> suspect(buffers_.size(), false);
     std::vector<size_t> by_begin;

@@ -16,7 +16,7 @@ std::vector<OpId> order_leaf(const Problem& leaf, const Limits& limits) {
   return plan_order(leaf, {limits}).order;
 }
 
-// Those with a ceiling below the rest first, stacked; then by size.
+// Stacks buffers whose ceiling is below the rest first; then the others by size.
 Offsets stack(const LayoutLeaf& leaf) {
   const std::vector<Buffer>& buffers = leaf.buffers;
   std::vector<size_t> order(buffers.size());
@@ -50,8 +50,8 @@ class LayoutSearch {
     Bytes top = height(leaf_.buffers, best), low = max_load(leaf_.buffers);
     if (top == low || waiting_.size() > ExactSearch::kMaxBuffers) return best;
     ExactSearch search(waiting_, {.ceilings = ceilings_});
-    // At the load first, then half-way between what does not fit, or seems not to, and what
-    // does. Runs grow until the nodes are used up.
+    // Tries the load first, then half-way between a height that fails, or seems to, and one
+    // that fits. Runs grow until the nodes are used up.
     for (int64_t length = kFirstRun; top > low; length *= 4) {
       Bytes aim = low, unlikely = low;
       while (aim < top) {

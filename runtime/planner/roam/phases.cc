@@ -39,7 +39,8 @@ class PhaseFinder {
     }
   }
 
-  // Per root: persistent, if it is there before and after the step.
+  // Finds the operators that write gradients and, per root, its users and whether it is live
+  // before and after the step.
   void find_gradients() {
     const size_t storages = problem_.storages.size();
     at_start_.assign(storages, false);
@@ -75,7 +76,8 @@ class PhaseFinder {
                        [&](OpId op) { return op == but || op == but_too || is_update_[op]; });
   }
 
-  // Writes parameters or the optimizer's state, or takes them and writes nothing that is known.
+  // Whether the operator writes parameters or optimizer state, or takes them and writes no
+  // known storage.
   bool ends_in_update(OpId id) const {
     if (labelled_ && !after_gradient_[id]) return false;
     const Operator& op = problem_.operators[id];
@@ -84,7 +86,8 @@ class PhaseFinder {
                        [&](StorageId s) { return persists(problem_.root(s)); });
   }
 
-  // What it writes besides is used by updates alone, and there is something that it is for.
+  // Whether only updates use what else the operator writes, and the operator serves some
+  // update.
   bool serves_updates(OpId id) const {
     bool serves = ends_in_update(id);
     for (const StorageId s : problem_.operators[id].outputs) {
@@ -96,8 +99,9 @@ class PhaseFinder {
     return serves;
   }
 
-  // An operator before the last of its branch reads gradients and what is in the branch, or
-  // what persists; so the branch does not reach up into the backward pass.
+  // Whether the operator may be part of a branch. Before its last operator, a branch reads only
+  // gradients, its own storages and persistent ones, so it does not reach up into the backward
+  // pass.
   bool lies_in_branch(OpId id) const {
     if (ends_in_update(id)) return true;
     const Operator& op = problem_.operators[id];
@@ -108,7 +112,7 @@ class PhaseFinder {
     });
   }
 
-  // The largest set of operators that is as above.
+  // Finds the largest set of operators of which all of the above holds.
   void find_updates() {
     is_update_.assign(count_, true);
     for (bool changed = true; changed;) {
@@ -121,7 +125,7 @@ class PhaseFinder {
       }
     }
     if (labelled_) return;
-    // The first toucher of a root is who writes it.
+    // The first operator that touches a root writes it.
     for (size_t s = 0; s < touchers_.size(); ++s) {
       if (touchers_[s].empty() || at_start_[s] || is_update_[touchers_[s].front()]) continue;
       if (std::any_of(touchers_[s].begin(), touchers_[s].end(),
@@ -131,8 +135,8 @@ class PhaseFinder {
     }
   }
 
-  // Per operator of `order`, in which all that come `before` one are listed before it: whether
-  // each of those listed before it comes before it.
+  // For each operator of `order`, whether all operators listed earlier come before it. The
+  // predecessors before(op) are listed earlier.
   template <class Before>
   std::vector<bool> comes_after_all(const std::vector<OpId>& order, Before before) const {
     std::vector<bool> is_end(count_, false), result(count_, false);
@@ -148,7 +152,7 @@ class PhaseFinder {
     return result;
   }
 
-  // Where in the order what comes after all updates and all else begins.
+  // The position from which on operators come after all updates and everything else.
   size_t epilogue() const {
     const std::vector<OpId>& order = result_.topological;
     size_t updates_end = 0;
@@ -163,8 +167,9 @@ class PhaseFinder {
     return begin;
   }
 
-  // The longest path that ends in an operator that is no update, and all that comes after its
-  // first and before its last operator. What else comes before the last feeds the trunk.
+  // Finds the trunk: the longest path that ends in an operator that is no update, and all
+  // operators after its first and before its last. Other operators before the last one feed the
+  // trunk.
   void find_trunk() {
     const std::vector<OpId>& order = result_.topological;
     const size_t end = epilogue();
@@ -257,7 +262,8 @@ class PhaseFinder {
   void find_turn() {
     result_.turn = result_.segments();
     for (const OpId id : gradient_writers_) {
-      // What needs nothing, such as the loss's own gradient, tells nothing.
+      // An operator without predecessors, such as the one that makes the loss's own gradient,
+      // tells nothing.
       if (graph_.ops[id].before.empty()) continue;
       result_.turn = std::min(result_.turn, result_.segment[id]);
     }
@@ -296,7 +302,7 @@ class PhaseFinder {
     for (UpdateBranch& branch : result_.branches) weigh(branch);
   }
 
-  // Gradients, and what is live while the branch runs in the order that it is in.
+  // Sums up the branch's gradients, and finds its peak in its present order.
   void weigh(UpdateBranch& branch) const {
     std::vector<std::pair<int, size_t>> last_use;  // value, position
     for (size_t k = 0; k < branch.ops.size(); ++k) {

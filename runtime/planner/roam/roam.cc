@@ -69,7 +69,7 @@ class Roam {
   }
 
  private:
-  // Per segment: the piece of the order that it belongs to. Pieces are in the order of their
+  // Per segment: the piece of the order that it belongs to. Pieces come in the order of their
   // segments.
   std::vector<int> pieces() const {
     std::vector<int> piece(phases_.segments(), 0);
@@ -102,7 +102,7 @@ class Roam {
     return order;
   }
 
-  // Members are in program order, as are the leaf's operators.
+  // Members and the leaf's operators are in program order.
   Problem problem_of(const std::vector<OpId>& members, const std::vector<int>& piece_of) const {
     const int piece = piece_of[members.front()];
     const auto local = [&](OpId op) {

@@ -35,7 +35,7 @@ class TreeMaker {
         if (inner_first < segments_) reach.add(edge_[inner_first]);
         if (reach.last > last) last = reach.last, grows = true;
         if (reach.first < first) first = reach.first, grows = true;
-        // Beyond one end of the step there is nothing that could be a boundary.
+        // Beyond one end of the step, no operator could be a boundary.
         if (turn < segments_ && (first == 0 || last == segments_ - 1)) {
           first = 0, last = segments_ - 1;
         }
@@ -56,7 +56,7 @@ class TreeMaker {
   }
 
  private:
-  // From the first to the last segment in which what is used somewhere is used.
+  // The first and the last segment that use the values at hand.
   struct Reach {
     int first, last;
     void add(const Reach& other) {
@@ -78,7 +78,7 @@ class TreeMaker {
         if (s >= reach.last && !phases_.is_insensitive(op)) more_than_boundary = true;
         reach.add({s, s});
       }
-      // The boundary operator that comes next may use it too.
+      // The next boundary operator may use the value too.
       if (!more_than_boundary && reach.last > reach.first) --reach.last;
       for (const OpId op : value.touchers) {
         if (is_apart(op)) continue;
@@ -86,7 +86,7 @@ class TreeMaker {
       }
     }
   }
-  // What it uses does not join segments.
+  // The values that such an operator uses do not join segments.
   bool is_apart(OpId op) const { return phases_.floats[op] || phases_.epilogue[op]; }
 
   Reach inside(int segment, bool with_boundary) const {
@@ -104,7 +104,7 @@ class TreeMaker {
            ops(node.backward_begin, node.backward_end);
   }
 
-  // Into the subgraph within, if both are small.
+  // Merges the node into the subgraph within, if both are small.
   bool merge(const SubgraphNode& node) {
     const std::vector<int>& children = tree_.nodes.front().children;
     if (children.empty()) return false;
@@ -122,7 +122,8 @@ class TreeMaker {
     return id;
   }
 
-  // From the inside; each piece takes of the backward pass what undoes its forward part.
+  // Splits from the inside out. Each piece takes the part of the backward pass that belongs to
+  // its forward part.
   void split(int id) {
     const SubgraphNode whole = tree_.nodes[id];
     SubgraphNode piece{
@@ -147,7 +148,7 @@ class TreeMaker {
       const int end = std::clamp(reach.last + 1, piece.backward_end, whole.backward_end);
       if (too_many(s, end)) close();
       piece.forward_begin = s;
-      // A long way back is cut too.
+      // A long part of the backward pass is cut too.
       for (int b = piece.backward_end; b < end; ++b) {
         if (too_many(s, b + 1)) close();
         piece.backward_end = b + 1;

@@ -6,8 +6,8 @@
 namespace tidemark::planner::roam {
 namespace {
 
-// What comes before what: the graph's edges, and operators before the next segment's first, but
-// for those that float.
+// Operators follow the graph's edges, and segments follow one another, except for floating
+// operators.
 class Timesteps {
  public:
   Timesteps(const OrderGraph& graph, const Phases& phases) {
@@ -31,7 +31,7 @@ class Timesteps {
   std::vector<int64_t> earliest, latest;  // per operator
 
  private:
-  // Per operator: how many reach it; 64 of them at a time.
+  // Per operator, how many operators reach it; counts the reach of 64 operators at a time.
   static std::vector<int64_t> count_reached(const std::vector<OpId>& order,
                                             const std::vector<std::vector<OpId>>& edges) {
     std::vector<int64_t> counts(order.size(), 0);
@@ -50,7 +50,7 @@ class Timesteps {
   }
 };
 
-// Bytes of activations that may be alive, per timestep; and of all of them.
+// Bytes of activations that may be alive, per timestep and in total.
 struct Activations {
   std::vector<int64_t> alive;
   int64_t sum = 0;
@@ -115,7 +115,7 @@ void place_updates(const OrderGraph& graph, const UpdateOptions& options, Phases
       for (const OpId op : branch.ops) target[op] = last;
     }
   }
-  // Nothing of the trunk waits for a branch.
+  // No operator of the trunk waits for a branch.
   for (const OpId id : phases.topological) {
     int& segment = phases.segment[id];
     segment = std::max(segment, target[id]);

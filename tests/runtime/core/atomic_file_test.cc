@@ -56,7 +56,7 @@ TEST(AtomicFile, AppearsWithCommit) {
   EXPECT_EQ(files_in(folder), 1u);
 }
 
-// What is at the partial file's name after commit() is another writer's.
+// After commit(), a file with the partial file's name belongs to another writer.
 TEST(AtomicFile, CommittedFilesHaveNothingToRemove) {
   const TempFolder folder;
   AtomicFile file(folder.path() + "/state");
@@ -90,7 +90,7 @@ TEST(AtomicFile, LeavesOtherFilesAlone) {
   EXPECT_EQ(content(other), "mine");
 }
 
-// The pause gives the second writer the time to disturb the first one; it does not need it.
+// The pause gives the second writer time to disturb the first; the test does not depend on it.
 TEST(AtomicFile, ASecondWriterWaitsForTheFirst) {
   const TempFolder folder;
   const std::string path = folder.path() + "/state";
@@ -109,7 +109,7 @@ TEST(AtomicFile, ASecondWriterWaitsForTheFirst) {
   EXPECT_EQ(files_in(folder), 1u);
 }
 
-// Of a crash, or of a writer that was killed.
+// A partial file may remain after a crash or a killed writer.
 TEST(AtomicFile, WhatACrashHasLeftIsWrittenOver) {
   const TempFolder folder;
   folder.write(std::string("state") + kPartialSuffix, {'l', 'o', 'n', 'g', 'e', 'r'});
@@ -132,8 +132,8 @@ TEST(AtomicFile, WhereNothingCanBeWrittenIsAnError) {
   EXPECT_EQ(data_error([&] { AtomicFile second(taken); }, taken), -1);
 }
 
-// A link stays a link, and what it names is written in its own folder, where only there a
-// rename is atomic.
+// A link stays a link. Its target is written in the target's own folder, where a rename is
+// atomic.
 TEST(AtomicFile, FollowsLinks) {
   namespace fs = std::filesystem;
   const TempFolder folder;
@@ -262,7 +262,7 @@ TEST(AtomicFile, WhatCannotBeWrittenIsKnownBefore) {
   }
 }
 
-// The system ends the process at a chosen byte of the file, as a crash would.
+// The system ends the process at a chosen byte of the file, like a crash.
 void write_and_die_at(const std::string& path, rlim_t limit) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);

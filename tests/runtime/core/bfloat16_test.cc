@@ -37,9 +37,9 @@ TEST(BFloat16, KeepsWhatIsNoOrdinaryNumber) {
   EXPECT_EQ(rounded(-infinity), -infinity);
   EXPECT_EQ(rounded(std::numeric_limits<float>::max()), infinity);
   EXPECT_TRUE(std::signbit(rounded(-0.0F)));
-  // A NaN whose payload lies in the lower half only.
+  // A NaN with a payload in the lower half only.
   EXPECT_TRUE(std::isnan(rounded(std::bit_cast<float>(0x7F800001U))));
-  EXPECT_EQ(rounded(0x1p-133F), 0x1p-133F);  // the least that there is
+  EXPECT_EQ(rounded(0x1p-133F), 0x1p-133F);  // the smallest positive number
 }
 
 }  // namespace

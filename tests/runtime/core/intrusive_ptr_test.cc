@@ -8,7 +8,7 @@
 namespace tidemark {
 namespace {
 
-// Says when it dies; the subclass shows that the right destructor runs.
+// Reports its death; the subclass shows that the right destructor runs.
 class Node : public RefCounted {
  public:
   explicit Node(int* deaths, int number = 0) : value(number), deaths_(deaths) {}
@@ -73,7 +73,7 @@ TEST(IntrusivePtr, SelfAssignmentIsHarmless) {
   EXPECT_EQ(a->ref_count(), 1);
 }
 
-// A handle whose last release frees the object that holds the assigned-from handle.
+// The last release of a handle frees the object that holds the assigned-from handle.
 TEST(IntrusivePtr, AssigningAnOwnedSuccessorIsSafe) {
   int deaths = 0;
   IntrusivePtr<Node> head = make_intrusive<Node>(&deaths, 1);

@@ -70,7 +70,7 @@ TEST(Names, MisuseSaysInWhichModule) {
   EXPECT_STREQ(UsageError("[conv2d] no").what(), "[conv2d] no (in layer3.2.conv1)");
 }
 
-// The last one: the table stays full.
+// This test must be the last: the table stays full.
 TEST(Names, AFullTableLeavesCallsWithTheNameOfTheirOperator) {
   const char* const before = intern("before");
   size_t kept = 0;

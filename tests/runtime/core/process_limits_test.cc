@@ -13,7 +13,7 @@ using Folders = std::vector<std::string>;
 
 class ProcessLimits : public testing::FakeRootTest {
  protected:
-  // "PATH FOLDER", the folder below the root.
+  // Writes "PATH FOLDER"; the folder is below the root.
   Folders groups(const std::string& controller, const std::string& text) const {
     write("proc/self/cgroup", text);
     Folders found;
@@ -70,7 +70,7 @@ TEST_F(ProcessLimits, VersionTwoBesideVersionOne) {
 TEST_F(ProcessLimits, AreTheKernelsBesideWhatIsTaken) {
   write("proc/self/status", "VmSize:\t  102400 kB\nVmData:\t  51200 kB\n");
   ASSERT_EQ(process_limits(root_).size(), 0) << "unlimited";
-  constexpr Bytes kLimit(int64_t{1} << 60);  // sanitizers reserve much
+  constexpr Bytes kLimit(int64_t{1} << 60);  // sanitizers reserve a lot
   for (const int resource : {RLIMIT_AS, RLIMIT_DATA}) {
     rlimit before{};
     ASSERT_EQ(getrlimit(resource, &before), 0);

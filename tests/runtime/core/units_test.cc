@@ -90,7 +90,7 @@ TEST(ParseBytes, ReadsWhatPeopleWrite) {
   }
 }
 
-// A budget that a program printed must come back to the byte.
+// A budget printed by a program must be read back to the byte.
 TEST(ParseBytes, WholeNumbersAreExactToFourPetabytes) {
   EXPECT_EQ(parse_bytes("85899345921"), Bytes(85899345921));
   EXPECT_EQ(parse_bytes("4503599627370497"), Bytes(4503599627370497));

@@ -7,7 +7,7 @@ namespace {
 
 using namespace literals;
 
-// 100 useful operations and 10 useful bytes per nanosecond.
+// 100 effective operations and 10 effective bytes per nanosecond.
 DeviceProfile test_profile() {
   DeviceProfile profile;
   profile.float32_flops = 200e9;
@@ -65,7 +65,7 @@ TEST_F(CostModelTest, TheLeastMeasuredTimeOfAStepIsTakenOverAtItsEnd) {
   EXPECT_EQ(model_.time(key), Nanos(600));
   model_.end_step(true);
   EXPECT_EQ(model_.time(key), Nanos(600)) << "a step without it forgets nothing";
-  // It may have become slower for good.
+  // The operator may have become slower for good.
   model_.measured_op(key, Nanos(800));
   model_.end_step(true);
   EXPECT_EQ(model_.time(key), Nanos(800));
@@ -96,7 +96,7 @@ TEST_F(CostModelTest, WhatCannotBeMeasuredIsIgnored) {
 TEST_F(CostModelTest, TransfersTakeTheProfilesLinkThenTheMeasuredOne) {
   EXPECT_EQ(model_.offload_time(2000_B), Nanos(1100));
   EXPECT_EQ(model_.reload_time(2000_B), Nanos(600));
-  // Two copies of 4,000,000 bytes in 1 ms of moving each: 4 bytes per nanosecond.
+  // Two copies of 4,000,000 bytes, each moving for 1 ms: 4 bytes per nanosecond.
   for (int i = 0; i < 2; ++i) {
     model_.measured_copy(StreamId::kOffload, Bytes(4'000'000), Nanos(1'000'100));
   }
@@ -104,14 +104,14 @@ TEST_F(CostModelTest, TransfersTakeTheProfilesLinkThenTheMeasuredOne) {
   model_.end_step(true);
   EXPECT_EQ(model_.offload_time(2000_B), Nanos(600));
   EXPECT_EQ(model_.reload_time(2000_B), Nanos(600));
-  // A few bytes say nothing about the link.
+  // A copy of a few bytes says nothing about the link.
   model_.measured_copy(StreamId::kOffload, 8_B, Nanos(1'000'000));
   model_.end_step(true);
   EXPECT_EQ(model_.offload_time(2000_B), Nanos(600));
 }
 
 TEST_F(CostModelTest, SwappingIsThereAndBackOverAShareOfTheLinkUntilThatIsMeasured) {
-  // 100 + 7000 / (2 x 0.35) there, 100 + 7000 / (4 x 0.35) back.
+  // 100 + 7000 / (2 x 0.35) out, 100 + 7000 / (4 x 0.35) back.
   EXPECT_EQ(model_.swap_time(7000_B), Nanos(100 + 10'000 + 100 + 5000));
   model_.measured_copy(StreamId::kOffload, Bytes(4'000'000), Nanos(1'000'100));
   model_.end_step(true);

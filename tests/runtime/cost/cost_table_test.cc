@@ -74,7 +74,7 @@ TEST(CostTableTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(with(R"([{"signature": "0000000000000001", "ns": 1, "us": 2}])"),
               HasSubstr("operator 1: unknown key \"us\""));
   EXPECT_THROW(read_costs("/nowhere/costs.json"), DataError);
-  EXPECT_THROW(read_costs("/dev/zero"), DataError);  // has no end
+  EXPECT_THROW(read_costs("/dev/zero"), DataError);  // endless
   EXPECT_THROW(write_costs({}, "/nowhere/costs.json"), DataError);
 }
 
@@ -111,7 +111,7 @@ TEST(CostTableTest, WhatIsForgottenIsPricedAnew) {
   EXPECT_FALSE(model.is_current(old));
   EXPECT_EQ(model.time(old), Nanos(3));
   EXPECT_EQ(model.time(0), Nanos(0));
-  model.measured_op(old, Nanos(9));  // of a call that ran before: ignored
+  model.measured_op(old, Nanos(9));  // from a call that ran before: ignored
   model.end_step(true);
   const CostKey now = model.key(1, {0, Bytes(500), false});
   EXPECT_TRUE(model.is_current(now));

@@ -32,7 +32,7 @@ TEST(CpuDevice, ThreadsAreThoseOfTheComputeStream) {
 }
 
 TEST(CpuDevice, StreamsRunAtTheSameTime) {
-  // Each lets the next one go: none could end if they took turns.
+  // Each task lets the next one go on: none could end if they took turns.
   const auto device = make_cpu_device();
   std::array<Gate, 3> gates;
   for (size_t i = 0; i < 3; ++i) {

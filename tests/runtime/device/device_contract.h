@@ -25,7 +25,7 @@
 
 namespace tidemark {
 
-// Work that ends only once the test says so; on a simulator, work that takes very long.
+// Work that ends only when the test allows it; on a simulator, work that takes very long.
 class Gate {
  public:
   ~Gate() { open(); }
@@ -211,8 +211,8 @@ TYPED_TEST_P(DeviceContract, RegionsHaveTheSizeAskedFor) {
 
 TYPED_TEST_P(DeviceContract, CopiesMoveBytes) {
   Device& device = *this->device_;
-  // Below and above where the compute stream splits a copy; odd, so that the last piece is
-  // short.
+  // Sizes below and above the one where the compute stream splits a copy; odd, so that the last
+  // piece is short.
   for (int64_t size : {int64_t{0}, int64_t{1}, int64_t{4096}, (int64_t{9} << 20) + 3}) {
     const auto arena = device.map(MemoryKind::kDevice, Bytes(2 * size + 64));
     const auto host = device.map(MemoryKind::kHost, Bytes(size));
@@ -232,7 +232,7 @@ TYPED_TEST_P(DeviceContract, CopiesMoveBytes) {
     if (device.has_data()) {
       EXPECT_EQ(std::memcmp(a, b, static_cast<size_t>(size)), 0);
     }
-    // Within the arena the two ranges may overlap, either way round.
+    // Within the arena the two ranges may overlap, in either direction.
     for (int64_t shift : {int64_t{64}, int64_t{-64}}) {
       std::byte* to = shift > 0 && device.has_data() ? a + shift : a;
       std::byte* from = shift < 0 && device.has_data() ? a - shift : a;
@@ -367,8 +367,9 @@ TYPED_TEST_P(DeviceContract, TimeDoesNotGoBack) {
   }
 }
 
-// A random program of kernels, host tasks and copies over a few cells, each ordered by the last
-// writer and the readers of what it touches, gives what a sequential run gives.
+// A random program of kernels, host tasks and copies over a few cells must give the results of
+// a sequential run. Each piece of work waits for the last writer and the readers of what it
+// touches.
 TYPED_TEST_P(DeviceContract, HazardsOrderedByFencesGiveSequentialResults) {
   Device& device = *this->device_;
   if (!device.has_data()) GTEST_SKIP() << "no data";

@@ -14,7 +14,7 @@ namespace tidemark {
 template <class Factory>
 class DeviceFailureContract : public ::testing::Test {
  protected:
-  // Fails until told otherwise.
+  // Work that fails until the test allows it.
   Work failing(uint64_t tag = 0) {
     return work_that(
         [this] {
@@ -35,7 +35,8 @@ TYPED_TEST_P(DeviceFailureContract, HoldsWhatIsBehindItAndWhatWaitsForIt) {
   Device& device = *this->device_;
   std::vector<int> compute;
   std::vector<int> reload;
-  // Once a failure is known nothing more is accepted: it must not fail while we enqueue.
+  // Once a failure is known, enqueueing throws, so the gate delays the failure until all is
+  // enqueued.
   Gate gate;
   device.enqueue(StreamId::kCompute, gate.work());
   device.enqueue(StreamId::kCompute, work_that([&] { compute.push_back(1); }));
@@ -56,7 +57,7 @@ TYPED_TEST_P(DeviceFailureContract, HoldsWhatIsBehindItAndWhatWaitsForIt) {
   EXPECT_FALSE(device.done(behind));
   EXPECT_EQ(this->attempts_, 1);
 
-  // Nothing is accepted meanwhile.
+  // While failed, the device accepts nothing.
   EXPECT_THROW(device.enqueue(StreamId::kReload, work_that([&] { reload.push_back(-1); })),
                DeviceError);
   EXPECT_THROW(device.enqueue_host(StreamId::kOffload, work_that([] {})), DeviceError);
@@ -70,7 +71,7 @@ TYPED_TEST_P(DeviceFailureContract, HoldsWhatIsBehindItAndWhatWaitsForIt) {
   EXPECT_EQ(this->attempts_, 2);
   EXPECT_EQ(compute, (std::vector<int>{1, 2}));
   EXPECT_EQ(reload, (std::vector<int>{3}));
-  // Tickets go on as if what was refused had never been asked for.
+  // Tickets continue as if the refused work had never been requested.
   EXPECT_EQ(device.enqueue(StreamId::kReload, work_that([] {})).ticket, 2u);
 }
 
@@ -189,7 +190,7 @@ TYPED_TEST_P(DeviceFailureContract, DestructionGivesUpWhatAFailureHolds) {
         this->device_->enqueue(stream, work_that([&ran, held] { ++ran; }));
       }
     } catch (const DeviceError&) {
-      // The failure is reported as soon as it is known, which may be while we enqueue.
+      // The failure is reported as soon as it is known, possibly while enqueueing.
     }
   }
   this->device_.reset();

@@ -36,7 +36,7 @@ TEST(ModelledDevice, KeepsTheSimulatorsTime) {
     const Bytes begin(static_cast<int64_t>(random()) % (chunks - bytes).count());
     Event event;
     for (Device* device : {real.get(), simulated.get()}) {
-      // Each stream writes to a part of its own; all read the last part.
+      // Each stream writes to its own part; all read the last part.
       std::byte* const data = device == real.get() ? memory->data() : nullptr;
       std::byte* const at = data ? data + (static_cast<int64_t>(stream) << 14) : nullptr;
       if (before.ticket > 0) device->wait(stream, before);

@@ -66,7 +66,7 @@ TEST(Profile, AFileIsAProfileToo) {
   EXPECT_EQ(make_device("sim:" + path.string())->name(), "sim:mine");
   std::filesystem::remove(path);
   EXPECT_THROW(load_profile(path), DataError);
-  std::filesystem::create_symlink("/dev/zero", path);  // has no end
+  std::filesystem::create_symlink("/dev/zero", path);  // endless
   EXPECT_THROW(load_profile(path), DataError);
   std::filesystem::remove(path);
 }

@@ -11,7 +11,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Sim, DeviceContract, Sim);
 
 constexpr Nanos us(int64_t count) { return Nanos(count * 1000); }
 
-// A link of 1,000 bytes per microsecond out, 2,000 in; half of each while both are busy.
+// A link of 1,000 bytes per microsecond out and 2,000 in; half of each while both are busy.
 DeviceProfile test_profile() {
   DeviceProfile profile;
   profile.name = "test";

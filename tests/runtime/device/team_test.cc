@@ -17,7 +17,7 @@ int team_size() {
   return threads;
 }
 
-// OMP_THREAD_LIMIT is 1 under ThreadSanitizer.
+// ThreadSanitizer runs with OMP_THREAD_LIMIT=1.
 int up_to(int threads) { return std::min(threads, omp_get_thread_limit()); }
 
 // OpenMP's settings belong to a thread, and each case gets a fresh one.

@@ -1,6 +1,5 @@
-// Steps that carry storages over their end: one step makes them, a later one reads them and
-// lets go of them. Gradients that are summed over two steps, and states that each step
-// replaces.
+// Steps that carry storages over their end: one step makes them, a later one reads and releases
+// them. Examples are gradients summed over two steps, and states that each step replaces.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +33,7 @@ class CarryingTraining {
     }
   }
 
-  // `between` is called in the middle of it.
+  // `between` is called in the middle of the step.
   StepStats step(const std::function<void()>& between = [] {}) {
     const bool updates = carries_ == Carries::kStates || steps_ % 3 == 2;
     const bool learns = carries_ == Carries::kStates || steps_ % 3 < 2;
@@ -141,7 +140,7 @@ TEST_P(Carried, StepsArePlannedAndKeepTheirBits) {
   }
 }
 
-// A call more, in one of three steps; after it each goes by its plan again.
+// One of three steps has an extra call; afterwards every step follows its plan again.
 TEST_P(Carried, AStepThatDiffersLosesNothing) {
   constexpr int kSteps = 36;
   for (const bool search : {false, true}) {
@@ -175,13 +174,13 @@ INSTANTIATE_TEST_SUITE_P(Programs, Carried,
                            return std::string(kNames[static_cast<size_t>(tested.param)]);
                          });
 
-// --- which storage bears which number ---
+// --- which storage has which number ---
 
 using Numbers = std::vector<uint32_t>;
 constexpr uint32_t kForeign = InitialStorages::kForeign;
 
-// A step that reads `inputs`, recorded as it begins with what the scene has in use. They are
-// numbered in that order.
+// A step that reads `inputs`, recorded from the storages that the scene has in use at its
+// beginning. They are numbered in that order.
 InitialStorages recorded(Scene& scene, const std::vector<Handle>& inputs) {
   InitialStorages initial(scene.residency().storages().in_use());
   ToyCall call(1);
@@ -194,7 +193,7 @@ InitialStorages recorded(Scene& scene, const std::vector<Handle>& inputs) {
   return initial;
 }
 
-// Of what is in use, the oldest first.
+// The numbers of the storages in use, the oldest first.
 std::optional<Numbers> numbers(Scene& scene, const InitialStorages& initial) {
   auto found = initial.numbers(scene.residency().storages().in_use());
   if (found) std::reverse(found->begin(), found->end());
@@ -208,13 +207,13 @@ TEST(InitialStorages, AreKnownByIdThenByKindAndAge) {
   const InitialStorages initial = recorded(scene, {b, w, c, a});
   EXPECT_EQ(initial.foreign(), (std::vector<Bytes>{units(3)}));
   EXPECT_EQ(numbers(scene, initial), (Numbers{1, kForeign, 3, 0, 2}));
-  // New ones, made in another order, but for those that are alike.
+  // New storages, made in another order except for those of the same kind.
   a = b = c = {};
   const Handle c2 = scene.call({w}, 1), a2 = scene.call({w}, 2), b2 = scene.call({w}, 2);
   EXPECT_EQ(numbers(scene, initial), (Numbers{1, kForeign, 2, 3, 0}));
 }
 
-// The older of two that are alike is not used by the step: so it is later.
+// The step does not use the older of two storages of the same kind, so it comes later.
 TEST(InitialStorages, ForeignOnesOfTheSameKindKeepTheirTurn) {
   Scene scene;
   const Handle w = scene.data(4, Category::kParameter);

@@ -1,6 +1,5 @@
-// Every decision about memory that random programs lead to, under each policy, with and without
-// tiers, with and without plans, as they are on file: what restructures the runtime must leave
-// them as they are.
+// Every decision about memory in random programs, under each policy, with and without tiers and
+// plans, must equal the recorded one: a refactoring of the runtime must not change any.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -43,7 +42,7 @@ TEST(GoldenDecisions, OfRandomPrograms) {
             options.device = "sim:a100-80gb";
             options.threads = 1;
             options.policy = policy.name;
-            // Without a tier what cannot be recomputed stays, which takes more.
+            // Without a tier, storages that cannot be recomputed stay, which takes more memory.
             const double more = tiers.host == Bytes(0) ? 1.5 : 1;
             options.budget = align_up(share_of(kRandomProgramSmallest, more * room.share));
             options.host_limit = tiers.host;

@@ -1,5 +1,5 @@
-// The same schedules live, on the simulated device, and simulated: what is done to each
-// storage, in which order, how long the step takes and how much memory it needs are the same.
+// The same schedules, run live on the simulated device and simulated, do the same to each
+// storage in the same order, take the same time and need the same memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ using Do = Schedule::Do;
 constexpr int kSteps = 7, kCalls = 30;
 constexpr Nanos kCallTime{1000};  // of a toy operator, on the simulated device
 
-// At 1e9 whatever takes time takes whole nanoseconds, so that nothing is rounded twice.
-// `link`: bytes a second, each way.
+// At 1e9 every duration is a whole number of nanoseconds, so nothing is rounded twice. `link`:
+// bytes per second, each way.
 DeviceProfile profile_with_link(double link) {
   DeviceProfile profile;
   profile.name = "exact";
@@ -51,8 +51,8 @@ std::shared_ptr<const CostTable> toy_costs() {
   return table;
 }
 
-// Steps that are alike, without reads: what a read takes is not in a schedule. `after`: each
-// step.
+// Runs identical steps without reads, as the time of a read is not in a schedule. `after` is
+// called after each step.
 void run_program(Session& session, uint32_t seed, const std::function<void(StepStats)>& after) {
   std::mt19937 random(seed);
   const auto pick = [&](size_t n) { return random() % static_cast<uint32_t>(n); };
@@ -89,8 +89,8 @@ void run_program(Session& session, uint32_t seed, const std::function<void(StepS
   }
 }
 
-// What is done in a step, where the program lets go of a storage left out: that is its own
-// doing. Storages by number, or live by id.
+// One thing done in a step. Frees are left out: they follow the program's own releases.
+// Storages are given by number, or live by id.
 struct Deed {
   static constexpr uint32_t kScratch = Schedule::kScratch;
   std::string what;
@@ -163,11 +163,11 @@ class Watcher final : public StorageListener {
 
   Residency& residency_;
   std::vector<Deed> deeds_;
-  size_t run_ = 0;  // the latest call: blocks may move while it takes its own
+  size_t run_ = 0;  // the latest call: blocks may move while it takes its own blocks
 };
 
-// The first thing that was done otherwise than scheduled; empty: none. Which live storage is
-// which of the schedule's is seen where it comes first, and holds from then on.
+// The first deed that differs from the schedule; empty if there is none. Live ids are mapped to
+// numbers of the schedule at their first appearance, and must match from then on.
 std::string first_difference(const std::vector<Deed>& live, const std::vector<Deed>& planned) {
   std::map<uint32_t, uint32_t> number_of, id_of;
   for (size_t i = 0; i < std::max(live.size(), planned.size()); ++i) {
@@ -186,9 +186,9 @@ std::string first_difference(const std::vector<Deed>& live, const std::vector<De
   return "";
 }
 
-// When compute was done with the step's work and with what is away at its end.
+// When compute had finished the step's work, and storages that are away at its end were out.
 Nanos compute_end(Session& session) {
-  std::map<uint32_t, Nanos> copied_out;  // by storage: the last
+  std::map<uint32_t, Nanos> copied_out;  // by storage: the end of its last copy
   Nanos end{0};
   session.events().for_each([&](const EventRecord& event) {
     switch (event.kind) {
@@ -211,7 +211,7 @@ int64_t moves(const std::vector<Deed>& deeds) {
                        [](const Deed& deed) { return deed.what == "move"; });
 }
 
-// Of what a copy was reading, or had just been waited for to write.
+// Counts moves of blocks that a copy was reading, or whose copy in had just been waited for.
 int64_t moves_beside_copies(Session& session) {
   std::map<uint32_t, Nanos> copied;  // until when, by storage
   int64_t count = 0;
@@ -253,8 +253,8 @@ Bytes budget_of(uint32_t seed, const DeviceProfile& profile) {
   return align_up(share_of(peak, 0.6 + 0.05 * (seed % 8)));
 }
 
-// Runs a random program in 60 % of its peak and more, by a random schedule; `check` compares
-// each step by it.
+// Runs a random program in at least 60 % of its peak by a random schedule; `check` compares
+// each step that follows it.
 template <class Check>
 void compare(uint32_t seed, const DeviceProfile& profile, bool placed, Seen& seen,
              const Check& check) {
@@ -266,8 +266,7 @@ void compare(uint32_t seed, const DeviceProfile& profile, bool placed, Seen& see
     limits = given;
     std::mt19937 random(seed);
     auto order = random_order(trace, random);
-    // The host runs ahead of compute, and brings data before a simulated step says that it
-    // does.
+    // The host runs ahead of compute: live, uploads start earlier than in a simulated step.
     const auto upload = std::find(order.begin(), order.end(), 0);
     std::rotate(order.begin(), upload, upload + 1);
     return schedule_with(trace, order, random_releases(limits, random), limits, foreign,
@@ -278,11 +277,12 @@ void compare(uint32_t seed, const DeviceProfile& profile, bool placed, Seen& see
   int planned = 0;
   run_program(*session, seed, [&](const StepStats& stats) {
     const auto live = watcher.take();
-    if (!stats.planned || ++planned < 2) return;  // the first brings all to its place
+    if (!stats.planned || ++planned < 2) return;  // the first one moves blocks to their places
     const BoundSchedule& bound = *session->planner()->current();
-    // What ends elsewhere than it begins is put back first, which is not the step's own time.
+    // Storages that end elsewhere than they begin are moved back first, which is not part of
+    // the step's time.
     if (count_ending_elsewhere(bound.schedule) > 0) return;
-    // What an operator that was put off let go of does not move any more.
+    // A dead storage that a deferred operator let go of no longer moves.
     if (placed && moves(live) < moves(deeds_of(bound.schedule))) {
       ++seen.dead_moves;
       return;
@@ -321,11 +321,11 @@ TEST(LiveAndSimulated, PlacedSchedulesAreEqualInEventsBytesAndTime) {
   }
 }
 
-// Blocks are slid together, which takes time itself and waits for copies of what is slid; a
-// simulation counts bytes. The slower the link, the more that is: 0.2 % of all steps' time
-// where the largest block takes an eighth of a call to be copied, 0.4 % at four tenths (here),
-// 0.5 % at half a call, 9 % at eight calls. In a few steps a block that cannot slide has
-// something else released.
+// Without places, blocks slide together. This takes time and waits for copies of the blocks
+// that slide, while a simulation only counts bytes. The slower the link, the larger the
+// difference: 0.2 % of all steps' time where copying the largest block takes an eighth of a
+// call, 0.4 % at four tenths (here), 0.5 % at half a call, 9 % at eight calls. In a few steps,
+// another storage is released because a block cannot slide.
 TEST(LiveAndSimulated, SchedulesWithoutPlacesTakeAboutAsLong) {
   Seen seen;
   int as_scheduled = 0;

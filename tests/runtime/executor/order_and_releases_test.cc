@@ -1,5 +1,5 @@
-// Schedules that put calls off and release storages at once: in whatever order, and wherever a
-// step leaves its schedule, the results are those of the same program without a plan.
+// Schedules that defer calls and release storages at the same time. In any order, and wherever
+// a step leaves its schedule, results equal those of the same program without a plan.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace tidemark::testing {
 namespace {
 
-// What happens before a call of one step that is not in its schedule.
+// An unscheduled event before a call of one step.
 enum class Exit : uint8_t {
   kNone,
   kExtraCall,
@@ -37,7 +37,7 @@ struct Leaves {
   int at = 0;
 };
 
-// w is written while `a`, which is made of it, is still wanted.
+// w is written while `a`, which was computed from it, is still needed.
 //
 //   0 a = f(w)      1 b = g(a)         2 update w by b    3 c = h(b, u)
 //   4 update u by c                    5 d = k(a, c)      6 update v by d
@@ -114,9 +114,8 @@ class WritesWhatIsReadAgain {
   std::vector<bool> planned_;
 };
 
-// w is written after d is made, and `a` is away in between: it is made again from a w that the
-// program has overwritten already. The write of u makes the runtime look again at what can be
-// made again.
+// w is written after d is made. `a`, away in between, is recomputed from a w that the program
+// has already overwritten. The write of u makes the runtime check again what can be recomputed.
 std::optional<Schedule> evict_the_reader(const StepTrace& trace, const PlanLimits& limits,
                                          const std::vector<Bytes>& foreign) {
   const auto evict_a = [](const StepTable&) {
@@ -141,7 +140,7 @@ TEST(OrderAndReleases, AReaderOfWhatAPutOffCallWritesIsMadeAgain) {
         planned.session().plan_steps(options);
         ASSERT_EQ(planned.run({exit, at}), plain.run({exit, at}));
         for (int step = 2; step < kSteps; ++step) {
-          // The one that is left, and the next, which is recorded.
+          // The step that leaves its schedule, and the next, which is recorded.
           const bool left = exit != Exit::kNone && (step == kExitStep || step == kExitStep + 1);
           EXPECT_TRUE(left || planned.planned()[static_cast<size_t>(step)]) << step;
         }
@@ -150,11 +149,11 @@ TEST(OrderAndReleases, AReaderOfWhatAPutOffCallWritesIsMadeAgain) {
   }
 }
 
-// Throws when it is to launch a kernel that was named.
+// Throws instead of launching the chosen kernel.
 class RefusingDevice final : public FaultyDevice {
  public:
   RefusingDevice() : FaultyDevice(make_cpu_device({.threads = 1})) {}
-  void refuse(int64_t nth) { left_ = nth; }  // from now, from 1
+  void refuse(int64_t nth) { left_ = nth; }  // the nth launch from now, from 1
   Event enqueue(StreamId stream, Work work) override {
     if (stream == StreamId::kCompute && --left_ == 0) throw DeviceError("refused");
     return FaultyDevice::enqueue(stream, std::move(work));
@@ -164,7 +163,7 @@ class RefusingDevice final : public FaultyDevice {
   int64_t left_ = 0;
 };
 
-// Whose fourth call is put off until the fifth has run and e has been let go of.
+// The fourth call is deferred until the fifth has run and the program has let go of e.
 //
 //   0 a = f(w)    1 b = g(w)    2 e = h(w)    3 update w by a; lets go of b
 //   4 c = k(e)    5 d = l(u, c)    6 update u by d
@@ -172,14 +171,14 @@ class PutsAWriteOff {
  public:
   PutsAWriteOff() : PutsAWriteOff(std::make_unique<RefusingDevice>()) {}
 
-  // What a step is to do differently.
+  // How a step differs.
   struct Twist {
     bool reads_first = false;
-    bool drops_b_early = false;  // before 3
-    bool is_refused = false;     // at what runs once e is let go of; and tries again
+    bool drops_b_early = false;  // before call 3
+    bool is_refused = false;     // of the call after e is let go of; then a retry
   };
 
-  // Is it by the plan?
+  // Returns whether the step followed its plan.
   bool step(const Twist& twist) {
     return scene_.session()
         .step([&] {
@@ -235,7 +234,7 @@ class PutsAWriteOff {
   Handle w_, u_;
 };
 
-// After steps that all do the one, one that does the other, and two more.
+// Runs steps with `all`, then one with `one`, and two more.
 void expect_the_same(const PutsAWriteOff::Twist& all, const PutsAWriteOff::Twist& one,
                      int refused = 0) {
   PutsAWriteOff plain, planned;
@@ -261,13 +260,14 @@ TEST(OrderAndReleases, AHandleMayBeDroppedBeforeItsTime) {
   expect_the_same({}, {.drops_b_early = true});
 }
 
-// It runs when the program tries again what asked for it.
+// The deferred call runs when the program retries the call that triggered it.
 TEST(OrderAndReleases, APutOffCallThatFailsToLaunchIsNotForgotten) {
   expect_the_same({}, {.is_refused = true}, 1);
 }
 
-// s is made again, w is written, and s is let go of while r, which is made of it, is there and
-// e is away: the policy would keep s in case it evicts r. By the schedule y takes its place.
+// s is recomputed, w is written, and s is let go of while r, which was computed from s, is
+// resident and e is away. The policy would keep s in case it evicts r. By the schedule, y takes
+// its place.
 //
 //   0 s = f(w)    1 e = g(u)    2 r = h(s)    3 x = k(v)    4 update w by s
 //   5 y = l(u)    6 z = m(e, r, y)    7 update u by z    8 update v by x
@@ -287,7 +287,7 @@ TEST(OrderAndReleases, WhatAScheduleFreesGoesAlthoughItIsRead) {
         return std::vector<planner::PlannedRelease>{{s, 2, 4, planner::Release::kEvict, 0},
                                                     {e, 1, 6, planner::Release::kEvict, 0}};
       };
-      PlanLimits least = limits;  // for y to lie where s was
+      PlanLimits least = limits;  // so that y lies where s was
       std::optional<Schedule> found, next;
       for (; (next = schedule_with(trace, order, evict_s_and_e, least, foreign));
            least.space -= kAlignment)
@@ -314,8 +314,8 @@ TEST(OrderAndReleases, WhatAScheduleFreesGoesAlthoughItIsRead) {
   EXPECT_EQ(run(true), run(false));
 }
 
-// Layers, their gradients, and updates at the end. What the order for the least peak needs is
-// more than there is: the search goes on from it.
+// Layers, their gradients, and updates at the end. Even the order with the least peak needs
+// more than the budget, so the search continues from it.
 TEST(OrderAndReleases, BelowTheLeastPeakASearchTakesBoth) {
   const auto run = [](Session& session, int steps) {
     std::vector<Handle> weights;
@@ -374,8 +374,9 @@ TEST(OrderAndReleases, BelowTheLeastPeakASearchTakesBoth) {
   EXPECT_GT(both, 2);
 }
 
-// Where the schedule frees a storage that is used last by an operator which comes later in the
-// schedule than in the program, and of which the program has let go before. None: nowhere.
+// The position of a free whose storage is last used by an operator that runs later in the
+// schedule than in the program, after the program has let go of the storage. None: there is
+// none.
 std::optional<uint32_t> free_after_put_off_use(const StepTrace& trace,
                                                const Schedule& schedule) {
   std::vector<uint32_t> released_by(trace.storages.size() + schedule.foreign.size(),
@@ -402,7 +403,7 @@ std::optional<uint32_t> free_after_put_off_use(const StepTrace& trace,
   return found;
 }
 
-// What is freed there moves before that, to above everything else.
+// Before that free, moves the storage to above everything else.
 void move_before_free(const StepTrace& trace, Schedule& schedule) {
   auto& code = schedule.code;
   const auto found = free_after_put_off_use(trace, schedule);
@@ -447,7 +448,7 @@ TEST(OrderAndReleases, RandomSchedulesKeepTheBits) {
         PlanOptions plan = quiet();
         plan.producer = [&](const StepTrace& trace, const PlanLimits& limits,
                             const std::vector<Bytes>& foreign) {
-          PlanLimits below = limits;  // for what moves above it
+          PlanLimits below = limits;  // for the move, which goes above it
           below.space -= Bytes(1 << 20);
           auto found = random_order_and_releases(trace, below, foreign, seed);
           if (found) ++made;

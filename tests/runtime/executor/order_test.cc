@@ -63,8 +63,8 @@ TEST(Plans, SwitchAfterTwoEqualStepsAndKeepTheBits) {
   EXPECT_NE(said.front().find("from now on by a plan"), std::string::npos) << said.front();
 }
 
-// What was planned, and from what, is told by numbers: with given costs they are the same the
-// next time, and on a machine that is busy.
+// Fingerprints identify a plan and its inputs. With given costs they are the same every time,
+// also on a busy machine.
 TEST(Plans, AreToldByTheirFingerprints) {
   const auto report = [](double room) {
     SessionOptions options;
@@ -100,7 +100,7 @@ TEST(Plans, AreToldByTheirFingerprints) {
   EXPECT_NE(report(1.2).first, idle.first);
 }
 
-// The order planner's work is counted with what the runtime examines.
+// The order planner's work counts together with what the runtime examines.
 TEST(Plans, TheWorkOfAnOrderIsCounted) {
   const auto examined = [](bool plans) {
     Training training;
@@ -128,7 +128,7 @@ TEST(Plans, WithoutAThreadStepsGoByThePolicy) {
   EXPECT_NE(said.front().find("no thread"), std::string::npos) << said.front();
 }
 
-// Training goes on meanwhile, on as many threads as there are processors.
+// Training continues meanwhile, on as many threads as there are processors.
 TEST(Plans, InTheBackgroundTrainingGoesFirst) {
   const int own = sched_getscheduler(0);
   if (own == SCHED_IDLE) GTEST_SKIP() << "this process goes last itself";
@@ -173,9 +173,8 @@ TEST(Plans, ThePeakIsThePlansToTheByte) {
   EXPECT_EQ(stats.operators, 3 * Training::kLayers + Training::kLayers);
 }
 
-// The smallest arena that the plan fits in; dynamic steps have to release there.
-// Nobody uses x between the steps, but y could be computed again from it, so it stays: that it
-// is there is seen as the plan's range is taken.
+// Nobody uses x between the steps, but it stays, as y could be recomputed from it. The plan
+// notices x when it takes its range.
 TEST(Plans, LeaveRoomToWhatOnlyRecipesWant) {
   const auto run = [](bool plans) {
     Scene scene({.arena = 13});
@@ -201,6 +200,7 @@ TEST(Plans, LeaveRoomToWhatOnlyRecipesWant) {
   EXPECT_EQ(run(true), run(false));
 }
 
+// The smallest arena in which the plan fits; dynamic steps have to release something there.
 TEST(Plans, RunWithoutAReleaseInTheirPeak) {
   Training big;
   big.session().plan_steps(quiet());
@@ -218,7 +218,7 @@ TEST(Plans, RunWithoutAReleaseInTheirPeak) {
   EXPECT_EQ(training.finish(), unplanned(6));
 }
 
-// A call more, at either place, in the fourth step.
+// The fourth step has an extra call, at either place.
 TEST(Plans, AStepThatDiffersIsFinishedAndNothingIsLost) {
   for (const int place : {0, 1}) {
     const auto run = [&](Training& training) {
@@ -235,7 +235,7 @@ TEST(Plans, AStepThatDiffersIsFinishedAndNothingIsLost) {
     EXPECT_EQ(run(training), run(plain));
     EXPECT_EQ(training.session().planner()->counts().mismatches, 1);
     EXPECT_EQ(training.session().planner()->counts().plans, 1);
-    // Steps 2, 5, 6 and 7; 3 differs, and 4 is recorded.
+    // Steps 2, 5, 6 and 7 are planned; 3 differs, and 4 is recorded.
     EXPECT_EQ(training.session().planner()->counts().planned_steps, 4);
   }
 }
@@ -261,7 +261,7 @@ TEST(Plans, AStepThatEndsEarlyIsFinished) {
   EXPECT_EQ(run(true), run(false));
 }
 
-// The calls are the same; only a handle lives on, whose place the plan gives to another.
+// The calls are the same, but a handle lives on whose place the plan gives to another storage.
 TEST(Plans, WhatTheProgramStillHoldsIsNotWrittenOver) {
   const auto run = [](bool planned) {
     Scene scene;
@@ -291,7 +291,7 @@ TEST(Plans, WhatTheProgramStillHoldsIsNotWrittenOver) {
   EXPECT_EQ(run(true), run(false));
 }
 
-// Each has a plan of its own, chosen by its first upload.
+// Each program has a plan of its own, chosen by its first upload.
 TEST(Plans, TwoProgramsInTurn) {
   const auto run = [](bool planned) {
     Scene scene;
@@ -316,7 +316,8 @@ TEST(Plans, TwoProgramsInTurn) {
   EXPECT_EQ(run(true), run(false));
 }
 
-// The last batch of an epoch: never twice in a row, but for steps that follow a plan.
+// The last batch of an epoch never comes twice in a row, except between steps that follow a
+// plan.
 TEST(Plans, AProgramThatComesNowAndThen) {
   Scene scene;
   const Handle w = scene.data(4, Category::kParameter);
@@ -338,7 +339,7 @@ TEST(Plans, AProgramThatComesNowAndThen) {
                                         true, true, true, true, true, true, true}));
 }
 
-// Forward alone: nothing is saved, nothing is updated.
+// Forward only: nothing is saved and nothing is updated.
 TEST(Plans, InferenceIsCapturedAndPlanned) {
   const auto run = [](bool plans) {
     Scene scene;
@@ -398,7 +399,7 @@ TEST(Plans, AStepThatThrowsLeavesTheSessionUsable) {
   }),
                std::runtime_error);
   EXPECT_TRUE(training.step().planned);
-  // As the dynamic run, which throws there too.
+  // The dynamic run throws at the same point.
   Training plain;
   for (int i = 0; i < 3; ++i) plain.step();
   EXPECT_THROW(plain.step([](int at) {
@@ -409,7 +410,7 @@ TEST(Plans, AStepThatThrowsLeavesTheSessionUsable) {
   EXPECT_EQ(training.finish(), plain.finish());
 }
 
-// A loss that is read after the step: what the step before left is foreign to this one.
+// A loss is read after its step: the previous step's loss is foreign to this step.
 TEST(Plans, WhatIsHeldOverTheEndIsPlannedToo) {
   const auto run = [](bool plans) {
     Scene scene;
@@ -435,8 +436,8 @@ TEST(Plans, WhatIsHeldOverTheEndIsPlannedToo) {
   EXPECT_EQ(run(true), run(false));
 }
 
-// What comes from an earlier step and goes in this one is no resident: such a step is planned
-// as one that releases, even where it fits.
+// A storage from an earlier step that ends in this one is no resident. Such a step is planned
+// with releases, even where it fits.
 TEST(Plans, WhatGoesInALaterStepIsPlannedWithReleases) {
   Scene scene;
   const Handle w = scene.data(4, Category::kParameter);
@@ -453,8 +454,8 @@ TEST(Plans, WhatGoesInALaterStepIsPlannedWithReleases) {
       << said.front();
 }
 
-// Random programs whose steps are alike, with views, in-place writes, reads and dropped
-// handles, under ample memory and in just what the plan takes.
+// Random programs of identical steps with views, in-place writes, reads and dropped handles, in
+// ample memory and in exactly what the plan takes.
 TEST(Plans, RandomProgramsKeepTheirBits) {
   int64_t planned = 0;
   for (uint32_t seed = 1; seed <= 40; ++seed) {

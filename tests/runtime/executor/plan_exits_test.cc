@@ -1,6 +1,6 @@
-// Leaves a step that runs by a plan at each of its calls, in each way in which a program, its
-// memory or its device may: the results are those of the same program without plans, and later
-// steps run by a plan again.
+// Leaves a planned step at each of its calls, in each way in which a program, its memory or its
+// device may cause it. Results equal those of the same program without plans, and later steps
+// follow a plan again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,14 +26,14 @@ namespace {
 using namespace tidemark::literals;
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kFewer = 5;  // as plans take ten times as long
+constexpr int kFewer = 5;  // plans take ten times as long there
 #else
 constexpr int kFewer = 1;
 #endif
 constexpr int kCalls = 24;
 constexpr int kAllCalls = kCalls + kRandomProgramParameters;
 
-// How steps come to be planned, which of them leaves the plan, and programs that are planned.
+// How steps are planned, which step leaves its plan, and with which programs.
 struct Planned {
   const char* name;
   const char* policy;
@@ -41,8 +41,8 @@ struct Planned {
   bool order;
   int exit_step, steps;
   std::vector<uint32_t> seeds;  // the steps of 2, 5 and 7 carry a storage over their end
-  int every;                    // of so many calls one is tried
-  bool random = false;          // the order and the releases, by the seed
+  int every;                    // one of this many calls is tried
+  bool random = false;          // order and releases are random, by the seed
 };
 const std::vector<Planned>& plans() {
   static const std::vector<Planned> all{
@@ -103,7 +103,7 @@ class PlannedSession {
   Session session_;
 };
 
-// Whether the step before this one went by a plan, its own or the policy's.
+// Whether the previous step followed a plan, its own or the policy's.
 bool was_planned(Session& session) {
   bool last = false, now = false;
   session.events().for_each([&](const EventRecord& event) {
@@ -118,7 +118,7 @@ enum class Exit : uint8_t {
   kExtraCall,
   kExtraUpload,
   kExtraRead,
-  kHandleKept,  // over this step's end
+  kHandleKept,  // over the end of this step
   kEndsEarly,
   kThrows,
 };
@@ -128,10 +128,11 @@ constexpr const char* kExitNames[] = {"none",        "extra call", "extra upload
 struct ProgramRun {
   std::vector<uint64_t> read;  // the values that the program reads
   std::vector<bool> planned;   // by step, but for the last
-  int errors = 0;              // that steps ended with
+  int errors = 0;              // steps that ended with an error
 };
 
-// `breaks` is called as the step begins that leaves its plan, `mends` as the next one does.
+// `breaks` is called at the beginning of the step that leaves its plan, `mends` at the
+// beginning of the next one.
 ProgramRun run(
     Session& session, uint32_t seed, const Planned& how, Exit exit, int at,
     const std::function<void()>& breaks = [] {}, const std::function<void()>& mends = [] {}) {
@@ -180,7 +181,7 @@ TEST_P(PlanExitsBy, OfTheProgramAtEachCall) {
   const Planned& how = GetParam();
   for (const uint32_t seed : how.seeds) {
     for (auto exit = Exit::kNone; exit <= Exit::kThrows; exit = Exit(int(exit) + 1)) {
-      // Each call for some of the seeds, by each exit.
+      // Each exit is tried at each call, for some of the seeds.
       const int first = exit == Exit::kNone
                             ? 0
                             : (static_cast<int>(seed) + static_cast<int>(exit)) % how.every;
@@ -197,7 +198,7 @@ TEST_P(PlanExitsBy, OfTheProgramAtEachCall) {
   }
 }
 
-// A step that fails leaves what the program had made up to one of its calls.
+// A failed step leaves what the program had made before one of its calls.
 void expect_stopped_somewhere(const Planned& how,
                               const std::function<void(PlannedSession&, int64_t nth)>& break_at,
                               const std::function<bool(PlannedSession&)>& mend) {
@@ -235,8 +236,8 @@ TEST_P(PlanExitsBy, AsAKernelFails) {
       });
 }
 
-// Tide's plans of this program have no places, as a little is short: space is looked for. By
-// all others each block has its place.
+// Tide's plans of this program have a small shortfall and therefore no places: space is made at
+// run time. All other plans give each block its place.
 Planned without_places() {
   Planned how = plans().back();
   how.seeds = {34};
@@ -255,7 +256,7 @@ TEST(PlanExits, OfTidesAsAnAllocationThrows) {
       });
 }
 
-// Room is made then, and nothing fails.
+// Space is then made, and nothing fails.
 TEST(PlanExits, OfTidesAsThereIsNoRoomOnce) {
   const Planned how = without_places();
   const uint32_t seed = how.seeds.front();
@@ -278,7 +279,7 @@ TEST(PlanExits, OfTidesAsThereIsNoRoomOnce) {
   EXPECT_GT(faults, 3);
 }
 
-// Memory does not follow the first schedule of a search, twice, while the second is looked for.
+// While the search's second schedule is being made, memory twice fails to follow the first.
 TEST(PlanExits, WhatFailedIsNotFollowedAgain) {
   Planned how = plans().back();
   how.steps = 16;
@@ -303,7 +304,7 @@ TEST(PlanExits, WhatFailedIsNotFollowedAgain) {
       return line.find("go by the policy") != std::string::npos;
     });
   };
-  // Every other step: the one after a schedule was left goes by the policy.
+  // Every other step: the step after one that left its schedule goes by the policy.
   int first = -1;
   const BeforeCall before = [&](int step, int call, std::vector<Handle>&) {
     if (call == 0 && threads < 2) planner.finish_planning();

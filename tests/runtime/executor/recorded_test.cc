@@ -13,7 +13,7 @@
 namespace tidemark::testing {
 namespace {
 
-// In units; a step of the toy training needs 27 when nothing is released.
+// In units. A step of the toy training needs 27 if nothing is released.
 constexpr int64_t kTight = 20;
 
 std::vector<uint64_t> ample(int steps) {
@@ -31,7 +31,8 @@ Actions actions_of(const StepStats& stats) {
   return {stats.evictions, stats.offloads + stats.clean_drops, stats.reloads, stats.recomputes};
 }
 
-// In each step by it: its own, and of what lives on and ends elsewhere than it begins.
+// Moves in each step that follows the plan: its own, and those of storages that live on and end
+// elsewhere than they begin.
 int64_t scheduled_moves(const BoundSchedule& plan) {
   const Schedule& schedule = plan.schedule;
   const auto moves =
@@ -65,7 +66,7 @@ TEST(ReleasingPlans, DoWhatTheRecordedStepDidWithinThePlansPeak) {
     ASSERT_TRUE(steps.back().planned) << arena << ": " << said.back();
     const BoundSchedule* plan = training.session().planner()->current();
     ASSERT_TRUE(plan && releases(plan->schedule));
-    // Which moves it has depends on what operators were measured to take.
+    // The moves depend on measured times of operators.
     EXPECT_EQ(training.scene().count(EventKind::kCompact), moves + scheduled_moves(*plan))
         << "all is where it should be";
     EXPECT_EQ(actions_of(steps.back()), actions_of(steps[2])) << arena;
@@ -91,7 +92,7 @@ TEST(ReleasingPlans, AreDroppedWhereThePolicyIsFaster) {
   EXPECT_EQ(training.finish(), ample(9));
 }
 
-// A call more, at either place, in the sixth step.
+// The sixth step has an extra call, at either place.
 TEST(ReleasingPlans, AStepThatDiffersIsFinishedUnderThePolicy) {
   for (const int place : {0, 1}) {
     const auto run = [&](Training& training) {
@@ -107,12 +108,12 @@ TEST(ReleasingPlans, AStepThatDiffersIsFinishedUnderThePolicy) {
     training.session().plan_steps(quiet());
     EXPECT_EQ(run(training), run(plain));
     EXPECT_EQ(training.session().planner()->counts().mismatches, 1);
-    // Steps 3 and 4, then 7 to 9; 5 differs, and 6 is recorded.
+    // Steps 3, 4 and 7 to 9 are planned; 5 differs, and 6 is recorded.
     EXPECT_EQ(training.session().planner()->counts().planned_steps, 5);
   }
 }
 
-// The calls are the same, but something that the plan does not know of takes room.
+// The calls are the same, but a storage that the plan does not know takes space.
 TEST(ReleasingPlans, AreLeftAloneWhileOthersLiveOn) {
   Training training({.arena = kTight, .host = 64});
   training.session().plan_steps(quiet());
@@ -138,9 +139,9 @@ TEST(ReleasingPlans, AStepThatThrowsLeavesTheSessionUsable) {
   EXPECT_TRUE(training.step().planned);
 }
 
-// What the program kept from a step that failed goes back to sources that only recipes hold,
-// on the tier or not, and to calls of that step: the next step is none to take over. It was
-// recorded with storages that its trace does not know, and the session crashed.
+// After a failed step, the program still holds storages that depend on calls of that step and
+// on sources that only recipes hold, on the tier or not. The next step must not be taken over,
+// as its trace does not know those storages.
 TEST(ReleasingPlans, AStepAfterOneThatThrewMayComputeWhatThatOneLeft) {
   for (const int64_t arena : {10, 12, 14}) {
     const auto run = [&](bool plans) {
@@ -179,7 +180,8 @@ TEST(ReleasingPlans, AStepAfterOneThatThrewMayComputeWhatThatOneLeft) {
   }
 }
 
-// What lives on lies elsewhere, in another order and partly on the tier when the plan begins.
+// When the plan begins, storages that live on lie elsewhere, in another order and partly on the
+// tier.
 TEST(ReleasingPlans, BringWhatLivesOnToItsPlaces) {
   Training training({.arena = kTight, .host = 64});
   training.session().plan_steps(quiet());
@@ -195,8 +197,8 @@ TEST(ReleasingPlans, BringWhatLivesOnToItsPlaces) {
   EXPECT_EQ(training.session().planner()->counts().mismatches, 0);
 }
 
-// Random programs whose steps are alike, with views, in-place writes, reads and dropped
-// handles, in little memory, under several policies. At times blocks have to move.
+// Random programs of identical steps with views, in-place writes, reads and dropped handles, in
+// little memory, under several policies. Sometimes blocks have to move.
 TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
   int64_t moving = 0;
   for (const char* policy : {"delta", "tide", "dtr", "msps", "lru"}) {
@@ -210,7 +212,7 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
         options.policy = policy;
         options.host_limit = Bytes(64 << 20);
         options.residency.poison = true;
-        options.residency.learn_costs = false;  // the same schedules each time
+        options.residency.learn_costs = false;  // so that schedules repeat
         Session session(options, make_cpu_device({.threads = 1}));
         if (plans) session.plan_steps(quiet());
         auto read = run_random_program(session, seed, steps, 90, /*alike=*/true);

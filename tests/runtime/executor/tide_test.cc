@@ -1,5 +1,5 @@
-// The default policy as a whole, on the stage with round prices and a small training program:
-// schedules are found, tried, followed and left.
+// The default policy as a whole, on the stage with round prices and with a small training
+// program: schedules are found, tried, followed and left.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,17 +13,17 @@
 namespace tidemark::testing {
 namespace {
 
-constexpr int kSettled = 12;  // steps, after which every plan has been tried
+constexpr int kSettled = 12;  // steps after which every plan has been tried
 constexpr int64_t kLayers = 10;
 constexpr size_t kSearches = 2;
-// Steps by one plan differ a little, by what the one before has left away.
+// Steps of one plan differ slightly, depending on what the previous step left away.
 constexpr double kRounding = 1.02;
 
-// Layers of a cheap and a dear activation, their gradients, and an update with optimizer state:
-//   h_i = f(x_i, w_i) takes 2000, x_{i+1} = g(h_i) takes 60; backward twice that.
+// Layers of a cheap and an expensive activation, their gradients, and an update with optimizer
+// state: h_i = f(x_i, w_i) takes 2000, x_{i+1} = g(h_i) takes 60, and backward twice that.
 class Training {
  public:
-  // `replaces`: each step makes new optimizer states of those of the step before.
+  // `replaces`: each step makes new optimizer states from those of the previous step.
   Training(int64_t arena, int64_t host, const std::string& policy = "tide",
            const ResidencyOptions& residency = {}, bool replaces = false)
       : stage_(policy, arena, host, {}, residency), replaces_(replaces) {
@@ -33,7 +33,7 @@ class Training {
     }
   }
 
-  // How long it took. `extra`: a call more in the middle. `batch`: units of what is uploaded.
+  // Returns the step's time. `extra`: one more call in the middle. `batch`: units uploaded.
   Nanos step(bool extra = false, int64_t batch = 4) {
     const StepStats& stats = stage_.session().step([&] {
       std::vector<Handle> x{stage_.data(batch)}, h;
@@ -71,7 +71,7 @@ class Training {
       return event.kind == kind && event.reason == reason;
     });
   }
-  // How long blocks were moved in the last step.
+  // Time spent moving blocks in the last step.
   Nanos moving() {
     Nanos time{0};
     for (const EventRecord& event : stage_.step_events()) {
@@ -96,7 +96,7 @@ int64_t unmanaged_peak(bool replaces = false) {
   return training.stage().session().peak_reserved().count() / kUnit.count();
 }
 
-// Nobody has said that it fits: the first steps show it, and nothing is tried.
+// Nothing says that the program fits; the first steps show it, and nothing is tried.
 TEST(Tide, ReleasesNothingWhereEverythingFits) {
   Training training(unmanaged_peak(), 1000);
   for (int i = 0; i < kSettled; ++i) training.step();
@@ -119,8 +119,8 @@ TEST(Tide, SaysThatItBeginsToPlan) {
   EXPECT_EQ(planned, 3);  // for the order, then two searches
 }
 
-// Copies leave ahead of need, and what they are of is dropped when room is needed; they come
-// back ahead of use.
+// Copies leave ahead of need and come back ahead of use. The copied blocks are dropped when
+// space is needed.
 TEST(Tide, FollowsItsPlan) {
   Training training(unmanaged_peak() * 6 / 10, 1000);
   for (int i = 0; i < kSettled; ++i) training.step();
@@ -151,8 +151,8 @@ TEST(Tide, EvictsByPlanWithoutATier) {
   EXPECT_EQ(training.stage().count(EventKind::kCopyOut), 0);
 }
 
-// Three steps without a plan, two by each plan, and from then on by the best, which may be
-// none.
+// Three steps run without a plan and two by each plan. From then on the best is used, which may
+// be no plan.
 TEST(Tide, TriesItsPlansAndKeepsTheBest) {
   for (const int64_t tenths : {4, 6, 8}) {
     Training training(unmanaged_peak() * tenths / 10, 1000);
@@ -162,7 +162,7 @@ TEST(Tide, TriesItsPlansAndKeepsTheBest) {
       took.push_back(training.step());
       planned.push_back(training.planned());
     }
-    // One to see the program, two with prices that are learnt.
+    // One step to see the program, two with learnt prices.
     EXPECT_EQ(planned[0] + planned[1] + planned[2], 0);
     Nanos best = took[4];
     for (size_t plan = 0; plan < kSearches; ++plan) {
@@ -170,7 +170,7 @@ TEST(Tide, TriesItsPlansAndKeepsTheBest) {
       EXPECT_EQ(planned[3 + 2 * plan], planned[4 + 2 * plan]);
       best = std::min(best, took[4 + 2 * plan]);
     }
-    // What steps take under the policy is not the same each time.
+    // Under the policy, the times of steps vary.
     if (planned.back() == 0) {
       EXPECT_LT(took[2], best) << tenths << " tenths";
       continue;
@@ -203,14 +203,14 @@ TEST(Tide, IsNeverWorseThanWithoutAPlan) {
   }
 }
 
-// The step takes what the schedule says and its moves, to the byte, and to the nanosecond where
-// nothing is copied: a simulation counts bytes, and so waits for some copies that lie
-// elsewhere.
+// A step takes the memory of its schedule to the byte. Where nothing is copied it also takes
+// the schedule's time plus its moves, to the nanosecond: a simulation counts bytes, so it waits
+// for some copies of blocks that lie elsewhere.
 TEST(Tide, TakesWhatItsScheduleSays) {
   int releasing = 0, placed = 0;
   for (const int64_t host : {0, 1000}) {
     for (const int64_t percent : {95, 85, 75, 65, 55, 45, 35}) {
-      if (host == 0 && percent < 70) continue;  // what cannot be computed has to stay
+      if (host == 0 && percent < 70) continue;  // what cannot be recomputed has to stay
       SCOPED_TRACE(std::to_string(percent) + " %, host " + std::to_string(host));
       Training training(unmanaged_peak() * percent / 100, host);
       for (int i = 0; i < kSettled + 2; ++i) training.step();
@@ -242,8 +242,8 @@ TEST(Tide, TakesWhatItsScheduleSays) {
   EXPECT_GE(placed, 6);
 }
 
-// What a step has made lies where it was made, and is moved to where the next step begins with
-// it: that is no part of the schedule, and here, where a byte takes a nanosecond, no trifle.
+// Storages made in a step are moved to where the next step begins with them. These moves
+// are not part of the schedule, and matter here, where moving a byte takes a nanosecond.
 TEST(Tide, PlansStepsThatReplaceTheirStates) {
   for (const int64_t percent : {85, 65, 45}) {
     SCOPED_TRACE(std::to_string(percent) + " %");
@@ -269,8 +269,8 @@ TEST(Tide, PlansStepsThatReplaceTheirStates) {
   }
 }
 
-// Steps go on by the first schedule while the second is looked for. That is no trial, and the
-// second has one of its own.
+// Steps follow the first schedule while the second is being made. These steps are no trial; the
+// second schedule has one of its own.
 TEST(Tide, TriesEachScheduleThatComesFromTheBackground) {
   Training training(unmanaged_peak() * 6 / 10, 1000);
   Session& session = training.stage().session();
@@ -290,8 +290,8 @@ TEST(Tide, TriesEachScheduleThatComesFromTheBackground) {
   EXPECT_TRUE(session.settled());
 }
 
-// A call more than in the last step: the rest goes by price alone, and so does the next step,
-// as what lives on has other numbers.
+// A call is added. The rest of the step goes by price alone, and so does the next step, as
+// storages that live on have other numbers.
 TEST(Tide, FallsBackWhereAStepDiffers) {
   Training training(unmanaged_peak() * 6 / 10, 1000);
   for (int i = 0; i < kSettled; ++i) training.step();
@@ -309,8 +309,8 @@ TEST(Tide, FallsBackWhereAStepDiffers) {
   EXPECT_GT(training.planned(), 0);
 }
 
-// Two programs in turn, as with batches of two sizes: each has its plan, and what is uploaded
-// first tells which it is.
+// Two programs alternate, as with batches of two sizes. Each has its plan; the first upload
+// tells which one it is.
 TEST(Tide, KeepsAPlanForEachProgram) {
   Training training(unmanaged_peak() * 6 / 10, 1000);
   for (int i = 0; i < 4 * kSettled; ++i) training.step(false, i % 2 == 0 ? 4 : 3);
@@ -321,7 +321,7 @@ TEST(Tide, KeepsAPlanForEachProgram) {
   }
 }
 
-// A step that throws leaves the plan for those that follow it.
+// A step that throws leaves the plan intact for later steps.
 TEST(Tide, KeepsItsPlanOverAStepThatThrows) {
   Training training(unmanaged_peak() * 6 / 10, 1000);
   for (int i = 0; i < kSettled; ++i) training.step();
@@ -332,14 +332,15 @@ TEST(Tide, KeepsItsPlanOverAStepThatThrows) {
     throw UsageError("given up");
   }),
                UsageError);
-  training.step();  // not as planned: what lives on is to be numbered anew
-  training.step();  // and brought home
+  training.step();  // not as planned: storages that live on get new numbers
+  training.step();  // not as planned: they are brought to their places
   const Nanos after = training.step();
   EXPECT_GT(training.planned(), 0);
   EXPECT_LE(after.count(), before.count() * kRounding);
 }
 
-// Without a tier what cannot be computed is no choice: a run that frees it is not tried.
+// Without a tier, storages that cannot be recomputed are no choice: no run that frees them is
+// tried.
 TEST(Tide, WithoutATierOffersOnlyWhatCanBeComputed) {
   Stage stage("tide", 4, 0);
   const Handle batch = stage.data();
@@ -367,7 +368,7 @@ TEST(Tide, OffloadsGradientsButEvictsThemWhereThereIsNoTier) {
   }
 }
 
-// a is small, dear and the stalest, b the largest, c the cheapest.
+// a is small, expensive and the stalest, b the largest, c the cheapest.
 TEST(Tide, UnplannedGoesByTheFilterThatIsGiven) {
   const auto first_released = [](const std::string& filter) {
     Stage stage("tide", 8, 0, {.filter = filter});
@@ -382,7 +383,7 @@ TEST(Tide, UnplannedGoesByTheFilterThatIsGiven) {
   EXPECT_THROW(first_released("oldest"), UsageError);
 }
 
-// The first step: whichever waits less for it. 4 units take 359 each way.
+// In the first step the release with the shorter wait is taken. 4 units take 359 each way.
 TEST(Tide, UnplannedTakesTheCheaper) {
   Stage stage("tide", 64, 64);
   const Handle cheap = stage.call({}, 4, 300), dear = stage.call({}, 4, 5000);

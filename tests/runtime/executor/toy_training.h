@@ -16,15 +16,15 @@ namespace tidemark::testing {
 inline PlanOptions quiet(std::vector<std::string>* said = nullptr) {
   PlanOptions options;
   options.background = false;
-  options.max_slowdown = std::numeric_limits<double>::infinity();  // whatever the machine does
+  options.max_slowdown = std::numeric_limits<double>::infinity();  // on any machine
   options.report = [said](std::string_view line) {
     if (said) said->emplace_back(line);
   };
   return options;
 }
 
-// Of what is there as the step begins, how many storages end it elsewhere: the next step by it
-// moves them back first.
+// How many storages that are live as the step begins end it elsewhere. The next step by this
+// schedule moves them back first.
 inline int64_t count_ending_elsewhere(const Schedule& schedule) {
   const auto& blocks = schedule.blocks;
   int64_t count = 0;
@@ -38,7 +38,7 @@ inline int64_t count_ending_elsewhere(const Schedule& schedule) {
 }
 
 // Two layers, their gradients, and updates at the end, which a plan moves forward. Salts make
-// each step compute something else.
+// each step compute other values.
 class Training {
  public:
   explicit Training(const SceneOptions& options = {}) : scene_(options) {

@@ -1,4 +1,5 @@
-// Beside std::map: the same entries in the same order, whatever is added, removed and moved.
+// Compares the map with std::map: the same entries in the same order, whatever is added,
+// removed and moved.
 #include "runtime/memory/address_map.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ void expect_same(const AddressMap<int>& found, const std::map<Offset, int>& expe
   }
 }
 
-// `most`: how many there are, at most; small and large enough for chunks to come and go.
+// `most`: the maximum number of entries; small, and large enough for chunks to come and go.
 void run(uint32_t seed, size_t most) {
   std::mt19937 random(seed);
   AddressMap<int> map;

@@ -60,7 +60,7 @@ struct Pages {
   std::unique_ptr<std::byte, Free> data;
 };
 
-// A descriptor of this process that is open on an unlinked file in `directory`.
+// A descriptor of this process for an unlinked file in `directory`.
 std::string descriptor_in(const fs::path& directory) {
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
     std::error_code ignored;
@@ -72,7 +72,7 @@ std::string descriptor_in(const fs::path& directory) {
   return "";
 }
 
-// Bytes of the file that are in the page cache.
+// Bytes of the file in the page cache.
 size_t cached(const std::string& path, size_t bytes) {
   const int fd = ::open(path.c_str(), O_RDONLY);
   EXPECT_GE(fd, 0);
@@ -106,7 +106,7 @@ TEST_P(TemporaryFileTest, KeepsDataInvisiblyAndOutOfThePageCache) {
   const std::string descriptor = descriptor_in(directory.path());
   ASSERT_FALSE(descriptor.empty());
   const bool on_disk = !in_memory(directory.path());
-  // The kernel lets go of most pages at once and of all soon.
+  // The kernel drops most pages at once and the rest soon.
   if (on_disk) {
     EXPECT_LT(cached(descriptor, out.bytes), out.bytes / 8);
   }
@@ -183,7 +183,7 @@ TEST(DiskFileTest, TheDefaultDirectoryIsTmpdir) {
   EXPECT_FALSE(descriptor_in(directory.path()).empty());
 }
 
-// With TMPDIR as given.
+// The default directory if TMPDIR has this value.
 std::optional<std::string> default_directory_with(const std::string& tmpdir) {
   const char* const before = std::getenv("TMPDIR");
   const std::string saved = before ? before : "";

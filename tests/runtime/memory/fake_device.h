@@ -1,8 +1,8 @@
 // A device for tests of the layers below the real ones: work runs at once, on the calling
 // thread.
 //
-// Work that throws is kept, with everything enqueued after it, until resume(), as device.h
-// says.
+// As device.h says, work that throws is kept, with everything enqueued after it, until
+// resume().
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// A file in memory that fails as it is told to.
+// A file in memory that fails on demand.
 #pragma once
 
 #include <gtest/gtest.h>

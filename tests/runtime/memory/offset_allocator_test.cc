@@ -196,7 +196,7 @@ TEST(OffsetAllocatorTest, MisuseIsCaughtAndChangesNothing) {
   OffsetAllocator allocator(units(10));
   const Block a = must(allocator.allocate(units(4)));
   const Block b = must(allocator.allocate(units(2)));
-  EXPECT_THROW(allocator.free(unit_block(0, 2), {}), std::logic_error);  // a part
+  EXPECT_THROW(allocator.free(unit_block(0, 2), {}), std::logic_error);  // a part of one
   EXPECT_THROW(allocator.free(unit_block(2, 2), {}), std::logic_error);
   EXPECT_THROW(allocator.free(unit_block(0, 6), {}), std::logic_error);  // two at once
   EXPECT_THROW(allocator.free(unit_block(6, 4), {}), std::logic_error);  // a hole
@@ -209,7 +209,7 @@ TEST(OffsetAllocatorTest, MisuseIsCaughtAndChangesNothing) {
   EXPECT_THAT(allocator.blocks(), IsEmpty());
 }
 
-// What the allocator promises, said once more in the slowest way: an owner per unit.
+// The allocator's contract, implemented in the slowest way: an owner for each unit.
 class Model {
  public:
   explicit Model(int64_t size) : owner_(static_cast<size_t>(size)), fence_(owner_.size()) {}
@@ -328,7 +328,7 @@ TEST(OffsetAllocatorTest, AgreesWithTheModelOnRandomCalls) {
         ASSERT_EQ(actual.has_value(), expected.has_value());
         if (actual) {
           ASSERT_EQ(actual->block, expected->block);
-          // Of many parts of a hole, the oldest may be waited for without need.
+          // If a hole has many parts, the oldest may be waited for needlessly.
           Fence both = actual->fence;
           both.include(expected->fence);
           ASSERT_EQ(actual->fence, both);
@@ -356,7 +356,8 @@ TEST(OffsetAllocatorTest, AgreesWithTheModelOnRandomCalls) {
   EXPECT_GT(exact, allocations * 8 / 10);
 }
 
-// What fits in a large range runs untouched in one of its high water mark: the same offsets.
+// A sequence that fits in a large range gets the same offsets in a range of its high water
+// mark.
 TEST(OffsetAllocatorTest, LayoutDoesNotDependOnTheCapacity) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     const auto run = [&](Bytes capacity, std::vector<Block>& placed) {

@@ -1,4 +1,4 @@
-// What every tier promises, on a device that works at once and on one that works on threads.
+// The contract of every tier, on a device that works at once and on one that works on threads.
 #include "runtime/memory/tier.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ std::vector<std::byte> pattern(Bytes size, uint64_t seed) {
 struct TierCase {
   std::string name;
   std::function<std::unique_ptr<Tier>(Device&, Bytes)> make;
-  Bytes unit;  // what a block is rounded up to
+  Bytes unit;  // size to which blocks are rounded up
 };
 
 struct DeviceCase {
@@ -48,7 +48,7 @@ class TierTest : public ::testing::TestWithParam<std::tuple<TierCase, DeviceCase
   Device& device() { return *device_; }
   static const TierCase& tier_case() { return std::get<0>(GetParam()); }
 
-  // Stores after everything that the block's fence names, as tier.h asks of the caller.
+  // Stores after all work that the block's fence names, as tier.h requires.
   Event store(Tier& tier, const TierSpace& to, const std::vector<std::byte>& from,
               uint64_t tag = 0) {
     device().wait(StreamId::kOffload, to.fence);
@@ -300,7 +300,8 @@ TEST(TierCostTest, FollowsTheProfile) {
   EXPECT_EQ(device.enqueued[0], std::make_pair(StreamId::kOffload, Nanos(10'001'000)));
 }
 
-// On the simulator, where issuing a copy takes 1 us, and pinning a chunk 10, or nothing.
+// On the simulator, where issuing a copy takes 1 us, and pinning a chunk takes 10 us or
+// nothing.
 class PinningTest : public ::testing::TestWithParam<Nanos> {
  protected:
   PinningTest() {
@@ -318,7 +319,7 @@ class PinningTest : public ::testing::TestWithParam<Nanos> {
   }
   static Nanos per_chunk() { return GetParam(); }
 
-  // What the issuing thread takes for it.
+  // The issuing thread's time for the store.
   Nanos store(const TierSpace& space, Bytes bytes) {
     const Nanos before = device_->now();
     tier_->store(space.pieces, nullptr, bytes, 0);

@@ -51,7 +51,7 @@ TEST(FromGraph, VersionsOrderReadersAndWriters) {
 
 TEST(FromGraph, AStorageLivesUntilItIsLetGoOf) {
   const Problem problem = problem_from_trace(example());
-  // a's last use is g, but the program has it until after the update.
+  // a's last use is g, but the program holds it until after the update.
   const std::vector<OpId> order{0, 1, 2, 3, 4};
   for (const Placement& p : lifetimes(problem, order)) {
     if (p.storage == 1) {
@@ -80,8 +80,8 @@ TEST(FromGraph, ResidentsMayBeKeptApart) {
   EXPECT_TRUE(violations(problem, apart).empty());
 }
 
-// a dies where b is made, c where d is, which is of another size; b is still wanted when c is
-// made; w stays.
+// a dies where b is made. c dies where d, of another size, is made. b is still needed when c is
+// made, and w stays.
 TEST(FromGraph, InPlacePairsAreOfferedWhereTheyAreAskedFor) {
   StepTrace graph;
   graph.storages = {{"w", Category::kParameter, Bytes(512), true, true},

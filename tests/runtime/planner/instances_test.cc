@@ -1,5 +1,5 @@
-// What the planner reaches on the problems in data/instances, under node budgets, so that it is
-// the same everywhere.
+// Peaks that the planner reaches on the problems in data/instances. Budgets are in nodes, so
+// that results are the same everywhere.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -50,8 +50,8 @@ Offset lowest_place(const std::vector<Buffer>& buffers, const std::vector<size_t
   return place;
 }
 
-// The least height, by trying each order of placement at the lowest free place: some order
-// gives a least layout, as that can be slid down.
+// The least height, over all orders of placement at the lowest free place. Some order gives a
+// least layout, as every layout can be slid down to such a one.
 Bytes least_height(const std::vector<Buffer>& buffers) {
   std::vector<size_t> order(buffers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -126,7 +126,7 @@ void expect_decision(const std::vector<Buffer>& buffers, Bytes capacity, bool ex
     options.remember = (bits & 4) != 0;
     const Walk walk = (bits & 8) != 0 ? Walk::kLocal : Walk::kBottomUp;
     ExactSearch search(buffers, options);
-    // Twice with one object: nothing of a run may stay behind.
+    // Each search runs twice with one object: nothing of a run may remain for the next.
     for (const uint64_t seed : {0, 1}) {
       ASSERT_EQ(
           search.run(capacity, walk, static_cast<Rank>(bits / 16), seed, INT64_MAX, watch),
@@ -140,7 +140,7 @@ void expect_decision(const std::vector<Buffer>& buffers, Bytes capacity, bool ex
   }
 }
 
-// Its least height is above its max load, which is rare.
+// A problem whose least height is above its max load, which is rare.
 const std::vector<Buffer> kAboveLoad = {{3, 4, Bytes(1)}, {4, 8, Bytes(4)},  {1, 4, Bytes(1)},
                                         {2, 3, Bytes(1)}, {5, 6, Bytes(1)},  {0, 1, Bytes(4)},
                                         {0, 3, Bytes(4)}, {7, 10, Bytes(4)}, {6, 9, Bytes(1)},
@@ -198,7 +198,8 @@ TEST(HeuristicsTest, AreValidAndNeverBelowTheLoad) {
   }
 }
 
-// Where many meet, and where few do, which are two ways of looking.
+// Covers problems in which many buffers meet and in which few do: these are handled
+// differently.
 TEST(HeuristicsTest, FirstFitTakesTheLowestPlace) {
   for (const int span : {10, 5000}) {
     const std::vector<Buffer> buffers = random_buffers(3, 400, span, 1000);
@@ -273,8 +274,8 @@ TEST(LayoutTest, RefusesWhatHasNoMeaning) {
 }
 
 }  // namespace
-// Some have their places; the others find theirs below the capacity, later users of the same
-// bytes after the reluctant end wherever there is room for that.
+// Some buffers have fixed places. The others go below the capacity; their bytes are reused
+// after the reluctant end wherever there is space for that.
 TEST(FitWithin, KeepsFixedPlacesTheCapacityAndLifetimes) {
   int found = 0;
   for (uint32_t seed = 1; seed <= 60; ++seed) {
@@ -283,7 +284,7 @@ TEST(FitWithin, KeepsFixedPlacesTheCapacityAndLifetimes) {
     std::vector<Buffer> buffers;
     std::vector<std::optional<Offset>> fixed;
     Offset to(0);
-    for (int k = 0; k < 4; ++k) {  // there before all else, some for a while only
+    for (int k = 0; k < 4; ++k) {  // buffers that begin before all others
       buffers.push_back({-1, k % 2 ? 40 : 5 + upto(10), kAlignment * (1 + upto(4))});
       fixed.emplace_back(to);
       to = to + buffers.back().size;

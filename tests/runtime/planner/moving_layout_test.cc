@@ -25,13 +25,13 @@ MovingProblem problem_of(std::vector<Buffer> buffers, int64_t capacity) {
   return problem;
 }
 
-// Lives the layout through, byte range by byte range, and says what is wrong with it first.
+// Simulates the layout over time, byte range by byte range, and reports the first fault.
 class Replay {
  public:
   Replay(const MovingProblem& problem, const MovingLayout& layout)
       : problem_(problem), layout_(layout), places_(problem.buffers.size()) {}
 
-  // Moved while it was to stay.
+  // Buffers that moved while they were pinned.
   const std::set<size_t>& waits_for() const { return waits_for_; }
   std::string fault() {
     if (layout_.offsets.size() != problem_.buffers.size()) return "an offset for each buffer";
@@ -132,7 +132,7 @@ TEST(MovingLayout, NothingMovesWhereItFits) {
   const auto nothing = lay_out(problem_of({}, 4));
   ASSERT_TRUE(nothing);
   EXPECT_TRUE(nothing->offsets.empty());
-  // Of no size or no life.
+  // No buffer with a size and a lifetime.
   const auto empty = lay_out(problem_of({{0, 5, Bytes(0)}, {3, 3, blocks(9)}}, 4));
   ASSERT_TRUE(empty);
   EXPECT_EQ(empty->offsets, Offsets(2));
@@ -150,8 +150,8 @@ TEST(MovingLayout, NoneAboveTheCapacity) {
   EXPECT_TRUE(lay_out(problem_of({{0, 2, blocks(3)}, {1, 3, blocks(2)}}, 5)));
 }
 
-// All at home in the order a b c d, of 2 each; when a and c are gone, e needs both their
-// places.
+// All begin at their preferred offsets, in the order a b c d, of 2 each. When a and c are gone,
+// e needs both their places.
 //
 //   8 | d d d d              d d d e
 //   6 | c c . .              c c . e     either b moves down to a's place, or d to c's, or b
@@ -174,7 +174,7 @@ TEST(MovingLayout, OneMoveJoinsTwoHoles) {
   ASSERT_TRUE(layout);
   ASSERT_EQ(layout->moves.size(), 1);
   EXPECT_EQ(layout->moves[0].time, 3);
-  // Not b, which would have to be put back.
+  // Moving b instead would cost twice as much: it would have to move back.
   EXPECT_EQ(layout->moves[0].buffer, 3);
   EXPECT_EQ(layout->moved, blocks(2));
 }
@@ -193,14 +193,14 @@ TEST(MovingLayout, WhatMustStayIsInTheWay) {
   MovingProblem problem = fragmented();
   problem.pinned = {{1, 3, 4}, {3, 0, 8}};
   EXPECT_FALSE(lay_out(problem));
-  // It may move until 3, but nothing asks for it then; from 4 on it may again.
+  // The buffer may move until 3, when nothing requires it, and again from 4 on.
   problem.pinned[0] = {1, 2, 3};
   EXPECT_TRUE(lay_out(problem));
   problem.pinned[0] = {1, 4, 9};
   EXPECT_TRUE(lay_out(problem));
 }
 
-// With nothing else to move, one that pinned is; the one for which the wait is shorter.
+// If nothing else can move, a pinned buffer does: the one with the shorter wait.
 TEST(MovingLayout, WhatStaysForATimeMovesWhereThatIsWaitedFor) {
   for (const size_t shorter : {1, 3}) {
     MovingProblem problem = fragmented();
@@ -213,7 +213,7 @@ TEST(MovingLayout, WhatStaysForATimeMovesWhereThatIsWaitedFor) {
     Replay replay(problem, *layout);
     EXPECT_EQ(replay.fault(), "");
     EXPECT_EQ(replay.waits_for(), std::set<size_t>{shorter});
-    // Whatever the wait, if it ends.
+    // A wait of any length is accepted if it ends.
     problem.pinned[shorter / 2].until = MovingProblem::kNever;
     const auto other = lay_out(problem);
     ASSERT_TRUE(other);
@@ -223,9 +223,9 @@ TEST(MovingLayout, WhatStaysForATimeMovesWhereThatIsWaitedFor) {
   }
 }
 
-// As above, but what begins later need not be between the others: it is placed with foresight.
+// As above, but later buffers need not lie between the others: they are placed with foresight.
 TEST(MovingLayout, ForesightSparesMoves) {
-  // Of a to d, which all begin alone, two end soon: they lie side by side.
+  // a to d begin one by one, and two of them end soon: these lie side by side.
   const auto layout = lay_out(problem_of({{0, 5, blocks(2)},
                                           {1, 9, blocks(2)},
                                           {2, 5, blocks(2)},
@@ -237,7 +237,8 @@ TEST(MovingLayout, ForesightSparesMoves) {
 }
 
 TEST(MovingLayout, WhatComesBackGoesHome) {
-  // Item a is at home first and at the end, and away in between, when b takes all.
+  // Item a is at its preferred offset at first and at the end, and away in between, when b
+  // takes all.
   MovingProblem problem = problem_of({{0, 1, blocks(3)},
                                       {0, 9, blocks(1)},
                                       {2, 4, blocks(7)},
@@ -274,7 +275,7 @@ struct Draw {
   bool preferred_offsets = false;
 };
 
-// Each begins at a time of its own, but for those there at first.
+// Buffers begin one by one, except for those that are live from the start.
 MovingProblem random_problem(uint64_t seed, const Draw& draw) {
   std::mt19937_64 random(seed);
   const auto upto = [&](int64_t n) {
@@ -334,7 +335,8 @@ TEST(MovingLayout, MostIsPlacedWhereSomeMustStay) {
   }
 }
 
-// And all of it where what pinned may be waited for; rarely, if that takes long.
+// If pinned buffers may move after a wait, everything is placed; waits are rare if they are
+// long.
 TEST(MovingLayout, WaitsAreFew) {
   const auto waits = [](int64_t wait) {
     size_t count = 0;

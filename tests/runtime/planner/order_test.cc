@@ -63,7 +63,7 @@ TEST(OrderTest, EqualsBruteForceOnTinyProblems) {
   }
 }
 
-// The least load while an operator runs, over all orders, is the minimum cut.
+// The least load while an operator runs, over all orders, equals the minimum cut.
 TEST(CutBoundTest, EqualsBruteForcePerOperator) {
   int above = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -90,7 +90,7 @@ TEST(CutBoundTest, EqualsBruteForcePerOperator) {
     const CutBound all = cut_bound(graph, upper, known, INT64_MAX, watch);
     EXPECT_EQ(all.load, *std::max_element(least.begin(), least.end()));
     EXPECT_LE(all.load, load);
-    // Cut short, it is a bound still.
+    // If cut short, the search still gives a bound.
     for (const int64_t nodes : {0, 1, 2}) {
       const CutBound some = cut_bound(graph, upper, known, nodes, watch);
       EXPECT_GE(some.load, known);
@@ -100,7 +100,7 @@ TEST(CutBoundTest, EqualsBruteForcePerOperator) {
   EXPECT_GT(above, 20);
 }
 
-// In place, what an operator writes may lie where its input was.
+// In place, an operator's output may lie where its input was.
 TEST(CutBoundTest, HoldsInPlace) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const Problem problem = random_problem(seed, {.ops = 7});

@@ -50,7 +50,7 @@ TEST(PlannerTest, AllOptionsAndBaselinesGiveValidPlans) {
   }
 }
 
-// A search that would go on for hours.
+// A search that would run for hours.
 Problem hard_problem() {
   RandomProblemOptions shape;
   shape.ops = 60;

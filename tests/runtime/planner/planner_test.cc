@@ -1,5 +1,5 @@
-// Plans of real and random problems, checked by the validator, and the validator by plans that
-// are wrong.
+// Plans of real and random problems, checked by the validator, and wrong plans that the
+// validator must reject.
 #include "runtime/planner/planner.h"
 
 #include <gtest/gtest.h>
@@ -42,8 +42,8 @@ std::vector<Buffer> random_buffers(std::mt19937& random, size_t count) {
   return buffers;
 }
 
-// The least height over all orders in which buffers are put at the lowest place that is free:
-// some order gives an optimum.
+// The least height over all orders of placing buffers at the lowest free place: some order
+// gives an optimum.
 Bytes least_height(const std::vector<Buffer>& buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0);

@@ -1,4 +1,4 @@
-// Random problems with everything that a problem can have.
+// Random problems that use every feature of a problem.
 //
 // Threads: functions without state.
 #pragma once
@@ -17,7 +17,7 @@ struct RandomProblemOptions {
   bool aliases = true;  // views, and updates in place
 };
 
-// Valid: check_problem() passes.
+// The result is valid: check_problem() passes.
 inline Problem random_problem(uint64_t seed, const RandomProblemOptions& options) {
   std::mt19937_64 random(seed);
   const auto pick = [&](int64_t n) {

@@ -1,4 +1,4 @@
-// A policy's step as a schedule: releases made early, blocks given places.
+// Tests that a policy's step becomes a schedule: releases are hoisted, and blocks get places.
 #include "runtime/planner/recorded_schedule.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using Do = Schedule::Do;
 
 // Instructions from left to right: R run, A run again, . free, - evict, > copy out, ~ offload,
-// < copy in; and below what they are of: operators by number, storages by letter.
+// < copy in. Below each is its subject: operators by number, storages by letter.
 std::string picture(const Schedule& schedule) {
   std::string kinds, of;
   for (const Schedule::Instruction& instruction : schedule.code) {
@@ -30,7 +30,7 @@ std::string picture(const Schedule& schedule) {
   return kinds + "\n" + of;
 }
 
-// a is made, four calls pass, it is read; b takes space in between.
+// a is made, four calls pass, and a is read; b takes space in between.
 struct Sleeper {
   Sleeper() {
     a = record.call({});
@@ -45,7 +45,7 @@ struct Sleeper {
   StepTrace trace;
 };
 
-// Evicted when b wants the space; better at once.
+// The policy evicts when b needs the space; the schedule evicts at once.
 TEST(RecordedSchedule, EvictsRightAfterTheLastUse) {
   const Sleeper step;
   const Schedule recorded = ScheduleBuilder(step.trace, /*placed=*/false)
@@ -71,7 +71,8 @@ TEST(RecordedSchedule, EvictsRightAfterTheLastUse) {
   EXPECT_FALSE(place_recorded(step.trace, recorded, {.space = units(1)}, 10'000));
 }
 
-// Before a write in place what would read it has to be there: it is evicted after the write.
+// Before a write in place, evicted readers of the old contents come back. The eviction
+// therefore comes after the write.
 TEST(RecordedSchedule, DoesNotEvictBeforeAWriteOfItsSource) {
   TraceBuilder record;
   const uint32_t w = record.outside(1, /*persistent=*/true);
@@ -98,8 +99,8 @@ TEST(RecordedSchedule, DoesNotEvictBeforeAWriteOfItsSource) {
   EXPECT_EQ(picture(hoist_releases(trace, recorded)), "RRRR-RRAR..\n0123c4516bc");
 }
 
-// The step begins as it ends: what is copied out before its first use goes after its last use
-// in the step before.
+// A step begins as it ends: a storage that is copied out before its first use is instead copied
+// out after its last use in the previous step.
 TEST(RecordedSchedule, BeginsAsItEnds) {
   TraceBuilder record;
   const uint32_t s = record.outside(1, /*persistent=*/true);

@@ -36,7 +36,7 @@ TEST(ReorderedTrace, StoragesAreLetGoOfAfterTheirLastUserThere) {
   EXPECT_EQ(other.storages, trace.storages);
 }
 
-// The program may hold it for longer than it is used.
+// The program may hold a storage for longer than it is used.
 TEST(ReorderedTrace, NothingIsLetGoOfBeforeTheProgramDoes) {
   TraceBuilder builder;
   const uint32_t a = builder.call({}), b = builder.call({a});
@@ -85,7 +85,7 @@ TEST(ReorderedTrace, UpdatesFollowTheirGradients) {
             program_order_peak(trace));
 }
 
-// A read is a barrier, and who reads the old value of a parameter comes before its update.
+// A read is a barrier, and a reader of a parameter's old value comes before the update.
 TEST(ReorderedTrace, UpdatesPassNeitherReadsNorReadersOfWhatTheyWrite) {
   TraceBuilder builder;
   const uint32_t w = builder.outside(1, true);

@@ -16,7 +16,7 @@ using Do = Schedule::Do;
 using Instruction = Schedule::Instruction;
 using Block = Schedule::Block;
 
-// w stays, x was there, d is uploaded.
+// w stays, x is initial, d is uploaded.
 //
 //   op 0 upload -> d     1 f w x -> a, workspace     2 g w d -> b     3 update w! a b    4 read
 //   b
@@ -92,7 +92,7 @@ TEST(ScheduleFromPlan, RunsInThePlansOrderAndFreesWhereAPlacementEnds) {
   EXPECT_EQ(s.method, "by hand");
 }
 
-// What is made and stays has a block to the end.
+// A storage that is made and stays has a block to the end.
 TEST(ScheduleFromPlan, WhatStaysIsNotFreed) {
   StepTrace t;
   t.storages = {{.origin = "f", .size = Bytes(512), .at_end = true}};
@@ -106,7 +106,7 @@ TEST(ScheduleFromPlan, WhatStaysIsNotFreed) {
   EXPECT_EQ(s.blocks, (std::vector<Block>{{0, Bytes(512), 0, 2, Offset(0)}}));
 }
 
-// In the room that its peak and the residents need, and in no less.
+// The plan is valid in the space of its peak and the residents, and in no less.
 TEST(ScheduleFromPlan, PlansOfRandomTracesAreValid) {
   std::mt19937 random(3);
   int64_t reordered = 0;

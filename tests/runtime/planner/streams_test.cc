@@ -1,4 +1,4 @@
-// Plans that leave streams free of each other, and the validator's rule for them.
+// Plans that leave streams independent, and the validator's rule for them.
 #include "runtime/planner/baselines/streams.h"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST(StreamsTest, BranchesOfTheNoteDoNotShare) {
       EXPECT_EQ(plan.peak, Bytes(50)) << static_cast<int>(sharing);
     }
   }
-  // One after the other, the second branch lies where the first was.
+  // If branches run one after the other, the second lies where the first was.
   const Plan serial = assemble(problem, program_order(problem), false, [](const auto& buffers) {
     return plan_layout(buffers).offsets;
   });
@@ -89,7 +89,7 @@ TEST(StreamsTest, OneStreamIsIssueOrder) {
   EXPECT_THROW(stream_safe(problem, {.freedom = Freedom::kIssueOrder}), UsageError);
 }
 
-// Reachability by repeated squaring of the relation itself.
+// Reachability, by repeated squaring of the relation.
 class Relation {
  public:
   Relation(const Problem& problem, const Plan& plan) : count_(problem.op_count()) {
@@ -192,7 +192,7 @@ TEST(StreamsTest, RandomGraphsAreFree) {
   EXPECT_GT(less, 300);
 }
 
-// Whatever offsets: the validator says what the definition says.
+// For any offsets, the validator agrees with the definition.
 TEST(StreamsTest, ValidatorAgreesWithTheDefinition) {
   std::mt19937_64 random(3);
   int free = 0, bound = 0;
@@ -203,7 +203,7 @@ TEST(StreamsTest, ValidatorAgreesWithTheDefinition) {
                          [](const auto& buffers) { return plan_layout(buffers).offsets; });
     plan.freedom = kFreedoms[seed % 2];
     if (seed % 3 == 0) {
-      // From one that is free, with one storage moved a little.
+      // Starts from a free plan and moves one storage a little.
       StreamOptions options;
       options.freedom = plan.freedom;
       plan = stream_safe(problem, options);
@@ -224,7 +224,7 @@ TEST(StreamsTest, ValidatorAgreesWithTheDefinition) {
   EXPECT_GT(bound, 20);
 }
 
-// What is free holds in each order that the streams may fall into.
+// A free plan holds in every order of execution that the streams allow.
 TEST(StreamsTest, HoldsInEveryOrder) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const Problem problem = several_streams(seed, 6, 2);

@@ -19,8 +19,8 @@ struct ChainOptions {
   int steps = 1;  // operators of an update; with more than one, each passes on a temporary
   int64_t activation = 10, weight = 20;
   bool labelled = true;      // gradients are of that kind
-  bool labels = false;       // an operator makes what the loss compares with
-  bool read_at_end = false;  // of the loss's value, after all else
+  bool labels = false;       // an operator makes the loss's labels
+  bool read_at_end = false;  // the loss's value is read after everything else
 };
 
 struct TrainingChain {

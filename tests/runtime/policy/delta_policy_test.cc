@@ -17,7 +17,7 @@ DeltaOptions quiet(const std::string& filter = "base") {
   return {.filter = filter, .early_start = 0, .prefetch = 0};
 }
 
-// F = c_r / c_s: at 1 it evicts, above it offloads.
+// F = c_r / c_s: at 1 the policy evicts, above 1 it offloads.
 TEST(Director, EvictsUpToFEqualsOne) {
   Stage stage(64, quiet());
   const Handle cheap = stage.call({}, 1, 512), dear = stage.call({}, 1, 513);
@@ -36,7 +36,7 @@ TEST(Director, CountsWhatHasToBeComputedOrReloadedFirst) {
   EXPECT_EQ(b->residence(), kEvicted) << "300 + 212 = 512";
   EXPECT_EQ(c->residence(), kOffloaded) << "300 + 213 > 512";
 
-  // An offloaded input counts as its reload: 512 bytes at 2e9 / 0.35 per second are 90 ns.
+  // An offloaded input counts as its reload: 512 bytes at 2e9 / 0.35 per second take 90 ns.
   const Handle x = stage.data();
   const Handle d = stage.call({x}, 1, 422), e = stage.call({x}, 1, 423);
   ASSERT_TRUE(stage.release(x));
@@ -45,7 +45,7 @@ TEST(Director, CountsWhatHasToBeComputedOrReloadedFirst) {
   EXPECT_EQ(e->residence(), kOffloaded);
 }
 
-// What a gradient was made from is soon gone: it is offloaded however cheap it looks.
+// A gradient's sources are soon gone: it is offloaded, however cheap recomputing it looks.
 TEST(Director, OffloadsGradients) {
   Stage stage(64, quiet());
   const Handle gradient = stage.call({}, 1, 1, Category::kGradient);
@@ -66,7 +66,7 @@ TEST(Director, PinsComeFirst) {
   EXPECT_FALSE(stage.release(both));
 }
 
-// As in release_index_test, through the whole runtime:
+// As in release_index_test, but through the whole runtime:
 //   a: 8 units, last used 1 ago; b: 1 unit, 7 ago; c: 2 units, 6 ago; then all 12 are needed
 TEST(Filter, OrdersReleases) {
   const auto order = [](const std::string& filter) {
@@ -86,8 +86,8 @@ TEST(Filter, OrdersReleases) {
   EXPECT_EQ(order("greedy"), "acb");
 }
 
-// Early start at one half of 8 units: what is used stays at 4, the stalest goes first, and what
-// the last call touched stays whatever its size.
+// Early start at one half of 8 units: use stays at 4, the stalest goes first, and what the last
+// call touched stays, whatever its size.
 TEST(EarlyStart, KeepsToItsShare) {
   Stage stage(8, {.filter = "lru", .early_start = 0.5, .prefetch = 0});
   std::vector<Handle> handles;
@@ -113,7 +113,7 @@ TEST(EarlyStart, CanBeSwitchedOffAndIsOffWhereEverythingFits) {
   }
 }
 
-// Without a tier a batch can only stay; it must not stand in the way of what can go.
+// Without a tier a batch has to stay; it must not stand in the way of storages that can go.
 TEST(EarlyStart, PassesOverWhatCanNeverBeReleased) {
   Stage stage(8, {.filter = "lru", .early_start = 0.5, .prefetch = 0}, /*host=*/0);
   const Handle batch = stage.data();
@@ -123,7 +123,7 @@ TEST(EarlyStart, PassesOverWhatCanNeverBeReleased) {
   EXPECT_LE(stage.used(), kUnit * 4);
 }
 
-// The paper's Assumption 2: in backward nothing goes, but as the last resort.
+// The paper's Assumption 2: in backward nothing is released, except as the last resort.
 TEST(Assumption2, HoldsInBackward) {
   Stage stage(4, {.early_start = 0.5, .prefetch = 0, .assumption2 = true});
   std::vector<Handle> handles;
@@ -139,7 +139,7 @@ TEST(Assumption2, HoldsInBackward) {
   EXPECT_LE(stage.used(), kUnit * 2) << "early start again";
 }
 
-// What forward offloads is wanted again in the reverse order.
+// Storages that forward offloads are needed again in the reverse order.
 TEST(Prefetcher, BringsBackTheLatestFirstAndNoMoreThanItsLimit) {
   Stage stage(64, {.early_start = 0, .prefetch = 2});
   std::vector<Handle> handles;
@@ -163,7 +163,7 @@ TEST(Prefetcher, BringsBackTheLatestFirstAndNoMoreThanItsLimit) {
   EXPECT_EQ(stage.residency().view().prefetched(), 0) << "given up unused";
 }
 
-// What backward offloads is wanted last.
+// Storages that backward offloads are needed last.
 TEST(Prefetcher, QueuesWhatBackwardOffloadsBehind) {
   Stage stage(64, {.early_start = 0, .prefetch = 1});
   std::vector<Handle> handles;
@@ -178,8 +178,8 @@ TEST(Prefetcher, QueuesWhatBackwardOffloadsBehind) {
   EXPECT_EQ(stage.prefetched(handles), "abc");
 }
 
-// Algorithm 4, repaired: it stops when memory runs out, too, and does not start what early
-// start would undo.
+// Algorithm 4, repaired: prefetching also stops when memory runs out, and does not start what
+// early start would undo.
 TEST(Prefetcher, StopsAtItsShareOfMemory) {
   Stage stage(8, {.early_start = 0.5, .prefetch = 8});
   std::vector<Handle> handles;
@@ -205,8 +205,8 @@ TEST(Prefetcher, ForgetsWhatIsGone) {
   EXPECT_TRUE(kept->resident());
 }
 
-// An offloaded storage that is asked for: whichever is cheaper; the paper: recomputed if
-// possible.
+// An offloaded storage that is needed is reloaded or recomputed, whichever is cheaper; in the
+// paper, recomputed if possible.
 TEST(RecomputeOrReload, TakesTheCheaperUnlessToldOtherwise) {
   for (const bool always : {false, true}) {
     DeltaOptions options = quiet();

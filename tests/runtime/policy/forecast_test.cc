@@ -1,4 +1,4 @@
-// Steps of storages with letters: which number each bears, and when it is wanted next.
+// Steps of storages with letters: the number of each, and when it is needed next.
 #include "runtime/policy/forecast.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ DeviceProfile profile() {
 // Storages by letter; capitals are parameters.
 class Steps {
  public:
-  // Reads `in`, makes `out`, takes `cost`; a letter in `written` is an input written in place.
+  // Reads `in`, makes `out` and takes `cost`; a letter in `written` is an input written in
+  // place.
   void call(const std::string& in, const std::string& out, int64_t cost = 10,
             const std::string& written = "") {
     const auto call = make_intrusive<Call>();
@@ -47,7 +48,7 @@ class Steps {
     }
     return storage;
   }
-  // As the residency manager tells it.
+  // Reports it as the residency manager would.
   void drop(char letter) {
     forecast.ended(*at(letter));
     storages_.erase(letter);
@@ -98,7 +99,7 @@ TEST(Forecast, TellsTheNextUseFromTheLastStep) {
   EXPECT_EQ(steps.next('e'), Forecast::kNever);
 }
 
-// What lives on is wanted in the next step: W 20 ns after this one ends.
+// A storage that lives on is needed in the next step: W 20 ns after this one ends.
 TEST(Forecast, CountsOverTheStepsEnd) {
   Steps steps;
   for (int i = 0; i < 2; ++i) {
@@ -204,7 +205,7 @@ TEST(Forecast, RecordsWhatAPlanNeeds) {
   EXPECT_EQ(c.end, 4U) << "still there";
 }
 
-// What is written in place cannot be computed again.
+// A storage written in place cannot be recomputed.
 TEST(Forecast, WhatIsWrittenIsNotEvictable) {
   Steps steps;
   steps.forecast.begin_step();
@@ -216,7 +217,7 @@ TEST(Forecast, WhatIsWrittenIsNotEvictable) {
   EXPECT_TRUE(steps.forecast.last().items[1].may_evict);
 }
 
-// A recomputation may bring it back for a moment, long after its last user went.
+// A recomputation may bring a storage back for a moment, long after its last user went.
 TEST(Forecast, AStorageEndsOnce) {
   Steps steps;
   steps.forecast.begin_step();
@@ -239,7 +240,7 @@ TEST(Forecast, WhatIsGoneIsNoLongerFound) {
   EXPECT_EQ(steps.forecast.storage_of(7), nullptr);
 }
 
-// A parameter with another number than in the last step leaves none behind.
+// A parameter whose number has changed since the last step leaves no entry behind.
 TEST(Forecast, AStorageBearsOneNumber) {
   Steps steps;
   steps.forecast.begin_step();
@@ -253,7 +254,7 @@ TEST(Forecast, AStorageBearsOneNumber) {
   EXPECT_EQ(steps.forecast.storage_of(2), nullptr);
 }
 
-// Uploads, reads and evaluation happen between steps too.
+// Uploads, reads and evaluation also happen between steps.
 TEST(Forecast, CallsOutsideAStepAreIgnored) {
   Steps steps;
   steps.call("W", "x");
@@ -266,7 +267,7 @@ TEST(Forecast, CallsOutsideAStepAreIgnored) {
   EXPECT_EQ(steps.forecast.last().calls.size(), 5U);
 }
 
-// A step that is given up half way leaves the forecast as it was.
+// A step that is aborted half-way leaves the forecast as it was.
 TEST(Forecast, AStepThatIsGivenUpIsForgotten) {
   Steps steps;
   steps.step();
@@ -279,7 +280,8 @@ TEST(Forecast, AStepThatIsGivenUpIsForgotten) {
   EXPECT_EQ(steps.forecast.calls(), 1U);
 }
 
-// Prices are learnt between steps: the forecast stays in the prices of the step that it is of.
+// Prices are learnt between steps. A forecast stays in the prices of the step that it comes
+// from.
 TEST(Forecast, IsInOneStepsPrices) {
   Steps steps;
   steps.step();
@@ -294,7 +296,7 @@ TEST(Forecast, IsInOneStepsPrices) {
   EXPECT_EQ(steps.next('W'), Nanos(20 + 30 + 40));
 }
 
-// The smaller last batch of an epoch: its steps are forecast from its own.
+// Steps with the smaller last batch of an epoch are forecast from their own kind.
 TEST(Forecast, TellsProgramsApartByTheirFirstCall) {
   Steps steps;
   const auto small = [&] {
@@ -328,7 +330,7 @@ TEST(Forecast, TellsProgramsApartByTheirFirstCall) {
   }
 }
 
-// One more than are kept: the one not seen for longest is met as if for the first time.
+// One program more than are kept: the one not seen for longest is forgotten.
 TEST(Forecast, ForgetsTheProgramNotSeenForLongest) {
   Steps steps;
   const auto step = [&](int64_t cost) {

@@ -1,4 +1,4 @@
-// The policies by name: what each releases, and what it never does.
+// The policies by name: what each one releases, and what it never does.
 #include "runtime/policy/registry.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(Policies, AnUnknownOneIsRefusedWithTheNames) {
   EXPECT_THROW(Stage("fifo", 8, 0), UsageError);
 }
 
-// A random program in the least that it can do with.
+// A random program in the smallest budget that it completes in.
 struct Trace {
   explicit Trace(const std::string& policy, Bytes host, uint64_t seed = 0,
                  Bytes budget = kRandomProgramSmallest,
@@ -59,7 +59,7 @@ struct Trace {
       return event.kind == kind && !(but_austere && event.reason == Reason::kAustere);
     });
   }
-  // What was released, in order.
+  // Releases, in order.
   std::vector<std::pair<EventKind, uint32_t>> releases() const {
     std::vector<std::pair<EventKind, uint32_t>> found;
     for (const EventRecord& event : events) {
@@ -112,7 +112,7 @@ TEST(Austere, LeavesAllToTheLastResort) {
   }
 }
 
-// No step of the program is as another, so none is planned.
+// No two steps of the program are alike, so none is planned.
 TEST(Tide, GoesByAnotherPolicyWhereItHasNoSchedule) {
   for (const PolicyInfo& policy : policies()) {
     const std::string name(policy.name);
@@ -170,7 +170,7 @@ TEST(Greedy, TakesTheLargest) { EXPECT_EQ(order("greedy"), "acb"); }
 // c / (m s): a 1/8, b 1/7, c 1/12.
 TEST(Dtr, WeighsBytesAndStaleness) { EXPECT_EQ(order("dtr"), "cab"); }
 
-// Fills an arena whose last unit is asked for; which of `handles` goes?
+// Fills an arena whose last unit is then needed, and returns which of `handles` goes.
 std::string first_released(Stage& stage, const std::vector<Handle>& handles, int64_t units) {
   stage.call({}, units);
   const std::string text = stage.released(handles);
@@ -184,7 +184,7 @@ TEST(Dtr, WeighsTheCost) {
   EXPECT_EQ(first_released(stage, {a, b, c}, 1), "b");
 }
 
-// b was made from a, which is evicted: to have b again takes 1000 + 100. c takes 500.
+// b was made from a, which is evicted: recomputing b takes 1000 + 100. c takes 500.
 TEST(Dtr, CountsTheEvictedNeighbourhood) {
   for (const bool a_is_back : {false, true}) {
     Stage stage("dtr", 4, 0);
@@ -193,7 +193,7 @@ TEST(Dtr, CountsTheEvictedNeighbourhood) {
     const Handle c = stage.call({}, 1, 500);
     ASSERT_TRUE(stage.release(a));
     if (a_is_back) stage.call({a}, 1, 1);  // dropped at once
-    // All used at about the same time.
+    // All are used at about the same time.
     stage.call({b, c}, 1, 100'000);
     const Handle last = stage.call({}, a_is_back ? 1 : 2, 1'000'000);
     stage.call({}, 1);
@@ -206,8 +206,8 @@ TEST(Dtr, CountsTheEvictedNeighbourhood) {
   }
 }
 
-// What is back costs nothing any more, though its component is not split: c takes 10 + 1000
-// with b, which is still away.
+// A storage that is back costs nothing any more, although its component is not split: c takes
+// 10 + 1000 with b, which is still away.
 TEST(Dtr, TakesTheCostOfWhatIsBackOffItsComponent) {
   Stage stage("dtr", 6, 0);
   const Handle a = stage.call({}, 1, 1000), b = stage.call({a}, 1, 1000);
@@ -218,8 +218,8 @@ TEST(Dtr, TakesTheCostOfWhatIsBackOffItsComponent) {
   EXPECT_EQ(stage.released({a, b, c, z}), "bacda") << "c 1010, z 1500, a 2010";
 }
 
-// e* goes on through what is evicted: d - c - b - a, of which a, b and c are. It also counts
-// what would need it again: x, evicted, was made from y.
+// e* continues through evicted storages: d - c - b - a, of which a, b and c are evicted. It
+// also counts storages that would need d again: x, evicted, was made from y.
 TEST(Dtr, CountsTheWholeComponentInBothDirections) {
   Stage stage("dtr", 8, 0);
   const Handle a = stage.call({}, 1, 1000), b = stage.call({a}, 1, 1000);
@@ -232,8 +232,9 @@ TEST(Dtr, CountsTheWholeComponentInBothDirections) {
   EXPECT_EQ(stage.released({d, y, z}), "bca") << "10 + 2000, 2500, 10 + 3000";
 }
 
-// Two steps of: a (dear, wanted last) and b (cheap) are made with a unit between them; then 2
-// units are needed for a moment, for which a or b has to go; a pause; b is wanted, then a.
+// Two steps in which a (expensive, used last) and b (cheap) are made with a unit between them.
+// Then 2 units are needed for a moment, for which a or b has to go; after a pause b is used,
+// then a.
 //   a . b
 struct Gone {
   std::string evicted, offloaded, prefetched;
@@ -264,8 +265,8 @@ Gone second_step(int64_t host, int64_t pause) {
           stage.letters(handles, {EventKind::kOffload}), stage.prefetched(handles)};
 }
 
-// Out and back takes 90 each: with the pause that is hidden for both, and there is more to
-// spare for a. It is fetched before it is wanted.
+// Out and back takes 90 each. The pause hides both, and a has more time to spare. a is fetched
+// before its use.
 TEST(Msps, OffloadsWhatTheLinkHides) {
   const Gone gone = second_step(64, /*pause=*/3000);
   EXPECT_EQ(gone.offloaded, "a");
@@ -273,7 +274,7 @@ TEST(Msps, OffloadsWhatTheLinkHides) {
   EXPECT_EQ(gone.prefetched, "a");
 }
 
-// Both have time to spare, and have to go at once: a second copy would queue behind the first.
+// Both have time to spare and have to go at once: a second copy would queue behind the first.
 TEST(Msps, CopiesOneAtATime) {
   Stage stage("msps", 4, 64, {}, {.learn_costs = false});
   std::vector<Handle> handles;
@@ -307,7 +308,7 @@ TEST(Msps, OrdersByMspsInAStepThatIsNotKnown) {
   EXPECT_EQ(stage.letters({a, b, c}, {EventKind::kEvict}), "bc");
 }
 
-// What cannot be computed goes to the tier when nothing else is left.
+// Storages that cannot be recomputed go to the tier when nothing else is left.
 TEST(Msps, OffloadsTheStalestWhereNothingCanBeEvicted) {
   Stage stage("msps", 3, 64);
   const Handle x = stage.data(), pause = stage.call({}, 1, 10), y = stage.data();
@@ -337,7 +338,7 @@ TEST(Checkpoint, DropsWhatLiesInsideSegments) {
   }
 }
 
-// Ten calls: the last segment is four.
+// Ten calls: the last segment has four.
 TEST(Checkpoint, DropsNothingWhereAllIsKnownToFit) {
   Stage stage("checkpoint", 64, 0, {}, {.known_to_fit = true});
   for (int i = 0; i < 3; ++i) {
@@ -369,7 +370,7 @@ TEST(Checkpoint, KeepsTheLastSegmentWhole) {
   }
 }
 
-// A storage whose user goes while it is evicted ends then too: policies are told.
+// If the user of an evicted storage goes, the storage ends too, and policies are told.
 TEST(EveryPolicy, LivesWithHandlesThatGoInAnyState) {
   for (const PolicyInfo& policy : policies()) {
     Stage stage(std::string(policy.name), 6, 64);

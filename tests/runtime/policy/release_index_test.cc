@@ -1,4 +1,4 @@
-// The index beside a scan of everything.
+// Compares the index with a scan of everything.
 #include "runtime/policy/release_index.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST_P(AnyFilter, FindsWhatAScanFinds) {
       switch (pick(6)) {
         case 0:
         case 1:
-          // Also long after its last use, as what is prefetched.
+          // Also long after its last use, like a prefetched storage.
           index.add(storage);
           inside += !was_inside;
           break;

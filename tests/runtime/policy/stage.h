@@ -1,6 +1,6 @@
-// Where policies are watched: a session on a simulated device whose prices are round. Computing
-// takes what a call says; swapping costs one nanosecond per byte there and back as DELTA counts
-// it (35 % of the link), so one way takes 0.175 ns per byte: 90 ns for a unit.
+// The stage for policy tests: a session on a simulated device with round prices. Computing
+// takes what a call says. Swapping a byte out and back costs one nanosecond, as DELTA counts it
+// (35 % of the link), so one way takes 0.175 ns per byte: 90 ns for a unit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ inline DeviceProfile round_prices() {
   return profile;
 }
 
-// A call that takes the device as long as it is priced at.
+// A call that takes the device exactly its price.
 class PricedCall final : public Recipe {
  public:
   explicit PricedCall(int64_t cost) : cost_(cost) {}
@@ -71,7 +71,7 @@ class Stage {
   bool release(const Handle& handle) {
     return session_.residency().transfers().release(*handle, Reason::kNoRoom);
   }
-  // Which of `handles` were released, in the order in which they went.
+  // Which of `handles` were released, in order.
   std::string released(const std::vector<Handle>& handles) {
     return letters(handles, {EventKind::kEvict, EventKind::kOffload, EventKind::kDropClean});
   }
@@ -96,7 +96,7 @@ class Stage {
     session_.events().for_each([&](const EventRecord& event) { n += event.kind == kind; });
     return n;
   }
-  // Of the last step, or the one under way.
+  // Events of the last step, or of the one under way.
   std::vector<EventRecord> step_events() {
     std::vector<EventRecord> found;
     session_.events().for_each([&](const EventRecord& event) {

@@ -1,4 +1,4 @@
-// The smallest feasible budget, and what an OutOfMemory says and leaves behind.
+// The smallest feasible budget, and what an OutOfMemory reports and leaves behind.
 #include <algorithm>
 #include <random>
 
@@ -9,8 +9,8 @@ namespace {
 
 using ::testing::TestWithParam;
 
-// A small training program, and the largest aligned working set of its calls: what no schedule
-// can do without.
+// A small training program, and the largest aligned working set of its calls, without which no
+// schedule can do.
 struct Program {
   Bytes largest{0};
   std::vector<uint64_t> hashes;

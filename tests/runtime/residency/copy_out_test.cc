@@ -1,4 +1,4 @@
-// Copies made ahead of need, of what stays where it is.
+// Copies made ahead of need, of storages that stay resident.
 #include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
@@ -56,7 +56,7 @@ TEST(CopyOut, NeedsATierWithRoomAndAStorageThatMayGo) {
   EXPECT_EQ(scene.stats().offloads, 0);
 }
 
-// A full tier: copies of resident storages make way, as nothing is lost by it.
+// On a full tier, copies of resident storages make way, as nothing is lost by that.
 TEST(CopyOut, TakesTheRoomOfOtherCleanCopies) {
   Scene scene({.arena = 8, .host = 2});
   const Handle x = scene.data(2), y = scene.data(2);
@@ -67,7 +67,7 @@ TEST(CopyOut, TakesTheRoomOfOtherCleanCopies) {
   EXPECT_TRUE(resident(x));
 }
 
-// What is written has no copy any more; releasing it copies it anew.
+// A storage that is written loses its copy; releasing it makes a new one.
 TEST(CopyOut, IsUndoneByAWrite) {
   Scene scene({.arena = 8, .host = 8, .poison = false});
   for (int round = 0; round < 6; ++round) {
@@ -84,7 +84,7 @@ TEST(CopyOut, IsUndoneByAWrite) {
   EXPECT_EQ(scene.count(EventKind::kOffload), 6);
 }
 
-// The space of what is dropped while its copy is still under way waits for the copy.
+// The space of a storage that is dropped while its copy is under way waits for the copy.
 //   x x . .     y takes the place of x
 TEST(CopyOut, TheSpaceWaitsForTheCopy) {
   Scene scene({.arena = 2, .host = 8, .poison = false});

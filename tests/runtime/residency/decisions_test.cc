@@ -1,5 +1,5 @@
-// What a policy decides at its moment is done, one decision at a time, and it is told what
-// became of it.
+// A policy's decisions are carried out one at a time, and the policy is told the outcome of
+// each.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -15,7 +15,7 @@ namespace {
 
 using What = Decision::What;
 
-// Answers what it has been given, in order.
+// Gives prepared answers, in order.
 class Answers final : public ReleasePolicy {
  public:
   void add(Storage&) override {}
@@ -92,11 +92,11 @@ TEST_F(DecisionsTest, AreDoneOneAfterTheOther) {
   const StorageUse a = compute({x}), b = compute({x}), c = compute({x}), d = compute({x});
   policy_.outcomes.clear();
   answer(What::kEvict, a);
-  answer(What::kEvict, a);  // it is gone
+  answer(What::kEvict, a);  // it is already evicted
   answer(What::kCopyOut, b);
   answer(What::kOffload, c);
   answer(What::kPrefetch, c);
-  answer(What::kPrefetch, d);  // it is here
+  answer(What::kPrefetch, d);  // it is already resident
   answer(What::kRelease, d);
   const StorageUse e = compute({x});
   EXPECT_EQ(policy_.outcomes, "issued done impossible done done done impossible done ");
@@ -107,7 +107,7 @@ TEST_F(DecisionsTest, AreDoneOneAfterTheOther) {
   EXPECT_TRUE(e->resident());
 }
 
-// A call stands, whatever its policy does then; the next moment begins anew.
+// A call stands even if the policy throws afterwards; the next moment begins anew.
 TEST_F(DecisionsTest, AnExceptionEndsTheMoment) {
   const StorageUse x = upload();
   const StorageUse a = compute({x}), b = compute({x});

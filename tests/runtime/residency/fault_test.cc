@@ -1,5 +1,5 @@
-// Whatever fails, wherever: a typed error at an operator boundary, nothing leaks, and going on
-// gives the same results to the bit.
+// Whatever fails, and wherever: a typed error at an operator boundary, no leak, and results
+// that are equal to the bit when the program goes on.
 #include <functional>
 #include <random>
 #include <stdexcept>
@@ -11,7 +11,7 @@
 namespace tidemark::testing {
 namespace {
 
-// A training program as a list of operations, each of which happens or throws.
+// A training program as a list of operations, each of which takes full effect or throws.
 class Script {
  public:
   explicit Script(Session& session) : session_(session) {
@@ -74,8 +74,8 @@ class Script {
     values_.resize(slots_);
   }
 
-  // `before(i)` runs ahead of the i-th operation. After an error, `recover` runs and the
-  // program goes on with the operation that threw. The number of errors.
+  // `before(i)` runs before the i-th operation. After an error, `recover` runs and the program
+  // continues with the operation that threw. Returns the number of errors.
   int run(
       const std::function<void()>& recover = [] {},
       const std::function<void(size_t)>& before = [](size_t) {}) {
@@ -104,12 +104,12 @@ class Script {
   }
   size_t operations() const { return count_; }
   const std::vector<uint64_t>& hashes() const { return hashes_; }
-  // Lets go of everything; what is left then has leaked.
+  // Lets go of everything; anything that is left has leaked.
   void expect_no_leak() {
     values_.clear();
     try {
       session_.step([] {});
-    } catch (const DeviceError&) {  // of work that nobody has waited for yet
+    } catch (const DeviceError&) {  // from work that nobody has waited for yet
       session_.step([] {});
     }
     EXPECT_EQ(session_.arena().offsets().used(), Bytes(0));
@@ -143,7 +143,7 @@ struct Setting {
   SceneOptions scene;
 };
 
-// Tight, so that everything that the runtime can do happens.
+// Tight settings, so that everything that the runtime can do happens.
 std::vector<Setting> settings() {
   SceneOptions both{.arena = 9, .host = 32};
   both.delta = {.early_start = 0.75, .prefetch = 2};
@@ -182,7 +182,7 @@ TEST_P(Fault, AtEachAllocation) {
       script.expect_no_leak();
       if (!reached) break;
     }
-    // Once may be no error: room is made, and the second try succeeds.
+    // A single fault may cause no error: space is made, and the second try succeeds.
     if (fault != AllocationFault::kNoneOnce) {
       EXPECT_GT(failed, 0);
     }
@@ -212,7 +212,7 @@ TEST_P(Fault, AtEachPieceOfWork) {
   EXPECT_GT(failed, 0);
 }
 
-// Faults one after another, with the copies slow.
+// Faults one after another, with slow copies.
 TEST_P(Fault, Many) {
   const auto expected = expected_hashes();
   for (uint64_t seed = 1; seed <= 4; ++seed) {
@@ -234,7 +234,7 @@ TEST_P(Fault, Many) {
   }
 }
 
-// The program itself gives up: at each operation.
+// The program itself throws, at each operation.
 TEST_P(Fault, InTheProgram) {
   struct Stop : Error {
     using Error::Error;
@@ -257,7 +257,7 @@ TEST_P(Fault, InTheProgram) {
 INSTANTIATE_TEST_SUITE_P(Settings, Fault, ::testing::ValuesIn(settings()),
                          [](const auto& tested) { return tested.param.name; });
 
-// A step that is given up leaves what it had made to those who hold it, and nothing else.
+// An aborted step leaves what it had made to those who hold it, and nothing else.
 TEST(AbortedStep, LeavesNothingBehind) {
   Scene scene({.arena = 32, .host = 32});
   const Handle parameter = scene.data(2, Category::kParameter);
@@ -291,8 +291,8 @@ TEST(AbortedStep, LeavesNothingBehind) {
   EXPECT_EQ(scene.hash(parameter), hash);
 }
 
-// A call takes a block that a slow copy still reads, then finds that it does not fit. Who gets
-// the block next waits for the copy all the same.
+// A call takes a block that a slow copy still reads, then finds that it does not fit. The next
+// user of the block must still wait for the copy.
 TEST(FailedCall, GivesItsBlocksBackWithWhoStillReadsThem) {
   for (uint64_t round = 0; round < 8; ++round) {
     Scene scene({.arena = 4, .host = 16, .evict = false, .poison = false});
@@ -323,7 +323,7 @@ TEST(DeviceFailure, IsThrownAtAnOperatorBoundaryAndHealsByResuming) {
   scene.session().step([&] { EXPECT_EQ(scene.hash(x), hash); });
 }
 
-// A read that failed is tried again later; by then its target may be gone.
+// A failed read is tried again later, when its target may be gone.
 TEST(DeviceFailure, AFailedReadDoesNotWriteLater) {
   Scene scene;
   const Handle x = scene.data(4);
@@ -339,7 +339,7 @@ TEST(DeviceFailure, AFailedReadDoesNotWriteLater) {
   EXPECT_EQ(scene.hash(x), hash);
 }
 
-// A copy in the middle of an upload: the storage stays empty, and the next try fills it.
+// A copy fails in the middle of an upload: the storage stays empty, and the next try fills it.
 TEST(DeviceFailure, AFailedPieceFailsTheUpload) {
   Scene scene({.arena = 16 << 11});
   const Bytes size = 7_MiB;
@@ -367,8 +367,8 @@ TEST(DeviceFailure, AFailedPieceFailsTheUpload) {
   }
 }
 
-// Work that is still under way must not find the memory gone: compute is busy for long when a
-// copy fails, and the session goes at once.
+// Work under way must not lose its memory: compute is busy for long when a copy fails, and the
+// session is destroyed at once.
 TEST(DeviceFailure, ASessionMayGoWhileItsDeviceHasFailed) {
   for (const StreamId stream : {StreamId::kOffload, StreamId::kReload}) {
     Scene scene({.arena = 1 << 12, .host = 1 << 12, .evict = false, .poison = false});

@@ -1,4 +1,4 @@
-// Writing in place: what would be recomputed from the old contents is saved first.
+// Writes in place: storages that would be recomputed from the old contents are saved first.
 #include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
@@ -67,7 +67,7 @@ TEST(InPlace, LeavesAloneWhatCanDoWithoutTheOldContents) {
   EXPECT_EQ(scene.hash(r), hash);
 }
 
-// Making room for the write itself must not evict a reader of what is being written.
+// Making space for the write itself must not evict a reader of the storage being written.
 //   arena: w r z x + 1 unit; o (2 units) is on the tier and read by the write: something has to
 //   go
 TEST(InPlace, EvictsNoReaderDuringTheWrite) {
@@ -115,7 +115,7 @@ TEST(InPlace, InvalidatesACleanCopy) {
   EXPECT_EQ(scene.hash(a), after);
 }
 
-// An evicted storage that is to be written comes back first.
+// An evicted storage that is to be written is brought back first.
 TEST(InPlace, WritesAnEvictedStorage) {
   const auto run = [](bool release) {
     Scene scene;
@@ -130,7 +130,7 @@ TEST(InPlace, WritesAnEvictedStorage) {
   EXPECT_EQ(run(true), run(false));
 }
 
-// One after the other, each from the state that the one before left.
+// Several writes, each of the state that the previous one left.
 TEST(InPlace, EachReaderKeepsTheVersionThatItRead) {
   const auto run = [](bool release) {
     Scene scene({.host = 4});

@@ -1,5 +1,5 @@
 // The same random program of toy operators under many budgets, tiers and policies: every result
-// equal to the bit to the unmanaged run's.
+// must equal the unmanaged run's to the bit.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace tidemark::literals;
 
-// More with TIDEMARK_TEST_SEEDS=1000, to look for the rare ones.
+// Set TIDEMARK_TEST_SEEDS=1000 for more, to look for rare failures.
 uint32_t seeds() {
   const char* text = std::getenv("TIDEMARK_TEST_SEEDS");
   return text ? static_cast<uint32_t>(std::atoi(text)) : 3;
@@ -37,7 +37,7 @@ struct Setting {
   bool always_recompute = false;
   bool assumption2 = false;
   bool slow_copies = false;
-  bool alike = false;  // steps, so that policies which learn from the last one have a say
+  bool alike = false;  // identical steps, for policies that learn from the last one
 };
 
 void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
@@ -152,8 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{.name = "random", .host = 64_MiB, .policy = "random"}),
     [](const auto& tested) { return tested.param.name; });
 
-// Without a tier, whatever cannot be recomputed has to stay; where that is too much, the error
-// is typed. Each budget is tried.
+// Without a tier, storages that cannot be recomputed have to stay; if that is too much, the
+// error is typed. Each budget is tried.
 TEST(RandomProgramEvictOnly, EqualsTheUnmanagedRunToTheBit) {
   std::map<std::string_view, int64_t> evicted;
   for (uint32_t seed = 1; seed <= seeds(); ++seed) {

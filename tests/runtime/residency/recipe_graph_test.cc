@@ -9,7 +9,8 @@ namespace {
 
 constexpr Nanos kAny{1'000'000'000'000};
 
-// Of a toy call: all take the same, as nothing is learnt of them before the step's end.
+// The cost of a toy call. All cost the same, as nothing is learnt of them before the step's
+// end.
 Nanos cost_of_one(Scene& scene, const Handle& handle) {
   return *scene.residency().view().recompute_cost(*handle, kAny);
 }
@@ -54,7 +55,7 @@ TEST(RecipeGraph, CountsWhatIsOnATierAtItsReload) {
   EXPECT_EQ(view.recompute_cost(*b, kAny), one + view.reload_cost(*a));
 }
 
-// Once a source was written, what was made from it cannot be made again.
+// Once a source is written, storages made from it cannot be recomputed.
 TEST(RecipeGraph, KnowsWhatCannotBeHadAgain) {
   Scene scene;
   const MemoryView& view = scene.residency().view();

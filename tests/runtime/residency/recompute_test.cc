@@ -1,4 +1,4 @@
-// What was evicted comes back: chains, siblings, inputs that are kept for it.
+// Evicted storages come back: chains, siblings, and inputs that are kept for that.
 #include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 
@@ -22,7 +22,7 @@ TEST(Recompute, BringsBackAChain) {
   EXPECT_EQ(scene.stats().recomputes, 3) << "nothing was run twice";
 }
 
-//   x -> a -> b     a schedule has b computed, and what it needs has gone for want of room
+//   x -> a -> b     a schedule has b computed, and what it needs has gone for lack of space
 TEST(Recompute, ForAScheduleWithoutPlacesInputsComeBack) {
   using How = BlockPlacement::How;
   Scene scene({.host = 64});
@@ -96,7 +96,7 @@ TEST(Recompute, ADeadSiblingIsWrittenToScratch) {
   EXPECT_LE(scene.session().arena().peak_reserved(), peak_before);
 }
 
-// A sibling that has been written in place since must not get its old bytes back.
+// A sibling that was written in place must not get its old bytes back.
 TEST(Recompute, LeavesAResidentSiblingAlone) {
   Scene scene;
   const Handle x = scene.data();
@@ -170,7 +170,7 @@ TEST(Recompute, DropsABatchAtOnceWhereTheStepIsKnownToFit) {
   EXPECT_TRUE(resident(a));
 }
 
-// Dead, and its own recipe has become impossible: its bytes are the only source of b's.
+// a is dead and can no longer be recomputed: its bytes are the only source of b's.
 //   x -> a -> b    b evicted, x overwritten, a dropped
 TEST(Recompute, KeepsTheOnlySourceOfAnEvictedStorage) {
   Scene scene;
@@ -185,14 +185,14 @@ TEST(Recompute, KeepsTheOnlySourceOfAnEvictedStorage) {
   EXPECT_EQ(scene.hash(b), hash);
 }
 
-// The same, but nothing is evicted when a goes: it is freed, and b cannot be evicted any more.
+// The same, but nothing is evicted when a goes: a is freed, and b can no longer be evicted.
 TEST(Recompute, WhatHasLostItsSourceIsNotEvicted) {
   Scene scene;
   const Handle x = scene.data();
   Handle a = scene.call({x});
   const Handle b = scene.call({a});
   const uint64_t hash = scene.hash(b);
-  ASSERT_TRUE(scene.evict(b));  // so that recipes have been found to be runnable
+  ASSERT_TRUE(scene.evict(b));  // so that recipes were found to be runnable
   EXPECT_EQ(scene.hash(b), hash);
   scene.update({x});
   a = {};
@@ -201,8 +201,7 @@ TEST(Recompute, WhatHasLostItsSourceIsNotEvicted) {
   EXPECT_EQ(scene.hash(b), hash);
 }
 
-// x1 .. x12 fit three at a time: what a recomputation will read is not evicted before it has
-// been.
+// x1 .. x12 fit three at a time: an input of a recomputation is not evicted before it is read.
 TEST(Recompute, DoesNotThrashWithinOneRecomputation) {
   Scene scene({.arena = 4});
   const Handle x = scene.data();
@@ -258,7 +257,7 @@ TEST(Recompute, GivesUpClaimsThatDoNotFit) {
   EXPECT_EQ(scene.stats().recomputes, 5) << "u, then once more for p, p, k and r";
 }
 
-// As long as a program gets: neither the stack nor quadratic time may be in the way, also when
+// As long as programs get: neither the stack nor quadratic time may be a problem, also when
 // everything is destroyed.
 TEST(Recompute, DeepChain) {
   constexpr int kDepth = 20000;

@@ -1,8 +1,7 @@
 // The stage of the literal scenarios: a session with an arena of a few units, one unit being
 // the smallest block (128 words of a toy operator). Early start and prefetching are off unless
 // a scenario is about them, so that storages go and come only when told to. Freed blocks are
-// poisoned, but where the order of streams is at stake: poisoning makes compute wait for
-// copies.
+// poisoned, except where the order of streams matters: poisoning makes compute wait for copies.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +34,7 @@ struct SceneOptions {
   bool overlap = true;
   bool compact = true;
   bool poison = true;
-  bool learn_costs = true;  // off: the same schedules each time
+  bool learn_costs = true;  // off: schedules repeat
   DeltaOptions delta{.early_start = 0, .prefetch = 0};
 };
 
@@ -60,7 +59,7 @@ class Scene {
  public:
   explicit Scene(const SceneOptions& options = {})
       : Scene(options, std::make_unique<FaultyDevice>(make_cpu_device({.threads = 1}))) {}
-  // `device`: calls can be made to fail or to wait.
+  // `device` can make calls fail or wait.
   Scene(const SceneOptions& options, std::unique_ptr<FaultyDevice> device)
       : device_(device.get()), session_(session_options(options), std::move(device)) {}
 
@@ -84,7 +83,7 @@ class Scene {
   void update(const std::vector<Handle>& inputs) { toy_update(session_, inputs, ++salt_); }
   uint64_t hash(const Handle& handle) { return toy_hash(session_, handle); }
 
-  // Takes what the director would choose away from it.
+  // Evicts the storage whatever the policy would choose.
   bool evict(const Handle& handle) {
     handle->offload_pinned = true;
     const bool done = residency().transfers().release(*handle, Reason::kNoRoom);
@@ -99,7 +98,7 @@ class Scene {
   }
 
   Bytes used() { return session_.arena().offsets().used(); }
-  // Of the arena: "aa.b" shows one letter per unit and block, a dot per unused unit.
+  // A picture of the arena: "aa.b" shows one letter per unit and block, a dot per unused unit.
   std::string picture() {
     const OffsetAllocator& offsets = session_.arena().offsets();
     std::string text(static_cast<size_t>(offsets.capacity().count() / kAlignment.count()), '.');

@@ -1,4 +1,4 @@
-// Moving blocks together: which ones, and that nothing that reads or writes them is overtaken.
+// Compaction: which blocks move, and that no work that reads or writes them is overtaken.
 // Pictures show one letter per unit; see Scene::picture().
 #include <algorithm>
 #include <cstddef>
@@ -50,7 +50,7 @@ TEST(Sliding, PrefersTheSmallerOfTwoRuns) {
   EXPECT_EQ(scene.count(EventKind::kCompact), 1);
 }
 
-// Off: something is released instead.
+// With compaction off, something is released instead.
 TEST(Sliding, CanBeSwitchedOff) {
   Scene scene({.arena = 7, .host = 16, .evict = false, .compact = false});
   const auto blocks = lay_out(scene, {1, 1, 1, 1, 1, 1, 1}, {2, 5});
@@ -59,9 +59,9 @@ TEST(Sliding, CanBeSwitchedOff) {
   EXPECT_GT(scene.stats().offloads, 0);
 }
 
-// Operands of the call that needs the room are slid too, where nothing else helps.
-//   w . x . y     w, x and y are read, 2 units are written
-//   w x ? ? y
+// Operands of the call that needs the space also slide, if nothing else helps.
+//    w . x . y     w, x and y are read, 2 units are written
+//    w x ? ? y
 TEST(Sliding, MovesPinnedBlocksAsTheLastResort) {
   Scene scene({.arena = 5, .compact = false});
   const auto blocks = lay_out(scene, {1, 1, 1, 1, 1}, {1, 3});
@@ -86,8 +86,8 @@ Handle upload_at(Scene& scene, int64_t units_of_size, Offset at) {
   return handle;
 }
 
-// What no schedule foresaw has no space beside the range of one: the range is given up, and
-// what lies in it slides as the rest does.
+// A storage that no schedule foresaw finds no space beside the schedule's range. The range is
+// given up, and its blocks slide like the others.
 //   . b c [ . . p ] . .     3 units are needed
 //   . b c p x x x .
 TEST(Sliding, ClosesThePlanThatIsInItsWay) {
@@ -99,7 +99,7 @@ TEST(Sliding, ClosesThePlanThatIsInItsWay) {
   for (const Handle& block : blocks) hashes.push_back(scene.hash(block));
   blocks[0] = {};
   ASSERT_EQ(scene.picture(), ".abccc..");
-  // Space beside the plan leaves it open.
+  // If there is space beside the plan, it stays open.
   EXPECT_TRUE(resident(scene.data(2)));
   EXPECT_TRUE(scene.residency().space().plan_is_open());
   const Handle x = scene.data(3);
@@ -109,7 +109,7 @@ TEST(Sliding, ClosesThePlanThatIsInItsWay) {
   for (size_t i = 1; i < blocks.size(); ++i) EXPECT_EQ(scene.hash(blocks[i]), hashes[i]) << i;
 }
 
-// Nobody moves the blocks of an open plan.
+// Blocks of an open plan never move.
 TEST(Sliding, LeavesAnOpenPlanAlone) {
   Scene scene({.arena = 8, .host = 16, .evict = false});
   const std::vector<Handle> blocks = lay_out(scene, {1, 1, 1, 1}, {1});
@@ -123,8 +123,8 @@ TEST(Sliding, LeavesAnOpenPlanAlone) {
   EXPECT_EQ(scene.hash(placed), hash);
 }
 
-// The policy does not hear of what lies in an open plan before that is closed; then it may
-// release it.
+// The policy does not learn of storages in an open plan until it is closed; then it may release
+// them.
 TEST(Sliding, OffersThePolicyWhatAClosedPlanHeld) {
   Scene scene({.arena = 4, .host = 16, .evict = false});
   ASSERT_TRUE(scene.residency().space().open_plan(Offset(0), units(4)));
@@ -137,7 +137,7 @@ TEST(Sliding, OffersThePolicyWhatAClosedPlanHeld) {
   EXPECT_EQ(scene.hash(placed), hash);
 }
 
-// A block moves into space that a slow copy still reads: it waits for it.
+// A block moves into space that a slow copy still reads, and waits for the copy.
 //   x y .    x is being copied out; y moves over its place
 //   y ? ?
 TEST(Sliding, WaitsForCopiesThatStillReadTheSpace) {
@@ -158,8 +158,9 @@ TEST(Sliding, WaitsForCopiesThatStillReadTheSpace) {
   EXPECT_EQ(scene.stats().offloads, 6);
 }
 
-// What is being copied out moves, apart from where it lay or onto a part of it. The copy has
-// the bytes as they were; who takes the old place, by compute or by an upload, waits for it.
+// A block that is being copied out moves, apart from its place or onto a part of it. The copy
+// gets the old bytes, and the next user of the old place, compute or an upload, waits for the
+// copy.
 //   x x x . . .  ->  w w w x x x          . x x x  ->  x x x .
 TEST(Sliding, WhatIsBeingCopiedOutMoves) {
   for (const bool down : {false, true}) {
@@ -178,7 +179,7 @@ TEST(Sliding, WhatIsBeingCopiedOutMoves) {
         ASSERT_TRUE(scene.residency().space().move(*x, to));
         const Handle y = by_upload ? scene.data(down ? 1 : 3) : scene.call({x}, down ? 1 : 3);
         ASSERT_EQ(scene.picture(), down ? "aaab....." : "aaabbb...");
-        // What it is now is written over; what it was comes back, from the copy.
+        // The present contents are overwritten; the old ones come back from the copy.
         ASSERT_TRUE(scene.offload(x));
         const Handle z = scene.data(down ? 6 : 5);
         EXPECT_EQ(scene.hash(x), hash);
@@ -187,7 +188,7 @@ TEST(Sliding, WhatIsBeingCopiedOutMoves) {
   }
 }
 
-// What is still coming in moves, and is whole after that.
+// A block that is still coming in moves, and is intact afterwards.
 TEST(Sliding, WhatIsBeingCopiedInMoves) {
   Scene scene({.arena = 9, .host = 16, .evict = false, .poison = false});
   scene.device().delay_copies(3, Nanos(500'000));
@@ -202,7 +203,7 @@ TEST(Sliding, WhatIsBeingCopiedInMoves) {
   }
 }
 
-// What a slow move has left is written at once, by another stream.
+// Another stream at once writes the space that a slow move leaves.
 //   . y .    y moves down; an upload takes the place that it is read from
 TEST(Sliding, TheVacatedSpaceWaitsForTheMove) {
   Scene scene({.arena = 6, .host = 16, .evict = false, .poison = false});
@@ -218,7 +219,7 @@ TEST(Sliding, TheVacatedSpaceWaitsForTheMove) {
   }
 }
 
-// A block that is dropped while it still moves: who gets its new place waits for the move.
+// A block is dropped while it still moves: the next user of its new place waits for the move.
 TEST(Sliding, TheNewPlaceWaitsForTheMoveToo) {
   const auto upload = [](Scene& scene) {
     return toy_upload(scene.session(), 2 * kUnitWords, 77);
@@ -231,17 +232,17 @@ TEST(Sliding, TheNewPlaceWaitsForTheMoveToo) {
     scene.session().device().synchronize_all();
     gap = {};
     scene.device().delay_copies(round, Nanos(500'000));
-    const Handle x = scene.call({}, 4);  // by compute, as the move
+    const Handle x = scene.call({}, 4);  // made by compute, like the move
     ASSERT_EQ(scene.picture(), "aabbbb");
     y = {};
-    const Handle w = upload(scene);  // by the reload stream
+    const Handle w = upload(scene);  // uploaded by the reload stream
     ASSERT_EQ(scene.picture(), "aabbbb");
     scene.session().device().synchronize_all();
     EXPECT_EQ(scene.hash(w), expected);
   }
 }
 
-// A block that is still being brought in moves when it is there.
+// A block that is still being brought in moves once it is there.
 TEST(Sliding, WaitsForAReloadUnderWay) {
   Scene scene({.arena = 6, .host = 16, .evict = false, .poison = false});
   scene.device().delay_copies(11, Nanos(500'000));
@@ -258,7 +259,7 @@ TEST(Sliding, WaitsForAReloadUnderWay) {
   }
 }
 
-// Without a tier, by way of the room above them: any order, out of any.
+// Without a tier, blocks go by way of the space above them: from any order to any other.
 TEST(Arranging, GoesByTheUpperEnd) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,4 +1,4 @@
-// What is counted as storages change, and what is where.
+// Counts kept as storages change state, and the map of what lies where.
 #include "runtime/residency/state_changes.h"
 
 #include "runtime/residency/residency.h"
@@ -42,7 +42,8 @@ TEST(StateChanges, CountWhatIsClean) {
   EXPECT_EQ(changes.counts().prefetched, 0) << "it has been used";
 }
 
-// A schedule may evict what has a copy: the copy's space is given back once nobody needs it.
+// A schedule may evict a storage that has a copy: the copy's space is freed once nobody needs
+// the storage.
 TEST(StateChanges, GiveBackTheCopyOfWhatIsEvicted) {
   Scene scene(with_host());
   Transfers& transfers = scene.residency().transfers();
@@ -57,7 +58,7 @@ TEST(StateChanges, GiveBackTheCopyOfWhatIsEvicted) {
   EXPECT_TRUE(scene.offload(large)) << "the tier is empty again";
 }
 
-// By address, whatever the order in which they came.
+// Blocks are listed by address, whatever the order in which they came.
 TEST(StateChanges, KnowWhatLiesWhere) {
   Scene scene;
   const auto found = [&] { return scene.residency().changes().by_address(); };
@@ -69,7 +70,7 @@ TEST(StateChanges, KnowWhatLiesWhere) {
   EXPECT_EQ(offset_of(*d), Offset(0));
 }
 
-// A chain of recipes as long as this would need as many frames if it were buried by recursion.
+// Destroying a chain of recipes this long by recursion would need as many stack frames.
 TEST(StateChanges, BuryAWholeGraphWithoutRecursion) {
   Scene scene({.arena = 8});
   Handle last = scene.data();

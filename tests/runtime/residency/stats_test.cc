@@ -1,4 +1,4 @@
-// Counts are exact, and the events say the same.
+// Counts are exact, and the events agree with them.
 #include <map>
 #include <random>
 
@@ -43,7 +43,7 @@ TEST(Stats, CountWhatHappens) {
   EXPECT_EQ(empty.recompute_time, Nanos(0));
 }
 
-// Of more of them than are timed at once.
+// More recomputations than are timed at once.
 TEST(Stats, TimeEveryRecomputation) {
   constexpr int64_t kMany = 70000;
   Scene scene({}, std::make_unique<FaultyDevice>(make_sim_device(device_profile("sim:host"))));

@@ -1,4 +1,4 @@
-// What listeners are told, in order.
+// The events that listeners receive, in order.
 #include "runtime/residency/storage_event.h"
 
 #include <map>
@@ -11,7 +11,7 @@ namespace {
 
 using Kind = StorageEvent::Kind;
 
-// "block a, used a, call done": storages by letter, as they come.
+// "block a, used a, call done": storages by letter, in order of appearance.
 class Listener final : public StorageListener {
  public:
   explicit Listener(Residency& residency) : residency_(residency) {
@@ -108,7 +108,7 @@ TEST(StorageEvents, GoToAllThatListen) {
   EXPECT_EQ(first.take(), "uploaded b, unused b, left b, gone b");
 }
 
-// Outputs of the call that is stopped are empty, its inputs as they were.
+// Outputs of the stopped call are empty; its inputs are unchanged.
 TEST(StorageEvents, AStoppedStepEndsWhereItWantsABlock) {
   Scene scene;
   const Handle a = scene.data();

@@ -24,11 +24,11 @@ TEST(Storages, InUseIsWhatHasUsersAndBytes) {
   EXPECT_EQ(in_use[1].get(), b.get());
 }
 
-// Tables about storages (slot_table.h) stay small however many come and go.
+// Tables about storages (slot_table.h) stay small, however many storages come and go.
 TEST(Storages, SlotsOfWhatIsGoneAreGivenAgain) {
   Scene scene;
   const Handle kept = scene.data();
-  const uint32_t next = scene.data()->slot();  // and it is gone
+  const uint32_t next = scene.data()->slot();  // destroyed at once
   for (int i = 0; i < 3; ++i) {
     const Handle later = scene.data();
     EXPECT_EQ(later->slot(), next);

@@ -1,5 +1,5 @@
-// Copies on the host and on disk: kept while they are good, dropped for those that need the
-// room.
+// Copies on the host and on disk: kept while they are valid, dropped for storages that need the
+// space.
 #include <cstring>
 
 #include "runtime/residency/residency.h"
@@ -59,7 +59,7 @@ TEST(Tiers, CleanCopiesMakeWay) {
 
 //   host full -> disk -> what can be computed is evicted -> no
 TEST(Tiers, FullTiersPassOn) {
-  // The disk's blocks are of 4096 bytes, 8 units.
+  // The disk's blocks have 4096 bytes, 8 units.
   Scene scene({.host = 2, .disk = 8});
   const Handle x = scene.data(2), y = scene.data(2), z = scene.data(2);
   const Handle a = scene.call({z}, 2);
@@ -87,8 +87,8 @@ TEST(Tiers, TooLargeForTheHostGoesToTheDisk) {
   EXPECT_EQ(scene.hash(x), hash);
 }
 
-// host: 2 units, with a copy of `a` that could be computed instead. `x` cannot: a's copy is
-// given up by the austere schedule.
+// The host tier has 2 units, with a copy of `a`, which could be recomputed instead. `x` could
+// not: as a last resort, a's copy is dropped.
 TEST(Tiers, TheAustereScheduleGivesUpCopiesOfWhatCanBeComputed) {
   Scene scene({.arena = 4, .host = 2});
   const Handle x = scene.data(2);
@@ -105,9 +105,7 @@ TEST(Tiers, TheAustereScheduleGivesUpCopiesOfWhatCanBeComputed) {
   EXPECT_EQ(scene.stats().recomputes, 1);
 }
 
-//   offload x | run y -> z | prefetch x | run y -> w     compute waits for copies it does not
-//   need
-// Room for a is made by giving up a's own copy, in favour of b's or c's.
+// Space for a is made by dropping a's own copy, in favour of b's or c's.
 TEST(Tiers, WhatIsToComeBackMayHaveToBeComputedInstead) {
   Scene scene({.arena = 4, .host = 2});
   const Handle a = scene.call({}, 2);
@@ -122,6 +120,8 @@ TEST(Tiers, WhatIsToComeBackMayHaveToBeComputedInstead) {
   EXPECT_EQ(scene.session().host()->used(), units(2));
 }
 
+//   offload x | run y -> z | prefetch x | run y -> w     compute waits for copies that it does
+//   not need
 TEST(Tiers, WithoutOverlapComputeWaits) {
   Scene scene({.arena = 8, .host = 8, .overlap = false, .poison = false});
   scene.device().delay_copies(1, Nanos(300'000));
@@ -143,8 +143,8 @@ TEST(Tiers, ACopyUnderWayIsNotOvertaken) {
   Scene scene({.arena = 8, .host = 8, .poison = false});
   scene.device().delay_copies(3, Nanos(400'000));
   std::vector<uint64_t> expected, got;
-  // The block of each offloaded storage is written over at once, and each is read back from a
-  // copy that is hardly done.
+  // The block of each offloaded storage is overwritten at once, and each storage is read back
+  // from a copy that has hardly finished.
   for (int round = 0; round < 8; ++round) {
     const Handle x = scene.data(4);
     const Handle y = scene.call({x}, 4);
@@ -171,7 +171,7 @@ TEST(Tiers, ALargeTensorIsReadInPieces) {
   EXPECT_NE(words[words.size() - 1], words[words.size() - 2]);
 }
 
-// However slow the link is.
+// Holds however slow the link is.
 TEST(Uploads, OfParametersHoldLittleHostMemory) {
   Scene scene({.arena = 64 * kMiB});
   scene.device().delay_copies(1, Nanos(50'000'000));
@@ -182,7 +182,7 @@ TEST(Uploads, OfParametersHoldLittleHostMemory) {
   }
 }
 
-// Words that tell where they are from.
+// Words that tell where they come from.
 void words_at(Bytes offset, std::span<std::byte> piece) {
   auto word = static_cast<uint32_t>(offset.count() / 4);
   for (size_t at = 0; at < piece.size(); at += 4, ++word) {
@@ -195,7 +195,7 @@ IntrusivePtr<Storage> empty(Scene& scene, Bytes bytes) {
   return scene.residency().storages().create(bytes, Category::kParameter, "pieces");
 }
 
-// However slow the link is.
+// Holds however slow the link is.
 TEST(Uploads, InPiecesHoldLittleHostMemory) {
   Scene scene({.arena = 64 * kMiB});
   scene.device().delay_copies(1, Nanos(5'000'000));
@@ -215,7 +215,7 @@ TEST(Uploads, InPiecesHoldLittleHostMemory) {
   EXPECT_EQ(got, expected);
 }
 
-// What was copied before a source threw is still on its way when the block is used anew.
+// Pieces copied before a source threw are still on their way when the block is reused.
 TEST(Uploads, ASourceThatThrowsLeavesNothing) {
   const SceneOptions options{.arena = 16 * kMiB, .poison = false};
   Scene other(options);

@@ -1,5 +1,5 @@
-// One hole from a run of neighbouring blocks: released or slid, whichever costs less. Blocks
-// have a letter each and their prices are given.
+// One hole from a run of neighbouring blocks: released or slid, whichever costs less. Each
+// block has a letter and a given price.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr Bytes kUnit = kAlignment;
 
-// Moving a unit takes 1024 ns; a copy out of one 10,240.
+// Moving a unit takes 1024 ns; copying one out takes 10,240 ns.
 DeviceProfile profile() {
   DeviceProfile profile;
   profile.name = "slow link";
@@ -28,7 +28,7 @@ DeviceProfile profile() {
   return profile;
 }
 
-// Prices by id; where it comes to choosing one by one, the oldest.
+// Prices by id. Where storages are chosen one by one, the oldest goes.
 class Prices final : public ReleasePolicy {
  public:
   void add(Storage& storage) override {
@@ -76,8 +76,8 @@ class Call final : public Recipe {
 
 class Window {
  public:
-  // "aab.c": a letter per unit and block, a dot where there is none. A price per letter, in
-  // order; -1: has none.
+  // "aab.c": a letter per unit and block, a dot for an unused unit. Prices per letter, in
+  // order; -1: no price.
   Window(const std::string& picture, const std::vector<int64_t>& prices, bool compact = true)
       : device_(make_sim_device(profile())),
         arena_(*device_, MemoryKind::kDevice, kUnit * static_cast<int64_t>(picture.size())),
@@ -102,8 +102,8 @@ class Window {
       at = end;
     }
   }
-  // Makes `units`, for as long as the call takes, in one that reads `inputs`. A letter for each
-  // block that is there then, a dash for each that is not.
+  // Makes `units`, for as long as the call takes, in a call that reads `inputs`. Returns a
+  // letter for each block that is then resident, a dash for each that is not.
   std::string make(int64_t units, const std::string& inputs = "") {
     auto call = make_intrusive<Call>();
     for (const char letter : inputs) {
@@ -119,7 +119,7 @@ class Window {
     }
     return text;
   }
-  // Computed from `inputs`.
+  // A storage computed from `inputs`.
   StorageUse compute(const std::vector<StorageUse>& inputs) {
     auto call = make_intrusive<Call>();
     for (const StorageUse& input : inputs) call->inputs.push_back({input.ptr(), 0, false});
@@ -143,7 +143,8 @@ class Window {
   std::vector<StorageUse> blocks_;
 };
 
-// Two units: c and d would be slid for 2048 ns. For 100, c goes instead; nothing moves.
+// Two units are needed: c and d could slide for 2048 ns. c costs 100, so it goes instead and
+// nothing moves.
 TEST(Window, IsReleasedWhereThatCostsLessThanSliding) {
   Window window("ab.cd.e", {100, 100, 100, 100, 100});
   EXPECT_EQ(window.make(2), "a-cde") << "b and the hole behind it";
@@ -165,14 +166,14 @@ TEST(Window, IsTheCheapestRun) {
   EXPECT_EQ(all.make(2), "a--de");
   Window one("abcde.", {20, 10, 15, 30, 20});
   EXPECT_EQ(one.make(2), "abcd-");
-  // Whole blocks: b alone makes 3.
+  // Whole blocks: b alone frees 3 units.
   Window large("abbbc", {20, 50, 20});
   EXPECT_EQ(large.make(2), "a-c");
   Window larger("abbbc", {20, 50, 20});
   EXPECT_EQ(larger.make(4), "--c");
 }
 
-// What the call reads stays where it is, and cuts the arena in two; so does what has no price.
+// Inputs of the call stay in place and cut the arena in two; so do blocks without a price.
 TEST(Window, DoesNotCrossWhatIsPinned) {
   Window pinned("abcde", {1, 1, 1, 50, 60});
   EXPECT_EQ(pinned.make(2, "b"), "ab--e");
@@ -181,7 +182,7 @@ TEST(Window, DoesNotCrossWhatIsPinned) {
   EXPECT_EQ(unpriced.policy().choices, 0);
 }
 
-// What costs nothing is not released for nothing.
+// A block that costs nothing is not released needlessly.
 TEST(Window, TakesNoMoreThanItNeeds) {
   Window window("abcde", {0, 0, 0, 0, 0});
   const std::string left = window.make(1);
@@ -211,7 +212,7 @@ TEST(Window, IsNotReleasedWhileNothingMayBe) {
   EXPECT_EQ(window.stats().austere_rooms, 1);
 }
 
-// Whichever comes first: that it is evicted, or that its last user goes.
+// Covers both orders: the storage is evicted first, or its last user goes first.
 TEST(Policy, IsToldWhenNobodyUsesAStorageAnyMore) {
   for (const bool evict : {false, true}) {
     Window window("........", {});

@@ -1,6 +1,6 @@
-// Schedules written by hand, instruction by instruction; and random ones.
+// Schedules written by hand, instruction by instruction, and random ones.
 //
-// The builder keeps what can be derived: which block an instruction ends, and the peak.
+// The builder works out what can be derived: which block an instruction ends, and the peak.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class ScheduleBuilder {
     s_.placed = placed;
   }
 
-  // Before all instructions.
+  // A block that exists before all instructions.
   ScheduleBuilder& initial(uint32_t storage, int64_t at = 0) {
     ++s_.initial_blocks;
     take(storage, size(storage), at);
@@ -33,7 +33,7 @@ class ScheduleBuilder {
     s_.foreign.push_back(Bytes(bytes));
     return initial(static_cast<uint32_t>(trace_.storages.size() + s_.foreign.size() - 1), at);
   }
-  // An operator's first run. A place for each output, then for the workspace.
+  // An operator's first run, with a place for each output, then for the workspace.
   ScheduleBuilder& run(uint32_t op, const Places& at = {}) {
     return add(op, false, trace_.ops[op].outputs, at);
   }
@@ -119,8 +119,9 @@ class ScheduleBuilder {
 static_assert(static_cast<int>(Schedule::Do::kRead) ==
               static_cast<int>(StepTrace::Kind::kRead));
 
-// Program order, not placed. What is not needed by the next operator is evicted, offloaded,
-// copied, or moved here and there, and comes back when an operator needs it. Valid.
+// A random valid schedule in program order, without places. Storages that the next operator
+// does not need are evicted, offloaded, copied or moved here and there, and come back when an
+// operator needs them.
 class RandomSchedule {
  public:
   RandomSchedule(const StepTrace& trace, std::mt19937& random)
@@ -176,8 +177,8 @@ class RandomSchedule {
 
  private:
   struct State {
-    bool source = false;  // it may be what others are computed again from
-    bool again = false;   // it can be computed again
+    bool source = false;  // others may be recomputed from it
+    bool again = false;   // it can be recomputed
     bool held = false, copied = false;
     uint32_t producer = 0;
   };
@@ -193,7 +194,7 @@ class RandomSchedule {
     for (const StepTrace::Input& input : trace_.ops[producer].inputs) bring(input.storage);
     builder_.again(producer, {s});
   }
-  // Frees what nobody holds.
+  // Frees storages that nobody holds.
   void sweep() {
     for (uint32_t s = 0; s < state_.size(); ++s) {
       if (state_[s].held || (!builder_.resident(s) && !state_[s].copied)) continue;

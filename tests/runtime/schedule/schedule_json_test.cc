@@ -45,7 +45,7 @@ TEST(ScheduleJson, OneLineForEachInstruction) {
         "\"format\": \"tidemark schedule\""}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\nin\n" << text;
   }
-  // A trace is not a schedule, nor the other way round.
+  // A trace is no schedule, and a schedule is no trace.
   EXPECT_THROW(schedule_from_json(to_json(t), "file"), DataError);
   EXPECT_THROW(trace_from_json(text, "file"), DataError);
 }
@@ -64,7 +64,7 @@ TEST(ScheduleJson, ReadsWhatItWrites) {
     s.time = Nanos(static_cast<int64_t>(random()));
     s.recomputed = Nanos(static_cast<int64_t>(random()));
     s.method = i % 2 == 0 ? "" : "a \"method\"\n";
-    if (i % 3 == 0) {  // what takes no blocks may say that it takes them anywhere
+    if (i % 3 == 0) {  // an instruction without blocks may have any first block
       for (Schedule::Instruction& it : s.code) {
         if (it.blocks == 0) it.first_block = 0;
       }
@@ -135,7 +135,7 @@ TEST(ScheduleJson, SaysWhatIsWrongAndWhere) {
   }
 }
 
-// Bytes changed at random are refused, or read as something else; nothing breaks.
+// A file with bytes changed at random is refused or read as something else; nothing breaks.
 TEST(ScheduleJson, DamagedFilesDoNoHarm) {
   std::mt19937 random(5);
   const StepTrace t = small();

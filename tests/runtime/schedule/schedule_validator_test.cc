@@ -1,4 +1,5 @@
-// What the validator accepts, and for each rule a schedule that breaks just that one.
+// Schedules that the validator accepts and, for each rule, a schedule that breaks only that
+// rule.
 #include "runtime/schedule/schedule_validator.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +76,7 @@ std::vector<std::string> found(const StepTrace& t, const Schedule& s,
   return schedule_violations(t, l, s);
 }
 
-// One violation, and it says so.
+// Expects one violation with these words.
 void expect_one(const std::vector<std::string>& violations, const std::string& words) {
   ASSERT_EQ(violations.size(), 1U) << words << (violations.size() > 1 ? violations[1] : "");
   EXPECT_NE(violations[0].find(words), std::string::npos) << violations[0];
@@ -151,7 +152,7 @@ TEST(ScheduleValidator, NamesWhatTheLimitsDoNotAllow) {
   EXPECT_NE(found(pinned, good(pinned)).at(0).find("may not be evicted"), std::string::npos);
 }
 
-// Not placed, the peak may be above the room by what the schedule says.
+// Without places, the peak may exceed the space by the schedule's shortfall.
 TEST(ScheduleValidator, AShortfallIsStated) {
   const StepTrace t = trace();
   Schedule s = good(t);
@@ -197,7 +198,7 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithTheOrder) {
              .free(kX)
              .build();
        }},
-      {"is a read, and an operator passes it",  // back before the read
+      {"is a read, and an operator passes it",  // back runs before the read
        [&] {
          ScheduleBuilder b(t);
          b.initial(kW, 0).run(0, {512}).run(1, {1024, 2048}).run(2, {2048}).run(3, {3584});
@@ -246,7 +247,7 @@ TEST(ScheduleValidator, NothingPassesARead) {
             (Lines{"instruction 2: " + read, "instruction 3: op 1 (b) passes a read"}));
 }
 
-// Everything in place, nothing released: what the scripts below begin with.
+// Everything is in place and nothing released: the beginning of the scripts below.
 ScheduleBuilder up_to(const StepTrace& t, uint32_t ops) {
   ScheduleBuilder b(t);
   b.initial(kW, 0);
@@ -325,7 +326,7 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithResidence) {
   }
 }
 
-// At each instruction the schedule may be left. a is held, and conv read w before sgd wrote it.
+// A schedule may be left at each instruction. a is held, and conv read w before sgd wrote it.
 TEST(ScheduleValidator, AWriteMustNotTakeAwayTheWayBack) {
   StepTrace t = trace();
   t.ops[5].released = {kB};
@@ -350,7 +351,7 @@ TEST(ScheduleValidator, AWriteMustNotTakeAwayTheWayBack) {
   EXPECT_TRUE(found(t, with(true), ample).empty());
 }
 
-// The value that a call made is gone once a later one has written over it.
+// The value that a call made is gone once a later call has overwritten it.
 TEST(ScheduleValidator, WhatHasBeenWrittenIsNotComputedAgain) {
   StepTrace t;
   t.storages = {{.origin = "f", .size = Bytes(512)}};
@@ -372,8 +373,7 @@ TEST(ScheduleValidator, WhatHasBeenWrittenIsNotComputedAgain) {
   EXPECT_TRUE(found(t, b.run(0).evict(0).again(0, {0}).run(1).run(2).free(0).build()).empty());
 }
 
-// An intermediate that the program has let go of is computed again for another, and freed
-// again.
+// An intermediate that the program has let go of is recomputed for another, and freed again.
 TEST(ScheduleValidator, IntermediatesComeBackAndAreFreedAgain) {
   StepTrace t = trace();
   t.ops[3].released = {kA};
@@ -426,7 +426,7 @@ TEST(ScheduleValidator, ForeignStoragesMayBeMovedAndFreed) {
   expect_one(found(t, rest(b.copy_out(foreign), t, 1), ample), "may only be moved or freed");
 }
 
-// What is there at the start and has no initial block begins on a tier.
+// An initial storage without an initial block begins on a tier.
 TEST(ScheduleValidator, AStepMayBeginWithStoragesAway) {
   const StepTrace t = trace();
   ScheduleBuilder b(t);
@@ -444,9 +444,9 @@ TEST(ScheduleValidator, AStepMayBeginWithStoragesAway) {
   expect_one(found(t, rest(once, t, 7), ample), "what begins on the tiers is more");
 }
 
-// --- what is carried over the step's end ---
+// --- storages carried over the step's end ---
 
-// s0 comes from an earlier step and goes in this one; s1 = f(s0) is made in it and stays.
+// s0 comes from an earlier step and ends in this one; s1 = f(s0) is made in it and stays.
 StepTrace carrying() {
   TraceBuilder b;
   const uint32_t in = b.outside();

@@ -1,4 +1,4 @@
-// Times counted by hand. A unit is 1 MiB; the link takes 10 ns for one, each way.
+// Times counted by hand. A unit is 1 MiB; the link takes 10 ns per unit, each way.
 #include "runtime/schedule/simulate.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 int64_t at(int64_t unit) { return units(unit).count(); }
 
-// Prices a schedule that is valid, or else only larger than the room.
+// Prices a schedule that is valid, or that only exceeds the space.
 ScheduleCost price(const StepTrace& trace, const PlanLimits& limits, const Schedule& schedule) {
   PlanLimits ample = limits;
   ample.space = units(1000);
@@ -64,19 +64,20 @@ TEST(Simulate, WhoTakesBytesWaitsForCopiesOfThem) {
   ScheduleCost cost = price(t, copy_within(12, 10), b.build());
   EXPECT_EQ(cost.time, Nanos(100 + 40 + 100 + 100));
   EXPECT_EQ(cost.waited, Nanos(40));
-  // Not placed, in room for one beside: the bytes of s0 are counted until it is out.
+  // Without places, with space for one beside: the bytes of s0 count until it is out.
   Schedule unplaced = b.build();
   unplaced.placed = false;
   unplaced.peak = units(8);
   cost = price(t, copy_within(12, 10), unplaced);
   EXPECT_EQ(cost.waited, Nanos(0)) << "4 units are left";
-  // Room for 7: g waits for s0 to go, at 140, and s0, which has no room beside it, is short.
+  // Space for 7: g waits until s0 is out, at 140; s0, which then has no space beside g, is
+  // short.
   cost = price(t, copy_within(7, 10), unplaced);
   EXPECT_EQ(cost.waited, Nanos(40));
   EXPECT_EQ(cost.peak, units(8));
 }
 
-// The copy in waits until compute is done with the bytes that it takes.
+// A copy in waits until compute is done with the bytes that it takes.
 //
 //   compute  | f 100 | g 100 | k(s1) 100 | wait 40 | h(s0)
 //   out              | s0 40 |
@@ -105,14 +106,13 @@ TEST(Simulate, ACopyInWaitsForItsBytes) {
     if (placed) {
       EXPECT_EQ(cost.time, Nanos(440));
       EXPECT_EQ(cost.waited, Nanos(40));
-    } else {  // g waits too: there is room for one of them alone
+    } else {  // g waits too: there is space for only one of them
       EXPECT_EQ(cost.time, Nanos(480));
       EXPECT_EQ(cost.waited, Nanos(80));
     }
   }
 }
 
-// Two uploads share the link inwards.
 // s0 comes from an earlier step, on a tier; s1 = f(s0) is made and stays, on a tier too.
 //   compute  | wait 40 -> | f 100 | wait 40 -> |
 //   in       | s0 40      |
@@ -129,13 +129,14 @@ TEST(Simulate, WhatIsCarriedComesInAndIsOutByTheEnd) {
   EXPECT_EQ(cost.waited, Nanos(80));
   EXPECT_EQ(cost.copied, Nanos(80));
   EXPECT_EQ(cost.tier_peak, units(4));
-  // Both in the arena; the copy of what stays there is not waited for.
+  // Both are in the arena; nobody waits for the copy of the one that stays there.
   resident.initial(s0).run(0, {at(4)}).free(s0).copy_out(s1);
   cost = price(t, copy_within(8, 10), resident.build());
   EXPECT_EQ(cost.time, Nanos(100));
   EXPECT_EQ(cost.copied, Nanos(40));
 }
 
+// Two uploads share the link inwards.
 TEST(Simulate, UploadsGoInOnTheLink) {
   TraceBuilder b;
   const uint32_t x = b.upload(4), y = b.upload(4);
@@ -159,8 +160,8 @@ TEST(Simulate, AMoveTakesCompute) {
   EXPECT_EQ(price(t, limits, b.build()).time, Nanos(320));
 }
 
-// s0, whose copy is out at 140, moves meanwhile; who takes its old place waits for the copy. So
-// does the move itself, down onto a part of where it lies.
+// s0, whose copy is out at 140, moves meanwhile. The next user of its old place waits for the
+// copy. The move itself also waits, if it goes down onto a part of the block.
 TEST(Simulate, WhatIsBeingCopiedOutMaySlipAway) {
   const StepTrace t = three();
   PlanLimits limits = copy_within(12, 10);
@@ -178,7 +179,7 @@ TEST(Simulate, WhatIsBeingCopiedOutMaySlipAway) {
   EXPECT_EQ(price(t, limits, down.build()).time, Nanos(140 + 20 + 100 + 100));
 }
 
-// What is away at the end has its copy out by then; nothing passes a read.
+// Storages that are away at the end have their copies out by then. No operator passes a read.
 TEST(Simulate, EndsOnceWhatIsAwayIsOut) {
   TraceBuilder b;
   const uint32_t w = b.outside(4, true);
@@ -205,7 +206,7 @@ TEST(Simulate, EndsOnceWhatIsAwayIsOut) {
       << "out only after the read";
 }
 
-// Beside an array with a time for each byte.
+// Compares with an array that has a time for each byte.
 TEST(Simulate, KnowsOfEachByteWhenItIsFree) {
   std::mt19937 random(6);
   for (int i = 0; i < 50; ++i) {

@@ -1,4 +1,4 @@
-// What searches look up of a step, beside the step.
+// Tests the table that searches look steps up in, beside the step itself.
 #include "runtime/schedule/step_table.h"
 
 #include <gtest/gtest.h>

@@ -133,7 +133,7 @@ TEST(StepTraceJson, PinsAreKept) {
   EXPECT_NE(signature_of(pinned), signature_of(small()));
 }
 
-// As version 1 was written before storages said whether they may be released.
+// Version 1 files did not say whether storages may be released.
 TEST(StepTraceJson, EarlierFilesLoad) {
   const StepTrace read =
       trace_from_json(R"({"format": "tidemark step graph", "version": 1,

@@ -1,4 +1,4 @@
-// Every change from every state: what it makes of it, or that it is refused.
+// Every change from every state: the resulting state, or a refusal.
 #include "runtime/schedule/storage_state.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ std::string text(const StorageState& state) {
          (state.has_copy() ? "+copy" : "");
 }
 
-// What a change makes of each state; "-": it is refused, and nothing has changed.
+// The result of a change for each state; "-": it is refused, and nothing has changed.
 std::map<std::string, std::string> results(const std::function<void(StorageState&)>& change) {
   std::map<std::string, std::string> found;
   for (const StorageState& before :
@@ -114,7 +114,7 @@ TEST(StorageState, DiesWithoutUsersAndBlock) {
   EXPECT_EQ(died.at("offloaded+copy"), "-") << "its space would be lost";
 }
 
-// Whatever happens, in any order.
+// Holds for any changes, in any order.
 TEST(StorageState, NeverHasACopyOfBytesThatAreNowhere) {
   std::mt19937 random(7);
   const std::vector<std::function<void(StorageState&)>> changes = {

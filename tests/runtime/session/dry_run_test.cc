@@ -50,7 +50,7 @@ SessionOptions on(const std::string& device) {
   return {.device = device, .threads = 1, .host_limit = Bytes(64 << 20)};
 }
 
-// Runs the program for real; its peak.
+// Runs the program for real; returns its peak.
 Bytes run(SessionOptions options, const Program& program) {
   Session session(options);
   for (const auto& step : program()) session.step(step);
@@ -97,8 +97,7 @@ TEST(DryRun, MinimumTrainsForRealAndLessDoesNot) {
   }
 }
 
-// A program that takes so long by each policy; by those that are not named it does not
-// complete.
+// A program with the given step time for each policy. By other policies it does not complete.
 Trial takes(const std::map<std::string, int64_t>& times) {
   return [times](const SessionOptions& options, int) -> std::optional<TrialResult> {
     const auto time = times.find(schedule_of(options).name());
@@ -164,7 +163,7 @@ TEST(LeastBudget, IsTheMostIfNothingElseCompletes) {
             kAlignment * 100);
 }
 
-// How long the program's last step is.
+// The time of the program's last step.
 Nanos last_step(SessionOptions options, const Program& program) {
   Session session(options);
   Nanos last{0};
@@ -218,10 +217,9 @@ TEST(FeasibleSchedule, TheDiskIsUsedOnlyWhereItIsWorthIt) {
   EXPECT_EQ(disk_at(share_of(need.peak, 0.9), "offload-only"), options.disk_limit);
 }
 
-// Many small parameters, written in place where little fits: what is evicted and reads them is
-// computed again first, again and again.
-// Tests run the network on a profile that models workspaces: the CPU's are so large without
-// AVX2 that other budgets are easily found.
+// Many small parameters, written in place where little fits: evicted storages that read them
+// are recomputed first, again and again. Tests run the network on a profile that models
+// workspaces: without AVX2, the CPU's are so large that other budgets are easily found.
 Program crowded_network() {
   return [] {
     ParameterInit init(1);
@@ -239,7 +237,7 @@ Program crowded_network() {
   };
 }
 
-// The last operator, and the last plan.
+// How far work may exceed its limit: by the last operator and the last plan.
 constexpr int64_t kBeyond = kMaxWork / 8;
 
 TEST(DryRun, DoesABoundedAmountOfWork) {
@@ -266,13 +264,13 @@ TEST(DryRun, DoesABoundedAmountOfWork) {
   EXPECT_LE(last.done(), kMaxWork + kBeyond);
   set_dry_run_progress({});
   EXPECT_EQ(units, search.done() + choice.done() + last.done());
-  // An operator is counted as no less than this.
+  // An operator counts at least this much.
   EXPECT_LE(operators * 200, search.done() + choice.done() + last.done());
   EXPECT_LE(run(found, program), *found.budget);
 }
 
-// Runs the program's first step as often as a prediction does, and gives what was examined for
-// each call.
+// Runs the program's first step as often as a prediction does; returns how much was examined
+// for each call.
 std::vector<int64_t> examined_by_call(const SessionOptions& options, const Program& program) {
   std::vector<int64_t> by_call;
   int64_t before = 0;
@@ -286,7 +284,7 @@ std::vector<int64_t> examined_by_call(const SessionOptions& options, const Progr
   return by_call;
 }
 
-// What is looked at to make room among so many is what takes the time here, not the operators.
+// With this many storages, what takes time is examining them to make space, not the operators.
 TEST(DryRun, CountsWhatIsExamined) {
   const Program program = chain(2000);
   SessionOptions options = on("sim:host");
@@ -302,7 +300,7 @@ TEST(DryRun, CountsWhatIsExamined) {
   EXPECT_GE(examined, 500 * static_cast<int64_t>(by_call.size())) << "not what takes time";
 }
 
-// What a prediction counts, as it goes: at each call of the program and at each block.
+// The work that a prediction counts, at each call of the program and at each block.
 class CountedWork final : public StorageListener {
  public:
   CountedWork(const SessionOptions& options, const Program& program) {
@@ -319,7 +317,7 @@ class CountedWork final : public StorageListener {
     if (call || is_block(event)) count();
   }
 
-  // By the time of each call, in order.
+  // The work before each call, in order.
   const std::vector<int64_t>& before_calls() const { return before_calls_; }
   int64_t most_at_once() const { return most_at_once_; }
 
@@ -348,7 +346,7 @@ TEST(DryRun, StopsWithinACall) {
   DryRunWork all;
   EXPECT_TRUE(predict_step(options, program, &all));
   const std::vector<int64_t>& before = work.before_calls();
-  // In the call that takes most, once it has been counted itself.
+  // In the call that takes the most work, once the call itself has been counted.
   size_t largest = 0;
   for (size_t call = 0; call + 1 < before.size(); ++call) {
     if (before[call + 1] - before[call] > before[largest + 1] - before[largest]) largest = call;
@@ -434,8 +432,8 @@ Program network(const UpdateGroups& groups, int64_t image = 8, int64_t blocks_ea
   };
 }
 
-// The smallest budget holds on the machine at hand: workspaces depend on its instruction set
-// and threads (tests/machines/).
+// The smallest budget holds on this machine: workspaces depend on the instruction set and the
+// number of threads (tests/machines/).
 TEST(DryRun, ANetworkTrainsForRealAtTheMinimumAndNotBelow) {
   const Program program = network({}, /*image=*/24, /*blocks_each=*/1);
   SessionOptions options = on("cpu");
@@ -455,8 +453,8 @@ TEST(DryRun, ANetworkTrainsForRealAtTheMinimumAndNotBelow) {
   }
 }
 
-// What was tried is what the session then does: by costs that are not learnt. With learnt ones
-// tried, and without them run, each of these budgets was too small in a later step.
+// The session does what was tried, as neither learns costs. If the trial used learnt costs and
+// the run did not, each of these budgets would be too small in a later step.
 TEST(FeasibleSchedule, TheSmallestBudgetForTiersThatAreNearlyFullHoldsInLaterStepsToo) {
   const Program program = [] {
     ResNetOptions options = resnet_options("resnet18");
@@ -505,7 +503,8 @@ TEST(DryRun, GroupsOfUpdatesNeedNoLargerBudget) {
       minimum[grouped] = find_minimum_budget(options, program, need).budget;
     }
     EXPECT_EQ(peak[true], peak[false]);
-    // With a limited tier it is looked for by trial, and raised by fiftieths where that fails.
+    // With a limited tier the budget is found by trial, and raised by fiftieths where a trial
+    // fails.
     const Bytes by_trial = host == kAmple ? Bytes(0) : Bytes(minimum[false].count() / 20);
     EXPECT_LE(minimum[true], minimum[false] + by_trial);
     EXPECT_LT(operators[true], operators[false] - 30);

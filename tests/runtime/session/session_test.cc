@@ -63,7 +63,7 @@ TEST(Session, OnesThatFailToOpenAreNotCurrent) {
   EXPECT_THROW(Session::current(), UsageError);
 }
 
-// Which complaint `change` of good options leads to.
+// The error that `change` of valid options leads to.
 std::string refused(const std::function<void(SessionOptions&)>& change) {
   SessionOptions options = small();
   change(options);
@@ -211,7 +211,7 @@ TEST(Session, TensorsOfOthersAreRefused) {
             std::string::npos);
   EXPECT_TRUE(other.download(its, &got));
   EXPECT_EQ(got, 2);
-  // A handle is copied and dropped whatever became of its session.
+  // A handle can be copied and dropped whatever happened to its session.
   const Tensor copy = orphan;
   orphan = {};
 }
@@ -251,7 +251,7 @@ TEST(Session, StaysOnItsThread) {
   EXPECT_EQ(got, 5);
 }
 
-// In the child there are no threads to wait for: an error, not a hang.
+// The child has no threads to wait for: it gets an error and does not hang.
 TEST(Session, AfterForkTheChildIsTold) {
   auto session = std::make_unique<Session>(small());
   Tensor x = word_of(*session, 5);
@@ -273,7 +273,7 @@ TEST(Session, AfterForkTheChildIsTold) {
     session.reset();
     x = {};
 #if !defined(__SANITIZE_THREAD__)  // it has no threads in a child
-    // One of its own works.
+    // A session of its own works.
     Session own(small());
     const Tensor y = word_of(own, 6);
     if (!own.download(y, &got) || got != 6) wrong += 10;
@@ -318,7 +318,7 @@ TEST(Session, WithoutABudgetItHasTheDevicesMemory) {
   EXPECT_EQ(known.arena().offsets().capacity(), Bytes(1024));
 }
 
-// At the unmanaged peak nothing is released; below it things are.
+// At the unmanaged peak nothing is released; below it, something is.
 TEST(Session, AtTheUnmanagedPeakNothingIsReleased) {
   const auto run = [](Session& session) {
     StepStats stats = session.step([&] {
@@ -380,8 +380,7 @@ TEST(Session, UploadsAndDownloadsViews) {
   EXPECT_TRUE(session.download(nothing, got));
 }
 
-// A session that may run by schedules has to hold uploads whole, as a schedule may put them
-// off.
+// A session that may follow schedules has to hold uploads whole, as a schedule may defer them.
 TEST(Session, UploadsInPiecesMayBePutOff) {
   SessionOptions options = small();
   options.budget = 16_MiB;
@@ -460,7 +459,7 @@ TEST(Session, StepMarksCountFromOne) {
   EXPECT_EQ(marks, expected);
 }
 
-// Without steps, as in a long evaluation, nothing may pile up.
+// Without steps, as in a long evaluation, nothing may accumulate.
 TEST(Session, RunsWithoutSteps) {
   SessionOptions options = small();
   options.device = "sim:a100-80gb";

@@ -68,7 +68,7 @@ TEST(EventLogTest, CompletionsFindTheirEvent) {
   EXPECT_EQ(log.find(second)->end, Nanos(250));
   EXPECT_EQ(log.find(first)->end, Nanos(0));
 
-  const uint64_t third = log.record(storage_event(3));  // in the place of the first
+  const uint64_t third = log.record(storage_event(3));  // takes the place of the first
   log.complete(first, Nanos(1), Nanos(2));
   log.complete(0, Nanos(1), Nanos(2));
   log.complete(third + 1, Nanos(1), Nanos(2));

@@ -192,7 +192,7 @@ TEST_F(TraceWriterTest, IsValidWhenEventsWereDropped) {
   write_trace(log, path());
   const Json trace = parsed();
   EXPECT_EQ(trace["metadata"]["dropped_events"], 5);
-  ASSERT_EQ(phase(trace, "X").size(), 1U);  // the step's begin is gone: no row for it
+  ASSERT_EQ(phase(trace, "X").size(), 1U);  // the step's begin is gone, so it has no row
   EXPECT_EQ(phase(trace, "X")[0]["name"], "conv2d recompute");
 }
 
@@ -204,7 +204,7 @@ TEST_F(TraceWriterTest, AnEmptyLogIsAValidTrace) {
 TEST_F(TraceWriterTest, NamesAreEscaped) {
   EventLog log;
   record(log, {EventKind::kOperator, "a\"b\\\n\xff", 0, 1, 2});
-  record(log, {EventKind::kReload, "", 9, 3, 4});  // a row that was not named
+  record(log, {EventKind::kReload, "", 9, 3, 4});  // a row without a name
   write_trace(log, path(), {.process = "the \"best\""});
   const auto work = phase(parsed(), "X");
   EXPECT_EQ(work[0]["name"], "a\"b\\\n\xef\xbf\xbd");
@@ -264,7 +264,7 @@ TEST_F(TraceWriterTest, AFileThatCannotBeWrittenIsSaid) {
     EXPECT_EQ(error.file(), "/no/such/directory/trace.json");
     EXPECT_THAT(error.what(), ::testing::HasSubstr("No such file"));
   }
-  // In the way of the rename.
+  // A folder blocks the rename.
   fs::create_directories(path() + "/x");
   EXPECT_THROW(write_trace(EventLog(), path()), DataError);
   EXPECT_EQ(files(), 1U);

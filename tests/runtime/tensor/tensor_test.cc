@@ -7,7 +7,7 @@
 namespace tidemark {
 namespace {
 
-// Notes what it is told, and deletes what nobody refers to.
+// Records what it is told, and deletes objects that nobody refers to.
 class Listener final : public StorageOwner {
  public:
   void on_unused(Storage&) override { ++unused; }
@@ -54,7 +54,7 @@ TEST(Storage, AssigningAUseToItselfKeepsIt) {
 
 TEST(Storage, WithoutAnOwnerItDeletesItself) {
   StorageUse use(make_intrusive<Storage>(nullptr, 1, 0, Bytes(1), Category::kData, "test"));
-  use = {};  // the sanitizers see a leak
+  use = {};  // sanitizers would see a leak
   EXPECT_FALSE(use);
 }
 

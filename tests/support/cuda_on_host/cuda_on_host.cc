@@ -15,8 +15,8 @@ dim3 blockIdx, blockDim, threadIdx;
 
 namespace {
 
-// Contexts begin on their stacks with setcontext(); from then on jumps, which are no system
-// calls.
+// A context starts on its stack with setcontext(). Later switches are jumps, which make no
+// system calls.
 struct Fiber {
   static constexpr size_t kStack = 128 << 10;
   ucontext_t context;
@@ -26,8 +26,8 @@ struct Fiber {
   unsigned thread = 0;
 };
 
-// One block's threads at a time. A fiber runs threads until one of them waits at a barrier;
-// then another fiber takes the next ones.
+// Runs the threads of one block at a time. A fiber runs threads until one of them waits at a
+// barrier; then another fiber takes the next threads.
 class Block {
  public:
   void run(const std::function<void()>& kernel) {

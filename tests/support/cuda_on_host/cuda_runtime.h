@@ -1,12 +1,12 @@
-// As much of CUDA as Tidemark's own kernels use, on the host: their sources, compiled as plain
-// C++ against the headers of this folder, run block after block, a fiber for each thread that
-// waits.
+// The part of CUDA that Tidemark's own kernels use, on the host. Kernel sources are compiled as
+// plain C++ against this folder's headers. Blocks run one after the other; each thread that
+// waits has a fiber.
 //
-// It finds wrong arithmetic, indices and missing barriers (threads go on from a barrier in turn
-// first to last and last to first), on machines without a GPU or CUDA. It says nothing of
-// speed, of memory models, nor of cuDNN and cuBLAS.
+// This finds wrong arithmetic, wrong indices and missing barriers (threads leave a barrier
+// alternately first to last and last to first) on machines without a GPU or CUDA. It says
+// nothing about speed, memory models, cuDNN or cuBLAS.
 //
-// Threads: any; launches are run one after the other.
+// Threads: any; launches run one after the other.
 #pragma once
 
 #include <algorithm>
@@ -39,9 +39,9 @@ struct cudaLaunchConfig_t {
 
 void cuda_on_host_run(const cudaLaunchConfig_t& config, const std::function<void()>& kernel);
 
-// Of all threads of the block: ends the program if one of them has returned.
+// All threads of the block must call it: the program ends if one of them has returned.
 void __syncthreads();
-// Here of all threads of the block, not of a warp alone: all warps must come to it alike.
+// Here all threads of the block must call it, not just a warp: all warps must reach it alike.
 float __shfl_xor_sync(unsigned lanes, float value, int distance);
 
 template <class... Parameter, class... Argument>

@@ -1,4 +1,4 @@
-// GemmPlan as plain loops over the very description that cuBLASLt is given.
+// GemmPlan as plain loops over the same description that cuBLASLt gets.
 #include "ops/linear/gemm_cuda.h"
 
 #include "ops/kernels/any_float.h"
@@ -14,7 +14,7 @@ struct GemmPlan::Product {
 GemmPlan::GemmPlan(const GemmShape& shape, bool bias, bool, float scale)
     : product_(std::make_shared<const Product>(Product{shape, bias, scale})) {}
 
-// Some, so that its place among other parts of a workspace is tested.
+// Not zero, so that tests cover its place among other parts of a workspace.
 Bytes GemmPlan::workspace() const { return Bytes(100); }
 
 void GemmPlan::run(void*, const void* a, const void* b, const void* bias, void* y,

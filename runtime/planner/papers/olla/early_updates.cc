@@ -33,7 +33,7 @@ class AnchorSearch {
         level_(levels(graph_.before, graph_.topological)),
         backward_(backward_levels(graph_)) {}
 
-  // Function 3.
+  // The paper's Function 3.
   OpId anchor_of(OpId update) const {
     std::vector<OpId> from = sources({update});
     std::vector<std::pair<OpId, int>> cache(graph_.op_count(), {kNone, kUnknown});
@@ -59,7 +59,8 @@ class AnchorSearch {
  private:
   static constexpr int kUnknown = -2;
 
-  // Whose outputs these use. What only makes a parameter says nothing about when.
+  // The operators whose outputs these use. An operator that only makes a parameter says nothing
+  // about when.
   std::vector<OpId> sources(const std::vector<OpId>& of) const {
     std::vector<OpId> result;
     for (const OpId v : of) {
@@ -77,8 +78,8 @@ class AnchorSearch {
     return result;
   }
 
-  // Function 4: of the first operators forwards of `op` that are above `level`, the one with
-  // the highest backward level. An explicit stack, as graphs can be deep.
+  // The paper's Function 4: among the first operators forwards of `op` that are above `level`,
+  // the one with the highest backward level. Uses an explicit stack, as graphs can be deep.
   std::pair<OpId, int> forwards(OpId op, int level,
                                 std::vector<std::pair<OpId, int>>& cache) const {
     std::vector<OpId> stack = {op};

@@ -55,7 +55,7 @@ Graph::Graph(const Problem& problem)
       tensors.push_back({.size = workspace, .source = id, .sinks = {}, .workspace_of = id});
     }
   }
-  // What no tensor of a size says already.
+  // Precedence that no tensor with a size implies already.
   std::vector<std::vector<OpId>> said(count);
   for (const Tensor& tensor : tensors) {
     if (tensor.source == kNone) continue;

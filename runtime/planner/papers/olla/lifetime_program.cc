@@ -130,7 +130,7 @@ void LifetimeProgram::add_peak() {
   for (int t = 0; t < spans_.steps; ++t) {
     RowOfBits row(at("(13)", 0, t), -kInfinity, -static_cast<double>(graph_.resident) / unit_);
     row.add(peak_, -1);
-    // One term for each variable: an operator's outputs share one.
+    // One term per variable: the outputs of an operator share one.
     std::vector<std::pair<int, double>> terms;
     for (size_t i = 0; i < graph_.tensors.size(); ++i) {
       const double size = static_cast<double>(graph_.tensors[i].size) / unit_;

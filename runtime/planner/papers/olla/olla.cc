@@ -18,16 +18,16 @@
 namespace tidemark::planner::olla {
 namespace {
 
-// Solvers' tolerances are for numbers of about this size.
+// Solvers' tolerances suit numbers of about this size.
 constexpr double kWellScaled = 1000;
-// To which solvers agree with themselves.
+// Solvers reproduce their own numbers to this precision.
 constexpr double kTolerance = 1e-6;
 
 double unit_for(int64_t bytes) {
   return std::max(1.0, static_cast<double>(bytes) / kWellScaled);
 }
 
-// A bound as a solver has it, in whole multiples of `divisor`, of which all peaks are.
+// Converts a solver's bound to bytes: a multiple of `divisor`, as all peaks are.
 Bytes to_bound(double bound, double unit, int64_t divisor, Bytes at_most) {
   const double bytes = bound * unit * (1 - kTolerance) - kTolerance;
   if (!(bytes > 0)) return Bytes(0);
@@ -71,8 +71,8 @@ struct OrderModel {
     divisor = std::max<int64_t>(1, std::gcd(divisor, graph.resident));
   }
 
-  // The known order in timesteps; where those are too few for it, as early or as late as can
-  // be.
+  // The known order as timesteps. If there are too few, operators go as early or as late as
+  // possible.
   std::vector<int> start(const LifetimeProgram& program, Timesteps timesteps) const {
     if (timesteps != Timesteps::kLevels) {
       std::vector<int> result(known.size());
@@ -84,8 +84,7 @@ struct OrderModel {
                                                                           : reduced.alap;
   }
 
-  // Operators of a timestep one after the other, the one first after which the fewest bytes
-  // live.
+  // Orders the operators of each timestep: first the one after which the fewest bytes are live.
   std::vector<OpId> serialise(const std::vector<int>& timesteps) const {
     std::vector<std::vector<OpId>> groups(static_cast<size_t>(spans.steps));
     for (size_t v = 0; v < timesteps.size(); ++v) {
@@ -105,7 +104,7 @@ struct OrderModel {
     return state.path();
   }
 
-  // Whether the program's bound is one for the problem itself.
+  // Whether the program's bound also holds for the problem.
   bool bounds_problem(const Options& options) const {
     return edges.empty() && problem.may_be_in_place.empty() &&
            options.timesteps != Timesteps::kLevels;
@@ -118,14 +117,14 @@ struct OrderModel {
   Bytes least;              // load of any order
   std::vector<OpId> known;  // LESCEA's or the program's
   double unit = 1;
-  int64_t divisor = 0;  // of all sizes
+  int64_t divisor = 0;  // divides all sizes
 };
 
 std::string too_large(int64_t terms) {
   return "the program would have " + std::to_string(terms / 1'000'000) + " million terms";
 }
 
-// Timesteps of a solution of (14), if there is one.
+// Timesteps of a solution of (14), if any.
 std::optional<std::vector<int>> solve_lifetimes(const OrderModel& model, const Options& options,
                                                 double seconds, Report& report) {
   const Stopwatch watch(seconds);
@@ -171,7 +170,7 @@ Order to_order(const OrderModel& model, const Options& options,
   return result;
 }
 
-// (9): order and places at once, as far as the size of it allows.
+// Solves (9), order and places at once, if the program is small enough.
 std::optional<Plan> plan_jointly(const Problem& problem, const OrderModel& model,
                                  const Options& options, Report& report) {
   const Stopwatch watch(options.limits.seconds);

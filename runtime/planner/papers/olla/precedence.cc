@@ -14,7 +14,7 @@ Precedence::Precedence(const Graph& graph, const Spans& spans)
   }
 }
 
-// An operator that uses i and creates j is not above itself, so it fails the test as it should.
+// An operator that uses i and creates j is not above itself, so the test fails, as it should.
 bool Precedence::precedes(int i, int j) const {
   const Tensor& one = graph_.tensors[i];
   const OpId source = graph_.tensors[j].source;

@@ -15,7 +15,7 @@ std::vector<std::string> cbc_command(const Program& program, const TemporaryFold
                                       "-ratioGap",   to_text(limits.gap),
                                       "-randomSeed", std::to_string(limits.seed % 1'000'000)};
   if (!program.start.empty()) {
-    // Integers that are not 0; it finds the rest by itself.
+    // Lists the integers that are not 0; CBC finds the rest by itself.
     std::string text = "Stopped - objective value 0\n";
     for (size_t i = 0; i < program.start.size(); ++i) {
       if (!program.variables[i].integer || program.start[i] == 0) continue;
@@ -43,8 +43,8 @@ Answer read_cbc(const Program& program, const std::string& solution, const std::
   const double end = last_number_after(log, "\nLower bound:", -kInfinity);
   answer.bound = std::max(root - 5e-6 * std::abs(root), end - 5e-4);
   if (status.find("nfeasible") != std::string::npos) {
-    // It says so as well where its time was up before it had begun; where there is a start,
-    // which has been checked, that is all that it can mean.
+    // CBC also says this if its time was up before it began. If there is a start, which has
+    // been checked, it can mean nothing else.
     const bool out_of_time = log.find("topped on time") != std::string::npos;
     if (!out_of_time && program.start.empty()) answer.status = SolveStatus::kInfeasible;
     return answer;
@@ -63,10 +63,10 @@ Answer read_cbc(const Program& program, const std::string& solution, const std::
   }
   answer.status = status == "Optimal" ? SolveStatus::kOptimal : SolveStatus::kFeasible;
   const size_t count = program.variables.size();
-  answer.values.assign(count, 0);  // those at 0 are left out
+  answer.values.assign(count, 0);  // CBC leaves out zeros
   std::vector<bool> seen(count, false);
   while (lines.next()) {
-    // index, name, value, reduced cost; "**" before what is off
+    // index, name, value, reduced cost; "**" marks an infeasible row
     std::vector<std::string> words = lines.words();
     if (!words.empty() && words[0] == "**") words.erase(words.begin());
     if (words.size() != 4) lines.fail("'" + lines.line() + "' is no index, name, value, cost");

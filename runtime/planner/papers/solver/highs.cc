@@ -6,7 +6,7 @@
 namespace tidemark::planner {
 namespace {
 
-// HiGHS' own form of a solution, rows included.
+// A solution in HiGHS' own format, rows included.
 std::string start_text(const Program& program) {
   std::string text = "Model status\nUnknown\n\n# Primal solution values\nFeasible\nObjective " +
                      to_text(objective(program, program.start)) + "\n# Columns " +
@@ -38,7 +38,7 @@ SolveStatus status_of(const Program& program, const std::string& line) {
   if (line == "Primal infeasible or unbounded") {
     return objective_is_bounded(program) ? SolveStatus::kInfeasible : SolveStatus::kUnbounded;
   }
-  return SolveStatus::kUnknown;  // a limit, or it gave up
+  return SolveStatus::kUnknown;  // at a limit, or the solver gave up
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Answer read_highs(const Program& program, const std::string& solution, const std
   while (lines.next() && lines.line() != "# Primal solution values") {
   }
   if (!lines.next()) lines.fail("no primal solution values");
-  if (lines.line() != "Feasible") {  // None, or values that are no solution
+  if (lines.line() != "Feasible") {  // "None", or values that violate the program
     if (answer.status == SolveStatus::kOptimal) lines.fail("optimal, but without a solution");
     return answer;
   }

@@ -47,7 +47,7 @@ std::string to_mps(const Program& program) {
     for (const auto& [row, factor] : by_variable[i]) {
       entry(columns, " ", name + " R" + std::to_string(row), factor);
     }
-    // All bounds are spelt out: what an integer without any may be differs between readers.
+    // All bounds are spelt out: readers differ on an integer's default bounds.
     if (v.lower == v.upper) {
       entry(bounds, " FX BND ", name, v.lower);
       continue;

@@ -36,9 +36,10 @@ TemporaryFolder::~TemporaryFolder() {
 
 namespace {
 
-// In the child, between fork and exec: nothing that allocates or locks. Returns if it fails.
+// Runs in the child, between fork and exec: must not allocate or lock. Returns only on failure.
 void become(char* const* arguments, const char* log, const char* folder, pid_t parent) {
-  // A group of its own, so that it can be killed with all it starts; and it dies with us.
+  // The child gets a group of its own, so that it can be killed with all that it starts; and it
+  // dies with its parent.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) return;
@@ -49,7 +50,7 @@ void become(char* const* arguments, const char* log, const char* folder, pid_t p
       dup2(out, STDERR_FILENO) < 0) {
     return;
   }
-  // What a thread of ours blocks, it does not.
+  // The child must not inherit the signal mask of this thread.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -58,7 +59,8 @@ void become(char* const* arguments, const char* log, const char* folder, pid_t p
 
 bool has_ended(pid_t pid) {
   siginfo_t info{};
-  // It stays a zombie, so that its group's number cannot be another's when that is killed.
+  // WNOWAIT: the child stays a zombie, so that its group's number is not reused before it is
+  // killed.
   return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
          info.si_pid == pid;
 }
@@ -74,7 +76,7 @@ ProcessEnd run_process(const std::vector<std::string>& command, double seconds,
   arguments.push_back(nullptr);
   const std::string folder = std::filesystem::path(log).parent_path().string();
   ProcessEnd end;
-  // Closed by exec; a byte in it says that there was none.
+  // exec closes this pipe; a byte in it means that exec failed.
   int failed[2] = {-1, -1};
   if (pipe2(failed, O_CLOEXEC) != 0) {
     throw DataError(command[0], std::string("cannot be started: ") + std::strerror(errno));

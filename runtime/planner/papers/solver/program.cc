@@ -35,7 +35,7 @@ void check_program(const Program& program) {
   for (size_t i = 0; i < program.variables.size(); ++i) {
     const Variable& v = program.variables[i];
     if (!std::isfinite(v.cost)) fail(label("variable", i, v.name) + ": its cost is no number");
-    // Written so that a bound that is no number fails too.
+    // Written so that a NaN bound fails too.
     if (!(v.lower <= v.upper) || v.lower == kInfinity || v.upper == -kInfinity) {
       fail(label("variable", i, v.name) + ": no value lies in its bounds");
     }
@@ -88,7 +88,7 @@ std::vector<std::string> solution_violations(const Program& program,
   for (size_t i = 0; i < values.size(); ++i) {
     const Variable& v = program.variables[i];
     const double slack = tolerance * std::max(1.0, std::abs(values[i]));
-    // Written so that what is no number fails.
+    // Written so that NaN fails.
     if (!(values[i] >= v.lower - slack && values[i] <= v.upper + slack)) {
       report(label("variable", i, v.name) + " is " + std::to_string(values[i]) + ", outside [" +
              std::to_string(v.lower) + ", " + std::to_string(v.upper) + "]");

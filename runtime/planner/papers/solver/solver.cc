@@ -18,12 +18,12 @@
 namespace tidemark::planner {
 namespace {
 
-// No answer to a program that fits into memory is near this.
+// The answer to a program that fits into memory is far smaller.
 constexpr int64_t kMaxAnswer = int64_t{1} << 30;
-// Of the time that is left, what a solver is told: the rest is for it to come to an end in.
-// CBC looks at the clock seldom.
+// Shares of the remaining time that the solvers are given; the rest is for them to finish in.
+// CBC rarely looks at the clock.
 constexpr double kShareHighs = 0.85, kShareCbc = 0.75;
-// Objectives that agree to this are the same.
+// Objectives that agree to this precision count as equal.
 constexpr double kAgree = 1e-6;
 
 bool is_executable(const std::string& path) {
@@ -68,7 +68,7 @@ std::string last_line(const std::string& log) {
 
 bool is_less(double a, double b) { return a < b - kAgree * std::max(1.0, std::abs(b)); }
 
-// Takes the solver's word for what our own check confirms.
+// Accepts of the solver's claims only those that our own check confirms.
 void take(const Program& program, Answer answer, double gap, Solution& solution) {
   const auto fail = [&](const std::string& what) {
     throw DataError(solution.solver + "'s solution", what);
@@ -178,7 +178,7 @@ Solution solve(const Program& program, const SolveLimits& limits, const Solver& 
   const ProcessEnd end =
       run_process(command, std::max(0.0, watch.left()), folder.file(kLogFile));
   const std::string log = read_if_there(folder.file(kLogFile), "what it printed").value_or("");
-  // What was written before it was killed may be half of it.
+  // A solver that was killed may have written half of its solution.
   const auto text =
       end.timed_out ? std::nullopt : read_if_there(folder.file(kSolutionFile), solution.solver);
   if (text)

@@ -1,4 +1,4 @@
-// The contracts of every device, for the CUDA device over a driver that delays and reorders.
+// Every device's contracts, for the CUDA device over a driver that delays and reorders.
 #include <gtest/gtest.h>
 
 #include "runtime/device/cuda/cuda_device.h"
@@ -33,17 +33,17 @@ struct Delayed {
     return make_on({.seed = 7, .longest_delay = Nanos(2'000)}, true);
   }
 };
-// Everything that is enqueued is host work, which is what can fail and be tried again.
+// All work is host work, which can fail and be tried again.
 struct HostWork {
   static std::unique_ptr<Device> make() { return make_on({}, false); }
 };
-// No host memory can be pinned: every copy goes through staging.
+// No host memory can be pinned, so every copy goes through staging memory.
 struct Pageable {
   static std::unique_ptr<Device> make() {
     return make_on({.pinnable = Bytes(3 * (64 << 10))}, true);
   }
 };
-// As sessions without learnt costs have it: a simulator beside it keeps the time.
+// As in sessions without learnt costs: a simulator beside the device keeps the time.
 struct Modelled {
   static std::unique_ptr<Device> make() {
     return make_modelled_device(Delayed::make(), load_profile("h100-80gb"));

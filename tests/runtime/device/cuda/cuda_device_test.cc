@@ -16,7 +16,7 @@
 #include "tests/support/fake_cuda_driver.h"
 
 namespace tidemark {
-// For its gates; the contract itself is cuda_contract_test.cc's.
+// Included for its gates; cuda_contract_test.cc instantiates the contract.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceContract);
 
 namespace {
@@ -317,7 +317,7 @@ TEST_F(CudaDeviceTest, AdoptedMemoryThatCannotBePinnedIsCopiedAllTheSame) {
   EXPECT_EQ(fake_->calls(DriverCall::kPin), 4) << "each chunk is tried once";
 }
 
-// Unpinning may wait for what is in the streams: for ever, behind host work that fails.
+// Unpinning may wait for work in the streams: forever, behind host work that fails.
 TEST_F(CudaDeviceTest, NothingIsUnpinnedBesideHostWork) {
   make();
   std::shared_ptr<std::byte> memory = map_pages(64_KiB);
@@ -374,7 +374,7 @@ TEST_F(CudaDeviceTest, WithAModelBesideItAdoptedMemoryIsPreparedOnBoth) {
 }
 
 TEST_F(CudaDeviceTest, CopiesAreRightWhateverTheHostMemoryIs) {
-  // Chunks 0 and 1 of the host region can be pinned, the others cannot; a vector never is.
+  // Chunks 0 and 1 of the host region can be pinned, the others cannot; a vector never can.
   make({.pinnable = 64_KiB * 2 + 16_KiB * 2});
   const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
   const auto host = device_->map(MemoryKind::kHost, 320_KiB);
@@ -451,7 +451,7 @@ TEST_F(CudaDeviceTest, ALaunchThatIsRefusedThrowsAndIsNotEnqueued) {
   EXPECT_THAT(device_->take_completions(), IsEmpty());
 }
 
-// What was launched before a failure in the same work must not run on beside what follows.
+// Commands launched before a failure in the same work must not run beside later work.
 TEST_F(CudaDeviceTest, AFailureInTheMiddleOfWorkWaitsForItsFirstHalf) {
   make({.longest_delay = Nanos(200'000)});
   std::atomic<bool> ran{false};
@@ -527,8 +527,8 @@ TEST_F(CudaDeviceTest, SurvivesTheDriversShutdown) {
   device_.reset();
 }
 
-// CUDA's queues are finite: a launch into a full one waits for the stream. Behind host work
-// that has failed that would be for ever.
+// CUDA's queues are finite: a launch into a full one waits for the stream. Behind failed host
+// work it would wait forever.
 TEST_F(CudaDeviceTest, BesideHostWorkNoQueueIsFilled) {
   make({.queue_capacity = 1000});
   std::atomic<bool> broken{true};
@@ -577,7 +577,7 @@ TEST_F(CudaDiskTierTest, StoresAndLoadsThroughPinnedStaging) {
   device_->synchronize(loaded);
   EXPECT_EQ(std::memcmp(arena->data() + (16 << 20), data.data(), data.size()), 0);
   EXPECT_EQ(completions_by_tag(*device_).size(), 2u);
-  // The device's copies, not the host, have touched device memory: three pieces each way.
+  // The device's copies have touched device memory, not the host: three pieces each way.
   EXPECT_GE(fake_->calls(DriverCall::kCopy), 6);
   tier.reset();
 }
@@ -592,7 +592,7 @@ TEST_F(CudaDiskTierTest, AFailedWriteHoldsTheStreamUntilItSucceeds) {
   std::atomic<int> turn{0};
   file_->fault = [&] { return ++turn == 2 ? EIO : 0; };
   const Pieces block = tier->reserve(size)->pieces;
-  try {  // the failure may be known before the last piece has been issued
+  try {  // the failure may be known before the last piece is issued
     const Event stored = tier->store(block, arena->data(), size, 1);
     device_->synchronize(stored);
     FAIL() << "did not throw";

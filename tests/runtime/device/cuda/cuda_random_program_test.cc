@@ -1,5 +1,5 @@
-// The runtime's random program on the CUDA device over a driver that delays and reorders: equal
-// to the bit to the unmanaged run on the CPU.
+// The runtime's random program on the CUDA device, over a driver that delays and reorders, must
+// equal the unmanaged run on the CPU to the bit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

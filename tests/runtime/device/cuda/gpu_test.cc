@@ -1,4 +1,4 @@
-// The CUDA device on a real GPU; skipped, with the reason, where there is none.
+// Tests the CUDA device on a real GPU. Without one, tests are skipped with the reason.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -144,7 +144,8 @@ TEST_F(GpuTest, StreamsAreOrderedByFencesAlone) {
   const auto host = device_->map(MemoryKind::kHost, 64_MiB);
   const auto data = random_bytes(32 << 20, 3);
   std::memcpy(host->data(), data.data(), data.size());
-  // Round and round: in, across, out; each waits for the one before, the host for the last.
+  // Each round goes in, across and out. Each copy waits for the one before, the host for the
+  // last.
   Event last;
   for (int round = 0; round < 20; ++round) {
     device_->wait(StreamId::kReload, last);
@@ -216,8 +217,8 @@ TEST_F(GpuTest, TooMuchMemoryIsAnErrorAndTheDeviceGoesOn) {
   EXPECT_EQ(download(arena->data(), 1000), data);
 }
 
-// The driver with device memory that the host can read too, so that host code can stand in for
-// kernels while copies are the GPU's.
+// A driver whose device memory the host can read too, so that host code can stand in for
+// kernels while the GPU makes the copies.
 class SharedMemoryDriver final : public CudaDriver {
  public:
   explicit SharedMemoryDriver(std::shared_ptr<CudaDriver> real) : real_(std::move(real)) {}

@@ -1,5 +1,4 @@
-// The libraries are there where they are called for the first time, and not before; no GPU is
-// needed.
+// The libraries are loaded at their first call, not before. No GPU is needed.
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cudnn.h>

@@ -46,7 +46,7 @@ TEST(GpuProfile, IsMadeOfWhatTheGpuSaysAndTheProbe) {
   EXPECT_EQ(profile.name, "fake-gpu-80-gb");
   EXPECT_EQ(profile.backend, Backend::kCuda);
   EXPECT_EQ(profile.memory, 80_GiB - kCudaReserve);
-  // An H100 by its numbers: the datasheet says 494 and 989 TFLOP/s, 3.35 TB/s.
+  // The H100's numbers: the datasheet says 494 and 989 TFLOP/s, 3.35 TB/s.
   EXPECT_NEAR(profile.float32_flops, 132 * 1.98e9 * 2048, 1);
   EXPECT_NEAR(profile.bfloat16_flops / profile.float32_flops, 2, 1e-9);
   EXPECT_NEAR(profile.memory_bandwidth, 3.352e12, 1e9);

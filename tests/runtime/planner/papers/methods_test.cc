@@ -1,4 +1,4 @@
-// Every method: valid plans, orders and layouts, with bounds that hold.
+// Every method gives valid plans, orders and layouts, with bounds that hold.
 #include "runtime/planner/papers/methods.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// OLLA's programs against brute force on tiny problems, under each switch; its reductions on
-// literal ones.
+// Tests OLLA's programs against brute force on tiny problems, under each switch, and its
+// reductions on literal problems.
 #include "runtime/planner/papers/olla/olla.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ struct Named {
   std::function<void(Options&)> set;
 };
 
-// Each switch by itself; from the paper's own settings.
+// The paper's settings, with one switch changed at a time.
 const Named kSwitches[] = {
     {"as published", [](Options&) {}},
     {"without spans", [](Options& o) { o.spans = false; }},
@@ -65,7 +65,7 @@ TEST(OllaOrder, EqualsBruteForceUnderEachSwitch) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     const Problem problem = tiny(seed, 3 + static_cast<int>(seed % 4));
     const Bytes least = least_load(problem);
-    // Early updates restrict the orders; tests of their own are below.
+    // Early updates restrict the orders; they have tests of their own below.
     const bool restricted = !early_updates(problem).empty();
     for (const Timesteps timesteps : {Timesteps::kOperators, Timesteps::kOnePerStep}) {
       for (const Named& named : kSwitches) {
@@ -92,7 +92,7 @@ TEST(OllaOrder, EqualsBruteForceUnderEachSwitch) {
   }
 }
 
-// All ways to put operators into as few timesteps as there are on the longest path.
+// The least load over all ways to put operators into as many timesteps as the longest path has.
 int64_t least_in_levels(const Graph& graph) {
   const Spans spans = make_spans(graph, depth(graph), true);
   const LifetimeProgram program(graph, spans, false, 1);
@@ -144,7 +144,8 @@ std::vector<Buffer> random_buffers(uint64_t seed, int count) {
   return buffers;
 }
 
-// Buffers slid down rest on each other, so one order of stacking gives the least.
+// Buffers that are slid down rest on each other, so one order of stacking gives the least
+// height.
 Bytes least_height(const std::vector<Buffer>& buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -189,7 +190,7 @@ TEST(OllaLayout, EqualsBruteForceUnderEachSwitch) {
   }
 }
 
-// Largest first is not the way here.
+// Placing the largest first does not give the optimum here.
 TEST(OllaLayout, ClosesAGapThatGreedyLeaves) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   std::vector<Buffer> buffers;
@@ -224,7 +225,7 @@ TEST(OllaPlan, IsValidUnderEachSwitch) {
   }
 }
 
-// Without splitting: order and places at once against all orders with all layouts of each.
+// Without splitting: order and places together, against all orders with all layouts of each.
 TEST(OllaPlan, JointlyEqualsBruteForce) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   for (uint64_t seed = 200; seed < 203; ++seed) {
@@ -299,7 +300,7 @@ TEST(OllaPlan, SaysSoWhenAProgramIsTooLarge) {
 
 // --- the reductions -----------------------------------------------------------------------
 
-// a -> y -> b -> u -> d, a -> z -> c -> v -> d; and e, which nothing waits for.
+// a -> y -> b -> u -> d, a -> z -> c -> v -> d; and e, for which nothing waits.
 Problem diamond() {
   Problem problem;
   const auto storage = [&](const char* name, int64_t size) {
@@ -341,7 +342,7 @@ TEST(OllaSpans, OfADiamond) {
   EXPECT_THAT(tight.forced_last, ElementsAre(1, 1, 2, 2, -1));
 }
 
-// A chain is known from its structure alone: no variable but the peak is left.
+// A chain is determined by its structure: only the peak remains a variable.
 TEST(OllaSpans, OfAChainLeaveNothingToDecide) {
   Problem problem;
   for (int i = 0; i < 6; ++i) {
@@ -457,8 +458,8 @@ TEST(OllaEarlyUpdates, AnchorAnUpdateInTheBackwardPass) {
             peak_load(problem, program_order(problem)));
 }
 
-// Files that hold the edges which OLLA's authors' program added: ours lead to operators of the
-// same backward level. (Which of several on one level, the paper leaves open.)
+// Files with the edges that the program of OLLA's authors added. Ours lead to operators of the
+// same backward level; the paper leaves open which of several on one level.
 class OllaFiles : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(, OllaFiles,
                          ::testing::Values("alexnet_1", "squeezenet_1", "transformer_1",
@@ -493,7 +494,7 @@ TEST_P(OllaFiles, HoldTheEdgesThatWeFind) {
   EXPECT_EQ(ours, theirs);
 }
 
-// What their program made of these files, solved by CBC (`olla_cbc_peak`).
+// The peaks of the authors' program for these files, solved by CBC (`olla_cbc_peak`).
 TEST(OllaPeaks, AreThoseOfTheAuthors) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   for (const auto& [name, theirs] : {std::pair("alexnet_1", int64_t{399'106'720}),

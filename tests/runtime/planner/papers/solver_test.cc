@@ -1,5 +1,5 @@
-// Programs with known answers in each solver that the system has; and what is made of solvers
-// that lie, stutter, hang or die, played by shell scripts.
+// Programs with known answers, in each solver that the system has; and solvers that lie,
+// stutter, hang or die, played by shell scripts.
 #include "runtime/planner/papers/solver/solver.h"
 
 #include <gmock/gmock.h>
@@ -112,7 +112,7 @@ TEST_P(EachSolver, SaysThatThereIsNoLeast) {
   EXPECT_EQ(run(program).status, SolveStatus::kUnbounded);
 }
 
-// Random programs of a few binaries against all their values.
+// Random programs of a few binary variables, against enumeration.
 TEST_P(EachSolver, AgreesWithBruteForce) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     std::mt19937_64 random(seed);
@@ -145,7 +145,7 @@ TEST_P(EachSolver, AgreesWithBruteForce) {
   }
 }
 
-// A market split problem: no solver ends it in any time a test has.
+// A market split problem, which no solver solves within a test's time.
 TEST_P(EachSolver, KeepsTheStartAtTheDeadline) {
   Program program;
   std::mt19937_64 random(1);
@@ -176,7 +176,7 @@ TEST_P(EachSolver, KeepsTheStartAtTheDeadline) {
 
 class FakeSolver : public ::testing::Test {
  protected:
-  // `script` finds the solution file's name in $out, and is then the whole solver.
+  // `script` is the whole solver; $out holds the name of its solution file.
   Solver fake(SolverKind kind, const std::string& script) const {
     const std::string path = folder_.file("fake");
     const char* const option = kind == SolverKind::kHighs ? "--solution_file" : "-solution";
@@ -190,8 +190,8 @@ class FakeSolver : public ::testing::Test {
                const Program& program = knapsack()) const {
     return solve(program, {.seconds = 20}, fake(kind, script));
   }
-  // A process that was killed dies soon, but not at once; then it is a zombie until whoever
-  // adopted it has buried it. One that was not killed would live for many minutes.
+  // A killed process dies soon, but not at once. It then is a zombie until the process that
+  // adopted it has reaped it. A process that was not killed would live for many minutes.
   static bool dies(pid_t pid) {
     for (const Stopwatch watch(60); !watch.expired();) {
       std::string state;
@@ -271,7 +271,7 @@ TEST_F(FakeSolver, IsNotBelievedWhenItIsWrong) {
                    "values\\nNone\\n' > $out",
                    program),
                DataError);
-  // A bound above the start.
+  // The bound is above the start.
   EXPECT_THROW(
       run(SolverKind::kCbc,
           "echo; echo 'Lower bound: -3'; echo 'Stopped on time - objective value 1e50' "
@@ -280,7 +280,7 @@ TEST_F(FakeSolver, IsNotBelievedWhenItIsWrong) {
       DataError);
 }
 
-// CBC says it where its time is up before it has begun; solving ended with an error.
+// CBC also reports infeasibility if its time was up before it began.
 TEST_F(FakeSolver, CbcsInfeasibleIsNoProofWhereItRanOutOfTimeOrHasAStart) {
   const std::string infeasible = "echo 'Infeasible - objective value 0' > $out";
   EXPECT_EQ(run(SolverKind::kCbc, infeasible).status, SolveStatus::kInfeasible);
@@ -295,7 +295,7 @@ TEST_F(FakeSolver, CbcsInfeasibleIsNoProofWhereItRanOutOfTimeOrHasAStart) {
 }
 
 TEST_F(FakeSolver, ThatHangsIsKilledWithAllItStarted) {
-  // Its child would write later, if it lived. `wait` hangs for ever on a child that sleeps.
+  // The script's child would write later if it lived. `wait` blocks on a child that sleeps.
   Program program = knapsack();
   const Solver solver = fake(SolverKind::kHighs, "echo $$ > " + folder_.file("pid") +
                                                      "; echo half > $out; sleep 1000 & "
@@ -314,7 +314,7 @@ TEST_F(FakeSolver, ThatHangsIsKilledWithAllItStarted) {
   for (pid_t pid = 0; pids >> pid; ++count) {
     EXPECT_TRUE(dies(pid));
   }
-  EXPECT_GE(count, 1);  // two, if it came so far
+  EXPECT_GE(count, 1);  // two if it got that far
 }
 
 TEST_F(FakeSolver, ThatDiesIsNoAnswer) {
@@ -338,7 +338,7 @@ TEST_F(FakeSolver, DiesWithWhoStartedIt) {
   }
   pid_t pid = 0;
   while (pid == 0) std::ifstream(pid_file) >> pid;
-  // Its temporary folder is what a killed process cannot remove.
+  // A killed process cannot remove its temporary folder.
   const std::string folder =
       std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/cwd").string();
   kill(child, SIGKILL);
@@ -364,7 +364,7 @@ TEST_F(FakeSolver, LeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(base));
   EXPECT_FALSE(std::filesystem::exists("dropped"));
   setenv("TMPDIR", "/no/such/folder", 1);
-  EXPECT_NO_THROW(run(SolverKind::kHighs, "exit 1"));  // then it is /tmp
+  EXPECT_NO_THROW(run(SolverKind::kHighs, "exit 1"));  // the default is /tmp
   if (before != nullptr) {
     setenv("TMPDIR", restored.c_str(), 1);
   } else {

@@ -18,7 +18,7 @@ inline std::optional<Solver> solver_of(SolverKind kind) {
 
 }  // namespace tidemark::planner
 
-// In a test's body.
+// For use in a test's body.
 #define TIDEMARK_SKIP_WITHOUT_SOLVER()             \
   if (::tidemark::planner::find_solvers().empty()) \
   GTEST_SKIP() << "this system has no solver: neither HiGHS nor CBC"

@@ -1,4 +1,4 @@
-// When storages really go, while recipes are kept.
+// Tests when storages really end while recipes are kept.
 #include "runtime/planner/releases/kept_sources.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using namespace tidemark::testing;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// The operator after which the storage goes; none: it stays.
+// The operator after which the storage ends. None: it stays.
 std::optional<uint32_t> gone_after(const StepTrace& trace, uint32_t storage) {
   for (uint32_t k = 0; k < trace.ops.size(); ++k) {
     for (const uint32_t released : trace.ops[k].released) {
@@ -36,7 +36,7 @@ TEST(KeptSources, AnUploadStaysForAsLongAsWhatWasComputedFromIt) {
   EXPECT_EQ(gone_after(kept, b), gone_after(program, b));
 }
 
-// What is computed from it is written in place: it cannot be computed again in any case.
+// The reader is written in place, so it cannot be recomputed in any case.
 TEST(KeptSources, AnUploadGoesOnceItsReadersAreWritten) {
   TraceBuilder record;
   const uint32_t x = record.upload(), a = record.call({x});
@@ -47,7 +47,7 @@ TEST(KeptSources, AnUploadGoesOnceItsReadersAreWritten) {
   EXPECT_EQ(gone_after(with_kept_sources(record.trace()), x), 3U);
 }
 
-// What has been written in place has no recipe either, and stays as an upload does.
+// A storage that was written in place has no recipe either, and stays like an upload.
 TEST(KeptSources, WhatWasWrittenStaysForItsReaders) {
   TraceBuilder record;
   const uint32_t a = record.call({});

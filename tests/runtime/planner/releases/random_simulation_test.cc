@@ -1,5 +1,5 @@
-// Random steps with random releases: what is written down is a good schedule, and takes what
-// the simulation says.
+// Random steps with random releases: the written schedule is valid, and takes what the
+// simulation says.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -58,7 +58,7 @@ Releases random_releases(const StepTable& step, std::mt19937& random) {
   return releases;
 }
 
-// Counts what was seen, so that a test can tell that it was not empty.
+// Counts cases, so that a test can check that it covered some.
 struct Seen {
   int64_t fitting = 0, impossible = 0, stopped = 0, away = 0, again = 0, timed = 0;
   std::map<Do, int64_t> code;
@@ -96,7 +96,7 @@ void check_step(const TracedStep& step, const PlanLimits& limits, const Releases
   UnplacedSchedule unplaced;
   const Outcome outcome = simulator.write(releases, {}, unplaced);
   seen.impossible += !outcome.possible;
-  // Whatever was simulated in between, and whether anybody writes it down.
+  // The result does not depend on earlier simulations, or on whether the schedule is written.
   simulator.run(random_releases(step.table, random));
   const Outcome again = simulator.run(releases);
   EXPECT_EQ(again.possible, outcome.possible);
@@ -106,7 +106,7 @@ void check_step(const TracedStep& step, const PlanLimits& limits, const Releases
   EXPECT_EQ(outcome.time, step.table.duration + outcome.recomputed + outcome.waited);
   check_schedule(step, limits, outcome, unplaced.schedule, seen);
   seen.fitting += outcome.shortfall == Bytes(0) && !releases.empty();
-  // What costs no more than enough is gone through to its end.
+  // A plan that costs no more than `enough` is simulated to its end.
   EXPECT_EQ(simulator.run(releases, outcome.cost).calls, outcome.calls);
   const Outcome stopped = simulator.run(releases, outcome.cost * 0.9);
   EXPECT_GT(stopped.cost, outcome.cost * 0.9);

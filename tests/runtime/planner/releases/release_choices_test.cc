@@ -1,4 +1,4 @@
-// What may be decided of each gap, that changes can be taken back, and which gaps are alike.
+// Tests the choices for each gap, that changes can be taken back, and which gaps are alike.
 #include "runtime/planner/releases/release_choices.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string text(const ReleaseChoices& choices) {
   return text;
 }
 
-// Three layers, each of which makes two items, which the backward pass reads; 0 is a parameter.
+// Three layers. Each makes two items, which the backward pass reads; item 0 is a parameter.
 TraceBuilder layers() {
   TraceBuilder record;
   const uint32_t parameter = record.outside(1, /*persistent=*/true);
@@ -50,7 +50,8 @@ TEST(ReleaseChoices, AreTheGapsThatMayBeUsed) {
   const StepTable& step = record.step();
   const PlanLimits within = copy_within(4, 1);
   const ReleaseChoices all(step, within, {}, Bytes(0));
-  // The parameter's over the step's end, and of all items but the last, which is read at once.
+  // The parameter's gap wraps over the step's end. All items have one but the last, which is
+  // read at once.
   ASSERT_EQ(all.size(), 6U);
   const ReleaseChoices large(step, within, {}, units(2));
   EXPECT_EQ(large.size(), 5U);
@@ -70,7 +71,7 @@ TEST(ReleaseChoices, BeginAsDrafted) {
   const PlanLimits limits = copy_within(4, 1);
   const Releases draft{{2, 1, 10, Release::kOffload, 7},
                        {1, 0, 11, Release::kEvict, 0},
-                       {1, 3, 11, Release::kEvict, 0}};  // there is no such gap
+                       {1, 3, 11, Release::kEvict, 0}};  // no such gap
   const ReleaseChoices choices(record.step(), limits, draft, Bytes(0));
   EXPECT_EQ(text(choices), "1 0-11 evict, 2 1-10 back at 7");
   EXPECT_EQ(choices.copied(), units(2));
@@ -90,7 +91,7 @@ TEST(ReleaseChoices, ChangeAndAreTakenBack) {
   choices.offload(1, 3);
   choices.keep(0);
   EXPECT_TRUE(choices.changed());
-  // A copy takes 100, as a call does: three times as early is three calls before it is wanted.
+  // A copy takes 100, as a call does: three times as early is three calls before the use.
   EXPECT_EQ(text(choices), "2 1-10 back at 7");
   choices.take_back();
   EXPECT_FALSE(choices.changed());

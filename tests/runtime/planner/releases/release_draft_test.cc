@@ -1,5 +1,5 @@
-// Plans for records written by hand, with pictures of what is live (one column per call, a
-// letter per item of one unit), and for random ones, checked from first principles.
+// Drafts for hand-written records, with pictures of live items (one column per call, a letter
+// per item of one unit), and for random ones, checked from first principles.
 #include "runtime/planner/releases/release_draft.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string describe(const ReleaseDraft& plan) {
   return text;
 }
 
-// --- what a plan says, worked out without the planner's code ---
+// --- the effects of a draft, computed without the planner's code ---
 
 std::vector<bool> alive(const StepTable& step, const StepTable::Item& item) {
   std::vector<bool> calls(step.calls.size(), item.persistent);
@@ -39,8 +39,9 @@ std::vector<bool> alive(const StepTable& step, const StepTable::Item& item) {
   return calls;
 }
 
-// Calls at which what is released is away. Copies go out one after the other, as they may
-// begin; `ties_first`: of several that may begin at once, each is the first one.
+// Calls at which released items are away. Copies go out one after the other, in the order in
+// which they may begin. `ties_first`: each of several that may begin together counts as the
+// first.
 std::vector<std::set<uint32_t>> away(const StepTable& step, const PlanLimits& limits,
                                      const ReleaseDraft& plan, bool ties_first) {
   const auto n = static_cast<uint32_t>(step.calls.size());
@@ -88,7 +89,8 @@ std::vector<std::set<uint32_t>> away(const StepTable& step, const PlanLimits& li
     for (uint32_t k = 0; k < n; ++k) {
       const Nanos begin = step.calls[k].begin;
       if (over_the_end) {
-        // Before the next use in this step, or after the last one, copied in the same step.
+        // Before the next use in this step, or after the last use, when the copy was made in
+        // this step.
         const bool early = k < release.to && k <= release.reload_at && begin >= copy.out;
         const bool late = step.items[release.item].at_end && k > release.from &&
                           begin >= copy.out + step.duration;
@@ -121,7 +123,7 @@ int64_t most(const std::vector<int64_t>& live) {
   return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
 }
 
-// Counts what was seen, so that a test can tell that it was not empty.
+// Counts cases, so that a test can check that it covered some.
 struct Seen {
   int evictions = 0, copies = 0, over_the_end = 0, to_the_end = 0, exact = 0, fitting = 0;
 };
@@ -200,7 +202,7 @@ ReleaseDraft checked(const TraceBuilder& record, const PlanLimits& limits) {
   return plan;
 }
 
-// a b c are made in turn and wanted in the reverse order:
+// a b c are made in turn and used in the reverse order:
 //   call  0 1 2 3 4 5
 //         a a a a a a
 //           b b b b .
@@ -238,7 +240,7 @@ TEST(ReleaseDraft, EvictsTheCheapest) {
   EXPECT_EQ(plan.recomputation, Nanos(100));
 }
 
-// Per byte: a of 4 units at 300 is cheaper than b of 1 at 100, where 4 are needed.
+// Per byte, a of 4 units at 300 is cheaper than b of 1 at 100, where 4 units are needed.
 TEST(ReleaseDraft, CountsTimePerByteOfUse) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 300, 4);
@@ -248,11 +250,11 @@ TEST(ReleaseDraft, CountsTimePerByteOfUse) {
   for (const uint32_t b : small) record.run({b}, 10'000);
   record.run({a}, 10'000);
   EXPECT_EQ(describe(checked(record, evict_within(4))), "evict 0: 0-11\n");
-  // One unit too much, until call 7: what a is more than that is of no use.
+  // One unit too much, until call 7: the rest of a would free more than is needed.
   EXPECT_EQ(describe(checked(record, evict_within(7))), "evict 2: 2-8\n");
 }
 
-// A workspace counts at its call.
+// A workspace counts during its call.
 TEST(ReleaseDraft, MakesRoomForWorkspaces) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100);
@@ -262,7 +264,7 @@ TEST(ReleaseDraft, MakesRoomForWorkspaces) {
   EXPECT_EQ(describe(checked(record, evict_within(3))), "");
 }
 
-// c needs b and b needs a, which are gone by then: 100 + 100 + 100, more than d's 250.
+// c needs b and b needs a, which have ended by then: 100 + 100 + 100, more than d's 250.
 TEST(ReleaseDraft, CountsDeadInputs) {
   for (const int64_t cost_d : {250, 350}) {
     TraceBuilder record;
@@ -279,7 +281,7 @@ TEST(ReleaseDraft, CountsDeadInputs) {
   }
 }
 
-// What comes from outside, and what was written in place, cannot be computed.
+// Items from outside, and items written in place, cannot be recomputed.
 TEST(ReleaseDraft, EvictsOnlyWhatCanBeComputed) {
   TraceBuilder record;
   const uint32_t x = record.outside();
@@ -295,7 +297,7 @@ TEST(ReleaseDraft, EvictsOnlyWhatCanBeComputed) {
   EXPECT_EQ(describe(checked(record, evict_within(3))), "evict 1: 0-4\n") << "now they are";
 }
 
-// What takes a good part of the step to compute again is not evicted by plan.
+// An item whose recomputation takes a good part of the step is not evicted by plan.
 TEST(ReleaseDraft, LeavesWhatIsTooDear) {
   const Tower tower(5000, 5000, 5000, 1000);
   const ReleaseDraft plan = checked(tower.record, evict_within(2));
@@ -303,8 +305,8 @@ TEST(ReleaseDraft, LeavesWhatIsTooDear) {
   EXPECT_EQ(plan.peak, units(3));
 }
 
-// a takes long to compute and is copied, as the link hides that: out in 2000 while the calls
-// from 1 on run, back before call 5.
+// a takes long to compute and is copied, as the link hides the copy: out in 2000 while the
+// calls from 1 on run, back before call 5.
 //   call   0   1    2    3    4    5
 //   time   0  8k  8.1k 8.2k 18k  28k
 TEST(ReleaseDraft, CopiesTheDearestWhereTheLinkHidesIt) {
@@ -315,10 +317,10 @@ TEST(ReleaseDraft, CopiesTheDearestWhereTheLinkHidesIt) {
   record.idle(1, 10'000);
   record.run({b}, 10'000);
   record.run({a}, 10'000);
-  // Both are live at call 3.
+  // Both items are live at call 3.
   EXPECT_EQ(describe(checked(record, copy_within(1, 2000))), "copy 0: 0-5, back at 4\n");
   EXPECT_EQ(describe(checked(record, copy_within(1, 9'900))), "copy 0: 0-5, back at 4\n");
-  // Later than the call at which most is live.
+  // The copy would end after the call with the most live bytes.
   EXPECT_EQ(describe(checked(record, copy_within(1, 10'200))), "evict 1: 2-4\n");
   EXPECT_EQ(describe(checked(record, copy_within(1, 2000, /*tier=*/0))), "evict 1: 2-4\n");
   PlanLimits slow = copy_within(1, 2000);
@@ -328,7 +330,7 @@ TEST(ReleaseDraft, CopiesTheDearestWhereTheLinkHidesIt) {
   EXPECT_EQ(describe(checked(record, copy_within(1, 2000))), "evict 1: 2-4\n");
 }
 
-// Two copies do not leave in the time of one.
+// Two copies take longer than one.
 TEST(ReleaseDraft, TheLinkCarriesOneCopyAfterTheOther) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 3000);
@@ -338,7 +340,7 @@ TEST(ReleaseDraft, TheLinkCarriesOneCopyAfterTheOther) {
   record.run({c}, 100'000);
   record.run({b}, 100'000);
   record.run({a}, 100'000);
-  // At call 3, 25'000 after the beginning, both have to be out.
+  // Both copies have to be out at call 3, 25'000 after the beginning.
   EXPECT_EQ(describe(checked(record, copy_within(1, 11'000))),
             "copy 0: 0-6, back at 5\ncopy 1: 1-5, back at 4\n");
   EXPECT_EQ(describe(checked(record, copy_within(1, 11'001))),
@@ -359,7 +361,7 @@ TEST(ReleaseDraft, KeepsToTheTiersRoom) {
   EXPECT_EQ(plan(0), "evict 0: 0-6\nevict 1: 1-5\n");
 }
 
-// Optimizer state s sleeps from its update to the next one, over the step's end.
+// Optimizer state s is unused from its update to the next one, over the step's end.
 //   call   0 1 2 3 4
 //          . . . s s     a lives at 0..2, b at 1..2
 TEST(ReleaseDraft, CopiesOptimizerStateOverTheStepsEnd) {
@@ -374,12 +376,12 @@ TEST(ReleaseDraft, CopiesOptimizerStateOverTheStepsEnd) {
   EXPECT_EQ(plan.unmanaged, units(3));
   EXPECT_EQ(describe(plan), "copy 0: 3-3, back at 2\n");
   EXPECT_EQ(plan.peak, units(2));
-  // Evicting it is no way out.
+  // s cannot be evicted.
   EXPECT_EQ(describe(checked(record, evict_within(2))), "");
 }
 
-// While the copy of s leaves it is still there: in the step's last calls, or even in the next
-// step's first.
+// While the copy of s leaves, s is still resident: in the step's last calls, or even in the
+// next step's first.
 TEST(ReleaseDraft, CountsACopyUntilItIsOut) {
   TraceBuilder record;
   const uint32_t s = record.outside(1, /*persistent=*/true);
@@ -389,16 +391,16 @@ TEST(ReleaseDraft, CountsACopyUntilItIsOut) {
   record.run({s}, 10'000);
   const uint32_t b = record.call({}, 10'000, 1);
   record.run({b}, 10'000);
-  // Out by call 5: there at call 4.
+  // The copy is out by call 5, so s is still there at call 4.
   EXPECT_EQ(checked(record, copy_within(2, 100)).peak, units(2));
-  // Not out before call 1 of the next step.
+  // The copy is not out before call 1 of the next step.
   const ReleaseDraft plan = checked(record, copy_within(2, 39'000));
   EXPECT_EQ(describe(plan), "");
 }
 
-// First a is evicted, then b, which alone is enough: a stays.
+// First a is evicted, then b, which alone suffices: a stays.
 TEST(ReleaseDraft, TakesBackWhatLaterChoicesMadeNeedless) {
-  // At call 3, 1 unit too much (a is cheap for that), at 5 there are 3 (b is needed).
+  // One unit too much at call 3 (where a is cheap), three at call 5 (where b is needed).
   TraceBuilder record;
   const uint32_t a = record.call({}, 90);
   const uint32_t b = record.call({}, 1000, 3);
@@ -411,8 +413,8 @@ TEST(ReleaseDraft, TakesBackWhatLaterChoicesMadeNeedless) {
   EXPECT_EQ(plan.peak, units(4));
 }
 
-// b is computed again from a, which is copied out: a comes back before b is wanted, though it
-// is wanted later itself. It is there from then on.
+// b is recomputed from a, which is copied out. a comes back for b, before its own next use, and
+// stays.
 TEST(ReleaseDraft, BringsBackWhatRecomputationReads) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 9000);
@@ -428,7 +430,7 @@ TEST(ReleaseDraft, BringsBackWhatRecomputationReads) {
   EXPECT_EQ(describe(plan), "copy 0: 1-8, back at 4\nevict 1: 1-5\n");
 }
 
-// c comes from an earlier step and goes after call 4, m is made in call 2 and stays, and so
+// c comes from an earlier step and ends after call 4. m is made in call 2 and stays, and so
 // does p, a parameter. c is kept until the end, for a recipe.
 TEST(ReleaseDraft, FindsWhenWhatIsCarriedMayBeAway) {
   TraceBuilder record;
@@ -446,7 +448,7 @@ TEST(ReleaseDraft, FindsWhenWhatIsCarriedMayBeAway) {
             std::to_string(gap.to) + (gap.wraps() ? " wraps\n" : "\n");
   }
   EXPECT_EQ(text, "c 4-4 wraps\nc 4-8\np 2-2 wraps\nm 4-8\n");
-  record.item(c).at_end = true;  // as what lives through the step, but is no parameter
+  record.item(c).at_end = true;  // as if it lived through the step
   EXPECT_EQ(find_gaps(record.step(), Bytes(1)).front().item, p);
 }
 

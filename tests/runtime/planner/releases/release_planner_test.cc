@@ -1,5 +1,4 @@
-// Whole schedules with releases: good ones, as the validator has it, and none where nothing
-// fits.
+// Whole schedules with releases: valid ones, and none where nothing fits.
 #include "runtime/planner/releases/release_planner.h"
 
 #include <gtest/gtest.h>
@@ -20,12 +19,13 @@ using namespace tidemark::testing;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// A little more than so many units, as plans spare some room for blocks that do not lie close.
+// A little more than this many units, as plans leave some space free for blocks that do not lie
+// close together.
 PlanLimits just_above(int64_t room) {
   return {.space = align_up(Bytes(units(room).count() * 21 / 20))};
 }
 
-// Counts what was seen, so that a test can tell that it was not empty.
+// Counts cases, so that a test can check that it covered some.
 struct Seen {
   int placed = 0, moving = 0, unplaced = 0, none = 0, releasing = 0;
 };
@@ -36,7 +36,7 @@ bool moves(const Schedule& schedule) {
   });
 }
 
-// It is a good schedule, also for the step as the program has it.
+// Checks that the schedule is valid, also for the step in program order.
 std::optional<ReleaseSchedule> checked(const StepTrace& trace, const PlanLimits& limits,
                                        const std::vector<Bytes>& foreign = {},
                                        std::vector<PlannedRelease> draft = {}) {
@@ -62,7 +62,7 @@ std::string text(const std::vector<PlannedRelease>& releases) {
   return text;
 }
 
-// a b c are made in turn and wanted in the reverse order.
+// a b c are made in turn and used in the reverse order.
 TraceBuilder tower(int64_t cost_a, int64_t cost_b, int64_t cost_c, int64_t size = 1) {
   TraceBuilder record;
   const uint32_t a = record.call({}, cost_a, size), b = record.call({}, cost_b, size),
@@ -101,7 +101,7 @@ TEST(ReleasePlanner, IsNoneWhereNothingFits) {
   EXPECT_FALSE(checked(tower(1, 1, 1).trace(), evict_within(3), {units(4)}));
 }
 
-// The policy releases it when the step runs: here, two units for each of twenty calls.
+// The policy releases the shortfall at run time: here, two units for each of twenty calls.
 TEST(ReleasePlanner, MayBeShortOfWhatTheLinkMovesInLittleTime) {
   TraceBuilder record;
   const uint32_t a = record.outside(98, /*persistent=*/true);
@@ -114,7 +114,7 @@ TEST(ReleasePlanner, MayBeShortOfWhatTheLinkMovesInLittleTime) {
   EXPECT_FALSE(checked(record.trace(), copy_within(100, 20))) << "1600 of 20000 ns";
 }
 
-// What is none of the step's has a place of its own all the time; the step has the rest.
+// Foreign storages keep their places all the time; the step has the rest.
 TEST(ReleasePlanner, LeavesSpaceForForeign) {
   const StepTrace step = tower(300, 100, 200).trace();
   const auto plan = checked(step, just_above(6), {units(1), units(2)});
@@ -125,7 +125,7 @@ TEST(ReleasePlanner, LeavesSpaceForForeign) {
   EXPECT_EQ(text(tight->releases), "evict 1, ");
 }
 
-// Of two ways that cost the same it keeps to the one that it was given.
+// Between two ways of equal cost, the planner keeps the one that it was given.
 TEST(ReleasePlanner, BeginsWithTheDraft) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({}, 100);
@@ -139,7 +139,7 @@ TEST(ReleasePlanner, BeginsWithTheDraft) {
   }
 }
 
-// Of what the step takes without releases.
+// A share of the step's peak without releases.
 Bytes part_of_unmanaged(const StepTrace& step, int64_t percent) {
   const Bytes all = draft_releases(StepTable(step), evict_within(1)).unmanaged;
   return align_down(Bytes(all.count() * percent / 100));
@@ -173,8 +173,8 @@ TEST(ReleasePlanner, OfRandomStepsIsLaidOut) {
   EXPECT_GE(seen.releasing, 40);
 }
 
-// Everything has to stay, and fills the room to the last byte again and again. Two go at a
-// time, and what comes next is sometimes as large as both: they have to lie side by side.
+// Everything has to stay, and fills the space to the last byte again and again. Two items end
+// at a time, and the next one is sometimes as large as both: they have to lie side by side.
 StepTrace crowded_step(int64_t room, std::mt19937& random) {
   TraceBuilder record;
   std::vector<uint32_t> live;
@@ -218,8 +218,8 @@ TEST(ReleasePlanner, MovesWhatIsInTheWay) {
   EXPECT_LT(seen.moving, 100) << "some lie well without";
 }
 
-// Where no move takes time, no wait is worth it, and what is copied does not move; else it may.
-// Then more is laid out, and the time tells what is waited for.
+// If moves take no time, a wait is never worth it, and an item being copied does not move.
+// Otherwise it may move after a wait: more layouts then succeed, and the time shows the waits.
 TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
   int laid_out = 0, without_waits = 0, waiting = 0;
   for (uint32_t seed = 1; seed <= 150; ++seed) {
@@ -246,7 +246,7 @@ TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
   EXPECT_GT(waiting, 20);
 }
 
-// Some of it will have to be released by price, so no place is sure.
+// Some of the shortfall has to be released by price, so no place is certain.
 TEST(ReleasePlanner, HasNoPlacesWhereALittleIsShort) {
   const auto of = [](int items) {
     TraceBuilder record;

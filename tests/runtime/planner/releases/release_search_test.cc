@@ -1,5 +1,5 @@
-// Searches whose best result is known: worked out by hand, or by going through every plan there
-// is. And random ones, which are never worse than the draft.
+// Searches whose best result is known, worked out by hand or by enumerating every plan, and
+// random ones, which must never be worse than the draft.
 #include "runtime/planner/releases/release_search.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::string found(const TraceBuilder& record, const PlanLimits& limits,
   return text(search_releases(step.trace, step.table, limits, draft, kEffort).releases);
 }
 
-// a b c are made in turn and wanted in the reverse order.
+// a b c are made in turn and used in the reverse order.
 TraceBuilder tower(int64_t cost_a, int64_t cost_b, int64_t cost_c) {
   TraceBuilder record;
   const uint32_t a = record.call({}, cost_a), b = record.call({}, cost_b),
@@ -64,8 +64,8 @@ TEST(ReleaseSearch, EvictsTheCheapest) {
       << "the draft is no more than a beginning";
 }
 
-// What takes far longer to compute again than to copy is copied; where the link is slow it is
-// the other way.
+// An item is copied if recomputing it takes far longer; if the link is slow, it is the other
+// way round.
 TEST(ReleaseSearch, TakesTheCheaperWay) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 5000);
@@ -87,7 +87,7 @@ TEST(ReleaseSearch, ReleasesOnlyWhatItMay) {
   EXPECT_NE(found(record, copy_within(2, 1)), "");
   record.item(0).may_offload = record.item(1).may_offload = false;
   EXPECT_EQ(found(record, copy_within(2, 1)), "");
-  // What sleeps over the end has no recipe by then.
+  // An item that is unused over the step's end has no recipe by then.
   TraceBuilder wraps;
   const uint32_t s = wraps.outside(1, /*persistent=*/true);
   wraps.idle(1);
@@ -110,9 +110,9 @@ TEST(ReleaseSearch, KeepsToTheTiersRoom) {
   EXPECT_EQ(found(record, copy_within(2, 1, /*tier=*/1)), "copy a 0-6 back at 5, evict b 1-5");
 }
 
-// Sixteen parameters, of which each call reads one, in room for four. All of the step is short
-// by as much whichever one is away for a while: each comes back. The way there leads by plans
-// that are short on average only.
+// Sixteen parameters in space for four; each call reads one of them. All of the step is short
+// by the same amount, whichever parameter is away for a while, as each comes back. The way to a
+// solution leads by plans that are short on average only.
 TEST(ReleaseSearch, FindsAWayWhereAllOfTheStepIsShort) {
   TraceBuilder record;
   std::vector<uint32_t> parameters;
@@ -124,7 +124,7 @@ TEST(ReleaseSearch, FindsAWayWhereAllOfTheStepIsShort) {
   EXPECT_EQ(found.expected.shortfall, Bytes(0));
 }
 
-// Without effort the draft is what there is.
+// Without effort, the draft is the result.
 TEST(ReleaseSearch, EndsWhereItsEffortDoes) {
   const TraceBuilder record = tower(100, 300, 200);
   const Releases draft{{1, 1, 4, Release::kEvict, 0}};
@@ -138,7 +138,8 @@ TEST(ReleaseSearch, EndsWhereItsEffortDoes) {
   EXPECT_EQ(with(1000), "evict a 0-5");
 }
 
-// Layers of a dear and a cheap activation, `size` units each, their gradients, and updates.
+// Layers of an expensive and a cheap activation, `size` units each, their gradients, and
+// updates.
 TraceBuilder training_step(int64_t size) {
   constexpr size_t kLayers = 8;
   TraceBuilder record;
@@ -164,8 +165,8 @@ TraceBuilder training_step(int64_t size) {
   return record;
 }
 
-// Nothing that is a little better leads there: almost all has to be copied over a slow link, 24
-// units that live on among it.
+// No sequence of small improvements leads to the solution: almost everything has to be copied
+// over a slow link, among it 24 units that live on.
 TEST(ReleaseSearch, FindsAWayThatGoesUphill) {
   for (const int64_t size : {1, 2}) {
     SCOPED_TRACE("activations of " + std::to_string(size));
@@ -180,7 +181,7 @@ TEST(ReleaseSearch, FindsAWayThatGoesUphill) {
   }
 }
 
-// --- every plan there is ---
+// --- enumeration of every plan ---
 
 struct Gap {
   uint32_t item, from, to;
@@ -213,7 +214,7 @@ std::vector<PlannedRelease> ways(const StepTable& step, const PlanLimits& limits
   return ways;
 }
 
-// The least that a plan costs by which nothing is short; infinite if there is none.
+// The least cost of a plan without shortfall; infinite if there is none.
 class BruteForce {
  public:
   BruteForce(const TracedStep& step, const PlanLimits& limits)
@@ -252,8 +253,8 @@ class BruteForce {
   double least_ = std::numeric_limits<double>::infinity();
 };
 
-// Of 7 to 11 calls: items are made, workspaces taken, and items read in any order. Numbers are
-// drawn one after the other, as the order of arguments differs between processors.
+// 7 to 11 calls: items are made, workspaces taken, and items read in any order. Numbers are
+// drawn one after the other, as the order of evaluation of arguments differs between compilers.
 TraceBuilder small_step(std::mt19937& random) {
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   TraceBuilder record;
@@ -311,13 +312,13 @@ TEST(ReleaseSearch, FindsTheBestOfAllPlansMostly) {
     best += result.expected.cost <= least * (1 + 1e-12);
   }
   EXPECT_GE(feasible, 100);
-  // As measured: 96 of 104, of which 77 at the least cost.
+  // Measured: 96 of 104, of which 77 have the least cost.
   EXPECT_GE(solved * 10, feasible * 9);
   EXPECT_GE(best * 4, solved * 3);
   EXPECT_LE(worst, 1.3);
 }
 
-// A draft of when the tier was larger: what it does not hold is computed again, or stays.
+// The draft was made for a larger tier. What the tier does not hold is recomputed or stays.
 TEST(ReleaseSearch, CopiesNoMoreThanTheTierHoldsWhateverTheDraft) {
   constexpr uint32_t kItems = 6;
   TraceBuilder record;
@@ -364,7 +365,7 @@ TEST(ReleaseSearch, IsNeverWorseThanItsDraft) {
     const int64_t effort = static_cast<int64_t>(random() % 20'000);
     const SearchResult result = search_releases(traced.trace, step, limits, draft, effort);
     StepSimulator simulator(traced.trace, step, limits);
-    simulator.set_shortfall_price(65536);  // first what is short, then what it costs
+    simulator.set_shortfall_price(65536);  // first the shortfall, then the cost
     const auto before = simulator.run(draft);
     const auto after = simulator.run(result.releases);
     EXPECT_TRUE(after.possible || !before.possible);

@@ -20,7 +20,7 @@ namespace {
 
 using Orders = std::vector<std::vector<uint32_t>>;
 
-// Gradients of two units each, and updates once all are there; they cannot be made again, as
+// Gradients of two units each, and updates once all exist. Gradients cannot be recomputed, as
 // the error that they come from is gone.
 StepTrace updates_last(int layers) {
   TraceBuilder builder;
@@ -57,7 +57,7 @@ TEST(ReleasesInOrder, ALowerPeakNeedsNoReleases) {
   EXPECT_LT(found->schedule.time, in_program_order->schedule.time);
 }
 
-// Both at once.
+// The step is reordered and also releases.
 TEST(ReleasesInOrder, BelowTheLowestPeakSomethingIsReleasedToo) {
   const StepTrace trace = updates_last(8);
   const PlanLimits limits = copy_within(10, 100);
@@ -105,7 +105,7 @@ TEST(ReleasesInOrder, ADraftIsGoneOnWithInItsOrder) {
   EXPECT_LE(time_of(found->schedule, limits), time_of(draft->schedule, limits));
 }
 
-// In whatever orders it may search, and the same each time.
+// Holds for any orders to search in, and the result is the same each time.
 TEST(ReleasesInOrder, NeverSlowerThanInTheProgramsOrder) {
   std::mt19937 random(7);
   int found_some = 0, reordered_some = 0;

@@ -1,5 +1,5 @@
-// Steps written by hand, simulated: what they take, to the nanosecond, and pictures of the
-// schedules that they are written down as.
+// Hand-written steps, simulated: their time, to the nanosecond, and pictures of the schedules
+// written for them.
 #include "runtime/planner/releases/step_simulator.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ PlannedRelease copy(uint32_t item, uint32_t from, uint32_t to, uint32_t back) {
   return {item, from, to, Release::kOffload, back};
 }
 
-// "time 500, again 100, short 1": what is not 0; room in units.
+// "time 500, again 100, short 1": the values that are not 0; space in units.
 std::string text(const Outcome& outcome) {
   if (!outcome.possible) return "impossible";
   std::string text = "time " + std::to_string(outcome.time.count());
@@ -43,7 +43,7 @@ std::string text(const Outcome& outcome) {
   return text;
 }
 
-// A simulator and the step that it goes through.
+// A simulator together with the step that it simulates.
 struct Simulated {
   Simulated(const TraceBuilder& record, const PlanLimits& of)
       : step(record), limits(of), simulator(step.trace, step.table, limits) {}
@@ -52,7 +52,7 @@ struct Simulated {
   StepSimulator simulator;
 };
 
-// As a layout states it.
+// Sets the peak as a layout would.
 Schedule with_peak(Schedule schedule) {
   schedule.peak = schedule.peak_bound = max_resident(schedule);
   schedule.shortfall = Bytes(0);
@@ -76,8 +76,8 @@ UnplacedSchedule written(const TraceBuilder& record, const PlanLimits& limits,
   return schedule;
 }
 
-// Instructions from left to right, and the storages that they are of, by letters; then a row
-// for each block: at which of them it is taken. R run, A run again, ^ upload, . free, - evict,
+// Instructions from left to right, and the letters of their storages; then a row for each block
+// that shows at which instructions it is taken. R run, A run again, ^ upload, . free, - evict,
 // > copy out, ~ offload, < copy in; # scratch.
 std::string picture(const Schedule& schedule) {
   const auto letter = [](uint32_t storage) {
@@ -104,7 +104,7 @@ std::string drawn(const TraceBuilder& record, const PlanLimits& limits,
   return "\n" + picture(written(record, limits, releases).schedule);
 }
 
-// a b c are made in turn and wanted in the reverse order.
+// a b c are made in turn and used in the reverse order.
 TraceBuilder tower() {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({}, 200), c = record.call({}, 300);
@@ -132,7 +132,7 @@ bb
 )");
 }
 
-// What is made from something else than was written comes back when it is wanted.
+// An item that does not depend on the written one comes back when it is used.
 TEST(StepSimulator, WhatReadsSomethingElseStaysAway) {
   TraceBuilder record;
   const uint32_t w = record.outside(1, true), v = record.outside(1, true);
@@ -164,8 +164,8 @@ aaaaaaaaa
   EXPECT_EQ(simulated(TraceBuilder(), evict_within(1)), "time 0");
 }
 
-// Outputs until their call is issued, what a copy is under way of, what has left, and what is
-// there again but gone for the program, for as long as it is.
+// Pinned are outputs until their call is issued, blocks while they are copied, blocks of items
+// that have left, and recomputed items that the program has let go of, as long as they live.
 TEST(StepSimulator, TellsWhatMustNotMove) {
   const auto pinned = [](const TraceBuilder& record, const PlanLimits& limits,
                          const Releases& releases) {
@@ -175,7 +175,7 @@ TEST(StepSimulator, TellsWhatMustNotMove) {
     for (const auto& [block, begin, end, until] : schedule.pinned) {
       text += static_cast<char>('a' + schedule.schedule.blocks[block].storage);
       text += std::to_string(begin) + "-" + std::to_string(end);
-      // How long after its first instruction.
+      // how long after its first instruction
       if (until) text += " for " + std::to_string((*until - schedule.issued[begin]).count());
       text += " ";
     }
@@ -196,7 +196,7 @@ TEST(StepSimulator, TellsWhatMustNotMove) {
   EXPECT_EQ(drawn(copied, copy_within(3, 1), copy).substr(0, 10), "\nR>RRRR.\na");
   EXPECT_EQ(pinned(copied, copy_within(3, 100), copy), "a2-3 for 100 ");
   EXPECT_EQ(pinned(copied, copy_within(3, 1000), copy), "a2-7 for 1000 a7-7 ") << "to its end";
-  // The copy of what has left ends at 350; its room is had when it is wanted.
+  // The copy of the item that left ends at 350; its space becomes free when it is needed.
   TraceBuilder left;
   left.call({}, 100);
   left.run({0}, 100);
@@ -205,7 +205,7 @@ TEST(StepSimulator, TellsWhatMustNotMove) {
   EXPECT_EQ(pinned(left, copy_within(2, 250), leaving), "a2-6 for 250 a4-8 ");
 }
 
-// Once for as long as no more is short, however long that is.
+// A shortfall counts once while it does not grow, however long it lasts.
 TEST(StepSimulator, SumsWhatLacks) {
   EXPECT_EQ(simulated(tower(), evict_within(2)), "time 3600, short 1");
   EXPECT_EQ(simulated(tower(), evict_within(1)), "time 3600, short 2");
@@ -229,7 +229,7 @@ TEST(StepSimulator, CostsTimeAndMuchForWhatLacksAndLittleForCopies) {
   const TraceBuilder record = tower();
   Simulated short_of(record, copy_within(2, 500));
   StepSimulator& simulator = short_of.simulator;
-  // What is short takes a thousand to go and to come back; and it is so at two of six calls.
+  // The shortfall takes a thousand to go out and come back, and occurs at two of six calls.
   EXPECT_NEAR(simulator.run({}).cost, 3600 + 1000 + 2000 / 6., 1e-6);
   simulator.set_shortfall_price(16);
   EXPECT_NEAR(simulator.run({}).cost, 3600 + 16'000 + 32'000 / 6., 1e-6);
@@ -239,7 +239,8 @@ TEST(StepSimulator, CostsTimeAndMuchForWhatLacksAndLittleForCopies) {
   EXPECT_NEAR(copied.cost, 3700 + 2, 1e-6);
 }
 
-// c needs b and b needs a, which are gone by then; each goes again as soon as it has been read.
+// c needs b and b needs a, which have ended by then; each ends again as soon as it has been
+// read.
 TEST(StepSimulator, ComputesAgainWhatItNeeds) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 200), c = record.call({b}, 400);
@@ -258,7 +259,7 @@ aaa
 )");
 }
 
-// b's source is evicted too; it is there again from then on.
+// b's source is evicted too; once recomputed, it stays available.
 TEST(StepSimulator, ComputesAgainWhatWasEvictedItself) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 200);
@@ -267,7 +268,7 @@ TEST(StepSimulator, ComputesAgainWhatWasEvictedItself) {
   record.run({a}, 1000);
   EXPECT_EQ(simulated(record, evict_within(2), {evict(a, 1, 4), evict(b, 1, 3)}),
             "time 3600, again 300");
-  // Wanted at the same call: computed once, b's chain first.
+  // Both are used at the same call: each is computed once, b's chain first.
   TraceBuilder both;
   const uint32_t d = both.call({}, 100), e = both.call({d}, 200);
   both.run({}, 1000, /*workspace=*/2);
@@ -287,12 +288,12 @@ TEST(StepSimulator, EvictsTwiceInAStep) {
             "time 4300, again 200");
   EXPECT_EQ(simulated(record, evict_within(1), {evict(a, 0, 2)}),
             "time 4200, again 100, short 1");
-  // In any order.
+  // The order of the releases does not matter.
   EXPECT_EQ(simulated(record, evict_within(1), {evict(a, 2, 4), evict(a, 0, 2)}),
             "time 4300, again 200");
 }
 
-// All outputs of a call are written, those that are there already to scratch.
+// All outputs of a call are written; those that are available already go to scratch.
 TEST(StepSimulator, WritesSiblingsToScratch) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.also(2);
@@ -312,8 +313,8 @@ bbbbbbbb
 )");
 }
 
-// a was computed again for c's sake, and may go. It is not evicted to compute b, its sibling:
-// that would write it to scratch, and it would be gone.
+// a was recomputed for c and may go. It is not evicted to compute b, its sibling: a would then
+// be written to scratch, and be gone.
 TEST(StepSimulator, KeepsSiblingsThatAreThere) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.also(2);
@@ -328,10 +329,10 @@ TEST(StepSimulator, KeepsSiblingsThatAreThere) {
   EXPECT_EQ(simulated(record, evict_within(3), releases), "time 1000, again 300, short 1");
 }
 
-// a is copied while the idle call runs, goes when b needs the room, and is back in time.
+// a is copied while the idle call runs, goes when b needs the space, and is back in time.
 //   time  0   100   1100   2100   3100   4100   5100   5200
 //          a    idle   b      (b)    idle   idle   (a)
-//           >500                         <500
+//            >500                         <500
 TraceBuilder to_and_fro() {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100);
@@ -356,7 +357,7 @@ aaaa
 }
 
 TEST(StepSimulator, WaitsForCopies) {
-  // 3100 - 1100 until it is out, and 9100 - 7100 until it is back.
+  // a is out after 3100 - 1100, and back after 9100 - 7100.
   EXPECT_EQ(simulated(to_and_fro(), copy_within(1, 3000), {copy(0, 0, 6, 4)}),
             "time 9200, waited 4000, copied 6000");
   PlanLimits limits = copy_within(1, 500);
@@ -375,8 +376,8 @@ TEST(StepSimulator, ReloadsLateEarlyAndTooEarly) {
   EXPECT_EQ(back_at(1), "time 5200, copied 1000") << "it has not gone yet: it goes for b";
 }
 
-// What is back before its use goes again where nothing else helps, as its copy is there still,
-// and comes once more when there is room: b, which is used last, and not a.
+// An item that is back before its use goes again if nothing else helps, as its copy is still
+// there, and comes back once more when there is space. This is b, which is used last, not a.
 TEST(StepSimulator, WhatIsBackTooEarlyMayGoAgain) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({}, 100);
@@ -404,9 +405,8 @@ aaaaa
 )");
 }
 
-// Where nothing wants the room it stays, and is not copied back.
-// a was due after call 4, had no room, and came as call 5 needed it: what is due is done, and
-// its next release is not called off.
+// a was due after call 4, found no space, and was fetched when call 5 needed it. It is no
+// longer due, and its next release takes place.
 TEST(StepSimulator, WhatCameAsItWasNeededIsNoLongerDue) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100);
@@ -424,6 +424,7 @@ TEST(StepSimulator, WhatCameAsItWasNeededIsNoLongerDue) {
   EXPECT_EQ(simulated(record, copy_within(3, 10), releases), "time 2120, waited 20, copied 20");
 }
 
+// An item whose space nobody needs stays, and is not copied back.
 TEST(StepSimulator, WhatIsCopiedGoesOnlyWhereRoomIsShort) {
   EXPECT_EQ(simulated(to_and_fro(), copy_within(2, 500), {copy(0, 0, 6, 4)}),
             "time 5200, copied 500");
@@ -442,7 +443,7 @@ TEST(StepSimulator, CopiesQueueOnTheLink) {
             "time 4500, waited 3600, copied 4000");
 }
 
-// One that comes back has to be out first.
+// A copy has to be out before it can come back.
 TEST(StepSimulator, ACopyComesBackOnceItIsOut) {
   TraceBuilder record;
   const uint32_t x = record.outside();
@@ -495,8 +496,7 @@ aaaaaa
 )");
 }
 
-// Computed again on the way while the block that it left is still being copied from: two
-// blocks.
+// The item is recomputed while the block that it left is still being copied: it has two blocks.
 TEST(StepSimulator, WhatIsStillBeingCopiedMayBeComputedAgain) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 100);
@@ -516,7 +516,7 @@ aaaaaaaaaaaaa
 )");
 }
 
-// To have b again, a is; where a workspace of 3 wants its room it goes first.
+// a is recomputed to recompute b. If a workspace of 3 needs a's space, a goes first.
 TEST(StepSimulator, WhatIsThereAgainOnTheWayStaysWhileThereIsRoom) {
   const auto step_with = [](int64_t workspace) {
     TraceBuilder record;
@@ -544,8 +544,8 @@ aaa
 )");
 }
 
-// a comes back before its time, as b is computed from it again. Its copy is on the tier still,
-// so it goes again where call 5 wants the room, and comes back once more.
+// a comes back before its time, as b is recomputed from it. Its copy is still on the tier, so a
+// goes again where call 5 needs the space, and comes back once more.
 TEST(StepSimulator, WhatIsThereAgainTooEarlyMayGoAgain) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 100);
@@ -570,7 +570,7 @@ aaaaa
 )");
 }
 
-// What a call is about to read does not go for its outputs' sake, though it was given up.
+// An input of a call is not released for the call's outputs, even if it is evictable.
 TEST(StepSimulator, WhatIsWantedStays) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({a}, 200);
@@ -580,7 +580,7 @@ TEST(StepSimulator, WhatIsWantedStays) {
             "time 2600, again 300, short 1");
 }
 
-// Of what was given up, what frees most for longest goes first.
+// Among evictable items, the one that frees the most for longest goes first.
 TEST(StepSimulator, DropsWhatFreesMostForLongest) {
   const auto drop = [](int64_t size_a, int64_t size_b) {
     TraceBuilder record;
@@ -602,7 +602,8 @@ TEST(StepSimulator, DropsWhatFreesMostForLongest) {
   EXPECT_EQ(drop(3, 1), "a") << "is larger";
 }
 
-// s sleeps over the step's end: it is copied at the beginning, so that it can be away before.
+// s is unused over the step's end. It is copied at the beginning, so that it can be away before
+// the end.
 TEST(StepSimulator, CopiesWhatSleepsOverTheEndAtTheBeginning) {
   const auto step_with = [](int64_t first) {
     TraceBuilder record;
@@ -629,8 +630,8 @@ aaa
             "time 5500, waited 400, copied 1000");
 }
 
-// Where a call needs so much that what lives on cannot all be there beside it, s goes before
-// the step's end: the step begins without it, and ends when it is out, if it has been written.
+// If a call needs so much that not everything that lives on can stay beside it, s goes before
+// the step's end. The step then begins without s and, if s was written, ends when s is out.
 TEST(StepSimulator, BeginsWithoutWhatSleepsOverTheEndInLittleRoom) {
   TraceBuilder record;
   const uint32_t s = record.outside(1, /*persistent=*/true);
@@ -652,12 +653,12 @@ ccc
 )");
   record.writes(s);
   EXPECT_EQ(simulated(record, limits, releases), "time 6500, waited 500, copied 1000");
-  // What does not sleep is there.
+  // Without the release, s is resident.
   EXPECT_EQ(simulated(record, limits), "time 6000, short 1");
 }
 
-// c comes from an earlier step and goes in this one: as with what sleeps over the end, it is
-// copied at the beginning and is away until it is read; then it goes for good.
+// c comes from an earlier step and ends in this one. Like an item unused over the step's end,
+// it is copied at the beginning and is away until it is read; then it ends for good.
 TEST(StepSimulator, CopiesWhatIsCarriedInBeforeItsFirstUse) {
   TraceBuilder record;
   const uint32_t c = record.outside();
@@ -678,7 +679,8 @@ aaa
 )");
 }
 
-// It begins away where not all can be there between steps, and is not copied out again.
+// If not everything can stay between steps, c is away at the beginning, and is not copied out
+// again.
 TEST(StepSimulator, BeginsWithoutWhatIsCarriedInInLittleRoom) {
   TraceBuilder record;
   const uint32_t c = record.outside(), t = record.outside(1, /*persistent=*/true);
@@ -699,7 +701,7 @@ ccc
   EXPECT_EQ(simulated(record, copy_within(3, 500)), "time 6000, short 1");
 }
 
-// m is made in this step and stays: after its last use it need not be there.
+// m is made in this step and stays; after its last use it need not be resident.
 TEST(StepSimulator, EndsWithoutWhatIsCarriedOutWhereRoomIsShort) {
   TraceBuilder record;
   const uint32_t m = record.call({}, 1000);
@@ -725,7 +727,7 @@ aaaa
 )");
 }
 
-// The same where more is there at the end than at the beginning: p is read once, m stays.
+// The same if more is live at the end than at the beginning: p is read once, m stays.
 TEST(StepSimulator, BeginsWithoutWhatHasNoRoomAtTheEnd) {
   TraceBuilder record;
   const uint32_t p = record.outside(1, /*persistent=*/true);
@@ -737,8 +739,8 @@ TEST(StepSimulator, BeginsWithoutWhatHasNoRoomAtTheEnd) {
             "time 3500, waited 500, copied 500");
 }
 
-// s stays after the step, although it is no parameter: what is made of it for a value that the
-// program reads at the very end does not end it.
+// s stays after the step, although it is no parameter. Recomputing from it for a value that the
+// program reads at the very end does not end s.
 TEST(StepSimulator, KeepsWhatIsCarriedOutToTheLastRead) {
   TraceBuilder record;
   const uint32_t s = record.call({}), a = record.call({s});
@@ -756,7 +758,7 @@ TEST(StepSimulator, KeepsWhatIsCarriedOutToTheLastRead) {
             std::vector<std::string>());
 }
 
-// c is read once, and kept until the end for a recipe: its copy is the last that is seen of it.
+// c is read once, and kept until the end for a recipe: after its copy it never comes back.
 TEST(StepSimulator, SendsAwayWhatOnlyRecipesWant) {
   TraceBuilder record;
   const uint32_t c = record.outside();
@@ -775,7 +777,7 @@ aaa
 )");
 }
 
-// Its copy is as good the next time, unless it has been written.
+// The copy remains valid for the next time, unless the item has been written.
 TEST(StepSimulator, CopiesOnceWhatIsNotWritten) {
   const PlanLimits limits = copy_within(1, 500);
   for (const bool written : {false, true}) {
@@ -787,7 +789,7 @@ TEST(StepSimulator, CopiesOnceWhatIsNotWritten) {
     if (written) record.writes(a);
     record.run({}, 100, /*workspace=*/1);
     record.run({a}, 100);
-    // 500 more until the second is out.
+    // 500 more until the second copy is out.
     const std::string time =
         written ? "time 3900, waited 1500, copied 2000" : "time 3400, waited 1000, copied 1500";
     EXPECT_EQ(simulated(record, limits, {copy(a, 0, 3, 2), copy(a, 3, 5, 4)}), time);
@@ -798,7 +800,7 @@ TEST(StepSimulator, CopiesOnceWhatIsNotWritten) {
   }
 }
 
-// A write in place comes after copies that read what it writes.
+// A write in place waits for copies that read the item.
 TEST(StepSimulator, WritesWhatHasBeenCopied) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100);

@@ -1,4 +1,4 @@
-// What a step is made of: phases, subgraph tree, the updates' segments.
+// The parts of a step: phases, subgraph tree, and the segments of updates.
 #include "runtime/planner/roam/phases.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TEST_P(PhasesOfAChain, AreFound) {
     ASSERT_EQ(phases.branches.size(), 3U);
     EXPECT_EQ(phases.branches[0].ops, chain.update[3]);
     EXPECT_EQ(phases.branches[0].gradients, 20);
-    EXPECT_EQ(phases.branches[0].most_memory, 40);  // a temporary and the next
+    EXPECT_EQ(phases.branches[0].most_memory, 40);  // a temporary and the next one
     // The update waits for b3, which still reads the old weight.
     EXPECT_EQ(phases.branches[0].ready, 5);
     for (size_t i = 0; i < found.graph.size(); ++i) {
@@ -54,7 +54,7 @@ TEST_P(PhasesOfAChain, AreFound) {
     if (read) {
       EXPECT_EQ(phases.segment[chain.read], phases.segments() - 1);
       EXPECT_TRUE(phases.epilogue[chain.read]);
-      // Labels belong to where they are needed first.
+      // Labels belong to the first segment that needs them.
       EXPECT_EQ(phases.segment[chain.labels], 4);
     }
   }
@@ -65,14 +65,14 @@ INSTANTIATE_TEST_SUITE_P(LabelledOrNot, PhasesOfAChain, ::testing::Bool());
 TEST(PhasesTest, InferenceHasNoBackwardPass) {
   TrainingChain chain = training_chain({});
   chain.problem.operators.resize(3);
-  chain.problem.storages.resize(7);  // data, and a weight and an output per layer
+  chain.problem.storages.resize(7);  // data, and per layer a weight and an output
   const Found found(chain.problem);
   EXPECT_EQ(found.phases.turn, found.phases.segments());
   EXPECT_TRUE(found.phases.branches.empty());
 }
 
-// Whatever the graph: operators before another are in no later segment, and an insensitive one
-// has one place among those of its trunk.
+// For any graph: an operator is in no later segment than its successors, and an insensitive
+// operator has only one place among those of the trunk.
 TEST(PhasesTest, SegmentsAreInOrder) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Found found(random_problem(seed, {.ops = static_cast<int>(seed % 9)}));
@@ -101,22 +101,22 @@ TEST(UpdateScheduleTest, DelaysWhileActivationsAreThere) {
   const int last = found.phases.segments() - 1;
   EXPECT_EQ(segment_of({.placement = UpdatePlacement::kAtOnce}, 6), ready);
   EXPECT_EQ(segment_of({.placement = UpdatePlacement::kLast}, 6), last);
-  // Larger gradients than all the activations never have room before the end.
+  // Gradients larger than all activations together never have space before the end.
   EXPECT_EQ(segment_of({.alpha = 100, .delay_radius = 1}, 6), last);
   EXPECT_EQ(segment_of({.alpha = 100, .delay_radius = 1000}, 6), ready);
-  // 20 bytes of gradient have room once two of the activations of 10 bytes are gone, as they
-  // are when it is there; 40 bytes later.
+  // 20 bytes of gradient have space once two of the activations of 10 bytes are gone, which is
+  // the case when the gradient is made; 40 bytes have space later.
   EXPECT_EQ(segment_of({.delay_radius = 1}, 6), ready);
   const int later = segment_of({.alpha = 2, .delay_radius = 1}, 6);
   EXPECT_GT(later, ready);
   EXPECT_LT(later, last);
   EXPECT_LT(later, segment_of({.alpha = 3, .delay_radius = 1}, 6));
-  // Layers whose activations are fewer have room at once.
+  // With fewer activations there is space at once.
   EXPECT_EQ(segment_of({.alpha = 2, .delay_radius = 1}, 3),
             found.phases.segment[chain.update[3].front()]);
 }
 
-// Each segment in one leaf, each node made up of its children.
+// Each segment is in one leaf, and each node consists of its children.
 void expect_partition(const SubgraphTree& tree, const Phases& phases, uint64_t seed) {
   for (int s = 0; s < phases.segments(); ++s) {
     const auto holders = std::count_if(tree.leaves.begin(), tree.leaves.end(),
@@ -162,7 +162,7 @@ TEST(SubgraphTreeTest, MergesUpToTheLimit) {
 
 TEST(SubgraphTreeTest, NodeLimitSplitsWhatHangsTogether) {
   TrainingChain chain = training_chain({.layers = 8});
-  // x1 is used by the last layer too: nothing between is independent.
+  // The last layer uses x1 too, so nothing between is independent.
   chain.problem.operators[chain.forward[8]].inputs.push_back(
       chain.problem.operators[chain.forward[1]].outputs[0]);
   const Found found(chain.problem);

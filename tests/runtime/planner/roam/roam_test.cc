@@ -70,7 +70,7 @@ TEST(RoamTest, ThreadsDoNotChangeThePlan) {
   }
 }
 
-// One order for all, searched to its end, is the best there is.
+// With a single leaf, an exhaustive search is optimal.
 TEST(RoamTest, OneLeafIsOptimal) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const Problem problem = random_problem(seed, {.ops = 7, .in_place = false});
@@ -84,7 +84,7 @@ TEST(RoamTest, OneLeafIsOptimal) {
   }
 }
 
-// Segment by segment a chain is ordered as well as in one piece, and laid out without a gap.
+// Segment by segment, a chain is ordered as well as in one piece, and laid out without a gap.
 TEST(RoamTest, ChainsAtTheBound) {
   for (const int layers : {2, 5, 9}) {
     const Problem problem = training_chain({.layers = layers, .weight = 5}).problem;
@@ -117,7 +117,8 @@ TEST(RoamTest, LeavesGoToTheSolverThatIsGiven) {
   EXPECT_THROW(roam(problem, options), std::logic_error);
 }
 
-// The best order of placing is one of all; those with a ceiling first fit below it or not.
+// The least height over all orders of placing. Buffers with a ceiling either fit below it first
+// or not at all.
 int64_t least_height(const LayoutLeaf& leaf) {
   std::vector<size_t> order(leaf.buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -146,7 +147,7 @@ TEST(LeafSolverTest, LayoutsUnderCeilingsAsLowAsTryingEverything) {
     for (size_t i = 0; i < count; ++i) {
       const auto begin = static_cast<int64_t>(random() % 6);
       const bool low = i < count / 2;
-      // Those below live in the middle, all of them.
+      // Buffers below all live in the middle.
       leaf.buffers.push_back(
           {low ? begin % 3 : begin,
            low ? 4 + begin % 3 : begin + 1 + static_cast<int64_t>(random() % 4),

@@ -1,4 +1,4 @@
-// See cuda_runtime.h. The result is in thread 0, as CUB's.
+// See cuda_runtime.h. As with CUB, the result is in thread 0.
 #pragma once
 
 #include <cuda_runtime.h>

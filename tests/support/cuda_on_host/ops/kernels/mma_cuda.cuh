@@ -1,5 +1,5 @@
-// ops/kernels/mma_cuda.cuh on the host, from the descriptions in NVIDIA's PTX ISA: where a
-// warp's threads have the pieces of a matrix, and how numbers are rounded. See cuda_runtime.h.
+// ops/kernels/mma_cuda.cuh on the host, following NVIDIA's PTX ISA: where a warp's threads hold
+// the pieces of a matrix, and how numbers are rounded. See cuda_runtime.h.
 #pragma once
 
 #include <bit>
@@ -21,21 +21,21 @@ inline uint32_t to_tf32(float value) {
 
 namespace cuda_on_host {
 
-// What the threads of a block give, for those of the same warp to read.
+// Shares a value of each thread of the block with the other threads of its warp.
 template <class Given>
 const Given* exchange(const Given& mine) {
   static Given given[2][1024];
   static int turns[1024];
-  // Those who are ahead write the other half; they cannot be two turns ahead.
+  // Threads that are ahead write the other half; they cannot be two turns ahead.
   Given* half = given[turns[threadIdx.x]++ % 2];
   half[threadIdx.x] = mine;
   __syncthreads();
   return half + threadIdx.x / 32 * 32;
 }
 
-// Numbers i of a word.
+// Number i of a word.
 inline float number(uint32_t word, int, float) {
-  // Tensor cores do not look at what is beyond TF32.
+  // Tensor cores ignore bits beyond TF32.
   return std::bit_cast<float>(word & ~uint32_t{0x1FFF});
 }
 inline float number(uint32_t word, int i, BFloat16) {
