@@ -65,7 +65,7 @@ StepStats sum(const std::vector<TrainedStep>& steps) {
     total.prefetches += s.prefetches;
     total.recomputes += s.recomputes;
     total.compactions += s.compactions;
-    total.austere_rooms += s.austere_rooms;
+    total.last_resorts += s.last_resorts;
     total.evicted_bytes += s.evicted_bytes;
     total.offload_bytes += s.offload_bytes;
     total.reload_bytes += s.reload_bytes;

@@ -22,7 +22,7 @@ void add(StepStats& sum, const StepStats& step) {
   sum.prefetches += step.prefetches;
   sum.recomputes += step.recomputes;
   sum.compactions += step.compactions;
-  sum.austere_rooms += step.austere_rooms;
+  sum.last_resorts += step.last_resorts;
   sum.evicted_bytes += step.evicted_bytes;
   sum.offload_bytes += step.offload_bytes;
   sum.reload_bytes += step.reload_bytes;

@@ -212,7 +212,7 @@ void Executor::call(const IntrusivePtr<Recipe>& call) {
     for (const Recipe::Output& output : call->outputs)
       deferred.outputs.emplace_back(output.storage);
     residency_.defer(*call);
-    put_off(op, {std::move(deferred), {}});
+    defer(op, {std::move(deferred), {}});
   }
 }
 
@@ -236,7 +236,7 @@ void Executor::upload(Storage& storage, const void* from,
     }
     advance();
   } else {
-    put_off(op, {Upload{IntrusivePtr<Storage>(&storage), from, std::move(keep_alive)}, {}});
+    defer(op, {Upload{IntrusivePtr<Storage>(&storage), from, std::move(keep_alive)}, {}});
   }
 }
 
@@ -340,7 +340,7 @@ void Executor::free(uint32_t number) {
 
 // Storages that the program lets go of after a deferred operator are held until the operator
 // has run. A schedule with residents apart releases nothing, so it holds nothing.
-void Executor::put_off(uint32_t op, Deferred deferred) {
+void Executor::defer(uint32_t op, Deferred deferred) {
   if (!schedule_.residents_apart) {
     for (const uint32_t number : trace_.ops[op].released) {
       Storage* storage = find(number);
@@ -352,10 +352,10 @@ void Executor::put_off(uint32_t op, Deferred deferred) {
   deferred_[op] = std::move(deferred);
 }
 
-void Executor::let_go(Deferred& deferred) {
+void Executor::release_held(Deferred& deferred) {
   deferred.what = std::monostate();
   for (const auto& storage : std::exchange(deferred.held, {}))
-    residency_.rematerialiser().let_go(*storage);
+    residency_.rematerialiser().release_hold(*storage);
 }
 
 void Executor::launch(Deferred& deferred, const BlockPlacement& placement) {
@@ -365,7 +365,7 @@ void Executor::launch(Deferred& deferred, const BlockPlacement& placement) {
   } else if (auto* upload = std::get_if<Upload>(&deferred.what)) {
     kept = residency_.upload(*upload->storage, upload->from, upload->keep_alive, placement);
   }
-  let_go(deferred);
+  release_held(deferred);
   if (!kept) leave_for_memory("a place was not free");
 }
 
@@ -440,11 +440,11 @@ void Executor::abandon() {
     run_deferred_in_program_order();
   } catch (...) {  // the cause of the failure may stop this too
     for (Deferred& deferred : deferred_) {
-      if (auto* call = std::get_if<Call>(&deferred.what)) residency_.give_up(*call->call);
+      if (auto* call = std::get_if<Call>(&deferred.what)) residency_.cancel(*call->call);
       if (auto* upload = std::get_if<Upload>(&deferred.what)) {
         residency_.cancel_upload(*upload->storage);
       }
-      let_go(deferred);
+      release_held(deferred);
     }
   }
 }

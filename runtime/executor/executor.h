@@ -109,8 +109,8 @@ class Executor {
   bool apply(const Instruction& instruction);
   bool run_again(const Instruction& instruction);
   void free(uint32_t storage);
-  void put_off(uint32_t op, Deferred deferred);
-  void let_go(Deferred& deferred);
+  void defer(uint32_t op, Deferred deferred);
+  void release_held(Deferred& deferred);
   void launch(Deferred& deferred, const BlockPlacement& placement);
   BlockPlacement placement_of(const Instruction& instruction);
   std::optional<Offset> place_of(const Instruction& instruction) const;

@@ -36,12 +36,12 @@ class Hoist {
     for (uint32_t op = 0; op < trace.ops.size(); ++op) {
       for (const uint32_t output : trace.ops[op].outputs) op_of_[output] = op;
     }
-    let_go_.assign(op_of_.size(), kNone);
+    dropped_at_.assign(op_of_.size(), kNone);
     for (uint32_t i = 0; i < count_; ++i) {
       note_uses(i);
       if (!is_program_op(old_.code[i])) continue;
       for (const uint32_t storage : trace.ops[old_.code[i].subject].released) {
-        let_go_[storage] = i + 1;
+        dropped_at_[storage] = i + 1;
       }
     }
   }
@@ -57,8 +57,8 @@ class Hoist {
       }
       // Once the program has let go of a storage, only recipes keep it, depending on what else
       // is away at that time. Its release must not move to before that point.
-      const uint32_t let_go = let_go_[old_.blocks[b].storage];
-      if (let_go < release && place <= let_go) continue;
+      const uint32_t dropped_at = dropped_at_[old_.blocks[b].storage];
+      if (dropped_at < release && place <= dropped_at) continue;
       if (place < release) move(b, place, old_.code[release], release);
     }
     return in_new_order();
@@ -220,7 +220,7 @@ class Hoist {
   std::vector<uint32_t> op_of_;              // per storage: the operator that makes it
   std::vector<std::vector<uint32_t>> uses_, copies_, writes_;  // per storage: instructions
   // Per storage: the instruction before which the program lets go of it.
-  std::vector<uint32_t> let_go_;
+  std::vector<uint32_t> dropped_at_;
   std::vector<bool> gone_;  // initial blocks that were removed
   std::vector<Moved> moved_;
 };

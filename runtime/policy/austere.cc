@@ -7,7 +7,7 @@
 namespace tidemark {
 namespace {
 
-class AusterePolicy final : public IndexedPolicy {
+class LastResortPolicy final : public IndexedPolicy {
  public:
   Storage* choose(const MemoryView& /*view*/) override { return nullptr; }
 };
@@ -15,7 +15,7 @@ class AusterePolicy final : public IndexedPolicy {
 }  // namespace
 
 std::unique_ptr<ReleasePolicy> make_austere_policy(const PolicySettings& /*settings*/) {
-  return std::make_unique<AusterePolicy>();
+  return std::make_unique<LastResortPolicy>();
 }
 
 }  // namespace tidemark

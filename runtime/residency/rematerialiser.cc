@@ -27,18 +27,18 @@ class Rematerialiser::Recomputation {
   }
   void has_run() { to_be_read_.pop_front(); }
   // Drops all claims but those of the current call. Returns false if there were no others.
-  bool give_up() {
+  bool drop_claims() {
     if (to_be_read_.size() <= 1) return false;
     while (to_be_read_.size() > 1) to_be_read_.pop_back();
-    return gave_up_ = true;
+    return dropped_claims_ = true;
   }
-  bool gave_up() const { return gave_up_; }
+  bool dropped_claims() const { return dropped_claims_; }
 
  private:
   Rematerialiser& owner_;
   Claims root_;
   std::deque<Claims> to_be_read_;  // by call
-  bool gave_up_ = false;
+  bool dropped_claims_ = false;
 };
 
 void Rematerialiser::materialise(Storage& root, Reason reason) {
@@ -66,7 +66,7 @@ bool Rematerialiser::recompute_at_once(Recomputation& recomputation, Storage& ro
   const auto plan = graph_.calls_for(root);
   for (const auto& call : plan) recomputation.will_run(*call);
   for (const auto& call : plan) {
-    if (recomputation.gave_up()) return false;
+    if (recomputation.dropped_claims()) return false;
     run_again_(*call, reason);
     recomputation.has_run();
   }
@@ -83,7 +83,8 @@ bool Rematerialiser::release_claims() {
       context_.stats.recomputes > kMaxAgain * context_.stats.operators)
     return false;
   bool any = false;
-  for (Recomputation* recomputation : recomputations_) any = recomputation->give_up() || any;
+  for (Recomputation* recomputation : recomputations_)
+    any = recomputation->drop_claims() || any;
   return any;
 }
 
@@ -155,8 +156,8 @@ void Rematerialiser::unclaim(Storage& storage) {
   settle_unused(storage);
 }
 
-void Rematerialiser::let_go(Storage& storage) {
-  changes_.let_go(storage);
+void Rematerialiser::release_hold(Storage& storage) {
+  changes_.release_hold(storage);
   settle_unused(storage);
 }
 

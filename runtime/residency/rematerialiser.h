@@ -47,9 +47,10 @@ class Rematerialiser {
   // Until unclaim(), the storage is neither evicted nor, if unused, freed.
   void claim(Storage& storage) { ++storage.managed.claims; }
   void unclaim(Storage& storage);
-  // Until let_go(), the storage stays obtainable, as if it had a user; it may be released.
+  // Until release_hold(), the storage stays obtainable, as if it had a user; it may be
+  // released.
   void hold(Storage& storage) { changes_.hold(storage); }
-  void let_go(Storage& storage);
+  void release_hold(Storage& storage);
   // Frees an unused storage's block and copy, unless it is the only source of something that is
   // evicted, or that the policy may evict.
   void settle_unused(Storage& storage);

@@ -100,7 +100,7 @@ void Residency::defer(const Recipe& call) {
 bool Residency::execute_deferred(const IntrusivePtr<Recipe>& call,
                                  const BlockPlacement& placement) {
   const bool kept = run(call, Run::kDeferred, placement);
-  for (const Recipe::Input& input : call->inputs) rematerialiser_.let_go(*input.storage);
+  for (const Recipe::Input& input : call->inputs) rematerialiser_.release_hold(*input.storage);
   return kept;
 }
 
@@ -124,13 +124,13 @@ bool Residency::recompute(Storage& storage, const BlockPlacement& placement) {
   return kept;
 }
 
-void Residency::give_up(const Recipe& call) {
+void Residency::cancel(const Recipe& call) {
   for (const Recipe::Input& input : call.inputs) {
     if (input.written) {  // readers of the old bytes can still be recomputed
       --input.storage->managed.version;
       --input.storage->managed.unwritten;
     }
-    rematerialiser_.let_go(*input.storage);
+    rematerialiser_.release_hold(*input.storage);
   }
   for (const Recipe::Output& output : call.outputs) {
     if (output.storage->residence() == Residence::kEmpty) output.storage->managed.lose();

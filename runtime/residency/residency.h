@@ -53,11 +53,11 @@ class Residency final : public StorageOwner {
   // Records a call that has been issued but is to run later. Its inputs are held. Storages that
   // it writes in place count as written from now on for the program, but results computed from
   // their old bytes can still be recomputed until the call runs. execute_deferred() runs the
-  // call, and may be tried again if it throws. give_up() cancels it: its outputs are lost, and
+  // call, and may be tried again if it throws. cancel() cancels it: its outputs are lost, and
   // its in-place targets keep their bytes and version.
   void defer(const Recipe& call);
   bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
-  void give_up(const Recipe& call);
+  void cancel(const Recipe& call);
   // Cancels a deferred upload; the storage's bytes are lost.
   void cancel_upload(Storage& storage);
 

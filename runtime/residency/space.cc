@@ -60,11 +60,12 @@ std::optional<Allocation> Space::allocate_compact(const Storage& storage) {
 std::optional<Allocation> Space::make_space(Bytes size, Category category) {
   if (!context_.options.managed || size > context_.arena.offsets().capacity())
     return std::nullopt;
-  // A block outside the plan found no space beside it: blocks have to slide, the plan's too.
+  // A block outside the plan found no space beside it: blocks have to compact_block, the plan's
+  // too.
   close_plan();
   if (release_best(size)) return context_.arena.allocate(size, category);
-  ++context_.stats.austere_rooms;
-  release_austerely(align_up(size));
+  ++context_.stats.last_resorts;
+  release_as_last_resort(align_up(size));
   compact_for(size, /*at_any_cost=*/true);
   return context_.arena.allocate(size, category);
 }
@@ -95,7 +96,7 @@ bool Space::release_best(Bytes size) {
 // The last resort: releases the stalest first, by fixed rules, until compaction would give the
 // space. Storages that a recomputation under way will read are copied out, not evicted, so that
 // it always makes progress.
-void Space::release_austerely(Bytes size) {
+void Space::release_as_last_resort(Bytes size) {
   std::vector<Storage*> resident = changes_.by_address();
   std::erase_if(resident, [](const Storage* s) {
     return s->managed.pins > 0 || s->category == Category::kWorkspace;
@@ -108,7 +109,7 @@ void Space::release_austerely(Bytes size) {
   std::make_heap(resident.begin(), resident.end(), fresher);
   while (!resident.empty() && context_.arena.offsets().unused() < size) {
     std::pop_heap(resident.begin(), resident.end(), fresher);
-    transfers_.release_austerely(*resident.back());
+    transfers_.release_as_last_resort(*resident.back());
     resident.pop_back();
   }
 }
@@ -162,7 +163,7 @@ bool Space::compact_for(Bytes size, bool at_any_cost) {
   }
   Offset to = run->first.offset;
   for (Storage* block : blocks) {
-    slide(*block, to);
+    compact_block(*block, to);
     to = block->managed.block.end();
   }
   ++context_.stats.compactions;
@@ -187,7 +188,7 @@ bool Space::release_window(Bytes size) {
   // A run has to cost less than `least`; blocks[first..last] is the cheapest run so far.
   std::optional<Nanos> least;
   if (context_.options.compact) {
-    if (const auto slide = cheapest_compaction(size)) least = slide->cost;
+    if (const auto compact_block = cheapest_compaction(size)) least = compact_block->cost;
   }
   bool found = false;
   size_t first = 0, last = 0;
@@ -252,7 +253,7 @@ void Space::close_plan() {
 Offset Space::compact_all() {
   Offset to(0);
   for (Storage* storage : changes_.by_address()) {
-    slide(*storage, to);
+    compact_block(*storage, to);
     to = storage->managed.block.end();
   }
   return to;
@@ -264,7 +265,7 @@ bool Space::copy_in(Storage& storage, std::optional<Offset> at) {
          transfers_.prefetch(storage, at);
 }
 
-void Space::slide(Storage& storage, Offset to) {
+void Space::compact_block(Storage& storage, Offset to) {
   if (storage.managed.block.offset == to) return;
   TIDEMARK_CHECK(move_block(storage, to), "a block slides into the hole before it");
 }

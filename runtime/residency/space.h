@@ -81,10 +81,10 @@ class Space {
   std::optional<Allocation> make_space(Bytes size, Category category);
   bool release_best(Bytes size);
   bool release_window(Bytes size);
-  void release_austerely(Bytes size);
+  void release_as_last_resort(Bytes size);
   std::optional<Compaction> cheapest_compaction(Bytes size) const;
   bool compact_for(Bytes size, bool at_any_cost);
-  void slide(Storage& storage, Offset to);
+  void compact_block(Storage& storage, Offset to);
   bool move_block(Storage& storage, Offset to);
   std::optional<Offset> top_of_highest_hole(Bytes size) const;
   [[noreturn]] void throw_out_of_memory(const Storage& storage);

@@ -25,11 +25,11 @@ void StateChanges::last_user_went(Storage& storage) {
 void StateChanges::hold(Storage& storage) {
   ManagedStorage& s = storage.managed;
   if (s.evicted() && !s.needed()) ++counts_.evicted_needed;
-  ++s.put_off;
+  ++s.deferred_users;
 }
 
-void StateChanges::let_go(Storage& storage) {
-  --storage.managed.put_off;
+void StateChanges::release_hold(Storage& storage) {
+  --storage.managed.deferred_users;
   ++counts_.changes;
   settle_evicted(storage);
 }

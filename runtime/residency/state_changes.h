@@ -27,9 +27,10 @@ class StateChanges {
 
   // The storage has lost its last user.
   void last_user_went(Storage& storage);
-  // A deferred call needs the storage until let_go(): it stays obtainable, as if it had a user.
+  // A deferred call needs the storage until release_hold(): it stays obtainable, as if it had a
+  // user.
   void hold(Storage& storage);
-  void let_go(Storage& storage);
+  void release_hold(Storage& storage);
   // Deletes a storage without references, and everything that only it referred to. Does not
   // recurse along recipes.
   void destroy(Storage& storage);

@@ -65,7 +65,7 @@ bool Transfers::offload(Storage& storage, Reason reason) {
   return true;
 }
 
-void Transfers::release_austerely(Storage& storage) {
+void Transfers::release_as_last_resort(Storage& storage) {
   if (storage.managed.has_copy()) {
     drop_clean(storage, Reason::kAustere);
   } else if (context_.may_offload(storage) && offload(storage, Reason::kAustere)) {

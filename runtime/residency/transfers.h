@@ -32,7 +32,7 @@ class Transfers {
   // Releases a storage as the last resort does: drops the block if a tier has a copy; else
   // offloads; else evicts, unless claimed; else drops recomputable copies from tiers and
   // offloads.
-  void release_austerely(Storage& storage);
+  void release_as_last_resort(Storage& storage);
   // Copies a storage to a tier without freeing its block, so that a later release is free.
   // False if the storage is not resident, has a copy already or may not be offloaded, or if no
   // tier has space.

@@ -44,13 +44,13 @@ class StorageState {
   bool available() const { return resident() || offloaded(); }
 
   // Counts of the parties that need it.
-  int32_t users = 0;    // tensors and pending operators: its bytes must stay obtainable
-  int32_t put_off = 0;  // deferred calls: as `users`, but it may be released
-  int32_t readers = 0;  // recipes that read it
-  int32_t pins = 0;     // operators being issued: it must not move
-  int32_t claims = 0;   // recomputations under way: neither evicted nor freed
+  int32_t users = 0;           // tensors and pending operators: its bytes must stay obtainable
+  int32_t deferred_users = 0;  // deferred calls: as `users`, but it may be released
+  int32_t readers = 0;         // recipes that read it
+  int32_t pins = 0;            // operators being issued: it must not move
+  int32_t claims = 0;          // recomputations under way: neither evicted nor freed
   // Whether any user or deferred call needs its bytes.
-  bool needed() const { return users > 0 || put_off > 0; }
+  bool needed() const { return users > 0 || deferred_users > 0; }
   bool held() const { return pins > 0 || claims > 0; }
   bool wanted() const { return needed() || held(); }
 

@@ -140,7 +140,7 @@ class Space {
     const Block& block = s_.blocks[b];
     live_ += block.size;
     if (!s_.placed) return;
-    const auto next = there_.upper_bound(block.at.value());
+    const auto next = live_blocks_.upper_bound(block.at.value());
     const auto meets = [&](uint32_t other) {
       const Block& o = s_.blocks[other];
       if (o.at + o.size <= block.at || block.at + block.size <= o.at) return false;
@@ -148,14 +148,15 @@ class Space {
                          std::to_string(other));
       return true;
     };
-    if (next != there_.end() && meets(next->second)) return;
-    if (next != there_.begin() && meets(std::prev(next)->second)) return;
-    there_.emplace(block.at.value(), b);
+    if (next != live_blocks_.end() && meets(next->second)) return;
+    if (next != live_blocks_.begin() && meets(std::prev(next)->second)) return;
+    live_blocks_.emplace(block.at.value(), b);
   }
   void leave(uint32_t b) {
     live_ -= s_.blocks[b].size;
-    const auto found = there_.find(s_.blocks[b].at.value());
-    if (s_.placed && found != there_.end() && found->second == b) there_.erase(found);
+    const auto found = live_blocks_.find(s_.blocks[b].at.value());
+    if (s_.placed && found != live_blocks_.end() && found->second == b)
+      live_blocks_.erase(found);
   }
 
   void check_figures() {
@@ -193,7 +194,7 @@ class Space {
 
   Notes& n_;
   const Schedule& s_;
-  std::map<int64_t, uint32_t> there_;
+  std::map<int64_t, uint32_t> live_blocks_;
   Bytes live_{0}, most_{0};
 };
 

@@ -16,8 +16,8 @@ struct StepStats {
   int64_t prefetches = 0;
   int64_t recomputes = 0;
   int64_t compactions = 0;
-  int64_t austere_rooms = 0;  // times the last resort had to make space
-  bool planned = false;       // the whole step followed a schedule
+  int64_t last_resorts = 0;  // times the last resort had to make space
+  bool planned = false;      // the whole step followed a schedule
   Bytes evicted_bytes{0};
   Bytes offload_bytes{0};
   Bytes reload_bytes{0};

@@ -22,7 +22,7 @@ constexpr int64_t kMoreRoom = 16;
 constexpr int kUseless = 2000;
 
 // Buffers below this share (1/n) of the capacity are not picked at random for another place.
-constexpr int64_t kLeftAlone = 500;
+constexpr int64_t kMinPickedShare = 500;
 
 class MovingSearch {
  public:
@@ -125,7 +125,8 @@ class MovingSearch {
     } else if (how < 3) {
       chosen.push_back(buffer);
     }
-    std::erase_if(live, [&](size_t i) { return size(i) * kLeftAlone < problem_.capacity; });
+    std::erase_if(live,
+                  [&](size_t i) { return size(i) * kMinPickedShare < problem_.capacity; });
     if (live.empty()) return chosen;
     const uint64_t draw = random_();
     const uint64_t most = 2U << (random_() % 4);

@@ -84,7 +84,7 @@ MovingPass::MovingPass(const MovingProblem& problem)
   }
   // Among buffers that begin together, those at preferred offsets come first, then large ones.
   const auto key = [&](const Event& e) {
-    return std::tuple(e.time, e.begins, !begins_at_home(e.buffer),
+    return std::tuple(e.time, e.begins, !begins_at_preferred(e.buffer),
                       -buffer(e.buffer).size.count(), e.buffer);
   };
   std::sort(events_.begin(), events_.end(),
@@ -94,11 +94,11 @@ MovingPass::MovingPass(const MovingProblem& problem)
   }
 }
 
-bool MovingPass::begins_at_home(size_t i) const {
+bool MovingPass::begins_at_preferred(size_t i) const {
   return problem_.preferred_offsets[i] && buffer(i).begin == first_time_;
 }
 
-bool MovingPass::ends_at_home(size_t i) const {
+bool MovingPass::ends_at_preferred(size_t i) const {
   return problem_.preferred_offsets[i] && buffer(i).end == last_time_;
 }
 
@@ -169,7 +169,7 @@ MovingPass::Run MovingPass::run(const Offsets& hints, uint64_t seed, Bytes bound
 
 void MovingPass::end(size_t i) {
   if (state_.at[i] == kNowhere) return;
-  if (ends_at_home(i) && state_.at[i] != *problem_.preferred_offsets[i]) {
+  if (ends_at_preferred(i) && state_.at[i] != *problem_.preferred_offsets[i]) {
     state_.away.push_back(i);
     state_.layout.moved += buffer(i).size;
     pay(buffer(i).size + fee_);
@@ -184,7 +184,7 @@ bool MovingPass::place(const Offsets& hints) {
     state_.layout.offsets[i] = at;
     return true;
   };
-  const bool home = begins_at_home(i);
+  const bool home = begins_at_preferred(i);
   const Offset hint = home ? *problem_.preferred_offsets[i] : hints[i];
   if (hint != kNowhere && is_free(hint, buffer(i).size)) return put_at(hint);
   if (home) return false;
@@ -221,7 +221,7 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
   const auto consider = [&](const Hole& hole, Offset place) {
     if (place < hole.begin || place + size > hole.end) return;
     Bytes hindered = begins.below(place + size) - ends.below(place);
-    if (ends_at_home(i) && place != *problem_.preferred_offsets[i]) hindered += size;
+    if (ends_at_preferred(i) && place != *problem_.preferred_offsets[i]) hindered += size;
     if (best && hindered > best->hindered) return;
     const double odd =
         mismatch(i, hole, place) + kChance * static_cast<double>(random_() >> 11) * 0x1p-53;
@@ -233,7 +233,7 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
     if (hole.size() < size) continue;
     consider(hole, hole.begin);
     if (hole.size() == size) continue;
-    if (ends_at_home(i)) consider(hole, *problem_.preferred_offsets[i]);
+    if (ends_at_preferred(i)) consider(hole, *problem_.preferred_offsets[i]);
     consider(hole, hole.end - size);
     ends.visit(hole.begin, hole.end - size, [&](Offset e) { consider(hole, e + Bytes(1)); });
     begins.visit(hole.begin + size, hole.end, [&](Offset b) { consider(hole, b - size); });
@@ -268,7 +268,7 @@ double MovingPass::mismatch(size_t i, const Hole& hole, Offset place) const {
 bool MovingPass::stays_beside(size_t i, std::optional<size_t> neighbour) const {
   if (!neighbour) return true;
   const size_t j = *neighbour;
-  if (ends_at_home(j) && state_.at[j] == *problem_.preferred_offsets[j]) return true;
+  if (ends_at_preferred(j) && state_.at[j] == *problem_.preferred_offsets[j]) return true;
   return std::any_of(pinned_[j].begin(), pinned_[j].end(), [&](const auto& stay) {
     return stay.begin < pinned_[i].front().end && pinned_[i].front().begin < stay.end;
   });
@@ -296,7 +296,7 @@ std::vector<size_t>::const_iterator MovingPass::from(Offset place) const {
 std::optional<Bytes> MovingPass::price(size_t i, int64_t time) const {
   const std::optional<Bytes> wait = wait_for(i, time);
   if (!wait) return std::nullopt;
-  const bool leaves = ends_at_home(i) && state_.at[i] == *problem_.preferred_offsets[i];
+  const bool leaves = ends_at_preferred(i) && state_.at[i] == *problem_.preferred_offsets[i];
   const Bytes once = buffer(i).size + fee_;
   return *wait + (leaves ? 2 * once : once);
 }

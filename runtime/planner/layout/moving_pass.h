@@ -90,8 +90,8 @@ class MovingPass {
 
   const Buffer& buffer(size_t i) const { return problem_.buffers[i]; }
   Offset end_of(size_t i) const { return state_.at[i] + buffer(i).size; }
-  bool begins_at_home(size_t i) const;
-  bool ends_at_home(size_t i) const;
+  bool begins_at_preferred(size_t i) const;
+  bool ends_at_preferred(size_t i) const;
   bool is_free(Offset place, Bytes size) const;
   bool fits(Bytes size) const;
   // The cost of waiting for a move at `time`, in bytes that could be moved meanwhile. None: the

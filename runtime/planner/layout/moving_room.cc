@@ -217,7 +217,7 @@ bool MovingPass::clear_range(size_t i, int64_t time, const Hole& range, size_t f
     const auto inside = [&](Offset place) {
       return place < range.end && place + size > range.begin;
     };
-    if (ends_at_home(*b)) {
+    if (ends_at_preferred(*b)) {
       const Offset home = *problem_.preferred_offsets[*b];
       if (!inside(home) && rooms.take(home, size)) {
         outward.emplace_back(*b, home);

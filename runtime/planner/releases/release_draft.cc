@@ -17,7 +17,7 @@ constexpr int64_t kSmallestGap = 4096;
 // Items whose recomputation takes more than this share (1/n) of the step are not evicted by
 // plan. Their sources are gone, as those of a gradient are, and what the sources need would not
 // fit.
-constexpr int64_t kDearest = 16;
+constexpr int64_t kMaxRecomputeShare = 16;
 
 // Calls [begin, end).
 struct Range {
@@ -42,7 +42,7 @@ class Planner {
     gaps_ = find_gaps(step_, Bytes(limits_.space.count() / kSmallestGap));
     choose_offloads();
     choose_evictions();
-    take_back();
+    drop_needless();
     schedule_reloads();
     plan.peak = limits_.space + Bytes(most_excess());
     for (const Choice& choice : choices_) {
@@ -275,7 +275,7 @@ class Planner {
       }
     };
     std::priority_queue<Offer> offers;
-    const Nanos dearest(step_.duration.count() / kDearest);
+    const Nanos dearest(step_.duration.count() / kMaxRecomputeShare);
     const auto rate_of = [&](const Gap& gap) -> std::optional<double> {
       const int64_t use = use_of(gap);
       if (use == 0) return std::nullopt;
@@ -305,7 +305,7 @@ class Planner {
   }
 
   // Takes back evictions that the others have made needless, the most expensive first.
-  void take_back() {
+  void drop_needless() {
     std::vector<size_t> order;
     for (size_t c = 0; c < choices_.size(); ++c) {
       if (choices_[c].release.action == Release::kEvict) order.push_back(c);

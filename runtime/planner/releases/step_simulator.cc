@@ -377,7 +377,7 @@ void StepSimulator::wait_until(Nanos time) {
 // Counts `need` as live once there is space for it, or nothing more to release.
 void StepSimulator::take_space(int64_t need) {
   while (live_ + need > space_) {
-    let_go_of_copied();
+    release_copied();
     if (live_ + need <= space_) break;
     const uint32_t best = best_to_drop();
     const bool copied = best != kNone && items_[best].has_copy();
@@ -443,7 +443,7 @@ bool StepSimulator::send_back() {
   return true;
 }
 
-void StepSimulator::let_go_of_copied() {
+void StepSimulator::release_copied() {
   std::erase_if(leaving_, [&](const Leaving& left) {
     if (left.ready > outcome_.time) return false;
     live_ -= bytes(left.item);
@@ -546,7 +546,7 @@ StepSimulator::Outcome StepSimulator::write(const std::vector<PlannedRelease>& r
   under_way_.clear();
   const Outcome outcome = run(releases);
   run_ops_before(calls_);
-  let_go_of_copied();
+  release_copied();
   const auto end = [&](uint32_t item) { writer.end(writer.block_of(item)); };
   for (uint32_t item = 0; item < items_.size(); ++item) {
     if (items_[item].resident()) end(item);

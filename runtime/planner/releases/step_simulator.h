@@ -109,7 +109,7 @@ class StepSimulator {
   void take_space(int64_t need);
   uint32_t best_to_drop() const;
   bool send_back();
-  void let_go_of_copied();
+  void release_copied();
   void leave(uint32_t item, Residence next);
   void free(uint32_t item);
   void mark_evictable(uint32_t item);

@@ -220,7 +220,7 @@ TEST(Tide, TakesWhatItsScheduleSays) {
       if (!bound) continue;  // the policy is quicker
       const Schedule& schedule = bound->schedule;
       EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoRoom), 0);
-      EXPECT_EQ(stats.austere_rooms, 0);
+      EXPECT_EQ(stats.last_resorts, 0);
       if (schedule.residents_apart) continue;
       ++releasing;
       placed += schedule.placed;
@@ -350,7 +350,7 @@ TEST(Tide, WithoutATierOffersOnlyWhatCanBeComputed) {
   EXPECT_EQ(stage.released({batch, a, b, more}), "b");
   stage.call({}, 2, 100);
   EXPECT_EQ(stage.released({batch, a, b, more}), "bc");
-  EXPECT_EQ(stage.stats().austere_rooms, 0);
+  EXPECT_EQ(stage.stats().last_resorts, 0);
 }
 
 TEST(Tide, OffloadsGradientsButEvictsThemWhereThereIsNoTier) {
@@ -364,7 +364,7 @@ TEST(Tide, OffloadsGradientsButEvictsThemWhereThereIsNoTier) {
     const Handle other = full.call({}, 1, 1, Category::kGradient);
     full.call({}, 1);
     EXPECT_EQ(full.released({other}), "a");
-    EXPECT_EQ(full.stats().austere_rooms, 0);
+    EXPECT_EQ(full.stats().last_resorts, 0);
   }
 }
 

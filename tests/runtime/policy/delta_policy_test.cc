@@ -78,7 +78,7 @@ TEST(Filter, OrdersReleases) {
     pause = {};
     stage.call({}, 1);
     stage.call({}, 12);
-    EXPECT_EQ(stage.stats().austere_rooms, 0);
+    EXPECT_EQ(stage.stats().last_resorts, 0);
     return stage.released({a, b, c});
   };
   EXPECT_EQ(order("base"), "cab");
@@ -101,7 +101,7 @@ TEST(EarlyStart, KeepsToItsShare) {
   EXPECT_FALSE(big->resident());
   const Handle huge = stage.call({}, 6);
   EXPECT_TRUE(huge->resident()) << "more than the share by itself";
-  EXPECT_EQ(stage.stats().austere_rooms, 0);
+  EXPECT_EQ(stage.stats().last_resorts, 0);
 }
 
 TEST(EarlyStart, CanBeSwitchedOffAndIsOffWhereEverythingFits) {
@@ -132,7 +132,7 @@ TEST(Assumption2, HoldsInBackward) {
   for (int i = 0; i < 2; ++i) handles.push_back(stage.call({}));
   EXPECT_EQ(stage.released(handles), "");
   handles.push_back(stage.call({}));
-  EXPECT_EQ(stage.stats().austere_rooms, 1);
+  EXPECT_EQ(stage.stats().last_resorts, 1);
   EXPECT_NE(stage.released(handles), "");
   stage.residency().set_phase(Phase::kUpdate);
   handles.push_back(stage.call({}));

@@ -88,7 +88,7 @@ TEST_P(EvictOnly, OffloadsOnlyByTheAustereSchedule) {
   stage.call({}, 2);
   EXPECT_EQ(stage.letters({x}, {EventKind::kOffload}), "a");
   EXPECT_FALSE(stage.release(stage.data()));
-  EXPECT_EQ(stage.stats().austere_rooms, 1);
+  EXPECT_EQ(stage.stats().last_resorts, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, EvictOnly,
@@ -159,7 +159,7 @@ std::string order(const std::string& policy, int64_t host = 0) {
   pause = {};
   stage.call({}, 1);
   stage.call({}, 12);
-  EXPECT_EQ(stage.stats().austere_rooms, 0) << policy;
+  EXPECT_EQ(stage.stats().last_resorts, 0) << policy;
   return stage.released({a, b, c});
 }
 
@@ -255,7 +255,7 @@ Gone second_step(int64_t host, int64_t pause) {
       stage.call({handles[1]}, 1, 10);
       stage.call({handles[0]}, 1, 10);
     });
-    EXPECT_EQ(stage.stats().austere_rooms, 0);
+    EXPECT_EQ(stage.stats().last_resorts, 0);
     if (i == 0) {
       EXPECT_EQ(stage.letters(handles, {EventKind::kEvict}), "b") << "by MSPS alone";
       EXPECT_EQ(stage.count(EventKind::kOffload), 0);

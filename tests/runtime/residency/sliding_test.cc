@@ -133,7 +133,7 @@ TEST(Sliding, OffersThePolicyWhatAClosedPlanHeld) {
   const Handle x = scene.data(2);
   EXPECT_FALSE(resident(placed));
   EXPECT_EQ(scene.stats().offloads, 1);
-  EXPECT_EQ(scene.stats().austere_rooms, 0) << "not by the policy";
+  EXPECT_EQ(scene.stats().last_resorts, 0) << "not by the policy";
   EXPECT_EQ(scene.hash(placed), hash);
 }
 

@@ -33,7 +33,7 @@ TEST(Stats, CountWhatHappens) {
   EXPECT_EQ(stats.reloads, 2);
   EXPECT_EQ(stats.prefetches, 1);
   EXPECT_EQ(stats.reload_bytes, units(4));
-  EXPECT_EQ(stats.austere_rooms, 0);
+  EXPECT_EQ(stats.last_resorts, 0);
   EXPECT_EQ(stats.peak_live, units(2 + 3 + 1 + 4));
   EXPECT_GT(stats.recompute_time, Nanos(0));
   EXPECT_GT(stats.duration, Nanos(0));

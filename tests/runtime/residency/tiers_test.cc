@@ -98,7 +98,7 @@ TEST(Tiers, TheAustereScheduleGivesUpCopiesOfWhatCanBeComputed) {
   Handle y = scene.data(4);
   EXPECT_TRUE(offloaded(x));
   EXPECT_TRUE(evicted(a));
-  EXPECT_GT(scene.stats().austere_rooms, 0);
+  EXPECT_GT(scene.stats().last_resorts, 0);
   y = {};
   EXPECT_EQ(scene.hash(a), hash_a);
   EXPECT_EQ(scene.hash(x), hash_x);

@@ -209,7 +209,7 @@ TEST(Window, IsNotReleasedWhileNothingMayBe) {
   Window window("abcde", {1, 1, 1, 1, 1});
   window.policy().may_release = false;
   window.make(1);
-  EXPECT_EQ(window.stats().austere_rooms, 1);
+  EXPECT_EQ(window.stats().last_resorts, 1);
 }
 
 // Covers both orders: the storage is evicted first, or its last user goes first.
