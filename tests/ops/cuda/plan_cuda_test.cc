@@ -56,6 +56,18 @@ Convolution convolution(Pass pass, const Layer& layer, int64_t batch, bool tf32)
 
 constexpr Pass kPasses[] = {Pass::kForward, Pass::kGradInput, Pass::kGradWeight};
 
+// A convolution without its pass and types.
+struct Problem {
+  Shape x, w, y;
+  std::vector<int64_t> stride, padding, dilation;
+};
+
+void expect_plan(Pass pass, const Problem& p, bool tf32, DType dtype,
+                 const Descriptor& device) {
+  const Convolution problem{pass, p.x, p.w, p.y, p.stride, p.padding, p.dilation, tf32, dtype};
+  EXPECT_NO_THROW(ConvolutionPlan(problem, device));
+}
+
 TEST(PlanTest, EnginesAreTakenThatRepeatToTheBitWithinTheCap) {
   EXPECT_TRUE(acceptable({.tensor_cores = true, .workspace = kWorkspaceCap}, true));
   EXPECT_TRUE(acceptable({}, false));
@@ -119,82 +131,36 @@ TEST(PlanTest, LargeBatchesAreCutIntoSlices) {
   }
 }
 
+const Problem kTwoGroups{{2, 6, 5, 4}, {6, 3, 3, 2}, {2, 6, 5, 6}, {1, 1}, {2, 1}, {2, 1}};
+const Problem kDepthwise{{2, 8, 8, 32}, {32, 3, 3, 1}, {2, 8, 8, 32}, {1, 1}, {1, 1}, {1, 1}};
+const Problem kUnequal{{2, 5, 6, 3}, {4, 3, 2, 3}, {2, 2, 5, 4}, {2, 1}, {0, 0}, {1, 1}};
+
 TEST(PlanTest, GroupsStridesAndDilationsHavePlans) {
   const Descriptor device = properties(kH100);
   for (const Pass pass : kPasses) {
     for (const bool tf32 : {true, false}) {
-      // Groups of 2, and as many as channels.
-      EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                       {2, 6, 5, 4},
-                                       {6, 3, 3, 2},
-                                       {2, 6, 5, 6},
-                                       {1, 1},
-                                       {2, 1},
-                                       {2, 1},
-                                       tf32,
-                                       DType::kFloat32},
-                                      device));
-      EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                       {2, 8, 8, 32},
-                                       {32, 3, 3, 1},
-                                       {2, 8, 8, 32},
-                                       {1, 1},
-                                       {1, 1},
-                                       {1, 1},
-                                       tf32,
-                                       DType::kFloat32},
-                                      device));
-      EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                       {2, 5, 6, 3},
-                                       {4, 3, 2, 3},
-                                       {2, 2, 5, 4},
-                                       {2, 1},
-                                       {0, 0},
-                                       {1, 1},
-                                       tf32,
-                                       DType::kFloat32},
-                                      device));
+      for (const Problem& problem : {kTwoGroups, kDepthwise, kUnequal}) {
+        expect_plan(pass, problem, tf32, DType::kFloat32, device);
+      }
     }
   }
 }
 
-// The first layer of a ResNet for clips, one in the middle, and one that halves their size.
 TEST(PlanTest, ClipsHavePlans) {
+  // The first layer of a ResNet for clips, one in the middle, and one that halves their size.
+  const Shape frames{8, 16, 112, 112, 3}, half{8, 16, 56, 56, 64};
+  const Problem first{frames, {64, 3, 7, 7, 3}, half, {1, 2, 2}, {1, 3, 3}, {1, 1, 1}};
+  const Problem middle{half, {64, 3, 3, 3, 64}, half, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
+  const Problem halving{{2, 16, 56, 56, 64}, {128, 1, 1, 1, 64}, {2, 8, 28, 28, 128},
+                        {2, 2, 2},           {0, 0, 0},          {1, 1, 1}};
   const Descriptor device = properties(kH100);
   for (const Pass pass : kPasses) {
     for (const auto& [tf32, dtype] :
          {std::pair(true, DType::kFloat32), std::pair(false, DType::kFloat32),
           std::pair(false, DType::kBFloat16)}) {
-      EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                       {8, 16, 112, 112, 3},
-                                       {64, 3, 7, 7, 3},
-                                       {8, 16, 56, 56, 64},
-                                       {1, 2, 2},
-                                       {1, 3, 3},
-                                       {1, 1, 1},
-                                       tf32,
-                                       dtype},
-                                      device));
-      EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                       {8, 16, 56, 56, 64},
-                                       {64, 3, 3, 3, 64},
-                                       {8, 16, 56, 56, 64},
-                                       {1, 1, 1},
-                                       {1, 1, 1},
-                                       {1, 1, 1},
-                                       tf32,
-                                       dtype},
-                                      device));
-      EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                       {2, 16, 56, 56, 64},
-                                       {128, 1, 1, 1, 64},
-                                       {2, 8, 28, 28, 128},
-                                       {2, 2, 2},
-                                       {0, 0, 0},
-                                       {1, 1, 1},
-                                       tf32,
-                                       dtype},
-                                      device));
+      for (const Problem& layer : {first, middle, halving}) {
+        expect_plan(pass, layer, tf32, dtype, device);
+      }
     }
   }
 }
@@ -217,16 +183,7 @@ TEST(PlanTest, ConvolutionsOfBfloat16RunOnTensorCores) {
     }
   }
   for (const Pass pass : kPasses) {
-    EXPECT_NO_THROW(ConvolutionPlan({pass,
-                                     {2, 8, 8, 32},
-                                     {32, 3, 3, 1},
-                                     {2, 8, 8, 32},
-                                     {1, 1},
-                                     {1, 1},
-                                     {1, 1},
-                                     false,
-                                     DType::kBFloat16},
-                                    device));
+    expect_plan(pass, kDepthwise, /*tf32=*/false, DType::kBFloat16, device);
   }
 }
 
