@@ -9,8 +9,6 @@ namespace tidemark {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::Json;
-using Result = testing::ProgramResult;
 
 class CostsFlagTest : public testing::ProgramTest {
  protected:
@@ -32,7 +30,7 @@ class CostsFlagTest : public testing::ProgramTest {
 };
 
 TEST_F(CostsFlagTest, ARealRunAndASimulatedOneDoTheSame) {
-  const std::string costs = (folder_ / "costs.json").string();
+  const std::string costs = path("costs.json");
   const std::string same =
       "--image-size 96 --batch 8 --steps 6 --threads 2 --budget 40% --stem imagenet ";
   const Result measured = run(same + "--save-costs " + costs);

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 
@@ -13,8 +12,6 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using testing::Json;
-using Result = testing::ProgramResult;
 
 // Costs are given, so that sessions wait for schedules and all repeats. In another order it
 // fits into the budget, so that no trial has to be won.
@@ -28,11 +25,6 @@ class ScheduleFlagTest : public testing::ProgramTest {
     const std::string small = "--image-size 32 --batch 16 --threads 2 --budget 95% ";
     EXPECT_EQ(run(small + "--steps 2 --save-costs " + costs).code, 0);
     same_ = small + "--steps 5 --costs " + costs + " ";
-  }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  void write(const std::string& name, const Json& json) const {
-    std::ofstream(folder_ / name) << json;
   }
 
   std::string same_;
@@ -69,8 +61,8 @@ TEST_F(ScheduleFlagTest, WhereItDoesNotDoThePolicyDecides) {
   // The first upload comes last.
   Json schedule = Json::parse(read(path("schedule.json")));
   std::swap(schedule.at("code").front(), schedule.at("code").back());
-  write("swapped.json", schedule);
-  const Result swapped = run(same_ + "--schedule " + path("swapped.json"));
+  const std::string written = write("swapped.json", schedule.dump());
+  const Result swapped = run(same_ + "--schedule " + written);
   EXPECT_EQ(swapped.code, 0) << swapped.error;
   EXPECT_THAT(swapped.error, HasSubstr("the schedule that was given is not valid here: "));
   EXPECT_EQ(swapped.json.at("plan").at("steps"), 0);

@@ -11,7 +11,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::Json;
-using Result = testing::ProgramResult;
 
 class StressBatchTest : public testing::ProgramTest {
  protected:

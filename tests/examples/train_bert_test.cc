@@ -1,11 +1,7 @@
 // The program as scripts use it: losses that fall, results that do not depend on memory, runs
 // that go on, weights, and mistakes.
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <map>
 #include <string>
 #include <tuple>
@@ -14,14 +10,13 @@
 #include "runtime/policy/registry.h"
 #include "tests/support/machine.h"
 #include "tests/support/program_test.h"
+#include "tests/support/running_program.h"
 
 namespace tidemark {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using testing::Json;
-using Result = testing::ProgramResult;
 
 class TrainBertTest : public testing::ProgramTest {
  protected:
@@ -31,12 +26,6 @@ class TrainBertTest : public testing::ProgramTest {
     ProgramTest::SetUp();
     text_ = write("text", sentences(400));
     squad_ = write("squad.json", questions());
-  }
-
-  std::string write(const std::string& name, const std::string& content) const {
-    const fs::path path = folder_ / name;
-    std::ofstream(path) << content;
-    return path.string();
   }
 
   static std::string sentences(size_t count) {
@@ -106,8 +95,7 @@ TEST_F(TrainBertTest, SameBitsWhateverTheMemory) {
     if (attention == "--dtype bf16 " && !testing::has_bfloat16()) continue;
     const Result free = train(attention + "--policy none");
     ASSERT_EQ(free.code, 0) << free.error;
-    const std::vector<std::string> bits = loss_bits(free.json);
-    ASSERT_EQ(bits.size(), 3u);
+    ASSERT_EQ(loss_bits(free.json).size(), 3u);
     EXPECT_EQ(free.json.at("peak_reserved_bytes"), free.json.at("unmanaged_peak_bytes"));
     const auto minimum = free.json.at("minimum_budget_bytes").get<int64_t>();
     for (const std::string& managed : {
@@ -117,13 +105,11 @@ TEST_F(TrainBertTest, SameBitsWhateverTheMemory) {
              std::string("--budget 40% --host-limit 0 --disk-limit 1GiB"),
              "--budget " + std::to_string(minimum),
          }) {
+      SCOPED_TRACE(managed);
       const Result result = train(attention + managed);
-      ASSERT_EQ(result.code, 0) << managed << "\n" << result.error;
-      EXPECT_EQ(loss_bits(result.json), bits) << managed;
-      EXPECT_EQ(result.json.at("params_checksum"), free.json.at("params_checksum")) << managed;
-      EXPECT_EQ(result.json.at("eval"), free.json.at("eval")) << managed;
-      EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes"))
-          << managed;
+      expect_same_training(result, free);
+      EXPECT_EQ(result.json.at("eval"), free.json.at("eval"));
+      EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes"));
     }
   }
 }
@@ -136,10 +122,8 @@ TEST_F(TrainBertTest, SameBitsUnderEveryPolicyDownToTheMinimum) {
     for (const std::string& budget : {std::string("60%"), std::to_string(minimum)}) {
       const std::string managed =
           "--policy " + std::string(policy.name) + " --budget " + budget;
-      const Result result = train(managed);
-      ASSERT_EQ(result.code, 0) << managed << "\n" << result.error;
-      EXPECT_EQ(loss_bits(result.json), loss_bits(free.json)) << managed;
-      EXPECT_EQ(result.json.at("params_checksum"), free.json.at("params_checksum")) << managed;
+      SCOPED_TRACE(managed);
+      expect_same_training(train(managed), free);
     }
   }
 }
@@ -163,11 +147,10 @@ TEST_F(TrainBertTest, SquadBatchesOfAllLengthsKeepBitsAndBudget) {
   EXPECT_TRUE(free.json.at("eval").at("f1").is_number());
   const auto minimum = free.json.at("minimum_budget_bytes").get<int64_t>();
   for (const std::string& budget : {std::string("50%"), std::to_string(minimum)}) {
+    SCOPED_TRACE(budget);
     const Result result = train_squad("--epochs 2 --budget " + budget);
-    ASSERT_EQ(result.code, 0) << budget << "\n" << result.error;
-    EXPECT_EQ(loss_bits(result.json), loss_bits(free.json)) << budget;
-    EXPECT_EQ(result.json.at("params_checksum"), free.json.at("params_checksum")) << budget;
-    EXPECT_EQ(result.json.at("eval"), free.json.at("eval")) << budget;
+    expect_same_training(result, free);
+    EXPECT_EQ(result.json.at("eval"), free.json.at("eval"));
   }
 }
 
@@ -180,7 +163,7 @@ TEST_F(TrainBertTest, SquadIsLearnt) {
 
 TEST_F(TrainBertTest, ResumedRunsHaveTheBitsOfWholeOnes) {
   const std::string constant = "--lr-schedule constant ";
-  const std::string checkpoint = " --checkpoint " + (folder_ / "state").string();
+  const std::string checkpoint = " --checkpoint " + path("state");
   const Result whole = run(small(constant + "--steps 7"));
   ASSERT_EQ(whole.code, 0) << whole.error;
   ASSERT_EQ(run(small(constant + "--steps 4" + checkpoint)).code, 0);
@@ -200,7 +183,7 @@ TEST_F(TrainBertTest, ResumedRunsHaveTheBitsOfWholeOnes) {
 }
 
 TEST_F(TrainBertTest, ARunThatIsThereIsNotOverwritten) {
-  const std::string state = (folder_ / "state").string(), checkpoint = " --checkpoint " + state;
+  const std::string state = path("state"), checkpoint = " --checkpoint " + state;
   ASSERT_EQ(run(small("--steps 2" + checkpoint)).code, 0);
   const std::string before = read(state);
   const Result forgot = run(small("--steps 2" + checkpoint));
@@ -228,39 +211,18 @@ TEST_F(TrainBertTest, WhatIsToBeReplacedStaysUntilThen) {
 
 TEST_F(TrainBertTest, AKilledRunGoesOn) {
   const std::string flags =
-      small("--steps 300 --checkpoint-every 3 --checkpoint ") + (folder_ / "state").string();
+      small("--steps 300 --checkpoint-every 3 --checkpoint ") + path("state");
   const Result whole = run(small("--steps 300"));
   ASSERT_EQ(whole.code, 0) << whole.error;
 
-  std::vector<std::string> words{"train_bert"};
-  std::istringstream split(flags);
-  for (std::string word; split >> word;) words.push_back(word);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[0]);
-    close(ends[1]);
-    if (!std::freopen("/dev/null", "w", stdout)) _exit(1);
-    execv(TIDEMARK_TRAIN_BERT, argv.data());
-    _exit(1);
-  }
-  close(ends[1]);
-  std::FILE* lines = fdopen(ends[0], "r");
-  char line[256];
-  bool reached = false;
-  while (!reached && std::fgets(line, sizeof(line), lines)) {
-    reached = std::string(line).starts_with("step 60/");
-  }
-  kill(child, SIGKILL);
-  std::fclose(lines);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(reached);
+  testing::RunningProgram killed(TIDEMARK_TRAIN_BERT, flags);
+  std::string line;
+  do {
+    line = killed.line();
+  } while (!line.empty() && !line.starts_with("step 60/"));
+  killed.send(SIGKILL);
+  const int status = killed.wait();
+  ASSERT_FALSE(line.empty());
   ASSERT_TRUE(WIFSIGNALED(status)) << "it ended before it was killed";
 
   const Result rest = run(flags + " --resume");
@@ -270,8 +232,7 @@ TEST_F(TrainBertTest, AKilledRunGoesOn) {
 }
 
 TEST_F(TrainBertTest, WeightsGoFromOneTaskToAnother) {
-  const std::string weights = (folder_ / "weights.safetensors").string(),
-                    words = (folder_ / "vocab.txt").string();
+  const std::string weights = path("weights.safetensors"), words = path("vocab.txt");
   const Result saved = train("--save " + weights + " --save-vocab " + words);
   ASSERT_EQ(saved.code, 0) << saved.error;
   const std::string from = "--weights " + weights + " --vocab " + words;
@@ -306,15 +267,13 @@ TEST_F(TrainBertTest, MicroBatchesAreTheSameComputation) {
     EXPECT_NEAR(loss(whole), loss(parts), 1e-4 * loss(whole)) << flags;
     EXPECT_EQ(parts.json.at("peak_reserved_bytes"), parts.json.at("unmanaged_peak_bytes"));
     const Result tight = run(flags + task_flags + "--accumulate 4 --budget 50%");
-    EXPECT_EQ(loss_bits(tight.json), loss_bits(parts.json));
-    EXPECT_EQ(tight.json.at("params_checksum"), parts.json.at("params_checksum"));
+    expect_same_training(tight, parts);
   }
 }
 
 // A tensor that is loaded lies beside the network's own, which takes more than evaluating does.
 TEST_F(TrainBertTest, LoadingCountsTowardsTheNeedOfAnEvaluation) {
-  const std::string weights = (folder_ / "weights.safetensors").string(),
-                    words = (folder_ / "vocab.txt").string();
+  const std::string weights = path("weights.safetensors"), words = path("vocab.txt");
   const std::string shape = "--model bert-tiny --batch 1 --seq-length 8 --threads 2 ";
   const Result saved =
       run(shape + "--steps 1 --vocab-size 30522 --save " + weights + " --save-vocab " + words);
@@ -328,8 +287,7 @@ TEST_F(TrainBertTest, LoadingCountsTowardsTheNeedOfAnEvaluation) {
 }
 
 TEST_F(TrainBertTest, SavedWeightsEvaluateAsTheRunDid) {
-  const std::string weights = (folder_ / "weights.safetensors").string(),
-                    words = (folder_ / "vocab.txt").string();
+  const std::string weights = path("weights.safetensors"), words = path("vocab.txt");
   const Result saved = train("--save " + weights + " --save-vocab " + words);
   ASSERT_EQ(saved.code, 0) << saved.error;
   const Result loaded = run("--data " + text_ + " --seq-length 16 --batch 8 --threads 2 " +
@@ -350,7 +308,7 @@ TEST_F(TrainBertTest, SavedWeightsEvaluateAsTheRunDid) {
 }
 
 TEST_F(TrainBertTest, MoreStepsGoOnByTheScheduleThatIsAskedFor) {
-  const std::string checkpoint = " --checkpoint " + (folder_ / "state").string();
+  const std::string checkpoint = " --checkpoint " + path("state");
   ASSERT_EQ(run(small("--steps 2" + checkpoint)).code, 0);
   const Result longer = run(small("--steps 4 --resume" + checkpoint));
   EXPECT_EQ(longer.code, 2);
@@ -458,7 +416,7 @@ TEST_F(HuggingFaceFolder, ARunFromItGoesOnToTheSameBits) {
   const std::string flags = "--data " + text_ +
                             " --batch 4 --threads 1 --seed 3 --lr-schedule constant"
                             " --checkpoint " +
-                            (folder_ / "state").string();
+                            path("state");
   const Result whole = run(flags + " --steps 5 --load " + folder);
   ASSERT_EQ(whole.code, 0) << whole.error;
   fs::remove(folder_ / "state");
@@ -490,7 +448,7 @@ TEST_F(HuggingFaceFolder, ARunFromItGoesOnToTheSameBits) {
 }
 
 TEST_F(HuggingFaceFolder, OfARunThatBeganWithoutItIsRefused) {
-  const std::string state = (folder_ / "state").string();
+  const std::string state = path("state");
   ASSERT_EQ(train("--checkpoint " + state).code, 0);
   const Result other =
       train("--resume --checkpoint " + state + " --load " + make("bert_small", bert_config()));

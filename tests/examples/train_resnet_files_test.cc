@@ -1,7 +1,6 @@
 // Weights, checkpoints, micro-batches and clipping of train_resnet, as scripts use them.
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using Result = testing::ProgramResult;
 
 class TrainResnetFiles : public testing::ProgramTest {
  protected:
@@ -37,8 +35,7 @@ TEST_F(TrainResnetFiles, ResumedRunsHaveTheBitsOfWholeOnes) {
   const std::vector<std::string> bits = loss_bits(whole.json);
   for (const int stop : {2, 3, 4, 5}) {  // the epoch ends with the fourth step
     SCOPED_TRACE(stop);
-    const std::string checkpoint =
-        " --checkpoint " + (folder_ / ("state" + std::to_string(stop))).string();
+    const std::string checkpoint = " --checkpoint " + path("state" + std::to_string(stop));
     ASSERT_EQ(run(flags + "--steps " + std::to_string(stop) + checkpoint).code, 0);
     const Result rest = run(flags + "--steps 6 --budget 60% --resume" + checkpoint);
     ASSERT_EQ(rest.code, 0) << rest.error;
@@ -50,7 +47,7 @@ TEST_F(TrainResnetFiles, ResumedRunsHaveTheBitsOfWholeOnes) {
 }
 
 TEST_F(TrainResnetFiles, ARunThatGoesOnWithOtherFlagsIsToldWhich) {
-  const std::string checkpoint = " --checkpoint " + (folder_ / "state").string();
+  const std::string checkpoint = " --checkpoint " + path("state");
   ASSERT_EQ(train(checkpoint).code, 0);
   for (const char* flag : {"--momentum 0.5", "--model resnet34", "--seed 4", "--lr 0.1",
                            "--batch 16", "--clip 2", "--image-size 16", "--accumulate 2",
@@ -71,7 +68,7 @@ TEST_F(TrainResnetFiles, ARunThatGoesOnWithOtherFlagsIsToldWhich) {
 }
 
 TEST_F(TrainResnetFiles, TwoRunsOnOneCheckpointAreRefused) {
-  const std::string state = (folder_ / "state").string(), checkpoint = " --checkpoint " + state;
+  const std::string state = path("state"), checkpoint = " --checkpoint " + state;
   {
     const FileLock other(state);
     const Result refused = train(checkpoint);
@@ -90,7 +87,7 @@ TEST_F(TrainResnetFiles, TwoRunsOnOneCheckpointAreRefused) {
 TEST_F(TrainResnetFiles, MoreStepsGoOnByTheScheduleThatIsAskedFor) {
   const std::string small = "--image-size 8 --batch 32 --threads 1 ";
   const auto checkpoint = [&](const std::string& name) {
-    return " --checkpoint " + (folder_ / name).string();
+    return " --checkpoint " + path(name);
   };
   ASSERT_EQ(run(small + "--steps 2" + checkpoint("constant")).code, 0);
   const Result more = run(small + "--steps 4 --resume" + checkpoint("constant"));
@@ -126,11 +123,10 @@ TEST_F(TrainResnetFiles, MicroBatchesNeedLessMemoryAndKeepBitsAndBudget) {
   EXPECT_NEAR(first(one), first(four), 0.1);
   const auto minimum = four.json.at("minimum_budget_bytes").get<int64_t>();
   for (const std::string& budget : {std::to_string(minimum), std::string("60% --plan auto")}) {
+    SCOPED_TRACE(budget);
     const Result result = run(flags + "--accumulate 4 --budget " + budget);
-    ASSERT_EQ(result.code, 0) << budget << result.error;
-    EXPECT_EQ(loss_bits(result.json), loss_bits(four.json)) << budget;
-    EXPECT_EQ(result.json.at("params_checksum"), four.json.at("params_checksum")) << budget;
-    EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes")) << budget;
+    expect_same_training(result, four);
+    EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes"));
   }
 }
 
@@ -144,7 +140,7 @@ TEST_F(TrainResnetFiles, SavedWeightsEvaluateAsTheRunDid) {
   for (const char* model :
        {"resnet18", "mobilenet_v2", "efficientnet_b0", "mnasnet1_0", "googlenet"}) {
     SCOPED_TRACE(model);
-    const std::string weights = (folder_ / "weights.safetensors").string();
+    const std::string weights = path("weights.safetensors");
     const std::string flags =
         "--image-size 16 --batch 32 --threads 2 --model " + std::string(model);
     const Result saved = run(flags + " --steps 1 --budget 50% --save " + weights);
@@ -163,7 +159,7 @@ TEST_F(TrainResnetFiles, SavedWeightsEvaluateAsTheRunDid) {
 }
 
 TEST_F(TrainResnetFiles, WeightsOfOtherClassesKeepAllButTheLastLayer) {
-  const std::string weights = (folder_ / "weights.safetensors").string();
+  const std::string weights = path("weights.safetensors");
   const std::string flags =
       "--data synthetic --image-size 16 --batch 16 --threads 1 --steps 1 ";
   ASSERT_EQ(run(flags + "--classes 7 --save " + weights).code, 0);
@@ -185,18 +181,14 @@ TEST_F(TrainResnetFiles, WeightsOfOtherClassesKeepAllButTheLastLayer) {
 }
 
 TEST_F(TrainResnetFiles, FilesOfOtherKindsAreExplained) {
-  const auto write = [&](const std::string& name, const std::string& content) {
-    std::ofstream(folder_ / name) << content;
-    return (folder_ / name).string();
-  };
-  for (const std::string& path :
+  for (const std::string& file :
        {write("zip.pth", "PK\x03\x04 and so on"), write("old.pth", "\x80\x02\x8a\nl")}) {
-    const Result result = train("--load " + path);
+    const Result result = train("--load " + file);
     EXPECT_EQ(result.code, 2);
-    EXPECT_THAT(result.error, HasSubstr("torch.load('" + path + "'"));
+    EXPECT_THAT(result.error, HasSubstr("torch.load('" + file + "'"));
     EXPECT_THAT(result.error, HasSubstr("save_file("));
   }
-  const std::string state = (folder_ / "state").string();
+  const std::string state = path("state");
   ASSERT_EQ(train("--checkpoint " + state).code, 0);
   EXPECT_THAT(train("--load " + state).error, HasSubstr("--resume"));
   EXPECT_THAT(train("--load " + folder_.string()).error, HasSubstr("is a folder"));

@@ -1,12 +1,7 @@
 // The program as scripts use it: exit codes, the JSON file, and results that do not depend on
 // memory.
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,14 +9,12 @@
 #include "runtime/device/device.h"
 #include "tests/support/machine.h"
 #include "tests/support/program_test.h"
+#include "tests/support/running_program.h"
 
 namespace tidemark {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using testing::Json;
-using Result = testing::ProgramResult;
 
 class TrainResnetTest : public testing::ProgramTest {
  protected:
@@ -129,9 +122,7 @@ TEST_F(TrainResnetTest, TheProcessStaysWithinItsMemory) {
   const int64_t least = std::stoll(refused.error.substr(at + said.size()));
   EXPECT_EQ(train("--memory " + std::to_string(least - 1)).code, 3);
   const Result smallest = train("--memory " + std::to_string(least));
-  ASSERT_EQ(smallest.code, 0) << smallest.error;
-  EXPECT_EQ(loss_bits(smallest.json), loss_bits(free.json));
-  EXPECT_EQ(smallest.json.at("params_checksum"), free.json.at("params_checksum"));
+  expect_same_training(smallest, free);
   EXPECT_LE(smallest.json.at("process_promised_bytes"), least);
   EXPECT_LE(smallest.json.at("process_peak_bytes"), least);
   const Result ample = train("--memory 4GiB");
@@ -146,8 +137,7 @@ TEST_F(TrainResnetTest, TheProcessStaysWithinItsMemory) {
 TEST_F(TrainResnetTest, SameBitsWhateverTheMemory) {
   const Result free = train("--policy none");
   ASSERT_EQ(free.code, 0) << free.error;
-  const std::vector<std::string> bits = loss_bits(free.json);
-  ASSERT_EQ(bits.size(), 3u);
+  ASSERT_EQ(loss_bits(free.json).size(), 3u);
   EXPECT_TRUE(free.json.at("budget_bytes").is_null());
   EXPECT_EQ(free.json.at("peak_reserved_bytes"), free.json.at("unmanaged_peak_bytes"));
 
@@ -163,12 +153,11 @@ TEST_F(TrainResnetTest, SameBitsWhateverTheMemory) {
            std::string("--budget 40% --host-limit 1MiB --disk-limit 1GiB"),
            "--budget " + std::to_string(minimum),
        }) {
+    SCOPED_TRACE(managed);
     const Result result = train(managed);
-    ASSERT_EQ(result.code, 0) << managed << "\n" << result.error;
-    EXPECT_EQ(loss_bits(result.json), bits) << managed;
-    EXPECT_EQ(result.json.at("params_checksum"), free.json.at("params_checksum")) << managed;
-    EXPECT_EQ(result.json.at("eval"), free.json.at("eval")) << managed;
-    EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes")) << managed;
+    expect_same_training(result, free);
+    EXPECT_EQ(result.json.at("eval"), free.json.at("eval"));
+    EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes"));
   }
 }
 
@@ -187,10 +176,7 @@ TEST_F(TrainResnetTest, Bfloat16TakesLessMemoryAndTheSameBitsInAnyBudget) {
   const Result free = train("--dtype bf16 --policy none");
   ASSERT_EQ(free.code, 0) << free.error;
   EXPECT_NE(loss_bits(free.json), loss_bits(train("--policy none").json));
-  const Result half = train("--dtype bf16 --budget 50%");
-  ASSERT_EQ(half.code, 0) << half.error;
-  EXPECT_EQ(loss_bits(half.json), loss_bits(free.json));
-  EXPECT_EQ(half.json.at("params_checksum"), free.json.at("params_checksum"));
+  expect_same_training(train("--dtype bf16 --budget 50%"), free);
 }
 
 TEST_F(TrainResnetTest, AtTheUnmanagedPeakNothingIsReleased) {
@@ -269,7 +255,7 @@ TEST_F(TrainResnetTest, MistakesEndWithCodeTwo) {
     EXPECT_EQ(run(flags).code, 2) << flags;
   }
   EXPECT_THAT(run("--evaluate --load x --steps 4").error, HasSubstr("leave out --steps"));
-  const Result missing = run("--data mnist:" + (folder_ / "none").string());
+  const Result missing = run("--data mnist:" + path("none"));
   EXPECT_EQ(missing.code, 2);
   EXPECT_THAT(missing.error, HasSubstr("none"));
 }
@@ -294,39 +280,23 @@ TEST_F(TrainResnetTest, SimulatorHasTimesAndNoLosses) {
 }
 
 TEST_F(TrainResnetTest, TraceIsJson) {
-  const fs::path trace = folder_ / "trace.json";
-  ASSERT_EQ(train("--budget 50% --trace " + trace.string()).code, 0);
+  const std::string trace = path("trace.json");
+  ASSERT_EQ(train("--budget 50% --trace " + trace).code, 0);
   EXPECT_FALSE(Json::parse(read(trace)).at("traceEvents").empty());
 }
 
 TEST_F(TrainResnetTest, InterruptFinishesTheStepAndReports) {
-  const fs::path json = folder_ / "run.json";
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[0]);
-    close(ends[1]);
-    if (!std::freopen("/dev/null", "w", stdout)) _exit(1);
-    execl(TIDEMARK_TRAIN_RESNET, "train_resnet", "--image-size", "8", "--batch", "8", "--steps",
-          "100000", "--threads", "2", "--json", json.c_str(), nullptr);
-    _exit(1);
-  }
-  close(ends[1]);
-  std::FILE* lines = fdopen(ends[0], "r");
-  char line[256];
-  ASSERT_NE(std::fgets(line, sizeof(line), lines), nullptr);
+  testing::RunningProgram program(
+      TIDEMARK_TRAIN_RESNET,
+      "--image-size 8 --batch 8 --steps 100000 --threads 2 --json " + path("run.json"));
+  const std::string line = program.line();
+  ASSERT_FALSE(line.empty());
   EXPECT_THAT(line, HasSubstr("step 1/100000"));
-  kill(child, SIGINT);
-  while (std::fgets(line, sizeof(line), lines)) {
-  }
-  std::fclose(lines);
-  int status = 0;
-  waitpid(child, &status, 0);
+  program.send(SIGINT);
+  const int status = program.wait();
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
-  const Json report = Json::parse(read(json));
+  const Json report = Json::parse(read(path("run.json")));
   EXPECT_GE(report.at("steps").size(), 1u);
   EXPECT_TRUE(report.at("params_checksum").is_string());
 }

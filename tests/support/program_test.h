@@ -26,6 +26,9 @@ struct ProgramResult {
 // Each test has an empty folder of its own.
 class ProgramTest : public ::testing::Test {
  protected:
+  using Json = nlohmann::json;
+  using Result = ProgramResult;
+
   explicit ProgramTest(std::string program) : program_(std::move(program)) {}
 
   void SetUp() override {
@@ -35,6 +38,12 @@ class ProgramTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  // Returns the path of the file.
+  std::string write(const std::string& name, const std::string& content) const {
+    std::ofstream(path(name)) << content;
+    return path(name);
+  }
   static std::string read(const std::filesystem::path& path) {
     std::ifstream file(path);
     std::ostringstream text;
@@ -61,6 +70,13 @@ class ProgramTest : public ::testing::Test {
     std::vector<std::string> bits;
     for (const Json& step : json.at("steps")) bits.push_back(step.at("loss_bits"));
     return bits;
+  }
+
+  // `actual` succeeded, and its losses and parameters are those of `expected`, to the bit.
+  static void expect_same_training(const ProgramResult& actual, const ProgramResult& expected) {
+    ASSERT_EQ(actual.code, 0) << actual.error;
+    EXPECT_EQ(loss_bits(actual.json), loss_bits(expected.json));
+    EXPECT_EQ(actual.json.at("params_checksum"), expected.json.at("params_checksum"));
   }
 
   std::filesystem::path folder_;
