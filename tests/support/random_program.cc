@@ -1,5 +1,5 @@
-#include "runtime/residency/residency.h"
 #include "tests/support/random_program.h"
+#include "runtime/residency/residency.h"
 
 #include <random>
 #include <utility>
@@ -75,6 +75,24 @@ std::vector<uint64_t> run_random_program(Session& session, uint32_t seed, int st
   }
   for (const Handle& parameter : parameters) hashes.push_back(toy_hash(session, parameter));
   return hashes;
+}
+
+std::vector<uint64_t> unmanaged_random_program(uint32_t seed, int steps, int calls,
+                                               bool alike) {
+  SessionOptions options;
+  options.threads = 1;
+  options.budget = Bytes(64 << 20);
+  options.policy = "none";
+  Session session(options);
+  return run_random_program(session, seed, steps, calls, alike);
+}
+
+int64_t releases(Session& session) {
+  int64_t released = 0;
+  session.events().for_each([&](const EventRecord& event) {
+    released += event.kind == EventKind::kEvict || event.kind == EventKind::kOffload;
+  });
+  return released;
 }
 
 }  // namespace tidemark::testing

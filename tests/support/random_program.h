@@ -34,4 +34,11 @@ std::vector<uint64_t> run_random_program(
     const BeforeCall& before = [](int, int, std::vector<Handle>&) { return true; },
     const Forgiven& forgiven = [](const Error&) { return false; });
 
+// The same on the CPU, in so much memory that no policy is needed.
+std::vector<uint64_t> unmanaged_random_program(uint32_t seed, int steps, int calls,
+                                               bool alike = false);
+
+// Storages that the session evicted or offloaded.
+int64_t releases(Session& session);
+
 }  // namespace tidemark::testing

@@ -27,6 +27,13 @@ Block must(const std::optional<Allocation>& allocation) {
   return allocation ? allocation->block : Block{};
 }
 
+// Blocks of so many units, one after the other.
+std::vector<Block> fill(OffsetAllocator& allocator, const std::vector<int64_t>& sizes) {
+  std::vector<Block> blocks;
+  for (const int64_t size : sizes) blocks.push_back(must(allocator.allocate(units(size))));
+  return blocks;
+}
+
 TEST(OffsetAllocatorTest, RoundsUpAndStartsAtTheBottom) {
   OffsetAllocator allocator(10_KiB);
   EXPECT_EQ(must(allocator.allocate(1_B)), unit_block(0, 1));
@@ -71,13 +78,8 @@ TEST(OffsetAllocatorTest, HugeSizesAreAnAnswerNotAnOverflow) {
 //   AAAAbCCCdEEf........     A, C, E are freed: holes of 4, 3 and 2, and the tail
 TEST(OffsetAllocatorTest, TakesTheSmallestHoleThatFits) {
   OffsetAllocator allocator(units(20));
-  const Block a = must(allocator.allocate(units(4)));
-  must(allocator.allocate(units(1)));
-  const Block c = must(allocator.allocate(units(3)));
-  must(allocator.allocate(units(1)));
-  const Block e = must(allocator.allocate(units(2)));
-  must(allocator.allocate(units(1)));
-  for (const Block& block : {a, c, e}) allocator.free(block, {});
+  const std::vector<Block> blocks = fill(allocator, {4, 1, 3, 1, 2, 1});
+  for (const size_t i : {0, 2, 4}) allocator.free(blocks[i], {});
   EXPECT_THAT(allocator.holes(), ElementsAre(unit_block(0, 4), unit_block(5, 3),
                                              unit_block(9, 2), unit_block(12, 8)));
   EXPECT_EQ(must(allocator.allocate(units(1))), unit_block(9, 1));
@@ -89,10 +91,8 @@ TEST(OffsetAllocatorTest, TakesTheSmallestHoleThatFits) {
 //   AAbCCd....      two holes of 2
 TEST(OffsetAllocatorTest, TiesGoToTheLowestOffset) {
   OffsetAllocator allocator(units(10));
-  const Block a = must(allocator.allocate(units(2)));
-  must(allocator.allocate(units(1)));
-  const Block c = must(allocator.allocate(units(2)));
-  must(allocator.allocate(units(1)));
+  const std::vector<Block> blocks = fill(allocator, {2, 1, 2, 1});
+  const Block a = blocks[0], c = blocks[2];
   allocator.free(c, {});
   allocator.free(a, {});
   EXPECT_EQ(must(allocator.allocate(units(2))), a);
@@ -102,9 +102,7 @@ TEST(OffsetAllocatorTest, TiesGoToTheLowestOffset) {
 //   AAAAb...        the tail of 3 would be the better fit, and is not taken
 TEST(OffsetAllocatorTest, TheTailIsTheLastResort) {
   OffsetAllocator allocator(units(8));
-  const Block a = must(allocator.allocate(units(4)));
-  must(allocator.allocate(units(1)));
-  allocator.free(a, {});
+  allocator.free(fill(allocator, {4, 1})[0], {});
   EXPECT_EQ(must(allocator.allocate(units(3))), unit_block(0, 3));
   EXPECT_EQ(must(allocator.allocate(units(2))), unit_block(5, 2));
 }
@@ -112,9 +110,7 @@ TEST(OffsetAllocatorTest, TheTailIsTheLastResort) {
 //   AAAAb...   ->   ..wwb...   ->   ..wwbvvv
 TEST(OffsetAllocatorTest, FromTopCutsTheUpperEndButNotOfTheTail) {
   OffsetAllocator allocator(units(8));
-  const Block a = must(allocator.allocate(units(4)));
-  must(allocator.allocate(units(1)));
-  allocator.free(a, {});
+  allocator.free(fill(allocator, {4, 1})[0], {});
   EXPECT_EQ(must(allocator.allocate(units(2), true)), unit_block(2, 2));
   EXPECT_EQ(must(allocator.allocate(units(3), true)), unit_block(5, 3));
   EXPECT_EQ(must(allocator.allocate(units(2), true)), unit_block(0, 2));
@@ -142,14 +138,11 @@ TEST(OffsetAllocatorTest, AllocateAtTakesThatPlaceOrNothing) {
 //   AABBCC  -> free A, C, then B: one hole
 TEST(OffsetAllocatorTest, NeighboursCoalesce) {
   OffsetAllocator allocator(units(7));
-  const Block a = must(allocator.allocate(units(2)));
-  const Block b = must(allocator.allocate(units(2)));
-  const Block c = must(allocator.allocate(units(2)));
-  must(allocator.allocate(units(1)));
-  allocator.free(a, {});
-  allocator.free(c, {});
+  const std::vector<Block> blocks = fill(allocator, {2, 2, 2, 1});
+  allocator.free(blocks[0], {});
+  allocator.free(blocks[2], {});
   EXPECT_THAT(allocator.holes(), ElementsAre(unit_block(0, 2), unit_block(4, 2)));
-  allocator.free(b, {});
+  allocator.free(blocks[1], {});
   EXPECT_THAT(allocator.holes(), ElementsAre(unit_block(0, 6)));
   EXPECT_EQ(allocator.largest_hole(), units(6));
 }

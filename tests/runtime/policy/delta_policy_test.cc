@@ -66,20 +66,10 @@ TEST(Director, PinsComeFirst) {
   EXPECT_FALSE(stage.release(both));
 }
 
-// As in release_index_test, but through the whole runtime:
-//   a: 8 units, last used 1 ago; b: 1 unit, 7 ago; c: 2 units, 6 ago; then all 12 are needed
 TEST(Filter, OrdersReleases) {
   const auto order = [](const std::string& filter) {
     Stage stage(12, quiet(filter));
-    const Handle b = stage.call({}, 1);
-    const Handle c = stage.call({}, 2);
-    Handle pause = stage.call({}, 1, 4);
-    const Handle a = stage.call({}, 8);
-    pause = {};
-    stage.call({}, 1);
-    stage.call({}, 12);
-    EXPECT_EQ(stage.stats().last_resorts, 0);
-    return stage.released({a, b, c});
+    return release_order(stage);
   };
   EXPECT_EQ(order("base"), "cab");
   EXPECT_EQ(order("lru"), "bca");

@@ -148,19 +148,10 @@ TEST(EveryPolicy, ReleasesNothingWhereEverythingFits) {
   }
 }
 
-// As in release_index_test: a: 8 units, last used 1 ago; b: 1 unit, 7 ago; c: 2 units, 6 ago;
-// then all 12 are needed. Each takes 1 to compute.
 std::string order(const std::string& policy, int64_t host = 0) {
+  SCOPED_TRACE(policy);
   Stage stage(policy, 12, host);
-  const Handle b = stage.call({}, 1);
-  const Handle c = stage.call({}, 2);
-  Handle pause = stage.call({}, 1, 4);
-  const Handle a = stage.call({}, 8);
-  pause = {};
-  stage.call({}, 1);
-  stage.call({}, 12);
-  EXPECT_EQ(stage.stats().last_resorts, 0) << policy;
-  return stage.released({a, b, c});
+  return release_order(stage);
 }
 
 TEST(Lru, TakesTheStalest) { EXPECT_EQ(order("lru"), "bca"); }

@@ -135,4 +135,19 @@ class Stage {
   Session session_;
 };
 
+// As in release_index_test, but through the whole runtime, in an arena of 12 units:
+//   a: 8 units, last used 1 ago; b: 1 unit, 7 ago; c: 2 units, 6 ago; then all 12 are needed.
+// Each takes 1 to compute. In which order do they go?
+inline std::string release_order(Stage& stage) {
+  const Handle b = stage.call({}, 1);
+  const Handle c = stage.call({}, 2);
+  Handle pause = stage.call({}, 1, 4);
+  const Handle a = stage.call({}, 8);
+  pause = {};
+  stage.call({}, 1);
+  stage.call({}, 12);
+  EXPECT_EQ(stage.stats().last_resorts, 0);
+  return stage.released({a, b, c});
+}
+
 }  // namespace tidemark::testing

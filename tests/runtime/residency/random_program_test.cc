@@ -65,31 +65,19 @@ class RandomProgram : public ::testing::TestWithParam<Setting> {};
 TEST_P(RandomProgram, EqualsTheUnmanagedRunToTheBit) {
   const Setting& setting = GetParam();
   const Bytes smallest = kRandomProgramSmallest;
-  const auto run = [&](Session& session, uint32_t seed) {
-    return setting.alike ? run_random_program(session, seed, 8, 30, /*alike=*/true)
-                         : run_random_program(session, seed, 3, 60);
-  };
+  const int steps = setting.alike ? 8 : 3, calls = setting.alike ? 30 : 60;
   int64_t released = 0;
   for (uint32_t seed = 1; seed <= seeds(); ++seed) {
-    SessionOptions unmanaged;
-    unmanaged.threads = 1;
-    unmanaged.budget = 64_MiB;
-    unmanaged.policy = "none";
-    std::vector<uint64_t> expected;
-    {
-      Session session(unmanaged);
-      expected = run(session, seed);
-    }
+    const std::vector<uint64_t> expected =
+        unmanaged_random_program(seed, steps, calls, setting.alike);
     for (const Bytes budget : {smallest, smallest * 2, 64_MiB}) {
       auto device = std::make_unique<FaultyDevice>(make_cpu_device({.threads = 1}));
       if (setting.slow_copies) device->delay_copies(seed, Nanos(100'000));
       Session session(options_of(setting, budget), std::move(device));
-      ASSERT_EQ(run(session, seed), expected)
+      ASSERT_EQ(run_random_program(session, seed, steps, calls, setting.alike), expected)
           << setting.name << ", seed " << seed << ", budget " << budget.count();
       EXPECT_LE(session.peak_reserved(), budget);
-      session.events().for_each([&](const EventRecord& event) {
-        released += event.kind == EventKind::kEvict || event.kind == EventKind::kOffload;
-      });
+      released += releases(session);
     }
   }
   EXPECT_GT(released, 0) << "the budgets should have been tight";
@@ -157,15 +145,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(RandomProgramEvictOnly, EqualsTheUnmanagedRunToTheBit) {
   std::map<std::string_view, int64_t> evicted;
   for (uint32_t seed = 1; seed <= seeds(); ++seed) {
+    const std::vector<uint64_t> expected =
+        unmanaged_random_program(seed, 6, 30, /*alike=*/true);
     SessionOptions options;
     options.threads = 1;
-    options.budget = 64_MiB;
-    options.policy = "none";
-    std::vector<uint64_t> expected;
-    {
-      Session session(options);
-      expected = run_random_program(session, seed, 6, 30, /*alike=*/true);
-    }
     options.residency.poison = true;
     for (const PolicyInfo& policy : policies()) {
       options.policy = policy.name;

@@ -166,10 +166,28 @@ TEST(ScheduleValidator, AShortfallIsStated) {
   EXPECT_TRUE(found(t, s, less).empty());
 }
 
+PlanLimits ample_limits() {
+  PlanLimits ample = limits();
+  ample.space = Bytes(1 << 20);
+  return ample;
+}
+
 struct Script {
   std::string words;
   std::function<Schedule()> make;
 };
+
+// Among the violations of each schedule is one that says so.
+void expect_each(const StepTrace& t, const std::vector<Script>& scripts) {
+  for (const Script& each : scripts) {
+    SCOPED_TRACE(each.words);
+    const auto violations = found(t, each.make(), ample_limits());
+    ASSERT_FALSE(violations.empty());
+    bool said = false;
+    for (const std::string& v : violations) said |= v.find(each.words) != std::string::npos;
+    EXPECT_TRUE(said) << violations[0];
+  }
+}
 
 TEST(ScheduleValidator, NamesWhatIsWrongWithTheOrder) {
   const StepTrace t = trace();
@@ -213,16 +231,7 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithTheOrder) {
          return b.run(6).free(kGrad).free(kX).build();
        }},
   };
-  PlanLimits ample = limits();
-  ample.space = Bytes(1 << 20);
-  for (const Script& each : scripts) {
-    SCOPED_TRACE(each.words);
-    const auto violations = found(t, each.make(), ample);
-    ASSERT_FALSE(violations.empty());
-    bool said = false;
-    for (const std::string& v : violations) said |= v.find(each.words) != std::string::npos;
-    EXPECT_TRUE(said) << violations[0];
-  }
+  expect_each(t, scripts);
 }
 
 // a() b() read c(): neither b nor c may pass the read.
@@ -312,18 +321,10 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithResidence) {
          return rest(b, t, 3);
        }},
   };
-  PlanLimits ample = limits();
-  ample.space = Bytes(1 << 20);
+  const PlanLimits ample = ample_limits();
   EXPECT_TRUE(found(t, rest(up_to(t, 2), t, 2), ample).empty());
   EXPECT_TRUE(found(t, rest(up_to(t, 2).again(1, {}, {4608, 5632}), t, 2), ample).empty());
-  for (const Script& each : scripts) {
-    SCOPED_TRACE(each.words);
-    const auto violations = found(t, each.make(), ample);
-    ASSERT_FALSE(violations.empty());
-    bool said = false;
-    for (const std::string& v : violations) said |= v.find(each.words) != std::string::npos;
-    EXPECT_TRUE(said) << violations[0];
-  }
+  expect_each(t, scripts);
 }
 
 // A schedule may be left at each instruction. a is held, and conv read w before sgd wrote it.
@@ -333,8 +334,7 @@ TEST(ScheduleValidator, AWriteMustNotTakeAwayTheWayBack) {
   t.ops[6].released = {kGrad};
   t.ops.push_back({.name = "tail", .released = {kX, kA}});
   ASSERT_TRUE(trace_violations(t).empty());
-  PlanLimits ample = limits();
-  ample.space = Bytes(1 << 20);
+  const PlanLimits ample = ample_limits();
   const auto with = [&](bool copy) {
     ScheduleBuilder b = up_to(t, 6);
     if (copy) {
@@ -416,8 +416,7 @@ TEST(ScheduleValidator, ForeignStoragesMayBeMovedAndFreed) {
   const uint32_t foreign = kGrad + 1;
   ScheduleBuilder moved = b;
   moved.move(foreign, 5120);
-  PlanLimits ample = limits();
-  ample.space = Bytes(1 << 20);
+  const PlanLimits ample = ample_limits();
   EXPECT_TRUE(found(t, rest(moved, t, 1), ample).empty());
   ScheduleBuilder freed = b;
   freed.free(foreign);
