@@ -6,32 +6,11 @@
 #include "runtime/planner/order/cut_bound.h"
 #include "runtime/planner/order/graph.h"
 #include "runtime/planner/order/passes.h"
+#include "tests/runtime/planner/problem_builder.h"
 #include "tests/runtime/planner/random_problem.h"
 
 namespace tidemark::planner {
 namespace {
-
-// a writes y (4) and z (4); b: y -> 1 byte; c: z -> 1 byte; d reads both.
-Problem diamond() {
-  Problem problem;
-  const auto storage = [&](int64_t size) {
-    Storage s;
-    s.name = "s" + std::to_string(problem.storages.size());
-    s.size = Bytes(size);
-    problem.storages.push_back(s);
-    return static_cast<StorageId>(problem.storages.size() - 1);
-  };
-  const auto op = [&](std::vector<StorageId> inputs, std::vector<StorageId> outputs) {
-    Operator o;
-    o.name = "op" + std::to_string(problem.operators.size());
-    o.inputs = std::move(inputs);
-    o.outputs = std::move(outputs);
-    problem.operators.push_back(o);
-  };
-  const StorageId y = storage(4), z = storage(8), u = storage(1), v = storage(2);
-  op({}, {y, z}), op({y}, {u}), op({z}, {v}), op({u, v}, {});
-  return problem;
-}
 
 TEST(OrderTest, LiteralProblem) {
   const Problem problem = diamond();

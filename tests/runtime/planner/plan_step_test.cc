@@ -9,6 +9,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/planner/baselines/baselines.h"
 #include "runtime/planner/validator.h"
+#include "tests/runtime/planner/problem_builder.h"
 #include "tests/runtime/planner/random_problem.h"
 
 namespace tidemark::planner {
@@ -90,27 +91,14 @@ TEST(PlannerTest, EndsSoonOnceItIsStopped) {
 Problem chain(bool b_is_used_again) {
   Problem problem;
   for (int i = 0; i < 4; ++i) {
-    Storage s;
-    s.name = std::string(1, "xabc"[i]);
-    s.size = Bytes(10);
-    s.at_start = i == 0;
-    s.at_end = i == 3;
-    problem.storages.push_back(s);
+    add_storage(problem, std::string(1, "xabc"[i]), 10);
   }
+  problem.storages.front().at_start = problem.storages.back().at_end = true;
   for (int i = 0; i < 3; ++i) {
-    Operator op;
-    op.name = "sigmoid" + std::to_string(i);
-    op.inputs = {i};
-    op.outputs = {i + 1};
-    problem.operators.push_back(op);
+    add_operator(problem, "sigmoid" + std::to_string(i), {i}, {i + 1});
     problem.may_be_in_place.push_back({i, i, i + 1});
   }
-  if (b_is_used_again) {
-    Operator op;
-    op.name = "f";
-    op.inputs = {2};
-    problem.operators.push_back(op);
-  }
+  if (b_is_used_again) add_operator(problem, "f", {2}, {});
   return problem;
 }
 
@@ -135,12 +123,7 @@ TEST(MemoryNoteTest, CountersDecide) {
 TEST(MemoryNoteTest, BlocksGrowWithinTheRange) {
   Problem problem;
   for (const int64_t size : {100, 1, 120, 1}) {
-    Storage s;
-    s.size = Bytes(size);
-    problem.storages.push_back(s);
-    Operator op;
-    op.outputs = {static_cast<StorageId>(problem.storages.size() - 1)};
-    problem.operators.push_back(op);
+    add_operator(problem, "", {}, {add_storage(problem, "", size)});
   }
   // 120 grows the block of 100; 1 is too small to take it, and shares with 1.
   EXPECT_EQ(note(problem, false, true), Bytes(121));

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/planner/problem.h"
+#include "tests/runtime/planner/problem_builder.h"
 
 namespace tidemark::planner {
 
@@ -24,15 +25,11 @@ inline Problem random_problem(uint64_t seed, const RandomProblemOptions& options
     return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
   };
   Problem problem;
-  const auto add_storage = [&](int64_t size) {
-    Storage storage;
-    storage.name = "s" + std::to_string(problem.storages.size());
-    storage.size = Bytes(size);
-    problem.storages.push_back(storage);
-    return static_cast<StorageId>(problem.storages.size() - 1);
+  const auto add = [&](int64_t size) {
+    return add_storage(problem, "s" + std::to_string(problem.storages.size()), size);
   };
   for (int64_t i = pick(3); i >= 0; --i) {
-    Storage& s = problem.storages[add_storage(1 + pick(9))];
+    Storage& s = problem.storages[add(1 + pick(9))];
     s.at_start = true;
     s.at_end = pick(2) == 0;
     s.kind = s.at_end ? Kind::kParameter : Kind::kData;
@@ -51,7 +48,7 @@ inline Problem random_problem(uint64_t seed, const RandomProblemOptions& options
     for (int64_t k = pick(4) == 0 ? 2 : 1; k > 0; --k) {
       const bool alias = options.aliases && !op.inputs.empty() && pick(5) == 0;
       const StorageId root = alias ? problem.root(op.inputs[0]) : kNone;
-      const StorageId id = add_storage(pick(8) == 0 ? 0 : 1 + pick(9));
+      const StorageId id = add(pick(8) == 0 ? 0 : 1 + pick(9));
       Storage& storage = problem.storages[id];
       if (alias) {
         const Bytes whole = problem.storages[root].size;

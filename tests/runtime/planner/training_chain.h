@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/planner/problem.h"
+#include "tests/runtime/planner/problem_builder.h"
 
 namespace tidemark::planner {
 
@@ -34,21 +35,12 @@ inline TrainingChain training_chain(const ChainOptions& options) {
   TrainingChain chain;
   Problem& problem = chain.problem;
   const auto storage = [&](const std::string& name, int64_t size, Kind kind) {
-    Storage s;
-    s.name = name;
-    s.size = Bytes(size);
-    s.kind = kind == Kind::kGradient && !options.labelled ? Kind::kActivation : kind;
-    problem.storages.push_back(s);
-    return static_cast<StorageId>(problem.storages.size() - 1);
+    const bool hidden = kind == Kind::kGradient && !options.labelled;
+    return add_storage(problem, name, size, hidden ? Kind::kActivation : kind);
   };
   const auto op = [&](const std::string& name, std::vector<StorageId> inputs,
                       std::vector<StorageId> outputs) {
-    Operator o;
-    o.name = name;
-    o.inputs = std::move(inputs);
-    o.outputs = std::move(outputs);
-    problem.operators.push_back(o);
-    return static_cast<OpId>(problem.operators.size() - 1);
+    return add_operator(problem, name, std::move(inputs), std::move(outputs));
   };
   const auto n = static_cast<size_t>(options.layers);
   StorageId labels = kNone;

@@ -23,6 +23,7 @@
 #include "runtime/planner/papers/olla/spans.h"
 #include "runtime/planner/validator.h"
 #include "tests/runtime/planner/papers/solvers.h"
+#include "tests/runtime/planner/problem_builder.h"
 #include "tests/runtime/planner/random_problem.h"
 
 namespace tidemark::planner::olla {
@@ -300,33 +301,10 @@ TEST(OllaPlan, SaysSoWhenAProgramIsTooLarge) {
 
 // --- the reductions -----------------------------------------------------------------------
 
-// a -> y -> b -> u -> d, a -> z -> c -> v -> d; and e, for which nothing waits.
-Problem diamond() {
-  Problem problem;
-  const auto storage = [&](const char* name, int64_t size) {
-    Storage s;
-    s.name = name;
-    s.size = Bytes(size);
-    problem.storages.push_back(s);
-    return static_cast<StorageId>(problem.storages.size() - 1);
-  };
-  const auto op = [&](const char* name, std::vector<StorageId> inputs,
-                      std::vector<StorageId> outputs) {
-    Operator o;
-    o.name = name;
-    o.inputs = std::move(inputs);
-    o.outputs = std::move(outputs);
-    problem.operators.push_back(o);
-  };
-  const StorageId y = storage("y", 4), z = storage("z", 8), u = storage("u", 1),
-                  v = storage("v", 2), w = storage("w", 3);
-  op("a", {}, {y, z}), op("b", {y}, {u}), op("c", {z}, {v}), op("d", {u, v}, {});
-  op("e", {}, {w});
-  return problem;
-}
-
 TEST(OllaSpans, OfADiamond) {
-  const Graph graph(diamond());
+  Problem problem = diamond();
+  add_operator(problem, "e", {}, {add_storage(problem, "w", 3)});  // nothing waits for it
+  const Graph graph(problem);
   EXPECT_EQ(depth(graph), 3);
   const Spans spans = make_spans(graph, 4, true);
   EXPECT_THAT(spans.asap, ElementsAre(0, 1, 1, 2, 0));
@@ -346,15 +324,9 @@ TEST(OllaSpans, OfADiamond) {
 TEST(OllaSpans, OfAChainLeaveNothingToDecide) {
   Problem problem;
   for (int i = 0; i < 6; ++i) {
-    Storage s;
-    s.name = "s";
-    s.size = Bytes(1 + i);
-    problem.storages.push_back(s);
-    Operator op;
-    op.name = "op";
-    if (i > 0) op.inputs = {i - 1};
-    op.outputs = {i};
-    problem.operators.push_back(op);
+    const StorageId made = add_storage(problem, "s", 1 + i);
+    add_operator(problem, "op", {}, {made});
+    if (i > 0) problem.operators.back().inputs = {made - 1};
   }
   const Graph graph(problem);
   const Spans spans = make_spans(graph, 6, true);
@@ -410,13 +382,9 @@ TEST(OllaPyramid, StacksWhatNests) {
 TEST(OllaEarlyUpdates, AnchorAnUpdateInTheBackwardPass) {
   Problem problem;
   const auto storage = [&](const char* name, int64_t size, Kind kind, bool state = false) {
-    Storage s;
-    s.name = name;
-    s.size = Bytes(size);
-    s.kind = kind;
-    s.at_start = s.at_end = state;
-    problem.storages.push_back(s);
-    return static_cast<StorageId>(problem.storages.size() - 1);
+    const StorageId id = add_storage(problem, name, size, kind);
+    problem.storages[id].at_start = problem.storages[id].at_end = state;
+    return id;
   };
   const auto alias = [&](const char* name, StorageId of) {
     const StorageId id = storage(name, problem.storages[of].size.count(), Kind::kParameter);
@@ -425,12 +393,7 @@ TEST(OllaEarlyUpdates, AnchorAnUpdateInTheBackwardPass) {
   };
   const auto op = [&](const char* name, std::vector<StorageId> inputs,
                       std::vector<StorageId> outputs, std::vector<OpId> after = {}) {
-    Operator o;
-    o.name = name;
-    o.inputs = std::move(inputs);
-    o.outputs = std::move(outputs);
-    o.after = std::move(after);
-    problem.operators.push_back(o);
+    add_operator(problem, name, std::move(inputs), std::move(outputs), std::move(after));
   };
   const StorageId w1 = storage("w1", 5, Kind::kParameter, true),
                   w2 = storage("w2", 5, Kind::kParameter, true),
