@@ -7,8 +7,6 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -22,12 +20,15 @@
 #include "ops/loss/loss.h"
 #include "ops/view/view.h"
 #include "runtime/session/session.h"
+#include "tests/models/golden_images.h"
 #include "tests/support/machine.h"
 
 namespace tidemark {
 namespace {
 
-using Json = nlohmann::json;
+using testing::GoldenComparison;
+using testing::Json;
+using testing::median;
 
 // Ours and PyTorch's float32 round differently; neither is the better one.
 constexpr double kMultiple = 8;
@@ -49,12 +50,6 @@ const Json& cases() {
   static const Json all =
       Json::parse(std::ifstream(std::string(TIDEMARK_GOLDEN_DIR) + "/image_models.json"));
   return all;
-}
-
-Tensor upload(const std::vector<float>& values, const Shape& shape) {
-  const auto owned = std::make_shared<const std::vector<float>>(values);
-  return Session::current().upload(TensorMeta::contiguous(DType::kFloat32, shape),
-                                   Category::kData, owned->data(), owned);
 }
 
 class ImageModelGolden : public ::testing::TestWithParam<size_t> {
@@ -129,7 +124,7 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
         values = draw_normal(golden<uint64_t>("seed"), index, count,
                              std::sqrt(2 * outputs / static_cast<double>(count)));
       }
-      copy_(one.tensor, upload(values, shape));
+      copy_(one.tensor, testing::from(values, shape));
       ++index;
     }
   }
@@ -139,18 +134,7 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
     Shape shape{golden<int64_t>("batch")};
     if (case_.contains("frames")) shape.push_back(golden<int64_t>("frames"));
     for (const int64_t extent : {size, size, int64_t{3}}) shape.push_back(extent);
-    return upload(draw_normal(golden<uint64_t>("seed"), golden<uint32_t>("images_index"),
-                              shape.elements(), 1.0),
-                  shape);
-  }
-  Tensor labels(int64_t rows) const {
-    const auto values = std::make_shared<std::vector<int64_t>>(static_cast<size_t>(rows));
-    for (size_t i = 0; i < values->size(); ++i) {
-      (*values)[i] = static_cast<int64_t>(7 * i + 3) % golden<int64_t>("classes");
-    }
-    const Shape shape{static_cast<int64_t>(values->size())};
-    return Session::current().upload(TensorMeta::contiguous(DType::kInt64, shape),
-                                     Category::kData, values->data(), values);
+    return testing::golden_images(case_, shape);
   }
 
   // Compares samples and norm of one tensor; notes both relative errors.
@@ -160,37 +144,25 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
     std::vector<float> ours(static_cast<size_t>(tensor.elements()));
     Session::current().download(tensor, ours.data());
     ASSERT_EQ(ours.size(), found->at("count").get<size_t>()) << name;
-    const auto norm = found->at("norm").get<double>();
-    const auto samples = found->at("values").get<std::vector<double>>();
-    double difference = 0, squares = 0;
-    for (size_t j = 0; j < samples.size(); ++j) {
-      const double d = ours[(j * 7919 + 13) % ours.size()] - samples[j];
-      difference += d * d;
-    }
-    for (const float v : ours) squares += static_cast<double>(v) * v;
-    // As if the samples were all of the tensor.
-    const double share = static_cast<double>(ours.size()) / static_cast<double>(samples.size());
-    comparisons_.push_back({name,
-                            std::max(std::sqrt(difference * share) / norm,
-                                     std::abs(std::sqrt(squares) - norm) / norm),
-                            found->at("error").get<double>()});
+    comparisons_.push_back(
+        testing::compared(name, *found, ours, found->at("error").get<double>()));
   }
 
   void judge() {
     ASSERT_EQ(comparisons_.size(), case_.at("tensors").size());
     std::vector<double> errors, yardsticks;
-    for (const Comparison& one : comparisons_) {
+    for (const GoldenComparison& one : comparisons_) {
       errors.push_back(one.error);
       yardsticks.push_back(one.yardstick);
     }
     const double worst = *std::max_element(yardsticks.begin(), yardsticks.end());
     const double jump = rounds_as_usual() ? 0 : kOfTheJump * golden<double>("jump");
-    const auto is_gradient = [](const Comparison& one) {
+    const auto is_gradient = [](const GoldenComparison& one) {
       return one.name.starts_with("gradient/");
     };
     auto gradients = std::ranges::count_if(comparisons_, is_gradient);
     std::vector<double> forward_errors, forward_yardsticks;
-    for (const Comparison& one : comparisons_) {
+    for (const GoldenComparison& one : comparisons_) {
       // A few samples stand for all of a tensor: three times what all of it would be off by.
       const double bound = 3 * (kMultiple * worst + kFloor);
       // Nothing lies between the last layer and the loss: its weight and bias cannot jump.
@@ -203,19 +175,8 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
     EXPECT_LE(median(errors), std::max(kMultiple * median(yardsticks) + kFloor, jump));
     EXPECT_LE(median(forward_errors), kMultiple * median(forward_yardsticks) + kFloor);
   }
-  static double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-  }
-
-  struct Comparison {
-    std::string name;
-    double error;      // relative
-    double yardstick;  // PyTorch's in float32
-  };
   const Json& case_ = cases().at(GetParam());
-  std::vector<Comparison> comparisons_;
+  std::vector<GoldenComparison> comparisons_;
 };
 
 TEST_P(ImageModelGolden, GradientsAgreeWithPyTorch) {
@@ -228,7 +189,7 @@ TEST_P(ImageModelGolden, GradientsAgreeWithPyTorch) {
   session.step([&] {
     const Tensor logits = network.logits(images());
     compare("logits", logits);
-    backward(cross_entropy(logits, labels(logits.extent(0))));
+    backward(cross_entropy(logits, testing::golden_labels(case_, logits.extent(0))));
     for (const NamedTensor& one : model.parameters()) {
       compare("gradient/" + one.name, grad_of(one.tensor));
     }

@@ -11,27 +11,14 @@
 #include "ops/loss/loss.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
+#include "tests/models/images.h"
 #include "tests/support/same_bits.h"
 
 namespace tidemark {
 namespace {
 
-Tensor images(const Shape& shape) {
-  Session& session = Session::current();
-  std::shared_ptr<std::vector<float>> values;
-  if (session.device().has_data()) {
-    values = std::make_shared<std::vector<float>>(draw_normal(1, 12345, shape.elements(), 1.0));
-  }
-  return session.upload(TensorMeta::contiguous(DType::kFloat32, shape), Category::kData,
-                        values ? values->data() : nullptr, values);
-}
-
-Tensor labels(int64_t count) {
-  const auto owned = std::make_shared<std::vector<int64_t>>();
-  for (int64_t i = 0; i < count; ++i) owned->push_back(i % 3);
-  return Session::current().upload(TensorMeta::contiguous(DType::kInt64, Shape{count}),
-                                   Category::kData, owned->data(), owned);
-}
+using testing::images;
+using testing::labels;
 
 // torchvision 0.26: sum of numel() over parameters(), and how many parameters and buffers
 // (num_batches_tracked left out) there are. GoogLeNet's without auxiliary classifiers.
@@ -107,7 +94,7 @@ TEST(ImageModel, EveryNetworkTrainsOnTheSimulator) {
     session.step([&] {
       const Tensor logits = model->forward(images({2, 224, 224, 3}));
       EXPECT_EQ(logits.shape(), (Shape{2, 7}));
-      backward(cross_entropy(logits, labels(2)));
+      backward(cross_entropy(logits, labels({0, 1})));
       for (const NamedTensor& one : model->parameters()) {
         ASSERT_TRUE(grad_of(one.tensor)) << one.name;
       }
@@ -158,7 +145,8 @@ TEST(ImageModel, TheSameBitsUnderABudget) {
           make_sgd(model->parameters(), {.lr = 0.01, .momentum = 0.9});
       return testing::SmallTraining{
           model, sgd, [=] {
-            backward(cross_entropy(model->forward(images({4, 32, 32, 3})), labels(4)));
+            backward(
+                cross_entropy(model->forward(images({4, 32, 32, 3})), labels({0, 1, 2, 0})));
             sgd->step();
           }};
     });

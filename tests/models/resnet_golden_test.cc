@@ -13,10 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -25,12 +22,15 @@
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
 #include "runtime/session/session.h"
+#include "tests/models/golden_images.h"
 #include "tests/support/machine.h"
 
 namespace tidemark {
 namespace {
 
-using Json = nlohmann::json;
+using testing::GoldenComparison;
+using testing::Json;
+using testing::median;
 using TensorValues = std::vector<float>;
 
 // Ours and PyTorch's float32 round differently; neither is the better one.
@@ -63,9 +63,8 @@ struct Case {
 class GoldenTest : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    std::ifstream file(std::string(TIDEMARK_GOLDEN_DIR) + "/" + GetParam().file + ".json");
-    ASSERT_TRUE(file);
-    golden_ = Json::parse(file);
+    golden_ = testing::read_golden(std::string(TIDEMARK_GOLDEN_DIR) + "/" + GetParam().file +
+                                   ".json");
   }
   template <class T>
   T golden(const std::string& key) const {
@@ -75,56 +74,30 @@ class GoldenTest : public ::testing::TestWithParam<Case> {
   Tensor images() const {
     const int64_t size = golden<int64_t>("image");
     const Shape shape{golden<int64_t>("batch"), size, size, golden<int64_t>("channels")};
-    const auto values = std::make_shared<const TensorValues>(draw_normal(
-        golden<uint64_t>("seed"), golden<uint32_t>("images_index"), shape.elements(), 1.0));
-    return Session::current().upload(TensorMeta::contiguous(DType::kFloat32, shape),
-                                     Category::kData, values->data(), values);
+    return testing::golden_images(golden_, shape);
   }
-  Tensor labels() const {
-    const auto values = std::make_shared<std::vector<int64_t>>(golden<size_t>("batch"));
-    for (size_t i = 0; i < values->size(); ++i) {
-      (*values)[i] = static_cast<int64_t>(7 * i + 3) % golden<int64_t>("classes");
-    }
-    const Shape shape{static_cast<int64_t>(values->size())};
-    return Session::current().upload(TensorMeta::contiguous(DType::kInt64, shape),
-                                     Category::kData, values->data(), values);
-  }
+
+  Tensor labels() const { return testing::golden_labels(golden_, golden<int64_t>("batch")); }
 
   // Compares samples and norm of one tensor; notes both relative errors.
   void compare(const std::string& name, const TensorValues& ours) {
     const Json& expected = golden_.at("tensors").at(name);
     ASSERT_EQ(ours.size(), expected.at("count").get<size_t>()) << name;
-    const auto norm = expected.at("norm").get<double>();
-    const auto samples = expected.at("values").get<std::vector<double>>();
-    double difference = 0, squares = 0;
-    for (size_t j = 0; j < samples.size(); ++j) {
-      const double d = ours[(j * 7919 + 13) % ours.size()] - samples[j];
-      difference += d * d;
-    }
-    for (const float v : ours) squares += static_cast<double>(v) * v;
-    // As if the samples were all of the tensor.
-    const double share = static_cast<double>(ours.size()) / static_cast<double>(samples.size());
-    const double error = std::sqrt(difference * share) / norm;
     comparisons_[name.substr(0, name.find('/'))].push_back(
-        {name, std::max(error, std::abs(std::sqrt(squares) - norm) / norm),
-         expected.at(GetParam().error()).get<double>()});
+        testing::compared(name, expected, ours, expected.at(GetParam().error()).get<double>()));
   }
 
-  static double median(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    return values[values.size() / 2];
-  }
   // By kind, since rounding touches gradients far more than what a small step makes of them.
   void judge() {
     size_t compared = 0;
     for (const auto& [kind, all] : comparisons_) {
       std::vector<double> errors, yardsticks;
-      for (const Comparison& one : all) {
+      for (const GoldenComparison& one : all) {
         errors.push_back(one.error);
         yardsticks.push_back(one.yardstick);
       }
       const double worst = *std::max_element(yardsticks.begin(), yardsticks.end());
-      for (const Comparison& one : all) {
+      for (const GoldenComparison& one : all) {
         EXPECT_LE(one.error, GetParam().multiple() * worst + kFloor) << one.name;
       }
       EXPECT_LE(median(errors), GetParam().multiple() * median(yardsticks) + kFloor) << kind;
@@ -133,13 +106,9 @@ class GoldenTest : public ::testing::TestWithParam<Case> {
     EXPECT_EQ(compared, golden_.at("tensors").size());
   }
 
-  struct Comparison {
-    std::string name;
-    double error;      // relative
-    double yardstick;  // PyTorch's in float32
-  };
   Json golden_;
-  std::map<std::string, std::vector<Comparison>> comparisons_;  // "gradient", "parameter", ...
+  std::map<std::string, std::vector<GoldenComparison>>
+      comparisons_;  // "gradient", "parameter", ...
 };
 
 TEST_P(GoldenTest, OneSgdStepAgreesWithPyTorch) {
@@ -160,7 +129,8 @@ TEST_P(GoldenTest, OneSgdStepAgreesWithPyTorch) {
                                     .weight_decay = golden<double>("weight_decay")});
   float loss = 0, loss_after = 0;
   session.step([&] {
-    const Tensor result = cross_entropy(model.forward(images()), labels());
+    const Tensor result =
+        cross_entropy(model.forward(images()), labels());
     session.download(result, &loss);
     backward(result);
     for (const NamedTensor& one : model.parameters()) {
@@ -178,7 +148,8 @@ TEST_P(GoldenTest, OneSgdStepAgreesWithPyTorch) {
   judge();
   session.step([&] {
     const NoGrad no_grad;
-    session.download(cross_entropy(model.forward(images()), labels()), &loss_after);
+    session.download(cross_entropy(model.forward(images()), labels()),
+                     &loss_after);
   });
   const double scale = golden<double>("loss");
   const double multiple = GetParam().multiple();

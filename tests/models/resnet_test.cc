@@ -10,26 +10,13 @@
 #include "ops/loss/loss.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
+#include "tests/models/images.h"
 
 namespace tidemark {
 namespace {
 
-Tensor images(const Shape& shape) {
-  Session& session = Session::current();
-  std::shared_ptr<std::vector<float>> values;
-  if (session.device().has_data()) {
-    values = std::make_shared<std::vector<float>>(draw_normal(1, 12345, shape.elements(), 1.0));
-  }
-  return session.upload(TensorMeta::contiguous(DType::kFloat32, shape), Category::kData,
-                        values ? values->data() : nullptr, values);
-}
-
-Tensor labels(std::vector<int64_t> classes) {
-  const auto owned = std::make_shared<const std::vector<int64_t>>(std::move(classes));
-  const Shape shape{static_cast<int64_t>(owned->size())};
-  return Session::current().upload(TensorMeta::contiguous(DType::kInt64, shape),
-                                   Category::kData, owned->data(), owned);
-}
+using testing::images;
+using testing::labels;
 
 // torchvision 0.26: sum of numel() over parameters(), and how many parameters and buffers
 // (num_batches_tracked left out) there are.

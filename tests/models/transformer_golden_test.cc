@@ -91,6 +91,16 @@ class TransformerGoldenTest : public ::testing::TestWithParam<Kind> {
     compare_samples(golden, name, to_vector(cast(tensor, DType::kFloat32)), GetParam().dtype);
   }
 
+  // Logits, loss and gradients.
+  static void compare_training(const Json& golden, const Module& model, const Tensor& logits,
+                               const Tensor& labels) {
+    compare(golden, "logits", logits);
+    const Tensor loss = cross_entropy(logits, labels);
+    compare(golden, "loss", loss);
+    backward(loss);
+    compare_gradients(golden, model);
+  }
+
   void SetUp() override {
     if (GetParam().dtype == DType::kBFloat16) TIDEMARK_SKIP_WITHOUT_BFLOAT16();
   }
@@ -108,11 +118,7 @@ TEST_P(TransformerGoldenTest, MaskedLm) {
                                       .segments = numbers(golden.at("segments")),
                                       .keys = numbers(golden.at("lengths"))},
                                      numbers(golden.at("masked_positions")));
-  compare(golden, "logits", logits);
-  const Tensor loss = cross_entropy(logits, numbers(golden.at("masked_labels")));
-  compare(golden, "loss", loss);
-  backward(loss);
-  compare_gradients(golden, model);
+  compare_training(golden, model, logits, numbers(golden.at("masked_labels")));
 }
 
 TEST_P(TransformerGoldenTest, XlmR) {
@@ -130,11 +136,7 @@ TEST_P(TransformerGoldenTest, XlmR) {
   const Tensor logits = model.logits(
       {.tokens = numbers(golden.at("tokens")), .keys = numbers(golden.at("lengths"))},
       numbers(golden.at("masked_positions")));
-  compare(golden, "logits", logits);
-  const Tensor loss = cross_entropy(logits, numbers(golden.at("masked_labels")));
-  compare(golden, "loss", loss);
-  backward(loss);
-  compare_gradients(golden, model);
+  compare_training(golden, model, logits, numbers(golden.at("masked_labels")));
 }
 
 TEST_P(TransformerGoldenTest, Spans) {
@@ -160,12 +162,7 @@ TEST_P(TransformerGoldenTest, Gpt2) {
   load(model, "gpt2_small.safetensors");
   model.compute_in(GetParam().dtype);
   const Tensor logits = model.logits(numbers(golden.at("tokens")));
-  compare(golden, "logits", logits);
-  const Tensor labels = numbers(golden.at("labels"));
-  const Tensor loss = cross_entropy(logits, reshape(labels, {-1}));
-  compare(golden, "loss", loss);
-  backward(loss);
-  compare_gradients(golden, model);
+  compare_training(golden, model, logits, reshape(numbers(golden.at("labels")), {-1}));
 }
 
 // As published, and with the norms that torch.nn.Transformer ends either half with.

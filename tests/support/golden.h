@@ -34,26 +34,35 @@ inline constexpr double kGoldenMultiple = 8, kGoldenFloor = 2e-7;
 // bfloat16.
 inline constexpr double kBfloat16Multiple = 4, kBfloat16Floor = 1.0 / 256;
 
-inline void compare_samples(const Json& golden, const std::string& name,
-                            const std::vector<float>& ours, DType computed = DType::kFloat32) {
-  const Json& expected = golden.at("tensors").at(name);
-  ASSERT_EQ(ours.size(), expected.at("count").get<size_t>()) << name;
-  const auto norm = expected.at("norm").get<double>();
+// How far off `ours` is: its samples, as if they were all of the tensor, and its norm.
+// REQUIRES: as many values as the tensor has.
+struct GoldenError {
+  double samples, norm;
+};
+inline GoldenError golden_error(const Json& expected, const std::vector<float>& ours) {
   const auto samples = expected.at("values").get<std::vector<double>>();
   double difference = 0, squares = 0;
   for (size_t j = 0; j < samples.size(); ++j) {
     difference += std::pow(ours[(j * 7919 + 13) % ours.size()] - samples[j], 2);
   }
   for (const float v : ours) squares += double{v} * v;
-  // Treats the samples as if they were all of the tensor.
   const double share = static_cast<double>(ours.size()) / static_cast<double>(samples.size());
-  const double scale = std::max(1.0, norm);
+  return {std::sqrt(difference * share),
+          std::abs(std::sqrt(squares) - expected.at("norm").get<double>())};
+}
+
+inline void compare_samples(const Json& golden, const std::string& name,
+                            const std::vector<float>& ours, DType computed = DType::kFloat32) {
+  const Json& expected = golden.at("tensors").at(name);
+  ASSERT_EQ(ours.size(), expected.at("count").get<size_t>()) << name;
+  const double scale = std::max(1.0, expected.at("norm").get<double>());
   const bool narrow = computed == DType::kBFloat16;
   const double allowed =
       narrow ? kBfloat16Multiple * expected.at("bfloat16_error").get<double>() + kBfloat16Floor
              : kGoldenMultiple * expected.at("error").get<double>() + kGoldenFloor;
-  EXPECT_LE(std::sqrt(difference * share) / scale, allowed) << name;
-  EXPECT_LE(std::abs(std::sqrt(squares) - norm) / scale, allowed) << name;
+  const GoldenError error = golden_error(expected, ours);
+  EXPECT_LE(error.samples / scale, allowed) << name;
+  EXPECT_LE(error.norm / scale, allowed) << name;
 }
 
 }  // namespace tidemark::testing

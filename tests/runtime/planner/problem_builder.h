@@ -33,7 +33,7 @@ inline OpId add_operator(Problem& problem, std::string name, std::vector<Storage
 }
 
 //   a -> y (4) -> b -> u (1) -> d
-//     -> z (8) -> c -> v (2) ->
+//     -> z (8) -> c -> v (2) -> d
 inline Problem diamond() {
   Problem problem;
   const StorageId y = add_storage(problem, "y", 4), z = add_storage(problem, "z", 8),
