@@ -11,21 +11,29 @@
 namespace tidemark::planner {
 namespace {
 
+// The method, which says its name and how long it took.
+template <class Method>
+std::function<Plan(const Problem&)> timed(const char* name, Method method) {
+  return [=](const Problem& problem) {
+    const Stopwatch watch(0);
+    Plan plan = method(problem);
+    plan.method = name;
+    plan.seconds = watch.seconds();
+    return plan;
+  };
+}
+
 Baseline note(const char* name, bool in_place, bool sharing) {
   Baseline baseline;
   baseline.name = name;
   baseline.in_place = in_place;
   baseline.quick = true;
-  baseline.plan = [=](const Problem& problem) {
-    const Stopwatch watch(0);
+  baseline.plan = timed(name, [=](const Problem& problem) {
     MemoryNoteOptions options;
     options.in_place = in_place;
     options.sharing = sharing;
-    Plan plan = memory_note(problem, options);
-    plan.method = name;
-    plan.seconds = watch.seconds();
-    return plan;
-  };
+    return memory_note(problem, options);
+  });
   return baseline;
 }
 
@@ -34,14 +42,9 @@ Baseline laid_out(const char* name, bool reorders, bool quick, const Place& plac
   baseline.name = name;
   baseline.reorders = reorders;
   baseline.quick = quick;
-  baseline.plan = [=](const Problem& problem) {
-    const Stopwatch watch(0);
-    Plan plan =
-        assemble(problem, reorders ? lescea(problem) : program_order(problem), false, place);
-    plan.method = name;
-    plan.seconds = watch.seconds();
-    return plan;
-  };
+  baseline.plan = timed(name, [=](const Problem& problem) {
+    return assemble(problem, reorders ? lescea(problem) : program_order(problem), false, place);
+  });
   return baseline;
 }
 
@@ -50,16 +53,12 @@ Baseline apart(const char* name, StreamSharing sharing) {
   baseline.name = name;
   baseline.in_place = true;
   baseline.freedom = Freedom::kOperators;
-  baseline.plan = [=](const Problem& problem) {
-    const Stopwatch watch(0);
+  baseline.plan = timed(name, [=](const Problem& problem) {
     StreamOptions options;
     options.freedom = Freedom::kOperators;
     options.sharing = sharing;
-    Plan plan = stream_safe(problem, options);
-    plan.method = name;
-    plan.seconds = watch.seconds();
-    return plan;
-  };
+    return stream_safe(problem, options);
+  });
   return baseline;
 }
 

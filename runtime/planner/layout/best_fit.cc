@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <iterator>
 #include <map>
 #include <set>
@@ -68,26 +67,10 @@ class Holes {
 }  // namespace
 
 Offsets best_fit_online(const std::vector<Buffer>& buffers) {
-  struct Event {
-    int64_t time;
-    bool begins;
-    size_t buffer;
-  };
-  std::vector<Event> events;
-  events.reserve(2 * buffers.size());
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    if (is_empty(buffers[i])) continue;
-    events.push_back({buffers[i].begin, true, i});
-    events.push_back({buffers[i].end, false, i});
-  }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    if (a.time != b.time) return a.time < b.time;
-    if (a.begins != b.begins) return b.begins;
-    return a.buffer < b.buffer;
-  });
   Offsets offsets(buffers.size());
   Holes holes;
-  for (const Event& event : events) {
+  for (const LifetimeEvent& event : lifetime_events(buffers)) {
+    if (is_empty(buffers[event.buffer])) continue;
     const Bytes size = buffers[event.buffer].size;
     if (event.begins) {
       offsets[event.buffer] = holes.take(size);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/layout/exact_search.h"
@@ -159,6 +160,19 @@ Bytes height(const std::vector<Buffer>& buffers, const Offsets& offsets) {
     if (!is_empty(buffers[i])) top = std::max(top, offsets[i] + buffers[i].size);
   }
   return top - Offset();
+}
+
+std::vector<LifetimeEvent> lifetime_events(const std::vector<Buffer>& buffers) {
+  std::vector<LifetimeEvent> events;
+  events.reserve(2 * buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    events.push_back({buffers[i].begin, true, static_cast<int>(i)});
+    events.push_back({buffers[i].end, false, static_cast<int>(i)});
+  }
+  std::sort(events.begin(), events.end(), [](const LifetimeEvent& a, const LifetimeEvent& b) {
+    return std::tuple(a.time, a.begins, a.buffer) < std::tuple(b.time, b.begins, b.buffer);
+  });
+  return events;
 }
 
 void check_buffers(const std::vector<Buffer>& buffers) {

@@ -35,6 +35,16 @@ using Offsets = std::vector<Offset>;
 Bytes max_load(const std::vector<Buffer>& buffers);
 Bytes height(const std::vector<Buffer>& buffers, const Offsets& offsets);
 
+struct LifetimeEvent {
+  int64_t time;
+  bool begins;
+  int buffer;
+};
+
+// The begin and the end of each buffer, by time. At one time ends come first (lifetimes are
+// half-open), and then the buffers' order counts.
+std::vector<LifetimeEvent> lifetime_events(const std::vector<Buffer>& buffers);
+
 struct LayoutOptions {
   Limits limits;
   // The search stops at this height. 0: the max load, the lower bound.

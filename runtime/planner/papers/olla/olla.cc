@@ -124,6 +124,11 @@ std::string too_large(int64_t terms) {
   return "the program would have " + std::to_string(terms / 1'000'000) + " million terms";
 }
 
+void bound_peak(const LifetimeProgram& lifetimes, Program& program, const OrderModel& model) {
+  program.variables[lifetimes.peak()].lower =
+      static_cast<double>(model.least.count()) / model.unit;
+}
+
 // Timesteps of a solution of (14), if any.
 std::optional<std::vector<int>> solve_lifetimes(const OrderModel& model, const Options& options,
                                                 double seconds, Report& report) {
@@ -136,10 +141,7 @@ std::optional<std::vector<int>> solve_lifetimes(const OrderModel& model, const O
   LifetimeProgram lifetimes(model.graph, model.spans,
                             options.timesteps == Timesteps::kOnePerStep, model.unit);
   Program& program = lifetimes.program();
-  if (options.bound) {
-    program.variables[lifetimes.peak()].lower =
-        static_cast<double>(model.least.count()) / model.unit;
-  }
+  if (options.bound) bound_peak(lifetimes, program, model);
   if (options.start)
     program.start = lifetimes.solution(model.start(lifetimes, options.timesteps));
   const Solution solution = run(program, options, watch.left(), report);
@@ -183,10 +185,7 @@ std::optional<Plan> plan_jointly(const Problem& problem, const OrderModel& model
                             options.timesteps == Timesteps::kOnePerStep, model.unit);
   JointProgram joint(model.graph, model.spans, options.precedence, model.unit, lifetimes);
   Program& program = joint.program();
-  if (options.bound) {
-    program.variables[lifetimes.peak()].lower =
-        static_cast<double>(model.least.count()) / model.unit;
-  }
+  if (options.bound) bound_peak(lifetimes, program, model);
   if (options.start) {
     const std::vector<int> timesteps = model.start(lifetimes, options.timesteps);
     Offsets offsets = fit_around(joint.buffers(timesteps), {});
