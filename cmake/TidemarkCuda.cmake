@@ -140,17 +140,12 @@ if(NOT tidemark_cudnn_version EQUAL 9)
   tidemark_no_cuda("cuDNN in ${TIDEMARK_CUDNN_INCLUDE_DIR} is version '${tidemark_cudnn_version}', not 9")
 endif()
 
-add_library(tidemark_cuda INTERFACE)
-add_library(tidemark::cuda ALIAS tidemark_cuda)
-set_target_properties(tidemark_cuda PROPERTIES EXPORT_NAME cuda)
 set(tidemark_cuda_includes ${TIDEMARK_CUDART_INCLUDE_DIR} ${TIDEMARK_CUBLAS_INCLUDE_DIR}
     ${TIDEMARK_CUDNN_INCLUDE_DIR})
 list(REMOVE_DUPLICATES tidemark_cuda_includes)
-target_include_directories(tidemark_cuda SYSTEM INTERFACE
-  "$<BUILD_INTERFACE:${tidemark_cuda_includes}>")
+tidemark_headers(cuda ${tidemark_cuda_includes})
 target_link_libraries(tidemark_cuda INTERFACE
   ${TIDEMARK_CUDART_LIBRARY} Threads::Threads rt ${CMAKE_DL_LIBS})
-set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES tidemark_cuda)
 
 # The same warnings as for C++, less -Wpedantic, which nvcc's own output does not pass.
 target_compile_options(tidemark_flags INTERFACE

@@ -21,11 +21,7 @@ endif()
 find_path(TIDEMARK_THRUST_INCLUDE_DIR thrust/version.h
   HINTS /usr/local/cuda/include/cccl /usr/local/cuda/include
   DOC "Folder that holds thrust/version.h" REQUIRED)
-add_library(tidemark_thrust INTERFACE)
-add_library(tidemark::thrust ALIAS tidemark_thrust)
-set_target_properties(tidemark_thrust PROPERTIES EXPORT_NAME thrust)
-target_include_directories(tidemark_thrust SYSTEM INTERFACE
-  $<BUILD_INTERFACE:${TIDEMARK_THRUST_INCLUDE_DIR}>)
+tidemark_headers(thrust ${TIDEMARK_THRUST_INCLUDE_DIR})
 # nvcc has its own: the GPU.
 target_compile_definitions(tidemark_thrust INTERFACE
   THRUST_HOST_SYSTEM=THRUST_HOST_SYSTEM_CPP
@@ -35,12 +31,7 @@ target_link_libraries(tidemark_thrust INTERFACE OpenMP::OpenMP_CXX)
 # It has no CMake file.
 find_path(TIDEMARK_UTF8PROC_INCLUDE_DIR utf8proc.h DOC "Folder that holds utf8proc.h" REQUIRED)
 find_library(TIDEMARK_UTF8PROC_LIBRARY utf8proc DOC "libutf8proc" REQUIRED)
-add_library(tidemark_utf8proc INTERFACE)
-add_library(tidemark::utf8proc ALIAS tidemark_utf8proc)
-set_target_properties(tidemark_utf8proc PROPERTIES EXPORT_NAME utf8proc)
-target_include_directories(tidemark_utf8proc SYSTEM INTERFACE
-  $<BUILD_INTERFACE:${TIDEMARK_UTF8PROC_INCLUDE_DIR}>)
+tidemark_headers(utf8proc ${TIDEMARK_UTF8PROC_INCLUDE_DIR})
 target_link_libraries(tidemark_utf8proc INTERFACE
   $<BUILD_INTERFACE:${TIDEMARK_UTF8PROC_LIBRARY}> $<INSTALL_INTERFACE:utf8proc>)
-set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES tidemark_flags tidemark_thrust
-                                                       tidemark_utf8proc)
+set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES tidemark_flags)

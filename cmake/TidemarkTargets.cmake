@@ -36,6 +36,18 @@ function(tidemark_library name)
   endif()
 endfunction()
 
+# tidemark_headers(thrust FOLDER...)
+#   The headers of others, needed to build alone: an interface, tidemark::thrust, that is installed
+#   without them.
+function(tidemark_headers name)
+  set(target tidemark_${name})
+  add_library(${target} INTERFACE)
+  add_library(tidemark::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(${target} SYSTEM INTERFACE "$<BUILD_INTERFACE:${ARGN}>")
+  set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES ${target})
+endfunction()
+
 # tidemark_program(train_resnet SOURCES train_resnet.cc DEPS models_resnet LIBS CLI11::CLI11)
 #   An example or a benchmark: BUILD/bin/train_resnet.
 function(tidemark_program name)
