@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/run_main.h"
 #include "models/optim/optimizer.h"
 #include "models/resnet.h"
 #include "ops/autograd/autograd.h"
@@ -173,10 +174,5 @@ int run(int argc, char** argv) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  try {
-    return tidemark::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "host_overhead: %s\n", error.what());
-    return 2;
-  }
+  return tidemark::run_main("host_overhead", tidemark::run, argc, argv, 2);
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench/convolution_rate.h"
+#include "bench/run_main.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/gpu_profile.h"
@@ -125,10 +126,5 @@ int run(int argc, char** argv) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  try {
-    return tidemark::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "measure_cuda_profile: " << error.what() << "\n";
-    return 2;
-  }
+  return tidemark::run_main("measure_cuda_profile", tidemark::run, argc, argv, 2);
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench/first_line.h"
+#include "bench/run_main.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/text_file.h"
 #include "runtime/planner/io/order_graph.h"
@@ -224,10 +225,5 @@ int run(int argc, char** argv) {
 }  // namespace tidemark::planner
 
 int main(int argc, char** argv) {
-  try {
-    return tidemark::planner::run(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "olla_ablation: {}\n", error.what());
-    return 1;
-  }
+  return tidemark::run_main("olla_ablation", tidemark::planner::run, argc, argv, 1);
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/run_main.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/text_file.h"
 #include "runtime/device/profile.h"
@@ -101,10 +102,5 @@ int run(int argc, char** argv) {
 }  // namespace tidemark::planner
 
 int main(int argc, char** argv) {
-  try {
-    return tidemark::planner::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "order_and_releases: " << error.what() << "\n";
-    return 1;
-  }
+  return tidemark::run_main("order_and_releases", tidemark::planner::run, argc, argv, 1);
 }

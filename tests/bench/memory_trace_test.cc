@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/models/data/files.h"
+#include "tests/support/replaced.h"
 
 namespace tidemark {
 namespace {
@@ -26,9 +27,8 @@ constexpr std::string_view kGood =
 testing::ByteVector bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
 // `text` with `old` replaced.
-std::string with(std::string_view old, std::string_view now) {
-  std::string text(kGood);
-  return text.replace(text.find(old), old.size(), now);
+std::string with(const std::string& old, const std::string& now) {
+  return testing::replaced(std::string(kGood), old, now);
 }
 
 TEST(MemoryTrace, ReadsWhatTheFormatSays) {

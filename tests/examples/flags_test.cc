@@ -6,22 +6,17 @@
 
 #include "examples/common/run.h"
 #include "runtime/core/errors.h"
+#include "tests/examples/parse_arguments.h"
 
 namespace tidemark {
 namespace {
 
-std::optional<ResNetFlags> parse(std::vector<std::string> arguments, int& code) {
-  arguments.insert(arguments.begin(), "train_resnet");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  return parse_resnet_flags(static_cast<int>(argv.size()), argv.data(), code);
+std::optional<ResNetFlags> parse(const std::vector<std::string>& arguments, int& code) {
+  return testing::parse_arguments(parse_resnet_flags, arguments, code);
 }
 
 ResNetFlags parsed(const std::vector<std::string>& arguments) {
-  int code = 0;
-  const std::optional<ResNetFlags> flags = parse(arguments, code);
-  EXPECT_TRUE(flags) << code;
-  return flags.value_or(ResNetFlags());
+  return testing::parsed_arguments(parse_resnet_flags, arguments);
 }
 
 TEST(Flags, Defaults) {

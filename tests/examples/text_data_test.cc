@@ -7,19 +7,13 @@
 
 #include "examples/common/bert_flags.h"
 #include "runtime/core/errors.h"
+#include "tests/examples/parse_arguments.h"
 
 namespace tidemark {
 namespace {
 
-BertFlags parsed(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "train_bert");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  int code = 0;
-  const std::optional<BertFlags> flags =
-      parse_bert_flags(static_cast<int>(argv.size()), argv.data(), code);
-  EXPECT_TRUE(flags) << code;
-  return flags.value_or(BertFlags());
+BertFlags parsed(const std::vector<std::string>& arguments) {
+  return testing::parsed_arguments(parse_bert_flags, arguments);
 }
 
 TEST(BertFlagsTest, DefaultsFollowModelAndTask) {

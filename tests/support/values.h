@@ -13,6 +13,7 @@
 #include "runtime/session/session.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/machine.h"
+#include "tests/support/usage_error.h"
 
 namespace tidemark::testing {
 
@@ -91,17 +92,6 @@ void expect_close(const Tensor& actual, const std::vector<Expected>& expected,
     ASSERT_NEAR(values[i], want, tolerance * std::max(1.0, std::abs(want)))
         << "element " << i << " of " << actual.shape().to_string();
   }
-}
-
-// The message of the UsageError that `body` throws; empty if it throws none.
-template <class Body>
-std::string usage_error(const Body& body) {
-  try {
-    body();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace tidemark::testing

@@ -68,20 +68,22 @@ TEST(Mnist, ReadsPlainAndGzip) {
   }
 }
 
+int64_t mnist_error(const TempFolder& folder, const std::string& path) {
+  return data_error([&] { open_mnist(folder.path(), Split::kTrain); }, path);
+}
+
 TEST(Mnist, EveryTruncationIsFoundWhenOpening) {
   const Mnist m;
   const TempFolder folder;
   const std::string labels = folder.write(kLabels, m.labels);
   for (size_t n = 0; n < m.images.size(); ++n) {
     const std::string path = folder.write(kImages, first(m.images, n));
-    EXPECT_EQ(data_error([&] { open_mnist(folder.path(), Split::kTrain); }, path),
-              static_cast<int64_t>(n));
+    EXPECT_EQ(mnist_error(folder, path), static_cast<int64_t>(n));
   }
   folder.write(kImages, m.images);
   for (size_t n = 0; n < m.labels.size(); ++n) {
     folder.write(kLabels, first(m.labels, n));
-    EXPECT_EQ(data_error([&] { open_mnist(folder.path(), Split::kTrain); }, labels),
-              static_cast<int64_t>(n));
+    EXPECT_EQ(mnist_error(folder, labels), static_cast<int64_t>(n));
   }
 }
 
@@ -92,8 +94,7 @@ TEST(Mnist, EveryCutOfTheGzipIsFound) {
   const ByteVector packed = testing::gzip(m.images);
   for (size_t n = 0; n < packed.size(); ++n) {
     const std::string path = folder.write(kImages + ".gz", first(packed, n));
-    EXPECT_EQ(data_error([&] { open_mnist(folder.path(), Split::kTrain); }, path),
-              static_cast<int64_t>(n));
+    EXPECT_EQ(mnist_error(folder, path), static_cast<int64_t>(n));
   }
 }
 
@@ -105,8 +106,7 @@ TEST(Mnist, EveryFlippedHeaderBitIsFound) {
     ByteVector bad = m.images;
     bad[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
     const std::string path = folder.write(kImages, bad);
-    EXPECT_LE(data_error([&] { open_mnist(folder.path(), Split::kTrain); }, path),
-              static_cast<int64_t>(bad.size()));
+    EXPECT_LE(mnist_error(folder, path), static_cast<int64_t>(bad.size()));
   }
 }
 
@@ -114,12 +114,11 @@ TEST(Mnist, LabelsMustMatchAndBeDigits) {
   const Mnist m;
   const TempFolder folder;
   folder.write(kImages, m.images);
-  auto open = [&] { open_mnist(folder.path(), Split::kTrain); };
-  EXPECT_EQ(data_error(open, folder.write(kLabels, idx({3}, {7, 10, 9}))), 9);
-  EXPECT_EQ(data_error(open, folder.write(kLabels, idx({2}, {7, 1}))), 4);
+  EXPECT_EQ(mnist_error(folder, folder.write(kLabels, idx({3}, {7, 10, 9}))), 9);
+  EXPECT_EQ(mnist_error(folder, folder.write(kLabels, idx({2}, {7, 1}))), 4);
   ByteVector longer = m.labels;
   longer.push_back(0);
-  EXPECT_EQ(data_error(open, folder.write(kLabels, longer)), 11);
+  EXPECT_EQ(mnist_error(folder, folder.write(kLabels, longer)), 11);
 }
 
 constexpr size_t kRecord = 3073;

@@ -221,18 +221,10 @@ TEST(Plans, RunWithoutAReleaseInTheirPeak) {
 // The fourth step has an extra call, at either place.
 TEST(Plans, AStepThatDiffersIsFinishedAndNothingIsLost) {
   for (const int place : {0, 1}) {
-    const auto run = [&](Training& training) {
-      for (int i = 0; i < 8; ++i) {
-        Handle extra;
-        training.step([&](int at) {
-          if (i == 3 && at == place) extra = training.scene().call({training.scene().data(1)});
-        });
-      }
-      return training.finish();
-    };
     Training plain, training;
     training.session().plan_steps(quiet());
-    EXPECT_EQ(run(training), run(plain));
+    EXPECT_EQ(training.run_with_an_odd_step(8, 3, place),
+              plain.run_with_an_odd_step(8, 3, place));
     EXPECT_EQ(training.session().planner()->counts().mismatches, 1);
     EXPECT_EQ(training.session().planner()->counts().plans, 1);
     // Steps 2, 5, 6 and 7 are planned; 3 differs, and 4 is recorded.

@@ -95,18 +95,10 @@ TEST(ReleasingPlans, AreDroppedWhereThePolicyIsFaster) {
 // The sixth step has an extra call, at either place.
 TEST(ReleasingPlans, AStepThatDiffersIsFinishedUnderThePolicy) {
   for (const int place : {0, 1}) {
-    const auto run = [&](Training& training) {
-      for (int i = 0; i < 10; ++i) {
-        Handle extra;
-        training.step([&](int at) {
-          if (i == 5 && at == place) extra = training.scene().call({training.scene().data(1)});
-        });
-      }
-      return training.finish();
-    };
     Training plain, training({.arena = kTight, .host = 64});
     training.session().plan_steps(quiet());
-    EXPECT_EQ(run(training), run(plain));
+    EXPECT_EQ(training.run_with_an_odd_step(10, 5, place),
+              plain.run_with_an_odd_step(10, 5, place));
     EXPECT_EQ(training.session().planner()->counts().mismatches, 1);
     // Steps 3, 4 and 7 to 9 are planned; 5 differs, and 6 is recorded.
     EXPECT_EQ(training.session().planner()->counts().planned_steps, 5);

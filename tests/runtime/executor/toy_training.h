@@ -74,6 +74,16 @@ class Training {
     for (const Handle& weight : weights_) read_.push_back(scene_.hash(weight));
     return read_;
   }
+  // Runs `steps` steps, and in step `odd` one more call, where step() calls between(place).
+  std::vector<uint64_t> run_with_an_odd_step(int steps, int odd, int place) {
+    for (int i = 0; i < steps; ++i) {
+      Handle extra;
+      step([&](int at) {
+        if (i == odd && at == place) extra = scene_.call({scene_.data(1)});
+      });
+    }
+    return finish();
+  }
   Scene& scene() { return scene_; }
   const std::vector<Handle>& weights() const { return weights_; }
   Session& session() { return scene_.session(); }

@@ -11,6 +11,7 @@
 #include "runtime/planner/io/order_graph.h"
 #include "runtime/planner/io/svg.h"
 #include "runtime/planner/io/text_file.h"
+#include "tests/support/replaced.h"
 
 namespace tidemark::planner {
 namespace {
@@ -91,8 +92,7 @@ TEST(OrderGraphFileTest, ParametersMayBeResident) {
 }
 
 std::string with(const std::string& from, const std::string& to) {
-  std::string text = kGraph;
-  text.replace(text.find(from), from.size(), to);
+  const std::string text = tidemark::testing::replaced(kGraph, from, to);
   return refusal([&] { parse_order_graphs(text, "g.json"); });
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/schedule/schedule_svg.h"
 #include "runtime/schedule/trace_json.h"
 #include "tests/runtime/schedule/schedule_builder.h"
+#include "tests/support/replaced.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::testing {
@@ -88,11 +89,7 @@ TEST(ScheduleJson, SaysWhatIsWrongAndWhere) {
     return "none";
   };
   const auto with = [&](const std::string& from, const std::string& to) {
-    std::string text = good;
-    const size_t at = text.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    if (at != std::string::npos) text.replace(at, from.size(), to);
-    return error(text);
+    return error(replaced(good, from, to));
   };
   const struct {
     const char *from, *to, *says;

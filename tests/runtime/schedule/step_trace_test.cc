@@ -4,6 +4,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/schedule/trace_json.h"
+#include "tests/support/replaced.h"
 
 namespace tidemark {
 namespace {
@@ -164,10 +165,7 @@ TEST(StepTraceJson, BadTextIsAnErrorWithThePlace) {
     return "none";
   };
   const auto with = [&](const std::string& from, const std::string& to) {
-    std::string text = good;
-    const size_t at = text.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    return error(text.replace(at, from.size(), to));
+    return error(testing::replaced(good, from, to));
   };
   EXPECT_NE(error("").find("not JSON"), std::string::npos);
   EXPECT_NE(error(good.substr(0, good.size() / 2)).find("not JSON"), std::string::npos);

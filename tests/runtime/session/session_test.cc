@@ -15,6 +15,7 @@
 #include "runtime/executor/step_planner.h"
 #include "runtime/residency/residency.h"
 #include "tests/support/toy_program.h"
+#include "tests/support/usage_error.h"
 
 namespace tidemark::testing {
 namespace {
@@ -176,15 +177,6 @@ Tensor word_of(Session& session, int32_t value) {
                         word.get(), word);
 }
 
-std::string complaint_of(const std::function<void()>& use) {
-  try {
-    use();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no UsageError";
-}
-
 TEST(Session, TensorsOfOthersAreRefused) {
   Session session(small()), other(small());
   const Tensor mine = word_of(session, 1), its = word_of(other, 2);
@@ -197,17 +189,17 @@ TEST(Session, TensorsOfOthersAreRefused) {
   EXPECT_TRUE(session.download(mine, &got));
   EXPECT_EQ(got, 1);
   for (const Tensor& foreign : {its, orphan, Tensor()}) {
-    EXPECT_EQ(complaint_of([&] { session.download(foreign, &got); }).rfind("[download] ", 0),
+    EXPECT_EQ(usage_error([&] { session.download(foreign, &got); }).rfind("[download] ", 0),
               0U);
   }
-  EXPECT_NE(complaint_of([&] { session.download(its, &got); }).find("another session"),
+  EXPECT_NE(usage_error([&] { session.download(its, &got); }).find("another session"),
             std::string::npos);
-  EXPECT_NE(complaint_of([&] { session.download(orphan, &got); }).find("has ended"),
+  EXPECT_NE(usage_error([&] { session.download(orphan, &got); }).find("has ended"),
             std::string::npos);
   EXPECT_EQ(got, 1) << "nothing was read";
   Handle empty(other.residency().storages().create(8_B, Category::kData, "test"));
   const auto words = std::make_shared<int64_t>(0);
-  EXPECT_NE(complaint_of([&] { session.upload(*empty, words.get(), words); }).find("[upload] "),
+  EXPECT_NE(usage_error([&] { session.upload(*empty, words.get(), words); }).find("[upload] "),
             std::string::npos);
   EXPECT_TRUE(other.download(its, &got));
   EXPECT_EQ(got, 2);
@@ -221,7 +213,7 @@ TEST(Session, StepsDoNotNest) {
   const Handle x = toy_upload(session, 100, 1);
   std::string complaint;
   const StepStats& stats = session.step([&] {
-    complaint = complaint_of([&] { session.step([] {}); });
+    complaint = usage_error([&] { session.step([] {}); });
     toy_call(session, {x}, {{100}}, 1);
   });
   EXPECT_EQ(complaint.rfind("[step] ", 0), 0U) << complaint;
@@ -236,10 +228,10 @@ TEST(Session, StaysOnItsThread) {
   std::vector<std::string> complaints;
   std::thread([&] {
     int32_t got = 0;
-    complaints.push_back(complaint_of([&] { session.step([] {}); }));
-    complaints.push_back(complaint_of([&] { session.download(x, &got); }));
-    complaints.push_back(complaint_of([&] { word_of(session, 1); }));
-    complaints.push_back(complaint_of([&] { session.make_current(); }));
+    complaints.push_back(usage_error([&] { session.step([] {}); }));
+    complaints.push_back(usage_error([&] { session.download(x, &got); }));
+    complaints.push_back(usage_error([&] { word_of(session, 1); }));
+    complaints.push_back(usage_error([&] { session.make_current(); }));
   }).join();
   for (const std::string& complaint : complaints) {
     EXPECT_NE(complaint.find("thread"), std::string::npos) << complaint;
@@ -268,7 +260,7 @@ TEST(Session, AfterForkTheChildIsTold) {
              [&] { word_of(*session, 1); },
              [&] { toy_call(*session, {x.storage()}, {{1}}, 1); },
          }) {
-      if (complaint_of(use).find("fork") == std::string::npos) ++wrong;
+      if (usage_error(use).find("fork") == std::string::npos) ++wrong;
     }
     session.reset();
     x = {};

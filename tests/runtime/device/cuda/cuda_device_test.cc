@@ -34,6 +34,12 @@ class CudaDeviceTest : public ::testing::Test {
     options.staging = 16_KiB;
     device_ = make_cuda_device_on(fake_, "cuda:0", load_profile("h100-80gb"), options);
   }
+  void make_beside_a_model() {
+    make();
+    DeviceProfile profile = load_profile("h100-80gb");
+    profile.pin_bandwidth = 1'024'000;  // a KiB in a millisecond
+    device_ = make_modelled_device(std::move(device_), profile);
+  }
   void TearDown() override {
     device_.reset();
     if (!fake_) return;
@@ -249,10 +255,7 @@ TEST_F(CudaDeviceTest, PreparingMemoryOfALostGpuDoesNothing) {
 }
 
 TEST_F(CudaDeviceTest, WithAModelBesideItMemoryIsPreparedOnBoth) {
-  make();
-  DeviceProfile profile = load_profile("h100-80gb");
-  profile.pin_bandwidth = 1'024'000;  // a KiB in a millisecond
-  device_ = make_modelled_device(std::move(device_), profile);
+  make_beside_a_model();
   const auto host = device_->map(MemoryKind::kHost, 160_KiB);
   for (int turn = 0; turn < 2; ++turn) {
     host->prepare(0_B, 1_KiB);
@@ -357,10 +360,7 @@ TEST_F(CudaDeviceTest, WhatIsStillPinnedIsUnpinnedWithTheDevice) {
 }
 
 TEST_F(CudaDeviceTest, WithAModelBesideItAdoptedMemoryIsPreparedOnBoth) {
-  make();
-  DeviceProfile profile = load_profile("h100-80gb");
-  profile.pin_bandwidth = 1'024'000;  // a KiB in a millisecond
-  device_ = make_modelled_device(std::move(device_), profile);
+  make_beside_a_model();
   const auto arena = device_->map(MemoryKind::kDevice, 160_KiB);
   const auto memory = map_pages(160_KiB);
   const auto region = device_->adopt(memory, 160_KiB);
