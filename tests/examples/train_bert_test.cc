@@ -106,10 +106,7 @@ TEST_F(TrainBertTest, SameBitsWhateverTheMemory) {
              "--budget " + std::to_string(minimum),
          }) {
       SCOPED_TRACE(managed);
-      const Result result = train(attention + managed);
-      expect_same_training(result, free);
-      EXPECT_EQ(result.json.at("eval"), free.json.at("eval"));
-      EXPECT_LE(result.json.at("peak_reserved_bytes"), result.json.at("budget_bytes"));
+      expect_same_within_budget(train(attention + managed), free);
     }
   }
 }
@@ -129,14 +126,7 @@ TEST_F(TrainBertTest, SameBitsUnderEveryPolicyDownToTheMinimum) {
 }
 
 TEST_F(TrainBertTest, OneByteUnderTheMinimumIsRefusedBeforeTraining) {
-  const Result dry = train("--dry-run");
-  ASSERT_EQ(dry.code, 0) << dry.error;
-  const auto minimum = dry.json.at("minimum_budget_bytes").get<int64_t>();
-  EXPECT_THAT(dry.out, HasSubstr(std::to_string(minimum)));
-  const Result refused = train("--budget " + std::to_string(minimum - 1));
-  EXPECT_EQ(refused.code, 3);
-  EXPECT_THAT(refused.error, HasSubstr(std::to_string(minimum)));
-  EXPECT_TRUE(refused.json.at("steps").empty());
+  expect_minimum_is_exact([this](const std::string& budget) { return train(budget); });
 }
 
 TEST_F(TrainBertTest, SquadBatchesOfAllLengthsKeepBitsAndBudget) {

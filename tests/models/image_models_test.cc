@@ -11,7 +11,7 @@
 #include "ops/loss/loss.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
-#include "tests/models/images.h"
+#include "tests/models/image_networks.h"
 #include "tests/support/same_bits.h"
 
 namespace tidemark {
@@ -19,16 +19,11 @@ namespace {
 
 using testing::images;
 using testing::labels;
+using testing::NetworkSize;
 
-// torchvision 0.26: sum of numel() over parameters(), and how many parameters and buffers
-// (num_batches_tracked left out) there are. GoogLeNet's without auxiliary classifiers.
-struct Size {
-  int64_t elements;
-  size_t parameters;
-  size_t buffers;
-};
-const std::map<std::string, Size>& sizes() {
-  static const std::map<std::string, Size> all{
+// GoogLeNet's without auxiliary classifiers.
+const std::map<std::string, NetworkSize>& sizes() {
+  static const std::map<std::string, NetworkSize> all{
       {"efficientnet_b0", {5'288'548, 213, 98}}, {"mobilenet_v2", {3'504'872, 158, 104}},
       {"mnasnet1_0", {4'383'312, 158, 104}},     {"alexnet", {61'100'840, 16, 0}},
       {"vgg11", {132'863'336, 22, 0}},           {"vgg16", {138'357'544, 32, 0}},
@@ -42,9 +37,7 @@ TEST(ImageModel, SizesAreTorchvisions) {
   for (const auto& [name, size] : sizes()) {
     ParameterInit init(0);
     const auto model = make_image_model(name, {}, init);
-    EXPECT_EQ(model->parameter_elements(), size.elements) << name;
-    EXPECT_EQ(model->parameters().size(), size.parameters) << name;
-    EXPECT_EQ(model->buffers().size(), size.buffers) << name;
+    testing::expect_size(*model, size, name);
     std::set<std::string> names;
     for (const NamedTensor& one : model->parameters()) names.insert(one.name);
     EXPECT_EQ(names.size(), size.parameters) << name;

@@ -10,36 +10,27 @@
 #include "ops/loss/loss.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
-#include "tests/models/images.h"
+#include "tests/models/image_networks.h"
 
 namespace tidemark {
 namespace {
 
 using testing::images;
 using testing::labels;
-
-// torchvision 0.26: sum of numel() over parameters(), and how many parameters and buffers
-// (num_batches_tracked left out) there are.
-struct Size {
-  int64_t elements;
-  size_t parameters;
-  size_t buffers;
-};
+using testing::NetworkSize;
 
 TEST(ResNet, SizesAreTorchvisions) {
-  const std::map<std::string, Size> sizes{{"resnet18", {11'689'512, 62, 40}},
-                                          {"resnet34", {21'797'672, 110, 72}},
-                                          {"resnet50", {25'557'032, 161, 106}},
-                                          {"resnet101", {44'549'160, 314, 208}},
-                                          {"resnext50_32x4d", {25'028'904, 161, 106}}};
+  const std::map<std::string, NetworkSize> sizes{{"resnet18", {11'689'512, 62, 40}},
+                                                 {"resnet34", {21'797'672, 110, 72}},
+                                                 {"resnet50", {25'557'032, 161, 106}},
+                                                 {"resnet101", {44'549'160, 314, 208}},
+                                                 {"resnext50_32x4d", {25'028'904, 161, 106}}};
   ASSERT_EQ(resnet_names().size(), sizes.size());
   Session session({.device = "sim:a100-80gb"});
   for (const auto& [name, size] : sizes) {
     ParameterInit init(0);
     const ResNet model(resnet_options(name), init);
-    EXPECT_EQ(model.parameter_elements(), size.elements) << name;
-    EXPECT_EQ(model.parameters().size(), size.parameters) << name;
-    EXPECT_EQ(model.buffers().size(), size.buffers) << name;
+    testing::expect_size(model, size, name);
   }
 }
 

@@ -1,6 +1,7 @@
 // Runs programs as scripts do: exit code, output, and the JSON file.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -77,6 +78,31 @@ class ProgramTest : public ::testing::Test {
     ASSERT_EQ(actual.code, 0) << actual.error;
     EXPECT_EQ(loss_bits(actual.json), loss_bits(expected.json));
     EXPECT_EQ(actual.json.at("params_checksum"), expected.json.at("params_checksum"));
+  }
+
+  // The same, whose evaluation is the same too, within the budget.
+  static void expect_same_within_budget(const ProgramResult& actual,
+                                        const ProgramResult& expected) {
+    expect_same_training(actual, expected);
+    EXPECT_EQ(actual.json.at("eval"), expected.json.at("eval"));
+    EXPECT_LE(actual.json.at("peak_reserved_bytes"), actual.json.at("budget_bytes"));
+  }
+
+  // A dry run says the smallest budget, and a byte less is refused before training.
+  // train(arguments)
+  template <class Train>
+  static void expect_minimum_is_exact(const Train& train) {
+    using ::testing::HasSubstr;
+    const ProgramResult dry = train("--dry-run");
+    ASSERT_EQ(dry.code, 0) << dry.error;
+    const auto minimum = dry.json.at("minimum_budget_bytes").get<int64_t>();
+    EXPECT_THAT(dry.out, HasSubstr(std::to_string(minimum)));
+    const ProgramResult refused = train("--budget " + std::to_string(minimum - 1));
+    EXPECT_EQ(refused.code, 3);
+    EXPECT_THAT(refused.error, HasSubstr(std::to_string(minimum)));
+    EXPECT_TRUE(refused.json.at("steps").empty());
+    EXPECT_EQ(refused.json.at("minimum_budget_bytes"), minimum);
+    EXPECT_EQ(refused.json.at("budget_bytes"), minimum - 1);
   }
 
   std::filesystem::path folder_;

@@ -120,8 +120,12 @@ struct OrderModel {
   int64_t divisor = 0;  // divides all sizes
 };
 
-std::string too_large(int64_t terms) {
-  return "the program would have " + std::to_string(terms / 1'000'000) + " million terms";
+// Notes it if a program would be.
+bool is_too_large(int64_t terms, Report& report) {
+  if (terms <= kMaxTerms) return false;
+  report.note =
+      "the program would have " + std::to_string(terms / 1'000'000) + " million terms";
+  return true;
 }
 
 void bound_peak(const LifetimeProgram& lifetimes, Program& program, const OrderModel& model) {
@@ -133,11 +137,8 @@ void bound_peak(const LifetimeProgram& lifetimes, Program& program, const OrderM
 std::optional<std::vector<int>> solve_lifetimes(const OrderModel& model, const Options& options,
                                                 double seconds, Report& report) {
   const Stopwatch watch(seconds);
-  const int64_t terms = LifetimeProgram::term_count(model.graph, model.spans);
-  if (terms > kMaxTerms) {
-    report.note = too_large(terms);
+  if (is_too_large(LifetimeProgram::term_count(model.graph, model.spans), report))
     return std::nullopt;
-  }
   LifetimeProgram lifetimes(model.graph, model.spans,
                             options.timesteps == Timesteps::kOnePerStep, model.unit);
   Program& program = lifetimes.program();
@@ -176,11 +177,8 @@ Order to_order(const OrderModel& model, const Options& options,
 std::optional<Plan> plan_jointly(const Problem& problem, const OrderModel& model,
                                  const Options& options, Report& report) {
   const Stopwatch watch(options.limits.seconds);
-  const int64_t terms = JointProgram::term_count(model.graph, model.spans);
-  if (terms > kMaxTerms) {
-    report.note = too_large(terms);
+  if (is_too_large(JointProgram::term_count(model.graph, model.spans), report))
     return std::nullopt;
-  }
   LifetimeProgram lifetimes(model.graph, model.spans,
                             options.timesteps == Timesteps::kOnePerStep, model.unit);
   JointProgram joint(model.graph, model.spans, options.precedence, model.unit, lifetimes);
@@ -280,10 +278,7 @@ LayoutResult layout(const std::vector<Buffer>& buffers, const Options& options) 
     report.peak = report.bound = load;
     return result;
   }
-  if (terms > kMaxTerms) {
-    report.note = too_large(terms);
-    return result;
-  }
+  if (is_too_large(terms, report)) return result;
   location.unit = unit_for(load.count());
   const bool lossless = location.placed.empty();
   LocationProgram locations(buffers, location);

@@ -1,10 +1,14 @@
-// Images and labels for networks that are trained for a step or two.
+// Images and labels for networks that are trained for a step or two, and what sizes they have.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "models/image_model.h"
 #include "models/nn/parameter_init.h"
 #include "runtime/session/session.h"
 
@@ -26,6 +30,20 @@ inline Tensor labels(std::vector<int64_t> classes) {
   const Shape shape{static_cast<int64_t>(owned->size())};
   return Session::current().upload(TensorMeta::contiguous(DType::kInt64, shape),
                                    Category::kData, owned->data(), owned);
+}
+
+// torchvision 0.26: sum of numel() over parameters(), and how many parameters and buffers
+// (num_batches_tracked left out) there are.
+struct NetworkSize {
+  int64_t elements;
+  size_t parameters;
+  size_t buffers;
+};
+inline void expect_size(const ImageModel& model, const NetworkSize& size,
+                        const std::string& name) {
+  EXPECT_EQ(model.parameter_elements(), size.elements) << name;
+  EXPECT_EQ(model.parameters().size(), size.parameters) << name;
+  EXPECT_EQ(model.buffers().size(), size.buffers) << name;
 }
 
 }  // namespace tidemark::testing
