@@ -41,26 +41,35 @@ std::string refusal(const MemoryFacts& facts, Bytes least) {
   return "";
 }
 
+// What derive_limits() gives, to be compared at once.
+struct Figures {
+  Bytes arena{0};
+  bool is_limited = false;
+  Bytes promised{0};
+  Bytes host{0};
+  bool operator==(const Figures&) const = default;
+};
+void PrintTo(const Figures& figures, std::ostream* out) {
+  *out << "arena " << figures.arena.count() << (figures.is_limited ? " (limited)" : "")
+       << ", promised " << figures.promised.count() << ", host " << figures.host.count();
+}
+Figures figures(const MemoryFacts& facts) {
+  const MemoryLimits limits = derive_limits(facts);
+  return {limits.arena, limits.is_limited, limits.promised, limits.host};
+}
+
 TEST(MemoryLimits, OnACpuThereIsNoHostTierUnlessAskedFor) {
   MemoryFacts facts = on_cpu();
-  MemoryLimits limits = derive_limits(facts);
-  EXPECT_EQ(limits.host, 0_B);
-  EXPECT_EQ(limits.arena, 1000_MiB);
-  EXPECT_FALSE(limits.is_limited);
-  EXPECT_EQ(limits.promised, 1210_MiB);
+  EXPECT_EQ(figures(facts), (Figures{.arena = 1000_MiB, .promised = 1210_MiB, .host = 0_B}));
   facts.host_limit = 64_MiB;
-  limits = derive_limits(facts);
-  EXPECT_EQ(limits.host, 64_MiB);
-  EXPECT_EQ(limits.promised, 1274_MiB);
+  EXPECT_EQ(figures(facts), (Figures{.arena = 1000_MiB, .promised = 1274_MiB, .host = 64_MiB}));
 }
 
 TEST(MemoryLimits, ABudgetIsTheArenas) {
   MemoryFacts facts = on_cpu();
   facts.budget = 400_MiB;
-  const MemoryLimits limits = derive_limits(facts);
-  EXPECT_EQ(limits.arena, 400_MiB);
-  EXPECT_TRUE(limits.is_limited);
-  EXPECT_EQ(limits.promised, 610_MiB);
+  EXPECT_EQ(figures(facts),
+            (Figures{.arena = 400_MiB, .is_limited = true, .promised = 610_MiB}));
   EXPECT_EQ(refusal(facts, 400_MiB), "");
   EXPECT_THAT(refusal(facts, 400_MiB + 512_B), HasSubstr("a budget of 419430400 bytes"));
 }
@@ -76,10 +85,9 @@ TEST(MemoryLimits, OnACpuTheArenaIsWhatMemoryLeaves) {
   MemoryFacts facts = on_cpu();
   facts.memory = 700_MiB;
   facts.host_limit = 90_MiB;
-  const MemoryLimits limits = derive_limits(facts);
-  EXPECT_EQ(limits.arena, 400_MiB);
-  EXPECT_TRUE(limits.is_limited);
-  EXPECT_EQ(limits.promised, 700_MiB);
+  EXPECT_EQ(
+      figures(facts),
+      (Figures{.arena = 400_MiB, .is_limited = true, .promised = 700_MiB, .host = 90_MiB}));
   EXPECT_EQ(refusal(facts, 400_MiB), "");
   EXPECT_THAT(refusal(facts, 401_MiB), HasSubstr("at least 735051776 bytes (701.0 MiB)"));
 }
@@ -87,13 +95,11 @@ TEST(MemoryLimits, OnACpuTheArenaIsWhatMemoryLeaves) {
 TEST(MemoryLimits, WhatFitsInMemoryRunsUntouched) {
   MemoryFacts facts = on_cpu();
   facts.memory = 1210_MiB;
-  MemoryLimits limits = derive_limits(facts);
-  EXPECT_EQ(limits.arena, 1000_MiB);
-  EXPECT_FALSE(limits.is_limited);
+  EXPECT_EQ(figures(facts), (Figures{.arena = 1000_MiB, .promised = 1210_MiB}));
   facts.memory = 1210_MiB - 1_B;
-  limits = derive_limits(facts);
-  EXPECT_EQ(limits.arena, 1000_MiB - 512_B);
-  EXPECT_TRUE(limits.is_limited);
+  EXPECT_EQ(
+      figures(facts),
+      (Figures{.arena = 1000_MiB - 512_B, .is_limited = true, .promised = 1210_MiB - 512_B}));
   facts.memory = 64_GiB;
   EXPECT_EQ(derive_limits(facts).promised, 1210_MiB);
 }
@@ -102,16 +108,12 @@ TEST(MemoryLimits, AnUntouchedRunNeedsLessOfTheProgram) {
   MemoryFacts facts = on_cpu();
   facts.untouched_program = 60_MiB;
   facts.memory = 1070_MiB;
-  MemoryLimits limits = derive_limits(facts);
-  EXPECT_EQ(limits.arena, 1000_MiB);
-  EXPECT_FALSE(limits.is_limited);
-  EXPECT_EQ(limits.promised, 1070_MiB);
+  EXPECT_EQ(figures(facts), (Figures{.arena = 1000_MiB, .promised = 1070_MiB}));
   EXPECT_EQ(refusal(facts, 990_MiB), "") << "managed it would not fit, but nothing has to go";
   facts.memory = 1070_MiB - 1_B;
-  limits = derive_limits(facts);
-  EXPECT_EQ(limits.arena, 860_MiB - 512_B);
-  EXPECT_TRUE(limits.is_limited);
-  EXPECT_EQ(limits.promised, 1070_MiB - 512_B);
+  EXPECT_EQ(
+      figures(facts),
+      (Figures{.arena = 860_MiB - 512_B, .is_limited = true, .promised = 1070_MiB - 512_B}));
   EXPECT_EQ(refusal(facts, 300_MiB), "");
   EXPECT_THAT(refusal(facts, 990_MiB), HasSubstr("at least 1121976320 bytes (1.04 GiB)"));
   facts.memory = 5_GiB;
@@ -151,16 +153,13 @@ TEST(MemoryLimits, ABudgetHasToFitInMemory) {
 
 TEST(MemoryLimits, OnAGpuMemoryBoundsTheHostSide) {
   MemoryFacts facts = on_gpu(800_MiB);
-  MemoryLimits limits = derive_limits(facts);
-  EXPECT_EQ(limits.arena, 800_MiB);
-  EXPECT_TRUE(limits.is_limited);
-  EXPECT_EQ(limits.host, 2000_MiB);
-  EXPECT_EQ(limits.promised, 2210_MiB);
+  EXPECT_EQ(
+      figures(facts),
+      (Figures{.arena = 800_MiB, .is_limited = true, .promised = 2210_MiB, .host = 2000_MiB}));
   facts.memory = 510_MiB;
-  limits = derive_limits(facts);
-  EXPECT_EQ(limits.arena, 800_MiB);
-  EXPECT_EQ(limits.host, 300_MiB);
-  EXPECT_EQ(limits.promised, 510_MiB);
+  EXPECT_EQ(
+      figures(facts),
+      (Figures{.arena = 800_MiB, .is_limited = true, .promised = 510_MiB, .host = 300_MiB}));
   EXPECT_EQ(refusal(facts, 800_MiB), "");
   facts.host_limit = 301_MiB;
   EXPECT_THAT(refusal(facts, 800_MiB), HasSubstr("at least 535822336 bytes (511.0 MiB)"));

@@ -89,7 +89,6 @@ class ProgramTest : public ::testing::Test {
   }
 
   // A dry run says the smallest budget, and a byte less is refused before training.
-  // train(arguments)
   template <class Train>
   static void expect_minimum_is_exact(const Train& train) {
     using ::testing::HasSubstr;
