@@ -61,8 +61,8 @@ std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, x), of_channels(x), of_channels(x)};
 }
 
-// Operations per element of x: two for each moment; two to scale and shift, and two for the ReLU
-// and the residual.
+// Operations per element of x: two for each moment; two to scale and shift, and two for the
+// ReLU and the residual.
 OpCost cost_batch_moments(const OpQuery& query) {
   return {.flops = 4.0 * static_cast<double>(query.inputs[0].shape.elements()),
           .bytes_moved = bytes_moved(query)};

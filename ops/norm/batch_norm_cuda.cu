@@ -1,5 +1,5 @@
-// Our own kernels: cuDNN's fast ones for NHWC do not repeat to the bit. The moments read x once,
-// backward reads x and gy twice, in 16-byte vectors where C allows.
+// Our own kernels: cuDNN's fast ones for NHWC do not repeat to the bit. The moments read x
+// once, backward reads x and gy twice, in 16-byte vectors where C allows.
 #include <cmath>
 
 #include "ops/kernels/columns_cuda.cuh"

@@ -129,8 +129,7 @@ TEST_P(GoldenTest, OneSgdStepAgreesWithPyTorch) {
                                     .weight_decay = golden<double>("weight_decay")});
   float loss = 0, loss_after = 0;
   session.step([&] {
-    const Tensor result =
-        cross_entropy(model.forward(images()), labels());
+    const Tensor result = cross_entropy(model.forward(images()), labels());
     session.download(result, &loss);
     backward(result);
     for (const NamedTensor& one : model.parameters()) {
@@ -148,8 +147,7 @@ TEST_P(GoldenTest, OneSgdStepAgreesWithPyTorch) {
   judge();
   session.step([&] {
     const NoGrad no_grad;
-    session.download(cross_entropy(model.forward(images()), labels()),
-                     &loss_after);
+    session.download(cross_entropy(model.forward(images()), labels()), &loss_after);
   });
   const double scale = golden<double>("loss");
   const double multiple = GetParam().multiple();

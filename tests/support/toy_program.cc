@@ -1,7 +1,8 @@
-#include "runtime/residency/residency.h"
 #include "tests/support/toy_program.h"
 
 #include <cstring>
+
+#include "runtime/residency/residency.h"
 
 namespace tidemark::testing {
 namespace {
