@@ -335,6 +335,11 @@ std::string to_json(const RunReport& report) {
       plan["reordered"] = followed->reordered;
       plan["releases"] = followed->releases;
       plan["seconds"] = followed->seconds;
+      if (followed->time_bound > Nanos(0)) {
+        plan["ample_ms"] = to_ms(followed->ample_time);
+        plan["ms"] = to_ms(followed->time);
+        plan["bound_ms"] = to_ms(followed->time_bound);
+      }
       plan["made_from"] = fingerprint_text(followed->made_from);
       plan["schedule"] = fingerprint_text(followed->schedule);
     }
@@ -437,6 +442,18 @@ std::string result_table(const RunReport& report) {
                         plan.releases
                             ? "releasing on the way"
                             : "at least " + format_bytes(plan.bound) + " whatever the plan");
+    if (plan.time_bound > Nanos(0)) {
+      const auto above = [&](Nanos time) {
+        return 100 * (static_cast<double>(time.count()) /
+                          static_cast<double>(plan.ample_time.count()) -
+                      1);
+      };
+      // Rounded down, as it is a bound.
+      text += fmt::format(
+          "              {:.1f} % over the step without a limit, as modelled; no plan in this "
+          "order can be below {:.1f} %\n",
+          above(plan.time), std::floor(10 * above(plan.time_bound)) / 10);
+    }
   }
   if (report.evaluation.accuracy) {
     text += fmt::format("  accuracy    {:.2f} % of the test {}\n",

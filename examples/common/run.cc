@@ -248,14 +248,18 @@ PlanSummary plan_summary(Session& session) {
     const Schedule& schedule = bound->schedule;
     const Bytes apart =
         schedule.residents_apart ? session.residency().storages().bytes_in_use() : Bytes(0);
-    summary.followed = {bound->trace.ops.size(),
-                        apart + schedule.peak,
-                        apart + schedule.peak_bound,
-                        !in_program_order(schedule),
-                        releases(schedule),
-                        bound->seconds,
-                        bound->made_from,
-                        fingerprint(schedule)};
+    const bool bounded = schedule.shortfall == Bytes(0);
+    summary.followed = {.operators = bound->trace.ops.size(),
+                        .peak = apart + schedule.peak,
+                        .bound = apart + schedule.peak_bound,
+                        .reordered = !in_program_order(schedule),
+                        .releases = releases(schedule),
+                        .seconds = bound->seconds,
+                        .ample_time = bounded ? schedule.ample_time : Nanos(0),
+                        .time = schedule.time,
+                        .time_bound = bounded ? schedule.time_bound : Nanos(0),
+                        .made_from = bound->made_from,
+                        .schedule = fingerprint(schedule)};
   }
   return summary;
 }
@@ -268,6 +272,7 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
   if (session.planner() || flags.saved_schedule) {
     PlanOptions plan = session.default_plan_options();
     if (flags.saved_schedule) plan.producer = given_schedule(flags);
+    plan.time_bound = true;
     plan.report = [&shown](std::string_view what) {
       if (shown) shown->note("plan: " + std::string(what));
     };

@@ -12,6 +12,7 @@
 #include "runtime/core/log.h"
 #include "runtime/core/processors.h"
 #include "runtime/cost/link_rate.h"
+#include "runtime/planner/bounds/time_bound.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/recorded_schedule.h"
 #include "runtime/planner/reordered_trace.h"
@@ -56,6 +57,18 @@ constexpr int64_t kExaminedPerCall = 12;
 std::string moving(const Schedule& schedule) {
   if (schedule.moved == Bytes(0)) return "";
   return " and moving " + format_bytes(schedule.moved) + " of blocks";
+}
+
+void bound_time(const StepTrace& trace, const PlanLimits& limits, const std::atomic<bool>& stop,
+                planner::OrderedReleases& found) {
+  const planner::TimeBoundOptions options{.stop = &stop};
+  const auto times =
+      found.order.empty()
+          ? planner::time_bound(trace, limits, options)
+          : planner::time_bound(planner::reordered(trace, found.order), limits, options);
+  if (!times) return;
+  found.schedule.ample_time = times->ample;
+  found.schedule.time_bound = times->least;
 }
 
 }  // namespace
@@ -337,6 +350,7 @@ void StepPlanner::produce_releases(Program& program) {
               planner::plan_releases_in_order(step.trace, step.limits, step.foreign, orders,
                                               draft, step.work, &produced.work, &stop_);
           if (found) {
+            if (options_.time_bound) bound_time(step.trace, step.limits, stop_, *found);
             produced.schedule = std::move(found->schedule);
             produced.releases = std::move(found);
           } else {

@@ -60,6 +60,9 @@ struct PlanOptions {
   // The maximum work of a search, in simulated calls; longer steps justify more. 0: the only
   // limit is planner::kThorough.
   int64_t effort = 0;
+  // Computes a lower bound for the time of schedules found by a search (Schedule::time_bound),
+  // which takes about a second for a thousand operators.
+  bool time_bound = false;
   // Off: a step that releases nothing under the policy is not planned.
   bool where_it_fits = true;
   // Steps are recorded, but not planned.

@@ -63,6 +63,8 @@ uint64_t fingerprint(const Schedule& schedule) {
   }
   add(hash, schedule.time);
   add(hash, schedule.recomputed);
+  add(hash, schedule.ample_time);
+  add(hash, schedule.time_bound);
   return hash.value();
 }
 

@@ -1,0 +1,74 @@
+// A lower bound on the time of a step under a budget: no schedule that runs the program's
+// operators in the trace's order takes less, whatever it evicts, recomputes, offloads and
+// reloads, and wherever blocks lie.
+//
+// The bound is that of a linear program. Calls 0..n-1 run in order on one compute stream, call
+// k for c_k. Whatever a schedule adds (recomputation, waiting, moves) lies between calls.
+// Memory is looked at only when some calls k_1 < ... < k_J start, where most is live; interval
+// j is from the start of k_j to that of k_(j+1), interval 0 from the step's start, interval J
+// to its end. Variables, all >= 0:
+//
+//   w_j     time added in interval j that y does not count
+//   P_s,j   share of the bytes of s in memory when k_j starts; for s between two uses (a gap),
+//           or past its last use and wanted for a recomputation (a tail)
+//   y_s,j   1 if the call that made s runs again in interval j
+//   r_s,j   share of the bytes of s that are not there when k_j starts, and whose first return,
+//           in interval j, is by reload
+//   U_v,j   share of the bytes of version v of a storage that a tier has a copy of when k_j
+//           starts; 1 for what was uploaded, or existed before the step
+//
+// Rows, for every j:
+//
+//   memory     what k_j uses, workspace included, + sum of size_s P_s,j <= budget
+//   return     P_s,j+1 <= P_s,j + y_s,j + r_s,j;  1 <= the same at the last k_j of a gap
+//   origin     r_s,j <= U_s,j;   1 - P_s,j <= U_s,j + sum of y_s,i over i >= j in the gap: what
+//              is not there has a copy already, or is computed again first
+//   copies     U_v,j <= U_v,j+1, and 0 while v is not written yet; one copy serves all gaps of
+//   v operands   y_s,j <= P_x,j + y_x,j + r_x,j for each input x of the call that made s,
+//   unless a
+//              call from k_j to k_(j+1), both included, uses x
+//   link out   sum of bytes_v (U_v,j+1 - U_v,j) <= out bandwidth * length of interval j
+//   link in    sum of bytes_s r_s,j             <= in bandwidth * length of interval j
+//
+// The length of an interval is what its calls take + sum of c(s) y_s,j + w_j. The objective is
+// the least sum of c(s) y_s,j + w_j. Every schedule gives values that satisfy the rows;
+// fractions are allowed too, hence a bound. What is left out only lowers it:
+// - memory between the calls looked at, fragmentation, alignment, the room that recomputation
+//   itself needs, latency, a limited tier, and that the link's directions may slow each other;
+// - storages below 64 KiB, and those that outlive the step, outside of their uses in it;
+// - a call with several outputs is paid for one of them, the largest; a call that runs again
+//   several times in an interval is paid once;
+// - eviction is ruled out only for what was written in place, existed before the step, was
+//   uploaded, or may not be evicted.
+//
+// Threads: functions without state.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "runtime/schedule/plan_limits.h"
+#include "runtime/schedule/step_trace.h"
+
+namespace tidemark::planner {
+
+// `passes`: over the linear program's terms, as BoundEffort.
+struct TimeBoundOptions {
+  int64_t passes = 3000;
+  // At most this many calls are looked at. More give a larger program, not always a better
+  // bound: a run in two short intervals needs half of an operand in each. The best counts.
+  uint32_t few = 4, many = 12;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct StepTimes {
+  Nanos ample{0};  // in ample space: every call once, and the wait for uploads before the first
+  Nanos least{0};  // the bound; never below `ample`
+};
+
+// None: no schedule fits, because a call alone needs more than the budget.
+std::optional<StepTimes> time_bound(const StepTrace& trace, const PlanLimits& limits,
+                                    const TimeBoundOptions& options = {});
+
+}  // namespace tidemark::planner

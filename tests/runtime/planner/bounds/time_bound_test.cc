@@ -1,0 +1,118 @@
+#include "runtime/planner/bounds/time_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/planner/releases/release_planner.h"
+#include "tests/support/trace_builder.h"
+
+namespace tidemark::planner {
+namespace {
+
+using testing::copy_within;
+using testing::evict_within;
+using testing::TraceBuilder;
+using testing::units;
+
+// What the bound adds to the step, in nanoseconds; -1: none.
+double added(const TraceBuilder& builder, const PlanLimits& limits) {
+  const StepTrace trace = builder.trace();
+  const auto times = time_bound(trace, limits);
+  if (!times) return -1;
+  EXPECT_EQ(times->ample, total_cost(trace));
+  return static_cast<double>((times->least - times->ample).count());
+}
+constexpr double kError = 2000;  // of milliseconds
+
+// s0 is of no use to the third call, which needs all of the space; then at once it is.
+TraceBuilder away() {
+  TraceBuilder step;
+  const uint32_t s0 = step.call({}, 10'000'000, 4);
+  const uint32_t s1 = step.call({s0}, 10'000'000, 4);
+  const uint32_t s2 = step.call({s1}, 10'000'000, 4);
+  step.call({s0, s2}, 1, 0);
+  return step;
+}
+
+TEST(TimeBound, IsTheStepWhereAllFits) {
+  EXPECT_NEAR(added(away(), evict_within(12)), 0, kError);
+}
+
+TEST(TimeBound, NoneWhereACallDoesNotFit) { EXPECT_EQ(added(away(), evict_within(7)), -1); }
+
+TEST(TimeBound, CountsARecomputation) {
+  EXPECT_NEAR(added(away(), evict_within(8)), 10'000'000, kError);
+  EXPECT_NEAR(added(away(), evict_within(10)), 5'000'000, kError);  // half of s0 would do
+}
+
+TEST(TimeBound, CopiesRunBesideCalls) {
+  EXPECT_NEAR(added(away(), copy_within(8, 1'000'000)), 0, kError);
+}
+
+// A share f of s0 is computed again, the rest comes back from the third call on:
+// 4 (1 - f) units = 0.2 per ms * (10 + 10 f) ms.
+TEST(TimeBound, ASlowLinkBesideRecomputation) {
+  EXPECT_NEAR(added(away(), copy_within(8, 5'000'000)), 10e6 / 3, 20'000);
+}
+
+TEST(TimeBound, CountsWhatARecomputationReads) {
+  TraceBuilder chain;
+  const uint32_t s0 = chain.call({}, 7'000'000, 1);
+  const uint32_t s1 = chain.call({s0}, 10'000'000, 4);
+  chain.call({}, 5'000'000, 8);
+  chain.call({s1}, 1, 0);
+  EXPECT_NEAR(added(chain, evict_within(8)), 17'000'000, kError);
+  EXPECT_NEAR(added(chain, evict_within(9)), 10'000'000, kError);  // s0 may stay
+}
+
+TEST(TimeBound, PaysACallOnceForAllItsOutputs) {
+  TraceBuilder pair;
+  const uint32_t a = pair.call({}, 10'000'000, 2);
+  const uint32_t b = pair.also(2);
+  pair.call({}, 5'000'000, 8);
+  pair.call({a, b}, 1, 0);
+  EXPECT_NEAR(added(pair, evict_within(8)), 10'000'000, kError);
+}
+
+// Written in place, so it cannot be computed again: 4 units leave in 20 ms, 2 come back beside
+// the third call and 2 after it.
+TEST(TimeBound, WhatWasWrittenInPlaceIsCopied) {
+  TraceBuilder step;
+  const uint32_t s0 = step.call({}, 10'000'000, 4);
+  step.update(s0, 10'000'000);
+  step.call({}, 10'000'000, 8);
+  step.call({s0}, 1, 0);
+  EXPECT_NEAR(added(step, copy_within(8, 5'000'000)), 10'000'000, 20'000);
+}
+
+// No schedule found takes less, and some take little more.
+TEST(TimeBound, IsBelowEverySchedule) {
+  std::mt19937 random(1);
+  int planned = 0, released = 0, tight = 0;
+  for (int seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const StepTrace trace = testing::random_trace(random);
+    const int64_t peak = program_order_peak(trace).count() / testing::kRecordUnit.count();
+    PlanLimits limits =
+        copy_within(std::max<int64_t>(1, peak * (4 + random() % 6) / 10), 1 + random() % 300);
+    if (random() % 3 == 0) limits.tier_space = Bytes(0);
+    const auto found = plan_releases(trace, limits, {}, {}, 50'000);
+    if (!found || found->schedule.shortfall > Bytes(0)) continue;
+    ++planned;
+    const auto times = time_bound(trace, limits, {.passes = 1000});
+    ASSERT_TRUE(times);
+    EXPECT_LE(times->least, found->schedule.time);
+    if (found->schedule.time == times->ample) continue;
+    ++released;
+    tight += static_cast<double>(times->least.count()) >
+             0.9 * static_cast<double>(found->schedule.time.count());
+  }
+  EXPECT_GE(planned, 60);
+  EXPECT_GE(released, 20);
+  EXPECT_GE(tight, 8);
+}
+
+}  // namespace
+}  // namespace tidemark::planner
