@@ -161,7 +161,6 @@ const OpDef kBatchMoments{.name = "batch_moments",
 const OpDef kBatchNorm{.name = "batch_norm",
                        .infer = infer_batch_norm,
                        .cost = cost_batch_norm,
-                       .may_overwrite = 0b100001,
                        .prepare = {prepare_batch_norm_cpu, nullptr, nullptr}};
 const OpDef kBatchNormGrad{.name = "batch_norm_grad",
                            .infer = infer_batch_norm_grad,

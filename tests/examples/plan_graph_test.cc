@@ -168,6 +168,7 @@ TEST_F(PlanGraphTest, PlansANetworkByName) {
 TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {
   for (const std::string arguments :
        {"--model r3d_18 --image-size 32", "--model transformer-base --seq-length 16",
+        "--model unet --image-size 16", "--model unet3d --image-size 16",
         "--model xlm-roberta-base --seq-length 16",
         "--model bert-tiny --optimizer adam-unfused"}) {
     const Outcome outcome =
@@ -192,7 +193,7 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   ASSERT_EQ(saved.code, 0) << saved.said;
   const Outcome shown = run("--show " + file("s.json") + " --svg " + file("s.svg"));
   EXPECT_EQ(shown.code, 0) << shown.said;
-  for (const char* line : {"172 operators", "placed, by ", "order ", "211 frees",
+  for (const char* line : {"192 operators", "placed, by ", "order ", "211 frees",
                            "with residents", "ms expected", "simulated "}) {
     EXPECT_THAT(shown.said, HasSubstr(line));
   }

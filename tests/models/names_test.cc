@@ -20,6 +20,7 @@
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
+#include "runtime/schedule/step_trace.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/trace_writer.h"
@@ -120,7 +121,7 @@ TEST(NamesTest, OutputsBearTheirNumber) {
   listener.reset();
   EXPECT_THAT(names, Contains("layer1.0.conv1: conv2d"));
   EXPECT_THAT(names, Contains("layer1.0.bn1: batch_norm"));
-  EXPECT_THAT(names, Contains("layer1.0.bn1: batch_norm, output 1"));
+  EXPECT_THAT(names, Contains("layer1.0.bn1: batch_moments, output 1"));
 }
 
 TEST(NamesTest, GradientsAreCalledAfterTheirParameters) {
