@@ -6,10 +6,10 @@
 namespace tidemark::planner::remat {
 namespace {
 
-constexpr int64_t kCheckEvery = 40;     // iterations between bounds
-constexpr double kClose = 1e-6;         // relative gap at which the method has converged
-constexpr double kRestartFall = 0.2;    // a restart where the error fell to this part
-constexpr double kStep = 0.95;          // below 1: convergence is proven there
+constexpr int64_t kCheckEvery = 40;   // iterations between bounds
+constexpr double kClose = 1e-6;       // relative gap at which the method has converged
+constexpr double kRestartFall = 0.2;  // a restart where the error fell to this part
+constexpr double kStep = 0.95;        // below 1: convergence is proven there
 // Rounding of sums of up to a million terms, relative to the terms: off the bound.
 constexpr double kRounding = 1e-12;
 
@@ -178,7 +178,8 @@ class PrimalDual {
       moved_y += (y_average_[r] - y_start_[r]) * (y_average_[r] - y_start_[r]) / y_step_[r];
     }
     if (moved_x > 1e-18 && moved_y > 1e-18) {
-      weight_ = std::exp(0.5 * std::log(std::sqrt(moved_y / moved_x)) + 0.5 * std::log(weight_));
+      weight_ =
+          std::exp(0.5 * std::log(std::sqrt(moved_y / moved_x)) + 0.5 * std::log(weight_));
     }
     x_ = x_start_ = x_average_;
     y_ = y_start_ = y_average_;

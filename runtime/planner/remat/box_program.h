@@ -25,12 +25,14 @@ struct BoxTerm {
 
 struct BoxProgram {
   double constant = 0;
-  std::vector<double> cost{};                 // by variable
+  std::vector<double> cost{};         // by variable
+  std::vector<uint8_t> is_integer{};  // by variable: 0 or 1 in the unrelaxed program
   std::vector<std::vector<BoxTerm>> rows{};
-  std::vector<double> limits{};               // by row
+  std::vector<double> limits{};  // by row
 
-  int32_t add_variable(double variable_cost) {
+  int32_t add_variable(double variable_cost, bool integer = true) {
     cost.push_back(variable_cost);
+    is_integer.push_back(integer);
     return static_cast<int32_t>(cost.size()) - 1;
   }
   void add_row(std::vector<BoxTerm> terms, double limit) {

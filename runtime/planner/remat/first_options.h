@@ -10,10 +10,10 @@
 namespace tidemark::planner::remat {
 
 struct FirstOptions {
-  std::vector<NodeId> order{};       // the nodes that are needed, a rider after its parent
-  std::vector<OptionId> option{};    // by node; kNoOption if the node is not needed
-  std::vector<int32_t> position{};   // by node, in `order`; -1 if it is not needed
-  bool complete = true;              // false: some required node has no option that fits
+  std::vector<NodeId> order{};      // the nodes that are needed, a rider after its parent
+  std::vector<OptionId> option{};   // by node; kNoOption if the node is not needed
+  std::vector<int32_t> position{};  // by node, in `order`; -1 if it is not needed
+  bool complete = true;             // false: some required node has no option that fits
 };
 
 FirstOptions choose_first_options(const Options& options, FirstOrder order);

@@ -249,7 +249,7 @@ class Builder {
     }
     if (heavy.empty()) return;
     std::vector<int32_t> through(count_, -1);
-    const int32_t held = program_.add_variable(0);  // bytes, in budgets
+    const int32_t held = program_.add_variable(0, false);  // bytes, in budgets
     std::vector<BoxTerm> sum;
     if (w > 0 && w + 1 < windows_) {
       for (NodeId i = 0; i < count_; ++i) {
@@ -257,7 +257,7 @@ class Builder {
         std::vector<BoxTerm> terms;
         double constant = add(terms, live(i, w), 1) + add(terms, live(i, w + 1), 1);
         if (terms.size() + constant < 2) continue;
-        through[i] = program_.add_variable(0);
+        through[i] = program_.add_variable(0, false);
         sum.push_back({through[i], scaled(options_.bytes(i))});
         terms.push_back({through[i], -1});
         add_runs_of(terms, i, w, -1);
@@ -285,7 +285,7 @@ class Builder {
           for (const BoxTerm& run : runs) terms.push_back({run.variable, bytes});
           continue;
         }
-        const int32_t extra = program_.add_variable(0);
+        const int32_t extra = program_.add_variable(0, false);
         std::vector<BoxTerm> row = runs;
         row.push_back({through[u], -1});
         row.push_back({extra, -1});
@@ -306,9 +306,9 @@ class Builder {
   NodeId count_;
   double scale_;
   BoxProgram program_;
-  std::vector<double> first_extra_;        // by node
+  std::vector<double> first_extra_;           // by node
   std::vector<std::vector<Column>> columns_;  // by node and window
-  std::vector<Quantity> live_;             // by node and moment
+  std::vector<Quantity> live_;                // by node and moment
 };
 
 }  // namespace

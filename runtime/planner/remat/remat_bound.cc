@@ -10,10 +10,6 @@
 namespace tidemark::planner::remat {
 namespace {
 
-// Numbers of moments, in the order tried. More moments see more of the memory, but with them
-// a linear program may split a run over more windows.
-constexpr size_t kMoments[] = {3, 5, 8};
-constexpr size_t kMomentsOfInteger[] = {4, 8};
 constexpr int64_t kUnlimited = int64_t{1} << 61;
 
 // What a node holds at least when it runs, by its smallest first or later variant.
@@ -39,78 +35,129 @@ int64_t least_memory(const Options& options, const ForcedRuns& forced, NodeId i)
   return least;
 }
 
-}  // namespace
-
-std::vector<NodeId> choose_moments(const Options& options, const ForcedRuns& forced,
-                                   size_t count) {
-  const std::vector<NodeId> chain = forced.chain();
+// Nodes of the chain at which memory is short if everything is kept, most of all first.
+std::vector<NodeId> scarce_nodes(const Options& options, const ForcedRuns& forced) {
   const std::optional<Sequence> all = keep_all(options, FirstOrder::kAsListed);
   if (!all) return {};
   Evaluator evaluator(options);
   if (evaluator.evaluate(*all).conflict != Conflict::kNone) return {};
-  std::vector<int64_t> shortage(options.problem().nodes.size(),
-                                std::numeric_limits<int64_t>::min());
+  std::vector<int64_t> shortage(options.problem().nodes.size(), 0);
   for (int32_t k = 0; k < static_cast<int32_t>(all->size()); ++k) {
     if (evaluator.is_idle(k)) continue;
     const OptionId o = (*all)[k];
-    shortage[options.node(o)] =
-        options.choices(o, false).back().need - evaluator.slack(k);
+    shortage[options.node(o)] = options.choices(o, false).back().need - evaluator.slack(k);
   }
   std::vector<NodeId> scarce;
-  for (const NodeId i : chain) {
+  for (const NodeId i : forced.chain()) {
     if (shortage[i] > 0) scarce.push_back(i);
   }
-  if (scarce.size() <= count) return scarce;
-  // One of each part of the chain: the one with the greatest shortage.
-  std::vector<NodeId> moments;
-  for (size_t part = 0; part < count; ++part) {
-    const auto begin = scarce.begin() + static_cast<int64_t>(scarce.size() * part / count);
-    const auto end = scarce.begin() + static_cast<int64_t>(scarce.size() * (part + 1) / count);
-    moments.push_back(*std::max_element(
-        begin, end, [&](NodeId a, NodeId b) { return shortage[a] < shortage[b]; }));
-  }
-  return moments;
+  std::stable_sort(scarce.begin(), scarce.end(),
+                   [&](NodeId a, NodeId b) { return shortage[a] > shortage[b]; });
+  return scarce;
 }
 
+class TimeBounder {
+ public:
+  TimeBounder(const Options& options, const BoundOptions& bound)
+      : options_(options),
+        bound_(bound),
+        watch_(bound.limits),
+        forced_(options),
+        enough_(bound.enough > 0 ? bound.enough : kInfinite) {}
+
+  TimeBound run() {
+    if (!forced_.possible()) {
+      result_.feasible = false;
+      return result_;
+    }
+    chain_ = forced_.chain();
+    candidates_ = scarce_nodes(options_, forced_);
+    best_of_linear({}, kLongRun);
+    const double linear_share = bound_.integer ? kLinearShare : 1.0;
+    const Stopwatch linear = watch_.share(linear_share);
+    while (moments_.size() < kMaxMoments && !is_over(linear) && add_moment(linear)) {
+    }
+    if (!is_over(linear)) best_of_linear(moments_, kLongRun);
+    if (bound_.integer) solve_integer();
+    result_.seconds = watch_.seconds();
+    return result_;
+  }
+
+ private:
+  bool is_over(const Stopwatch& watch) const {
+    return result_.time >= enough_ || watch.expired() || iterations_ >= bound_.limits.nodes;
+  }
+
+  // The linear bound of a set of moments; keeps the best.
+  double best_of_linear(const std::vector<NodeId>& moments, int64_t iterations) {
+    Limits limits = bound_.limits;
+    limits.seconds = std::max(watch_.left(), 0.0);
+    limits.nodes = std::min(iterations, bound_.limits.nodes - iterations_);
+    const BoxBound found =
+        lower_bound(make_moment_program(options_, forced_, moments), limits, enough_);
+    iterations_ += found.iterations;
+    result_.time = std::max(result_.time, found.bound);
+    return found.bound;
+  }
+
+  std::vector<NodeId> with(NodeId extra) const {
+    std::vector<NodeId> moments;
+    for (const NodeId i : chain_) {
+      const bool is_in = std::count(moments_.begin(), moments_.end(), i) > 0;
+      if (is_in || i == extra) moments.push_back(i);
+    }
+    return moments;
+  }
+
+  // Adds the moment that raises the bound most, of some candidates. False if none does.
+  bool add_moment(const Stopwatch& watch) {
+    NodeId best = kNoNode;
+    double most = moments_.empty() ? -kInfinite : result_.time;
+    for (size_t k = 0; k < kCandidates && k < candidates_.size() && !is_over(watch); ++k) {
+      // Spread over the list, the scarcest first.
+      const NodeId candidate = candidates_[k * candidates_.size() / kCandidates];
+      if (std::count(moments_.begin(), moments_.end(), candidate) > 0) continue;
+      const double found = best_of_linear(with(candidate), kShortRun);
+      if (found <= most) continue;
+      most = found;
+      best = candidate;
+    }
+    if (best != kNoNode) moments_ = with(best);
+    return best != kNoNode;
+  }
+
+  void solve_integer() {
+    // More moments than a linear program gains from: integers cannot be split.
+    for (size_t k = 0; moments_.size() < kIntegerMoments && k < candidates_.size(); ++k) {
+      const NodeId extra =
+          candidates_[k * candidates_.size() / kIntegerMoments % candidates_.size()];
+      moments_ = with(extra);
+    }
+    if (moments_.empty() || is_over(watch_)) return;
+    result_.time = std::max(
+        result_.time,
+        bound_.integer(make_moment_program(options_, forced_, moments_), watch_.left()));
+  }
+
+  static constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  static constexpr size_t kMaxMoments = 8, kIntegerMoments = 4, kCandidates = 10;
+  static constexpr int64_t kShortRun = 4000, kLongRun = 100'000;  // iterations
+  static constexpr double kLinearShare = 0.4;
+
+  const Options& options_;
+  const BoundOptions& bound_;
+  Stopwatch watch_;
+  ForcedRuns forced_;
+  double enough_;
+  TimeBound result_;
+  std::vector<NodeId> chain_, candidates_, moments_;
+  int64_t iterations_ = 0;
+};
+
+}  // namespace
+
 TimeBound bound_time(const Options& options, const BoundOptions& bound) {
-  const Stopwatch watch(bound.limits);
-  TimeBound result;
-  const ForcedRuns forced(options);
-  if (!forced.possible()) {
-    result.feasible = false;
-    return result;
-  }
-  Limits at_once;
-  at_once.seconds = std::max(0.05 * bound.limits.seconds, 0.0);
-  at_once.stop = bound.limits.stop;
-  const double enough = bound.enough > 0 ? bound.enough : std::numeric_limits<double>::infinity();
-  const auto improve = [&](const BoxProgram& program, double seconds) {
-    Limits limits = bound.limits;
-    limits.seconds = std::min(seconds, watch.left());
-    result.time = std::max(result.time, lower_bound(program, limits, enough).bound);
-  };
-  improve(make_moment_program(options, forced, {}), at_once.seconds);
-  const size_t steps = std::size(kMoments) + (bound.integer ? 2 * std::size(kMomentsOfInteger) : 0);
-  size_t left = steps;
-  std::vector<NodeId> last;
-  for (const size_t count : kMoments) {
-    const std::vector<NodeId> moments = choose_moments(options, forced, count);
-    if (result.time >= enough || watch.expired() || moments.empty() || moments == last) break;
-    improve(make_moment_program(options, forced, moments),
-            watch.left() / static_cast<double>(left--));
-    last = moments;
-  }
-  for (const size_t count : kMomentsOfInteger) {
-    if (!bound.integer || result.time >= enough || watch.expired()) break;
-    const std::vector<NodeId> moments = choose_moments(options, forced, count);
-    if (moments.empty()) break;
-    const double share = count == kMomentsOfInteger[0] ? 0.4 : 1.0;
-    result.time = std::max(result.time,
-                           bound.integer(make_moment_program(options, forced, moments),
-                                         watch.left() * share));
-  }
-  result.seconds = watch.seconds();
-  return result;
+  return TimeBounder(options, bound).run();
 }
 
 int64_t bound_budget(const Problem& problem) {

@@ -28,12 +28,10 @@ struct TimeBound {
   double seconds = 0;
 };
 
-// Relaxations to a few moments (moment_program.h), of several numbers; the best of them.
+// The best of many relaxations to a few moments (moment_program.h). Moments are added one by
+// one, each where it raises the bound most; one or two are often best, because with more
+// windows a linear program may split a run over them. The solver, if given, gets the best set.
 TimeBound bound_time(const Options& options, const BoundOptions& bound);
-
-// `count` nodes of the chain where memory is scarcest, spread evenly. All if there are fewer.
-std::vector<NodeId> choose_moments(const Options& options, const ForcedRuns& forced,
-                                   size_t count);
 
 // No schedule's peak is lower: the most that any node that must run holds with its inputs, by
 // its smallest variant.

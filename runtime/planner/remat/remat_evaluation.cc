@@ -21,7 +21,8 @@ Evaluator::Evaluator(const Options& options)
     : options_(options),
       needed_(options.problem().nodes.size()),
       ran_(options.problem().nodes.size()) {
-  for (NodeId i = 0; i < options.problem().size(); ++i) required_ += options.must_run(i) ? 1 : 0;
+  for (NodeId i = 0; i < options.problem().size(); ++i)
+    required_ += options.must_run(i) ? 1 : 0;
 }
 
 Evaluation Evaluator::evaluate(const Sequence& sequence) {

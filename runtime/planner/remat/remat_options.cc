@@ -27,8 +27,8 @@ std::vector<bool> riders_of(const Problem& problem, const std::vector<NodeId>& r
 int64_t least_memory(const Problem& problem, const Node& node, const Variant& variant) {
   int64_t sum = problem.fixed_bytes + node.adds_fixed + node.bytes + variant.workspace;
   for (const NodeId u : variant.inputs) sum += problem.nodes[u].bytes;
-  const bool listed = std::binary_search(variant.inputs.begin(), variant.inputs.end(),
-                                         variant.overwrites);
+  const bool listed =
+      std::binary_search(variant.inputs.begin(), variant.inputs.end(), variant.overwrites);
   if (variant.overwrites != kNoNode && !listed) sum += problem.nodes[variant.overwrites].bytes;
   return sum;
 }
@@ -41,8 +41,8 @@ Options::Options(const Problem& problem, int64_t budget) : problem_(problem), bu
     const NodeId parent = problem.nodes[i].rider_of;
     if (parent != kNoNode) riders[parent].push_back(i);
   }
-  using Key = std::tuple<std::vector<NodeId>, NodeId, bool, std::vector<int32_t>,
-                         std::vector<bool>>;
+  using Key =
+      std::tuple<std::vector<NodeId>, NodeId, bool, std::vector<int32_t>, std::vector<bool>>;
   node_begin_.push_back(0);
   for (NodeId i = 0; i < problem.size(); ++i) {
     const Node& node = problem.nodes[i];
@@ -55,8 +55,7 @@ Options::Options(const Problem& problem, int64_t budget) : problem_(problem), bu
       const Variant& variant = node.variants[v];
       if (least_memory(problem, node, variant) > budget) continue;
       groups[{variant.inputs, variant.overwrites, variant.with.has_value(),
-              variant.with.value_or(std::vector<int32_t>()),
-              riders_of(problem, riders[i], v)}]
+              variant.with.value_or(std::vector<int32_t>()), riders_of(problem, riders[i], v)}]
           .push_back(v);
     }
     for (const auto& [key, variants] : groups) add_option(i, variants);

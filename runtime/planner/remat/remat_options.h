@@ -53,7 +53,8 @@ class Options {
     return {choices_.data() + option.choices_begin[again],
             choices_.data() + option.choices_end[again]};
   }
-  // The fastest that fits in `slack` bytes; if none, the smallest. Null if there are no choices.
+  // The fastest that fits in `slack` bytes; if none, the smallest. Null if there are no
+  // choices.
   const Choice* pick(OptionId o, bool again, int64_t slack) const {
     const Choice* const first = choices_.data() + options_[o].choices_begin[again];
     const Choice* best = choices_.data() + options_[o].choices_end[again];

@@ -27,9 +27,9 @@ enum class When : uint8_t {
 struct Variant {
   std::string name{};
   double time = 0;
-  int64_t workspace = 0;            // while it runs only; may be negative
-  std::vector<NodeId> inputs{};     // must be live; ascending, each once
-  NodeId overwrites = kNoNode;      // must be live; is gone when the run ends (in place)
+  int64_t workspace = 0;         // while it runs only; may be negative
+  std::vector<NodeId> inputs{};  // must be live; ascending, each once
+  NodeId overwrites = kNoNode;   // must be live; is gone when the run ends (in place)
   When when = When::kAny;
   std::optional<std::vector<int32_t>> with{};  // of a rider: variants of rider_of; none: all
 };
@@ -37,10 +37,10 @@ struct Variant {
 struct Node {
   std::string name{};
   int64_t bytes = 0;
-  bool required = false;  // must run at least once; the last node always must
-  bool once = false;      // runs at most once
-  int64_t adds_fixed = 0;      // becomes fixed for good when a run starts
-  NodeId rider_of = kNoNode;   // runs only when the last run before it is this node's
+  bool required = false;            // must run at least once; the last node always must
+  bool once = false;                // runs at most once
+  int64_t adds_fixed = 0;           // becomes fixed for good when a run starts
+  NodeId rider_of = kNoNode;        // runs only when the last run before it is this node's
   std::vector<Variant> variants{};  // at least one
 };
 

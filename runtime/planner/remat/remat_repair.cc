@@ -31,9 +31,9 @@ bool Repair::settle(Draft& draft) {
     const int32_t at = draft.evaluation.at;
     moves_.look_at(draft.sequence, at + 1);
     // Either the run does without overwriting, or the value is computed again.
-    const bool done = random_.chance(0.5)
-                          ? moves_.switch_option(draft.sequence, at)
-                          : moves_.compute_before(draft.sequence, moves_.next_use(value), value);
+    const bool done = random_.chance(0.5) ? moves_.switch_option(draft.sequence, at)
+                                          : moves_.compute_before(
+                                                draft.sequence, moves_.next_use(value), value);
     if (!done) return false;
     draft.evaluation = evaluate(draft.sequence);
   }
@@ -142,8 +142,7 @@ bool Repair::relieve(Draft& draft, int32_t at) {
 void Repair::prune(Draft& draft, int attempts) {
   for (int k = 0; k < attempts && draft.sequence.size() > 1; ++k) {
     trial_.sequence = draft.sequence;
-    moves_.remove(trial_.sequence,
-                  static_cast<int32_t>(random_.below(trial_.sequence.size())));
+    moves_.remove(trial_.sequence, static_cast<int32_t>(random_.below(trial_.sequence.size())));
     if (!settle(trial_) || !trial_.evaluation.feasible()) continue;
     if (trial_.evaluation.time <= draft.evaluation.time) std::swap(draft, trial_);
   }

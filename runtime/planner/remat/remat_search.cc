@@ -22,15 +22,16 @@ class Annealing {
  public:
   Annealing(const Options& options, const SearchOptions& search)
       : options_(options),
+        search_(search),
         limits_(search.limits),
-        bound_(search.bound),
         watch_(search.limits),
         random_(search.limits.seed),
         moves_(options, random_),
         repair_(options, moves_, random_),
         base_(options.problem().base_time) {
     for (OptionId o = 0; o < options.size(); ++o) {
-      has_choices_ |= options.choices(o, false).size() > 1 || options.choices(o, true).size() > 1;
+      has_choices_ |=
+          options.choices(o, false).size() > 1 || options.choices(o, true).size() > 1;
     }
     for (NodeId i = 0; i < options.problem().size(); ++i) {
       has_options_ |= options.of_node(i).size() > 1;
@@ -54,7 +55,8 @@ class Annealing {
  private:
   bool is_over() const {
     return repair_.evaluations() >= limits_.nodes || watch_.expired() ||
-           (!best_.sequence.empty() && best_.evaluation.time <= bound_ + kSame * base_);
+           (!best_.sequence.empty() &&
+            (search_.first_only || best_.evaluation.time <= search_.bound + kSame * base_));
   }
   // From 0 to 1. By evaluations alone where they are limited: the clock differs by machine.
   double progress() const {
@@ -66,7 +68,8 @@ class Annealing {
 
   void offer(const Draft& draft) {
     if (!draft.evaluation.feasible()) return;
-    if (best_.sequence.empty() || draft.evaluation.time < best_.evaluation.time - kSame * base_) {
+    if (best_.sequence.empty() ||
+        draft.evaluation.time < best_.evaluation.time - kSame * base_) {
       best_ = draft;
       futile_ = 0;
     }
@@ -82,6 +85,7 @@ class Annealing {
       if (draft.evaluation.overflow > 0) repair_.run(draft, kInfinite);
       offer(draft);
     };
+    if (!search_.start.empty()) return consider(search_.start);
     for (const FirstOrder order : {FirstOrder::kAsListed, FirstOrder::kEager}) {
       consider(keep_all(options_, order));
       for (const double size : {0.3, 0.6, 1.0, 1.4}) {
@@ -141,8 +145,8 @@ class Annealing {
     for (int32_t k = 0; k < static_cast<int32_t>(draft.sequence.size()); ++k) {
       const Choice& choice = repair_.evaluator().choice(k);
       // Which of the two lists the choice is from does not matter for this.
-      const double fastest = std::min(fastest_of(draft.sequence[k], false),
-                                      fastest_of(draft.sequence[k], true));
+      const double fastest =
+          std::min(fastest_of(draft.sequence[k], false), fastest_of(draft.sequence[k], true));
       if (choice.time <= fastest) continue;
       slow.push_back(k);
       loss.push_back(choice.time - fastest);
@@ -204,8 +208,8 @@ class Annealing {
   }
 
   const Options& options_;
+  const SearchOptions& search_;
   Limits limits_;
-  double bound_;
   Stopwatch watch_;
   Random random_;
   Moves moves_;

@@ -15,8 +15,10 @@
 namespace tidemark::planner::remat {
 
 struct SearchOptions {
-  Limits limits{};   // nodes: evaluations of a sequence
-  double bound = 0;  // no schedule takes less time: the search ends where it is met
+  Limits limits{};          // nodes: evaluations of a sequence
+  double bound = 0;         // no schedule takes less time: the search ends where it is met
+  bool first_only = false;  // ends at the first schedule within the budget
+  Sequence start{};         // to begin with; empty: greedy starts
 };
 
 struct SearchResult {

@@ -126,7 +126,8 @@ class Simulation {
     // Live inputs first: to compute the others must not evict them.
     for (const bool is_live : {true, false}) {
       for (const NodeId u : options_.inputs(option)) {
-        const bool is_turn = live_[u] == is_live && std::count(pinned.begin(), pinned.end(), u) == 0;
+        const bool is_turn =
+            live_[u] == is_live && std::count(pinned.begin(), pinned.end(), u) == 0;
         if (done && is_turn) done = pin(u);
       }
     }
@@ -161,7 +162,8 @@ class Simulation {
       drop(victim);
     }
     const Choice* const chosen = options_.pick(option, ran_[node] != 0, space - live_bytes_);
-    for (const Choice* better = chosen + 1; better < choices.data() + choices.size(); ++better) {
+    for (const Choice* better = chosen + 1; better < choices.data() + choices.size();
+         ++better) {
       if (!evict_for(*better, *chosen, space)) break;
     }
     return true;

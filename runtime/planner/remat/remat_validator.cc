@@ -71,8 +71,8 @@ class Machine {
     if (variant.when == When::kAgain && runs_[i] == 0) return "its first run" + of(i);
     if (node.rider_of != kNoNode) {
       if (last_.node != node.rider_of) return "must directly follow its rider_of" + of(i);
-      if (variant.with && std::count(variant.with->begin(), variant.with->end(),
-                                     last_.variant) == 0) {
+      if (variant.with &&
+          std::count(variant.with->begin(), variant.with->end(), last_.variant) == 0) {
         return "does not go with the variant of its rider_of" + of(i);
       }
     }
