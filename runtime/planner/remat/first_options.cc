@@ -6,21 +6,32 @@
 namespace tidemark::planner::remat {
 namespace {
 
-// The node's fastest option whose sources come before it; kNoOption if there is none.
-OptionId fastest(const Options& options, NodeId node, const std::vector<int32_t>& position) {
+// How bad an option is, for a node's first run.
+double rank(const Options& options, OptionId o, Preference preference) {
+  const auto choices = options.choices(o, false);
+  if (preference == Preference::kFastest) return choices.back().time;
+  int64_t sum = choices.front().need;
+  for (const NodeId u : options.inputs(o)) sum += options.bytes(u);
+  return static_cast<double>(sum);
+}
+
+// The node's best option whose sources come before it; kNoOption if there is none.
+OptionId best_option(const Options& options, NodeId node, Preference preference,
+                     const std::vector<int32_t>& position) {
   OptionId best = kNoOption;
   double least = std::numeric_limits<double>::infinity();
   const auto is_before = [&](NodeId u) {
     return position[u] >= 0 && position[u] < position[node];
   };
   for (const OptionId o : options.of_node(node)) {
-    const auto choices = options.choices(o, false);
-    if (choices.empty() || choices.back().time >= least) continue;
+    if (options.choices(o, false).empty()) continue;
     const auto inputs = options.inputs(o);
     if (!std::all_of(inputs.begin(), inputs.end(), is_before)) continue;
     // In place is for memory's sake: the search finds where.
     if (options.overwrites(o) != kNoNode && best != kNoOption) continue;
-    least = choices.back().time;
+    const double value = rank(options, o, preference);
+    if (value >= least) continue;
+    least = value;
     best = o;
   }
   return best;
@@ -38,7 +49,8 @@ void follow(const Options& options, NodeId rider, NodeId parent, FirstOptions& r
 
 }  // namespace
 
-FirstOptions choose_first_options(const Options& options, FirstOrder order) {
+FirstOptions choose_first_options(const Options& options, FirstOrder order,
+                                  Preference preference) {
   const Problem& problem = options.problem();
   FirstOptions result;
   const size_t count = problem.nodes.size();
@@ -52,7 +64,7 @@ FirstOptions choose_first_options(const Options& options, FirstOrder order) {
   for (size_t k = all.size(); k-- > 0;) {
     const NodeId node = all[k];
     if (!needed[node]) continue;
-    const OptionId option = fastest(options, node, result.position);
+    const OptionId option = best_option(options, node, preference, result.position);
     result.option[node] = option;
     if (option == kNoOption) {
       result.complete = false;

@@ -1,4 +1,4 @@
-// How each node runs first if memory did not matter: the order, and the fastest option.
+// How each node runs first: the order, and one option each, without regard to the rest.
 //
 // Threads: functions without state.
 #pragma once
@@ -9,6 +9,11 @@
 
 namespace tidemark::planner::remat {
 
+enum class Preference : uint8_t {
+  kFastest,
+  kSmallest,  // the least bytes of inputs, value and workspace
+};
+
 struct FirstOptions {
   std::vector<NodeId> order{};      // the nodes that are needed, a rider after its parent
   std::vector<OptionId> option{};   // by node; kNoOption if the node is not needed
@@ -16,6 +21,7 @@ struct FirstOptions {
   bool complete = true;             // false: some required node has no option that fits
 };
 
-FirstOptions choose_first_options(const Options& options, FirstOrder order);
+FirstOptions choose_first_options(const Options& options, FirstOrder order,
+                                  Preference preference);
 
 }  // namespace tidemark::planner::remat

@@ -37,7 +37,8 @@ int64_t least_memory(const Options& options, const ForcedRuns& forced, NodeId i)
 
 // Nodes of the chain at which memory is short if everything is kept, most of all first.
 std::vector<NodeId> scarce_nodes(const Options& options, const ForcedRuns& forced) {
-  const std::optional<Sequence> all = keep_all(options, FirstOrder::kAsListed);
+  const std::optional<Sequence> all =
+      keep_all(options, FirstOrder::kAsListed, Preference::kFastest);
   if (!all) return {};
   Evaluator evaluator(options);
   if (evaluator.evaluate(*all).conflict != Conflict::kNone) return {};

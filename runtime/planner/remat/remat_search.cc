@@ -87,10 +87,16 @@ class Annealing {
     };
     if (!search_.start.empty()) return consider(search_.start);
     for (const FirstOrder order : {FirstOrder::kAsListed, FirstOrder::kEager}) {
-      consider(keep_all(options_, order));
-      for (const double size : {0.3, 0.6, 1.0, 1.4}) {
-        for (const double reach : {0.0, 0.5, 1.0, 2.0}) {
-          consider(simulate_start(options_, {size, reach, size < 0.5 ? 1.0 : 2.0, order}));
+      consider(keep_all(options_, order, Preference::kFastest));
+      if (has_options_) consider(keep_all(options_, order, Preference::kSmallest));
+    }
+    for (const double size : {0.3, 0.6, 1.0, 1.4}) {
+      for (const double reach : {0.0, 0.5, 1.0, 2.0}) {
+        for (const FirstOrder order : {FirstOrder::kAsListed, FirstOrder::kEager}) {
+          StartWeights weights{size, reach, size < 0.5 ? 1.0 : 2.0, order};
+          consider(simulate_start(options_, weights));
+          weights.preference = Preference::kSmallest;
+          if (has_options_) consider(simulate_start(options_, weights));
         }
       }
     }

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/planner/remat/first_options.h"
-
 namespace tidemark::planner::remat {
 namespace {
 
@@ -257,15 +255,16 @@ class Simulation {
 }  // namespace
 
 std::optional<Sequence> simulate_start(const Options& options, const StartWeights& weights) {
-  const FirstOptions first = choose_first_options(options, weights.order);
+  const FirstOptions first = choose_first_options(options, weights.order, weights.preference);
   if (!first.complete) return std::nullopt;
   Simulation simulation(options, first, weights);
   if (!simulation.run()) return std::nullopt;
   return simulation.take();
 }
 
-std::optional<Sequence> keep_all(const Options& options, FirstOrder order) {
-  const FirstOptions first = choose_first_options(options, order);
+std::optional<Sequence> keep_all(const Options& options, FirstOrder order,
+                                 Preference preference) {
+  const FirstOptions first = choose_first_options(options, order, preference);
   if (!first.complete) return std::nullopt;
   Sequence sequence;
   for (const NodeId node : first.order) sequence.push_back(first.option[node]);

@@ -12,6 +12,7 @@
 
 #include <optional>
 
+#include "runtime/planner/remat/first_options.h"
 #include "runtime/planner/remat/remat_evaluation.h"
 
 namespace tidemark::planner::remat {
@@ -21,13 +22,15 @@ struct StartWeights {
   double reach_weight = 1;
   double caution = 1;  // how much dearer evictions count than the time that they buy
   FirstOrder order = FirstOrder::kAsListed;
+  Preference preference = Preference::kFastest;  // of first runs
 };
 
 // Null if the simulation gets stuck. Deterministic. The sequence may still be over budget.
 std::optional<Sequence> simulate_start(const Options& options, const StartWeights& weights);
 
-// Every needed node once, by its fastest option, without regard to memory. Null if an option
+// Every needed node once, by its preferred option, without regard to memory. Null if an option
 // that fits in the budget is lacking.
-std::optional<Sequence> keep_all(const Options& options, FirstOrder order);
+std::optional<Sequence> keep_all(const Options& options, FirstOrder order,
+                                 Preference preference);
 
 }  // namespace tidemark::planner::remat

@@ -70,7 +70,8 @@ inline Problem random_small(uint64_t seed) {
     } else if (feature == 5 && i > 0 && problem.nodes[i - 1].rider_of == kNoNode) {
       node.rider_of = i - 1;
       node.bytes = 1;
-      if (problem.nodes[i - 1].variants.size() > 1) node.variants[0].with = {{1}};
+      const std::vector<Variant>& parents = problem.nodes[i - 1].variants;
+      if (parents.size() > 1 && parents[1].when == When::kAny) node.variants[0].with = {{1}};
     } else if (feature == 6 && i > 1) {
       node.variants.push_back(base);
       node.variants[1].inputs.pop_back();
