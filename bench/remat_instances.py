@@ -105,15 +105,15 @@ class Step:
             return self.simple("relu", value, channels, height, "y")
         size = self.size(channels, height)
         time = self.streaming(2 * size)
-        y = self.add("relu", time, size, [x], variants=[{}, {"overwrites": x}])
+        y = self.add("relu", time, size, [x], variants=[{}, {"overwrites": x, "workspace": -size}])
         mask = self.add("signs", self.streaming(size), size // 32, [y], rider_of=y)
 
         def backward(dy):
             t = self.streaming(2 * size)
             return [self.add("d_relu", t, size, [dy, y], variants=[
                 {}, {"inputs": sorted([dy, mask])}, {"inputs": sorted([dy, x])},
-                {"inputs": sorted([dy, y]), "overwrites": dy},
-                {"inputs": sorted([dy, mask]), "overwrites": dy}])]
+                {"inputs": sorted([dy, y]), "overwrites": dy, "workspace": -size},
+                {"inputs": sorted([dy, mask]), "overwrites": dy, "workspace": -size}])]
 
         self.tape.append((y, [x], backward))
         return y, channels, height
@@ -168,7 +168,7 @@ class Step:
             size = self.nodes[y]["bytes"]
             dy = parts[0]
             for part in parts[1:]:
-                more = {"variants": [{}, {"overwrites": dy}]} if self.variants else {}
+                more = {"variants": [{}, {"overwrites": dy, "workspace": -size}]} if self.variants else {}
                 dy = self.add("sum", self.streaming(3 * size), size, [dy, part], **more)
             for source, gradient in zip(sources, backward(dy)):
                 if source is not None:

@@ -71,7 +71,6 @@ FirstOptions choose_first_options(const Options& options, FirstOrder order,
       return result;
     }
     for (const NodeId u : options.inputs(option)) needed[u] = 1;
-    if (options.overwrites(option) != kNoNode) needed[options.overwrites(option)] = 1;
     const NodeId parent = options.rider_of(option);
     if (parent != kNoNode) needed[parent] = 1;
   }

@@ -38,7 +38,6 @@ bool ForcedRuns::narrow(const Options& options, NodeId i) {
       for (size_t w = 0; w < sources.size(); ++w) sources[w] |= before_[u][w];
     };
     for (const NodeId u : options.inputs(o)) add(u);
-    if (options.overwrites(o) != kNoNode) add(options.overwrites(o));
     if (options.rider_of(o) != kNoNode) add(options.rider_of(o));
     for (size_t w = 0; w < common.size(); ++w) common[w] &= sources[w];
   }

@@ -171,7 +171,6 @@ class Builder {
         if (constant > -1) program_.add_row(std::move(terms), -constant);
       };
       for (const NodeId u : options_.inputs(o)) needs(u);
-      if (options_.overwrites(o) != kNoNode) needs(options_.overwrites(o));
       const NodeId parent = options_.rider_of(o);
       if (parent == kNoNode || (w > 0 && moment(w) == parent)) continue;
       std::vector<BoxTerm> terms = runs;

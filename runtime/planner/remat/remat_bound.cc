@@ -24,12 +24,7 @@ int64_t least_memory(const Options& options, const ForcedRuns& forced, NodeId i)
     const auto choices = options.choices(o, false);
     if (choices.empty()) continue;
     int64_t sum = fixed + choices.front().need;
-    bool is_listed = options.overwrites(o) == kNoNode;
-    for (const NodeId u : options.inputs(o)) {
-      sum += options.bytes(u);
-      is_listed = is_listed || u == options.overwrites(o);
-    }
-    if (!is_listed) sum += options.bytes(options.overwrites(o));
+    for (const NodeId u : options.inputs(o)) sum += options.bytes(u);
     least = std::min(least, sum);
   }
   return least;

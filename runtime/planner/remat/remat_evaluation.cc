@@ -30,6 +30,7 @@ Evaluation Evaluator::evaluate(const Sequence& sequence) {
   first_.resize(length);
   idle_.assign(length, 0);
   before_.resize(length);
+  place_.resize(length);
   slack_.resize(length);
   choice_.resize(length);
   Evaluation result = find_lives(sequence);
@@ -71,10 +72,10 @@ Evaluation Evaluator::find_lives(const Sequence& sequence) {
       live += options_.bytes(u) * is_new;
     };
     const NodeId overwritten = options_.overwrites(option);
-    if (overwritten != kNoNode) {
-      if (needed_[overwritten]) return conflict(Conflict::kOverwritten, k, overwritten);
-      use(overwritten);
+    if (overwritten != kNoNode && needed_[overwritten]) {
+      return conflict(Conflict::kOverwritten, k, overwritten);
     }
+    place_[k] = find_place(option);
     for (const NodeId u : options_.inputs(option)) use(u);
     before_[k] = live;
     has_rider = options_.rider_of(option) != kNoNode;
@@ -86,6 +87,13 @@ Evaluation Evaluator::find_lives(const Sequence& sequence) {
     return conflict(Conflict::kMissing, -1, kNoNode);
   }
   return result;
+}
+
+// Which value the run may overwrite, given those needed after it.
+Place Evaluator::find_place(OptionId option) const {
+  const NodeId a = options_.may_overwrite(option, 0), b = options_.may_overwrite(option, 1);
+  if (a != kNoNode && !needed_[a]) return kOverFirst;
+  return b != kNoNode && !needed_[b] ? kOverSecond : kNotInPlace;
 }
 
 void Evaluator::find_cost(const Sequence& sequence, Evaluation& result) {
@@ -100,7 +108,7 @@ void Evaluator::find_cost(const Sequence& sequence, Evaluation& result) {
     ran_[node] = 1;
     free -= options_.adds_fixed(node);
     slack_[k] = free - before_[k];
-    const Choice* const choice = options_.pick(option, again, slack_[k]);
+    const Choice* const choice = options_.pick(option, again, place_[k], slack_[k]);
     if (choice == nullptr || (again && options_.once(node))) {
       result = conflict(Conflict::kOccasion, static_cast<int32_t>(k), node);
       return;
@@ -143,8 +151,9 @@ Schedule to_schedule(const Options& options, const Sequence& sequence) {
     };
     touch(options.node(option), true);
     needed[options.node(option)] = 0;
-    if (options.overwrites(option) != kNoNode) touch(options.overwrites(option), false);
-    for (const NodeId u : options.inputs(option)) touch(u, true);
+    const Node& node = options.problem().nodes[options.node(option)];
+    const NodeId overwritten = node.variants[evaluator.choice(k).variant].overwrites;
+    for (const NodeId u : options.inputs(option)) touch(u, u != overwritten);
   }
   schedule.peak = options.problem().fixed_bytes;
   for (int32_t k = 0; k < length; ++k) {

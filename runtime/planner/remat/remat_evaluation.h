@@ -51,6 +51,7 @@ class Evaluator {
 
  private:
   Evaluation find_lives(const Sequence& sequence);
+  Place find_place(OptionId option) const;
   void find_cost(const Sequence& sequence, Evaluation& result);
 
   const Options& options_;
@@ -60,6 +61,7 @@ class Evaluator {
   std::vector<uint8_t> first_;   // by position: the first of a node that must run
   std::vector<uint8_t> idle_;    // by position
   std::vector<int64_t> before_;  // by position: bytes live when the run starts
+  std::vector<Place> place_;     // by position
   std::vector<int64_t> slack_;
   std::vector<const Choice*> choice_;
 };

@@ -10,6 +10,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kMaxDepth = 30;
 constexpr size_t kMaxBlock = 60;
 constexpr double kRandomOption = 0.2;
+constexpr double kRecomputeParent = 0.3;  // share of riders that get a run of their parent's own
 
 }  // namespace
 
@@ -41,7 +42,6 @@ void Moves::look_at(const Sequence& sequence, int32_t at) {
     };
     const OptionId option = sequence[k];
     for (const NodeId u : options_.inputs(option)) use(u);
-    if (options_.overwrites(option) != kNoNode) use(options_.overwrites(option));
     int32_t& seen = seen_[options_.node(option)];
     if (seen < stamp_live_) seen = stamp_dead_;
   }
@@ -87,11 +87,8 @@ bool Moves::add_inputs(OptionId option, int depth) {
     if (is_at_hand(u) || again_time_[u] == kNever) return true;
     return !random_.chance(recompute_chance_) || add_to_block(u, depth + 1);
   };
-  for (const NodeId u : options_.inputs(option)) {
-    if (!add(u)) return false;
-  }
-  const NodeId overwritten = options_.overwrites(option);
-  return overwritten == kNoNode || add(overwritten);
+  const auto inputs = options_.inputs(option);
+  return std::all_of(inputs.begin(), inputs.end(), add);
 }
 
 bool Moves::add_to_block(NodeId value, int depth) {
@@ -129,6 +126,30 @@ bool Moves::compute_before(Sequence& sequence, int32_t at, NodeId value) {
   return done;
 }
 
+// Lets riders among the option's inputs that are not live run behind the last run of their
+// parent before `at`. Returns the number of runs inserted.
+int32_t Moves::attach_riders(Sequence& sequence, int32_t at, OptionId option) {
+  int32_t inserted = 0;
+  for (const NodeId u : options_.inputs(option)) {
+    const auto own = options_.of_node(u);
+    if (own.empty() || is_at_hand(u) || options_.once(u)) continue;
+    const OptionId rider = own[random_.below(own.size())];
+    const NodeId parent = options_.rider_of(rider);
+    if (parent == kNoNode || random_.chance(kRecomputeParent)) continue;
+    int32_t k = at + inserted - 1;
+    while (k >= 0 && options_.node(sequence[k]) != parent && options_.node(sequence[k]) != u) --k;
+    if (k < 0 || options_.node(sequence[k]) == u) continue;
+    for (const OptionId o : options_.of_node(parent)) {
+      if (options_.goes_with(rider, sequence[k])) break;
+      if (options_.goes_with(rider, o)) sequence[k] = o;
+    }
+    sequence.insert(sequence.begin() + k + 1, rider);
+    seen_[u] = stamp_live_;
+    ++inserted;
+  }
+  return inserted;
+}
+
 bool Moves::switch_option(Sequence& sequence, int32_t at, NodeId avoided) {
   const OptionId old = sequence[at];
   const NodeId node = options_.node(old);
@@ -139,16 +160,16 @@ bool Moves::switch_option(Sequence& sequence, int32_t at, NodeId avoided) {
   for (const OptionId o : options_.of_node(node)) {
     const auto inputs = options_.inputs(o);
     if (o == old || options_.choices(o, !is_first).empty()) continue;
-    if (avoided != kNoNode && (options_.overwrites(o) == avoided ||
-                               std::count(inputs.begin(), inputs.end(), avoided) > 0)) {
-      continue;
-    }
+    if (std::count(inputs.begin(), inputs.end(), avoided) > 0) continue;
     if (random_.below(++count) == 0) chosen = o;
   }
   if (chosen == kNoOption) return false;
-  const int32_t place = insertion(sequence, at);
+  int32_t place = insertion(sequence, at);
   look_at(sequence, place);
   sequence[at] = chosen;
+  const int32_t attached = attach_riders(sequence, place, chosen);
+  place += attached;
+  at += attached;
   block_.clear();
   recompute_chance_ = random_.unit();
   const bool done = add_inputs(chosen, 0);

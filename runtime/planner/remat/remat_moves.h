@@ -41,6 +41,7 @@ class Moves {
   }
 
  private:
+  int32_t attach_riders(Sequence& sequence, int32_t at, OptionId option);
   bool add_to_block(NodeId value, int depth);
   bool add_inputs(OptionId option, int depth);
   OptionId choose_option(NodeId node);

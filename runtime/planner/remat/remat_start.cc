@@ -10,6 +10,8 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kMaxDepth = 2000;        // of recomputations that need recomputations
 constexpr size_t kMaxRunsPerNode = 8;  // on average; then the simulation is stuck
+constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();  // slack in which nothing fits
+constexpr int64_t kEverything = std::numeric_limits<int64_t>::max();
 constexpr int kMaxPriced = 40;         // sources looked at to price one recomputation
 constexpr int64_t kTiny = 64;          // values of less than this part of a shortage are kept
 
@@ -129,8 +131,6 @@ class Simulation {
         if (done && is_turn) done = pin(u);
       }
     }
-    const NodeId overwritten = options_.overwrites(option);
-    if (done && overwritten != kNoNode) done = pin(overwritten);
     const NodeId parent = options_.rider_of(option);
     if (done && parent != kNoNode) done = run_parent(option, parent, depth);
     done = done && make_space(option);
@@ -150,21 +150,36 @@ class Simulation {
   // Evicts until the option fits, and further where a faster variant is worth it.
   bool make_space(OptionId option) {
     const NodeId node = options_.node(option);
-    const auto choices = options_.choices(option, ran_[node] != 0);
-    if (choices.empty()) return false;
+    const bool again = ran_[node] != 0;
+    if (options_.choices(option, again).empty()) return false;
     if (live_[node]) drop(node);
     const int64_t space = free_ - options_.adds_fixed(node);
-    while (space - live_bytes_ < choices.front().need) {
-      const NodeId victim = cheapest_victim(choices.front().need - space + live_bytes_);
+    const Place place = place_of(option);
+    const Choice* const smallest = options_.pick(option, again, place, kNothing);
+    if (smallest == nullptr) return false;
+    while (space - live_bytes_ < smallest->need) {
+      const NodeId victim = cheapest_victim(smallest->need - space + live_bytes_);
       if (victim == kNoNode) return false;
       drop(victim);
     }
-    const Choice* const chosen = options_.pick(option, ran_[node] != 0, space - live_bytes_);
-    for (const Choice* better = chosen + 1; better < choices.data() + choices.size();
-         ++better) {
+    const Choice* const fastest = options_.pick(option, again, place, kEverything);
+    const Choice* const chosen = options_.pick(option, again, place, space - live_bytes_);
+    for (const Choice* better = chosen + 1; better <= fastest; ++better) {
       if (!evict_for(*better, *chosen, space)) break;
     }
     return true;
+  }
+
+  // Which input the run may overwrite: one that nothing else uses from now on.
+  Place place_of(OptionId option) {
+    const auto is_last_use = [&](NodeId u) {
+      if (u == kNoNode || pins_[u] != 1) return false;
+      if (next_use(u) < 0) return true;
+      const bool is_own = first_.order[now_] == options_.node(option) && uses_[u].back() == now_;
+      return is_own && uses_[u].size() == 1;
+    };
+    if (is_last_use(options_.may_overwrite(option, 0))) return kOverFirst;
+    return is_last_use(options_.may_overwrite(option, 1)) ? kOverSecond : kNotInPlace;
   }
 
   // Evicts for a faster variant if that costs less than it gains.
