@@ -122,21 +122,48 @@ class TimeBounder {
     return best != kNoNode;
   }
 
+  // With more and more moments, since integers cannot be split over windows.
   void solve_integer() {
-    // More moments than a linear program gains from: integers cannot be split.
-    for (size_t k = 0; moments_.size() < kIntegerMoments && k < candidates_.size(); ++k) {
-      const NodeId extra =
-          candidates_[k * candidates_.size() / kIntegerMoments % candidates_.size()];
-      moments_ = with(extra);
+    for (const size_t count : kIntegerMoments) {
+      const std::vector<NodeId> before = moments_;
+      spread_moments(count);
+      if (moments_.empty() || is_over(watch_)) return;
+      if (moments_ == before && count != kIntegerMoments[0]) return;
+      const BoxProgram program = make_moment_program(options_, forced_, moments_);
+      const bool is_last = count == *std::rbegin(kIntegerMoments);
+      const double seconds = watch_.left() * (is_last ? 1.0 : kIntegerShare);
+      result_.time = std::max(result_.time, bound_.integer(program, seconds));
     }
-    if (moments_.empty() || is_over(watch_)) return;
-    result_.time = std::max(
-        result_.time,
-        bound_.integer(make_moment_program(options_, forced_, moments_), watch_.left()));
+  }
+
+  // Adds moments up to `count`, each in the middle of the longest stretch of scarce nodes
+  // without one.
+  void spread_moments(size_t count) {
+    std::vector<NodeId> scarce;
+    for (const NodeId i : chain_) {
+      if (std::count(candidates_.begin(), candidates_.end(), i) > 0) scarce.push_back(i);
+    }
+    while (moments_.size() < std::min(count, scarce.size())) {
+      size_t begin = 0, longest = 0, middle = 0;
+      for (size_t k = 0; k <= scarce.size(); ++k) {
+        const bool is_end =
+            k == scarce.size() || std::count(moments_.begin(), moments_.end(), scarce[k]) > 0;
+        if (!is_end) continue;
+        if (k - begin > longest) {
+          longest = k - begin;
+          middle = begin + longest / 2;
+        }
+        begin = k + 1;
+      }
+      if (longest == 0) return;
+      moments_ = with(scarce[middle]);
+    }
   }
 
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  static constexpr size_t kMaxMoments = 8, kIntegerMoments = 4, kCandidates = 10;
+  static constexpr size_t kMaxMoments = 8, kCandidates = 10;
+  static constexpr size_t kIntegerMoments[] = {4, 6, 9, 13};
+  static constexpr double kIntegerShare = 0.4;
   static constexpr int64_t kShortRun = 4000, kLongRun = 100'000;  // iterations
   static constexpr double kLinearShare = 0.4;
 

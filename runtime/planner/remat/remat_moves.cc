@@ -10,7 +10,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kMaxDepth = 30;
 constexpr size_t kMaxBlock = 60;
 constexpr double kRandomOption = 0.2;
-constexpr double kRecomputeParent = 0.3;  // share of riders that get a run of their parent's own
+constexpr double kRecomputeParent =
+    0.3;  // share of riders that get a run of their parent's own
 
 }  // namespace
 
@@ -137,7 +138,8 @@ int32_t Moves::attach_riders(Sequence& sequence, int32_t at, OptionId option) {
     const NodeId parent = options_.rider_of(rider);
     if (parent == kNoNode || random_.chance(kRecomputeParent)) continue;
     int32_t k = at + inserted - 1;
-    while (k >= 0 && options_.node(sequence[k]) != parent && options_.node(sequence[k]) != u) --k;
+    while (k >= 0 && options_.node(sequence[k]) != parent && options_.node(sequence[k]) != u)
+      --k;
     if (k < 0 || options_.node(sequence[k]) == u) continue;
     for (const OptionId o : options_.of_node(parent)) {
       if (options_.goes_with(rider, sequence[k])) break;

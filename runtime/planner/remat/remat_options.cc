@@ -47,8 +47,7 @@ Options::Options(const Problem& problem, int64_t budget) : problem_(problem), bu
     const NodeId parent = problem.nodes[i].rider_of;
     if (parent != kNoNode) riders[parent].push_back(i);
   }
-  using Key =
-      std::tuple<std::vector<NodeId>, bool, std::vector<int32_t>, std::vector<bool>>;
+  using Key = std::tuple<std::vector<NodeId>, bool, std::vector<int32_t>, std::vector<bool>>;
   node_begin_.push_back(0);
   for (NodeId i = 0; i < problem.size(); ++i) {
     const Node& node = problem.nodes[i];

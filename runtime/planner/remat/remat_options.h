@@ -66,7 +66,8 @@ class Options {
     const Range range = options_[o].choices[again][kAnyPlace];
     return {choices_.data() + range.begin, choices_.data() + range.end};
   }
-  // The fastest that fits in `slack` bytes; if none, the smallest. Null if there are no choices.
+  // The fastest that fits in `slack` bytes; if none, the smallest. Null if there are no
+  // choices.
   const Choice* pick(OptionId o, bool again, Place place, int64_t slack) const {
     const Range range = options_[o].choices[again][place];
     if (range.begin == range.end) return nullptr;

@@ -10,10 +10,11 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kMaxDepth = 2000;        // of recomputations that need recomputations
 constexpr size_t kMaxRunsPerNode = 8;  // on average; then the simulation is stuck
-constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();  // slack in which nothing fits
+constexpr int64_t kNothing =
+    std::numeric_limits<int64_t>::min();  // slack in which nothing fits
 constexpr int64_t kEverything = std::numeric_limits<int64_t>::max();
-constexpr int kMaxPriced = 40;         // sources looked at to price one recomputation
-constexpr int64_t kTiny = 64;          // values of less than this part of a shortage are kept
+constexpr int kMaxPriced = 40;  // sources looked at to price one recomputation
+constexpr int64_t kTiny = 64;   // values of less than this part of a shortage are kept
 
 class Simulation {
  public:
@@ -175,7 +176,8 @@ class Simulation {
     const auto is_last_use = [&](NodeId u) {
       if (u == kNoNode || pins_[u] != 1) return false;
       if (next_use(u) < 0) return true;
-      const bool is_own = first_.order[now_] == options_.node(option) && uses_[u].back() == now_;
+      const bool is_own =
+          first_.order[now_] == options_.node(option) && uses_[u].back() == now_;
       return is_own && uses_[u].size() == 1;
     };
     if (is_last_use(options_.may_overwrite(option, 0))) return kOverFirst;
