@@ -112,7 +112,7 @@ class Builder {
       }
     }
     std::vector<BoxTerm> sum;
-    for (const Column& column : result) sum.push_back({column.variable, 1});
+    add_runs_of(sum, i, w, 1);
     if (sum.size() > 1) program_.add_row(std::move(sum), 1);
   }
 

@@ -50,7 +50,7 @@ class Machine {
       return "has no such variant" + of(event.node);
     }
     const Variant& variant = node.variants[event.variant];
-    const std::string fault = why_not(event, node, variant);
+    std::string fault = why_not(event, node, variant);
     if (!fault.empty()) return fault;
     fixed_ += node.adds_fixed;
     peak_ = std::max(peak_, fixed_ + live_bytes_ + node.bytes + variant.workspace);

@@ -10,7 +10,7 @@
 #include "runtime/planner/papers/remat/integer_bound.h"
 #include "runtime/planner/remat/remat_search.h"
 #include "runtime/planner/remat/remat_validator.h"
-#include "small_problems.h"
+#include "tests/runtime/planner/remat/small_problems.h"
 
 namespace tidemark::planner::remat {
 namespace {

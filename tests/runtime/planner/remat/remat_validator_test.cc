@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "small_problems.h"
+#include "tests/runtime/planner/remat/small_problems.h"
 
 namespace tidemark::planner::remat {
 namespace {
