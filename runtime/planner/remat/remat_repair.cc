@@ -5,7 +5,7 @@
 namespace tidemark::planner::remat {
 namespace {
 
-constexpr int kCandidates = 8;       // edits tried for one step of repair
+constexpr int kCandidates = 4;       // edits tried for one step of repair
 constexpr int kMaxSteps = 200;       // of one repair
 constexpr int kMaxConflicts = 8;     // resolved in one edit
 constexpr int kMaxFutile = 4;        // steps without progress before a repair gives up

@@ -12,10 +12,10 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // Two times that differ by less, relative to the base time, are the same.
 constexpr double kSame = 1e-9;
-constexpr double kHot = 3e-4, kCold = 1e-6;  // temperatures, relative to the base time
-constexpr int kCycles = 4;                   // of cooling, within the limits
+constexpr double kHot = 5e-5, kCold = 1e-6;  // temperatures, relative to the base time
+constexpr int kCycles = 2;                   // of cooling, within the limits
 constexpr int kMaxFutile = 4000;             // rounds before a return to the best
-constexpr int kPrunes = 6;                   // removals tried after each repair
+constexpr int kPrunes = 2;                   // removals tried after each repair
 constexpr int32_t kReach = 60;               // positions that a run moves by
 
 class Annealing {
