@@ -1,5 +1,7 @@
 #include "examples/planning/remat_program.h"
 
+#include <algorithm>
+
 #include "examples/common/bundled.h"
 #include "examples/common/console.h"
 #include "examples/common/output_file.h"
