@@ -6,11 +6,13 @@
 //   $ plan_graph --model resnet50 --method lescea-best-fit
 //   $ plan_graph --model resnet50 --save-schedule schedule.json
 //   $ plan_graph --show schedule.json --svg schedule.svg
+//   $ plan_graph --remat problem.json --budget 8GiB --output schedule.json
 //
 // Plans both order and offsets of a step graph (runtime/schedule/trace_json.h), which is given
 // as a file or captured from a network by name. --layout takes buffers with lifetimes
 // (MiniMalloc's CSV) and gives each an offset. --order takes a training step in other tools'
-// formats and orders its operators (runtime/planner/io/).
+// formats and orders its operators; --remat takes a rematerialisation problem and decides what to
+// run and free within a budget (runtime/planner/io/).
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
@@ -28,6 +30,7 @@
 #include "examples/common/output_file.h"
 #include "examples/common/program.h"
 #include "examples/planning/capture_model.h"
+#include "examples/planning/remat_program.h"
 #include "examples/planning/show_schedule.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/profile.h"
@@ -59,13 +62,13 @@ constexpr int kDoesNotFit = kOutOfMemory;
 constexpr size_t kMaxBuffersToCompare = 20'000;
 
 struct Flags {
-  std::string graph, layout, order, output, save_graph, save_schedule, show, svg;
+  std::string graph, layout, order, remat, output, save_graph, save_schedule, show, svg;
   std::string method = "default";
   CaptureRequest capture;
   bool estimate = false;
   bool in_place = false;
   int64_t capacity = 0;
-  Bytes budget{0};  // for --show; 0: what the schedule takes
+  Bytes budget{0};  // for --show and --remat; 0: what the schedule takes
   bool resident = false;
   Limits limits;
 };
@@ -416,8 +419,8 @@ int run_graph(const Flags& flags) {
 
 int run(int argc, char** argv) {
   CLI::App app{
-      "Plans memory: a training step's order and offsets; or offsets for buffers, or an order "
-      "for operators, alone.",
+      "Plans memory: a training step's order and offsets; or offsets for buffers, an order for "
+      "operators, or rematerialisation, alone.",
       "plan_graph"};
   Flags flags;
   auto* graph = app.add_option("GRAPH", flags.graph,
@@ -430,7 +433,7 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->needs(model);
   app.add_option("--image-size", flags.capture.image_size,
-                 "Image size of --model [224, r3d_18 112]")
+                 "Image size of --model [224, r3d_18 112, unet 416 x 608, unet3d 128]")
       ->check(CLI::Range(1, 1 << 14))
       ->needs(model);
   app.add_option("--seq-length", flags.capture.length, "Sequence length of --model [128]")
@@ -473,15 +476,22 @@ int run(int argc, char** argv) {
                               "1 if it is not valid; --svg draws it")
                    ->excludes(graph)
                    ->excludes(model);
-  app.add_option_function<std::string>(
-         "--budget",
-         [&](const std::string& text) {
-           flags.budget = parse_bytes(text);
-           if (flags.budget == Bytes(0))
-             throw CLI::ValidationError("--budget", "0 bytes hold nothing");
-         },
-         "Of --show: what the schedule may take, such as 12GiB [what it takes]")
-      ->needs(show);
+  auto* budget = app.add_option_function<std::string>(
+      "--budget",
+      [&](const std::string& text) {
+        flags.budget = parse_bytes(text);
+        if (flags.budget == Bytes(0))
+          throw CLI::ValidationError("--budget", "0 bytes hold nothing");
+      },
+      "What a schedule may take, such as 12GiB: of --remat; of --show [what it takes]");
+  auto* remat =
+      app.add_option(
+             "--remat", flags.remat,
+             "JSON of a rematerialisation problem: nodes with time, bytes, inputs and "
+             "variants (data/instances/remat/README.md); may be gzipped (.gz). Finds the "
+             "runs and frees that take least time within --budget, with a bound on "
+             "the time of all; --output has the schedule")
+          ->needs(budget);
   auto* layout = app.add_option("--layout", flags.layout,
                                 "CSV of buffers: id,lower,upper,size; lower <= time < upper");
   auto* order =
@@ -489,6 +499,7 @@ int run(int argc, char** argv) {
                      "JSON graph of a training step, or several; may be gzipped (.gz)");
   layout->excludes(order)->excludes(graph)->excludes(model)->excludes(show);
   order->excludes(graph)->excludes(model)->excludes(show);
+  remat->excludes(graph)->excludes(model)->excludes(show)->excludes(layout)->excludes(order);
   app.add_option("--capacity", flags.capacity,
                  "Stop at a layout of at most this many bytes; exit code 3 if none is found")
       ->check(CLI::PositiveNumber)
@@ -513,6 +524,10 @@ int run(int argc, char** argv) {
   app.add_option("--seed", flags.limits.seed, "Seed of the search's random choices")
       ->check(whole_number())
       ->capture_default_str();
+  for (const char* of_others :
+       {"--method", "--svg", "--estimate", "--in-place", "--save-graph", "--save-schedule"}) {
+    remat->excludes(app.get_option(of_others));
+  }
   for (const char* of_planning :
        {"--output", "--method", "--nodes", "--estimate", "--in-place", "--save-graph"}) {
     show->excludes(app.get_option(of_planning));
@@ -520,9 +535,12 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 planned; 1 failed, or standard output could not be written; 2 bad flags "
       "or "
-      "files; 3 does not fit in --capacity, or memory ran out.");
+      "files; 3 does not fit in --capacity or --budget, or memory ran out.");
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
+  if (budget->count() > 0 && flags.show.empty() && flags.remat.empty()) {
+    throw UsageError("--budget needs --show or --remat");
+  }
   if (profile->count() > 0 && flags.capture.model.empty() && flags.show.empty()) {
     throw UsageError("--profile needs --model or --show");
   }
@@ -530,13 +548,14 @@ int run(int argc, char** argv) {
     throw UsageError("--save-schedule needs GRAPH.json or --model");
   }
   if (!flags.show.empty()) return run_show(flags);
+  if (!flags.remat.empty()) {
+    return plan_rematerialization({flags.remat, flags.budget, flags.output, flags.limits});
+  }
   if (!flags.graph.empty() || !flags.capture.model.empty()) return run_graph(flags);
   if (flags.layout.empty() && flags.order.empty()) {
     print_error(
-        "plan_graph: give GRAPH.json, --model NAME, --layout FILE, --order FILE or --show "
-        "FILE; "
-        "see "
-        "--help\n");
+        "plan_graph: give GRAPH.json, --model NAME, --layout FILE, --order FILE, --remat FILE "
+        "or --show FILE; see --help\n");
     return kBadInput;
   }
   return flags.layout.empty() ? run_order(flags) : run_layout(flags);

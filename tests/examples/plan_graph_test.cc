@@ -226,6 +226,57 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   EXPECT_EQ(run("--show " + file("s.json") + " --output " + file("o.csv")).code, 2);
 }
 
+const char* const kToy = R"({"format": "remat-1", "name": "toy", "unit_time": "ms", "nodes": [
+  {"name": "a", "time": 1, "bytes": 10, "inputs": []},
+  {"name": "b", "time": 1, "bytes": 20, "inputs": [0]},
+  {"name": "c", "time": 1, "bytes": 10, "inputs": [1]},
+  {"name": "dc", "time": 1, "bytes": 10, "inputs": [1, 2]},
+  {"name": "db", "time": 1, "bytes": 10, "inputs": [0, 3]},
+  {"name": "da", "time": 1, "bytes": 0, "inputs": [0, 4]}]})";
+
+TEST_F(PlanGraphTest, PlansRematerialisation) {
+  const std::string toy = write("toy.json", kToy);
+  const Outcome outcome =
+      run("--remat " + toy + " --budget 40 --deadline 2 --output " + file("s.json"));
+  EXPECT_EQ(outcome.code, 0) << outcome.said;
+  EXPECT_THAT(outcome.said, HasSubstr("toy: 6 nodes, budget 40 bytes"));
+  const nlohmann::json json = nlohmann::json::parse(read("s.json"));
+  EXPECT_EQ(json["time"], 7);
+  EXPECT_EQ(json["peak"], 40);
+  EXPECT_EQ(json["budget_bytes"], 40);
+  EXPECT_NEAR(json["bound"].get<double>(), 7, 1e-3);
+  EXPECT_EQ(json["schedule"][0], (nlohmann::json{"compute", 0, 0}));
+}
+
+TEST_F(PlanGraphTest, RematerialisationSaysTheLeastBudget) {
+  const std::string toy = write("toy.json", kToy);
+  const Outcome outcome = run("--remat " + toy + " --budget 39 --output " + file("s.json"));
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.said, HasSubstr("no schedule fits in 39 bytes"));
+  EXPECT_THAT(outcome.said, HasSubstr("the least budget is 40 bytes"));
+  EXPECT_FALSE(std::filesystem::exists(file("s.json")));
+}
+
+TEST_F(PlanGraphTest, RematerialisationExplainsBadFilesAndFlags) {
+  const std::string toy = write("toy.json", kToy);
+  EXPECT_EQ(run("--remat " + toy).code, 2);
+  EXPECT_EQ(run("--remat " + toy + " --budget 0").code, 2);
+  EXPECT_EQ(run("--remat " + toy + " --budget lots").code, 2);
+  EXPECT_EQ(run("--remat " + toy + " --budget 40 --method default").code, 2);
+  EXPECT_EQ(run("--remat " + toy + " --budget 40 --model resnet18").code, 2);
+  EXPECT_EQ(run("--remat " + toy + " --budget 40 --output " + toy).code, 2);
+  EXPECT_EQ(run("--budget 40 --model resnet18").code, 2);
+  EXPECT_EQ(run("--remat " + file("none.json") + " --budget 40").code, 2);
+  const Outcome corrupt =
+      run("--remat " + write("bad.json", R"({"format": "remat-1", "nodes": [{"time": 1,
+                                                    "bytes": 1, "inputs": [5]}]})") +
+          " --budget 40");
+  EXPECT_EQ(corrupt.code, 2);
+  EXPECT_THAT(corrupt.said, HasSubstr("bad.json"));
+  EXPECT_THAT(corrupt.said, HasSubstr("nodes[0]"));
+  EXPECT_EQ(run("--remat " + write("cut.json.gz", "\x1f\x8b\x08") + " --budget 40").code, 2);
+}
+
 TEST_F(PlanGraphTest, EstimatesAsMxnetDoes) {
   const Outcome outcome = run("--model alexnet --batch 4 --estimate");
   ASSERT_EQ(outcome.code, 0) << outcome.said;
