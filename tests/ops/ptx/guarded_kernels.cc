@@ -14,8 +14,8 @@ namespace tidemark {
 namespace {
 
 // From a tensor's lowest element to the end of its highest.
-void add_tensor(ptx::GlobalMemory& memory, const TensorMeta& meta, std::byte* first, bool writable,
-                const std::string& name) {
+void add_tensor(ptx::GlobalMemory& memory, const TensorMeta& meta, std::byte* first,
+                bool writable, const std::string& name) {
   if (meta.shape.elements() == 0) return;
   int64_t low = 0, high = 0;
   for (size_t i = 0; i < meta.shape.rank(); ++i) {
@@ -45,7 +45,8 @@ ptx::GlobalMemory memory_of(const OpDef& op, const KernelArgs& args, Bytes works
 
 PreparedKernel prepare_guarded(const OpDef& op, const OpQuery& query) {
   PreparedKernel kernel = find_kernel(op, Backend::kCuda)(query);
-  kernel.run = [&op, run = std::move(kernel.run), bytes = kernel.workspace](const KernelArgs& args) {
+  kernel.run = [&op, run = std::move(kernel.run),
+                bytes = kernel.workspace](const KernelArgs& args) {
     const ptx::GlobalScope scope(memory_of(op, args, bytes));
     run(args);
   };

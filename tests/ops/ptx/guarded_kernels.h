@@ -4,8 +4,8 @@
 namespace tidemark {
 
 // Registers them for all operators that have one, but for cuDNN's. From then on, a kernel may
-// read its inputs, write its outputs and those inputs that the operator writes in place, and use
-// its workspace. Everything else is a violation.
+// read its inputs, write its outputs and those inputs that the operator writes in place, and
+// use its workspace. Everything else is a violation.
 void register_guarded_kernels();
 
 }  // namespace tidemark

@@ -14,7 +14,8 @@ namespace {
 
 // One file for each selection of tests, so that programs that run side by side do not meet.
 void write_executed(std::string name) {
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   std::ofstream out(std::string(TIDEMARK_PTX_EXECUTED) + "/" + name + ".txt");
   for (const std::string& kernel : tidemark::ptx::Library::shipped().executed()) {
     out << kernel << "\n";

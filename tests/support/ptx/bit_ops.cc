@@ -10,9 +10,8 @@ namespace {
 
 template <class F>
 void map_bits(const Step& s, const F& f) {
-  visit_unsigned(s, [&]<class T>(T) {
-    map<T, T>(s, [&](T a, T b) { return static_cast<T>(f(a, b)); });
-  });
+  visit_unsigned(
+      s, [&]<class T>(T) { map<T, T>(s, [&](T a, T b) { return static_cast<T>(f(a, b)); }); });
 }
 
 uint64_t low_bits(uint32_t count) {
@@ -86,11 +85,12 @@ void execute_bfe(const Step& s) {
       constexpr uint32_t kBits = 8 * sizeof(T);
       first &= 0xFF;
       count &= 0xFF;
-      const bool sign = std::is_signed_v<T> && count > 0 &&
-                        (static_cast<uint64_t>(a) >> std::min(first + count - 1, kBits - 1) & 1) != 0;
+      const bool sign =
+          std::is_signed_v<T> && count > 0 &&
+          (static_cast<uint64_t>(a) >> std::min(first + count - 1, kBits - 1) & 1) != 0;
       const uint64_t field = first >= kBits ? 0 : to_register(a) >> first & low_bits(count);
-      return static_cast<T>(sign ? field | ~low_bits(std::min(count, kBits - std::min(first, kBits)))
-                                 : field);
+      return static_cast<T>(
+          sign ? field | ~low_bits(std::min(count, kBits - std::min(first, kBits))) : field);
     });
   });
 }
@@ -112,7 +112,8 @@ void execute_prmt(const Step& s) {
 
 void execute_popc(const Step& s) {
   visit_unsigned(s, [&]<class T>(T) {
-    map<T>(s, [](T a) { return static_cast<uint32_t>(std::popcount(static_cast<uint64_t>(a))); });
+    map<T>(s,
+           [](T a) { return static_cast<uint32_t>(std::popcount(static_cast<uint64_t>(a))); });
   });
 }
 

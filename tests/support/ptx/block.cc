@@ -90,11 +90,12 @@ void Block::run(int64_t index) {
   }
 }
 
-std::byte* Block::access(const Step& step, int lane, Space space, uint64_t address, int64_t bytes,
-                         bool write) {
+std::byte* Block::access(const Step& step, int lane, Space space, uint64_t address,
+                         int64_t bytes, bool write) {
   if ((address & static_cast<uint64_t>(bytes - 1)) != 0) {
-    step.fail(Check::kMisaligned, lane,
-              "address " + hexadecimal(address) + " is no multiple of " + std::to_string(bytes));
+    step.fail(
+        Check::kMisaligned, lane,
+        "address " + hexadecimal(address) + " is no multiple of " + std::to_string(bytes));
   }
   if (space == Space::kGeneric) {
     space = space_of(address);
@@ -104,8 +105,9 @@ std::byte* Block::access(const Step& step, int lane, Space space, uint64_t addre
     case Space::kShared: return access_shared(step, lane, address, bytes, write);
     case Space::kLocal: {
       if (!within(address, bytes, kernel_.local_bytes)) {
-        step.fail(Check::kLocalBounds, lane,
-                  "byte " + std::to_string(address) + " of " + std::to_string(kernel_.local_bytes));
+        step.fail(
+            Check::kLocalBounds, lane,
+            "byte " + std::to_string(address) + " of " + std::to_string(kernel_.local_bytes));
       }
       const int64_t base = kernel_.local_bytes * step.thread(lane);
       return local_.data() + base + static_cast<int64_t>(address);
@@ -138,17 +140,19 @@ std::byte* Block::access_shared(const Step& step, int lane, uint64_t address, in
   const auto conflict = write ? shared_.write(at, static_cast<int>(bytes), thread)
                               : shared_.read(at, static_cast<int>(bytes), thread);
   if (conflict) {
-    step.fail(conflict->check, lane,
-              where() + (conflict->other < 0
-                           ? " was never written"
-                           : ": used by thread " + std::to_string(conflict->other) +
-                                 " with no barrier since"));
+    step.fail(
+        conflict->check, lane,
+        where() + (conflict->other < 0 ? " was never written"
+                                       : ": used by thread " + std::to_string(conflict->other) +
+                                             " with no barrier since"));
   }
   return shared_.data() + at;
 }
 
 uint64_t Block::to_generic(Space space, uint64_t address) { return window_of(space) + address; }
-uint64_t Block::from_generic(Space space, uint64_t address) { return address - window_of(space); }
+uint64_t Block::from_generic(Space space, uint64_t address) {
+  return address - window_of(space);
+}
 
 uint64_t Block::special(Special special, int warp, int lane) const {
   const auto thread = static_cast<uint32_t>(warp * kLanes + lane);
@@ -183,8 +187,8 @@ void Block::fail(Check check, const Instruction& instruction, int thread,
                  const std::string& what) const {
   const auto number = static_cast<size_t>(&instruction - kernel_.code.data());
   std::ostringstream message;
-  message << "[" << name_of(check) << "] " << readable(kernel_.name) << "\n  " << kernel_.file << ":"
-          << instruction.line << ": " << kernel_.text[number] << "\n  block " << index_;
+  message << "[" << name_of(check) << "] " << readable(kernel_.name) << "\n  " << kernel_.file
+          << ":" << instruction.line << ": " << kernel_.text[number] << "\n  block " << index_;
   if (thread >= 0) message << ", thread " << thread;
   message << ": " << what;
   throw Violation(check, message.str());

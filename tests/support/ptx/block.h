@@ -46,7 +46,8 @@ class Block {
                          const std::string& what) const;
 
  private:
-  std::byte* access_shared(const Step& step, int lane, uint64_t address, int64_t bytes, bool write);
+  std::byte* access_shared(const Step& step, int lane, uint64_t address, int64_t bytes,
+                           bool write);
 
   const Kernel& kernel_;
   const Extents grid_, threads_;

@@ -1,4 +1,5 @@
-// Each check catches a small kernel that is wrong in its way, and lets its right neighbour pass.
+// Each check catches a small kernel that is wrong in its way, and lets its right neighbour
+// pass.
 #include <optional>
 #include <span>
 
@@ -14,7 +15,8 @@ struct Case {
   int threads = 64;
 };
 
-// %d2 is this thread's word of shared memory, %d3 that of thread 63 - n, %d4 that of thread n ^ 1.
+// %d2 is this thread's word of shared memory, %d3 that of thread 63 - n, %d4 that of thread n
+// ^ 1.
 const std::string kPrologue = R"(
   mov.u64 %d5, s;
   mad.wide.u32 %d2, %r0, 4, %d5;
@@ -30,16 +32,19 @@ const Case kRaces[] = {
     {"a barrier between the write and another warp's read", std::nullopt,
      "st.shared.u32 [%d2], %r0; bar.sync 0; ld.shared.u32 %r4, [%d3];"},
     {"no barrier between the write and another warp's read", Check::kRace,
-     "st.shared.u32 [%d2], %r0; bar.sync 0; st.shared.u32 [%d2], %r2; ld.shared.u32 %r4, [%d3];"},
+     "st.shared.u32 [%d2], %r0; bar.sync 0; st.shared.u32 [%d2], %r2; ld.shared.u32 %r4, "
+     "[%d3];"},
     {"another warp writes before the reader's barrier", Check::kRace,
-     "st.shared.u32 [%d2], %r0; bar.sync 0; ld.shared.u32 %r4, [%d3]; st.shared.u32 [%d2], %r4;"},
+     "st.shared.u32 [%d2], %r0; bar.sync 0; ld.shared.u32 %r4, [%d3]; st.shared.u32 [%d2], "
+     "%r4;"},
     {"two warps write one word", Check::kRace, "st.shared.u32 [s], %r0;"},
     {"bar.warp.sync between lanes of one warp", std::nullopt,
      "st.shared.u32 [%d2], %r0; bar.warp.sync -1; ld.shared.u32 %r4, [%d4];"},
     {"nothing between lanes of one warp", Check::kRace,
      "st.shared.u32 [%d2], %r0; ld.shared.u32 %r4, [%d4];"},
     {"a shuffle orders nothing", Check::kRace,
-     "st.shared.u32 [%d2], %r0; shfl.sync.bfly.b32 %r5, %r0, 1, 31, -1; ld.shared.u32 %r4, [%d4];"},
+     "st.shared.u32 [%d2], %r0; shfl.sync.bfly.b32 %r5, %r0, 1, 31, -1; ld.shared.u32 %r4, "
+     "[%d4];"},
     {"bar.warp.sync between the read and the next write", std::nullopt,
      "st.shared.u32 [%d2], %r0; bar.warp.sync -1; ld.shared.u32 %r4, [%d4]; bar.warp.sync -1;"
      "st.shared.u32 [%d2], %r4;"},
@@ -51,7 +56,8 @@ const Case kRaces[] = {
      "ld.shared.u32 %r4, [%d3];"},
     {"bar.warp.sync of other lanes", Check::kRace,
      "st.shared.u32 [%d2], %r0; setp.lt.u32 %p0, %r3, 2; @%p0 bar.warp.sync 3;"
-     "ld.shared.u32 %r4, [%d4];", 32},
+     "ld.shared.u32 %r4, [%d4];",
+     32},
     {"lanes of one instruction write one word", Check::kRace, "st.shared.u32 [s], %r0;", 32},
     {"neighbouring bytes are not the same bytes", std::nullopt,
      "cvt.u64.u32 %d6, %r0; add.u64 %d6, %d5, %d6; st.shared.u8 [%d6], %r0;"},
@@ -72,45 +78,55 @@ const Case kMemory[] = {
      "st.shared.u32 [%d2], %r0; ld.global.u32 %r4, [%d2];"},
     {"a vector at its place", std::nullopt,
      "shl.b32 %r4, %r0, 2; and.b32 %r4, %r4, 31; mad.wide.u32 %d6, %r4, 4, 0;"
-     "ld.param.u64 %d7, [in]; add.u64 %d6, %d6, %d7; ld.global.v4.u32 {%r5,%r6,%r7,%r8}, [%d6];"},
+     "ld.param.u64 %d7, [in]; add.u64 %d6, %d6, %d7; ld.global.v4.u32 {%r5,%r6,%r7,%r8}, "
+     "[%d6];"},
     {"a vector that is not aligned", Check::kMisaligned,
      "ld.global.v4.u32 {%r5, %r6, %r7, %r8}, [%d0];"},
     {"a word that is not aligned", Check::kMisaligned, "st.shared.u32 [%d2+2], %r0;"},
     {"a row of a matrix that is not aligned", Check::kMisaligned,
-     "st.shared.u32 [%d2], %r0; bar.sync 0; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%d2];",
+     "st.shared.u32 [%d2], %r0; bar.sync 0; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, "
+     "[%d2];",
      32},
 };
 const Case kWarps[] = {
     {"a shuffle that half of its lanes miss", Check::kDiverged,
-     "setp.lt.u32 %p0, %r0, 16; @%p0 bra SKIP; shfl.sync.bfly.b32 %r4, %r0, 1, 31, -1; SKIP:", 32},
+     "setp.lt.u32 %p0, %r0, 16; @%p0 bra SKIP; shfl.sync.bfly.b32 %r4, %r0, 1, 31, -1; SKIP:",
+     32},
     {"a shuffle of those that are there", std::nullopt,
      "setp.lt.u32 %p0, %r0, 16; @%p0 bra SKIP;"
-     "shfl.sync.bfly.b32 %r4, %r0, 1, 31, 0xFFFF0000; SKIP:", 32},
+     "shfl.sync.bfly.b32 %r4, %r0, 1, 31, 0xFFFF0000; SKIP:",
+     32},
     {"a shuffle with a lane that is not in the mask", Check::kDiverged,
      "shfl.sync.bfly.b32 %r4, %r0, 1, 31, 0xFFFF;", 32},
     {"a shuffle that reads a lane outside the mask", Check::kDiverged,
      "setp.lt.u32 %p0, %r0, 16; @!%p0 bra SKIP;"
-     "shfl.sync.bfly.b32 %r4, %r0, 16, 31, 0xFFFF; SKIP:", 32},
+     "shfl.sync.bfly.b32 %r4, %r0, 16, 31, 0xFFFF; SKIP:",
+     32},
     {"a vote after lanes have exited", Check::kDiverged,
      "setp.lt.u32 %p0, %r0, 16; @%p0 exit; vote.sync.ballot.b32 %r4, %p0, -1;", 32},
     {"ldmatrix in half a warp", Check::kDiverged,
      "st.shared.u32 [%d2], %r0; bar.sync 0; setp.lt.u32 %p0, %r0, 16; @%p0 bra SKIP;"
-     "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [s]; SKIP:", 32},
+     "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [s]; SKIP:",
+     32},
     {"mma in half a warp", Check::kDiverged,
      "mov.b32 %r4, 0; mov.f32 %f0, 0f00000000; setp.lt.u32 %p0, %r0, 16; @%p0 bra SKIP;"
      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4},"
-     "{%r4, %r4, %r4, %r4}, {%r4, %r4}, {%f0, %f0, %f0, %f0}; SKIP:", 32},
+     "{%r4, %r4, %r4, %r4}, {%r4, %r4}, {%f0, %f0, %f0, %f0}; SKIP:",
+     32},
     {"bar.sync in half a warp", Check::kDiverged,
      "setp.lt.u32 %p0, %r0, 16; @%p0 bra SKIP; bar.sync 0; SKIP:"},
     {"bar.sync in one of two warps", Check::kBarrier,
      "setp.lt.u32 %p0, %r0, 32; @%p0 bra SKIP; bar.sync 0; SKIP:"},
+    {"bar.sync that one of two warps is kept from", Check::kBarrier,
+     "setp.lt.u32 %p0, %r0, 32; @!%p0 bar.sync 0;"},
     {"bar.sync after lanes have exited", Check::kBarrier,
      "setp.lt.u32 %p0, %r0, 16; @%p0 exit; bar.sync 0;"},
     {"bar.warp.sync that a lane never reaches", Check::kDiverged,
      "setp.eq.u32 %p0, %r0, 0; @%p0 bra SKIP; bar.warp.sync -1; SKIP:", 32},
     {"bar.warp.sync in two places of one warp", Check::kDiverged,
      "setp.lt.u32 %p0, %r0, 16; @%p0 bra ELSE; bar.warp.sync -1; bra DONE;"
-     "ELSE: bar.warp.sync -1; DONE:", 32},
+     "ELSE: bar.warp.sync -1; DONE:",
+     32},
 };
 const Case kValues[] = {
     {"a register that has no value", Check::kUndefined, "add.u32 %r4, %r10, 1;"},
@@ -118,6 +134,14 @@ const Case kValues[] = {
      "setp.lt.u32 %p0, %r0, 16; @%p0 mov.u32 %r4, 1; add.u32 %r5, %r4, 1;"},
     {"a copy of no value, which nobody uses", std::nullopt, "mov.u32 %r4, %r10;"},
     {"a copy of no value, used", Check::kUndefined, "mov.u32 %r4, %r10; add.u32 %r5, %r4, 1;"},
+    {"a value that only some lanes have, shuffled to all", std::nullopt,
+     "setp.eq.u32 %p0, %r3, 1; @%p0 mov.u32 %r4, 1; shfl.sync.idx.b32 %r5, %r4, 0, 31, -1;"
+     "add.u32 %r6, %r5, 1;",
+     32},
+    {"a lane's missing value, shuffled to all", Check::kUndefined,
+     "setp.eq.u32 %p0, %r3, 1; @%p0 mov.u32 %r4, 1; shfl.sync.idx.b32 %r5, %r4, 1, 31, -1;"
+     "add.u32 %r6, %r5, 1;",
+     32},
     {"a predicate that has no value", Check::kUndefined, "@%p1 mov.u32 %r4, 1;"},
     {"a division by zero", Check::kDivision, "sub.u32 %r4, %r0, 5; div.u32 %r5, %r0, %r4;"},
     {"a trap", Check::kTrap, "setp.eq.u32 %p0, %r0, 7; @%p0 trap;"},
@@ -138,7 +162,9 @@ TEST_P(Checks, CatchWhatIsWrong) {
   EXPECT_EQ(caught, c.caught) << c.what << "\n" << message;
 }
 
-std::string name(const ::testing::TestParamInfo<Case>& info) { return std::to_string(info.index); }
+std::string name(const ::testing::TestParamInfo<Case>& info) {
+  return std::to_string(info.index);
+}
 
 INSTANTIATE_TEST_SUITE_P(Races, Checks, ::testing::ValuesIn(kRaces), name);
 INSTANTIATE_TEST_SUITE_P(Memory, Checks, ::testing::ValuesIn(kMemory), name);

@@ -26,7 +26,8 @@ To to_integer(From x) {
   // The first value beyond the range is a power of two, and so is exact.
   const From beyond = std::ldexp(From{1}, std::numeric_limits<To>::digits);
   if (x >= beyond) return std::numeric_limits<To>::max();
-  if (x < static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+  if (x < static_cast<From>(std::numeric_limits<To>::min()))
+    return std::numeric_limits<To>::min();
   return static_cast<To>(x);
 }
 
@@ -86,9 +87,8 @@ void execute_cvt(const Step& s) {
   if (to.kind == Kind::kTf32) return map<float>(s, to_tf32);
   if (to.kind == Kind::kBFloat16 && to.bits == 16) return map<float>(s, to_bfloat16);
   if (to.kind == Kind::kBFloat16) {  // a pair, the first operand in the upper half
-    return map<float, float>(s, [](float high, float low) {
-      return to_bfloat16(high) << 16 | to_bfloat16(low);
-    });
+    return map<float, float>(
+        s, [](float high, float low) { return to_bfloat16(high) << 16 | to_bfloat16(low); });
   }
   if (from.kind == Kind::kBFloat16 && to.kind == Kind::kFloat && to.bits == 32) {
     return map<uint16_t>(s, [](uint16_t x) { return uint32_t{x} << 16; });

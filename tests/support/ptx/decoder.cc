@@ -14,13 +14,13 @@ using Words = std::span<const Token>;
 
 std::optional<Special> find_special(std::string_view name) {
   static const std::map<std::string_view, Special> names{
-      {"%tid.x", Special::kThreadX},       {"%tid.y", Special::kThreadY},
-      {"%tid.z", Special::kThreadZ},       {"%ntid.x", Special::kBlockSizeX},
-      {"%ntid.y", Special::kBlockSizeY},   {"%ntid.z", Special::kBlockSizeZ},
-      {"%ctaid.x", Special::kBlockX},      {"%ctaid.y", Special::kBlockY},
-      {"%ctaid.z", Special::kBlockZ},      {"%nctaid.x", Special::kGridX},
-      {"%nctaid.y", Special::kGridY},      {"%nctaid.z", Special::kGridZ},
-      {"%laneid", Special::kLane},         {"%warpid", Special::kWarp},
+      {"%tid.x", Special::kThreadX},         {"%tid.y", Special::kThreadY},
+      {"%tid.z", Special::kThreadZ},         {"%ntid.x", Special::kBlockSizeX},
+      {"%ntid.y", Special::kBlockSizeY},     {"%ntid.z", Special::kBlockSizeZ},
+      {"%ctaid.x", Special::kBlockX},        {"%ctaid.y", Special::kBlockY},
+      {"%ctaid.z", Special::kBlockZ},        {"%nctaid.x", Special::kGridX},
+      {"%nctaid.y", Special::kGridY},        {"%nctaid.z", Special::kGridZ},
+      {"%laneid", Special::kLane},           {"%warpid", Special::kWarp},
       {"%lanemask_lt", Special::kLanesBelow}};
   const auto found = names.find(name);
   if (found == names.end()) return std::nullopt;
@@ -32,13 +32,15 @@ std::optional<uint64_t> parse_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);
   int base = 10;
-  if (text.size() > 2 && text[0] == '0' && std::string_view("xXfFdD").find(text[1]) != std::string_view::npos) {
+  if (text.size() > 2 && text[0] == '0' &&
+      std::string_view("xXfFdD").find(text[1]) != std::string_view::npos) {
     base = 16;
     text.remove_prefix(2);
   }
   if (base == 10 && text.ends_with('U')) text.remove_suffix(1);
   uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return negative ? 0 - value : value;
 }
@@ -89,8 +91,8 @@ class Decoder {
       while (!words.empty() && words[0].line == line) words = words.subspan(1);
       return;
     }
-    const auto end = std::find_if(words.begin(), words.end(),
-                                  [](const Token& t) { return t.text == ";"; });
+    const auto end =
+        std::find_if(words.begin(), words.end(), [](const Token& t) { return t.text == ";"; });
     Words rest(words.begin() + 1, end);
     if (name == ".reg") {
       declare_registers(rest);
@@ -139,7 +141,8 @@ class Decoder {
     if (const auto found = symbols_.find(word.text); found != symbols_.end()) {
       const Symbol& symbol = found->second;
       if (symbol.global) {
-        kernel_.globals.push_back({symbol.address, symbol.bytes, !symbol.constant, found->first});
+        kernel_.globals.push_back(
+            {symbol.address, symbol.bytes, !symbol.constant, found->first});
       }
       return constant(symbol.address);
     }
@@ -165,8 +168,7 @@ class Decoder {
       group.registers.push_back(operand(next()));
       for (Token word = next(); word.text != "]"; word = next()) {
         if (word.text == "+") word = next();
-        instruction.offset += static_cast<int64_t>(
-            parse_number(word.text).value());
+        instruction.offset += static_cast<int64_t>(parse_number(word.text).value());
       }
     } else if (instruction.flow == Flow::kBranch) {
       group.label = first.text;
@@ -246,14 +248,15 @@ class Decoder {
     instruction.execute = opcode.execute;
     instruction.flow = opcode.flow;
     instruction.together = opcode.together;
-    instruction.copies = opcode.copies;
+    instruction.undefined = opcode.undefined;
     words = words.subspan(1);
     for (int number = 0; !words.empty(); ++number) {
       const Group operands = group(words, instruction);
       if (!operands.label.empty()) branches_.emplace_back(kernel_.code.size(), operands.label);
       const bool output = number < opcode.outputs;
       uint8_t& count = output ? instruction.outputs : instruction.inputs;
-      const auto list = output ? std::span<int>(instruction.out) : std::span<int>(instruction.in);
+      const auto list =
+          output ? std::span<int>(instruction.out) : std::span<int>(instruction.in);
       for (const int r : operands.registers) {
         if (count == list.size()) fail(instruction.line, "too many operands", text);
         list[count++] = r;
@@ -269,10 +272,13 @@ class Decoder {
     if (instruction.has(Modifier::k_v2)) instruction.vector = 2;
     if (instruction.has(Modifier::k_v4)) instruction.vector = 4;
     for (int m = 0; m < kComparisons; ++m) {
-      if (instruction.has(static_cast<Modifier>(m))) instruction.compare = static_cast<int8_t>(m);
+      if (instruction.has(static_cast<Modifier>(m)))
+        instruction.compare = static_cast<int8_t>(m);
     }
-    const bool accesses = instruction.execute == execute_ld || instruction.execute == execute_st;
-    if (accesses && (instruction.space == Space::kShared || instruction.space == Space::kGeneric)) {
+    const bool accesses =
+        instruction.execute == execute_ld || instruction.execute == execute_st;
+    if (accesses &&
+        (instruction.space == Space::kShared || instruction.space == Space::kGeneric)) {
       kernel_.shared_granule = std::min(kernel_.shared_granule, instruction.type.bytes());
     }
     if (instruction.flow == Flow::kBlockBarrier) {

@@ -1,5 +1,5 @@
-// Arithmetic on floating-point numbers. Approximations are computed exactly and rounded: a GPU's
-// differ by a few units in the last place.
+// Arithmetic on floating-point numbers. Approximations are computed exactly and rounded: a
+// GPU's differ by a few units in the last place.
 #include <cfenv>
 #include <cmath>
 
@@ -26,9 +26,8 @@ void map_function(const Step& s, const F& f) {
 void execute_fma(const Step& s) {
   const bool down = s.has(Modifier::k_rm);
   if (down) std::fesetround(FE_DOWNWARD);
-  visit_float(s, [&]<class T>(T) {
-    map<T, T, T>(s, [](T a, T b, T c) { return std::fma(a, b, c); });
-  });
+  visit_float(
+      s, [&]<class T>(T) { map<T, T, T>(s, [](T a, T b, T c) { return std::fma(a, b, c); }); });
   if (down) std::fesetround(FE_TONEAREST);
 }
 

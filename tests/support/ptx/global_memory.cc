@@ -7,7 +7,8 @@ namespace tidemark::ptx {
 namespace {
 
 bool holds(const GlobalRange& range, uint64_t address, int64_t bytes) {
-  return address >= range.begin && static_cast<int64_t>(address - range.begin) + bytes <= range.bytes;
+  return address >= range.begin &&
+         static_cast<int64_t>(address - range.begin) + bytes <= range.bytes;
 }
 
 }  // namespace
@@ -45,8 +46,8 @@ std::string GlobalMemory::nearest(uint64_t address) const {
     }
   }
   if (!best) return "no allocation is live";
-  return "byte " + std::to_string(static_cast<int64_t>(address - best->begin)) + " of " + best->name +
-         ", which has " + std::to_string(best->bytes) + " bytes" +
+  return "byte " + std::to_string(static_cast<int64_t>(address - best->begin)) + " of " +
+         best->name + ", which has " + std::to_string(best->bytes) + " bytes" +
          (best->writable ? "" : " and may only be read");
 }
 

@@ -47,8 +47,8 @@ const Opcode kOpcodes[] = {
     {"clz", execute_clz, 1, ""},
     {"brev", execute_brev, 1, ""},
 
-    {"mov", execute_mov, 1, "", kPlain, kAlone, true},
-    {"selp", execute_selp, 1, "", kPlain, kAlone, true},
+    {"mov", execute_mov, 1, "", kPlain, kAlone, Undefined::kIsCopied},
+    {"selp", execute_selp, 1, "", kPlain, kAlone, Undefined::kIsCopied},
     {"setp", execute_setp, 1,
      "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan and or xor"},
     {"cvt", execute_cvt, 1, "rn rz rm rp rni rzi rmi rpi rna sat"},
@@ -64,7 +64,7 @@ const Opcode kOpcodes[] = {
     {"atom", execute_atom, 1, "relaxed gpu cta sys add min max and or xor exch cas"},
     {"red", execute_red, 0, "relaxed gpu cta sys add min max and or xor"},
 
-    {"shfl", execute_shfl, 1, "sync up down bfly idx", kPlain, kNamed},
+    {"shfl", execute_shfl, 1, "sync up down bfly idx", kPlain, kNamed, Undefined::kIsShuffled},
     {"vote", execute_vote, 1, "sync any all ballot", kPlain, kNamed},
     {"ldmatrix", execute_ldmatrix, 1, "sync aligned m8n8 x1 x2 x4 trans", kPlain, kAligned},
     {"mma", execute_mma, 1, "sync aligned m16n8k8 m16n8k16 row col", kPlain, kAligned},

@@ -70,11 +70,11 @@ void execute_mma(const Step&);
 struct Opcode {
   const char* name;  // `add`, or `bar.warp` where the second word makes it another instruction
   Execute execute;
-  int outputs;  // operands that are written; they come first
+  int outputs;            // operands that are written; they come first
   const char* modifiers;  // the words that it may have, besides types and state spaces
   Flow flow = Flow::kPlain;
   Together together = Together::kAlone;
-  bool copies = false;
+  Undefined undefined = Undefined::kIsWrong;
 };
 
 // Null if it is not known.

@@ -111,12 +111,16 @@ const Case kMemory[] = {
     {"ld.global.u32 %r1, [%d0+4];", 6},
     {"ld.global.nc.u32 %r1, [%d0];", 5},
     {"st.local.u32 [l+8], %r0; ld.local.u32 %r1, [l+8];", 5},
-    {"mov.u64 %d2, s; cvta.shared.u64 %d3, %d2; mad.wide.u32 %d3, %r0, 4, %d3; st.u32 [%d3], %r0;"
-     "mad.wide.u32 %d2, %r0, 4, %d2; ld.shared.u32 %r1, [%d2];", 5},
+    {"mov.u64 %d2, s; cvta.shared.u64 %d3, %d2; mad.wide.u32 %d3, %r0, 4, %d3; st.u32 [%d3], "
+     "%r0;"
+     "mad.wide.u32 %d2, %r0, 4, %d2; ld.shared.u32 %r1, [%d2];",
+     5},
     {"mov.u64 %d2, s; mad.wide.u32 %d2, %r0, 4, %d2; mov.u32 %r2, -2; st.shared.u32 [%d2], %r2;"
-     "ld.shared.s8 %r1, [%d2];", 0xFFFFFFFE},
+     "ld.shared.s8 %r1, [%d2];",
+     0xFFFFFFFE},
     {"and.b32 %r2, %r0, 28; sub.u32 %r3, %r2, %r0; mad.wide.s32 %d2, %r3, 4, %d0;"
-     "ld.global.v4.u32 {%r4, %r5, %r6, %r1}, [%d2];", 7},
+     "ld.global.v4.u32 {%r4, %r5, %r6, %r1}, [%d2];",
+     7},
     // Adds in the order of the lanes: the sum of those below.
     {"ld.param.u64 %d2, [out]; atom.global.add.u32 %r1, [%d2+508], %r0;", 10},
 };
@@ -125,16 +129,19 @@ const Case kWarps[] = {
     {"shfl.sync.down.b32 %r1|%p0, %r0, 2, 31, -1;", 7},
     {"shfl.sync.up.b32 %r1, %r0, 3, 0, -1;", 2},
     {"shfl.sync.idx.b32 %r1, %r0, 9, 31, -1;", 9},
-    // In segments of 8 lanes, lane 5's neighbour at a distance of 4 is outside: it keeps its own.
+    // In segments of 8 lanes, lane 5's neighbour at a distance of 4 is outside: it keeps its
+    // own.
     {"shfl.sync.down.b32 %r1|%p0, %r0, 4, 0x1807, -1; @%p0 mov.u32 %r1, 99;", 5},
     {"setp.lt.u32 %p0, %r0, 3; vote.sync.ballot.b32 %r1, %p0, -1;", 7},
     {"setp.lt.u32 %p0, %r0, 3; vote.sync.any.pred %p1, %p0, -1; selp.b32 %r1, 1, 2, %p1;", 1},
     // Lanes that parted meet at the shuffle.
     {"mov.u32 %r2, %r0; setp.lt.u32 %p0, %r0, 5; @%p0 bra SKIP; add.u32 %r2, %r2, 100;"
-     "SKIP: shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;", 4},
+     "SKIP: shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;",
+     4},
     // Each lane goes round as often as its number says.
     {"mov.u32 %r1, 0; mov.u32 %r2, 0; LOOP: setp.ge.u32 %p0, %r2, %r0; @%p0 bra DONE;"
-     "add.u32 %r2, %r2, 1; add.u32 %r1, %r1, 3; bra.uni LOOP; DONE:", 15},
+     "add.u32 %r2, %r2, 1; add.u32 %r1, %r1, 3; bra.uni LOOP; DONE:",
+     15},
 };
 
 INSTANTIATE_TEST_SUITE_P(Integers, Instructions, ::testing::ValuesIn(kIntegers));
@@ -158,7 +165,8 @@ TEST(Decoder, RefusesWhatIsNotCovered) {
             "test.ptx:20: an instruction that is not covered: tanh.approx.f32");
   EXPECT_EQ(message("add.sat.s32 %r1, %r0, 1;"),
             "test.ptx:20: a modifier that is not covered: add.sat.s32");
-  EXPECT_EQ(message("mov.u32 %r1, %clock;"), "test.ptx:20: an operand that is not covered: %clock");
+  EXPECT_EQ(message("mov.u32 %r1, %clock;"),
+            "test.ptx:20: an operand that is not covered: %clock");
   EXPECT_EQ(message("bar.sync 1;"), "test.ptx:20: a barrier that is not covered: bar.sync 1");
 }
 

@@ -22,7 +22,8 @@ void map_numbers(const Step& s, const OfIntegers& of_integers, const OfFloats& o
 // Sums and the lower half of products are the same for signed numbers, and wrap.
 template <class F>
 void map_wrapping(const Step& s, const F& f) {
-  visit_unsigned(s, [&]<class T>(T) { map<T, T>(s, [&](T a, T b) { return static_cast<T>(f(a, b)); }); });
+  visit_unsigned(
+      s, [&]<class T>(T) { map<T, T>(s, [&](T a, T b) { return static_cast<T>(f(a, b)); }); });
 }
 
 __extension__ using Signed128 = __int128;
@@ -40,7 +41,8 @@ template <class T>
 uint64_t part_of_product(const Step& s, T a, T b, uint64_t c) {
   const auto all = product(a, b);
   if (s.has(Modifier::k_hi)) {
-    return to_register(static_cast<T>(static_cast<T>(all >> (8 * sizeof(T))) + static_cast<T>(c)));
+    return to_register(
+        static_cast<T>(static_cast<T>(all >> (8 * sizeof(T))) + static_cast<T>(c)));
   }
   const uint64_t sum = static_cast<uint64_t>(all) + c;
   if (!s.has(Modifier::k_wide)) return to_register(static_cast<T>(sum));
@@ -106,13 +108,15 @@ void execute_rem(const Step& s) {
 }
 
 void execute_min(const Step& s) {
-  map_numbers(s, [](auto a, auto b) { return std::min(a, b); },
-              [](auto a, auto b) { return std::fmin(a, b); });
+  map_numbers(
+      s, [](auto a, auto b) { return std::min(a, b); },
+      [](auto a, auto b) { return std::fmin(a, b); });
 }
 
 void execute_max(const Step& s) {
-  map_numbers(s, [](auto a, auto b) { return std::max(a, b); },
-              [](auto a, auto b) { return std::fmax(a, b); });
+  map_numbers(
+      s, [](auto a, auto b) { return std::max(a, b); },
+      [](auto a, auto b) { return std::fmax(a, b); });
 }
 
 void execute_neg(const Step& s) {

@@ -24,6 +24,13 @@ enum class Together : uint8_t {
   kAligned,  // all lanes of the warp, without waiting
 };
 
+// What the instruction does with an operand that has no value.
+enum class Undefined : uint8_t {
+  kIsWrong,
+  kIsCopied,    // the result has no value either
+  kIsShuffled,  // the first operand's goes to other lanes; the instruction notes where
+};
+
 struct Instruction {
   static constexpr int kMaxOutputs = 4;
   static constexpr int kMaxInputs = 12;
@@ -31,19 +38,19 @@ struct Instruction {
   Execute execute = nullptr;
   Flow flow = Flow::kPlain;
   Together together = Together::kAlone;
-  bool copies = false;  // passes undefined values on, instead of using them
-  Type type;            // the last of the suffixes
-  Type other_type;      // the one before it: what cvt converts to, what mma multiplies
+  Undefined undefined = Undefined::kIsWrong;
+  Type type;        // the last of the suffixes
+  Type other_type;  // the one before it: what cvt converts to, what mma multiplies
   Space space = Space::kGeneric;
   uint8_t outputs = 0;
   uint8_t inputs = 0;
-  uint8_t vector = 1;                 // elements of a load or store
-  int8_t compare = -1;                // a Modifier, if it compares
+  uint8_t vector = 1;   // elements of a load or store
+  int8_t compare = -1;  // a Modifier, if it compares
   bool guard_negated = false;
-  int guard = -1;                     // predicate register, if any
-  int target = -1;                    // of a branch
-  int line = 0;                       // in the PTX
-  int64_t offset = 0;                 // [register + offset]
+  int guard = -1;      // predicate register, if any
+  int target = -1;     // of a branch
+  int line = 0;        // in the PTX
+  int64_t offset = 0;  // [register + offset]
   Modifiers modifiers;
   std::array<int, kMaxOutputs> out{};  // registers
   std::array<int, kMaxInputs> in{};    // registers; constants are registers too
@@ -53,8 +60,21 @@ struct Instruction {
 
 // Registers that the hardware sets.
 enum class Special : uint8_t {
-  kThreadX, kThreadY, kThreadZ, kBlockSizeX, kBlockSizeY, kBlockSizeZ, kBlockX, kBlockY,
-  kBlockZ, kGridX, kGridY, kGridZ, kLane, kWarp, kLanesBelow,
+  kThreadX,
+  kThreadY,
+  kThreadZ,
+  kBlockSizeX,
+  kBlockSizeY,
+  kBlockSizeZ,
+  kBlockX,
+  kBlockY,
+  kBlockZ,
+  kGridX,
+  kGridY,
+  kGridZ,
+  kLane,
+  kWarp,
+  kLanesBelow,
 };
 
 // Addresses [begin, begin + bytes) of global memory.
@@ -84,7 +104,7 @@ struct Kernel {
   int shared_granule = 4;   // bytes of the narrowest access that may be to shared memory
   int registers = 0;        // with those that hold constants
   std::vector<Instruction> code;
-  std::vector<std::string> text;  // of each instruction, for messages
+  std::vector<std::string> text;     // of each instruction, for messages
   std::vector<GlobalRange> globals;  // the module's variables that the kernel names
   std::vector<std::pair<int, uint64_t>> constants;  // register, value
   std::vector<std::pair<int, Special>> specials;

@@ -21,8 +21,8 @@ struct Words {
 };
 
 // The text of a kernel. Registers are declared, %r0 is the thread's number, and %d0 and %d1 are
-// the addresses of this thread's word of `in` and of `out`. There are 256 bytes of shared memory
-// at `s` and 16 of local memory at `l`.
+// the addresses of this thread's word of `in` and of `out`. There are 256 bytes of shared
+// memory at `s` and 16 of local memory at `l`.
 inline std::string kernel_text(const std::string& body) {
   return R"(
 .version 8.0
@@ -43,7 +43,8 @@ inline std::string kernel_text(const std::string& body) {
   ld.param.u64 %d1, [out];
   mad.wide.u32 %d0, %r0, 4, %d0;
   mad.wide.u32 %d1, %r0, 4, %d1;
-)" + body + "\n  ret;\n}\n";
+)" + body +
+         "\n  ret;\n}\n";
 }
 
 // Runs it on one block. Throws Violation.

@@ -14,7 +14,8 @@ constexpr int64_t kMostShared = 48 << 10;  // that a kernel has without asking f
 
 // The declared layout against what was passed. Where sizes are not known, arguments that are
 // smaller than declared give themselves away by lying within each other.
-std::vector<std::byte> copy_arguments(const Kernel& kernel, std::span<const Argument> arguments) {
+std::vector<std::byte> copy_arguments(const Kernel& kernel,
+                                      std::span<const Argument> arguments) {
   if (arguments.size() != kernel.parameters.size()) {
     refuse(Check::kParameters, kernel,
            std::to_string(arguments.size()) + " arguments for " +
@@ -65,7 +66,8 @@ void launch(const Kernel& kernel, const Extents& grid, const Extents& threads,
   }
   GlobalMemory memory = global;
   for (const GlobalRange& range : kernel.globals) {
-    memory.add(reinterpret_cast<const void*>(range.begin), range.bytes, range.writable, range.name);
+    memory.add(reinterpret_cast<const void*>(range.begin), range.bytes, range.writable,
+               range.name);
   }
   Block block(kernel, grid, threads, copy_arguments(kernel, arguments), memory);
   for (int64_t i = 0; i < grid.count(); ++i) block.run(i);

@@ -27,9 +27,11 @@ std::vector<std::string> lines_of(const char* path) {
 std::string without_hashes(std::string mangled) {
   // 61_INTERNAL_d609980f_30_name_cuda_cu_a357c377: the number before it is its length.
   for (const std::string mark : {"_GLOBAL__N__", "_INTERNAL_"}) {
-    for (size_t at = mangled.find(mark); at != std::string::npos; at = mangled.find(mark, at + 1)) {
+    for (size_t at = mangled.find(mark); at != std::string::npos;
+         at = mangled.find(mark, at + 1)) {
       size_t digits = at;
-      while (digits > 0 && std::isdigit(static_cast<unsigned char>(mangled[digits - 1])) != 0) --digits;
+      while (digits > 0 && std::isdigit(static_cast<unsigned char>(mangled[digits - 1])) != 0)
+        --digits;
       const auto length = std::strtoul(mangled.c_str() + digits, nullptr, 10);
       // Digits of a longer number may belong to what stands before.
       if (length < mark.size() + 16 || at + length > mangled.size()) continue;
@@ -108,7 +110,8 @@ bool Library::run(const std::string& mangled, const Extents& grid, const Extents
   }
 }
 
-GlobalScope::GlobalScope(GlobalMemory memory) : memory_(std::move(memory)), before_(current_memory) {
+GlobalScope::GlobalScope(GlobalMemory memory)
+    : memory_(std::move(memory)), before_(current_memory) {
   current_memory = &memory_;
 }
 GlobalScope::~GlobalScope() { current_memory = before_; }

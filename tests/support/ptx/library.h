@@ -1,6 +1,6 @@
-// The kernels that ship: the PTX files of a build, and the kernels in them by name. It also holds
-// what a launch needs besides its arguments: which memory the kernel may use, and who is told of
-// violations.
+// The kernels that ship: the PTX files of a build, and the kernels in them by name. It also
+// holds what a launch needs besides its arguments: which memory the kernel may use, and who is
+// told of violations.
 //
 // Threads: launches run one after the other; a GlobalScope is of its thread.
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace tidemark::ptx {
 
-// nvcc names what is private to a file after the file and a hash, which differs between compiling
-// to PTX and to an object. Here the hashes are zeros.
+// nvcc names what is private to a file after the file and a hash, which differs between
+// compiling to PTX and to an object. Here the hashes are zeros.
 std::string without_hashes(std::string mangled);
 
 class Library {
@@ -38,7 +38,9 @@ class Library {
   const std::set<std::string>& executed() const { return executed_; }
 
   // Violations and gaps go here. Before one is set, they end the program.
-  void report_to(std::function<void(const std::string&)> report) { report_ = std::move(report); }
+  void report_to(std::function<void(const std::string&)> report) {
+    report_ = std::move(report);
+  }
 
   // A file's text, and its replacement by another from now on.
   std::string text(const std::string& file) const;

@@ -18,7 +18,8 @@ uint64_t load(const std::byte* from, Type type) {
   std::memcpy(&value, from, static_cast<size_t>(type.bytes()));
   // Fills a wider register with the sign.
   const int unused = 64 - type.bits;
-  if (type.kind == Kind::kSigned) value = static_cast<uint64_t>(static_cast<int64_t>(value << unused) >> unused);
+  if (type.kind == Kind::kSigned)
+    value = static_cast<uint64_t>(static_cast<int64_t>(value << unused) >> unused);
   return value;
 }
 
@@ -41,7 +42,8 @@ T combine(const Step& s, T old, T a, T b) {
 // Lanes one after the other. In shared memory atomics would be taken for races.
 void update(const Step& s) {
   const Instruction& instruction = s.instruction;
-  if (instruction.space != Space::kGlobal && instruction.space != Space::kGeneric) wrong_type(s);
+  if (instruction.space != Space::kGlobal && instruction.space != Space::kGeneric)
+    wrong_type(s);
   const auto each = [&]<class T>(T) {
     for_lanes(s.mask, [&](int lane) {
       std::byte* const to =
@@ -68,8 +70,8 @@ void execute_ld(const Step& s) {
   const Type type = s.instruction.type;
   const int count = s.instruction.vector, bytes = type.bytes();
   for_lanes(s.mask, [&](int lane) {
-    const std::byte* const from = s.block.access(s, lane, s.instruction.space, address_of(s, lane),
-                                                 int64_t{count} * bytes, false);
+    const std::byte* const from = s.block.access(
+        s, lane, s.instruction.space, address_of(s, lane), int64_t{count} * bytes, false);
     for (int i = 0; i < count; ++i) s.out(i)[lane] = load(from + i * bytes, type);
   });
 }

@@ -15,8 +15,8 @@ namespace {
 using Words = std::span<const Token>;
 
 Words until(Words& words, std::string_view end) {
-  const auto found = std::find_if(words.begin(), words.end(),
-                                  [end](const Token& t) { return t.text == end; });
+  const auto found =
+      std::find_if(words.begin(), words.end(), [end](const Token& t) { return t.text == end; });
   const Words before(words.begin(), found);
   words = Words(found == words.end() ? found : found + 1, words.end());
   return before;

@@ -48,6 +48,7 @@ bool compare(Modifier how, T a, T b) {
 void execute_mov(const Step& s) {
   const int bits = s.instruction.type.bits;
   const int outputs = s.instruction.outputs, inputs = s.instruction.inputs;
+  if (outputs == 1 && inputs == 1) return map<uint64_t>(s, [](uint64_t a) { return a; });
   for_lanes(s.mask, [&](int lane) {
     uint64_t value = 0;
     for (int i = 0; i < inputs; ++i) {
@@ -92,7 +93,8 @@ void execute_cvta(const Step& s) {
   const Space space = s.instruction.space;
   const bool from_generic = s.has(Modifier::k_to);
   map<uint64_t>(s, [&](uint64_t address) {
-    return from_generic ? Block::from_generic(space, address) : Block::to_generic(space, address);
+    return from_generic ? Block::from_generic(space, address)
+                        : Block::to_generic(space, address);
   });
 }
 

@@ -1,7 +1,7 @@
 // The functions of the CUDA runtime that launches go through, in place of the runtime's own: a
-// program that links this object runs its kernels on the interpreter, from the very objects that
-// nvcc made, with the host code that nvcc generated for them. It needs no GPU and no driver.
-// Everything else comes from the runtime itself, so the program is linked with
+// program that links this object runs its kernels on the interpreter, from the very objects
+// that nvcc made, with the host code that nvcc generated for them. It needs no GPU and no
+// driver. Everything else comes from the runtime itself, so the program is linked with
 // --allow-multiple-definition, and this object before the runtime.
 #include <cuda_runtime_api.h>
 
@@ -24,7 +24,8 @@ std::map<const void*, std::string>& registered() {
 
 Extents extents(dim3 d) { return {d.x, d.y, d.z}; }
 
-cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared) {
+cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments,
+                   size_t shared) {
   const auto found = registered().find(function);
   if (found == registered().end() || shared != 0) return cudaErrorInvalidDeviceFunction;
   return Library::shipped().run(found->second, extents(grid), extents(block), arguments)
@@ -47,15 +48,16 @@ void** __cudaRegisterFatBinary(void* binary) { return static_cast<void**>(binary
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
-void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*, uint3*,
-                            dim3*, dim3*, int*) {
+void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
   registered()[host] = name;
 }
 
 // cudaLaunchKernelEx(), and kernel<<<...>>>().
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
-  return launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes);
+  return launch(function, config->gridDim, config->blockDim, arguments,
+                config->dynamicSmemBytes);
 }
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t) {
   configuration = {grid, block, shared};

@@ -1,6 +1,7 @@
 #include "tests/support/ptx/shared_memory.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "tests/support/ptx/step.h"
 
@@ -8,9 +9,9 @@ namespace tidemark::ptx {
 
 SharedMemory::SharedMemory(const Kernel& kernel, int threads)
     : bytes_(kernel.shared_bytes),
-      granule_(kernel.shared_granule),
+      granule_shift_(std::countr_zero(static_cast<unsigned>(kernel.shared_granule))),
       memory_(static_cast<size_t>(bytes_)),
-      granules_(static_cast<size_t>((bytes_ + granule_ - 1) / granule_)),
+      granules_(static_cast<size_t>((bytes_ >> granule_shift_) + 1)),
       clocks_(static_cast<size_t>((threads + kLanes - 1) / kLanes)) {}
 
 void SharedMemory::begin_block() {
@@ -38,14 +39,19 @@ bool SharedMemory::races(const Access& before, int thread) const {
   const int warp = thread / kLanes;
   if (before.thread / kLanes != warp) return true;
   const auto& met = clocks_[static_cast<size_t>(warp)].met;
-  return met[static_cast<size_t>(before.thread % kLanes)][static_cast<size_t>(thread % kLanes)] <=
-         before.clock;
+  return met[static_cast<size_t>(before.thread % kLanes)]
+            [static_cast<size_t>(thread % kLanes)] <= before.clock;
+}
+
+std::span<SharedMemory::Granule> SharedMemory::granules(int64_t at, int bytes) {
+  const auto first = static_cast<size_t>(at >> granule_shift_);
+  const auto last = static_cast<size_t>((at + bytes - 1) >> granule_shift_);
+  return std::span(granules_).subspan(first, last - first + 1);
 }
 
 std::optional<SharedMemory::Conflict> SharedMemory::read(int64_t at, int bytes, int thread) {
   const Access mine = stamp(thread);
-  for (int64_t i = at / granule_; i <= (at + bytes - 1) / granule_; ++i) {
-    Granule& granule = granules_[static_cast<size_t>(i)];
+  for (Granule& granule : granules(at, bytes)) {
     if (granule.writer.epoch < block_epoch_) return Conflict{Check::kUnwrittenShared, -1};
     if (races(granule.writer, thread)) return Conflict{Check::kRace, granule.writer.thread};
     Access& last = granule.reader;
@@ -61,8 +67,7 @@ std::optional<SharedMemory::Conflict> SharedMemory::read(int64_t at, int bytes, 
 
 std::optional<SharedMemory::Conflict> SharedMemory::write(int64_t at, int bytes, int thread) {
   const Access mine = stamp(thread);
-  for (int64_t i = at / granule_; i <= (at + bytes - 1) / granule_; ++i) {
-    Granule& granule = granules_[static_cast<size_t>(i)];
+  for (Granule& granule : granules(at, bytes)) {
     for (const Access* before : {&granule.writer, &granule.reader, &granule.other_reader}) {
       if (races(*before, thread)) return Conflict{Check::kRace, before->thread};
     }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tests/support/ptx/kernel.h"
@@ -55,11 +56,12 @@ class SharedMemory {
     std::array<std::array<uint32_t, kLanes>, kLanes> met{};  // last barrier of both lanes
   };
 
+  std::span<Granule> granules(int64_t at, int bytes);
   bool races(const Access& before, int thread) const;
   Access stamp(int thread) const;
 
   int64_t bytes_;
-  int granule_;
+  int granule_shift_;  // bytes of a granule, as a power of two
   uint32_t epoch_ = 0;
   uint32_t block_epoch_ = 0;  // the block's first
   std::vector<std::byte> memory_;

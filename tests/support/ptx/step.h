@@ -19,6 +19,7 @@ using Lanes = uint64_t[kLanes];
 struct Step {
   Block& block;
   Lanes* registers;
+  LaneMask* defined;  // of each register, the lanes in which it has a value
   const Instruction& instruction;
   LaneMask mask;  // not 0
   int warp;
@@ -34,7 +35,9 @@ struct Step {
 };
 
 // REQUIRES: the mask is not 0.
-inline int first_lane(LaneMask mask) { return std::countr_zero(mask | LaneMask{1} << (kLanes - 1)); }
+inline int first_lane(LaneMask mask) {
+  return std::countr_zero(mask | LaneMask{1} << (kLanes - 1));
+}
 
 template <class F>
 void for_lanes(LaneMask mask, const F& f) {
@@ -80,7 +83,8 @@ void map(const Step& s, const F& f) {
     for_lanes(s.mask, [&](int lane) {
       out[lane] = to_register(f(from_register<T>(s.in(static_cast<int>(i))[lane])...));
     });
-  }(std::index_sequence_for<T...>());
+  }
+  (std::index_sequence_for<T...>());
 }
 
 [[noreturn]] void wrong_type(const Step& s);

@@ -48,9 +48,12 @@ struct Matrices {
   Matrices() {
     std::mt19937 random(7);
     const auto draw = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4); };
-    for (auto& row : a) for (float& x : row) x = draw();
-    for (auto& row : b) for (float& x : row) x = draw();
-    for (auto& row : c) for (float& x : row) x = draw();
+    for (auto& row : a)
+      for (float& x : row) x = draw();
+    for (auto& row : b)
+      for (float& x : row) x = draw();
+    for (auto& row : c)
+      for (float& x : row) x = draw();
   }
   float product(int row, int column, int depth) const {
     float sum = c[row][column];
@@ -129,7 +132,8 @@ const std::string kMatrix = R"(
 
 TEST(TensorCores, LoadAMatrix) {
   const Words words = run_body(
-      kMatrix + "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%d3]; st.global.u32 [%d1], %r1;");
+      kMatrix +
+      "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%d3]; st.global.u32 [%d1], %r1;");
   for (uint32_t lane = 0; lane < 32; ++lane) {
     const uint32_t element = 8 * (lane / 4) + 2 * (lane % 4);
     EXPECT_EQ(words.out[lane], element | (element + 1) << 16);

@@ -18,9 +18,9 @@ enum class Check : uint8_t {
   kLocalBounds,
   kParamBounds,
   kMisaligned,
-  kDiverged,   // lanes are missing at an instruction that needs them
-  kBarrier,    // threads wait at a barrier that others will never reach
-  kUndefined,  // a register's value is used before there is one
+  kDiverged,    // lanes are missing at an instruction that needs them
+  kBarrier,     // threads wait at a barrier that others will never reach
+  kUndefined,   // a register's value is used before there is one
   kParameters,  // the arguments of a launch do not fit the declared parameters
   kLaunchShape,
   kDivision,  // of integers, by zero

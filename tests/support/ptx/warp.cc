@@ -90,6 +90,7 @@ bool Warp::advance(Group& group, const Instruction& instruction) {
       group.lanes &= ~active;
       break;
     case Flow::kBlockBarrier:
+      if (active == 0) break;
       require_aligned(instruction, active);
       waiting_ |= active;
       place(group.lanes, group.pc + 1);
@@ -174,15 +175,17 @@ void Warp::execute(const Instruction& instruction, LaneMask active) {
 }
 
 void Warp::check_defined(const Instruction& instruction, LaneMask active) {
+  const bool shuffles = instruction.undefined == Undefined::kIsShuffled;
   LaneMask undefined = 0;
-  for (size_t i = 0; i < instruction.inputs; ++i) {
+  for (size_t i = shuffles ? 1 : 0; i < instruction.inputs; ++i) {
     undefined |= ~defined_[static_cast<size_t>(instruction.in[i])];
   }
   undefined &= active;
-  if (undefined != 0 && !instruction.copies) {
+  if (undefined != 0 && instruction.undefined != Undefined::kIsCopied) {
     step(instruction, active)
         .fail(Check::kUndefined, first_lane(undefined), "an operand has no value yet");
   }
+  if (shuffles) return;
   for (size_t i = 0; i < instruction.outputs; ++i) {
     LaneMask& defined = defined_[static_cast<size_t>(instruction.out[i])];
     defined = (defined & ~active) | (active & ~undefined);
@@ -208,7 +211,8 @@ void Warp::place(LaneMask lanes, int pc) {
 }
 
 Step Warp::step(const Instruction& instruction, LaneMask mask) const {
-  return {block_, registers_.get(), instruction, mask, number_, lanes_ & ~exited_};
+  return {block_, registers_.get(), defined_.data(),  instruction,
+          mask,   number_,          lanes_ & ~exited_};
 }
 
 }  // namespace tidemark::ptx

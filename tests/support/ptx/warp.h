@@ -59,7 +59,7 @@ class Warp {
   LaneMask gathering_ = 0;  // for other lanes of the warp
   std::array<int, kLanes> pc_{};
   std::unique_ptr<Lanes[]> registers_;
-  std::vector<LaneMask> defined_;  // of each register
+  mutable std::vector<LaneMask> defined_;  // of each register
 };
 
 }  // namespace tidemark::ptx

@@ -1,6 +1,6 @@
-// Instructions that lanes of a warp execute together: shuffles, votes, and those of tensor cores,
-// with the layouts of fragments as NVIDIA's PTX ISA describes them. The warp has seen to it that
-// the lanes are there.
+// Instructions that lanes of a warp execute together: shuffles, votes, and those of tensor
+// cores, with the layouts of fragments as NVIDIA's PTX ISA describes them. The warp has seen to
+// it that the lanes are there.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -46,7 +46,8 @@ struct Matrix {
   }
   uint32_t read(int lane, int row, int column) const {
     uint16_t value = 0;
-    std::memcpy(&value, s.block.access(s, lane, Space::kShared, address(row, column), 2, false), 2);
+    std::memcpy(&value, s.block.access(s, lane, Space::kShared, address(row, column), 2, false),
+                2);
     return value;
   }
   void require_alignment() const {
@@ -94,6 +95,8 @@ void gather_operands(const Step& s, bool bfloat16, Product& product) {
 void execute_shfl(const Step& s) {
   std::array<uint64_t, kLanes> values{};  // the output may be the input's register
   for_lanes(s.mask, [&](int lane) { values[static_cast<size_t>(lane)] = s.in(0)[lane]; });
+  const LaneMask given = s.defined[s.instruction.in[0]];
+  LaneMask got = 0;
   for_lanes(s.mask, [&](int lane) {
     const Source source = shuffle_source(s, lane);
     if ((s.mask >> source.lane & 1) == 0) {
@@ -101,8 +104,12 @@ void execute_shfl(const Step& s) {
              "reads lane " + std::to_string(source.lane) + ", which is not here");
     }
     s.out(0)[lane] = static_cast<uint32_t>(values[static_cast<size_t>(source.lane)]);
+    got |= (given >> source.lane & 1) << lane;
     if (s.instruction.outputs > 1) s.out(1)[lane] = source.within ? 1 : 0;
   });
+  if (s.instruction.outputs > 1) s.defined[s.instruction.out[1]] |= s.mask;
+  LaneMask& defined = s.defined[s.instruction.out[0]];
+  defined = (defined & ~s.mask) | got;
 }
 
 void execute_vote(const Step& s) {
@@ -139,9 +146,9 @@ void execute_ldmatrix(const Step& s) {
 // d = a b + c. The sum is rounded once; hardware rounds more often, in an order of its own.
 void execute_mma(const Step& s) {
   const bool bfloat16 = s.instruction.other_type.kind == Kind::kBFloat16;
-  const bool known = bfloat16 ? s.has(Modifier::k_m16n8k16)
-                              : s.has(Modifier::k_m16n8k8) &&
-                                    s.instruction.other_type.kind == Kind::kTf32;
+  const bool known =
+      bfloat16 ? s.has(Modifier::k_m16n8k16)
+               : s.has(Modifier::k_m16n8k8) && s.instruction.other_type.kind == Kind::kTf32;
   if (!known || s.instruction.inputs != 10) wrong_type(s);
   Product product;
   gather_operands(s, bfloat16, product);
