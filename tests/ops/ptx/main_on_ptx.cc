@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -26,6 +27,7 @@ void write_executed(std::string name) {
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
+  setenv("TIDEMARK_TEST_OWN_PRODUCTS", "1", 1);  // gemm_on_host.cc
   tidemark::ptx::Library::shipped().report_to(
       [](const std::string& violation) { ADD_FAILURE() << violation; });
   tidemark::register_guarded_kernels();
