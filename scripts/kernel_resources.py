@@ -106,14 +106,14 @@ def run(command, **options):
     return done.stdout + done.stderr
 
 
-def of_ptx(path, arch):
+def of_ptx(path, arch, ptxas):
     """The usages of the kernels in a PTX file."""
     bounds = launch_bounds(path.read_text())
-    text = run(["ptxas", "-v", f"-arch=sm_{arch}", path, "-o", "/dev/null"])
+    text = run([ptxas, "-v", f"-arch=sm_{arch}", path, "-o", "/dev/null"])
     return parse_ptxas(text, bounds, path.stem)
 
 
-def of_source(entry, arch):
+def of_source(entry, arch, ptxas):
     """The usages of the kernels in a .cu, given its entry in compile_commands.json."""
     words = shlex.split(entry["command"])
     words = words[next(i for i, word in enumerate(words) if word.endswith("nvcc")):]
@@ -128,7 +128,7 @@ def of_source(entry, arch):
         command = [words[0], "-forward-unknown-to-host-compiler", *options]
         run([*command, "-ptx", f"-arch=compute_{arch}", "-o", ptx, entry["file"]],
             cwd=entry["directory"])
-        return of_ptx(ptx, arch)
+        return of_ptx(ptx, arch, ptxas)
 
 
 def sources(build):
@@ -185,6 +185,7 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--match", help="show only files and kernels that match")
     parser.add_argument("--check", action="store_true", help="hot kernels only; fail on spills")
+    parser.add_argument("--ptxas", default="ptxas")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     archs = arguments.arch or list(ARCHITECTURES)
@@ -198,7 +199,8 @@ def main():
     by_arch = {}
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for arch in archs:
-            by_arch[arch] = [usage for usages in pool.map(lambda w: compile_one(w, arch), work)
+            by_arch[arch] = [usage for usages in pool.map(
+                lambda w: compile_one(w, arch, arguments.ptxas), work)
                              for usage in usages]
     if not arguments.check:
         return print_table(by_arch, arguments.match)

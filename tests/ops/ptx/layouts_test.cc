@@ -163,7 +163,12 @@ void expect_same(const Run& actual, const Run& expected) {
 // False if the operator does not take such inputs.
 bool try_inputs(const Call& call, const std::vector<DType>& types, const Layout& layout) {
   std::vector<TensorMeta> inputs;
-  for (const DType type : types) inputs.push_back({type, kShape, layout.strides, layout.offset});
+  for (const DType type : types) {
+    // Of an optimizer's operands, only the gradient may have gaps.
+    const bool gapless = call.op->input_group > 0 && inputs.size() != 1;
+    const Shape& strides = gapless ? kLayouts[0].strides : layout.strides;
+    inputs.push_back({type, kShape, strides, layout.offset});
+  }
   const PrepareKernel cpu = call.op->prepare[static_cast<size_t>(Backend::kCpu)];
   Run expected;
   try {
@@ -188,7 +193,9 @@ TEST_P(LayoutsTest, AllGiveWhatTheCpuGives) {
         if (HasFatalFailure()) return;
       }
     }
-    EXPECT_GT(taken, 0U) << call.op->name;
+    const bool with_gaps = GetParam().strides != kLayouts[0].strides;
+    const bool takes_gaps = call.op != &kGelu && call.op != &kGeluGrad;
+    EXPECT_EQ(taken > 0, takes_gaps || !with_gaps) << call.op->name;
   }
 }
 
