@@ -29,6 +29,9 @@ HOT = (
     "attention_tensor_cores_cuda", "layer_norm_cuda", "softmax_cuda", "cross_entropy_cuda",
     "arithmetic_cuda", "unary_cuda", "gelu_cuda", "inplace_cuda", "optimizer_cuda",
 )
+# Bytes of spills that are no mistake. Adam's: ptxas keeps one register less across the slow path of
+# division, so that one block more fits.
+ALLOWED_SPILLS = {"optimizer_cuda": 8}
 
 
 @dataclass
@@ -204,7 +207,8 @@ def main():
                              for usage in usages]
     if not arguments.check:
         return print_table(by_arch, arguments.match)
-    spilling = [(arch, u) for arch, usages in by_arch.items() for u in usages if u.spilled]
+    spilling = [(arch, u) for arch, usages in by_arch.items() for u in usages
+                if u.spilled > ALLOWED_SPILLS.get(u.file, 0)]
     for arch, usage in spilling:
         print(f"sm_{arch}: {usage.file}: {usage.kernel} spills {usage.spilled} bytes")
     count = sum(len(usages) for usages in by_arch.values())

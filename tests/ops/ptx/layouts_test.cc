@@ -1,6 +1,6 @@
-// Operators that compute each element by itself, on every type that they take and on operands of
-// every layout, so that each way of walking through memory is executed: CUDA's kernel against the
-// CPU's.
+// Operators that compute each element by itself, on every type that they take and on operands
+// of every layout, so that each way of walking through memory is executed: CUDA's kernel
+// against the CPU's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,12 +48,13 @@ struct Call {
 std::vector<Call> calls() {
   std::vector<Call> calls;
   for (const OpDef* op :
-       {&kAbs,        &kAbsGrad,    &kAccumulate,     &kAdd,        &kAddInPlace, &kAddScaled,
-        &kCopy,       &kCopyInPlace, &kDiv,           &kDivGrad,    &kEq,         &kExp,
-        &kFillInPlace, &kGt,        &kLog,            &kMul,        &kMulInPlace, &kNeg,
-        &kRelu,       &kRelu6,      &kRelu6Grad,      &kReluGrad,   &kScale,      &kSigmoid,
-        &kSigmoidGrad, &kSilu,      &kSiluGrad,       &kSqrt,       &kSqrtGrad,   &kSub,
-        &kTanh,       &kTanhGrad,   &kWhere,          &kWhereGrad,  &kWhereOtherGrad}) {
+       {&kAbs,       &kAbsGrad,    &kAccumulate,  &kAdd,       &kAddInPlace,
+        &kAddScaled, &kCopy,       &kCopyInPlace, &kDiv,       &kDivGrad,
+        &kEq,        &kExp,        &kFillInPlace, &kGt,        &kLog,
+        &kMul,       &kMulInPlace, &kNeg,         &kRelu,      &kRelu6,
+        &kRelu6Grad, &kReluGrad,   &kScale,       &kSigmoid,   &kSigmoidGrad,
+        &kSilu,      &kSiluGrad,   &kSqrt,        &kSqrtGrad,  &kSub,
+        &kTanh,      &kTanhGrad,   &kWhere,       &kWhereGrad, &kWhereOtherGrad}) {
     calls.push_back({op});
   }
   for (const int64_t tanh : {0, 1}) {
@@ -136,15 +137,16 @@ Run run(const Call& call, PrepareKernel prepare, const std::vector<TensorMeta>& 
   for (const auto* metas : {&inputs, &outputs}) {
     for (const TensorMeta& meta : *metas) {
       result.metas.push_back(meta);
-      result.blocks.push_back(values_of(meta.dtype, static_cast<uint32_t>(result.blocks.size())));
+      result.blocks.push_back(
+          values_of(meta.dtype, static_cast<uint32_t>(result.blocks.size())));
       auto& to = metas == &inputs ? in : out;
       to.push_back(reinterpret_cast<std::byte*>(result.blocks.back().data()) +
                    meta.offset * size_of(meta.dtype).count());
     }
   }
   Block workspace(static_cast<size_t>(kernel.workspace.count()) / 8 + 1);
-  kernel.run({inputs, outputs, in, out, reinterpret_cast<std::byte*>(workspace.data()), call.attrs,
-              call.scalars, nullptr});
+  kernel.run({inputs, outputs, in, out, reinterpret_cast<std::byte*>(workspace.data()),
+              call.attrs, call.scalars, nullptr});
   return result;
 }
 

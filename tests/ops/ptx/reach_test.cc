@@ -67,9 +67,40 @@ TEST_F(ReachTest, LayerNormOfLongOddRows) {
   backward(y, random_tensor({2, kOdd}, 2));
   const auto values = to_vector(y), gradient = to_vector(grad_of(x));
   EXPECT_NEAR(std::accumulate(values.begin(), values.begin() + kOdd, 0.0), 0, 1e-3);
-  EXPECT_NEAR(std::inner_product(values.begin(), values.begin() + kOdd, values.begin(), 0.0), kOdd,
-              1e-1);
+  EXPECT_NEAR(std::inner_product(values.begin(), values.begin() + kOdd, values.begin(), 0.0),
+              kOdd, 1e-1);
   EXPECT_NEAR(std::accumulate(gradient.begin(), gradient.begin() + kOdd, 0.0), 0, 1e-3);
+}
+
+// Rows of odd and even lengths, short and long, as far as their types are not tested elsewhere.
+TEST_F(ReachTest, LayerNormInBFloat16) {
+  for (const int64_t length : {33, 1504}) {
+    std::vector<std::vector<float>> results;
+    for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
+      Tensor x = cast(cast(random_tensor({2, length}, 1), DType::kBFloat16), dtype);
+      require_grad(x);
+      const Tensor one = from(std::vector<float>(static_cast<size_t>(length), 1), {length});
+      const Tensor y = layer_norm(x, one, one);
+      backward(y, cast(cast(random_tensor({2, length}, 2), DType::kBFloat16), dtype));
+      results.push_back(to_vector(cast(y, DType::kFloat32)));
+      results.push_back(to_vector(cast(grad_of(x), DType::kFloat32)));
+    }
+    for (size_t i = 0; i < results[0].size(); ++i) {
+      EXPECT_NEAR(results[0][i], results[2][i], 0.05);
+      EXPECT_NEAR(results[1][i], results[3][i], 0.05);
+    }
+  }
+}
+
+TEST_F(ReachTest, SumsOfBFloat16) {
+  const Tensor narrow = cast(random_tensor({300, 3, 5}, 1), DType::kBFloat16);
+  const Tensor wide = cast(narrow, DType::kFloat32);
+  const auto expect_equal = [](const Tensor& a, const Tensor& b) {
+    const auto actual = to_vector(a), expected = to_vector(b);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-3);
+  };
+  expect_equal(sum(narrow, {2}), sum(wide, {2}));
+  expect_equal(sum(narrow, {0, 2}), sum(wide, {0, 2}));
 }
 
 TEST_F(ReachTest, MaterialisedAttentionToManyKeys) {
@@ -80,7 +111,8 @@ TEST_F(ReachTest, MaterialisedAttentionToManyKeys) {
     results.push_back(
         to_vector(scaled_dot_product_attention(q, k, k, {.implementation = kind})));
   }
-  for (size_t i = 0; i < results[0].size(); ++i) EXPECT_NEAR(results[0][i], results[1][i], 1e-4);
+  for (size_t i = 0; i < results[0].size(); ++i)
+    EXPECT_NEAR(results[0][i], results[1][i], 1e-4);
 }
 
 // A window of more than 256 cells, whose index does not fit into a byte.

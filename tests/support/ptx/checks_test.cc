@@ -115,6 +115,9 @@ const Case kWarps[] = {
      32},
     {"bar.sync in half a warp", Check::kDiverged,
      "setp.lt.u32 %p0, %r0, 16; @%p0 bra SKIP; bar.sync 0; SKIP:"},
+    {"bar.sync after a branch that lies behind it", std::nullopt,
+     "setp.eq.u32 %p0, %r0, 0; @%p0 bra FAR; BACK: bar.sync 0; bra DONE;"
+     "FAR: mov.u32 %r4, 1; bra BACK; DONE:"},
     {"bar.sync in one of two warps", Check::kBarrier,
      "setp.lt.u32 %p0, %r0, 32; @%p0 bra SKIP; bar.sync 0; SKIP:"},
     {"bar.sync that one of two warps is kept from", Check::kBarrier,

@@ -17,11 +17,11 @@ using Execute = void (*)(const Step&);
 // How the warp handles an instruction; all but kPlain are the warp's own.
 enum class Flow : uint8_t { kPlain, kBranch, kExit, kBlockBarrier, kWarpBarrier };
 
-// Which lanes must be there together.
+// Which lanes must be at the instruction together; they wait for each other.
 enum class Together : uint8_t {
   kAlone,    // each lane for itself
-  kNamed,    // those of the mask that is the last operand; they wait for each other
-  kAligned,  // all lanes of the warp, without waiting
+  kNamed,    // those of the mask that is the last operand
+  kAligned,  // all lanes of the warp
 };
 
 // What the instruction does with an operand that has no value.

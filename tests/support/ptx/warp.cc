@@ -47,7 +47,7 @@ void Warp::run() {
     const int lane = first_lane(gathering_);
     const auto pc = static_cast<size_t>(pc_[static_cast<size_t>(lane)]);
     step(kernel_.code[pc], gathering_)
-        .fail(Check::kDiverged, lane, "other lanes of its mask never come here");
+        .fail(Check::kDiverged, lane, "other lanes that it needs never come here");
   }
 }
 
@@ -83,27 +83,20 @@ void Warp::run_group(Group group) {
 
 bool Warp::advance(Group& group, const Instruction& instruction) {
   LaneMask active = guarded(instruction, group.lanes);
-  switch (instruction.flow) {
-    case Flow::kBranch: return branch(group, instruction, active);
-    case Flow::kExit:
-      exited_ |= active;
-      group.lanes &= ~active;
-      break;
-    case Flow::kBlockBarrier:
-      if (active == 0) break;
-      require_aligned(instruction, active);
+  if (instruction.flow == Flow::kBranch) return branch(group, instruction, active);
+  if (instruction.flow == Flow::kExit) {
+    exited_ |= active;
+    group.lanes &= ~active;
+  } else if (active != 0) {
+    if (instruction.together != Together::kAlone && !gather(group, instruction, active)) {
+      return false;
+    }
+    if (instruction.flow == Flow::kBlockBarrier) {
       waiting_ |= active;
       place(group.lanes, group.pc + 1);
       return false;
-    case Flow::kPlain:
-    case Flow::kWarpBarrier:
-      if (active == 0) break;
-      if (instruction.together == Together::kNamed && !gather(group, instruction, active)) {
-        return false;
-      }
-      if (instruction.together == Together::kAligned) require_aligned(instruction, active);
-      execute(instruction, active);
-      break;
+    }
+    execute(instruction, active);
   }
   ++group.pc;
   return group.lanes != 0;
@@ -123,25 +116,17 @@ bool Warp::branch(Group& group, const Instruction& instruction, LaneMask taken) 
   return false;
 }
 
-// Waits until all lanes of the instruction's mask are there; then they are all `active`.
+// Waits until all lanes that the instruction needs are there; then they are all `active`.
 bool Warp::gather(Group& group, const Instruction& instruction, LaneMask& active) {
-  const int mask_register = instruction.in[static_cast<size_t>(instruction.inputs) - 1];
-  const Lanes& masks = registers_[static_cast<size_t>(mask_register)];
-  const Step here = step(instruction, active);
-  const auto needed = static_cast<LaneMask>(masks[first_lane(active)]);
-  for_lanes(active, [&](int lane) {
-    if (static_cast<LaneMask>(masks[lane]) != needed) {
-      here.fail(Check::kDiverged, lane, "its mask of lanes is not that of other lanes");
-    }
-    if ((needed >> lane & 1) == 0) here.fail(Check::kDiverged, lane, "is not in its own mask");
-  });
+  const LaneMask needed = needed_lanes(instruction, active);
   LaneMask come = active;
   for_lanes(gathering_, [&](int lane) {
     if (pc_[static_cast<size_t>(lane)] == group.pc) come |= LaneMask{1} << lane;
   });
   if (const LaneMask gone = needed & ~come & (exited_ | ~lanes_)) {
-    here.fail(Check::kDiverged, first_lane(active),
-              "waits for lane " + std::to_string(first_lane(gone)) + ", which has exited");
+    step(instruction, active)
+        .fail(Check::kDiverged, first_lane(active),
+              "needs lane " + std::to_string(first_lane(gone)) + ", which has exited");
   }
   if ((needed & ~come) != 0) {
     gathering_ |= active;
@@ -155,14 +140,20 @@ bool Warp::gather(Group& group, const Instruction& instruction, LaneMask& active
   return true;
 }
 
-void Warp::require_aligned(const Instruction& instruction, LaneMask active) const {
-  const bool barrier = instruction.flow == Flow::kBlockBarrier;
-  const LaneMask needed = barrier ? lanes_ & ~exited_ : kAllLanes;
-  if (active == needed) return;
-  const int missing = first_lane(needed & ~active);
-  step(instruction, active)
-      .fail(Check::kDiverged, first_lane(active),
-            "lane " + std::to_string(missing) + " of its warp is not here");
+LaneMask Warp::needed_lanes(const Instruction& instruction, LaneMask active) const {
+  if (instruction.flow == Flow::kBlockBarrier) return lanes_ & ~exited_;
+  if (instruction.together == Together::kAligned) return kAllLanes;
+  const int mask_register = instruction.in[static_cast<size_t>(instruction.inputs) - 1];
+  const Lanes& masks = registers_[static_cast<size_t>(mask_register)];
+  const Step here = step(instruction, active);
+  const auto needed = static_cast<LaneMask>(masks[first_lane(active)]);
+  for_lanes(active, [&](int lane) {
+    if (static_cast<LaneMask>(masks[lane]) != needed) {
+      here.fail(Check::kDiverged, lane, "its mask of lanes is not that of other lanes");
+    }
+    if ((needed >> lane & 1) == 0) here.fail(Check::kDiverged, lane, "is not in its own mask");
+  });
+  return needed;
 }
 
 void Warp::execute(const Instruction& instruction, LaneMask active) {

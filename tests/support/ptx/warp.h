@@ -1,8 +1,8 @@
 // The threads of a warp: their registers, and where each of them is.
 //
 // Lanes at the same instruction execute it together. Those with the lowest program counter go
-// first, so lanes that parted meet again where their paths do. Lanes that a shuffle, vote or
-// bar.warp.sync names wait there for each other.
+// first, so lanes that parted meet again where their paths do. At a barrier, a shuffle and the
+// like, lanes wait for those that are needed; that some of them never come is a violation.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class Warp {
   bool branch(Group& group, const Instruction& instruction, LaneMask taken);
   bool gather(Group& group, const Instruction& instruction, LaneMask& active);
   void execute(const Instruction& instruction, LaneMask active);
-  void require_aligned(const Instruction& instruction, LaneMask active) const;
+  LaneMask needed_lanes(const Instruction& instruction, LaneMask active) const;
   void check_defined(const Instruction& instruction, LaneMask active);
   LaneMask guarded(const Instruction& instruction, LaneMask lanes) const;
   void place(LaneMask lanes, int pc);
