@@ -1,10 +1,11 @@
 #include "tests/support/ptx/decoder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
+#include "tests/support/ptx/declarations.h"
 #include "tests/support/ptx/instructions.h"
+#include "tests/support/ptx/suffixes.h"
 #include "tests/support/ptx/violation.h"
 
 namespace tidemark::ptx {
@@ -25,24 +26,6 @@ std::optional<Special> find_special(std::string_view name) {
   const auto found = names.find(name);
   if (found == names.end()) return std::nullopt;
   return found->second;
-}
-
-// 12, -4, 0x7F, and floats by their bits: 0f3F800000, 0d3FF0000000000000.
-std::optional<uint64_t> parse_number(std::string_view text) {
-  const bool negative = text.starts_with('-');
-  if (negative) text.remove_prefix(1);
-  int base = 10;
-  if (text.size() > 2 && text[0] == '0' &&
-      std::string_view("xXfFdD").find(text[1]) != std::string_view::npos) {
-    base = 16;
-    text.remove_prefix(2);
-  }
-  if (base == 10 && text.ends_with('U')) text.remove_suffix(1);
-  uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return negative ? 0 - value : value;
 }
 
 class Decoder {
@@ -185,53 +168,6 @@ class Decoder {
     return group;
   }
 
-  // `ld.global.v4.f32`: the opcode, and what the other words say.
-  const Opcode& suffixes(const Token& word, Instruction& instruction) {
-    std::vector<std::string_view> parts;
-    for (std::string_view rest = word.text; !rest.empty();) {
-      const size_t dot = std::min(rest.find('.'), rest.size());
-      parts.push_back(rest.substr(0, dot));
-      rest.remove_prefix(std::min(dot + 1, rest.size()));
-    }
-    size_t named = 2;  // words that name the opcode
-    const Opcode* opcode = nullptr;
-    if (parts.size() > 1) {
-      opcode = find_opcode(std::string(parts[0]) + "." + std::string(parts[1]));
-    }
-    if (!opcode) {
-      named = 1;
-      opcode = find_opcode(parts[0]);
-    }
-    if (!opcode) fail(word.line, "an instruction that is not covered", word.text);
-    const Modifiers allowed = modifiers_of(*opcode);
-    bool typed = false;
-    for (size_t i = named; i < parts.size(); ++i) {
-      if (Type type; parse_type(parts[i], type)) {
-        instruction.other_type = typed ? instruction.type : type;
-        instruction.type = type;
-        typed = true;
-      } else if (const auto modifier = find_modifier(parts[i]);
-                 modifier && allowed[static_cast<size_t>(*modifier)]) {
-        instruction.modifiers.set(static_cast<size_t>(*modifier));
-      } else if (!space(parts[i], instruction.space) && !parts[i].starts_with("L1::") &&
-                 !parts[i].starts_with("L2::")) {
-        fail(word.line, "a modifier that is not covered", word.text);
-      }
-    }
-    return *opcode;
-  }
-
-  static bool space(std::string_view word, Space& space) {
-    static const std::map<std::string_view, Space> names{{"global", Space::kGlobal},
-                                                         {"shared", Space::kShared},
-                                                         {"local", Space::kLocal},
-                                                         {"param", Space::kParam},
-                                                         {"const", Space::kConst}};
-    const auto found = names.find(word);
-    if (found != names.end()) space = found->second;
-    return found != names.end();
-  }
-
   void statement(Words words) {
     Instruction instruction;
     const char* begin = words.front().text.data();
@@ -244,7 +180,8 @@ class Decoder {
       instruction.guard = operand(words[0]);
       words = words.subspan(1);
     }
-    const Opcode& opcode = suffixes(words[0], instruction);
+    const std::string place = kernel_.file + ":" + std::to_string(instruction.line);
+    const Opcode& opcode = decode_suffixes(words[0].text, place, instruction);
     instruction.execute = opcode.execute;
     instruction.flow = opcode.flow;
     instruction.together = opcode.together;
@@ -302,57 +239,6 @@ class Decoder {
 
 void decode_body(Kernel& kernel, std::span<const Token> body, Symbols symbols) {
   Decoder(kernel, std::move(symbols)).run(body);
-}
-
-bool parse_type(std::string_view word, Type& type) {
-  if (word == "pred") return type = {Kind::kPredicate, 1}, true;
-  if (word == "tf32") return type = {Kind::kTf32, 32}, true;
-  if (word == "bf16") return type = {Kind::kBFloat16, 16}, true;
-  if (word == "bf16x2") return type = {Kind::kBFloat16, 32}, true;
-  static const std::map<char, Kind> kinds{
-      {'u', Kind::kUnsigned}, {'s', Kind::kSigned}, {'b', Kind::kBits}, {'f', Kind::kFloat}};
-  const auto kind = word.empty() ? kinds.end() : kinds.find(word[0]);
-  const auto bits = kind == kinds.end() ? std::nullopt : parse_number(word.substr(1));
-  if (!bits) return false;
-  type = {kind->second, static_cast<int>(*bits)};
-  return type.bits == 8 || type.bits == 16 || type.bits == 32 || type.bits == 64;
-}
-
-Variable parse_variable(std::span<const Token>& words, int64_t& total) {
-  Variable variable;
-  bool pointer = false, aligned = false;
-  Type type;
-  const auto take = [&] {
-    if (words.empty()) throw NotCovered("a variable's declaration ends too early");
-    const std::string_view text = words[0].text;
-    words = words.subspan(1);
-    return text;
-  };
-  const auto number = [](std::string_view text) {
-    return static_cast<int64_t>(parse_number(text).value_or(0));
-  };
-  std::string_view word = take();
-  for (; word.starts_with('.'); word = take()) {
-    if (word == ".align") {
-      const int64_t align = number(take());
-      if (!pointer) variable.align = align;
-      aligned = aligned || !pointer;
-    } else if (word == ".ptr") {
-      pointer = true;  // what follows is about what it points to
-    } else if (parse_type(word.substr(1), type)) {
-      variable.bytes = variable.element = type.bytes();
-    }
-  }
-  if (!aligned) variable.align = variable.bytes;
-  variable.name = word;
-  while (!words.empty() && words[0].text == "[") {
-    take();
-    for (word = take(); word != "]"; word = take()) variable.bytes *= number(word);
-  }
-  variable.align = std::max<int64_t>(variable.align, 1);
-  variable.offset = (total + variable.align - 1) / variable.align * variable.align;
-  total = variable.offset + variable.bytes;
-  return variable;
 }
 
 }  // namespace tidemark::ptx

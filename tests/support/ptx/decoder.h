@@ -27,11 +27,4 @@ using Symbols = std::map<std::string, Symbol, std::less<>>;
 // parameters. Throws NotCovered.
 void decode_body(Kernel& kernel, std::span<const Token> body, Symbols symbols);
 
-// Declares a variable from the words `.align 4 .b8 name[16]`, after what `total` bytes hold
-// already. Leaves `words` behind it, at `;`, `,`, `)` or `=`.
-Variable parse_variable(std::span<const Token>& words, int64_t& total);
-
-// The type of a suffix, without its dot. False if it is none.
-bool parse_type(std::string_view word, Type& type);
-
 }  // namespace tidemark::ptx

@@ -1,11 +1,11 @@
 #include "tests/support/ptx/module.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <span>
 #include <utility>
 
+#include "tests/support/ptx/declarations.h"
 #include "tests/support/ptx/decoder.h"
 #include "tests/support/ptx/violation.h"
 
@@ -42,9 +42,7 @@ void skip_line(Words& words) {
 }
 
 int64_t number(const Token& word) {
-  int64_t value = 0;
-  std::from_chars(word.text.data(), word.text.data() + word.text.size(), value);
-  return value;
+  return static_cast<int64_t>(parse_number(word.text).value_or(0));
 }
 
 }  // namespace
