@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Registers, spills, shared memory and occupancy of every CUDA kernel, as ptxas states them.
 
-Each .cu of the library is compiled to PTX with the options of the build, and the PTX to machine
-code, for each architecture. PTX files that are named are taken as they are. A kernel without launch
+Each .cu of the library, or each that is named, is compiled to PTX with the options of the build, and
+the PTX to machine code, for each architecture. PTX files that are named are taken as they are. A kernel without launch
 bounds counts as launched with 256 threads (ops/kernels/launch_cuda.cuh).
 
 usage: scripts/kernel_resources.py                    a table for sm_80, 86, 89 and 90
-       scripts/kernel_resources.py --arch 90 --match softmax
-       scripts/kernel_resources.py --check --arch 80 x.ptx    exit code 1 if a hot kernel spills
+       scripts/kernel_resources.py ops/loss/softmax_cuda.cu --arch 90
+       scripts/kernel_resources.py *.ptx --arch 80 --check    exit code 1 if a hot kernel spills
 """
 
 import argparse
@@ -134,15 +134,16 @@ def of_source(entry, arch, ptxas):
         return of_ptx(ptx, arch, ptxas)
 
 
-def sources(build):
-    """The entries of compile_commands.json for the library's .cu files, each once."""
+def sources(build, named):
+    """The entries of compile_commands.json for the library's .cu files, or those named, once each."""
     database = build / "compile_commands.json"
     if not database.exists():
         sys.exit(f"kernel_resources.py: no {database}; configure a build with CUDA")
     found = {}
     for entry in json.loads(database.read_text()):
         compiles = entry["file"].endswith(".cu") and "nvcc" in entry["command"]
-        if compiles and " -ptx" not in entry["command"]:
+        wanted = not named or Path(entry["file"]) in named
+        if compiles and wanted and " -ptx" not in entry["command"]:
             found.setdefault(entry["file"], entry)
     return list(found.values())
 
@@ -183,7 +184,7 @@ def print_table(by_arch, match):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("ptx", nargs="*", type=Path, help="PTX files, instead of the build's sources")
+    parser.add_argument("files", nargs="*", type=Path, help="sources or PTX files; else all sources")
     parser.add_argument("--arch", type=int, nargs="+", choices=ARCHITECTURES)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--match", help="show only files and kernels that match")
@@ -192,13 +193,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     archs = arguments.arch or list(ARCHITECTURES)
+    ptx = [path for path in arguments.files if path.suffix == ".ptx"]
     if arguments.check:
-        arguments.ptx = [path for path in arguments.ptx if path.stem in HOT]
-        missing = set(HOT) - {path.stem for path in arguments.ptx}
+        ptx = [path for path in ptx if path.stem in HOT]
+        missing = set(HOT) - {path.stem for path in ptx}
         if missing:
             sys.exit(f"kernel_resources.py: no PTX of {', '.join(sorted(missing))}")
-    work = arguments.ptx or sources(arguments.build)
-    compile_one = of_ptx if arguments.ptx else of_source
+    work = ptx or sources(arguments.build, {path.resolve() for path in arguments.files})
+    compile_one = of_ptx if ptx else of_source
     by_arch = {}
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for arch in archs:

@@ -147,6 +147,7 @@ const Case kValues[] = {
      32},
     {"a predicate that has no value", Check::kUndefined, "@%p1 mov.u32 %r4, 1;"},
     {"a division by zero", Check::kDivision, "sub.u32 %r4, %r0, 5; div.u32 %r5, %r0, %r4;"},
+    {"a loop that does not end", Check::kEndless, "LOOP: bra LOOP;", 32},
     {"a trap", Check::kTrap, "setp.eq.u32 %p0, %r0, 7; @%p0 trap;"},
 };
 
