@@ -38,7 +38,7 @@ struct CastTo {  // as CastAttrs of compare.cc
   int64_t dtype;
 };
 
-// What can be told of an operator: attributes and scalars that choose other kernels.
+// An operator, with attributes and scalars that choose among its kernels.
 struct Call {
   const OpDef* op;
   Attrs attrs{};
@@ -111,7 +111,7 @@ Block values_of(DType type, uint32_t seed) {
   auto* bytes = reinterpret_cast<std::byte*>(block.data());
   const int64_t size = size_of(type).count();
   for (int64_t i = 0; i < static_cast<int64_t>(kWords) * 8 / size; ++i) {
-    const auto number = static_cast<uint32_t>(i * 7 + 3 * seed) % 11;
+    const int64_t number = (i * 7 + int64_t{3} * seed) % 11;
     const float value = 0.25F + 0.125F * static_cast<float>(number);
     const BFloat16 narrow(value);
     const int64_t whole = type == DType::kBool ? number % 2 : number % 4;
@@ -166,7 +166,7 @@ void expect_same(const Run& actual, const Run& expected) {
 bool try_inputs(const Call& call, const std::vector<DType>& types, const Layout& layout) {
   std::vector<TensorMeta> inputs;
   for (const DType type : types) {
-    // Of an optimizer's operands, only the gradient may have gaps.
+    // An optimizer takes gaps in the gradient alone.
     const bool gapless = call.op->input_group > 0 && inputs.size() != 1;
     const Shape& strides = gapless ? kLayouts[0].strides : layout.strides;
     inputs.push_back({type, kShape, strides, layout.offset});

@@ -13,7 +13,7 @@
 
 namespace {
 
-// One file for each selection of tests, so that programs that run side by side do not meet.
+// Each selection of tests has a file of its own, as several may run side by side.
 void write_executed(std::string name) {
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
@@ -23,8 +23,8 @@ void write_executed(std::string name) {
   }
 }
 
-// Without tests that repeat the same kernels under other settings of the CPU or of the planner.
-// TIDEMARK_PTX_ALL=1 runs them too.
+// Leaves out tests that repeat the same kernels under other settings of the CPU or of the
+// planner, unless TIDEMARK_PTX_ALL is set.
 std::string selection() {
   std::string filter = GTEST_FLAG_GET(filter);
   if (std::getenv("TIDEMARK_PTX_ALL")) return filter;

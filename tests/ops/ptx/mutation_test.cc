@@ -43,7 +43,9 @@ void draw() {
   run_kernel_with(options, kNormal, {}, random::RandomAttrs{ShapeAttrs(Shape{300}), 7});
 }
 // Along a column, so that each element's place is computed by divisions.
-void add_columns() { run_kernel(kAdd, {Array::random({20, 15}, 1), Array::random({20, 1}, 2)}); }
+void add_columns() {
+  run_kernel(kAdd, {Array::random({20, 15}, 1), Array::random({20, 1}, 2)});
+}
 void add_vectors() { run_kernel(kAdd, {Array::random({512}, 1), Array::random({512}, 2)}); }
 
 struct Mutation {
@@ -58,6 +60,7 @@ struct Mutation {
   void (*run)();
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest calls it
 void PrintTo(const Mutation& mutation, std::ostream* out) { *out << mutation.what; }
 
 const char* const kInOneLaneLess =
@@ -114,12 +117,13 @@ const Mutation kMutations[] = {
      "+8192]", Check::kParamBounds, add},
     {"a block of more threads than the kernel states", "softmax_cuda",
      "14softmax_kernelILi256ELb0E", ".maxntid", 0, "256", "128", Check::kLaunchShape, soften},
-    {"a loop that does not end", "softmax_cuda", "14softmax_kernelILi256ELb0E", "setp.lt.s64", 0,
-     "lt(.s64\\s+%p\\d+).*;", "eq$1, 0, 0;", Check::kEndless, soften},
-    {"a local variable's neighbour", "random_cuda", "normal_kernel", "st.local", 0, "\\]", "+4096]",
-     Check::kLocalBounds, draw},
-    {"an extent of zero", "arithmetic_cuda", "apply_kernelILi1ELb0ENS0_6AssignINS_3AddEEEJNS_6WritesIf",
-     "div.u32", 0, ", %r\\d+;", ", 0;", Check::kDivision, add_columns},
+    {"a loop that does not end", "softmax_cuda", "14softmax_kernelILi256ELb0E", "setp.lt.s64",
+     0, "lt(.s64\\s+%p\\d+).*;", "eq$1, 0, 0;", Check::kEndless, soften},
+    {"a local variable's neighbour", "random_cuda", "normal_kernel", "st.local", 0, "\\]",
+     "+4096]", Check::kLocalBounds, draw},
+    {"an extent of zero", "arithmetic_cuda",
+     "apply_kernelILi1ELb0ENS0_6AssignINS_3AddEEEJNS_6WritesIf", "div.u32", 0, ", %r\\d+;",
+     ", 0;", Check::kDivision, add_columns},
     {"a kernel that stops itself", "softmax_cuda", "14softmax_kernelILi256ELb0E", "bar.sync", 0,
      "bar.sync", "trap; $&", Check::kTrap, soften},
     {"a register that is never set", "softmax_cuda", "14softmax_kernelILi256ELb0E",
@@ -159,7 +163,7 @@ std::optional<std::string> mutate(const std::string& text, const Mutation& mutat
   return out.str();
 }
 
-// What a run violates; empty if nothing.
+// The first violation of a run; empty if there is none.
 std::string violation_of(void (*run)()) {
   std::string violation;
   Library::shipped().report_to([&](const std::string& what) {

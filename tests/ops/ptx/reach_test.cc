@@ -129,7 +129,7 @@ TEST_F(ReachTest, MaxPoolOfALargeWindow) {
 }
 
 TEST_F(ReachTest, BlocksMoveOverThemselves) {
-  constexpr int64_t kBytes = 70'000 * 16, kFar = 1'600;
+  constexpr int64_t kBytes = int64_t{70'000} * 16, kFar = 1'600;
   for (const bool upwards : {false, true}) {
     std::vector<uint32_t> memory((kBytes + kFar) / 4);
     std::iota(memory.begin(), memory.end(), 0U);

@@ -1,5 +1,5 @@
-// One block of threads at a time: its warps, its shared, local and parameter memory, and every
-// access to memory, checked.
+// Runs one block of threads at a time. Owns the block's warps and its shared, local and
+// parameter memory, and checks every access to memory.
 //
 // Generic addresses: those of global memory are the host's; the other spaces are windows at
 // addresses that the host does not have.

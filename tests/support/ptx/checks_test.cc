@@ -26,6 +26,7 @@ const std::string kPrologue = R"(
   mad.wide.u32 %d4, %r3, 4, %d5;
 )";
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest calls it
 void PrintTo(const Case& c, std::ostream* out) { *out << c.what; }
 
 const Case kRaces[] = {

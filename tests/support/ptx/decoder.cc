@@ -133,7 +133,7 @@ class Decoder {
     fail(word.line, "an operand that is not covered", word.text);
   }
 
-  // One operand: a, {a, b}, [a + 16], or a|b.
+  // Parses an operand: a, {a, b}, [a + 16], or a|b.
   Group group(Words& words, Instruction& instruction) {
     Group group;
     const auto next = [&] {
@@ -204,7 +204,7 @@ class Decoder {
     kernel_.text.emplace_back(text);
   }
 
-  // What is worked out once from modifiers and operands.
+  // Works out, once, the fields that follow from modifiers and operands.
   void finish(Instruction& instruction, std::string_view text) {
     if (instruction.has(Modifier::k_v2)) instruction.vector = 2;
     if (instruction.has(Modifier::k_v4)) instruction.vector = 4;

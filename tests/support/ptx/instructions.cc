@@ -11,7 +11,7 @@ constexpr Flow kPlain = Flow::kPlain;
 constexpr Together kAlone = Together::kAlone, kNamed = Together::kNamed,
                    kAligned = Together::kAligned;
 
-// What is not named here is not covered: an unknown modifier is an error, never ignored.
+// Every modifier that is covered is named here. Any other is an error, never ignored.
 const Opcode kOpcodes[] = {
     {"add", execute_add, 1, "rn"},
     {"sub", execute_sub, 1, "rn"},

@@ -1,4 +1,4 @@
-// One line for each instruction: what it leaves in %r1 of thread 5.
+// Checks each instruction on one line of PTX, which leaves a value in %r1 of thread 5.
 #include <bit>
 
 #include "tests/support/ptx/kernel_test.h"

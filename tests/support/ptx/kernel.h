@@ -24,7 +24,7 @@ enum class Together : uint8_t {
   kAligned,  // all lanes of the warp
 };
 
-// What the instruction does with an operand that has no value.
+// How an instruction treats an operand that has no value.
 enum class Undefined : uint8_t {
   kIsWrong,
   kIsCopied,    // the result has no value either
@@ -40,7 +40,7 @@ struct Instruction {
   Together together = Together::kAlone;
   Undefined undefined = Undefined::kIsWrong;
   Type type;        // the last of the suffixes
-  Type other_type;  // the one before it: what cvt converts to, what mma multiplies
+  Type other_type;  // the suffix before it: cvt converts to it, mma multiplies it
   Space space = Space::kGeneric;
   uint8_t outputs = 0;
   uint8_t inputs = 0;

@@ -59,7 +59,7 @@ class Library {
   std::recursive_mutex mutex_;
 };
 
-// What launches of this thread may use while it lives.
+// While a scope lives, launches of its thread may use this memory and no other.
 class GlobalScope {
  public:
   explicit GlobalScope(GlobalMemory memory);

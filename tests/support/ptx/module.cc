@@ -22,7 +22,7 @@ Words until(Words& words, std::string_view end) {
   return before;
 }
 
-// What stands between a brace, the first of `words`, and the one that closes it.
+// The words between a brace, the first of `words`, and its closing brace.
 Words braces(Words& words) {
   size_t end = 0;
   int depth = 0;

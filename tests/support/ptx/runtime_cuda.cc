@@ -11,6 +11,9 @@
 
 #include "tests/support/ptx/library.h"
 
+// Names with leading underscores are the runtime's own.
+// NOLINTBEGIN(clang-diagnostic-reserved-identifier)
+
 namespace {
 
 using tidemark::ptx::Extents;
@@ -43,7 +46,7 @@ thread_local Configuration configuration;
 
 extern "C" {
 
-// What objects made by nvcc do when a program starts.
+// Called by objects that nvcc made, when the program starts.
 void** __cudaRegisterFatBinary(void* binary) { return static_cast<void**>(binary); }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
@@ -101,3 +104,4 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
 }
 
 }  // extern "C"
+// NOLINTEND(clang-diagnostic-reserved-identifier)

@@ -25,7 +25,7 @@ class SharedMemory {
   int64_t bytes() const { return bytes_; }
   std::byte* data() { return memory_.data(); }
 
-  // Another block begins; what the last one wrote is gone.
+  // Another block begins; the values that the last one wrote are gone.
   void begin_block();
   // All threads of the block have passed a barrier.
   void barrier() { ++epoch_; }
@@ -46,8 +46,8 @@ class SharedMemory {
     uint32_t clock = 0;  // number of the warp's own barriers before it
     int thread = -1;
   };
-  // Of two or more readers since the last barrier, two are enough to find every race with a
-  // writer, provided that one of another warp is not dropped for one of the same warp.
+  // Two readers since the last barrier are enough to find every race with a later writer,
+  // provided that a reader of another warp is not dropped for one of the same warp.
   struct Granule {
     Access writer, reader, other_reader;
   };

@@ -1,5 +1,5 @@
-// What an instruction's implementation works on: the registers of one warp, and the lanes that
-// execute the instruction.
+// The operands of an instruction's implementation: the registers of one warp, and the lanes
+// that execute the instruction.
 #pragma once
 
 #include <bit>

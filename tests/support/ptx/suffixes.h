@@ -1,4 +1,4 @@
-// What follows an instruction's name: `.global.v4.f32`.
+// Decodes the suffixes of an instruction's name: `.global.v4.f32`.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a kernel did wrong, with the place where it did.
+// The errors that a kernel can make, each with the place where it was made.
 #pragma once
 
 #include <cstdint>
