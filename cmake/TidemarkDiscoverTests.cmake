@@ -12,8 +12,10 @@ function(tidemark_test_properties test timeout labels)
 endfunction()
 
 # Adds a test for each test suite of `program`, a command that may begin with an emulator. A program
-# that was not built, or does not start, becomes a failing test without labels.
+# that was not built, or does not start, becomes a failing test without labels. FIXTURE: what tests
+# that need the outcome of all of them require.
 function(tidemark_discover_tests program prefix timeout labels)
+  cmake_parse_arguments(ARG "" "FIXTURE" "" ${ARGN})
   list(GET program -1 file)
   if(NOT EXISTS ${file})
     add_test(${prefix}.NOT_BUILT ${program})
@@ -30,5 +32,8 @@ function(tidemark_discover_tests program prefix timeout labels)
     string(REGEX REPLACE "\n|\\.$" "" suite "${suite}")
     add_test(${prefix}.${suite} ${program} --gtest_filter=${suite}.*)
     tidemark_test_properties(${prefix}.${suite} ${timeout} "${labels}")
+    if(ARG_FIXTURE)
+      set_tests_properties(${prefix}.${suite} PROPERTIES FIXTURES_SETUP ${ARG_FIXTURE})
+    endif()
   endforeach()
 endfunction()

@@ -106,10 +106,11 @@ function(tidemark_tests)
   tidemark_add_tests(${target} ${folder} LABELS ${labels} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
-# tidemark_add_tests(TARGET FOLDER LABELS l... TIMEOUT 300): its test suites as ctest entries. With
-# the label cuda the program is one entry: a GPU takes long to be set up, and is not shared.
+# tidemark_add_tests(TARGET FOLDER LABELS l... TIMEOUT 300 FIXTURE f): its test suites as ctest
+# entries, which set up the fixture. With the label cuda the program is one entry: a GPU takes long
+# to be set up, and is not shared.
 function(tidemark_add_tests target folder)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;FIXTURE" "LABELS" ${ARGN})
   string(REPLACE "/" "." prefix ${folder})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
@@ -124,7 +125,8 @@ function(tidemark_add_tests target folder)
     set(suites ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
     file(GENERATE OUTPUT ${suites} CONTENT
 "include(\"${PROJECT_SOURCE_DIR}/cmake/TidemarkDiscoverTests.cmake\")
-tidemark_discover_tests(\"${program}\" ${prefix} ${ARG_TIMEOUT} \"${ARG_LABELS}\")\n")
+tidemark_discover_tests(\"${program}\" ${prefix} ${ARG_TIMEOUT} \"${ARG_LABELS}\"
+                        FIXTURE \"${ARG_FIXTURE}\")\n")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${suites})
   endif()
   foreach(label ${ARG_LABELS})

@@ -26,6 +26,9 @@ __device__ inline uint32_t to_tf32(float value) {
 }
 
 // c += a b, in float32. T: float (TF32) or BFloat16.
+//
+// Volatile, as a product that is used in one branch alone must not move there: all lanes of the
+// warp take part. Without a "memory" clobber, as it reads and writes registers only.
 template <class T>
 __device__ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b);
 
@@ -33,7 +36,8 @@ template <>
 __device__ inline void multiply_add<float>(FragmentC& c, const FragmentA& a,
                                            const FragmentB& b) {
 #if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
       "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c.value[0]), "+f"(c.value[1]), "+f"(c.value[2]), "+f"(c.value[3])
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),
@@ -47,7 +51,8 @@ template <>
 __device__ inline void multiply_add<BFloat16>(FragmentC& c, const FragmentA& a,
                                               const FragmentB& b) {
 #if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
       "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c.value[0]), "+f"(c.value[1]), "+f"(c.value[2]), "+f"(c.value[3])
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),

@@ -203,6 +203,16 @@ const std::vector<Case>& cases() {
   return all;
 }
 
+// Those that can run here.
+std::vector<Case> possible_cases() {
+  std::vector<Case> possible;
+  for (const Case& c : cases()) {
+    const bool on_onednn = device_under_test() == "cpu" && c.name.starts_with("conv");
+    if (!on_onednn || onednn_has_bfloat16()) possible.push_back(c);
+  }
+  return possible;
+}
+
 struct Outcome {
   Tensor y;
   std::vector<Tensor> gradients;
@@ -246,7 +256,7 @@ void expect_rounded(const Tensor& narrow, const Tensor& wide, const std::string&
 
 TEST_F(Bfloat16Test, AgreesWithFloat32) {
   TIDEMARK_SKIP_WITHOUT_BFLOAT16();
-  for (const Case& c : cases()) {
+  for (const Case& c : possible_cases()) {
     SCOPED_TRACE(c.name);
     const Outcome narrow = run(c, true), wide = run(c, false);
     EXPECT_EQ(narrow.y.dtype(), c.result);
@@ -260,7 +270,7 @@ TEST_F(Bfloat16Test, AgreesWithFloat32) {
 
 TEST_F(Bfloat16Test, RepeatsToTheBit) {
   TIDEMARK_SKIP_WITHOUT_BFLOAT16();
-  for (const Case& c : cases()) {
+  for (const Case& c : possible_cases()) {
     SCOPED_TRACE(c.name);
     const Outcome one = run(c, true), two = run(c, true);
     for (size_t i = 0; i < one.gradients.size(); ++i) {

@@ -19,8 +19,14 @@ inline int test_threads() {
 }
 
 // oneDNN multiplies bfloat16 only with AVX-512.
+inline bool onednn_has_bfloat16() {
+  return best_for_loops(cpu_facts()) == InstructionSet::kAvx512;
+}
+// Whether products of bfloat16 can be computed here. TIDEMARK_TEST_OWN_PRODUCTS: set by
+// programs that put other kernels in place of oneDNN's, except for convolutions.
 inline bool has_bfloat16() {
-  return device_under_test() != "cpu" || best_for_loops(cpu_facts()) == InstructionSet::kAvx512;
+  return device_under_test() != "cpu" || onednn_has_bfloat16() ||
+         std::getenv("TIDEMARK_TEST_OWN_PRODUCTS") != nullptr;
 }
 #define TIDEMARK_SKIP_WITHOUT_BFLOAT16() \
   if (!::tidemark::testing::has_bfloat16()) GTEST_SKIP() << "no AVX-512, so no bfloat16"

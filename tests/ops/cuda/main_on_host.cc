@@ -1,6 +1,8 @@
 // Runs a test of operators on the CPU device with CUDA's kernels instead of the CPU's.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "ops/register.h"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
@@ -20,6 +22,7 @@ void register_own_kernels() {
 int main(int argc, char** argv) {
   using namespace tidemark;
   ::testing::InitGoogleTest(&argc, argv);
+  setenv("TIDEMARK_TEST_OWN_PRODUCTS", "1", 1);  // gemm_on_host.cc
   register_own_kernels();
   for (const OpDef* op : all_operators()) {
     if (const PrepareKernel kernel = find_kernel(*op, Backend::kCuda)) {

@@ -1,0 +1,205 @@
+#include "tests/support/ptx/block.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <utility>
+
+namespace tidemark::ptx {
+namespace {
+
+// Instructions of all warps. Our largest blocks take a few millions.
+constexpr int64_t kMaxSteps = 50'000'000;
+
+constexpr int kWindowShift = 56;
+
+uint64_t window_of(Space space) {
+  switch (space) {
+    case Space::kShared: return uint64_t{1} << kWindowShift;
+    case Space::kLocal: return uint64_t{2} << kWindowShift;
+    case Space::kParam: return uint64_t{3} << kWindowShift;
+    default: return 0;
+  }
+}
+
+Space space_of(uint64_t generic) {
+  switch (generic >> kWindowShift) {
+    case 1: return Space::kShared;
+    case 2: return Space::kLocal;
+    case 3: return Space::kParam;
+    default: return Space::kGlobal;
+  }
+}
+
+std::string readable(const std::string& mangled) {
+  int status = 0;
+  char* const name = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string result = status == 0 ? name : mangled;
+  std::free(name);
+  return result;
+}
+
+std::string hexadecimal(uint64_t value) {
+  std::ostringstream out;
+  out << "0x" << std::hex << value;
+  return out.str();
+}
+
+bool within(uint64_t at, int64_t bytes, int64_t size) {
+  return static_cast<int64_t>(at) >= 0 && static_cast<int64_t>(at) + bytes <= size;
+}
+
+}  // namespace
+
+Block::Block(const Kernel& kernel, const Extents& grid, const Extents& threads,
+             std::vector<std::byte> parameters, const GlobalMemory& global)
+    : kernel_(kernel),
+      grid_(grid),
+      threads_(threads),
+      parameters_(std::move(parameters)),
+      global_(global),
+      shared_(kernel, static_cast<int>(threads.count())),
+      local_(static_cast<size_t>(kernel.local_bytes * threads.count())) {
+  const auto count = static_cast<int>(threads.count());
+  for (int warp = 0; warp * kLanes < count; ++warp) {
+    warps_.push_back(std::make_unique<Warp>(*this, kernel, warp, count));
+  }
+}
+
+void Block::run(int64_t index) {
+  index_ = index;
+  steps_ = 0;
+  shared_.begin_block();
+  for (const auto& warp : warps_) warp->begin();
+  for (bool forwards = true;; forwards = !forwards) {
+    bool waiting = false, exited = false;
+    for (size_t i = 0; i < warps_.size(); ++i) {
+      Warp& warp = *warps_[forwards ? i : warps_.size() - 1 - i];
+      warp.run();
+      waiting = waiting || warp.waiting() != 0;
+      exited = exited || warp.exited() != 0;
+    }
+    if (!waiting) return;
+    if (exited) {
+      fail(Check::kBarrier, kernel_.code.back(), -1,
+           "some threads of the block wait at a barrier, others have exited");
+    }
+    shared_.barrier();
+    for (const auto& warp : warps_) warp->release();
+  }
+}
+
+std::byte* Block::access(const Step& step, int lane, Space space, uint64_t address,
+                         int64_t bytes, bool write) {
+  if ((address & static_cast<uint64_t>(bytes - 1)) != 0) {
+    step.fail(
+        Check::kMisaligned, lane,
+        "address " + hexadecimal(address) + " is no multiple of " + std::to_string(bytes));
+  }
+  if (space == Space::kGeneric) {
+    space = space_of(address);
+    address = from_generic(space, address);
+  }
+  switch (space) {
+    case Space::kShared: return access_shared(step, lane, address, bytes, write);
+    case Space::kLocal: {
+      if (!within(address, bytes, kernel_.local_bytes)) {
+        step.fail(
+            Check::kLocalBounds, lane,
+            "byte " + std::to_string(address) + " of " + std::to_string(kernel_.local_bytes));
+      }
+      const int64_t base = kernel_.local_bytes * step.thread(lane);
+      return local_.data() + base + static_cast<int64_t>(address);
+    }
+    case Space::kParam:
+      if (write || !within(address, bytes, kernel_.parameter_bytes)) {
+        step.fail(Check::kParamBounds, lane,
+                  "byte " + std::to_string(address) + " of " +
+                      std::to_string(kernel_.parameter_bytes));
+      }
+      return const_cast<std::byte*>(parameters_.data()) + address;
+    default: break;
+  }
+  if (const auto check = global_.check(address, bytes, write)) {
+    step.fail(*check, lane,
+              (write ? "writes " : "reads ") + std::to_string(bytes) + " bytes at " +
+                  hexadecimal(address) + ", " + global_.nearest(address));
+  }
+  return reinterpret_cast<std::byte*>(address);
+}
+
+std::byte* Block::access_shared(const Step& step, int lane, uint64_t address, int64_t bytes,
+                                bool write) {
+  const auto where = [&] { return "shared byte " + std::to_string(address); };
+  if (!within(address, bytes, shared_.bytes())) {
+    step.fail(Check::kSharedBounds, lane, where() + " of " + std::to_string(shared_.bytes()));
+  }
+  const auto at = static_cast<int64_t>(address);
+  const int thread = step.thread(lane);
+  const auto conflict = write ? shared_.write(at, static_cast<int>(bytes), thread)
+                              : shared_.read(at, static_cast<int>(bytes), thread);
+  if (conflict) {
+    step.fail(
+        conflict->check, lane,
+        where() + (conflict->other < 0 ? " was never written"
+                                       : ": used by thread " + std::to_string(conflict->other) +
+                                             " with no barrier since"));
+  }
+  return shared_.data() + at;
+}
+
+uint64_t Block::to_generic(Space space, uint64_t address) { return window_of(space) + address; }
+uint64_t Block::from_generic(Space space, uint64_t address) {
+  return address - window_of(space);
+}
+
+uint64_t Block::special(Special special, int warp, int lane) const {
+  const auto thread = static_cast<uint32_t>(warp * kLanes + lane);
+  const auto block = static_cast<uint64_t>(index_);
+  switch (special) {
+    case Special::kThreadX: return thread % threads_.x;
+    case Special::kThreadY: return thread / threads_.x % threads_.y;
+    case Special::kThreadZ: return thread / threads_.x / threads_.y;
+    case Special::kBlockSizeX: return threads_.x;
+    case Special::kBlockSizeY: return threads_.y;
+    case Special::kBlockSizeZ: return threads_.z;
+    case Special::kBlockX: return block % grid_.x;
+    case Special::kBlockY: return block / grid_.x % grid_.y;
+    case Special::kBlockZ: return block / grid_.x / grid_.y;
+    case Special::kGridX: return grid_.x;
+    case Special::kGridY: return grid_.y;
+    case Special::kGridZ: return grid_.z;
+    case Special::kLane: return static_cast<uint64_t>(lane);
+    case Special::kWarp: return static_cast<uint64_t>(warp);
+    case Special::kLanesBelow: return (uint64_t{1} << lane) - 1;
+  }
+  return 0;
+}
+
+void Block::count_step() {
+  if (++steps_ > kMaxSteps) {
+    fail(Check::kEndless, kernel_.code.front(), -1, "the block does not come to an end");
+  }
+}
+
+void Block::fail(Check check, const Instruction& instruction, int thread,
+                 const std::string& what) const {
+  const auto number = static_cast<size_t>(&instruction - kernel_.code.data());
+  std::ostringstream message;
+  message << "[" << name_of(check) << "] " << readable(kernel_.name) << "\n  " << kernel_.file
+          << ":" << instruction.line << ": " << kernel_.text[number] << "\n  block " << index_;
+  if (thread >= 0) message << ", thread " << thread;
+  message << ": " << what;
+  throw Violation(check, message.str());
+}
+
+void Step::fail(Check check, int lane, const std::string& what) const {
+  block.fail(check, instruction, thread(lane), what);
+}
+
+void wrong_type(const Step& s) {
+  throw NotCovered("a type that is not covered, line " + std::to_string(s.instruction.line));
+}
+
+}  // namespace tidemark::ptx

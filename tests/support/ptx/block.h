@@ -1,0 +1,63 @@
+// Runs one block of threads at a time. Owns the block's warps and its shared, local and
+// parameter memory, and checks every access to memory.
+//
+// Generic addresses: those of global memory are the host's; the other spaces are windows at
+// addresses that the host does not have.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/support/ptx/global_memory.h"
+#include "tests/support/ptx/kernel.h"
+#include "tests/support/ptx/shared_memory.h"
+#include "tests/support/ptx/warp.h"
+
+namespace tidemark::ptx {
+
+struct Extents {
+  uint32_t x = 1, y = 1, z = 1;
+  int64_t count() const { return int64_t{x} * y * z; }
+};
+
+class Block {
+ public:
+  Block(const Kernel& kernel, const Extents& grid, const Extents& threads,
+        std::vector<std::byte> parameters, const GlobalMemory& global);
+
+  // Runs block number `index` of the grid to its end. Throws Violation.
+  void run(int64_t index);
+
+  // The host's address of `bytes` bytes at `address`, for `lane` of the step. Throws Violation
+  // if the lane may not access them.
+  std::byte* access(const Step& step, int lane, Space space, uint64_t address, int64_t bytes,
+                    bool write);
+  // A generic address from one of a space, and back.
+  static uint64_t to_generic(Space space, uint64_t address);
+  static uint64_t from_generic(Space space, uint64_t address);
+
+  uint64_t special(Special special, int warp, int lane) const;
+  SharedMemory& shared() { return shared_; }
+  void count_step();
+  [[noreturn]] void fail(Check check, const Instruction& instruction, int thread,
+                         const std::string& what) const;
+
+ private:
+  std::byte* access_shared(const Step& step, int lane, uint64_t address, int64_t bytes,
+                           bool write);
+
+  const Kernel& kernel_;
+  const Extents grid_, threads_;
+  const std::vector<std::byte> parameters_;
+  const GlobalMemory& global_;
+  SharedMemory shared_;
+  std::vector<std::byte> local_;
+  std::vector<std::unique_ptr<Warp>> warps_;
+  int64_t index_ = 0;
+  int64_t steps_ = 0;  // of this block
+};
+
+}  // namespace tidemark::ptx

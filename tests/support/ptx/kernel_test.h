@@ -1,0 +1,69 @@
+// Runs small kernels whose PTX stands in a test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/ptx/launch.h"
+#include "tests/support/ptx/module.h"
+
+namespace tidemark::ptx {
+
+inline constexpr int kMaxTestThreads = 128;
+
+// The words that a kernel finds in `in` and leaves in `out`, one for each thread.
+struct Words {
+  alignas(16) std::array<uint32_t, kMaxTestThreads> in{}, out{};
+};
+
+// The text of a kernel. Registers are declared, %r0 is the thread's number, and %d0 and %d1 are
+// the addresses of this thread's word of `in` and of `out`. There are 256 bytes of shared
+// memory at `s` and 16 of local memory at `l`.
+inline std::string kernel_text(const std::string& body) {
+  return R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry test(.param .u64 in, .param .u64 out)
+{
+  .reg .pred %p<8>;
+  .reg .b16 %h<16>;
+  .reg .b32 %r<64>;
+  .reg .f32 %f<64>;
+  .reg .b64 %d<16>;
+  .reg .f64 %g<8>;
+  .shared .align 16 .b8 s[256];
+  .local .align 4 .b8 l[16];
+  mov.u32 %r0, %tid.x;
+  ld.param.u64 %d0, [in];
+  ld.param.u64 %d1, [out];
+  mad.wide.u32 %d0, %r0, 4, %d0;
+  mad.wide.u32 %d1, %r0, 4, %d1;
+)" + body +
+         "\n  ret;\n}\n";
+}
+
+// Runs it on one block. Throws Violation.
+inline void run_text(const std::string& text, Words& words, int threads = 32) {
+  Module module("test.ptx", text);
+  GlobalMemory memory;
+  memory.add(words.in.data(), sizeof words.in, false, "in");
+  memory.add(words.out.data(), sizeof words.out, true, "out");
+  const void* const in = words.in.data();
+  const void* const out = words.out.data();
+  const std::vector<Argument> arguments{{&in, 8}, {&out, 8}};
+  launch(module.kernel("test"), {}, {static_cast<uint32_t>(threads)}, arguments, memory);
+}
+
+inline Words run_body(const std::string& body, int threads = 32) {
+  Words words;
+  for (size_t i = 0; i < words.in.size(); ++i) words.in[i] = static_cast<uint32_t>(i);
+  run_text(kernel_text(body), words, threads);
+  return words;
+}
+
+}  // namespace tidemark::ptx

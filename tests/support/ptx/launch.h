@@ -1,0 +1,22 @@
+// Runs a kernel on all blocks of a grid, one after the other.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "tests/support/ptx/block.h"
+
+namespace tidemark::ptx {
+
+// A launch's value for one parameter.
+struct Argument {
+  const void* data = nullptr;
+  std::optional<int64_t> bytes{};  // where the caller knows them
+};
+
+// Throws Violation, or NotCovered. REQUIRES: each argument has as many bytes as its parameter
+// declares, unless its size is given.
+void launch(const Kernel& kernel, const Extents& grid, const Extents& threads,
+            std::span<const Argument> arguments, const GlobalMemory& global);
+
+}  // namespace tidemark::ptx
