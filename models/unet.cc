@@ -124,6 +124,25 @@ class Up : public Module {
   DoubleConv<n> convs_;
 };
 
+// Scores of the classes, each pixel by itself.
+template <size_t n>
+class Head : public Module {
+ public:
+  Head(int64_t in, int64_t classes, ParameterInit& init)
+      : weight_(init.kaiming_normal_fan_out(weight_shape<n>(classes, 1, in))),
+        bias_(init.constant(Shape{classes}, 0)) {
+    register_parameter("weight", weight_);
+    register_parameter("bias", bias_);
+  }
+  Tensor forward(const Tensor& x) const {
+    const Scope scope(*this);
+    return convolve<n>(working(x), working(weight_), bias_, 0);
+  }
+
+ private:
+  Tensor weight_, bias_;
+};
+
 template <size_t n>
 class UNet : public SegmentationModel {
  public:
@@ -150,10 +169,8 @@ class UNet : public SegmentationModel {
       register_child("up." + std::to_string(i), *up_.back());
       channels = out;
     }
-    head_weight_ = init.kaiming_normal_fan_out(weight_shape<n>(options.classes, 1, channels));
-    head_bias_ = init.constant(Shape{options.classes}, 0);
-    register_parameter("head.weight", head_weight_);
-    register_parameter("head.bias", head_bias_);
+    head_ = std::make_unique<Head<n>>(channels, options.classes, init);
+    register_child("head", *head_);
   }
 
   Tensor forward(const Tensor& images) const override {
@@ -173,8 +190,7 @@ class UNet : public SegmentationModel {
       x = up->forward(x, kept.back());
       kept.pop_back();
     }
-    const Scope scope(*this);
-    return convolve<n>(working(x), working(head_weight_), head_bias_, 0);
+    return head_->forward(x);
   }
 
  private:
@@ -191,7 +207,7 @@ class UNet : public SegmentationModel {
   std::unique_ptr<DoubleConv<n>> enter_;
   std::vector<std::unique_ptr<DoubleConv<n>>> down_;
   std::vector<std::unique_ptr<Up<n>>> up_;
-  Tensor head_weight_, head_bias_;
+  std::unique_ptr<Head<n>> head_;
 };
 
 }  // namespace

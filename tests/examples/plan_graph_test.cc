@@ -168,7 +168,7 @@ TEST_F(PlanGraphTest, PlansANetworkByName) {
 TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {
   for (const std::string arguments :
        {"--model r3d_18 --image-size 32", "--model transformer-base --seq-length 16",
-        "--model unet --image-size 16", "--model unet3d --image-size 16",
+        "--model unet --image-size 32", "--model unet3d --image-size 32",
         "--model xlm-roberta-base --seq-length 16",
         "--model bert-tiny --optimizer adam-unfused"}) {
     const Outcome outcome =
