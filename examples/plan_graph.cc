@@ -11,8 +11,8 @@
 // Plans both order and offsets of a step graph (runtime/schedule/trace_json.h), which is given
 // as a file or captured from a network by name. --layout takes buffers with lifetimes
 // (MiniMalloc's CSV) and gives each an offset. --order takes a training step in other tools'
-// formats and orders its operators; --remat takes a rematerialisation problem and decides what to
-// run and free within a budget (runtime/planner/io/).
+// formats and orders its operators; --remat takes a rematerialisation problem and decides what
+// to run and free within a budget (runtime/planner/io/).
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>

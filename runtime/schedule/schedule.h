@@ -83,8 +83,8 @@ struct Schedule {
   Bytes moved{0};       // by kMove, and before the next step
   // Total shortfall: the sum of its increases over the step; released at run time.
   Bytes shortfall{0};
-  Nanos time{0};         // expected
-  Nanos recomputed{0};   // part of `time`
+  Nanos time{0};        // expected
+  Nanos recomputed{0};  // part of `time`
   // Expected in ample space, and a lower bound for schedules in the same order of operators
   // (planner/bounds/time_bound.h). 0: not computed.
   Nanos ample_time{0};
