@@ -171,6 +171,7 @@ class Step {
       }
     }
     std::vector<Gap> tails;
+    tails.reserve(found.size());
     for (auto& [storage, gap] : found) tails.push_back(gap);
     return tails;
   }
