@@ -6,12 +6,12 @@
 #include <unordered_map>
 
 #include "runtime/core/errors.h"
+#include "runtime/planner/io/parse_json.h"
 
 namespace tidemark::planner {
 namespace {
 
 using Json = nlohmann::json;
-constexpr int kMaxDepth = 16;  // valid files need 5
 
 class Importer {
  public:
@@ -211,24 +211,6 @@ class Importer {
   bool has_order_ = false;
   int64_t sum_ = 0;
 };
-
-Json parse_json(const std::string& text, const std::string& name) {
-  // Depth is bounded while parsing: deep nesting must not exhaust the stack.
-  int deepest = 0;
-  const auto depth = [&](int level, Json::parse_event_t, Json&) {
-    deepest = std::max(deepest, level);
-    return level <= kMaxDepth;
-  };
-  try {
-    Json json = Json::parse(text, depth);
-    if (deepest > kMaxDepth) throw DataError(name, "nested deeper than a graph can be");
-    return json;
-  } catch (const Json::parse_error& error) {
-    throw DataError(name, static_cast<int64_t>(error.byte), error.what());
-  } catch (const Json::out_of_range& error) {  // a number too large for a double
-    throw DataError(name, error.what());
-  }
-}
 
 }  // namespace
 

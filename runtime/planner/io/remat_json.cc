@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/errors.h"
+#include "runtime/planner/io/parse_json.h"
 
 namespace tidemark::planner {
 namespace {
 
 using Json = nlohmann::json;
 using remat::NodeId;
-constexpr int kMaxDepth = 16;  // such a file needs 6
 
 // Typed access to values, with the place in the file as the errors' text.
 class Reader {
@@ -22,22 +22,9 @@ class Reader {
     throw DataError(file_, place.empty() ? what : place + ": " + what);
   }
   Json parse(const std::string& text) const {
-    // Depth is bounded while parsing: a file of brackets alone must not exhaust the stack.
-    int deepest = 0;
-    const auto depth = [&](int level, Json::parse_event_t, Json&) {
-      deepest = std::max(deepest, level);
-      return level <= kMaxDepth;
-    };
-    try {
-      Json json = Json::parse(text, depth);
-      if (deepest > kMaxDepth) fail("", "nested too deeply");
-      if (!json.is_object()) fail("", "not an object");
-      return json;
-    } catch (const Json::parse_error& error) {
-      throw DataError(file_, static_cast<int64_t>(error.byte), error.what());
-    } catch (const Json::out_of_range& error) {
-      throw DataError(file_, error.what());
-    }
+    Json json = parse_json(text, file_);
+    if (!json.is_object()) fail("", "not an object");
+    return json;
   }
   const Json& list(const Json& value, const std::string& place) const {
     if (!value.is_array()) fail(place, "not an array");
