@@ -46,8 +46,8 @@ inline Problem random_small(uint64_t seed) {
       if (j + 1 == i || below(3) == 0) inputs.push_back(j);
     }
     Node node = make_node(1 + below(6), 1 + below(5), inputs);
-    Variant& base = node.variants[0];
-    base.workspace = below(3) == 0 ? below(4) - 1 : 0;
+    node.variants[0].workspace = below(3) == 0 ? below(4) - 1 : 0;
+    const Variant base = node.variants[0];  // a copy: what follows adds variants
     const int feature = below(9);
     if (feature == 0) {
       node.variants.push_back(base);
