@@ -65,9 +65,9 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
     base_ = residency_.pack();
     // Storages that only recipes need may take space beside those in use.
     if (schedule_.peak > Bytes(0) && !residency_.space().open_plan(base_, schedule_.peak))
-      leave_for_memory("what is in use leaves no room for it");
+      leave_for_memory("the storages in use leave no space for the plan");
   } else if (!begin()) {
-    leave_for_memory("what is in use cannot be brought to its places");
+    leave_for_memory("storages in use cannot be moved to their planned offsets");
   }
 }
 
@@ -149,7 +149,7 @@ const StepTrace::Op* Executor::expected(StepTrace::Kind kind) {
 void Executor::check_range() {
   const bool closed = schedule_.residents_apart && schedule_.peak > Bytes(0) &&
                       !residency_.space().plan_is_open();
-  if (closed) leave_for_memory("what is not in the schedule had no space beside it");
+  if (closed) leave_for_memory("storages outside the plan did not fit beside it");
 }
 
 // Whether the program has let go of everything that it had let go of by now in the trace. The
@@ -205,7 +205,7 @@ void Executor::call(const IntrusivePtr<Recipe>& call) {
     residency_.execute(call);
   } else if (is_next(op)) {
     const BlockPlacement placement = placement_of(schedule_.code[next_++]);
-    if (!residency_.execute(call, placement)) leave_for_memory("a place was not free");
+    if (!residency_.execute(call, placement)) leave_for_memory("a planned offset was not free");
     advance();
   } else {
     Call deferred{call, {}};
@@ -232,7 +232,7 @@ void Executor::upload(Storage& storage, const void* from,
   } else if (is_next(op)) {
     const BlockPlacement placement = placement_of(schedule_.code[next_++]);
     if (!residency_.upload(storage, from, std::move(keep_alive), placement)) {
-      leave_for_memory("a place was not free");
+      leave_for_memory("a planned offset was not free");
     }
     advance();
   } else {
@@ -266,7 +266,7 @@ void Executor::advance(uint32_t until) {
     const bool done = apply(instruction);
     ++next_;  // not reached if apply() throws: the instruction is tried again
     if (!done && followed() && schedule_.placed) {
-      leave_for_memory("memory was used otherwise than planned");
+      leave_for_memory("memory was not in the state that the plan expects");
     }
     if (is_program_op(instruction) && instruction.subject == until) return;
   }
@@ -366,7 +366,7 @@ void Executor::launch(Deferred& deferred, const BlockPlacement& placement) {
     kept = residency_.upload(*upload->storage, upload->from, upload->keep_alive, placement);
   }
   release_held(deferred);
-  if (!kept) leave_for_memory("a place was not free");
+  if (!kept) leave_for_memory("a planned offset was not free");
 }
 
 // The result is valid until the next call.
@@ -423,7 +423,7 @@ void Executor::end_step() {
   if (followed() && issued_ < trace_.ops.size()) {
     leave("the step ended");
   } else if (followed() && !released_as_traced()) {
-    mismatch_ = "a tensor is held on to after the step's end";
+    mismatch_ = "a tensor is still held after the step's end";
     run_deferred_in_program_order();
   } else {
     check_range();

@@ -25,7 +25,7 @@ void InitialStorages::number(const StepTrace& trace, const StepRecorder& recorde
   const uint32_t unseen = number_of.begin()->second;
   why_not_ = "storage " + std::to_string(unseen) + " (" +
              std::string(trace.storages[unseen].label()) +
-             ") was made during the step, but not by a call of it";
+             ") appeared during the step, but no call of the step made it";
 }
 
 std::vector<Bytes> InitialStorages::foreign() const {

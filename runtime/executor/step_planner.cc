@@ -284,14 +284,14 @@ void StepPlanner::followed(const StepStats& stats) {
   }
   ++counts_.mismatches;
   record_next_ = true;
-  say("not as planned, so the policy took over: " + executor_->mismatch());
+  say("the step left its plan, and the policy took over: " + executor_->mismatch());
   if (executor_->memory_differed() && ++program.failures >= kMaxFailures) {
     const bool was_best = program.schedule == program.best;
     program.schedule.reset();
     current_.reset();
     program.best && !was_best
         ? settle(program)
-        : give_up(program, "what its releases depend on is not as it was");
+        : give_up(program, "the memory that its plan relies on keeps changing");
   }
 }
 
@@ -354,7 +354,7 @@ void StepPlanner::produce_releases(Program& program) {
             produced.schedule = std::move(found->schedule);
             produced.releases = std::move(found);
           } else {
-            produced.why_not = "no releases were found by which it fits";
+            produced.why_not = "the search found no releases that make it fit";
           }
           return produced;
         });
@@ -368,7 +368,7 @@ void StepPlanner::produce_recorded(Program& program) {
           produced.schedule = planner::place_recorded(
               step.trace, planner::hoist_releases(step.trace, memory), step.limits, step.work);
           if (!produced.schedule) {
-            produced.why_not = "its blocks were not fitted into the budget of " +
+            produced.why_not = "its blocks could not be placed within the budget of " +
                                format_bytes(step.limits.space);
           }
           return produced;
@@ -380,7 +380,7 @@ void StepPlanner::produce_as_given(Program& program) {
   start(program, 0, [producer = options_.producer](const Request& step) {
     Produced produced;
     produced.schedule = producer(step.trace, step.limits, step.foreign);
-    if (!produced.schedule) produced.why_not = "no schedule is given";
+    if (!produced.schedule) produced.why_not = "no schedule was given";
     return produced;
   });
 }
@@ -393,7 +393,7 @@ void StepPlanner::check(Produced& produced, const StepTrace& trace, const PlanLi
   if (wrong.empty()) return;
   produced.schedule.reset();
   produced.why_not =
-      (producer == Producer::kGiven ? "the schedule that was given is not valid here: "
+      (producer == Producer::kGiven ? "the given schedule is not valid here: "
                                     : "the schedule that was made is wrong: ") +
       wrong.front();
 }
@@ -427,7 +427,7 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
     producers_thread_ = options_.thread ? options_.thread(run) : std::thread(run);
   } catch (const std::system_error& error) {
     if (options_.background) {
-      const std::string why = "no thread was to be had for planning: ";
+      const std::string why = "no thread could be started for planning: ";
       program.best ? settle(program) : give_up(program, why + error.what());
       return;
     }
@@ -463,7 +463,7 @@ void StepPlanner::take_produced() {
   } catch (const std::exception& error) {
     produced.why_not = error.what();
   } catch (...) {
-    produced.why_not = "its producer failed";
+    produced.why_not = "planning failed";
   }
   residency_.effort().examine(produced.work * kExaminedPerCall);
   const auto program = std::find_if(programs_.begin(), programs_.end(), [&](const auto& p) {
@@ -487,23 +487,23 @@ void StepPlanner::adopt(Program& program, Produced produced) {
     if (need > capacity()) {
       program.producer = without_order();
       program.order = planner::order_of(schedule);
-      say("the least that a step takes without releases is " + format_bytes(need) +
-          ", the budget is " + format_bytes(capacity()) +
-          (options_.search ? ": a search looks for what to release"
-                           : ": a step will be planned with what the policy releases"));
+      say("without releases a step needs at least " + format_bytes(need) + "; the budget is " +
+          format_bytes(capacity()) +
+          (options_.search ? ": searching for what to release"
+                           : ": planning with the policy's releases"));
       return;
     }
     program.settled = true;
-    say("from now on by a plan: " + operators + format_bytes(need) + ", in program order " +
-        format_bytes(program_order_peak(program.trace)) + " at least" + made);
+    say("steps now follow a plan: " + operators + format_bytes(need) + " (at least " +
+        format_bytes(program_order_peak(program.trace)) + " in program order)" + made);
   } else if (program.producer == Producer::kGiven) {
     program.settled = true;
-    say("from now on by a plan that was given: " + operators + format_bytes(schedule.peak) +
+    say("steps now follow the given plan: " + operators + format_bytes(schedule.peak) +
         made);
   } else {
-    say("from now on by a plan: " + operators + format_bytes(schedule.peak) +
-        (program.producer == Producer::kReleases ? ", releasing by a search"
-                                                 : ", releasing as the policy did") +
+    say("steps now follow a plan: " + operators + format_bytes(schedule.peak) +
+        (program.producer == Producer::kReleases ? ", releases found by a search"
+                                                 : ", releases taken from the policy") +
         (in_program_order(schedule) ? "" : ", in another order") + moving(schedule) + made);
   }
   program.schedule = std::make_shared<BoundSchedule>(
@@ -542,10 +542,9 @@ void StepPlanner::judge(Program& program, Nanos took) {
     program.best = program.schedule;
     program.best_time = program.least;
   } else {
-    say("steps like it go " +
-        std::string(program.best ? "by the plan before" : "by the policy") +
-        ": by this one they take " + std::to_string(std::lround(100 * (share - 1))) +
-        " % longer than " + (program.best ? "by that" : "under the policy"));
+    const std::string other = program.best ? "the plan before" : "the policy";
+    say("steps follow " + other + " again: under the new plan they take " +
+        std::to_string(std::lround(100 * (share - 1))) + " % longer");
     program.schedule.reset();
   }
   if (!search || program.searches >= kSearches) {
@@ -565,7 +564,7 @@ void StepPlanner::settle(Program& program) {
 }
 
 void StepPlanner::give_up(Program& program, const std::string& why) {
-  say("steps like it go by the policy: " + why);
+  say("such steps run under the policy: " + why);
   refused_.insert(program.signature);
   program.settled = true;
   program.schedule.reset();

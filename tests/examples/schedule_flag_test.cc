@@ -40,7 +40,7 @@ TEST_F(ScheduleFlagTest, ATrainingGoesByTheScheduleOfAnother) {
   const Result second = run(same_ + "--schedule " + path("schedule.json") +
                             " --save-schedule " + path("schedule.json"));
   ASSERT_EQ(second.code, 0) << second.error;
-  EXPECT_THAT(second.error, HasSubstr("from now on by a plan that was given"));
+  EXPECT_THAT(second.error, HasSubstr("steps now follow the given plan"));
   EXPECT_THAT(second.error, ContainsRegex("step 5/5 [^\n]*  by plan\n"));
   EXPECT_GT(second.json.at("plan").at("steps"), 0);
   EXPECT_EQ(second.json.at("plan").at("mismatches"), 0);

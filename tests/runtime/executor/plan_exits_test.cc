@@ -301,7 +301,7 @@ TEST(PlanExits, WhatFailedIsNotFollowedAgain) {
   StepPlanner& planner = *planned.session().planner();
   const auto given_up = [&] {
     return std::any_of(said.begin(), said.end(), [](const std::string& line) {
-      return line.find("go by the policy") != std::string::npos;
+      return line.find("run under the policy") != std::string::npos;
     });
   };
   // Every other step: the step after one that left its schedule goes by the policy.
