@@ -21,7 +21,6 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/text_file.h"
 #include "runtime/planner/io/order_graph.h"
-#include "runtime/planner/io/text_file.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/papers/olla/olla.h"
 #include "runtime/planner/planner.h"
@@ -68,7 +67,7 @@ struct Given {
 Given read_instance(const std::string& name) {
   const std::string file =
       std::string(TIDEMARK_INSTANCES) + "/order/" + name + "_train.json.gz";
-  nlohmann::json json = nlohmann::json::parse(read_text(file));
+  nlohmann::json json = nlohmann::json::parse(read_text_file(file));
   nlohmann::json edges = nlohmann::json::array();
   for (nlohmann::json& edge : json["edges"]) {
     const bool added = edge["name"].get<std::string>().ends_with("_forced_early");

@@ -28,7 +28,6 @@ namespace tidemark::planner {
 namespace {
 
 constexpr int kFirstPercent = 5;
-constexpr Bytes kMaxText{1 << 30};
 
 struct Row {
   std::string overhead = "none";
@@ -42,7 +41,7 @@ int run(int argc, char** argv) {
         << "usage: order_and_releases GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...\n";
     return 2;
   }
-  const StepTrace trace = trace_from_json(read_text_file(argv[1], kMaxText), argv[1]);
+  const StepTrace trace = trace_from_json(read_text_file(argv[1]), argv[1]);
   const DeviceProfile profile = load_profile(argv[2]);
   const bool tier = std::string(argv[3]) == "tier";
   const int64_t effort = std::atoll(argv[4]) * 1'000'000;

@@ -33,6 +33,7 @@
 #include "examples/planning/remat_program.h"
 #include "examples/planning/show_schedule.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 #include "runtime/device/profile.h"
 #include "runtime/planner/assemble.h"
 #include "runtime/planner/baselines/baselines.h"
@@ -40,7 +41,6 @@
 #include "runtime/planner/io/layout_csv.h"
 #include "runtime/planner/io/order_graph.h"
 #include "runtime/planner/io/svg.h"
-#include "runtime/planner/io/text_file.h"
 #include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/layout/layout.h"
 #include "runtime/planner/lifetimes.h"
@@ -107,7 +107,7 @@ const Half& half_of(const Flags& flags, const Half Method::*half, const char* wh
 int run_layout(const Flags& flags) {
   const auto& make_layout = half_of(flags, &Method::layout, "layout");
   const LayoutInstance instance =
-      parse_layout_csv(read_text(given_or_bundled(flags.layout)), flags.layout);
+      parse_layout_csv(read_text_file(given_or_bundled(flags.layout)), flags.layout);
   LayoutOptions options;
   options.limits = flags.limits;
   options.target = Bytes(flags.capacity);
@@ -245,7 +245,7 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
 
 int run_order(const Flags& flags) {
   const auto instances =
-      parse_order_graphs(read_text(given_or_bundled(flags.order)), flags.order,
+      parse_order_graphs(read_text_file(given_or_bundled(flags.order)), flags.order,
                          flags.resident ? Parameters::kResident : Parameters::kAsNodes);
   nlohmann::json plans = nlohmann::json::array();
   for (const OrderInstance& instance : instances) {
@@ -260,7 +260,7 @@ int run_order(const Flags& flags) {
 
 StepTrace read_or_capture(const Flags& flags) {
   if (!flags.graph.empty())
-    return trace_from_json(read_text(given_or_bundled(flags.graph)), flags.graph);
+    return trace_from_json(read_text_file(given_or_bundled(flags.graph)), flags.graph);
   return capture_model(flags.capture);
 }
 
@@ -346,7 +346,7 @@ void save_schedule(const Flags& flags, const StepTrace& graph) {
 }
 
 int run_show(const Flags& flags) {
-  const SavedSchedule saved = schedule_from_json(read_text(flags.show), flags.show);
+  const SavedSchedule saved = schedule_from_json(read_text_file(flags.show), flags.show);
   const DeviceProfile profile = load_profile(flags.capture.profile);
   const PlanLimits limits{.space = flags.budget,
                           .tier_space = Bytes(int64_t{1} << 61),

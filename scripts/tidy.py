@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""clang-tidy on the .cc files of the library and the programs that build/release compiles, or on
-those named. It needs that build configured (scripts/test.sh makes one).
+"""clang-tidy on the .cc files of the library and the programs, or on those named. It configures a
+build of its own in build/tidy, in which no sources are joined, and builds nothing.
 
 Most of a run goes into the headers of the system and of the libraries, which are read and checked
 again for every file. So files are looked at together, as one file that includes them, where they
@@ -19,18 +19,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build/tidy"
 CHECKED = ("runtime", "ops", "models", "examples")
 TOGETHER = 12  # files at most: more of them take longer than their headers
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidemark-tidy"
 
 
-def commands(build):
+def commands():
     """The compile commands of the project's own files, by path below ROOT."""
-    database = build / "compile_commands.json"
-    if not database.exists():
-        sys.exit(f"tidy.py: no {database}; run cmake --preset release")
+    done = subprocess.run(["cmake", "--preset", "release", "-B", BUILD, "-DTIDEMARK_CUDA=TOOLKIT",
+                           "-DTIDEMARK_JOIN_SOURCES=OFF"],
+                          cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        sys.exit(f"{done.stdout}tidy.py: cmake failed")
     found = {}
-    for entry in json.loads(database.read_text()):
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = Path(entry["file"])
         if path.is_relative_to(ROOT):
             found.setdefault(str(path.relative_to(ROOT)), entry)
@@ -117,21 +120,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", help="all, if none is named")
-    parser.add_argument("--build", type=Path, default=ROOT / "build/release",
-                        help="the configured build (default: build/release)")
     args = parser.parse_args()
-    database = commands(args.build.resolve())
+    database = commands()
     files = [os.path.relpath(Path(file).resolve(), ROOT) for file in args.files]
     for file in files:
         if file not in database:
-            sys.exit(f"tidy.py: {file} is not compiled in {args.build}")
+            sys.exit(f"tidy.py: {file} is not compiled here")
     # Those for a device that is not built here have no compile command.
     files = files or sorted(file for file in database
                             if file.startswith(tuple(f"{folder}/" for folder in CHECKED))
                             and file.endswith(".cc"))
     if not files:
-        sys.exit(f"tidy.py: {args.build} compiles no file of {ROOT}")
-    scratch = args.build.resolve() / "tidy"
+        sys.exit(f"tidy.py: {BUILD} compiles no file of {ROOT}")
+    scratch = BUILD / "together"
     scratch.mkdir(exist_ok=True)
     by_kind = {}  # of one folder and one set of flags
     for file in files:

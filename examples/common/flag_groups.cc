@@ -14,7 +14,7 @@
 #include "examples/common/console.h"
 #include "examples/common/output_file.h"
 #include "runtime/core/errors.h"
-#include "runtime/planner/io/text_file.h"
+#include "runtime/core/text_file.h"
 #include "runtime/policy/filters/filter.h"
 #include "runtime/policy/registry.h"
 #include "runtime/schedule/schedule_json.h"
@@ -246,7 +246,7 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
          [&flags](const std::string& path) {
            try {
              flags.saved_schedule = std::make_shared<const SavedSchedule>(
-                 schedule_from_json(planner::read_text(path), path));
+                 schedule_from_json(read_text_file(path), path));
              flags.saved_schedule_file = path;
            } catch (const DataError& error) {
              throw CLI::ValidationError("--schedule", error.what());

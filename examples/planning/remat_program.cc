@@ -6,8 +6,8 @@
 #include "examples/common/console.h"
 #include "examples/common/output_file.h"
 #include "examples/common/program.h"
+#include "runtime/core/text_file.h"
 #include "runtime/planner/io/remat_json.h"
-#include "runtime/planner/io/text_file.h"
 #include "runtime/planner/papers/remat/integer_bound.h"
 #include "runtime/planner/remat/remat_planner.h"
 
@@ -55,7 +55,7 @@ int explain_least_budget(const RematRequest& request, const Problem& problem,
 
 int plan_rematerialization(const RematRequest& request) {
   const Problem problem = planner::parse_remat_problem(
-      planner::read_text(given_or_bundled(request.problem)), request.problem);
+      read_text_file(given_or_bundled(request.problem)), request.problem);
   planner::remat::RematOptions options;
   options.limits = request.limits;
   options.integer = planner::integer_bound();

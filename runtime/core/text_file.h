@@ -1,4 +1,4 @@
-// Small text files: settings, costs, device profiles.
+// Text files, compressed or not: settings, costs, device profiles, traces, schedules.
 //
 // Threads: functions without state.
 #pragma once
@@ -10,9 +10,13 @@
 
 namespace tidemark {
 
-// The whole file. Throws DataError if it cannot be read or is longer than `limit`, so that a
-// device, or a file given by mistake, does not fill the memory.
-std::string read_text_file(const std::string& path, Bytes limit);
+// Far above any trace or planner input.
+inline constexpr Bytes kMaxTextFile{int64_t{1} << 30};
+
+// The whole file, decompressed if it is gzip. Throws DataError if it cannot be read, is
+// truncated, is named .gz without being gzip, or is longer than `limit` bytes after
+// decompression, so that a device, or a file given by mistake, does not fill the memory.
+std::string read_text_file(const std::string& path, Bytes limit = kMaxTextFile);
 
 // Writes `text` to `path` atomically; devices and pipes are written to directly
 // (atomic_file.h). Throws DataError.

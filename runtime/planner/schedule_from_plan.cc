@@ -5,9 +5,9 @@
 namespace tidemark::planner {
 namespace {
 
-class Converter {
+class PlanConverter {
  public:
-  Converter(const StepTrace& trace, const Problem& problem, const Plan& plan)
+  PlanConverter(const StepTrace& trace, const Problem& problem, const Plan& plan)
       : trace_(trace),
         plan_(plan),
         place_(trace.storages.size()),
@@ -102,7 +102,7 @@ class Converter {
 }  // namespace
 
 Schedule schedule_from_plan(const StepTrace& trace, const Problem& problem, const Plan& plan) {
-  return Converter(trace, problem, plan).run();
+  return PlanConverter(trace, problem, plan).run();
 }
 
 }  // namespace tidemark::planner

@@ -14,9 +14,9 @@ using Json = nlohmann::json;
 using remat::NodeId;
 
 // Typed access to values, with the place in the file as the errors' text.
-class Reader {
+class FieldReader {
  public:
-  explicit Reader(std::string file) : file_(std::move(file)) {}
+  explicit FieldReader(std::string file) : file_(std::move(file)) {}
 
   [[noreturn]] void fail(const std::string& place, const std::string& what) const {
     throw DataError(file_, place.empty() ? what : place + ": " + what);
@@ -179,7 +179,7 @@ class ProblemReader {
     return result;
   }
 
-  Reader read_;
+  FieldReader read_;
   double sum_ = 0;
 };
 
@@ -191,7 +191,7 @@ remat::Problem parse_remat_problem(const std::string& text, const std::string& f
 
 std::vector<remat::Event> parse_remat_schedule(const std::string& text,
                                                const std::string& file) {
-  const Reader read(file);
+  const FieldReader read(file);
   const Json json = read.parse(text);
   if (!json.contains("schedule")) read.fail("", "no 'schedule'");
   const Json& list = read.list(json["schedule"], "schedule");

@@ -12,7 +12,7 @@
 namespace tidemark::planner {
 namespace {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max();
 constexpr size_t kMaxRemembered = 1 << 20;
 constexpr int64_t kNodesPerLookAtTheClock = 256;
 
@@ -66,7 +66,7 @@ class ExactSearch::Impl {
     reset();
     set_ranks(rank, seed);
     watch_ = &watch;
-    node_end_ = node_limit > kNever - nodes_ ? kNever : nodes_ + node_limit;
+    node_end_ = node_limit > kInfinite - nodes_ ? kInfinite : nodes_ + node_limit;
     std::vector<int> all(count_);
     for (size_t i = 0; i < count_; ++i) all[i] = static_cast<int>(i);
     std::sort(all.begin(), all.end(), [&](int a, int b) {
@@ -211,7 +211,7 @@ class ExactSearch::Impl {
         if (waiting.empty()) continue;
         // The lowest waiting buffer must not begin above this offset.
         const int64_t latest = capacity_ - left_[s];
-        int64_t least_end = kNever, least = kNever;
+        int64_t least_end = kInfinite, least = kInfinite;
         for (const int i : waiting) {
           const int64_t low = std::max(low_[i], floor);
           least = std::min(least, low);
@@ -234,11 +234,11 @@ class ExactSearch::Impl {
 
   // `i` is not placed where it would rest now, so it rests on a waiting buffer.
   bool pass_over(int i, int64_t floor) {
-    int64_t least = kNever;
+    int64_t least = kInfinite;
     for (const int j : neighbours_[i]) {
       if (place_[j] < 0) least = std::min(least, std::max(low_[j], floor) + size_[j]);
     }
-    if (least == kNever || least + size_[i] > top_[i]) return false;
+    if (least == kInfinite || least + size_[i] > top_[i]) return false;
     if (low_[i] < least) {
       set(low_[i], least);
       return infer(sections_.first[i], sections_.last[i], floor);
@@ -328,7 +328,7 @@ class ExactSearch::Impl {
   // The next buffer to decide on, or -1.
   int choose(const std::vector<int>& part, int64_t floor, int rank) const {
     const bool local = walk_ == Walk::kLocal;
-    int64_t below = kNever;
+    int64_t below = kInfinite;
     if (!local) {
       for (const int i : part) below = std::min(below, rest_[i] + size_[i]);
     }

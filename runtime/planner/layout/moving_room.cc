@@ -23,7 +23,7 @@ constexpr int64_t kGrowth = 32;
 constexpr int64_t kGrain = 32;
 
 // Blocks below this share (1/n) of the needed size are placed after the others.
-constexpr int64_t kSmall = 16;
+constexpr int64_t kSmallBlock = 16;
 
 // Free ranges, handed out to one block after the other.
 class Rooms {
@@ -206,7 +206,7 @@ bool MovingPass::clear_range(size_t i, int64_t time, const Hole& range, size_t f
     return std::pair(buffer(b).size, b) < std::pair(buffer(a).size, a);
   };
   const auto small = std::partition(blocks.begin(), blocks.end(), [&](size_t b) {
-    return buffer(b).size * kSmall >= buffer(i).size;
+    return buffer(b).size * kSmallBlock >= buffer(i).size;
   });
   std::sort(blocks.begin(), small, larger);
   std::vector<std::pair<size_t, Offset>> outward;

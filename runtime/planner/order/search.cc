@@ -8,8 +8,8 @@
 namespace tidemark::planner {
 namespace {
 
-constexpr size_t kMaxRemembered = 4 << 20;
-constexpr int64_t kNodesPerLookAtTheClock = 64;
+constexpr size_t kMaxRememberedSets = 4 << 20;
+constexpr int64_t kSetsPerLookAtTheClock = 64;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ SearchEnd OrderSearch::run(int64_t budget, const std::vector<int>& prefer, int64
       frames.push_back(std::move(frame));
       return;
     }
-    if (seen.size() > kMaxRemembered) seen.clear();
+    if (seen.size() > kMaxRememberedSets) seen.clear();
     for (const OpId op : state.ready()) {
       if (state.transient(op) <= budget) frame.choices.emplace_back(0, 0, op);
     }
@@ -56,7 +56,7 @@ SearchEnd OrderSearch::run(int64_t budget, const std::vector<int>& prefer, int64
   open(0);
   while (state.count() < graph_.size()) {
     if (++nodes_ >= end) return SearchEnd::kLimit;
-    if (nodes_ % kNodesPerLookAtTheClock == 0 && watch.expired()) return SearchEnd::kLimit;
+    if (nodes_ % kSetsPerLookAtTheClock == 0 && watch.expired()) return SearchEnd::kLimit;
     Frame& frame = frames.back();
     if (frame.choices.empty()) {
       while (state.count() > frame.depth) state.undo();

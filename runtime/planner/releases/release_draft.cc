@@ -9,7 +9,7 @@
 namespace tidemark::planner {
 namespace {
 
-constexpr uint32_t kNone = StepTable::kNone;
+constexpr uint32_t kNoCall = StepTable::kNone;
 
 // Items smaller than this share (1/n) of the space are ignored.
 constexpr int64_t kSmallestGap = 4096;
@@ -121,7 +121,7 @@ class Planner {
   // Time to recompute the item for `call`, including everything to be recomputed for it. None:
   // it cannot be recomputed.
   std::optional<Nanos> price(uint32_t number, uint32_t call) {
-    if (!item(number).may_evict || item(number).producer == kNone) return std::nullopt;
+    if (!item(number).may_evict || item(number).producer == kNoCall) return std::nullopt;
     ++walk_;
     seen_.resize(step_.calls.size());
     Nanos total{0};
@@ -134,7 +134,7 @@ class Planner {
       for (const uint32_t input : step_.inputs(producer)) {
         if (present(input, call) || offloaded(input, call)) continue;
         const uint32_t next = item(input).producer;
-        if (next == kNone || !item(input).may_evict) return std::nullopt;
+        if (next == kNoCall || !item(input).may_evict) return std::nullopt;
         if (seen_[next] == walk_) continue;
         seen_[next] = walk_;
         pending.push_back(next);

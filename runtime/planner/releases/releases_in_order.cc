@@ -19,10 +19,10 @@ constexpr double kLower = 0.005;
 constexpr double kByChance = 0.002;
 constexpr double kClearly = 0.05;
 
-class Planner {
+class OrderTrials {
  public:
-  Planner(const StepTrace& trace, const PlanLimits& limits, const std::vector<Bytes>& foreign,
-          int64_t* work, const std::atomic<bool>* stop)
+  OrderTrials(const StepTrace& trace, const PlanLimits& limits,
+              const std::vector<Bytes>& foreign, int64_t* work, const std::atomic<bool>* stop)
       : trace_(trace), limits_(limits), foreign_(foreign), work_(work), stop_(stop) {}
 
   // An empty `order` stands for program order.
@@ -113,9 +113,9 @@ std::optional<OrderedReleases> plan_releases_in_order(
     const std::vector<std::vector<uint32_t>>& orders,
     const std::optional<OrderedReleases>& draft, int64_t effort, int64_t* work,
     const std::atomic<bool>* stop) {
-  Planner planner(trace, limits, foreign, work, stop);
-  if (draft) return planner.search(draft->order, draft->releases, effort);
-  return orders.empty() ? planner.search({}, {}, effort) : planner.run(orders, effort);
+  OrderTrials trials(trace, limits, foreign, work, stop);
+  if (draft) return trials.search(draft->order, draft->releases, effort);
+  return orders.empty() ? trials.search({}, {}, effort) : trials.run(orders, effort);
 }
 
 }  // namespace tidemark::planner

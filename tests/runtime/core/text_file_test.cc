@@ -28,6 +28,18 @@ TEST(TextFileTest, AllOfItUpToTheLimit) {
   EXPECT_EQ(read_text_file(folder.write("empty", {}), Bytes(0)), "");
 }
 
+TEST(TextFileTest, DecompressesGzip) {
+  const testing::TempFolder folder;
+  testing::ByteVector packed = testing::gzip(testing::ByteVector(1000, 'x'));
+  const std::string path = folder.write("text.gz", packed);
+  EXPECT_EQ(read_text_file(path), std::string(1000, 'x'));
+  EXPECT_THAT(error_of(path, Bytes(999)), HasSubstr("is longer than 999 B"));
+  packed.resize(packed.size() - 5);
+  EXPECT_THAT(error_of(folder.write("cut.gz", packed), Bytes(1000)), HasSubstr("is truncated"));
+  EXPECT_THAT(error_of(folder.write("plain.gz", {'{', '}'}), Bytes(9)),
+              HasSubstr("is not compressed"));
+}
+
 TEST(TextFileTest, WhatIsNoFileIsSaid) {
   const testing::TempFolder folder;
   EXPECT_THAT(error_of(folder.path() + "/none", Bytes(9)), HasSubstr("No such file"));

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/core/text_file.h"
 #include "runtime/planner/io/layout_csv.h"
 #include "runtime/planner/io/order_graph.h"
-#include "runtime/planner/io/text_file.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/order/order.h"
 #include "runtime/planner/planner.h"
@@ -26,7 +26,7 @@ TEST(LayoutInstancesTest, AllAtTheirBound) {
         "tflm-TestPersonDetectionModel", "tvm-alloc_max", "tvm-deep_speech", "tvm-five",
         "tvm-simple"}) {
     const std::string path = kFolder + "/layout/" + name + ".csv";
-    const LayoutInstance instance = parse_layout_csv(read_text(path), path);
+    const LayoutInstance instance = parse_layout_csv(read_text_file(path), path);
     LayoutOptions options;
     options.limits.nodes = 1'000'000;
     options.limits.seconds = 1e6;
@@ -44,7 +44,7 @@ OrderOptions order_options() {
 }
 
 TEST(OrderInstancesTest, HandWrittenGraphsAtTheirLeastPeak) {
-  const std::string text = read_text(kFolder + "/order/native_graphs.json");
+  const std::string text = read_text_file(kFolder + "/order/native_graphs.json");
   const nlohmann::json json = nlohmann::json::parse(text);
   const auto instances = parse_order_graphs(text, "native_graphs.json");
   ASSERT_EQ(instances.size(), 12U);
@@ -60,7 +60,7 @@ TEST(OrderInstancesTest, TrainingStepsAtOrBelowThePublishedPeaks) {
   for (const std::string name : {"alexnet_1", "alexnet_32", "mobilenet_1", "resnet18_1",
                                  "resnet50_1", "squeezenet_1", "transformer_1"}) {
     const std::string path = kFolder + "/order/" + name + "_train.json.gz";
-    const std::string text = read_text(path);
+    const std::string text = read_text_file(path);
     const auto published =
         static_cast<int64_t>(nlohmann::json::parse(text)["olla_cbc_peak"].get<double>());
     for (const Parameters parameters : {Parameters::kAsNodes, Parameters::kResident}) {

@@ -1,16 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "runtime/core/errors.h"
-#include "runtime/core/text_file.h"
 #include "runtime/planner/io/layout_csv.h"
 #include "runtime/planner/io/order_graph.h"
 #include "runtime/planner/io/svg.h"
-#include "runtime/planner/io/text_file.h"
 #include "tests/support/replaced.h"
 
 namespace tidemark::planner {
@@ -132,35 +128,6 @@ TEST(OrderGraphFileTest, RefusesWhatIsNoGraph) {
     EXPECT_THAT(refusal([&] { parse_order_graphs(text, "g.json"); }), HasSubstr("g.json"));
   }
   EXPECT_TRUE(parse_order_graphs("[]", "g.json").empty());
-}
-
-class TextFileTest : public ::testing::Test {
- protected:
-  TextFileTest() { std::filesystem::create_directories(folder_); }
-  ~TextFileTest() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::filesystem::path folder_ =
-      std::filesystem::path(::testing::TempDir()) / "tidemark_planner_io_test";
-};
-
-TEST_F(TextFileTest, ReadsWhatWasWritten) {
-  write_text_file(path("a"), "some text");
-  EXPECT_EQ(read_text(path("a")), "some text");
-  EXPECT_THAT(refusal([&] { read_text(path("a"), Bytes(4)); }),
-              HasSubstr("is longer than 4 B"));
-}
-
-TEST_F(TextFileTest, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal([&] { read_text(path("none")); }), HasSubstr("No such file"));
-  EXPECT_THAT(refusal([&] { read_text(folder_.string()); }), HasSubstr("folder"));
-  EXPECT_THAT(refusal([&] { write_text_file(path("no/where"), ""); }),
-              HasSubstr("cannot be written"));
-  // The ten bytes of gzip's header, and nothing after them.
-  std::ofstream(path("cut.gz"), std::ios::binary)
-      << std::string("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", 10);
-  EXPECT_THAT(refusal([&] { read_text(path("cut.gz")); }), HasSubstr("truncated"));
-  write_text_file(path("plain.gz"), "{}");
-  EXPECT_THAT(refusal([&] { read_text(path("plain.gz")); }), HasSubstr("not compressed"));
 }
 
 TEST(SvgTest, EscapesNamesAndTakesEmptyLayouts) {

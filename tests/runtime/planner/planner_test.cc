@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 #include "runtime/planner/baselines/baselines.h"
 #include "runtime/planner/io/layout_csv.h"
 #include "runtime/planner/io/order_graph.h"
-#include "runtime/planner/io/text_file.h"
 #include "runtime/planner/validator.h"
 
 namespace tidemark::planner {
@@ -78,7 +78,7 @@ TEST(LayoutTest, EveryInstanceAtItsBound) {
   const std::vector<std::string> all = files("/layout", ".csv");
   ASSERT_GE(all.size(), 10U);
   for (const std::string& file : all) {
-    const LayoutInstance instance = parse_layout_csv(read_text(file), file);
+    const LayoutInstance instance = parse_layout_csv(read_text_file(file), file);
     const Layout layout = plan_layout(instance.buffers, {.limits = {.seconds = 60}});
     EXPECT_EQ(layout.height, max_load(instance.buffers)) << file;
     EXPECT_EQ(layout_violations(instance.buffers, layout.offsets, layout.height),
@@ -120,7 +120,7 @@ TEST(ValidatorTest, SeesABufferMovedOntoAnother) {
 TEST(PlannerTest, GraphsOfTrainingSteps) {
   for (const std::string name : {"alexnet_1_train", "mobilenet_1_train", "resnet18_1_train"}) {
     const std::string file = std::string(TIDEMARK_INSTANCES) + "/order/" + name + ".json.gz";
-    for (const OrderInstance& instance : parse_order_graphs(read_text(file), file)) {
+    for (const OrderInstance& instance : parse_order_graphs(read_text_file(file), file)) {
       const Plan plan = plan_step(instance.problem, {.limits = {.seconds = 20}});
       EXPECT_EQ(violations(instance.problem, plan), std::vector<std::string>{}) << file;
       EXPECT_LE(plan.bound, plan.peak);

@@ -11,8 +11,8 @@
 #include <random>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 #include "runtime/planner/io/order_graph.h"
-#include "runtime/planner/io/text_file.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/papers/olla/early_updates.h"
 #include "runtime/planner/papers/olla/graph.h"
@@ -431,7 +431,7 @@ INSTANTIATE_TEST_SUITE_P(, OllaFiles,
 TEST_P(OllaFiles, HoldTheEdgesThatWeFind) {
   const std::string file =
       std::string(TIDEMARK_INSTANCES) + "/order/" + GetParam() + "_train.json.gz";
-  Problem problem = parse_order_graphs(read_text(file), file)[0].problem;
+  Problem problem = parse_order_graphs(read_text_file(file), file)[0].problem;
   std::vector<std::pair<OpId, OpId>> theirs, ours;
   for (size_t v = 0; v < problem.op_count(); ++v) {
     // The files' other edges without size come from operators that use no parameter.
@@ -468,7 +468,7 @@ TEST(OllaPeaks, AreThoseOfTheAuthors) {
     const std::string file =
         std::string(TIDEMARK_INSTANCES) + "/order/" + name + "_train.json.gz";
     const Problem problem =
-        parse_order_graphs(read_text(file), file, Parameters::kResident)[0].problem;
+        parse_order_graphs(read_text_file(file), file, Parameters::kResident)[0].problem;
     Options options = published();
     options.early_updates = false;  // they are in the files
     options.more_timesteps = (depth(Graph(problem)) + 99) / 100;

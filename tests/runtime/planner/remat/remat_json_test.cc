@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/errors.h"
-#include "runtime/planner/io/text_file.h"
+#include "runtime/core/text_file.h"
 
 namespace tidemark::planner {
 namespace {
@@ -118,7 +118,7 @@ TEST(RematJson, BundledInstancesAreRead) {
   for (const char* name :
        {"toy.json", "resnet18_32.json.gz", "vgg16_32.json.gz", "bert-base_32.json.gz"}) {
     const std::string path = std::string(TIDEMARK_INSTANCES) + "/remat/" + name;
-    EXPECT_GT(parse_remat_problem(read_text(path), path).nodes.size(), 5U) << name;
+    EXPECT_GT(parse_remat_problem(read_text_file(path), path).nodes.size(), 5U) << name;
   }
 }
 

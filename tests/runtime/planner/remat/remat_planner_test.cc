@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "runtime/core/text_file.h"
 #include "runtime/planner/io/remat_json.h"
-#include "runtime/planner/io/text_file.h"
 #include "runtime/planner/papers/remat/integer_bound.h"
 #include "runtime/planner/remat/remat_search.h"
 #include "runtime/planner/remat/remat_validator.h"
@@ -128,7 +128,7 @@ TEST(RematPlanner, IntegerBoundsHoldToo) {
 
 TEST(RematPlanner, SameWorkGivesTheSameSchedule) {
   const std::string path = std::string(TIDEMARK_INSTANCES) + "/remat/resnet18_32.json.gz";
-  const Problem problem = parse_remat_problem(read_text(path), path);
+  const Problem problem = parse_remat_problem(read_text_file(path), path);
   const int64_t budget = 684617932;
   const RematPlan a = plan_remat(problem, budget, counted(3000));
   const RematPlan b = plan_remat(problem, budget, counted(3000));
