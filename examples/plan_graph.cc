@@ -45,6 +45,7 @@
 #include "runtime/planner/layout/layout.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/order/order.h"
+#include "runtime/planner/order/passes.h"
 #include "runtime/planner/papers/methods.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/schedule_from_plan.h"
@@ -119,17 +120,14 @@ int run_layout(const Flags& flags) {
   print_out("{}: {} buffers, max load {}\n", flags.layout, instance.buffers.size(),
             format_bytes(max_load(instance.buffers)));
   print_header("method");
-  const auto compare = [&](const char* name, const std::function<Offsets()>& place) {
-    const Stopwatch each(0);
-    const Offsets offsets = place();
-    print_row(name, height(instance.buffers, offsets), layout.bound, each.seconds());
-  };
   const std::vector<Buffer>& buffers = instance.buffers;
-  compare("best fit", [&] { return best_fit_online(buffers); });
-  if (buffers.size() <= kMaxBuffersToCompare) {
-    compare("greedy by size", [&] { return first_fit(buffers, FitOrder::kSize); });
-    compare("greedy by area", [&] { return first_fit(buffers, FitOrder::kArea); });
-    compare("LLFB", [&] { return lowest_longest(buffers); });
+  for (const Heuristic& heuristic : kHeuristics) {
+    if (heuristic.cost != HeuristicCost::kBuffers && buffers.size() > kMaxBuffersToCompare) {
+      continue;
+    }
+    const Stopwatch each(0);
+    const Offsets offsets = heuristic.place(buffers);
+    print_row(heuristic.name, height(buffers, offsets), layout.bound, each.seconds());
   }
   print_row("plan: " + layout.method, layout.height, layout.bound, seconds);
 
@@ -221,9 +219,11 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
             instance.name.empty() ? flags.order : instance.name, problem.op_count(),
             flags.resident ? ", parameters resident throughout" : "");
   print_header("method");
-  for (const auto& [name, list] : {std::pair("program order", program_order(problem)),
-                                   std::pair("LESCEA", lescea(problem))}) {
-    print_row(name, peak_load(problem, list) + extra, bound, 0);
+  print_row("program order", peak_load(problem, program_order(problem)) + extra, bound, 0);
+  for (const OrderRule& rule : kOrderRules) {
+    const Stopwatch watch(0);
+    const Bytes peak = peak_load(problem, rule.order(OrderGraph(problem)));
+    print_row(rule.name, peak + extra, bound, watch.seconds());
   }
   print_row("plan: " + ordered.order_method, plan.load + extra, bound, ordered.order_seconds);
   print_row("with offsets: " + ordered.layout_method, plan.peak + extra, bound,

@@ -99,15 +99,10 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
       ->group(group);
 }
 
-TextNetworkOptions options_of_name(const std::string& name) {
-  if (name.starts_with("gpt2")) return gpt2_options(name);
-  return bert_options(name);
-}
-
 // The name of the network in a config.json: --model's name if that has the same sizes.
 std::string name_of(const TextNetworkOptions& config) {
   for (const std::string& name : text_model_names()) {
-    const TextNetworkOptions named = options_of_name(name);
+    const TextNetworkOptions named = text_model_options(name);
     if (named.index() == config.index() &&
         difference(sizes_of(config), sizes_of(named), name).empty()) {
       return name;
@@ -130,7 +125,7 @@ std::string clash(const TextNetworkOptions& ours, const TextNetworkOptions& thei
 void take_sizes(BertFlags& flags, const TextNetworkOptions& config, const std::string& from) {
   if (flags.model_given) {
     const std::string other =
-        clash(config, options_of_name(flags.model), "--model " + flags.model);
+        clash(config, text_model_options(flags.model), "--model " + flags.model);
     if (!other.empty()) throw UsageError(from + ": " + other);
   } else {
     flags.model = name_of(config);

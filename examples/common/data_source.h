@@ -27,6 +27,9 @@ struct DataSource {
   std::shared_ptr<const Dataset> test;
 };
 
+// "digits, synthetic, mnist:DIR, ...".
+std::string data_kinds();
+
 // Describes the data from flags alone, without touching a file. Throws UsageError.
 DataSource describe_data(const ResNetFlags& flags);
 // Opens the datasets and gives their sizes. Throws UsageError, DataError.

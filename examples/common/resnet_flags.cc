@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "examples/common/console.h"
+#include "examples/common/data_source.h"
 #include "examples/common/flag_groups.h"
 #include "models/image_models.h"
 #include "runtime/core/errors.h"
@@ -51,9 +52,9 @@ void add_task_flags(CLI::App& app, ResNetFlags& flags) {
       ->group(group);
   app.add_option(
          "--data", flags.data,
-         "digits (bundled), synthetic, mnist:DIR, cifar10:DIR or folder:DIR (class folders "
-         "of JPEG and PNG, of which a tenth is for testing; or train/ and val/ or test/ with "
-         "class folders in them)")
+         data_kinds() +
+             ". digits are bundled; folder has class folders of JPEG and PNG, of which a tenth "
+             "is for testing, or train/ and val/ or test/ with class folders in them")
       ->group(group);
   app.add_option(
          "--image-size", flags.image_size,

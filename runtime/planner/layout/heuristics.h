@@ -22,6 +22,10 @@ enum class FitOrder : uint8_t {
 
 // Each buffer, in that order, at the lowest offset free for all its life. O((n + p) log n).
 Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order);
+template <FitOrder order>
+Offsets first_fit(const std::vector<Buffer>& buffers) {
+  return first_fit(buffers, order);
+}
 
 // A layout no higher than `capacity` that keeps `fixed` offsets. Other buffers are placed by
 // first fit. Buffers that end too high go first in the next round, for a number of rounds in
@@ -43,6 +47,26 @@ Offsets best_fit_online(const std::vector<Buffer>& buffers);
 // takes the longest buffer that lies wholly in it; if there is none, it is raised to its lower
 // neighbour. O(n^2) at worst.
 Offsets lowest_longest(const std::vector<Buffer>& buffers);
+
+// How the time of a heuristic grows.
+enum class HeuristicCost : uint8_t { kBuffers, kPairs, kQuadratic };
+
+struct Heuristic {
+  const char* name;
+  Offsets (*place)(const std::vector<Buffer>&);
+  HeuristicCost
+      cost;  // with the buffers, with the pairs that overlap, with the buffers squared
+};
+
+// All heuristics. plan_layout() tries them in this order, and each is a method of plan_graph.
+inline constexpr Heuristic kHeuristics[] = {
+    {"best fit", best_fit_online, HeuristicCost::kBuffers},
+    {"greedy by size", first_fit<FitOrder::kSize>, HeuristicCost::kPairs},
+    {"greedy by area", first_fit<FitOrder::kArea>, HeuristicCost::kPairs},
+    {"greedy by load", first_fit<FitOrder::kLoad>, HeuristicCost::kPairs},
+    {"greedy by lifetime", first_fit<FitOrder::kLifetime>, HeuristicCost::kPairs},
+    {"LLFB", lowest_longest, HeuristicCost::kQuadratic},
+};
 
 // The number of pairs of buffers that overlap in time, counted up to `limit`. O(n log n).
 int64_t count_meetings(const std::vector<Buffer>& buffers, int64_t limit);

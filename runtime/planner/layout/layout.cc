@@ -198,22 +198,14 @@ Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& opti
   Layout best;
   best.bound = max_load(buffers);
   const Bytes goal = std::max(best.bound, options.target);
-  offer(buffers, {"best fit", best_fit_online(buffers)}, best);
   const bool few = count_meetings(buffers, kMaxMeetings) < kMaxMeetings;
-  const bool quick = few || buffers.size() <= kMaxForQuadratic;
-  const struct {
-    const char* name;
-    FitOrder order;
-  } orders[] = {{"greedy by size", FitOrder::kSize},
-                {"greedy by area", FitOrder::kArea},
-                {"greedy by load", FitOrder::kLoad},
-                {"greedy by lifetime", FitOrder::kLifetime}};
-  for (const auto& [name, order] : orders) {
-    if (best.height <= goal || !quick || watch.expired()) break;
-    offer(buffers, {name, first_fit(buffers, order)}, best);
-  }
-  if (best.height > goal && buffers.size() <= kMaxForQuadratic && !options.limits.stopped()) {
-    offer(buffers, {"LLFB", lowest_longest(buffers)}, best);
+  const bool small = buffers.size() <= kMaxForQuadratic;
+  for (const Heuristic& heuristic : kHeuristics) {
+    if (!best.method.empty() && (best.height <= goal || options.limits.stopped())) break;
+    const bool by_pairs = heuristic.cost == HeuristicCost::kPairs;
+    if (by_pairs && (!(few || small) || watch.expired())) continue;
+    if (heuristic.cost == HeuristicCost::kQuadratic && !small) continue;
+    offer(buffers, {heuristic.name, heuristic.place(buffers)}, best);
   }
   if (best.height > goal && few && options.exact) {
     ExactPlanner(buffers, options, watch, best).run(goal);

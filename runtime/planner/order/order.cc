@@ -1,6 +1,7 @@
 #include "runtime/planner/order/order.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <random>
 
@@ -20,7 +21,7 @@ constexpr int64_t kSteps = 4096;
 // nodes.
 constexpr int64_t kCutShare = 8;
 // Orders found without a search; each takes as long as one node per operator.
-constexpr int64_t kOrders = 3;
+constexpr int64_t kOrders = 1 + 2 * std::size(kOrderRules);
 
 class OrderPlanner {
  public:
@@ -34,8 +35,10 @@ class OrderPlanner {
 
   Order run(const Problem& problem) {
     offer(program_order(problem), "program order");
-    offer(lescea(graph_), "LESCEA");
-    offer_reversed(lescea(reversed_), "LESCEA from the end");
+    for (const OrderRule& rule : kOrderRules) {
+      offer(rule.order(graph_), rule.name);
+      offer_reversed(rule.order(reversed_), rule.name + std::string(" from the end"));
+    }
     for (const int64_t load : forced_loads(graph_)) bound_ = std::max(bound_, load);
     if (options_.search) improve();
     Order result;
@@ -49,7 +52,7 @@ class OrderPlanner {
   }
 
  private:
-  void offer(const std::vector<OpId>& order, const char* method) {
+  void offer(const std::vector<OpId>& order, const std::string& method) {
     const std::vector<int64_t> loads = loads_in(graph_, order);
     const int64_t load = loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
     if (least_.empty()) least_ = loads;
@@ -60,7 +63,7 @@ class OrderPlanner {
     method_ = method;
   }
 
-  void offer_reversed(std::vector<OpId> order, const char* method) {
+  void offer_reversed(std::vector<OpId> order, const std::string& method) {
     std::reverse(order.begin(), order.end());
     offer(order, method);
   }
@@ -160,7 +163,7 @@ class OrderPlanner {
   std::vector<OpId> best_;
   std::vector<int64_t> least_;  // per operator: the least load while it runs, over all orders
   int64_t cut_nodes_ = 0;
-  const char* method_ = "";
+  std::string method_;
   int64_t load_ = 0, bound_ = 0;
 };
 

@@ -22,6 +22,17 @@ int64_t load_of(const OrderGraph& graph, const std::vector<OpId>& order);
 // Ties go to the operator earlier in `position`.
 std::vector<OpId> lescea(const OrderGraph& graph);
 
+struct OrderRule {
+  const char* name;
+  std::vector<OpId> (*order)(const OrderGraph&);
+};
+
+// Orders by one rule, without search. plan_order() tries each on the graph and on the reversed
+// graph, and each is a method of plan_graph.
+inline constexpr OrderRule kOrderRules[] = {
+    {"LESCEA", lescea},
+};
+
 enum class SearchEnd : uint8_t {
   kFound,
   kExhausted,  // no order stays within the budget

@@ -5,7 +5,11 @@
 #include <utility>
 
 #include "runtime/core/errors.h"
+#include "runtime/planner/assemble.h"
 #include "runtime/planner/baselines/baselines.h"
+#include "runtime/planner/layout/heuristics.h"
+#include "runtime/planner/lifetimes.h"
+#include "runtime/planner/order/passes.h"
 #include "runtime/planner/papers/olla/olla.h"
 #include "runtime/planner/roam/roam.h"
 
@@ -35,6 +39,56 @@ Method from_baseline(const Baseline& baseline) {
     Plan plan = make(problem);
     plan.bound = load_bound(problem);
     return plan;
+  };
+  return method;
+}
+
+// The heuristic on its own: program order, and its offsets.
+Method from_heuristic(const Heuristic& heuristic) {
+  Method method;
+  method.name = flag_name(heuristic.name);
+  method.what = std::string("program order, ") + heuristic.name;
+  method.baseline = true;
+  method.plan = [&heuristic, name = method.what](const Problem& problem,
+                                                 const PlannerOptions&) {
+    check_problem(problem);
+    Plan plan = assemble(problem, program_order(problem), false, heuristic.place);
+    plan.method = name;
+    plan.bound = load_bound(problem);
+    return plan;
+  };
+  method.layout = [&heuristic](const std::vector<Buffer>& buffers, const LayoutOptions&) {
+    check_buffers(buffers);
+    Layout layout;
+    layout.offsets = heuristic.place(buffers);
+    layout.height = height(buffers, layout.offsets);
+    layout.bound = max_load(buffers);
+    layout.method = heuristic.name;
+    return layout;
+  };
+  return method;
+}
+
+// The rule on its own: its order, and best fit's offsets.
+Method from_rule(const OrderRule& rule) {
+  Method method;
+  method.name = flag_name(rule.name);
+  method.what = std::string(rule.name) + ", best fit";
+  method.baseline = true;
+  method.plan = [&rule, name = method.what](const Problem& problem, const PlannerOptions&) {
+    check_problem(problem);
+    Plan plan = assemble(problem, rule.order(OrderGraph(problem)), false, best_fit_online);
+    plan.method = name;
+    plan.bound = load_bound(problem);
+    return plan;
+  };
+  method.order = [&rule](const Problem& problem, const OrderOptions&) {
+    Order order;
+    order.order = rule.order(OrderGraph(problem));
+    order.load = peak_load(problem, order.order);
+    order.bound = load_bound(problem);
+    order.method = rule.name;
+    return order;
   };
   return method;
 }
@@ -96,6 +150,8 @@ std::vector<Method> all_methods() {
       {"roam", "ROAM: subgraphs planned each by itself", roam::roam_method, {}, {}},
   };
   for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));
+  for (const Heuristic& heuristic : kHeuristics) all.push_back(from_heuristic(heuristic));
+  for (const OrderRule& rule : kOrderRules) all.push_back(from_rule(rule));
   for (const roam::Ablation& ablation : roam::ablations()) {
     all.push_back(from_ablation(ablation));
   }

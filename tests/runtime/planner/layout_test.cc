@@ -184,11 +184,10 @@ TEST(HeuristicsTest, AreValidAndNeverBelowTheLoad) {
       EXPECT_TRUE(layout_violations(buffers, offsets, top).empty());
       return top;
     };
-    Bytes best = check(best_fit_online(buffers));
-    best = std::min(best, check(lowest_longest(buffers)));
-    for (const FitOrder order :
-         {FitOrder::kSize, FitOrder::kLifetime, FitOrder::kArea, FitOrder::kLoad}) {
-      best = std::min(best, check(first_fit(buffers, order)));
+    Bytes best(INT64_MAX);
+    for (const Heuristic& heuristic : kHeuristics) {
+      SCOPED_TRACE(heuristic.name);
+      best = std::min(best, check(heuristic.place(buffers)));
     }
     LayoutOptions options;
     options.limits.nodes = 2000;
