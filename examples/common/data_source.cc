@@ -73,7 +73,7 @@ DataSource describe_data(const ResNetFlags& flags) {
   if (colon != std::string::npos) data.path = flags.data.substr(colon + 1);
   const Kind* kind = find_kind(data.kind);
   if (kind == nullptr) {
-    throw UsageError("--data: '" + flags.data + "' is none of " + data_kinds());
+    throw UsageError("--data: '" + flags.data + "' is not one of " + data_kinds());
   }
   if (kind->directory == data.path.empty()) {
     throw UsageError("--data: " + data.kind +

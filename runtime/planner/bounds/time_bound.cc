@@ -20,7 +20,7 @@ using Variable = LinearProgram::Variable;
 using Terms = std::vector<LinearProgram::Term>;
 
 // A storage between two calls that use it, first < last; or, a tail, past its last use.
-struct Gap {
+struct IdleGap {
   uint32_t storage = 0;
   uint32_t first = 0;
   uint32_t last = 0;
@@ -142,7 +142,7 @@ class Step {
     if (trace_.storages[s].at_start || uploaded_[s]) return std::nullopt;
     return uses_[s].front();
   }
-  bool can_run_again(const Gap& gap) const {
+  bool can_run_again(const IdleGap& gap) const {
     const StepTrace::Storage& storage = trace_.storages[gap.storage];
     return maker_[gap.storage] != kNone && gap.version == 0 && !storage.at_start &&
            storage.may_evict;
@@ -156,9 +156,9 @@ class Step {
     return payer == s ? milliseconds(trace_.ops[maker_[s]].cost) : 0.0;
   }
   // What is wanted after its last use, only to compute something again.
-  std::vector<Gap> tails() const {
-    std::map<uint32_t, Gap> found;
-    for (const Gap& gap : gaps_) {
+  std::vector<IdleGap> tails() const {
+    std::map<uint32_t, IdleGap> found;
+    for (const IdleGap& gap : gaps_) {
       if (!can_run_again(gap)) continue;
       for (const StepTrace::Input& input : trace_.ops[maker_[gap.storage]].inputs) {
         const uint32_t x = input.storage;
@@ -167,10 +167,10 @@ class Step {
         if (size(x) < kSmall || storage.at_start || storage.at_end || last + 1 >= gap.last)
           continue;
         found.try_emplace(
-            x, Gap{x, last, calls(), static_cast<uint32_t>(writes_[x].size()), true});
+            x, IdleGap{x, last, calls(), static_cast<uint32_t>(writes_[x].size()), true});
       }
     }
-    std::vector<Gap> tails;
+    std::vector<IdleGap> tails;
     tails.reserve(found.size());
     for (auto& [storage, gap] : found) tails.push_back(gap);
     return tails;
@@ -184,7 +184,7 @@ class Step {
   std::vector<bool> uploaded_;
   std::vector<int64_t> used_, live_;  // by call: bytes that it uses; and those in gaps
   std::vector<double> begins_;        // of each call, and the end; milliseconds
-  std::vector<Gap> gaps_;
+  std::vector<IdleGap> gaps_;
 };
 
 // The linear program for some calls looked at.
@@ -203,15 +203,15 @@ class Formulation {
     in_.resize(count_ + 1);
     memory_.resize(count_);
     gaps_ = step.gaps_;
-    for (const Gap& tail : step.tails()) gaps_.push_back(tail);
-    for (Gap& gap : gaps_) {
+    for (const IdleGap& tail : step.tails()) gaps_.push_back(tail);
+    for (IdleGap& gap : gaps_) {
       gap.begin = first_point_after(gap.first);
       gap.end = first_point_from(gap.last);
     }
-    std::erase_if(gaps_, [](const Gap& gap) { return gap.begin >= gap.end; });
-    for (const Gap& gap : gaps_) add_variables(gap);
+    std::erase_if(gaps_, [](const IdleGap& gap) { return gap.begin >= gap.end; });
+    for (const IdleGap& gap : gaps_) add_variables(gap);
     find_used();
-    for (const Gap& gap : gaps_) add_rows(gap);
+    for (const IdleGap& gap : gaps_) add_rows(gap);
     add_copies();
     add_memory();
     add_links();
@@ -239,7 +239,7 @@ class Formulation {
   double copied(uint32_t s) const { return step_.copied_bytes(s) / kUnit; }
 
   // Interval j + 1 of the arrays begins at call looked at j; interval 0 at the step's start.
-  void add_variables(const Gap& gap) {
+  void add_variables(const IdleGap& gap) {
     const uint32_t s = gap.storage;
     for (uint32_t j = gap.begin; j < gap.end; ++j) {
       Share share;
@@ -286,7 +286,7 @@ class Formulation {
     if (share.again) terms.push_back({*share.again, factor});
     if (share.back) terms.push_back({*share.back, factor});
   }
-  void add_rows(const Gap& gap) {
+  void add_rows(const IdleGap& gap) {
     const uint32_t s = gap.storage;
     Terms later_runs;
     for (uint32_t j = gap.end; j-- > gap.begin;) {
@@ -304,7 +304,7 @@ class Formulation {
       if (share.again) add_operands(s, j, *share.again);
     }
   }
-  void add_origin(const Gap& gap, uint32_t j, const Share& share, const Terms& later_runs) {
+  void add_origin(const IdleGap& gap, uint32_t j, const Share& share, const Terms& later_runs) {
     if (share.back && !step_.written_by(gap.storage, gap.version)) return;  // has a copy
     Terms row = later_runs;
     row.push_back({share.present, -1.0});
@@ -372,7 +372,7 @@ class Formulation {
   const std::vector<uint32_t>& points_;
   const uint32_t count_;
   LinearProgram program_;
-  std::vector<Gap> gaps_;
+  std::vector<IdleGap> gaps_;
   std::vector<Variable> added_;         // w, by interval
   std::vector<Terms> runs_, out_, in_;  // by interval
   std::vector<Terms> memory_;           // by call looked at
