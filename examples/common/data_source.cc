@@ -43,8 +43,9 @@ DataSource describe_data(const ResNetFlags& flags) {
   } else if (data.kind == "folder") {
     data.default_epochs = 1;
   } else {
-    throw UsageError("--data: '" + flags.data +
-                     "' is none of digits, synthetic, mnist:DIR, cifar10:DIR, folder:DIR");
+    throw UsageError(
+        "--data must be digits, synthetic, mnist:DIR, cifar10:DIR or folder:DIR, not '" +
+        flags.data + "'");
   }
   const bool wants_path =
       data.kind == "mnist" || data.kind == "cifar10" || data.kind == "folder";
@@ -76,9 +77,7 @@ DataSource open_data(const ResNetFlags& flags) {
   data.sample = data.train->sample_shape();
   data.classes = data.train->classes();
   if (data.classes < 2) {
-    throw DataError(data.path,
-                    "has one class folder; a network is trained to tell apart "
-                    "two classes at least");
+    throw DataError(data.path, "has one class folder; training needs at least two classes");
   }
   data.train_size = data.train->size();
   data.test_size = data.test ? data.test->size() : 0;

@@ -48,14 +48,14 @@ TEST_F(TrainResnetTest, ADryRunForAGpuNeedsNoneAndThenSaysThatItEstimates) {
     }
     const std::string expected = profile.empty() ? "a100-80gb" : profile;
     EXPECT_EQ(result.json.at("estimated_by"), expected);
-    EXPECT_THAT(result.out, HasSubstr("An estimate by the profile " + expected));
+    EXPECT_THAT(result.out, HasSubstr("Estimated with the profile " + expected));
   }
 }
 
 TEST_F(TrainResnetTest, TrainingOnAGpuThatIsNotThereIsBadInput) {
   const Result profile = run("--device sim:a100-80gb --data synthetic --profile h100-80gb");
   EXPECT_EQ(profile.code, 2);
-  EXPECT_THAT(profile.error, HasSubstr("--profile goes with --device cuda and --dry-run"));
+  EXPECT_THAT(profile.error, HasSubstr("--profile needs --device cuda and --dry-run"));
   if (gpu_is_here()) GTEST_SKIP() << "there is a GPU";
   for (const char* data : {"synthetic", "folder:/nowhere"}) {
     const Result result = run(std::string("--device cuda --data ") + data);
