@@ -398,9 +398,8 @@ std::string need_table(const RunReport& report) {
   text += prediction_table(report);
   if (report.estimated_by) {
     text += fmt::format(
-        "\nEstimated with the profile {}: workspaces are modelled; on a GPU, its libraries "
-        "report\n"
-        "their sizes.",
+        "\nEstimated with the profile {}: workspaces are modelled; on a GPU, its libraries\n"
+        "report their sizes.",
         *report.estimated_by);
     if (!report.no_gpu.empty()) text += " Here " + report.no_gpu + ".";
     text += "\n";

@@ -39,8 +39,8 @@ std::string closing_table(const Snapshot& now) {
   }
   text +=
       "\n  Evictions, recomputation, copies, waiting and holes (the share of unused bytes\n"
-      " outside the largest hole) are of the last step; the step time is the median of the\n"
-      " last few.\n";
+      "  outside the largest hole) are of the last step; the step time is the median of the\n"
+      "  last few.\n";
   if (now.reference) {
     text += fmt::format("  Overhead: relative to {}, {}{}.\n", ms(now.reference),
                         now.reference_name,
