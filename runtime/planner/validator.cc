@@ -45,7 +45,7 @@ class Validator {
     time_.assign(count, -1);
     if (plan_.order.size() != count) {
       report("the order has " + std::to_string(plan_.order.size()) + " of " +
-             std::to_string(count));
+             std::to_string(count) + " operators");
       return false;
     }
     for (size_t t = 0; t < count; ++t) {

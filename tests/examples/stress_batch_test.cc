@@ -175,7 +175,7 @@ TEST_F(StressBatchTest, MistakesAreExplained) {
   EXPECT_EQ(run("--device sim:nothing").code, 2);
   for (const char* flag : {"--margin", "--least-speed", "--minutes"}) {
     EXPECT_THAT(run(flag + std::string(" nan --device sim:host")).error,
-                HasSubstr("not a finite number"))
+                HasSubstr("not a finite float32 number"))
         << flag;
   }
 }

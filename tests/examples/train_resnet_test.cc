@@ -116,7 +116,7 @@ TEST_F(TrainResnetTest, TheProcessStaysWithinItsMemory) {
   const Result free = train("--policy none");
   const Result refused = train("--memory 100MiB");
   EXPECT_EQ(refused.code, 3);
-  const std::string said = " too little: at least ";
+  const std::string said = " too little: training needs at least ";
   const size_t at = refused.error.find(said);
   ASSERT_NE(at, std::string::npos) << refused.error;
   const int64_t least = std::stoll(refused.error.substr(at + said.size()));

@@ -69,7 +69,7 @@ TEST_P(ValidatorSpoiledTest, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(
     All, ValidatorSpoiledTest,
     ::testing::Values(
-        Spoiled{"too_few", [](Scene& s) { s.plan.order.pop_back(); }, "has 2 operators of 3"},
+        Spoiled{"too_few", [](Scene& s) { s.plan.order.pop_back(); }, "has 2 of 3 operators"},
         Spoiled{"twice",
                 [](Scene& s) {
                   s.plan.order = {0, 1, 1};
@@ -93,8 +93,9 @@ INSTANTIATE_TEST_SUITE_P(
         Spoiled{"no_workspace", [](Scene& s) { s.plan.placements.pop_back(); }, "has 0 places"},
         Spoiled{"two_places",
                 [](Scene& s) { s.plan.placements.push_back(s.plan.placements[1]); },
-                "has 2 places"},
-        Spoiled{"of_nothing", [](Scene& s) { s.plan.placements[0].storage = 8; }, "of nothing"},
+                "has 2 placements"},
+        Spoiled{"of_nothing", [](Scene& s) { s.plan.placements[0].storage = 8; },
+                "must name one"},
         Spoiled{"freed_early", [](Scene& s) { s.plan.placements[1].end = 2; },
                 "is used outside"},
         Spoiled{"created_late", [](Scene& s) { s.plan.placements[1].begin = 1; },

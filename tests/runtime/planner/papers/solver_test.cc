@@ -420,14 +420,14 @@ TEST(Program, ThatMakesNoSenseIsRefused) {
       EXPECT_THAT(error.what(), HasSubstr(what));
     }
   };
-  expect("variable 1 'take1': no value", [](Program& p) { p.variables[1].lower = 2; });
-  expect("variable 1 'take1': no value", [](Program& p) { p.variables[1].upper = NAN; });
+  expect("variable 1 'take1': its bounds", [](Program& p) { p.variables[1].lower = 2; });
+  expect("variable 1 'take1': its bounds", [](Program& p) { p.variables[1].upper = NAN; });
   expect("variable 0 'take0': its cost", [](Program& p) { p.variables[0].cost = kInfinity; });
   expect("row 0 'fits': no such variable: 3", [](Program& p) {
     p.rows[0].terms.push_back({3, 1});
   });
   expect("row 0 'fits': two terms", [](Program& p) { p.rows[0].terms.push_back({0, 1}); });
-  expect("row 0 'fits': a factor", [](Program& p) { p.rows[0].terms[0].factor = NAN; });
+  expect("row 0 'fits': a coefficient", [](Program& p) { p.rows[0].terms[0].factor = NAN; });
   expect("row 0 'fits': no value", [](Program& p) { p.rows[0].lower = 8; });
   expect("the start has 1 values", [](Program& p) { p.start = {1}; });
 }
