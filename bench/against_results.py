@@ -94,9 +94,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("--seeds", default="1", help="of tide's runs: 1,2,3")
+    parser.add_argument("--seeds", default="1", help="seeds of tide's runs, such as 1,2,3")
     parser.add_argument("--policies", default="tide,delta,dtr")
-    parser.add_argument("--papers", type=pathlib.Path, help="curves made anew")
+    parser.add_argument("--papers", type=pathlib.Path, help="newly measured curves")
     parser.add_argument("which", nargs="*", metavar="REPORT:NETWORK", help="[all]")
     args = parser.parse_args()
     args.seeds = [int(seed) for seed in args.seeds.split(",")]
@@ -105,7 +105,7 @@ def main():
     for which in args.which:
         report, _, network = which.partition(":")
         if report not in REPORTS:
-            parser.error(f"there is no report '{report}'; there are: {', '.join(REPORTS)}")
+            parser.error(f"unknown report '{report}'; available: {', '.join(REPORTS)}")
         wanted[report] += [network] if network else []
     names = list(wanted) if args.which else [] if args.papers else REPORTS
     points = []

@@ -115,14 +115,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("--patience", type=float, default=20, help="seconds for a run")
-    parser.add_argument("--no-tier", action="store_true", help="nothing to offload to")
+    parser.add_argument("--patience", type=float, default=20, help="time limit of a run, in seconds")
+    parser.add_argument("--no-tier", action="store_true", help="without a tier to offload to")
     parser.add_argument("networks", nargs="*", metavar="NETWORK",
                         help=f"of {', '.join(NETWORKS)} [all]")
     args = parser.parse_args()
     for network in args.networks:
         if network not in NETWORKS:
-            parser.error(f"there is no network '{network}'; there are: {', '.join(NETWORKS)}")
+            parser.error(f"unknown network '{network}'; available: {', '.join(NETWORKS)}")
     rows = []
     for network in args.networks or NETWORKS:
         rows.append(measure(args.build, network, args.no_tier, args.patience))

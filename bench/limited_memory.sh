@@ -59,7 +59,7 @@ make_group() {
   fi
   local made=$root/tidemark-$$
   if ! mkdir "$made" 2> /dev/null; then
-    echo "limited_memory.sh: no control group can be made under $root; try --kind data" >&2
+    echo "limited_memory.sh: cannot create a control group under $root; try --kind data" >&2
     exit 2
   fi
   group=$made
@@ -76,7 +76,7 @@ make_group() {
 case "$kind" in
   data) ;;
   cgroup) make_group ;;
-  *) echo "limited_memory.sh: --kind is data or cgroup, not '$kind'" >&2; exit 2 ;;
+  *) echo "limited_memory.sh: --kind must be data or cgroup, not '$kind'" >&2; exit 2 ;;
 esac
 
 # Runs a command under the limit.

@@ -80,7 +80,7 @@ int run(int argc, char** argv) {
   const auto driver = make_cuda_driver(gpu);
   GpuProperties properties;
   if (!driver->properties(&properties).ok())
-    throw DeviceError("the GPU says nothing of itself");
+    throw DeviceError("cannot read the GPU's properties");
 
   const LinkProbe links = probe_links(*driver, 256_MiB);
   DeviceProfile profile = gpu_profile(*driver, links);
@@ -99,7 +99,7 @@ int run(int argc, char** argv) {
   const std::string probe = "measured: probe, 256 MiB, best of 3";
   std::cout << profile_json(
       profile,
-      {{"memory_bytes", "the GPU's total, as it says"},
+      {{"memory_bytes", "the GPU's total, as it reports it"},
        {"float32_flops", "computed: multiprocessors x clock x TF32 operations per clock"},
        {"bfloat16_flops", "computed: multiprocessors x clock x bf16 operations per clock"},
        {"compute_efficiency",

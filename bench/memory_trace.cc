@@ -41,7 +41,7 @@ class Parser {
     while (!ended_) event(next_line());
     if (at_ != text_.size()) {
       line_ = at_;
-      fail("more follows after the end");
+      fail("there is more after the 'end' line");
     }
     return std::move(trace_);
   }
@@ -68,8 +68,7 @@ class Parser {
       note(line.substr(2));
     } else if (line.starts_with("end ")) {
       const auto events = number(line.substr(4), kLargestFile);
-      if (events != static_cast<int64_t>(trace_.events.size()))
-        fail("not all events are there");
+      if (events != static_cast<int64_t>(trace_.events.size())) fail("some events are missing");
       ended_ = true;
     } else {
       fail("unknown line");
@@ -90,7 +89,7 @@ class Parser {
 
   void free(std::string_view word) {
     const auto age = number(word, static_cast<int64_t>(live_.size()) - 1);
-    if (!age) fail("frees no live block");
+    if (!age) fail("frees a block that is not live");
     const auto block = live_.end() - 1 - *age;
     trace_.events.push_back({.kind = TraceEvent::kFree, .block = *block});
     live_.erase(block);

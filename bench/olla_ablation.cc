@@ -175,7 +175,7 @@ class Ablation {
                report.variables, report.rows, report.seconds, to_string(report.status));
     if (found) {
       fmt::print(
-          "{:>12}, {:.3f} % above the least", result.count(),
+          "{:>12}, {:.3f} % above the minimum", result.count(),
           100 * (static_cast<double>(result.count()) / static_cast<double>(least.count()) - 1));
     }
     fmt::print(" {}\n", report.note);
@@ -196,7 +196,7 @@ int run(int argc, char** argv) {
   app.add_option("--deadline", deadline, "seconds for each program")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--output", output, "write JSON here too");
+  app.add_option("--output", output, "also write JSON to this file");
   app.add_option("INSTANCE", instances)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const Solver solver = require_solver();

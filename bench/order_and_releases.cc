@@ -73,7 +73,7 @@ int run(int argc, char** argv) {
           plan_releases_in_order(trace, limits, {}, orders, {}, effort, &row.work);
       if (!found) return row;
       const auto wrong = schedule_violations(trace, limits, found->schedule, 1);
-      TIDEMARK_CHECK(wrong.empty(), "a schedule that is right: " + wrong.front());
+      TIDEMARK_CHECK(wrong.empty(), "a schedule is valid: " + wrong.front());
       const Nanos time = time_with_moves(found->schedule, limits);
       row.overhead = fmt::format(
           "+{:.2f} %{}",

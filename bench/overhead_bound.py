@@ -96,7 +96,7 @@ def main():
     args = parser.parse_args()
     for name in args.networks:
         if name not in NETWORKS:
-            parser.error(f"there is no network '{name}'; there are: {', '.join(NETWORKS)}")
+            parser.error(f"unknown network '{name}'; available: {', '.join(NETWORKS)}")
     rows = []
     for name in args.networks or NETWORKS:
         rows.append(measure(args.build, name, args.savings))

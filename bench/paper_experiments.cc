@@ -494,11 +494,12 @@ int run(int argc, char** argv) {
   int jobs = 2;
   bool force = false;
   app.add_option("--out", out, "Folder of the JSON files")->capture_default_str();
-  app.add_option("--only", only, "Only experiments whose file's name begins so");
+  app.add_option("--only", only, "Only experiments whose file name begins with this");
   app.add_option("--jobs", jobs, "How many at a time")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_flag("--force", force, "Also what this program at this commit has done already");
+  app.add_flag("--force", force,
+               "Repeat measurements already made by this program at this commit");
   CLI11_PARSE(app, argc, argv);
 
   std::vector<Experiment> experiments = curves();
@@ -517,7 +518,7 @@ int run(int argc, char** argv) {
   for (const Experiment& experiment : experiments) {
     for (const Task& task : results.open(experiment)) items.push_back({&experiment, task});
   }
-  fmt::print("{} of the measurements are to be done\n", items.size());
+  fmt::print("{} measurements to make\n", items.size());
   std::atomic<size_t> next{0}, done{0};
   std::atomic<bool> failed{false};
   const auto work = [&] {

@@ -20,7 +20,7 @@ try:
 except ModuleNotFoundError:  # another Python comes first in the path than Debian's
     if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
         os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-    sys.exit("papers_report.py: there is no matplotlib (Debian: apt-get install python3-matplotlib)")
+    sys.exit("papers_report.py: matplotlib is missing (Debian: apt-get install python3-matplotlib)")
 matplotlib.use("svg")
 import matplotlib.colors  # noqa: E402
 import matplotlib.patches  # noqa: E402
@@ -525,13 +525,13 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench" / "results" / "papers")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--force", action="store_true", help="measure everything anew")
-    parser.add_argument("--no-run", action="store_true", help="only the report, of what is there")
+    parser.add_argument("--force", action="store_true", help="measure everything again")
+    parser.add_argument("--no-run", action="store_true", help="only write the report, from existing results")
     arguments = parser.parse_args()
     if not arguments.no_run:
         program = arguments.build / "bin" / "paper_experiments"
         if not program.exists():
-            sys.exit(f"papers_report.py: there is no {program}; build it, or say where with --build")
+            sys.exit(f"papers_report.py: {program} is missing; build it, or give its folder with --build")
         command = [program, "--out", arguments.out, "--jobs", str(arguments.jobs)]
         subprocess.run(command + (["--force"] if arguments.force else []), check=True)
     plt.rcParams.update({"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "papers",

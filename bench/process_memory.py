@@ -100,7 +100,7 @@ def line(name, row):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--python", help="one with torch, torchvision and transformers")
+    parser.add_argument("--python", help="a Python with torch, torchvision and transformers")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--jobs", help="only jobs whose name contains this")
@@ -115,7 +115,7 @@ def main():
             row = ours(options, job, budget, reference and reference["minimum_budget_bytes"])
             reference = reference or row
             if row["exit_code"] == 0 and row["params_checksum"] != reference["params_checksum"]:
-                wrong.append(f"{name}, budget {budget}: other bits")
+                wrong.append(f"{name}, budget {budget}: different bits")
             rows.append({"job": name, **row})
             print(line(name, row), flush=True)
         for mode in ["plain", "checkpoint"] if peer and options.python else []:

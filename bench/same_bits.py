@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--lengths", type=int, nargs="+", default=list(SEQUENCES),
                         choices=list(SEQUENCES))
     parser.add_argument("--policies", nargs="+", default=POLICIES)
-    parser.add_argument("--patience", type=float, default=1800, help="seconds for a run")
+    parser.add_argument("--patience", type=float, default=1800, help="time limit of a run, in seconds")
     args = parser.parse_args()
     sequences = [measure(args.build, args.model, length, args.policies, args.patience)
                  for length in args.lengths]

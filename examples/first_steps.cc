@@ -27,7 +27,7 @@ int main(int argc, char** argv) try {
     const bool asked = device == "--help" || device == "-h";
     std::fputs(
         "usage: first_steps [DEVICE]\n"
-        "Trains one weight under a budget on DEVICE: cpu, which is the default, or cuda.\n",
+        "Trains one weight under a budget on DEVICE: cpu (the default) or cuda.\n",
         asked ? stdout : stderr);
     return asked ? 0 : 2;
   }

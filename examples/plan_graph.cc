@@ -139,7 +139,7 @@ int run_layout(const Flags& flags) {
   if (flags.capacity > 0 && layout.height > Bytes(flags.capacity)) {
     const bool proven = layout.bound > Bytes(flags.capacity);
     print_error("plan_graph: does not fit in {}{}\n", format_bytes(Bytes(flags.capacity)),
-                proven ? ", in no layout" : " as far as was searched");
+                proven ? " in any layout" : " as far as the search went");
     return kDoesNotFit;
   }
   if (!flags.output.empty()) {
@@ -445,8 +445,8 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->needs(model);
   auto* profile = app.add_option("--profile", flags.capture.profile,
-                                 "Device that says what the operators of --model cost, and, "
-                                 "for --show, its copies")
+                                 "Device whose profile gives the costs of --model's operators "
+                                 "and, for --show, of copies")
                       ->capture_default_str();
   std::string listed = "Plan by this method:";
   std::vector<std::string> names;
@@ -463,34 +463,34 @@ int run(int argc, char** argv) {
                "Print what MXNet's memory cost script does: without sharing, in place, with "
                "sharing, with both; and forward only");
   app.add_flag("--in-place", flags.in_place,
-               "Let outputs take the place of inputs that are not needed any more, where "
-               "operators allow it; steps that run by a plan do not");
+               "Let outputs reuse the space of inputs that are no longer needed, where "
+               "operators allow it; steps that run under a plan do not");
   app.add_option("--save-graph", flags.save_graph, "Write the captured step to FILE");
-  app.add_option(
-      "--save-schedule", flags.save_schedule,
-      "Write the plan to FILE as a schedule that a session could run: with the step, "
-      "and with what stays kept apart");
-  auto* show = app.add_option("--show", flags.show,
-                              "Tell what a schedule does that --save-schedule, here or in "
-                              "training, wrote; exit code "
-                              "1 if it is not valid; --svg draws it")
-                   ->excludes(graph)
-                   ->excludes(model);
+  app.add_option("--save-schedule", flags.save_schedule,
+                 "Write the plan to FILE as a schedule that a session could run, together with "
+                 "the step; persistent storages are kept apart");
+  auto* show =
+      app.add_option(
+             "--show", flags.show,
+             "Explain a schedule that --save-schedule wrote, here or in training; exit code "
+             "1 if it is not valid; --svg draws it")
+          ->excludes(graph)
+          ->excludes(model);
   auto* budget = app.add_option_function<std::string>(
       "--budget",
       [&](const std::string& text) {
         flags.budget = parse_bytes(text);
         if (flags.budget == Bytes(0))
-          throw CLI::ValidationError("--budget", "0 bytes hold nothing");
+          throw CLI::ValidationError("--budget", "a budget must be positive");
       },
-      "What a schedule may take, such as 12GiB: of --remat; of --show [what it takes]");
+      "Memory limit of a schedule, such as 12GiB, for --remat or --show [--show: what the "
+      "schedule takes]");
   auto* remat =
-      app.add_option(
-             "--remat", flags.remat,
-             "JSON of a rematerialisation problem: nodes with time, bytes, inputs and "
-             "variants (data/instances/remat/README.md); may be gzipped (.gz). Finds the "
-             "runs and frees that take least time within --budget, with a bound on "
-             "the time of all; --output has the schedule")
+      app.add_option("--remat", flags.remat,
+                     "JSON of a rematerialisation problem: nodes with time, bytes, inputs and "
+                     "variants (data/instances/remat/README.md); may be gzipped (.gz). Finds "
+                     "the fastest runs and frees within --budget, and a lower bound on the "
+                     "time of any; --output writes the schedule")
           ->needs(budget);
   auto* layout = app.add_option("--layout", flags.layout,
                                 "CSV of buffers: id,lower,upper,size; lower <= time < upper");
@@ -504,10 +504,9 @@ int run(int argc, char** argv) {
                  "Stop at a layout of at most this many bytes; exit code 3 if none is found")
       ->check(CLI::PositiveNumber)
       ->needs(layout);
-  app.add_flag(
-         "--resident", flags.resident,
-         "Keep parameters from the first operator to the last, instead of from the operator "
-         "that makes them to their last use")
+  app.add_flag("--resident", flags.resident,
+               "Keep parameters from the first operator to the last, instead of from the "
+               "operator that produces them to their last use")
       ->needs(order);
   app.add_option(
       "--output", flags.output,

@@ -23,17 +23,18 @@ constexpr const char* kProgram = "replay_log";
 
 constexpr const char* kDescription =
     R"(Runs a recorded program, whatever framework it comes from, under a memory budget on the
-simulator, and says how much more it computes than without one.
+simulator, and reports how much more it computes than without one.
 
-The log is DTR's (JSON lines: CONSTANT, MEMORY, CALL, ALIAS, MUTATE, COPY, COPY_FROM, RELEASE),
-as it is or packed by gzip. Operators take what the log says; copies and moves what --profile does.
-Where the policy runs out of memory, another takes its place, and that is said.)";
+The log is in DTR's format (JSON lines: CONSTANT, MEMORY, CALL, ALIAS, MUTATE, COPY, COPY_FROM,
+RELEASE), plain or gzipped. Operators take the time in the log; the times of copies and moves
+follow from --profile. If the policy runs out of memory, another replaces it, and the output says
+so.)";
 
 constexpr const char* kFooter = R"(
 Examples:
-  What h_DTR makes of half the memory:
+  h_DTR in half the memory:
     replay_log data/logs/resnet.log --budget 50% --policy dtr
-  Ours, which learns from the steps before, with host memory to offload to:
+  Ours, which learns from earlier steps, with host memory to offload to:
     replay_log data/logs/resnet.log --budget 50% --host-limit 1GiB
 
 Exit codes: 0 done; 2 usage or bad input; 3 the budget is infeasible.)";
@@ -103,9 +104,9 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   print_out("{}", stand_in_note(run.policy, result.schedule));
   print_out("\n  policy      {}{}\n", result.schedule.name(),
             delta.filter.empty() ? "" : ", filter " + delta.filter);
-  print_out("  compute     {:.2f} ms, {:.4f} of the log's\n", to_ms(result.computed),
+  print_out("  compute     {:.2f} ms, {:.4f} times the log's\n", to_ms(result.computed),
             result.overhead(log));
-  print_out("  step        {:.2f} ms, {:.4f} of the unmanaged one's\n", to_ms(s.duration),
+  print_out("  step        {:.2f} ms, {:.4f} times the unmanaged one's\n", to_ms(s.duration),
             static_cast<double>(s.duration.count()) /
                 static_cast<double>(std::max(Nanos(1), free.stats.duration).count()));
   print_out("  released    {} evictions ({}), {} calls run again\n", s.evictions,
@@ -141,7 +142,7 @@ int run_replay_log(int argc, char** argv) {
   app.get_option("--host-limit")
       ->description("Host memory to offload to; 0 for none, as in DTR [0]");
   app.get_option("--disk-limit")
-      ->description("Disk space to offload to, when the host limit is reached; 0 for none [0]");
+      ->description("Disk space to offload to once the host limit is reached; 0 for none [0]");
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
   return replay_log(flags, run);

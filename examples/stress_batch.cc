@@ -32,18 +32,18 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kProgram = "stress_batch";
 
 constexpr const char* kDescription =
-    R"(Finds the largest batch that trains within a budget, on made-up data.
+    R"(Finds the largest batch that trains within a budget, on synthetic data.
 
-Dry runs on the simulator bracket it; then it is trained with in earnest, optimizer step included.
-A batch that fails nevertheless is given up, and a smaller one is tried in a new session.)";
+Dry runs on the simulator narrow it down; real training steps, optimizer included, then confirm
+it. If a batch fails nevertheless, a smaller one is tried in a new session.)";
 
 constexpr const char* kFooter = R"(
-All flags of train_resnet or of train_bert, as --model is, but for those about length and results;
---data says the shape of images only. --budget 50% is a share of the device's memory here; on a CPU
---memory may be given instead.
+Takes the flags of train_resnet or train_bert, depending on --model, except those about length and
+results; --data gives only the shape of images. --budget 50% is a share of the device's memory here;
+on a CPU, --memory may be given instead.
 
 Examples:
-  How much more does ResNet-50 take on an A100, and at what speed?
+  How much larger can ResNet-50's batch be on an A100, and at what speed?
     stress_batch --model resnet50 --device sim:a100-80gb
   BERT-base within 4 GiB, a tenth left free, then ten minutes of random batches and lengths:
     stress_batch --model bert-base --budget 4GiB --margin 0.1 --minutes 10
@@ -165,11 +165,11 @@ void print_soak(const SoakReport& soak) {
   row(
       "storages kept", [](double x) { return fmt::format("{:.0f}", x); }, &SoakSample::kept);
   row("process", bytes, &SoakSample::process);
-  row("  of it beside arena, tier and data", bytes, &SoakSample::own);
+  row(" of it outside arena, tier and data", bytes, &SoakSample::own);
   print_out("memory is {}", soak.flat() ? "flat" : "NOT flat");
   if (!soak.long_enough()) {
-    print_out(", as far as {} steps tell: it takes {} to judge moves and the process",
-              soak.steps, SoakReport::kEnough);
+    print_out(", as far as {} steps show: moves and the process need {} to judge", soak.steps,
+              SoakReport::kEnough);
   }
   print_out("\n");
 }
@@ -395,7 +395,7 @@ class Stress {
     if (answer.batch == 0) {
       report_.minimum = MinimumBudget{.budget = answer.least};
       check_one(answer.least);
-      print_error("{}: no batch could be trained with\n", kProgram);
+      print_error("{}: no batch could be trained\n", kProgram);
       return kOutOfMemory;
     }
     const Known known = look_at(answer.batch);
@@ -485,22 +485,20 @@ void add_stress_flags(CLI::App& app, StressFlags& stress) {
     if (CLI::Option* option = app.get_option_no_throw(name)) app.remove_option(option);
   }
   const char* group = "Stress";
-  app.add_option("--margin", stress.margin,
-                 "Share of the budget and of --memory that is left free")
+  app.add_option("--margin", stress.margin, "Share of the budget and of --memory to leave free")
       ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99))
       ->group(group);
   app.add_option("--prove", stress.prove, "Real training steps with the batch found")
       ->check(CLI::Range(1, 1 << 20))
       ->group(group);
-  app.add_option(
-         "--least-speed", stress.least_speed,
-         "Of what the largest batch does a second without management, the share that has "
-         "to be left, as the simulator has it")
+  app.add_option("--least-speed", stress.least_speed,
+                 "Minimum speed, as a share of the speed of the largest batch without "
+                 "management, both simulated")
       ->check(finite_number())
       ->check(CLI::Range(0.0, 1.0))
       ->group(group);
-  app.add_option("--largest", stress.largest, "Try no larger batch")
+  app.add_option("--largest", stress.largest, "Largest batch to try")
       ->check(CLI::Range(1, 1 << 20))
       ->group(group);
   app.add_option(

@@ -195,7 +195,7 @@ int main(int argc, char** argv) try {
   load_into(net, weights);
   const bool same = masks_found(net, test) == found;
   std::printf("loaded from %s, without a budget: %s\n", file.c_str(),
-              same ? "the same masks" : "OTHER MASKS");
+              same ? "the same masks" : "DIFFERENT MASKS");
   return same ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "unet: %s\n", error.what());

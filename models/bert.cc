@@ -136,7 +136,7 @@ Tensor Bert::forward(const BertInput& input) const {
 
 Tensor Bert::pooled(const Tensor& x) const {
   const Scope scope(*this);
-  if (!pooler_) throw UsageError("[bert] this one was made without a pooler");
+  if (!pooler_) throw UsageError("[bert] this model was created without a pooler");
   return tanh(pooler_->forward(squeeze(narrow(x, 1, 0, 1), 1)));
 }
 

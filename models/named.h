@@ -29,7 +29,7 @@ std::vector<std::string> names_of(const std::vector<Named<T>>& table) {
                                              const std::vector<std::string>& names) {
   std::string known;
   for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
-  throw UsageError("there is no model '" + name + "'; there are " + known);
+  throw UsageError("unknown model '" + name + "'; available: " + known);
 }
 
 // Throws UsageError, which lists the table's names, if it does not have this one.

@@ -23,7 +23,8 @@ struct Group {
 std::vector<Group> groups(int layers) {
   if (layers == 11) return {{64, 1}, {128, 1}, {256, 2}, {512, 2}, {512, 2}};
   if (layers == 16) return {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
-  throw UsageError("there is no VGG of " + std::to_string(layers) + " layers; of 11 and 16");
+  throw UsageError("there is no VGG of " + std::to_string(layers) +
+                   " layers; only of 11 and 16");
 }
 
 class Vgg : public FeaturesClassifier {

@@ -108,7 +108,7 @@ class VisionTransformer : public ImageModel {
     const Tensor patches = reshape(projection_.forward(images), {n, -1, vit_.width});
     if (patches.extent(1) + 1 != encoder_.tokens()) {
       throw UsageError("[vit] " + std::to_string(patches.extent(1)) +
-                       " patches, and positions for " + std::to_string(encoder_.tokens() - 1));
+                       " patches, but positions for " + std::to_string(encoder_.tokens() - 1));
     }
     const Tensor x = encoder_.forward(
         concat({expand(working(class_token_), {n, 1, vit_.width}), patches}, 1));

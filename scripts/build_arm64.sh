@@ -12,8 +12,8 @@ Compiler and emulator are installed with apt if they are missing. arm64 librarie
 unpacked to build/arm64/sysroot; this machine's packages and apt's settings stay as they are, and
 `rm -r build/arm64` undoes it.
   --label LABEL   build and run the tests with this label instead (ops, models, ...)
-  --jobs N        programs that are compiled or run at a time [number of processors]
-  --no-setup      install nothing, and use the sysroot that is there
+  --jobs N        programs to compile or run at a time [number of processors]
+  --no-setup      install nothing, and use the existing sysroot
   -- ...          what follows goes to ctest: -- -R Shape
 TEXT
 }
@@ -41,13 +41,13 @@ fail() {
 while [[ $# -gt 0 ]]; do
   case "$1" in
     --label)
-      [[ -n ${2-} ]] || fail "--label takes a label" 2
+      [[ -n ${2-} ]] || fail "--label needs a label" 2
       labels+=("$2")
       shift
       ;;
     --jobs)
       jobs=${2-}
-      [[ $jobs =~ ^[1-9][0-9]*$ ]] || fail "--jobs takes a number" 2
+      [[ $jobs =~ ^[1-9][0-9]*$ ]] || fail "--jobs needs a number" 2
       shift
       ;;
     --no-setup) setup=no ;;
@@ -128,7 +128,7 @@ TEXT
 }
 
 if [[ $setup == yes ]]; then
-  command -v apt-get > /dev/null || fail "there is no apt here; it needs Debian 12 on x86-64"
+  command -v apt-get > /dev/null || fail "apt is missing; this script needs Debian 12 on x86-64"
   install_tools
   fetch_sysroot
 fi

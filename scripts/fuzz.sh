@@ -8,8 +8,8 @@ usage() {
 usage: scripts/fuzz.sh SECONDS [FUZZER...] [--build DIR] [--if-available]
 
 Builds the fuzzers with clang in build/fuzz and runs each, or only those named (squad, word_piece,
-...), for SECONDS. What they learn is kept in DIR/corpus and serves the next run. Stops at the
-first failure; the input at fault is then DIR/crash-*, and DIR/fuzz/NAME_fuzz FILE repeats it.
+...), for SECONDS. Their corpus is kept in DIR/corpus for the next run. Stops at the
+first failure; the failing input is then DIR/crash-*, and DIR/fuzz/NAME_fuzz FILE repeats it.
   --build DIR      build folder [build/fuzz]
   --if-available   where there is no clang with libFuzzer, say so and do nothing
 TEXT

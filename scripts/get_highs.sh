@@ -8,7 +8,7 @@ usage: scripts/get_highs.sh [FOLDER]
 
 Puts the program `highs` (MIT licence) into FOLDER/bin, from its Python package (highsbox) in a
 virtual environment of its own. FOLDER is build/highs unless given. Nothing else is touched;
-`rm -r FOLDER` undoes it. Tidemark finds it in PATH, or as TIDEMARK_HIGHS says.
+`rm -r FOLDER` undoes it. Tidemark finds it in PATH or through TIDEMARK_HIGHS.
 TEXT
 }
 

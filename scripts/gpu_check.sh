@@ -12,11 +12,11 @@ usage: scripts/gpu_check.sh RESULTS [--only STEP[,STEP...]] [--again] [--build D
 
 On a machine with a GPU, nvcc, CMake, ninja and Python with PyTorch; no network is needed if
 third_party/offline.tar.xz is there (scripts/vendor_offline.sh makes it). Each step has a time
-limit of its own, writes RESULTS/STEP.json and RESULTS/STEP.log, and is skipped if it went well
+limit of its own, writes RESULTS/STEP.json and RESULTS/STEP.log, and is skipped if it succeeded
 before with the same sources on the same GPU, so the script can be stopped and started again.
-What was measured is put together in RESULTS/summary.json (bench/gpu_report.py).
+The measurements are collected in RESULTS/summary.json (bench/gpu_report.py).
 
-  build         everything, for this GPU, with CUDA or not at all        limit 420 s
+  build         everything, for this GPU; fails without CUDA             limit 420 s
   bench-resnet  ResNet-50, 224x224, batch 256: unmanaged, PyTorch with
                 its layouts and cuDNN's trials, with the images on the
                 GPU or copied there; then 100, 50, 40 and 30 % of the
@@ -38,8 +38,8 @@ What was measured is put together in RESULTS/summary.json (bench/gpu_report.py).
 
 The commit in the results is that of the folder's git repository, or TIDEMARK_COMMIT.
 
-  --only      these steps alone (build comes first in any case unless it is done)
-  --again     also what went well before
+  --only      only these steps (build comes first in any case unless it is done)
+  --again     repeat steps that succeeded before
   --build     build folder [build/gpu]
   --quick     a smaller network and fewer steps, to try out the script
   --stand-in  without a GPU: the CPU in its place, and tiny problems, to try out the script and
@@ -72,7 +72,7 @@ done
 if [[ -z $results || -z $build ]]; then usage >&2; exit 2; fi
 for step in ${only//,/ }; do
   if [[ " ${steps[*]} " != *" $step "* ]]; then
-    echo "gpu_check.sh: there is no step '$step'; there are ${steps[*]}" >&2
+    echo "gpu_check.sh: unknown step '$step'; available: ${steps[*]}" >&2
     exit 2
   fi
 done
@@ -142,7 +142,7 @@ step_build() {
   local toolchain=() cuda=(-DTIDEMARK_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architecture-real") root folder
   if [[ $device == cpu ]]; then
     if [[ -x $build/bin/host_overhead && -x $build/bin/stress_batch ]]; then
-      echo "the programs in $build/bin are taken as they are"
+      echo "using the programs in $build/bin as they are"
       return 0
     fi
     cuda=()
@@ -270,7 +270,7 @@ peer() {
   shift 4
   echo "--- $name: $*"
   if ! python3 -c "import $packages" 2> /dev/null; then
-    echo "this Python has not all of $packages: not compared"
+    echo "this Python does not have all of $packages: not compared"
     return 0
   fi
   run_limited "$limit" python3 "bench/peers/$program" --device "$device" "$@" \

@@ -724,7 +724,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path,
                         default=pathlib.Path(__file__).parent.parent / "tests" / "golden")
-    parser.add_argument("--only", default="", help="only the files whose name begins so")
+    parser.add_argument("--only", default="", help="only the files whose name begins with this")
     arguments = parser.parse_args()
     out = arguments.out
     out.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ usage() {
   cat <<'TEXT'
 usage: scripts/setup.sh [--dev]
 
-Installs, with apt, the packages that building Tidemark needs and that are not here yet.
+Installs, with apt, the missing packages that building Tidemark needs.
   --dev   also the tools of continuous integration: clang-format, clang-tidy, Python 3 with matplotlib, Chromium, CBC, QEMU
 TEXT
 }

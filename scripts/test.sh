@@ -11,7 +11,7 @@ usage: scripts/test.sh [--sanitize address|thread] [--long] [--strict] [--no-set
 Installs what is missing, builds everything and runs all tests but the long ones.
   --sanitize address   build the runtime's tests, and only those, with AddressSanitizer and
                        UndefinedBehaviorSanitizer, and run them
-  --sanitize thread    the same with ThreadSanitizer, for tests of what uses threads
+  --sanitize thread    the same with ThreadSanitizer, for tests that use threads
   --long               run the long tests too
   --strict             as continuous integration does: warnings are errors, and CUDA's code is built
                        where there is a toolkit, GPU or not; stays so in this build folder

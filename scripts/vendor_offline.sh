@@ -10,7 +10,7 @@ usage: scripts/vendor_offline.sh [--list]
 For building on a machine that has compilers, CMake and CUDA but neither these packages nor a
 network (Debian or Ubuntu, x86_64): copies headers, libraries and CMake files of the packages below
 to third_party/offline/, from this machine where they are installed, else from apt's archives, and
-packs them as third_party/offline.tar.xz, which is all that has to travel. There,
+packs them as third_party/offline.tar.xz, the only file to copy. There,
 
   scripts/gpu_check.sh unpacks it by itself; by hand:
   tar -C third_party -xf third_party/offline.tar.xz
@@ -106,6 +106,6 @@ unpacked=$(du -sm "$target" | cut -f1)
 packed=$(du -sm third_party/offline.tar.xz | cut -f1)
 echo "third_party/offline: $unpacked MiB; packed: $packed MiB"
 if ((unpacked > limit_mib)); then
-  echo "vendor_offline.sh: more than $limit_mib MiB; something is in there that should not be" >&2
+  echo "vendor_offline.sh: more than $limit_mib MiB; it contains something that it should not" >&2
   exit 1
 fi

@@ -103,7 +103,7 @@ def main():
     parser.add_argument("--seq-length", type=int, default=512)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--clip", type=float, default=1, help="largest norm of all gradients together; 0: any")
+    parser.add_argument("--clip", type=float, default=1, help="maximum norm of all gradients together; 0: no clipping")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", choices=["float32", "bf16"], default="float32",
                         help="bf16: autocast; parameters and optimizer state stay float32")

@@ -137,14 +137,14 @@ def main():
                         help="\n".join(f"{name}: {what}" for name, what in MODES.items()))
     parser.add_argument("--checkpoint", action="store_const", const="checkpoint", dest="mode")
     parser.add_argument("--activation-budget", type=float, default=0.5,
-                        help="of mode memory_budget: the share of activations that is kept")
+                        help="for mode memory_budget: the share of activations that is kept")
     parser.add_argument("--no-tf32", action="store_true", help="products of float32 in float32 [TF32]")
     parser.add_argument("--benchmark", action="store_true",
                         help="cuDNN times its algorithms and takes the fastest")
     parser.add_argument("--upload", action="store_true",
                         help="copy the images from pinned memory in each step, as train_resnet does")
     parser.add_argument("--max-batch", action="store_true", help="find the largest batch, from --batch on")
-    parser.add_argument("--most", type=int, default=1 << 16, help="of --max-batch: try no larger one")
+    parser.add_argument("--most", type=int, default=1 << 16, help="for --max-batch: largest batch to try")
     args = parser.parse_args()
 
     import torch

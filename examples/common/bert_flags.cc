@@ -19,24 +19,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDescription =
-    R"(Trains BERT, XLM-R or GPT-2 under a memory budget, with results that do not depend on it.
+    R"(Trains BERT, XLM-R or GPT-2 under a memory budget. The results do
+not depend on the budget.
 
-Before training, a dry run on the simulator finds what the run needs without a budget, and the
-least it could work with; a budget below that is refused.)";
+Before training, a dry run on the simulator finds how much memory the run needs without a budget
+and the smallest budget that works; a smaller budget is refused.)";
 
 constexpr const char* kExamples = R"(
 Examples:
   A small BERT on the bundled text, in half the memory that it needs:
     train_bert --budget 50%
-  What would BERT-base need at sequences of 512 on an A100, and how little could it do with?
+  How much memory does BERT-base need with sequences of 512 on an A100, and how little is enough?
     train_bert --dry-run --model bert-base --seq-length 512 --batch 32 --device sim:a100-80gb
   Fine-tune a checkpoint from Hugging Face for questions about a text:
     train_bert --load bert-base-uncased/ --task squad --data train-v1.1.json
       --test dev-v1.1.json --save tuned.safetensors --budget 4GiB
-  How good is it?
+  Evaluate it:
     train_bert --model bert-base --load tuned.safetensors --vocab bert-base-uncased/vocab.txt
       --task squad --test dev-v1.1.json --evaluate
-  A run that can be killed and goes on with the same bits:
+  A run that can be killed and resumed, with the same bits:
     train_bert --steps 10000 --checkpoint run.safetensors
     train_bert --steps 10000 --checkpoint run.safetensors --resume
 )";
@@ -67,9 +68,10 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
                  "WordPiece vocabulary, one piece per line [learnt from the text]")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--vocab-size", flags.vocabulary_size,
-                 "Size of the network's vocabulary [as --load or --vocab, else bert-tiny 8192, "
-                 "others as published]")
+  app.add_option(
+         "--vocab-size", flags.vocabulary_size,
+         "Size of the network's vocabulary [that of --load or --vocab, else bert-tiny 8192, "
+         "others as published]")
       ->check(CLI::Range(16, 1 << 24))
       ->group(group);
   app.add_flag_function(
@@ -77,7 +79,7 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
          "Keep capitals and accents, or do not [as --load says, else uncased]")
       ->group(group);
   app.add_option("--seq-length", flags.length,
-                 "Tokens in a sequence; with squad, at most [128, squad 384]")
+                 "Tokens per sequence; for squad, the maximum [128, squad 384]")
       ->check(CLI::Range(8, 1 << 16))
       ->group(group);
   add_dtype_flag(app, flags, group);
@@ -92,7 +94,7 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
       {"memory-efficient", AttentionImplementation::kMemoryEfficient}};
   app.add_option("--attention", flags.attention,
                  "materialised keeps the matrix of scores for backward, memory-efficient "
-                 "computes it again [memory-efficient]")
+                 "recomputes it [memory-efficient]")
       ->transform(CLI::CheckedTransformer(implementations, CLI::ignore_case)
                       .description("materialised, memory-efficient"))
       ->default_str("")
@@ -153,7 +155,7 @@ void open_folder(BertFlags& flags) {
   if (!fs::exists(weights)) {
     if (fs::exists(folder / "pytorch_model.bin")) open_weights(folder / "pytorch_model.bin");
     throw UsageError("--load: there is no model.safetensors in the folder " + flags.load +
-                     "; files in several parts are not read");
+                     "; sharded files are not supported");
   }
   flags.load = weights.string();
 }
@@ -176,7 +178,7 @@ void open_checkpoint(BertFlags& flags) {
   SafetensorsMetadata settings = read_training_settings(flags.checkpoint);
   if (!settings.contains(kConfigSetting)) {
     if (!flags.config) return;
-    throw UsageError(from + " did not begin with a folder: give --model " + settings["model"] +
+    throw UsageError(from + " did not start from a folder: give --model " + settings["model"] +
                      " and, if it had one, --vocab in place of --load");
   }
   const TextNetworkOptions config =
@@ -188,8 +190,8 @@ void open_checkpoint(BertFlags& flags) {
   take_sizes(flags, config, from);
   if (flags.vocabulary.empty()) {
     throw UsageError(from +
-                     " began with --load: give its words, by --load if that was a "
-                     "folder, else by --vocab");
+                     " started with --load: give its vocabulary, with --load if that was a "
+                     "folder, else with --vocab");
   }
   if (flags.vocabulary_size == 0) {
     const std::string& rows = settings["vocab-size"];
@@ -205,10 +207,12 @@ std::string missing_words(const BertFlags& flags) {
   } else if (flags.bert().roberta_names) {
     own = "SentencePiece (sentencepiece.bpe.model)";
   }
-  std::string message = "--load needs --vocab: the words that the weights were made for";
+  std::string message =
+      "--load needs --vocab: the vocabulary that the weights were trained with";
   if (own.empty()) return message;
-  return message + ". The published ones of " + flags.model + " are " + own +
-         ", which is not read; --vocab takes WordPiece vocabularies alone, a piece per line";
+  return message + ". The published vocabularies of " + flags.model + " are " + own +
+         ", which is not supported; --vocab takes only WordPiece vocabularies, one piece per "
+         "line";
 }
 
 }  // namespace
@@ -227,14 +231,13 @@ void add_flags(CLI::App& app, BertFlags& flags) {
       ->check(CLI::Range(0, 1 << 30))
       ->group("Optimizer");
   add_step_flags(app, flags);
-  add_file_flags(
-      app, flags, "--load,--weights",
-      "Start from these weights: a folder of Hugging Face's, whose config.json gives the "
-      "network's sizes, and whose vocab.txt and tokenizer_config.json, if it has them, the "
-      "words and their case; or a safetensors file with Hugging Face's names, of the sizes of "
-      "--model, or with its own if --save wrote it. Heads may be missing. With --resume a "
-      "folder gives the words alone",
-      "Write the final weights to FILE, with Hugging Face's names");
+  add_file_flags(app, flags, "--load,--weights",
+                 "Start from these weights: a Hugging Face folder (config.json gives the "
+                 "network's sizes; vocab.txt and tokenizer_config.json, if present, the "
+                 "vocabulary and its case), or a safetensors file with Hugging Face's names "
+                 "and the sizes of --model, or any sizes if --save wrote it. Heads may be "
+                 "missing. With --resume, a folder gives only the vocabulary",
+                 "Write the final weights to FILE, with Hugging Face's names");
   app.add_option("--save-vocab", flags.save_vocabulary, "Write the vocabulary to FILE")
       ->type_name("FILE")
       ->group("Weights and checkpoints");
@@ -250,12 +253,12 @@ void complete(BertFlags& flags) {
   if (flags.resume) open_checkpoint(flags);
   if (flags.task.empty()) flags.task = flags.is_gpt2() ? "clm" : "mlm";
   if (flags.is_gpt2() != (flags.task == "clm")) {
-    throw UsageError("--task " + flags.task + " is not for " + flags.model +
-                     (flags.is_gpt2() ? ", which does clm" : ", which does mlm and squad"));
+    throw UsageError("--task " + flags.task + " is not available for " + flags.model +
+                     (flags.is_gpt2() ? "; use clm" : "; use mlm or squad"));
   }
   const bool squad = flags.task == "squad";
   if (flags.batch == 0) flags.batch = squad ? kSquadBatch : kLanguageBatch;
-  if (!squad && !flags.test.empty()) throw UsageError("--test is for --task squad");
+  if (!squad && !flags.test.empty()) throw UsageError("--test needs --task squad");
   const int64_t longest = flags.is_gpt2() ? flags.gpt2().positions : flags.bert().longest();
   if (flags.length == 0) {
     flags.length = std::min(longest, squad ? kSquadLength : kLanguageLength);

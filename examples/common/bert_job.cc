@@ -118,9 +118,10 @@ class BertJob final : public Job {
     const int64_t epoch = data_->batches_per_epoch();
     steps_ = flags.steps > 0 ? flags.steps : epoch > 0 ? flags.epochs * epoch : 2;
     if (flags.evaluate && data_->test_batches() == 0) {
-      throw UsageError(flags.task == "squad"
-                           ? "--evaluate needs --test: a SQuAD file to evaluate on"
-                           : "--evaluate: the text is too short to keep a part for testing");
+      throw UsageError(
+          flags.task == "squad"
+              ? "--evaluate needs --test: a SQuAD file to evaluate on"
+              : "--evaluate: the text is too short to hold out a part for testing");
     }
     check_weights(flags, *data_);
     files_.settle(settings_of(flags, *data_), steps_, epoch);

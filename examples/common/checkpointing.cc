@@ -28,10 +28,10 @@ Checkpointing::Checkpointing(const TrainingFlags& flags, bool with_data) : flags
   if (!flags_.resume && !std::filesystem::exists(flags_.checkpoint)) return;
   found_ = read_training_state(flags_.checkpoint);
   if (flags_.resume || found_.step == 0) return;
-  throw UsageError(fmt::format(
-      "--checkpoint: {} holds a run of {} steps; to go on with it, add --resume; to begin "
-      "anew, remove the file",
-      flags_.checkpoint, found_.step));
+  throw UsageError(
+      fmt::format("--checkpoint: {} holds a run of {} steps; to continue it, add --resume; to "
+                  "start over, remove the file",
+                  flags_.checkpoint, found_.step));
 }
 
 void Checkpointing::settle(SafetensorsMetadata settings, int64_t steps,
@@ -52,8 +52,7 @@ void Checkpointing::settle(SafetensorsMetadata settings, int64_t steps,
     std::string others;
     for (const auto& [name, value] : settings_) {
       const auto theirs = found_.settings.find(name);
-      const std::string had =
-          theirs == found_.settings.end() ? "of an unknown value" : theirs->second;
+      const std::string had = theirs == found_.settings.end() ? "unknown" : theirs->second;
       if (had == value) continue;
       others +=
           fmt::format("{}--{} {} (here {})", others.empty() ? "" : ", ", name, had, value);
@@ -64,7 +63,7 @@ void Checkpointing::settle(SafetensorsMetadata settings, int64_t steps,
     }
     if (found_.step > steps) {
       throw UsageError(fmt::format(
-          "--resume: {} has done {} steps, and this run is to have {}: give more --steps",
+          "--resume: {} has already done {} steps, but this run has only {}: raise --steps",
           flags_.checkpoint, found_.step, steps));
     }
   }
@@ -85,11 +84,11 @@ void Checkpointing::settle_schedule(int64_t steps) {
                                  flags_.checkpoint, kScheduleSteps));
   }
   if (steps > before) {
-    throw UsageError(fmt::format(
-        "--resume: the run in {} has --lr-schedule {} over {} steps, and this one is to have "
-        "{}. Add --lr-steps {} to keep to that schedule, whose rate is 0 after its end, or "
-        "--lr-steps {} to go on by one over all steps",
-        flags_.checkpoint, flags_.schedule, before, steps, before, steps));
+    throw UsageError(
+        fmt::format("--resume: the run in {} has --lr-schedule {} over {} steps, but this run "
+                    "has {}. Add --lr-steps {} to keep that schedule, whose rate is 0 after "
+                    "its end, or --lr-steps {} for a schedule over all steps",
+                    flags_.checkpoint, flags_.schedule, before, steps, before, steps));
   }
   schedule_steps_ = before;
 }

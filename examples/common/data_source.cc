@@ -73,7 +73,7 @@ DataSource describe_data(const ResNetFlags& flags) {
   if (colon != std::string::npos) data.path = flags.data.substr(colon + 1);
   const Kind* kind = find_kind(data.kind);
   if (kind == nullptr) {
-    throw UsageError("--data: '" + flags.data + "' is not one of " + data_kinds());
+    throw UsageError("--data must be one of " + data_kinds() + ", not '" + flags.data + "'");
   }
   if (kind->directory == data.path.empty()) {
     throw UsageError("--data: " + data.kind +
@@ -100,9 +100,7 @@ DataSource open_data(const ResNetFlags& flags) {
   data.sample = data.train->sample_shape();
   data.classes = data.train->classes();
   if (data.classes < 2) {
-    throw DataError(data.path,
-                    "has one class folder; a network is trained to tell apart "
-                    "two classes at least");
+    throw DataError(data.path, "has one class folder; training needs at least two classes");
   }
   data.train_size = data.train->size();
   data.test_size = data.test ? data.test->size() : 0;

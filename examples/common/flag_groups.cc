@@ -99,7 +99,7 @@ double parse_early_start(const std::string& text) {
   } catch (const std::exception&) {
   }
   if (end != text.size() || !(share > 0 && share <= 1)) {
-    throw UsageError("'" + text + "' is neither 'off' nor a share above 0 and up to 1");
+    throw UsageError("'" + text + "' must be 'off' or a share above 0 and at most 1");
   }
   return share;
 }
@@ -111,7 +111,7 @@ CLI::Validator finite_number() {
             double number = 0;
             const bool finite = CLI::detail::lexical_cast(text, number) &&
                                 std::abs(number) <= std::numeric_limits<float>::max();
-            return finite ? "" : "'" + text + "' is not a finite number of float32";
+            return finite ? "" : "'" + text + "' is not a finite float32 number";
           },
           ""};
 }
@@ -179,15 +179,12 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
   const char* group = "Memory";
   add_parsed_flag(
       app, "--memory", flags.memory, parse_memory,
-      "All memory that the process may take, as the system counts it: bytes, 4GiB, or auto "
-      "for what is free. The rest follows from it; on a GPU it bounds the host's side [no "
-      "bound]")
+      "Memory limit of the process, as the system counts it: bytes, 4GiB, or auto for all free "
+      "memory. Other limits follow from it; on a GPU it limits host memory [no limit]")
       ->group(group);
-  add_parsed_flag(
-      app, "--budget", flags.budget, parse_budget,
-      "All device memory that training may take: bytes, 300MiB, 1.5GiB, or 50% of what it "
-      "takes "
-      "without a budget [just that]")
+  add_parsed_flag(app, "--budget", flags.budget, parse_budget,
+                  "Device memory limit of training: bytes, 300MiB, 1.5GiB, or 50% of what it "
+                  "takes without a budget [100%]")
       ->group(group);
   add_parsed_flag(
       app, "--host-limit", flags.host_limit, parse_bytes,
@@ -196,12 +193,11 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
       ->group(group);
   add_parsed_flag(
       app, "--disk-limit", flags.disk_limit, parse_bytes,
-      "Disk space to offload to, when the host limit is reached; 0 for none [on cpu and "
-      "sim:host as much as is needed, where that is quicker than to recompute; elsewhere "
-      "0]")
+      "Disk space to offload to once the host limit is reached; 0 for none [on cpu and "
+      "sim:host as much as needed where that is faster than recomputing; elsewhere 0]")
       ->group(group);
   app.add_option("--disk-directory", flags.disk_directory,
-                 "Where that space is [the first of TMPDIR, /var/tmp and the current folder "
+                 "Folder for that space [the first of TMPDIR, /var/tmp and the current folder "
                  "that is on a disk, not in RAM]")
       ->group(group);
   std::vector<std::string> names{"none"};
@@ -212,10 +208,10 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
   }
   app.add_option("--policy", flags.policy, about)->check(CLI::IsMember(names))->group(group);
   std::vector<std::string> filter_names;
-  std::string first = "What delta and tide release first [delta: base; tide: by price]";
+  std::string first = "What delta and tide release first [delta: base; tide: as with 'price']";
   for (const Filter& filter : filters()) {
     filter_names.emplace_back(filter.name);
-    first += "; " + std::string(filter.name) + ": the least " + std::string(filter.formula);
+    first += "; " + std::string(filter.name) + ": the lowest " + std::string(filter.formula);
   }
   app.add_option("--filter", flags.delta.filter, first)
       ->check(CLI::IsMember(filter_names))
@@ -224,20 +220,21 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
                   "Release ahead of need above this share of the budget, or off [0.75]")
       ->group(group);
   app.add_option("--prefetch", flags.delta.prefetch,
-                 "Most tensors brought back ahead of need; 0 for none")
+                 "Maximum number of tensors restored ahead of need; 0 for none")
       ->check(CLI::Range(0, 1 << 20))
       ->group(group);
   app.add_option_function<std::string>(
          "--assumption2",
          [&flags](const std::string& text) { flags.delta.assumption2 = text == "on"; },
-         "on: release nothing in backward, but as the last resort (the paper's Assumption 2) "
+         "on: release nothing in the backward pass except as the last resort (the paper's "
+         "Assumption 2) "
          "[off]")
       ->check(CLI::IsMember({"on", "off"}))
       ->group(group);
   app.add_option_function<std::string>(
          "--plan", [&flags](const std::string& text) { flags.plan = text == "auto"; },
-         "auto: once a step repeats, work out a schedule for it in the background (order, "
-         "releases, addresses) and run by that; off: the policy decides throughout [auto for "
+         "auto: once a step repeats, plan it in the background (order, releases, addresses) "
+         "and run under the plan; off: the policy always decides [auto for "
          "tide, off for others]")
       ->check(CLI::IsMember({"off", "auto"}))
       ->group(group);
@@ -252,17 +249,16 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
              throw CLI::ValidationError("--schedule", error.what());
            }
          },
-         "Once a step repeats, run by the schedule in FILE, which --save-schedule of the same "
-         "training wrote, instead of working one out; where it does not do, the policy decides")
+         "Once a step repeats, run under the schedule in FILE, written by --save-schedule of "
+         "the same training, instead of planning; where it does not apply, the policy decides")
       ->type_name("FILE")
       ->group(group);
-  app.add_option(
-         "--save-schedule", flags.save_schedule,
-         "Write the schedule that the last steps ran by to FILE; plan_graph --show FILE "
-         "explains it")
+  app.add_option("--save-schedule", flags.save_schedule,
+                 "Write the schedule of the last steps to FILE; plan_graph --show FILE "
+                 "explains it")
       ->type_name("FILE")
       ->group(group);
-  app.add_flag("!--no-overlap", flags.overlap, "Wait for each copy before going on")
+  app.add_flag("!--no-overlap", flags.overlap, "Wait for each copy before continuing")
       ->group(group);
 }
 

@@ -77,19 +77,21 @@ void check_limits(const MemoryFacts& facts, const MemoryLimits& limits, Bytes le
   const Bytes needed = least_memory(facts, limits, least);
   if (needed <= *facts.memory) return;
   if (needed < arena + managed_beside(facts, limits)) {
-    throw InfeasibleMemory(fmt::format(
-        "--memory: {} is too little: at least {} bytes ({}), with which nothing is released",
-        format_bytes(*facts.memory), needed.count(), format_bytes(needed)));
+    throw InfeasibleMemory(
+        fmt::format("--memory: {} is too little: training needs at least {} bytes ({}), with "
+                    "which nothing is released",
+                    format_bytes(*facts.memory), needed.count(), format_bytes(needed)));
   }
   const auto part = [](Bytes bytes, const char* what) {
     return bytes == Bytes(0) ? "" : fmt::format("{} {}, ", format_bytes(bytes), what);
   };
   throw InfeasibleMemory(fmt::format(
-      "--memory: {} is too little: at least {} bytes ({}): {}{}{}{} for the program{}",
+      "--memory: {} is too little: training needs at least {} bytes ({}): {}{}{}{} for the "
+      "program{}",
       format_bytes(*facts.memory), needed.count(), format_bytes(needed),
       part(arena, facts.budget ? "of --budget"
                   : is_least   ? "for the smallest feasible arena"
-                               : "for the smallest arena that the dry run knows to do"),
+                               : "for the smallest arena that the dry run found to work"),
       part(limits.host, "of host tier"), part(facts.loading, "for loading data"),
       format_bytes(facts.program), remedy));
 }

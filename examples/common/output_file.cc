@@ -61,7 +61,7 @@ void check_outputs(const std::vector<PathFlag>& outputs, const std::vector<PathF
     }
     for (const PathFlag& input : inputs) {
       if (input.rewritten_by == flag || !same_file(target_of(input.path), target)) continue;
-      throw UsageError(fmt::format("{} would write over {}, which {} reads", flag,
+      throw UsageError(fmt::format("{} would overwrite {}, which {} reads", flag,
                                    target.string(), input.flag));
     }
   }

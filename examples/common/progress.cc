@@ -45,7 +45,7 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
   ++done_;
   constexpr Nanos kWorthTelling{500'000'000};
   if (stats.planning_time >= kWorthTelling) {
-    note(fmt::format("step {} took {:.1f} s more to plan those to come", done_,
+    note(fmt::format("step {} took {:.1f} s longer to plan the next steps", done_,
                      to_seconds(stats.planning_time)));
   }
   if (correct) {
@@ -67,7 +67,7 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
   if (released.count() > 0) line += fmt::format("  released {}", format_bytes(released));
   if (stats.recomputes > 0)
     line += fmt::format("  recomputed {:.0f} ms", to_ms(stats.recompute_time));
-  if (stats.planned) line += "  by plan";
+  if (stats.planned) line += " planned";
 
   print(line, /*stays=*/!terminal_);
 }

@@ -222,7 +222,7 @@ std::string prediction_table(const RunReport& report) {
       continue;
     }
     if (at.step->rounds == 0) {
-      text += "  not known: simulating one step takes too long\n";
+      text += "  unknown: simulating one step takes too long\n";
       continue;
     }
     const StepStats& step = at.step->step;
@@ -254,7 +254,7 @@ std::string prediction_table(const RunReport& report) {
   if (any_stopped) {
     text +=
         "  * the dry run stopped at its limit before it had tried all schedules, or before\n"
-        "    the policy had settled: training may be quicker\n";
+        "    the policy had settled: training may be faster\n";
   }
   return text;
 }
@@ -357,20 +357,19 @@ void write_json(const RunReport& report, const std::string& path) {
 std::string stand_in_note(const std::string& policy, const ReleaseSchedule& schedule) {
   if (schedule.policy != policy) {
     return fmt::format(
-        "{} runs out of memory in this budget, or takes longer than {}, which takes "
-        "its place\n",
+        "{} runs out of memory in this budget or is slower than {}, which replaces it\n",
         policy, schedule.name());
   }
   if (schedule.fallback_policy.empty()) return "";
-  return fmt::format("{}: where there is no plan, the quickest in this budget\n",
+  return fmt::format("{}: the fastest policy in this budget where there is no plan\n",
                      schedule.name());
 }
 
 std::string planning_note(bool in_background) {
-  return in_background
-             ? "planning: in the background once steps repeat; they go by the policy until a "
-               "schedule is ready\n"
-             : "planning: between steps once they repeat; until then they go by the policy\n";
+  return in_background ? "planning: in the background once steps repeat; steps run under the "
+                         "policy until a plan is ready\n"
+                       : "planning: between steps once they repeat; until then, steps run "
+                         "under the policy\n";
 }
 
 std::string need_table(const RunReport& report) {
@@ -399,8 +398,8 @@ std::string need_table(const RunReport& report) {
   text += prediction_table(report);
   if (report.estimated_by) {
     text += fmt::format(
-        "\nAn estimate by the profile {}: scratch memory is modelled, where a GPU's libraries\n"
-        "say what they take.",
+        "\nEstimated with the profile {}: workspaces are modelled; on a GPU, its libraries\n"
+        "report their sizes.",
         *report.estimated_by);
     if (!report.no_gpu.empty()) text += " Here " + report.no_gpu + ".";
     text += "\n";
@@ -432,16 +431,16 @@ std::string result_table(const RunReport& report) {
                         to_ms(total.duration) / static_cast<double>(report.steps.size()));
   }
   if (total.planning_time > Nanos(0)) {
-    text += fmt::format("  planning    {:.1f} s between steps, beside their time\n",
+    text += fmt::format("  planning    {:.1f} s between steps, not included in their time\n",
                         to_seconds(total.planning_time));
   }
   if (report.plan && report.plan->followed) {
     const PlanSummary::Followed& plan = *report.plan->followed;
-    text += fmt::format("  planned     {} steps: {} operators in {}, {}\n", report.plan->steps,
-                        plan.operators, format_bytes(plan.peak),
-                        plan.releases
-                            ? "releasing on the way"
-                            : "at least " + format_bytes(plan.bound) + " whatever the plan");
+    text +=
+        fmt::format("  planned     {} steps: {} operators in {}, {}\n", report.plan->steps,
+                    plan.operators, format_bytes(plan.peak),
+                    plan.releases ? "with releases"
+                                  : "at least " + format_bytes(plan.bound) + " in any plan");
     if (plan.time_bound > Nanos(0)) {
       const auto above = [&](Nanos time) {
         return 100 * (static_cast<double>(time.count()) /

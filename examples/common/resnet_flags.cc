@@ -12,11 +12,11 @@ namespace tidemark {
 namespace {
 
 constexpr const char* kDescription =
-    R"(Trains a ResNet, or another network for images, under a memory budget, with results that do not
-depend on it.
+    R"(Trains a ResNet, or another network for images, under a memory budget. The
+results do not depend on the budget.
 
-Before training, a dry run on the simulator finds what the run needs without a budget, and the
-least it could work with; a budget below that is refused.)";
+Before training, a dry run on the simulator finds how much memory the run needs without a budget
+and the smallest budget that works; a smaller budget is refused.)";
 
 constexpr const char* kExamples = R"(
 Examples:
@@ -24,17 +24,17 @@ Examples:
     train_resnet --budget 50%
   The same losses without a budget (compare "loss_bits" in the two files):
     train_resnet --json free.json;  train_resnet --budget 50% --json half.json
-  What would ResNet-50 need at batch 256 on an A100, and how little could it do with?
+  How much memory does ResNet-50 need at batch 256 on an A100, and how little is enough?
     train_resnet --dry-run --model resnet50 --data synthetic --batch 256 --device sim:a100-80gb
-  In a process of at most 300 MiB; in all that is free:
+  In a process of at most 300 MiB, or in all free memory:
     train_resnet --memory 300MiB;  train_resnet --memory auto
-  Release to at most 1 GiB of host memory, then to disk, and look at it in ui.perfetto.dev:
+  Offload to at most 1 GiB of host memory, then to disk, and see the timeline in ui.perfetto.dev:
     train_resnet --budget 300MiB --host-limit 1GiB --disk-limit 8GiB --trace trace.json
 
-  Fine-tune torchvision's weights for other classes, then say how well that went:
+  Fine-tune torchvision's weights for other classes, then evaluate them:
     train_resnet --model resnet50 --data folder:DIR --load resnet50.safetensors --save tuned.safetensors
     train_resnet --model resnet50 --data folder:DIR --load tuned.safetensors --evaluate
-  A run that can be killed and goes on with the same bits:
+  A run that can be killed and resumed, with the same bits:
     train_resnet --epochs 90 --checkpoint run.safetensors
     train_resnet --epochs 90 --checkpoint run.safetensors --resume
 )";
@@ -53,8 +53,8 @@ void add_task_flags(CLI::App& app, ResNetFlags& flags) {
   app.add_option(
          "--data", flags.data,
          data_kinds() +
-             ". digits are bundled; folder has class folders of JPEG and PNG, of which a tenth "
-             "is for testing, or train/ and val/ or test/ with class folders in them")
+             ". digits are bundled; folder takes class folders of JPEG and PNG, a tenth of them "
+             "held out for testing, or train/ and val/ or test/ with class folders in them")
       ->group(group);
   app.add_option(
          "--image-size", flags.image_size,
@@ -82,10 +82,11 @@ void add_flags(CLI::App& app, ResNetFlags& flags) {
                        .schedule = "constant, or cosine: falling to 0 over the run",
                        .seed = "Seed of the initial weights and of the order of images"});
   add_step_flags(app, flags);
-  add_file_flags(app, flags, "--load",
-                 "Start from these weights: a safetensors file with torchvision's names and "
-                 "layouts. The last layer is left as it is where the file has other classes",
-                 "Write the final weights to FILE, as torchvision has them");
+  add_file_flags(
+      app, flags, "--load",
+      "Start from these weights: a safetensors file with torchvision's names and "
+      "layouts. The last layer keeps its initial weights if the file has other classes",
+      "Write the final weights to FILE, in torchvision's format");
   add_machine_flags(app, flags);
 }
 

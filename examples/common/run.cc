@@ -100,7 +100,7 @@ void check(const RunPlan& plan, const Program& program, const RunReport& report)
   if (managed && *plan.options.budget < report.minimum->budget) {
     const auto disk = sufficient_disk(plan.options, program, *report.unmanaged);
     if (disk) {
-      remedy = fmt::format("; with --disk-limit {} ({}) it is enough", disk->count(),
+      remedy = fmt::format("; with --disk-limit {} ({}) this budget is enough", disk->count(),
                            format_bytes(*disk));
     }
   }
@@ -173,8 +173,9 @@ void save_schedule(const RunFlags& flags, const Session& session, bool interrupt
   const BoundSchedule* bound = session.planner() ? session.planner()->current() : nullptr;
   if (!bound) {
     const std::string why =
-        "--save-schedule: the last steps ran by the policy, so nothing was written; a schedule "
-        "is made beside the training, so more --steps may do, or the same on --device sim:host";
+        "--save-schedule: the last steps ran under the policy, so there is no schedule to "
+        "write; planning runs beside the training, so give more --steps, or run the same on "
+        "--device sim:host";
     if (!interrupted) throw UsageError(why);
     print_error("{}\n", why);
     return;
@@ -188,7 +189,7 @@ auto given_schedule(const RunFlags& flags) {
              const StepTrace& trace, const PlanLimits&,
              const std::vector<Bytes>&) -> std::optional<Schedule> {
     if (!same_program(saved->trace, trace)) {
-      throw DataError(file, "is a schedule of another step");
+      throw DataError(file, "is a schedule for a different step");
     }
     return saved->schedule;
   };
@@ -379,7 +380,7 @@ RunFlags settle_device(RunFlags flags, RunReport& report) {
   const bool dry_run_for_gpu = flags.dry_run && flags.on_cuda();
   if (!flags.profile.empty() && !dry_run_for_gpu) {
     throw UsageError(
-        "--profile goes with --device cuda and --dry-run; to simulate a run, --device "
+        "--profile needs --device cuda and --dry-run; to simulate a run, use --device "
         "sim:PROFILE");
   }
   if (!flags.on_cuda()) return flags;
@@ -418,13 +419,13 @@ void check_host_memory(const RunPlan& plan, const RunReport& report) {
     throw HostMemoryError(fmt::format(
         "training takes {} in the arena, {} for loading data and {} for the program so far, "
         "but "
-        "{} has {} of memory and swap space; a smaller --budget or --batch is needed, or "
-        "--memory {} ({}) at least",
+        "{} has {} of memory and swap space; use a smaller --budget or --batch, or at least "
+        "--memory {} ({})",
         format_bytes(arena), format_bytes(report.loader_bytes), format_bytes(program),
         most->what, format_bytes(most->memory), least.count(), format_bytes(least)));
   }
   if (most && *report.process_promised > most->memory && most->what != "this machine") {
-    print_error("{}: training may take {}, but {} has {}; --memory auto keeps to it\n",
+    print_error("{}: training may take {}, but {} has {}; --memory auto stays within it\n",
                 report.program, format_bytes(*report.process_promised), most->what,
                 format_bytes(most->memory));
   }
@@ -439,7 +440,7 @@ void check_host_memory(const RunPlan& plan, const RunReport& report) {
 
 void note_smaller_batch(const Job& job, const RunReport& report) {
   if (job.batch() >= report.flags.batch) return;
-  print_error("{}: --batch {} is more than the data set has; a step takes all {} samples\n",
+  print_error("{}: --batch {} is larger than the data set; a step takes all {} samples\n",
               report.program, report.flags.batch, job.batch());
 }
 
@@ -506,8 +507,8 @@ std::optional<Bytes> allowed_memory(const RunFlags& flags) {
   if (!flags.memory) return std::nullopt;
   if (flags.memory->bytes) return flags.memory->bytes;
   const auto found = auto_memory(resident_memory().value_or(Bytes(0)), memory_bounds());
-  if (!found) throw UsageError("--memory auto: the system does not say what is free");
-  print_out("--memory auto: {}, bound by {}, of which {} are left to others\n",
+  if (!found) throw UsageError("--memory auto: the system does not report free memory");
+  print_out("--memory auto: {}, limited by {}, with {} left for others\n",
             format_bytes(found->memory), found->bound, format_bytes(found->margin));
   return found->memory;
 }
@@ -530,7 +531,7 @@ DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
     const std::optional<std::string> directory = default_disk_directory();
     const std::string none =
         "neither TMPDIR nor /var/tmp nor the current folder is on a disk (they are in RAM, or "
-        "cannot be written); --disk-directory names another";
+        "cannot be written); name another with --disk-directory";
     if (!directory && !choice.by_default) throw UsageError("--disk-limit: " + none);
     if (!directory) {
       options.disk_limit = Bytes(0);

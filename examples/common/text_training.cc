@@ -250,8 +250,8 @@ void check_weights(const BertFlags& flags, const TextData& data) {
   if (!other.empty()) {
     throw UsageError("--load: " + flags.load + ": " + other +
                      (flags.config ? ""
-                                   : ". Give the --model that has the file's sizes, or --load "
-                                     "the folder with its config.json"));
+                                   : ". Give the --model with the file's sizes, or --load the "
+                                     "folder with its config.json"));
   }
   Session session({.device = "sim:host",
                    .threads = 1,
@@ -263,8 +263,8 @@ void check_weights(const BertFlags& flags, const TextData& data) {
     const SafetensorsEntry* entry = file.find(names(parameter.name)[0]);
     if (entry == nullptr) {
       if (is_head(parameter.name)) continue;
-      throw UsageError("--load: " + flags.load + ": there is no '" + parameter.name + "' for " +
-                       flags.model);
+      throw UsageError("--load: " + flags.load + ": '" + parameter.name + "', which " +
+                       flags.model + " needs, is missing");
     }
     const Shape& shape = parameter.tensor.shape();
     if (entry->dtype == DType::kFloat32 && entry->shape == shape) continue;

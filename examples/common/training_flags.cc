@@ -9,19 +9,19 @@ namespace tidemark {
 
 void add_step_flags(CLI::App& app, TrainingFlags& flags) {
   app.add_option("--lr-steps", flags.schedule_steps,
-                 "Steps that --lr-schedule spans, for a run that is to be made longer later "
+                 "Steps that --lr-schedule spans, for a run that will be extended later "
                  "[all steps of the run]")
       ->check(CLI::Range(1, 1 << 30))
       ->group("Optimizer");
   app.add_option("--clip", flags.clip,
-                 "Scale gradients down to at most this norm, all together; 0: never")
+                 "Clip the norm of all gradients together to at most this; 0: no clipping")
       ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->group("Optimizer");
   app.add_option("--accumulate", flags.accumulate,
-                 "Compute each step's gradients in so many micro-batches, one after the other: "
+                 "Compute each step's gradients in this many micro-batches, one after another: "
                  "--batch 64 --accumulate 4 needs the memory of a batch of 16. The loss is the "
-                 "mean over the whole batch; batch norm sees a micro-batch at a time")
+                 "mean over the whole batch; batch norm sees one micro-batch at a time")
       ->check(CLI::Range(1, 1 << 20))
       ->group("What to train");
 }
@@ -34,8 +34,9 @@ void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load
   };
   add(load, flags.load, about_load);
   add("--save", flags.save, about_save);
-  app.add_flag("--evaluate", flags.evaluate,
-               "Do not train: print accuracy and loss on the test data of what --load gives")
+  app.add_flag(
+         "--evaluate", flags.evaluate,
+         "Do not train: print accuracy and loss of the weights in --load on the test data")
       ->group(group);
   CLI::Option* checkpoint =
       add("--checkpoint", flags.checkpoint,
@@ -44,10 +45,10 @@ void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load
   app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between checkpoints")
       ->check(CLI::Range(1, 1 << 30))
       ->group(group);
-  app.add_flag(
-         "--resume", flags.resume,
-         "Continue the run in --checkpoint, to the same bits as a run that was never stopped. "
-         "--steps counts from the beginning")
+  app.add_flag("--resume", flags.resume,
+               "Continue the run in --checkpoint, with the same bits as a run that was never "
+               "stopped. "
+               "--steps counts from the beginning")
       ->needs(checkpoint)
       ->group(group);
 }
@@ -63,19 +64,19 @@ void check(const TrainingFlags& flags) {
   }
   if (flags.evaluate && !flags.checkpoint.empty()) {
     throw UsageError(
-        "--evaluate does not train, so there is nothing to --checkpoint; weights to evaluate "
-        "are given by --load");
+        "--evaluate does not train, so there is nothing to --checkpoint; give the weights to "
+        "evaluate with --load");
   }
   if (flags.evaluate && (flags.steps > 0 || flags.epochs > 0)) {
     throw UsageError(
-        "--evaluate does not train, and goes through all of the test data: leave out --steps "
+        "--evaluate does not train, and uses all of the test data: leave out --steps "
         "and --epochs");
   }
   if (flags.evaluate && flags.load.empty() && !flags.dry_run && !flags.on_simulator()) {
     throw UsageError("--evaluate needs --load: the weights to evaluate");
   }
   if (flags.resume && !flags.load.empty()) {
-    throw UsageError("--resume goes on with the weights in --checkpoint; leave out --load");
+    throw UsageError("--resume continues with the weights in --checkpoint; leave out --load");
   }
 }
 

@@ -30,10 +30,10 @@ void carry_in(Training& training, const CarriedState& state) {
   session.set_random_offset(state.random_offset);
   if (!session.device().has_data()) return;
   const std::vector<NamedTensor> tensors = without_shared(parts.tensors);
-  TIDEMARK_CHECK(tensors.size() == state.values.size(), "a state of the same network");
+  TIDEMARK_CHECK(tensors.size() == state.values.size(), "the state is of the same network");
   for (size_t i = 0; i < tensors.size(); ++i) assign_values(tensors[i].tensor, state.values[i]);
   TIDEMARK_CHECK(training.checksum().value_or("") == state.checksum,
-                 "what was carried over has the same bits");
+                 "the carried-over state has the same bits");
 }
 
 }  // namespace tidemark::compare

@@ -20,11 +20,11 @@ namespace {
 
 constexpr const char* kDescription =
     R"(Trains one network under several policies and memory budgets at once, each in a lane of its
-own, and shows while they run what each does to memory and what that costs. All lanes compute
-the same: their losses are held against each other at every step, bit by bit.
+own, and shows, while they run, how each uses memory and what that costs. All lanes compute
+the same: their losses are compared at every step, bit by bit.
 
-In a terminal it shows a live view; with --serve, a page in the browser; otherwise a line a
-step and a closing table. Policies, lanes and budgets can be changed while it runs.)";
+In a terminal it shows a live view; with --serve, a page in the browser; otherwise one line per
+step and a final table. Policies, lanes and budgets can be changed while it runs.)";
 
 constexpr const char* kFooter = R"(
 A lane is POLICY[:FILTER][@BUDGET]: tide, delta:lru, dtr@40%, none, delta:greedy@300MiB.
@@ -42,8 +42,8 @@ Examples:
   The flags of BERT and GPT-2:
     compare_heuristics --model bert-tiny --help
 
-On a real device lanes take turns, a step each, and each takes its budget in memory. On the
-simulator each runs on a thread of its own; there are no values and so no losses.
+On a real device, lanes take turns, one step each, and each one occupies its budget in memory. On
+the simulator, each lane runs on its own thread; there are no values and so no losses.
 
 Exit codes: 0 done; 1 losses differ, or a lane failed; 2 usage, bad input or a port in use;
 3 the budget is infeasible, or memory ran out; 130 interrupted, after finishing the step.)";
@@ -85,12 +85,11 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
           "Budget of lanes that do not have their own [50%, or the smallest feasible]");
   app.add_option(
          "--serve", flags.port,
-         "Show it as a page at http://127.0.0.1:PORT, for this machine alone; 0: any port "
-         "that is free")
+         "Serve a live page at http://127.0.0.1:PORT, for this machine only; 0: any free port")
       ->type_name("PORT")
       ->check(CLI::Range(0, 65535))
       ->group(group);
-  app.add_flag("--plain", flags.plain, "Lines instead of the live view")->group(group);
+  app.add_flag("--plain", flags.plain, "Print lines instead of the live view")->group(group);
   flags.rate = kByFace;
   app.add_option("--rate", flags.rate,
                  "Limit each lane to this many steps per second; 0: no limit [live on "
@@ -104,9 +103,9 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
   const auto file = [&](const char* name, std::string& path, const char* about) {
     app.add_option(name, path, about)->type_name("FILE")->group(group);
   };
-  file("--json", flags.json, "In the end, write everything to FILE: lanes, curves, each step");
-  file("--csv", flags.csv, "In the end, write a line per lane and step to FILE");
-  file("--svg", flags.svg, "In the end, draw the curves and each lane's arena to FILE");
+  file("--json", flags.json, "At the end, write everything to FILE: lanes, curves, each step");
+  file("--csv", flags.csv, "At the end, write one line per lane and step to FILE");
+  file("--svg", flags.svg, "At the end, draw the curves and each lane's arena to FILE");
 }
 
 // A live comparison continues until it is stopped, unless a length is given.

@@ -37,9 +37,9 @@ Comparison::Comparison(ComparisonOptions options)
     : options_(std::move(options)),
       simulated_(options_.flags.on_simulator()),
       paused_(options_.paused) {
-  if (options_.lanes.empty()) throw UsageError("there is no lane to compare");
+  if (options_.lanes.empty()) throw UsageError("there are no lanes to compare");
   if (options_.lanes.size() > kMaxLanes) {
-    throw UsageError(fmt::format("there are {} lanes; {} at once are enough",
+    throw UsageError(fmt::format("there are {} lanes; at most {} can run at once",
                                  options_.lanes.size(), kMaxLanes));
   }
   prepare();
@@ -152,7 +152,7 @@ uint64_t Comparison::submit(const Command& command) {
     case Command::kPause:
     case Command::kResume:
       paused_ = command.what == Command::kPause;
-      note(number, paused_ ? "paused after the step" : "going on", false);
+      note(number, paused_ ? "paused after the step" : "resumed", false);
       break;
     case Command::kAdd:
       if (entries_.size() >= kMaxLanes) {
@@ -177,7 +177,7 @@ uint64_t Comparison::submit(const Command& command) {
     }
     case Command::kRemove: {
       Entry& lane = entry(command.lane);
-      if (entries_.size() == 1) throw UsageError("the last lane stays");
+      if (entries_.size() == 1) throw UsageError("the last lane cannot be removed");
       order(*lane.worker, {number, command});
       entries_.erase(command.lane);
       break;

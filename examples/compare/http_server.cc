@@ -76,8 +76,9 @@ HttpStatus judge_body(const HttpRequest& request) {
 std::string why(HttpStatus status) {
   switch (status) {
     case kLengthRequired: return "a body needs a Content-Length";
-    case kBodyTooLarge: return fmt::format("a body has at most {} bytes", HttpServer::kMaxBody);
-    default: return "Content-Length is not a whole number";
+    case kBodyTooLarge:
+      return fmt::format("a body must have at most {} bytes", HttpServer::kMaxBody);
+    default: return "Content-Length must be a whole number";
   }
 }
 

@@ -20,7 +20,7 @@ LaneSpec parse_lane(std::string_view text) {
     spec.filter = text.substr(colon + 1);
     find_filter(spec.filter);
     if (spec.policy != "delta" && spec.policy != "tide") {
-      throw UsageError("filters belong to delta and tide, not to " + spec.policy);
+      throw UsageError("filters are for delta and tide, not for " + spec.policy);
     }
   }
   return spec;

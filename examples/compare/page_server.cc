@@ -127,7 +127,7 @@ Command command_of(const std::string& body) {
     if (budget.empty()) throw UsageError("'budget' is missing");
     command.budget = parse_budget(budget);
   } else {
-    throw UsageError("'do' is none of switch, add, remove, budget, pause, resume");
+    throw UsageError("'do' must be switch, add, remove, budget, pause or resume");
   }
   return command;
 }
@@ -159,10 +159,10 @@ struct PageServer::Impl {
           HttpHandlers{.handle = [this](const auto& request) { return handle(request); },
                        .refused = refuse});
     } catch (const std::system_error& error) {
-      throw UsageError(fmt::format(
-          "--serve: port {} of {} cannot be had ({}); try another one, or --serve 0 for any "
-          "that is free",
-          wanted, kAddress, error.code().message()));
+      throw UsageError(
+          fmt::format("--serve: port {} of {} is not available ({}); try another, or --serve 0 "
+                      "for any free port",
+                      wanted, kAddress, error.code().message()));
     }
     bound = server->port();
   }
@@ -180,14 +180,14 @@ struct PageServer::Impl {
     const std::string& host = request.header("host");
     if (!is_this_machine(host)) {
       return refuse(kForbidden,
-                    fmt::format("this page is for this machine alone: open {}", url()));
+                    fmt::format("this page is for this machine only: open {}", url()));
     }
     if (request.method == "GET" || request.method == "HEAD") return get(request);
     if (request.method != "POST") {
-      return refuse(kMethodNotAllowed, "only GET and POST are understood");
+      return refuse(kMethodNotAllowed, "only GET and POST are supported");
     }
     if (request.header("origin") != "http://" + host) {
-      return refuse(kForbidden, "commands are taken from this page alone");
+      return refuse(kForbidden, "commands are accepted only from this page");
     }
     return request.path == "/api/commands" ? order(request) : nothing_at(request);
   }
@@ -216,7 +216,7 @@ struct PageServer::Impl {
       const auto after = query.starts_with(kAfter)
                              ? number_of<uint64_t>(query.substr(kAfter.size()))
                              : std::nullopt;
-      if (!after) return refuse(kBadRequest, "'after' is not a snapshot's number");
+      if (!after) return refuse(kBadRequest, "'after' must be the number of a snapshot");
       number = *after;
     }
     const std::shared_ptr<const Snapshot> now = comparison.snapshot();
@@ -235,7 +235,7 @@ struct PageServer::Impl {
 
   HttpResponse order(const HttpRequest& request) const {
     if (!request.header("content-type").starts_with(kJson)) {
-      return refuse(kWrongType, "commands are JSON (Content-Type: application/json)");
+      return refuse(kWrongType, "commands must be JSON (Content-Type: application/json)");
     }
     try {
       const uint64_t number = comparison.submit(command_of(request.body));

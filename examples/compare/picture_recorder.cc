@@ -9,7 +9,7 @@ namespace tidemark::compare {
 std::string_view to_string(Ending ending) {
   switch (ending) {
     case Ending::kStays: return "stays";
-    case Ending::kUnused: return "not used any more";
+    case Ending::kUnused: return "no longer used";
     case Ending::kEvicted: return "evicted";
     case Ending::kOffloaded: return "offloaded";
     case Ending::kDropped: return "released, with a copy kept";

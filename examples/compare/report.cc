@@ -38,10 +38,12 @@ std::string closing_table(const Snapshot& now) {
     if (!lane.error.empty()) text += "       failed: " + lane.error + "\n";
   }
   text +=
-      "\n  Actions, waiting for copies and holes (of what is unused, all but the largest\n"
-      "  hole) are of the last step; the step is the median of the last few.\n";
+      "\n  Evictions, recomputation, copies, waiting and holes (the share of unused bytes\n"
+      "  outside the largest hole) are of the last step; the step time is the median of the\n"
+      "  last few.\n";
   if (now.reference) {
-    text += fmt::format("  Overhead: over {}, {}{}.\n", ms(now.reference), now.reference_name,
+    text += fmt::format("  Overhead: relative to {}, {}{}.\n", ms(now.reference),
+                        now.reference_name,
                         now.simulated ? ""
                                       : "; the median of steps compared in pairs, and in "
                                         "brackets\n  its 95 % confidence interval");

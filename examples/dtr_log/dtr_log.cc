@@ -36,7 +36,7 @@ class Parser {
     while (next()) {
       const std::string kind = text("INSTRUCTION");
       const auto found = kInstructions.find(kind);
-      if (found == kInstructions.end()) fail("there is no instruction '" + kind + "'");
+      if (found == kInstructions.end()) fail("unknown instruction '" + kind + "'");
       (this->*found->second)();
     }
     log_.lines = line_;
@@ -77,18 +77,18 @@ class Parser {
     const int64_t of = line_;
     if (!next() || text("INSTRUCTION") != kind || text("NAME") != name) {
       fail("expected " + kind + " of '" + name + "', which line " + std::to_string(of) +
-           " asks for");
+           " requires");
     }
   }
 
   const Json& get(const char* key) const {
     const auto found = json_.find(key);
-    if (found == json_.end()) fail("there is no \"" + std::string(key) + "\"");
+    if (found == json_.end()) fail("\"" + std::string(key) + "\" is missing");
     return *found;
   }
   std::string text(const char* key) const { return text_of(get(key), key); }
   std::string text_of(const Json& value, const char* key) const {
-    if (!value.is_string()) fail("\"" + std::string(key) + "\" is not a text");
+    if (!value.is_string()) fail("\"" + std::string(key) + "\" is not a string");
     return value.get<std::string>();
   }
   std::vector<std::string> texts(const char* key) const {
@@ -117,7 +117,7 @@ class Parser {
     if (!valid) fail("\"" + std::string(key) + "\" is not a whole number");
     if (number < least || number > most) {
       fail("\"" + std::string(key) + "\" is " + std::to_string(number) +
-           ", which is not within " + std::to_string(least) + " and " + std::to_string(most));
+           ", which is not between " + std::to_string(least) + " and " + std::to_string(most));
     }
     return number;
   }
@@ -134,19 +134,18 @@ class Parser {
 
   uint32_t look_up(const std::string& name) const {
     const auto found = names_.find(name);
-    if (found == names_.end()) fail("'" + name + "' stands for nothing");
+    if (found == names_.end()) fail("'" + name + "' is not defined");
     return found->second;
   }
   uint32_t new_storage(Bytes bytes, bool constant = false) {
     live_ += bytes;
-    if (live_ > 32 * kLargestDtrStorage) fail("more is live than any machine has");
+    if (live_ > 32 * kLargestDtrStorage) fail("more bytes are live than any machine has");
     log_.storages.push_back({bytes, constant});
     names_in_use_.push_back(0);
     return static_cast<uint32_t>(log_.storages.size() - 1);
   }
   void bind(const std::string& name, uint32_t storage) {
-    if (!names_.emplace(name, storage).second)
-      fail("'" + name + "' stands for something already");
+    if (!names_.emplace(name, storage).second) fail("'" + name + "' is already defined");
     ++names_in_use_[storage];
   }
   void unbind(uint32_t storage) {
@@ -163,7 +162,7 @@ class Parser {
   void pass() {}
   void stray() {
     fail(text("INSTRUCTION") + " of '" + text("NAME") +
-         "' without what it belongs to before it");
+         "' without the instruction that it belongs to before it");
   }
 
   void constant() {

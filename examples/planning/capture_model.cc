@@ -57,7 +57,7 @@ Program open(const CaptureRequest& request) {
   for (const std::string& name : capturable_models()) {
     names += (names.empty() ? "" : ", ") + name;
   }
-  throw UsageError("there is no network '" + request.model + "'; there are: " + names);
+  throw UsageError("unknown network '" + request.model + "'; available: " + names);
 }
 
 }  // namespace

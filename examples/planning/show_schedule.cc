@@ -141,8 +141,9 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
             saved.trace.storages.size(), s.placed ? "placed" : "not placed",
             s.method.empty() ? "" : ", by " + s.method);
   const size_t moved = out_of_order(s);
-  print_out("order         {}\n",
-            moved == 0 ? "the program's" : fmt::format("broken {} times", moved));
+  print_out(
+      "order         {}\n",
+      moved == 0 ? "the program's" : fmt::format("the program's, changed in {} places", moved));
   print_kinds(s);
   print_peak(saved, limits.space);
 

@@ -61,7 +61,7 @@ FileLock::FileLock(const std::string& path)
       file_ = open(lock_path_.c_str(), kFlags);
       if (file_ < 0 && errno == ENOENT) continue;  // removed by its holder meanwhile
     }
-    if (file_ < 0) fail("cannot be locked, as " + lock_path_ + " cannot be opened");
+    if (file_ < 0) fail("cannot be locked because " + lock_path_ + " cannot be opened");
     int result = 0;
     do {
       result = flock(file_, LOCK_EX | LOCK_NB);
@@ -81,13 +81,15 @@ FileLock::FileLock(const std::string& path)
   const std::optional<std::string> text = short_text(file_);
   const bool by_a_run = text && holder_in(*text);
   if (!text || (!text->empty() && !by_a_run)) {
-    refuse("cannot be locked, as " + lock_path_ +
+    refuse("cannot be locked because " + lock_path_ +
            " is not a lock file of Tidemark's; move it away");
   }
   remove_ = remove_ || by_a_run;
   if (!locks) {
-    log().warn("{}: no locks on this file system; two runs that save to it are not noticed",
-               path);
+    log().warn(
+        "{}: this file system has no locks; two runs that save to the file will not be "
+        "detected",
+        path);
     return;
   }
   // The process id is for messages only: the lock holds without it, as on a full disk.

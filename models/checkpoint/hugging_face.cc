@@ -55,7 +55,7 @@ class Config {
   }
   std::optional<bool> flag(const std::string& key) const {
     if (!has(key)) return std::nullopt;
-    if (!json_[key].is_boolean()) fail(key, "is neither true nor false");
+    if (!json_[key].is_boolean()) fail(key, "must be true or false");
     return json_[key].get<bool>();
   }
   bool has(const std::string& key) const {
@@ -87,7 +87,7 @@ class Config {
     if (!has(key)) return;
     const std::string value = text(key);
     if (std::find(values.begin(), values.end(), value) != values.end()) return;
-    fail(key, "is '" + value + "', which is not done here; '" + values[0] + "' is");
+    fail(key, "is '" + value + "', which is not supported; '" + values[0] + "' is");
   }
   void require_divisor(const std::string& heads, const std::string& width) const {
     if (size(width) % size(heads) != 0) fail(heads, "does not divide '" + width + '\'');
@@ -111,7 +111,7 @@ BertOptions bert_config(const Config& config, bool roberta) {
   options.heads = config.size("num_attention_heads");
   options.inner = config.size("intermediate_size");
   options.norm_eps = config.eps("layer_norm_eps", options.norm_eps);
-  if (options.longest() < 1) config.fail("max_position_embeddings", "leaves no position");
+  if (options.longest() < 1) config.fail("max_position_embeddings", "leaves no positions");
   return options;
 }
 
@@ -126,7 +126,7 @@ Gpt2Options gpt2_config(const Config& config) {
   options.heads = config.size("n_head");
   options.norm_eps = config.eps("layer_norm_epsilon", options.norm_eps);
   if (config.has("n_inner") && config.size("n_inner") != 4 * options.width) {
-    config.fail("n_inner", "is not four times 'n_embd', which is all that is done here");
+    config.fail("n_inner", "must be four times 'n_embd'");
   }
   return options;
 }
@@ -156,7 +156,8 @@ TextNetworkOptions parse_hugging_face_config(const std::string& json, const std:
   if (type == "gpt2") return gpt2_config(config);
   if (type == "bert") return bert_config(config, false);
   if (type == "roberta" || type == "xlm-roberta") return bert_config(config, true);
-  config.fail("model_type", "is '" + type + "'; there are bert, roberta, xlm-roberta, gpt2");
+  config.fail("model_type",
+              "is '" + type + "'; supported are bert, roberta, xlm-roberta and gpt2");
 }
 
 std::string hugging_face_config(const TextNetworkOptions& options) {

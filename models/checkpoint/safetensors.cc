@@ -40,7 +40,7 @@ std::string as_json(const nlohmann::json& value) {
   try {
     return value.dump();
   } catch (const nlohmann::json::exception& error) {
-    throw UsageError(std::string("[safetensors] names and metadata are UTF-8: ") +
+    throw UsageError(std::string("[safetensors] names and metadata must be UTF-8: ") +
                      error.what());
   }
 }
@@ -91,17 +91,18 @@ void SafetensorsFile::fail(const SafetensorsEntry& entry, const std::string& wha
 }
 
 void SafetensorsFile::read(const SafetensorsEntry& entry, std::span<std::byte> out) {
-  if (!entry.dtype) fail(entry, "is of type " + entry.type + ", which is not read");
+  if (!entry.dtype) fail(entry, "is of type " + entry.type + ", which is not supported");
   TIDEMARK_CHECK(static_cast<int64_t>(out.size()) == entry.bytes().count(),
-                 "the buffer is not of the tensor's size");
+                 "the buffer has the tensor's size");
   read(entry, Bytes(0), out);
 }
 
 void SafetensorsFile::read(const SafetensorsEntry& entry, Bytes offset,
                            std::span<std::byte> out) {
-  if (!entry.dtype) fail(entry, "is of type " + entry.type + ", which is not read");
+  if (!entry.dtype) fail(entry, "is of type " + entry.type + ", which is not supported");
   const Bytes end = offset + Bytes(static_cast<int64_t>(out.size()));
-  TIDEMARK_CHECK(offset >= Bytes(0) && end <= entry.bytes(), "the range is not the tensor's");
+  TIDEMARK_CHECK(offset >= Bytes(0) && end <= entry.bytes(),
+                 "the range lies within the tensor");
   // Half-precision elements take half as many bytes in the file.
   const bool halves = entry.type == "F16" || entry.type == "BF16";
   const int64_t begin = entry.begin + (halves ? offset.count() / 2 : offset.count());
@@ -146,8 +147,8 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path,
   std::string body;
   for (const SafetensorsSpec& tensor : tensors) {
     if (!names.insert(tensor.name).second) {
-      throw UsageError("[safetensors] '" + tensor.name + "' cannot be the name of a tensor" +
-                       " or is there twice");
+      throw UsageError("[safetensors] '" + tensor.name + "' is not a valid tensor name" +
+                       " or appears twice");
     }
     const int64_t end = offset + (size_of(tensor.dtype) * tensor.shape.elements()).count();
     body += body.empty() && metadata.empty() ? "" : ",";

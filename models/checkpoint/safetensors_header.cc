@@ -83,7 +83,7 @@ class Handler final : public nlohmann::json_sax<json> {
   bool string(std::string& text) override {
     if (state_ == State::kMetadata) {
       if (!header_.metadata.emplace(key_, std::move(text)).second) {
-        fail("'" + shortened(key_) + "' is there twice in __metadata__");
+        fail("'" + shortened(key_) + "' appears twice in __metadata__");
       }
     } else if (state_ == State::kEntry && key_ == "dtype") {
       entry_.type = std::move(text);
@@ -113,13 +113,13 @@ class Handler final : public nlohmann::json_sax<json> {
   bool key(std::string& text) override {
     key_ = std::move(text);
     if (state_ == State::kNames && !names_.insert(key_).second) {
-      fail("'" + shortened(key_) + "' is there twice");
+      fail("'" + shortened(key_) + "' appears twice");
     }
     if (state_ == State::kEntry) {
       const auto known = std::find(kKeys.begin(), kKeys.end(), key_);
-      if (known == kKeys.end()) fail("an unknown key '" + shortened(key_) + "'");
+      if (known == kKeys.end()) fail("unknown key '" + shortened(key_) + "'");
       bool& seen = seen_[static_cast<size_t>(known - kKeys.begin())];
-      if (seen) fail("'" + key_ + "' is there twice");
+      if (seen) fail("'" + key_ + "' appears twice");
       seen = true;
     }
     return true;
@@ -167,14 +167,14 @@ class Handler final : public nlohmann::json_sax<json> {
     for (const SafetensorsEntry& entry : header_.entries) {
       if (entry.begin != at) {
         fail_at(entry.begin, "tensor '" + shortened(entry.name) + "': its data begin at byte " +
-                                 std::to_string(entry.begin) + ", those before end at byte " +
-                                 std::to_string(at) +
+                                 std::to_string(entry.begin) +
+                                 ", but the previous data end at byte " + std::to_string(at) +
                                  (entry.begin < at ? ": they overlap" : ": there is a gap"));
       }
       at = entry.end;
     }
     if (at != file_size_) {
-      fail_at(at, "the tensors end here, the file has " + std::to_string(file_size_ - at) +
+      fail_at(at, "the tensors end here, but the file has " + std::to_string(file_size_ - at) +
                       " more bytes");
     }
   }
@@ -189,8 +189,8 @@ class Handler final : public nlohmann::json_sax<json> {
 
   [[noreturn]] void unexpected(const std::string& what) const {
     static constexpr std::string_view kWanted[] = {
-        "the header's object", "a tensor's object", "text",   "dtype, shape or data_offsets",
-        "a size from 0 on",    "an offset",         "no more"};
+        "the header's object",  "a tensor's object", "text",   "dtype, shape or data_offsets",
+        "a size of at least 0", "an offset",         "no more"};
     fail("found " + what + ", expected " + std::string(kWanted[static_cast<size_t>(state_)]));
   }
 
@@ -201,7 +201,7 @@ class Handler final : public nlohmann::json_sax<json> {
     if (offsets_ != 2) fail("data_offsets has " + std::to_string(offsets_) + " numbers");
     const auto type = std::find_if(kTypes.begin(), kTypes.end(),
                                    [&](const TypeName& t) { return t.name == entry_.type; });
-    if (type == kTypes.end()) fail("an unknown dtype '" + shortened(entry_.type) + "'");
+    if (type == kTypes.end()) fail("unknown dtype '" + shortened(entry_.type) + "'");
     entry_.dtype = type->dtype;
     // A size of 0 makes the product 0, whatever the other extents are. They are bounded all the
     // same, as their products are used.
@@ -215,11 +215,11 @@ class Handler final : public nlohmann::json_sax<json> {
     const int64_t data = file_size_ - data_begin_;
     if (entry_.begin > entry_.end || entry_.end > data) {
       fail("data_offsets [" + std::to_string(entry_.begin) + ", " + std::to_string(entry_.end) +
-           ") within " + std::to_string(data) + " bytes of data");
+           ") do not lie within the " + std::to_string(data) + " bytes of data");
     }
     if (bytes != entry_.end - entry_.begin) {
       fail(entry_.type + " " + entry_.shape.to_string() + " takes " + std::to_string(bytes) +
-           " bytes, data_offsets has " + std::to_string(entry_.end - entry_.begin));
+           " bytes, but data_offsets span " + std::to_string(entry_.end - entry_.begin));
     }
     entry_.begin += data_begin_;
     entry_.end += data_begin_;

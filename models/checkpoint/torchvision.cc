@@ -98,7 +98,8 @@ std::vector<std::string> check(std::vector<Entry>& entries, const SafetensorsFil
     const SafetensorsEntry* there = find(file, entry.name);
     if (there == nullptr) {
       if (!entry.head) {
-        throw DataError(file.path(), "there is no '" + entry.name + "' for this network");
+        throw DataError(file.path(),
+                        "'" + entry.name + "', which this network needs, is missing");
       }
       fresh.push_back(entry.name);
       return true;

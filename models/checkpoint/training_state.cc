@@ -47,12 +47,13 @@ std::string checksum_member(std::string_view value) {
 class Fields {
  public:
   explicit Fields(const SafetensorsFile& file) : file_(file) {
-    if (text("format") != kFormat) fail("format", "it is not '" + std::string(kFormat) + "'");
+    if (text("format") != kFormat) fail("format", "is not '" + std::string(kFormat) + "'");
   }
 
   const std::string& text(const std::string& key) const {
     const auto field = file_.metadata().find(key);
-    if (field == file_.metadata().end()) fail(key, "it is missing: not a training state");
+    if (field == file_.metadata().end())
+      fail(key, "is missing; the file is not a training state");
     return field->second;
   }
 
@@ -87,7 +88,7 @@ class Fields {
   int64_t checked_count(const std::string& key, int64_t count) const {
     constexpr int64_t kMaxCount = int64_t{1} << 62;
     if (count < 0 || count > kMaxCount) {
-      fail(key, to_text(count) + "; it is from 0 to " + to_text(kMaxCount));
+      fail(key, to_text(count) + "; must be from 0 to " + to_text(kMaxCount));
     }
     return count;
   }
@@ -98,7 +99,7 @@ class Fields {
     const auto [end, error] =
         std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (error != std::errc() || end != digits.data() + digits.size()) {
-      fail(key, "it is not a number");
+      fail(key, "is not a number");
     }
     return number;
   }
@@ -116,7 +117,7 @@ void check_checksum(const SafetensorsFile& file, const std::string& declared) {
   const std::string member = checksum_member(declared);
   const auto at = std::search(piece.begin(), piece.end(), member.begin(), member.end());
   if (at == piece.end() || declared.size() != kNoChecksum.size()) {
-    fail("'checksum' in __metadata__ is not as it was written");
+    fail("'checksum' in __metadata__ has been changed");
   }
   const std::string blank = checksum_member(kNoChecksum);
   std::copy(blank.begin(), blank.end(), at);
@@ -126,9 +127,9 @@ void check_checksum(const SafetensorsFile& file, const std::string& declared) {
   while (const size_t n = bytes.read(piece)) {
     checksum.add(std::as_bytes(std::span(piece).first(n)));
   }
-  if (bytes.position() != file.entries().back().end) bytes.fail("cannot be read to its end");
+  if (bytes.position() != file.entries().back().end) bytes.fail("cannot be read to the end");
   if (checksum.hex() != declared) {
-    fail("damaged: the checksum is " + checksum.hex() + ", it was " + declared +
+    fail("damaged: the checksum is " + checksum.hex() + ", but was " + declared +
          " when written");
   }
 }
@@ -136,7 +137,7 @@ void check_checksum(const SafetensorsFile& file, const std::string& declared) {
 SafetensorsFile open_checked(const std::string& path) {
   SafetensorsFile file(path);
   const Fields fields(file);
-  if (file.entries().empty()) fields.fail("format", "there are no tensors");
+  if (file.entries().empty()) fields.fail("format", "the file has no tensors");
   check_checksum(file, fields.text("checksum"));
   return file;
 }
@@ -213,18 +214,18 @@ TrainingState load_training_state(const std::string& path, Module& model,
   TrainingState state = state_in(file);
   const auto seed = fields.number<uint64_t>("random_seed");
   if (seed != session.seed()) {
-    throw UsageError("[load_training_state] " + path + " is of a session with seed " +
-                     to_text(seed) + ", this one has " + to_text(session.seed()));
+    throw UsageError("[load_training_state] " + path + " was saved by a session with seed " +
+                     to_text(seed) + ", but this session has " + to_text(session.seed()));
   }
   const auto random_offset = static_cast<uint64_t>(fields.count("random_offset"));
   const auto learning_rate = fields.number<double>("learning_rate");
   if (!std::isfinite(learning_rate) || learning_rate < 0) {
-    fields.fail("learning_rate", to_text(learning_rate) + "; it is finite and not negative");
+    fields.fail("learning_rate", to_text(learning_rate) + "; must be finite and not negative");
   }
   std::vector<int64_t> updates = fields.counts("updates");
   if (updates.size() != optimizer.update_counts().size()) {
     fields.fail("updates", "for " + to_text(updates.size()) +
-                               " parameters, the optimizer has " +
+                               " parameters, but the optimizer has " +
                                to_text(optimizer.update_counts().size()));
   }
   load_tensors(all_tensors(model, optimizer), file);

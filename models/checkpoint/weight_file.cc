@@ -23,7 +23,8 @@ bool is_from_pytorch(const std::string& path) {
 
 std::string conversion(const std::string& path) {
   const std::string to = std::filesystem::path(path).replace_extension(".safetensors").string();
-  return "is a file of torch.save; only safetensors files are read. To convert it, in Python:\n"
+  return "was written by torch.save; only safetensors files are read. To convert it, in "
+         "Python:\n"
          "  import torch; from safetensors.torch import save_file\n"
          "  save_file({k: v.clone().contiguous() for k, v in torch.load('" +
          path + "', map_location='cpu', weights_only=True).items()}, '" + to + "')";
@@ -40,9 +41,8 @@ SafetensorsFile open_weights(const std::string& path) {
   SafetensorsFile file(path);
   const auto format = file.metadata().find("format");
   if (format != file.metadata().end() && format->second.starts_with(kTrainingState)) {
-    throw DataError(
-        path, "is a checkpoint, not weights alone; to go on with it: --checkpoint " + path +
-                  " --resume");
+    throw DataError(path, "is a checkpoint, not a weight file; to continue it: --checkpoint " +
+                              path + " --resume");
   }
   return file;
 }

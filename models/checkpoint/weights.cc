@@ -107,7 +107,7 @@ void assign_values_from(const PieceSource& source, const Tensor& tensor) {
 
 void assign_values(const Tensor& tensor, std::span<const std::byte> bytes) {
   TIDEMARK_CHECK(static_cast<int64_t>(bytes.size()) == tensor.meta().bytes().count(),
-                 "the values are as many as the tensor has");
+                 "the values have the tensor's size");
   const auto source = [&](Bytes offset, std::span<std::byte> piece) {
     std::copy_n(bytes.begin() + offset.count(), piece.size(), piece.begin());
   };
@@ -122,7 +122,7 @@ void simulate_load(std::span<const NamedTensor> tensors) {
 
 void values_to(const PieceSink& sink, const Tensor& tensor) {
   if (!Session::current().download_to(sink, tensor)) {
-    throw UsageError("[weights] there are no values to save on a device without data");
+    throw UsageError("[weights] a device without data has no values to save");
   }
 }
 

@@ -18,7 +18,7 @@ void append(LabelledBytes& all, const std::string& path, int64_t records) {
   if (file.size() != expected) {
     throw DataError(path, std::min(file.size(), expected),
                     std::to_string(records) + " records take " + std::to_string(expected) +
-                        " bytes, there are " + std::to_string(file.size()));
+                        " bytes, but the file has " + std::to_string(file.size()));
   }
   std::vector<uint8_t> record(kRecord);
   for (int64_t r = 0; r < records; ++r) {

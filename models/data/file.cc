@@ -35,7 +35,7 @@ size_t InputFile::read(std::span<uint8_t> out) noexcept {
 void InputFile::read_exact(std::span<uint8_t> out) {
   const size_t n = read(out);
   if (n < out.size()) {
-    fail("truncated: " + std::to_string(out.size() - n) + " more bytes were to come");
+    fail("truncated: " + std::to_string(out.size() - n) + " more bytes were expected");
   }
 }
 
@@ -55,7 +55,8 @@ class Inflater {
  public:
   explicit Inflater(const std::string& path) {
     constexpr int kGzipOnly = 16 + MAX_WBITS;
-    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw DataError(path, "zlib does not start");
+    if (inflateInit2(&stream_, kGzipOnly) != Z_OK)
+      throw DataError(path, "zlib cannot be initialised");
   }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
@@ -92,7 +93,7 @@ std::vector<uint8_t> unpack(InputFile& file, int64_t limit) {
       z.avail_in = static_cast<uInt>(file.read(in));
       if (z.avail_in == 0) {
         if (!in_member) return out;
-        file.fail("gzip data end too early: the file is truncated");
+        file.fail("the gzip data end too early: the file is truncated");
       }
     }
     if (!in_member) {  // a gzip file may have several members, one after the other

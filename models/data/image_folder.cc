@@ -65,8 +65,8 @@ Layout layout_of(const fs::path& root) {
     for (const std::string& name : names) found += (found.empty() ? "" : ", ") + name + "/";
     throw DataError(root.string(),
                     "holds " + found +
-                        ", which are no classes; it takes class folders, or train/ and val/ or "
-                        "test/ with class folders in them, or such a train/ alone");
+                        ", which are not classes; expected class folders, or class folders in "
+                        "train/ and, if present, in val/ or test/");
   }
   return {root, std::nullopt};
 }
@@ -103,7 +103,7 @@ void add_classes(const fs::path& dir, const std::map<std::string, int64_t>& labe
   for (const std::string& name : class_names(dir)) {
     const auto found = labels.find(name);
     if (found == labels.end()) {
-      throw DataError((dir / name).string(), "a class that the training folder does not have");
+      throw DataError((dir / name).string(), "is not a class of the training folder");
     }
     for (std::string& file : choose(image_files(dir / name), split, found->second)) {
       entries.push_back({std::move(file), found->second});
@@ -184,8 +184,8 @@ class ImageFolder : public Dataset {
   std::string name() const override { return "folder"; }
   std::string description() const override {
     return "folder " + dir_ + ", " + to_string(split_) + ": " + std::to_string(size()) +
-           " images to " + sample_shape().to_string() + ", " + std::to_string(classes_) +
-           " classes";
+           " images resized to " + sample_shape().to_string() + ", " +
+           std::to_string(classes_) + " classes";
   }
   Bytes resident_bytes() const override {
     int64_t bytes = static_cast<int64_t>(entries_.capacity() * sizeof(Entry));
@@ -240,7 +240,7 @@ std::unique_ptr<Dataset> open_image_folder(const std::string& dir, Split split,
   check_channels(chosen.channels);
   if (chosen.image_size <= 0 || chosen.image_size > 16384) {
     throw UsageError("an image size of " + std::to_string(chosen.image_size) +
-                     " makes no sense");
+                     " is out of range");
   }
   if (chosen.resize == 0) chosen.resize = (chosen.image_size * 8 + 6) / 7;
   if (chosen.resize < chosen.image_size) {

@@ -34,7 +34,7 @@ class Decoder {
  public:
   explicit Decoder(InputFile& file) : file_(file) {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors_, on_error, on_warning);
-    if (png_ == nullptr) file.fail("libpng does not start");
+    if (png_ == nullptr) file.fail("libpng cannot be initialised");
     guarded([this] {
       info_ = png_create_info_struct(png_);
       if (info_ == nullptr) png_error(png_, "out of memory");
@@ -126,7 +126,7 @@ Image decode_png(InputFile& file, int64_t max_pixels) {
   image.channels = png_get_channels(png, info);
   const auto stride = static_cast<size_t>(image.width * image.channels);
   if ((image.channels != 1 && image.channels != 3) || png_get_rowbytes(png, info) != stride) {
-    file.fail("bad PNG: a pixel format that is not known");
+    file.fail("bad PNG: unknown pixel format");
   }
   image.pixels.resize(static_cast<size_t>(image.height) * stride);
   std::vector<png_bytep> rows(static_cast<size_t>(image.height));

@@ -213,10 +213,10 @@ struct Loader::State {
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
     : dataset_(std::move(dataset)) {
   if (options.batch <= 0 || options.prefetch_batches <= 0 || options.threads <= 0) {
-    throw UsageError("a loader needs a batch, prefetch_batches and threads of at least 1");
+    throw UsageError("batch, prefetch_batches and threads of a loader must be at least 1");
   }
   if (count_batches(dataset_->size(), options) == 0) {
-    throw UsageError(std::to_string(dataset_->size()) + " samples give no batch of " +
+    throw UsageError(std::to_string(dataset_->size()) + " samples are too few for a batch of " +
                      std::to_string(options.batch));
   }
   state_ = std::make_shared<State>(dataset_, options);
@@ -262,7 +262,7 @@ std::optional<HostBatch> Loader::next() {
   });
   if (s.filling.empty()) {
     throw UsageError("all " + std::to_string(s.slots.size()) +
-                     " batches of the loader are held: drop one, or prefetch more");
+                     " batches of the loader are in use: release one, or prefetch more");
   }
   State::Slot& slot = *s.filling.front();
   if (slot.error) {

@@ -35,7 +35,7 @@ void convert_channels(std::span<const float> in, int64_t from, std::span<float> 
 
 void check_channels(int64_t channels) {
   if (channels == 1 || channels == 3) return;
-  throw UsageError("images have 1 or 3 channels, not " + std::to_string(channels));
+  throw UsageError("images must have 1 or 3 channels, not " + std::to_string(channels));
 }
 
 MemoryImages::MemoryImages(std::string name, Split split, LabelledBytes data, int64_t classes,
@@ -47,7 +47,7 @@ MemoryImages::MemoryImages(std::string name, Split split, LabelledBytes data, in
       scale_(std::move(scale)),
       crop_pad_(crop_pad) {
   if (options.size < 0 || options.size > 65535) {
-    throw UsageError("an image size of " + std::to_string(options.size) + " makes no sense");
+    throw UsageError("an image size of " + std::to_string(options.size) + " is out of range");
   }
   shape_ = {data_.height, data_.width, data_.channels};
   if (options.channels != 0) {

@@ -16,7 +16,7 @@ std::string find_file(const std::string& dir, const std::string& name) {
   std::error_code ignored;
   if (std::filesystem::exists(plain, ignored)) return plain;
   if (std::filesystem::exists(plain + ".gz", ignored)) return plain + ".gz";
-  throw DataError(plain, "not found, nor with .gz");
+  throw DataError(plain, "not found, with or without .gz");
 }
 
 uint32_t big_endian(std::span<const uint8_t> bytes, size_t at) {
@@ -54,7 +54,7 @@ Idx read_idx(const std::string& path, size_t rank) {
     idx.extents.push_back(big_endian(bytes, at));
     if (idx.extents[i] == 0 || idx.extents[i] > kMaxFile / elements) {
       throw idx.error(static_cast<int64_t>(at),
-                      "an extent of " + std::to_string(idx.extents[i]) + " makes no sense");
+                      "an extent of " + std::to_string(idx.extents[i]) + " is out of range");
     }
     elements *= idx.extents[i];
   }
@@ -62,8 +62,8 @@ Idx read_idx(const std::string& path, size_t rank) {
   const auto found = static_cast<int64_t>(bytes.size());
   if (found != expected) {
     throw idx.error(std::min(found, expected),
-                    "the header declares " + std::to_string(expected) + " bytes, there are " +
-                        std::to_string(found));
+                    "the header declares " + std::to_string(expected) +
+                        " bytes, but the file has " + std::to_string(found));
   }
   bytes.erase(bytes.begin(), bytes.begin() + static_cast<int64_t>(header));
   idx.data = std::move(bytes);
@@ -88,7 +88,7 @@ void append(LabelledBytes& all, const std::string& dir, const std::string& prefi
     return;
   }
   if (images.extents[1] != all.height || images.extents[2] != all.width) {
-    throw images.error(8, "images of another size than in the training file");
+    throw images.error(8, "the image size differs from the training file's");
   }
   all.pixels.insert(all.pixels.end(), images.data.begin(), images.data.end());
   all.labels.insert(all.labels.end(), labels.data.begin(), labels.data.end());

@@ -15,7 +15,8 @@ class Synthetic : public Dataset {
   Synthetic(const Shape& shape, int64_t classes, int64_t size, uint64_t seed)
       : shape_(shape), classes_(classes), size_(size), seed_(seed) {
     if (shape.rank() != 3 || shape[0] <= 0 || shape[1] <= 0 || shape[2] <= 0) {
-      throw UsageError("synthetic images have a shape (H, W, C), not " + shape.to_string());
+      throw UsageError("synthetic images must have a shape (H, W, C), not " +
+                       shape.to_string());
     }
     if (classes <= 0 || size <= 0) {
       throw UsageError("synthetic data need at least one class and one sample");

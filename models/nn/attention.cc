@@ -62,10 +62,10 @@ Tensor MultiHeadAttention::forward(const Tensor& input, const Tensor& keys,
   const Scope scope(*this);
   const Tensor x = working(input), memory = attended ? working(attended) : attended;
   check("the input", x);
-  if (memory) check("what is attended to", memory);
+  if (memory) check("the memory", memory);
   std::vector<Tensor> qkv;
   if (options_.fused) {
-    if (memory) throw UsageError("[attention] fused projections attend to the input itself");
+    if (memory) throw UsageError("[attention] fused projections support self-attention only");
     const Tensor all = reshape(project(x, query_), {x.extent(0), x.extent(1), 3, options_.heads,
                                                     options_.width / options_.heads});
     for (const Tensor& part : split(all, 2, 3)) qkv.push_back(squeeze(part, 2));

@@ -19,18 +19,18 @@ namespace tidemark {
 inline void check_not_negative(const std::string& rule, const std::string& field,
                                double value) {
   if (std::isfinite(value) && value >= 0) return;
-  refuse_option(rule, field, value, "it is finite and not negative");
+  refuse_option(rule, field, value, "must be finite and not negative");
 }
 
 inline const SgdOptions& checked(const SgdOptions& options) {
   check_not_negative("sgd", "lr", options.lr);
   check_not_negative("sgd", "momentum", options.momentum);
   if (!std::isfinite(options.dampening)) {
-    refuse_option("sgd", "dampening", options.dampening, "it is finite");
+    refuse_option("sgd", "dampening", options.dampening, "must be finite");
   }
   check_not_negative("sgd", "weight_decay", options.weight_decay);
   if (options.nesterov && options.momentum == 0) {
-    throw UsageError("[sgd] nesterov: it needs momentum");
+    throw UsageError("[sgd] nesterov needs momentum");
   }
   return options;
 }
@@ -40,7 +40,7 @@ inline const AdamOptions& checked(const AdamOptions& options) {
   for (const auto& [field, beta] :
        {std::pair("beta1", options.beta1), std::pair("beta2", options.beta2)}) {
     if (!(beta >= 0 && beta < 1)) {
-      refuse_option("adam", field, beta, "it is at least 0 and below 1");
+      refuse_option("adam", field, beta, "must be at least 0 and below 1");
     }
   }
   check_not_negative("adam", "eps", options.eps);

@@ -36,7 +36,7 @@ void Optimizer::set_update_counts(std::vector<int64_t> counts) {
   for (const int64_t count : counts) {
     if (count < 0) {
       throw UsageError("[" + std::string(rule_) + "] an update count of " +
-                       std::to_string(count) + "; it cannot be negative");
+                       std::to_string(count) + "; must not be negative");
     }
   }
   updates_ = std::move(counts);

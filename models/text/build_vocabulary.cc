@@ -170,8 +170,8 @@ class Builder {
 Vocabulary build_vocabulary(std::string_view text, const BuildVocabularyOptions& options) {
   if (options.size < kSpecialPieces || options.characters < 0) {
     throw UsageError("[build_vocabulary] a vocabulary of " + std::to_string(options.size) +
-                     " pieces has no room for the " + std::to_string(kSpecialPieces) +
-                     " special ones");
+                     " pieces has no space for the " + std::to_string(kSpecialPieces) +
+                     " special pieces");
   }
   return Builder(text, options).run();
 }

@@ -49,7 +49,7 @@ class Reader {
     } catch (const json::exception& error) {
       fail(reached_, std::string(error.what()).substr(0, kLongestMessage));
     }
-    if (!saw_data_) fail(0, "there is no \"data\": not SQuAD's JSON");
+    if (!saw_data_) fail(0, "\"data\" is missing; this is not a SQuAD file");
     return std::move(examples_);
   }
 
@@ -130,16 +130,17 @@ class Reader {
     const auto answers = question.find("answers");
     if (answers == question.end() || answers->empty()) {
       fail(starts_[kQuestion], "question " + example.id.substr(0, kLongestMessage) +
-                                   " has no answer; of SQuAD, version 1.1 is read");
+                                   " has no answer; only SQuAD version 1.1 is supported");
     }
     if (!ids_.insert(example.id).second) {
-      fail(starts_[kQuestion], "a second question " + example.id.substr(0, kLongestMessage));
+      fail(starts_[kQuestion],
+           "question " + example.id.substr(0, kLongestMessage) + " appears twice");
     }
     std::vector<uint64_t> at;
     for (const json& answer : *answers) {
       const auto start = answer.find("answer_start");
       if (start == answer.end() || !start->is_number_unsigned()) {
-        fail(starts_[kQuestion], "an \"answer_start\" that is not a number from 0 on");
+        fail(starts_[kQuestion], "\"answer_start\" must be a number of at least 0");
       }
       at.push_back(start->get<uint64_t>());
       example.answers.push_back({string_in(answer, "text", kQuestion), {}});
@@ -162,7 +163,7 @@ class Reader {
         if (first > characters || length > characters - first) {
           fail(pending.offset, "an answer of " + std::to_string(length) +
                                    " characters at character " + std::to_string(first) +
-                                   " of a context of " + std::to_string(characters));
+                                   " exceeds the context of " + std::to_string(characters));
         }
         const ByteRange place{offsets[first], offsets[first + length]};
         if (context->compare(place.begin, place.end - place.begin, answer.text) == 0) {

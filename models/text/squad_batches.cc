@@ -11,9 +11,10 @@ namespace tidemark {
 SquadBatches::SquadBatches(std::span<const SquadFeature> features, int64_t pad,
                            const SquadBatchOptions& options)
     : features_(features), pad_(pad), options_(options) {
-  if (features.empty()) throw UsageError("[squad batches] there are no features");
+  if (features.empty()) throw UsageError("[squad batches] no features were given");
   if (options.batch < 1 || options.bucket < 0 || options.pad_to_multiple_of < 1) {
-    throw UsageError("[squad batches] batch and multiple are at least 1, buckets at least 0");
+    throw UsageError(
+        "[squad batches] batch and multiple must be at least 1, buckets at least 0");
   }
 }
 
@@ -51,8 +52,8 @@ void SquadBatches::arrange(int64_t epoch) {
 SpanBatch SquadBatches::at(LoaderPosition position) {
   if (position.epoch < 0 || position.batch < 0 || position.batch >= batches_per_epoch()) {
     throw UsageError("[squad batches] there is no batch " + std::to_string(position.batch) +
-                     " in epoch " + std::to_string(position.epoch) + ", only " +
-                     std::to_string(batches_per_epoch()) + " to an epoch");
+                     " in epoch " + std::to_string(position.epoch) + "; an epoch has " +
+                     std::to_string(batches_per_epoch()));
   }
   const int64_t arranged = options_.shuffle ? position.epoch : 0;
   if (epoch_ != arranged) arrange(arranged);

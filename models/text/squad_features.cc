@@ -59,7 +59,7 @@ std::vector<SquadFeature> squad_features(const std::vector<SquadExample>& exampl
     throw UsageError("[squad_features] sequences of " + std::to_string(options.max_length) +
                      " tokens with questions of up to " + std::to_string(options.max_question) +
                      " and a stride of " + std::to_string(options.stride) +
-                     " leave no room for a context");
+                     " leave no space for a context");
   }
   const Vocabulary& vocabulary = pieces.vocabulary();
   std::vector<SquadFeature> features;

@@ -19,7 +19,7 @@ constexpr uint64_t kMaskPercent = 80, kRandomPercent = 10;
 int64_t text_length(int64_t length) {
   if (length < 3) {
     throw UsageError("[masked batches] a sequence of " + std::to_string(length) +
-                     " tokens has no room for text between [CLS] and [SEP]");
+                     " tokens has no space for text between [CLS] and [SEP]");
   }
   return length - 2;
 }
@@ -41,7 +41,8 @@ std::string read_text(const std::string& path, int64_t limit) {
 
 std::pair<TextCorpus, TextCorpus> TextCorpus::split(double share) const {
   if (!(share >= 0 && share <= 1)) {
-    throw UsageError("[text corpus] a share is between 0 and 1, not " + std::to_string(share));
+    throw UsageError("[text corpus] a share must be between 0 and 1, not " +
+                     std::to_string(share));
   }
   const auto cut = tokens_.end() - static_cast<std::ptrdiff_t>(
                                        std::floor(share * static_cast<double>(tokens_.size())));
@@ -59,7 +60,7 @@ std::vector<int64_t> shuffled_order(int64_t count, uint64_t seed, int64_t epoch)
 SequenceOrder::SequenceOrder(int64_t sequences, const CorpusBatchOptions& options)
     : sequences_(sequences), options_(options) {
   if (options.batch < 1 || options.length < 1) {
-    throw UsageError("[text corpus] batch and length are at least 1");
+    throw UsageError("[text corpus] batch and length must be at least 1");
   }
   if (sequences < options.batch) {
     throw UsageError("[text corpus] the text has " + std::to_string(sequences) +
@@ -71,8 +72,8 @@ SequenceOrder::SequenceOrder(int64_t sequences, const CorpusBatchOptions& option
 std::vector<int64_t> SequenceOrder::at(LoaderPosition position) {
   if (position.epoch < 0 || position.batch < 0 || position.batch >= batches_per_epoch()) {
     throw UsageError("[text corpus] there is no batch " + std::to_string(position.batch) +
-                     " in epoch " + std::to_string(position.epoch) + ", only " +
-                     std::to_string(batches_per_epoch()) + " to an epoch");
+                     " in epoch " + std::to_string(position.epoch) + "; an epoch has " +
+                     std::to_string(batches_per_epoch()));
   }
   std::vector<int64_t> numbers(static_cast<size_t>(options_.batch));
   const int64_t first = position.batch * options_.batch;

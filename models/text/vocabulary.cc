@@ -17,7 +17,7 @@ constexpr int64_t kMaxFile = int64_t{64} << 20;
 Vocabulary::Vocabulary(const std::vector<std::string>& pieces) {
   for (const std::string& piece : pieces) {
     if (piece.empty()) throw UsageError("[vocabulary] a piece is empty");
-    if (!add(piece)) throw UsageError("[vocabulary] '" + piece + "' is there twice");
+    if (!add(piece)) throw UsageError("[vocabulary] '" + piece + "' appears twice");
   }
   unknown_ = special(kUnknownPiece);
 }
@@ -88,7 +88,7 @@ bool Vocabulary::add(std::string piece) {
 
 int32_t Vocabulary::special(std::string_view piece) const {
   const std::optional<int32_t> id = find(piece);
-  if (!id) throw UsageError("[vocabulary] it has no piece " + std::string(piece));
+  if (!id) throw UsageError("[vocabulary] there is no piece " + std::string(piece));
   return *id;
 }
 

@@ -29,7 +29,7 @@ void check_rows(const char* op, const OpQuery& query, size_t i) {
   const std::string which = "input " + std::to_string(i);
   check_fits(op, query, x.shape.rank() == 4, "queries, keys and values must be (B, T, H, D)");
   if (x.shape.elements() == 0) throw_misfit(op, query, which + " is empty");
-  if (!has_rows(x)) throw_misfit(op, query, which + " must consist of gapless rows");
+  if (!has_rows(x)) throw_misfit(op, query, which + " must have contiguous rows");
 }
 
 // Checks q, k and v, the inputs from `at` on, and the keys at `keys_at`, if given.
@@ -44,14 +44,15 @@ void check_operands(const char* op, const OpQuery& query, size_t at, size_t keys
   }
   const Shape& q = query.inputs[at].shape;
   const Shape& k = query.inputs[at + 1].shape;
-  check_fits(op, query, k == query.inputs[at + 2].shape, "keys and values must have one shape");
+  check_fits(op, query, k == query.inputs[at + 2].shape,
+             "keys and values must have the same shape");
   check_fits(op, query, q[0] == k[0] && q[2] == k[2] && q[3] == k[3],
-             "queries and keys must agree in all but their number");
+             "queries and keys may differ only in T");
   if (query.inputs.size() == keys_at) return;
   const TensorMeta& keys = query.inputs[keys_at];
   const bool lengths = keys.shape == Shape{q[0]};
   check_fits(op, query, lengths || keys.shape == Shape{q[0], k[1]},
-             "which keys there are must be said by (B) lengths or a (B, Tk) mask");
+             "the keys in use must be given by (B) lengths or a (B, Tk) mask");
   const bool whole = keys.dtype == DType::kInt32 || keys.dtype == DType::kInt64;
   if (!whole && (lengths || (keys.dtype != DType::kBool && keys.dtype != DType::kUInt8))) {
     throw_misfit(op, query,
@@ -91,7 +92,7 @@ std::vector<TensorMeta> infer_grad(const OpQuery& query) {
     check_fits(
         kName, query,
         input.shape == meta->shape && input.dtype == meta->dtype && input.is_contiguous(),
-        "y, its gradient and what was saved must be as attention gave them");
+        "y, its gradient and the saved tensors must be those of attention");
   }
   return {q, k, k};
 }

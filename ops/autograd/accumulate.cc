@@ -12,13 +12,13 @@ std::vector<TensorMeta> infer(const OpQuery& query) {
   const TensorMeta& a = query.inputs[0];
   const TensorMeta& b = query.inputs[1];
   if (a.shape != b.shape) {
-    throw UsageError("[accumulate] gradients of one tensor have shapes " + a.shape.to_string() +
-                     " and " + b.shape.to_string());
+    throw UsageError("[accumulate] gradients of the same tensor have shapes " +
+                     a.shape.to_string() + " and " + b.shape.to_string());
   }
   if (a.dtype != b.dtype || (a.dtype != DType::kFloat32 && a.dtype != DType::kBFloat16)) {
-    throw UsageError("[accumulate] gradients of one tensor, of shape " + a.shape.to_string() +
-                     ", are " + std::string(to_string(a.dtype)) + " and " +
-                     std::string(to_string(b.dtype)));
+    throw UsageError("[accumulate] gradients of the same tensor, of shape " +
+                     a.shape.to_string() + ", are " + std::string(to_string(a.dtype)) +
+                     " and " + std::string(to_string(b.dtype)));
   }
   return {TensorMeta::contiguous(a.dtype, a.shape)};
 }

@@ -70,7 +70,7 @@ class Walk {
     const ScopedPath path(node.path);
     if (!node.grad) {
       throw UsageError("[backward] the gradient of " + std::string(node.name) +
-                       " has been taken already; its saved tensors are gone");
+                       " has already been computed; its saved tensors are gone");
     }
     const size_t count = node.inputs.size();
     const auto wanted = std::make_unique<bool[]>(count);
@@ -101,7 +101,7 @@ Tensor ones_like(Session& session, const Tensor& tensor) {
 void backward(const Tensor& root, const Tensor& seed) {
   const GradState* state = grad_state(root);
   if (!state)
-    throw UsageError("[backward] nothing that the tensor was made from needs a gradient");
+    throw UsageError("[backward] the tensor does not depend on anything that needs a gradient");
   if (!seed.defined() && root.elements() != 1) {
     throw UsageError("[backward] the tensor has shape " + root.shape().to_string() +
                      ", not one element; give its gradient");

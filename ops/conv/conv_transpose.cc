@@ -35,8 +35,9 @@ std::array<int64_t, n> output_extents(const char* op, const Tensor& x, const Ten
   check_fits(op, query, x.defined() && w.defined(), "x and w must be defined");
   check_fits(op, query, x.shape().rank() == n + 2 && w.shape().rank() == n + 2,
              n == 2 ? "x and w must have 4 dimensions" : "x and w must have 5 dimensions");
-  check_fits(op, query, x.shape().back() == w.shape()[0],
-             "the weight's first dimension must be the input's channels, which come last");
+  check_fits(
+      op, query, x.shape().back() == w.shape()[0],
+      "the weight's first dimension must be the number of input channels, which come last");
   check_fits(op, query, groups >= 1 && w.shape()[0] % groups == 0,
              "groups must divide the input's channels");
   check_fits(op, query, !bias.defined() || bias.shape() == Shape{w.shape().back() * groups},
@@ -50,7 +51,7 @@ std::array<int64_t, n> output_extents(const char* op, const Tensor& x, const Ten
                "output_padding must be less than the stride");
     extents[i] = (x.extent(i + 1) - 1) * stride[i] - 2 * padding[i] +
                  dilation[i] * (w.extent(i + 1) - 1) + more + 1;
-    check_fits(op, query, extents[i] >= 1, "the padding leaves nothing of the output");
+    check_fits(op, query, extents[i] >= 1, "the padding leaves no output");
   }
   return extents;
 }

@@ -256,8 +256,8 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& d
   }
   if (!choice.plan) {
     throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
-                      " for the " + described(problem) + " among " +
-                      std::to_string(choice.suggestions));
+                      " for the " + described(problem) + " among the " +
+                      std::to_string(choice.suggestions) + " suggested");
   }
   plan_ = std::move(choice.plan);
   adding_ = std::move(adding.plan);

@@ -26,7 +26,7 @@ void require_memory() {
 void hide_broken_tiles(const CpuFacts& facts) {
   const std::string_view reason = why_no_tiles(facts);
   if (reason.empty()) return;
-  log().warn("oneDNN is kept from AMX: {}", reason);
+  log().warn("oneDNN will not use AMX: {}", reason);
   if (dnnl::set_max_cpu_isa(kBelowTiles) == dnnl::status::success) return;
   throw UsageError("oneDNN is in use before Tidemark and would use AMX, but " +
                    std::string(reason) + ": set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16");
@@ -65,7 +65,7 @@ void require_kernels(const char* op, DType dtype) {
   }();
   if (available) return;
   throw UsageError("[" + std::string(op) +
-                   "] has no kernel for bfloat16 on this processor, which lacks AVX-512");
+                   "] has no kernel for bfloat16 on this processor, which has no AVX-512");
 }
 
 dnnl::memory::desc nhwc(const TensorMeta& images) {

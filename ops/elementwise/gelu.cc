@@ -19,8 +19,8 @@ std::vector<TensorMeta> infer(const OpQuery& query) {
     const TensorMeta& input = query.inputs[i];
     require(input.is_contiguous(), op->name, "inputs must be contiguous");
     if (!(input.shape == shape)) {
-      fail(op->name,
-           "a gradient of shape " + shape.to_string() + " for " + input.shape.to_string());
+      fail(op->name, "a gradient of shape " + shape.to_string() + " for an input of shape " +
+                         input.shape.to_string());
     }
   }
   return {TensorMeta::contiguous(dtype, shape)};

@@ -31,8 +31,8 @@ std::vector<TensorMeta> infer_grad(const OpQuery& query) {
   if (!bfloat16) require_float32(query, op->name);
   const DType dtype = require_floats(query, op->name, 0, 2);
   if (!(query.inputs[0].shape == query.inputs[1].shape)) {
-    fail(op->name, "a gradient of shape " + query.inputs[0].shape.to_string() + " for " +
-                       query.inputs[1].shape.to_string());
+    fail(op->name, "a gradient of shape " + query.inputs[0].shape.to_string() +
+                       " for an input of shape " + query.inputs[1].shape.to_string());
   }
   return {TensorMeta::contiguous(dtype, query.inputs[0].shape)};
 }

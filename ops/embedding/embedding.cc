@@ -87,7 +87,7 @@ Tensor embedding(const Tensor& table_in, const Tensor& ids_in,
     attrs.padding_idx = *padding_idx < 0 ? *padding_idx + attrs.rows : *padding_idx;
     if (attrs.padding_idx < 0 || attrs.padding_idx >= attrs.rows) {
       fail("embedding", "padding_idx " + std::to_string(*padding_idx) +
-                            " is no row of a table of shape " + table.shape().to_string());
+                            " is not a row of a table of shape " + table.shape().to_string());
     }
   }
   if (!needs_grad({table})) return y;

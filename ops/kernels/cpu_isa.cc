@@ -100,9 +100,9 @@ InstructionSet best_for_loops(const CpuFacts& facts) {
 
 std::string_view why_no_tiles(const CpuFacts& facts) {
   if (!facts.amx || !limit_allows_tiles(facts.limit)) return "";
-  if (facts.tile_palettes == 0) return "the processor announces tiles and has no tile palette";
-  if (!facts.tiles_saved) return "the system does not save tiles";
-  if (!facts.tiles_permitted) return "the kernel does not permit tiles";
+  if (facts.tile_palettes == 0) return "the processor reports AMX tiles but no tile palette";
+  if (!facts.tiles_saved) return "the operating system does not save AMX tiles";
+  if (!facts.tiles_permitted) return "the kernel does not permit AMX tiles";
   return "";
 }
 

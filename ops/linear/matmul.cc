@@ -28,7 +28,7 @@ std::vector<TensorMeta> infer(const OpQuery& query) {
       throw_misfit("matmul", query, which + " must have 2 dimensions or more");
     }
     const bool lies = i < 2 ? MatrixLayout(input).fits : input.is_contiguous();
-    if (!lies) throw_misfit("matmul", query, which + " must be gapless in one dimension");
+    if (!lies) throw_misfit("matmul", query, which + " must be contiguous in one dimension");
   }
   const auto& attrs = query.attr<MatmulAttrs>();
   const Shape& a = query.inputs[0].shape;

@@ -39,7 +39,7 @@ void update_running_stats_(const Tensor& running_mean, const Tensor& running_var
   if (count < 2) {
     throw UsageError("[update_running_stats_] the unbiased variance of " +
                      std::to_string(count) + " value for each channel, of shape " +
-                     mean.shape().to_string() + ", has no meaning");
+                     mean.shape().to_string() + ", is undefined");
   }
   Scalars scalars{momentum, static_cast<double>(count) / static_cast<double>(count - 1)};
   dispatch(kUpdateRunningStats, {running_mean, running_var, contiguous(mean), contiguous(var)},

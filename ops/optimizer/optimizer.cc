@@ -36,7 +36,8 @@ std::vector<TensorMeta> infer_clip(const OpQuery& query) {
     const TensorMeta &grad = query.inputs[i], &norm = query.inputs[i + 1];
     for (const size_t k : {i, i + 1}) require_dtype(query, "clip_", k, DType::kFloat32);
     require(grad.is_contiguous(), "clip_", "the gradient must be contiguous");
-    if (norm.shape.elements() != 1) fail("clip_", "a norm of shape " + norm.shape.to_string());
+    if (norm.shape.elements() != 1)
+      fail("clip_", "a norm must have one element, not shape " + norm.shape.to_string());
   }
   return {};
 }
@@ -88,14 +89,14 @@ const OpDef kClip = {.name = "clip_",
 
 void sgd_step_(std::span<const SgdUpdate> updates, const SgdOptions& o, bool first_step) {
   require(!o.nesterov || (o.momentum > 0 && o.dampening == 0), "sgd_step_",
-          "nesterov needs a momentum, and no dampening");
+          "nesterov needs momentum and no dampening");
   const bool momentum = o.momentum != 0;
   std::vector<Tensor> inputs;
   inputs.reserve(3 * updates.size());
   for (const SgdUpdate& update : updates) {
     require_off_tape("sgd_step_", update.param);
     require(update.momentum_buffer.defined() == momentum, "sgd_step_",
-            "a momentum buffer belongs to a momentum, and the reverse");
+            "a momentum buffer is needed with momentum, and only then");
     inputs.insert(inputs.end(), {update.param, update.grad});
     if (momentum) inputs.push_back(update.momentum_buffer);
   }
@@ -129,7 +130,8 @@ void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const 
 }
 
 void clip_(std::span<const Tensor> grads, const Tensor& norm, double max_norm) {
-  if (!(max_norm > 0)) fail("clip_", "a largest norm of " + std::to_string(max_norm));
+  if (!(max_norm > 0))
+    fail("clip_", "the maximum norm must be positive, not " + std::to_string(max_norm));
   std::vector<Tensor> inputs;
   inputs.reserve(2 * grads.size());
   for (const Tensor& grad : grads) {

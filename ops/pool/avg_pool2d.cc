@@ -28,7 +28,7 @@ std::vector<TensorMeta> infer_avg_pool2d_grad(const OpQuery& query) {
   const auto& attrs = query.attr<AvgPool2dAttrs>();
   const Shape& gy = query.inputs[0].shape;
   const Shape x{gy[0], attrs.height, attrs.width, gy[3]};
-  check_fits(kName, query, x.elements() > 0, "the input's height and width must be given");
+  check_fits(kName, query, x.elements() > 0, "the input's height and width must be positive");
   check_fits(kName, query, attrs.adaptive || pooled_shape(kName, query, x, attrs.pool) == gy,
              "the output's gradient does not have the output's shape");
   return {TensorMeta::contiguous(dtype, x)};

@@ -23,7 +23,7 @@ std::vector<TensorMeta> infer_norm(const OpQuery& query) {
   for (size_t i = 0; i < query.inputs.size(); ++i) {
     require_dtype(query, "norm", i, DType::kFloat32);
     require(query.inputs.size() == 1 || query.inputs[i].is_contiguous(), "norm",
-            "several tensors must be contiguous");
+            "tensors must be contiguous if there are several");
   }
   return {scalar()};
 }
@@ -33,7 +33,8 @@ std::vector<TensorMeta> infer_join_norms(const OpQuery& query) {
   for (size_t i = 0; i < query.inputs.size(); ++i) {
     require_dtype(query, "join_norms", i, DType::kFloat32);
     if (query.inputs[i].shape.elements() != 1) {
-      fail("join_norms", "a norm of shape " + query.inputs[i].shape.to_string());
+      fail("join_norms",
+           "a norm must have one element, not shape " + query.inputs[i].shape.to_string());
     }
   }
   return {scalar()};

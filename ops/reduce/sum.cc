@@ -57,7 +57,7 @@ SumAttrs over(const char* op, const Tensor& x, std::initializer_list<int64_t> di
   SumAttrs attrs{0, keep};
   for (int64_t d : dims) {
     const int64_t bit = int64_t{1} << dimension(op, d, x.shape());
-    if (attrs.dims & bit) fail(op, "dimension " + std::to_string(d) + " is named twice");
+    if (attrs.dims & bit) fail(op, "dimension " + std::to_string(d) + " appears twice");
     attrs.dims |= bit;
   }
   return attrs;

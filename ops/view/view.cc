@@ -70,7 +70,7 @@ Shape complete(const Tensor& x, const Shape& wanted) {
     fail("reshape",
          "the " + std::to_string(x.elements()) + " elements of shape " + x.shape().to_string() +
              " cannot be arranged as " + wanted.to_string() +
-             (unknown < shape.rank() ? ": they are no multiple of " + std::to_string(known)
+             (unknown < shape.rank() ? ": they are not a multiple of " + std::to_string(known)
                                      : ", which has " + std::to_string(shape.elements())));
   }
   return shape;
@@ -121,7 +121,7 @@ Tensor permute(const Tensor& x, std::initializer_list<int64_t> dims) {
   size_t to = 0;
   for (int64_t d : dims) {
     const size_t from = dimension("permute", d, x.shape());
-    if (seen >> from & 1) fail("permute", "dimension " + std::to_string(d) + " is named twice");
+    if (seen >> from & 1) fail("permute", "dimension " + std::to_string(d) + " appears twice");
     seen |= 1u << from;
     meta.shape[to] = x.shape()[from];
     meta.strides[to] = x.meta().strides[from];
@@ -143,7 +143,7 @@ Tensor narrow(const Tensor& x, int64_t d, int64_t start, int64_t length) {
   if (start < 0 || length < 0 || length > extent || start > extent - length) {
     fail("narrow", "elements " + std::to_string(start) + " to " +
                        std::to_string(start + length) + " of dimension " + std::to_string(d) +
-                       " of shape " + x.shape().to_string());
+                       " of shape " + x.shape().to_string() + " do not exist");
   }
   TensorMeta meta = x.meta();
   meta.shape[at] = length;
@@ -183,7 +183,8 @@ Tensor squeeze(const Tensor& x, int64_t d) {
 Tensor unsqueeze(const Tensor& x, int64_t d) {
   const int64_t rank = static_cast<int64_t>(x.shape().rank());
   if (d < -rank - 1 || d > rank) {
-    fail("unsqueeze", "no place " + std::to_string(d) + " in shape " + x.shape().to_string());
+    fail("unsqueeze", "no position " + std::to_string(d) + " for a new dimension in shape " +
+                          x.shape().to_string());
   }
   const size_t at = static_cast<size_t>(d < 0 ? d + rank + 1 : d);
   const TensorMeta meta{x.dtype(), with(x.shape(), at, 1), with(x.meta().strides, at, 1),

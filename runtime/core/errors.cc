@@ -22,10 +22,10 @@ DataError::DataError(const std::string& file, int64_t offset, const std::string&
 InfeasibleBudget::InfeasibleBudget(Bytes budget, Bytes minimum, bool is_least,
                                    const std::string& remedy)
     : Error("a budget of " + std::to_string(budget.count()) + " bytes (" +
-            format_bytes(budget) + ") is too small: the least that this program " +
-            (is_least ? "can run in is " : "is known to run in is ") +
+            format_bytes(budget) + ") is too small: " +
+            (is_least ? "this program needs at least " : "this program is known to run in ") +
             std::to_string(minimum.count()) + " bytes (" + format_bytes(minimum) + ")" +
-            (is_least ? "" : "; the dry run stopped at its limit before it ruled out less") +
+            (is_least ? "" : "; the dry run stopped at its limit, so less may be enough") +
             remedy),
       budget_(budget),
       minimum_(minimum) {}

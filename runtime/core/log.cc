@@ -18,7 +18,7 @@ std::shared_ptr<spdlog::logger> make_logger() {
     const spdlog::level::level_enum level = spdlog::level::from_str(wanted);
     // from_str() returns `off` for names that it does not know.
     if (level == spdlog::level::off && std::string(wanted) != "off") {
-      logger->warn("TIDEMARK_LOG={} is no level; it stays at warn", wanted);
+      logger->warn("TIDEMARK_LOG={} is not a log level; using warn", wanted);
     } else {
       logger->set_level(level);
     }

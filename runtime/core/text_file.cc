@@ -41,7 +41,7 @@ std::string read_text_file(const std::string& path, Bytes limit) {
                     error == Z_BUF_ERROR ? "is truncated" : message);
   }
   if (path.ends_with(".gz") && gzdirect(file.get()) != 0 && !text.empty()) {
-    throw DataError(path, "is not compressed, but its name ends in .gz");
+    throw DataError(path, "is named .gz but is not compressed");
   }
   return text;
 }

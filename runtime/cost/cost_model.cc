@@ -53,7 +53,7 @@ CostKey CostModel::key(uint64_t signature_hash, const OpCost& cost, std::string_
 }
 
 void CostModel::use(std::shared_ptr<const CostTable> table) {
-  TIDEMARK_CHECK(size() == 0, "prices are given before any is asked for");
+  TIDEMARK_CHECK(size() == 0, "a cost table is set before the first cost is looked up");
   given_ = std::move(table);
   const auto set = [](Link& link, const std::optional<double>& bandwidth) {
     if (!bandwidth) return;

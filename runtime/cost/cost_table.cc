@@ -36,7 +36,7 @@ class Parser {
       throw DataError(name_, "not JSON: " + std::string(error.what()));
     }
     if (!json.is_object() || json.value("format", Json()) != kFormat) {
-      fail("not a file of costs: \"format\" is not \"" + std::string(kFormat) + "\"");
+      fail("not a cost file: \"format\" is not \"" + std::string(kFormat) + "\"");
     }
     if (json.value("version", Json()) != kVersion) fail("\"version\" is not 1");
     allow(
@@ -66,7 +66,7 @@ class Parser {
     }
   }
   std::string text(const Json& value, const std::string& key) const {
-    if (!value.is_string()) fail("\"" + key + "\" is not a text");
+    if (!value.is_string()) fail("\"" + key + "\" is not a string");
     return value.get<std::string>();
   }
   double number(const Json& value, const std::string& what, double most) const {
@@ -84,26 +84,25 @@ class Parser {
     if (!entry.is_object()) fail(which + "not an object");
     allow(entry, which, {"signature", "name", "ns", "measured"});
     for (const char* key : {"signature", "ns"}) {
-      if (!entry.contains(key)) fail(which + "there is no \"" + key + "\"");
+      if (!entry.contains(key)) fail(which + "\"" + key + "\" is missing");
     }
     const std::string digits = text(entry["signature"], "signature");
     uint64_t signature = 0;
     const char* end = digits.data() + digits.size();
     const auto [rest, error] = std::from_chars(digits.data(), end, signature, 16);
     if (digits.size() != 16 || error != std::errc() || rest != end) {
-      fail(which + "its signature is not of 16 hexadecimal digits");
+      fail(which + "\"signature\" must have 16 hexadecimal digits");
     }
     CostTable::Operator op;
     op.time = Nanos(std::llround(number(entry["ns"], which + "\"ns\"", kLongest)));
     if (op.time < Nanos(1)) fail(which + "\"ns\" is out of range");
     if (entry.contains("name")) op.name = text(entry["name"], "name");
     if (entry.contains("measured")) {
-      if (!entry["measured"].is_boolean())
-        fail(which + "\"measured\" is neither true nor false");
+      if (!entry["measured"].is_boolean()) fail(which + "\"measured\" must be true or false");
       op.measured = entry["measured"].get<bool>();
     }
     if (!table.operators.emplace(signature, std::move(op)).second) {
-      fail(which + digits + " is there twice");
+      fail(which + digits + " appears twice");
     }
   }
 

@@ -16,14 +16,15 @@ int gpu_of(const std::string& name) {
     const auto [rest, error] = std::from_chars(name.data() + 5, end, gpu);
     if (error == std::errc() && rest == end && gpu >= 0) return gpu;
   }
-  throw UsageError("'" + name + "' names no GPU: cuda is the first, cuda:1 the second");
+  throw UsageError("'" + name +
+                   "' is not a GPU; write cuda for the first, cuda:1 for the second");
 }
 
 [[noreturn]] void no_such_device(const std::string& name) {
   std::string there_is = "cpu, sim:FILE.json";
   if (built_with_cuda()) there_is += ", cuda[:N], sim:cuda[:N]";
   for (const std::string& profile : profile_names()) there_is += ", sim:" + profile;
-  throw UsageError("there is no device '" + name + "'; there are " + there_is);
+  throw UsageError("unknown device '" + name + "'; available: " + there_is);
 }
 
 }  // namespace

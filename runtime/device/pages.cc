@@ -38,7 +38,7 @@ std::string memory_limits() {
   for (const ProcessLimit& limit : process_limits()) {
     note += std::string("; the process's ") + limit.what + " is limited to " +
             format_bytes(limit.limit) + " (ulimit " + limit.flag + "), of which " +
-            format_bytes(limit.taken) + " are taken";
+            format_bytes(limit.taken) + " is in use";
   }
   return note;
 }

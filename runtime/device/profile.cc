@@ -106,7 +106,8 @@ class Parser {
   }
   std::string string(const Json& json, const char* key) const {
     const Json& value = get(json, key);
-    if (!value.is_string() || value.get<std::string>().empty()) throw at(key, "not a text");
+    if (!value.is_string() || value.get<std::string>().empty())
+      throw at(key, "must be a non-empty string");
     return value.get<std::string>();
   }
   Backend backend(const Json& json) const {
@@ -114,7 +115,7 @@ class Parser {
     if (text == "cpu") return Backend::kCpu;
     if (text == "cuda") return Backend::kCuda;
     if (text == "model") return Backend::kModel;
-    throw at("backend", "'" + text + "' is none of cpu, cuda, model");
+    throw at("backend", "must be cpu, cuda or model, not '" + text + "'");
   }
   double number(const Json& json, const Field& field) const {
     const Json& json_value = get(json, field.key);
@@ -134,8 +135,8 @@ class Parser {
   void check_sources(const Json& sources) const {
     if (!sources.is_object()) throw at("sources", "not an object");
     for (const auto& [key, value] : sources.items()) {
-      if (!known(key) || key == "sources") throw at(key, "a source of an unknown key");
-      if (!value.is_string()) throw at(key, "a source is a text");
+      if (!known(key) || key == "sources") throw at(key, "is a source for an unknown key");
+      if (!value.is_string()) throw at(key, "its source must be a string");
     }
   }
 
@@ -167,8 +168,8 @@ DeviceProfile load_profile(const std::string& name) {
   for (const std::string& known_name : profile_names()) {
     names += (names.empty() ? "" : ", ") + known_name;
   }
-  throw UsageError("there is no device profile '" + name + "'; there are " + names +
-                   ", or give a .json file");
+  throw UsageError("unknown device profile '" + name + "'; available: " + names +
+                   ", or a .json file");
 }
 
 }  // namespace tidemark

@@ -32,15 +32,18 @@ class TemporaryFile final : public DiskFile {
     if (fd_ < 0) {  // not every file system has O_TMPFILE
       std::string path = directory + "/tidemark-XXXXXX";
       fd_ = ::mkostemp(path.data(), O_CLOEXEC);
-      if (fd_ < 0) throw DataError(directory, "no temporary file here: " + cause(errno));
+      if (fd_ < 0)
+        throw DataError(directory, "cannot create a temporary file: " + cause(errno));
       ::unlink(path.c_str());
     }
     if (is_in_ram(directory)) {
-      log().warn("{} is a file system in memory: the disk tier frees nothing there", directory);
+      log().warn("{} is on an in-memory file system: a disk tier there frees no memory",
+                 directory);
     }
     direct_ = direct && try_direct();
     if (!direct_) {
-      log().info("{}: no O_DIRECT, so the disk tier flushes what it writes", directory);
+      log().info("{}: O_DIRECT is not supported, so the disk tier flushes its writes",
+                 directory);
       ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);  // no reading ahead into the page cache
     }
   }
@@ -125,7 +128,7 @@ void transfer_fully(const char* what, size_t bytes, Offset at, const Transfer& t
       throw DeviceError(std::string("[disk tier] ") + what + " " +
                         std::to_string(bytes - done) + " bytes at " +
                         std::to_string(place.value()) + ": " +
-                        (n < 0 ? cause(errno) : "cut short after " + std::to_string(n)));
+                        (n < 0 ? cause(errno) : "ended after " + std::to_string(n)));
     }
     done += step;
   }
@@ -171,8 +174,8 @@ std::unique_ptr<DiskFile> make_temporary_file(const std::string& directory, bool
   const std::optional<std::string> place = default_disk_directory();
   if (!place) {
     throw DataError("the disk tier",
-                    "neither TMPDIR nor /var/tmp nor the current folder is a folder on a disk "
-                    "that can be written; name one");
+                    "TMPDIR, /var/tmp and the current folder are not writable folders on a "
+                    "disk; name one that is");
   }
   return std::make_unique<TemporaryFile>(*place, direct);
 }

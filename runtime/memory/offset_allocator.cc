@@ -187,7 +187,7 @@ Allocation OffsetAllocator::take(const Place& hole, Offset offset, Bytes size) {
 void OffsetAllocator::free(const Block& block, const Fence& last_use) {
   const auto here = blocks_.find(block.offset);
   TIDEMARK_CHECK(here != blocks_.end() && here->value == block.size,
-                 describe(block) + " is not a block that was handed out");
+                 describe(block) + " is not an allocated block");
   blocks_.erase(here);
   used_ -= block.size;
   LastWork* work = new_work();

@@ -40,7 +40,7 @@ class Checker {
   void add(Bytes size, const std::string& where) {
     if (size < Bytes(0)) fail(where + ": negative size " + std::to_string(size.count()));
     if (size.count() > kMaxSum - sum_)
-      fail(where + ": the sizes up to it sum to more than 2^61");
+      fail(where + ": the sizes up to here sum to more than 2^61");
     sum_ += size.count();
   }
 
@@ -49,12 +49,13 @@ class Checker {
       const Storage& s = problem_.storages[i];
       add(s.size, storage(i));
       if (s.alias_of == kNone) continue;
-      if (!is_storage(s.alias_of)) fail(storage(i) + ": alias of no storage");
+      if (!is_storage(s.alias_of))
+        fail(storage(i) + ": alias of a storage that does not exist");
       const Storage& whole = problem_.storages[s.alias_of];
       if (whole.alias_of != kNone) fail(storage(i) + ": alias of an alias");
       if (s.alias_offset < Bytes(0) || s.size > whole.size ||
           s.alias_offset > whole.size - s.size) {
-        fail(storage(i) + ": reaches out of " + storage(s.alias_of));
+        fail(storage(i) + ": extends beyond " + storage(s.alias_of));
       }
     }
   }
@@ -71,7 +72,7 @@ class Checker {
       for (const StorageId id : o.outputs) {
         if (!is_storage(id)) fail(op(i) + ": output " + std::to_string(id) + " does not exist");
         if (problem_.storages[id].at_start && problem_.storages[id].alias_of == kNone) {
-          fail(op(i) + ": writes " + storage(id) + ", which is there at the start");
+          fail(op(i) + ": writes " + storage(id) + ", which exists at the start");
         }
         if (writer_[id] != kNone) {
           fail(op(i) + ": writes " + storage(id) + ", as " + op(writer_[id]) + " does");
@@ -85,7 +86,7 @@ class Checker {
     }
     for (size_t i = 0; i < problem_.storages.size(); ++i) {
       if (writer_[i] == kNone && !problem_.storages[i].at_start) {
-        fail(storage(i) + ": neither written nor there at the start");
+        fail(storage(i) + ": neither written nor present at the start");
       }
     }
   }
@@ -105,7 +106,7 @@ class Checker {
       }
       if (problem_.storages[pair.input].alias_of != kNone ||
           problem_.storages[pair.output].alias_of != kNone) {
-        fail(where + ": an alias");
+        fail(where + ": the input or the output is an alias");
       }
     }
   }

@@ -132,7 +132,7 @@ std::optional<Schedule> place_recorded(const StepTrace& trace, const Schedule& s
   }
   if (!placed) return std::nullopt;
   placed->peak_bound = max_resident(schedule);
-  placed->method = "as the policy released";
+  placed->method = "the policy's recorded releases";
   return placed;
 }
 

@@ -44,8 +44,8 @@ class Validator {
     const size_t count = problem_.operators.size();
     time_.assign(count, -1);
     if (plan_.order.size() != count) {
-      report("the order has " + std::to_string(plan_.order.size()) + " operators of " +
-             std::to_string(count));
+      report("the order has " + std::to_string(plan_.order.size()) + " of " +
+             std::to_string(count) + " operators");
       return false;
     }
     for (size_t t = 0; t < count; ++t) {
@@ -75,7 +75,7 @@ class Validator {
       for (const OpId before : problem_.operators[i].after)
         needs(id, before, " (control edge)");
       for (const StorageId s : problem_.operators[i].inputs) {
-        needs(id, writer[s], ", which writes what it reads");
+        needs(id, writer[s], ", which writes its input");
       }
       for (const StorageId s : problem_.operators[i].outputs) {
         if (problem_.storages[s].alias_of != kNone) {
@@ -120,20 +120,20 @@ class Validator {
       const bool is_op = p.workspace_of >= 0 &&
                          static_cast<size_t>(p.workspace_of) < problem_.operators.size();
       if (is_storage == is_op) {
-        report("a placement of nothing, or of two things");
+        report("a placement must name one storage or one workspace");
         return false;
       }
       if (p.offset < Offset() || p.begin < 0 || p.end < p.begin ||
           p.end > static_cast<int64_t>(plan_.order.size()) || p.size < Bytes(0) ||
           (p.end > p.begin && p.offset.value() > plan_.peak.count() - p.size.count())) {
-        report(owner(p) + " does not lie in the arena and the step");
+        report(owner(p) + " lies outside the arena or the step");
         continue;
       }
       if (is_storage) {
         ++of_storage[p.storage];
         const Storage& s = problem_.storages[p.storage];
-        if (s.alias_of != kNone) report(owner(p) + " is an alias and has a place of its own");
-        if (p.size != s.size) report(owner(p) + " is placed with another size");
+        if (s.alias_of != kNone) report(owner(p) + " is an alias but has its own placement");
+        if (p.size != s.size) report(owner(p) + " is placed with the wrong size");
         const std::set<int64_t>& uses = uses_[p.storage];
         if (!uses.empty() && (*uses.begin() < p.begin || *uses.rbegin() >= p.end)) {
           report(owner(p) + " is used outside [" + std::to_string(p.begin) + ", " +
@@ -142,23 +142,23 @@ class Validator {
       } else {
         ++of_op[p.workspace_of];
         if (p.size != problem_.operators[p.workspace_of].workspace) {
-          report(owner(p) + " is placed with another size");
+          report(owner(p) + " is placed with the wrong size");
         }
         if (time_[p.workspace_of] < p.begin || time_[p.workspace_of] >= p.end) {
-          report(owner(p) + " is not there when it runs");
+          report(owner(p) + " is not live when its operator runs");
         }
       }
     }
     for (size_t i = 0; i < problem_.storages.size(); ++i) {
       const auto id = static_cast<StorageId>(i);
       if (problem_.storages[i].alias_of == kNone && of_storage[id] != 1) {
-        report(storage(id) + " has " + std::to_string(of_storage[id]) + " places");
+        report(storage(id) + " has " + std::to_string(of_storage[id]) + " placements");
       }
     }
     for (size_t i = 0; i < problem_.operators.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       if (problem_.operators[i].workspace > Bytes(0) && of_op[id] != 1) {
-        report("workspace of " + op(id) + " has " + std::to_string(of_op[id]) + " places");
+        report("workspace of " + op(id) + " has " + std::to_string(of_op[id]) + " placements");
       }
     }
     return found_.empty();
@@ -168,17 +168,18 @@ class Validator {
     for (const InPlace& pair : plan_.in_place) {
       const auto& allowed = problem_.may_be_in_place;
       if (std::find(allowed.begin(), allowed.end(), pair) == allowed.end()) {
-        report("an in-place pair that the problem does not have");
+        report("an in-place pair that is not in the problem");
         continue;
       }
       const std::string where = op(pair.op) + " in place on " + storage(pair.input);
       if (*uses_[pair.input].rbegin() != time_[pair.op])
         report(where + ", which is used later");
-      if (problem_.storages[pair.input].at_end) report(where + ", which is wanted at the end");
+      if (problem_.storages[pair.input].at_end) report(where + ", which is needed at the end");
       if (*uses_[pair.output].begin() != time_[pair.op])
         report(where + ": output used earlier");
-      if (!given_.insert(pair.input).second) report(where + ": its place is given twice");
-      if (!taken_.insert(pair.output).second) report(where + ": its output takes two places");
+      if (!given_.insert(pair.input).second) report(where + ": its space is reused twice");
+      if (!taken_.insert(pair.output).second)
+        report(where + ": its output takes over two storages");
       pairs_.insert({pair.input, pair.output});
     }
   }
@@ -233,7 +234,7 @@ class Validator {
   void check_freedom() {
     for (const auto& [a, b] : stream_clashes(problem_, plan_)) {
       report(owner(plan_.placements[a]) + " and " + owner(plan_.placements[b]) +
-             " share bytes, and nothing keeps their users apart");
+             " share bytes, and their users may run at the same time");
     }
   }
 

@@ -9,9 +9,9 @@ DeltaPolicy::DeltaPolicy(const DeltaOptions& options, bool known_to_fit)
       score_(find_filter(options.filter.empty() ? "base" : options.filter).score),
       known_to_fit_(known_to_fit) {
   if (!(options.early_start >= 0 && options.early_start <= 1)) {
-    throw UsageError("early start is a share of the budget, from 0 (off) to 1");
+    throw UsageError("early start must be a share of the budget, from 0 (off) to 1");
   }
-  if (options.prefetch < 0) throw UsageError("the prefetcher's limit cannot be negative");
+  if (options.prefetch < 0) throw UsageError("the prefetch limit cannot be negative");
 }
 
 // Algorithm 2, with an index instead of the loop over all tensors.

@@ -118,11 +118,11 @@ std::unique_ptr<ReleasePolicy> make_price_policy(const PolicySettings& settings)
 
 std::unique_ptr<ReleasePolicy> make_tide_policy(const PolicySettings& settings) {
   const PolicyInfo& fallback = find_policy(settings.fallback_policy);
-  if (fallback.plans) throw UsageError("tide cannot go by itself where it has no schedule");
+  if (fallback.plans) throw UsageError("tide cannot be its own fallback policy");
   if (!fallback.evicts) {
-    throw UsageError("tide's schedules compute again, so it cannot go by '" +
-                     settings.fallback_policy +
-                     "' where it has none; 'delta' releases as that does");
+    throw UsageError(
+        "tide's schedules recompute, so '" + settings.fallback_policy +
+        "' cannot be its fallback policy; use 'delta', which releases the same way");
   }
   return fallback.make(settings);
 }

@@ -13,11 +13,11 @@ MakePolicy make_tide_policy, make_price_policy, make_delta_policy, make_dtr_poli
 std::span<const PolicyInfo> policies() {
   static constexpr std::array kAll{
       PolicyInfo{.name = "tide",
-                 .about = "ours: steps that repeat go by a schedule; others as 'price'",
+                 .about = "ours: steps that repeat run under a plan; others as with 'price'",
                  .plans = true,
                  .make = make_tide_policy},
       PolicyInfo{.name = "price",
-                 .about = "tide without schedules: what costs least to have back goes first",
+                 .about = "tide without plans: release what is cheapest to restore",
                  .make = make_price_policy},
       PolicyInfo{.name = "delta",
                  .about = "DELTA: evict or offload, whichever is cheaper",
@@ -36,12 +36,12 @@ std::span<const PolicyInfo> policies() {
                  .evicts = false,
                  .make = make_offload_only_policy},
       PolicyInfo{.name = "checkpoint",
-                 .about = "Chen: keep the borders of sqrt(n) segments",
+                 .about = "Chen: keep the boundaries of sqrt(n) segments",
                  .make = make_checkpoint_policy},
       PolicyInfo{
-          .name = "random", .about = "evict or offload by lot", .make = make_random_policy},
+          .name = "random", .about = "evict or offload at random", .make = make_random_policy},
       PolicyInfo{.name = "austere",
-                 .about = "the last resort alone: the stalest first, by fixed rules",
+                 .about = "the last resort only: the stalest first, by fixed rules",
                  .make = make_austere_policy},
   };
   return kAll;
@@ -53,7 +53,7 @@ const PolicyInfo& find_policy(std::string_view name) {
     if (policy.name == name) return policy;
     names += ", " + std::string(policy.name);
   }
-  throw UsageError("there is no policy '" + std::string(name) + "'; there are: " + names);
+  throw UsageError("unknown policy '" + std::string(name) + "'; available: " + names);
 }
 
 }  // namespace tidemark

@@ -37,14 +37,14 @@ std::string describe_memory(const ResidencyContext& context, const Transfers& tr
     text += "\n  " + std::string(to_string(category)) + ": " +
             format_bytes(context.arena.live()[category]);
   }
-  text += resident.empty() ? "\n  no tensor is in it" : "\n  largest tensors:";
+  text += resident.empty() ? "\n  no tensor is resident" : "\n  largest tensors:";
   for (size_t i = 0; i < std::min(kLargest, resident.size()); ++i) {
     Storage& s = *resident[i];
     const char* why = s.managed.pins > 0         ? "needed by the operator"
                       : s.managed.claims > 0     ? "needed by a recomputation"
                       : !context.options.managed ? "memory is not managed"
                       : transfers.can_evict(s)   ? "can be evicted"
-                      : context.may_offload(s)   ? "can be offloaded if a tier has room"
+                      : context.may_offload(s)   ? "can be offloaded if a tier has space"
                       : context.tiers.empty()    ? "cannot be recomputed, and there is no tier"
                                                  : "cannot be released";
     text += "\n    " + format_bytes(s.size()) + " " + name_and_origin(s) + " (" + why + ")";

@@ -43,7 +43,7 @@ class Rematerialiser::Recomputation {
 
 void Rematerialiser::materialise(Storage& root, Reason reason) {
   if (root.residence() != Residence::kEvicted && root.residence() != Residence::kDead) return;
-  TIDEMARK_CHECK(graph_.runnable(root), "what was evicted can be recomputed");
+  TIDEMARK_CHECK(graph_.runnable(root), "an evicted storage can be recomputed");
   Recomputation recomputation(*this, root);
   const IntrusivePtr<Recipe> call(root.managed.recipe);
   if (recompute_at_once(recomputation, root, reason)) return;

@@ -179,7 +179,7 @@ void Residency::fetch(Storage& storage, Reason reason) {
       transfers_.reload(storage, std::move(block), EventKind::kReload, reason);
   }
   rematerialiser_.materialise(storage, reason);  // if its copy was dropped to make that space
-  TIDEMARK_CHECK(storage.resident(), "a storage that is wanted can be had");
+  TIDEMARK_CHECK(storage.resident(), "a storage that is needed can be restored");
   changes_.set_prefetched(storage, false);
 }
 

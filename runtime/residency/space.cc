@@ -267,7 +267,7 @@ bool Space::copy_in(Storage& storage, std::optional<Offset> at) {
 
 void Space::compact_block(Storage& storage, Offset to) {
   if (storage.managed.block.offset == to) return;
-  TIDEMARK_CHECK(move_block(storage, to), "a block slides into the hole before it");
+  TIDEMARK_CHECK(move_block(storage, to), "a block can move into the hole before it");
 }
 
 bool Space::move(Storage& storage, Offset to) {

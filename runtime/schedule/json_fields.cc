@@ -5,7 +5,7 @@ namespace tidemark::json_fields {
 Json parse(std::string_view text, const std::string& source, int depth) {
   try {
     return Json::parse(text, [&](int level, Json::parse_event_t, Json&) {
-      if (level > depth) throw UsageError("it is nested too deeply");
+      if (level > depth) throw UsageError("nested too deeply");
       return true;
     });
   } catch (const UsageError& error) {
@@ -47,14 +47,15 @@ int64_t Fields::integer(const Json& value, const std::string& at) const {
   if (!value.is_number_integer() ||
       (value.is_number_unsigned() &&
        value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))) {
-    throw DataError(source_, at + ": not an integer of 64 bits");
+    throw DataError(source_, at + ": not a 64-bit integer");
   }
   return value.get<int64_t>();
 }
 
 uint32_t Fields::id_of(const Json& value, const std::string& at) const {
   const int64_t number = integer(value, at);
-  if (number < 0 || number > UINT32_MAX) throw DataError(source_, at + ": no such number");
+  if (number < 0 || number > UINT32_MAX)
+    throw DataError(source_, at + ": not an unsigned 32-bit integer");
   return static_cast<uint32_t>(number);
 }
 
@@ -70,7 +71,7 @@ uint32_t Fields::id(const char* key) const {
 
 bool Fields::flag(const char* key, bool otherwise) const {
   const Json* value = find(key);
-  if (value && !value->is_boolean()) fail(key, "neither true nor false");
+  if (value && !value->is_boolean()) fail(key, "must be true or false");
   return value ? value->get<bool>() : otherwise;
 }
 
@@ -96,7 +97,7 @@ std::vector<uint32_t> Fields::ids(const char* key) const {
 
 std::string Fields::text(const char* key) const {
   const Json* value = find(key);
-  if (!value || !value->is_string()) fail(key, "not a text");
+  if (!value || !value->is_string()) fail(key, "not a string");
   return value->get<std::string>();
 }
 

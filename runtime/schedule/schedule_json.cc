@@ -136,12 +136,12 @@ class ScheduleReader {
     if (!line.find(key)) line.fail(key, "is missing");
     it.subject = line.id(key);
     const size_t most = is_op(it) ? saved_.trace.ops.size() : storages_;
-    if (it.subject >= most) line.fail(key, "there is none of that number");
+    if (it.subject >= most) line.fail(key, "there are only " + std::to_string(most));
     it.again = line.flag("again");
     it.first_block = next_;
     if (line.find("blocks")) {
       const std::vector<uint32_t> range = line.ids("blocks");
-      if (range.size() != 2) line.fail("blocks", "not [the first, how many]");
+      if (range.size() != 2) line.fail("blocks", "must be [first, count]");
       it.first_block = range[0];
       it.blocks = range[1];
       if (uint64_t{range[0]} + range[1] > UINT32_MAX) line.fail("blocks", "no such blocks");
@@ -153,14 +153,15 @@ class ScheduleReader {
     Block block;
     if (line.find("storage")) {
       block.storage = line.id("storage");
-      if (block.storage >= storages_) line.fail("storage", "there is none of that number");
+      if (block.storage >= storages_)
+        line.fail("storage", "there are only " + std::to_string(storages_));
     }
     block.size = bytes(line, "size");
     add(line, "size", block.size.count());
     block.begin = line.id("begin");
     block.end = line.id("end");
     if (block.begin > block.end || block.end > s_.code.size()) {
-      line.fail("end", "the code has no such stretch");
+      line.fail("end", "the code has no such range");
     }
     block.at = Offset(bytes(line, "at").count());
     return block;
@@ -168,10 +169,12 @@ class ScheduleReader {
 
   void check_ranges() const {
     if (s_.initial_blocks > s_.blocks.size())
-      head_.fail("initial_blocks", "more than there are");
+      head_.fail("initial_blocks",
+                 "there are only " + std::to_string(s_.blocks.size()) + " blocks");
     for (uint32_t b = 0; b < s_.initial_blocks; ++b) {
       if (s_.blocks[b].storage == Schedule::kScratch) {
-        head_.fail("blocks[" + std::to_string(b) + "]", "an initial block is of a storage");
+        head_.fail("blocks[" + std::to_string(b) + "]",
+                   "an initial block must belong to a storage");
       }
     }
     for (size_t i = 0; i < s_.code.size(); ++i) {
@@ -187,12 +190,12 @@ class ScheduleReader {
   }
   static Nanos time(const Fields& line, const char* key) {
     const int64_t nanos = line.number(key);
-    if (nanos < 0) line.fail(key, "not a time");
+    if (nanos < 0) line.fail(key, "a time cannot be negative");
     return Nanos(nanos);
   }
   // Bounds sizes so that their sums do not overflow.
   void add(const Fields& line, const char* key, int64_t size) {
-    if (size < 0 || size > kHuge - sum_) line.fail(key, "sizes sum up to too much");
+    if (size < 0 || size > kHuge - sum_) line.fail(key, "the sum of the sizes is too large");
     sum_ += size;
   }
 

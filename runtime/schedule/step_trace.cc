@@ -38,8 +38,8 @@ class Verifier {
     for (size_t s = 0; s < state_.size(); ++s) {
       if (trace_.storages[s].at_end != state_[s].there) {
         say("storage " + std::to_string(s) +
-            (state_[s].there ? " is never let go of and yet not there at the end"
-                             : " is not there at the end, as it should be"));
+            (state_[s].there ? " is never released but is not live at the end"
+                             : " should be live at the end but is not"));
       }
     }
     return std::move(found_);
@@ -66,13 +66,14 @@ class Verifier {
     if (op.workspace < Bytes(0) || op.workspace.count() > kHuge) {
       say_here("its workspace has an impossible size");
     }
-    if (op.cost < Nanos(0)) say_here("it takes negative time");
+    if (op.cost < Nanos(0)) say_here("it has a negative cost");
     for (const StepTrace::Input& input : op.inputs) {
       State* state = find(input.storage);
       if (!state) continue;
       const std::string name = "storage " + std::to_string(input.storage);
-      if (!state->there) say_here(name + " is not there");
-      if (state->version != input.version) say_here(name + " has another version by then");
+      if (!state->there) say_here(name + " is not live");
+      if (state->version != input.version)
+        say_here(name + " has another version at that point");
     }
     for (const StepTrace::Input& input : op.inputs) {
       if (input.written && input.storage < state_.size()) ++state_[input.storage].version;
@@ -81,7 +82,7 @@ class Verifier {
       State* state = find(output);
       if (!state) continue;
       if (state->there || state->made) {
-        say_here("storage " + std::to_string(output) + " is made twice");
+        say_here("storage " + std::to_string(output) + " is produced twice");
       }
       state->there = state->made = true;
     }
@@ -90,14 +91,14 @@ class Verifier {
         return input.storage == storage && !input.written;
       };
       if (op.outputs.empty() || std::none_of(op.inputs.begin(), op.inputs.end(), is_read)) {
-        say_here("nothing can be put where storage " + std::to_string(storage) + " lies");
+        say_here("no output can overwrite storage " + std::to_string(storage));
       }
     }
     for (const uint32_t released : op.released) {
       State* state = find(released);
       if (!state) continue;
       if (!state->there) {
-        say_here("storage " + std::to_string(released) + " is let go of and was not there");
+        say_here("storage " + std::to_string(released) + " is released but was not live");
       }
       state->there = false;
     }
@@ -151,14 +152,14 @@ std::vector<std::string> trace_violations(const StepTrace& trace, size_t limit) 
 }
 
 std::string why_not_plannable(const StepTrace& trace) {
-  if (trace.ops.empty()) return "it runs nothing";
+  if (trace.ops.empty()) return "it has no operators";
   for (size_t s = 0; s < trace.storages.size(); ++s) {
     const StepTrace::Storage& storage = trace.storages[s];
     if (storage.at_start == storage.at_end) continue;
     return "storage " + std::to_string(s) + " (" + std::string(storage.label()) + ", " +
            std::string(to_string(storage.category)) + ")" +
-           (storage.at_start ? " comes from an earlier step and goes in this one"
-                             : " is made in this step and stays after it");
+           (storage.at_start ? " comes from an earlier step and is released in this one"
+                             : " is produced in this step and outlives it");
   }
   return {};
 }

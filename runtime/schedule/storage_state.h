@@ -57,19 +57,19 @@ class StorageState {
   // Takes a block: for an operator to write, or filled from host memory or from the copy.
   // REQUIRES: not resident, not lost.
   void take_block() {
-    require(!resident() && residence_ != Residence::kLost, "takes a block once");
+    require(!resident() && residence_ != Residence::kLost, "takes a block only if it has none");
     residence_ = Residence::kResident;
   }
   // Leaves its block. `next`: kOffloaded if clean; else kEvicted, kDead, or kEmpty (the call
   // that was to write it did not run). REQUIRES: resident.
   void leave(Residence next) {
     require(resident() && copy_ == (next == Residence::kOffloaded),
-            "leaves where it is, offloaded if it has a copy and only then");
+            "leaves a block that it has; it is offloaded exactly if it has a copy");
     residence_ = next;
   }
   // REQUIRES: evicted and no longer needed.
   void die() {
-    require(evicted() && !needed(), "dies when nobody needs it, without block and copy");
+    require(evicted() && !needed(), "dies only if evicted and no longer needed");
     residence_ = Residence::kDead;
   }
   void lose() {
@@ -79,13 +79,13 @@ class StorageState {
 
   // REQUIRES: resident, without a copy.
   void copy_out() {
-    require(resident() && !copy_, "is copied out once");
+    require(resident() && !copy_, "is copied out only if resident and without a copy");
     copy_ = true;
   }
   // Invalidates or drops the copy. A storage without a block is then evicted. REQUIRES:
   // has_copy().
   void drop_copy() {
-    require(copy_, "has a copy to give up");
+    require(copy_, "has a copy to drop");
     copy_ = false;
     if (offloaded()) residence_ = Residence::kEvicted;
   }

@@ -92,20 +92,21 @@ class TraceReader {
   std::string_view keep(std::string text) const { return text_->emplace_back(std::move(text)); }
   static Category category(const Fields& line) {
     return static_cast<Category>(
-        line.choice("category", kCategoryNames, "no category: " + line.text("category")));
+        line.choice("category", kCategoryNames, "unknown category: " + line.text("category")));
   }
   // Bounds values so that their sums do not overflow.
   static int64_t counted(const Fields& line, const char* key, int64_t& sum) {
     constexpr int64_t kMost = int64_t{1} << 60;
     const int64_t value = line.number(key);
-    if (value > kMost - std::max<int64_t>(0, sum)) line.fail(key, "too much in sum");
+    if (value > kMost - std::max<int64_t>(0, sum))
+      line.fail(key, "the sum of the sizes is too large");
     sum += std::max<int64_t>(0, value);
     return value;
   }
   StepTrace::Op op(const Fields& line) {
     StepTrace::Op op;
     op.kind = static_cast<StepTrace::Kind>(
-        line.choice("kind", kKinds, "neither call, upload nor read"));
+        line.choice("kind", kKinds, "must be call, upload or read"));
     op.name = keep(line.text("name"));
     if (line.find("call")) op.call = keep(line.text("call"));
     if (line.find("signature")) {
@@ -113,7 +114,7 @@ class TraceReader {
       const auto [end, error] =
           std::from_chars(digits.data(), digits.data() + digits.size(), op.signature, 16);
       if (error != std::errc() || end != digits.data() + digits.size()) {
-        line.fail("signature", "not a hexadecimal number of 64 bits");
+        line.fail("signature", "not a 64-bit hexadecimal number");
       }
     }
     const Json* inputs = line.find("inputs");
@@ -123,7 +124,7 @@ class TraceReader {
       const std::string key = "inputs[" + std::to_string(i) + "]";
       const bool written = entry.is_array() && entry.size() == 3 && entry[2] == "written";
       if (!entry.is_array() || entry.size() != (written ? 3U : 2U)) {
-        line.fail(key, "neither [storage, version] nor [storage, version, \"written\"]");
+        line.fail(key, "must be [storage, version] or [storage, version, \"written\"]");
       }
       const std::string at = line.place(key);
       op.inputs.push_back({line.id_of(entry[0], at), line.id_of(entry[1], at), written});

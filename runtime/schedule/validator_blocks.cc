@@ -22,13 +22,13 @@ class References {
 
   bool run() {
     if (s_.initial_blocks > s_.blocks.size()) {
-      n_.say("more blocks are initial than there are");
+      n_.say("there are more initial blocks than blocks");
       return false;
     }
     for (uint32_t b = 0; b < s_.initial_blocks; ++b) check_initial(b);
     next_ = s_.initial_blocks;
     for (now_ = 0; now_ < s_.code.size(); ++now_) check(s_.code[now_]);
-    if (next_ != s_.blocks.size()) n_.say("blocks are left that no instruction takes");
+    if (next_ != s_.blocks.size()) n_.say("some blocks are taken by no instruction");
     return n_.found.empty();
   }
 
@@ -36,11 +36,11 @@ class References {
   void check_initial(uint32_t b) {
     const Block& block = s_.blocks[b];
     const std::string where = "initial block " + std::to_string(b) + ": ";
-    if (block.begin != 0) n_.say(where + "it does not begin at 0");
-    if (block.end > s_.code.size()) n_.say(where + "it ends after the code");
+    if (block.begin != 0) n_.say(where + "it must begin at 0");
+    if (block.end > s_.code.size()) n_.say(where + "it ends after the last instruction");
     if (block.storage >= n_.storages()) return n_.say(where + "there is no such storage");
     if (!fits_size(block.size, n_.size(block.storage))) {
-      n_.say(where + "its size is not that of " + n_.name(block.storage));
+      n_.say(where + "its size differs from that of " + n_.name(block.storage));
     }
   }
 
@@ -75,7 +75,7 @@ class References {
     }
     if (it.blocks == 0) return;
     if (it.first_block != next_ || next_ + it.blocks > s_.blocks.size()) {
-      n_.say_at(now_, "its blocks do not follow those of the instruction before");
+      n_.say_at(now_, "its blocks do not follow those of the previous instruction");
       next_ = std::min(s_.blocks.size(), size_t{it.first_block} + it.blocks);
       return;
     }
@@ -98,7 +98,8 @@ class References {
                             std::to_string(size.count()));
       }
       if (block.begin != now_) {
-        n_.say_at(now_, "its block " + std::to_string(i) + " does not begin there");
+        n_.say_at(now_,
+                  "its block " + std::to_string(i) + " does not begin at this instruction");
       }
       if (block.end < block.begin || block.end > s_.code.size()) {
         n_.say_at(now_,
@@ -173,7 +174,7 @@ class Space {
     const Bytes over = apart + peak - n_.limits.space;
     if (over > (s_.placed ? Bytes(0) : s_.shortfall)) {
       n_.say("the peak" + std::string(apart > Bytes(0) ? ", with residents," : "") + " is " +
-             std::to_string(over.count()) + " bytes above the room" +
+             std::to_string(over.count()) + " bytes above the available space" +
              (s_.placed ? "" : ", more than the stated shortfall"));
     }
   }

@@ -19,12 +19,12 @@ class Walk {
     for (now_ = 0; now_ < s_.code.size(); ++now_) {
       step(s_.code[now_]);
       if (tier_ > n_.limits.tier_space && !tier_full_) {
-        n_.say_at(now_, "copies take more than the tiers have");
+        n_.say_at(now_, "copies need more space than the tiers have");
         tier_full_ = true;
       }
       if (!loses_) continue;
       for (const uint32_t s : known_.newly_lost()) {
-        say("from here on " + n_.name(s) + " cannot be had back");
+        say(n_.name(s) + " can no longer be restored");
       }
       loses_ = false;
     }
@@ -39,9 +39,9 @@ class Walk {
       const uint32_t storage = s_.blocks[b].storage;
       const bool foreign = n_.is_foreign(storage);
       if (!foreign && !n_.trace.storages[storage].at_start) {
-        n_.say(n_.name(storage) + " has an initial block and is not there at the start");
+        n_.say(n_.name(storage) + " has an initial block but is not live at the start");
       }
-      if (n_.is_apart(storage)) n_.say(n_.name(storage) + " is kept apart and has a block");
+      if (n_.is_apart(storage)) n_.say(n_.name(storage) + " is kept apart but has a block");
       if (known_[storage].block != kNone) n_.say(n_.name(storage) + " has two initial blocks");
       known_[storage].block = b;
     }
@@ -49,12 +49,12 @@ class Walk {
       known_[s].made = n_.is_foreign(s) || n_.trace.storages[s].at_start;
       if (!known_[s].made || known_.resident(s)) continue;
       if (!n_.is_foreign(s) && !n_.trace.storages[s].may_offload) {
-        n_.say(n_.name(s) + " begins on a tier and may not be offloaded");
+        n_.say(n_.name(s) + " begins on a tier but may not be offloaded");
       }
       copy(s);
     }
     if (tier_ > n_.limits.tier_space) {
-      n_.say("what begins on the tiers is more than they have");
+      n_.say("the storages that begin on the tiers need more space than the tiers have");
       tier_full_ = true;
     }
   }
@@ -73,7 +73,7 @@ class Walk {
                              it.what == Do::kOffload || it.what == Do::kMove;
     if (needs_block && known.block == kNone) return say(name + " is not resident");
     if ((it.what == Do::kEvict || it.what == Do::kOffload) && s_.residents_apart) {
-      say("nothing is released where residents are apart");
+      say("nothing may be released when residents are kept apart");
     }
     switch (it.what) {
       case Do::kFree: return free(storage);
@@ -91,7 +91,7 @@ class Walk {
         return;
       case Do::kCopyIn:
         if (!known.copied) say(name + " has no valid copy");
-        if (known.block != kNone) say(name + " is resident already");
+        if (known.block != kNone) say(name + " is already resident");
         known.block = it.first_block;
         return;
       case Do::kDropCopy:
@@ -110,10 +110,11 @@ class Walk {
   void free(uint32_t storage) {
     Onlooker::Known& known = known_[storage];
     const std::string name = n_.name(storage);
-    if (known.block == kNone && !known.copied) return say(name + " is not there to be freed");
+    if (known.block == kNone && !known.copied)
+      return say(name + " is freed but is neither resident nor copied");
     if (n_.is_foreign(storage)) known.let_go = true;  // no operator tells when
-    if (!known.let_go) say(name + " is freed before the program lets go of it");
-    if (known.uses_left > 0) say(name + " is freed before an operator that uses it");
+    if (!known.let_go) say(name + " is freed before the program releases it");
+    if (known.uses_left > 0) say(name + " is freed before its last use");
     if (known.block != kNone) end_block(storage, now_ + 1);
     drop_copy(storage);
     loses_ = true;
@@ -133,7 +134,7 @@ class Walk {
       const Onlooker::Known& known = known_[input.storage];
       const std::string name = n_.name(input.storage);
       if (!known.made) {
-        say(n_.op(k) + " reads " + name + ", which has not been made");
+        say(n_.op(k) + " reads " + name + ", which has not been produced yet");
       } else if (!known_.resident(input.storage)) {
         say(n_.op(k) + " reads " + name + ", which is not resident");
       } else if (known.version != input.version) {
@@ -157,10 +158,10 @@ class Walk {
     const std::string name = n_.name(storage);
     if (it.again) {
       if (known.block != kNone) return say(name + " is resident, so it must go to scratch");
-      if (!n_.trace.storages[storage].may_evict) say(name + " may not be computed again");
-      if (known.version != 0) say(name + " has been written since it was made");
+      if (!n_.trace.storages[storage].may_evict) say(name + " may not be recomputed");
+      if (known.version != 0) say(name + " has been written since it was produced");
     } else if (known.made) {
-      say(name + " is made twice");
+      say(name + " is produced twice");
     }
     known.block = b;
   }
@@ -185,13 +186,14 @@ class Walk {
     for (const uint32_t released : op.released) known_[released].let_go = true;
   }
 
-  // No operator passes a read, in either direction.
+  // No operator is moved past a read, in either direction.
   void check_barriers(uint32_t k) {
     if (n_.trace.ops[k].kind == StepTrace::Kind::kRead) {
-      if (count_ != k || last_ > k) say(n_.op(k) + " is a read, and an operator passes it");
+      if (count_ != k || last_ > k)
+        say(n_.op(k) + " is a read, and an operator is moved past it");
       barrier_ = k;
     } else if (barrier_ != kNone && k < barrier_) {
-      say(n_.op(k) + " passes a read");
+      say(n_.op(k) + " is moved past a read");
     }
   }
 
@@ -210,7 +212,7 @@ class Walk {
     const bool ends = moves ? s_.blocks[block].end == end : s_.blocks[block].end >= end;
     if (!ends) {
       say("it ends block " + std::to_string(block) + " of " + n_.name(storage) +
-          ", which says that it ends at " + std::to_string(s_.blocks[block].end));
+          ", whose stated end is " + std::to_string(s_.blocks[block].end));
     }
     known_[storage].block = kNone;
   }
@@ -224,13 +226,13 @@ class Walk {
       const bool stays = n_.is_foreign(s) ? !known.let_go : n_.trace.storages[s].at_end;
       if (known.block != kNone && s_.blocks[known.block].end != s_.code.size()) {
         n_.say("nothing ends block " + std::to_string(known.block) + " of " + n_.name(s) +
-               ", which says that it ends at " + std::to_string(s_.blocks[known.block].end));
+               ", whose stated end is " + std::to_string(s_.blocks[known.block].end));
       }
       if (stays && !known_.resident(s) && !known.copied) {
         n_.say(n_.name(s) + " is neither resident nor copied at the end");
       }
       if (!stays && (known.block != kNone || known.copied)) {
-        n_.say(n_.name(s) + " is still there at the end");
+        n_.say(n_.name(s) + " is still live at the end");
       }
     }
   }

@@ -21,9 +21,8 @@ constexpr int kMaxThreads = 1024;
 
 void check_bytes(const std::string& field, Bytes bytes, Bytes least) {
   if (bytes >= least && bytes <= kMaxBytes) return;
-  refuse(field, std::to_string(bytes.count()) + " bytes; from " +
-                    std::to_string(least.count()) + " to " + format_bytes(kMaxBytes) +
-                    " are possible");
+  refuse(field, std::to_string(bytes.count()) + " bytes; must be from " +
+                    std::to_string(least.count()) + " to " + format_bytes(kMaxBytes));
 }
 
 // Refuses a name that `find` does not know.
@@ -42,16 +41,16 @@ void check_options(const SessionOptions& options) {
   const int threads =
       std::max(kMaxThreads, static_cast<int>(std::thread::hardware_concurrency()));
   if (options.threads < 0 || options.threads > threads) {
-    refuse("threads", std::to_string(options.threads) + "; from 1 to " +
-                          std::to_string(threads) + " are possible, 0 for the default");
+    refuse("threads", std::to_string(options.threads) + "; must be from 1 to " +
+                          std::to_string(threads) + ", or 0 for the default");
   }
   if (options.budget) check_bytes("budget", *options.budget, Bytes(1));
   if (options.unmanaged_peak) check_bytes("unmanaged_peak", *options.unmanaged_peak, Bytes(0));
   check_bytes("host_limit", options.host_limit, Bytes(0));
   check_bytes("disk_limit", options.disk_limit, Bytes(0));
   if (options.event_capacity == 0 || options.event_capacity > kMaxEvents) {
-    refuse("event_capacity", std::to_string(options.event_capacity) + "; from 1 to " +
-                                 std::to_string(kMaxEvents) + " are possible");
+    refuse("event_capacity", std::to_string(options.event_capacity) + "; must be from 1 to " +
+                                 std::to_string(kMaxEvents));
   }
   if (options.policy != "none") check_name("policy", find_policy, options.policy);
   check_name("fallback_policy", find_policy, options.fallback_policy);
@@ -60,10 +59,10 @@ void check_options(const SessionOptions& options) {
   // Written so that NaN is refused.
   if (!(delta.early_start >= 0 && delta.early_start <= 1)) {
     refuse("delta.early_start", std::to_string(delta.early_start) +
-                                    "; it is a share of the budget, from 0 (off) to 1");
+                                    "; must be a share of the budget, from 0 (off) to 1");
   }
   if (delta.prefetch < 0) {
-    refuse("delta.prefetch", std::to_string(delta.prefetch) + "; it cannot be negative");
+    refuse("delta.prefetch", std::to_string(delta.prefetch) + "; must not be negative");
   }
 }
 

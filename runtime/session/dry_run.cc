@@ -520,7 +520,7 @@ MinimumBudget least_budget(SessionOptions options, Bytes least, Bytes most,
 
 SessionOptions with_budget(double share, const Program& program, SessionOptions options) {
   if (!(share > 0)) {
-    throw UsageError("[with_budget] a share of " + std::to_string(share) + " is not above 0");
+    throw UsageError("[with_budget] a share must be positive, not " + std::to_string(share));
   }
   const UnmanagedNeed need = measure_unmanaged(options, program);
   options.unmanaged_peak = need.peak;
@@ -529,8 +529,8 @@ SessionOptions with_budget(double share, const Program& program, SessionOptions 
   if (*options.budget < minimum.budget) {
     std::string remedy;
     if (const auto disk = sufficient_disk(options, program, need)) {
-      remedy = "; with a disk tier of " + std::to_string(disk->count()) + " bytes (" +
-               format_bytes(*disk) + ", SessionOptions::disk_limit) it can";
+      remedy = "; a disk tier of " + std::to_string(disk->count()) + " bytes (" +
+               format_bytes(*disk) + ", SessionOptions::disk_limit) makes this budget enough";
     }
     throw InfeasibleBudget(*options.budget, minimum.budget, minimum.is_least, remedy);
   }

@@ -149,7 +149,7 @@ Session::~Session() {
 
 Session& Session::current() {
   if (sessions().empty()) {
-    throw UsageError("there is no session on this thread: make a tidemark::Session first");
+    throw UsageError("there is no session on this thread: create a tidemark::Session first");
   }
   return *sessions().back();
 }
@@ -157,13 +157,13 @@ Session& Session::current() {
 void Session::check_caller() const {
   if (thread_ != std::this_thread::get_id()) {
     throw UsageError(
-        "[session] used on another thread than the one that made it; make a session for each "
-        "thread");
+        "[session] used on a thread other than the one that created it; create a session for "
+        "each thread");
   }
   if (forks_ != forks()) {
     throw UsageError(
-        "[session] used after fork(): its threads are the parent's; make a session in the "
-        "child");
+        "[session] used after fork(): its threads belong to the parent; create a session in "
+        "the child");
   }
 }
 
@@ -173,13 +173,14 @@ void Session::check_own(const Storage& storage, const char* operator_name) const
   if (storage.owner() == residency_.get()) return;
   const std::string name = "[" + std::string(operator_name) + "] ";
   if (!storage.owner()) {
-    throw UsageError(name +
-                     "the session that a tensor belongs to has ended, and with it the tensor's "
-                     "values; download() them before");
+    throw UsageError(
+        name +
+        "a tensor's session has ended, and its values are gone; download() them before that");
   }
-  throw UsageError(name +
-                   "a tensor belongs to another session; call make_current() on that one, or "
-                   "download() the tensor there and upload() it here");
+  throw UsageError(
+      name +
+      "a tensor belongs to another session; call make_current() on that session, or "
+      "download() the tensor there and upload() it here");
 }
 
 void Session::refuse(const Tensor& tensor, const char* operator_name) const {
@@ -198,7 +199,7 @@ Tensor Session::upload(const TensorMeta& meta, Category category, const void* da
   TIDEMARK_CHECK(meta.is_contiguous() && meta.offset == 0, "uploads are contiguous");
   static constexpr std::byte kNothing{};
   if (meta.bytes() == Bytes(0)) data = &kNothing;  // every storage has a byte, which is copied
-  if (!data && device_->has_data()) throw UsageError("[upload] there are no values");
+  if (!data && device_->has_data()) throw UsageError("[upload] no values were given");
   check_caller();
   StorageUse storage(residency_->storages().create(meta.bytes(), category, kOriginUpload));
   storage->name = name;
@@ -312,8 +313,8 @@ void Session::begin_step() {
   check_caller();
   if (in_step_) {
     throw UsageError(
-        "[step] a step of this session is under way; steps do not nest, micro-batches lie "
-        "within one");
+        "[step] a step of this session is already running; steps do not nest, and "
+        "micro-batches belong within one step");
   }
   note_peak();
   if (costs_.size() > kMaxSignatures) costs_.forget();

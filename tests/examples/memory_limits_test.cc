@@ -136,8 +136,9 @@ TEST(MemoryLimits, TooLittleForTheProgramAloneIsRefusedWithWhatWouldDo) {
   MemoryFacts facts = on_cpu();
   facts.memory = 50_MiB;
   EXPECT_EQ(derive_limits(facts).arena, 0_B);
-  EXPECT_THAT(refusal(facts, 30_MiB), HasSubstr("--memory: 50.0 MiB is too little: at least "
-                                                "251658240 bytes (240.0 MiB)"));
+  EXPECT_THAT(refusal(facts, 30_MiB),
+              HasSubstr("--memory: 50.0 MiB is too little: training needs at least "
+                        "251658240 bytes (240.0 MiB)"));
 }
 
 TEST(MemoryLimits, ABudgetHasToFitInMemory) {

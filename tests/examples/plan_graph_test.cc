@@ -100,7 +100,7 @@ TEST_F(PlanGraphTest, CapacityDecides) {
   EXPECT_EQ(run("--layout " + csv + " --capacity 5").code, 0);
   const Outcome outcome = run("--layout " + csv + " --capacity 4 --output " + file("out.csv"));
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_THAT(outcome.said, HasSubstr("does not fit in 4 B, in no layout"));
+  EXPECT_THAT(outcome.said, HasSubstr("does not fit in 4 B in any layout"));
   EXPECT_FALSE(std::filesystem::exists(file("out.csv")));
 }
 

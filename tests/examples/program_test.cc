@@ -110,7 +110,7 @@ TEST_F(ProgramTest, OtherProgramsSayThatTheirOutputIsLost) {
   EXPECT_THAT(shell(layout).out, HasSubstr("8 B")) << "sizes have units";
   EXPECT_EQ(shell(layout + "--capacity 2").code, 3);
   EXPECT_THAT(shell(layout + "--capacity 2").error,
-              HasSubstr("does not fit in 2 B, in no layout"));
+              HasSubstr("does not fit in 2 B in any layout"));
   const Ended full = shell(layout + "> /dev/full");
   EXPECT_EQ(full.code, 1);
   EXPECT_THAT(full.error,
@@ -288,8 +288,8 @@ TEST_F(ProgramTest, PathsThatCannotBeMeantAreRefusedBeforeAnythingRuns) {
            Case{"--json link --save one", "would write the same file"},
            Case{"--checkpoint hard --save text", "would write the same file"},
            Case{"--save-vocab one --save-costs one", "would write the same file"},
-           Case{"--data text --json ./text", "--json would write over"},
-           Case{"--data text --save hard", "--save would write over"},
+           Case{"--data text --json ./text", "--json would overwrite"},
+           Case{"--data text --save hard", "--save would overwrite"},
        }) {
     const Ended ended = shell(TIDEMARK_TRAIN_BERT + (" --steps 1 " + std::string(c.flags)));
     EXPECT_EQ(ended.code, 2) << c.flags;
@@ -318,7 +318,7 @@ TEST_F(ProgramTest, ABatchThatIsTooLargeIsSaidBeforeMemoryFills) {
       std::string(
           " --device sim:a100-80gb --image-size 8 --batch 1048576 --steps 1 --json run.json"));
   EXPECT_EQ(digits.code, 0) << digits.error;
-  EXPECT_THAT(digits.error, HasSubstr("--batch 1048576 is more than the data set has; a step "
+  EXPECT_THAT(digits.error, HasSubstr("--batch 1048576 is larger than the data set; a step "
                                       "takes all 1437 samples"));
   EXPECT_EQ(testing::Json::parse(read(folder_ / "run.json")).at("batch"), 1437);
   // With 16 GiB at most before it is refused; what the machine has is less than training takes.

@@ -107,9 +107,10 @@ TEST(Report, PlanningIsSaidBesideTheTimeOfSteps) {
   report.steps.push_back(report.steps[0]);
   report.steps[0].stats.planning_time = Nanos(1'500'000'000);
   report.steps[1].stats.planning_time = Nanos(700'000'000);
-  EXPECT_THAT(result_table(report),
-              ::testing::HasSubstr("  time        2 steps, 2.0 ms each\n"
-                                   "  planning    2.2 s between steps, beside their time\n"));
+  EXPECT_THAT(
+      result_table(report),
+      ::testing::HasSubstr("  time        2 steps, 2.0 ms each\n"
+                           "  planning    2.2 s between steps, not included in their time\n"));
   EXPECT_EQ(Json::parse(to_json(report)).at("planning_ms"), 2200);
 }
 

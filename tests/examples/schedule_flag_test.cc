@@ -41,7 +41,7 @@ TEST_F(ScheduleFlagTest, ATrainingGoesByTheScheduleOfAnother) {
                             " --save-schedule " + path("schedule.json"));
   ASSERT_EQ(second.code, 0) << second.error;
   EXPECT_THAT(second.error, HasSubstr("steps now follow the given plan"));
-  EXPECT_THAT(second.error, ContainsRegex("step 5/5 [^\n]*  by plan\n"));
+  EXPECT_THAT(second.error, ContainsRegex("step 5/5 [^\n]*  planned\n"));
   EXPECT_GT(second.json.at("plan").at("steps"), 0);
   EXPECT_EQ(second.json.at("plan").at("mismatches"), 0);
   EXPECT_EQ(second.json.at("plan").at("schedule"), first.json.at("plan").at("schedule"));
@@ -55,7 +55,7 @@ TEST_F(ScheduleFlagTest, WhereItDoesNotDoThePolicyDecides) {
 
   const Result other = run(same_ + "--optimizer adam --schedule " + path("schedule.json"));
   EXPECT_EQ(other.code, 0) << other.error;
-  EXPECT_THAT(other.error, HasSubstr("is a schedule of another step"));
+  EXPECT_THAT(other.error, HasSubstr("is a schedule for a different step"));
   EXPECT_EQ(other.json.at("plan").at("steps"), 0);
 
   // The first upload comes last.
@@ -76,7 +76,7 @@ TEST_F(ScheduleFlagTest, MistakesAreExplained) {
   EXPECT_EQ(run("--steps 1 --device sim:host --save-schedule /nowhere/schedule.json").code, 2);
   const Result none = run("--steps 1 --plan off --save-schedule " + path("none.json"));
   EXPECT_EQ(none.code, 2);
-  EXPECT_THAT(none.error, HasSubstr("the last steps ran by the policy"));
+  EXPECT_THAT(none.error, HasSubstr("the last steps ran under the policy"));
   EXPECT_THAT(none.out, HasSubstr("memory of the arena")) << "the table comes all the same";
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none.json"));
   const Result packed = run("--steps 1 --save-schedule " + path("schedule.json.gz"));

@@ -90,7 +90,7 @@ TEST_F(StressBatchTest, TrainsInEarnestAndSoaks) {
   EXPECT_EQ(soak.at("out_of_memory"), 0);
   EXPECT_LE(soak.at("peak_reserved_bytes"), run.json.at("budget_bytes"));
   EXPECT_EQ(soak.at("first_tenth").at("storages"), soak.at("last_tenth").at("storages"));
-  EXPECT_THAT(run.out, HasSubstr("memory is flat, as far as 20 steps tell"));
+  EXPECT_THAT(run.out, HasSubstr("memory is flat, as far as 20 steps show"));
 }
 
 // The arena of the largest batch is what --memory leaves beside its data and the program.
@@ -141,7 +141,7 @@ TEST_F(StressBatchTest, TooLittleForTheProcessIsRefusedWithWhatWouldDo) {
       "--model resnet18 --image-size 64 --device sim:host --largest 1 --prove 1 --memory ";
   const Result run = this->run(same + "193MiB");
   EXPECT_EQ(run.code, 3);
-  const std::string before = "is too little: at least ";
+  const std::string before = "is too little: training needs at least ";
   ASSERT_THAT(run.error, HasSubstr("--memory: 193.0 MiB " + before));
   const int64_t least = std::stoll(run.error.substr(run.error.find(before) + before.size()));
   EXPECT_EQ(this->run(same + std::to_string(least)).code, 0);
@@ -175,7 +175,7 @@ TEST_F(StressBatchTest, MistakesAreExplained) {
   EXPECT_EQ(run("--device sim:nothing").code, 2);
   for (const char* flag : {"--margin", "--least-speed", "--minutes"}) {
     EXPECT_THAT(run(flag + std::string(" nan --device sim:host")).error,
-                HasSubstr("not a finite number"))
+                HasSubstr("not a finite float32 number"))
         << flag;
   }
 }

@@ -48,14 +48,14 @@ TEST_F(TrainResnetTest, ADryRunForAGpuNeedsNoneAndThenSaysThatItEstimates) {
     }
     const std::string expected = profile.empty() ? "a100-80gb" : profile;
     EXPECT_EQ(result.json.at("estimated_by"), expected);
-    EXPECT_THAT(result.out, HasSubstr("An estimate by the profile " + expected));
+    EXPECT_THAT(result.out, HasSubstr("Estimated with the profile " + expected));
   }
 }
 
 TEST_F(TrainResnetTest, TrainingOnAGpuThatIsNotThereIsBadInput) {
   const Result profile = run("--device sim:a100-80gb --data synthetic --profile h100-80gb");
   EXPECT_EQ(profile.code, 2);
-  EXPECT_THAT(profile.error, HasSubstr("--profile goes with --device cuda and --dry-run"));
+  EXPECT_THAT(profile.error, HasSubstr("--profile needs --device cuda and --dry-run"));
   if (gpu_is_here()) GTEST_SKIP() << "there is a GPU";
   for (const char* data : {"synthetic", "folder:/nowhere"}) {
     const Result result = run(std::string("--device cuda --data ") + data);
@@ -116,7 +116,7 @@ TEST_F(TrainResnetTest, TheProcessStaysWithinItsMemory) {
   const Result free = train("--policy none");
   const Result refused = train("--memory 100MiB");
   EXPECT_EQ(refused.code, 3);
-  const std::string said = " too little: at least ";
+  const std::string said = " too little: training needs at least ";
   const size_t at = refused.error.find(said);
   ASSERT_NE(at, std::string::npos) << refused.error;
   const int64_t least = std::stoll(refused.error.substr(at + said.size()));

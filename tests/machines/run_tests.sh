@@ -22,7 +22,7 @@ while [[ $# -gt 0 ]]; do
   case "$1" in
     --cpu)
       if ! command -v qemu-x86_64 > /dev/null; then
-        echo "SKIPPED: there is no qemu-x86_64 (Debian: qemu-user)"
+        echo "SKIPPED: qemu-x86_64 is missing (Debian: qemu-user)"
         exit 77
       fi
       emulator=(qemu-x86_64 -cpu "${2?"--cpu takes a model"}")

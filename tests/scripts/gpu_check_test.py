@@ -24,7 +24,7 @@ def run(*arguments, path=None):
 
 class Arguments(unittest.TestCase):
     def test_mistakes_are_explained(self):
-        for arguments, words in [((), "usage:"), (("r", "--only", "tests,nothing"), "no step 'nothing'"),
+        for arguments, words in [((), "usage:"), (("r", "--only", "tests,nothing"), "unknown step 'nothing'"),
                                  (("r", "--fast"), "unknown argument '--fast'")]:
             done = run(*arguments)
             self.assertEqual(done.returncode, 2, arguments)

@@ -24,7 +24,7 @@ const Text = {
   ending(block) {
     switch (block.ending) {
       case "stays": return "still there";
-      case "evicted": return "evicted, to be computed again";
+      case "evicted": return "evicted, to be recomputed";
       case "offloaded": return "offloaded: copied out, then freed";
       case "moved": return "moved to another place";
       default: return block.ending;
@@ -222,10 +222,10 @@ function blockTip(block) {
     ["size", Text.bytes(block.bytes)],
     ["kind", block.category],
     ["offset", Text.bytes(block.offset)],
-    ["there", (block.before ? "from before" : "from " + Text.ms(block.from)) + " to " +
+    ["live", (block.before ? "from before" : "from " + Text.ms(block.from)) + " to " +
               Text.ms(block.to)],
     ["idle at the end", Text.ms(block.age)],
-    ["why it went", Text.ending(block) +
+    ["why it was freed", Text.ending(block) +
                     (block.reason === "none" ? "" : ` (${block.reason})`)],
   ];
   if (block.storage) rows.push(["tensor", "#" + block.storage]);

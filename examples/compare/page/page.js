@@ -36,7 +36,7 @@ async function send(command) {
     const json = await response.json();
     if (response.ok) number = json.number;
     answer.classed("bad", !response.ok)
-        .text(response.ok ? "Taken; it is done after the step." : "Refused: " + json.error);
+        .text(response.ok ? "Accepted; it takes effect after the step." : "Refused: " + json.error);
     page.sent = number || 0;
   } catch (error) {
     answer.classed("bad", true).text("Not sent: " + error.message);
@@ -69,7 +69,7 @@ function takesFilter(policy) {
 function fillSelect(select, names) {
   const options = select.selectAll("option").data(names);
   options.enter().append("option");
-  options.attr("value", (n) => n).text((n) => n || "its own");
+  options.attr("value", (n) => n).text((n) => n || "default");
 }
 
 // --- lanes ---
@@ -227,10 +227,10 @@ function drawHead() {
   const now = page.now;
   d3.select("#job").text(`${now.job}, on ${now.device}`);
   d3.select("#memory").text(
-      `Without a budget a step needs ${Text.bytes(now.unmanaged_peak_bytes)}; the least that it ` +
-      `can be done with is ${Text.bytes(now.minimum_budget_bytes)}.` +
+      `Without a budget a step needs ${Text.bytes(now.unmanaged_peak_bytes)}; the smallest ` +
+      `budget is ${Text.bytes(now.minimum_budget_bytes)}.` +
       (now.reference_ms === null ? "" :
-       ` Overhead is over ${Text.ms(now.reference_ms)}: ${now.reference}` +
+       ` Overhead is relative to ${Text.ms(now.reference_ms)}: ${now.reference}` +
        (now.simulated ? "." : ", step by step; below it, its 95 % confidence interval.")));
   const bad = now.losses.mismatched;
   const losses = d3.select("#losses").classed("good", !bad && now.losses.compared > 0)
@@ -249,7 +249,7 @@ function drawHead() {
   d3.select("#status").classed("bad", false)
       .text((now.finished ? "finished" : !now.paused ? "running" : under ? "pausing" : "paused") +
             ` · step ${done}` + (now.steps ? ` of ${now.steps}` : ""));
-  d3.select("#pause").property("disabled", now.finished).text(now.paused ? "Go on" : "Pause");
+  d3.select("#pause").property("disabled", now.finished).text(now.paused ? "Resume" : "Pause");
 }
 
 function drawNotices() {

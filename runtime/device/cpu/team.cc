@@ -37,7 +37,7 @@ int compute_threads(int wanted) {
   static std::once_flag logged;
   if (wanted > limit) {
     std::call_once(logged, [&] {
-      log().warn("{} threads were asked for; OMP_THREAD_LIMIT leaves {}", wanted, limit);
+      log().warn("{} threads were requested; OMP_THREAD_LIMIT allows {}", wanted, limit);
     });
   }
   return usable(wanted > 0 ? wanted : default_threads());
@@ -72,8 +72,8 @@ void UseThreads::require_team() const {
   if (seen == threads_) return;
   const int came = team_size();
   if (came != threads_) {
-    throw DeviceError("OpenMP gives a kernel for " + std::to_string(threads_) +
-                      " threads a team of " + std::to_string(came));
+    throw DeviceError("OpenMP started " + std::to_string(came) + " of the " +
+                      std::to_string(threads_) + " threads that a kernel needs");
   }
   seen = came;
 }

@@ -56,7 +56,7 @@ class DeviceRegion final : public MemoryRegion {
       Bytes free{0};
       Bytes total{0};
       (void)driver_->memory_info(&free, &total);
-      throw DeviceError("cannot take " + format_bytes(size) + " (" +
+      throw DeviceError("cannot allocate " + format_bytes(size) + " (" +
                         std::to_string(size.count()) + " bytes) of device memory on " +
                         device_name + ", which has " + format_bytes(free) + " free of " +
                         format_bytes(total) + ": " + driver_->describe(status));
@@ -124,7 +124,7 @@ class Staging {
     const DriverStatus status =
         driver_->allocate(DriverMemory::kPinned, &address, static_cast<size_t>(size.count()));
     if (!status.ok()) {
-      throw DeviceError("cannot take " + format_bytes(size) + " (" +
+      throw DeviceError("cannot allocate " + format_bytes(size) + " (" +
                         std::to_string(size.count()) +
                         " bytes) of pinned host memory for copies of " + device_name + ": " +
                         driver_->describe(status));

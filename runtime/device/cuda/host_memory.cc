@@ -51,9 +51,8 @@ HostMemory::Chunk HostMemory::pin(size_t index) {
   }
   if (refused_ == Bytes(0)) {
     log().warn(
-        "{}: the system will not pin {} of host memory ({} pinned before that, of {}): {}. "
-        "Copies of what is not pinned are slower; a higher ulimit -l would help, or a smaller "
-        "host limit or batch",
+        "{}: cannot pin {} of host memory ({} of {} pinned so far): {}. Copies of unpinned "
+        "memory are slower; raise ulimit -l, or lower the host limit or the batch size",
         device_name_, format_bytes(bytes), format_bytes(pinned_), format_bytes(size_),
         driver_->describe(status));
   }

@@ -106,7 +106,7 @@ class Lane {
 }  // namespace
 
 LinkProbe probe_links(CudaDriver& driver, Bytes bytes) {
-  TIDEMARK_CHECK(bytes > Bytes(0), "a probe of nothing");
+  TIDEMARK_CHECK(bytes > Bytes(0), "a probe copies at least one byte");
   const auto size = static_cast<size_t>(bytes.count());
   check_driver(driver, driver.use(), "cudaSetDevice");
   const DeviceBuffer device_out(driver, size);

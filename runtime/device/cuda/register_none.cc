@@ -5,7 +5,7 @@ namespace {
 
 [[noreturn]] void no_cuda() {
   throw NoGpuError(
-      "no CUDA device can be used: this build has none (configure with "
+      "no CUDA device can be used: this build has no CUDA support (configure with "
       "-DTIDEMARK_CUDA=ON)");
 }
 

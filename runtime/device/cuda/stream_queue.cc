@@ -29,9 +29,8 @@ void check_driver(const CudaDriver& driver, DriverStatus status, const char* cal
   std::string message = std::string(call) + ": " + driver.describe(status);
   if (status.code >= kFirstFatalStatus) {
     message +=
-        "; work that was issued earlier has failed on the GPU, which this process can no "
-        "longer "
-        "use (CUDA_LAUNCH_BLOCKING=1 shows which operator it was)";
+        "; work issued earlier failed on the GPU, which this process can no longer use (set "
+        "CUDA_LAUNCH_BLOCKING=1 to see which operator failed)";
   }
   throw DeviceError(message);
 }

@@ -16,21 +16,21 @@ class Reader {
   Reader(const std::string& text, const std::string& name) : text_(text), name_(name) {}
 
   LayoutInstance read() {
-    if (!next_line()) fail("no header id,lower,upper,size");
+    if (!next_line()) fail("the header id,lower,upper,size is missing");
     const std::vector<std::string_view> header = cells();
     int column[4] = {-1, -1, -1, -1};
     for (size_t c = 0; c < header.size(); ++c) {
       bool known = false;
       for (int k = 0; k < 4; ++k) {
         if (header[c] != kColumns[k]) continue;
-        if (column[k] >= 0) fail("column '" + std::string(header[c]) + "' comes twice");
+        if (column[k] >= 0) fail("column '" + std::string(header[c]) + "' appears twice");
         column[k] = static_cast<int>(c);
         known = true;
       }
       if (!known) fail("unknown column '" + std::string(header[c].substr(0, 40)) + "'");
     }
     for (int k = 0; k < 4; ++k) {
-      if (column[k] < 0) fail("no column '" + std::string(kColumns[k]) + "'");
+      if (column[k] < 0) fail("column '" + std::string(kColumns[k]) + "' is missing");
     }
     LayoutInstance result;
     std::unordered_set<std::string> ids;
@@ -53,11 +53,11 @@ class Reader {
         fail("upper - lower does not fit in 63 bits");
       }
       if (__builtin_add_overflow(sum, buffer.size.count(), &sum)) {
-        fail("the sizes up to here do not fit in 63 bits together");
+        fail("the sum of the sizes up to here does not fit in 63 bits");
       }
       std::string id(row[column[0]]);
-      if (id.empty()) fail("no id");
-      if (!ids.insert(id).second) fail("id '" + id.substr(0, 40) + "' comes twice");
+      if (id.empty()) fail("the id is empty");
+      if (!ids.insert(id).second) fail("id '" + id.substr(0, 40) + "' appears twice");
       result.ids.push_back(std::move(id));
       result.buffers.push_back(buffer);
     }
@@ -101,7 +101,7 @@ class Reader {
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (error != std::errc() || end != cell.data() + cell.size()) {
       fail(std::string(column) + " is '" + std::string(cell.substr(0, 40)) +
-           "', not a whole number of 63 bits");
+           "', not an integer below 2^63");
     }
     return value;
   }

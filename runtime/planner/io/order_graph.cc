@@ -36,7 +36,7 @@ class Importer {
     } catch (const UsageError& error) {
       fail("", error.what());
     }
-    if (sum_ > INT64_MAX / 4) fail("", "the sizes are too large together");
+    if (sum_ > INT64_MAX / 4) fail("", "the sum of the sizes is too large");
     return std::move(result_);
   }
 
@@ -67,7 +67,8 @@ class Importer {
     }
     const auto bytes = value.get<int64_t>();
     if (bytes < 0) fail(place, "a negative size, " + std::to_string(bytes));
-    if (__builtin_add_overflow(sum_, bytes, &sum_)) fail(place, "the sizes up to it overflow");
+    if (__builtin_add_overflow(sum_, bytes, &sum_))
+      fail(place, "the sum of the sizes up to here overflows");
     return bytes;
   }
   const Json& list(const Json& object, const char* key, const std::string& place) const {
@@ -96,7 +97,7 @@ class Importer {
         has_order_ = true;
       }
       if (!index_.emplace(node.name, i).second) {
-        fail(place, "the name '" + node.name + "' comes twice");
+        fail(place, "the name '" + node.name + "' appears twice");
       }
       nodes_.push_back(std::move(node));
     }

@@ -21,7 +21,7 @@ Json parse_json(const std::string& text, const std::string& file) {
   };
   try {
     Json json = Json::parse(text, depth);
-    if (deepest > kMaxDepth) throw DataError(file, "nested deeper than a graph can be");
+    if (deepest > kMaxDepth) throw DataError(file, "nested too deeply for a graph");
     return json;
   } catch (const Json::parse_error& error) {
     throw DataError(file, static_cast<int64_t>(error.byte), error.what());

@@ -35,7 +35,7 @@ class FieldReader {
     return value;
   }
   bool flag(const Json& value, const std::string& place) const {
-    if (!value.is_boolean()) fail(place, "neither true nor false");
+    if (!value.is_boolean()) fail(place, "must be true or false");
     return value;
   }
   int64_t whole(const Json& value, const std::string& place) const {
@@ -157,7 +157,7 @@ class ProblemReader {
     const Json& when = either(json, node, "when");
     if (!when.is_null() && when != "any") {
       if (when != "first" && when != "again") {
-        read_.fail(place + ".when", "neither \"first\" nor \"again\"");
+        read_.fail(place + ".when", "must be \"first\" or \"again\"");
       }
       variant.when = when == "first" ? remat::When::kFirst : remat::When::kAgain;
     }
@@ -201,7 +201,7 @@ std::vector<remat::Event> parse_remat_schedule(const std::string& text,
     const Json& entry = read.list(list[e], place);
     if (entry.size() < 2 || entry.size() > 3) read.fail(place, "not two or three values");
     const bool is_run = entry[0] == "compute";
-    if (!is_run && entry[0] != "free") read.fail(place, "neither \"compute\" nor \"free\"");
+    if (!is_run && entry[0] != "free") read.fail(place, "must be \"compute\" or \"free\"");
     remat::Event event;
     event.node = read.index(entry[1], place + "[1]");
     if (is_run) event.variant = entry.size() > 2 ? read.index(entry[2], place + "[2]") : 0;

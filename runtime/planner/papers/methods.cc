@@ -147,7 +147,7 @@ std::vector<Method> all_methods() {
       {"default", "search for the order, then for the layout", plan_step, plan_order,
        plan_layout},
       olla_method(),
-      {"roam", "ROAM: subgraphs planned each by itself", roam::roam_method, {}, {}},
+      {"roam", "ROAM: subgraphs planned one by one", roam::roam_method, {}, {}},
   };
   for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));
   for (const Heuristic& heuristic : kHeuristics) all.push_back(from_heuristic(heuristic));

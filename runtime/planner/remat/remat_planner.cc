@@ -30,7 +30,7 @@ Schedule checked_schedule(const Options& options, const Sequence& sequence) {
   const Verdict verdict = validate(options.problem(), schedule.events);
   TIDEMARK_CHECK(verdict.fault.empty(), "a schedule failed validation: " + verdict.fault);
   TIDEMARK_CHECK(verdict.peak == schedule.peak && schedule.peak <= options.budget(),
-                 "a schedule's peak is not what the search took it for");
+                 "a schedule's peak is the one that the search computed");
   schedule.time = verdict.time;
   return schedule;
 }

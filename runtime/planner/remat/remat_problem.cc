@@ -20,7 +20,7 @@ class Checker {
     if (problem_.nodes.empty()) fail("", "no nodes");
     if (problem_.fixed_bytes < 0) fail("", "fixed_bytes is negative");
     if (!std::isfinite(problem_.base_time) || problem_.base_time <= 0) {
-      fail("", "base_time is not above 0");
+      fail("", "base_time must be positive");
     }
     add(problem_.fixed_bytes, "");
     for (NodeId i = 0; i < problem_.size(); ++i) check_node(i);
@@ -47,7 +47,7 @@ class Checker {
     if (value < 0 || value >= problem_.size()) {
       fail(place(user), what + ": there is no node " + std::to_string(value));
     }
-    if (value == user) fail(place(user), what + ": a node cannot be its own");
+    if (value == user) fail(place(user), what + ": a node cannot refer to itself");
   }
 
   void check_node(NodeId i) {

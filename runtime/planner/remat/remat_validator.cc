@@ -67,13 +67,15 @@ class Machine {
     const NodeId i = event.node;
     if (live_[i]) return "computed while live" + of(i);
     if (node.once && runs_[i] > 0) return "may run only once" + of(i);
-    if (variant.when == When::kFirst && runs_[i] > 0) return "not its first run" + of(i);
-    if (variant.when == When::kAgain && runs_[i] == 0) return "its first run" + of(i);
+    if (variant.when == When::kFirst && runs_[i] > 0)
+      return "variant for the first run only" + of(i);
+    if (variant.when == When::kAgain && runs_[i] == 0)
+      return "variant for later runs only" + of(i);
     if (node.rider_of != kNoNode) {
       if (last_.node != node.rider_of) return "must directly follow its rider_of" + of(i);
       if (variant.with &&
           std::count(variant.with->begin(), variant.with->end(), last_.variant) == 0) {
-        return "does not go with the variant of its rider_of" + of(i);
+        return "does not match the variant of its rider_of" + of(i);
       }
     }
     for (const NodeId u : variant.inputs) {

@@ -95,7 +95,7 @@ class Roam {
     TIDEMARK_CHECK(order.size() == members.size(), "a leaf's order is not complete");
     for (OpId& op : order) {
       TIDEMARK_CHECK(op >= 0 && op < static_cast<OpId>(seen.size()) && !seen[op],
-                     "a leaf's order is not one");
+                     "a leaf's order is a permutation");
       seen[op] = true;
       op = members[op];
     }

@@ -21,7 +21,7 @@ const Filter& find_filter(std::string_view name) {
     if (filter.name == name) return filter;
     names += (names.empty() ? "" : ", ") + std::string(filter.name);
   }
-  throw UsageError("there is no filter '" + std::string(name) + "'; there are: " + names);
+  throw UsageError("unknown filter '" + std::string(name) + "'; available: " + names);
 }
 
 }  // namespace tidemark

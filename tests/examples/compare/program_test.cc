@@ -191,7 +191,7 @@ TEST(CompareInATerminal, ShowsAViewTakesKeysAndLeavesTheTerminalAsItWas) {
   terminal.press("q");
   EXPECT_EQ(terminal.exit_code(), 0) << terminal.seen();
   EXPECT_THAT(terminal.seen(), HasSubstr(kLeave));
-  EXPECT_GT(terminal.seen().find("Overhead: over"), terminal.seen().find(kLeave));
+  EXPECT_GT(terminal.seen().find("Overhead: relative to"), terminal.seen().find(kLeave));
 }
 
 TEST(CompareInATerminal, CtrlCAndSigtermEndItInOrder) {

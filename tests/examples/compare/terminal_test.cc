@@ -164,7 +164,7 @@ TEST_F(KeysTest, MistakesStayOnTheScreenUntilTheNextKey) {
   keys_.press('s');
   EXPECT_EQ(keys_.state().message, "");
   type("best");
-  EXPECT_THAT(keys_.state().message, HasSubstr("there is no policy 'best'"));
+  EXPECT_THAT(keys_.state().message, HasSubstr("unknown policy 'best'"));
 }
 
 TEST_F(KeysTest, PauseSelectionEditingAndTheEnd) {

@@ -128,16 +128,16 @@ TEST(DtrLogTest, AMistakeIsNamedWithItsLine) {
   const std::string x = constant("x");
   EXPECT_THAT(message(x + "{"), HasSubstr("line 3: not JSON"));
   EXPECT_THAT(message(x + "[]"), HasSubstr("line 3: not a JSON object"));
-  EXPECT_THAT(message("{}"), HasSubstr("line 1: there is no \"INSTRUCTION\""));
-  EXPECT_THAT(message(R"({"INSTRUCTION":1})"), HasSubstr("is not a text"));
-  EXPECT_THAT(message(R"({"INSTRUCTION":"JUMP"})"), HasSubstr("no instruction 'JUMP'"));
+  EXPECT_THAT(message("{}"), HasSubstr("line 1: \"INSTRUCTION\" is missing"));
+  EXPECT_THAT(message(R"({"INSTRUCTION":1})"), HasSubstr("is not a string"));
+  EXPECT_THAT(message(R"({"INSTRUCTION":"JUMP"})"), HasSubstr("unknown instruction 'JUMP'"));
   EXPECT_THAT(message(R"({"INSTRUCTION":"CONSTANT","NAME":"x"})"),
-              HasSubstr("expected MEMORY of 'x', which line 1 asks for"));
+              HasSubstr("expected MEMORY of 'x', which line 1 requires"));
   EXPECT_THAT(message(R"({"INSTRUCTION":"MEMORY","NAME":"x","MEMORY":"1"})"),
-              HasSubstr("without what it belongs to"));
+              HasSubstr("without the instruction that it belongs to"));
   EXPECT_THAT(message(constant("x", -5)), HasSubstr("line 2: \"MEMORY\" is -5"));
-  EXPECT_THAT(message(x + call(R"("y")", "")), HasSubstr("line 3: 'y' stands for nothing"));
-  EXPECT_THAT(message(x + call("3", "")), HasSubstr("\"ARGS\" is not a text"));
+  EXPECT_THAT(message(x + call(R"("y")", "")), HasSubstr("line 3: 'y' is not defined"));
+  EXPECT_THAT(message(x + call("3", "")), HasSubstr("\"ARGS\" is not a string"));
   EXPECT_THAT(message(x + call(R"("x")", R"("a")")), HasSubstr("expected MEMORY of 'a'"));
   EXPECT_THAT(message(x + call(R"("x")", R"("a")") + result("b")),
               HasSubstr("line 4: expected"));
@@ -145,10 +145,10 @@ TEST(DtrLogTest, AMistakeIsNamedWithItsLine) {
               HasSubstr("line 5: \"ALIAS\" is 1"));
   EXPECT_THAT(message(x + call("", R"("a")") + result("a", 8, 0)), HasSubstr("\"ALIAS\" is 0"));
   EXPECT_THAT(message(x + call("", R"("x")") + result("x")),
-              HasSubstr("'x' stands for something already"));
-  EXPECT_THAT(message(x + x), HasSubstr("line 4: 'x' stands for something already"));
-  EXPECT_THAT(message(x + two("COPY", "x", "x")), HasSubstr("something already"));
-  EXPECT_THAT(message(x + two("COPY_FROM", "y", "x")), HasSubstr("'y' stands for nothing"));
+              HasSubstr("'x' is already defined"));
+  EXPECT_THAT(message(x + x), HasSubstr("line 4: 'x' is already defined"));
+  EXPECT_THAT(message(x + two("COPY", "x", "x")), HasSubstr("is already defined"));
+  EXPECT_THAT(message(x + two("COPY_FROM", "y", "x")), HasSubstr("'y' is not defined"));
   EXPECT_THAT(message(x + mutate(R"("x")", "1")), HasSubstr("\"MUTATE\" is 1"));
   EXPECT_THAT(message(x + mutate("", "0")), HasSubstr("\"MUTATE\" is longer"));
   EXPECT_THAT(message(x + call(R"("x")", "", -1)), HasSubstr("\"TIME\" is -1"));

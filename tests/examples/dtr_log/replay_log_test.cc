@@ -29,7 +29,7 @@ TEST_F(ReplayLogTest, SaysWhatIsComputedAgain) {
   EXPECT_NEAR(run.json.at("overhead"), 8200.0 / 7200, 1e-9);
   EXPECT_EQ(run.json.at("recomputes"), 1);
   EXPECT_EQ(run.json.at("unmanaged_peak_bytes"), 6 << 10);
-  EXPECT_THAT(run.out, HasSubstr("1.1389 of the log's"));
+  EXPECT_THAT(run.out, HasSubstr("1.1389 times the log's"));
 }
 
 TEST_F(ReplayLogTest, ABudgetMayBeAShare) {

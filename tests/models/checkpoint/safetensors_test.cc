@@ -246,7 +246,7 @@ TEST_F(SafetensorsTest, WhatIsWrongIsSaidWithTheTensor) {
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1)"), "unknown key 'x'"},
       {R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
        R"("w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
-       "'w' is there twice"},
+       "'w' appears twice"},
       {R"({"v":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
        R"("w":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
        "'w': its data begin at byte"},

@@ -215,7 +215,8 @@ TEST_F(TorchvisionTest, WhatIsNotUsedHereIsPassedOverAndNothingElse) {
   specs.pop_back();
   specs.erase(specs.begin() + 1);
   write();
-  EXPECT_THAT(complaint(*model), HasSubstr("there is no 'bn1.weight'"));
+  EXPECT_THAT(complaint(*model),
+              HasSubstr("'bn1.weight', which this network needs, is missing"));
 }
 
 // Published files of ViT are older than the names of today.

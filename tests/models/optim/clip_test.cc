@@ -116,7 +116,7 @@ TEST_F(ClipTest, WhatIsNoNumberSpreads) {
 TEST_F(ClipTest, ALimitMustBePositive) {
   const std::vector<NamedTensor> parameters{{"a", leaf({1})}};
   EXPECT_EQ(usage_error([&] { clip_grad_norm_(parameters, 0); }),
-            "[clip_] a largest norm of 0.000000");
+            "[clip_] the maximum norm must be positive, not 0.000000");
 }
 
 }  // namespace

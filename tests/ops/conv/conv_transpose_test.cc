@@ -119,7 +119,7 @@ TEST_F(ConvTranspose, RefusesWhatDoesNotFit) {
   using ::testing::HasSubstr;
   EXPECT_THAT(error({{.groups = 4}}), HasSubstr("[conv_transpose2d] groups must divide"));
   EXPECT_THAT(error({{}, {1, 0}}), HasSubstr("output_padding must be less than the stride"));
-  EXPECT_THAT(error({{.padding = {3, 3}}}), HasSubstr("leaves nothing"));
+  EXPECT_THAT(error({{.padding = {3, 3}}}), HasSubstr("leaves no output"));
   EXPECT_THAT(error({{.stride = {0, 1}}}), HasSubstr("must be positive"));
   EXPECT_THAT(error({}, testing::random_tensor({3}, 3)), HasSubstr("one element for each"));
   EXPECT_THAT(usage_error([&] { conv_transpose2d(w, x); }), HasSubstr("(6, 3, 3, 2)"));

@@ -144,7 +144,7 @@ TEST_F(EmbeddingTest, Errors) {
   EXPECT_EQ(usage_error([&] { embedding(random_tensor({5}, 1), ids); }),
             "[embedding] a table must be (V, D), not (5)");
   EXPECT_EQ(usage_error([&] { embedding(table, ids, 5); }),
-            "[embedding] padding_idx 5 is no row of a table of shape (5, 3)");
+            "[embedding] padding_idx 5 is not a row of a table of shape (5, 3)");
   EXPECT_NE(usage_error([&] { embedding(table, ids, -6); }), "");
 }
 

@@ -275,7 +275,10 @@ TEST_F(OptimizerTest, ClipRefusesWhatItCannotScale) {
               clip_({&view, 1}, one, 1);
             }),
             "[clip_] the gradient must be contiguous");
-  EXPECT_EQ(usage_error([&] { clip_({&grad, 1}, grad, 1); }), "[clip_] a norm of shape (4, 2)");
+  EXPECT_EQ(usage_error([&] {
+              clip_({&grad, 1}, grad, 1);
+            }),
+            "[clip_] a norm must have one element, not shape (4, 2)");
   EXPECT_NE(usage_error([&] { clip_({&grad, 1}, one, -1); }), "");
 }
 

@@ -82,7 +82,7 @@ TEST_F(NormTest, Errors) {
   EXPECT_EQ(usage_error([&] {
               norm(std::vector<Tensor>{x, transpose(x, 0, 1)});
             }),
-            "[norm] several tensors must be contiguous");
+            "[norm] tensors must be contiguous if there are several");
   EXPECT_EQ(usage_error([] { join_norms({}); }), "[join_norms] there are no norms");
 }
 

@@ -67,7 +67,7 @@ TEST_F(ReduceTest, Shapes) {
   EXPECT_EQ(sum(x, {1}).shape(), (Shape{2, 4}));
   EXPECT_EQ(sum(x, {1, -1}, true).shape(), (Shape{2, 1, 1}));
   EXPECT_EQ(sum(random_tensor({}, 1)).shape(), Shape{});
-  EXPECT_EQ(usage_error([&] { sum(x, {1, -2}); }), "[sum] dimension -2 is named twice");
+  EXPECT_EQ(usage_error([&] { sum(x, {1, -2}); }), "[sum] dimension -2 appears twice");
   EXPECT_EQ(usage_error([&] { mean(x, {3}); }), "[mean] no dimension 3 in shape (2, 3, 4)");
 }
 

@@ -41,7 +41,7 @@ TEST_F(ViewTest, Reshape) {
               reshape(x, {5, -1});
             }),
             "[reshape] the 24 elements of shape (2, 3, 4) cannot be arranged as (5, -1): they "
-            "are no multiple of 5");
+            "are not a multiple of 5");
   EXPECT_EQ(usage_error([&] {
               reshape(x, {5, 4});
             }),
@@ -84,7 +84,7 @@ TEST_F(ViewTest, Narrow) {
   EXPECT_EQ(to_vector(narrow(x, -1, 2, 2)), (std::vector<float>{2, 3, 6, 7, 10, 11}));
   EXPECT_EQ(narrow(x, 0, 3, 0).elements(), 0);
   EXPECT_EQ(usage_error([&] { narrow(x, 1, 3, 2); }),
-            "[narrow] elements 3 to 5 of dimension 1 of shape (3, 4)");
+            "[narrow] elements 3 to 5 of dimension 1 of shape (3, 4) do not exist");
   EXPECT_THROW(narrow(x, 1, -1, 2), UsageError);
 }
 

@@ -55,7 +55,7 @@ TEST(CostTableTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(message(R"({"format": "tidemark-costs", "version": 2})"), HasSubstr("version"));
   EXPECT_THAT(with("3"), HasSubstr("not a list"));
   EXPECT_THAT(with("[3]"), HasSubstr("operator 1: not an object"));
-  EXPECT_THAT(with(R"([{"ns": 1}])"), HasSubstr("operator 1: there is no \"signature\""));
+  EXPECT_THAT(with(R"([{"ns": 1}])"), HasSubstr("operator 1: \"signature\" is missing"));
   EXPECT_THAT(with(R"([{"signature": "12", "ns": 1}])"), HasSubstr("16 hexadecimal"));
   EXPECT_THAT(with(R"([{"signature": "000000000000000g", "ns": 1}])"), HasSubstr("16 hexa"));
   for (const char* ns : {"0", "-1", "1e300", "\"1\"", "null", "0.2"}) {

@@ -108,8 +108,8 @@ TEST(Profile, ErrorsSayWhereAndWhat) {
            {"pin_bandwidth", nullptr, "not a number"},
            {"memory_bytes", 1e30, "out of range"},
            {"compute_efficiency", 1.5, "must be at most 1"},
-           {"name", "", "not a text"},
-           {"backend", "tpu", "none of cpu, cuda, model"},
+           {"name", "", "must be a non-empty string"},
+           {"backend", "tpu", "must be cpu, cuda or model"},
        }) {
     SCOPED_TRACE(key);
     const std::string text = with(key, value);

@@ -54,7 +54,7 @@ TEST(Team, ThatDoesNotComeIsAnError) {
       use.require_team();
       ADD_FAILURE() << "one thread is no team of two";
     } catch (const DeviceError& error) {
-      EXPECT_STREQ(error.what(), "OpenMP gives a kernel for 2 threads a team of 1");
+      EXPECT_STREQ(error.what(), "OpenMP started 1 of the 2 threads that a kernel needs");
     }
   });
 }

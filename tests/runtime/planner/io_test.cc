@@ -53,8 +53,8 @@ TEST(LayoutCsvTest, RefusesWithThePlace) {
               HasSubstr("line 3: the sizes up to here"));
   EXPECT_THAT(csv_refusal("1,-9223372036854775807,9223372036854775807,1\n"),
               HasSubstr("does not fit"));
-  EXPECT_THAT(csv_refusal("1,0,1,5\n1,0,1,5\n"), HasSubstr("id '1' comes twice"));
-  EXPECT_THAT(csv_refusal(",0,1,5\n"), HasSubstr("no id"));
+  EXPECT_THAT(csv_refusal("1,0,1,5\n1,0,1,5\n"), HasSubstr("id '1' appears twice"));
+  EXPECT_THAT(csv_refusal(",0,1,5\n"), HasSubstr("the id is empty"));
   for (const char* text : {"", "1,2,3,4\n", "id,lower,upper\n", "id,lower,upper,size,gaps\n",
                            "id,id,lower,upper,size\n", "\n\n"}) {
     EXPECT_THAT(refusal([&] { parse_layout_csv(text, "f.csv"); }), HasSubstr("f.csv")) << text;
@@ -108,7 +108,7 @@ TEST(OrderGraphFileTest, RefusesWithThePlace) {
   EXPECT_THAT(with("[\"b\"]", "[\"a\"]"), HasSubstr("itself"));
   EXPECT_THAT(with("[\"b\"]", "[4]"), HasSubstr("edges[0].sinks[0]: not a string"));
   EXPECT_THAT(with("[\"b\"]", "\"b\""), HasSubstr("no array 'sinks'"));
-  EXPECT_THAT(with("\"name\": \"b\"", "\"name\": \"a\""), HasSubstr("comes twice"));
+  EXPECT_THAT(with("\"name\": \"b\"", "\"name\": \"a\""), HasSubstr("appears twice"));
   EXPECT_THAT(with("\"name\": \"b\", ", ""), HasSubstr("nodes[0]: no string 'name'"));
   EXPECT_THAT(with("{\"name\": \"c\", \"size\": 0, \"source\": \"a\", \"sinks\": [\"b\"]}",
                    "{\"name\": \"c\", \"size\": 0, \"source\": \"b\", \"sinks\": [\"a\"]}"),

@@ -171,14 +171,14 @@ TEST(ProblemTest, RefusesWithThePlace) {
   EXPECT_THAT(refusal([](Problem& p) { p.operators[2].outputs.push_back(1); }),
               HasSubstr("as operator 0 'sigmoid0' does"));
   EXPECT_THAT(refusal([](Problem& p) { p.operators[2].outputs.push_back(0); }),
-              HasSubstr("there at the start"));
+              HasSubstr("exists at the start"));
   EXPECT_THAT(refusal([](Problem& p) { p.storages.push_back({}); }),
               HasSubstr("neither written nor"));
   EXPECT_THAT(refusal([](Problem& p) {
                 p.storages[2].alias_of = 1;
                 p.storages[2].alias_offset = Bytes(1);
               }),
-              HasSubstr("reaches out of"));
+              HasSubstr("extends beyond"));
   EXPECT_THAT(refusal([](Problem& p) {
                 p.storages[2].alias_of = 1;
                 p.storages[3].alias_of = 2;

@@ -77,7 +77,8 @@ TEST(StreamsTest, BranchesOfTheNoteDoNotShare) {
   Plan claims = serial;
   claims.freedom = Freedom::kStreams;
   EXPECT_THAT(violations(problem, serial), IsEmpty());
-  EXPECT_THAT(violations(problem, claims), Contains(HasSubstr("keeps their users apart")));
+  EXPECT_THAT(violations(problem, claims),
+              Contains(HasSubstr("their users may run at the same time")));
 }
 
 TEST(StreamsTest, OneStreamIsIssueOrder) {

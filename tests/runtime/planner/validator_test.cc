@@ -69,7 +69,7 @@ TEST_P(ValidatorSpoiledTest, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(
     All, ValidatorSpoiledTest,
     ::testing::Values(
-        Spoiled{"too_few", [](Scene& s) { s.plan.order.pop_back(); }, "has 2 operators of 3"},
+        Spoiled{"too_few", [](Scene& s) { s.plan.order.pop_back(); }, "has 2 of 3 operators"},
         Spoiled{"twice",
                 [](Scene& s) {
                   s.plan.order = {0, 1, 1};
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                 [](Scene& s) {
                   s.plan.order = {1, 0, 2};
                 },
-                "writes what it reads"},
+                "writes its input"},
         Spoiled{"control_edge", [](Scene& s) { s.problem.operators[1].after = {2}; },
                 "control edge"},
         Spoiled{"no_place",
@@ -93,21 +93,22 @@ INSTANTIATE_TEST_SUITE_P(
         Spoiled{"no_workspace", [](Scene& s) { s.plan.placements.pop_back(); }, "has 0 places"},
         Spoiled{"two_places",
                 [](Scene& s) { s.plan.placements.push_back(s.plan.placements[1]); },
-                "has 2 places"},
-        Spoiled{"of_nothing", [](Scene& s) { s.plan.placements[0].storage = 8; }, "of nothing"},
+                "has 2 placements"},
+        Spoiled{"of_nothing", [](Scene& s) { s.plan.placements[0].storage = 8; },
+                "must name one"},
         Spoiled{"freed_early", [](Scene& s) { s.plan.placements[1].end = 2; },
                 "is used outside"},
         Spoiled{"created_late", [](Scene& s) { s.plan.placements[1].begin = 1; },
                 "is used outside"},
         Spoiled{"wrong_size", [](Scene& s) { s.plan.placements[1].size = Bytes(9); },
-                "another size"},
+                "the wrong size"},
         Spoiled{"overlap", [](Scene& s) { s.plan.placements[1].offset = Offset(5); },
                 "share bytes"},
         Spoiled{"overlap_workspace", [](Scene& s) { s.plan.placements[3].offset = Offset(15); },
                 "share bytes"},
         Spoiled{"not_in_place", [](Scene& s) { s.plan.in_place.clear(); }, "share bytes"},
         Spoiled{"in_place_not_allowed", [](Scene& s) { s.problem.may_be_in_place.clear(); },
-                "the problem does not have"},
+                "is not in the problem"},
         Spoiled{"in_place_used_later",
                 [](Scene& s) {
                   s.problem.operators[2].inputs.push_back(0);
@@ -120,13 +121,13 @@ INSTANTIATE_TEST_SUITE_P(
                 [](Scene& s) {
                   s.plan.in_place.push_back({1, 0, 2});
                 },
-                "given twice"},
+                "reused twice"},
         Spoiled{"below_zero", [](Scene& s) { s.plan.placements[1].offset = Offset(-1); },
-                "does not lie in the arena"},
+                "lies outside the arena"},
         Spoiled{"above_peak", [](Scene& s) { s.plan.placements[3].offset = Offset(21); },
-                "does not lie in the arena"},
+                "lies outside the arena"},
         Spoiled{"past_the_end", [](Scene& s) { s.plan.placements[1].end = 4; },
-                "does not lie in the arena"},
+                "lies outside the arena"},
         Spoiled{"peak", [](Scene& s) { s.plan.peak = Bytes(31); }, "the peak is 30"},
         Spoiled{"load", [](Scene& s) { s.plan.load = Bytes(29); }, "the load is 30"},
         Spoiled{"bound", [](Scene& s) { s.plan.bound = Bytes(31); }, "bound is above"},

@@ -30,7 +30,7 @@ TEST(Policies, AnUnknownOneIsRefusedWithTheNames) {
   } catch (const UsageError& error) {
     std::string names = "none";
     for (const PolicyInfo& policy : policies()) names += ", " + std::string(policy.name);
-    EXPECT_EQ(error.what(), "there is no policy 'fifo'; there are: " + names);
+    EXPECT_EQ(error.what(), "unknown policy 'fifo'; available: " + names);
   }
   EXPECT_THROW(Stage("fifo", 8, 0), UsageError);
 }

@@ -124,7 +124,7 @@ TEST(Heuristics, AnUnknownOneIsRefusedWithTheNames) {
     find_filter("dtr");
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "there is no filter 'dtr'; there are: base, lru, greedy");
+    EXPECT_STREQ(error.what(), "unknown filter 'dtr'; available: base, lru, greedy");
   }
 }
 

@@ -146,7 +146,7 @@ TEST(OutOfMemory, SaysWhyNothingCanBeReleased) {
   EXPECT_NE(message({.arena = 6}).find("cannot be recomputed, and there is no tier"),
             std::string::npos);
   const std::string full = message({.arena = 6, .host = 2});
-  EXPECT_NE(full.find("can be offloaded if a tier has room"), std::string::npos);
+  EXPECT_NE(full.find("can be offloaded if a tier has space"), std::string::npos);
   EXPECT_NE(full.find("host tier: 0 B of 1.0 KiB used"), std::string::npos);
 }
 
@@ -157,7 +157,7 @@ TEST(OutOfMemory, SaysWhenTheArenaIsEmpty) {
     FAIL() << "5 units do not fit into 4";
   } catch (const OutOfMemory& error) {
     const std::string text = error.what();
-    EXPECT_NE(text.find("no tensor is in it"), std::string::npos) << text;
+    EXPECT_NE(text.find("no tensor is resident"), std::string::npos) << text;
     EXPECT_EQ(text.find("largest tensors:"), std::string::npos) << text;
   }
 }

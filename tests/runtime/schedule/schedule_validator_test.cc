@@ -98,7 +98,7 @@ struct Break {
 TEST(ScheduleValidator, NamesWhatIsWrongWithBlocksAndFigures) {
   const StepTrace t = trace();
   const std::vector<Break> breaks = {
-      {"more blocks are initial", [](Schedule& s) { s.initial_blocks = 99; }},
+      {"more initial blocks", [](Schedule& s) { s.initial_blocks = 99; }},
       {"there is no such operator", [](Schedule& s) { s.code[0].subject = 9; }},
       {"there is no such storage", [](Schedule& s) { s.code[3].subject = 9; }},
       {"is of another kind", [](Schedule& s) { s.code[6].what = Do::kRun; }},
@@ -109,11 +109,11 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithBlocksAndFigures) {
          s.blocks[1].size = Bytes(512);
        }},
       {"has 512 bytes instead of 1024", [](Schedule& s) { s.blocks[2].size = Bytes(512); }},
-      {"does not begin there", [](Schedule& s) { s.blocks[4].begin = 3; }},
+      {"does not begin at this instruction", [](Schedule& s) { s.blocks[4].begin = 3; }},
       {"ends before it begins", [](Schedule& s) { s.blocks[4].end = 1; }},
       {"or too late", [](Schedule& s) { s.blocks[4].end = 99; }},
-      {"it does not begin at 0", [](Schedule& s) { s.blocks[0].begin = 1; }},
-      {"blocks are left", [](Schedule& s) { s.blocks.push_back(s.blocks[1]); }},
+      {"it must begin at 0", [](Schedule& s) { s.blocks[0].begin = 1; }},
+      {"taken by no instruction", [](Schedule& s) { s.blocks.push_back(s.blocks[1]); }},
       {"shares bytes with block 1", [](Schedule& s) { s.blocks[5].at = Offset(512); }},
       {"block 2 shares bytes with block 1", [](Schedule& s) { s.blocks[2].at = Offset(0); }},
       {"is not aligned", [](Schedule& s) { s.blocks[5].at = Offset(1100); }},
@@ -140,10 +140,11 @@ TEST(ScheduleValidator, NamesWhatTheLimitsDoNotAllow) {
   const StepTrace t = trace();
   PlanLimits less = limits();
   less.space = Bytes(4000);
-  expect_one(found(t, good(t), less), "96 bytes above the room");
+  expect_one(found(t, good(t), less), "96 bytes above the available space");
   less = limits();
   less.tier_space = Bytes(1000);
-  expect_one(found(t, good(t), less), "instruction 5: copies take more than the tiers have");
+  expect_one(found(t, good(t), less),
+             "instruction 5: copies need more space than the tiers have");
   StepTrace pinned = trace();
   pinned.storages[kB].may_offload = false;
   expect_one(found(pinned, good(pinned)), "may not be offloaded");
@@ -216,7 +217,7 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithTheOrder) {
              .free(kX)
              .build();
        }},
-      {"is a read, and an operator passes it",  // back runs before the read
+      {"is a read, and an operator is moved past it",  // back runs before the read
        [&] {
          ScheduleBuilder b(t);
          b.initial(kW, 0).run(0, {512}).run(1, {1024, 2048}).run(2, {2048}).run(3, {3584});
@@ -247,13 +248,13 @@ TEST(ScheduleValidator, NothingPassesARead) {
     return found(t, b.build());
   };
   EXPECT_TRUE(broken({1, 0, 2, 3}).empty());
-  const std::string read = "op 2 (read) is a read, and an operator passes it";
+  const std::string read = "op 2 (read) is a read, and an operator is moved past it";
   using Lines = std::vector<std::string>;
   EXPECT_EQ(broken({0, 2, 1, 3}),
-            (Lines{"instruction 1: " + read, "instruction 2: op 1 (b) passes a read"}));
+            (Lines{"instruction 1: " + read, "instruction 2: op 1 (b) is moved past a read"}));
   EXPECT_EQ(broken({0, 1, 3, 2}), (Lines{"instruction 3: " + read}));
   EXPECT_EQ(broken({0, 3, 2, 1}),
-            (Lines{"instruction 2: " + read, "instruction 3: op 1 (b) passes a read"}));
+            (Lines{"instruction 2: " + read, "instruction 3: op 1 (b) is moved past a read"}));
 }
 
 // Everything is in place and nothing released: the beginning of the scripts below.
@@ -286,19 +287,19 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithResidence) {
        }},
       {"storage 4 (sum) is not resident",
        [&] { return rest(up_to(t, 2).offload(kLoss), t, 2); }},
-      {"is resident already",
+      {"is already resident",
        [&] { return rest(up_to(t, 2).copy_out(kA).copy_in(kA, 4608), t, 2); }},
       {"has no valid copy",
        [&] { return rest(up_to(t, 2).evict(kA).copy_in(kA, 1024), t, 2); }},
       {"has no copy", [&] { return rest(up_to(t, 2).drop_copy(kA), t, 2); }},
       {"may not be evicted",  // an upload
        [&] { return rest(up_to(t, 6).evict(kX), t, 6); }},
-      {"freed before the program lets go of it",
+      {"freed before the program releases it",
        [&] { return rest(up_to(t, 2).free(kX), t, 2); }},
-      {"freed before an operator that uses it",
-       [&] { return rest(up_to(t, 4).free(kA), t, 4); }},
-      {"is not there to be freed", [&] { return rest(up_to(t, 2).free(kB), t, 2); }},
-      {"is still there at the end",
+      {"freed before its last use", [&] { return rest(up_to(t, 4).free(kA), t, 4); }},
+      {"is freed but is neither resident nor copied",
+       [&] { return rest(up_to(t, 2).free(kB), t, 2); }},
+      {"is still live at the end",
        [&] {
          ScheduleBuilder b = up_to(t, 7);
          return b.free(kA).free(kB).free(kLoss).free(kGrad).build();
@@ -314,7 +315,7 @@ TEST(ScheduleValidator, NamesWhatIsWrongWithResidence) {
        [&] {
          return rest(up_to(t, 7).again(1, {}, {4608, 5632}), t, 7);
        }},
-      {"from here on storage 2 (conv) cannot be had back",  // its source is gone
+      {"storage 2 (conv) can no longer be restored",  // its source is gone
        [&] {
          ScheduleBuilder b = up_to(t, 3);
          b.evict(kA).offload(kX).drop_copy(kX);
@@ -347,7 +348,7 @@ TEST(ScheduleValidator, AWriteMustNotTakeAwayTheWayBack) {
     return rest(b, t, 8);
   };
   expect_one(found(t, with(false), ample),
-             "instruction 7: from here on storage 2 (conv) cannot be had back");
+             "instruction 7: storage 2 (conv) can no longer be restored");
   EXPECT_TRUE(found(t, with(true), ample).empty());
 }
 
@@ -361,7 +362,7 @@ TEST(ScheduleValidator, WhatHasBeenWrittenIsNotComputedAgain) {
   ASSERT_TRUE(trace_violations(t).empty());
   ScheduleBuilder b(t);
   expect_one(found(t, ScheduleBuilder(b).run(0).run(1).evict(0).run(2).build()),
-             "instruction 2: from here on storage 0 (f) cannot be had back");
+             "instruction 2: storage 0 (f) can no longer be restored");
   expect_one(
       found(t,
             ScheduleBuilder(b).run(0).copy_out(0).run(1).drop_copy(0).run(2).free(0).build()),
@@ -369,7 +370,7 @@ TEST(ScheduleValidator, WhatHasBeenWrittenIsNotComputedAgain) {
   expect_one(
       found(t,
             ScheduleBuilder(b).run(0).run(1).offload(0).again(0, {0}).run(2).free(0).build()),
-      "instruction 3: storage 0 (f) has been written since it was made");
+      "instruction 3: storage 0 (f) has been written since it was produced");
   EXPECT_TRUE(found(t, b.run(0).evict(0).again(0, {0}).run(1).run(2).free(0).build()).empty());
 }
 
@@ -399,14 +400,14 @@ TEST(ScheduleValidator, ResidentsMayBeApart) {
   EXPECT_TRUE(found(t, s).empty()) << found(t, s)[0];
   PlanLimits less = limits();
   less.space = Bytes(3584 + 511);
-  expect_one(found(t, s, less), "with residents, is 1 bytes above the room");
+  expect_one(found(t, s, less), "with residents, is 1 bytes above the available space");
   s.code.push_back({Do::kCopyOut, false, kW});
   expect_one(found(t, s), "is kept apart");
   s = good(t);
   s.residents_apart = true;
   const auto violations = found(t, s);
   ASSERT_FALSE(violations.empty());
-  EXPECT_NE(violations[0].find("is kept apart and has a block"), std::string::npos);
+  EXPECT_NE(violations[0].find("is kept apart but has a block"), std::string::npos);
 }
 
 TEST(ScheduleValidator, ForeignStoragesMayBeMovedAndFreed) {
@@ -421,7 +422,8 @@ TEST(ScheduleValidator, ForeignStoragesMayBeMovedAndFreed) {
   ScheduleBuilder freed = b;
   freed.free(foreign);
   EXPECT_TRUE(found(t, rest(freed, t, 1), ample).empty());
-  expect_one(found(t, rest(freed.free(foreign), t, 1), ample), "is not there to be freed");
+  expect_one(found(t, rest(freed.free(foreign), t, 1), ample),
+             "is freed but is neither resident nor copied");
   expect_one(found(t, rest(b.copy_out(foreign), t, 1), ample), "may only be moved or freed");
 }
 
@@ -440,7 +442,7 @@ TEST(ScheduleValidator, AStepMayBeginWithStoragesAway) {
   const auto violations = found(t, rest(once, t, 7), ample);
   EXPECT_TRUE(violations.empty()) << violations[0];
   ample.tier_space = Bytes(511);
-  expect_one(found(t, rest(once, t, 7), ample), "what begins on the tiers is more");
+  expect_one(found(t, rest(once, t, 7), ample), "begin on the tiers need more");
 }
 
 // --- storages carried over the step's end ---
@@ -471,9 +473,9 @@ TEST(ScheduleValidator, WhatIsCarriedInGoesAndWhatIsCarriedOutStays) {
   const int64_t above = units(1).count();
   ScheduleBuilder stays(t), freed(t), evicted(t), copied(t);
   stays.initial(0).run(0, {above});
-  expect_one(found(t, stays.build(), ample), "storage 0 (test) is still there at the end");
+  expect_one(found(t, stays.build(), ample), "storage 0 (test) is still live at the end");
   copied.initial(0).run(0, {above}).offload(0);
-  expect_one(found(t, copied.build(), ample), "storage 0 (test) is still there at the end");
+  expect_one(found(t, copied.build(), ample), "storage 0 (test) is still live at the end");
   freed.initial(0).run(0, {above}).free(0).free(1);
   EXPECT_FALSE(found(t, freed.build(), ample).empty());
   evicted.initial(0).run(0, {above}).evict(1).free(0);

@@ -65,25 +65,25 @@ TEST(StepTrace, ViolationsSayWhere) {
   EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].inputs[0].storage = 9; }),
             "op 2: there is no storage 9");
   EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].inputs[0].storage = 0; }),
-            "op 2: storage 0 is not there");
+            "op 2: storage 0 is not live");
   EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].outputs = {2}; }),
-            "op 2: storage 2 is made twice");
+            "op 2: storage 2 is produced twice");
   EXPECT_EQ(broken([](StepTrace& g) { g.ops[4].inputs[0].version = 1; }),
-            "op 4: storage 3 has another version by then");
+            "op 4: storage 3 has another version at that point");
   EXPECT_EQ(broken([](StepTrace& g) { g.ops[4].released = {}; }),
-            "storage 3 is never let go of and yet not there at the end");
+            "storage 3 is never released but is not live at the end");
   EXPECT_EQ(broken([](StepTrace& g) {
               g.ops[4].released = {3, 0};
             }),
-            "op 4: storage 0 is let go of and was not there");
+            "op 4: storage 0 is released but was not live");
   EXPECT_EQ(broken([](StepTrace& g) { g.storages[2].size = Bytes(-1); }),
             "storage 2 has an impossible size");
   EXPECT_EQ(broken([](StepTrace& g) { g.ops[1].workspace = Bytes(INT64_MAX); }),
             "op 1: its workspace has an impossible size");
   EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].may_overwrite = {1}; }),
-            "op 2: nothing can be put where storage 1 lies");
+            "op 2: no output can overwrite storage 1");
   EXPECT_EQ(broken([](StepTrace& g) { g.ops[3].may_overwrite = {3}; }),
-            "op 3: nothing can be put where storage 3 lies");
+            "op 3: no output can overwrite storage 3");
 }
 
 TEST(StepTrace, OnlyWhatMattersForMemoryTellsProgramsApart) {
@@ -109,7 +109,7 @@ TEST(StepTrace, WhatCrossesTheStepsEndCannotBePlanned) {
   stays.ops[4].released = {};
   EXPECT_EQ(first_violation(stays), "");
   EXPECT_EQ(why_not_plannable(stays),
-            "storage 3 (relu, activations) is made in this step and stays after it");
+            "storage 3 (relu, activations) is produced in this step and outlives it");
 }
 
 TEST(StepTraceJson, ThereAndBack) {
@@ -177,7 +177,7 @@ TEST(StepTraceJson, BadTextIsAnErrorWithThePlace) {
             std::string::npos);
   EXPECT_NE(with("\"size\":1024", "\"size\":4611686018427387904").find("storages[0].size: too"),
             std::string::npos);
-  EXPECT_NE(with("\"data\"", "\"dates\"").find("storages[0].category: no category: dates"),
+  EXPECT_NE(with("\"data\"", "\"dates\"").find("storages[0].category: unknown category: dates"),
             std::string::npos);
   EXPECT_NE(with("[0,0]", "[0]").find("ops[1].inputs[0]"), std::string::npos);
   EXPECT_NE(with("[0,0]", "[-1,0]").find("ops[1].inputs[0]"), std::string::npos);

@@ -552,7 +552,7 @@ TEST(DryRun, NamesTheTierWithWhichABudgetWouldDo) {
     with_budget(share, program, on("cpu"));
     FAIL() << "it needs a tier";
   } catch (const InfeasibleBudget& error) {
-    EXPECT_NE(std::string(error.what()).find("with a disk tier of "), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("a disk tier of "), std::string::npos)
         << error.what();
   }
 }

@@ -107,7 +107,7 @@ TEST_F(TraceWriterTest, WorkIsOnTheRowOfItsStream) {
   EXPECT_EQ(work[1]["ts"], 20.0);
   EXPECT_EQ(work[1]["dur"], 18.0);
   EXPECT_EQ(work[1]["args"]["bytes"], 4096);
-  EXPECT_EQ(work[1]["args"]["reason"], "no room");
+  EXPECT_EQ(work[1]["args"]["reason"], "no space");
   EXPECT_EQ(work[1]["args"]["category"], "gradients");
   EXPECT_EQ(work[1]["args"]["storage"], 3);
   EXPECT_EQ(work[1]["args"]["expected_us"], 2.5);

@@ -59,7 +59,7 @@ Answer read_cbc(const Program& program, const std::string& solution, const std::
     return answer;
   }
   if (status != "Optimal" && status.rfind("Stopped", 0) != 0) {
-    lines.fail("'" + status + "' is no status");
+    lines.fail("'" + status + "' is not a status");
   }
   answer.status = status == "Optimal" ? SolveStatus::kOptimal : SolveStatus::kFeasible;
   const size_t count = program.variables.size();
@@ -69,9 +69,10 @@ Answer read_cbc(const Program& program, const std::string& solution, const std::
     // index, name, value, reduced cost; "**" marks an infeasible row
     std::vector<std::string> words = lines.words();
     if (!words.empty() && words[0] == "**") words.erase(words.begin());
-    if (words.size() != 4) lines.fail("'" + lines.line() + "' is no index, name, value, cost");
+    if (words.size() != 4)
+      lines.fail("'" + lines.line() + "' is not an index, a name, a value and a cost");
     const size_t at = lines.index(words[1], 'C', count);
-    if (seen[at]) lines.fail("'" + words[1] + "' comes twice");
+    if (seen[at]) lines.fail("'" + words[1] + "' appears twice");
     seen[at] = true;
     answer.values[at] = lines.number(words[2]);
   }

@@ -87,7 +87,7 @@ Answer read_highs(const Program& program, const std::string& solution, const std
   for (size_t i = 0; i < count; ++i) {
     if (!lines.next() || lines.words().size() != 2) lines.fail("no name and value");
     const size_t at = lines.index(lines.words()[0], 'C', count);
-    if (seen[at]) lines.fail("'" + lines.words()[0] + "' comes twice");
+    if (seen[at]) lines.fail("'" + lines.words()[0] + "' appears twice");
     seen[at] = true;
     answer.values[at] = lines.number(lines.words()[1]);
   }

@@ -27,7 +27,7 @@ double Lines::number(const std::string& word) const {
   double value = 0;
   const char* const end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc() || stop != end) fail("'" + word + "' is no number");
+  if (error != std::errc() || stop != end) fail("'" + word + "' is not a number");
   return value;
 }
 

@@ -24,7 +24,7 @@ TemporaryFolder::TemporaryFolder() {
   const std::filesystem::path base = std::filesystem::temp_directory_path(error);
   std::string path = ((error ? "/tmp" : base) / "tidemark-XXXXXX").string();
   if (mkdtemp(path.data()) == nullptr) {
-    throw DataError(path, std::string("cannot make this folder: ") + std::strerror(errno));
+    throw DataError(path, std::string("cannot create this folder: ") + std::strerror(errno));
   }
   path_ = path;
 }

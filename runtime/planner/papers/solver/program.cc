@@ -34,31 +34,31 @@ void check_program(const Program& program) {
   const auto fail = [](const std::string& what) { throw UsageError("[program] " + what); };
   for (size_t i = 0; i < program.variables.size(); ++i) {
     const Variable& v = program.variables[i];
-    if (!std::isfinite(v.cost)) fail(label("variable", i, v.name) + ": its cost is no number");
+    if (!std::isfinite(v.cost)) fail(label("variable", i, v.name) + ": its cost is not finite");
     // Written so that a NaN bound fails too.
     if (!(v.lower <= v.upper) || v.lower == kInfinity || v.upper == -kInfinity) {
-      fail(label("variable", i, v.name) + ": no value lies in its bounds");
+      fail(label("variable", i, v.name) + ": its bounds admit no value");
     }
   }
   std::vector<size_t> seen(program.variables.size(), SIZE_MAX);
   for (size_t i = 0; i < program.rows.size(); ++i) {
     const Row& row = program.rows[i];
     if (!(row.lower <= row.upper) || row.lower == kInfinity || row.upper == -kInfinity) {
-      fail(label("row", i, row.name) + ": no value lies in its bounds");
+      fail(label("row", i, row.name) + ": its bounds admit no value");
     }
     for (const Term& term : row.terms) {
       if (term.variable < 0 || static_cast<size_t>(term.variable) >= seen.size()) {
-        fail(label("row", i, row.name) + ": there is no variable " +
-             std::to_string(term.variable));
+        fail(label("row", i, row.name) +
+             ": no such variable: " + std::to_string(term.variable));
       }
       if (seen[term.variable] == i) {
-        fail(label("row", i, row.name) + ": twice a term of " +
+        fail(label("row", i, row.name) + ": two terms of " +
              label("variable", static_cast<size_t>(term.variable),
                    program.variables[term.variable].name));
       }
       seen[term.variable] = i;
       if (!std::isfinite(term.factor)) {
-        fail(label("row", i, row.name) + ": a factor is no number");
+        fail(label("row", i, row.name) + ": a coefficient is not finite");
       }
     }
   }

@@ -35,7 +35,7 @@ std::optional<std::string> find_executable(const char* variable, const char* nam
   if (const char* const set = std::getenv(variable)) {
     if (*set == '\0') return std::nullopt;
     if (!is_executable(set)) {
-      throw UsageError(std::string(variable) + " is '" + set + "', which cannot be run");
+      throw UsageError(std::string(variable) + " is '" + set + "', which is not an executable");
     }
     return std::filesystem::absolute(set).string();
   }
@@ -78,7 +78,7 @@ void take(const Program& program, Answer answer, double gap, Solution& solution)
       answer.status == SolveStatus::kOptimal || answer.status == SolveStatus::kFeasible;
   if (!has_values && answer.status != SolveStatus::kUnknown) {
     if (has_start && answer.status == SolveStatus::kInfeasible) {
-      fail("infeasible, but the start is a solution");
+      fail("says infeasible, but the start is a solution");
     }
     solution.status = answer.status;
     return;
@@ -93,7 +93,7 @@ void take(const Program& program, Answer answer, double gap, Solution& solution)
       }
     }
     const auto violations = solution_violations(program, answer.values, 10 * kAgree);
-    if (!violations.empty()) fail("is none: " + violations[0]);
+    if (!violations.empty()) fail("is not valid: " + violations[0]);
     found = objective(program, answer.values);
     if (answer.status == SolveStatus::kOptimal) {
       answer.bound = std::max(answer.bound, found - gap * std::abs(found));
@@ -147,9 +147,9 @@ Solver require_solver() {
   const std::vector<Solver> found = find_solvers();
   if (found.empty()) {
     throw UsageError(
-        "[solver] this needs a solver of integer programs, and there is none: install HiGHS "
-        "(scripts/get_highs.sh) or CBC (apt-get install coinor-cbc), or name one in "
-        "TIDEMARK_HIGHS or TIDEMARK_CBC");
+        "[solver] no solver of integer programs was found: install HiGHS "
+        "(scripts/get_highs.sh) or CBC (apt-get install coinor-cbc), or set TIDEMARK_HIGHS or "
+        "TIDEMARK_CBC");
   }
   return found[0];
 }
@@ -162,7 +162,7 @@ Solution solve(const Program& program, const SolveLimits& limits, const Solver& 
   if (!program.start.empty()) {
     const auto violations = solution_violations(program, program.start);
     if (!violations.empty()) {
-      throw UsageError("[program] the start is no solution: " + violations[0]);
+      throw UsageError("[program] the start is not a solution: " + violations[0]);
     }
     solution.status = SolveStatus::kFeasible;
     solution.values = program.start;

@@ -406,7 +406,7 @@ TEST_F(CudaDeviceTest, WithoutPinnedMemoryForStagingACopySaysSo) {
   const std::string what = error_of([&] {
     device_->copy(StreamId::kOffload, {user.data(), arena->data(), Bytes(1000), 0});
   });
-  EXPECT_THAT(what, HasSubstr("cannot take 16.0 KiB (16384 bytes) of pinned host memory"));
+  EXPECT_THAT(what, HasSubstr("cannot allocate 16.0 KiB (16384 bytes) of pinned host memory"));
   EXPECT_THAT(what, HasSubstr("copy on the offload stream"));
 }
 

@@ -17,7 +17,7 @@ TEST(MakeCuda, NamesThatNameNoGpuAreRefusedAlsoWhereThereIsNone) {
       make_device(name);
       ADD_FAILURE() << name;
     } catch (const UsageError& error) {
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("names no GPU")) << name;
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("is not a GPU")) << name;
     }
   }
   EXPECT_THROW(make_device("cuda:4096"), UsageError);

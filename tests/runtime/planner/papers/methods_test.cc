@@ -23,7 +23,7 @@ TEST(Methods, HaveNamesThatAreFlags) {
     EXPECT_EQ(method.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
               std::string::npos)
         << method.name;
-    EXPECT_TRUE(names.insert(method.name).second) << method.name << " comes twice";
+    EXPECT_TRUE(names.insert(method.name).second) << method.name << " appears twice";
     EXPECT_EQ(find_method(method.name), &method);
     EXPECT_TRUE(method.plan) << method.name;
   }

@@ -244,14 +244,16 @@ TEST_F(FakeSolver, GarbageIsAnErrorWithThePlace) {
   EXPECT_THAT(what_highs_throws(kHead + std::string("None")), HasSubstr("without a solution"));
   EXPECT_THAT(what_highs_throws(values + "2\nC0 1\nC1 1"), HasSubstr("instead of 3 columns"));
   EXPECT_THAT(what_highs_throws(values + "3\nC0 1\nC1 1"), HasSubstr("no name and value"));
-  EXPECT_THAT(what_highs_throws(values + "3\nC0 1\nC0 1\nC1 1"), HasSubstr("comes twice"));
+  EXPECT_THAT(what_highs_throws(values + "3\nC0 1\nC0 1\nC1 1"), HasSubstr("appears twice"));
   EXPECT_THAT(what_highs_throws(values + "3\nC0 1\nC3 1\nC1 1"), HasSubstr("no 'C3' in the"));
-  EXPECT_THAT(
-      what_highs_throws(values + "3\nC0 1\nC2 one\nC1 1"),
-      AllOf(HasSubstr("'one' is no number"), HasSubstr("byte 86")));  // where its line begins
+  EXPECT_THAT(what_highs_throws(values + "3\nC0 1\nC2 one\nC1 1"),
+              AllOf(HasSubstr("'one' is not a number"),
+                    HasSubstr("byte 86")));  // where its line begins
   EXPECT_THAT(what_cbc_throws(""), HasSubstr("no status"));
-  EXPECT_THAT(what_cbc_throws("Maybe - objective value 3"), HasSubstr("'Maybe' is no status"));
-  EXPECT_THAT(what_cbc_throws("Optimal - objective value -9\n 0 C0"), HasSubstr("is no index"));
+  EXPECT_THAT(what_cbc_throws("Maybe - objective value 3"),
+              HasSubstr("'Maybe' is not a status"));
+  EXPECT_THAT(what_cbc_throws("Optimal - objective value -9\n 0 C0"),
+              HasSubstr("is not an index"));
   EXPECT_THAT(what_cbc_throws("Optimal - objective value -9\n 0 C7 1 0"), HasSubstr("no 'C7'"));
 }
 
@@ -418,14 +420,14 @@ TEST(Program, ThatMakesNoSenseIsRefused) {
       EXPECT_THAT(error.what(), HasSubstr(what));
     }
   };
-  expect("variable 1 'take1': no value", [](Program& p) { p.variables[1].lower = 2; });
-  expect("variable 1 'take1': no value", [](Program& p) { p.variables[1].upper = NAN; });
+  expect("variable 1 'take1': its bounds", [](Program& p) { p.variables[1].lower = 2; });
+  expect("variable 1 'take1': its bounds", [](Program& p) { p.variables[1].upper = NAN; });
   expect("variable 0 'take0': its cost", [](Program& p) { p.variables[0].cost = kInfinity; });
-  expect("row 0 'fits': there is no variable 3", [](Program& p) {
+  expect("row 0 'fits': no such variable: 3", [](Program& p) {
     p.rows[0].terms.push_back({3, 1});
   });
-  expect("row 0 'fits': twice a term", [](Program& p) { p.rows[0].terms.push_back({0, 1}); });
-  expect("row 0 'fits': a factor", [](Program& p) { p.rows[0].terms[0].factor = NAN; });
+  expect("row 0 'fits': two terms", [](Program& p) { p.rows[0].terms.push_back({0, 1}); });
+  expect("row 0 'fits': a coefficient", [](Program& p) { p.rows[0].terms[0].factor = NAN; });
   expect("row 0 'fits': no value", [](Program& p) { p.rows[0].lower = 8; });
   expect("the start has 1 values", [](Program& p) { p.start = {1}; });
 }

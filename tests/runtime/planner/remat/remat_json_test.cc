@@ -83,7 +83,7 @@ TEST(RematJson, ProblemsThatMakeNoSenseAreExplained) {
   EXPECT_THAT(error_of(with_nodes(R"({"name": "x", "time": 1, "bytes": 1, "inputs": [4]})")),
               HasSubstr("nodes[0] (x): inputs: there is no node 4"));
   EXPECT_THAT(error_of(with_nodes(R"({"time": 1, "bytes": 1, "inputs": [0]})")),
-              HasSubstr("cannot be its own"));
+              HasSubstr("cannot refer to itself"));
   EXPECT_THAT(error_of(with_nodes(R"({"time": 1, "bytes": 1, "inputs": [1]},
                                      {"time": 1, "bytes": 1, "inputs": [0]})")),
               HasSubstr("no order computes its inputs"));

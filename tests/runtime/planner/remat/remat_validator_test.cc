@@ -64,7 +64,7 @@ TEST(RematValidator, EachBrokenRuleIsFound) {
   EXPECT_THAT(fault(problem, {run(0), run(1)}), HasSubstr("required, but never computed"));
   EXPECT_THAT(fault(problem, {run(0), run(1), run(3), drop(3), run(3)}),
               HasSubstr("may run only once"));
-  EXPECT_THAT(fault(problem, {run(0), run(1), run(2)}), HasSubstr("does not go with"));
+  EXPECT_THAT(fault(problem, {run(0), run(1), run(2)}), HasSubstr("does not match"));
   EXPECT_THAT(fault(problem, {run(0), run(1, 1), run(3), run(2)}),
               HasSubstr("must directly follow"));
 }
@@ -80,9 +80,10 @@ TEST(RematValidator, FreesMayStandBetweenAParentAndItsRider) {
 TEST(RematValidator, FirstAndLaterRuns) {
   Problem problem = toy();
   problem.nodes[0].variants[0].when = When::kFirst;
-  EXPECT_THAT(fault(problem, {run(0), drop(0), run(0)}), HasSubstr("not its first run"));
+  EXPECT_THAT(fault(problem, {run(0), drop(0), run(0)}),
+              HasSubstr("variant for the first run only"));
   problem.nodes[0].variants[0].when = When::kAgain;
-  EXPECT_THAT(fault(problem, {run(0)}), HasSubstr("its first run"));
+  EXPECT_THAT(fault(problem, {run(0)}), HasSubstr("variant for later runs only"));
 }
 
 TEST(RematValidator, OverwrittenValueMustBeLive) {
