@@ -36,6 +36,7 @@ PROGRAM_PART = 192 * MIB  # what a program may take beside arena, tiers and load
 DONE, FAILED, BAD_INPUT, OUT_OF_MEMORY, INTERRUPTED = 0, 1, 2, 3, 130
 POLICIES = ["tide", "delta", "dtr", "lru", "greedy", "msps", "checkpoint", "offload-only",
             "random", "price", "austere"]
+FILTERS = ["base", "lru", "greedy"]
 # What no result may depend on.
 ENVIRONMENTS = [
     {}, {}, {},
@@ -133,7 +134,7 @@ def draw_policy(rng):
         return []
     flags = ["--policy", rng.choice(POLICIES)]
     if flags[1] in ("delta", "tide") and rng.random() < 0.5:
-        flags += ["--filter", rng.choice(["base", "lru", "greedy"])]
+        flags += ["--filter", rng.choice(FILTERS)]
     if rng.random() < 0.2:
         flags += ["--early-start", rng.choice(["off", "0.5", "1"])]
     if rng.random() < 0.2:

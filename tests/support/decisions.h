@@ -112,8 +112,10 @@ class GoldenDecisions {
   void expect(const std::string& name, const Decisions& decisions) {
     found_[name] = decisions.fingerprint();
     if (!folder_.empty()) std::ofstream(folder_ / (name + ".txt")) << decisions.text();
-    ASSERT_TRUE(expected_.contains(name)) << name << ": " << decisions.fingerprint();
-    EXPECT_EQ(expected_.at(name).get<std::string>(), decisions.fingerprint()) << name;
+    const std::string accept = "; to accept: run with TIDEMARK_DECISIONS=DIR and copy DIR/" +
+                               name_ + " to tests/golden";
+    ASSERT_TRUE(expected_.contains(name)) << "not recorded: " << name << accept;
+    EXPECT_EQ(expected_.at(name).get<std::string>(), decisions.fingerprint()) << name << accept;
   }
 
  private:

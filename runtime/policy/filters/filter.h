@@ -5,8 +5,8 @@
 // size the stalest storage is therefore always among the best, and the index compares only one
 // storage per size.
 //
-// To add a filter: a function in a file of its own here; its declaration and a line in
-// registry.cc.
+// To add a filter: define its function in a file of its own here; declare and list it in
+// registry.cc. Only filters that policies use by name are declared in this header.
 #pragma once
 
 #include <span>
