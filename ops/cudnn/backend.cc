@@ -29,6 +29,13 @@ void Descriptor::finalize() {
   check(cudnnBackendFinalize(descriptor_), "cudnnBackendFinalize");
 }
 
+bool Descriptor::finalize_if_supported() {
+  const cudnnStatus_t status = cudnnBackendFinalize(descriptor_);
+  if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return false;
+  check(status, "cudnnBackendFinalize");
+  return true;
+}
+
 void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                      int64_t count, const void* values) {
   check(cudnnBackendSetAttribute(descriptor_, name, type, count, values),

@@ -68,6 +68,8 @@ class Descriptor {
     set(name, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()), pointers.data());
   }
   void finalize();
+  // False if cuDNN does not support this; throws DeviceError for any other failure.
+  bool finalize_if_supported();
 
   // The value of an attribute that has one value.
   template <class T>

@@ -100,7 +100,7 @@ Descriptor operation_graph(const Convolution& problem, float beta) {
   return graph;
 }
 
-// Engine configurations, best first.
+// Engine configurations, best first; none if this mode does not know the problem.
 std::vector<Descriptor> suggestions(const Descriptor& graph, const Descriptor& device,
                                     cudnnBackendHeurMode_t mode) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -108,25 +108,21 @@ std::vector<Descriptor> suggestions(const Descriptor& graph, const Descriptor& d
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
   std::vector<Descriptor> configs;
-  try {
-    heuristics.finalize();
-    int64_t count = 0;
-    check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
-          "cudnnBackendGetAttribute");
-    std::vector<cudnnBackendDescriptor_t> raw;
-    for (int64_t i = 0; i < count; ++i) {
-      configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-      raw.push_back(configs.back().raw());
-    }
-    int64_t filled = 0;
-    check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &filled, raw.data()),
-          "cudnnBackendGetAttribute");
-    configs.erase(configs.begin() + std::min(filled, count), configs.end());
-  } catch (const DeviceError&) {
-    configs.clear();  // this mode does not know the problem; the next may
+  if (!heuristics.finalize_if_supported()) return configs;
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+        "cudnnBackendGetAttribute");
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (int64_t i = 0; i < count; ++i) {
+    configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    raw.push_back(configs.back().raw());
   }
+  int64_t filled = 0;
+  check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &filled, raw.data()),
+        "cudnnBackendGetAttribute");
+  configs.erase(configs.begin() + std::min(filled, count), configs.end());
   return configs;
 }
 
@@ -184,30 +180,27 @@ Choice choose(const Convolution& problem, const Descriptor& device, float beta) 
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& config : suggestions(graph, device, mode)) {
       const int rank = choice.suggestions++;
-      try {
-        const Descriptor engine =
-            config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-        EngineTraits traits = traits_of(engine);
-        // Checked before the plan is made, which costs most.
-        if (!acceptable(traits, tensor_cores)) continue;
-        auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-        plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-        plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
-        plan->finalize();
-        traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-        if (!acceptable(traits, tensor_cores)) {
-          choice.passed_over = choice.passed_over || traits.tensor_cores;
-          continue;
-        }
-        choice.plan = std::move(plan);
-        choice.traits = traits;
-        choice.name = "engine " +
-                      std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
-                      ", rank " + std::to_string(rank);
-        return choice;
-      } catch (const DeviceError&) {
-        continue;  // heuristics may name engines that do not support the problem
+      const Descriptor engine =
+          config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+      EngineTraits traits = traits_of(engine);
+      // Checked before the plan is made, which costs most.
+      if (!acceptable(traits, tensor_cores)) continue;
+      auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+      plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+      // Heuristics may name engines that do not support the problem.
+      if (!plan->finalize_if_supported()) continue;
+      traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+      if (!acceptable(traits, tensor_cores)) {
+        choice.passed_over = choice.passed_over || traits.tensor_cores;
+        continue;
       }
+      choice.plan = std::move(plan);
+      choice.traits = traits;
+      choice.name = "engine " +
+                    std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
+                    ", rank " + std::to_string(rank);
+      return choice;
     }
   }
   return choice;

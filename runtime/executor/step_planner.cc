@@ -392,10 +392,9 @@ void StepPlanner::check(Produced& produced, const StepTrace& trace, const PlanLi
   const auto wrong = schedule_violations(trace, limits, *produced.schedule, 1);
   if (wrong.empty()) return;
   produced.schedule.reset();
-  produced.why_not =
-      (producer == Producer::kGiven ? "the given schedule is not valid here: "
-                                    : "the schedule that was made is wrong: ") +
-      wrong.front();
+  produced.why_not = (producer == Producer::kGiven ? "the given schedule is not valid here: "
+                                                   : "the schedule that was made is wrong: ") +
+                     wrong.front();
 }
 
 // The memory that the program's schedule may use.
@@ -498,8 +497,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
         format_bytes(program_order_peak(program.trace)) + " in program order)" + made);
   } else if (program.producer == Producer::kGiven) {
     program.settled = true;
-    say("steps now follow the given plan: " + operators + format_bytes(schedule.peak) +
-        made);
+    say("steps now follow the given plan: " + operators + format_bytes(schedule.peak) + made);
   } else {
     say("steps now follow a plan: " + operators + format_bytes(schedule.peak) +
         (program.producer == Producer::kReleases ? ", releases found by a search"

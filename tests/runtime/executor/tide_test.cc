@@ -276,7 +276,8 @@ TEST(Tide, TriesEachScheduleThatComesFromTheBackground) {
   Session& session = training.stage().session();
   size_t found = 0, judged_early = 0;
   session.plan_steps({.background = true, .report = [&](std::string_view line) {
-                        found += line.find("releases found by a search") != std::string_view::npos;
+                        found +=
+                            line.find("releases found by a search") != std::string_view::npos;
                         judged_early +=
                             found == 1 && line.find("longer than") != std::string_view::npos;
                       }});
