@@ -10,7 +10,8 @@
 
 // Calls of cuDNN pass through these (the linker's --wrap).
 namespace {
-std::function<void(cudnnBackendAttributeName_t)> on_set;
+// Called before an attribute is set; false: it is not set.
+std::function<bool(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t, const void*)> on_set;
 cudnnStatus_t next_finalize = CUDNN_STATUS_SUCCESS;  // a failure of the next call
 }  // namespace
 
@@ -28,7 +29,7 @@ cudnnStatus_t __wrap_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
                                               cudnnBackendAttributeName_t name,
                                               cudnnBackendAttributeType_t type, int64_t count,
                                               const void* values) {
-  if (on_set) on_set(name);
+  if (on_set && !on_set(descriptor, name, values)) return CUDNN_STATUS_SUCCESS;
   return __real_cudnnBackendSetAttribute(descriptor, name, type, count, values);
 }
 }
@@ -224,8 +225,9 @@ TEST(PlanTest, OnlyWhatCudnnDoesNotSupportIsPassedOver) {
           CUDNN_STATUS_NOT_INITIALIZED, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,
           CUDNN_STATUS_EXECUTION_FAILED_CUDART}) {
       int failures = 0;
-      on_set = [&](cudnnBackendAttributeName_t name) {
+      on_set = [&](cudnnBackendDescriptor_t, cudnnBackendAttributeName_t name, const void*) {
         if (name == failing && failures++ == 0) next_finalize = status;
+        return true;
       };
       std::string chosen, error;
       try {
@@ -243,6 +245,51 @@ TEST(PlanTest, OnlyWhatCudnnDoesNotSupportIsPassedOver) {
       }
     }
   }
+}
+
+// On a GPU, plans belong to its handle: NVIDIA documents device properties only for plans that
+// are serialised.
+TEST(PlanTest, WithAHandleNothingIsMadeFromDeviceProperties) {
+  const Descriptor device = properties(kH100);
+  const Convolution problem = convolution(Pass::kForward, kResNet50[1], 32, true);
+  int gpu = 0;
+  const auto handle = reinterpret_cast<cudnnHandle_t>(&gpu);
+  int graphs = 0, plans = 0;
+  // Without a GPU there is no handle: where one is set, the test sets properties.
+  const cudnnBackendDescriptor_t raw = device.raw();
+  const auto set_properties = [&](cudnnBackendDescriptor_t of,
+                                  cudnnBackendAttributeName_t name) {
+    __real_cudnnBackendSetAttribute(of, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
+  };
+  on_set = [&](cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+               const void* values) {
+    switch (name) {
+      case CUDNN_ATTR_OPERATIONGRAPH_HANDLE:
+      case CUDNN_ATTR_EXECUTION_PLAN_HANDLE: {
+        EXPECT_EQ(*static_cast<const cudnnHandle_t*>(values), handle);
+        if (name == CUDNN_ATTR_OPERATIONGRAPH_HANDLE) {
+          ++graphs;
+        } else {
+          ++plans;
+          set_properties(of, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+        }
+        return false;
+      }
+      case CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH:
+        set_properties(of, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+        return true;
+      case CUDNN_ATTR_ENGINEHEUR_DEVICEPROP:
+      case CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP:
+        ADD_FAILURE() << "device properties are set";
+        return true;
+      default: return true;
+    }
+  };
+  const std::string chosen = ConvolutionPlan(problem, handle).name();
+  on_set = nullptr;
+  EXPECT_EQ(chosen, ConvolutionPlan(problem, device).name());
+  EXPECT_GT(graphs, 0);
+  EXPECT_GT(plans, 0);
 }
 
 TEST(PlanTest, WhatCannotBePlannedIsRefusedWithItsShapes) {
