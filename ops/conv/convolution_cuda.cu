@@ -40,8 +40,7 @@ std::shared_ptr<const ConvolutionPlan> make_plan(Pass pass, const ConvAttrs<n>& 
                             list(attrs.dilation),
                             tf32,
                             x.dtype};
-  return std::make_shared<const ConvolutionPlan>(
-      problem, cudnn::properties_of(CudaContext::current().gpu()));
+  return std::make_shared<const ConvolutionPlan>(problem, CudaContext::current().cudnn());
 }
 
 cudnnHandle_t handle(const KernelArgs& args) {

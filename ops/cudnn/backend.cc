@@ -1,8 +1,5 @@
 #include "ops/cudnn/backend.h"
 
-#include <map>
-#include <mutex>
-
 #include "runtime/core/errors.h"
 
 namespace tidemark::cudnn {
@@ -27,6 +24,13 @@ Descriptor::~Descriptor() {
 
 void Descriptor::finalize() {
   check(cudnnBackendFinalize(descriptor_), "cudnnBackendFinalize");
+}
+
+bool Descriptor::finalize_if_supported() {
+  const cudnnStatus_t status = cudnnBackendFinalize(descriptor_);
+  if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return false;
+  check(status, "cudnnBackendFinalize");
+  return true;
 }
 
 void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
@@ -56,17 +60,6 @@ Descriptor device_properties(const std::string& json) {
                  std::span<const char>(json.c_str(), json.size() + 1));
   properties.finalize();
   return properties;
-}
-
-const Descriptor& properties_of(int gpu) {
-  static std::mutex mutex;
-  static auto& known = *new std::map<int, Descriptor>;
-  const std::scoped_lock lock(mutex);
-  if (const auto found = known.find(gpu); found != known.end()) return found->second;
-  Descriptor properties(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  properties.set(CUDNN_ATTR_DEVICEPROP_DEVICE_ID, int32_t{gpu});
-  properties.finalize();
-  return known.emplace(gpu, std::move(properties)).first->second;
 }
 
 }  // namespace tidemark::cudnn

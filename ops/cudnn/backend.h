@@ -2,7 +2,7 @@
 // descriptors that free themselves, and typed attributes.
 //
 // Everything except running a plan works without a GPU, given a device's properties as JSON.
-// The tests use this to check the choice of algorithms on any machine.
+// Tests and measurements use this to look at the choice of algorithms on any machine.
 //
 // Threads: any; only one thread at a time may change a descriptor.
 #pragma once
@@ -15,8 +15,7 @@
 #include <utility>
 #include <vector>
 
-static_assert(CUDNN_VERSION >= 90800,
-              "plans are made from device properties: cuDNN 9.8 or later");
+static_assert(CUDNN_VERSION >= 90800, "descriptors of device properties: cuDNN 9.8 or later");
 
 namespace tidemark::cudnn {
 
@@ -64,10 +63,15 @@ class Descriptor {
   void set(cudnnBackendAttributeName_t name, const Descriptor& value) {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.descriptor_);
   }
+  void set(cudnnBackendAttributeName_t name, cudnnHandle_t value) {
+    set(name, CUDNN_TYPE_HANDLE, 1, &value);
+  }
   void set_pointers(cudnnBackendAttributeName_t name, std::span<void* const> pointers) {
     set(name, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()), pointers.data());
   }
   void finalize();
+  // False if cuDNN does not support this; throws DeviceError for any other failure.
+  bool finalize_if_supported();
 
   // The value of an attribute that has one value.
   template <class T>
@@ -99,10 +103,8 @@ class Descriptor {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-// Properties from the JSON that cuDNN wrote on a machine with that GPU.
+// Properties from the JSON that cuDNN wrote on a machine with that GPU. Plans made from them
+// can be looked at but not executed. NVIDIA documents this from cuDNN 9.11 on.
 Descriptor device_properties(const std::string& json);
-// Properties of this machine's GPU number `gpu`, kept for the process. Throws DeviceError if
-// there is no such GPU.
-const Descriptor& properties_of(int gpu);
 
 }  // namespace tidemark::cudnn

@@ -83,8 +83,14 @@ constexpr PassNames names_of(Pass pass) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
 }
 
+// The GPU that plans are for: that of a handle, or one with these properties.
+struct Target {
+  cudnnHandle_t handle;
+  const Descriptor* properties;
+};
+
 // The result is `beta` times its old value plus the convolution.
-Descriptor operation_graph(const Convolution& problem, float beta) {
+Descriptor operation_graph(const Convolution& problem, const Target& target, float beta) {
   const PassNames names = names_of(problem.pass);
   Descriptor operation(names.operation);
   operation.set(names.conv, geometry(problem));
@@ -96,37 +102,36 @@ Descriptor operation_graph(const Convolution& problem, float beta) {
   operation.finalize();
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+  if (target.handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
   graph.finalize();
   return graph;
 }
 
-// Engine configurations, best first.
-std::vector<Descriptor> suggestions(const Descriptor& graph, const Descriptor& device,
+// Engine configurations, best first; none if this mode does not know the problem.
+std::vector<Descriptor> suggestions(const Descriptor& graph, const Target& target,
                                     cudnnBackendHeurMode_t mode) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
-  heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
-  std::vector<Descriptor> configs;
-  try {
-    heuristics.finalize();
-    int64_t count = 0;
-    check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
-          "cudnnBackendGetAttribute");
-    std::vector<cudnnBackendDescriptor_t> raw;
-    for (int64_t i = 0; i < count; ++i) {
-      configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-      raw.push_back(configs.back().raw());
-    }
-    int64_t filled = 0;
-    check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &filled, raw.data()),
-          "cudnnBackendGetAttribute");
-    configs.erase(configs.begin() + std::min(filled, count), configs.end());
-  } catch (const DeviceError&) {
-    configs.clear();  // this mode does not know the problem; the next may
+  if (!target.handle) {
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.properties);
   }
+  std::vector<Descriptor> configs;
+  if (!heuristics.finalize_if_supported()) return configs;
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+        "cudnnBackendGetAttribute");
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (int64_t i = 0; i < count; ++i) {
+    configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    raw.push_back(configs.back().raw());
+  }
+  int64_t filled = 0;
+  check(cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &filled, raw.data()),
+        "cudnnBackendGetAttribute");
+  configs.erase(configs.begin() + std::min(filled, count), configs.end());
   return configs;
 }
 
@@ -177,37 +182,38 @@ struct Choice {
   int suggestions = 0;
 };
 
-Choice choose(const Convolution& problem, const Descriptor& device, float beta) {
-  const Descriptor graph = operation_graph(problem, beta);
+Choice choose(const Convolution& problem, const Target& target, float beta) {
+  const Descriptor graph = operation_graph(problem, target, beta);
   const bool tensor_cores = problem.tf32 || problem.dtype == DType::kBFloat16;
   Choice choice;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (const Descriptor& config : suggestions(graph, device, mode)) {
+    for (const Descriptor& config : suggestions(graph, target, mode)) {
       const int rank = choice.suggestions++;
-      try {
-        const Descriptor engine =
-            config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-        EngineTraits traits = traits_of(engine);
-        // Checked before the plan is made, which costs most.
-        if (!acceptable(traits, tensor_cores)) continue;
-        auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-        plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-        plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
-        plan->finalize();
-        traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-        if (!acceptable(traits, tensor_cores)) {
-          choice.passed_over = choice.passed_over || traits.tensor_cores;
-          continue;
-        }
-        choice.plan = std::move(plan);
-        choice.traits = traits;
-        choice.name = "engine " +
-                      std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
-                      ", rank " + std::to_string(rank);
-        return choice;
-      } catch (const DeviceError&) {
-        continue;  // heuristics may name engines that do not support the problem
+      const Descriptor engine =
+          config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+      EngineTraits traits = traits_of(engine);
+      // Checked before the plan is made, which costs most.
+      if (!acceptable(traits, tensor_cores)) continue;
+      auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+      if (target.handle) {
+        plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
+      } else {
+        plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
       }
+      // Heuristics may name engines that do not support the problem.
+      if (!plan->finalize_if_supported()) continue;
+      traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+      if (!acceptable(traits, tensor_cores)) {
+        choice.passed_over = choice.passed_over || traits.tensor_cores;
+        continue;
+      }
+      choice.plan = std::move(plan);
+      choice.traits = traits;
+      choice.name = "engine " +
+                    std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
+                    ", rank " + std::to_string(rank);
+      return choice;
     }
   }
   return choice;
@@ -227,8 +233,10 @@ bool acceptable(const EngineTraits& traits, bool tf32) {
          traits.workspace <= kWorkspaceCap;
 }
 
-ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& device) {
-  Choice choice = choose(problem, device, 0);
+ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handle,
+                                 const Descriptor* properties) {
+  const Target target{handle, properties};
+  Choice choice = choose(problem, target, 0);
   Choice adding;
   // In bfloat16 partial results would be rounded between slices, and its engines do not copy.
   const bool slice =
@@ -239,10 +247,10 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, const Descriptor& d
     const Bytes x_slice = size_of(problem.dtype) * part.x.elements(),
                 y_slice = size_of(problem.dtype) * part.y.elements();
     if ((x_slice.count() | y_slice.count()) % kByteAlignment != 0) continue;
-    Choice first = choose(part, device, 0), others;
+    Choice first = choose(part, target, 0), others;
     if (!first.traits.tensor_cores) continue;
     if (problem.pass == Pass::kGradWeight) {
-      others = choose(part, device, 1);
+      others = choose(part, target, 1);
       if (!others.traits.tensor_cores) continue;
       first.traits.workspace = std::max(first.traits.workspace, others.traits.workspace);
     }

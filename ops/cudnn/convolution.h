@@ -54,19 +54,28 @@ bool acceptable(const EngineTraits& traits, bool tf32);
 
 class ConvolutionPlan {
  public:
-  // Throws DeviceError, naming the shapes, if cuDNN has no acceptable engine.
-  ConvolutionPlan(const Convolution& problem, const Descriptor& device);
+  // For the handle's GPU. Throws DeviceError, naming the shapes, if cuDNN has no acceptable
+  // engine.
+  ConvolutionPlan(const Convolution& problem, cudnnHandle_t handle)
+      : ConvolutionPlan(problem, handle, nullptr) {}
+  // To look at, on machines without that GPU: run() is undefined.
+  ConvolutionPlan(const Convolution& problem, const Descriptor& properties)
+      : ConvolutionPlan(problem, nullptr, &properties) {}
 
   Bytes workspace() const { return traits_.workspace; }
   const EngineTraits& traits() const { return traits_; }
   // For logs and tests: "engine 47, rank 0", "engine 58, rank 1, 4 slices".
   const std::string& name() const { return name_; }
 
-  // Enqueues on the handle's stream. The pass decides which of x, w, y is written. All pointers
+  // Enqueues on the handle's stream. REQUIRES: the handle that the plan was made for.
+  // The pass decides which of x, w, y is written. All pointers
   // but the workspace are aligned to at least 16 bytes. Throws DeviceError.
   void run(cudnnHandle_t handle, void* x, void* w, void* y, void* workspace) const;
 
  private:
+  ConvolutionPlan(const Convolution& problem, cudnnHandle_t handle,
+                  const Descriptor* properties);
+
   std::unique_ptr<Descriptor> plan_;
   std::unique_ptr<Descriptor> adding_;  // for slices added to the weight's gradient; or null
   EngineTraits traits_;

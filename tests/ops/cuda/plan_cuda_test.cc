@@ -1,11 +1,38 @@
 // The choice of cuDNN's engines for GPUs that need not be there: their properties are enough.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "ops/cudnn/convolution.h"
 #include "runtime/core/errors.h"
+
+// Calls of cuDNN pass through these (the linker's --wrap).
+namespace {
+// Called before an attribute is set; false: it is not set.
+std::function<bool(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t, const void*)> on_set;
+cudnnStatus_t next_finalize = CUDNN_STATUS_SUCCESS;  // a failure of the next call
+}  // namespace
+
+extern "C" {
+cudnnStatus_t __real_cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor);
+cudnnStatus_t __wrap_cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  const cudnnStatus_t failure = std::exchange(next_finalize, CUDNN_STATUS_SUCCESS);
+  return failure != CUDNN_STATUS_SUCCESS ? failure : __real_cudnnBackendFinalize(descriptor);
+}
+cudnnStatus_t __real_cudnnBackendSetAttribute(cudnnBackendDescriptor_t,
+                                              cudnnBackendAttributeName_t,
+                                              cudnnBackendAttributeType_t, int64_t,
+                                              const void*);
+cudnnStatus_t __wrap_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                              cudnnBackendAttributeName_t name,
+                                              cudnnBackendAttributeType_t type, int64_t count,
+                                              const void* values) {
+  if (on_set && !on_set(descriptor, name, values)) return CUDNN_STATUS_SUCCESS;
+  return __real_cudnnBackendSetAttribute(descriptor, name, type, count, values);
+}
+}
 
 namespace tidemark::cudnn {
 namespace {
@@ -185,6 +212,84 @@ TEST(PlanTest, ConvolutionsOfBfloat16RunOnTensorCores) {
   for (const Pass pass : kPasses) {
     expect_plan(pass, kDepthwise, /*tf32=*/false, DType::kBFloat16, device);
   }
+}
+
+TEST(PlanTest, OnlyWhatCudnnDoesNotSupportIsPassedOver) {
+  const Descriptor device = properties(kH100);
+  const Convolution problem = convolution(Pass::kForward, kResNet50[1], 32, true);
+  const std::string best = ConvolutionPlan(problem, device).name();
+  for (const auto failing :
+       {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_ATTR_ENGINEHEUR_MODE}) {
+    for (const auto status :
+         {CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_NOT_SUPPORTED_SHARED_MEMORY_INSUFFICIENT,
+          CUDNN_STATUS_NOT_INITIALIZED, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,
+          CUDNN_STATUS_EXECUTION_FAILED_CUDART}) {
+      int failures = 0;
+      on_set = [&](cudnnBackendDescriptor_t, cudnnBackendAttributeName_t name, const void*) {
+        if (name == failing && failures++ == 0) next_finalize = status;
+        return true;
+      };
+      std::string chosen, error;
+      try {
+        chosen = ConvolutionPlan(problem, device).name();
+      } catch (const DeviceError& thrown) {
+        error = thrown.what();
+      }
+      on_set = nullptr;
+      if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) {
+        EXPECT_EQ(error, "");
+        EXPECT_NE(chosen, best);
+      } else {
+        EXPECT_NE(error.find("cudnnBackendFinalize"), std::string::npos)
+            << cudnnGetErrorString(status) << ": " << chosen;
+      }
+    }
+  }
+}
+
+// On a GPU, plans belong to its handle: NVIDIA documents device properties only for plans that
+// are serialised.
+TEST(PlanTest, WithAHandleNothingIsMadeFromDeviceProperties) {
+  const Descriptor device = properties(kH100);
+  const Convolution problem = convolution(Pass::kForward, kResNet50[1], 32, true);
+  int gpu = 0;
+  const auto handle = reinterpret_cast<cudnnHandle_t>(&gpu);
+  int graphs = 0, plans = 0;
+  // Without a GPU there is no handle: where one is set, the test sets properties.
+  const cudnnBackendDescriptor_t raw = device.raw();
+  const auto set_properties = [&](cudnnBackendDescriptor_t of,
+                                  cudnnBackendAttributeName_t name) {
+    __real_cudnnBackendSetAttribute(of, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
+  };
+  on_set = [&](cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+               const void* values) {
+    switch (name) {
+      case CUDNN_ATTR_OPERATIONGRAPH_HANDLE:
+      case CUDNN_ATTR_EXECUTION_PLAN_HANDLE: {
+        EXPECT_EQ(*static_cast<const cudnnHandle_t*>(values), handle);
+        if (name == CUDNN_ATTR_OPERATIONGRAPH_HANDLE) {
+          ++graphs;
+        } else {
+          ++plans;
+          set_properties(of, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+        }
+        return false;
+      }
+      case CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH:
+        set_properties(of, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+        return true;
+      case CUDNN_ATTR_ENGINEHEUR_DEVICEPROP:
+      case CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP:
+        ADD_FAILURE() << "device properties are set";
+        return true;
+      default: return true;
+    }
+  };
+  const std::string chosen = ConvolutionPlan(problem, handle).name();
+  on_set = nullptr;
+  EXPECT_EQ(chosen, ConvolutionPlan(problem, device).name());
+  EXPECT_GT(graphs, 0);
+  EXPECT_GT(plans, 0);
 }
 
 TEST(PlanTest, WhatCannotBePlannedIsRefusedWithItsShapes) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/device/cuda/cuda_device.h"
+#include "tests/runtime/device/cuda/cuda_memory_contract.h"
 #include "tests/runtime/device/device_failure_contract.h"
 #include "tests/support/fake_cuda_driver.h"
 #include "tests/support/gpu_kernels_device.h"
@@ -9,13 +10,17 @@
 namespace tidemark {
 namespace {
 
+// Checked when the device and its regions are gone.
+std::shared_ptr<FakeCudaDriver> make_driver(const FakeCudaOptions& options) {
+  return {new FakeCudaDriver(options), [](FakeCudaDriver* driver) {
+            EXPECT_THAT(driver->violations(), ::testing::IsEmpty());
+            EXPECT_EQ(driver->live_objects(), 0u);
+            delete driver;
+          }};
+}
+
 std::unique_ptr<Device> make_on(const FakeCudaOptions& options, bool kernels) {
-  // The deleter runs when the device and its regions are gone.
-  std::shared_ptr<FakeCudaDriver> fake(new FakeCudaDriver(options), [](FakeCudaDriver* driver) {
-    EXPECT_THAT(driver->violations(), ::testing::IsEmpty());
-    EXPECT_EQ(driver->live_objects(), 0u);
-    delete driver;
-  });
+  const std::shared_ptr<FakeCudaDriver> fake = make_driver(options);
   CudaDeviceOptions device_options;
   // The contract fills the queues; a ticket is a few commands.
   device_options.commands_beside_host_work = 4 * kMaxInFlight;
@@ -63,5 +68,15 @@ INSTANTIATE_TYPED_TEST_SUITE_P(CudaModelled, DeviceContract, Modelled);
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaHostWork, DeviceFailureContract, HostWork);
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaModelledHostWork, DeviceFailureContract, ModelledHostWork);
 
+// With the options that a GPU's device has.
+std::unique_ptr<Device> make_full_size() {
+  return make_cuda_device_on(make_driver({}), "cuda:0", load_profile("h100-80gb"));
+}
+
 }  // namespace
+
+namespace testing {
+INSTANTIATE_TEST_SUITE_P(FakeGpu, CudaMemoryContract, ::testing::Values(&make_full_size));
+}  // namespace testing
+
 }  // namespace tidemark

@@ -4,58 +4,28 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 #include <string>
 #include <utility>
 
-#include "runtime/core/errors.h"
 #include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/gpu_profile.h"
 #include "runtime/device/pages.h"
-#include "runtime/memory/tier.h"
+#include "tests/runtime/device/cuda/cuda_memory_contract.h"
 #include "tests/support/gpu_kernels_device.h"
 #include "tests/support/random_program.h"
 
 namespace tidemark::testing {
 namespace {
 
-using namespace tidemark::literals;
+std::unique_ptr<Device> make() { return make_device("cuda"); }
+INSTANTIATE_TEST_SUITE_P(Gpu, CudaMemoryContract, ::testing::Values(&make));
 
-class GpuTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    try {
-      driver_ = make_cuda_driver(0);
-      device_ = make_device("cuda");
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
-  }
+class GpuTest : public CudaMemoryContract {};
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuTest, ::testing::Values(&make));
 
-  static std::vector<std::byte> random_bytes(int64_t count, uint32_t seed) {
-    std::mt19937 random(seed);
-    std::vector<std::byte> bytes(static_cast<size_t>(count));
-    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-    return bytes;
-  }
-  void upload(std::byte* to, const std::vector<std::byte>& data) {
-    device_->synchronize(device_->copy(
-        StreamId::kReload, {to, data.data(), Bytes(static_cast<int64_t>(data.size())), 0}));
-  }
-  std::vector<std::byte> download(const std::byte* from, int64_t count) {
-    std::vector<std::byte> data(static_cast<size_t>(count));
-    device_->synchronize(
-        device_->copy(StreamId::kOffload, {data.data(), from, Bytes(count), 0}));
-    return data;
-  }
-
-  std::shared_ptr<CudaDriver> driver_;
-  std::unique_ptr<Device> device_;
-};
-
-TEST_F(GpuTest, SaysWhatItIs) {
+TEST_P(GpuTest, SaysWhatItIs) {
   const DeviceProfile& profile = device_->profile();
   EXPECT_EQ(device_->name(), "cuda:0");
   EXPECT_EQ(profile.backend, Backend::kCuda);
@@ -70,28 +40,7 @@ TEST_F(GpuTest, SaysWhatItIs) {
   EXPECT_GE(CudaContext::current().compute_capability(), 50);
 }
 
-TEST_F(GpuTest, CopiesOfPinnedAndPageableMemory) {
-  const auto arena = device_->map(MemoryKind::kDevice, 64_MiB);
-  const auto host = device_->map(MemoryKind::kHost, 256_MiB);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(arena->data()) % 512, 0u);
-  for (int64_t count : {int64_t{1}, int64_t{4096}, (int64_t{20} << 20) + 3}) {
-    const auto data = random_bytes(count, 5);
-    upload(arena->data(), data);
-    // Across the boundary of two chunks of pinned memory.
-    std::byte* const place = host->data() + kPinChunk.count() - count / 2;
-    const Event out =
-        device_->copy(StreamId::kOffload, {place, arena->data(), Bytes(count), 1});
-    device_->wait(StreamId::kReload, out);
-    const Event in =
-        device_->copy(StreamId::kReload, {arena->data() + (32 << 20), place, Bytes(count), 2});
-    device_->synchronize(in);
-    EXPECT_EQ(std::memcmp(place, data.data(), data.size()), 0) << count;
-    EXPECT_EQ(download(arena->data() + (32 << 20), count), data) << count;
-  }
-  EXPECT_EQ(device_->take_completions().size(), 6u);
-}
-
-TEST_F(GpuTest, AdoptedMemoryIsPinnedAndGivenBack) {
+TEST_P(GpuTest, AdoptedMemoryIsPinnedAndGivenBack) {
   const auto arena = device_->map(MemoryKind::kDevice, 64_MiB);
   const Bytes size = kPinChunk + 5_MiB + 3_B;
   const auto memory = map_pages(size);
@@ -118,103 +67,6 @@ TEST_F(GpuTest, AdoptedMemoryIsPinnedAndGivenBack) {
   cudaPointerAttributes attributes{};
   ASSERT_EQ(cudaPointerGetAttributes(&attributes, memory.get()), cudaSuccess);
   EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
-}
-
-TEST_F(GpuTest, MovesWithinTheArenaMayOverlap) {
-  const auto arena = device_->map(MemoryKind::kDevice, 64_MiB);
-  constexpr int64_t kSize = 20 << 20;
-  for (int64_t size : {kSize, kSize - 512 + 16, kSize - 5, int64_t{70'001}}) {
-    for (int64_t shift :
-         {int64_t{512}, int64_t{64 << 10}, (int64_t{64} << 10) + 512, int64_t{5} << 20}) {
-      for (bool up : {true, false}) {
-        const auto data = random_bytes(size, static_cast<uint32_t>(shift));
-        std::byte* const from = arena->data() + (up ? 0 : shift);
-        std::byte* const to = arena->data() + (up ? shift : 0);
-        upload(from, data);
-        device_->synchronize(device_->copy(StreamId::kCompute, {to, from, Bytes(size), 0}));
-        ASSERT_EQ(download(to, size), data)
-            << size << " by " << shift << (up ? " up" : " down");
-      }
-    }
-  }
-}
-
-TEST_F(GpuTest, StreamsAreOrderedByFencesAlone) {
-  const auto arena = device_->map(MemoryKind::kDevice, 64_MiB);
-  const auto host = device_->map(MemoryKind::kHost, 64_MiB);
-  const auto data = random_bytes(32 << 20, 3);
-  std::memcpy(host->data(), data.data(), data.size());
-  // Each round goes in, across and out. Each copy waits for the one before, the host for the
-  // last.
-  Event last;
-  for (int round = 0; round < 20; ++round) {
-    device_->wait(StreamId::kReload, last);
-    last = device_->copy(StreamId::kReload, {arena->data(), host->data(), 32_MiB, 1});
-    device_->wait(StreamId::kCompute, last);
-    last = device_->copy(StreamId::kCompute,
-                         {arena->data() + (32 << 20), arena->data(), 32_MiB, 2});
-    device_->wait(StreamId::kOffload, last);
-    last = device_->copy(StreamId::kOffload,
-                         {host->data() + (32 << 20), arena->data() + (32 << 20), 32_MiB, 3});
-    device_->wait(StreamId::kCompute, last);
-    const Event wiped = device_->enqueue(StreamId::kCompute,
-                                         {[to = arena->data() + (32 << 20)](void* stream) {
-                                            (void)cudaMemsetAsync(to, 0xDB, 32 << 20,
-                                                                  CudaContext::stream(stream));
-                                          },
-                                          Nanos(0), 4});
-    device_->wait(StreamId::kReload, wiped);
-  }
-  device_->synchronize_all();
-  EXPECT_EQ(std::memcmp(host->data() + (32 << 20), data.data(), data.size()), 0);
-  EXPECT_GT(device_->stalled(StreamId::kCompute), Nanos(0));
-  for (const Completion& done : device_->take_completions()) {
-    EXPECT_LE(done.start, done.end);
-    EXPECT_LE(done.end, device_->now());
-  }
-}
-
-TEST_F(GpuTest, HostWorkRunsInStreamOrderAndMayFailAndBeTriedAgain) {
-  const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
-  const auto host = device_->map(MemoryKind::kHost, 1_MiB);
-  const auto data = random_bytes(1 << 20, 8);
-  upload(arena->data(), data);
-  bool broken = true;
-  bool seen = false;
-  device_->copy(StreamId::kOffload, {host->data(), arena->data(), 1_MiB, 0});
-  device_->enqueue_host(StreamId::kOffload, {[&](void*) {
-                                               if (std::exchange(broken, false)) {
-                                                 throw std::runtime_error("disk full");
-                                               }
-                                               seen = std::memcmp(host->data(), data.data(),
-                                                                  data.size()) == 0;
-                                             },
-                                             Nanos(0), 9});
-  EXPECT_THROW(device_->synchronize_all(), DeviceError);
-  device_->resume();
-  device_->synchronize_all();
-  EXPECT_TRUE(seen);
-}
-
-TEST_F(GpuTest, TheDiskTierGoesThroughStaging) {
-  const auto arena = device_->map(MemoryKind::kDevice, 64_MiB);
-  const auto tier = make_disk_tier(*device_, 64_MiB);
-  const auto data = random_bytes(9'000'001, 4);
-  upload(arena->data(), data);
-  const Bytes size(static_cast<int64_t>(data.size()));
-  const auto place = tier->reserve(size);
-  ASSERT_TRUE(place);
-  device_->wait(StreamId::kReload, tier->store(place->pieces, arena->data(), size, 1));
-  device_->synchronize(tier->load(place->pieces, arena->data() + (32 << 20), size, 2));
-  EXPECT_EQ(download(arena->data() + (32 << 20), size.count()), data);
-}
-
-TEST_F(GpuTest, TooMuchMemoryIsAnErrorAndTheDeviceGoesOn) {
-  EXPECT_THROW(device_->map(MemoryKind::kDevice, Bytes(int64_t{1} << 45)), DeviceError);
-  const auto arena = device_->map(MemoryKind::kDevice, 1_MiB);
-  const auto data = random_bytes(1000, 1);
-  upload(arena->data(), data);
-  EXPECT_EQ(download(arena->data(), 1000), data);
 }
 
 // A driver whose device memory the host can read too, so that host code can stand in for
@@ -271,7 +123,7 @@ class SharedMemoryDriver final : public CudaDriver {
   const std::shared_ptr<CudaDriver> real_;
 };
 
-TEST_F(GpuTest, TheRandomProgramEqualsTheUnmanagedRunToTheBit) {
+TEST_P(GpuTest, TheRandomProgramEqualsTheUnmanagedRunToTheBit) {
   int concurrent = 0;
   cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0);
   if (concurrent == 0) GTEST_SKIP() << "host and GPU cannot share memory here";
@@ -286,8 +138,9 @@ TEST_F(GpuTest, TheRandomProgramEqualsTheUnmanagedRunToTheBit) {
       (disk ? options.disk_limit : options.host_limit) = 64_MiB;
       for (const Bytes budget : {kRandomProgramSmallest, kRandomProgramSmallest * 2}) {
         options.budget = budget;
-        auto device = make_cuda_device_on(std::make_shared<SharedMemoryDriver>(driver_),
-                                          "cuda:0", device_->profile());
+        auto device =
+            make_cuda_device_on(std::make_shared<SharedMemoryDriver>(make_cuda_driver(0)),
+                                "cuda:0", device_->profile());
         Session session(options,
                         std::make_unique<GpuKernelsDevice>(std::move(device), nullptr));
         ASSERT_EQ(run_random_program(session, seed, 2, 50), expected)
