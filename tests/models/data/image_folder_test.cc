@@ -147,7 +147,7 @@ TEST(ImageFolder, SplitsAreNoClasses) {
       open_image_folder(folder.path(), Split::kAll);
       ADD_FAILURE() << others;
     } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("train/ and val/ or test/")) << others;
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("class folders in train/")) << others;
     }
   }
   const TempFolder vehicles;

@@ -64,7 +64,8 @@ TEST(CostTableTest, WhatIsWrongIsNamed) {
         << ns;
   }
   const std::string one = R"({"signature": "0000000000000001", "ns": 1})";
-  EXPECT_THAT(with("[" + one + "," + one + "]"), HasSubstr("operator 2: 0000000000000001 is"));
+  EXPECT_THAT(with("[" + one + "," + one + "]"),
+              HasSubstr("operator 2: 0000000000000001 appears"));
   EXPECT_THAT(message(R"({"format": "tidemark-costs", "version": 1, "operators": [],
                           "reload_bandwidth": -1})"),
               HasSubstr("reload_bandwidth"));

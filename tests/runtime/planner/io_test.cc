@@ -50,7 +50,7 @@ TEST(LayoutCsvTest, RefusesWithThePlace) {
   EXPECT_THAT(csv_refusal("1,0,1,1.5\n"), HasSubstr("size is '1.5'"));
   EXPECT_THAT(csv_refusal("1,0,1,\n"), HasSubstr("size is ''"));
   EXPECT_THAT(csv_refusal("1,0,1,9223372036854775807\n2,5,6,1\n"),
-              HasSubstr("line 3: the sizes up to here"));
+              HasSubstr("line 3: the sum of the sizes up to here"));
   EXPECT_THAT(csv_refusal("1,-9223372036854775807,9223372036854775807,1\n"),
               HasSubstr("does not fit"));
   EXPECT_THAT(csv_refusal("1,0,1,5\n1,0,1,5\n"), HasSubstr("id '1' appears twice"));

@@ -428,7 +428,7 @@ TEST(Program, ThatMakesNoSenseIsRefused) {
   });
   expect("row 0 'fits': two terms", [](Program& p) { p.rows[0].terms.push_back({0, 1}); });
   expect("row 0 'fits': a coefficient", [](Program& p) { p.rows[0].terms[0].factor = NAN; });
-  expect("row 0 'fits': no value", [](Program& p) { p.rows[0].lower = 8; });
+  expect("row 0 'fits': its bounds", [](Program& p) { p.rows[0].lower = 8; });
   expect("the start has 1 values", [](Program& p) { p.start = {1}; });
 }
 
