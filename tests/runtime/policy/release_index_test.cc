@@ -12,6 +12,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/policy/storage_queue.h"
+#include "tests/support/usage_error.h"
 
 namespace tidemark {
 namespace {
@@ -120,12 +121,8 @@ TEST(Heuristics, OrderALiteralSet) {
 }
 
 TEST(Heuristics, AnUnknownOneIsRefusedWithTheNames) {
-  try {
-    find_filter("dtr");
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "there is no filter 'dtr'; there are: base, lru, greedy");
-  }
+  EXPECT_EQ(testing::usage_error([] { find_filter("dtr"); }),
+            "there is no filter 'dtr'; there are: base, lru, greedy");
 }
 
 TEST(ReleaseIndex, AddingAndRemovingTwiceIsOnce) {
