@@ -43,34 +43,30 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// launch.operator()<kThreads>(args, rows, classes), with a block for each row of `shape`.
-template <class Launch>
-PreparedKernel by_row(const Shape& shape, const Launch& launch) {
+template <bool kLog>
+PreparedKernel prepare(const OpQuery& query) {
+  const Shape& shape = query.inputs[0].shape;
   if (shape.elements() == 0) return {Bytes(0), [](const KernelArgs&) {}};
-  return {Bytes(0), [launch, classes = shape.back(),
+  return {Bytes(0), [classes = shape.back(),
                      rows = shape.elements() / shape.back()](const KernelArgs& args) {
             with_row_threads(classes, [&]<int kThreads>() {
-              launch.template operator()<kThreads>(args, rows, classes);
+              launch_blocks(args, rows, kThreads, softmax_kernel<kThreads, kLog>, classes,
+                            args.in<float>(0), args.out<float>(0));
             });
           }};
 }
 
 template <bool kLog>
-PreparedKernel prepare(const OpQuery& query) {
-  return by_row(query.inputs[0].shape,
-                []<int kThreads>(const KernelArgs& args, int64_t rows, int64_t classes) {
-                  launch_blocks(args, rows, kThreads, softmax_kernel<kThreads, kLog>, classes,
-                                args.in<float>(0), args.out<float>(0));
-                });
-}
-
-template <bool kLog>
 PreparedKernel prepare_grad(const OpQuery& query) {
-  return by_row(query.inputs[1].shape, []<int kThreads>(const KernelArgs& args, int64_t rows,
-                                                        int64_t classes) {
-    launch_blocks(args, rows, kThreads, softmax_grad_kernel<kThreads, kLog>, classes,
-                  args.in<float>(0), args.in<float>(1), args.out<float>(0));
-  });
+  const Shape& shape = query.inputs[1].shape;
+  if (shape.elements() == 0) return {Bytes(0), [](const KernelArgs&) {}};
+  return {Bytes(0), [classes = shape.back(),
+                     rows = shape.elements() / shape.back()](const KernelArgs& args) {
+            with_row_threads(classes, [&]<int kThreads>() {
+              launch_blocks(args, rows, kThreads, softmax_grad_kernel<kThreads, kLog>, classes,
+                            args.in<float>(0), args.in<float>(1), args.out<float>(0));
+            });
+          }};
 }
 
 }  // namespace
