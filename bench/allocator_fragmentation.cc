@@ -26,6 +26,7 @@
 #include "bench/fit_rule.h"
 #include "bench/training_run.h"
 #include "runtime/core/errors.h"
+#include "runtime/telemetry/summary.h"
 
 namespace tidemark {
 namespace {
@@ -73,6 +74,18 @@ class Ratios {
 template <class T>
 using ByGroup = std::map<std::string, T, std::greater<>>;
 
+// Prints a row for each rule; print(group, entry) writes an entry and returns it as JSON.
+template <class T, class Print>
+Json print_summary(const std::map<std::string, ByGroup<T>>& summary, const Print& print) {
+  Json json;
+  for (const auto& [rule, groups] : summary) {
+    fmt::print("{:26}", rule);
+    for (const auto& [group, entry] : groups) json[rule][group] = print(group, entry);
+    fmt::print("\n");
+  }
+  return json;
+}
+
 std::vector<std::string> traces_in(const std::string& folder) {
   std::set<std::string> paths;
   std::error_code error;
@@ -111,28 +124,13 @@ Json replayed(const std::string& folder) {
 
   Json result;
   fmt::print("capacity without a move over max live: mean (worst)\n");
-  for (const auto& [rule, groups] : summary) {
-    fmt::print("{:26}", rule);
-    for (const auto& [group, ratios] : groups) {
-      fmt::print("  {} {}", group, ratios.text());
-      result["summary"][rule][group] = ratios.json();
-    }
-    fmt::print("\n");
-  }
+  result["summary"] =
+      print_summary(summary, [](const std::string& group, const Ratios& ratios) {
+        fmt::print("  {} {}", group, ratios.text());
+        return ratios.json();
+      });
   result["traces"] = rows;
   return result;
-}
-
-StepStats total_of(const std::vector<StepStats>& steps) {
-  StepStats total;
-  for (const StepStats& step : steps) {
-    total.compactions += step.compactions;
-    total.recomputes += step.recomputes;
-    total.offload_bytes += step.offload_bytes;
-    total.reload_bytes += step.reload_bytes;
-    total.duration += step.duration;
-  }
-  return total;
 }
 
 Json trained() {
@@ -154,7 +152,8 @@ Json trained() {
       const TrainingResult result = train(run, [&](Device& device, Bytes capacity) {
         return std::make_unique<FitArena>(device, capacity, rule);
       });
-      const StepStats total = total_of(result.steps);
+      StepStats total;
+      for (const StepStats& step : result.steps) total += step;
       const double ms = to_ms(total.duration);
       if (rule.fit == Fit::kArena) arena_ms = ms;
       Sum& sum = summary[rule.name][group];
@@ -178,18 +177,14 @@ Json trained() {
 
   Json result;
   fmt::print("\ntraining within budgets: time over the arena's, mean (worst); slides\n");
-  for (const auto& [rule, groups] : summary) {
-    fmt::print("{:26}", rule);
-    for (const auto& [group, sum] : groups) {
-      const double moving = sum.moving / sum.runs;
-      fmt::print("  {} {}; {} slides, {:.1f} % of the time", group, sum.time.text(),
-                 sum.compactions, 100 * moving);
-      result["summary"][rule][group] = {{"time_over_arena", sum.time.json()},
-                                        {"compactions", sum.compactions},
-                                        {"moving_share_of_time", moving}};
-    }
-    fmt::print("\n");
-  }
+  result["summary"] = print_summary(summary, [](const std::string& group, const Sum& sum) {
+    const double moving = sum.moving / sum.runs;
+    fmt::print("  {} {}; {} slides, {:.1f} % of the time", group, sum.time.text(),
+               sum.compactions, 100 * moving);
+    return Json{{"time_over_arena", sum.time.json()},
+                {"compactions", sum.compactions},
+                {"moving_share_of_time", moving}};
+  });
   result["runs"] = rows;
   return result;
 }

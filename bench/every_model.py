@@ -16,7 +16,7 @@ import pathlib
 import statistics
 import sys
 
-from reports import INFEASIBLE, ROOT, train, write_report
+from reports import INFEASIBLE, ROOT, parse_networks, train, write_report
 
 PROFILE = "a100-80gb"
 PERCENTS = [80, 60, 50, 40, 30, 20, 10]
@@ -117,14 +117,9 @@ def main():
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--patience", type=float, default=20, help="time limit of a run, in seconds")
     parser.add_argument("--no-tier", action="store_true", help="without a tier to offload to")
-    parser.add_argument("networks", nargs="*", metavar="NETWORK",
-                        help=f"of {', '.join(NETWORKS)} [all]")
-    args = parser.parse_args()
-    for network in args.networks:
-        if network not in NETWORKS:
-            parser.error(f"unknown network '{network}'; available: {', '.join(NETWORKS)}")
+    args = parse_networks(parser, NETWORKS)
     rows = []
-    for network in args.networks or NETWORKS:
+    for network in args.networks:
         rows.append(measure(args.build, network, args.no_tier, args.patience))
         if args.output:  # of what is known so far: a run takes hours, and may be stopped
             write_report(args.output, about="longer step, by network, budget and policy",

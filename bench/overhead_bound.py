@@ -15,7 +15,7 @@ import pathlib
 import sys
 import time
 
-from reports import INFEASIBLE, ROOT, train, write_report
+from reports import INFEASIBLE, ROOT, parse_networks, train, write_report
 
 SAVINGS = [40, 50, 60, 70, 78, 80]
 STEPS = 20
@@ -91,14 +91,9 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--savings", type=int, nargs="+", default=SAVINGS)
-    parser.add_argument("networks", nargs="*", metavar="NETWORK",
-                        help=f"of {', '.join(NETWORKS)} [all]")
-    args = parser.parse_args()
-    for name in args.networks:
-        if name not in NETWORKS:
-            parser.error(f"unknown network '{name}'; available: {', '.join(NETWORKS)}")
+    args = parse_networks(parser, NETWORKS)
     rows = []
-    for name in args.networks or NETWORKS:
+    for name in args.networks:
         rows.append(measure(args.build, name, args.savings))
         if args.output:  # of what is known so far: a run takes long, and may be stopped
             write_report(args.output, about="longer step against saving: tide, and the least for "

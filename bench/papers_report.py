@@ -238,28 +238,27 @@ def peaks(folder, parts):
     parts.append(table(["model, batch", "paper: baseline GB", "paper: DTR", "paper: DELTA (saved)",
                         "ours: baseline GB", "smallest feasible, no host memory (DTR)",
                         "smallest feasible, with host memory"], body))
+    def rows(cell):
+        return [[PEAK_NAMES[key], *(cell(row, policy) for policy in ("dtr", "delta", "tide"))]
+                for key, row in data.items()]
+
+    def at_the_share(row, policy):
+        point = row["at_the_papers_share"][policy]
+        return (f"{gb(point['peak'])} GB, {outcome(point)}" if "ms" in point
+                else f"{gb(point['budget'])} GB: {outcome(point)}")
+
+    def smallest(row, policy):
+        point = row["smallest_within_twice_the_time"][policy]
+        return (f"{gb(point['budget'])} GB, {percent(1 - point['share'], 0)} saved, "
+                f"{outcome(point)}" if point else "none")
+
     parts.append("The same share of the peak as the paper's DELTA (or the smallest that is "
                  "feasible, where that is more), and how much longer a step takes:")
-    body = []
-    for key, row in data.items():
-        cells = []
-        for policy in ("dtr", "delta", "tide"):
-            point = row["at_the_papers_share"][policy]
-            cells.append(f"{gb(point['peak'])} GB, {outcome(point)}" if "ms" in point
-                         else f"{gb(point['budget'])} GB: {outcome(point)}")
-        body.append([PEAK_NAMES[key], *cells])
-    parts.append(table(["model, batch", "DTR (evicts only, no host memory)", "DELTA", "tide"], body))
+    parts.append(table(["model, batch", "DTR (evicts only, no host memory)", "DELTA", "tide"],
+                       rows(at_the_share)))
     parts.append("The smallest budget, in steps of 2 % of the peak, down to which a step takes at "
                  "most twice as long:")
-    body = []
-    for key, row in data.items():
-        cells = []
-        for policy in ("dtr", "delta", "tide"):
-            point = row["smallest_within_twice_the_time"][policy]
-            cells.append(f"{gb(point['budget'])} GB, {percent(1 - point['share'], 0)} saved, "
-                         f"{outcome(point)}" if point else "none")
-        body.append([PEAK_NAMES[key], *cells])
-    parts.append(table(["model, batch", "DTR", "DELTA", "tide"], body))
+    parts.append(table(["model, batch", "DTR", "DELTA", "tide"], rows(smallest)))
 
 
 PAPER_BATCH = {"resnet50": {"none": (891, 71.54), "dtr": (1072, 32.87), "delta": (1814, 62.6)},

@@ -27,6 +27,18 @@ def train(build, program, *flags, patience=None):
         return json.loads(output.read_text())
 
 
+def parse_networks(parser, networks):
+    """The arguments, with those of `networks` that are named, or all."""
+    parser.add_argument("networks", nargs="*", metavar="NETWORK",
+                        help=f"of {', '.join(networks)} [all]")
+    args = parser.parse_args()
+    for name in args.networks:
+        if name not in networks:
+            parser.error(f"unknown network '{name}'; available: {', '.join(networks)}")
+    args.networks = args.networks or list(networks)
+    return args
+
+
 def cpu_name():
     """This machine's."""
     with open("/proc/cpuinfo", encoding="utf-8") as info:

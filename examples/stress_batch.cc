@@ -484,32 +484,26 @@ void add_stress_flags(CLI::App& app, StressFlags& stress) {
         "--save-costs", "--profile", "--plan",       "--schedule",   "--save-schedule"}) {
     if (CLI::Option* option = app.get_option_no_throw(name)) app.remove_option(option);
   }
-  const char* group = "Stress";
+  app.option_defaults()->group("Stress");
   app.add_option("--margin", stress.margin, "Share of the budget and of --memory to leave free")
       ->check(finite_number())
-      ->check(CLI::Range(0.0, 0.99))
-      ->group(group);
+      ->check(CLI::Range(0.0, 0.99));
   app.add_option("--prove", stress.prove, "Real training steps with the batch found")
-      ->check(CLI::Range(1, 1 << 20))
-      ->group(group);
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--least-speed", stress.least_speed,
                  "Minimum speed, as a share of the speed of the largest batch without "
                  "management, both simulated")
       ->check(finite_number())
-      ->check(CLI::Range(0.0, 1.0))
-      ->group(group);
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--largest", stress.largest, "Largest batch to try")
-      ->check(CLI::Range(1, 1 << 20))
-      ->group(group);
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option(
          "--minutes", stress.minutes,
          "Then train for this many minutes with random batches and sizes up to the largest")
       ->check(finite_number())
-      ->check(CLI::PositiveNumber)
-      ->group(group);
+      ->check(CLI::PositiveNumber);
   app.add_option("--soak-steps", stress.soak_steps, "As --minutes, but for this many steps")
-      ->check(CLI::Range(1, 1 << 30))
-      ->group(group);
+      ->check(CLI::Range(1, 1 << 30));
 }
 
 template <class Flags>

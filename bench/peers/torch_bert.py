@@ -9,8 +9,9 @@ Needs: pip install torch transformers
 """
 
 import argparse
-import json
 import time
+
+from figures import memory_bytes, print_result
 
 MODES = {
     "plain": "as it comes, with PyTorch's fused attention",
@@ -22,12 +23,6 @@ SIZES = {  # layers, width, heads
     "bert-large": (24, 1024, 16),
     "gpt2": (12, 768, 12),
 }
-
-
-def memory_bytes(key):
-    """VmRSS or VmHWM of this process."""
-    with open("/proc/self/status") as status:
-        return next(1024 * int(line.split()[1]) for line in status if line.startswith(key + ":"))
 
 
 def make_gpt2(args):
@@ -130,11 +125,7 @@ def main():
         torch.cuda.reset_peak_memory_stats()
     before = memory_bytes("VmRSS")
     times, losses = train(args, torch)
-    result.update(step_ms=times, losses=losses, rss_before_bytes=before, rss_peak_bytes=memory_bytes("VmHWM"))
-    if args.device != "cpu":
-        result["allocated_peak_bytes"] = torch.cuda.max_memory_allocated()
-        result["reserved_peak_bytes"] = torch.cuda.max_memory_reserved()
-    print(json.dumps(result))
+    print_result(result, times, losses, before, torch.cuda if args.device != "cpu" else None)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ Needs: pip install torch torchvision numpy
 
 import argparse
 import gc
-import json
 import time
+
+from figures import memory_bytes, print_result
 
 MODES = {
     "plain": "as it comes",
@@ -18,15 +19,6 @@ MODES = {
     "save_on_cpu": "torch.autograd.graph.save_on_cpu, pinned: what backward needs goes to the host",
     "memory_budget": "torch.compile with its activation memory budget (--activation-budget)",
 }
-
-
-def memory_kib(key):
-    """VmRSS or VmHWM of this process."""
-    with open("/proc/self/status") as status:
-        for line in status:
-            if line.startswith(key + ":"):
-                return int(line.split()[1])
-    raise RuntimeError(f"/proc/self/status has no {key}")
 
 
 def largest(fits, first, most):
@@ -154,7 +146,7 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = not args.no_tf32
     torch.backends.cudnn.allow_tf32 = not args.no_tf32
     torch.backends.cudnn.benchmark = args.benchmark
-    before = memory_kib("VmRSS")
+    before = memory_bytes("VmRSS")
     result = {
         "peer": "pytorch " + torch.__version__, "device": args.device, "model": args.model,
         "image_size": args.image_size, "threads": args.threads, "layout": args.layout,
@@ -173,12 +165,7 @@ def main():
     if args.device != "cpu":
         torch.cuda.reset_peak_memory_stats()
     times, losses = Run(args, torch, torchvision).train(batch, args.steps) if batch else ([], [])
-    result.update(step_ms=times, losses=losses, rss_before_bytes=before * 1024,
-                  rss_peak_bytes=memory_kib("VmHWM") * 1024)
-    if args.device != "cpu":
-        result["allocated_peak_bytes"] = torch.cuda.max_memory_allocated()
-        result["reserved_peak_bytes"] = torch.cuda.max_memory_reserved()
-    print(json.dumps(result))
+    print_result(result, times, losses, before, torch.cuda if args.device != "cpu" else None)
 
 
 if __name__ == "__main__":

@@ -46,49 +46,39 @@ constexpr int64_t kLanguageLength = 128, kSquadLength = 384;
 constexpr int64_t kLanguageBatch = 32, kSquadBatch = 8;
 
 void add_task_flags(CLI::App& app, BertFlags& flags) {
-  const char* group = "What to train";
+  app.option_defaults()->group("What to train");
   app.add_option("--model", flags.model, "Network to train")
-      ->check(CLI::IsMember(text_model_names()))
-      ->group(group);
+      ->check(CLI::IsMember(text_model_names()));
   app.add_option(
          "--task", flags.task,
          "mlm: predict masked words; clm: predict the next word; squad: answer questions "
          "about a text [mlm, GPT-2 clm]")
-      ->check(CLI::IsMember({"mlm", "clm", "squad"}))
-      ->group(group);
+      ->check(CLI::IsMember({"mlm", "clm", "squad"}));
   app.add_option("--data", flags.data,
                  "A text file, or a SQuAD v1.1 JSON file; may be gzipped [the bundled "
                  "text]")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("--test", flags.test, "SQuAD file to evaluate on [none]")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
+  app.add_option("--test", flags.test, "SQuAD file to evaluate on [none]")->type_name("FILE");
   app.add_option("--vocab", flags.vocabulary,
                  "WordPiece vocabulary, one piece per line [learnt from the text]")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option(
          "--vocab-size", flags.vocabulary_size,
          "Size of the network's vocabulary [that of --load or --vocab, else bert-tiny 8192, "
          "others as published]")
-      ->check(CLI::Range(16, 1 << 24))
-      ->group(group);
+      ->check(CLI::Range(16, 1 << 24));
   app.add_flag_function(
-         "--cased,!--uncased", [&flags](int64_t count) { flags.cased = count > 0; },
-         "Keep capitals and accents, or do not [as --load says, else uncased]")
-      ->group(group);
+      "--cased,!--uncased", [&flags](int64_t count) { flags.cased = count > 0; },
+      "Keep capitals and accents, or do not [as --load says, else uncased]");
   app.add_option("--seq-length", flags.length,
                  "Tokens per sequence; for squad, the maximum [128, squad 384]")
-      ->check(CLI::Range(8, 1 << 16))
-      ->group(group);
-  add_dtype_flag(app, flags, group);
-  add_length_flags(app, flags, group, "Sequences per step [32, squad 8]",
+      ->check(CLI::Range(8, 1 << 16));
+  add_dtype_flag(app, flags);
+  add_length_flags(app, flags, "Sequences per step [32, squad 8]",
                    "Passes over the data [squad 1, others 100 steps]");
   app.add_option("--dropout", flags.dropout, "Fraction of values dropped in training")
       ->check(finite_number())
-      ->check(CLI::Range(0.0, 0.99))
-      ->group(group);
+      ->check(CLI::Range(0.0, 0.99));
   const std::map<std::string, AttentionImplementation> implementations{
       {"materialised", AttentionImplementation::kMaterialised},
       {"memory-efficient", AttentionImplementation::kMemoryEfficient}};
@@ -97,8 +87,7 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
                  "recomputes it [memory-efficient]")
       ->transform(CLI::CheckedTransformer(implementations, CLI::ignore_case)
                       .description("materialised, memory-efficient"))
-      ->default_str("")
-      ->group(group);
+      ->default_str("");
 }
 
 // The name of the network in a config.json: --model's name if that has the same sizes.

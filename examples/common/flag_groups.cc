@@ -127,19 +127,17 @@ CLI::Validator whole_number() {
           ""};
 }
 
-void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& group,
-                      const std::string& batch, const std::string& epochs) {
-  app.add_option("--batch", flags.batch, batch)->check(CLI::Range(1, 1 << 20))->group(group);
+void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& batch,
+                      const std::string& epochs) {
+  app.add_option("--batch", flags.batch, batch)->check(CLI::Range(1, 1 << 20));
   CLI::Option* steps = app.add_option("--steps", flags.steps, "Stop after this many steps")
-                           ->check(CLI::Range(1, 1 << 30))
-                           ->group(group);
+                           ->check(CLI::Range(1, 1 << 30));
   app.add_option("--epochs", flags.epochs, epochs)
       ->check(CLI::Range(1, 1 << 20))
-      ->excludes(steps)
-      ->group(group);
+      ->excludes(steps);
 }
 
-void add_dtype_flag(CLI::App& app, RunFlags& flags, const std::string& group) {
+void add_dtype_flag(CLI::App& app, RunFlags& flags) {
   app.add_option_function<std::string>(
          "--dtype",
          [&flags](const std::string& text) {
@@ -148,96 +146,79 @@ void add_dtype_flag(CLI::App& app, RunFlags& flags, const std::string& group) {
          "Type of activations, and of weights where they are multiplied. bf16 (bfloat16) needs "
          "half the memory and is less precise; parameters, optimizer state and the loss stay "
          "float32 [float32]")
-      ->check(CLI::IsMember({"float32", "bf16"}))
-      ->group(group);
+      ->check(CLI::IsMember({"float32", "bf16"}));
 }
 
 void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& help) {
-  const char* group = "Optimizer";
+  app.option_defaults()->group("Optimizer");
   app.add_option("--optimizer", flags.optimizer, "Update rule")
-      ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
-      ->group(group);
+      ->check(CLI::IsMember({"sgd", "adam", "adamw"}));
   app.add_option("--lr", flags.learning_rate, help.rate)
       ->check(finite_number())
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--lr-schedule", flags.schedule, help.schedule)
-      ->check(CLI::IsMember(help.schedules))
-      ->group(group);
+      ->check(CLI::IsMember(help.schedules));
   app.add_option("--momentum", flags.momentum, "Momentum of sgd; 0 needs no state")
       ->check(finite_number())
-      ->check(CLI::Range(0.0, 1.0))
-      ->group(group);
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--weight-decay", flags.weight_decay, "Weight decay")
       ->check(finite_number())
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
-  app.add_option("--seed", flags.seed, help.seed)->check(whole_number())->group(group);
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", flags.seed, help.seed)->check(whole_number());
 }
 
 void add_memory_flags(CLI::App& app, RunFlags& flags) {
-  const char* group = "Memory";
+  app.option_defaults()->group("Memory");
   add_parsed_flag(
       app, "--memory", flags.memory, parse_memory,
       "Memory limit of the process, as the system counts it: bytes, 4GiB, or auto for all free "
-      "memory. Other limits follow from it; on a GPU it limits host memory [no limit]")
-      ->group(group);
+      "memory. Other limits follow from it; on a GPU it limits host memory [no limit]");
   add_parsed_flag(app, "--budget", flags.budget, parse_budget,
                   "Device memory limit of training: bytes, 300MiB, 1.5GiB, or 50% of what it "
-                  "takes without a budget [100%]")
-      ->group(group);
+                  "takes without a budget [100%]");
   add_parsed_flag(
       app, "--host-limit", flags.host_limit, parse_bytes,
       "Host memory to offload to; 0 for none [on cpu and sim:host 0; elsewhere twice what "
-      "training takes without a budget]")
-      ->group(group);
+      "training takes without a budget]");
   add_parsed_flag(
       app, "--disk-limit", flags.disk_limit, parse_bytes,
       "Disk space to offload to once the host limit is reached; 0 for none [on cpu and "
-      "sim:host as much as needed where that is faster than recomputing; elsewhere 0]")
-      ->group(group);
+      "sim:host as much as needed where that is faster than recomputing; elsewhere 0]");
   app.add_option("--disk-directory", flags.disk_directory,
                  "Folder for that space [the first of TMPDIR, /var/tmp and the current folder "
-                 "that is on a disk, not in RAM]")
-      ->group(group);
+                 "that is on a disk, not in RAM]");
   std::vector<std::string> names{"none"};
   std::string about = "What to release, and how; none: never release";
   for (const PolicyInfo& policy : policies()) {
     names.emplace_back(policy.name);
     about += "; " + std::string(policy.name) + ": " + std::string(policy.about);
   }
-  app.add_option("--policy", flags.policy, about)->check(CLI::IsMember(names))->group(group);
+  app.add_option("--policy", flags.policy, about)->check(CLI::IsMember(names));
   std::vector<std::string> filter_names;
   std::string first = "What delta and tide release first [delta: base; tide: as with 'price']";
   for (const Filter& filter : filters()) {
     filter_names.emplace_back(filter.name);
     first += "; " + std::string(filter.name) + ": the lowest " + std::string(filter.formula);
   }
-  app.add_option("--filter", flags.delta.filter, first)
-      ->check(CLI::IsMember(filter_names))
-      ->group(group);
+  app.add_option("--filter", flags.delta.filter, first)->check(CLI::IsMember(filter_names));
   add_parsed_flag(app, "--early-start", flags.delta.early_start, parse_early_start,
-                  "Release ahead of need above this share of the budget, or off [0.75]")
-      ->group(group);
+                  "Release ahead of need above this share of the budget, or off [0.75]");
   app.add_option("--prefetch", flags.delta.prefetch,
                  "Maximum number of tensors restored ahead of need; 0 for none")
-      ->check(CLI::Range(0, 1 << 20))
-      ->group(group);
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option_function<std::string>(
          "--assumption2",
          [&flags](const std::string& text) { flags.delta.assumption2 = text == "on"; },
          "on: release nothing in the backward pass except as the last resort (the paper's "
          "Assumption 2) "
          "[off]")
-      ->check(CLI::IsMember({"on", "off"}))
-      ->group(group);
+      ->check(CLI::IsMember({"on", "off"}));
   app.add_option_function<std::string>(
          "--plan", [&flags](const std::string& text) { flags.plan = text == "auto"; },
          "auto: once a step repeats, plan it in the background (order, releases, addresses) "
          "and run under the plan; off: the policy always decides [auto for "
          "tide, off for others]")
-      ->check(CLI::IsMember({"off", "auto"}))
-      ->group(group);
+      ->check(CLI::IsMember({"off", "auto"}));
   app.add_option_function<std::string>(
          "--schedule",
          [&flags](const std::string& path) {
@@ -251,44 +232,35 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
          },
          "Once a step repeats, run under the schedule in FILE, written by --save-schedule of "
          "the same training, instead of planning; where it does not apply, the policy decides")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--save-schedule", flags.save_schedule,
                  "Write the schedule of the last steps to FILE; plan_graph --show FILE "
                  "explains it")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_flag("!--no-overlap", flags.overlap, "Wait for each copy before continuing")
-      ->group(group);
+      ->type_name("FILE");
+  app.add_flag("!--no-overlap", flags.overlap, "Wait for each copy before continuing");
 }
 
 void add_machine_flags(CLI::App& app, RunFlags& flags) {
-  const char* group = "Device and output";
+  app.option_defaults()->group("Device and output");
   app.add_option(
-         "--device", flags.device,
-         "cpu; cuda, or cuda:N, a GPU; or sim:PROFILE, which computes nothing and keeps "
-         "virtual time")
-      ->group(group);
+      "--device", flags.device,
+      "cpu; cuda, or cuda:N, a GPU; or sim:PROFILE, which computes nothing and keeps "
+      "virtual time");
   app.add_flag("!--no-tf32", flags.tf32,
-               "On cuda, multiply float32 matrices in full precision, which is slower")
-      ->group(group);
+               "On cuda, multiply float32 matrices in full precision, which is slower");
   app.add_option(
-         "--profile", flags.profile,
-         "With --device cuda --dry-run: estimate for this GPU, a profile's name or file "
-         "[the GPU of this machine; where there is none, a100-80gb]")
-      ->group(group);
+      "--profile", flags.profile,
+      "With --device cuda --dry-run: estimate for this GPU, a profile's name or file "
+      "[the GPU of this machine; where there is none, a100-80gb]");
   app.add_option("--threads", flags.threads,
                  "Compute threads; 0 for OMP_NUM_THREADS, else one for each processor that "
                  "this process may use")
-      ->check(CLI::Range(0, 1024))
-      ->group(group);
+      ->check(CLI::Range(0, 1024));
   app.add_flag("--dry-run", flags.dry_run,
-               "Print the memory that training needs and exit, without reading data")
-      ->group(group);
+               "Print the memory that training needs and exit, without reading data");
   app.add_option("--json", flags.json,
                  "Write the results and the figures of every step to FILE")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option_function<std::string>(
          "--costs",
          [&flags](const std::string& path) {
@@ -301,15 +273,12 @@ void add_machine_flags(CLI::App& app, RunFlags& flags) {
          "Take the costs of operators and copies from FILE instead of measuring them: "
          "decisions "
          "about memory are then the same on every device")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--save-costs", flags.save_costs,
                  "Write the measured costs of operators and copies to FILE")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--trace", flags.trace, "Write a timeline for ui.perfetto.dev to FILE")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
 }
 
 std::string model_of(int argc, char** argv) {

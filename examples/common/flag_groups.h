@@ -25,9 +25,9 @@ struct OptimizerHelp {
 };
 
 // Groups of flags in the help, in the program's order. The contract fixes the names.
-void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& group,
-                      const std::string& batch, const std::string& epochs);
-void add_dtype_flag(CLI::App& app, RunFlags& flags, const std::string& group);
+void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& batch,
+                      const std::string& epochs);
+void add_dtype_flag(CLI::App& app, RunFlags& flags);
 void add_memory_flags(CLI::App& app, RunFlags& flags);
 void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& help);
 void add_machine_flags(CLI::App& app, RunFlags& flags);

@@ -11,6 +11,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/process_memory.h"
 #include "runtime/schedule/fingerprint.h"
+#include "runtime/telemetry/summary.h"
 
 namespace tidemark {
 namespace {
@@ -38,42 +39,14 @@ Json step_json(size_t index, const TrainedStep& record) {
   json["mode"] = s.planned ? "static" : "dynamic";
   json["peak_reserved_bytes"] = s.peak_reserved.count();
   json["peak_live_bytes"] = s.peak_live.count();
-  json["evictions"] = s.evictions;
-  json["offloads"] = s.offloads;
-  json["reloads"] = s.reloads;
-  json["prefetches"] = s.prefetches;
-  json["recomputes"] = s.recomputes;
-  json["clean_drops"] = s.clean_drops;
-  json["compactions"] = s.compactions;
-  json["evicted_bytes"] = s.evicted_bytes.count();
-  json["offload_bytes"] = s.offload_bytes.count();
-  json["reload_bytes"] = s.reload_bytes.count();
-  json["recompute_ms"] = to_ms(s.recompute_time);
-  json["stall_ms"] = to_ms(s.stall_time);
+  add_decisions(json, s);
   json["planning_ms"] = to_ms(s.planning_time);
   return json;
 }
 
 StepStats sum(const std::vector<TrainedStep>& steps) {
   StepStats total;
-  for (const TrainedStep& record : steps) {
-    const StepStats& s = record.stats;
-    total.evictions += s.evictions;
-    total.offloads += s.offloads;
-    total.clean_drops += s.clean_drops;
-    total.reloads += s.reloads;
-    total.prefetches += s.prefetches;
-    total.recomputes += s.recomputes;
-    total.compactions += s.compactions;
-    total.last_resorts += s.last_resorts;
-    total.evicted_bytes += s.evicted_bytes;
-    total.offload_bytes += s.offload_bytes;
-    total.reload_bytes += s.reload_bytes;
-    total.recompute_time += s.recompute_time;
-    total.stall_time += s.stall_time;
-    total.duration += s.duration;
-    total.planning_time += s.planning_time;
-  }
+  for (const TrainedStep& record : steps) total += record.stats;
   return total;
 }
 
@@ -272,6 +245,21 @@ std::string category_lines(const CategoryBytes& left, const CategoryBytes& right
 }
 
 }  // namespace
+
+void add_decisions(nlohmann::ordered_json& json, const StepStats& s) {
+  json["evictions"] = s.evictions;
+  json["offloads"] = s.offloads;
+  json["reloads"] = s.reloads;
+  json["prefetches"] = s.prefetches;
+  json["recomputes"] = s.recomputes;
+  json["clean_drops"] = s.clean_drops;
+  json["compactions"] = s.compactions;
+  json["evicted_bytes"] = s.evicted_bytes.count();
+  json["offload_bytes"] = s.offload_bytes.count();
+  json["reload_bytes"] = s.reload_bytes.count();
+  json["recompute_ms"] = to_ms(s.recompute_time);
+  json["stall_ms"] = to_ms(s.stall_time);
+}
 
 std::optional<Bytes> process_without_budget(const RunReport& report) {
   if (!report.process_peak || !report.unmanaged) return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -95,6 +96,8 @@ struct RunReport {
 // first step, before any planning. None: unknown.
 std::optional<Bytes> process_without_budget(const RunReport& report);
 
+// Adds the counts, bytes and times of what a step released and brought back.
+void add_decisions(nlohmann::ordered_json& json, const StepStats& s);
 std::string to_json(const RunReport& report);
 // Throws DataError if the file cannot be written.
 void write_json(const RunReport& report, const std::string& path);

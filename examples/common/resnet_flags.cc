@@ -40,34 +40,29 @@ Examples:
 )";
 
 void add_task_flags(CLI::App& app, ResNetFlags& flags) {
-  const char* group = "What to train";
+  app.option_defaults()->group("What to train");
   app.add_option("--model", flags.model, "Network to train")
-      ->check(CLI::IsMember(image_model_names()))
-      ->group(group);
+      ->check(CLI::IsMember(image_model_names()));
   app.add_option(
          "--stem", flags.stem,
          "First layers: cifar (they keep the image's size) or imagenet; auto: cifar up to "
          "64 x 64 pixels. Ignored by alexnet, vgg and vit")
-      ->check(CLI::IsMember({"auto", "cifar", "imagenet"}))
-      ->group(group);
+      ->check(CLI::IsMember({"auto", "cifar", "imagenet"}));
   app.add_option(
          "--data", flags.data,
          data_kinds() +
              ". digits are bundled; folder takes class folders of JPEG and PNG, a tenth of them "
-             "held out for testing, or train/ and val/ or test/ with class folders in them")
-      ->group(group);
+             "held out for testing, or train/ and val/ or test/ with class folders in them");
   app.add_option(
          "--image-size", flags.image_size,
          "Height and width that images are resized to [digits 16, mnist 28, cifar10 32, "
          "others 224]")
-      ->check(CLI::Range(8, 4096))
-      ->group(group);
+      ->check(CLI::Range(8, 4096));
   app.add_option("--classes", flags.classes,
                  "Number of classes of synthetic data, or of a folder in a dry run [1000]")
-      ->check(CLI::Range(2, 1 << 20))
-      ->group(group);
-  add_dtype_flag(app, flags, group);
-  add_length_flags(app, flags, group, "Images per step",
+      ->check(CLI::Range(2, 1 << 20));
+  add_dtype_flag(app, flags);
+  add_length_flags(app, flags, "Images per step",
                    "Passes over the training images [digits 6, synthetic 20 steps, others 1]");
 }
 

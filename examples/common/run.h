@@ -47,4 +47,16 @@ DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
 // 130 interrupted. Reports errors on standard error as `program`.
 int run_job(const std::string& program, const RunFlags& flags, const OpenJob& open);
 
+// main() of a training program: parse(argc, argv, exit_code) gives its flags, or none if the
+// program ends with `exit_code`; open(flags, with_data) makes the job.
+template <class Parse, class Open>
+int run_training(const char* program, int argc, char** argv, Parse parse, Open open) {
+  return run_program(program, [&] {
+    int exit_code = 0;
+    const auto flags = parse(argc, argv, exit_code);
+    if (!flags) return exit_code;
+    return run_job(program, *flags, [&](bool with_data) { return open(*flags, with_data); });
+  });
+}
+
 }  // namespace tidemark

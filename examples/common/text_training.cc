@@ -41,42 +41,41 @@ TextNetwork::Output guesses(const Tensor& logits, const Tensor& labels) {
   return output;
 }
 
-class Masked final : public TextNetwork {
+template <class Model>
+class NetworkWith : public TextNetwork {
  public:
-  Masked(const BertOptions& options, ParameterInit& init) : model_(options, init) {}
+  template <class Options>
+  NetworkWith(const Options& options, ParameterInit& init) : model_(options, init) {}
+  Module& module() override { return model_; }
+
+ protected:
+  Model model_;
+};
+
+class Masked final : public NetworkWith<BertForMaskedLm> {
+ public:
+  using NetworkWith::NetworkWith;
   Output run(const Input& input) const override {
     return guesses(model_.logits({.tokens = input.tokens}, input.positions), input.labels);
   }
-  Module& module() override { return model_; }
-
- private:
-  BertForMaskedLm model_;
 };
 
-class Causal final : public TextNetwork {
+class Causal final : public NetworkWith<Gpt2> {
  public:
-  Causal(const Gpt2Options& options, ParameterInit& init) : model_(options, init) {}
+  using NetworkWith::NetworkWith;
   Output run(const Input& input) const override {
     return guesses(model_.logits(input.tokens), input.labels);
   }
-  Module& module() override { return model_; }
-
- private:
-  Gpt2 model_;
 };
 
-class Spans final : public TextNetwork {
+class Spans final : public NetworkWith<BertForSpans> {
  public:
-  Spans(const BertOptions& options, ParameterInit& init) : model_(options, init) {}
+  using NetworkWith::NetworkWith;
   Output run(const Input& input) const override {
     const BertForSpans::Logits logits = model_.logits(
         {.tokens = input.tokens, .segments = input.segments, .keys = input.lengths});
     return {BertForSpans::loss(logits, input.labels, input.ends), {}, logits.start, logits.end};
   }
-  Module& module() override { return model_; }
-
- private:
-  BertForSpans model_;
 };
 
 std::unique_ptr<TextNetwork> make_network(const BertFlags& flags, const TextData& data) {

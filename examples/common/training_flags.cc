@@ -8,16 +8,15 @@
 namespace tidemark {
 
 void add_step_flags(CLI::App& app, TrainingFlags& flags) {
+  app.option_defaults()->group("Optimizer");
   app.add_option("--lr-steps", flags.schedule_steps,
                  "Steps that --lr-schedule spans, for a run that will be extended later "
                  "[all steps of the run]")
-      ->check(CLI::Range(1, 1 << 30))
-      ->group("Optimizer");
+      ->check(CLI::Range(1, 1 << 30));
   app.add_option("--clip", flags.clip,
                  "Clip the norm of all gradients together to at most this; 0: no clipping")
       ->check(finite_number())
-      ->check(CLI::NonNegativeNumber)
-      ->group("Optimizer");
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--accumulate", flags.accumulate,
                  "Compute each step's gradients in this many micro-batches, one after another: "
                  "--batch 64 --accumulate 4 needs the memory of a batch of 16. The loss is the "
@@ -28,29 +27,26 @@ void add_step_flags(CLI::App& app, TrainingFlags& flags) {
 
 void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load,
                     const std::string& about_load, const std::string& about_save) {
-  const char* group = "Weights and checkpoints";
+  app.option_defaults()->group("Weights and checkpoints");
   const auto add = [&](const std::string& name, std::string& path, const std::string& about) {
-    return app.add_option(name, path, about)->type_name("FILE")->group(group);
+    return app.add_option(name, path, about)->type_name("FILE");
   };
   add(load, flags.load, about_load);
   add("--save", flags.save, about_save);
   app.add_flag(
          "--evaluate", flags.evaluate,
-         "Do not train: print accuracy and loss of the weights in --load on the test data")
-      ->group(group);
+         "Do not train: print accuracy and loss of the weights in --load on the test data");
   CLI::Option* checkpoint =
       add("--checkpoint", flags.checkpoint,
           "Save the state of the run to FILE every --checkpoint-every steps and at the end; "
           "without --resume, a run that FILE holds is not overwritten");
   app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between checkpoints")
-      ->check(CLI::Range(1, 1 << 30))
-      ->group(group);
+      ->check(CLI::Range(1, 1 << 30));
   app.add_flag("--resume", flags.resume,
                "Continue the run in --checkpoint, with the same bits as a run that was never "
                "stopped. "
                "--steps counts from the beginning")
-      ->needs(checkpoint)
-      ->group(group);
+      ->needs(checkpoint);
 }
 
 void check(const TrainingFlags& flags) {

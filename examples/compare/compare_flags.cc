@@ -63,7 +63,7 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
   remove_flags(app, {"--memory", "--policy", "--filter", "--dry-run", "--json", "--trace",
                      "--resume", "--checkpoint", "--checkpoint-every", "--load", "--save",
                      "--save-vocab", "--evaluate", "--schedule", "--save-schedule"});
-  const char* group = "Comparison";
+  app.option_defaults()->group("Comparison");
   app.add_option_function<std::vector<std::string>>(
          "--lane",
          [&flags](const std::vector<std::string>& texts) {
@@ -78,8 +78,7 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
          "A lane to start with; repeat the flag for several [none, tide, delta, delta:lru]")
       ->type_name("POLICY[:FILTER][@BUDGET]")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group(group);
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.get_option("--budget")
       ->description(
           "Budget of lanes that do not have their own [50%, or the smallest feasible]");
@@ -87,21 +86,18 @@ void add_compare_flags(CLI::App& app, CompareFlags& flags) {
          "--serve", flags.port,
          "Serve a live page at http://127.0.0.1:PORT, for this machine only; 0: any free port")
       ->type_name("PORT")
-      ->check(CLI::Range(0, 65535))
-      ->group(group);
-  app.add_flag("--plain", flags.plain, "Print lines instead of the live view")->group(group);
+      ->check(CLI::Range(0, 65535));
+  app.add_flag("--plain", flags.plain, "Print lines instead of the live view");
   flags.rate = kByFace;
   app.add_option("--rate", flags.rate,
                  "Limit each lane to this many steps per second; 0: no limit [live on "
                  "the simulator 4, else 0]")
       ->default_str("")
       ->check(finite_number())
-      ->check(CLI::Range(0.0, 1e6))
-      ->group(group);
-  app.add_flag("--paused", flags.paused, "Wait for a command before the first step")
-      ->group(group);
+      ->check(CLI::Range(0.0, 1e6));
+  app.add_flag("--paused", flags.paused, "Wait for a command before the first step");
   const auto file = [&](const char* name, std::string& path, const char* about) {
-    app.add_option(name, path, about)->type_name("FILE")->group(group);
+    app.add_option(name, path, about)->type_name("FILE");
   };
   file("--json", flags.json, "At the end, write everything to FILE: lanes, curves, each step");
   file("--csv", flags.csv, "At the end, write one line per lane and step to FILE");

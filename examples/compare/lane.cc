@@ -6,32 +6,13 @@
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/step_planner.h"
+#include "runtime/telemetry/summary.h"
 
 namespace tidemark::compare {
 namespace {
 
 // Enough for the events of a step, even with many recomputations.
 constexpr size_t kEvents = 1 << 17;
-
-void add(StepStats& sum, const StepStats& step) {
-  sum.operators += step.operators;
-  sum.evictions += step.evictions;
-  sum.offloads += step.offloads;
-  sum.clean_drops += step.clean_drops;
-  sum.reloads += step.reloads;
-  sum.prefetches += step.prefetches;
-  sum.recomputes += step.recomputes;
-  sum.compactions += step.compactions;
-  sum.last_resorts += step.last_resorts;
-  sum.evicted_bytes += step.evicted_bytes;
-  sum.offload_bytes += step.offload_bytes;
-  sum.reload_bytes += step.reload_bytes;
-  sum.recompute_time += step.recompute_time;
-  sum.stall_time += step.stall_time;
-  sum.duration += step.duration;
-  sum.peak_reserved = std::max(sum.peak_reserved, step.peak_reserved);
-  sum.peak_live = std::max(sum.peak_live, step.peak_live);
-}
 
 }  // namespace
 
@@ -118,7 +99,7 @@ void Lane::step(const std::function<void()>& on_planning) {
   training_->after_step(++view_.steps_done);
   view_.loss = outcome.loss;
   view_.picture = recorder_->take();
-  add(view_.total, view_.last);
+  view_.total += view_.last;
   view_.peak_reserved = std::max(view_.peak_reserved, view_.last.peak_reserved);
   const int64_t step = view_.steps_done - 1;
   std::vector<TimedStep>& recent = view_.recent;

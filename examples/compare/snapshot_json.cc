@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "examples/common/report.h"
+
 namespace tidemark::compare {
 namespace {
 
@@ -20,22 +22,12 @@ Json loss_json(const std::optional<float>& loss) {
 }
 
 Json to_json(const StepStats& s) {
-  return {{"operators", s.operators},
-          {"evictions", s.evictions},
-          {"offloads", s.offloads},
-          {"reloads", s.reloads},
-          {"prefetches", s.prefetches},
-          {"recomputes", s.recomputes},
-          {"clean_drops", s.clean_drops},
-          {"compactions", s.compactions},
-          {"evicted_bytes", s.evicted_bytes.count()},
-          {"offload_bytes", s.offload_bytes.count()},
-          {"reload_bytes", s.reload_bytes.count()},
-          {"recompute_ms", to_ms(s.recompute_time)},
-          {"stall_ms", to_ms(s.stall_time)},
-          {"ms", to_ms(s.duration)},
-          {"peak_reserved_bytes", s.peak_reserved.count()},
-          {"peak_live_bytes", s.peak_live.count()}};
+  Json json{{"operators", s.operators}};
+  add_decisions(json, s);
+  json["ms"] = to_ms(s.duration);
+  json["peak_reserved_bytes"] = s.peak_reserved.count();
+  json["peak_live_bytes"] = s.peak_live.count();
+  return json;
 }
 
 std::string_view to_string(Phase phase) {

@@ -165,16 +165,11 @@ std::vector<Tensor> operands(std::initializer_list<Tensor> tensors, const Tensor
 
 }  // namespace
 
-const OpDef kAttention{.name = "attention",
-                       .infer = infer,
-                       .cost = cost,
-                       .modelled_workspace = model_workspace,
-                       .prepare = {attention::prepare_attention_cpu}};
-const OpDef kAttentionGrad{.name = "attention_grad",
-                           .infer = infer_grad,
-                           .cost = cost_grad,
-                           .modelled_workspace = model_grad_workspace,
-                           .prepare = {attention::prepare_attention_grad_cpu}};
+const OpDef kAttention =
+    define_op("attention", infer, cost, attention::prepare_attention_cpu, model_workspace);
+const OpDef kAttentionGrad =
+    define_op("attention_grad", infer_grad, cost_grad, attention::prepare_attention_grad_cpu,
+              model_grad_workspace);
 
 Tensor scaled_dot_product_attention(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
                                     const AttentionOptions& options) {

@@ -34,7 +34,7 @@ const OpDef kAccumulate{.name = "accumulate",
                         .infer = infer,
                         .cost = cost,
                         .may_overwrite = 0b11,
-                        .prepare = {prepare_accumulate_cpu, nullptr, nullptr}};
+                        .prepare = {prepare_accumulate_cpu}};
 
 Tensor accumulate(const Tensor& a, const Tensor& b) { return dispatch1(kAccumulate, {a, b}); }
 

@@ -151,31 +151,6 @@ Bytes model_grad_weight(const OpQuery& query) {
                          query.attr<ConvGradWeightAttrs<n>>().conv);
 }
 
-template <size_t n>
-constexpr OpDef forward_op() {
-  return {.name = Names<n>::kForward,
-          .infer = infer_forward<n>,
-          .cost = cost_forward,
-          .modelled_workspace = model_forward<n>,
-          .prepare = {prepare_conv_cpu<n>, nullptr, nullptr}};
-}
-template <size_t n>
-constexpr OpDef grad_input_op() {
-  return {.name = Names<n>::kGradInput,
-          .infer = infer_grad_input<n>,
-          .cost = cost_grad_input,
-          .modelled_workspace = model_grad_input<n>,
-          .prepare = {prepare_conv_grad_input_cpu<n>, nullptr, nullptr}};
-}
-template <size_t n>
-constexpr OpDef grad_weight_op() {
-  return {.name = Names<n>::kGradWeight,
-          .infer = infer_grad_weight<n>,
-          .cost = cost_grad_weight,
-          .modelled_workspace = model_grad_weight<n>,
-          .prepare = {prepare_conv_grad_weight_cpu<n>, nullptr, nullptr}};
-}
-
 // The three operators.
 struct Family {
   const OpDef &forward, &grad_input, &grad_weight;
@@ -211,14 +186,26 @@ Tensor convolve(const Family& ops, const Tensor& x_in, const Tensor& w_in, const
   return y[0];
 }
 
+template <size_t n>
+constexpr OpDef kForward = define_op(Names<n>::kForward, infer_forward<n>, cost_forward,
+                                     prepare_conv_cpu<n>, model_forward<n>);
+template <size_t n>
+constexpr OpDef kGradInput = define_op(Names<n>::kGradInput, infer_grad_input<n>,
+                                       cost_grad_input, prepare_conv_grad_input_cpu<n>,
+                                       model_grad_input<n>);
+template <size_t n>
+constexpr OpDef kGradWeight = define_op(Names<n>::kGradWeight, infer_grad_weight<n>,
+                                        cost_grad_weight, prepare_conv_grad_weight_cpu<n>,
+                                        model_grad_weight<n>);
+
 }  // namespace
 
-constinit const OpDef kConv2d = forward_op<2>();
-constinit const OpDef kConv2dGradInput = grad_input_op<2>();
-constinit const OpDef kConv2dGradWeight = grad_weight_op<2>();
-constinit const OpDef kConv3d = forward_op<3>();
-constinit const OpDef kConv3dGradInput = grad_input_op<3>();
-constinit const OpDef kConv3dGradWeight = grad_weight_op<3>();
+constinit const OpDef kConv2d = kForward<2>;
+constinit const OpDef kConv2dGradInput = kGradInput<2>;
+constinit const OpDef kConv2dGradWeight = kGradWeight<2>;
+constinit const OpDef kConv3d = kForward<3>;
+constinit const OpDef kConv3dGradInput = kGradInput<3>;
+constinit const OpDef kConv3dGradWeight = kGradWeight<3>;
 
 Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dAttrs& attrs) {
   return convolve({kConv2d, kConv2dGradInput, kConv2dGradWeight}, x, w, bias, attrs);

@@ -7,8 +7,6 @@
 namespace tidemark {
 namespace {
 
-using onednn::Primitive;
-using onednn::WorkspaceLayout;
 using Desc = dnnl::memory::desc;
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
@@ -54,24 +52,6 @@ dnnl::primitive_desc describe_backward(const OpDesc& desc) {
   return dnnl::primitive_desc(&desc.data, &onednn::attributes(), onednn::engine(), nullptr);
 }
 
-// A primitive whose weight may need another layout, which then lies in the workspace.
-struct Convolution {
-  WorkspaceLayout layout;
-  std::unique_ptr<Primitive> primitive;
-  std::unique_ptr<Primitive> reorder;  // null: the weight is used in place
-  size_t weight_at = 0;
-
-  // `direction`: 1 if the primitive reads the weight, -1 if it writes it.
-  void set(const dnnl::primitive_desc_base& description, std::initializer_list<int> arguments,
-           const Desc& plain, int weight_argument, int direction, const UseThreads& use) {
-    primitive = std::make_unique<Primitive>(description, arguments, use, layout);
-    const Desc fast = primitive->argument(weight_argument);
-    reorder = direction > 0 ? onednn::make_reorder(plain, fast, use, layout)
-                            : onednn::make_reorder(fast, plain, use, layout);
-    if (reorder) weight_at = layout.add(Bytes(static_cast<int64_t>(fast.get_size())));
-  }
-};
-
 }  // namespace
 
 template <size_t n>
@@ -85,24 +65,12 @@ PreparedKernel prepare_conv_cpu(const OpQuery& query) {
       describe_forward(onednn::nhwc(query.inputs[0]), onednn::any_layout(w),
                        bias ? onednn::vector(query.inputs[2].shape[0]) : Desc(),
                        onednn::nhwc(query.outputs[0]), Geometry(attrs));
-  auto kernel = std::make_shared<Convolution>();
-  if (bias) {
-    kernel->set(description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS}, w,
-                DNNL_ARG_WEIGHTS, 1, use);
-  } else {
-    kernel->set(description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, w,
-                DNNL_ARG_WEIGHTS, 1, use);
+  if (!bias) {
+    return onednn::weighted_kernel(description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+                                   w, use);
   }
-  return {kernel->layout.total(), [kernel, bias](const KernelArgs& args) {
-            std::byte* weight = args.inputs[1];
-            if (kernel->reorder) {
-              weight = args.workspace + kernel->weight_at;
-              kernel->reorder->run(args.workspace, {args.inputs[1], weight});
-            }
-            std::byte* bias_or_null = bias ? args.inputs[2] : nullptr;
-            kernel->primitive->run(args.workspace,
-                                   {args.inputs[0], weight, args.outputs[0], bias_or_null});
-          }};
+  return onednn::weighted_kernel(
+      description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS}, w, use);
 }
 
 template <size_t n>
@@ -116,17 +84,8 @@ PreparedKernel prepare_conv_grad_input_cpu(const OpQuery& query) {
   const auto description = describe_backward(dnnl::convolution_backward_data::desc(
       kAlgorithm, onednn::nhwc(query.outputs[0]), onednn::any_layout(w),
       onednn::nhwc(query.inputs[0]), g.stride, g.dilation, g.padding, g.padding));
-  auto kernel = std::make_shared<Convolution>();
-  kernel->set(description, {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC}, w,
-              DNNL_ARG_WEIGHTS, 1, use);
-  return {kernel->layout.total(), [kernel](const KernelArgs& args) {
-            std::byte* weight = args.inputs[1];
-            if (kernel->reorder) {
-              weight = args.workspace + kernel->weight_at;
-              kernel->reorder->run(args.workspace, {args.inputs[1], weight});
-            }
-            kernel->primitive->run(args.workspace, {args.inputs[0], weight, args.outputs[0]});
-          }};
+  return onednn::weighted_kernel(
+      description, {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC}, w, use);
 }
 
 template <size_t n>
@@ -142,15 +101,13 @@ PreparedKernel prepare_conv_grad_weight_cpu(const OpQuery& query) {
   const auto description = describe_backward(dnnl::convolution_backward_weights::desc(
       kAlgorithm, onednn::nhwc(query.inputs[0]), onednn::any_layout(w), gbias,
       onednn::nhwc(query.inputs[1]), g.stride, g.dilation, g.padding, g.padding));
-  auto kernel = std::make_shared<Convolution>();
-  if (bias) {
-    kernel->set(description,
-                {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS}, w,
-                DNNL_ARG_DIFF_WEIGHTS, -1, use);
-  } else {
-    kernel->set(description, {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS}, w,
-                DNNL_ARG_DIFF_WEIGHTS, -1, use);
-  }
+  const auto make = [&](std::initializer_list<int> arguments) {
+    return std::make_shared<onednn::WeightedPrimitive>(description, arguments, w,
+                                                       DNNL_ARG_DIFF_WEIGHTS, -1, use);
+  };
+  const auto kernel =
+      bias ? make({DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS})
+           : make({DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS});
   return {kernel->layout.total(), [kernel, bias](const KernelArgs& args) {
             std::byte* weight =
                 kernel->reorder ? args.workspace + kernel->weight_at : args.outputs[0];

@@ -29,12 +29,9 @@ OpCost cost(const OpQuery& query) { return streaming_cost(query, 0); }
 
 }  // namespace
 
-const OpDef kFill = {
-    .name = "fill", .infer = infer_fill, .cost = cost, .prepare = {create::prepare_fill_cpu}};
-const OpDef kArange = {.name = "arange",
-                       .infer = infer_arange,
-                       .cost = cost,
-                       .prepare = {simple_kernel<create::arange_cpu>}};
+const OpDef kFill = define_op("fill", infer_fill, cost, create::prepare_fill_cpu);
+const OpDef kArange =
+    define_op("arange", infer_arange, cost, simple_kernel<create::arange_cpu>);
 
 Tensor full(const Shape& shape, double value, DType dtype) {
   const create::FillAttrs attrs{ShapeAttrs(shape), static_cast<int64_t>(dtype)};

@@ -128,4 +128,33 @@ std::unique_ptr<Primitive> make_reorder(const dnnl::memory::desc& from,
       description, std::initializer_list<int>{DNNL_ARG_FROM, DNNL_ARG_TO}, use, layout);
 }
 
+WeightedPrimitive::WeightedPrimitive(const dnnl::primitive_desc_base& description,
+                                     std::initializer_list<int> arguments,
+                                     const dnnl::memory::desc& plain, int weight_argument,
+                                     int direction, const UseThreads& use)
+    : primitive(std::make_unique<Primitive>(description, arguments, use, layout)) {
+  const dnnl::memory::desc fast = primitive->argument(weight_argument);
+  reorder = direction > 0 ? make_reorder(plain, fast, use, layout)
+                          : make_reorder(fast, plain, use, layout);
+  if (reorder) weight_at = layout.add(Bytes(static_cast<int64_t>(fast.get_size())));
+}
+
+PreparedKernel weighted_kernel(const dnnl::primitive_desc_base& description,
+                               std::initializer_list<int> arguments,
+                               const dnnl::memory::desc& plain, const UseThreads& use) {
+  const bool bias = arguments.size() == 4;
+  const auto kernel = std::make_shared<WeightedPrimitive>(description, arguments, plain,
+                                                          DNNL_ARG_WEIGHTS, 1, use);
+  return {kernel->layout.total(), [kernel, bias](const KernelArgs& args) {
+            std::byte* weight = args.inputs[1];
+            if (kernel->reorder) {
+              weight = args.workspace + kernel->weight_at;
+              kernel->reorder->run(args.workspace, {args.inputs[1], weight});
+            }
+            std::byte* bias_or_null = bias ? args.inputs[2] : nullptr;
+            kernel->primitive->run(args.workspace,
+                                   {args.inputs[0], weight, args.outputs[0], bias_or_null});
+          }};
+}
+
 }  // namespace tidemark::onednn

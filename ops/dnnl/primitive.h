@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ops/kernels/cpu_isa.h"
+#include "ops/registry/op.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/units.h"
 #include "runtime/device/cpu/team.h"
@@ -90,5 +91,24 @@ class Primitive {
 std::unique_ptr<Primitive> make_reorder(const dnnl::memory::desc& from,
                                         const dnnl::memory::desc& to, const UseThreads& use,
                                         WorkspaceLayout& layout);
+
+// A primitive whose weight may need another layout, which then lies in the workspace.
+struct WeightedPrimitive {
+  WorkspaceLayout layout;
+  std::unique_ptr<Primitive> primitive;
+  std::unique_ptr<Primitive> reorder;  // null: the weight is used in place
+  size_t weight_at = 0;
+
+  // `direction`: 1 if the primitive reads the weight, -1 if it writes it.
+  WeightedPrimitive(const dnnl::primitive_desc_base& description,
+                    std::initializer_list<int> arguments, const dnnl::memory::desc& plain,
+                    int weight_argument, int direction, const UseThreads& use);
+};
+
+// A kernel that reads its weight: `arguments` are those of inputs 0 and 1 (DNNL_ARG_WEIGHTS, as
+// `plain`), output 0 and, if there is a bias, input 2.
+PreparedKernel weighted_kernel(const dnnl::primitive_desc_base& description,
+                               std::initializer_list<int> arguments,
+                               const dnnl::memory::desc& plain, const UseThreads& use);
 
 }  // namespace tidemark::onednn

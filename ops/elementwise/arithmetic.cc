@@ -56,37 +56,33 @@ const OpDef kDivGrad = {.name = "div_grad",
                         .may_overwrite = 0b111,
                         .prepare = {map_cpu<DivGrad, float, float, float, float>}};
 
-Tensor add(const Tensor& a, const Tensor& b) {
-  Tensor y = dispatch1(kAdd, {a, b});
+namespace {
+
+// y = a + f(b) for a linear f of single elements, which its own gradient equals.
+template <class F>
+Tensor sum_of(const OpDef& op, const Tensor& a, const Tensor& b, const Scalars& scalars, F f) {
+  Tensor y = dispatch1(op, {a, b}, {}, scalars);
   if (!needs_grad({a, b})) return y;
-  record("add", {a, b}, {&y, 1},
-         [as = a.shape(), bs = b.shape()](auto g, auto grads, auto wanted) {
+  record(op.name, {a, b}, {&y, 1},
+         [as = a.shape(), bs = b.shape(), f](auto g, auto grads, auto wanted) {
            if (wanted[0]) grads[0] = sum_to(g[0], as);
-           if (wanted[1]) grads[1] = sum_to(g[0], bs);
+           if (wanted[1]) grads[1] = f(sum_to(g[0], bs));
          });
   return y;
+}
+
+}  // namespace
+
+Tensor add(const Tensor& a, const Tensor& b) {
+  return sum_of(kAdd, a, b, {}, [](const Tensor& g) { return g; });
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
-  Tensor y = dispatch1(kSub, {a, b});
-  if (!needs_grad({a, b})) return y;
-  record("sub", {a, b}, {&y, 1},
-         [as = a.shape(), bs = b.shape()](auto g, auto grads, auto wanted) {
-           if (wanted[0]) grads[0] = sum_to(g[0], as);
-           if (wanted[1]) grads[1] = neg(sum_to(g[0], bs));
-         });
-  return y;
+  return sum_of(kSub, a, b, {}, [](const Tensor& g) { return neg(g); });
 }
 
 Tensor add_scaled(const Tensor& a, const Tensor& b, double s) {
-  Tensor y = dispatch1(kAddScaled, {a, b}, {}, {s});
-  if (!needs_grad({a, b})) return y;
-  record("add_scaled", {a, b}, {&y, 1},
-         [as = a.shape(), bs = b.shape(), s](auto g, auto grads, auto wanted) {
-           if (wanted[0]) grads[0] = sum_to(g[0], as);
-           if (wanted[1]) grads[1] = scale(sum_to(g[0], bs), s);
-         });
-  return y;
+  return sum_of(kAddScaled, a, b, {s}, [s](const Tensor& g) { return scale(g, s); });
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {

@@ -73,14 +73,8 @@ PreparedKernel prepare_cast(const OpQuery& query) {
 
 }  // namespace
 
-const OpDef kEq = {.name = "eq",
-                   .infer = infer_comparison<&kEq>,
-                   .cost = cost,
-                   .prepare = {prepare_comparison<Equal>}};
-const OpDef kGt = {.name = "gt",
-                   .infer = infer_comparison<&kGt>,
-                   .cost = cost,
-                   .prepare = {prepare_comparison<Greater>}};
+const OpDef kEq = define_op("eq", infer_comparison<&kEq>, cost, prepare_comparison<Equal>);
+const OpDef kGt = define_op("gt", infer_comparison<&kGt>, cost, prepare_comparison<Greater>);
 const OpDef kWhere = {.name = "where",
                       .infer = infer_where,
                       .cost = cost,
@@ -96,8 +90,7 @@ const OpDef kWhereOtherGrad = {.name = "where_other_grad",
                                .cost = cost,
                                .may_overwrite = 0b10,
                                .prepare = {map_cpu<SelectOtherGrad, float, bool, float>}};
-const OpDef kCast = {
-    .name = "cast", .infer = infer_cast, .cost = cost, .prepare = {prepare_cast}};
+const OpDef kCast = define_op("cast", infer_cast, cost, prepare_cast);
 
 Tensor eq(const Tensor& a, const Tensor& b) { return dispatch1(kEq, {a, b}); }
 

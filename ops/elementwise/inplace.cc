@@ -106,28 +106,29 @@ void require_no_grad(const char* op, std::initializer_list<Tensor> tensors) {
   }
 }
 
-Tensor add_(const Tensor& target, const Tensor& source) {
-  require_no_grad("add_", {target, source});
-  dispatch(kAddInPlace, {target, source});
-  return target;
+namespace {
+
+// Writes the first tensor of `tensors` in place.
+Tensor write(const OpDef& op, std::initializer_list<Tensor> tensors, const Scalars& scalars) {
+  require_no_grad(op.name, tensors);
+  dispatch(op, tensors, {}, scalars);
+  return *tensors.begin();
 }
 
-Tensor mul_(const Tensor& target, double s) {
-  require_no_grad("mul_", {target});
-  dispatch(kMulInPlace, {target}, {}, {s});
-  return target;
+}  // namespace
+
+Tensor add_(const Tensor& target, const Tensor& source) {
+  return write(kAddInPlace, {target, source}, {});
 }
+
+Tensor mul_(const Tensor& target, double s) { return write(kMulInPlace, {target}, {s}); }
 
 Tensor copy_(const Tensor& target, const Tensor& source) {
-  require_no_grad("copy_", {target, source});
-  dispatch(kCopyInPlace, {target, source});
-  return target;
+  return write(kCopyInPlace, {target, source}, {});
 }
 
 Tensor fill_(const Tensor& target, double value) {
-  require_no_grad("fill_", {target});
-  dispatch(kFillInPlace, {target}, {}, {value});
-  return target;
+  return write(kFillInPlace, {target}, {value});
 }
 
 }  // namespace tidemark

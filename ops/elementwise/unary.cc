@@ -42,24 +42,22 @@ OpCost cost(const OpQuery& query) {
   return streaming_cost(query, flops);
 }
 
-// y = forward(x), dx = gradient(g, y); y is kept.
-Tensor from_output(const OpDef& forward, const OpDef& gradient, const Tensor& x) {
+// y = forward(x), dx = gradient(g, kept), where y is kept, or else x.
+Tensor differentiable(const OpDef& forward, const OpDef& gradient, const Tensor& x,
+                      bool keep_output) {
   Tensor y = dispatch1(forward, {x});
   if (!needs_grad({x})) return y;
-  record(forward.name, {x}, {&y, 1}, [&gradient, y_ = Saved(y)](auto g, auto grads, auto) {
-    grads[0] = dispatch1(gradient, {g[0], y_.get()});
-  });
+  record(forward.name, {x}, {&y, 1},
+         [&gradient, kept = Saved(keep_output ? y : x)](auto g, auto grads, auto) {
+           grads[0] = dispatch1(gradient, {g[0], kept.get()});
+         });
   return y;
 }
-
-// y = forward(x), dx = gradient(g, x); x is kept.
+Tensor from_output(const OpDef& forward, const OpDef& gradient, const Tensor& x) {
+  return differentiable(forward, gradient, x, true);
+}
 Tensor from_input(const OpDef& forward, const OpDef& gradient, const Tensor& x) {
-  Tensor y = dispatch1(forward, {x});
-  if (!needs_grad({x})) return y;
-  record(forward.name, {x}, {&y, 1}, [&gradient, x_ = Saved(x)](auto g, auto grads, auto) {
-    grads[0] = dispatch1(gradient, {g[0], x_.get()});
-  });
-  return y;
+  return differentiable(forward, gradient, x, false);
 }
 
 }  // namespace

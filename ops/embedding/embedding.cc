@@ -68,15 +68,11 @@ Bytes model_grad_workspace(const OpQuery& query) {
 
 }  // namespace
 
-const OpDef kEmbedding = {.name = "embedding",
-                          .infer = infer_embedding,
-                          .cost = cost_embedding,
-                          .prepare = {prepare_embedding_cpu}};
-const OpDef kEmbeddingGrad = {.name = "embedding_grad",
-                              .infer = infer_embedding_grad,
-                              .cost = cost_embedding_grad,
-                              .modelled_workspace = model_grad_workspace,
-                              .prepare = {prepare_embedding_grad_cpu}};
+const OpDef kEmbedding =
+    define_op("embedding", infer_embedding, cost_embedding, prepare_embedding_cpu);
+const OpDef kEmbeddingGrad =
+    define_op("embedding_grad", infer_embedding_grad, cost_embedding_grad,
+              prepare_embedding_grad_cpu, model_grad_workspace);
 
 Tensor embedding(const Tensor& table_in, const Tensor& ids_in,
                  std::optional<int64_t> padding_idx) {

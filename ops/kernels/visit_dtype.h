@@ -34,11 +34,8 @@ auto visit_dtype(DType dtype, const Visitor& visit) {
 // The same for kernels that compute in float: T, the stored type, is float or BFloat16.
 template <class Visitor>
 auto visit_float(DType dtype, const Visitor& visit) {
-  switch (dtype) {
-    case DType::kFloat32: return visit(TypeTag<float>());
-    case DType::kBFloat16: return visit(TypeTag<BFloat16>());
-    default: break;
-  }
+  if (dtype == DType::kBFloat16) return visit(TypeTag<BFloat16>());
+  if (dtype == DType::kFloat32) return visit(TypeTag<float>());
   throw UsageError("no kernels for " + std::string(to_string(dtype)));
 }
 

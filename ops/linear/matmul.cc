@@ -77,10 +77,7 @@ Tensor as_matrices(const Tensor& x) {
 
 // GPU libraries multiply matrices without workspace, so none is modelled (apart from the few
 // bytes of a bias rounded to bfloat16).
-const OpDef kMatmul{.name = "matmul",
-                    .infer = infer,
-                    .cost = cost,
-                    .prepare = {prepare_matmul_cpu, nullptr, nullptr}};
+const OpDef kMatmul = define_op("matmul", infer, cost, prepare_matmul_cpu);
 
 Tensor matmul(const Tensor& a_in, const Tensor& b_in, bool transpose_a, bool transpose_b,
               const Tensor& bias) {

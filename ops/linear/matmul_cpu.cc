@@ -46,13 +46,6 @@ bool worth_blocking(const OpQuery& query) {
          y[0] >= kRows && y[1] > kColumns && query.inputs[1].bytes() <= kMost;
 }
 
-struct Product {
-  onednn::WorkspaceLayout layout;
-  std::unique_ptr<onednn::Primitive> primitive;
-  std::unique_ptr<onednn::Primitive> reorder;  // null: b is used in place
-  size_t b_at = 0;
-};
-
 }  // namespace
 
 PreparedKernel prepare_matmul_cpu(const OpQuery& query) {
@@ -69,33 +62,12 @@ PreparedKernel prepare_matmul_cpu(const OpQuery& query) {
                  a, b, bias_row(query.inputs[2].shape[0], query.outputs[0].shape.rank()), y)
            : dnnl::matmul::desc(a, b, y);
   const dnnl::matmul::primitive_desc description(desc, onednn::attributes(), onednn::engine());
-
-  auto product = std::make_shared<Product>();
-  if (bias) {
-    product->primitive = std::make_unique<onednn::Primitive>(
-        description,
-        std::initializer_list<int>{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
-        use, product->layout);
-  } else {
-    product->primitive = std::make_unique<onednn::Primitive>(
-        description, std::initializer_list<int>{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
-        use, product->layout);
+  if (!bias) {
+    return onednn::weighted_kernel(description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+                                   plain, use);
   }
-  const auto fast = product->primitive->argument(DNNL_ARG_WEIGHTS);
-  product->reorder = onednn::make_reorder(plain, fast, use, product->layout);
-  if (product->reorder) {
-    product->b_at = product->layout.add(Bytes(static_cast<int64_t>(fast.get_size())));
-  }
-  return {product->layout.total(), [product, bias](const KernelArgs& args) {
-            std::byte* second = args.inputs[1];
-            if (product->reorder) {
-              second = args.workspace + product->b_at;
-              product->reorder->run(args.workspace, {args.inputs[1], second});
-            }
-            std::byte* bias_or_null = bias ? args.inputs[2] : nullptr;
-            product->primitive->run(args.workspace,
-                                    {args.inputs[0], second, args.outputs[0], bias_or_null});
-          }};
+  return onednn::weighted_kernel(
+      description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS}, plain, use);
 }
 
 }  // namespace tidemark

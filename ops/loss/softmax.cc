@@ -46,22 +46,14 @@ Tensor normalised(const OpDef& forward, const OpDef& gradient, const Tensor& inp
 
 }  // namespace
 
-const OpDef kSoftmax = {.name = "softmax",
-                        .infer = infer_rows<&kSoftmax, 1>,
-                        .cost = cost<25>,
-                        .prepare = {loss::prepare_softmax_cpu}};
-const OpDef kSoftmaxGrad = {.name = "softmax_grad",
-                            .infer = infer_rows<&kSoftmaxGrad, 2>,
-                            .cost = cost<4>,
-                            .prepare = {loss::prepare_softmax_grad_cpu}};
-const OpDef kLogSoftmax = {.name = "log_softmax",
-                           .infer = infer_rows<&kLogSoftmax, 1>,
-                           .cost = cost<25>,
-                           .prepare = {loss::prepare_log_softmax_cpu}};
-const OpDef kLogSoftmaxGrad = {.name = "log_softmax_grad",
-                               .infer = infer_rows<&kLogSoftmaxGrad, 2>,
-                               .cost = cost<23>,
-                               .prepare = {loss::prepare_log_softmax_grad_cpu}};
+const OpDef kSoftmax =
+    define_op("softmax", infer_rows<&kSoftmax, 1>, cost<25>, loss::prepare_softmax_cpu);
+const OpDef kSoftmaxGrad = define_op("softmax_grad", infer_rows<&kSoftmaxGrad, 2>, cost<4>,
+                                     loss::prepare_softmax_grad_cpu);
+const OpDef kLogSoftmax = define_op("log_softmax", infer_rows<&kLogSoftmax, 1>, cost<25>,
+                                    loss::prepare_log_softmax_cpu);
+const OpDef kLogSoftmaxGrad = define_op("log_softmax_grad", infer_rows<&kLogSoftmaxGrad, 2>,
+                                        cost<23>, loss::prepare_log_softmax_grad_cpu);
 
 Tensor softmax(const Tensor& x) { return normalised(kSoftmax, kSoftmaxGrad, x); }
 

@@ -26,12 +26,11 @@ OpCost cost(const OpQuery& query) {
 
 }  // namespace
 
-const OpDef kUpdateRunningStats{
-    .name = kName,
-    .infer = infer,
-    .cost = cost,
-    .written_inputs = 0b11,
-    .prepare = {simple_kernel<update_running_stats_cpu>, nullptr, nullptr}};
+const OpDef kUpdateRunningStats{.name = kName,
+                                .infer = infer,
+                                .cost = cost,
+                                .written_inputs = 0b11,
+                                .prepare = {simple_kernel<update_running_stats_cpu>}};
 
 void update_running_stats_(const Tensor& running_mean, const Tensor& running_var,
                            const Tensor& mean, const Tensor& var, double momentum,

@@ -59,26 +59,24 @@ void require_off_tape(const char* op, const Tensor& param) {
                " needs a gradient, and an update has none; use NoGrad");
 }
 
+// Operator `self`, whose groups of inputs are a parameter's: `written` of them in place.
+template <const OpDef* self, int flops>
+constexpr OpDef step_op(const char* name, uint32_t group, uint32_t written, PrepareKernel cpu) {
+  return {.name = name,
+          .infer = infer_step<self>,
+          .cost = step_cost<self, flops>,
+          .written_inputs = written,
+          .input_group = group,
+          .prepare = {cpu}};
+}
+
 }  // namespace
 
-const OpDef kSgdStep = {.name = "sgd_step_",
-                        .infer = infer_step<&kSgdStep>,
-                        .cost = step_cost<&kSgdStep, 4>,
-                        .written_inputs = 0b01,
-                        .input_group = 2,
-                        .prepare = {optimizer::prepare_sgd_cpu}};
-const OpDef kSgdMomentumStep = {.name = "sgd_momentum_step_",
-                                .infer = infer_step<&kSgdMomentumStep>,
-                                .cost = step_cost<&kSgdMomentumStep, 7>,
-                                .written_inputs = 0b101,
-                                .input_group = 3,
-                                .prepare = {optimizer::prepare_sgd_momentum_cpu}};
-const OpDef kAdamStep = {.name = "adam_step_",
-                         .infer = infer_step<&kAdamStep>,
-                         .cost = step_cost<&kAdamStep, 16>,
-                         .written_inputs = 0b1101,
-                         .input_group = 4,
-                         .prepare = {optimizer::prepare_adam_cpu}};
+const OpDef kSgdStep = step_op<&kSgdStep, 4>("sgd_step_", 2, 0b01, optimizer::prepare_sgd_cpu);
+const OpDef kSgdMomentumStep = step_op<&kSgdMomentumStep, 7>(
+    "sgd_momentum_step_", 3, 0b101, optimizer::prepare_sgd_momentum_cpu);
+const OpDef kAdamStep =
+    step_op<&kAdamStep, 16>("adam_step_", 4, 0b1101, optimizer::prepare_adam_cpu);
 
 const OpDef kClip = {.name = "clip_",
                      .infer = infer_clip,

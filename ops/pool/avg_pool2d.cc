@@ -58,14 +58,10 @@ Tensor run(const Tensor& x_in, const AvgPool2dAttrs& attrs) {
 
 }  // namespace
 
-const OpDef kAvgPool2d{.name = "avg_pool2d",
-                       .infer = infer_avg_pool2d,
-                       .cost = cost,
-                       .prepare = {prepare_avg_pool2d_cpu, nullptr, nullptr}};
-const OpDef kAvgPool2dGrad{.name = "avg_pool2d_grad",
-                           .infer = infer_avg_pool2d_grad,
-                           .cost = cost,
-                           .prepare = {prepare_avg_pool2d_grad_cpu, nullptr, nullptr}};
+const OpDef kAvgPool2d =
+    define_op("avg_pool2d", infer_avg_pool2d, cost, prepare_avg_pool2d_cpu);
+const OpDef kAvgPool2dGrad =
+    define_op("avg_pool2d_grad", infer_avg_pool2d_grad, cost, prepare_avg_pool2d_grad_cpu);
 
 Tensor avg_pool2d(const Tensor& x, const Pool2dAttrs& attrs, bool count_include_pad) {
   return run(x, {attrs, count_include_pad, 0, 0, 0});

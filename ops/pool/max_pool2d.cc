@@ -55,14 +55,10 @@ OpCost cost_max_pool2d_grad(const OpQuery& query) {
 
 }  // namespace
 
-const OpDef kMaxPool2d{.name = "max_pool2d",
-                       .infer = infer_max_pool2d,
-                       .cost = cost_max_pool2d,
-                       .prepare = {prepare_max_pool2d_cpu, nullptr, nullptr}};
-const OpDef kMaxPool2dGrad{.name = "max_pool2d_grad",
-                           .infer = infer_max_pool2d_grad,
-                           .cost = cost_max_pool2d_grad,
-                           .prepare = {prepare_max_pool2d_grad_cpu, nullptr, nullptr}};
+const OpDef kMaxPool2d =
+    define_op("max_pool2d", infer_max_pool2d, cost_max_pool2d, prepare_max_pool2d_cpu);
+const OpDef kMaxPool2dGrad = define_op("max_pool2d_grad", infer_max_pool2d_grad,
+                                       cost_max_pool2d_grad, prepare_max_pool2d_grad_cpu);
 
 Tensor max_pool2d(const Tensor& x_in, const Pool2dAttrs& attrs) {
   const Tensor x = contiguous(x_in);

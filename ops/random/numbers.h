@@ -22,7 +22,7 @@ TIDEMARK_HOST_DEVICE inline std::array<uint32_t, 4> random_block(uint64_t seed,
 // Calls f(i, bits) for i in [begin, end), with the stream's number start + i.
 template <class F>
 TIDEMARK_HOST_DEVICE void for_random_bits(uint64_t seed, uint64_t start, int64_t begin,
-                                          int64_t end, const F& f) {
+                                          int64_t end, F f) {
   int64_t i = begin;
   while (i < end) {
     const uint64_t number = start + static_cast<uint64_t>(i);
@@ -38,5 +38,24 @@ TIDEMARK_HOST_DEVICE inline std::array<float, 2> normal_pair(uint32_t a, uint32_
   const float angle = 6.2831853f * uniform_float(b);
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
+
+// For for_random_bits(): each two numbers give two values of y[0, n); the last pair may be
+// half.
+struct NormalPairs {
+  int64_t n;
+  float mean, deviation;
+  float* y;
+  uint32_t first = 0;
+
+  TIDEMARK_HOST_DEVICE void operator()(int64_t i, uint32_t bits) {
+    if (i % 2 == 0) {
+      first = bits;
+      return;
+    }
+    const auto pair = normal_pair(first, bits);
+    y[i - 1] = mean + deviation * pair[0];
+    if (i < n) y[i] = mean + deviation * pair[1];
+  }
+};
 
 }  // namespace tidemark

@@ -46,14 +46,10 @@ Tensor draw(const OpDef& op, const Shape& shape, double a, double b) {
 
 }  // namespace
 
-const OpDef kUniform = {.name = "uniform",
-                        .infer = infer_random<&kUniform>,
-                        .cost = cost,
-                        .prepare = {random::prepare_uniform_cpu}};
-const OpDef kNormal = {.name = "normal",
-                       .infer = infer_random<&kNormal>,
-                       .cost = cost,
-                       .prepare = {random::prepare_normal_cpu}};
+const OpDef kUniform =
+    define_op("uniform", infer_random<&kUniform>, cost, random::prepare_uniform_cpu);
+const OpDef kNormal =
+    define_op("normal", infer_random<&kNormal>, cost, random::prepare_normal_cpu);
 const OpDef kDropout = {.name = "dropout",
                         .infer = infer_dropout,
                         .cost = cost,

@@ -67,46 +67,38 @@ DropoutLoop<T> dropout_loop() {
   return best;
 }
 
-}  // namespace
-
-PreparedKernel prepare_uniform_cpu(const OpQuery& query) {
+// draw(seed, start, n, a, b, y) fills y[0, n) from a distribution with parameters a and b.
+template <class Draw>
+PreparedKernel prepare_draw(const OpQuery& query, Draw draw) {
   const int64_t n = query.outputs[0].shape.elements();
   const uint64_t seed = static_cast<uint64_t>(query.attr<RandomAttrs>().seed);
   return {Bytes(0), [=](const KernelArgs& args) {
-            float* y = args.out<float>(0);
-            const float low = static_cast<float>(args.scalars[1]);
-            const float high = static_cast<float>(args.scalars[2]);
-            parallel_chunks(n, kGrain, [&](int64_t begin, int64_t end) {
-              for_random_bits(seed, offset_of(args), begin, end, [&](int64_t i, uint32_t bits) {
-                const float value = low + (high - low) * uniform_float(bits);
-                y[i] = value < high ? value : low;  // rounding may reach the excluded end
-              });
-            });
+            draw(seed, offset_of(args), n, static_cast<float>(args.scalars[1]),
+                 static_cast<float>(args.scalars[2]), args.out<float>(0));
           }};
 }
 
+}  // namespace
+
+PreparedKernel prepare_uniform_cpu(const OpQuery& query) {
+  return prepare_draw(
+      query, [](uint64_t seed, uint64_t start, int64_t n, float low, float high, float* y) {
+        parallel_chunks(n, kGrain, [&](int64_t begin, int64_t end) {
+          for_random_bits(seed, start, begin, end, [&](int64_t i, uint32_t bits) {
+            const float value = low + (high - low) * uniform_float(bits);
+            y[i] = value < high ? value : low;  // rounding may reach the excluded end
+          });
+        });
+      });
+}
+
 PreparedKernel prepare_normal_cpu(const OpQuery& query) {
-  const int64_t n = query.outputs[0].shape.elements();
-  const uint64_t seed = static_cast<uint64_t>(query.attr<RandomAttrs>().seed);
-  return {Bytes(0), [=](const KernelArgs& args) {
-            float* y = args.out<float>(0);
-            const float mean = static_cast<float>(args.scalars[1]);
-            const float deviation = static_cast<float>(args.scalars[2]);
-            // Numbers come in pairs; the last pair may be half.
-            parallel_chunks((n + 1) / 2, kGrain, [&](int64_t begin, int64_t end) {
-              uint32_t first = 0;
-              for_random_bits(seed, offset_of(args), 2 * begin, 2 * end,
-                              [&](int64_t i, uint32_t bits) {
-                                if (i % 2 == 0) {
-                                  first = bits;
-                                  return;
-                                }
-                                const auto pair = normal_pair(first, bits);
-                                y[i - 1] = mean + deviation * pair[0];
-                                if (i < n) y[i] = mean + deviation * pair[1];
-                              });
-            });
-          }};
+  return prepare_draw(query, [](uint64_t seed, uint64_t start, int64_t n, float mean,
+                                float deviation, float* y) {
+    parallel_chunks((n + 1) / 2, kGrain, [&](int64_t begin, int64_t end) {
+      for_random_bits(seed, start, 2 * begin, 2 * end, NormalPairs{n, mean, deviation, y});
+    });
+  });
 }
 
 PreparedKernel prepare_dropout_cpu(const OpQuery& query) {

@@ -30,20 +30,10 @@ __global__ void uniform_kernel(Stream stream, int64_t n, float low, float high, 
                   });
 }
 
-// Numbers come in pairs; the last pair may be half.
 __global__ void normal_kernel(Stream stream, int64_t n, float mean, float deviation, float* y) {
   const int64_t begin = thread_index() * kEach;
-  uint32_t first = 0;
   for_random_bits(stream.seed, stream.offset, begin, min(begin + kEach, (n + 1) / 2 * 2),
-                  [&](int64_t i, uint32_t bits) {
-                    if (i % 2 == 0) {
-                      first = bits;
-                      return;
-                    }
-                    const auto pair = normal_pair(first, bits);
-                    y[i - 1] = mean + deviation * pair[0];
-                    if (i < n) y[i] = mean + deviation * pair[1];
-                  });
+                  NormalPairs{n, mean, deviation, y});
 }
 
 struct Drop {
@@ -88,21 +78,13 @@ Stream stream_of(const KernelArgs& args, uint64_t seed) {
 
 int64_t threads_for(int64_t n) { return (n + kEach - 1) / kEach; }
 
-PreparedKernel prepare_uniform(const OpQuery& query) {
+// `kernel` draws from a distribution with two parameters.
+template <void (*kernel)(Stream, int64_t, float, float, float*)>
+PreparedKernel prepare_draw(const OpQuery& query) {
   const int64_t n = query.outputs[0].shape.elements();
   const uint64_t seed = static_cast<uint64_t>(query.attr<random::RandomAttrs>().seed);
   return {Bytes(0), [=](const KernelArgs& args) {
-            launch(args, threads_for(n), uniform_kernel, stream_of(args, seed), n,
-                   static_cast<float>(args.scalars[1]), static_cast<float>(args.scalars[2]),
-                   args.out<float>(0));
-          }};
-}
-
-PreparedKernel prepare_normal(const OpQuery& query) {
-  const int64_t n = query.outputs[0].shape.elements();
-  const uint64_t seed = static_cast<uint64_t>(query.attr<random::RandomAttrs>().seed);
-  return {Bytes(0), [=](const KernelArgs& args) {
-            launch(args, threads_for(n), normal_kernel, stream_of(args, seed), n,
+            launch(args, threads_for(n), kernel, stream_of(args, seed), n,
                    static_cast<float>(args.scalars[1]), static_cast<float>(args.scalars[2]),
                    args.out<float>(0));
           }};
@@ -131,8 +113,8 @@ PreparedKernel prepare_dropout(const OpQuery& query) {
 }  // namespace
 
 void register_random_cuda() {
-  set_kernel(kUniform, Backend::kCuda, prepare_uniform);
-  set_kernel(kNormal, Backend::kCuda, prepare_normal);
+  set_kernel(kUniform, Backend::kCuda, prepare_draw<uniform_kernel>);
+  set_kernel(kNormal, Backend::kCuda, prepare_draw<normal_kernel>);
   set_kernel(kDropout, Backend::kCuda, prepare_dropout);
 }
 

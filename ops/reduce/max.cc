@@ -54,20 +54,12 @@ OpCost cost(const OpQuery& query) { return streaming_cost(query, 1); }
 
 }  // namespace
 
-const OpDef kMax = {
-    .name = "max", .infer = infer_max, .cost = cost, .prepare = {reduce::prepare_max_cpu}};
-const OpDef kMaxGrad = {.name = "max_grad",
-                        .infer = infer_max_grad,
-                        .cost = cost,
-                        .prepare = {reduce::prepare_max_grad_cpu}};
-const OpDef kArgmax = {.name = "argmax",
-                       .infer = infer_argmax,
-                       .cost = cost,
-                       .prepare = {reduce::prepare_argmax_cpu}};
-const OpDef kAccuracyCount = {.name = "accuracy_count",
-                              .infer = infer_accuracy_count,
-                              .cost = cost,
-                              .prepare = {reduce::prepare_accuracy_count_cpu}};
+const OpDef kMax = define_op("max", infer_max, cost, reduce::prepare_max_cpu);
+const OpDef kMaxGrad =
+    define_op("max_grad", infer_max_grad, cost, reduce::prepare_max_grad_cpu);
+const OpDef kArgmax = define_op("argmax", infer_argmax, cost, reduce::prepare_argmax_cpu);
+const OpDef kAccuracyCount =
+    define_op("accuracy_count", infer_accuracy_count, cost, reduce::prepare_accuracy_count_cpu);
 
 std::pair<Tensor, Tensor> max(const Tensor& x) {
   std::vector<Tensor> outputs = dispatch(kMax, {x});

@@ -50,12 +50,9 @@ OpCost cost(const OpQuery& query) {
 
 }  // namespace
 
-const OpDef kNorm = {
-    .name = "norm", .infer = infer_norm, .cost = cost, .prepare = {reduce::prepare_norm_cpu}};
-const OpDef kJoinNorms = {.name = "join_norms",
-                          .infer = infer_join_norms,
-                          .cost = cost,
-                          .prepare = {simple_kernel<reduce::join_norms_cpu>}};
+const OpDef kNorm = define_op("norm", infer_norm, cost, reduce::prepare_norm_cpu);
+const OpDef kJoinNorms =
+    define_op("join_norms", infer_join_norms, cost, simple_kernel<reduce::join_norms_cpu>);
 
 Tensor norm(const Tensor& x) { return dispatch1(kNorm, {x}); }
 

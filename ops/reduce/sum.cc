@@ -73,8 +73,7 @@ double inverse_count(const Tensor& x, const SumAttrs& attrs) {
 
 }  // namespace
 
-const OpDef kSum = {
-    .name = "sum", .infer = infer_sum, .cost = cost, .prepare = {reduce::prepare_sum_cpu}};
+const OpDef kSum = define_op("sum", infer_sum, cost, reduce::prepare_sum_cpu);
 
 Tensor sum(const Tensor& x) { return scaled_sum("sum", x, over_all(x), 1); }
 

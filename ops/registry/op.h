@@ -110,8 +110,19 @@ struct OpDef {
   }
 };
 
+// An operator that writes only its outputs, each to memory of its own.
+constexpr OpDef define_op(const char* name, decltype(OpDef::infer) infer,
+                          decltype(OpDef::cost) cost, PrepareKernel prepare_cpu,
+                          decltype(OpDef::modelled_workspace) modelled_workspace = nullptr) {
+  return {.name = name,
+          .infer = infer,
+          .cost = cost,
+          .modelled_workspace = modelled_workspace,
+          .prepare = {prepare_cpu}};
+}
+
 // The usual kernel, which needs no workspace and no preparation.
-//   .prepare = {simple_kernel<relu_cpu>}
+//   define_op("relu", infer, cost, simple_kernel<relu_cpu>)
 template <void (*run)(const KernelArgs&)>
 PreparedKernel simple_kernel(const OpQuery&) {
   return {Bytes(0), run};

@@ -41,12 +41,8 @@ OpCost cost(const OpQuery& query) { return streaming_cost(query, 0); }
 
 }  // namespace
 
-const OpDef kCopy = {
-    .name = "copy", .infer = infer_copy, .cost = cost, .prepare = {view::prepare_copy_cpu}};
-const OpDef kConcat = {.name = "concat",
-                       .infer = infer_concat,
-                       .cost = cost,
-                       .prepare = {view::prepare_concat_cpu}};
+const OpDef kCopy = define_op("copy", infer_copy, cost, view::prepare_copy_cpu);
+const OpDef kConcat = define_op("concat", infer_concat, cost, view::prepare_concat_cpu);
 
 Tensor contiguous(const Tensor& x) {
   const int64_t start = x.meta().offset * size_of(x.dtype()).count();

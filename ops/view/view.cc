@@ -78,10 +78,8 @@ Shape complete(const Tensor& x, const Shape& wanted) {
 
 }  // namespace
 
-const OpDef kNarrowGrad = {.name = "narrow_grad",
-                           .infer = infer_narrow_grad,
-                           .cost = narrow_grad_cost,
-                           .prepare = {view::prepare_narrow_grad_cpu}};
+const OpDef kNarrowGrad = define_op("narrow_grad", infer_narrow_grad, narrow_grad_cost,
+                                    view::prepare_narrow_grad_cpu);
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   const Shape whole = complete(x, shape);

@@ -2,10 +2,14 @@
 // read, so that every error can name its place.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <string>
 #include <string_view>
+
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 
@@ -46,5 +50,20 @@ struct LocatedRange {
       : begin(text.data(), text.data(), reached),
         end(text.data() + text.size(), text.data(), reached) {}
 };
+
+// Parses `text` from `file`, with Json one of nlohmann's types. Throws DataError, with the
+// place if it is known.
+template <class Json>
+Json parse_located(const std::string& file, std::string_view text) {
+  try {
+    return Json::parse(text);
+  } catch (const typename Json::parse_error& error) {
+    // nlohmann counts bytes from 1.
+    throw DataError(file, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
+                    "not JSON: " + std::string(error.what()));
+  } catch (const typename Json::out_of_range& error) {  // a number too large for a double
+    throw DataError(file, "not JSON: " + std::string(error.what()));
+  }
+}
 
 }  // namespace tidemark

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/located_json.h"
 #include "runtime/core/text_file.h"
 
 namespace tidemark {
@@ -25,16 +26,7 @@ class Parser {
   Parser(const std::string& name, std::string_view text) : name_(name), text_(text) {}
 
   CostTable parse() {
-    Json json;
-    try {
-      json = Json::parse(text_);
-    } catch (const Json::parse_error& error) {
-      // nlohmann counts bytes from 1.
-      throw DataError(name_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
-                      "not JSON: " + std::string(error.what()));
-    } catch (const Json::out_of_range& error) {  // a number too large for a double
-      throw DataError(name_, "not JSON: " + std::string(error.what()));
-    }
+    Json json = parse_located<Json>(name_, text_);
     if (!json.is_object() || json.value("format", Json()) != kFormat) {
       fail("not a cost file: \"format\" is not \"" + std::string(kFormat) + "\"");
     }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/located_json.h"
 #include "runtime/core/text_file.h"
 #include "runtime/device/builtin_profiles.h"
 
@@ -71,16 +72,7 @@ class Parser {
   Parser(const std::string& json, const std::string& source) : text_(json), source_(source) {}
 
   DeviceProfile parse() {
-    Json json;
-    try {
-      json = Json::parse(text_);
-    } catch (const Json::parse_error& error) {
-      // nlohmann counts bytes from 1.
-      throw DataError(source_, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
-                      "not JSON: " + std::string(error.what()));
-    } catch (const Json::out_of_range& error) {  // a number too large for a double
-      throw DataError(source_, "not JSON: " + std::string(error.what()));
-    }
+    Json json = parse_located<Json>(source_, text_);
     if (!json.is_object()) throw DataError(source_, "a profile is a JSON object");
     for (const auto& [key, value] : json.items()) {
       if (!known(key)) throw at(key, "unknown key");

@@ -87,11 +87,7 @@ std::vector<int64_t> Fields::numbers(const char* key) const {
 
 std::vector<uint32_t> Fields::ids(const char* key) const {
   std::vector<uint32_t> found;
-  const Json* list = find(key);
-  if (list && !list->is_array()) fail(key, "not a list");
-  for (size_t i = 0; list && i < list->size(); ++i) {
-    found.push_back(id_of((*list)[i], place(key)));
-  }
+  for (const int64_t number : numbers(key)) found.push_back(id_of(number, place(key)));
   return found;
 }
 

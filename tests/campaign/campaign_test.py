@@ -82,17 +82,13 @@ class JudgeTest(unittest.TestCase):
     def test_a_budget_below_what_is_known_to_do_may_do(self):
         self.assertEqual(defects_of("is not least"), "[]")
 
-    def test_other_bits(self):
-        self.assertIn("losses differ", defects_of("bits"))
-
-    def test_a_budget_that_is_exceeded(self):
-        self.assertIn("the arena took", defects_of("arena"))
-
-    def test_a_process_that_takes_too_much(self):
-        self.assertIn("the process took", defects_of("process"))
-
-    def test_a_process_that_is_larger_than_memory(self):
-        self.assertIn("but the process took", defects_of("memory"))
+    def test_defects_are_found(self):
+        for defect, said in (("bits", "losses differ"), ("arena", "the arena took"),
+                             ("process", "the process took"), ("memory", "but the process took"),
+                             ("code", "ends with 1, not [3]"), ("dies", "ends with -6"),
+                             ("file", "left behind: run.partial")):
+            with self.subTest(defect):
+                self.assertIn(said, defects_of(defect))
 
     def test_a_run_that_does_not_end(self):
         self.assertIn("does not end", defects_of("hangs", patience=0.4, cases=2))
@@ -106,15 +102,6 @@ class JudgeTest(unittest.TestCase):
         self.assertTrue(held.judge(case, died, (None, None), True, None))
         died.output = ""
         self.assertFalse(held.judge(case, died, (None, None), True, None))
-
-    def test_a_wrong_exit_code(self):
-        self.assertIn("ends with 1, not [3]", defects_of("code"))
-
-    def test_a_death(self):
-        self.assertIn("ends with -6", defects_of("dies"))
-
-    def test_a_file_that_is_left(self):
-        self.assertIn("left behind: run.partial", defects_of("file"))
 
     def test_a_case_is_drawn_from_seed_and_number_alone(self):
         self.assertEqual(campaign.draw(7, 3), campaign.draw(7, 3))

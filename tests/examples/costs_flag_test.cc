@@ -3,17 +3,15 @@
 
 #include <string>
 
-#include "tests/support/program_test.h"
+#include "tests/examples/train_resnet.h"
 
 namespace tidemark {
 namespace {
 
 using ::testing::HasSubstr;
 
-class CostsFlagTest : public testing::ProgramTest {
+class CostsFlagTest : public testing::TrainResnet {
  protected:
-  CostsFlagTest() : ProgramTest(TIDEMARK_TRAIN_RESNET) {}
-
   static Json actions(const Json& run) {
     Json found = Json::array();
     for (const Json& step : run.at("steps")) {
@@ -50,12 +48,7 @@ TEST_F(CostsFlagTest, ARealRunAndASimulatedOneDoTheSame) {
   EXPECT_EQ(real.json.at("params_checksum"), measured.json.at("params_checksum"));
 }
 
-TEST_F(CostsFlagTest, MistakesAreExplained) {
-  const Result missing = run("--steps 1 --costs /nowhere.json");
-  EXPECT_EQ(missing.code, 2);
-  EXPECT_THAT(missing.error, HasSubstr("/nowhere.json"));
-  EXPECT_EQ(run("--steps 1 --device sim:host --save-costs /nowhere/costs.json").code, 2);
-}
+TEST_F(CostsFlagTest, MistakesAreExplained) { expect_files_are_checked("costs"); }
 
 }  // namespace
 }  // namespace tidemark

@@ -134,27 +134,27 @@ TEST_P(BadFlags, EndWithCodeTwo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadFlags,
-                         ::testing::Values(std::vector<std::string>{"--no-such-flag"},
-                                           std::vector<std::string>{"stray"},
-                                           std::vector<std::string>{"--model", "resnet19"},
-                                           std::vector<std::string>{"--budget", "0%"},
-                                           std::vector<std::string>{"--budget", "fifty%"},
-                                           std::vector<std::string>{"--budget", "-1"},
-                                           std::vector<std::string>{"--budget", "1 parsec"},
-                                           std::vector<std::string>{"--host-limit", "none"},
-                                           std::vector<std::string>{"--early-start", "1.5"},
-                                           std::vector<std::string>{"--early-start", "0"},
-                                           std::vector<std::string>{"--filter", "dtr"},
-                                           std::vector<std::string>{"--policy", "tides"},
-                                           std::vector<std::string>{"--assumption2", "maybe"},
-                                           std::vector<std::string>{"--batch", "0"},
-                                           std::vector<std::string>{"--steps", "2", "--epochs",
-                                                                    "2"},
-                                           std::vector<std::string>{"--optimizer", "lion"},
-                                           std::vector<std::string>{"--lr", "nan"},
-                                           std::vector<std::string>{"--lr", "1e39"},
-                                           std::vector<std::string>{"--momentum", "nan"},
-                                           std::vector<std::string>{"--weight-decay", "nan"}));
+                         ::testing::ValuesIn(std::vector<std::vector<std::string>>{
+                             {"--no-such-flag"},
+                             {"stray"},
+                             {"--model", "resnet19"},
+                             {"--budget", "0%"},
+                             {"--budget", "fifty%"},
+                             {"--budget", "-1"},
+                             {"--budget", "1 parsec"},
+                             {"--host-limit", "none"},
+                             {"--early-start", "1.5"},
+                             {"--early-start", "0"},
+                             {"--filter", "dtr"},
+                             {"--policy", "tides"},
+                             {"--assumption2", "maybe"},
+                             {"--batch", "0"},
+                             {"--steps", "2", "--epochs", "2"},
+                             {"--optimizer", "lion"},
+                             {"--lr", "nan"},
+                             {"--lr", "1e39"},
+                             {"--momentum", "nan"},
+                             {"--weight-decay", "nan"}}));
 
 TEST(Flags, HelpIsNoMistake) {
   int code = 7;

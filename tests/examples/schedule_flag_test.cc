@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/support/program_test.h"
+#include "tests/examples/train_resnet.h"
 
 namespace tidemark {
 namespace {
@@ -15,10 +15,8 @@ using ::testing::HasSubstr;
 
 // Costs are given, so that sessions wait for schedules and all repeats. In another order it
 // fits into the budget, so that no trial has to be won.
-class ScheduleFlagTest : public testing::ProgramTest {
+class ScheduleFlagTest : public testing::TrainResnet {
  protected:
-  ScheduleFlagTest() : ProgramTest(TIDEMARK_TRAIN_RESNET) {}
-
   void SetUp() override {
     ProgramTest::SetUp();
     const std::string costs = path("costs.json");
@@ -70,10 +68,7 @@ TEST_F(ScheduleFlagTest, WhereItDoesNotDoThePolicyDecides) {
 }
 
 TEST_F(ScheduleFlagTest, MistakesAreExplained) {
-  const Result missing = run("--steps 1 --schedule /nowhere.json");
-  EXPECT_EQ(missing.code, 2);
-  EXPECT_THAT(missing.error, HasSubstr("/nowhere.json"));
-  EXPECT_EQ(run("--steps 1 --device sim:host --save-schedule /nowhere/schedule.json").code, 2);
+  expect_files_are_checked("schedule");
   const Result none = run("--steps 1 --plan off --save-schedule " + path("none.json"));
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.error, HasSubstr("the last steps ran under the policy"));

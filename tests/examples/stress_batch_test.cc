@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "tests/support/program_test.h"
 
@@ -12,9 +13,22 @@ namespace {
 using ::testing::HasSubstr;
 using testing::Json;
 
+const std::string kOneGiB =
+    "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB ";
+
 class StressBatchTest : public testing::ProgramTest {
  protected:
   StressBatchTest() : ProgramTest(TIDEMARK_STRESS_BATCH) {}
+
+  // Two runs that succeed: without `flag`, then with it.
+  std::pair<Result, Result> with_and_without(const std::string& flag,
+                                             const std::string& prove) {
+    const std::string same = kOneGiB + prove;
+    std::pair<Result, Result> runs{run(same), run(same + flag)};
+    EXPECT_EQ(runs.first.code, 0) << runs.first.error;
+    EXPECT_EQ(runs.second.code, 0) << runs.second.error;
+    return runs;
+  }
 };
 
 int64_t count(const Json& json, const std::string& kind) {
@@ -24,8 +38,7 @@ int64_t count(const Json& json, const std::string& kind) {
 }
 
 TEST_F(StressBatchTest, TheAnswerFitsAndOneMoreDoesNot) {
-  const Result run = this->run(
-      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 3");
+  const Result run = this->run(kOneGiB + "--prove 3");
   ASSERT_EQ(run.code, 0) << run.error;
   const int64_t batch = run.json.at("batch"), budget = run.json.at("budget_bytes");
   EXPECT_EQ(budget, 1 << 30);
@@ -47,21 +60,13 @@ TEST_F(StressBatchTest, TheAnswerFitsAndOneMoreDoesNot) {
 }
 
 TEST_F(StressBatchTest, AMarginIsLeftFree) {
-  const std::string same =
-      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 1 ";
-  const Result all = run(same), less = run(same + "--margin 0.25");
-  ASSERT_EQ(all.code, 0) << all.error;
-  ASSERT_EQ(less.code, 0) << less.error;
+  const auto [all, less] = with_and_without("--margin 0.25", "--prove 1 ");
   EXPECT_LE(less.json.at("peak_reserved_bytes"), 3 << 28);
   EXPECT_LT(less.json.at("batch"), all.json.at("batch"));
 }
 
 TEST_F(StressBatchTest, WhatIsTooSlowIsNoAnswer) {
-  const std::string same =
-      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 20 ";
-  const Result any = run(same), fast = run(same + "--least-speed 0.9");
-  ASSERT_EQ(any.code, 0) << any.error;
-  ASSERT_EQ(fast.code, 0) << fast.error;
+  const auto [any, fast] = with_and_without("--least-speed 0.9", "--prove 20 ");
   EXPECT_LT(fast.json.at("batch"), any.json.at("batch"));
   EXPECT_GE(fast.json.at("batch"), fast.json.at("unmanaged_batch"));
   const double speed = fast.json.at("per_second"),
@@ -70,9 +75,7 @@ TEST_F(StressBatchTest, WhatIsTooSlowIsNoAnswer) {
 }
 
 TEST_F(StressBatchTest, WithoutManagementItIsTheLargestThatFits) {
-  const Result run = this->run(
-      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 1 "
-      "--policy none");
+  const Result run = this->run(kOneGiB + "--prove 1 --policy none");
   ASSERT_EQ(run.code, 0) << run.error;
   EXPECT_EQ(run.json.at("batch"), run.json.at("unmanaged_batch"));
   EXPECT_EQ(count(run.json, "dry-run"), 0);
@@ -124,15 +127,12 @@ TEST_F(StressBatchTest, AMarginIsLeftFreeOfTheProcessToo) {
 }
 
 TEST_F(StressBatchTest, OnADeviceTheProcessIsTheHostsSide) {
-  const Result run = this->run(
-      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --memory 448MiB "
-      "--prove 1");
+  const Result run = this->run(kOneGiB + "--memory 448MiB --prove 1");
   ASSERT_EQ(run.code, 0) << run.error;
   EXPECT_EQ(run.json.at("budget_bytes"), 1 << 30);
   EXPECT_LE(run.json.at("host_limit_bytes"), 256 << 20);
   EXPECT_LE(run.json.at("process_promised_bytes"), 448 << 20);
-  const Result all = this->run(
-      "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB --prove 1");
+  const Result all = this->run(kOneGiB + "--prove 1");
   EXPECT_LT(run.json.at("batch"), all.json.at("batch"));
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/checkpoint/file_lock.h"
-#include "tests/support/program_test.h"
+#include "tests/examples/train_resnet.h"
 
 namespace tidemark {
 namespace {
@@ -14,15 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class TrainResnetFiles : public testing::ProgramTest {
- protected:
-  TrainResnetFiles() : ProgramTest(TIDEMARK_TRAIN_RESNET) {}
-
-  // Three steps of a small problem.
-  Result train(const std::string& arguments) const {
-    return run("--image-size 8 --batch 32 --steps 3 --threads 2 --seed 3 " + arguments);
-  }
-};
+using TrainResnetFiles = testing::TrainResnet;
 
 // Dropout draws from the session's random stream, batch norm has buffers, the last batch of an
 // epoch is smaller, the rate falls, and two micro-batches make a step.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "examples/dtr_log/dtr_log.h"
-#include "runtime/core/errors.h"
+#include "tests/fuzz/within_input.h"
 
 namespace {
 
@@ -31,10 +31,8 @@ void check(const tidemark::DtrLog& log) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  try {
+  allow_errors_within(size, [&] {
     check(tidemark::parse_dtr_log("input", {reinterpret_cast<const char*>(data), size}));
-  } catch (const tidemark::DataError& error) {
-    if (error.offset() < -1 || error.offset() > static_cast<int64_t>(size)) std::abort();
-  }
+  });
   return 0;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/text/squad.h"
-#include "runtime/core/errors.h"
+#include "tests/fuzz/within_input.h"
 
 namespace {
 
@@ -38,10 +38,8 @@ void use(const std::vector<tidemark::SquadExample>& examples) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  try {
+  allow_errors_within(size, [&] {
     use(tidemark::parse_squad("input", {reinterpret_cast<const char*>(data), size}));
-  } catch (const tidemark::DataError& error) {
-    if (error.offset() < -1 || error.offset() > static_cast<int64_t>(size)) std::abort();
-  }
+  });
   return 0;
 }

@@ -53,14 +53,8 @@ TEST(TransformerNames, UnknownOnesListTheKnown) {
 class BertTest : public SessionTest {
  protected:
   static BertOptions small() {
-    BertOptions options;
-    options.vocabulary = 40;
-    options.positions = 12;
-    options.layers = 2;
-    options.width = 16;
-    options.heads = 2;
-    options.inner = 24;
-    return options;
+    return {
+        .vocabulary = 40, .positions = 12, .layers = 2, .width = 16, .heads = 2, .inner = 24};
   }
   static Tensor tokens(int64_t rows, int64_t length) {
     std::vector<int64_t> values(static_cast<size_t>(rows * length));
@@ -162,12 +156,8 @@ TEST_F(BertTest, TiedWeightGetsBothGradients) {
 }
 
 TEST_F(BertTest, Gpt2DoesNotLookAhead) {
-  Gpt2Options options;
-  options.vocabulary = 40;
-  options.positions = 8;
-  options.layers = 2;
-  options.width = 16;
-  options.heads = 2;
+  const Gpt2Options options{
+      .vocabulary = 40, .positions = 8, .layers = 2, .width = 16, .heads = 2};
   ParameterInit init(1);
   Gpt2 model(options, init);
   model.train(false);

@@ -13,6 +13,7 @@
 #include "runtime/policy/registry.h"
 #include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
+#include "runtime/telemetry/summary.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/faulty_device.h"
 
@@ -50,12 +51,7 @@ Outcome run(uint32_t seed, const SessionOptions& options, std::unique_ptr<Device
   Outcome result;
   Session session(options, std::move(device));
   for (const auto& step : program(seed, &result.read)()) {
-    const StepStats& stats = session.step(step);
-    result.total.evictions += stats.evictions;
-    result.total.offloads += stats.offloads;
-    result.total.clean_drops += stats.clean_drops;
-    result.total.reloads += stats.reloads;
-    result.total.recomputes += stats.recomputes;
+    result.total += session.step(step);
   }
   result.peak = session.peak_reserved();
   return result;
@@ -101,18 +97,16 @@ struct Setting {
 void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
 SessionOptions options_of(const Setting& setting) {
-  SessionOptions options;
-  options.device = device_under_test();
-  options.threads = 1;
-  options.host_limit = setting.host;
-  options.disk_limit = setting.disk;
-  options.delta = setting.delta;
-  options.policy = setting.policy;
-  options.residency.overlap = setting.overlap;
-  options.residency.evict = setting.evict;
-  options.residency.compact = setting.compact;
-  options.residency.poison = true;
-  return options;
+  return {.device = device_under_test(),
+          .threads = 1,
+          .policy = setting.policy,
+          .delta = setting.delta,
+          .residency = {.evict = setting.evict,
+                        .overlap = setting.overlap,
+                        .compact = setting.compact,
+                        .poison = true},
+          .host_limit = setting.host,
+          .disk_limit = setting.disk};
 }
 
 // The smallest budget, two on the way to the unmanaged peak, and more than enough.

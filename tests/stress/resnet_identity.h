@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "runtime/residency/residency.h"
 #include "runtime/session/dry_run.h"
 #include "runtime/session/session.h"
+#include "runtime/telemetry/summary.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/machine.h"
 
@@ -75,6 +77,9 @@ class ResnetIdentity {
   }
 
   // The same as unmanaged, within the budget.
+  void check_all(std::initializer_list<Memory> all) {
+    for (const Memory& memory : all) check(memory);
+  }
   void check(const Memory& memory) {
     SCOPED_TRACE(::testing::PrintToString(memory));
     SessionOptions options = options_of(memory);
@@ -165,12 +170,7 @@ class ResnetIdentity {
         outcome.loss_bits.push_back(std::bit_cast<uint32_t>(*training.train(batch).loss));
       });
       last_ = stats;
-      total_.evictions += stats.evictions;
-      total_.offloads += stats.offloads;
-      total_.clean_drops += stats.clean_drops;
-      total_.reloads += stats.reloads;
-      total_.recomputes += stats.recomputes;
-      total_.compactions += stats.compactions;
+      total_ += stats;
     }
     if (plan_) {
       planned_ = session.planner()->counts().planned_steps;

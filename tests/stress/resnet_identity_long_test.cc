@@ -24,21 +24,12 @@ TEST(ResnetIdentityLong, Resnet50At224) {
   ResnetIdentity resnet("resnet50", "synthetic", /*image_size=*/224, /*batch=*/2, /*steps=*/2);
   resnet.check_untouched();
   resnet.check_too_little();
-  for (const Memory& memory : {
-           Memory{.share = 1},
-           Memory{.share = 0.7},
-           Memory{.share = 0.5},
-           Memory{.share = 0.4},
-           Memory{.share = 0.5, .filter = "lru"},
-           Memory{.share = 0.5, .filter = "greedy"},
-           Memory{.share = 0.5, .overlap = false},
-           Memory{.share = 0.5, .tier = TierKind::kDisk},
-           Memory{},
-           Memory{.filter = "lru", .overlap = false},
-           Memory{.filter = "greedy", .tier = TierKind::kDisk},
-       }) {
-    resnet.check(memory);
-  }
+  resnet.check_all(
+      {Memory{.share = 1}, Memory{.share = 0.7}, Memory{.share = 0.5}, Memory{.share = 0.4},
+       Memory{.share = 0.5, .filter = "lru"}, Memory{.share = 0.5, .filter = "greedy"},
+       Memory{.share = 0.5, .overlap = false}, Memory{.share = 0.5, .tier = TierKind::kDisk},
+       Memory{}, Memory{.filter = "lru", .overlap = false},
+       Memory{.filter = "greedy", .tier = TierKind::kDisk}});
 }
 
 }  // namespace

@@ -9,18 +9,12 @@ TEST(ResnetIdentity, Resnet18OnDigits) {
   ResnetIdentity resnet("resnet18", "digits", /*image_size=*/24, /*batch=*/8, /*steps=*/2);
   resnet.check_untouched();
   resnet.check_too_little();
-  for (const Memory& memory : {
-           Memory{.share = 1},
-           Memory{.share = 0.7},
-           Memory{.share = 0.5, .filter = "lru"},
-           Memory{.share = 0.5, .filter = "greedy", .tier = TierKind::kDisk},
-           Memory{.share = 0.4, .overlap = false},
-           Memory{},
-           Memory{.filter = "lru", .tier = TierKind::kDisk},
-           Memory{.filter = "greedy", .overlap = false},
-       }) {
-    resnet.check(memory);
-  }
+  resnet.check_all({Memory{.share = 1}, Memory{.share = 0.7},
+                    Memory{.share = 0.5, .filter = "lru"},
+                    Memory{.share = 0.5, .filter = "greedy", .tier = TierKind::kDisk},
+                    Memory{.share = 0.4, .overlap = false}, Memory{},
+                    Memory{.filter = "lru", .tier = TierKind::kDisk},
+                    Memory{.filter = "greedy", .overlap = false}});
 }
 
 TEST(ResnetIdentity, Resnet18OnDigitsInBfloat16) {
@@ -28,13 +22,9 @@ TEST(ResnetIdentity, Resnet18OnDigitsInBfloat16) {
   ResnetIdentity resnet("resnet18", "digits", /*image_size=*/24, /*batch=*/8, /*steps=*/2,
                         DType::kBFloat16);
   resnet.check_untouched();
-  for (const Memory& memory : {
-           Memory{.share = 0.5, .policy = "tide"},
-           Memory{.share = 0.5, .filter = "greedy", .tier = TierKind::kDisk},
-           Memory{.policy = "tide"},
-       }) {
-    resnet.check(memory);
-  }
+  resnet.check_all({Memory{.share = 0.5, .policy = "tide"},
+                    Memory{.share = 0.5, .filter = "greedy", .tier = TierKind::kDisk},
+                    Memory{.policy = "tide"}});
 }
 
 // Enough steps for a plan to be made and carried out.

@@ -88,6 +88,35 @@ class ProgramTest : public ::testing::Test {
     EXPECT_LE(actual.json.at("peak_reserved_bytes"), actual.json.at("budget_bytes"));
   }
 
+  // The same for train(flags), under each of the flags `memory` and in the smallest budget.
+  template <class Train>
+  static void expect_same_under(const Train& train, const ProgramResult& free,
+                                std::vector<std::string> memory) {
+    ASSERT_EQ(free.code, 0) << free.error;
+    ASSERT_EQ(loss_bits(free.json).size(), 3u);
+    EXPECT_EQ(free.json.at("peak_reserved_bytes"), free.json.at("unmanaged_peak_bytes"));
+    const auto minimum = free.json.at("minimum_budget_bytes").get<int64_t>();
+    memory.push_back("--budget " + std::to_string(minimum));
+    for (const std::string& flags : memory) {
+      SCOPED_TRACE(flags);
+      expect_same_within_budget(train(flags), free);
+    }
+  }
+
+  // So many steps on the simulator, which computes no values.
+  static void expect_simulated(const ProgramResult& run, size_t steps) {
+    ASSERT_EQ(run.code, 0) << run.error;
+    EXPECT_TRUE(run.json.at("params_checksum").is_null());
+    ASSERT_EQ(run.json.at("steps").size(), steps);
+  }
+
+  // The number that follows `before` in a message; -1: it has no `before`.
+  static int64_t number_after(const std::string& before, const std::string& message) {
+    const size_t at = message.find(before);
+    if (at == std::string::npos) return -1;
+    return std::stoll(message.substr(at + before.size()));
+  }
+
   // A dry run says the smallest budget, and a byte less is refused before training.
   template <class Train>
   static void expect_minimum_is_exact(const Train& train) {

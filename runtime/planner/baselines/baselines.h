@@ -3,6 +3,8 @@
 // Threads: functions without state.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,6 +28,12 @@ struct MemoryNoteOptions {
 //   block is as large as the largest storage it ever held.
 // Blocks lie side by side: no two parts of a block are in use at one time.
 Plan memory_note(const Problem& problem, const MemoryNoteOptions& options);
+
+// Blocks that methods like this one hand out: placement k has the block block[k], of the size
+// size[block[k]].
+inline constexpr size_t kNoBlock = SIZE_MAX;
+void place_side_by_side(Plan& plan, const std::vector<size_t>& block,
+                        const std::vector<Bytes>& size);
 
 struct Baseline {
   std::string name;

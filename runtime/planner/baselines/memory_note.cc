@@ -38,14 +38,12 @@ class MemoryNote {
       }
     }
     for (const OpId op : plan.order) step(op, plan);
-    place(plan);
+    place_side_by_side(plan, block_, size_);
     fill_figures(plan);
     return plan;
   }
 
  private:
-  static constexpr size_t kNoBlock = SIZE_MAX;
-
   static bool is_idle(const Placement& p) { return p.begin == p.end; }
 
   // Counts the operators that still use each storage, plus one if it is needed at the end.
@@ -136,18 +134,6 @@ class MemoryNote {
     }
   }
 
-  void place(Plan& plan) const {
-    std::vector<Offset> start(size_.size());
-    Offset end;
-    for (size_t b = 0; b < size_.size(); ++b) {
-      start[b] = end;
-      end = end + size_[b];
-    }
-    for (size_t k = 0; k < plan.placements.size(); ++k) {
-      if (block_[k] != kNoBlock) plan.placements[k].offset = start[block_[k]];
-    }
-  }
-
   const Problem& problem_;
   const MemoryNoteOptions options_;
   std::vector<std::vector<InPlace>> pairs_;  // per operator
@@ -160,6 +146,19 @@ class MemoryNote {
 };
 
 }  // namespace
+
+void place_side_by_side(Plan& plan, const std::vector<size_t>& block,
+                        const std::vector<Bytes>& size) {
+  std::vector<Offset> start(size.size());
+  Offset end;
+  for (size_t b = 0; b < size.size(); ++b) {
+    start[b] = end;
+    end = end + size[b];
+  }
+  for (size_t k = 0; k < plan.placements.size(); ++k) {
+    if (block[k] != kNoBlock) plan.placements[k].offset = start[block[k]];
+  }
+}
 
 Plan memory_note(const Problem& problem, const MemoryNoteOptions& options) {
   return MemoryNote(problem, options).run();

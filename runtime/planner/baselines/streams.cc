@@ -6,6 +6,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/assemble.h"
+#include "runtime/planner/baselines/baselines.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/order/bitset.h"
 #include "runtime/planner/order/order.h"
@@ -44,8 +45,6 @@ class StreamPlanner {
   }
 
  private:
-  static constexpr size_t kNoBlock = SIZE_MAX;
-
   void find_edges() {
     before_ = predecessors(problem_);
     if (options_.freedom == Freedom::kStreams) {
@@ -248,15 +247,7 @@ class StreamPlanner {
         if (donor[k] != kNoBlock) block[k] = block[donor[k]];
       }
     }
-    std::vector<Offset> start(size.size());
-    Offset end;
-    for (size_t b = 0; b < size.size(); ++b) {
-      start[b] = end;
-      end = end + size[b];
-    }
-    for (size_t k = 0; k < plan_.placements.size(); ++k) {
-      if (block[k] != kNoBlock) plan_.placements[k].offset = start[block[k]];
-    }
+    place_side_by_side(plan_, block, size);
   }
 
   // Takes the smallest block that holds the placement, or else the largest, which grows.

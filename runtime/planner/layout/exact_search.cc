@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/planner/layout/sections.h"
+#include "runtime/planner/mix.h"
 
 namespace tidemark::planner {
 namespace {
@@ -15,13 +16,6 @@ namespace {
 constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max();
 constexpr size_t kMaxRemembered = 1 << 20;
 constexpr int64_t kNodesPerLookAtTheClock = 256;
-
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 

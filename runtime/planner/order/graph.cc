@@ -2,19 +2,14 @@
 
 #include <algorithm>
 
+#include "runtime/planner/mix.h"
+
 namespace tidemark::planner {
 namespace {
 
 void sort_unique(std::vector<int>& v) {
   std::sort(v.begin(), v.end());
   v.erase(std::unique(v.begin(), v.end()), v.end());
-}
-
-uint64_t hash(uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
 }
 
 }  // namespace
@@ -134,7 +129,7 @@ void OrderState::change_last(int value, int64_t growth) {
 void OrderState::run(OpId op) {
   live_ += growth_[op];
   done_[op] = true;
-  key_ ^= hash(static_cast<uint64_t>(op));
+  key_ ^= mix(static_cast<uint64_t>(op));
   path_.push_back(op);
   make_unready(op);
   for (const int v : graph_.ops[op].values) {
@@ -167,7 +162,7 @@ void OrderState::undo() {
     }
   }
   make_ready(op);
-  key_ ^= hash(static_cast<uint64_t>(op));
+  key_ ^= mix(static_cast<uint64_t>(op));
   done_[op] = false;
   live_ -= growth_[op];
 }

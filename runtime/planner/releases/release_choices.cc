@@ -28,14 +28,14 @@ ReleaseChoices::ReleaseChoices(const StepTable& step, const PlanLimits& limits,
 }
 
 void ReleaseChoices::find_alike() {
-  using Kind = std::tuple<uint64_t, int64_t, bool, ptrdiff_t>;
-  std::map<Kind, size_t> seen;
+  using Alike = std::tuple<uint64_t, int64_t, bool, ptrdiff_t>;
+  std::map<Alike, size_t> seen;
   for (size_t i = 0; i < choices_.size(); ++i) {
     const StepTable::Item& it = item(i);
     const bool made = it.producer != StepTable::kNone;
     const uint64_t signature = made ? step_->calls[it.producer].signature : 0;
     const auto use = std::lower_bound(it.uses.begin(), it.uses.end(), from(i));
-    const Kind kind{signature, it.bytes.count(), made, use - it.uses.begin()};
+    const Alike kind{signature, it.bytes.count(), made, use - it.uses.begin()};
     const auto [known, fresh] = seen.try_emplace(kind, kinds_.size());
     if (fresh) kinds_.emplace_back();
     kind_of_.push_back(known->second);

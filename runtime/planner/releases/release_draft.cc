@@ -176,11 +176,11 @@ class Planner {
     const auto fullest = static_cast<uint32_t>(
         std::max_element(excess_.begin(), excess_.end()) - excess_.begin());
     const Nanos peak = step_.calls[fullest].begin;
-    struct Candidate {
+    struct Offload {
       size_t gap;
       double worth;
     };
-    std::vector<Candidate> candidates;
+    std::vector<Offload> candidates;
     for (size_t g = 0; g < gaps_.size(); ++g) {
       const Gap& gap = gaps_[g];
       bool covers = false;
@@ -194,10 +194,10 @@ class Planner {
       candidates.push_back({g, worth});
     }
     std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.worth > b.worth; });
+                     [](const Offload& a, const Offload& b) { return a.worth > b.worth; });
     std::vector<Transfer> accepted;
     int64_t copied = 0;
-    for (const Candidate& candidate : candidates) {
+    for (const Offload& candidate : candidates) {
       const Gap& gap = gaps_[candidate.gap];
       if (excess_[fullest] - copied <= 0) break;
       if (copied + bytes(gap.item) > limits_.tier_space.count()) continue;

@@ -192,12 +192,9 @@ TEST_F(PageTest, ZoomsAndBack) {
 }
 
 TEST_F(PageTest, AnEditIsPendingUntilItIsDone) {
-  auto go = std::make_unique<std::promise<void>>();
   ComparisonOptions options = small("cpu", {"none", "tide@50%"}, 0);
   options.paused = true;
-  options.open = [open = options.open, held = go->get_future().share()](bool with_data) {
-    return std::make_unique<testing::HeldJob>(open(with_data), held, /*starts=*/2);
-  };
+  auto go = testing::hold(options, /*starts=*/2);
   Comparison comparison(options);
   const auto let_go = std::move(go);  // also if the test ends early, before the comparison does
   comparison.wait_until(testing::has_started);

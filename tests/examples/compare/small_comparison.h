@@ -61,6 +61,16 @@ class HeldJob final : public Job {
   mutable std::atomic<int> starts_;
 };
 
+// Of the comparison's trainings, `starts` start; the others wait until the result is set.
+inline std::unique_ptr<std::promise<void>> hold(ComparisonOptions& options, int starts) {
+  auto go = std::make_unique<std::promise<void>>();
+  options.open = [open = options.open, held = go->get_future().share(),
+                  starts](bool with_data) {
+    return std::make_unique<HeldJob>(open(with_data), held, starts);
+  };
+  return go;
+}
+
 // Whether each lane is what it was told to be.
 inline bool has_started(const Snapshot& now) {
   return std::none_of(

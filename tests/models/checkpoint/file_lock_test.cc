@@ -11,6 +11,7 @@
 
 #include "runtime/core/errors.h"
 #include "tests/models/data/files.h"
+#include "tests/support/usage_error.h"
 
 namespace tidemark {
 namespace {
@@ -18,13 +19,7 @@ namespace {
 using testing::TempFolder;
 
 std::string refused(const std::string& path) {
-  try {
-    const FileLock lock(path);
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.file(), path);
-    return error.what();
-  }
-  return "";
+  return testing::message_of<DataError>([&] { const FileLock lock(path); });
 }
 
 // A process that holds the lock of a file until it is ended.

@@ -2,13 +2,8 @@
 
 #include "tests/support/run_kernel.h"
 
-namespace tidemark {
+namespace tidemark::testing {
 namespace {
-
-using testing::Array;
-using testing::expect_near;
-using testing::run_kernel;
-using testing::same_bits;
 
 struct Case {
   int64_t m, k, n;
@@ -124,4 +119,4 @@ TEST(MatmulErrors, NameTheOperatorAndTheShapes) {
 }
 
 }  // namespace
-}  // namespace tidemark
+}  // namespace tidemark::testing

@@ -10,13 +10,8 @@
 #include "tests/support/run_kernel.h"
 #include "tests/support/values.h"
 
-namespace tidemark {
+namespace tidemark::testing {
 namespace {
-
-using testing::Array;
-using testing::expect_near;
-using testing::run_kernel;
-using testing::same_bits;
 
 constexpr double kEps = 1e-3;
 
@@ -233,4 +228,4 @@ TEST(BatchNormTest, ViewsThatAreNotAlignedAreReadAsTheyLie) {
 }
 
 }  // namespace
-}  // namespace tidemark
+}  // namespace tidemark::testing

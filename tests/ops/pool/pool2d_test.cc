@@ -4,13 +4,8 @@
 #include "ops/pool/max_pool2d.h"
 #include "tests/support/run_kernel.h"
 
-namespace tidemark {
+namespace tidemark::testing {
 namespace {
-
-using testing::Array;
-using testing::expect_near;
-using testing::run_kernel;
-using testing::same_bits;
 
 struct Case {
   Shape x;
@@ -214,4 +209,4 @@ TEST(Pool2dErrors, NameTheOperatorAndTheShapes) {
 }
 
 }  // namespace
-}  // namespace tidemark
+}  // namespace tidemark::testing

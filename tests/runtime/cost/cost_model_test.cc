@@ -9,17 +9,17 @@ using namespace literals;
 
 // 100 effective operations and 10 effective bytes per nanosecond.
 DeviceProfile test_profile() {
-  DeviceProfile profile;
-  profile.float32_flops = 200e9;
-  profile.bfloat16_flops = 800e9;
-  profile.compute_efficiency = 0.5;
-  profile.memory_bandwidth = 20e9;
-  profile.memory_efficiency = 0.5;
-  profile.offload_bandwidth = 2e9;
-  profile.reload_bandwidth = 4e9;
-  profile.transfer_latency = Nanos(100);
-  profile.kernel_floor = Nanos(50);
-  return profile;
+  return {.name = {},
+          .description = {},
+          .float32_flops = 200e9,
+          .bfloat16_flops = 800e9,
+          .compute_efficiency = 0.5,
+          .memory_bandwidth = 20e9,
+          .memory_efficiency = 0.5,
+          .offload_bandwidth = 2e9,
+          .reload_bandwidth = 4e9,
+          .transfer_latency = Nanos(100),
+          .kernel_floor = Nanos(50)};
 }
 
 class CostModelTest : public ::testing::Test {

@@ -13,15 +13,14 @@ constexpr Nanos us(int64_t count) { return Nanos(count * 1000); }
 
 // A link of 1,000 bytes per microsecond out and 2,000 in; half of each while both are busy.
 DeviceProfile test_profile() {
-  DeviceProfile profile;
-  profile.name = "test";
-  profile.memory_bandwidth = 1e10;
-  profile.memory_efficiency = 0.5;
-  profile.offload_bandwidth = 1e9;
-  profile.reload_bandwidth = 2e9;
-  profile.duplex_offload_bandwidth = 0.5e9;
-  profile.duplex_reload_bandwidth = 1e9;
-  return profile;
+  return {.name = "test",
+          .description = {},
+          .memory_bandwidth = 1e10,
+          .memory_efficiency = 0.5,
+          .offload_bandwidth = 1e9,
+          .reload_bandwidth = 2e9,
+          .duplex_offload_bandwidth = 0.5e9,
+          .duplex_reload_bandwidth = 1e9};
 }
 
 class SimDeviceTest : public ::testing::Test {
@@ -36,6 +35,15 @@ class SimDeviceTest : public ::testing::Test {
     for (const Completion& each : device_->take_completions()) all_[each.tag] = each;
     EXPECT_EQ(all_.at(tag).start.count(), start.count()) << "start of " << tag;
     EXPECT_EQ(all_.at(tag).end.count(), end.count()) << "end of " << tag;
+  }
+
+  // One copy out and one in, both from the beginning.
+  void expect_ends(int64_t out, Nanos out_end, int64_t in, Nanos in_end) {
+    make();
+    copy(StreamId::kOffload, out);
+    copy(StreamId::kReload, in);
+    expect(1, us(0), out_end);
+    expect(2, us(0), in_end);
   }
 
   DeviceProfile profile_ = test_profile();
@@ -130,21 +138,13 @@ TEST_F(SimDeviceTest, LatencyIsPaidPerCopy) {
 TEST_F(SimDeviceTest, BothWaysAtOnceAreSlower) {
   //   offload  |1111|                 4,000 bytes alone: 4
   //   reload   |2222222|              8,000 bytes: 4 in the first 4 us, 4 more in 2
-  make();
-  copy(StreamId::kOffload, 4000);
-  copy(StreamId::kReload, 8000);
-  expect(1, us(0), us(4));
-  expect(2, us(0), us(6));
+  expect_ends(4000, us(4), 8000, us(6));
 }
 
 TEST_F(SimDeviceTest, ACopyWithinTheOtherWaysIsSlowThroughout) {
   //   offload  |1111|                 4,000 bytes; what is enqueued later does not change it
   //   reload   |22|                   2,000 bytes at 1,000 per microsecond
-  make();
-  copy(StreamId::kOffload, 4000);
-  copy(StreamId::kReload, 2000);
-  expect(1, us(0), us(4));
-  expect(2, us(0), us(2));
+  expect_ends(4000, us(4), 2000, us(2));
 }
 
 TEST_F(SimDeviceTest, TheSharedRateHoldsExactlyWhileTheOtherWayIsBusy) {

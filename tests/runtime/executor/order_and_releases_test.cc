@@ -346,12 +346,11 @@ TEST(OrderAndReleases, BelowTheLeastPeakASearchTakesBoth) {
     return read;
   };
   const auto session_in = [](Bytes budget, const char* policy) {
-    SessionOptions options;
-    options.threads = 1;
-    options.policy = policy;
-    options.budget = budget;
-    options.host_limit = Bytes(1 << 20);
-    options.residency.poison = true;
+    const SessionOptions options{.threads = 1,
+                                 .budget = budget,
+                                 .policy = policy,
+                                 .residency = {.poison = true},
+                                 .host_limit = Bytes(1 << 20)};
     return std::make_unique<Session>(options, make_cpu_device({.threads = 1}));
   };
   const auto expected = run(*session_in(Bytes(1 << 20), "delta"), 16);

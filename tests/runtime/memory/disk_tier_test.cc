@@ -9,6 +9,7 @@
 #include "runtime/core/errors.h"
 #include "tests/runtime/memory/fake_device.h"
 #include "tests/runtime/memory/faulty_file.h"
+#include "tests/support/usage_error.h"
 
 namespace tidemark {
 namespace {
@@ -102,13 +103,10 @@ TEST_F(DiskTierTest, AnErrorIsThrownAndTheSameWorkSucceedsLater) {
   int calls = 0;
   file_->fault = [&] { return ++calls == 2 ? EIO : 0; };  // in the middle
   const Event stored = tier->store(block, whole.data(), 9_MiB, 0);
-  try {
-    device_.synchronize(stored);
-    FAIL() << "the failure was lost";
-  } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("[disk tier] writing"));
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("Input/output error"));
-  }
+  const std::string failure =
+      testing::message_of<DeviceError>([&] { device_.synchronize(stored); });
+  EXPECT_THAT(failure, ::testing::HasSubstr("[disk tier] writing"));
+  EXPECT_THAT(failure, ::testing::HasSubstr("Input/output error"));
   device_.resume();
   calls = 0;
   const Event loaded = tier->load(block, back.data(), 9_MiB, 0);

@@ -129,13 +129,18 @@ TEST(Assumption2, HoldsInBackward) {
   EXPECT_LE(stage.used(), kUnit * 2) << "early start again";
 }
 
+Handle released(Stage& stage) {
+  const Handle handle = stage.call({}, 1, 1000);
+  EXPECT_TRUE(stage.release(handle));
+  return handle;
+}
+
 // Storages that forward offloads are needed again in the reverse order.
 TEST(Prefetcher, BringsBackTheLatestFirstAndNoMoreThanItsLimit) {
   Stage stage(64, {.early_start = 0, .prefetch = 2});
   std::vector<Handle> handles;
   for (int i = 0; i < 4; ++i) {
-    handles.push_back(stage.call({}, 1, 1000));
-    ASSERT_TRUE(stage.release(handles.back()));
+    handles.push_back(released(stage));
     stage.call({});
   }
   EXPECT_EQ(stage.prefetched(handles), "") << "not in forward";
@@ -173,10 +178,7 @@ TEST(Prefetcher, QueuesWhatBackwardOffloadsBehind) {
 TEST(Prefetcher, StopsAtItsShareOfMemory) {
   Stage stage(8, {.early_start = 0.5, .prefetch = 8});
   std::vector<Handle> handles;
-  for (int i = 0; i < 3; ++i) {
-    handles.push_back(stage.call({}, 1, 1000));
-    ASSERT_TRUE(stage.release(handles.back()));
-  }
+  for (int i = 0; i < 3; ++i) handles.push_back(released(stage));
   const Handle a = stage.call({}), b = stage.call({});
   stage.residency().set_phase(Phase::kBackward);
   const Handle c = stage.call({});

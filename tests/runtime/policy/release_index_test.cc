@@ -12,6 +12,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/policy/storage_queue.h"
+#include "tests/support/usage_error.h"
 
 namespace tidemark {
 namespace {
@@ -120,16 +121,12 @@ TEST(Heuristics, OrderALiteralSet) {
 }
 
 TEST(Heuristics, AnUnknownOneIsRefusedWithTheNames) {
-  try {
-    find_filter("dtr");
-    FAIL();
-  } catch (const UsageError& error) {
-    std::string names;
-    for (const Filter& filter : filters()) {
-      names += (names.empty() ? "" : ", ") + std::string(filter.name);
-    }
-    EXPECT_EQ(error.what(), "unknown filter 'dtr'; available: " + names);
+  std::string names;
+  for (const Filter& filter : filters()) {
+    names += (names.empty() ? "" : ", ") + std::string(filter.name);
   }
+  EXPECT_EQ(testing::usage_error([] { find_filter("dtr"); }),
+            "unknown filter 'dtr'; available: " + names);
 }
 
 TEST(ReleaseIndex, AddingAndRemovingTwiceIsOnce) {

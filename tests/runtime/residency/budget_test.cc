@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/runtime/residency/scene.h"
+#include "tests/support/usage_error.h"
 
 namespace tidemark::testing {
 namespace {
@@ -122,26 +123,16 @@ TEST(OutOfMemory, SaysWhoAskedForWhatAndWhatWasThere) {
 TEST(OutOfMemory, SizesThatReadAlikeAreExact) {
   Scene scene({.arena = 100'000});
   const Handle all = scene.data(97'952);  // 2048 units are left: 1.0 MiB
-  try {
-    scene.data(2049);
-    FAIL() << "2049 units do not fit into 2048";
-  } catch (const OutOfMemory& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("asked for 1.0 MiB (1049088 bytes)"), std::string::npos) << text;
-    EXPECT_NE(text.find("largest hole 1.0 MiB (1048576 bytes)"), std::string::npos) << text;
-  }
+  const std::string text = message_of<OutOfMemory>([&] { scene.data(2049); });
+  EXPECT_NE(text.find("asked for 1.0 MiB (1049088 bytes)"), std::string::npos) << text;
+  EXPECT_NE(text.find("largest hole 1.0 MiB (1048576 bytes)"), std::string::npos) << text;
 }
 
 TEST(OutOfMemory, SaysWhyNothingCanBeReleased) {
   const auto message = [](const SceneOptions& options) {
     Scene scene(options);
     const Handle x = scene.data(4);
-    try {
-      scene.data(4);
-    } catch (const OutOfMemory& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return message_of<OutOfMemory>([&] { scene.data(4); });
   };
   EXPECT_NE(message({.arena = 6}).find("cannot be recomputed, and there is no tier"),
             std::string::npos);
@@ -152,14 +143,9 @@ TEST(OutOfMemory, SaysWhyNothingCanBeReleased) {
 
 TEST(OutOfMemory, SaysWhenTheArenaIsEmpty) {
   Scene scene({.arena = 4});
-  try {
-    scene.data(5);
-    FAIL() << "5 units do not fit into 4";
-  } catch (const OutOfMemory& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("no tensor is resident"), std::string::npos) << text;
-    EXPECT_EQ(text.find("largest tensors:"), std::string::npos) << text;
-  }
+  const std::string text = message_of<OutOfMemory>([&] { scene.data(5); });
+  EXPECT_NE(text.find("no tensor is resident"), std::string::npos) << text;
+  EXPECT_EQ(text.find("largest tensors:"), std::string::npos) << text;
 }
 
 TEST(OutOfMemory, LeavesEverythingUsable) {

@@ -19,13 +19,17 @@ TEST(InPlace, BringsBackEvictedReadersFirst) {
   EXPECT_EQ(scene.hash(r), hash);
 }
 
+struct Chain {
+  Scene scene;
+  Handle w = scene.data(), x = scene.data();
+  Handle a = scene.call({w}), r = scene.call({a});
+  uint64_t hash = scene.hash(r);
+};
+
 //   w -> (a) -> r     through a storage that nobody uses
 TEST(InPlace, BringsBackReadersOfReaders) {
-  Scene scene;
-  const Handle w = scene.data(), x = scene.data();
-  Handle a = scene.call({w});
-  const Handle r = scene.call({a});
-  const uint64_t hash = scene.hash(r);
+  Chain chain;
+  auto& [scene, w, x, a, r, hash] = chain;
   a = {};
   ASSERT_TRUE(scene.evict(r));
   scene.update({w, x});
@@ -35,12 +39,9 @@ TEST(InPlace, BringsBackReadersOfReaders) {
 
 //   w -> (a) -> r     the same, once a schedule has computed a again and freed it
 TEST(InPlace, BringsBackReadersOfWhatAScheduleComputedAgain) {
-  Scene scene;
-  const Handle w = scene.data(), x = scene.data();
-  Handle a = scene.call({w});
+  Chain chain;
+  auto& [scene, w, x, a, r, hash] = chain;
   const IntrusivePtr<Storage> source = a.ptr();
-  const Handle r = scene.call({a});
-  const uint64_t hash = scene.hash(r);
   a = {};
   ASSERT_TRUE(scene.evict(r));
   Rematerialiser& rematerialiser = scene.residency().rematerialiser();
@@ -54,11 +55,8 @@ TEST(InPlace, BringsBackReadersOfWhatAScheduleComputedAgain) {
 
 //   w -> a -> r     a is there and used: r needs w no more, and stays away
 TEST(InPlace, LeavesAloneWhatCanDoWithoutTheOldContents) {
-  Scene scene;
-  const Handle w = scene.data(), x = scene.data();
-  Handle a = scene.call({w});
-  const Handle r = scene.call({a});
-  const uint64_t hash = scene.hash(r);
+  Chain chain;
+  auto& [scene, w, x, a, r, hash] = chain;
   ASSERT_TRUE(scene.evict(r));
   scene.update({w, x});
   EXPECT_TRUE(evicted(r));

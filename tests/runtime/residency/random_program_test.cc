@@ -29,13 +29,8 @@ struct Setting {
   Bytes host{0};
   Bytes disk{0};
   std::string policy = "delta";
-  std::string filter = "base";
-  double early_start = 0;
-  bool overlap = true;
-  bool evict = true;
-  bool compact = true;
-  bool always_recompute = false;
-  bool assumption2 = false;
+  DeltaOptions delta{.filter = "base", .early_start = 0};
+  ResidencyOptions residency{};
   bool slow_copies = false;
   bool alike = false;  // identical steps, for policies that learn from the last one
 };
@@ -43,19 +38,13 @@ struct Setting {
 void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
 SessionOptions options_of(const Setting& setting, Bytes budget) {
-  SessionOptions options;
-  options.threads = 1;
-  options.budget = budget;
-  options.host_limit = setting.host;
-  options.disk_limit = setting.disk;
-  options.policy = setting.policy;
-  options.delta.filter = setting.filter;
-  options.delta.early_start = setting.early_start;
-  options.delta.always_recompute = setting.always_recompute;
-  options.delta.assumption2 = setting.assumption2;
-  options.residency.overlap = setting.overlap;
-  options.residency.evict = setting.evict;
-  options.residency.compact = setting.compact;
+  SessionOptions options{.threads = 1,
+                         .budget = budget,
+                         .policy = setting.policy,
+                         .delta = setting.delta,
+                         .residency = setting.residency,
+                         .host_limit = setting.host,
+                         .disk_limit = setting.disk};
   options.residency.poison = !setting.slow_copies;  // poisoning makes compute wait for copies
   return options;
 }
@@ -87,26 +76,34 @@ INSTANTIATE_TEST_SUITE_P(
     Settings, RandomProgram,
     ::testing::Values(
         Setting{.name = "base", .host = 64_MiB},
-        Setting{.name = "lru_early", .host = 64_MiB, .filter = "lru", .early_start = 0.75},
-        Setting{.name = "greedy", .host = 64_MiB, .filter = "greedy", .early_start = 0.5},
-        Setting{.name = "serial_copies", .host = 64_MiB, .overlap = false},
-        Setting{.name = "offload_only", .host = 64_MiB, .evict = false},
+        Setting{.name = "lru_early",
+                .host = 64_MiB,
+                .delta = {.filter = "lru", .early_start = 0.75}},
+        Setting{.name = "greedy",
+                .host = 64_MiB,
+                .delta = {.filter = "greedy", .early_start = 0.5}},
+        Setting{.name = "serial_copies", .host = 64_MiB, .residency = {.overlap = false}},
+        Setting{.name = "offload_only", .host = 64_MiB, .residency = {.evict = false}},
         Setting{.name = "austere", .host = 64_MiB, .policy = "austere"},
-        Setting{.name = "disk", .disk = 64_MiB, .early_start = 0.75},
+        Setting{.name = "disk", .disk = 64_MiB, .delta = {.early_start = 0.75}},
         Setting{.name = "small_host_then_disk", .host = 24_KiB, .disk = 64_MiB},
-        Setting{.name = "always_recompute", .host = 64_MiB, .always_recompute = true},
-        Setting{.name = "assumption2", .host = 64_MiB, .assumption2 = true},
-        Setting{.name = "no_sliding", .host = 64_MiB, .compact = false},
+        Setting{.name = "always_recompute",
+                .host = 64_MiB,
+                .delta = {.early_start = 0, .always_recompute = true}},
+        Setting{.name = "assumption2",
+                .host = 64_MiB,
+                .delta = {.early_start = 0, .assumption2 = true}},
+        Setting{.name = "no_sliding", .host = 64_MiB, .residency = {.compact = false}},
         Setting{.name = "slow_copies", .host = 64_MiB, .slow_copies = true},
         Setting{.name = "slow_copies_early",
                 .host = 64_KiB,
                 .disk = 64_MiB,
-                .early_start = 0.75,
+                .delta = {.early_start = 0.75},
                 .slow_copies = true},
         Setting{.name = "slow_copies_offload_only",
                 .host = 64_MiB,
-                .early_start = 0.5,
-                .evict = false,
+                .delta = {.early_start = 0.5},
+                .residency = {.evict = false},
                 .slow_copies = true},
         Setting{.name = "tide", .host = 64_MiB, .policy = "tide"},
         Setting{.name = "tide_alike", .host = 64_MiB, .policy = "tide", .alike = true},
@@ -123,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{.name = "tide_alike_serial_copies",
                 .host = 64_MiB,
                 .policy = "tide",
-                .overlap = false,
+                .residency = {.overlap = false},
                 .alike = true},
         Setting{.name = "dtr", .host = 64_MiB, .policy = "dtr"},
         Setting{.name = "lru", .host = 64_MiB, .policy = "lru"},

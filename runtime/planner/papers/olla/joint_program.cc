@@ -88,13 +88,7 @@ std::vector<Buffer> JointProgram::buffers(const std::vector<int>& timesteps) con
 Offsets JointProgram::offsets(const std::vector<double>& values,
                               const std::vector<int>& timesteps) const {
   const std::vector<Buffer> rectangles = buffers(timesteps);
-  std::vector<size_t> order;
-  for (size_t i = 0; i < address_.size(); ++i) {
-    if (address_[i] >= 0) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) {
-    return values[address_[i]] < values[address_[j]];
-  });
+  const std::vector<size_t> order = by_address(address_, values);
   Offsets result(address_.size());
   for (size_t k = 0; k < order.size(); ++k) {
     const Buffer& b = rectangles[order[k]];

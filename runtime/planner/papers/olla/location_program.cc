@@ -18,6 +18,17 @@ std::string pair_name(const char* what, size_t i, size_t j) {
   return what + std::string("[") + std::to_string(i) + "," + std::to_string(j) + "]";
 }
 
+std::vector<size_t> by_address(const std::vector<int>& address,
+                               const std::vector<double>& values) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < address.size(); ++i) {
+    if (address[i] >= 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t i, size_t j) { return values[address[i]] < values[address[j]]; });
+  return order;
+}
+
 int64_t LocationProgram::term_count(const std::vector<Buffer>& buffers, bool precedence) {
   int64_t pairs = 0;
   if (precedence) {
@@ -76,13 +87,7 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
 }
 
 Offsets LocationProgram::offsets(const std::vector<double>& values) const {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (address_[i] >= 0) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) {
-    return values[address_[i]] < values[address_[j]];
-  });
+  const std::vector<size_t> order = by_address(address_, values);
   Offsets result(buffers_.size());
   for (size_t k = 0; k < order.size(); ++k) {
     for (size_t below = 0; below < k; ++below) {

@@ -37,6 +37,9 @@ struct LocationOptions {
 
 // Names in both programs for variables of two tensors: a[3,5].
 std::string pair_name(const char* what, size_t i, size_t j);
+// The tensors that have a variable A, in the order of its value.
+std::vector<size_t> by_address(const std::vector<int>& address,
+                               const std::vector<double>& values);
 
 class LocationProgram {
  public:

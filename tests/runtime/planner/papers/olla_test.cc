@@ -49,6 +49,15 @@ const Named kSwitches[] = {
     {"with bound", [](Options& o) { o.bound = true; }},
 };
 
+std::vector<std::pair<std::string, Options>> switched() {
+  std::vector<std::pair<std::string, Options>> all;
+  for (const Named& named : kSwitches) {
+    all.emplace_back(named.name, published());
+    named.set(all.back().second);
+  }
+  return all;
+}
+
 Problem tiny(uint64_t seed, int ops = 5) {
   return random_problem(seed, {.ops = ops, .in_place = false});
 }
@@ -119,10 +128,8 @@ TEST(OllaOrder, InLevelsEqualsBruteForceUnderEachSwitch) {
     const Problem problem = tiny(seed, 4 + static_cast<int>(seed % 4));
     if (!early_updates(problem).empty()) continue;
     const int64_t least = least_in_levels(Graph(problem));
-    for (const Named& named : kSwitches) {
-      SCOPED_TRACE(std::string(named.name) + ", seed " + std::to_string(seed));
-      Options options = published();
-      named.set(options);
+    for (const auto& [name, options] : switched()) {
+      SCOPED_TRACE(name + ", seed " + std::to_string(seed));
       const OrderResult result = order(problem, options);
       ASSERT_TRUE(result.order) << result.report.note;
       EXPECT_EQ(result.report.peak, Bytes(least));
@@ -171,10 +178,8 @@ TEST(OllaLayout, EqualsBruteForceUnderEachSwitch) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const std::vector<Buffer> buffers = random_buffers(seed, 6);
     const Bytes least = least_height(buffers);
-    for (const Named& named : kSwitches) {
-      SCOPED_TRACE(std::string(named.name) + ", seed " + std::to_string(seed));
-      Options options = published();
-      named.set(options);
+    for (const auto& [name, options] : switched()) {
+      SCOPED_TRACE(name + ", seed " + std::to_string(seed));
       const LayoutResult result = layout(buffers, options);
       ASSERT_TRUE(result.layout) << result.report.note;
       EXPECT_THAT(layout_violations(buffers, result.layout->offsets, result.layout->height),

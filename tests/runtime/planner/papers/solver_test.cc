@@ -21,6 +21,7 @@
 #include "runtime/planner/papers/solver/mps.h"
 #include "runtime/planner/papers/solver/process.h"
 #include "tests/runtime/planner/papers/solvers.h"
+#include "tests/support/usage_error.h"
 
 namespace tidemark::planner {
 namespace {
@@ -203,21 +204,15 @@ class FakeSolver : public ::testing::Test {
     }
     return false;
   }
+  std::string what_throws(SolverKind kind, const std::string& answer) const {
+    return tidemark::testing::message_of<DataError>(
+        [&] { run(kind, "cat > $out <<'E'\n" + answer + "\nE"); });
+  }
   std::string what_highs_throws(const std::string& answer) const {
-    try {
-      run(SolverKind::kHighs, "cat > $out <<'E'\n" + answer + "\nE");
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "nothing";
+    return what_throws(SolverKind::kHighs, answer);
   }
   std::string what_cbc_throws(const std::string& answer) const {
-    try {
-      run(SolverKind::kCbc, "cat > $out <<'E'\n" + answer + "\nE");
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "nothing";
+    return what_throws(SolverKind::kCbc, answer);
   }
 
   TemporaryFolder folder_;

@@ -20,8 +20,6 @@ using namespace tidemark::testing;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-using Do = Schedule::Do;
-using Outcome = StepSimulator::Outcome;
 using Releases = std::vector<PlannedRelease>;
 
 Releases random_releases(const StepTable& step, std::mt19937& random) {
@@ -61,16 +59,16 @@ Releases random_releases(const StepTable& step, std::mt19937& random) {
 // Counts cases, so that a test can check that it covered some.
 struct Seen {
   int64_t fitting = 0, impossible = 0, stopped = 0, away = 0, again = 0, timed = 0;
-  std::map<Do, int64_t> code;
+  std::map<Schedule::Do, int64_t> code;
 };
 
-auto figures(const Outcome& outcome) {
+auto figures(const StepSimulator::Outcome& outcome) {
   return std::tuple(outcome.time, outcome.recomputed, outcome.waited, outcome.copied,
                     outcome.shortfall);
 }
 
-void check_schedule(const TracedStep& step, const PlanLimits& limits, const Outcome& outcome,
-                    Schedule schedule, Seen& seen) {
+void check_schedule(const TracedStep& step, const PlanLimits& limits,
+                    const StepSimulator::Outcome& outcome, Schedule schedule, Seen& seen) {
   EXPECT_EQ(schedule.time, outcome.time);
   const Bytes most = max_resident(schedule);
   const int64_t over = (most - limits.space).count();
@@ -94,11 +92,11 @@ void check_step(const TracedStep& step, const PlanLimits& limits, const Releases
                 Seen& seen, std::mt19937& random) {
   StepSimulator simulator(step.trace, step.table, limits);
   UnplacedSchedule unplaced;
-  const Outcome outcome = simulator.write(releases, {}, unplaced);
+  const auto outcome = simulator.write(releases, {}, unplaced);
   seen.impossible += !outcome.possible;
   // The result does not depend on earlier simulations, or on whether the schedule is written.
   simulator.run(random_releases(step.table, random));
-  const Outcome again = simulator.run(releases);
+  const auto again = simulator.run(releases);
   EXPECT_EQ(again.possible, outcome.possible);
   EXPECT_EQ(again.cost, outcome.cost);
   if (!outcome.possible) return;
@@ -108,7 +106,7 @@ void check_step(const TracedStep& step, const PlanLimits& limits, const Releases
   seen.fitting += outcome.shortfall == Bytes(0) && !releases.empty();
   // A plan that costs no more than `enough` is simulated to its end.
   EXPECT_EQ(simulator.run(releases, outcome.cost).calls, outcome.calls);
-  const Outcome stopped = simulator.run(releases, outcome.cost * 0.9);
+  const auto stopped = simulator.run(releases, outcome.cost * 0.9);
   EXPECT_GT(stopped.cost, outcome.cost * 0.9);
   EXPECT_LE(stopped.cost, outcome.cost * (1 + 1e-12));
   seen.stopped += stopped.calls < outcome.calls;
@@ -131,8 +129,8 @@ TEST(RandomSimulation, WritesWhatItWentThrough) {
   EXPECT_GT(seen.stopped, 1000);
   EXPECT_GT(seen.away, 200);
   EXPECT_GT(seen.again, 1000);
-  for (const Do what : {Do::kRun, Do::kUpload, Do::kFree, Do::kEvict, Do::kCopyOut,
-                        Do::kOffload, Do::kCopyIn}) {
+  using enum Schedule::Do;
+  for (const Schedule::Do what : {kRun, kUpload, kFree, kEvict, kCopyOut, kOffload, kCopyIn}) {
     EXPECT_GT(seen.code[what], 500) << static_cast<int>(what);
   }
 }
