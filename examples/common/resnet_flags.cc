@@ -49,10 +49,10 @@ void add_task_flags(CLI::App& app, ResNetFlags& flags) {
          "64 x 64 pixels. Ignored by alexnet, vgg and vit")
       ->check(CLI::IsMember({"auto", "cifar", "imagenet"}));
   app.add_option(
-         "--data", flags.data,
-         data_kinds() +
-             ". digits are bundled; folder takes class folders of JPEG and PNG, a tenth of them "
-             "held out for testing, or train/ and val/ or test/ with class folders in them");
+      "--data", flags.data,
+      data_kinds() +
+          ". digits are bundled; folder takes class folders of JPEG and PNG, a tenth of them "
+          "held out for testing, or train/ and val/ or test/ with class folders in them");
   app.add_option(
          "--image-size", flags.image_size,
          "Height and width that images are resized to [digits 16, mnist 28, cifar10 32, "

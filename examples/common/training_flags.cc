@@ -34,8 +34,8 @@ void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load
   add(load, flags.load, about_load);
   add("--save", flags.save, about_save);
   app.add_flag(
-         "--evaluate", flags.evaluate,
-         "Do not train: print accuracy and loss of the weights in --load on the test data");
+      "--evaluate", flags.evaluate,
+      "Do not train: print accuracy and loss of the weights in --load on the test data");
   CLI::Option* checkpoint =
       add("--checkpoint", flags.checkpoint,
           "Save the state of the run to FILE every --checkpoint-every steps and at the end; "
