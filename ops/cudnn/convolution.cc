@@ -8,12 +8,15 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
+#include "runtime/device/cuda/check.h"
 
 namespace tidemark::cudnn {
 namespace {
 
 enum : int64_t { kX = 1, kW = 2, kY = 3 };
 constexpr int64_t kByteAlignment = 16;
+// An engine copies or pads inputs, convolves, and adds up parts; at most so many kernels.
+constexpr int64_t kLaunchesOfEngine = 6;
 // cuDNN's engines index with 32 bits.
 constexpr int64_t kMaxElements = (int64_t{1} << 31) - 1;
 
@@ -373,6 +376,7 @@ void ConvolutionPlan::run(cudnnHandle_t handle, void* x, void* w, void* y,
     pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers);
     pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {&workspace, 1});
     pack.finalize();
+    count_launches(kLaunchesOfEngine);
     check(cudnnBackendExecute(handle, slice.plan->raw(), pack.raw()), "cudnnBackendExecute");
   }
 }
