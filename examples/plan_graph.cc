@@ -95,25 +95,18 @@ void require_valid(const std::vector<std::string>& violations) {
   TIDEMARK_CHECK(violations.empty(), "a plan failed validation");
 }
 
-// One half of a method: its order or its layout.
-template <typename Half>
-const Half& half_of(const Flags& flags, const Half Method::*half, const char* what) {
-  const Method& method = *find_method(flags.method);
-  if (!(method.*half)) {
-    throw UsageError("--method " + flags.method + " has no " + what + " of its own");
-  }
-  return method.*half;
-}
-
 int run_layout(const Flags& flags) {
-  const auto& make_layout = half_of(flags, &Method::layout, "layout");
+  const Method& method = *find_method(flags.method);
+  if (!method.layout) {
+    throw UsageError("--method " + flags.method + " has no layout of its own");
+  }
   const LayoutInstance instance =
       parse_layout_csv(read_text_file(given_or_bundled(flags.layout)), flags.layout);
   LayoutOptions options;
   options.limits = flags.limits;
   options.target = Bytes(flags.capacity);
   const Stopwatch watch(0);
-  const Layout layout = make_layout(instance.buffers, options);
+  const Layout layout = method.layout(instance.buffers, options);
   const double seconds = watch.seconds();
   require_valid(layout_violations(instance.buffers, layout.offsets, layout.height));
 

@@ -10,13 +10,18 @@ usage() {
 usage: scripts/gpu_check.sh RESULTS [--only STEP[,STEP...]] [--again] [--build DIR] [--quick]
                                     [--stand-in]
 
-On a machine with a GPU, nvcc, CMake, ninja and Python with PyTorch; no network is needed if
+On a machine with a GPU, nvcc, CMake, ninja or make, and Python with PyTorch; no network is needed if
 third_party/offline.tar.xz is there (scripts/vendor_offline.sh makes it). Each step has a time
 limit of its own, writes RESULTS/STEP.json and RESULTS/STEP.log, and is skipped if it succeeded
 before with the same sources on the same GPU, so the script can be stopped and started again.
 The measurements are collected in RESULTS/summary.json (bench/gpu_report.py).
 
   build         everything, for this GPU; fails without CUDA             limit 420 s
+  smoke         the device, CUDA's operators beside the CPU's, one
+                convolution, one step of ResNet-18; if it fails, nothing
+                else runs                                                limit  60 s
+  tests         the tests labelled cuda; skipped ones count as failed    limit 400 s
+  random        the runtime's random program on the GPU                  limit 120 s
   bench-resnet  ResNet-50, 224x224, batch 256: unmanaged, PyTorch with
                 its layouts and cuDNN's trials, with the images on the
                 GPU or copied there; then 100, 50, 40 and 30 % of the
@@ -25,8 +30,6 @@ The measurements are collected in RESULTS/summary.json (bench/gpu_report.py).
                 profile alone                                            limit 400 s
   bench-bert    BERT-base, 512 tokens, batch 32, float32 and bfloat16:
                 unmanaged, in half of the peak, PyTorch                  limit 240 s
-  tests         the tests labelled cuda; skipped ones count as failed    limit 400 s
-  random        the runtime's random program on the GPU                  limit 120 s
   profile       this GPU's device profile, for the simulator             limit  60 s
   bench-ops     the host's time per operator, and how fast the kernels
                 of ResNet-50's and BERT's layers are                     limit 240 s
@@ -38,7 +41,7 @@ The measurements are collected in RESULTS/summary.json (bench/gpu_report.py).
 
 The commit in the results is that of the folder's git repository, or TIDEMARK_COMMIT.
 
-  --only      only these steps (build comes first in any case unless it is done)
+  --only      only these steps (build and smoke come first in any case unless they are done)
   --again     repeat steps that succeeded before
   --build     build folder [build/gpu]
   --quick     a smaller network and fewer steps, to try out the script
@@ -47,7 +50,7 @@ The commit in the results is that of the folder's git repository, or TIDEMARK_CO
 TEXT
 }
 
-steps=(build bench-resnet bench-bert tests random profile bench-ops bench-batch sanitize)
+steps=(build smoke tests random bench-resnet bench-bert profile bench-ops bench-batch sanitize)
 results=
 only=
 again=no
@@ -82,7 +85,9 @@ flags=()
 if [[ $quick == yes ]]; then flags+=(--quick); fi
 if [[ $device == cpu ]]; then flags+=(--stand-in); fi
 
-tools=(cmake ninja python3)
+tools=(cmake python3)
+generator='Unix Makefiles'
+if command -v ninja > /dev/null; then generator=Ninja; else tools+=(make); fi
 if [[ $device == cuda ]]; then tools+=(nvidia-smi nvcc); fi
 for tool in "${tools[@]}"; do
   if [[ $tool == nvcc ]] && ! command -v nvcc > /dev/null; then PATH=$PATH:/usr/local/cuda/bin; fi
@@ -162,11 +167,11 @@ step_build() {
     toolchain=("-DCMAKE_TOOLCHAIN_FILE=$PWD/third_party/offline/offline.cmake")
   fi
   # Compilers that the sources have not met may warn of more: not the question here.
-  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "${cuda[@]}" \
+  cmake -S . -B "$build" -G "$generator" -DCMAKE_BUILD_TYPE=Release "${cuda[@]}" \
     -DTIDEMARK_WERROR=OFF -DTIDEMARK_BUILD_COMPARE=OFF "${toolchain[@]}" || return
   local target targets=()
-  # What is measured first: if time runs out, that much can be.
-  for target in "${programs[@]}" tests_cuda runtime_device_cuda_random_test; do
+  # What runs first: if time runs out, that much can be.
+  for target in train_resnet tests_cuda "${programs[@]}" runtime_device_cuda_random_test; do
     if has_target "$target"; then targets+=("$target"); fi
   done
   if [[ $device == cuda && " ${targets[*]} " != *" tests_cuda "* ]]; then
@@ -177,8 +182,35 @@ step_build() {
     cmake --build "$build" --parallel "$(nproc)" --target "$target" || return
   done
 }
-# Not grep -q: it would end before ninja has, which would then count as failed.
-has_target() { ninja -C "$build" -t targets all | grep "^$1: " > /dev/null; }
+# Not grep -q: it would end before the build tool has, which would then count as failed. ninja says
+# "target: phony", make "... target".
+has_target() { cmake --build "$build" --target help | grep -E "^(\.\.\. )?$1(:|\$)" > /dev/null; }
+
+# smoke_test NAME FILTER: these tests of a program.
+smoke_test() {
+  local program
+  program=$(find "$build" -name "$1" -type f -perm -u+x | head -n 1)
+  [[ -n $program ]] || { echo "$1 was not built" >&2; return 1; }
+  echo "--- $1 $2"
+  "$program" --gtest_filter="$2" > "$results/smoke.txt" 2>&1
+  local code=$?
+  if [[ $code -ne 0 ]]; then tail -n 20 "$results/smoke.txt"; fi
+  if ! grep -q 'PASSED  \] [1-9]' "$results/smoke.txt" || grep -q SKIPPED "$results/smoke.txt"; then
+    echo "nothing ran" >&2
+    return 1
+  fi
+  return "$code"
+}
+
+step_smoke() {
+  if [[ $device == cuda ]]; then
+    smoke_test runtime_device_cuda_gpu_test '*CudaMemoryContract*:*SaysWhatItIs*' &&
+      smoke_test cuda_ops_test 'AgreementTest.*' &&
+      smoke_test cuda_ops_conv_test '*Conv2d.*Agree*/0' || return
+  fi
+  "$build/bin/train_resnet" --model resnet18 --data synthetic --image-size 64 --batch 8 --steps 1 \
+    --device "$device"
+}
 
 step_tests() {
   local tests=(--label-regex '^cuda$' --label-exclude '^long$')
@@ -402,7 +434,7 @@ step_sanitize() {
   return "$failed"
 }
 
-declare -A limits=([build]=420 [bench-resnet]=400 [bench-bert]=240 [tests]=400 [random]=120 [profile]=60
+declare -A limits=([build]=420 [smoke]=60 [bench-resnet]=400 [bench-bert]=240 [tests]=400 [random]=120 [profile]=60
                    [bench-ops]=240 [bench-batch]=900 [sanitize]=420)
 declare -A parts=([random]="random_report.json" [profile]="gpu_profile.json" [bench-ops]="host_overhead.json ops.json"
                   [bench-resnet]="resnet_unmanaged.json resnet_100.json resnet_50.json resnet_40.json resnet_30.json overlap_100.json overlap_50.json overlap_40.json overlap_30.json resnet_simulated.json resnet_modelled.json torch_plain.json torch_upload.json torch_benchmark.json torch_nchw.json"
@@ -432,12 +464,13 @@ run_step() {
   verdicts[$step]=$verdict
   write_json "$results/$step.json" "$step" "$verdict" "${seconds[$step]}" "${files[@]}"
   if [[ $verdict == ok ]]; then echo "$stamp" > "$results/.$step.done"; else rm -f "$results/.$step.done"; fi
-  if [[ $step == build && $verdict != ok ]]; then stop=yes; fi
+  if [[ ( $step == build || $step == smoke ) && $verdict != ok ]]; then stop=yes; fi
 }
 
 if [[ -n $inner ]]; then
   case "$inner" in
     build) step_build ;;
+    smoke) step_smoke ;;
     tests) step_tests ;;
     random) step_random ;;
     profile) step_profile ;;
@@ -452,7 +485,7 @@ fi
 
 for step in "${steps[@]}"; do
   wanted=yes
-  if [[ -n $only && $step != build && ,$only, != *,$step,* ]]; then wanted=no; fi
+  if [[ -n $only && $step != build && $step != smoke && ,$only, != *,$step,* ]]; then wanted=no; fi
   if [[ $wanted == no ]]; then continue; fi
   if [[ $stop == yes ]]; then
     verdicts[$step]='not run'

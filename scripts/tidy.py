@@ -41,7 +41,7 @@ def commands():
 
 
 def flags(entry):
-    """What the compiler is given but for the file and the output: equal for a group's files."""
+    """Compiler flags without file and output, which the files of a group share."""
     words = shlex.split(entry["command"])
     first = next(i for i, word in enumerate(words) if word.startswith("-"))
     words = words[first:]
@@ -68,7 +68,7 @@ def groups(files, kind, scratch):
     """The files in groups that compile as one file each."""
     while files:
         group = files[:TOGETHER]
-        # An error names the later of two files that collide: it waits for another group.
+        # An error names the later of two colliding files; that file moves to another group.
         while len(group) > 1:
             code, said = compile_together(group, kind, scratch, "-fsyntax-only", "-ferror-limit=0")
             if code == 0:
@@ -100,8 +100,8 @@ def tidy(files, kind, scratch):
     path = ROOT / files[0]
     if len(files) > 1:
         path = together(files, scratch)
-        # Each file is as the compiler's own here, not a header that happens to end in .cc; and
-        # what would shadow a name of another file's does not in its own.
+        # Including .cc files is the point here, and -Wshadow would report names of other files of
+        # the group.
         options = ["--checks=-bugprone-suspicious-include", "--extra-arg=-Wno-shadow",
                    "--header-filter=/(runtime|ops|models|examples|bench)/.*[.](h|cc)$"]
     done = subprocess.run(

@@ -12,45 +12,79 @@ constexpr int64_t kSyntheticSize = 100'000;
 
 int64_t or_default(int64_t value, int64_t fallback) { return value > 0 ? value : fallback; }
 
-std::unique_ptr<Dataset> digits(const DataSource& data, Split split, uint64_t /*seed*/) {
+std::unique_ptr<Dataset> open_digits_data(const DataSource& data, Split split, uint64_t /*seed*/) {
   return open_digits(bundled_path("digits/digits.csv.gz"), split, {.size = data.sample[0]});
 }
-std::unique_ptr<Dataset> synthetic(const DataSource& data, Split split, uint64_t seed) {
+std::unique_ptr<Dataset> make_synthetic_data(const DataSource& data, Split split, uint64_t seed) {
   if (split != Split::kTrain) return nullptr;
   return make_synthetic(data.sample, data.classes, data.train_size, seed);
 }
-std::unique_ptr<Dataset> mnist(const DataSource& data, Split split, uint64_t /*seed*/) {
+std::unique_ptr<Dataset> open_mnist_data(const DataSource& data, Split split, uint64_t /*seed*/) {
   return open_mnist(data.path, split, {.size = data.sample[0]});
 }
-std::unique_ptr<Dataset> cifar10(const DataSource& data, Split split, uint64_t /*seed*/) {
+std::unique_ptr<Dataset> open_cifar10_data(const DataSource& data, Split split, uint64_t /*seed*/) {
   return open_cifar10(data.path, split, {.size = data.sample[0]});
 }
-std::unique_ptr<Dataset> folder(const DataSource& data, Split split, uint64_t /*seed*/) {
+std::unique_ptr<Dataset> open_folder_data(const DataSource& data, Split split, uint64_t /*seed*/) {
   return open_image_folder(data.path, split, {.image_size = data.sample[0]});
 }
 
-// What --data can name. A directory follows the name, as in mnist:DIR, where `directory` is
-// set.
-struct Kind {
+// What --data can name.
+struct DataKind {
   const char* name;
-  bool directory;
-  int64_t size, channels;         // of an image, unless --image-size is given
-  int64_t classes;                // 0: those of --classes
-  int64_t train_size, test_size;  // 0: unknown before reading, or none
-  int64_t epochs, steps;          // by default; either is set
+  bool directory = false;  // follows the name, as in mnist:DIR
+  int64_t size = 0;        // of an image, unless --image-size is given
+  int64_t channels = 0;
+  int64_t classes = 0;     // 0: those of --classes
+  int64_t train_size = 0;  // 0: unknown before reading
+  int64_t test_size = 0;
+  int64_t epochs = 0, steps = 0;  // by default: exactly one of them is set
   // Null: there is no such split.
   std::unique_ptr<Dataset> (*open)(const DataSource&, Split, uint64_t seed);
 };
-constexpr Kind kKinds[] = {
-    {"digits", false, 16, 1, 10, 1437, 360, 6, 0, digits},
-    {"synthetic", false, 224, 3, 0, kSyntheticSize, 0, 0, 20, synthetic},
-    {"mnist", true, 28, 1, 10, 60'000, 10'000, 1, 0, mnist},
-    {"cifar10", true, 32, 3, 10, 50'000, 10'000, 1, 0, cifar10},
-    {"folder", true, 224, 3, 0, 0, 0, 1, 0, folder},
+constexpr DataKind kKinds[] = {
+    {.name = "digits",
+     .size = 16,
+     .channels = 1,
+     .classes = 10,
+     .train_size = 1437,
+     .test_size = 360,
+     .epochs = 6,
+     .open = open_digits_data},
+    {.name = "synthetic",
+     .size = 224,
+     .channels = 3,
+     .train_size = kSyntheticSize,
+     .steps = 20,
+     .open = make_synthetic_data},
+    {.name = "mnist",
+     .directory = true,
+     .size = 28,
+     .channels = 1,
+     .classes = 10,
+     .train_size = 60'000,
+     .test_size = 10'000,
+     .epochs = 1,
+     .open = open_mnist_data},
+    {.name = "cifar10",
+     .directory = true,
+     .size = 32,
+     .channels = 3,
+     .classes = 10,
+     .train_size = 50'000,
+     .test_size = 10'000,
+     .epochs = 1,
+     .open = open_cifar10_data},
+    {.name = "folder",
+     .directory = true,
+     .size = 224,
+     .channels = 3,
+     .epochs = 1,
+     .open = open_folder_data},
 };
 
-const Kind* find_kind(const std::string& name) {
-  for (const Kind& kind : kKinds) {
+const DataKind* find_kind(const std::string& name) {
+  for (const DataKind& kind : kKinds) {
     if (kind.name == name) return &kind;
   }
   return nullptr;
@@ -60,7 +94,7 @@ const Kind* find_kind(const std::string& name) {
 
 std::string data_kinds() {
   std::string all;
-  for (const Kind& kind : kKinds) {
+  for (const DataKind& kind : kKinds) {
     all += (all.empty() ? "" : ", ") + std::string(kind.name) + (kind.directory ? ":DIR" : "");
   }
   return all;
@@ -71,7 +105,7 @@ DataSource describe_data(const ResNetFlags& flags) {
   const size_t colon = flags.data.find(':');
   data.kind = flags.data.substr(0, colon);
   if (colon != std::string::npos) data.path = flags.data.substr(colon + 1);
-  const Kind* kind = find_kind(data.kind);
+  const DataKind* kind = find_kind(data.kind);
   if (kind == nullptr) {
     throw UsageError("--data must be one of " + data_kinds() + ", not '" + flags.data + "'");
   }
@@ -92,11 +126,9 @@ DataSource describe_data(const ResNetFlags& flags) {
 
 DataSource open_data(const ResNetFlags& flags) {
   DataSource data = describe_data(flags);
-  const auto open = [&, described = data](Split split) -> std::shared_ptr<const Dataset> {
-    return find_kind(described.kind)->open(described, split, flags.seed);
-  };
-  data.train = open(Split::kTrain);
-  data.test = open(Split::kTest);
+  const DataKind& kind = *find_kind(data.kind);
+  data.train = kind.open(data, Split::kTrain, flags.seed);
+  data.test = kind.open(data, Split::kTest, flags.seed);
   data.sample = data.train->sample_shape();
   data.classes = data.train->classes();
   if (data.classes < 2) {

@@ -24,7 +24,8 @@ struct OptimizerHelp {
   std::string seed;
 };
 
-// Groups of flags in the help, in the program's order. The contract fixes the names.
+// Groups of flags in the help, in the program's order. Each function begins its group, but
+// add_length_flags() and add_dtype_flag(), which add to the one that was begun last.
 void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& batch,
                       const std::string& epochs);
 void add_dtype_flag(CLI::App& app, RunFlags& flags);

@@ -67,7 +67,7 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
   if (released.count() > 0) line += fmt::format("  released {}", format_bytes(released));
   if (stats.recomputes > 0)
     line += fmt::format("  recomputed {:.0f} ms", to_ms(stats.recompute_time));
-  if (stats.planned) line += " planned";
+  if (stats.planned) line += "  planned";
 
   print(line, /*stays=*/!terminal_);
 }

@@ -111,13 +111,26 @@ PreparedKernel prepare_conv_grad_weight(const OpQuery& query) {
                               query.inputs[1], query.tf32);
   const ColumnSums sums(1, gy.elements() / gy.back(), gy.back(), 0, gy.back(),
                         vectors_fit(query));
-  // The two run one after the other, so they can share a workspace.
-  const Bytes workspace =
-      bias ? std::max(plan->workspace(), sums.workspace()) : plan->workspace();
+  const Shape& w = query.outputs[0].shape;
+  const int64_t partials = plan->partials();
+  const ColumnSums joined(1, partials, w.elements(), 0, plan->partial_stride(),
+                          /*vectors_fit=*/true);
+  // They run one after the other, so they can share a workspace. The partial gradients follow.
+  Bytes shared = plan->workspace();
+  if (bias) shared = std::max(shared, sums.workspace());
+  Bytes workspace = shared;
+  if (partials > 1) {
+    shared = align_up(std::max(shared, joined.workspace()));
+    workspace = shared + size_of(query.outputs[0].dtype) * plan->partial_stride() * partials;
+  }
   return {
-      workspace, [plan, bias, sums](const KernelArgs& args) {
-        plan->run(handle(args), args.inputs[0], args.outputs[0], args.inputs[1],
-                  args.workspace);
+      workspace, [plan, bias, sums, joined, partials, shared](const KernelArgs& args) {
+        void* const gw = partials > 1 ? args.workspace + shared.count() : args.outputs[0];
+        plan->run(handle(args), args.inputs[0], gw, args.inputs[1], args.workspace);
+        if (partials > 1) {
+          joined.run(args, static_cast<const BFloat16*>(gw),
+                     {args.outputs[0], DType::kBFloat16}, 1, args.workspace);
+        }
         if (!bias) return;
         visit_float(args.input_metas[1].dtype, [&]<class T>(TypeTag<T>) {
           sums.run(args, args.in<T>(1), {args.outputs[1], DType::kFloat32}, 1, args.workspace);

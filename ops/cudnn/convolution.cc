@@ -2,17 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <map>
 #include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
+#include "runtime/device/cuda/check.h"
 
 namespace tidemark::cudnn {
 namespace {
 
 enum : int64_t { kX = 1, kW = 2, kY = 3 };
 constexpr int64_t kByteAlignment = 16;
-constexpr int64_t kMaxSlices = 8;
+// An engine copies or pads inputs, convolves, and adds up parts; at most so many kernels.
+constexpr int64_t kLaunchesOfEngine = 6;
+// cuDNN's engines index with 32 bits.
+constexpr int64_t kMaxElements = (int64_t{1} << 31) - 1;
 
 // A channels-last tensor in place, in cuDNN's order of dimensions: C after N.
 Descriptor tensor(const Shape& shape, DType dtype, int64_t id) {
@@ -175,16 +181,23 @@ std::string described(const Convolution& problem) {
 }
 
 struct Choice {
-  std::unique_ptr<Descriptor> plan;  // null: no engine is acceptable
+  std::shared_ptr<const Descriptor> plan;  // null: no engine is acceptable
   EngineTraits traits;
   std::string name;
-  bool passed_over = false;  // a tensor-core engine was rejected for its workspace
+  // The least workspace of the tensor-core engines that were rejected for theirs; 0: none was.
+  Bytes lacking{0};
   int suggestions = 0;
 };
 
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+bool allows_tensor_cores(const Convolution& problem) {
+  return problem.tf32 || problem.dtype == DType::kBFloat16;
+}
+
 Choice choose(const Convolution& problem, const Target& target, float beta) {
   const Descriptor graph = operation_graph(problem, target, beta);
-  const bool tensor_cores = problem.tf32 || problem.dtype == DType::kBFloat16;
+  const bool tensor_cores = allows_tensor_cores(problem);
   Choice choice;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& config : suggestions(graph, target, mode)) {
@@ -194,7 +207,7 @@ Choice choose(const Convolution& problem, const Target& target, float beta) {
       EngineTraits traits = traits_of(engine);
       // Checked before the plan is made, which costs most.
       if (!acceptable(traits, tensor_cores)) continue;
-      auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      auto plan = std::make_shared<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
       if (target.handle) {
         plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
@@ -205,7 +218,10 @@ Choice choose(const Convolution& problem, const Target& target, float beta) {
       if (!plan->finalize_if_supported()) continue;
       traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
       if (!acceptable(traits, tensor_cores)) {
-        choice.passed_over = choice.passed_over || traits.tensor_cores;
+        if (traits.tensor_cores &&
+            (choice.lacking == Bytes(0) || traits.workspace < choice.lacking)) {
+          choice.lacking = traits.workspace;
+        }
         continue;
       }
       choice.plan = std::move(plan);
@@ -219,10 +235,40 @@ Choice choose(const Convolution& problem, const Target& target, float beta) {
   return choice;
 }
 
-Convolution slice_of(Convolution problem, int64_t slices) {
-  problem.x[0] /= slices;
-  problem.y[0] /= slices;
-  return problem;
+Bytes image_of(const Shape& shape, DType dtype) {
+  return size_of(dtype) * (shape.elements() / shape[0]);
+}
+
+// The least number of images of which x and y slices start at aligned addresses.
+int64_t aligned_images(const Convolution& problem) {
+  int64_t images = 1;
+  for (const Shape* shape : {&problem.x, &problem.y}) {
+    const int64_t bytes = image_of(*shape, problem.dtype).count();
+    while (bytes * images % kByteAlignment != 0) images *= 2;
+  }
+  return images;
+}
+
+// Slices of equal size, as far as that is possible; the larger ones first.
+std::vector<ConvolutionPlan::Slice> cut(int64_t batch, int64_t unit, int64_t slices) {
+  const int64_t units = ceil_div(batch, unit);
+  std::vector<ConvolutionPlan::Slice> result;
+  for (int64_t first = 0, i = 0; i < slices; ++i) {
+    const int64_t images =
+        std::min((units / slices + (i < units % slices ? 1 : 0)) * unit, batch - first);
+    result.push_back({first, images, nullptr});
+    first += images;
+  }
+  return result;
+}
+
+void warn_without_tensor_cores(const std::string& problem, const std::string& engine) {
+  static std::atomic<bool> warned = false;
+  if (warned.exchange(true)) return;
+  log().warn(
+      "cuDNN: the {} runs without tensor cores, by {}; others may too (TIDEMARK_LOG=debug logs "
+      "each)",
+      problem, engine);
 }
 
 }  // namespace
@@ -236,58 +282,102 @@ bool acceptable(const EngineTraits& traits, bool tf32) {
 ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handle,
                                  const Descriptor* properties) {
   const Target target{handle, properties};
-  Choice choice = choose(problem, target, 0);
-  Choice adding;
-  // In bfloat16 partial results would be rounded between slices, and its engines do not copy.
-  const bool slice =
-      choice.passed_over && !choice.traits.tensor_cores && problem.dtype == DType::kFloat32;
-  for (int64_t slices = 2; slice && slices <= kMaxSlices; ++slices) {
-    if (problem.x[0] % slices != 0) continue;
-    const Convolution part = slice_of(problem, slices);
-    const Bytes x_slice = size_of(problem.dtype) * part.x.elements(),
-                y_slice = size_of(problem.dtype) * part.y.elements();
-    if ((x_slice.count() | y_slice.count()) % kByteAlignment != 0) continue;
-    Choice first = choose(part, target, 0), others;
-    if (!first.traits.tensor_cores) continue;
-    if (problem.pass == Pass::kGradWeight) {
-      others = choose(part, target, 1);
-      if (!others.traits.tensor_cores) continue;
-      first.traits.workspace = std::max(first.traits.workspace, others.traits.workspace);
+  const bool tensor_cores = allows_tensor_cores(problem);
+  const bool grad_weight = problem.pass == Pass::kGradWeight;
+  // Added up by cuDNN, results in bfloat16 would be rounded after each slice.
+  const bool adds = grad_weight && problem.dtype == DType::kFloat32;
+  const int64_t batch = problem.x[0];
+  const int64_t unit = aligned_images(problem);
+  const int64_t units = ceil_div(batch, unit);
+  const int64_t unit_elements =
+      std::max(problem.x.elements(), problem.y.elements()) / batch * unit;
+  const int64_t fewest =
+      std::min(units, ceil_div(units, std::max<int64_t>(1, kMaxElements / unit_elements)));
+
+  // By the number of images, and whether the result is added.
+  std::map<std::pair<int64_t, bool>, Choice> choices;
+  const auto choice_for = [&](int64_t images, bool add) -> const Choice& {
+    const auto [found, is_new] = choices.try_emplace({images, add});
+    if (is_new) {
+      Convolution part = problem;
+      part.x[0] = part.y[0] = images;
+      found->second = choose(part, target, add ? 1 : 0);
     }
-    choice = std::move(first);
-    choice.name += ", " + std::to_string(slices) + " slices";
-    adding = std::move(others);
-    slices_ = slices;
-    x_slice_ = x_slice;
-    y_slice_ = y_slice;
-    break;
+    return found->second;
+  };
+
+  constexpr int kFruitless = 3;  // tries to find what is not known to be there
+  int fruitless = 0;
+  int suggestions = 0;
+  for (int64_t slices = fewest; slices <= units;) {
+    std::vector<Slice> made = cut(batch, unit, slices);
+    EngineTraits traits;
+    traits.tensor_cores = true;
+    Bytes lacking{0};
+    bool possible = true;
+    for (Slice& slice : made) {
+      const Choice& choice = choice_for(slice.images, adds && slice.first > 0);
+      slice.plan = choice.plan;
+      possible = possible && choice.plan;
+      traits.tensor_cores = traits.tensor_cores && choice.traits.tensor_cores;
+      traits.workspace = std::max(traits.workspace, choice.traits.workspace);
+      lacking = std::max(lacking, choice.lacking);
+      suggestions = std::max(suggestions, choice.suggestions);
+    }
+    const bool better = traits.tensor_cores || slices_.empty();
+    if (possible && better) {
+      slices_ = std::move(made);
+      traits_ = traits;
+      name_ = choice_for(slices_[0].images, false).name;
+    }
+    if (possible && (traits.tensor_cores || !tensor_cores)) break;
+    // Workspaces are proportional to the images.
+    if (lacking > Bytes(0)) {
+      slices = std::max(slices + 1, ceil_div(slices * lacking.count(), kWorkspaceCap.count()));
+    } else if ((slices == 1 && possible) || ++fruitless > kFruitless) {
+      break;  // cuDNN has no such engine for this convolution
+    } else {
+      slices *= 2;
+    }
   }
-  if (!choice.plan) {
+  if (slices_.empty()) {
     throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
                       " for the " + described(problem) + " among the " +
-                      std::to_string(choice.suggestions) + " suggested");
+                      std::to_string(suggestions) + " suggested");
   }
-  plan_ = std::move(choice.plan);
-  adding_ = std::move(adding.plan);
-  traits_ = choice.traits;
-  name_ = std::move(choice.name);
+  x_image_ = image_of(problem.x, problem.dtype);
+  y_image_ = image_of(problem.y, problem.dtype);
+  const auto count = static_cast<int64_t>(slices_.size());
+  if (count > 1) name_ += ", " + std::to_string(count) + " slices";
+  if (grad_weight && !adds && count > 1) {
+    partials_ = count;
+    const int64_t align = kByteAlignment / size_of(problem.dtype).count();
+    partial_stride_ = ceil_div(problem.w.elements(), align) * align;
+    w_step_ = size_of(problem.dtype) * partial_stride_;
+  }
   log().debug("cuDNN: {}: {}{}, workspace {}", described(problem), name_,
               traits_.tensor_cores ? ", tensor cores" : "", format_bytes(traits_.workspace));
+  if (tensor_cores && !traits_.tensor_cores)
+    warn_without_tensor_cores(described(problem), name_);
 }
 
 void ConvolutionPlan::run(cudnnHandle_t handle, void* x, void* w, void* y,
                           void* workspace) const {
   const std::array<int64_t, 3> ids{kX, kW, kY};
-  for (int64_t i = 0; i < slices_; ++i) {
-    const std::array<void*, 3> pointers{static_cast<std::byte*>(x) + i * x_slice_.count(), w,
-                                        static_cast<std::byte*>(y) + i * y_slice_.count()};
+  const auto at = [](void* start, Bytes offset) {
+    return static_cast<std::byte*>(start) + offset.count();
+  };
+  int64_t i = 0;
+  for (const Slice& slice : slices_) {
+    const std::array<void*, 3> pointers{at(x, x_image_ * slice.first), at(w, w_step_ * i++),
+                                        at(y, y_image_ * slice.first)};
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids));
     pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers);
     pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {&workspace, 1});
     pack.finalize();
-    const Descriptor& plan = i > 0 && adding_ ? *adding_ : *plan_;
-    check(cudnnBackendExecute(handle, plan.raw(), pack.raw()), "cudnnBackendExecute");
+    count_launches(kLaunchesOfEngine);
+    check(cudnnBackendExecute(handle, slice.plan->raw(), pack.raw()), "cudnnBackendExecute");
   }
 }
 

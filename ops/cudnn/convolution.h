@@ -4,8 +4,8 @@
 // one more dimension before H for clips; float32 or bfloat16, without gaps. No pass reorders
 // them. The choice depends on the problem and the device alone: the first plan in cuDNN's
 // heuristic order that gives the same bits each time, stays within kWorkspaceCap, and rounds no
-// more than the problem allows. If tensor-core engines are rejected for their workspace, the
-// batch is cut into slices, which need less. Nothing is timed.
+// more than the problem allows. If tensor-core engines are rejected for their workspace, or a
+// tensor has 2^31 elements or more, the batch is cut into slices. Nothing is timed.
 //
 // Threads: any.
 #pragma once
@@ -67,6 +67,20 @@ class ConvolutionPlan {
   // For logs and tests: "engine 47, rank 0", "engine 58, rank 1, 4 slices".
   const std::string& name() const { return name_; }
 
+  // A part of the batch, which takes `images` of x and y from `first` on.
+  struct Slice {
+    int64_t first = 0;
+    int64_t images = 0;
+    std::shared_ptr<const Descriptor> plan;
+  };
+  const std::vector<Slice>& slices() const { return slices_; }
+
+  // A gradient of w in bfloat16 is summed over the slices by the caller, in float32: run()
+  // then writes one result for each slice, partial_stride() elements apart, to `w`.
+  // Otherwise 1.
+  int64_t partials() const { return partials_; }
+  int64_t partial_stride() const { return partial_stride_; }
+
   // Enqueues on the handle's stream. REQUIRES: the handle that the plan was made for.
   // The pass decides which of x, w, y is written. All pointers
   // but the workspace are aligned to at least 16 bytes. Throws DeviceError.
@@ -76,12 +90,11 @@ class ConvolutionPlan {
   ConvolutionPlan(const Convolution& problem, cudnnHandle_t handle,
                   const Descriptor* properties);
 
-  std::unique_ptr<Descriptor> plan_;
-  std::unique_ptr<Descriptor> adding_;  // for slices added to the weight's gradient; or null
+  std::vector<Slice> slices_;
   EngineTraits traits_;
   std::string name_;
-  int64_t slices_ = 1;
-  Bytes x_slice_{0}, y_slice_{0};
+  Bytes x_image_{0}, y_image_{0}, w_step_{0};
+  int64_t partials_ = 1, partial_stride_ = 0;
 };
 
 }  // namespace tidemark::cudnn

@@ -58,9 +58,9 @@ const OpDef kDivGrad = {.name = "div_grad",
 
 namespace {
 
-// y = a + f(b) for a linear f of single elements, which its own gradient equals.
+// y = a + f(b) for a linear, elementwise f: da = g, db = f(g).
 template <class F>
-Tensor sum_of(const OpDef& op, const Tensor& a, const Tensor& b, const Scalars& scalars, F f) {
+Tensor add_linear(const OpDef& op, const Tensor& a, const Tensor& b, const Scalars& scalars, F f) {
   Tensor y = dispatch1(op, {a, b}, {}, scalars);
   if (!needs_grad({a, b})) return y;
   record(op.name, {a, b}, {&y, 1},
@@ -74,15 +74,15 @@ Tensor sum_of(const OpDef& op, const Tensor& a, const Tensor& b, const Scalars& 
 }  // namespace
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  return sum_of(kAdd, a, b, {}, [](const Tensor& g) { return g; });
+  return add_linear(kAdd, a, b, {}, [](const Tensor& g) { return g; });
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
-  return sum_of(kSub, a, b, {}, [](const Tensor& g) { return neg(g); });
+  return add_linear(kSub, a, b, {}, [](const Tensor& g) { return neg(g); });
 }
 
 Tensor add_scaled(const Tensor& a, const Tensor& b, double s) {
-  return sum_of(kAddScaled, a, b, {s}, [s](const Tensor& g) { return scale(g, s); });
+  return add_linear(kAddScaled, a, b, {s}, [s](const Tensor& g) { return scale(g, s); });
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {

@@ -26,6 +26,7 @@ void launch_blocks(const KernelArgs& args, int64_t blocks, int threads,
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.stream = CudaContext::stream(args.native_stream);
+  count_launches(1);
   check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), "cudaLaunchKernelEx");
 }
 

@@ -14,6 +14,8 @@ namespace {
 // As much as cuBLAS itself takes on Hopper. It must not depend on the budget, or the choice of
 // algorithm would.
 constexpr size_t kWorkspaceCap = 32 << 20;
+// cuBLAS clears counters, multiplies, and adds the parts of a split depth.
+constexpr int64_t kLaunchesOfProduct = 4;
 
 template <class T>
 void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t name, const T& value) {
@@ -122,6 +124,7 @@ void GemmPlan::run(void* native_stream, const void* a, const void* b, const void
       return static_cast<const std::byte*>(data) + p.batches.offset(operand, i) * p.input_bytes;
     };
     void* to = static_cast<std::byte*>(y) + p.batches.offset(0, i) * p.output_bytes;
+    count_launches(kLaunchesOfProduct);
     TIDEMARK_CUBLAS_CALL(cublasLtMatmul(CudaContext::current().cublas_lt(), &call, &p.scale,
                                         input(b, 2), &first, input(a, 1), &second, &zero, to,
                                         &result, to, &result, &p.algorithm, workspace,

@@ -59,13 +59,14 @@ void require_off_tape(const char* op, const Tensor& param) {
                " needs a gradient, and an update has none; use NoGrad");
 }
 
-// Operator `self`, whose groups of inputs are a parameter's: `written` of them in place.
+// Operator `self`: each group of `group` inputs belongs to a parameter; the bits of
+// `written_inputs` say which of a group are updated in place.
 template <const OpDef* self, int flops>
-constexpr OpDef step_op(const char* name, uint32_t group, uint32_t written, PrepareKernel cpu) {
+constexpr OpDef step_op(const char* name, uint32_t group, uint32_t written_inputs, PrepareKernel cpu) {
   return {.name = name,
           .infer = infer_step<self>,
           .cost = step_cost<self, flops>,
-          .written_inputs = written,
+          .written_inputs = written_inputs,
           .input_group = group,
           .prepare = {cpu}};
 }

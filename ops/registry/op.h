@@ -6,6 +6,7 @@
 // cost estimates, capture and simulation; the operator needs no code for them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -74,6 +75,8 @@ struct KernelArgs {
 struct PreparedKernel {
   Bytes workspace{0};
   std::function<void(const KernelArgs&)> run;
+  // Shared by copies.
+  std::shared_ptr<std::atomic<bool>> has_run = std::make_shared<std::atomic<bool>>(false);
 };
 
 // The choice depends on the query alone, never on timing or on free memory.

@@ -48,10 +48,12 @@ Event OpCall::launch(Device& device, const Addresses& addresses, uint64_t tag) {
                              meta.offset * size_of(meta.dtype).count());
   }
   launch->outputs.assign(addresses.outputs.begin(), addresses.outputs.end());
+  // Relaxed: orders nothing else.
+  const bool first_run = !body_->kernel->has_run->exchange(true, std::memory_order_relaxed);
   return device.enqueue(StreamId::kCompute, {[launch = std::move(launch)](void* native_stream) {
                                                launch->run(native_stream);
                                              },
-                                             expected, tag});
+                                             expected, tag, first_run});
 }
 
 }  // namespace tidemark

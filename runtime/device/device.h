@@ -59,6 +59,8 @@ struct Work {
   std::function<void(void* native_stream)> run;
   Nanos cost{0};     // expected duration; on the simulator, the actual one
   uint64_t tag = 0;  // reported in a Completion if not 0
+  // The code may have to be loaded, for which CUDA may wait for all streams.
+  bool first_run = false;
 };
 
 struct Copy {

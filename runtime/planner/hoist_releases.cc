@@ -12,7 +12,7 @@ using Do = Schedule::Do;
 using Instruction = Schedule::Instruction;
 using Block = Schedule::Block;
 
-constexpr uint32_t kScratch = Schedule::kScratch;
+constexpr uint32_t kNothing = Schedule::kScratch;
 
 class Hoist {
  public:
@@ -23,7 +23,7 @@ class Hoist {
         after_op_(count_ + 1, count_),
         dropped_(count_, false),
         runs_(trace.ops.size()),
-        op_of_(trace.storages.size() + old_.foreign.size(), kScratch),
+        op_of_(trace.storages.size() + old_.foreign.size(), kNothing),
         uses_(trace.storages.size() + old_.foreign.size()),
         copies_(trace.storages.size() + old_.foreign.size()),
         writes_(trace.storages.size() + old_.foreign.size()) {
@@ -36,7 +36,7 @@ class Hoist {
     for (uint32_t op = 0; op < trace.ops.size(); ++op) {
       for (const uint32_t output : trace.ops[op].outputs) op_of_[output] = op;
     }
-    dropped_at_.assign(op_of_.size(), kScratch);
+    dropped_at_.assign(op_of_.size(), kNothing);
     for (uint32_t i = 0; i < count_; ++i) {
       note_uses(i);
       if (!is_program_op(old_.code[i])) continue;
@@ -50,7 +50,7 @@ class Hoist {
     begin_as_it_ends();
     for (uint32_t b = 0; b < old_.blocks.size(); ++b) {
       const uint32_t release = release_of(b);
-      if (release == kScratch || dropped_[release]) continue;
+      if (release == kNothing || dropped_[release]) continue;
       uint32_t place = earliest(b, release);
       if (old_.code[release].what == Do::kEvict) {
         place = std::max(place, after_last_write_below(old_.blocks[b].storage, release));
@@ -92,16 +92,16 @@ class Hoist {
   }
   uint32_t release_of(uint32_t b) const {
     const Block& block = old_.blocks[b];
-    if (block.storage == kScratch || block.end == 0) return kScratch;
+    if (block.storage == kNothing || block.end == 0) return kNothing;
     const Instruction& last = old_.code[block.end - 1];
     const bool releases = last.what == Do::kEvict || last.what == Do::kOffload;
-    return releases && last.subject == block.storage ? block.end - 1 : kScratch;
+    return releases && last.subject == block.storage ? block.end - 1 : kNothing;
   }
 
   // A missing output comes back with its siblings when its call runs again. The release
   // therefore stays behind the last run of the call before it, and does not move within a call.
   uint32_t after_last_run(const Block& block, uint32_t release) const {
-    if (op_of_[block.storage] == kScratch) return 0;
+    if (op_of_[block.storage] == kNothing) return 0;
     const std::vector<uint32_t>& runs = runs_[op_of_[block.storage]];
     const auto next = std::lower_bound(runs.begin(), runs.end(), after_op_[release + 1]);
     return next == runs.begin() ? 0 : *std::prev(next) + 1;
@@ -119,7 +119,7 @@ class Hoist {
       pending.pop_back();
       const auto next = std::lower_bound(writes_[made].begin(), writes_[made].end(), release);
       if (next != writes_[made].begin()) after = std::max(after, *std::prev(next) + 1);
-      if (op_of_[made] == kScratch) continue;
+      if (op_of_[made] == kNothing) continue;
       for (const StepTrace::Input& input : trace_.ops[op_of_[made]].inputs) {
         if (seen[input.storage]) continue;
         seen[input.storage] = true;
@@ -137,8 +137,8 @@ class Hoist {
   }
 
   void move(uint32_t block, uint32_t before, const Instruction& instruction,
-            uint32_t from = kScratch) {
-    if (from != kScratch) dropped_[from] = true;
+            uint32_t from = kNothing) {
+    if (from != kNothing) dropped_[from] = true;
     moved_.push_back({before, instruction, block});
   }
 
@@ -156,7 +156,7 @@ class Hoist {
     for (uint32_t b = 0; b < old_.initial_blocks; ++b) {
       const Block& block = old_.blocks[b];
       const uint32_t release = release_of(b);
-      const bool goes_unused = release != kScratch && old_.code[release].what == Do::kOffload &&
+      const bool goes_unused = release != kNothing && old_.code[release].what == Do::kOffload &&
                                after_last(uses_[block.storage], block) == 0;
       stays[block.storage] = !goes_unused;
       if (!goes_unused) continue;
@@ -166,10 +166,10 @@ class Hoist {
     }
     for (uint32_t b = 0; b < old_.blocks.size(); ++b) {
       const Block& block = old_.blocks[b];
-      const bool comes_back = block.storage != kScratch && there[block.storage] &&
+      const bool comes_back = block.storage != kNothing && there[block.storage] &&
                               !goes(block.storage) && !stays[block.storage] &&
                               block.end == count_ && !gone_[b];
-      if (!comes_back || release_of(b) != kScratch) continue;
+      if (!comes_back || release_of(b) != kNothing) continue;
       const uint32_t place = earliest(b, count_ - 1);
       if (place < count_) move(b, place, {.what = Do::kOffload, .subject = block.storage});
     }
@@ -181,7 +181,7 @@ class Hoist {
     Schedule result = old_;
     result.code.clear();
     result.blocks.clear();
-    std::vector<uint32_t> now_at(count_ + 1), ended(old_.blocks.size(), kScratch);
+    std::vector<uint32_t> now_at(count_ + 1), ended(old_.blocks.size(), kNothing);
     const auto size = [&] { return static_cast<uint32_t>(result.code.size()); };
     const auto gone = static_cast<uint32_t>(std::count(gone_.begin(), gone_.end(), true));
     auto next = moved_.begin();
@@ -198,9 +198,9 @@ class Hoist {
     for (uint32_t b = 0; b < old_.blocks.size(); ++b) {
       if (gone_[b]) continue;
       Block block = old_.blocks[b];
-      const bool to_the_end = block.end == count_ && release_of(b) == kScratch;
+      const bool to_the_end = block.end == count_ && release_of(b) == kNothing;
       block.begin = b < old_.initial_blocks ? 0 : now_at[block.begin];
-      block.end = ended[b] != kScratch ? ended[b]
+      block.end = ended[b] != kNothing ? ended[b]
                   : to_the_end         ? size()
                                        : now_at[block.end - 1] + 1;
       result.blocks.push_back(block);

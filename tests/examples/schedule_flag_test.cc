@@ -62,7 +62,7 @@ TEST_F(ScheduleFlagTest, WhereItDoesNotDoThePolicyDecides) {
   const std::string written = write("swapped.json", schedule.dump());
   const Result swapped = run(same_ + "--schedule " + written);
   EXPECT_EQ(swapped.code, 0) << swapped.error;
-  EXPECT_THAT(swapped.error, HasSubstr("the schedule that was given is not valid here: "));
+  EXPECT_THAT(swapped.error, HasSubstr("the given schedule is not valid here: "));
   EXPECT_EQ(swapped.json.at("plan").at("steps"), 0);
   EXPECT_EQ(swapped.json.at("params_checksum"), first.json.at("params_checksum"));
 }

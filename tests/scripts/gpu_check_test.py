@@ -7,10 +7,12 @@ CPU in the GPU's place.
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "gpu_check.sh"
 BUILD = None
@@ -37,6 +39,33 @@ class Arguments(unittest.TestCase):
             done = run("r", path=folder)
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no cmake on this machine", done.stderr)
+
+    def tools(self, folder, *names):
+        """A path of these programs, and of stand-ins for the GPU's."""
+        for name in names:
+            os.symlink(shutil.which(name), os.path.join(folder, name))
+        for name, says in [("nvidia-smi", "A GPU, 1.0, 80000, 8.0"), ("nvcc", "release 13.0,"),
+                           ("cmake", "$* >> $LOG")]:
+            path = pathlib.Path(folder) / name
+            path.write_text(f'#!/bin/bash\necho {says}\n', encoding="utf-8")
+            path.chmod(0o755)
+
+    def test_without_ninja_make_builds(self):
+        common = ("bash", "dirname", "realpath", "python3", "git", "find", "sort", "xargs",
+                  "sha256sum", "cut", "sed", "mkdir", "timeout", "tee", "rm", "nproc", "grep",
+                  "tar", "cat", "env")
+        for builders, generator in [(("make",), "Unix Makefiles"), (("make", "ninja"), "Ninja")]:
+            with tempfile.TemporaryDirectory() as folder:
+                self.tools(folder, *common, *builders)
+                log = pathlib.Path(folder) / "log"
+                with unittest.mock.patch.dict(os.environ, {"LOG": str(log)}):
+                    run(pathlib.Path(folder) / "r", "--build", pathlib.Path(folder) / "b",
+                        "--only", "smoke", path=folder)
+                self.assertIn(f"-G {generator} ", log.read_text(encoding="utf-8"))
+        with tempfile.TemporaryDirectory() as folder:
+            self.tools(folder, *common)
+            done = run("r", path=folder)
+        self.assertIn("there is no make on this machine", done.stderr)
 
     def test_help(self):
         done = run("--help")
@@ -93,6 +122,21 @@ class StandIn(unittest.TestCase):
         self.check("bench-batch")
         largest = self.read("summary.json")["max_batch"]
         self.assertTrue(1 <= largest["tidemark_unmanaged"] <= largest["tidemark"] <= 8)
+
+    def test_nothing_is_measured_if_the_smoke_step_fails(self):
+        output = self.check("profile")
+        self.assertLess(output.index("=== build"), output.index("=== smoke"))
+        self.assertLess(output.index("=== smoke"), output.index("=== profile"))
+        with tempfile.TemporaryDirectory() as folder:
+            build = pathlib.Path(folder)
+            (build / "bin").mkdir()
+            for name in ("host_overhead", "stress_batch"):
+                os.symlink("/bin/true", build / "bin" / name)
+            os.symlink("/bin/false", build / "bin" / "train_resnet")
+            done = run(build / "r", "--stand-in", "--build", build, "--only", "profile")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"smoke +FAILED")
+        self.assertRegex(done.stdout, r"profile +not run")
 
     def test_a_step_that_fails_is_said_to(self):
         # The unmanaged run leaves no report, as its folder cannot be written to.

@@ -93,7 +93,7 @@ size_t FakeCudaDriver::live_objects() const {
   const Lock lock(mutex_);
   size_t open = 0;
   for (const auto& [handle, stream] : streams_) open += stream->closed ? 0 : 1;
-  return open + events_.size() + ranges_.size();
+  return open + events_.size() + ranges_.size() + counters_.size();
 }
 
 FakeCudaDriver::FakeStream* FakeCudaDriver::find_stream(DriverStream stream, const char* call) {
@@ -149,6 +149,7 @@ void FakeCudaDriver::run_stream(FakeStream& stream) {
 
 void FakeCudaDriver::launch(DriverStream stream, std::function<void()> run) {
   Lock lock(mutex_);
+  ++launches_;
   if (FakeStream* const found = find_stream(stream, "launch")) {
     push(lock, *found, std::move(run));
   }
@@ -178,6 +179,11 @@ DriverStatus FakeCudaDriver::last_error() {
   const Lock lock(mutex_);
   if (lost_) return *lost_;
   return std::exchange(refused_, kDriverOk);
+}
+
+int64_t FakeCudaDriver::take_launches() {
+  const Lock lock(mutex_);
+  return std::exchange(launches_, 0);
 }
 
 DriverStatus FakeCudaDriver::create_stream(DriverStream* out) {
@@ -372,7 +378,50 @@ DriverStatus FakeCudaDriver::launch_host_func(DriverStream stream, void (*run)(v
   if (const auto status = enter(lock, DriverCall::kLaunchHostFunc); !status.ok()) return status;
   FakeStream* const on = find_stream(stream, "launch_host_func");
   if (!on) return kDriverInvalidValue;
-  push(lock, *on, [run, argument] { run(argument); });
+  push(lock, *on, [this, run, argument] {
+    const std::scoped_lock alone(host_functions_);
+    run(argument);
+  });
+  return kDriverOk;
+}
+
+DriverStatus FakeCudaDriver::create_counter(std::atomic<uint32_t>** out) {
+  Lock lock(mutex_);
+  if (const auto status = enter(lock, DriverCall::kCounter); !status.ok()) return status;
+  auto counter = std::make_shared<std::atomic<uint32_t>>(0);
+  *out = counter.get();
+  counters_.emplace(*out, std::move(counter));
+  return kDriverOk;
+}
+
+DriverStatus FakeCudaDriver::destroy_counter(std::atomic<uint32_t>* counter) {
+  Lock lock(mutex_);
+  const DriverStatus status = enter(lock, DriverCall::kFree);
+  if (counters_.erase(counter) == 0) violation("a counter is destroyed that is not there");
+  return status;
+}
+
+DriverStatus FakeCudaDriver::wait_counter(DriverStream stream, std::atomic<uint32_t>* counter,
+                                          uint32_t least) {
+  Lock lock(mutex_);
+  if (const auto status = enter(lock, DriverCall::kWaitCounter); !status.ok()) return status;
+  FakeStream* const on = find_stream(stream, "wait_counter");
+  const auto found = counters_.find(counter);
+  if (found == counters_.end()) violation("a stream waits for a counter that is not there");
+  if (!on || found == counters_.end()) return kDriverInvalidValue;
+  push(lock, *on, [this, held = found->second, least] {
+    const auto reached = [&] {
+      return static_cast<int32_t>(held->load(std::memory_order_acquire) - least) >= 0;
+    };
+    // The host raises it without telling the driver.
+    while (!reached()) {
+      {
+        const Lock looking(mutex_);
+        if (lost_) return;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(5));
+    }
+  });
   return kDriverOk;
 }
 

@@ -1,7 +1,8 @@
 // A CUDA runtime without a GPU: streams are threads, device memory is host memory, and delays
 // depend on the seed. It is stricter than CUDA. What CUDA silently forgives (a wait for an
 // event that was never recorded, a handle that is gone, a copy that is not asynchronous because
-// its memory is not pinned) is a violation, listed for the test to find.
+// its memory is not pinned) is a violation, listed for the test to find. Host functions run one
+// at a time, whatever their streams, as CUDA may run them.
 //
 // Threads: calls come from one thread; host functions and kernels run on the streams' threads.
 #pragma once
@@ -46,8 +47,10 @@ enum class DriverCall : uint8_t {
   kFree,
   kPin,
   kUnpin,
+  kCounter,
+  kWaitCounter,
 };
-inline constexpr size_t kDriverCallCount = 21;
+inline constexpr size_t kDriverCallCount = 23;
 
 struct FakeCudaOptions {
   uint64_t seed = 1;
@@ -86,6 +89,8 @@ class FakeCudaDriver final : public CudaDriver {
   DriverStatus properties(GpuProperties* out) override;
   DriverStatus memory_info(Bytes* free, Bytes* total) override;
   DriverStatus last_error() override;
+  int64_t take_launches() override;
+  void warm_up() override {}
   DriverStatus create_stream(DriverStream* out) override;
   DriverStatus destroy_stream(DriverStream stream) override;
   DriverStatus synchronize_stream(DriverStream stream) override;
@@ -101,6 +106,10 @@ class FakeCudaDriver final : public CudaDriver {
   DriverStatus fill(void* to, std::byte value, size_t bytes, DriverStream stream) override;
   DriverStatus launch_host_func(DriverStream stream, void (*run)(void*),
                                 void* argument) override;
+  DriverStatus create_counter(std::atomic<uint32_t>** out) override;
+  DriverStatus destroy_counter(std::atomic<uint32_t>* counter) override;
+  DriverStatus wait_counter(DriverStream stream, std::atomic<uint32_t>* counter,
+                            uint32_t least) override;
   DriverStatus allocate(DriverMemory kind, void** out, size_t bytes) override;
   DriverStatus free(DriverMemory kind, void* address) override;
   DriverStatus pin(void* address, size_t bytes) override;
@@ -145,6 +154,9 @@ class FakeCudaDriver final : public CudaDriver {
   std::map<DriverStream, std::unique_ptr<FakeStream>> streams_;
   std::map<DriverEvent, std::shared_ptr<FakeEvent>> events_;
   std::map<const std::byte*, Range> ranges_;
+  std::map<std::atomic<uint32_t>*, std::shared_ptr<std::atomic<uint32_t>>> counters_;
+  std::mutex host_functions_;  // held while one runs
+  int64_t launches_ = 0;
   uintptr_t next_handle_ = 1;
   std::array<std::atomic<int64_t>, kDriverCallCount> calls_{};
   struct Fault {

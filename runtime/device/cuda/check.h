@@ -7,6 +7,8 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
+#include <cstdint>
+
 namespace tidemark {
 
 // REQUIRES: the status is not success.
@@ -23,6 +25,12 @@ inline void check_cudnn(cudnnStatus_t status, const char* call) {
 inline void check_cublas(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS) throw_cublas(status, call);
 }
+
+// CUDA's queues are finite, and a launch into a full one waits. CudaDevice therefore counts the
+// commands that kernels issue on its thread (CudaDriver::take_launches). Call with every
+// launch, or the most launches of a library's call.
+inline thread_local int64_t launches_issued = 0;
+inline void count_launches(int64_t n) { launches_issued += n; }
 
 // Call after <<<...>>>: checks the launch itself. Faults of a running kernel surface later.
 inline void check_launch(const char* kernel) { check_cuda(cudaGetLastError(), kernel); }

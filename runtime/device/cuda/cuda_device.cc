@@ -176,6 +176,9 @@ class CudaDevice final : public Device {
         log().debug("{}: {} when it was closed", name_, driver_->describe(status));
       }
     }
+    for (const auto& worker : workers_) {
+      if (worker) worker->stop();
+    }
     addresses_->leaving.clear();
   }
 
@@ -198,8 +201,11 @@ class CudaDevice final : public Device {
 
   Event enqueue(StreamId stream, Work work) override {
     return issue(stream, work.tag, "kernel", [&](StreamQueue& to) {
-      to.count_commands(1);
+      if (work.first_run) wait_for_host_work();
+      (void)driver_->take_launches();
+      to.count_commands(1);  // also if the work throws after its first launch
       work.run(to.native());
+      to.count_commands(std::max<int64_t>(0, driver_->take_launches() - 1));
       check_driver(*driver_, driver_->last_error(), "a launch");
     });
   }
@@ -358,6 +364,14 @@ class CudaDevice final : public Device {
     tasks_->progress.check();
   }
 
+  // Outside CUDA: host work may fail and hold its stream.
+  void wait_for_host_work() {
+    while (!tasks_->none_pending()) {
+      tasks_->progress.check();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+
   // Waits until the stream's queue has space.
   void make_space(StreamQueue& queue) {
     const Ticket limit = options_.tickets_in_flight;
@@ -432,12 +446,16 @@ class CudaDevice final : public Device {
   }
 
   void launch(StreamQueue& to, StreamId stream, std::function<void(void*)> run) {
-    HostTask* const task = to.keep(std::make_unique<HostTask>(tasks_, stream, std::move(run)));
-    tasks_->pending.fetch_add(1, std::memory_order_relaxed);
-    const DriverStatus status = driver_->launch_host_func(to.native(), &HostTask::run_it, task);
-    if (!status.ok()) tasks_->pending.fetch_sub(1, std::memory_order_relaxed);
-    check_driver(*driver_, status, "cudaLaunchHostFunc");
-    to.count_commands(1);
+    std::unique_ptr<HostWorker>& worker = workers_[index(stream)];
+    if (!worker) {
+      // What cannot be made beside host work is made before the first.
+      if (tasks_->none_pending()) driver_->warm_up();
+      worker = std::make_unique<HostWorker>(driver_, tasks_, stream);
+    }
+    HostTask* const task =
+        to.keep(std::make_unique<HostTask>(HostTask{*worker, std::move(run)}));
+    to.count_commands(2);
+    worker->launch(*task, to.native());
   }
 
   static bool overlaps(const Copy& copy) {
@@ -560,6 +578,7 @@ class CudaDevice final : public Device {
   // The fence that each stream's next work waits for.
   std::array<Fence, kStreamCount> fences_{};
   std::vector<DriverEvent> events_;
+  std::array<std::unique_ptr<HostWorker>, kStreamCount> workers_;
   // True after a throw, until resume().
   bool refused_ = false;
   std::array<std::unique_ptr<StreamQueue>, kStreamCount> queues_;

@@ -3,8 +3,10 @@
 // - Kernels are issued on the calling thread: Work::run gets the cudaStream_t, and is
 //   destroyed when enqueue() returns. A kernel that cannot be launched throws at once, after
 //   all other work has finished, and nothing has been enqueued.
-// - Host work (enqueue_host) runs on the driver's threads in stream order. If it throws, its
-//   stream is held there, as device.h says, and every call throws until resume().
+// - Host work (enqueue_host) runs in stream order, each stream's on a thread of its own. If it
+//   throws, its stream is held there, as device.h says, and every call throws until resume().
+// - Work that runs for the first time waits for all host work: CUDA may load its code, and may
+//   wait for all streams to do so.
 // - Copies between device and pinned memory are direct; pageable memory is copied in pieces
 //   through a pinned buffer per stream, in stream order: the issuing thread never waits.
 // - Consecutive work on one stream with one tag is one Completion.
@@ -29,8 +31,8 @@ namespace tidemark {
 struct CudaDeviceOptions {
   // The maximum commands in flight per stream while host work is pending. Launching into a full
   // queue waits, inside CUDA, for the stream; if the stream is held by failed host work, this
-  // wait never ends. CUDA's queues hold about a thousand commands, and an operator may be
-  // several launches.
+  // wait never ends. CUDA's queues hold about a thousand commands, and an operator may add
+  // some hundreds to those counted here: a convolution of many slices.
   int64_t commands_beside_host_work = 256;
   // The maximum tickets in flight per stream.
   Ticket tickets_in_flight = kMaxInFlight;

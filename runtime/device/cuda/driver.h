@@ -7,6 +7,7 @@
 // that functions given to launch_host_func() run on the driver's threads and call nothing here.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,6 +59,10 @@ class CudaDriver {
   virtual DriverStatus memory_info(Bytes* free, Bytes* total) = 0;
   // The error of the last launch on this thread; resets it.
   virtual DriverStatus last_error() = 0;
+  // Commands that kernels on this thread have given to CUDA since the last call, at most.
+  virtual int64_t take_launches() = 0;
+  // Makes what kernels need and what CUDA may make only while its streams are idle: handles.
+  virtual void warm_up() = 0;
 
   virtual DriverStatus create_stream(DriverStream* out) = 0;  // non-blocking
   virtual DriverStatus destroy_stream(DriverStream stream) = 0;
@@ -80,8 +85,15 @@ class CudaDriver {
   virtual DriverStatus move(void* to, const void* from, size_t bytes, DriverStream stream) = 0;
   // Within device memory.
   virtual DriverStatus fill(void* to, std::byte value, size_t bytes, DriverStream stream) = 0;
+  // CUDA may run such functions one at a time, whatever their streams: they must be short.
   virtual DriverStatus launch_host_func(DriverStream stream, void (*run)(void*),
                                         void* argument) = 0;
+  // A number, 0 at first, that the host raises and streams wait for.
+  virtual DriverStatus create_counter(std::atomic<uint32_t>** out) = 0;
+  virtual DriverStatus destroy_counter(std::atomic<uint32_t>* counter) = 0;
+  // The stream waits until the counter has reached `least`, by less than 2^31.
+  virtual DriverStatus wait_counter(DriverStream stream, std::atomic<uint32_t>* counter,
+                                    uint32_t least) = 0;
 
   virtual DriverStatus allocate(DriverMemory kind, void** out, size_t bytes) = 0;
   virtual DriverStatus free(DriverMemory kind, void* address) = 0;

@@ -1,8 +1,14 @@
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <new>
 #include <string>
+#include <utility>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/log.h"
+#include "runtime/device/cuda/check.h"
+#include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/move_cuda.h"
 #include "runtime/device/device.h"
@@ -70,6 +76,18 @@ class Driver final : public CudaDriver {
 
   DriverStatus last_error() override { return {static_cast<int>(cudaGetLastError())}; }
 
+  int64_t take_launches() override { return std::exchange(launches_issued, 0); }
+  void warm_up() override {
+    try {
+      CudaContext& gpu = CudaContext::of(gpu_);
+      gpu.cudnn();
+      gpu.cublas_lt();
+    } catch (const DeviceError& error) {
+      // A kernel that needs a library will say so itself.
+      log().debug("no handles are made in advance: {}", error.what());
+    }
+  }
+
   DriverStatus create_stream(DriverStream* out) override {
     cudaStream_t stream = nullptr;
     const auto error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -126,6 +144,33 @@ class Driver final : public CudaDriver {
   DriverStatus launch_host_func(DriverStream stream, void (*run)(void*),
                                 void* argument) override {
     return status(cudaLaunchHostFunc(as_stream(stream), run, argument));
+  }
+
+  DriverStatus create_counter(std::atomic<uint32_t>** out) override {
+    void* address = nullptr;
+    const auto error = cudaHostAlloc(&address, sizeof(**out), cudaHostAllocDefault);
+    if (error == cudaSuccess) *out = new (address) std::atomic<uint32_t>(0);
+    return status(error);
+  }
+  DriverStatus destroy_counter(std::atomic<uint32_t>* counter) override {
+    return status(cudaFreeHost(counter));
+  }
+  DriverStatus wait_counter(DriverStream stream, std::atomic<uint32_t>* counter,
+                            uint32_t least) override {
+    // The runtime has no such call; the driver has had this version since CUDA 11.7.
+    static const auto wait = [] {
+      void* function = nullptr;
+      cudaDriverEntryPointQueryResult found{};
+      (void)cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 11070,
+                                             cudaEnableDefault, &found);
+      return reinterpret_cast<decltype(&cuStreamWaitValue32)>(function);
+    }();
+    if (!wait) return status(cudaErrorNotSupported);
+    // Host memory that CUDA allocated has one address for the host and the GPU. The driver's
+    // codes are the runtime's.
+    return status(
+        static_cast<cudaError_t>(wait(as_stream(stream), reinterpret_cast<CUdeviceptr>(counter),
+                                      least, CU_STREAM_WAIT_VALUE_GEQ)));
   }
 
   DriverStatus allocate(DriverMemory kind, void** out, size_t bytes) override {

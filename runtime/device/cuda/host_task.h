@@ -1,18 +1,28 @@
-// Host functions in stream order. A function that fails waits on the driver's thread until it
-// may try again, so that nothing behind it in the stream runs.
+// Host functions in stream order, each stream's on a thread of its own. A function that fails
+// waits on that thread until it may try again, so that nothing behind it in the stream runs.
 //
-// CUDA allows such a function to wait for the host (though not for CUDA), so a stream can be
-// held this way. The issuing thread must then not wait inside CUDA for that stream, nor fill
-// its queue, because launching into a full queue also waits. CudaDevice ensures both.
+// CUDA may run the host functions of all streams one after the other on one thread. What it is
+// given therefore only tells the stream's HostWorker that the stream has come so far; the
+// stream then waits for a counter that the worker raises. The issuing thread must not wait
+// inside CUDA for a stream that is held, nor fill its queue, because launching into a full
+// queue also waits. CudaDevice ensures both.
+//
+//   stream   ... | arrived(task) | wait: counter >= 7 | ...
+//   worker                       | run the task, counter = 7 |
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "runtime/core/thread_annotations.h"
 #include "runtime/device/cpu/progress.h"
+#include "runtime/device/cuda/driver.h"
 #include "runtime/device/stream.h"
 
 namespace tidemark {
@@ -27,22 +37,47 @@ struct HostTasks {
   bool none_pending() const { return pending.load(std::memory_order_acquire) == 0; }
 };
 
-// Owned by the issuing thread, which destroys it after it has run: it may hold memory that only
-// CUDA can free, and the driver's threads must not call CUDA.
-class HostTask {
- public:
-  HostTask(std::shared_ptr<HostTasks> tasks, StreamId stream, std::function<void(void*)> run)
-      : tasks_(std::move(tasks)), stream_(stream), run_(std::move(run)) {}
+class HostWorker;
 
-  // The function for launch_host_func(), with the task as its argument.
-  static void run_it(void* task) { static_cast<HostTask*>(task)->run(); }
+// Owned by the issuing thread, which destroys it after it has run: it may hold memory that only
+// CUDA can free, for which CUDA may wait for the stream that waits for the task.
+struct HostTask {
+  HostWorker& worker;
+  std::function<void(void*)> run;
+  uint32_t number = 0;  // in the stream, from 1
+};
+
+// Runs one stream's tasks, in order. Threads: the issuing thread.
+class HostWorker {
+ public:
+  // Throws DeviceError.
+  HostWorker(std::shared_ptr<CudaDriver> driver, std::shared_ptr<HostTasks> tasks,
+             StreamId stream);
+  ~HostWorker();  // after stop()
+  HostWorker(const HostWorker&) = delete;
+  HostWorker& operator=(const HostWorker&) = delete;
+
+  // Enqueues the task on `native`, the worker's stream, as two commands. Throws DeviceError.
+  void launch(HostTask& task, DriverStream native);
+
+  // Ends the thread. REQUIRES: the stream has been synchronized, or its context is lost.
+  void stop();
 
  private:
-  void run() noexcept;
+  static void arrived(void* task);
+  void work();
+  void run(HostTask& task) noexcept;
 
+  const std::shared_ptr<CudaDriver> driver_;
   const std::shared_ptr<HostTasks> tasks_;
   const StreamId stream_;
-  std::function<void(void*)> run_;
+  std::atomic<uint32_t>* done_ = nullptr;
+  uint32_t issued_ = 0;
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<HostTask*> arrived_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
 };
 
 }  // namespace tidemark

@@ -5,6 +5,7 @@
 // Threads: functions without state.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -48,14 +49,17 @@ Offsets best_fit_online(const std::vector<Buffer>& buffers);
 // neighbour. O(n^2) at worst.
 Offsets lowest_longest(const std::vector<Buffer>& buffers);
 
-// How the time of a heuristic grows.
-enum class HeuristicCost : uint8_t { kBuffers, kPairs, kQuadratic };
+// The time of a heuristic grows with
+enum class HeuristicCost : uint8_t {
+  kBuffers,    // the buffers
+  kPairs,      // the pairs of buffers that live at the same time
+  kQuadratic,  // the buffers squared
+};
 
 struct Heuristic {
   const char* name;
   Offsets (*place)(const std::vector<Buffer>&);
-  HeuristicCost
-      cost;  // with the buffers, with the pairs that overlap, with the buffers squared
+  HeuristicCost cost;
 };
 
 // All heuristics. plan_layout() tries them in this order, and each is a method of plan_graph.

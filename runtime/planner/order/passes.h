@@ -19,7 +19,7 @@ std::vector<int64_t> loads_in(const OrderGraph& graph, const std::vector<OpId>& 
 // The maximum of loads_in().
 int64_t load_of(const OrderGraph& graph, const std::vector<OpId>& order);
 
-// Ties go to the operator earlier in `position`.
+// LESCEA: runs the ready operator with the least growth; ties go to the lower number.
 std::vector<OpId> lescea(const OrderGraph& graph);
 
 struct OrderRule {

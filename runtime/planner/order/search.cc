@@ -9,7 +9,7 @@ namespace tidemark::planner {
 namespace {
 
 constexpr size_t kMaxRememberedSets = 4 << 20;
-constexpr int64_t kSetsPerLookAtTheClock = 64;
+constexpr int64_t kNodesPerClockCheck = 64;
 
 }  // namespace
 
@@ -56,7 +56,7 @@ SearchEnd OrderSearch::run(int64_t budget, const std::vector<int>& prefer, int64
   open(0);
   while (state.count() < graph_.size()) {
     if (++nodes_ >= end) return SearchEnd::kLimit;
-    if (nodes_ % kSetsPerLookAtTheClock == 0 && watch.expired()) return SearchEnd::kLimit;
+    if (nodes_ % kNodesPerClockCheck == 0 && watch.expired()) return SearchEnd::kLimit;
     Frame& frame = frames.back();
     if (frame.choices.empty()) {
       while (state.count() > frame.depth) state.undo();

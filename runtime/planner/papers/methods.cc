@@ -43,11 +43,11 @@ Method from_baseline(const Baseline& baseline) {
   return method;
 }
 
-// The heuristic on its own: program order, and its offsets.
+// Program order, and the heuristic's offsets.
 Method from_heuristic(const Heuristic& heuristic) {
   Method method;
-  method.name = flag_name(heuristic.name);
   method.what = std::string("program order, ") + heuristic.name;
+  method.name = flag_name(method.what);
   method.baseline = true;
   method.plan = [&heuristic, name = method.what](const Problem& problem,
                                                  const PlannerOptions&) {
@@ -69,11 +69,11 @@ Method from_heuristic(const Heuristic& heuristic) {
   return method;
 }
 
-// The rule on its own: its order, and best fit's offsets.
+// The rule's order, and best fit's offsets.
 Method from_rule(const OrderRule& rule) {
   Method method;
-  method.name = flag_name(rule.name);
   method.what = std::string(rule.name) + ", best fit";
+  method.name = flag_name(method.what);
   method.baseline = true;
   method.plan = [&rule, name = method.what](const Problem& problem, const PlannerOptions&) {
     check_problem(problem);
@@ -142,6 +142,18 @@ Method olla_method() {
   return method;
 }
 
+// A baseline may be the same plan: then it only gains the half.
+void add(Method method, std::vector<Method>& all) {
+  const auto same = std::find_if(all.begin(), all.end(),
+                                 [&](const Method& m) { return m.name == method.name; });
+  if (same == all.end()) {
+    all.push_back(std::move(method));
+    return;
+  }
+  if (method.order) same->order = std::move(method.order);
+  if (method.layout) same->layout = std::move(method.layout);
+}
+
 std::vector<Method> all_methods() {
   std::vector<Method> all = {
       {"default", "search for the order, then for the layout", plan_step, plan_order,
@@ -150,8 +162,8 @@ std::vector<Method> all_methods() {
       {"roam", "ROAM: subgraphs planned one by one", roam::roam_method, {}, {}},
   };
   for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));
-  for (const Heuristic& heuristic : kHeuristics) all.push_back(from_heuristic(heuristic));
-  for (const OrderRule& rule : kOrderRules) all.push_back(from_rule(rule));
+  for (const Heuristic& heuristic : kHeuristics) add(from_heuristic(heuristic), all);
+  for (const OrderRule& rule : kOrderRules) add(from_rule(rule), all);
   for (const roam::Ablation& ablation : roam::ablations()) {
     all.push_back(from_ablation(ablation));
   }

@@ -24,7 +24,8 @@ struct Method {
   // Only the order or the layout; empty if a method has no such half of its own.
   std::function<Order(const Problem&, const OrderOptions&)> order;
   std::function<Layout(const std::vector<Buffer>&, const LayoutOptions&)> layout;
-  // One of baselines(), a heuristic or a rule on its own, or a method without an ingredient.
+  // One of baselines(), a heuristic in program order, a rule with best fit, or a method without
+  // an ingredient.
   bool baseline = false;
   bool needs_solver = false;  // of integer programs; see solver/solver.h
 };

@@ -1,12 +1,20 @@
 // The choice of cuDNN's engines for GPUs that need not be there: their properties are enough.
 #include <gtest/gtest.h>
 
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <algorithm>
 #include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "ops/cudnn/convolution.h"
+#include "ops/cudnn/gpu_properties.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/log.h"
 
 // Calls of cuDNN pass through these (the linker's --wrap).
 namespace {
@@ -20,6 +28,11 @@ cudnnStatus_t __real_cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor);
 cudnnStatus_t __wrap_cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   const cudnnStatus_t failure = std::exchange(next_finalize, CUDNN_STATUS_SUCCESS);
   return failure != CUDNN_STATUS_SUCCESS ? failure : __real_cudnnBackendFinalize(descriptor);
+}
+// Nothing is executed: there may be no GPU.
+cudnnStatus_t __wrap_cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t,
+                                         cudnnBackendDescriptor_t) {
+  return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t __real_cudnnBackendSetAttribute(cudnnBackendDescriptor_t,
                                               cudnnBackendAttributeName_t,
@@ -36,27 +49,6 @@ cudnnStatus_t __wrap_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
 
 namespace tidemark::cudnn {
 namespace {
-
-struct Gpu {
-  const char* name;
-  int capability, multiprocessors, shared_memory, l2_mib;
-};
-constexpr Gpu kA100{"NVIDIA A100-SXM4-80GB", 800, 108, 166912, 40};
-constexpr Gpu kH100{"NVIDIA H100 80GB HBM3", 900, 132, 232448, 50};
-
-Descriptor properties(const Gpu& gpu) {
-  return device_properties(
-      R"({"cudaDeviceId":0,"driverVer":13000,"isTccDriver":0,"maxCtasPerSM":32,)"
-      R"("maxRegistersPerSM":65536,"maxSharedMemoryPerBlock":49152,"maxThreadsPerBlock":1024,)"
-      R"("maxThreadsPerSM":2048,"memClockRateKHz":2000000,"pciDeviceId":0,"regsPerBlock":65536,)"
-      R"("reservedSharedMemoryPerBlock":1024,"smClockRateKHz":1500000,"supportCoopLaunch":1,)"
-      R"("totalGlobalMem":85017493504,"warpSize":32,"maxBlockSize":[1024,1024,64],)"
-      R"("maxGridSize":[2147483647,65535,65535],"deviceName":")" +
-      std::string(gpu.name) + R"(","deviceVer":)" + std::to_string(gpu.capability) +
-      R"(,"multiProcessorCount":)" + std::to_string(gpu.multiprocessors) +
-      R"(,"maxSharedMemoryPerBlockOptin":)" + std::to_string(gpu.shared_memory) +
-      R"(,"l2CacheSize":)" + std::to_string(gpu.l2_mib << 20) + "}");
-}
 
 struct Layer {
   int64_t size, inputs, outputs, window, stride;
@@ -95,6 +87,25 @@ void expect_plan(Pass pass, const Problem& p, bool tf32, DType dtype,
   EXPECT_NO_THROW(ConvolutionPlan(problem, device));
 }
 
+// The first test: a process warns once.
+TEST(PlanWarningTest, WithoutTensorCoresOneWarningSaysSo) {
+  std::ostringstream text;
+  log().sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+  const Descriptor device = properties(kA100);
+  const Layer single{7, 3, 5, 3, 1};
+  const auto plan = [&](bool tf32) {
+    return ConvolutionPlan(convolution(Pass::kGradWeight, single, 1, tf32), device);
+  };
+  ASSERT_FALSE(plan(false).traits().tensor_cores);
+  EXPECT_EQ(text.str(), "") << "they were not allowed";
+  ASSERT_FALSE(plan(true).traits().tensor_cores) << plan(true).name();
+  plan(true);
+  log().sinks().pop_back();
+  const std::string warning = text.str();
+  EXPECT_NE(warning.find("without tensor cores"), std::string::npos) << warning;
+  EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
+}
+
 TEST(PlanTest, EnginesAreTakenThatRepeatToTheBitWithinTheCap) {
   EXPECT_TRUE(acceptable({.tensor_cores = true, .workspace = kWorkspaceCap}, true));
   EXPECT_TRUE(acceptable({}, false));
@@ -111,10 +122,11 @@ TEST(PlanTest, EveryConvolutionOfResNet50HasAPlanThatIsAlwaysTheSame) {
   for (const Gpu* each : {&kA100, &kH100}) {
     const Gpu& gpu = *each;
     const Descriptor device = properties(gpu), again = properties(gpu);
-    for (const int64_t batch : {1, 32, 256}) {
+    for (const int64_t batch : {1, 32, 257, 3001}) {
       for (const Layer& layer : kResNet50) {
         for (const Pass pass : kPasses) {
           for (const bool tf32 : {true, false}) {
+            if (!tf32 && batch > 32) continue;
             const Convolution problem = convolution(pass, layer, batch, tf32);
             SCOPED_TRACE(std::string(gpu.name) + ", x " + problem.x.to_string() + ", w " +
                          problem.w.to_string() + ", tf32 " + std::to_string(tf32));
@@ -134,27 +146,116 @@ TEST(PlanTest, EveryConvolutionOfResNet50HasAPlanThatIsAlwaysTheSame) {
   }
 }
 
+std::vector<int64_t> slices_of(const ConvolutionPlan& plan) {
+  std::vector<int64_t> images;
+  for (const ConvolutionPlan::Slice& slice : plan.slices()) images.push_back(slice.images);
+  return images;
+}
+
 // A100's engines copy their inputs: at once, these would take 784 and 982 MiB.
 TEST(PlanTest, LargeBatchesAreCutIntoSlices) {
   const Descriptor device = properties(kA100);
   const Layer strided{56, 256, 512, 1, 2}, pointwise{56, 64, 256, 1, 1};
-  const auto plan = [&](Pass pass, const Layer& layer, int64_t batch, bool tf32) {
-    return ConvolutionPlan(convolution(pass, layer, batch, tf32), device);
+  const auto slices = [&](Pass pass, const Layer& layer, int64_t batch, bool tf32) {
+    const ConvolutionPlan plan(convolution(pass, layer, batch, tf32), device);
+    EXPECT_EQ(plan.traits().tensor_cores, tf32) << plan.name();
+    EXPECT_EQ(plan.partials(), 1);
+    return slices_of(plan);
   };
-  const auto slices = [](const ConvolutionPlan& made) {
-    return made.name().find(" slices") != std::string::npos;
-  };
+  using Images = std::vector<int64_t>;
   for (const Pass pass : {Pass::kForward, Pass::kGradWeight}) {
     const Layer& layer = pass == Pass::kForward ? strided : pointwise;
-    const ConvolutionPlan whole = plan(pass, layer, 32, true),
-                          cut = plan(pass, layer, 256, true);
-    EXPECT_FALSE(slices(whole)) << whole.name();
-    EXPECT_TRUE(slices(cut)) << cut.name();
-    EXPECT_GT(cut.workspace(), Bytes(0));
-    EXPECT_TRUE(slices(plan(pass, layer, 255, true)));
-    // Not where nothing is gained, and not where the batch has no parts.
-    EXPECT_FALSE(slices(plan(pass, layer, 256, false)));
-    EXPECT_FALSE(slices(plan(pass, layer, 251, true)));
+    EXPECT_EQ(slices(pass, layer, 32, true), Images{32});
+    EXPECT_EQ(slices(pass, layer, 256, true), Images({64, 64, 64, 64}));
+    EXPECT_EQ(slices(pass, layer, 251, true), Images({63, 63, 63, 62}));
+    EXPECT_EQ(slices(pass, layer, 257, true), Images({65, 64, 64, 64}));
+    EXPECT_EQ(slices(pass, layer, 256, false), Images{256}) << "nothing would be gained";
+  }
+}
+
+// Every fourth image of 3 * 1001 * 1001 floats starts at a multiple of 16 bytes.
+TEST(PlanTest, SlicesCoverTheBatchAndStartAtMultiplesOf16Bytes) {
+  for (const Gpu* gpu : {&kA100, &kH100}) {
+    const Descriptor device = properties(*gpu);
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      const int64_t channels = 3, size = 1001, batch = 1531;
+      Convolution problem = convolution(Pass::kForward, {size, channels, 8, 3, 1}, batch, true);
+      problem.dtype = dtype;
+      const ConvolutionPlan plan(problem, device);
+      int64_t first = 0;
+      EXPECT_GT(plan.slices().size(), 1u);
+      for (const ConvolutionPlan::Slice& slice : plan.slices()) {
+        EXPECT_EQ(slice.first, first);
+        EXPECT_GT(slice.images, 0);
+        first += slice.images;
+        for (const Shape* shape : {&problem.x, &problem.y}) {
+          const int64_t image = shape->elements() / batch;
+          EXPECT_EQ(slice.first * image * size_of(dtype).count() % 16, 0);
+          EXPECT_LT(slice.images * image, int64_t{1} << 31);
+        }
+      }
+      EXPECT_EQ(first, batch);
+    }
+  }
+}
+
+TEST(PlanTest, EachSliceIsGivenItsPartOfXAndYAndOfPartialGradients) {
+  const Descriptor device = properties(kA100);
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    Convolution problem = convolution(Pass::kGradWeight, kResNet50[0], 509, true);
+    problem.dtype = dtype;
+    const ConvolutionPlan plan(problem, device);
+    ASSERT_GT(plan.slices().size(), 1u);
+    std::vector<std::byte*> given;  // x, w and y of each slice
+    on_set = [&](cudnnBackendDescriptor_t, cudnnBackendAttributeName_t name,
+                 const void* values) {
+      if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) {
+        const auto* const pointers = static_cast<std::byte* const*>(values);
+        given.insert(given.end(), pointers, pointers + 3);
+      }
+      return true;
+    };
+    const auto at = [](int64_t address) { return reinterpret_cast<std::byte*>(address); };
+    constexpr int64_t kX = int64_t{1} << 40, kW = int64_t{1} << 41, kY = int64_t{1} << 42;
+    plan.run(nullptr, at(kX), at(kW), at(kY), at(int64_t{1} << 43));
+    on_set = nullptr;
+    std::vector<std::byte*> expected;
+    const int64_t size = size_of(dtype).count();
+    int64_t number = 0;
+    for (const ConvolutionPlan::Slice& slice : plan.slices()) {
+      expected.push_back(at(kX + slice.first * 224 * 224 * 3 * size));
+      expected.push_back(at(kW + (plan.partials() > 1 ? number++ * 64 * 7 * 7 * 3 * size : 0)));
+      expected.push_back(at(kY + slice.first * 112 * 112 * 64 * size));
+    }
+    EXPECT_EQ(given, expected);
+  }
+}
+
+TEST(PlanTest, NoSliceHas2To31Elements) {
+  const Layer layer{112, 64, 64, 3, 1};  // 2675 images are 2^31 elements
+  for (const Gpu* gpu : {&kA100, &kH100}) {
+    const Descriptor device = properties(*gpu);
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      for (const bool tf32 : {true, false}) {
+        for (const Pass pass : kPasses) {
+          Convolution problem = convolution(pass, layer, 4093, tf32);
+          problem.dtype = dtype;
+          const ConvolutionPlan plan(problem, device);
+          EXPECT_EQ(plan.traits().tensor_cores, tf32 || dtype == DType::kBFloat16)
+              << plan.name();
+          for (const int64_t images : slices_of(plan)) EXPECT_LE(images, 2674);
+          // Only the sum of rounded results is not cuDNN's.
+          const auto count = static_cast<int64_t>(plan.slices().size());
+          EXPECT_GT(count, 1);
+          const bool rounds = pass == Pass::kGradWeight && dtype == DType::kBFloat16;
+          EXPECT_EQ(plan.partials(), rounds ? count : 1);
+          if (rounds) {
+            EXPECT_GE(plan.partial_stride(), problem.w.elements());
+            EXPECT_EQ(plan.partial_stride() % 8, 0);
+          }
+        }
+      }
+    }
   }
 }
 

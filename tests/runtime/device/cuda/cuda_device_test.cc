@@ -553,6 +553,75 @@ TEST_F(CudaDeviceTest, BesideHostWorkNoQueueIsFilled) {
   device_->synchronize_all();
 }
 
+// An operator is often several launches.
+TEST_F(CudaDeviceTest, BesideHostWorkEveryLaunchOfAnOperatorCounts) {
+  make({.queue_capacity = 1000});
+  std::atomic<bool> broken{true};
+  Gate gate;
+  const Event io = device_->enqueue_host(StreamId::kOffload, work_that([&] {
+                                           gate.work().run(nullptr);
+                                           if (broken) throw std::runtime_error("disk full");
+                                         }));
+  device_->wait(StreamId::kCompute, io);
+  const Work launches{[this](void* native) {
+                        for (int i = 0; i < 24; ++i) fake_->launch(native, [] {});
+                      },
+                      Nanos(1000), 7};
+  std::thread opener([&] { gate.open(); });
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 5000; ++i) device_->enqueue(StreamId::kCompute, launches);
+        device_->synchronize_all();
+      },
+      DeviceError);
+  opener.join();
+  broken = false;
+  device_->resume();
+  device_->synchronize_all();
+}
+
+// CUDA loads code where it is first launched, and may wait for all streams to do so: forever,
+// behind host work that fails.
+TEST_F(CudaDeviceTest, CodeIsNotLoadedBesideHostWork) {
+  make();
+  std::atomic<bool> broken{true};
+  const Event io = device_->enqueue_host(StreamId::kOffload, work_that([&] {
+                                           if (broken) throw std::runtime_error("disk full");
+                                         }));
+  bool loaded = false;
+  Work first{[&](void* native) {
+               loaded = true;
+               fake_->launch(native, [] {});
+             },
+             Nanos(0), 0, /*first_run=*/true};
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, first), DeviceError);
+  EXPECT_FALSE(loaded);
+  broken = false;
+  device_->resume();
+  device_->synchronize(io);
+  device_->synchronize(device_->enqueue(StreamId::kCompute, first));
+  EXPECT_TRUE(loaded);
+}
+
+// CUDA may run the host functions of all streams on one thread, as the fake driver does.
+TEST_F(CudaDeviceTest, HostWorkOfOneStreamDoesNotHoldThatOfAnother) {
+  make();
+  const auto arena = device_->map(MemoryKind::kDevice, 64_KiB);
+  Gate slow;
+  const Event written = device_->enqueue_host(StreamId::kOffload, slow.work());
+  bool read = false;
+  device_->synchronize(
+      device_->enqueue_host(StreamId::kReload, work_that([&] { read = true; })));
+  EXPECT_TRUE(read);
+  const auto data = pattern(10'000);  // pageable: copied through staging
+  device_->synchronize(
+      device_->copy(StreamId::kReload, {arena->data(), data.data(), Bytes(10'000), 0}));
+  EXPECT_EQ(std::memcmp(arena->data(), data.data(), data.size()), 0);
+  EXPECT_FALSE(device_->done(written));
+  slow.open();
+  device_->synchronize_all();
+}
+
 class CudaDiskTierTest : public CudaDeviceTest {
  protected:
   std::unique_ptr<Tier> make_tier(Bytes limit) {

@@ -85,6 +85,8 @@ class SharedMemoryDriver final : public CudaDriver {
     return real_->memory_info(free, total);
   }
   DriverStatus last_error() override { return real_->last_error(); }
+  int64_t take_launches() override { return real_->take_launches(); }
+  void warm_up() override { real_->warm_up(); }
   DriverStatus create_stream(DriverStream* out) override { return real_->create_stream(out); }
   DriverStatus destroy_stream(DriverStream s) override { return real_->destroy_stream(s); }
   DriverStatus synchronize_stream(DriverStream s) override {
@@ -112,6 +114,16 @@ class SharedMemoryDriver final : public CudaDriver {
   }
   DriverStatus launch_host_func(DriverStream s, void (*run)(void*), void* argument) override {
     return real_->launch_host_func(s, run, argument);
+  }
+  DriverStatus create_counter(std::atomic<uint32_t>** out) override {
+    return real_->create_counter(out);
+  }
+  DriverStatus destroy_counter(std::atomic<uint32_t>* counter) override {
+    return real_->destroy_counter(counter);
+  }
+  DriverStatus wait_counter(DriverStream s, std::atomic<uint32_t>* counter,
+                            uint32_t least) override {
+    return real_->wait_counter(s, counter, least);
   }
   DriverStatus free(DriverMemory kind, void* address) override {
     return real_->free(kind, address);
