@@ -4,6 +4,176 @@
 #include <cmath>
 
 namespace tidemark::planner {
+namespace {
+
+constexpr int64_t kCheckEvery = 40;  // iterations between bounds
+constexpr double kClose = 1e-6;      // relative gap at which the method has converged
+constexpr double kStep = 0.95;       // below 1: convergence is proven there
+// Iterations before the first restart, and from there on that many times as many.
+constexpr double kFirstRestart = 80, kGrowth = 1.3;
+// What rounding may add to a sum of up to a million terms, relative to the terms.
+constexpr double kRounding = 1e-12;
+
+// The coefficients by row or by column, for sums along one.
+struct Lines {
+  std::vector<uint32_t> begin{0}, other;
+  std::vector<double> coefficient;
+
+  double dot(size_t line, const std::vector<double>& values) const {
+    double sum = 0;
+    for (uint32_t k = begin[line]; k < begin[line + 1]; ++k) {
+      sum += coefficient[k] * values[other[k]];
+    }
+    return sum;
+  }
+  double step(size_t line) const {
+    double norm = 0;
+    for (uint32_t k = begin[line]; k < begin[line + 1]; ++k) norm += std::abs(coefficient[k]);
+    return norm > 0 ? kStep / norm : 1;
+  }
+};
+
+Lines by_row(const LinearProgram& program) {
+  Lines lines;
+  for (size_t r = 0; r < program.rows(); ++r) {
+    for (const LinearProgram::Term& term : program.row(r)) {
+      lines.other.push_back(term.variable);
+      lines.coefficient.push_back(term.coefficient);
+    }
+    lines.begin.push_back(static_cast<uint32_t>(lines.other.size()));
+  }
+  return lines;
+}
+
+Lines by_column(const LinearProgram& program) {
+  Lines lines;
+  lines.begin.assign(program.variables() + 1, 0);
+  for (size_t r = 0; r < program.rows(); ++r) {
+    for (const LinearProgram::Term& term : program.row(r)) ++lines.begin[term.variable + 1];
+  }
+  for (size_t v = 0; v < program.variables(); ++v) lines.begin[v + 1] += lines.begin[v];
+  lines.other.resize(lines.begin.back());
+  lines.coefficient.resize(lines.begin.back());
+  std::vector<uint32_t> next = lines.begin;
+  for (size_t r = 0; r < program.rows(); ++r) {
+    for (const LinearProgram::Term& term : program.row(r)) {
+      const uint32_t at = next[term.variable]++;
+      lines.other[at] = static_cast<uint32_t>(r);
+      lines.coefficient[at] = term.coefficient;
+    }
+  }
+  return lines;
+}
+
+// The values of one side, primal or dual, with what restarts need.
+struct Side {
+  std::vector<double> now, sum, average, start, step;
+
+  explicit Side(const Lines& lines) {
+    const size_t count = lines.begin.size() - 1;
+    now = sum = average = start = std::vector<double>(count, 0.0);
+    for (size_t k = 0; k < count; ++k) step.push_back(lines.step(k));
+  }
+  void find_average(int64_t count) {
+    for (size_t k = 0; k < now.size(); ++k) average[k] = sum[k] / static_cast<double>(count);
+  }
+  // Returns how far the new start is from the last.
+  double restart(bool from_average) {
+    if (from_average) now = average;
+    double moved = 0;
+    for (size_t k = 0; k < now.size(); ++k) {
+      moved += (now[k] - start[k]) * (now[k] - start[k]) / step[k];
+    }
+    start = now;
+    std::fill(sum.begin(), sum.end(), 0.0);
+    return std::sqrt(moved);
+  }
+};
+
+class PrimalDual {
+ public:
+  explicit PrimalDual(const LinearProgram& program)
+      : p_(program),
+        rows_(by_row(program)),
+        columns_(by_column(program)),
+        x_(columns_),
+        y_(rows_),
+        ahead_(program.variables()) {
+    double prices = 0, limits = 0;
+    for (size_t v = 0; v < p_.variables(); ++v) {
+      prices += p_.price(v) * p_.price(v) * x_.step[v];
+    }
+    for (size_t r = 0; r < p_.rows(); ++r) limits += p_.limit(r) * p_.limit(r) * y_.step[r];
+    if (prices > 0 && limits > 0) weight_ = std::sqrt(prices / limits);
+  }
+
+  LinearBound run(const Limits& limits, double enough) {
+    const Stopwatch watch(limits);
+    LinearBound result;
+    result.bound = p_.bound(y_.now);
+    while (result.iterations < limits.nodes && result.bound < enough && !watch.expired()) {
+      for (int64_t k = 0; k < kCheckEvery; ++k) iterate();
+      count_ += kCheckEvery;
+      result.iterations += kCheckEvery;
+      x_.find_average(count_);
+      y_.find_average(count_);
+      const double averaged = p_.bound(y_.average), last = p_.bound(y_.now);
+      result.bound = std::max({result.bound, averaged, last});
+      result.converged = primal_error() + gap(averaged) < kClose;
+      if (result.converged) break;
+      if (static_cast<double>(count_) >= next_restart_) restart(averaged >= last);
+    }
+    return result;
+  }
+
+ private:
+  void iterate() {
+    for (size_t v = 0; v < x_.now.size(); ++v) {
+      const double slope = p_.price(v) + columns_.dot(v, y_.now);
+      const double old = x_.now[v];
+      x_.now[v] = std::clamp(old - x_.step[v] / weight_ * slope, 0.0, p_.upper(v));
+      ahead_[v] = 2 * x_.now[v] - old;
+      x_.sum[v] += x_.now[v];
+    }
+    for (size_t r = 0; r < y_.now.size(); ++r) {
+      const double excess = rows_.dot(r, ahead_) - p_.limit(r);
+      y_.now[r] = std::max(0.0, y_.now[r] + y_.step[r] * weight_ * excess);
+      y_.sum[r] += y_.now[r];
+    }
+  }
+
+  double primal_error() const {
+    double most = 0;
+    for (size_t r = 0; r < p_.rows(); ++r) {
+      most = std::max(most, (rows_.dot(r, x_.average) - p_.limit(r)) * y_.step[r]);
+    }
+    return most;
+  }
+  double gap(double bound) const {
+    double value = 0;
+    for (size_t v = 0; v < p_.variables(); ++v) value += p_.price(v) * x_.average[v];
+    return std::abs(value - bound) / std::max(1e-12, std::abs(value));
+  }
+
+  // Goes on from the averages, or from where it is, and balances the two step sizes by how far
+  // each side moved.
+  void restart(bool from_average) {
+    const double moved_x = x_.restart(from_average), moved_y = y_.restart(from_average);
+    if (moved_x > 1e-9 && moved_y > 1e-9) weight_ = std::sqrt(weight_ * moved_y / moved_x);
+    count_ = 0;
+    next_restart_ *= kGrowth;
+  }
+
+  const LinearProgram& p_;
+  Lines rows_, columns_;
+  Side x_, y_;
+  std::vector<double> ahead_;  // 2 x - the x before
+  double weight_ = 1;          // price moved for a unit of value moved
+  int64_t count_ = 0;          // iterations since the last restart
+  double next_restart_ = kFirstRestart;
+};
+
+}  // namespace
 
 LinearProgram::Variable LinearProgram::variable(double upper, double price) {
   price_.push_back(price);
@@ -12,11 +182,8 @@ LinearProgram::Variable LinearProgram::variable(double upper, double price) {
 }
 
 void LinearProgram::at_most(std::span<const Term> terms, double limit) {
-  for (const Term& term : terms) {
-    column_.push_back(term.variable);
-    coefficient_.push_back(term.coefficient);
-  }
-  begin_.push_back(static_cast<uint32_t>(column_.size()));
+  terms_.insert(terms_.end(), terms.begin(), terms.end());
+  begin_.push_back(static_cast<uint32_t>(terms_.size()));
   limit_.push_back(limit);
 }
 
@@ -24,135 +191,34 @@ double LinearProgram::bound(std::vector<double> duals) const {
   // An unbounded variable gains without limit once its rows pay it more than its price.
   std::vector<double> paid(variables(), 0.0);
   for (size_t r = 0; r < rows(); ++r) {
-    for (uint32_t t = begin_[r]; t < begin_[r + 1]; ++t) {
-      if (upper_[column_[t]] == kUnbounded) paid[column_[t]] -= duals[r] * coefficient_[t];
+    for (const Term& term : row(r)) {
+      const Variable v = term.variable;
+      if (upper_[v] == kUnbounded) paid[v] -= duals[r] * term.coefficient;
     }
   }
-  double bound = 0;
+  double bound = 0, size = 0;
   std::vector<double> reduced(price_);
   for (size_t r = 0; r < rows(); ++r) {
-    for (uint32_t t = begin_[r]; t < begin_[r + 1]; ++t) {
-      const Variable v = column_[t];
+    for (const Term& term : row(r)) {
+      const Variable v = term.variable;
       if (upper_[v] == kUnbounded && paid[v] > price_[v]) duals[r] *= price_[v] / paid[v];
     }
     bound -= duals[r] * limit_[r];
-    for (uint32_t t = begin_[r]; t < begin_[r + 1]; ++t) {
-      reduced[column_[t]] += duals[r] * coefficient_[t];
+    size += std::abs(duals[r] * limit_[r]);
+    for (const Term& term : row(r)) {
+      const double part = duals[r] * term.coefficient;
+      reduced[term.variable] += part;
+      if (upper_[term.variable] != kUnbounded) size += std::abs(part) * upper_[term.variable];
     }
   }
   for (size_t v = 0; v < variables(); ++v) {
     if (upper_[v] != kUnbounded) bound += std::min(0.0, reduced[v]) * upper_[v];
   }
-  return bound;
+  return bound - kRounding * size;
 }
 
-class FirstOrderMethod {
- public:
-  explicit FirstOrderMethod(const LinearProgram& program)
-      : p_(program),
-        x_(p_.variables(), 0.0),
-        y_(p_.rows(), 0.0),
-        gradient_(p_.variables()),
-        step_x_(p_.variables(), 0.0),
-        step_y_(p_.rows(), 0.0),
-        sum_x_(p_.variables(), 0.0),
-        sum_y_(p_.rows(), 0.0) {
-    for (size_t r = 0; r < p_.rows(); ++r) {
-      for (uint32_t t = p_.begin_[r]; t < p_.begin_[r + 1]; ++t) {
-        step_x_[p_.column_[t]] += std::abs(p_.coefficient_[t]);
-        step_y_[r] += std::abs(p_.coefficient_[t]);
-      }
-    }
-    for (double& step : step_x_) step = step > 0 ? 1 / step : 1;
-    for (double& step : step_y_) step = step > 0 ? 1 / step : 1;
-    double prices = 0, limits = 0;
-    for (size_t v = 0; v < p_.variables(); ++v)
-      prices += p_.price_[v] * p_.price_[v] * step_x_[v];
-    for (size_t r = 0; r < p_.rows(); ++r) limits += p_.limit_[r] * p_.limit_[r] * step_y_[r];
-    if (prices > 0 && limits > 0) weight_ = std::sqrt(prices / limits);
-  }
-
-  double run(const BoundEffort& effort) {
-    double best = std::max(0.0, p_.bound(y_));
-    std::vector<double> start_x = x_, start_y = y_;
-    for (int64_t passes = 0; passes < effort.passes;) {
-      if (effort.stop && effort.stop->load(std::memory_order_relaxed)) break;
-      for (int i = 0; i < kRound; ++i) iterate();
-      count_ += kRound;
-      passes += 2 * kRound + 2;
-      std::vector<double> mean = sum_y_;
-      for (double& value : mean) value /= count_;
-      const double now = p_.bound(y_), averaged = p_.bound(mean);
-      best = std::max({best, now, averaged});
-      if (count_ < next_restart_) continue;
-      // Go on from the average, where that is better, with weights as the two sides moved.
-      if (averaged >= now) {
-        for (size_t v = 0; v < x_.size(); ++v) x_[v] = sum_x_[v] / count_;
-        y_ = mean;
-      }
-      balance(start_x, start_y);
-      start_x = x_, start_y = y_;
-      std::fill(sum_x_.begin(), sum_x_.end(), 0.0);
-      std::fill(sum_y_.begin(), sum_y_.end(), 0.0);
-      count_ = 0;
-    }
-    return best;
-  }
-
- private:
-  static constexpr int kRound = 20;
-  static constexpr double kGrowth = 1.3;
-
-  void iterate() {
-    gradient_ = p_.price_;
-    for (size_t r = 0; r < p_.rows(); ++r) {
-      if (y_[r] == 0) continue;
-      for (uint32_t t = p_.begin_[r]; t < p_.begin_[r + 1]; ++t) {
-        gradient_[p_.column_[t]] += y_[r] * p_.coefficient_[t];
-      }
-    }
-    // From here on gradient_ holds 2 x' - x.
-    for (size_t v = 0; v < x_.size(); ++v) {
-      const double old = x_[v];
-      x_[v] = std::clamp(old - step_x_[v] / weight_ * gradient_[v], 0.0, p_.upper_[v]);
-      gradient_[v] = 2 * x_[v] - old;
-      sum_x_[v] += x_[v];
-    }
-    for (size_t r = 0; r < p_.rows(); ++r) {
-      double excess = -p_.limit_[r];
-      for (uint32_t t = p_.begin_[r]; t < p_.begin_[r + 1]; ++t) {
-        excess += p_.coefficient_[t] * gradient_[p_.column_[t]];
-      }
-      y_[r] = std::max(0.0, y_[r] + step_y_[r] * weight_ * excess);
-      sum_y_[r] += y_[r];
-    }
-  }
-
-  void balance(const std::vector<double>& start_x, const std::vector<double>& start_y) {
-    double x = 0, y = 0;
-    for (size_t v = 0; v < x_.size(); ++v) {
-      const double d = x_[v] - start_x[v];
-      x += d * d / step_x_[v];
-    }
-    for (size_t r = 0; r < y_.size(); ++r) {
-      const double d = y_[r] - start_y[r];
-      y += d * d / step_y_[r];
-    }
-    if (x > 0 && y > 0) weight_ = std::sqrt(weight_ * std::sqrt(y / x));
-    next_restart_ = std::max(next_restart_ * kGrowth, next_restart_ + kRound);
-  }
-
-  const LinearProgram& p_;
-  std::vector<double> x_, y_, gradient_;
-  std::vector<double> step_x_, step_y_;
-  std::vector<double> sum_x_, sum_y_;
-  double weight_ = 1;
-  double count_ = 0;
-  double next_restart_ = 4 * kRound;
-};
-
-double best_bound(const LinearProgram& program, const BoundEffort& effort) {
-  return FirstOrderMethod(program).run(effort);
+LinearBound best_bound(const LinearProgram& program, const Limits& limits, double enough) {
+  return PrimalDual(program).run(limits, enough);
 }
 
 }  // namespace tidemark::planner

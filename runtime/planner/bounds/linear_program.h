@@ -11,12 +11,12 @@
 // Threads: values, no state.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
+
+#include "runtime/planner/limits.h"
 
 namespace tidemark::planner {
 
@@ -36,31 +36,36 @@ class LinearProgram {
 
   size_t variables() const { return price_.size(); }
   size_t rows() const { return limit_.size(); }
-  size_t terms() const { return column_.size(); }
+  double price(size_t v) const { return price_[v]; }
+  double upper(size_t v) const { return upper_[v]; }
+  double limit(size_t r) const { return limit_[r]; }
+  std::span<const Term> row(size_t r) const {
+    return {terms_.data() + begin_[r], terms_.data() + begin_[r + 1]};
+  }
 
-  // The bound that these duals give, one for each row. Scales down those of a row where an
-  // unbounded variable would make the bound worthless. REQUIRES: duals >= 0.
+  // The bound that these duals give, one for each row, less what rounding may add to it. Scales
+  // down those of a row where an unbounded variable would make the bound worthless.
+  // REQUIRES: duals >= 0.
   double bound(std::vector<double> duals) const;
 
  private:
-  friend class FirstOrderMethod;
-
   std::vector<double> price_, upper_;
-  // Rows: terms [begin_[r], begin_[r + 1]).
-  std::vector<uint32_t> begin_{0};
-  std::vector<Variable> column_;
-  std::vector<double> coefficient_;
+  std::vector<uint32_t> begin_{0};  // row r: terms [begin_[r], begin_[r + 1])
+  std::vector<Term> terms_;
   std::vector<double> limit_;
 };
 
-struct BoundEffort {
-  int64_t passes = 4000;  // over the program's terms
-  const std::atomic<bool>* stop = nullptr;
+struct LinearBound {
+  double bound = 0;
+  int64_t iterations = 0;
+  bool converged = false;  // the bound is within 1e-6 of the optimum, relatively
 };
 
 // The best bound that a primal-dual hybrid gradient method finds (Chambolle and Pock, 2011,
 // with the step sizes of Pock and Chambolle, 2011, and restarts from averages as in PDLP,
-// Applegate et al., 2021). 0 if every price is >= 0 and nothing better is found. Deterministic.
-double best_bound(const LinearProgram& program, const BoundEffort& effort = {});
+// Applegate et al., 2021). limits.nodes: iterations. Ends early where the bound reaches
+// `enough`. Deterministic if `limits.nodes` ends it.
+LinearBound best_bound(const LinearProgram& program, const Limits& limits,
+                       double enough = LinearProgram::kUnbounded);
 
 }  // namespace tidemark::planner

@@ -384,7 +384,11 @@ class Formulation {
 double Step::added(int64_t budget, const std::vector<uint32_t>& points,
                    const TimeBoundOptions& options) const {
   const Formulation formulation(*this, budget, points);
-  return best_bound(formulation.program(), {options.passes, options.stop});
+  Limits limits;
+  limits.seconds = LinearProgram::kUnbounded;
+  limits.nodes = options.iterations;
+  limits.stop = options.stop;
+  return best_bound(formulation.program(), limits).bound;
 }
 
 }  // namespace

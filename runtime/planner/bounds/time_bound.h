@@ -53,9 +53,8 @@
 
 namespace tidemark::planner {
 
-// `passes`: over the linear program's terms, as BoundEffort.
 struct TimeBoundOptions {
-  int64_t passes = 3000;
+  int64_t iterations = 1500;  // of the linear program's method
   // At most this many calls are looked at. More give a larger program, not always a better
   // bound: a run in two short intervals needs half of an operand in each. The best counts.
   uint32_t few = 4, many = 12;

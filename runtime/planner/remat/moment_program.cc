@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace tidemark::planner::remat {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+using Variable = LinearProgram::Variable;
+using Terms = std::vector<LinearProgram::Term>;
+
 // A variable, or a constant in its place.
 struct Quantity {
-  int32_t variable = -1;
+  std::optional<Variable> variable{};
   double constant = 0;
 };
 
@@ -18,7 +22,7 @@ struct Quantity {
 struct Column {
   OptionId option = kNoOption;
   int64_t need = 0;
-  int32_t variable = -1;
+  Variable variable = 0;
 };
 
 class Builder {
@@ -31,7 +35,7 @@ class Builder {
         count_(options.problem().size()),
         scale_(1 / std::max(1.0, static_cast<double>(options.budget()))) {}
 
-  BoxProgram run() {
+  MomentProgram run() {
     find_first_extra();
     columns_.resize(static_cast<size_t>(count_) * windows_);
     for (NodeId i = 0; i < count_; ++i) {
@@ -49,6 +53,10 @@ class Builder {
   }
 
  private:
+  Variable add_variable(double price, bool is_integer = true) {
+    program_.is_integer.push_back(is_integer);
+    return program_.linear.variable(1, price);
+  }
   std::vector<Column>& columns(NodeId i, int w) {
     return columns_[static_cast<size_t>(i) * windows_ + w];
   }
@@ -108,12 +116,12 @@ class Builder {
       for (const Pending& choice : choices) {
         if (choice.price >= least) continue;  // another needs less and costs less
         least = choice.price;
-        result.push_back({o, choice.need, program_.add_variable(choice.price)});
+        result.push_back({o, choice.need, add_variable(choice.price)});
       }
     }
-    std::vector<BoxTerm> sum;
+    Terms sum;
     add_runs_of(sum, i, w, 1);
-    if (sum.size() > 1) program_.add_row(std::move(sum), 1);
+    if (sum.size() > 1) program_.linear.at_most(sum, 1);
   }
 
   struct Pending {
@@ -128,26 +136,26 @@ class Builder {
   }
 
   Quantity make_live(NodeId i, int w) {
-    if (moment(w) == i) return {-1, 1};
-    if (forced_.is_before(moment(w), i)) return {-1, 0};
-    return {program_.add_variable(0), 0};
+    if (moment(w) == i) return {std::nullopt, 1};
+    if (forced_.is_before(moment(w), i)) return {std::nullopt, 0};
+    return {add_variable(0), 0};
   }
 
   // Adds `factor` times a quantity to a row; returns its constant part.
-  static double add(std::vector<BoxTerm>& terms, const Quantity& quantity, double factor) {
-    if (quantity.variable >= 0) {
-      terms.push_back({quantity.variable, factor});
+  static double add(Terms& terms, const Quantity& quantity, double factor) {
+    if (quantity.variable) {
+      terms.push_back({*quantity.variable, factor});
       return 0;
     }
     return factor * quantity.constant;
   }
-  void add_runs_of(std::vector<BoxTerm>& terms, NodeId i, int w, double factor) {
+  void add_runs_of(Terms& terms, NodeId i, int w, double factor) {
     for (const Column& column : columns(i, w)) terms.push_back({column.variable, factor});
   }
 
   // Terms of option o's runs in window w.
-  std::vector<BoxTerm> runs_of_option(NodeId i, int w, OptionId o) {
-    std::vector<BoxTerm> terms;
+  Terms runs_of_option(NodeId i, int w, OptionId o) {
+    Terms terms;
     for (const Column& column : columns(i, w)) {
       if (column.option == o) terms.push_back({column.variable, 1});
     }
@@ -157,10 +165,10 @@ class Builder {
   void add_sources(NodeId i, int w) {
     const bool is_moment = w + 1 < windows_ && moment(w + 1) == i;
     for (const OptionId o : options_.of_node(i)) {
-      const std::vector<BoxTerm> runs = runs_of_option(i, w, o);
+      const Terms runs = runs_of_option(i, w, o);
       if (runs.empty()) continue;
       const auto needs = [&](NodeId u) {
-        std::vector<BoxTerm> terms = runs;
+        Terms terms = runs;
         double constant = 0;
         if (is_moment) {
           constant = add(terms, live(u, w + 1), -1);
@@ -168,37 +176,37 @@ class Builder {
           if (w > 0) constant = add(terms, live(u, w), -1);
           add_runs_of(terms, u, w, -1);
         }
-        if (constant > -1) program_.add_row(std::move(terms), -constant);
+        if (constant > -1) program_.linear.at_most(terms, -constant);
       };
       for (const NodeId u : options_.inputs(o)) needs(u);
       const NodeId parent = options_.rider_of(o);
       if (parent == kNoNode || (w > 0 && moment(w) == parent)) continue;
-      std::vector<BoxTerm> terms = runs;
+      Terms terms = runs;
       add_runs_of(terms, parent, w, -1);
-      program_.add_row(std::move(terms), 0);
+      program_.linear.at_most(terms, 0);
     }
   }
 
   // Values that are live at a moment come from the window before.
   void add_origin(NodeId i, int w) {
-    if (live(i, w).variable < 0) return;
-    std::vector<BoxTerm> terms{{live(i, w).variable, 1}};
+    if (!live(i, w).variable) return;
+    Terms terms{{*live(i, w).variable, 1}};
     const double constant = w > 1 ? add(terms, live(i, w - 1), -1) : 0;
     if (constant <= -1) return;
     add_runs_of(terms, i, w - 1, -1);
-    program_.add_row(std::move(terms), 0);
+    program_.linear.at_most(terms, 0);
   }
 
   void add_forced(NodeId i) {
-    std::vector<BoxTerm> terms;
+    Terms terms;
     for (int w = 0; w <= last_window(i); ++w) add_runs_of(terms, i, w, -1);
-    program_.add_row(std::move(terms), -1);
+    program_.linear.at_most(terms, -1);
   }
 
   double scaled(int64_t bytes) const { return static_cast<double>(bytes) * scale_; }
 
   // Bytes that have become fixed before window w.
-  void add_fixed(std::vector<BoxTerm>& terms, int w, NodeId except) {
+  void add_fixed(Terms& terms, int w, NodeId except) {
     for (NodeId i = 0; i < count_; ++i) {
       if (options_.adds_fixed(i) == 0 || i == except) continue;
       for (int before = 0; before < w; ++before) {
@@ -208,7 +216,7 @@ class Builder {
   }
 
   void add_memory(int w) {
-    std::vector<BoxTerm> terms;
+    Terms terms;
     for (const Column& column : columns(moment(w), w - 1)) {
       const int64_t need = column.need + options_.adds_fixed(moment(w));
       terms.push_back({column.variable, scaled(need)});
@@ -220,18 +228,18 @@ class Builder {
     }
     add_fixed(terms, w, moment(w));
     merge(terms);
-    program_.add_row(std::move(terms),
-                     scaled(options_.budget() - options_.problem().fixed_bytes) - constant);
+    program_.linear.at_most(
+        terms, scaled(options_.budget() - options_.problem().fixed_bytes) - constant);
   }
 
   // Each variable once in a row.
-  static void merge(std::vector<BoxTerm>& terms) {
+  static void merge(Terms& terms) {
     std::sort(terms.begin(), terms.end(),
-              [](const BoxTerm& a, const BoxTerm& b) { return a.variable < b.variable; });
+              [](const auto& a, const auto& b) { return a.variable < b.variable; });
     size_t kept = 0;
-    for (const BoxTerm& term : terms) {
+    for (const LinearProgram::Term& term : terms) {
       if (kept > 0 && terms[kept - 1].variable == term.variable) {
-        terms[kept - 1].factor += term.factor;
+        terms[kept - 1].coefficient += term.coefficient;
       } else {
         terms[kept++] = term;
       }
@@ -247,55 +255,55 @@ class Builder {
       if (columns(i, w).size() > 1 && !is_moment) heavy.push_back(i);
     }
     if (heavy.empty()) return;
-    std::vector<int32_t> through(count_, -1);
-    const int32_t held = program_.add_variable(0, false);  // bytes, in budgets
-    std::vector<BoxTerm> sum;
+    std::vector<std::optional<Variable>> through(count_);
+    const Variable held = add_variable(0, false);  // bytes, in budgets
+    Terms sum;
     if (w > 0 && w + 1 < windows_) {
       for (NodeId i = 0; i < count_; ++i) {
         if (options_.bytes(i) == 0) continue;
-        std::vector<BoxTerm> terms;
+        Terms terms;
         double constant = add(terms, live(i, w), 1) + add(terms, live(i, w + 1), 1);
         if (terms.size() + constant < 2) continue;
-        through[i] = program_.add_variable(0, false);
-        sum.push_back({through[i], scaled(options_.bytes(i))});
-        terms.push_back({through[i], -1});
+        through[i] = add_variable(0, false);
+        sum.push_back({*through[i], scaled(options_.bytes(i))});
+        terms.push_back({*through[i], -1});
         add_runs_of(terms, i, w, -1);
-        program_.add_row(std::move(terms), 1 - constant);
+        program_.linear.at_most(terms, 1 - constant);
       }
     }
     sum.push_back({held, -1});
-    program_.add_row(std::move(sum), 0);
+    program_.linear.at_most(sum, 0);
     for (const NodeId i : heavy) add_heavy(i, w, held, through);
   }
 
-  void add_heavy(NodeId i, int w, int32_t held, const std::vector<int32_t>& through) {
-    std::vector<BoxTerm> terms{{held, 1}};
+  void add_heavy(NodeId i, int w, Variable held,
+                 const std::vector<std::optional<Variable>>& through) {
+    Terms terms{{held, 1}};
     for (const Column& column : columns(i, w)) {
       terms.push_back({column.variable, scaled(column.need + options_.adds_fixed(i))});
     }
     for (const OptionId o : options_.of_node(i)) {
-      const std::vector<BoxTerm> runs = runs_of_option(i, w, o);
+      const Terms runs = runs_of_option(i, w, o);
       if (runs.empty()) continue;
       for (const NodeId u : options_.inputs(o)) {
         if (options_.bytes(u) == 0) continue;
         // What the input adds to the values that are held anyway.
         const double bytes = scaled(options_.bytes(u));
-        if (through[u] < 0) {
-          for (const BoxTerm& run : runs) terms.push_back({run.variable, bytes});
+        if (!through[u]) {
+          for (const LinearProgram::Term& run : runs) terms.push_back({run.variable, bytes});
           continue;
         }
-        const int32_t extra = program_.add_variable(0, false);
-        std::vector<BoxTerm> row = runs;
-        row.push_back({through[u], -1});
+        const Variable extra = add_variable(0, false);
+        Terms row = runs;
+        row.push_back({*through[u], -1});
         row.push_back({extra, -1});
-        program_.add_row(std::move(row), 0);
+        program_.linear.at_most(row, 0);
         terms.push_back({extra, bytes});
       }
     }
     add_fixed(terms, w, i);
     merge(terms);
-    program_.add_row(std::move(terms),
-                     scaled(options_.budget() - options_.problem().fixed_bytes));
+    program_.linear.at_most(terms, scaled(options_.budget() - options_.problem().fixed_bytes));
   }
 
   const Options& options_;
@@ -304,7 +312,7 @@ class Builder {
   int windows_;
   NodeId count_;
   double scale_;
-  BoxProgram program_;
+  MomentProgram program_;
   std::vector<double> first_extra_;           // by node
   std::vector<std::vector<Column>> columns_;  // by node and window
   std::vector<Quantity> live_;                // by node and moment
@@ -312,8 +320,8 @@ class Builder {
 
 }  // namespace
 
-BoxProgram make_moment_program(const Options& options, const ForcedRuns& forced,
-                               const std::vector<NodeId>& moments) {
+MomentProgram make_moment_program(const Options& options, const ForcedRuns& forced,
+                                  const std::vector<NodeId>& moments) {
   return Builder(options, forced, moments).run();
 }
 

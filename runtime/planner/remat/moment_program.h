@@ -21,15 +21,22 @@
 // Threads: functions without state.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
-#include "runtime/planner/remat/box_program.h"
+#include "runtime/planner/bounds/linear_program.h"
 #include "runtime/planner/remat/forced_runs.h"
 
 namespace tidemark::planner::remat {
 
+struct MomentProgram {
+  LinearProgram linear;
+  double constant = 0;                // to add to its optimum
+  std::vector<uint8_t> is_integer{};  // by variable: 0 or 1 in the unrelaxed program
+};
+
 // `moments`: nodes of forced.chain(), in its order.
-BoxProgram make_moment_program(const Options& options, const ForcedRuns& forced,
-                               const std::vector<NodeId>& moments);
+MomentProgram make_moment_program(const Options& options, const ForcedRuns& forced,
+                                  const std::vector<NodeId>& moments);
 
 }  // namespace tidemark::planner::remat

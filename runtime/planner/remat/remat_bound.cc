@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "runtime/planner/remat/moment_program.h"
 #include "runtime/planner/remat/remat_evaluation.h"
 #include "runtime/planner/remat/remat_start.h"
 
@@ -11,6 +10,7 @@ namespace tidemark::planner::remat {
 namespace {
 
 constexpr int64_t kUnlimited = int64_t{1} << 61;
+constexpr double kTolerance = 1e-6;
 
 // What a node holds at least when it runs, by its smallest first or later variant.
 int64_t least_memory(const Options& options, const ForcedRuns& forced, NodeId i) {
@@ -39,9 +39,9 @@ std::vector<NodeId> scarce_nodes(const Options& options, const ForcedRuns& force
   if (evaluator.evaluate(*all).conflict != Conflict::kNone) return {};
   std::vector<int64_t> shortage(options.problem().nodes.size(), 0);
   for (int32_t k = 0; k < static_cast<int32_t>(all->size()); ++k) {
-    if (evaluator.is_idle(k)) continue;
+    if (evaluator.run(k).is_idle) continue;
     const OptionId o = (*all)[k];
-    shortage[options.node(o)] = options.choices(o, false).back().need - evaluator.slack(k);
+    shortage[options.node(o)] = options.choices(o, false).back().need - evaluator.run(k).slack;
   }
   std::vector<NodeId> scarce;
   for (const NodeId i : forced.chain()) {
@@ -81,7 +81,8 @@ class TimeBounder {
 
  private:
   bool is_over(const Stopwatch& watch) const {
-    return result_.time >= enough_ || watch.expired() || iterations_ >= bound_.limits.nodes;
+    return !result_.feasible || result_.time >= enough_ || watch.expired() ||
+           iterations_ >= bound_.limits.nodes;
   }
 
   // The linear bound of a set of moments; keeps the best.
@@ -89,11 +90,16 @@ class TimeBounder {
     Limits limits = bound_.limits;
     limits.seconds = std::max(watch_.left(), 0.0);
     limits.nodes = std::min(iterations, bound_.limits.nodes - iterations_);
-    const BoxBound found =
-        lower_bound(make_moment_program(options_, forced_, moments), limits, enough_);
+    const MomentProgram program = make_moment_program(options_, forced_, moments);
+    const LinearBound found = best_bound(program.linear, limits, enough_ - program.constant);
     iterations_ += found.iterations;
-    result_.time = std::max(result_.time, found.bound);
-    return found.bound;
+    const double bound = program.constant + found.bound;
+    // A relaxation that costs more than all its variables at once has no solution.
+    double most = 0;
+    for (size_t v = 0; v < program.linear.variables(); ++v) most += program.linear.price(v);
+    if (found.bound > most * (1 + kTolerance)) result_.feasible = false;
+    result_.time = std::max(result_.time, bound);
+    return bound;
   }
 
   std::vector<NodeId> with(NodeId extra) const {
@@ -129,7 +135,7 @@ class TimeBounder {
       spread_moments(count);
       if (moments_.empty() || is_over(watch_)) return;
       if (moments_ == before && count != kIntegerMoments[0]) return;
-      const BoxProgram program = make_moment_program(options_, forced_, moments_);
+      const MomentProgram program = make_moment_program(options_, forced_, moments_);
       const bool is_last = count == *std::rbegin(kIntegerMoments);
       const double seconds = watch_.left() * (is_last ? 1.0 : kIntegerShare);
       result_.time = std::max(result_.time, bound_.integer(program, seconds));

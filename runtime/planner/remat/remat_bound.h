@@ -8,13 +8,12 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/planner/remat/box_program.h"
-#include "runtime/planner/remat/forced_runs.h"
+#include "runtime/planner/remat/moment_program.h"
 
 namespace tidemark::planner::remat {
 
 // A lower bound on the optimum with all variables 0 or 1, after at most so many seconds.
-using IntegerBound = std::function<double(const BoxProgram& program, double seconds)>;
+using IntegerBound = std::function<double(const MomentProgram& program, double seconds)>;
 
 struct BoundOptions {
   Limits limits{};         // nodes: iterations of the linear programs

@@ -49,7 +49,13 @@ RematPlan plan_remat(const Problem& problem, int64_t budget, const RematOptions&
   BoundOptions quick;
   quick.limits = options.limits;
   quick.limits.nodes = kQuickBound;
-  plan.bound = bound_time(all, quick).time;
+  const TimeBound first = bound_time(all, quick);
+  plan.bound = first.time;
+  plan.feasible = first.feasible;
+  if (!plan.feasible) {
+    plan.seconds = watch.seconds();
+    return plan;
+  }
   SearchOptions search;
   search.limits = share_of(options.limits, watch, kFirstSearch);
   search.bound = plan.bound;

@@ -11,20 +11,21 @@ namespace {
 // What a solver's tolerance may add to a bound, relatively.
 constexpr double kTolerance = 1e-6;
 
-Program to_integer_program(const remat::BoxProgram& box) {
+Program to_integer_program(const remat::MomentProgram& moments) {
+  const LinearProgram& linear = moments.linear;
   Program program;
-  for (size_t j = 0; j < box.cost.size(); ++j) {
+  for (size_t v = 0; v < linear.variables(); ++v) {
     Variable variable;
-    variable.upper = 1;
-    variable.integer = box.is_integer[j] != 0;
-    variable.cost = box.cost[j];
+    variable.upper = linear.upper(v);
+    variable.integer = moments.is_integer[v] != 0;
+    variable.cost = linear.price(v);
     program.add_variable(std::move(variable));
   }
-  for (size_t r = 0; r < box.rows.size(); ++r) {
+  for (size_t r = 0; r < linear.rows(); ++r) {
     Row row;
-    row.upper = box.limits[r];
-    for (const remat::BoxTerm& term : box.rows[r]) {
-      row.terms.push_back({term.variable, term.factor});
+    row.upper = linear.limit(r);
+    for (const LinearProgram::Term& term : linear.row(r)) {
+      row.terms.push_back({static_cast<int32_t>(term.variable), term.coefficient});
     }
     program.add_row(std::move(row));
   }
@@ -36,12 +37,12 @@ Program to_integer_program(const remat::BoxProgram& box) {
 remat::IntegerBound integer_bound() {
   const std::vector<Solver> solvers = find_solvers();
   if (solvers.empty()) return nullptr;
-  return [solver = solvers.front()](const remat::BoxProgram& box, double seconds) {
+  return [solver = solvers.front()](const remat::MomentProgram& moments, double seconds) {
     SolveLimits limits;
     limits.seconds = seconds;
     try {
-      const Solution solution = solve(to_integer_program(box), limits, solver);
-      return box.constant + solution.bound - kTolerance * std::abs(solution.bound);
+      const Solution solution = solve(to_integer_program(moments), limits, solver);
+      return moments.constant + solution.bound - kTolerance * std::abs(solution.bound);
     } catch (const DataError&) {
       return -kInfinity;
     }

@@ -101,7 +101,7 @@ TEST(TimeBound, IsBelowEverySchedule) {
     const auto found = plan_releases(trace, limits, {}, {}, 50'000);
     if (!found || found->schedule.shortfall > Bytes(0)) continue;
     ++planned;
-    const auto times = time_bound(trace, limits, {.passes = 1000});
+    const auto times = time_bound(trace, limits, {.iterations = 500});
     ASSERT_TRUE(times);
     EXPECT_LE(times->least, found->schedule.time);
     if (found->schedule.time == times->ample) continue;
