@@ -12,20 +12,25 @@ constexpr int64_t kSyntheticSize = 100'000;
 
 int64_t or_default(int64_t value, int64_t fallback) { return value > 0 ? value : fallback; }
 
-std::unique_ptr<Dataset> open_digits_data(const DataSource& data, Split split, uint64_t /*seed*/) {
+std::unique_ptr<Dataset> open_digits_data(const DataSource& data, Split split,
+                                          uint64_t /*seed*/) {
   return open_digits(bundled_path("digits/digits.csv.gz"), split, {.size = data.sample[0]});
 }
-std::unique_ptr<Dataset> make_synthetic_data(const DataSource& data, Split split, uint64_t seed) {
+std::unique_ptr<Dataset> make_synthetic_data(const DataSource& data, Split split,
+                                             uint64_t seed) {
   if (split != Split::kTrain) return nullptr;
   return make_synthetic(data.sample, data.classes, data.train_size, seed);
 }
-std::unique_ptr<Dataset> open_mnist_data(const DataSource& data, Split split, uint64_t /*seed*/) {
+std::unique_ptr<Dataset> open_mnist_data(const DataSource& data, Split split,
+                                         uint64_t /*seed*/) {
   return open_mnist(data.path, split, {.size = data.sample[0]});
 }
-std::unique_ptr<Dataset> open_cifar10_data(const DataSource& data, Split split, uint64_t /*seed*/) {
+std::unique_ptr<Dataset> open_cifar10_data(const DataSource& data, Split split,
+                                           uint64_t /*seed*/) {
   return open_cifar10(data.path, split, {.size = data.sample[0]});
 }
-std::unique_ptr<Dataset> open_folder_data(const DataSource& data, Split split, uint64_t /*seed*/) {
+std::unique_ptr<Dataset> open_folder_data(const DataSource& data, Split split,
+                                          uint64_t /*seed*/) {
   return open_image_folder(data.path, split, {.image_size = data.sample[0]});
 }
 

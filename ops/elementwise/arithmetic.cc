@@ -60,7 +60,8 @@ namespace {
 
 // y = a + f(b) for a linear, elementwise f: da = g, db = f(g).
 template <class F>
-Tensor add_linear(const OpDef& op, const Tensor& a, const Tensor& b, const Scalars& scalars, F f) {
+Tensor add_linear(const OpDef& op, const Tensor& a, const Tensor& b, const Scalars& scalars,
+                  F f) {
   Tensor y = dispatch1(op, {a, b}, {}, scalars);
   if (!needs_grad({a, b})) return y;
   record(op.name, {a, b}, {&y, 1},

@@ -62,7 +62,8 @@ void require_off_tape(const char* op, const Tensor& param) {
 // Operator `self`: each group of `group` inputs belongs to a parameter; the bits of
 // `written_inputs` say which of a group are updated in place.
 template <const OpDef* self, int flops>
-constexpr OpDef step_op(const char* name, uint32_t group, uint32_t written_inputs, PrepareKernel cpu) {
+constexpr OpDef step_op(const char* name, uint32_t group, uint32_t written_inputs,
+                        PrepareKernel cpu) {
   return {.name = name,
           .infer = infer_step<self>,
           .cost = step_cost<self, flops>,
