@@ -39,9 +39,9 @@ std::vector<NodeId> scarce_nodes(const Options& options, const ForcedRuns& force
   if (evaluator.evaluate(*all).conflict != Conflict::kNone) return {};
   std::vector<int64_t> shortage(options.problem().nodes.size(), 0);
   for (int32_t k = 0; k < static_cast<int32_t>(all->size()); ++k) {
-    if (evaluator.is_idle(k)) continue;
+    if (evaluator.run(k).is_idle) continue;
     const OptionId o = (*all)[k];
-    shortage[options.node(o)] = options.choices(o, false).back().need - evaluator.slack(k);
+    shortage[options.node(o)] = options.choices(o, false).back().need - evaluator.run(k).slack;
   }
   std::vector<NodeId> scarce;
   for (const NodeId i : forced.chain()) {

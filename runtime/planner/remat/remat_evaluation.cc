@@ -25,14 +25,22 @@ Evaluator::Evaluator(const Options& options)
     required_ += options.must_run(i) ? 1 : 0;
 }
 
+bool Run::choose(const Options& options, OptionId option, int64_t bytes) {
+  const std::span<const Choice> choices = options.choices(option, again, place);
+  if (choices.empty() || (again && options.once(options.node(option)))) return false;
+  size_t fastest = choices.size() - 1;
+  while (fastest > 0 && choices[fastest].need > bytes) --fastest;
+  choice = &choices[fastest];
+  slack = bytes;
+  over = std::max<int64_t>(choice->need - slack, 0);
+  low = choice->need;
+  high = fastest + 1 < choices.size() ? choices[fastest + 1].need
+                                      : std::numeric_limits<int64_t>::max();
+  return true;
+}
+
 Evaluation Evaluator::evaluate(const Sequence& sequence) {
-  const size_t length = sequence.size();
-  first_.resize(length);
-  idle_.assign(length, 0);
-  before_.resize(length);
-  place_.resize(length);
-  slack_.resize(length);
-  choice_.resize(length);
+  runs_.resize(sequence.size());
   Evaluation result = find_lives(sequence);
   if (result.conflict == Conflict::kNone) find_cost(sequence, result);
   return result;
@@ -45,43 +53,50 @@ Evaluation Evaluator::find_lives(const Sequence& sequence) {
   int required = 0;
   for (size_t k = 0; k < sequence.size(); ++k) {
     const NodeId node = options_.node(sequence[k]);
-    first_[k] = ran_[node] == 0 && options_.must_run(node);
-    required += first_[k];
+    runs_[k].is_first = ran_[node] == 0 && options_.must_run(node);
+    required += runs_[k].is_first ? 1 : 0;
     ran_[node] = 1;
   }
-  // This loop is most of a search's time: no branch in it depends on what is live.
+  copies_.resize(sequence.size() / kCopyEvery + 1);
   int64_t live = 0;
   int needed_count = 0;
   bool has_rider = false;  // the run before must not be idle
   for (auto k = static_cast<int32_t>(sequence.size()) - 1; k >= 0; --k) {
     const OptionId option = sequence[k];
     const NodeId node = options_.node(option);
+    Run& run = runs_[k];
     const int needed = needed_[node];
-    if (needed == 0 && !has_rider && !first_[k]) {
-      idle_[k] = 1;
+    run.needed = needed != 0;
+    run.is_idle = needed == 0 && !has_rider && !run.is_first;
+    if (run.is_idle) {
       result.has_idle = true;
       continue;
     }
     needed_[node] = 0;
     needed_count -= needed;
     live -= options_.bytes(node) * needed;
-    const auto use = [&](NodeId u) {
-      const int is_new = 1 - needed_[u];
-      needed_[u] = 1;
-      needed_count += is_new;
-      live += options_.bytes(u) * is_new;
-    };
     const NodeId overwritten = options_.overwrites(option);
     if (overwritten != kNoNode && needed_[overwritten]) {
       return conflict(Conflict::kOverwritten, k, overwritten);
     }
-    place_[k] = find_place(option);
-    for (const NodeId u : options_.inputs(option)) use(u);
-    before_[k] = live;
+    run.place = find_place(options_, option, [&](NodeId u) { return needed_[u] != 0; });
+    run.last_uses = 0;
+    uint64_t bit = 1;
+    // No branch here depends on what is live.
+    for (const NodeId u : options_.inputs(option)) {
+      const int is_new = 1 - needed_[u];
+      needed_[u] = 1;
+      needed_count += is_new;
+      live += options_.bytes(u) * is_new;
+      run.last_uses |= is_new != 0 ? bit : 0;
+      bit <<= 1;
+    }
+    run.before = live;
     has_rider = options_.rider_of(option) != kNoNode;
     if (has_rider && (k == 0 || !options_.goes_with(option, sequence[k - 1]))) {
       return conflict(Conflict::kRider, k, node);
     }
+    if (k % kCopyEvery == 0) copies_[k / kCopyEvery] = needed_;
   }
   if (needed_count > 0 || required < required_) {
     return conflict(Conflict::kMissing, -1, kNoNode);
@@ -89,48 +104,40 @@ Evaluation Evaluator::find_lives(const Sequence& sequence) {
   return result;
 }
 
-// Which value the run may overwrite, given those needed after it.
-Place Evaluator::find_place(OptionId option) const {
-  const NodeId a = options_.may_overwrite(option, 0), b = options_.may_overwrite(option, 1);
-  if (a != kNoNode && !needed_[a]) return kOverFirst;
-  return b != kNoNode && !needed_[b] ? kOverSecond : kNotInPlace;
-}
-
 void Evaluator::find_cost(const Sequence& sequence, Evaluation& result) {
   std::fill(ran_.begin(), ran_.end(), uint8_t{0});
   int64_t free = options_.budget() - options_.problem().fixed_bytes;
-  int64_t worst = 0;
   for (size_t k = 0; k < sequence.size(); ++k) {
-    if (idle_[k]) continue;
+    Run& run = runs_[k];
+    if (run.is_idle) continue;
     const OptionId option = sequence[k];
     const NodeId node = options_.node(option);
-    const bool again = ran_[node] != 0;
+    run.again = ran_[node] != 0;
     ran_[node] = 1;
     free -= options_.adds_fixed(node);
-    slack_[k] = free - before_[k];
-    const Choice* const choice = options_.pick(option, again, place_[k], slack_[k]);
-    if (choice == nullptr || (again && options_.once(node))) {
+    if (!run.choose(options_, option, free - run.before)) {
       result = conflict(Conflict::kOccasion, static_cast<int32_t>(k), node);
       return;
     }
-    choice_[k] = choice;
-    result.time += choice->time;
-    const int64_t over = choice->need - slack_[k];
-    if (over <= 0) continue;
-    result.overflow += over;
-    if (over > worst) {
-      worst = over;
-      result.at = static_cast<int32_t>(k);
-    }
+    result.time += run.choice->time;
+    result.overflow += run.over;
   }
 }
 
-void Evaluator::drop_idle(Sequence& sequence) const {
-  size_t kept = 0;
-  for (size_t k = 0; k < sequence.size(); ++k) {
-    if (!idle_[k]) sequence[kept++] = sequence[k];
+void Evaluator::needed_before(const Sequence& sequence, int32_t at,
+                              std::vector<uint8_t>& needed) const {
+  const auto length = static_cast<int32_t>(sequence.size());
+  int32_t k = (at + kCopyEvery - 1) / kCopyEvery * kCopyEvery;
+  if (k < length) {
+    needed = copies_[k / kCopyEvery];
+  } else {
+    needed.assign(needed_.size(), 0);
+    k = length;
   }
-  sequence.resize(kept);
+  while (k-- > at) {
+    needed[options_.node(sequence[k])] = 0;
+    for (const NodeId u : options_.inputs(sequence[k])) needed[u] = 1;
+  }
 }
 
 Schedule to_schedule(const Options& options, const Sequence& sequence) {
@@ -143,7 +150,7 @@ Schedule to_schedule(const Options& options, const Sequence& sequence) {
   std::vector<std::vector<NodeId>> freed(sequence.size());
   Schedule schedule;
   for (int32_t k = length - 1; k >= 0; --k) {
-    if (evaluator.is_idle(k)) continue;
+    if (evaluator.run(k).is_idle) continue;
     const OptionId option = sequence[k];
     const auto touch = [&](NodeId i, bool is_freed) {
       if (!needed[i] && is_freed) freed[k].push_back(i);
@@ -152,18 +159,17 @@ Schedule to_schedule(const Options& options, const Sequence& sequence) {
     touch(options.node(option), true);
     needed[options.node(option)] = 0;
     const Node& node = options.problem().nodes[options.node(option)];
-    const NodeId overwritten = node.variants[evaluator.choice(k).variant].overwrites;
+    const NodeId overwritten = node.variants[evaluator.run(k).choice->variant].overwrites;
     for (const NodeId u : options.inputs(option)) touch(u, u != overwritten);
   }
   schedule.peak = options.problem().fixed_bytes;
   for (int32_t k = 0; k < length; ++k) {
-    if (evaluator.is_idle(k)) continue;
-    const Choice& choice = evaluator.choice(k);
-    schedule.events.push_back({options.node(sequence[k]), choice.variant});
+    if (evaluator.run(k).is_idle) continue;
+    const Run& run = evaluator.run(k);
+    schedule.events.push_back({options.node(sequence[k]), run.choice->variant});
     for (const NodeId i : freed[k]) schedule.events.push_back({i, Event::kFree});
-    schedule.peak =
-        std::max(schedule.peak, options.budget() - evaluator.slack(k) + choice.need);
-    schedule.time += choice.time;
+    schedule.peak = std::max(schedule.peak, options.budget() - run.slack + run.choice->need);
+    schedule.time += run.choice->time;
   }
   return schedule;
 }

@@ -48,6 +48,13 @@ void Moves::look_at(const Sequence& sequence, int32_t at) {
   }
 }
 
+void Moves::find_at_hand(const Sequence& sequence, int32_t at) {
+  if (evaluator_ != nullptr && evaluator_->needed_before(sequence, at, at_hand_)) return;
+  look_at(sequence, at);
+  at_hand_.assign(next_use_.size(), 0);
+  for (const NodeId u : live_) at_hand_[u] = 1;
+}
+
 int32_t Moves::insertion(const Sequence& sequence, int32_t at) const {
   while (at > 0 && is_rider(sequence, at)) --at;
   return at;
@@ -118,7 +125,7 @@ bool Moves::add_to_block(NodeId value, int depth) {
 
 bool Moves::compute_before(Sequence& sequence, int32_t at, NodeId value) {
   at = insertion(sequence, at);
-  look_at(sequence, at);
+  find_at_hand(sequence, at);
   block_.clear();
   recompute_chance_ = random_.unit();
   const bool done = add_to_block(value, 0);
@@ -146,7 +153,7 @@ int32_t Moves::attach_riders(Sequence& sequence, int32_t at, OptionId option) {
       if (options_.goes_with(rider, o)) sequence[k] = o;
     }
     sequence.insert(sequence.begin() + k + 1, rider);
-    seen_[u] = stamp_live_;
+    at_hand_[u] = 1;
     ++inserted;
   }
   return inserted;
@@ -167,7 +174,7 @@ bool Moves::switch_option(Sequence& sequence, int32_t at, NodeId avoided) {
   }
   if (chosen == kNoOption) return false;
   int32_t place = insertion(sequence, at);
-  look_at(sequence, place);
+  find_at_hand(sequence, place);
   sequence[at] = chosen;
   const int32_t attached = attach_riders(sequence, place, chosen);
   place += attached;

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/planner/remat/remat_evaluation.h"
+#include "runtime/planner/remat/edit_evaluation.h"
 #include "runtime/planner/remat/remat_random.h"
 
 namespace tidemark::planner::remat {
@@ -23,6 +23,8 @@ class Moves {
   // Of the last look: the live values, and for each the next position that uses it.
   const std::vector<NodeId>& live() const { return live_; }
   int32_t next_use(NodeId u) const { return next_use_[u]; }
+  // An evaluator that often has the sequences to edit as its anchor, for speed. Null: none.
+  void use(const EditEvaluator* evaluator) { evaluator_ = evaluator; }
 
   // Computes `value` again right before `at`, and those of its inputs that are not live there
   // and that a coin chooses, recursively. False if that is impossible.
@@ -46,7 +48,8 @@ class Moves {
   bool add_inputs(OptionId option, int depth);
   OptionId choose_option(NodeId node);
   double price(OptionId option) const;
-  bool is_at_hand(NodeId u) const { return seen_[u] == stamp_live_ || in_block_[u] != 0; }
+  void find_at_hand(const Sequence& sequence, int32_t at);
+  bool is_at_hand(NodeId u) const { return at_hand_[u] != 0 || in_block_[u] != 0; }
 
   const Options& options_;
   Random& random_;
@@ -55,7 +58,9 @@ class Moves {
   std::vector<int32_t> seen_;      // by node: stamp_live_, stamp_dead_ or older
   int32_t stamp_live_ = 0, stamp_dead_ = 0;
   std::vector<double> again_time_;  // by node: of its fastest later run
-  std::vector<uint8_t> in_block_;   // by node
+  const EditEvaluator* evaluator_ = nullptr;
+  std::vector<uint8_t> at_hand_;   // by node: live where the edit is
+  std::vector<uint8_t> in_block_;  // by node
   Sequence block_;
   double recompute_chance_ = 0.5;
 };

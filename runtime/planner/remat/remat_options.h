@@ -62,8 +62,8 @@ class Options {
   }
   // By rising need and falling time, in place or not; empty if no variant may be the node's
   // first (a later) run.
-  std::span<const Choice> choices(OptionId o, bool again) const {
-    const Range range = options_[o].choices[again][kAnyPlace];
+  std::span<const Choice> choices(OptionId o, bool again, Place place = kAnyPlace) const {
+    const Range range = options_[o].choices[again][place];
     return {choices_.data() + range.begin, choices_.data() + range.end};
   }
   // The fastest that fits in `slack` bytes; if none, the smallest. Null if there are no

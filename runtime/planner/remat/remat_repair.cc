@@ -5,7 +5,9 @@
 namespace tidemark::planner::remat {
 namespace {
 
-constexpr int kCandidates = 4;       // edits tried for one step of repair
+// Edits tried for one step of repair. They cost little more than the evaluation in full of the
+// sequence that they start from.
+constexpr int kCandidates = 8;
 constexpr int kMaxSteps = 200;       // of one repair
 constexpr int kMaxConflicts = 8;     // resolved in one edit
 constexpr int kMaxFutile = 4;        // steps without progress before a repair gives up
@@ -16,15 +18,21 @@ constexpr double kLeastTime = 1e-5;  // of the base time: an edit's price is at 
 }  // namespace
 
 Repair::Repair(const Options& options, Moves& moves, Random& random)
-    : options_(options), moves_(moves), random_(random), evaluator_(options) {}
+    : options_(options), moves_(moves), random_(random), start_(options), now_(options) {}
 
-Evaluation Repair::evaluate(const Sequence& sequence) {
-  ++evaluations_;
-  return evaluator_.evaluate(sequence);
+void Repair::start_from(const Draft& draft) {
+  ++calls_;
+  if (!start_.is_anchor(draft.sequence)) start_.anchor(draft.sequence);
+  moves_.use(&start_);
+}
+void Repair::work_on(const Draft& draft) {
+  ++calls_;
+  if (!now_.is_anchor(draft.sequence)) now_.anchor(draft.sequence);
+  moves_.use(&now_);
 }
 
-bool Repair::settle(Draft& draft) {
-  draft.evaluation = evaluate(draft.sequence);
+bool Repair::settle(Draft& draft, EditEvaluator& evaluator) {
+  draft.evaluation = evaluator.evaluate(draft.sequence);
   for (int k = 0; k < kMaxConflicts && draft.evaluation.conflict == Conflict::kOverwritten;
        ++k) {
     const NodeId value = draft.evaluation.value;
@@ -35,30 +43,25 @@ bool Repair::settle(Draft& draft) {
                                           : moves_.compute_before(
                                                 draft.sequence, moves_.next_use(value), value);
     if (!done) return false;
-    draft.evaluation = evaluate(draft.sequence);
+    draft.evaluation = evaluator.evaluate(draft.sequence);
   }
   if (draft.evaluation.conflict != Conflict::kNone) return false;
-  if (draft.evaluation.has_idle) {
-    const int32_t at = draft.evaluation.at;
-    if (at >= 0) {
-      int32_t idle = 0;
-      for (int32_t k = 0; k < at; ++k) idle += evaluator_.is_idle(k) ? 1 : 0;
-      draft.evaluation.at -= idle;
-    }
-    evaluator_.drop_idle(draft.sequence);
-    draft.evaluation.has_idle = false;
-  }
+  if (draft.evaluation.has_idle) evaluator.drop_idle(draft.sequence);
+  draft.evaluation.has_idle = false;
   return true;
 }
 
 // The run most over budget, or any other over budget.
 int32_t Repair::overfull_run(const Draft& draft) {
-  if (random_.chance(kWorstFirst)) return draft.evaluation.at;
-  evaluate(draft.sequence);
-  int32_t chosen = draft.evaluation.at;
+  const bool wants_worst = random_.chance(kWorstFirst);
+  int32_t chosen = -1;
+  int64_t most = 0;
   size_t count = 0;
   for (int32_t k = 0; k < static_cast<int32_t>(draft.sequence.size()); ++k) {
-    if (evaluator_.choice(k).need > evaluator_.slack(k) && random_.below(++count) == 0) {
+    const int64_t over = now_.run(k).over;
+    if (over == 0) continue;
+    if (wants_worst ? over > most : random_.below(++count) == 0) {
+      most = over;
       chosen = k;
     }
   }
@@ -92,14 +95,20 @@ bool Repair::edit(Sequence& sequence, int32_t at, const std::vector<NodeId>& can
   return moves_.compute_before(sequence, user, candidates[k]);
 }
 
+// An edit at the run at `at` as trial_. False if there is none, or a conflict remains.
+bool Repair::attempt(const Draft& draft, int32_t at) {
+  trial_.sequence = draft.sequence;
+  return edit(trial_.sequence, at, candidates_, next_use_) && settle(trial_, now_);
+}
+
 bool Repair::step(Draft& draft) {
+  work_on(draft);
   const int32_t at = overfull_run(draft);
   find_candidates(draft.sequence, at);
   const double least = kLeastTime * options_.problem().base_time;
   double best_score = 0;
   for (int k = 0; k < kCandidates; ++k) {
-    trial_.sequence = draft.sequence;
-    if (!edit(trial_.sequence, at, candidates_, next_use_) || !settle(trial_)) continue;
+    if (!attempt(draft, at)) continue;
     const auto removed =
         static_cast<double>(draft.evaluation.overflow - trial_.evaluation.overflow);
     if (removed <= 0) continue;
@@ -124,11 +133,11 @@ bool Repair::run(Draft& draft, double limit) {
 }
 
 bool Repair::relieve(Draft& draft, int32_t at) {
+  work_on(draft);
   find_candidates(draft.sequence, at);
   bool is_better = false;
   for (int k = 0; k < kCandidates; ++k) {
-    trial_.sequence = draft.sequence;
-    if (!edit(trial_.sequence, at, candidates_, next_use_) || !settle(trial_)) continue;
+    if (!attempt(draft, at)) continue;
     if (!trial_.evaluation.feasible()) continue;
     const double least = is_better ? best_.evaluation.time : draft.evaluation.time;
     if (trial_.evaluation.time >= least) continue;
@@ -143,7 +152,7 @@ void Repair::prune(Draft& draft, int attempts) {
   for (int k = 0; k < attempts && draft.sequence.size() > 1; ++k) {
     trial_.sequence = draft.sequence;
     moves_.remove(trial_.sequence, static_cast<int32_t>(random_.below(trial_.sequence.size())));
-    if (!settle(trial_) || !trial_.evaluation.feasible()) continue;
+    if (!settle(trial_, now_) || !trial_.evaluation.feasible()) continue;
     if (trial_.evaluation.time <= draft.evaluation.time) std::swap(draft, trial_);
   }
 }

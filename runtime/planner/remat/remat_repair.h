@@ -9,6 +9,7 @@
 // Threads: a Repair belongs to one. Options, Moves and Random must outlive it.
 #pragma once
 
+#include "runtime/planner/remat/edit_evaluation.h"
 #include "runtime/planner/remat/remat_moves.h"
 
 namespace tidemark::planner::remat {
@@ -23,9 +24,11 @@ class Repair {
  public:
   Repair(const Options& options, Moves& moves, Random& random);
 
+  // What settle() expects drafts to differ little from, for speed only.
+  void start_from(const Draft& draft);
   // Evaluates a draft, resolves conflicts over overwritten values, and drops idle runs. False
   // if another conflict remains.
-  bool settle(Draft& draft);
+  bool settle(Draft& draft) { return settle(draft, start_); }
   // Repairs until the draft is feasible. False if it gets stuck or slower than `limit`.
   bool run(Draft& draft, double limit);
   // Tries edits at the run at `at`, as if it were over budget, and takes the best if the result
@@ -34,11 +37,15 @@ class Repair {
   // Removes random runs as long as that gives a feasible and no slower draft.
   void prune(Draft& draft, int attempts);
 
-  int64_t evaluations() const { return evaluations_; }
-  Evaluator& evaluator() { return evaluator_; }
+  // Counts calls that need no evaluation too, so that every loop over them ends.
+  int64_t evaluations() const { return start_.count() + now_.count() + calls_; }
+  // A run of the draft that was passed to start_from().
+  const Run& run(int32_t at) const { return start_.run(at); }
 
  private:
-  Evaluation evaluate(const Sequence& sequence);
+  bool settle(Draft& draft, EditEvaluator& evaluator);
+  bool attempt(const Draft& draft, int32_t at);
+  void work_on(const Draft& draft);
   int32_t overfull_run(const Draft& draft);
   bool edit(Sequence& sequence, int32_t at, const std::vector<NodeId>& candidates,
             const std::vector<int32_t>& next_use);
@@ -48,8 +55,8 @@ class Repair {
   const Options& options_;
   Moves& moves_;
   Random& random_;
-  Evaluator evaluator_;
-  int64_t evaluations_ = 0;
+  EditEvaluator start_, now_;
+  int64_t calls_ = 0;
   std::vector<NodeId> candidates_;
   std::vector<int32_t> next_use_;  // by candidate
   Draft trial_, best_;

@@ -125,6 +125,7 @@ class Annealing {
   }
 
   void round() {
+    repair_.start_from(current_);
     Draft draft = current_;
     const bool relieves = has_choices_ && random_.chance(0.2);
     if (relieves) {
@@ -142,14 +143,13 @@ class Annealing {
     offer(current_);
   }
 
-  // Tries edits at a run that is slower than it would be with more memory.
+  // Tries edits at a run of current_ that is slower than it would be with more memory.
   void relieve_one(Draft& draft) {
-    draft.evaluation = repair_.evaluator().evaluate(draft.sequence);
     std::vector<int32_t> slow;
     std::vector<double> loss;
     double sum = 0;
     for (int32_t k = 0; k < static_cast<int32_t>(draft.sequence.size()); ++k) {
-      const Choice& choice = repair_.evaluator().choice(k);
+      const Choice& choice = *repair_.run(k).choice;
       // Which of the two lists the choice is from does not matter for this.
       const double fastest =
           std::min(fastest_of(draft.sequence[k], false), fastest_of(draft.sequence[k], true));
