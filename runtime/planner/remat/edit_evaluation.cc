@@ -217,9 +217,9 @@ bool EditEvaluator::walk_prefix(const Sequence& sequence) {
   rider_left_ = had_rider && !rider_follows_;
   for (int32_t k = begin_; k-- > 0 && (differences_ > 0 || rider_left_);) {
     const OptionId option = anchor_[k];
-    int touched = difference_[options_.node(option)];
-    for (const NodeId u : options_.inputs(option)) touched |= difference_[u];
-    if (touched != 0 || rider_left_) {
+    bool is_touched = difference_[options_.node(option)] != 0;
+    for (const NodeId u : options_.inputs(option)) is_touched |= difference_[u] != 0;
+    if (is_touched || rider_left_) {
       if (!visit(k)) return false;
     } else {
       const Run& run = anchored_.run(k);
