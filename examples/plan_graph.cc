@@ -368,7 +368,7 @@ int run_graph(const Flags& flags) {
   if (!flags.save_graph.empty()) write_output(flags.save_graph, tidemark::to_json(graph));
   const Problem problem =
       problem_from_trace(graph, {.in_place = flags.in_place || flags.estimate});
-  print_out("{}: {} operators, {} storages; {} of program order ({:.2f} s to capture)\n", name,
+  print_out("{}: {} operators, {} storages; {} in program order ({:.2f} s to capture)\n", name,
             graph.ops.size(), graph.storages.size(), format_bytes(program_order_peak(graph)),
             reading.seconds());
   if (flags.estimate) return run_estimate(problem, graph);

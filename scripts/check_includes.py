@@ -40,7 +40,7 @@ PURE = {
 # Programs: neither includes the other. Tests, above them, may look into both.
 TOP = {"examples", "bench"}
 # Within ops/, what serves all operator families and knows none of them.
-OPS_SHARED = {"registry", "autograd", "capture", "kernels"}
+OPS_SHARED = {"registry", "autograd", "kernels"}
 
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 HEADERS = {".h", ".cuh"}

@@ -312,6 +312,8 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
     attempt([&] { save_trace(flags, session); });
     print_out("{}", result_table(report));
     attempt.rethrow();
+    if (interrupt.requested())
+      print_error("interrupted after step {} of {}\n", done, job.steps());
     return !interrupt.requested();
   } catch (...) {
     note_memory(session, report);

@@ -106,7 +106,7 @@ void print_peak(const SavedSchedule& saved, Bytes room) {
   if (apart > Bytes(0)) {
     print_out("; {} with residents", format_bytes(s.peak + apart));
   }
-  print_out("; {} of program order\n", format_bytes(program_order_peak(saved.trace)));
+  print_out("; {} in program order\n", format_bytes(program_order_peak(saved.trace)));
   if (s.shortfall > Bytes(0)) {
     print_out("shortfall     {}, released when it runs\n", format_bytes(s.shortfall));
   }

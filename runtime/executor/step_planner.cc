@@ -540,7 +540,7 @@ void StepPlanner::judge(Program& program, Nanos took) {
     program.best = program.schedule;
     program.best_time = program.least;
   } else {
-    const std::string other = program.best ? "the plan before" : "the policy";
+    const std::string other = program.best ? "the previous plan" : "the policy";
     say("steps follow " + other + " again: under the new plan they take " +
         std::to_string(std::lround(100 * (share - 1))) + " % longer");
     program.schedule.reset();
