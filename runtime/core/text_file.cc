@@ -34,8 +34,10 @@ std::string read_text_file(const std::string& path, Bytes limit) {
     }
   } while (got == static_cast<int>(part.size()));
   int error = Z_OK;
-  const char* message = gzerror(file.get(), &error);
+  std::string message = gzerror(file.get(), &error);
   if (error == Z_ERRNO) message = std::strerror(errno);
+  // zlib begins its messages with the path.
+  if (message.starts_with(path + ": ")) message.erase(0, path.size() + 2);
   if (got < 0 || (error != Z_OK && error != Z_STREAM_END)) {
     throw DataError(path, static_cast<int64_t>(text.size()),
                     error == Z_BUF_ERROR ? "is truncated" : message);

@@ -11,7 +11,7 @@
 namespace tidemark {
 
 // Far above any trace or planner input.
-inline constexpr Bytes kMaxTextFile{int64_t{1} << 30};
+inline constexpr Bytes kMaxTextFile{int64_t{1} << 28};
 
 // The whole file, decompressed if it is gzip. Throws DataError if it cannot be read, is
 // truncated, is named .gz without being gzip, or is longer than `limit` bytes after

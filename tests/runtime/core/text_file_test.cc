@@ -34,6 +34,11 @@ TEST(TextFileTest, DecompressesGzip) {
   const std::string path = folder.write("text.gz", packed);
   EXPECT_EQ(read_text_file(path), std::string(1000, 'x'));
   EXPECT_THAT(error_of(path, Bytes(999)), HasSubstr("is longer than 999 B"));
+  testing::ByteVector damaged = packed;
+  damaged[packed.size() - 6] ^= 1;  // of the checksum
+  const std::string flipped = folder.write("flipped.gz", damaged);
+  EXPECT_THAT(error_of(flipped, Bytes(1000)), HasSubstr(": incorrect data check"));
+  EXPECT_EQ(error_of(flipped, Bytes(1000)).find(flipped, 1), std::string::npos);
   packed.resize(packed.size() - 5);
   EXPECT_THAT(error_of(folder.write("cut.gz", packed), Bytes(1000)), HasSubstr("is truncated"));
   EXPECT_THAT(error_of(folder.write("plain.gz", {'{', '}'}), Bytes(9)),
