@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import sys
 import tempfile
 import unittest
 
@@ -10,6 +11,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 
 
 def load(path):
+    sys.path.insert(0, str(path.parent))  # what stands beside it
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -236,7 +236,7 @@ TEST_F(SafetensorsTest, WhatIsWrongIsSaidWithTheTensor) {
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[0])"), "1 numbers"},
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[0,4,8])"), "more than two"},
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])"), "data_offsets [4, 0)"},
-      {one(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"), "within 4 bytes"},
+      {one(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"), "within the 4 bytes"},
       {one(R"("dtype":"F32","shape":[9223372036854775807],"data_offsets":[0,4])"), "too large"},
       {one(R"("dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,4])"), "too large"},
       {one(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4])"),
