@@ -88,7 +88,9 @@ TEST(ReleasingPlans, AreDroppedWhereThePolicyIsFaster) {
   EXPECT_EQ(planned,
             (std::vector<bool>{false, false, false, true, true, true, true, false, false}));
   EXPECT_EQ(training.session().planner()->current(), nullptr);
-  EXPECT_NE(said.back().find("the policy again: under the new plan they take"), std::string::npos) << said.back();
+  EXPECT_NE(said.back().find("the policy again: under the new plan they take"),
+            std::string::npos)
+      << said.back();
   EXPECT_EQ(training.finish(), ample(9));
 }
 
