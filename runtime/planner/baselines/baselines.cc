@@ -62,10 +62,6 @@ Baseline apart(const char* name, StreamSharing sharing) {
   return baseline;
 }
 
-Offsets by_size(const std::vector<Buffer>& buffers) {
-  return first_fit(buffers, FitOrder::kSize);
-}
-
 }  // namespace
 
 const std::vector<Baseline>& baselines() {
@@ -75,10 +71,10 @@ const std::vector<Baseline>& baselines() {
       note("sharing", false, true),
       note("in place and sharing", true, true),
       laid_out("program order, best fit", false, true, best_fit_online),
-      laid_out("program order, greedy by size", false, false, by_size),
+      laid_out("program order, greedy by size", false, false, first_fit<FitOrder::kSize>),
       laid_out("program order, LLFB", false, false, lowest_longest),
       laid_out("LESCEA, best fit", true, true, best_fit_online),
-      laid_out("LESCEA, greedy by size", true, false, by_size),
+      laid_out("LESCEA, greedy by size", true, false, first_fit<FitOrder::kSize>),
       apart("any streams, paths", StreamSharing::kPaths),
       apart("any streams, ancestors", StreamSharing::kAncestors),
       apart("any streams, greedy by size", StreamSharing::kOffsets),

@@ -56,6 +56,15 @@ class CudaDeviceTest : public ::testing::Test {
   Work gated(Gate& gate, uint64_t tag = 0) {
     return kernel([wait = gate.work()] { wait.run(nullptr); }, tag);
   }
+  // Compute waits for host work that goes on once `gate` is open, and then fails while
+  // `broken`.
+  void hold_compute(Gate& gate, const std::atomic<bool>& broken) {
+    device_->wait(StreamId::kCompute,
+                  device_->enqueue_host(StreamId::kOffload, work_that([&gate, &broken] {
+                                          gate.work().run(nullptr);
+                                          if (broken) throw std::runtime_error("disk full");
+                                        })));
+  }
   static std::vector<std::byte> pattern(int64_t bytes, int salt = 1) {
     std::vector<std::byte> data(static_cast<size_t>(bytes));
     for (size_t i = 0; i < data.size(); ++i) {
@@ -533,11 +542,7 @@ TEST_F(CudaDeviceTest, BesideHostWorkNoQueueIsFilled) {
   make({.queue_capacity = 1000});
   std::atomic<bool> broken{true};
   Gate gate;
-  const Event io = device_->enqueue_host(StreamId::kOffload, work_that([&] {
-                                           gate.work().run(nullptr);
-                                           if (broken) throw std::runtime_error("disk full");
-                                         }));
-  device_->wait(StreamId::kCompute, io);
+  hold_compute(gate, broken);
   int issued = 0;
   std::thread opener([&] { gate.open(); });
   EXPECT_THROW(
@@ -558,11 +563,7 @@ TEST_F(CudaDeviceTest, BesideHostWorkEveryLaunchOfAnOperatorCounts) {
   make({.queue_capacity = 1000});
   std::atomic<bool> broken{true};
   Gate gate;
-  const Event io = device_->enqueue_host(StreamId::kOffload, work_that([&] {
-                                           gate.work().run(nullptr);
-                                           if (broken) throw std::runtime_error("disk full");
-                                         }));
-  device_->wait(StreamId::kCompute, io);
+  hold_compute(gate, broken);
   const Work launches{[this](void* native) {
                         for (int i = 0; i < 24; ++i) fake_->launch(native, [] {});
                       },
