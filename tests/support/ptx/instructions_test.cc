@@ -89,6 +89,13 @@ const Case kConversions[] = {
     {"mov.f32 %f0, 0f40000000; cvt.sat.f32.f32 %f1, %f0; mov.b32 %r1, %f1;", bits(1)},
     {"mov.f32 %f0, 0f3F801000; cvt.rna.tf32.f32 %r1, %f0;", 0x3F802000},
     {"mov.f32 %f0, 0f3F818000; cvt.rn.bf16.f32 %h0, %f0; cvt.u32.u16 %r1, %h0;", 0x3F82},
+    // Ties go to the even number; what is not a number has one form.
+    {"mov.f32 %f0, 0f3F808000; cvt.rn.bf16.f32 %h0, %f0; cvt.u32.u16 %r1, %h0;", 0x3F80},
+    {"mov.f32 %f0, 0fFFC12345; cvt.rn.bf16.f32 %h0, %f0; cvt.u32.u16 %r1, %h0;", 0x7FFF},
+    {"mov.f32 %f0, 0f7F7FFFFF; cvt.rn.bf16.f32 %h0, %f0; cvt.u32.u16 %r1, %h0;", 0x7F80},
+    {"mov.f32 %f0, 0f3F818000; cvt.rn.bf16x2.f32 %r1, %f0, 0fC0000000;", 0x3F82C000},
+    {"mov.f32 %f0, 0f7F800001; cvt.rn.bf16x2.f32 %r1, %f0, 0f40000000;", 0x7FFF4000},
+    {"mov.f32 %f0, 0fFF800001; cvt.rn.bf16x2.f32 %r1, 0f40000000, %f0;", 0x40007FFF},
     {"mov.f64 %g0, 0d3FF0000000000000; cvt.rn.f32.f64 %f0, %g0; mov.b32 %r1, %f0;", bits(1)},
 };
 const Case kFloats[] = {

@@ -150,5 +150,56 @@ TEST(TensorCores, LoadAMatrixTransposed) {
   }
 }
 
+// Each lane writes a row of four 8 x 8 matrices; element (r, c) of matrix m is 64 m + 8 r + c.
+// Then it names the row whose number is its own ^ 13, so that matrices 0 and 1, and 2 and 3,
+// change places, and rows do too.
+Words load_four_matrices(const std::string& transposed) {
+  std::string body = R"(
+  .shared .align 16 .b8 rows[512];
+  mov.u64 %d2, rows;
+  mad.wide.u32 %d3, %r0, 16, %d2;
+  mul.lo.u32 %r2, %r0, 0x80008;
+  add.u32 %r3, %r2, 0x10000;
+  add.u32 %r4, %r2, 0x30002;
+  add.u32 %r5, %r2, 0x50004;
+  add.u32 %r6, %r2, 0x70006;
+  st.shared.v4.u32 [%d3], {%r3, %r4, %r5, %r6};
+  bar.sync 0;
+  xor.b32 %r7, %r0, 13;
+  mad.wide.u32 %d3, %r7, 16, %d2;
+  ldmatrix.sync.aligned.m8n8.x4)" +
+                     transposed + R"(.shared.b16 {%r10, %r11, %r12, %r13}, [%d3];
+  ld.param.u64 %d4, [out];
+  mad.wide.u32 %d4, %r0, 16, %d4;
+  st.global.v4.u32 [%d4], {%r10, %r11, %r12, %r13};
+)";
+  return run_body(body);
+}
+
+// Of matrix m as the lanes have named its rows.
+uint32_t element_of(uint32_t matrix, uint32_t row, uint32_t column) {
+  return 8 * ((8 * matrix + row) ^ 13) + column;
+}
+
+TEST(TensorCores, LoadFourMatrices) {
+  const Words words = load_four_matrices("");
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    for (uint32_t m = 0; m < 4; ++m) {
+      const uint32_t g = lane / 4, t = 2 * (lane % 4);
+      EXPECT_EQ(words.out[4 * lane + m], element_of(m, g, t) | element_of(m, g, t + 1) << 16);
+    }
+  }
+}
+
+TEST(TensorCores, LoadFourMatricesTransposed) {
+  const Words words = load_four_matrices(".trans");
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    for (uint32_t m = 0; m < 4; ++m) {
+      const uint32_t g = lane / 4, t = 2 * (lane % 4);
+      EXPECT_EQ(words.out[4 * lane + m], element_of(m, t, g) | element_of(m, t + 1, g) << 16);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::ptx
