@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/ptx/declarations.h"
@@ -32,9 +35,23 @@ std::optional<Space> find_space(std::string_view word) {
   return found->second;
 }
 
-// Hints to the caches, which say nothing about values.
+// Hints to the caches, which say nothing about values. `cache_hint` takes an operand more,
+// which could be taken for another one.
 bool is_hint(std::string_view word) {
-  return word.starts_with("L1::") || word.starts_with("L2::");
+  return word.starts_with("L1::") || (word.starts_with("L2::") && word != "L2::cache_hint");
+}
+
+// The longest name of an opcode that the first words make, and how many they are.
+std::pair<const Opcode*, size_t> find_longest(std::span<const std::string_view> words) {
+  constexpr size_t kLongest = 3;
+  for (size_t count = std::min(words.size(), kLongest); count > 0; --count) {
+    std::string name(words[0]);
+    for (const std::string_view word : words.subspan(1, count - 1)) {
+      name += "." + std::string(word);
+    }
+    if (const Opcode* opcode = find_opcode(name)) return {opcode, count};
+  }
+  return {nullptr, 0};
 }
 
 }  // namespace
@@ -42,15 +59,7 @@ bool is_hint(std::string_view word) {
 const Opcode& decode_suffixes(std::string_view word, const std::string& place,
                               Instruction& instruction) {
   const std::vector<std::string_view> parts = split(word);
-  size_t named = 2;  // words that name the opcode
-  const Opcode* opcode = nullptr;
-  if (parts.size() > 1) {
-    opcode = find_opcode(std::string(parts[0]) + "." + std::string(parts[1]));
-  }
-  if (!opcode) {
-    named = 1;
-    opcode = find_opcode(parts[0]);
-  }
+  const auto [opcode, named] = find_longest(parts);
   const auto fail = [&](const std::string& what) {
     throw NotCovered(place + ": " + what + " that is not covered: " + std::string(word));
   };
