@@ -46,6 +46,23 @@ std::string hexadecimal(uint64_t value) {
   return out.str();
 }
 
+void require_alignment(const Step& step, int lane, uint64_t address, int64_t bytes) {
+  if ((address & static_cast<uint64_t>(bytes - 1)) != 0) {
+    step.fail(
+        Check::kMisaligned, lane,
+        "address " + hexadecimal(address) + " is no multiple of " + std::to_string(bytes));
+  }
+}
+
+std::string describe(const SharedMemory::Conflict& conflict) {
+  if (conflict.check == Check::kUnwrittenShared) return " was never written";
+  const std::string other = std::to_string(conflict.other);
+  if (conflict.check == Check::kCopy) {
+    return ": thread " + other + " copies to it and has not waited for the end";
+  }
+  return ": used by thread " + other + " with no barrier since";
+}
+
 bool within(uint64_t at, int64_t bytes, int64_t size) {
   return static_cast<int64_t>(at) >= 0 && static_cast<int64_t>(at) + bytes <= size;
 }
@@ -60,6 +77,7 @@ Block::Block(const Kernel& kernel, const Extents& grid, const Extents& threads,
       parameters_(std::move(parameters)),
       global_(global),
       shared_(kernel, static_cast<int>(threads.count())),
+      copies_(shared_, static_cast<int>(threads.count())),
       local_(static_cast<size_t>(kernel.local_bytes * threads.count())) {
   const auto count = static_cast<int>(threads.count());
   for (int warp = 0; warp * kLanes < count; ++warp) {
@@ -80,7 +98,7 @@ void Block::run(int64_t index) {
       waiting = waiting || warp.waiting() != 0;
       exited = exited || warp.exited() != 0;
     }
-    if (!waiting) return;
+    if (!waiting) break;
     if (exited) {
       fail(Check::kBarrier, kernel_.code.back(), -1,
            "some threads of the block wait at a barrier, others have exited");
@@ -88,15 +106,19 @@ void Block::run(int64_t index) {
     shared_.barrier();
     for (const auto& warp : warps_) warp->release();
   }
+  require_finished_copies();
+}
+
+void Block::require_finished_copies() const {
+  if (const auto left = copies_.unfinished()) {
+    fail(Check::kCopy, *left->copy.instruction, left->thread,
+         "has ended without waiting for this copy");
+  }
 }
 
 std::byte* Block::access(const Step& step, int lane, Space space, uint64_t address,
                          int64_t bytes, bool write) {
-  if ((address & static_cast<uint64_t>(bytes - 1)) != 0) {
-    step.fail(
-        Check::kMisaligned, lane,
-        "address " + hexadecimal(address) + " is no multiple of " + std::to_string(bytes));
-  }
+  require_alignment(step, lane, address, bytes);
   if (space == Space::kGeneric) {
     space = space_of(address);
     address = from_generic(space, address);
@@ -119,8 +141,12 @@ std::byte* Block::access(const Step& step, int lane, Space space, uint64_t addre
                       std::to_string(kernel_.parameter_bytes));
       }
       return const_cast<std::byte*>(parameters_.data()) + address;
-    default: break;
+    default: return access_global(step, lane, address, bytes, write);
   }
+}
+
+std::byte* Block::access_global(const Step& step, int lane, uint64_t address, int64_t bytes,
+                                bool write) {
   if (const auto check = global_.check(address, bytes, write)) {
     step.fail(*check, lane,
               (write ? "writes " : "reads ") + std::to_string(bytes) + " bytes at " +
@@ -140,13 +166,24 @@ std::byte* Block::access_shared(const Step& step, int lane, uint64_t address, in
   const auto conflict = write ? shared_.write(at, static_cast<int>(bytes), thread)
                               : shared_.read(at, static_cast<int>(bytes), thread);
   if (conflict) {
-    step.fail(
-        conflict->check, lane,
-        where() + (conflict->other < 0 ? " was never written"
-                                       : ": used by thread " + std::to_string(conflict->other) +
-                                             " with no barrier since"));
+    step.fail(conflict->check, lane, where() + describe(*conflict));
   }
   return shared_.data() + at;
+}
+
+void Block::start_copy(const Step& step, int lane, uint64_t to, uint64_t from, int64_t bytes,
+                       int64_t read) {
+  if (read > bytes) {
+    step.fail(
+        Check::kCopy, lane,
+        "is to read " + std::to_string(read) + " bytes and copies " + std::to_string(bytes));
+  }
+  require_alignment(step, lane, to, bytes);
+  require_alignment(step, lane, from, bytes);
+  if (read > 0) access_global(step, lane, from, read, false);
+  access_shared(step, lane, to, bytes, true);
+  copies_.start(step.thread(lane),
+                {&step.instruction, static_cast<int64_t>(to), from, bytes, read});
 }
 
 uint64_t Block::to_generic(Space space, uint64_t address) { return window_of(space) + address; }

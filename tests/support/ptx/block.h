@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/ptx/async_copies.h"
 #include "tests/support/ptx/global_memory.h"
 #include "tests/support/ptx/kernel.h"
 #include "tests/support/ptx/shared_memory.h"
@@ -35,12 +36,17 @@ class Block {
   // if the lane may not access them.
   std::byte* access(const Step& step, int lane, Space space, uint64_t address, int64_t bytes,
                     bool write);
+  // Starts a copy of `bytes` bytes from global to shared memory: `read` of them, then zeros.
+  // Throws Violation if the lane may not do that now.
+  void start_copy(const Step& step, int lane, uint64_t to, uint64_t from, int64_t bytes,
+                  int64_t read);
   // A generic address from one of a space, and back.
   static uint64_t to_generic(Space space, uint64_t address);
   static uint64_t from_generic(Space space, uint64_t address);
 
   uint64_t special(Special special, int warp, int lane) const;
   SharedMemory& shared() { return shared_; }
+  AsyncCopies& copies() { return copies_; }
   void count_step();
   [[noreturn]] void fail(Check check, const Instruction& instruction, int thread,
                          const std::string& what) const;
@@ -48,12 +54,16 @@ class Block {
  private:
   std::byte* access_shared(const Step& step, int lane, uint64_t address, int64_t bytes,
                            bool write);
+  std::byte* access_global(const Step& step, int lane, uint64_t address, int64_t bytes,
+                           bool write);
+  void require_finished_copies() const;
 
   const Kernel& kernel_;
   const Extents grid_, threads_;
   const std::vector<std::byte> parameters_;
   const GlobalMemory& global_;
   SharedMemory shared_;
+  AsyncCopies copies_;
   std::vector<std::byte> local_;
   std::vector<std::unique_ptr<Warp>> warps_;
   int64_t index_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "tests/support/ptx/declarations.h"
 #include "tests/support/ptx/instructions.h"
@@ -60,6 +61,8 @@ class Decoder {
   struct Group {
     std::vector<int> registers;
     std::string_view label;  // of a branch
+    bool address = false;
+    int64_t offset = 0;  // of an address
   };
 
   [[noreturn]] void fail(int line, const std::string& what, std::string_view text) const {
@@ -96,13 +99,18 @@ class Decoder {
       if (i + 1 < words.size() && words[i + 1].text == "<") {
         const auto count = parse_number(words[i + 2].text).value();
         for (uint64_t n = 0; n < count; ++n) {
-          registers_[name + std::to_string(n)] = kernel_.registers++;
+          registers_[name + std::to_string(n)] = new_register(words[0].text);
         }
         i += 3;
       } else if (name != ",") {
-        registers_.emplace(name, kernel_.registers++);
+        registers_.emplace(name, new_register(words[0].text));
       }
     }
+  }
+
+  int new_register(std::string_view type) {
+    if (type == ".pred") predicates_.insert(kernel_.registers);
+    return kernel_.registers++;
   }
 
   int constant(uint64_t value) {
@@ -148,10 +156,11 @@ class Decoder {
         if (word.text != ",") group.registers.push_back(operand(word));
       }
     } else if (first.text == "[") {
+      group.address = true;
       group.registers.push_back(operand(next()));
       for (Token word = next(); word.text != "]"; word = next()) {
         if (word.text == "+") word = next();
-        instruction.offset += static_cast<int64_t>(parse_number(word.text).value());
+        group.offset += static_cast<int64_t>(parse_number(word.text).value());
       }
     } else if (instruction.flow == Flow::kBranch) {
       group.label = first.text;
@@ -187,8 +196,12 @@ class Decoder {
     instruction.together = opcode.together;
     instruction.undefined = opcode.undefined;
     words = words.subspan(1);
+    int addresses = 0;
     for (int number = 0; !words.empty(); ++number) {
       const Group operands = group(words, instruction);
+      if (operands.address) {
+        (addresses++ == 0 ? instruction.offset : instruction.second_offset) = operands.offset;
+      }
       if (!operands.label.empty()) branches_.emplace_back(kernel_.code.size(), operands.label);
       const bool output = number < opcode.outputs;
       uint8_t& count = output ? instruction.outputs : instruction.inputs;
@@ -225,11 +238,25 @@ class Decoder {
       }
       instruction.inputs = 0;
     }
+    if (instruction.execute == execute_cp_async && !is_known_copy(instruction)) {
+      fail(instruction.line, "a copy that is not covered", text);
+    }
+  }
+
+  // Copies have 16 bytes, with .ca 4 or 8 too. Instead of the number of bytes that are read,
+  // PTX also allows a predicate.
+  bool is_known_copy(const Instruction& copy) {
+    if (copy.inputs < 3 || copy.inputs > 4) return false;
+    if (copy.inputs == 4 && predicates_.contains(copy.in[3])) return false;
+    const int bytes = copy.in[2];
+    return bytes == constant(16) ||
+           (copy.has(Modifier::k_ca) && (bytes == constant(4) || bytes == constant(8)));
   }
 
   Kernel& kernel_;
   Symbols symbols_;
   std::map<std::string, int, std::less<>> registers_;
+  std::set<int> predicates_;  // of the registers
   std::map<uint64_t, int> constants_;
   std::map<std::string, int, std::less<>> labels_;
   std::vector<std::pair<size_t, std::string_view>> branches_;

@@ -63,6 +63,10 @@ const Opcode kOpcodes[] = {
     {"st", execute_st, 0, "v2 v4 volatile"},
     {"atom", execute_atom, 1, "relaxed gpu cta sys add min max and or xor exch cas"},
     {"red", execute_red, 0, "relaxed gpu cta sys add min max and or xor"},
+    {"cp.async", execute_cp_async, 0, "ca cg"},
+    {"cp.async.commit_group", execute_cp_async_commit_group, 0, ""},
+    {"cp.async.wait_group", execute_cp_async_wait_group, 0, ""},
+    {"cp.async.wait_all", execute_cp_async_wait_all, 0, ""},
 
     {"shfl", execute_shfl, 1, "sync up down bfly idx", kPlain, kNamed, Undefined::kIsShuffled},
     {"vote", execute_vote, 1, "sync any all ballot", kPlain, kNamed},

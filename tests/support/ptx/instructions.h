@@ -59,6 +59,10 @@ void execute_ld(const Step&);
 void execute_st(const Step&);
 void execute_atom(const Step&);
 void execute_red(const Step&);
+void execute_cp_async(const Step&);
+void execute_cp_async_commit_group(const Step&);
+void execute_cp_async_wait_group(const Step&);
+void execute_cp_async_wait_all(const Step&);
 
 // warp_ops.cc
 void execute_shfl(const Step&);
@@ -68,7 +72,7 @@ void execute_mma(const Step&);
 
 // A row of the table.
 struct Opcode {
-  const char* name;  // `add`, or `bar.warp` where the second word makes it another instruction
+  const char* name;  // `add`, or `bar.warp` where the next words make it another one
   Execute execute;
   int outputs;            // operands that are written; they come first
   const char* modifiers;  // the words that it may have, besides types and state spaces

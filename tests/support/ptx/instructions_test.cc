@@ -131,6 +131,42 @@ const Case kMemory[] = {
     // Adds in the order of the lanes: the sum of those below.
     {"ld.param.u64 %d2, [out]; atom.global.add.u32 %r1, [%d2+508], %r0;", 10},
 };
+const Case kCopies[] = {
+    {"mov.u64 %d2, s; mad.wide.u32 %d2, %r0, 4, %d2;"
+     "cp.async.ca.shared.global [%d2+64], [%d0+4], 4; cp.async.wait_all;"
+     "ld.shared.u32 %r1, [%d2+64];",
+     6},
+    // Each thread copies 8 bytes of which it reads 5: the word 2 n and a byte of the next.
+    {"mov.u64 %d2, s; mad.wide.u32 %d2, %r0, 8, %d2; ld.param.u64 %d3, [in];"
+     "mad.wide.u32 %d3, %r0, 8, %d3; mov.u32 %r2, 5;"
+     "cp.async.ca.shared.global.L2::128B [%d2], [%d3], 8, %r2; cp.async.wait_all;"
+     "ld.shared.v2.u32 {%r3, %r4}, [%d2]; mad.lo.s32 %r1, %r3, 100, %r4;",
+     1011},
+    // 4 of 8 bytes: the second word becomes 0.
+    {"mov.u64 %d2, s; mad.wide.u32 %d2, %r0, 8, %d2; ld.param.u64 %d3, [in];"
+     "mad.wide.u32 %d3, %r0, 8, %d3; st.shared.u32 [%d2+4], %r0;"
+     "cp.async.ca.shared.global [%d2], [%d3], 8, 4; cp.async.wait_all;"
+     "ld.shared.v2.u32 {%r3, %r4}, [%d2]; mad.lo.s32 %r1, %r3, 100, %r4;",
+     1000},
+    // Sixteen threads copy 16 bytes each.
+    {"mov.u64 %d2, s; mad.wide.u32 %d2, %r0, 16, %d2; ld.param.u64 %d3, [in];"
+     "mad.wide.u32 %d3, %r0, 16, %d3; mov.u32 %r1, 0; setp.lt.u32 %p0, %r0, 16;"
+     "@%p0 cp.async.cg.shared.global [%d2], [%d3], 16; cp.async.wait_all;"
+     "@%p0 ld.shared.u32 %r1, [%d2+12];",
+     23},
+    // None of the bytes is read: they become zeros, and the address may be any.
+    {"mov.u64 %d2, s; mad.wide.u32 %d2, %r0, 16, %d2; mov.u64 %d3, 0; mov.u32 %r1, 9;"
+     "setp.lt.u32 %p0, %r0, 16; @%p0 cp.async.cg.shared.global [%d2], [%d3], 16, 0;"
+     "cp.async.wait_all; @%p0 ld.shared.u32 %r1, [%d2+12];",
+     0},
+    // The older of two groups is there while the newer is not waited for.
+    {"mov.u64 %d2, s; mad.wide.u32 %d2, %r0, 4, %d2;"
+     "cp.async.ca.shared.global [%d2], [%d0], 4; cp.async.commit_group;"
+     "cp.async.ca.shared.global [%d2+128], [%d0+4], 4; cp.async.commit_group;"
+     "cp.async.wait_group 1; ld.shared.u32 %r2, [%d2];"
+     "cp.async.wait_group 0; ld.shared.u32 %r3, [%d2+128]; mad.lo.s32 %r1, %r2, 100, %r3;",
+     506},
+};
 const Case kWarps[] = {
     {"shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1;", 4},
     {"shfl.sync.down.b32 %r1|%p0, %r0, 2, 31, -1;", 7},
@@ -157,6 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Moves, Instructions, ::testing::ValuesIn(kMoves));
 INSTANTIATE_TEST_SUITE_P(Conversions, Instructions, ::testing::ValuesIn(kConversions));
 INSTANTIATE_TEST_SUITE_P(Floats, Instructions, ::testing::ValuesIn(kFloats));
 INSTANTIATE_TEST_SUITE_P(Memory, Instructions, ::testing::ValuesIn(kMemory));
+INSTANTIATE_TEST_SUITE_P(Copies, Instructions, ::testing::ValuesIn(kCopies));
 INSTANTIATE_TEST_SUITE_P(Warps, Instructions, ::testing::ValuesIn(kWarps));
 
 TEST(Decoder, RefusesWhatIsNotCovered) {
@@ -174,6 +211,16 @@ TEST(Decoder, RefusesWhatIsNotCovered) {
             "test.ptx:20: a modifier that is not covered: add.sat.s32");
   EXPECT_EQ(message("mov.u32 %r1, %clock;"),
             "test.ptx:20: an operand that is not covered: %clock");
+  for (const std::string copy :
+       {"cp.async.cg.shared.global [%d2], [%d0], 8",
+        "cp.async.ca.shared.global [%d2], [%d0], 2",
+        "cp.async.ca.shared.global [%d2], [%d0], %r0", "cp.async.ca.shared.global [%d2], [%d0]",
+        "cp.async.ca.shared.global [%d2], [%d0], 4, %p0"}) {
+    EXPECT_EQ(message(copy + ";"), "test.ptx:20: a copy that is not covered: " + copy);
+  }
+  EXPECT_EQ(message("cp.async.ca.shared.global.L2::cache_hint [%d2], [%d0], 4, %d3;"),
+            "test.ptx:20: a modifier that is not covered: "
+            "cp.async.ca.shared.global.L2::cache_hint");
   EXPECT_EQ(message("bar.sync 1;"), "test.ptx:20: a barrier that is not covered: bar.sync 1");
 }
 

@@ -47,10 +47,11 @@ struct Instruction {
   uint8_t vector = 1;   // elements of a load or store
   int8_t compare = -1;  // a Modifier, if it compares
   bool guard_negated = false;
-  int guard = -1;      // predicate register, if any
-  int target = -1;     // of a branch
-  int line = 0;        // in the PTX
-  int64_t offset = 0;  // [register + offset]
+  int guard = -1;             // predicate register, if any
+  int target = -1;            // of a branch
+  int line = 0;               // in the PTX
+  int64_t offset = 0;         // [register + offset]
+  int64_t second_offset = 0;  // of the address that a copy reads
   Modifiers modifiers;
   std::array<int, kMaxOutputs> out{};  // registers
   std::array<int, kMaxInputs> in{};    // registers; constants are registers too

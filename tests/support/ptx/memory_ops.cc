@@ -1,4 +1,4 @@
-// Loads, stores and atomic operations.
+// Loads, stores, atomic operations and asynchronous copies.
 #include <algorithm>
 #include <cstring>
 
@@ -89,5 +89,30 @@ void execute_st(const Step& s) {
 
 void execute_atom(const Step& s) { update(s); }
 void execute_red(const Step& s) { update(s); }
+
+void execute_cp_async(const Step& s) {
+  for_lanes(s.mask, [&](int lane) {
+    const uint64_t from = s.in(1)[lane] + static_cast<uint64_t>(s.instruction.second_offset);
+    const auto bytes = from_register<uint32_t>(s.in(2)[lane]);
+    const uint32_t read =
+        s.instruction.inputs > 3 ? from_register<uint32_t>(s.in(3)[lane]) : bytes;
+    s.block.start_copy(s, lane, address_of(s, lane), from, bytes, read);
+  });
+}
+
+void execute_cp_async_commit_group(const Step& s) {
+  for_lanes(s.mask, [&](int lane) { s.block.copies().commit(s.thread(lane)); });
+}
+
+void execute_cp_async_wait_group(const Step& s) {
+  for_lanes(s.mask, [&](int lane) {
+    s.block.copies().wait(s.thread(lane), from_register<uint32_t>(s.in(0)[lane]));
+  });
+}
+
+void execute_cp_async_wait_all(const Step& s) {
+  execute_cp_async_commit_group(s);
+  for_lanes(s.mask, [&](int lane) { s.block.copies().wait(s.thread(lane), 0); });
+}
 
 }  // namespace tidemark::ptx

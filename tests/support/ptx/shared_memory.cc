@@ -43,7 +43,7 @@ bool SharedMemory::races(const Access& before, int thread) const {
             [static_cast<size_t>(thread % kLanes)] <= before.clock;
 }
 
-std::span<SharedMemory::Granule> SharedMemory::granules(int64_t at, int bytes) {
+std::span<SharedMemory::Granule> SharedMemory::granules(int64_t at, int64_t bytes) {
   const auto first = static_cast<size_t>(at >> granule_shift_);
   const auto last = static_cast<size_t>((at + bytes - 1) >> granule_shift_);
   return std::span(granules_).subspan(first, last - first + 1);
@@ -54,6 +54,7 @@ std::optional<SharedMemory::Conflict> SharedMemory::read(int64_t at, int bytes, 
   for (Granule& granule : granules(at, bytes)) {
     if (granule.writer.epoch < block_epoch_) return Conflict{Check::kUnwrittenShared, -1};
     if (races(granule.writer, thread)) return Conflict{Check::kRace, granule.writer.thread};
+    if (granule.copying) return Conflict{Check::kCopy, granule.writer.thread};
     Access& last = granule.reader;
     if (last.epoch == epoch_ && last.thread != thread) {
       const Access& other = granule.other_reader;
@@ -71,9 +72,23 @@ std::optional<SharedMemory::Conflict> SharedMemory::write(int64_t at, int bytes,
     for (const Access* before : {&granule.writer, &granule.reader, &granule.other_reader}) {
       if (races(*before, thread)) return Conflict{Check::kRace, before->thread};
     }
+    if (granule.copying) return Conflict{Check::kCopy, granule.writer.thread};
     granule.writer = mine;
   }
   return std::nullopt;
+}
+
+void SharedMemory::begin_copy(int64_t at, int64_t bytes) {
+  for (Granule& granule : granules(at, bytes)) granule.copying = true;
+}
+
+// No race to look for: whoever used the bytes since the copy's start has been found.
+void SharedMemory::end_copy(int64_t at, int64_t bytes, int thread) {
+  const Access mine = stamp(thread);
+  for (Granule& granule : granules(at, bytes)) {
+    granule.writer = mine;
+    granule.copying = false;
+  }
 }
 
 }  // namespace tidemark::ptx

@@ -4,6 +4,10 @@
 // with a barrier of the block between them, or, within a warp, with a bar.warp.sync of both
 // lanes between them. Shuffles and lockstep order nothing. Bytes are watched in granules of the
 // narrowest access of the kernel.
+//
+// An asynchronous copy is a write of its thread, once when it starts and again when the thread
+// has waited for it. In between nobody may use its bytes, the thread itself and those behind a
+// barrier no more than others.
 #pragma once
 
 #include <array>
@@ -40,6 +44,11 @@ class SharedMemory {
   std::optional<Conflict> read(int64_t at, int bytes, int thread);
   std::optional<Conflict> write(int64_t at, int bytes, int thread);
 
+  // The last writer of these bytes has only started to copy to them.
+  void begin_copy(int64_t at, int64_t bytes);
+  // `thread` has waited for that copy.
+  void end_copy(int64_t at, int64_t bytes, int thread);
+
  private:
   struct Access {
     uint32_t epoch = 0;  // number of barriers before it; 0: none
@@ -50,13 +59,14 @@ class SharedMemory {
   // provided that a reader of another warp is not dropped for one of the same warp.
   struct Granule {
     Access writer, reader, other_reader;
+    bool copying = false;  // the writer is, and has not waited for the end
   };
   struct WarpClock {
     uint32_t now = 0;
     std::array<std::array<uint32_t, kLanes>, kLanes> met{};  // last barrier of both lanes
   };
 
-  std::span<Granule> granules(int64_t at, int bytes);
+  std::span<Granule> granules(int64_t at, int64_t bytes);
   bool races(const Access& before, int thread) const;
   Access stamp(int thread) const;
 

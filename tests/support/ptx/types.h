@@ -33,7 +33,7 @@ enum class Space : uint8_t { kGeneric, kGlobal, kShared, kLocal, kParam, kConst 
   X(approx) X(full) X(up) X(down) X(bfly) X(idx) X(l) X(r) X(clamp) X(wrap) X(v2) X(v4)      \
   X(to) X(sync) X(uni) X(aligned) X(trans) X(x1) X(x2) X(x4) X(m8n8) X(m16n8k8)              \
   X(m16n8k16) X(row) X(col) X(nc) X(volatile) X(relaxed) X(gpu) X(cta) X(sys) X(gl) X(any)   \
-  X(all) X(ballot) X(notanumber) X(finite) X(infinite)
+  X(all) X(ballot) X(notanumber) X(finite) X(infinite) X(ca) X(cg)
 // clang-format on
 
 enum class Modifier : uint8_t {

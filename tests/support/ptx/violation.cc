@@ -6,6 +6,7 @@ const char* name_of(Check check) {
   switch (check) {
     case Check::kRace: return "race";
     case Check::kUnwrittenShared: return "unwritten shared memory";
+    case Check::kCopy: return "asynchronous copy";
     case Check::kSharedBounds: return "shared memory bounds";
     case Check::kGlobalBounds: return "global memory bounds";
     case Check::kReadOnly: return "read-only memory";

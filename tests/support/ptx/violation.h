@@ -12,6 +12,8 @@ enum class Check : uint8_t {
   kRace,             // two threads use the same bytes of shared memory, one of them writes, and
                      // neither a barrier of the block nor __syncwarp() lies between
   kUnwrittenShared,  // shared memory is read that no thread of the block has written
+  kCopy,             // the bytes of an asynchronous copy are used, or its thread ends, before
+                     // the thread has waited for it; or it is to read more than it copies
   kSharedBounds,
   kGlobalBounds,  // outside every live allocation
   kReadOnly,      // a write to an allocation that may only be read

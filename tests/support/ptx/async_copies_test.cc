@@ -1,0 +1,183 @@
+// What is wrong with asynchronous copies is caught, and what is right next to it passes.
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "tests/support/ptx/kernel_test.h"
+
+namespace tidemark::ptx {
+namespace {
+
+// %d2 is this thread's word of shared memory, %d3 that of thread 63 - n in the other warp, %d4
+// that of thread n ^ 1 in the same warp.
+const std::string kPrologue = R"(
+  mov.u64 %d5, s;
+  mad.wide.u32 %d2, %r0, 4, %d5;
+  sub.u32 %r2, 63, %r0;
+  mad.wide.u32 %d3, %r2, 4, %d5;
+  xor.b32 %r3, %r0, 1;
+  mad.wide.u32 %d4, %r3, 4, %d5;
+)";
+const std::string kFill = "st.shared.u32 [%d2], %r0; bar.sync 0;";
+const std::string kStart = "cp.async.ca.shared.global [%d2], [%d0], 4;";
+const std::string kCommit = "cp.async.commit_group;";
+const std::string kWait = "cp.async.wait_all;";
+const std::string kBarrier = "bar.sync 0;";
+const std::string kWarpBarrier = "bar.warp.sync -1;";
+const std::string kReadOwn = "ld.shared.u32 %r4, [%d2];";
+const std::string kReadNeighbour = "ld.shared.u32 %r4, [%d4];";
+const std::string kReadOtherWarp = "ld.shared.u32 %r4, [%d3];";
+const std::string kWriteOwn = "st.shared.u32 [%d2], %r0;";
+const std::string kWriteNeighbour = "st.shared.u32 [%d4], %r0;";
+const std::string kWriteOtherWarp = "st.shared.u32 [%d3], %r0;";
+
+// The check that a kernel violates.
+std::optional<Check> caught(const std::string& body, int threads = 64) {
+  try {
+    run_body(kPrologue + body, threads);
+  } catch (const Violation& violation) {
+    return violation.check();
+  }
+  return std::nullopt;
+}
+
+TEST(AsyncCopies, AreReadAfterAWaitAndABarrier) {
+  EXPECT_EQ(caught(kStart + kWait + kReadOwn), std::nullopt);
+  EXPECT_EQ(caught(kStart + kWait + kBarrier + kReadOtherWarp), std::nullopt);
+  EXPECT_EQ(caught(kStart + kWait + kWarpBarrier + kReadNeighbour), std::nullopt);
+}
+
+TEST(AsyncCopies, AreNotReadWithoutTheBarrier) {
+  EXPECT_EQ(caught(kStart + kWait + kReadNeighbour), Check::kRace);
+  EXPECT_EQ(caught(kFill + kStart + kWait + kReadOtherWarp), Check::kRace);
+  EXPECT_EQ(caught(kFill + kStart + kWait + kWarpBarrier + kReadOtherWarp), Check::kRace);
+  // A barrier before the wait does not order what comes after it.
+  EXPECT_EQ(caught(kStart + kBarrier + kWait + kReadNeighbour, 32), Check::kRace);
+  EXPECT_EQ(caught(kStart + kWarpBarrier + kWait + kReadNeighbour), Check::kRace);
+}
+
+TEST(AsyncCopies, AreNotReadWithoutTheWait) {
+  EXPECT_EQ(caught(kStart + kReadOwn + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kBarrier + kReadOwn + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kBarrier + kReadOtherWarp + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kWarpBarrier + kReadNeighbour + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kFill + kStart + kReadOwn + kWait), Check::kCopy) << "an older value";
+  EXPECT_EQ(caught(kFill + kStart + kReadNeighbour + kWait), Check::kRace);
+}
+
+TEST(AsyncCopies, HaveTheirPlaceToThemselves) {
+  EXPECT_EQ(caught(kStart + kWriteOwn + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kWriteNeighbour + kWait), Check::kRace);
+  EXPECT_EQ(caught(kStart + kBarrier + kWriteOtherWarp + kBarrier + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kStart + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kWait + kStart + kWait), std::nullopt);
+  EXPECT_EQ(caught("cp.async.ca.shared.global [s], [%d0], 4;" + kWait, 32), Check::kRace)
+      << "lanes of one instruction";
+}
+
+TEST(AsyncCopies, StartAfterABarrierBehindReadersAndWriters) {
+  const std::string copy = kStart + kWait;
+  EXPECT_EQ(caught(kFill + kReadOtherWarp + copy), Check::kRace);
+  EXPECT_EQ(caught(kFill + kReadOtherWarp + kBarrier + copy), std::nullopt);
+  EXPECT_EQ(caught(kFill + kReadNeighbour + copy), Check::kRace);
+  EXPECT_EQ(caught(kFill + kReadNeighbour + kWarpBarrier + copy), std::nullopt);
+  EXPECT_EQ(caught(kWriteNeighbour + copy), Check::kRace);
+  EXPECT_EQ(caught(kWriteNeighbour + kWarpBarrier + copy), std::nullopt);
+  EXPECT_EQ(caught(kFill + kReadOwn + copy), std::nullopt);
+}
+
+TEST(AsyncCopies, AreWaitedForInGroups) {
+  const std::string wait_1 = "cp.async.wait_group 1;", wait_0 = "cp.async.wait_group 0;";
+  EXPECT_EQ(caught(kStart + kCommit + wait_0 + kReadOwn), std::nullopt);
+  EXPECT_EQ(caught(kStart + kCommit + wait_1 + kReadOwn + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kCommit + kCommit + wait_1 + kReadOwn), std::nullopt)
+      << "an empty group is one too";
+  EXPECT_EQ(caught(kStart + wait_0 + kReadOwn + kWait), Check::kCopy) << "in no group";
+}
+
+TEST(AsyncCopies, AreWaitedForByTheirThread) {
+  EXPECT_EQ(caught(kStart), Check::kCopy);
+  EXPECT_EQ(caught(kStart + "setp.ne.u32 %p0, %r0, 9; @%p0 " + kWait), Check::kCopy);
+  EXPECT_EQ(caught("setp.ne.u32 %p0, %r0, 9; @%p0 " + kStart + "@%p0 " + kWait), std::nullopt);
+}
+
+TEST(AsyncCopies, AreAligned) {
+  const std::string eights =
+      "mad.wide.u32 %d6, %r0, 8, %d5; ld.param.u64 %d7, [in];"
+      "mad.wide.u32 %d7, %r0, 8, %d7;";
+  const auto copy = [&](const std::string& operands) {
+    return caught(eights + "cp.async.ca.shared.global " + operands + ";" + kWait, 32);
+  };
+  EXPECT_EQ(copy("[%d6], [%d7], 8"), std::nullopt);
+  EXPECT_EQ(copy("[%d6], [%d7+4], 8, 4"), Check::kMisaligned);
+  EXPECT_EQ(copy("[%d6], [%d7+4], 8, 0"), Check::kMisaligned);
+  EXPECT_EQ(copy("[%d6+4], [%d7], 8"), Check::kMisaligned);
+}
+
+TEST(AsyncCopies, StayWithinSharedMemory) {
+  const std::string copy = "cp.async.ca.shared.global [%d2+4], [%d0], 4;";
+  EXPECT_EQ(caught(copy + kWait, 63), std::nullopt);
+  EXPECT_EQ(caught(copy + kWait, 64), Check::kSharedBounds);
+}
+
+// One thread copies 16 bytes from byte 16 of an input of 20 bytes.
+std::optional<Check> caught_at_the_end(const std::string& read) {
+  Module module("end.ptx", R"(
+.entry end(.param .u64 in) {
+  .reg .b64 %d<2>;
+  .shared .align 16 .b8 s[16];
+  ld.param.u64 %d0, [in];
+  mov.u64 %d1, s;
+  cp.async.cg.shared.global [%d1], [%d0+16], 16)" +
+                               read + R"(;
+  cp.async.wait_all;
+})");
+  alignas(16) std::array<std::byte, 32> in{};
+  GlobalMemory memory;
+  memory.add(in.data(), 20, false, "in");
+  const void* const address = in.data();
+  const Argument argument{&address, 8};
+  try {
+    launch(module.kernel("end"), {}, {1}, {&argument, 1}, memory);
+  } catch (const Violation& violation) {
+    return violation.check();
+  }
+  return std::nullopt;
+}
+
+TEST(AsyncCopies, ReadNoMoreThanTheyAreTold) {
+  EXPECT_EQ(caught_at_the_end(", 4"), std::nullopt);
+  EXPECT_EQ(caught_at_the_end(", 5"), Check::kGlobalBounds);
+  EXPECT_EQ(caught_at_the_end(""), Check::kGlobalBounds);
+  EXPECT_EQ(caught_at_the_end(", 17"), Check::kCopy) << "more than it copies";
+  const std::string beyond = "cp.async.ca.shared.global [%d2], [%d0+1024], 4";
+  EXPECT_EQ(caught(beyond + ", 0;" + kWait), std::nullopt);
+  EXPECT_EQ(caught(beyond + ", 1;" + kWait), Check::kGlobalBounds);
+}
+
+TEST(AsyncCopies, AreNamedByThreadAndByLine) {
+  const auto message = [](const std::string& body) {
+    try {
+      run_body(body);
+    } catch (const Violation& violation) {
+      return std::string(violation.what());
+    }
+    return std::string();
+  };
+  const std::string copy =
+      "setp.eq.u32 %p0, %r0, 9; @%p0 cp.async.ca.shared.global [s], [%d0],"
+      " 4;";
+  EXPECT_EQ(message(copy),
+            "[asynchronous copy] test\n"
+            "  test.ptx:20: @%p0 cp.async.ca.shared.global [s], [%d0], 4\n"
+            "  block 0, thread 9: has ended without waiting for this copy");
+  EXPECT_EQ(message(copy + "bar.sync 0;\n @!%p0 ld.shared.u32 %r4, [s];"),
+            "[asynchronous copy] test\n"
+            "  test.ptx:21: @!%p0 ld.shared.u32 %r4, [s]\n"
+            "  block 0, thread 0: shared byte 0: thread 9 copies to it and has not waited for "
+            "the end");
+}
+
+}  // namespace
+}  // namespace tidemark::ptx
