@@ -30,6 +30,7 @@ struct Call {
     call.v = float_input(args, first_input + 2);
     call.keys = keys_input ? args.inputs[keys_input] : nullptr;
     call.dropout = Dropout(attrs.dropout, attrs.seed, args.scalars[0], extents.keys);
+    call.random_keys = PhiloxKeys(philox_key(call.dropout.seed));
     return call;
   }
 
@@ -52,15 +53,18 @@ struct Call {
   FloatInput q, k, v;
   const void* keys = nullptr;
   Dropout dropout;
+  PhiloxKeys random_keys{{}};  // of dropout's seed
 };
 
 // The tile that this block works on. Each head's `along` queries or keys are split into tiles
-// of `rows`.
+// of `rows`. `last_first`: blocks that start earlier take later tiles, which are the longest
+// where attention is causal.
 struct Place {
-  __device__ Place(const Extents& extents, int64_t along, int rows) {
+  __device__ Place(const Extents& extents, int64_t along, int rows, bool last_first = false) {
     const int64_t each = (along + rows - 1) / rows;
     head = blockIdx.x / each;
     first = blockIdx.x % each * rows;
+    if (last_first) first = (each - 1) * rows - first;
     b = head / extents.heads;
     h = head % extents.heads;
   }

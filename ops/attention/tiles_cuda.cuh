@@ -1,12 +1,13 @@
 // Tiles of 64 rows in shared memory, and their fragments for tensor cores (fragments.h).
 //
-// T: BFloat16, or float, which is rounded to TF32 while loading. A product of tiles proceeds in
-// steps. A product of rows with rows (q k^T) steps along the depth; a product of accumulators
-// with columns (P v) steps along the rows. In the latter, each thread uses its accumulators as
-// A in place. This permutes the rows of a step; columns_as_b() returns the other factor in the
-// same order.
+// T: BFloat16, or float, which is rounded to TF32 once it has been loaded. A product of tiles
+// proceeds in steps. A product of rows with rows (q k^T) steps along the depth; a product of
+// accumulators with columns (P v) steps along the rows. In the latter, each thread uses its
+// accumulators as A in place. This permutes the rows of a step; columns_as_b() returns the
+// other factor in the same order.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "ops/attention/call_cuda.cuh"
@@ -18,38 +19,42 @@ inline constexpr int kTileRows = 64;
 inline constexpr int kTileDepth = 64;  // largest row length in elements
 inline constexpr int kTileThreads = 128;
 inline constexpr int kParts = 8;  // parts of 8 columns each; together a tile's 64
+inline constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
+
+// Blocks that share a multiprocessor: they bound the registers of a thread, and one computes
+// while another waits.
+template <class T>
+inline constexpr int kForwardBlocks = sizeof(T) == 2 ? 4 : 3;
+template <class T>
+inline constexpr int kBackwardBlocks = sizeof(T) == 2 ? 3 : 2;
+
+// Whether every row of q, k and v (the inputs from `at` on) starts at a multiple of 16 bytes.
+// Outputs and gradients are gapless.
+bool rows_are_aligned(const OpQuery& query, size_t at);
+
+inline int64_t tiles_of(const Call& call, int64_t along) {
+  return (along + kTileRows - 1) / kTileRows * call.extents.all_heads();
+}
 
 // The words of a fragment that a thread holds, and the first of its warp's rows in the tile.
 struct Lane {
   __device__ Lane()
       : g(static_cast<int>(threadIdx.x) % 32 / 4),
         t(static_cast<int>(threadIdx.x) % 4),
-        warp_row(static_cast<int>(threadIdx.x) / 32 * 16) {}
-  int g, t, warp_row;
+        index(static_cast<int>(threadIdx.x) % 32),
+        warp(static_cast<int>(threadIdx.x) / 32),
+        warp_row(warp * 16) {}
+  int g, t, index, warp, warp_row;
 
   // Row and column of value i of an accumulator.
   __device__ int row(int i) const { return warp_row + g + i / 2 * 8; }
   __device__ int column(int part, int i) const { return part * 8 + 2 * t + i % 2; }
 };
 
-// Packs two numbers into a word, the first in its low half.
-__device__ inline uint32_t word_of(BFloat16 first, BFloat16 second) {
-  return uint32_t{first.bits} | uint32_t{second.bits} << 16;
-}
-
-// The elements that a thread loads at once.
-template <class T>
-struct alignas(16) Piece {
-  T element[16 / sizeof(T)];
+// Two steps, or parts, of B.
+struct FragmentsB {
+  FragmentB part[2];
 };
-__device__ inline Piece<uint32_t> words_of(const Piece<float>& from) {
-  const float* e = from.element;
-  return {{to_tf32(e[0]), to_tf32(e[1]), to_tf32(e[2]), to_tf32(e[3])}};
-}
-__device__ inline Piece<uint32_t> words_of(const Piece<BFloat16>& from) {
-  const BFloat16* e = from.element;
-  return {{word_of(e[0], e[1]), word_of(e[2], e[3]), word_of(e[4], e[5]), word_of(e[6], e[7])}};
-}
 
 template <class T>
 struct Tile {
@@ -57,56 +62,170 @@ struct Tile {
   static constexpr int kWords = kTileDepth / kPerWord;
   static constexpr int kDepthSteps = kWords / 8;
   static constexpr int kStepParts = kPerWord;  // accumulators that make up a step of rows
-  static constexpr int kRowSteps = kParts / kStepParts;
 
   // Four extra words per row put the words that a warp reads at once in 32 different banks.
   alignas(16) uint32_t word[kTileRows][kWords + 4];
 
-  // Loads `rows` rows of `depth` elements, `step` apart, and pads with zeros. `vectors`: the
-  // start address and the length of every row are multiples of 16 bytes.
+  // Begins to load `rows` rows of `depth` elements, `step` apart, and pads with zeros.
+  // `vectors`: the start address and the length of every row are multiples of 16 bytes. The
+  // tile is there after finish() and a barrier.
   __device__ void load(const T* from, int64_t step, int64_t rows, int64_t depth, bool vectors) {
-    constexpr int kElements = 4 * kPerWord;  // of 16 bytes
-    constexpr int kPieces = kWords / 4;
-    for (int i = static_cast<int>(threadIdx.x); i < kTileRows * kPieces; i += kTileThreads) {
-      const int row = i / kPieces, piece = i % kPieces;
-      Piece<T> read{};
-      if (row < rows) {
-        const T* at = from + row * step + piece * kElements;
-        const int64_t left = depth - piece * kElements;
-        if (vectors) {
-          if (left > 0) read = *reinterpret_cast<const Piece<T>*>(at);
-        } else {
+    const int first = static_cast<int>(threadIdx.x) / kPieces;
+    const int d = static_cast<int>(threadIdx.x) % kPieces * kElements;
+    const int left = static_cast<int>(depth) - d;
+    const int there = static_cast<int>(min(rows, int64_t{kTileRows}));
+    const T* at = from + first * step + d;
+    if (!vectors) return load_elements(at, step, first, d, there, left);
 #pragma unroll
-          for (int e = 0; e < kElements; ++e) {
-            if (e < left) read.element[e] = at[e];
-          }
-        }
+    for (int pass = 0; pass < kPasses; ++pass, at += kPassRows * step) {
+      const int row = first + pass * kPassRows;
+      copy_async(&word[row][d / kPerWord], at, row >= there || left <= 0);
+    }
+  }
+  // Waits for what this thread has loaded, of any tile, and makes it ready for products.
+  __device__ void finish() {
+    wait_for_copies();
+    if constexpr (sizeof(T) == 4) {
+      const int first = static_cast<int>(threadIdx.x) / kPieces;
+      const int piece = static_cast<int>(threadIdx.x) % kPieces;
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass) {
+        auto* const own = reinterpret_cast<Piece*>(&word[first + pass * kPassRows][piece * 4]);
+        Piece read = *own;
+#pragma unroll
+        for (uint32_t& w : read.word) w = to_tf32(std::bit_cast<float>(w));
+        *own = read;
       }
-      *reinterpret_cast<Piece<uint32_t>*>(&word[row][piece * 4]) = words_of(read);
     }
   }
 
   // Rows `row` to row + 15 as A, for one step along the depth.
   __device__ FragmentA rows_as_a(int row, int step, const Lane& lane) const {
-    const uint32_t* at = &word[row + lane.g][step * 8 + lane.t];
-    const uint32_t* below = at + 8 * (kWords + 4);
-    return {{at[0], below[0], at[4], below[4]}};
+    return load_matrices(&word[row + lane.index % 16][step * 8 + lane.index / 16 * 4]);
   }
-  // Rows `row` to row + 7 as the columns of B.
-  __device__ FragmentB rows_as_b(int row, int step, const Lane& lane) const {
-    const uint32_t* at = &word[row + lane.g][step * 8 + lane.t];
-    return {{at[0], at[4]}};
+  // Rows `row` to row + 7 as the columns of B, for steps `step` and step + 1.
+  __device__ FragmentsB rows_as_b(int row, int step, const Lane& lane) const {
+    const FragmentA m =
+        load_matrices(&word[row + lane.index % 8][step * 8 + lane.index / 8 * 4]);
+    return {{{{m.word[0], m.word[1]}}, {{m.word[2], m.word[3]}}}};
   }
-  // Columns 8 `part` to 8 part + 7 as B, for one step along the rows.
-  __device__ FragmentB columns_as_b(int step, int part, const Lane& lane) const {
+  // Columns 8 `part` to 8 part + 15 as two parts of B, for one step along the rows.
+  __device__ FragmentsB columns_as_b(int step, int part, const Lane& lane) const {
     if constexpr (kPerWord == 1) {
       const uint32_t* at = &word[step * 8 + 2 * lane.t][part * 8 + lane.g];
-      return {{at[0], at[kWords + 4]}};
+      return {{{{at[0], at[kWords + 4]}}, {{at[8], at[kWords + 12]}}}};
     } else {
-      return load_transposed(&word[step * 16 + threadIdx.x % 16][part * 4]);
+      const FragmentA m =
+          load_transposed(&word[step * 16 + lane.index % 16][part * 4 + lane.index / 16 * 4]);
+      return {{{{m.word[0], m.word[1]}}, {{m.word[2], m.word[3]}}}};
+    }
+  }
+
+ private:
+  struct alignas(16) Piece {
+    uint32_t word[4];
+  };
+  static constexpr int kElements = 4 * kPerWord;  // of 16 bytes
+  static constexpr int kPieces = kWords / 4;      // of a row
+  static constexpr int kPassRows = kTileThreads / kPieces;
+  static constexpr int kPasses = kTileRows / kPassRows;
+
+  // Rows first, first + kPassRows, ... < there; `left` elements of each are there from `d` on.
+  __device__ void load_elements(const T* at, int64_t step, int first, int d, int there,
+                                int left) {
+    T* const tile = reinterpret_cast<T*>(word);
+#pragma unroll 1
+    for (int row = first; row < kTileRows; row += kPassRows, at += kPassRows * step) {
+#pragma unroll 1
+      for (int e = 0; e < kElements; ++e) {
+        tile[row * (kWords + 4) * kPerWord + d + e] = row < there && e < left ? at[e] : T(0.0F);
+      }
     }
   }
 };
+
+// One of a call's operands, in tiles.
+template <class T>
+struct Operand {
+  const T* data;
+  Rows rows;
+  int64_t count;  // rows of a head
+
+  __device__ void load(Tile<T>& tile, const Call& call, const Place& place, int64_t first,
+                       bool vectors) const {
+    tile.load(data + rows.at(place.b, place.h, first), rows.row, count - first,
+              call.extents.depth, vectors);
+  }
+};
+
+template <class T>
+struct Operands {
+  Operands(const Call& call, const void* gradient)
+      : q{static_cast<const T*>(call.q.data), call.q_rows, call.extents.queries},
+        k{static_cast<const T*>(call.k.data), call.k_rows, call.extents.keys},
+        v{static_cast<const T*>(call.v.data), call.v_rows, call.extents.keys},
+        g{static_cast<const T*>(gradient), call.whole_q, call.extents.queries} {}
+  Operand<T> q, k, v, g;
+};
+
+// Two tiles that are used together, such as of keys and values, while the next two are loaded.
+// In float32 there is no room for the next two: they are loaded once these are used.
+template <class T>
+struct TilePairs {
+  static constexpr int kPairs = sizeof(T) == 2 ? 2 : 1;
+  Tile<T> pair[kPairs][2];
+
+  // For each tile of 64 rows from `first` to `end`: prepare(row, turn), in which a thread may
+  // write to shared memory of its own turn, 0 or 1; then use(row, turn, a, b). `load(pair,
+  // row)` begins to load two tiles.
+  template <class Load, class Prepare, class Use>
+  __device__ void for_each(int first, int end, const Load& load, const Prepare& prepare,
+                           const Use& use) {
+    if (first < end) load(pair[0], first);
+    int turn = 0;
+    for (int row = first; row < end; row += kTileRows, turn ^= 1) {
+      Tile<T>* const now = pair[turn % kPairs];
+      now[0].finish();
+      now[1].finish();
+      prepare(row, turn);
+      __syncthreads();
+      const bool more = row + kTileRows < end;
+      if (kPairs == 2 && more) load(pair[(turn ^ 1) % kPairs], row + kTileRows);
+      use(row, turn, now[0], now[1]);
+      if (kPairs == 1 && more) {
+        __syncthreads();
+        load(pair[0], row + kTileRows);
+      }
+    }
+  }
+};
+
+// A warp's 16 rows of a tile, over the whole depth.
+template <class T>
+struct WarpRows {
+  __device__ WarpRows(const Tile<T>& tile, const Lane& lane) {
+#pragma unroll
+    for (int s = 0; s < Tile<T>::kDepthSteps; ++s) {
+      step[s] = tile.rows_as_a(lane.warp_row, s, lane);
+    }
+  }
+  FragmentA step[Tile<T>::kDepthSteps];
+};
+
+// parts[n] += the warp's rows times rows 8 (first + n) ... of `tile`, as columns.
+template <int kCount, class T>
+__device__ void multiply_rows(FragmentC* parts, const WarpRows<T>& rows, const Tile<T>& tile,
+                              int first, const Lane& lane) {
+#pragma unroll
+  for (int s = 0; s < Tile<T>::kDepthSteps; s += 2) {
+#pragma unroll
+    for (int n = 0; n < kCount; ++n) {
+      const FragmentsB columns = tile.rows_as_b((first + n) * 8, s, lane);
+      multiply_add<T>(parts[n], rows.step[s], columns.part[0]);
+      multiply_add<T>(parts[n], rows.step[s + 1], columns.part[1]);
+    }
+  }
+}
 
 // Converts the accumulators of one step along the rows (Tile::kStepParts of them) to A.
 template <class T>
@@ -116,8 +235,62 @@ __device__ FragmentA accumulators_as_a(const FragmentC* parts) {
     return {{to_tf32(c[0]), to_tf32(c[2]), to_tf32(c[1]), to_tf32(c[3])}};
   } else {
     const auto& d = parts[1].value;
-    return {
-        {word_of(c[0], c[1]), word_of(c[2], c[3]), word_of(d[0], d[1]), word_of(d[2], d[3])}};
+    return {{to_bfloat16_pair(c[0], c[1]), to_bfloat16_pair(c[2], c[3]),
+             to_bfloat16_pair(d[0], d[1]), to_bfloat16_pair(d[2], d[3])}};
+  }
+}
+
+// out += accumulators * rows of `tile`. The accumulators have the columns of parts `first` to
+// first + kCount - 1, and the rows are those parts.
+template <int kCount, class T>
+__device__ void multiply_columns(FragmentC* out, const FragmentC* parts, const Tile<T>& tile,
+                                 int first, const Lane& lane) {
+  constexpr int kStep = Tile<T>::kStepParts;
+#pragma unroll
+  for (int p = 0; p < kCount; p += kStep) {
+    const FragmentA a = accumulators_as_a<T>(parts + p);
+#pragma unroll
+    for (int n = 0; n < kParts; n += 2) {
+      const FragmentsB columns = tile.columns_as_b((first + p) / kStep, n, lane);
+      multiply_add<T>(out[n], a, columns.part[0]);
+      multiply_add<T>(out[n + 1], a, columns.part[1]);
+    }
+  }
+}
+
+// Writes two neighbours in a row, at a multiple of their size.
+__device__ inline void write_pair(float* to, float first, float second) {
+  struct alignas(8) Pair {
+    float first, second;
+  };
+  *reinterpret_cast<Pair*>(to) = {first, second};
+}
+__device__ inline void write_pair(BFloat16* to, float first, float second) {
+  *reinterpret_cast<uint32_t*>(to) = to_bfloat16_pair(first, second);
+}
+
+// Writes the warp's part of a result, times factor[row]; rows are `step` apart.
+template <class T>
+__device__ void write_rows(T* to, int64_t step, const FragmentC* parts, const float* factor,
+                           int64_t rows, int64_t depth, const Lane& lane) {
+  const bool pairs = depth % 2 == 0;  // then so is `step`, as results are gapless
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = lane.row(2 * half);
+    if (row >= rows) continue;
+    T* const at = to + row * step;
+#pragma unroll
+    for (int n = 0; n < kParts; ++n) {
+      const int d = lane.column(n, 0);
+      const float first = parts[n].value[2 * half] * factor[half];
+      const float second = parts[n].value[2 * half + 1] * factor[half];
+      if (pairs) {
+        if (d < depth) write_pair(at + d, first, second);
+      } else {
+        if (d < depth) at[d] = first;
+        if (d + 1 < depth) at[d + 1] = second;
+      }
+    }
   }
 }
 
@@ -129,31 +302,5 @@ __device__ float quad_reduce(float value, const Op& op) {
   value = op(value, __shfl_xor_sync(kAllLanes, value, 1));
   return op(value, __shfl_xor_sync(kAllLanes, value, 2));
 }
-
-// The pairs of a query and a key, in one tile each, that dropout keeps.
-struct Kept {
-  // Bit w of [query][b] is set if key 16 w + b is kept; random blocks decide this (dropout.h).
-  uint8_t bits[kTileRows][kChunkBlocks];
-
-  // REQUIRES: `first_key` is a multiple of kChunkKeys. `row`: index of the first query.
-  __device__ void draw(const Dropout& dropout, int64_t row, int64_t first_key) {
-    static_assert(kChunkKeys == kTileRows);
-    for (int i = static_cast<int>(threadIdx.x); i < kTileRows * kChunkBlocks;
-         i += kTileThreads) {
-      const int query = i / kChunkBlocks, block = i % kChunkBlocks;
-      const auto words = random_block(
-          dropout.seed, dropout.block(row + query, first_key / kChunkKeys) + block);
-      uint32_t kept = 0;
-#pragma unroll
-      for (int w = 0; w < 4; ++w) kept |= uint32_t{words[w] >= dropout.threshold} << w;
-      bits[query][block] = static_cast<uint8_t>(kept);
-    }
-  }
-  __device__ float multiplier(const Dropout& dropout, int query, int key) const {
-    if (!dropout.active()) return 1;
-    const int bit = key / static_cast<int>(kChunkBlocks);
-    return bits[query][key % kChunkBlocks] >> bit & 1 ? dropout.factor : 0;
-  }
-};
 
 }  // namespace tidemark::attention

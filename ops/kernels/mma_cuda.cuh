@@ -62,22 +62,81 @@ __device__ inline void multiply_add<BFloat16>(FragmentC& c, const FragmentA& a,
 #endif
 }
 
-// Loads 16 rows of 8 BFloat16 from shared memory, transposed, as B. Lane i passes the address
-// of row i % 16, a multiple of 16 bytes.
-__device__ inline FragmentB load_transposed(const uint32_t* row) {
-  FragmentB b{};
+// Four matrices of 8 rows of four words from shared memory: word m of the result is word t of
+// row g of matrix m. Lane i passes the address of row i % 8 of matrix i / 8, a multiple of 16
+// bytes.
+//
+// Volatile with a "memory" clobber: it reads what other threads wrote, so it must not move
+// across barriers.
+__device__ inline FragmentA load_matrices(const uint32_t* row) {
+  FragmentA words{};
 #if __CUDA_ARCH__ >= 800
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
-  // Volatile with a "memory" clobber: it reads what other threads wrote, so it must not move
-  // across barriers.
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(b.word[0]), "=r"(b.word[1])
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]),
+                 "=r"(words.word[3])
                : "r"(address)
                : "memory");
 #else
   __trap();
 #endif
-  return b;
+  return words;
+}
+
+// The same for matrices of 8 x 8 BFloat16, each transposed.
+__device__ inline FragmentA load_transposed(const uint32_t* row) {
+  FragmentA words{};
+#if __CUDA_ARCH__ >= 800
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]),
+                 "=r"(words.word[3])
+               : "r"(address)
+               : "memory");
+#else
+  __trap();
+#endif
+  return words;
+}
+
+// Copies 16 bytes from global to shared memory while the thread goes on, or clears them. Both
+// addresses are multiples of 16. The bytes are there after wait_for_copies(), for this thread;
+// after a barrier that follows, for all.
+__device__ inline void copy_async(uint32_t* to, const void* from, bool clear) {
+#if __CUDA_ARCH__ >= 800
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(address), "l"(__cvta_generic_to_global(from)), "r"(clear ? 0 : 16)
+               : "memory");
+#else
+  __trap();
+#endif
+}
+
+// Waits for all copies of this thread.
+__device__ inline void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" : : : "memory");
+#else
+  __trap();
+#endif
+}
+
+// Rounds two numbers to BFloat16, the first in the low half.
+__device__ inline uint32_t to_bfloat16_pair(float first, float second) {
+  uint32_t word = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+#endif
+  return word;
+}
+
+// 2^x within two units in the last place; results below 2^-126 are 0.
+__device__ inline float fast_exp2(float x) {
+  float power = 0;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
 }
 
 }  // namespace tidemark

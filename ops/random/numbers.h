@@ -13,10 +13,14 @@
 
 namespace tidemark {
 
-TIDEMARK_HOST_DEVICE inline std::array<uint32_t, 4> random_block(uint64_t seed,
+TIDEMARK_HOST_DEVICE inline std::array<uint32_t, 4> random_block(const PhiloxKeys& keys,
                                                                  uint64_t block) {
   return philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0},
-                    philox_key(seed));
+                    keys);
+}
+TIDEMARK_HOST_DEVICE inline std::array<uint32_t, 4> random_block(uint64_t seed,
+                                                                 uint64_t block) {
+  return random_block(PhiloxKeys(philox_key(seed)), block);
 }
 
 // Calls f(i, bits) for i in [begin, end), with the stream's number start + i.

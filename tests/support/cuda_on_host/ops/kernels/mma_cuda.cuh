@@ -64,17 +64,51 @@ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b) {
   }
 }
 
-inline FragmentB load_transposed(const uint32_t* row) {
+inline FragmentA load_matrices(const uint32_t* row) {
   const uint32_t* const* rows = cuda_on_host::exchange(row);
   const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
-  FragmentB b{};
-  for (int half = 0; half < 2; ++half) {
+  FragmentA a{};
+  for (int matrix = 0; matrix < 4; ++matrix) a.word[matrix] = rows[matrix * 8 + g][t];
+  return a;
+}
+
+inline FragmentA load_transposed(const uint32_t* row) {
+  const uint32_t* const* rows = cuda_on_host::exchange(row);
+  const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
+  FragmentA a{};
+  for (int matrix = 0; matrix < 4; ++matrix) {
     for (int i = 0; i < 2; ++i) {
-      const uint32_t word = rows[half * 8 + 2 * t + i][g / 2];
-      b.word[half] |= (g % 2 == 0 ? word & 0xFFFF : word >> 16) << (16 * i);
+      const uint32_t word = rows[matrix * 8 + 2 * t + i][g / 2];
+      a.word[matrix] |= (g % 2 == 0 ? word & 0xFFFF : word >> 16) << (16 * i);
     }
   }
-  return b;
+  return a;
+}
+
+inline void copy_async(uint32_t* to, const void* from, bool clear) {
+  if (clear) {
+    std::memset(to, 0, 16);
+  } else {
+    std::memcpy(to, from, 16);
+  }
+}
+inline void wait_for_copies() {}
+
+inline uint32_t to_bfloat16_pair(float first, float second) {
+  return uint32_t{BFloat16(first).bits} | uint32_t{BFloat16(second).bits} << 16;
+}
+
+inline float fast_exp2(float x) {
+  const float power = std::exp2(x);
+  return power < 0x1p-126F ? 0 : power;
+}
+
+// Here all threads of the block must call it.
+inline unsigned __ballot_sync(unsigned, bool set) {
+  const bool* lanes = cuda_on_host::exchange(set);
+  unsigned ballot = 0;
+  for (int lane = 0; lane < 32; ++lane) ballot |= static_cast<unsigned>(lanes[lane]) << lane;
+  return ballot;
 }
 
 }  // namespace tidemark

@@ -1,0 +1,256 @@
+// Backward of attention_tensor_cores_cuda.cu. One kernel finds the queries' gradient and one,
+// with keys and queries in each other's place, those of keys and values. Both recompute the
+// probabilities, and nothing is added atomically: seven products instead of five, and the same
+// bits each time.
+#include <cmath>
+
+#include "ops/attention/pairs_cuda.cuh"
+#include "ops/kernels/visit_dtype.h"
+#include "ops/registry/kernels.h"
+
+namespace tidemark::attention {
+namespace {
+
+constexpr int kAtOnce = 2;  // parts: a step of rows of bfloat16
+
+// A row's or column's query: its scores' log_sum in powers of two, and delta. What does not
+// exist is 0, and so are its products: its pairs contribute nothing.
+struct QuerySums {
+  float log_sum, delta;
+};
+struct RowSums {
+  const float *log_sum, *delta;
+
+  __device__ QuerySums of(int64_t number, bool there) const {
+    if (!there) return {0, 0};
+    return {log_sum[number] * kLog2E, delta[number]};
+  }
+};
+
+// A pair's contributions to the gradients: `kept` is M P, `ds` is P (M dP - delta).
+// `multiplier` is M.
+struct PairGrad {
+  float kept, ds;
+};
+__device__ PairGrad pair_grad(float score, float dp, bool sees, float multiplier,
+                              const QuerySums& query) {
+  const float p = fast_exp2(sees ? score - query.log_sum : -INFINITY);  // without a branch
+  return {p * multiplier, p * (dp * multiplier - query.delta)};
+}
+
+struct SeesAll {
+  __device__ bool operator()(int, int) const { return true; }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
+    query_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
+                      bool vectors, T* dq) {
+  __shared__ TilePairs<T> tiles;
+  __shared__ TileKeys there[2];
+  const Extents& extents = call.extents;
+  const bool causal = call.attrs.causal != 0;
+  const Place place(extents, extents.queries, kTileRows, causal);
+  const Lane lane;
+  const int64_t number = place.head * extents.queries + place.first;
+  const float scale = static_cast<float>(call.attrs.scale);
+  const float factor = call.dropout.factor;
+  Tile<T>(&own)[2] = tiles.pair[0];
+  from.q.load(own[0], call, place, place.first, vectors);
+  from.g.load(own[1], call, place, place.first, vectors);
+  own[0].finish();
+  own[1].finish();
+  __syncthreads();
+  const WarpRows<T> q(own[0], lane), g(own[1], lane);
+  __syncthreads();
+  QuerySums sums[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = lane.row(2 * half);
+    sums[half] = saved.of(number + row, place.first + row < extents.queries);
+  }
+  FragmentC out[kParts];
+  const Seen sees(call, place);
+  tiles.for_each(
+      0, sees.end(),
+      [&](Tile<T>* pair, int first) {
+        from.k.load(pair[0], call, place, first, vectors);
+        from.v.load(pair[1], call, place, first, vectors);
+      },
+      [&](int first, int turn) {
+        if (!sees.whole(first)) there[turn].find(call, place.b, first, lane);
+      },
+      [&](int first, int turn, const Tile<T>& keys, const Tile<T>& values) {
+        const PairBits kept =
+            call.dropout.active() ? draw_rows(call, number, first, lane) : kAllPairs;
+        const auto add = [&](const auto& seen) {
+#pragma unroll 2
+          for (int part = 0; part < kParts; part += kAtOnce) {
+            FragmentC scores[kAtOnce], dp[kAtOnce];
+            multiply_rows<kAtOnce>(scores, q, keys, part, lane);
+            multiply_rows<kAtOnce>(dp, g, values, part, lane);
+#pragma unroll
+            for (int n = 0; n < kAtOnce; ++n) {
+#pragma unroll
+              for (int i = 0; i < 4; ++i) {
+                float& score = scores[n].value[i];
+                const float multiplier = kept.at(part + n, i) ? factor : 0;
+                score = pair_grad(score * (scale * kLog2E), dp[n].value[i], seen(part + n, i),
+                                  multiplier, sums[i / 2])
+                            .ds;
+              }
+            }
+            multiply_columns<kAtOnce>(out, scores, keys, part, lane);
+          }
+        };
+        if (sees.whole(first)) {
+          add(SeesAll());
+        } else {
+          const PairBits bits = sees.bits(there[turn].all(), first, lane);
+          add([&](int part, int i) { return bits.at(part, i); });
+        }
+      });
+  const float scales[2] = {scale, scale};
+  write_rows(dq + call.whole_q.at(place.b, place.h, place.first), call.whole_q.row, out, scales,
+             extents.queries - place.first, extents.depth, lane);
+}
+
+// Which queries see the keys of a thread's rows.
+class SeenBy {
+ public:
+  __device__ SeenBy(const Call& call, const Place& place, const Lane& lane)
+      : first_key_(static_cast<int>(place.first)),
+        causal_(call.attrs.causal != 0),
+        all_there_(call.filter.kind == KeyFilter::Kind::kAll &&
+                   place.first + kTileRows <= call.extents.keys) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int64_t key = place.first + lane.row(2 * half);
+      there_[half] = key < call.extents.keys && call.filter.keeps(call.keys, place.b, key);
+    }
+  }
+
+  // Queries before this one see none of the keys.
+  __device__ int begin() const { return causal_ ? first_key_ : 0; }
+  // Whether all queries of the tile that begins with `first` see all of the keys.
+  __device__ bool whole(int first) const {
+    return all_there_ && !(causal_ && first < first_key_ + kTileRows - 1);
+  }
+  __device__ PairBits bits(int first, const Lane& lane) const {
+    PairBits seen{};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int key = first_key_ + lane.row(2 * half);
+      const uint64_t before = causal_ ? columns_up_to(key - first - 1) : 0;
+      seen.row[half] = there_[half] ? columns_of(~before, lane) : 0;
+    }
+    return seen;
+  }
+
+ private:
+  const int first_key_;
+  const bool causal_, all_there_;
+  bool there_[2];
+};
+
+template <class T>
+__global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
+    key_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
+                    bool vectors, T* dk, T* dv) {
+  __shared__ TilePairs<T> tiles;
+  __shared__ KeptKeys kept[2];
+  __shared__ QuerySums sums[2][kTileRows];
+  const Extents& extents = call.extents;
+  const Place place(extents, extents.keys, kTileRows);
+  const Lane lane;
+  const float scale = static_cast<float>(call.attrs.scale);
+  const float factor = call.dropout.factor;
+  Tile<T>(&own)[2] = tiles.pair[0];
+  from.k.load(own[0], call, place, place.first, vectors);
+  from.v.load(own[1], call, place, place.first, vectors);
+  own[0].finish();
+  own[1].finish();
+  __syncthreads();
+  const WarpRows<T> k(own[0], lane), v(own[1], lane);
+  __syncthreads();
+  FragmentC dk_out[kParts], dv_out[kParts];
+  const SeenBy sees(call, place, lane);
+  tiles.for_each(
+      sees.begin(), static_cast<int>(extents.queries),
+      [&](Tile<T>* pair, int first) {
+        from.q.load(pair[0], call, place, first, vectors);
+        from.g.load(pair[1], call, place, first, vectors);
+      },
+      [&](int first, int turn) {
+        const int64_t number = place.head * extents.queries + first;
+        const int row = static_cast<int>(threadIdx.x);
+        if (row < kTileRows) {
+          sums[turn][row] = saved.of(number + row, first + row < extents.queries);
+        }
+        if (call.dropout.active()) kept[turn].draw(call, number, place.first, lane);
+      },
+      [&](int first, int turn, const Tile<T>& queries, const Tile<T>& gradients) {
+        const auto add = [&](const auto& seen) {
+#pragma unroll 2
+          for (int part = 0; part < kParts; part += kAtOnce) {
+            // Transposed: a row is a key, a column a query.
+            FragmentC scores[kAtOnce], dp[kAtOnce];
+            multiply_rows<kAtOnce>(scores, k, queries, part, lane);
+            multiply_rows<kAtOnce>(dp, v, gradients, part, lane);
+#pragma unroll
+            for (int n = 0; n < kAtOnce; ++n) {
+              const uint32_t bits =
+                  call.dropout.active() ? kept[turn].of(part + n, lane) : ~uint32_t{0};
+#pragma unroll
+              for (int i = 0; i < 4; ++i) {
+                float &score = scores[n].value[i], &d = dp[n].value[i];
+                const float multiplier = bits >> (16 * (i % 2) + 8 * (i / 2)) & 1 ? factor : 0;
+                const PairGrad pair =
+                    pair_grad(score * (scale * kLog2E), d, seen(part + n, i), multiplier,
+                              sums[turn][lane.column(part + n, i)]);
+                score = pair.ds;
+                d = pair.kept;
+              }
+            }
+            multiply_columns<kAtOnce>(dk_out, scores, queries, part, lane);
+            multiply_columns<kAtOnce>(dv_out, dp, gradients, part, lane);
+          }
+        };
+        if (sees.whole(first)) {
+          add(SeesAll());
+        } else {
+          const PairBits bits = sees.bits(first, lane);
+          add([&](int part, int i) { return bits.at(part, i); });
+        }
+      });
+  const int64_t at = call.whole_k.at(place.b, place.h, place.first);
+  const float scales[2] = {scale, scale}, ones[2] = {1, 1};
+  const int64_t rows = extents.keys - place.first;
+  write_rows(dk + at, call.whole_k.row, dk_out, scales, rows, extents.depth, lane);
+  write_rows(dv + at, call.whole_k.row, dv_out, ones, rows, extents.depth, lane);
+}
+
+}  // namespace
+
+// g, q, k, v, y, log_sum[, keys] -> dq, dk, dv
+PreparedKernel prepare_tensor_cores_grad_cuda(const OpQuery& query) {
+  const Call prepared(query, 1, 6);
+  const bool vectors = rows_are_aligned(query, 1) && query.inputs[0].offset == 0;
+  return visit_float(query.inputs[1].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {size_of(DType::kFloat32) * prepared.rows(),
+            [prepared, vectors](const KernelArgs& args) {
+              const Call call = prepared.with(args);
+              float* delta = reinterpret_cast<float*>(args.workspace);
+              launch_delta(args, call, float_input(args, 0), float_input(args, 4), delta);
+              const Operands<T> from(call, args.inputs[0]);
+              const RowSums saved{args.in<float>(5), delta};
+              launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
+                            query_grad_kernel<T>, call, from, saved, vectors, args.out<T>(0));
+              launch_blocks(args, tiles_of(call, call.extents.keys), kTileThreads,
+                            key_grad_kernel<T>, call, from, saved, vectors, args.out<T>(1),
+                            args.out<T>(2));
+            }};
+  });
+}
+
+}  // namespace tidemark::attention
