@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "runtime/core/host_device.h"
 
@@ -22,8 +23,16 @@ struct BFloat16 {
   }
 
  private:
-  // NaN stays NaN, and becomes quiet. No branches: loops are vectorised.
+  // NaN stays NaN, and becomes quiet; a GPU's instruction forgets which. No branches: loops are
+  // vectorised.
   TIDEMARK_HOST_DEVICE static constexpr uint16_t round(float value) {
+#if __CUDA_ARCH__ >= 800
+    if (!std::is_constant_evaluated()) {
+      uint16_t nearest_even = 0;
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(nearest_even) : "f"(value));
+      return nearest_even;
+    }
+#endif
     const uint32_t all = std::bit_cast<uint32_t>(value);
     const uint32_t nearest = (all + 0x7FFF + (all >> 16 & 1)) >> 16;
     const uint32_t quiet = all >> 16 | 0x40;
