@@ -33,6 +33,20 @@ std::shared_ptr<std::byte> map_pages(Bytes size, const std::string& purpose) {
           [mapped](std::byte* begin) { munmap(begin, mapped); }};
 }
 
+void touch_pages([[maybe_unused]] std::byte* begin, [[maybe_unused]] Bytes size) {
+#ifdef MADV_POPULATE_WRITE
+  // In pieces, as other threads that map memory wait for each call.
+  constexpr Bytes kPiece{4 << 20};
+  for (Bytes done(0); done < size; done += kPiece) {
+    const Bytes piece = std::min(kPiece, size - done);
+    if (madvise(begin + done.count(), static_cast<size_t>(piece.count()),
+                MADV_POPULATE_WRITE)) {
+      return;
+    }
+  }
+#endif
+}
+
 std::string memory_limits() {
   std::string note;
   for (const ProcessLimit& limit : process_limits()) {

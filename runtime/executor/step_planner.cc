@@ -20,6 +20,7 @@
 #include "runtime/planner/validator.h"
 #include "runtime/schedule/fingerprint.h"
 #include "runtime/schedule/schedule_validator.h"
+#include "runtime/schedule/simulate.h"
 
 namespace tidemark {
 namespace {
@@ -411,7 +412,8 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
   auto task = std::make_shared<std::packaged_task<Produced()>>(
       [produce = std::move(produce),
        step = Request{program.trace, limits(), program.initial.foreign(), work},
-       allowed = limits_of(program), by = program.producer, background = options_.background] {
+       allowed = limits_of(program), by = program.producer, background = options_.background,
+       before_use = options_.before_use] {
         if (background) let_others_go_first();
         const auto begin = std::chrono::steady_clock::now();
         Produced produced = produce(step);
@@ -419,6 +421,9 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
         produced.seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         produced.made_from = fingerprint(step.trace, step.limits, step.foreign, step.work);
+        if (produced.schedule && before_use) {
+          before_use(simulate(step.trace, step.limits, *produced.schedule).tier_peak);
+        }
         return produced;
       });
   const auto run = [task] { (*task)(); };

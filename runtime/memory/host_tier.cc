@@ -2,6 +2,7 @@
 #include <string>
 
 #include "runtime/core/errors.h"
+#include "runtime/device/pages.h"
 #include "runtime/memory/pieces.h"
 #include "runtime/memory/tier.h"
 #include "runtime/memory/transfer_time.h"
@@ -54,6 +55,10 @@ class HostTier final : public Tier {
   Nanos load_time(Bytes bytes) const override {
     const DeviceProfile& profile = device_.profile();
     return transfer_time(bytes, profile.reload_bandwidth, profile.transfer_latency);
+  }
+
+  void touch(Bytes bytes) override {
+    if (region_ && region_->data()) touch_pages(region_->data(), std::min(bytes, limit_));
   }
 
   Bytes limit() const override { return limit_; }

@@ -278,6 +278,9 @@ void Session::plan_steps(PlanOptions options) {
   TIDEMARK_CHECK(!in_step_, "plan_steps() between steps");
   options.search = options_.policy != "none" && find_policy(options_.policy).plans;
   planner_.reset();
+  if (host_ && !options.before_use) {
+    options.before_use = [tier = host_.get()](Bytes bytes) { tier->touch(bytes); };
+  }
   planner_ = std::make_unique<StepPlanner>(*residency_, costs_, std::move(options));
 }
 
