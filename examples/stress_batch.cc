@@ -223,7 +223,7 @@ class Stress {
   Bytes budget(int64_t batch) const {
     if (!memory_) return budget_;
     const Bytes left = *memory_ - flags_.host_limit.value_or(Bytes(0)) -
-                       job_.data_bytes(shape(batch)) - kProgramMemory;
+                       job_.data_bytes(shape(batch)) - most_program_memory(flags_);
     if (left < Bytes(0)) return Bytes(0);
     return arena_is_in_ram(flags_) ? std::min(budget_, align_down(left)) : budget_;
   }
@@ -235,7 +235,7 @@ class Stress {
     if (!arena_is_in_ram(flags_)) facts.device_memory = budget_;
     facts.unmanaged_peak = peak;
     facts.loading = job_.data_bytes(shape(batch));
-    facts.program = kProgramMemory;
+    facts.program = most_program_memory(flags_);
     return facts;
   }
 

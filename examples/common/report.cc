@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "examples/common/output_file.h"
+#include "examples/common/run.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/process_memory.h"
 #include "runtime/schedule/fingerprint.h"
@@ -212,7 +213,7 @@ std::string prediction_table(const RunReport& report) {
   }
   text += fmt::format("  simulated, once the policy has settled ({})\n", report.flags.policy);
   text += fmt::format("  <= at most, with {} set aside for the program itself\n",
-                      format_bytes(kProgramMemory));
+                      format_bytes(most_program_memory(report.flags)));
   const bool any_plans =
       report.flags.plan.value_or(true) &&
       std::any_of(report.predictions.begin(), report.predictions.end(),
@@ -295,7 +296,7 @@ std::string to_json(const RunReport& report) {
   json["host_limit_bytes"] = report.host_limit.count();
   json["disk_limit_bytes"] = report.disk_limit.count();
   json["loader_bytes"] = report.loader_bytes.count();
-  json["program_memory_bytes"] = kProgramMemory.count();
+  json["program_memory_bytes"] = most_program_memory(report.flags).count();
   json["process_unmanaged_bytes"] = or_null(process_without_budget(report));
   json["process_unmanaged_is_measured"] =
       report.process_peak ? Json(!had_to_release(report)) : Json(nullptr);

@@ -45,7 +45,7 @@ MemoryFacts gather_facts(const RunFlags& flags, Bytes peak, Bytes loading) {
   if (!arena_is_in_ram(flags)) facts.device_memory = device_profile(flags.device).memory;
   facts.unmanaged_peak = peak;
   facts.loading = loading;
-  facts.program = kProgramMemory;
+  facts.program = most_program_memory(flags);
   // A trace and plans take memory of their own, and limits of the process count what is mapped.
   if (flags.trace.empty() && flags.plan != true && memory_limits().empty()) {
     const Bytes most = kUntouchedProgram + compute_threads(flags.threads) * kThreadMemory;
@@ -433,7 +433,8 @@ void check_host_memory(const RunPlan& plan, const RunReport& report) {
   }
   if (memory_limits().empty()) return;
   // The program has used part of its own share by now.
-  const Bytes rest = std::max(Bytes(0), kProgramMemory - resident_memory().value_or(Bytes(0)));
+  const Bytes rest = std::max(
+      Bytes(0), most_program_memory(report.flags) - resident_memory().value_or(Bytes(0)));
   map_pages(*options.budget + options.host_limit + rest,
             fmt::format(" for a budget of {}, {} to offload to and {} for the program itself",
                         format_bytes(*options.budget), format_bytes(options.host_limit),
@@ -518,6 +519,10 @@ std::optional<Bytes> allowed_memory(const RunFlags& flags) {
 bool arena_is_in_ram(const RunFlags& flags) {
   if (flags.device == "cpu") return true;
   return flags.on_simulator() && device_profile(flags.device).backend == Backend::kCpu;
+}
+
+Bytes most_program_memory(const RunFlags& flags) {
+  return kProgramMemory + (flags.device.starts_with("cuda") ? kCudaMemory : Bytes(0));
 }
 
 DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,

@@ -34,6 +34,8 @@ std::optional<Bytes> allowed_memory(const RunFlags& flags);
 
 // Whether the device's memory is RAM.
 bool arena_is_in_ram(const RunFlags& flags);
+// The most memory that the program itself takes of the host's, beside arena, tiers and loading.
+Bytes most_program_memory(const RunFlags& flags);
 // Sets the disk tier's limit and folder, from the flags or by default, within the disk's free
 // space. Throws UsageError if --disk-limit asks for a disk tier and there is no disk.
 struct DiskTierChoice {
