@@ -8,7 +8,7 @@ cd "$(dirname "$script")/.." || exit
 usage() {
   cat <<'TEXT'
 usage: scripts/gpu_check.sh RESULTS [--only STEP[,STEP...]] [--again] [--build DIR] [--quick]
-                                    [--stand-in]
+                                    [--built] [--stand-in]
 
 On a machine with a GPU, nvcc, CMake, ninja or make, and Python with PyTorch; no network is needed if
 third_party/offline.tar.xz is there (scripts/vendor_offline.sh makes it). Each step has a time
@@ -44,6 +44,7 @@ The commit in the results is that of the folder's git repository, or TIDEMARK_CO
   --only      only these steps (build and smoke come first in any case unless they are done)
   --again     repeat steps that succeeded before
   --build     build folder [build/gpu]
+  --built     use the programs in the build folder as they are: built elsewhere, from these sources
   --quick     a smaller network and fewer steps, to try out the script
   --stand-in  without a GPU: the CPU in its place, and tiny problems, to try out the script and
               what it runs; the figures mean nothing
@@ -55,6 +56,7 @@ results=
 only=
 again=no
 quick=no
+built=no
 device=cuda
 build=build/gpu
 inner=
@@ -64,6 +66,7 @@ while [[ $# -gt 0 ]]; do
     --again) again=yes ;;
     --build) build=${2-}; shift ;;
     --quick) quick=yes ;;
+    --built) built=yes ;;
     --stand-in) device=cpu ;;
     --run-step) inner=${2-}; shift ;;  # by the script itself
     -h | --help) usage; exit 0 ;;
@@ -83,12 +86,16 @@ done
 results=$(cd "$caller" && realpath -m "$results")
 flags=()
 if [[ $quick == yes ]]; then flags+=(--quick); fi
+if [[ $built == yes ]]; then flags+=(--built); fi
 if [[ $device == cpu ]]; then flags+=(--stand-in); fi
 
 tools=(cmake python3)
 generator='Unix Makefiles'
 if command -v ninja > /dev/null; then generator=Ninja; else tools+=(make); fi
-if [[ $device == cuda ]]; then tools+=(nvidia-smi nvcc); fi
+if [[ $device == cuda ]]; then
+  tools+=(nvidia-smi)
+  if [[ $built == no ]]; then tools+=(nvcc); fi
+fi
 for tool in "${tools[@]}"; do
   if [[ $tool == nvcc ]] && ! command -v nvcc > /dev/null; then PATH=$PATH:/usr/local/cuda/bin; fi
   if ! command -v "$tool" > /dev/null; then
@@ -111,7 +118,7 @@ sources=$(find CMakeLists.txt cmake runtime ops models examples bench tests data
   -not -path 'bench/results/*' -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-12)
 stamp="$sources $gpu_name $gpu_driver $build $quick"
 nvcc_version=none
-if [[ $device == cuda ]]; then nvcc_version=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'); fi
+if [[ $device == cuda ]] && command -v nvcc > /dev/null; then nvcc_version=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'); fi
 
 export COMMIT=$commit SOURCES=$sources GPU=$gpu_name DRIVER=$gpu_driver GPU_MIB=$gpu_mib NVCC=$nvcc_version
 # write_json FILE STEP VERDICT SECONDS [JSON-FILES...]: each file is a member, named after itself.
@@ -145,10 +152,13 @@ programs=(train_resnet train_bert stress_batch host_overhead ops_bench measure_c
 
 step_build() {
   local toolchain=() cuda=(-DTIDEMARK_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architecture-real") root folder
-  if [[ $device == cpu ]]; then
+  if [[ $device == cpu || $built == yes ]]; then
     if [[ -x $build/bin/host_overhead && -x $build/bin/stress_batch ]]; then
       echo "using the programs in $build/bin as they are"
       return 0
+    elif [[ $built == yes ]]; then
+      echo "there are no programs in $build/bin" >&2
+      return 1
     fi
     cuda=()
   else

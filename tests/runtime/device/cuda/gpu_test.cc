@@ -44,7 +44,7 @@ TEST_P(GpuTest, AdoptedMemoryIsPinnedAndGivenBack) {
   const auto arena = device_->map(MemoryKind::kDevice, 64_MiB);
   const Bytes size = kPinChunk + 5_MiB + 3_B;
   const auto memory = map_pages(size);
-  const int64_t count = 20 << 20;
+  const int64_t count = 8 << 20;
   std::byte* const place = memory.get() + kPinChunk.count() - count / 2;  // across two chunks
   for (uint32_t round = 0; round < 2; ++round) {  // pinned again once it has been unpinned
     const auto data = random_bytes(count, round);
