@@ -26,7 +26,7 @@ struct BFloat16 {
   // NaN stays NaN, and becomes quiet; a GPU's instruction forgets which. No branches: loops are
   // vectorised.
   TIDEMARK_HOST_DEVICE static constexpr uint16_t round(float value) {
-#if __CUDA_ARCH__ >= 800
+#if TIDEMARK_DEVICE_CODE >= 800
     if (!std::is_constant_evaluated()) {
       uint16_t nearest_even = 0;
       asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(nearest_even) : "f"(value));

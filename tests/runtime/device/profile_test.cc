@@ -26,8 +26,8 @@ Json builtin(const std::string& name) {
 
 TEST(Profile, ThereIsOneForEachMachineNamed) {
   EXPECT_THAT(profile_names(),
-              ::testing::UnorderedElementsAre("a100-80gb", "h100-80gb", "host", "p100-16gb",
-                                              "rtx4090-24gb", "v100-16gb"));
+              ::testing::UnorderedElementsAre("a100-80gb", "h100-80gb", "h200-141gb", "host",
+                                              "p100-16gb", "rtx4090-24gb", "v100-16gb"));
   for (const std::string& name : profile_names()) {
     SCOPED_TRACE(name);
     const DeviceProfile profile = load_profile(name);
