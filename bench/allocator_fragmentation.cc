@@ -24,6 +24,7 @@
 
 #include "bench/first_line.h"
 #include "bench/fit_rule.h"
+#include "bench/run_main.h"
 #include "bench/training_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/telemetry/summary.h"
@@ -190,9 +191,11 @@ Json trained() {
 }
 
 int run(int argc, char** argv) {
-  if (argc < 2 || argc > 3 || argv[1][0] == '-') {
-    std::cerr << "usage: allocator_fragmentation FOLDER [JSON]\n";
-    return 2;
+  if (const auto code =
+          explain_usage(argc, argv, argc < 2 || argc > 3 || argv[1][0] == '-',
+                        "allocator_fragmentation FOLDER [JSON]\n\nReplays the traces in "
+                        "FOLDER, as record_traces wrote them, and reports fragmentation.")) {
+    return *code;
   }
   try {
     Json report{{"device", "simulated; workspaces of sim:host are those of " + processor() +

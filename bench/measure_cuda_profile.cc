@@ -68,9 +68,11 @@ double launch_seconds(Device& device) {
 }
 
 int run(int argc, char** argv) {
-  if (argc > 3 || (argc > 1 && argv[1][0] == '-')) {
-    std::cerr << "usage: measure_cuda_profile [NAME [cuda:N]] > mine.json\n";
-    return 2;
+  if (const auto code =
+          explain_usage(argc, argv, argc > 3 || (argc > 1 && argv[1][0] == '-'),
+                        "measure_cuda_profile [NAME [cuda:N]] > mine.json\n\nMeasures a GPU: a "
+                        "device profile for --device sim:mine.json.")) {
+    return *code;
   }
   const std::string name = argc > 2 ? argv[2] : "cuda";
   constexpr int64_t kBatch = 64;

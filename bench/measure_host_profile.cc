@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/run_main.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
 
@@ -333,9 +334,11 @@ void print_profile(const std::string& name, const std::string& directory) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  if (argc > 3 || (argc > 1 && argv[1][0] == '-')) {
-    std::cerr << "usage: measure_host_profile [NAME [FOLDER_ON_THE_DISK]] > mine.json\n";
-    return 2;
+  if (const auto code = tidemark::explain_usage(
+          argc, argv, argc > 3 || (argc > 1 && argv[1][0] == '-'),
+          "measure_host_profile [NAME [FOLDER_ON_THE_DISK]] > mine.json\n\nMeasures this "
+          "machine: a device profile for --device sim:mine.json.")) {
+    return *code;
   }
   try {
     tidemark::print_profile(argc > 1 ? argv[1] : "host", argc > 2 ? argv[2] : "/var/tmp");

@@ -32,6 +32,9 @@ def ours_cell(row):
 
 def main():
     default = pathlib.Path(__file__).resolve().parent / "results" / "olla_ablation.json"
+    if len(sys.argv) > 2 or sys.argv[1:2] in (["--help"], ["-h"]):
+        print(__doc__)
+        return 0 if len(sys.argv) == 2 else 2
     file = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
     report = json.loads(file.read_text(encoding="utf-8"))
     instances = list(dict.fromkeys(row["instance"] for row in report["rows"]))

@@ -36,10 +36,11 @@ struct Row {
 };
 
 int run(int argc, char** argv) {
-  if (argc <= kFirstPercent) {
-    std::cerr
-        << "usage: order_and_releases GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...\n";
-    return 2;
+  if (const auto code = explain_usage(
+          argc, argv, argc <= kFirstPercent,
+          "order_and_releases GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...\n\nPlans "
+          "releases of a step in several orders, at each share of its peak.")) {
+    return *code;
   }
   const StepTrace trace = trace_from_json(read_text_file(argv[1]), argv[1]);
   const DeviceProfile profile = load_profile(argv[2]);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "bench/first_line.h"
+#include "bench/run_main.h"
 #include "bench/training_run.h"
 #include "runtime/core/errors.h"
 #include "runtime/executor/step_planner.h"
@@ -151,9 +152,10 @@ int run(int argc, char** argv) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  if (argc > 2 || (argc > 1 && argv[1][0] == '-')) {
-    fmt::print(stderr, "usage: plan_overhead [JSON_FILE]\n");
-    return 2;
+  if (const auto code = tidemark::explain_usage(
+          argc, argv, argc > 2 || (argc > 1 && argv[1][0] == '-'),
+          "plan_overhead [JSON_FILE]\n\nTimes what following a plan costs the host.")) {
+    return *code;
   }
   try {
     return tidemark::run(argc, argv);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bench/recording_arena.h"
+#include "bench/run_main.h"
 #include "bench/training_run.h"
 #include "runtime/core/errors.h"
 
@@ -47,9 +48,11 @@ void record(const TrainingRun& run, const std::string& folder) {
 }
 
 int run(int argc, char** argv) {
-  if (argc < 2 || argc > 3 || argv[1][0] == '-') {
-    std::cerr << "usage: record_traces FOLDER [PART_OF_NAME]\n";
-    return 2;
+  if (const auto code =
+          explain_usage(argc, argv, argc < 2 || argc > 3 || argv[1][0] == '-',
+                        "record_traces FOLDER [PART_OF_NAME]\n\nWrites the allocations of "
+                        "simulated training steps, for allocator_fragmentation.")) {
+    return *code;
   }
   const std::string part = argc > 2 ? argv[2] : "";
   for (const TrainingRun& run : training_runs()) {

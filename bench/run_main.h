@@ -3,8 +3,19 @@
 
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <string_view>
 
 namespace tidemark {
+
+// Prints `usage` if the arguments ask for it (exit code 0), or are `wrong` (2). None: neither.
+inline std::optional<int> explain_usage(int argc, char** argv, bool wrong, const char* usage) {
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const bool asked = first == "--help" || first == "-h";
+  if (!asked && !wrong) return std::nullopt;
+  std::fprintf(asked ? stdout : stderr, "usage: %s\n", usage);
+  return asked ? 0 : 2;
+}
 
 // run(argc, argv); an exception is printed and ends the program with `code`.
 inline int run_main(const char* program, int (*run)(int, char**), int argc, char** argv,

@@ -147,6 +147,12 @@ nlohmann::json measure(const std::vector<Layer>& layers, int64_t batch, DType dt
 }
 
 int run(int argc, char** argv) {
+  if (const auto code = explain_usage(
+          argc, argv, argc > 1 && argv[1][0] == '-',
+          "tensor_core_share [NETWORK...] > tensor_core_share.json\n\n"
+          "The share of convolutions' arithmetic on tensor cores, by cuDNN's plans.")) {
+    return *code;
+  }
   std::vector<std::string> networks(argv + 1, argv + argc);
   if (networks.empty()) networks = {"resnet50", "resnext50_32x4d", "unet", "vgg16"};
   log().set_level(spdlog::level::err);  // the warning is what this program measures

@@ -452,9 +452,10 @@ int run(int argc, char** argv) {
   app.add_option("--method", flags.method, listed + " or a baseline")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
-  app.add_flag("--estimate", flags.estimate,
-               "Print what MXNet's memory cost script does: without sharing, in place, with "
-               "sharing, with both; and forward only");
+  auto* estimate = app.add_flag(
+      "--estimate", flags.estimate,
+      "Print what MXNet's memory cost script does: without sharing, in place, with "
+      "sharing, with both; and forward only");
   app.add_flag("--in-place", flags.in_place,
                "Let outputs reuse the space of inputs that are no longer needed, where "
                "operators allow it; steps that run under a plan do not");
@@ -495,6 +496,7 @@ int run(int argc, char** argv) {
   remat->excludes(graph)->excludes(model)->excludes(show)->excludes(layout)->excludes(order);
   app.add_option("--capacity", flags.capacity,
                  "Stop at a layout of at most this many bytes; exit code 3 if none is found")
+      ->check(whole_number())
       ->check(CLI::PositiveNumber)
       ->needs(layout);
   app.add_flag("--resident", flags.resident,
@@ -512,6 +514,7 @@ int run(int argc, char** argv) {
   app.add_option(
          "--nodes", flags.limits.nodes,
          "Search for at most this many steps, which gives the same plan on every machine")
+      ->check(whole_number())
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", flags.limits.seed, "Seed of the search's random choices")
       ->check(whole_number())
@@ -523,6 +526,15 @@ int run(int argc, char** argv) {
   for (const char* of_planning :
        {"--output", "--method", "--nodes", "--estimate", "--in-place", "--save-graph"}) {
     show->excludes(app.get_option(of_planning));
+  }
+  for (const char* of_graphs : {"--method", "--estimate", "--in-place", "--save-graph"}) {
+    layout->excludes(app.get_option(of_graphs));
+  }
+  for (const char* of_steps : {"--estimate", "--save-graph"}) {
+    order->excludes(app.get_option(of_steps));
+  }
+  for (const char* of_plans : {"--output", "--svg", "--save-schedule"}) {
+    estimate->excludes(app.get_option(of_plans));
   }
   app.footer(
       "Exit codes: 0 planned; 1 failed, or standard output could not be written; 2 bad flags "

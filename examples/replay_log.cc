@@ -114,7 +114,8 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   print_out("  moved       {} out in {} copies, {} back in {}; {} blocks moved together\n",
             format_bytes(s.offload_bytes), s.offloads, format_bytes(s.reload_bytes), s.reloads,
             s.compactions);
-  print_out("  round       {}, {} releases planned ahead\n", result.rounds, result.planned);
+  print_out("  rounds      {}; the last followed a plan of {} releases\n", result.rounds,
+            result.planned);
   print_out("  arena       {} at most\n", format_bytes(result.peak));
   return kDone;
 }

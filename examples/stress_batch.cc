@@ -35,7 +35,10 @@ constexpr const char* kDescription =
     R"(Finds the largest batch that trains within a budget, on synthetic data.
 
 Dry runs on the simulator narrow it down; real training steps, optimizer included, then confirm
-it. If a batch fails nevertheless, a smaller one is tried in a new session.)";
+it. If a batch fails nevertheless, a smaller one is tried in a new session.
+
+This is for networks for images. For text networks, such as bert-base, see
+  stress_batch --model bert-base --help)";
 
 constexpr const char* kFooter = R"(
 Takes the flags of train_resnet or train_bert, depending on --model, except those about length and

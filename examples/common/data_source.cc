@@ -114,7 +114,7 @@ DataSource describe_data(const ResNetFlags& flags) {
   if (kind == nullptr) {
     throw UsageError("--data must be one of " + data_kinds() + ", not '" + flags.data + "'");
   }
-  if (kind->directory == data.path.empty()) {
+  if (kind->directory ? data.path.empty() : colon != std::string::npos) {
     throw UsageError("--data: " + data.kind +
                      (kind->directory ? " needs a directory, as in " + data.kind + ":DIR"
                                       : " takes no directory"));

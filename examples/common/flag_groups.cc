@@ -90,6 +90,44 @@ void check_paths(const CLI::App& app) {
   check_outputs(outputs, inputs);
 }
 
+// A default that the flag itself would refuse stands for a choice made later, which the flag's
+// text describes.
+void hide_refused_defaults(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    std::string value = option->get_default_str();
+    if (value.empty()) continue;
+    try {
+      for (int i = 0;; ++i) {
+        if (!(*option->get_validator(i))(value).empty()) option->default_str("");
+      }
+    } catch (const CLI::OptionNotFound&) {
+      // That was the last.
+    }
+  }
+}
+
+// CLI11's, in words that say less about CLI11.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    return without(CLI::Formatter::make_option_name(option, positional), "{false}");
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    text = without(text, "INT:");
+    text = without(text, "FLOAT:");
+    text = without(text, "TEXT:");
+    const size_t bound = text.find("NONNEGATIVE");
+    return bound == std::string::npos ? text : text.replace(bound, 11, "FLOAT from 0");
+  }
+
+ private:
+  static std::string without(std::string text, std::string_view part) {
+    const size_t at = text.find(part);
+    return at == std::string::npos ? text : text.erase(at, part.size());
+  }
+};
+
 double parse_early_start(const std::string& text) {
   if (lower(text) == "off") return 0;
   size_t end = 0;
@@ -188,17 +226,17 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
                  "Folder for that space [the first of TMPDIR, /var/tmp and the current folder "
                  "that is on a disk, not in RAM]");
   std::vector<std::string> names{"none"};
-  std::string about = "What to release, and how; none: never release";
+  std::string about = "What to release, and how:\nnone: never release";
   for (const PolicyInfo& policy : policies()) {
     names.emplace_back(policy.name);
-    about += "; " + std::string(policy.name) + ": " + std::string(policy.about);
+    about += "\n" + std::string(policy.name) + ": " + std::string(policy.about);
   }
   app.add_option("--policy", flags.policy, about)->check(CLI::IsMember(names));
   std::vector<std::string> filter_names;
-  std::string first = "What delta and tide release first [delta: base; tide: as with 'price']";
+  std::string first = "What delta and tide release first [delta: base; tide: as with 'price']:";
   for (const Filter& filter : filters()) {
     filter_names.emplace_back(filter.name);
-    first += "; " + std::string(filter.name) + ": the lowest " + std::string(filter.formula);
+    first += "\n" + std::string(filter.name) + ": the lowest " + std::string(filter.formula);
   }
   app.add_option("--filter", flags.delta.filter, first)->check(CLI::IsMember(filter_names));
   add_parsed_flag(app, "--early-start", flags.delta.early_start, parse_early_start,
@@ -294,10 +332,12 @@ std::string model_of(int argc, char** argv) {
 void set_up_help(CLI::App& app, const std::string& footer) {
   app.footer(footer);
   app.option_defaults()->always_capture_default();
+  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(34);
 }
 
 bool parse_or_explain(CLI::App& app, int argc, char** argv, int& exit_code) {
+  hide_refused_defaults(app);
   try {
     app.parse(argc, argv);
     check_paths(app);

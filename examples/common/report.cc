@@ -185,8 +185,8 @@ std::string prediction_table(const RunReport& report) {
   if (report.predictions.empty()) return "";
   std::string text =
       fmt::format("\n  {:>10}{:>8}{:>12}{:>12}{:>10}{:>12}{:>12}  {}\n", "arena", "",
-                  report.arena_in_ram ? "process <=" : "host side <=", "a step", "longer",
-                  "moved", "recomputed", "where to");
+                  report.arena_in_ram ? "process <=" : "host side <=", "a step", "overhead",
+                  "moved", "recomputed", "offloads to");
   for (const BudgetPrediction& at : report.predictions) {
     text +=
         fmt::format("  {:>10}{:>6.1f} %{:>12}", format_bytes(at.budget),

@@ -23,7 +23,8 @@ Bytes budget_of(const LaneSpec& spec, const Ground& ground) {
                                         : peak;
   const Bytes least = spec.managed() ? ground.minimum.budget : peak;
   if (budget < least) {
-    throw InfeasibleBudget(budget, least, !spec.managed() || ground.minimum.is_least);
+    throw InfeasibleBudget(budget, least, !spec.managed() || ground.minimum.is_least,
+                           " (lane " + spec.name() + ")");
   }
   return budget;
 }

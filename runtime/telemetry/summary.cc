@@ -65,29 +65,4 @@ std::string format_totals(std::span<const KindTotal> totals) {
   return text;
 }
 
-StepStats& operator+=(StepStats& total, const StepStats& step) {
-  total.operators += step.operators;
-  total.evictions += step.evictions;
-  total.offloads += step.offloads;
-  total.clean_drops += step.clean_drops;
-  total.reloads += step.reloads;
-  total.prefetches += step.prefetches;
-  total.recomputes += step.recomputes;
-  total.compactions += step.compactions;
-  total.last_resorts += step.last_resorts;
-  total.evicted_bytes += step.evicted_bytes;
-  total.offload_bytes += step.offload_bytes;
-  total.reload_bytes += step.reload_bytes;
-  total.recompute_time += step.recompute_time;
-  total.stall_time += step.stall_time;
-  total.memory_time += step.memory_time;
-  total.memory_timings += step.memory_timings;
-  total.planning_time += step.planning_time;
-  total.duration += step.duration;
-  total.modelled += step.modelled;
-  total.peak_reserved = std::max(total.peak_reserved, step.peak_reserved);
-  total.peak_live = std::max(total.peak_live, step.peak_live);
-  return total;
-}
-
 }  // namespace tidemark

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "runtime/telemetry/event_log.h"
-#include "runtime/telemetry/step_stats.h"
 
 namespace tidemark {
 
@@ -40,8 +39,5 @@ inline std::vector<OperatorTotal> top_recomputed(std::span<const EventRecord> ev
 // As text, one line per row:
 //   recompute        12        1.2 GiB     34.5 ms
 std::string format_totals(std::span<const KindTotal> totals);
-
-// Adds a step's counts, sizes and times; of peaks, the larger one counts, and `planned` stays.
-StepStats& operator+=(StepStats& total, const StepStats& step);
 
 }  // namespace tidemark
