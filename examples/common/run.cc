@@ -522,7 +522,8 @@ bool arena_is_in_ram(const RunFlags& flags) {
 }
 
 Bytes most_program_memory(const RunFlags& flags) {
-  return kProgramMemory + (flags.device.starts_with("cuda") ? kCudaMemory : Bytes(0));
+  // A dry run promises what the GPU's run will.
+  return kProgramMemory + (arena_is_in_ram(flags) ? Bytes(0) : kCudaMemory);
 }
 
 DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,

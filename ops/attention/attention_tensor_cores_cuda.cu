@@ -1,8 +1,9 @@
 // Memory-efficient attention on tensor cores, in TF32 or bfloat16, with sums in float32, after
 // FlashAttention-2 (Dao, 2023). A block handles a tile of 64 queries. Each of its four warps
 // holds 16 of them, with their part of the scores and of the result, in registers; tiles of
-// keys and values pass through shared memory, the next while these are used. Backward is in
+// keys and values pass through shared memory. Backward is in
 // attention_tensor_cores_grad_cuda.cu.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/attention/pairs_cuda.cuh"
@@ -126,9 +127,9 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
 }  // namespace
 
 bool tensor_cores_take(const OpQuery& query, size_t at) {
-  const TensorMeta& q = query.inputs[at];
+  const TensorMeta &q = query.inputs[at], &k = query.inputs[at + 1];
   return (q.dtype == DType::kBFloat16 || query.tf32) && q.shape[3] <= kTileDepth &&
-         has_tensor_cores();
+         std::max(q.shape[1], k.shape[1]) <= kMaxRows && has_tensor_cores();
 }
 
 bool rows_are_aligned(const OpQuery& query, size_t at) {

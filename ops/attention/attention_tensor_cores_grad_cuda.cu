@@ -14,7 +14,7 @@ namespace {
 constexpr int kAtOnce = 2;  // parts: a step of rows of bfloat16
 
 // A row's or column's query: its scores' log_sum in powers of two, and delta. What does not
-// exist is 0, and so are its products: its pairs contribute nothing.
+// exist is 0, and so are q and g: with finite keys and values its pairs contribute nothing.
 struct QuerySums {
   float log_sum, delta;
 };

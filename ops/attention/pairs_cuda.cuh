@@ -38,7 +38,7 @@ __device__ inline uint64_t columns_up_to(int last) {
 struct TileKeys {
   uint32_t half[2];
 
-  // All threads call it; two warps find out.
+  // All threads call it; two warps store what they find.
   __device__ void find(const Call& call, int64_t b, int64_t first, const Lane& lane) {
     const int64_t key = first + static_cast<int>(threadIdx.x) % kTileRows;
     const unsigned there = __ballot_sync(

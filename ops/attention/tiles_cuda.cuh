@@ -9,9 +9,11 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "ops/attention/call_cuda.cuh"
 #include "ops/kernels/mma_cuda.cuh"
+#include "runtime/core/host_device.h"
 
 namespace tidemark::attention {
 
@@ -21,12 +23,24 @@ inline constexpr int kTileThreads = 128;
 inline constexpr int kParts = 8;  // parts of 8 columns each; together a tile's 64
 inline constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
 
+// Queries or keys of a head: kernels count them in 32 bits.
+inline constexpr int64_t kMaxRows = std::numeric_limits<int>::max() - kTileRows;
+
 // Blocks that share a multiprocessor: they bound the registers of a thread, and one computes
-// while another waits.
+// while another waits. Where there are 100 KiB of shared memory, no more than two fit.
+#if TIDEMARK_DEVICE_CODE == 860 || TIDEMARK_DEVICE_CODE == 890 || TIDEMARK_DEVICE_CODE >= 1200
+inline constexpr bool kSmallShared = true;
+#else
+inline constexpr bool kSmallShared = false;
+#endif
 template <class T>
-inline constexpr int kForwardBlocks = sizeof(T) == 2 ? 4 : 3;
+inline constexpr int kForwardBlocks = kSmallShared     ? 2
+                                      : sizeof(T) == 2 ? 4
+                                                       : 3;
 template <class T>
-inline constexpr int kBackwardBlocks = sizeof(T) == 2 ? 3 : 2;
+inline constexpr int kBackwardBlocks = kSmallShared     ? 2
+                                       : sizeof(T) == 2 ? 3
+                                                        : 2;
 
 // Whether every row of q, k and v (the inputs from `at` on) starts at a multiple of 16 bytes.
 // Outputs and gradients are gapless.

@@ -32,7 +32,7 @@ TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float normal_cdf(float x) {
   high = high * t - 6.34846687e-1F;
   high = high * t - 1.28717512e-1F;
   high = high * t - t;
-  const float half_erfc = 0.5F * Math::exp_negative(t > 6.0F ? -60.0F : high);
+  const float half_erfc = 0.5F * Math::exp_negative(t > 6.0F ? -87.0F : high);
   const float large = a < 0 ? half_erfc : 1.0F - half_erfc;
   return t < 0.927734375F ? 0.5F + 0.5F * low : large;
 }

@@ -33,18 +33,16 @@ std::shared_ptr<std::byte> map_pages(Bytes size, const std::string& purpose) {
           [mapped](std::byte* begin) { munmap(begin, mapped); }};
 }
 
-void touch_pages([[maybe_unused]] std::byte* begin, [[maybe_unused]] Bytes size) {
-#ifdef MADV_POPULATE_WRITE
-  // In pieces, as other threads that map memory wait for each call.
-  constexpr Bytes kPiece{4 << 20};
-  for (Bytes done(0); done < size; done += kPiece) {
-    const Bytes piece = std::min(kPiece, size - done);
-    if (madvise(begin + done.count(), static_cast<size_t>(piece.count()),
-                MADV_POPULATE_WRITE)) {
-      return;
-    }
+// Page by page: one call for many would hold the lock that all threads need to map memory, and
+// a thread that others go before may hold it for seconds. The sanitizer would take it for a
+// race with those who write there.
+__attribute__((no_sanitize("thread"))) void touch_pages(std::byte* begin, Bytes size,
+                                                        const std::atomic<bool>& stop) {
+  for (Bytes done(0); done < size && !stop.load(std::memory_order_relaxed);
+       done += page_size()) {
+    __atomic_fetch_or(reinterpret_cast<unsigned char*>(begin) + done.count(), 0,
+                      __ATOMIC_RELAXED);
   }
-#endif
 }
 
 std::string memory_limits() {

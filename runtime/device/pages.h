@@ -1,6 +1,7 @@
 // Whole pages of host memory, as Device::adopt() takes them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -24,9 +25,10 @@ Bytes page_size();
 // followed by memory_limits().
 std::shared_ptr<std::byte> map_pages(Bytes size, const std::string& purpose = "");
 
-// Takes the pages of [begin, begin + size) now rather than when they are first written. What
-// they hold stays. Does nothing where the system cannot do that. Threads: any.
-void touch_pages(std::byte* begin, Bytes size);
+// Takes the pages of [begin, begin + size), which begins on a page, now rather than when they
+// are first written, until `stop`. What they hold stays, also if others write it meanwhile.
+// Threads: any.
+void touch_pages(std::byte* begin, Bytes size, const std::atomic<bool>& stop);
 
 // The limits on this process's memory and their use: "; the process's address space is limited
 // to 1.00 GiB (ulimit -v), of which 900.0 MiB are taken". Empty if there are no limits.

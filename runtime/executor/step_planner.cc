@@ -413,7 +413,7 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
       [produce = std::move(produce),
        step = Request{program.trace, limits(), program.initial.foreign(), work},
        allowed = limits_of(program), by = program.producer, background = options_.background,
-       before_use = options_.before_use] {
+       before_use = options_.before_use, &stop = stop_] {
         if (background) let_others_go_first();
         const auto begin = std::chrono::steady_clock::now();
         Produced produced = produce(step);
@@ -422,7 +422,7 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         produced.made_from = fingerprint(step.trace, step.limits, step.foreign, step.work);
         if (produced.schedule && before_use) {
-          before_use(simulate(step.trace, step.limits, *produced.schedule).tier_peak);
+          before_use(simulate(step.trace, step.limits, *produced.schedule).tier_peak, stop);
         }
         return produced;
       });

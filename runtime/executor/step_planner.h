@@ -80,8 +80,8 @@ struct PlanOptions {
                                         const std::vector<Bytes>& foreign)>
       producer{};
   // Told, on the thread that plans, how much a schedule will keep on tiers before it is
-  // followed. Null: the session's host tier takes its memory then.
-  std::function<void(Bytes)> before_use{};
+  // followed; ends soon after `stop`. Null: the session's host tier takes its memory then.
+  std::function<void(Bytes, const std::atomic<bool>& stop)> before_use{};
   // Runs `work` on a new thread; may throw std::system_error. Null: uses std::thread.
   std::function<std::thread(std::function<void()> work)> thread{};
   // Called with one line per event: a step planned, a schedule not used and why, a mismatch.

@@ -57,8 +57,10 @@ class HostTier final : public Tier {
     return transfer_time(bytes, profile.reload_bandwidth, profile.transfer_latency);
   }
 
-  void touch(Bytes bytes) override {
-    if (region_ && region_->data()) touch_pages(region_->data(), std::min(bytes, limit_));
+  void touch(Bytes bytes, const std::atomic<bool>& stop) override {
+    if (region_ && region_->data()) {
+      touch_pages(region_->data(), std::min(bytes, limit_), stop);
+    }
   }
 
   Bytes limit() const override { return limit_; }

@@ -9,6 +9,7 @@
 // Threads: the issuing thread.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,9 +51,9 @@ class Tier {
   virtual Nanos store_time(Bytes bytes) const = 0;
   virtual Nanos load_time(Bytes bytes) const = 0;
 
-  // Takes the memory for `bytes` now rather than when it is first used, which takes about 0.3 s
-  // for each GiB. Threads: any.
-  virtual void touch(Bytes /*bytes*/) {}
+  // Takes the memory for `bytes` now rather than when it is first used, until `stop`. Takes
+  // about 0.3 s for each GiB. Threads: any.
+  virtual void touch(Bytes /*bytes*/, const std::atomic<bool>& /*stop*/) {}
 
   virtual Bytes limit() const = 0;
   virtual Bytes used() const = 0;

@@ -279,7 +279,9 @@ void Session::plan_steps(PlanOptions options) {
   options.search = options_.policy != "none" && find_policy(options_.policy).plans;
   planner_.reset();
   if (host_ && !options.before_use) {
-    options.before_use = [tier = host_.get()](Bytes bytes) { tier->touch(bytes); };
+    options.before_use = [tier = host_.get()](Bytes bytes, const std::atomic<bool>& stop) {
+      tier->touch(bytes, stop);
+    };
   }
   planner_ = std::make_unique<StepPlanner>(*residency_, costs_, std::move(options));
 }

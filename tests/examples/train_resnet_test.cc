@@ -56,6 +56,22 @@ TEST_F(TrainResnetTest, TrainingOnAGpuThatIsNotThereIsBadInput) {
   }
 }
 
+// CUDA's libraries take far more of the host's memory than the program does on a CPU.
+TEST_F(TrainResnetTest, ADryRunForAGpuPromisesWhatItsLibrariesTake) {
+  const std::string job = "--dry-run --data synthetic --batch 8 --host-limit 0 ";
+  const auto program = [&](const std::string& device) {
+    const Result result = run(job + device);
+    EXPECT_EQ(result.code, 0) << result.error;
+    EXPECT_EQ(result.json.at("process_promised_bytes"),
+              result.json.at("loader_bytes").get<int64_t>() +
+                  result.json.at("program_memory_bytes").get<int64_t>());
+    return result.json.at("program_memory_bytes").get<int64_t>();
+  };
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  EXPECT_EQ(program("--device cuda --profile h200-141gb"), kGiB);
+  EXPECT_EQ(program("--device sim:h200-141gb"), kGiB);
+}
+
 TEST_F(TrainResnetTest, TheProcessTakesItsPartsAndAConstant) {
   const Result result =
       run("--model resnet50 --data synthetic --batch 8 --image-size 128 --steps 2 --threads 2 "

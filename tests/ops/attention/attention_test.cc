@@ -34,6 +34,7 @@ const Case kCases[] = {
     {"whole_tiles", 1, 128, 256, 2, 64},
     {"whole_tiles_with_all", 2, 128, 128, 1, 64, true, 0.2, Case::kLengths},
     {"odd", 2, 67, 131, 3, 20},
+    {"odd_depth", 2, 67, 131, 2, 33, true, 0.1},
     {"deep", 1, 33, 40, 1, 128},
     {"deepest", 1, 9, 12, 1, 200},
     {"causal", 2, 133, 133, 2, 16, true},

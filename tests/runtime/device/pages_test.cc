@@ -22,16 +22,18 @@ TEST(Pages, AreTakenOnceTouchedAndKeepWhatTheyHold) {
   const auto memory = map_pages(size);
   std::byte& written = memory.get()[page_size().count() * 3 + 1];
   written = std::byte{7};
-#ifdef MADV_POPULATE_WRITE
-  if (madvise(memory.get(), 1, MADV_POPULATE_WRITE) != 0) GTEST_SKIP() << "an old kernel";
-#else
-  GTEST_SKIP() << "built with the headers of an old kernel";
-#endif
-  touch_pages(memory.get(), size);
+  touch_pages(memory.get(), size, /*stop=*/false);
   EXPECT_EQ(taken(memory.get()), kPages);
   EXPECT_EQ(written, std::byte{7});
   EXPECT_EQ(std::count(memory.get(), memory.get() + size.count(), std::byte{0}),
             size.count() - 1);
+}
+
+TEST(Pages, AreNotTakenOnceStopped) {
+  const Bytes size = page_size() * kPages;
+  const auto memory = map_pages(size);
+  touch_pages(memory.get(), size, /*stop=*/true);
+  EXPECT_EQ(taken(memory.get()), 0);
 }
 
 }  // namespace
