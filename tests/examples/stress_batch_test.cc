@@ -127,11 +127,11 @@ TEST_F(StressBatchTest, AMarginIsLeftFreeOfTheProcessToo) {
 }
 
 TEST_F(StressBatchTest, OnADeviceTheProcessIsTheHostsSide) {
-  const Result run = this->run(kOneGiB + "--memory 448MiB --prove 1");
+  const Result run = this->run(kOneGiB + "--memory 1280MiB --prove 1");
   ASSERT_EQ(run.code, 0) << run.error;
   EXPECT_EQ(run.json.at("budget_bytes"), 1 << 30);
   EXPECT_LE(run.json.at("host_limit_bytes"), 256 << 20);
-  EXPECT_LE(run.json.at("process_promised_bytes"), 448 << 20);
+  EXPECT_LE(run.json.at("process_promised_bytes"), 1280 << 20);
   const Result all = this->run(kOneGiB + "--prove 1");
   EXPECT_LT(run.json.at("batch"), all.json.at("batch"));
 }
