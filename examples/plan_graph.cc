@@ -527,10 +527,9 @@ int run(int argc, char** argv) {
        {"--output", "--method", "--nodes", "--estimate", "--in-place", "--save-graph"}) {
     show->excludes(app.get_option(of_planning));
   }
-  for (const char* of_graphs : {"--method", "--estimate", "--in-place", "--save-graph"}) {
-    layout->excludes(app.get_option(of_graphs));
-  }
+  layout->excludes(app.get_option("--in-place"));
   for (const char* of_steps : {"--estimate", "--save-graph"}) {
+    layout->excludes(app.get_option(of_steps));
     order->excludes(app.get_option(of_steps));
   }
   for (const char* of_plans : {"--output", "--svg", "--save-schedule"}) {
