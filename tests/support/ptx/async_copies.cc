@@ -28,7 +28,7 @@ void AsyncCopies::finish(int thread, const Copy& copy) {
   std::byte* const to = shared_.data() + copy.to;
   std::memset(to, 0, static_cast<size_t>(copy.bytes));
   if (copy.read > 0) {
-    std::memcpy(to, reinterpret_cast<const void*>(copy.from), static_cast<size_t>(copy.read));
+    std::memcpy(to, copy.from, static_cast<size_t>(copy.read));
   }
   shared_.end_copy(copy.to, copy.bytes, thread);
 }

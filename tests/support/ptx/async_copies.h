@@ -3,6 +3,7 @@
 // then nobody may use the place that they go to.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,7 +18,7 @@ class AsyncCopies {
   struct Copy {
     const Instruction* instruction;  // for messages
     int64_t to;                      // a byte of shared memory
-    uint64_t from;                   // a global address
+    const std::byte* from;           // in global memory; null if nothing is read
     int64_t bytes;
     int64_t read;  // of them; the others become zeros
   };

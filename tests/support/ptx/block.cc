@@ -180,10 +180,11 @@ void Block::start_copy(const Step& step, int lane, uint64_t to, uint64_t from, i
   }
   require_alignment(step, lane, to, bytes);
   require_alignment(step, lane, from, bytes);
-  if (read > 0) access_global(step, lane, from, read, false);
+  const std::byte* const source =
+      read > 0 ? access_global(step, lane, from, read, false) : nullptr;
   access_shared(step, lane, to, bytes, true);
   copies_.start(step.thread(lane),
-                {&step.instruction, static_cast<int64_t>(to), from, bytes, read});
+                {&step.instruction, static_cast<int64_t>(to), source, bytes, read});
 }
 
 uint64_t Block::to_generic(Space space, uint64_t address) { return window_of(space) + address; }
