@@ -78,21 +78,14 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
   FragmentC out[kParts];
   RunningSoftmax softmax;
   const Seen sees(call, place);
-  tiles.for_each(
-      0, sees.end(),
-      [&](Tile<T>* pair, int first) {
-        from.k.load(pair[0], call, place, first, vectors);
-        from.v.load(pair[1], call, place, first, vectors);
-      },
-      [&](int first, int turn) {
-        if (!sees.whole(first)) there[turn].find(call, place.b, first, lane);
-      },
-      [&](int first, int turn, const Tile<T>& keys, const Tile<T>& values) {
+  for_each_keys(
+      tiles, there, from, call, place, sees, vectors, lane,
+      [&](int first, const TileKeys& exist, const Tile<T>& keys, const Tile<T>& values) {
         FragmentC scores[kParts];
         multiply_rows<kParts>(scores, q, keys, 0, lane);
         for_each_value(scores, [&](int, int, float& score) { score *= scale; });
         if (!sees.whole(first)) {
-          const PairBits seen = sees.bits(there[turn].all(), first, lane);
+          const PairBits seen = sees.bits(exist.all(), first, lane);
           for_each_value(scores, [&](int part, int i, float& score) {
             if (!seen.at(part, i)) score = -INFINITY;
           });

@@ -71,16 +71,9 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
   }
   FragmentC out[kParts];
   const Seen sees(call, place);
-  tiles.for_each(
-      0, sees.end(),
-      [&](Tile<T>* pair, int first) {
-        from.k.load(pair[0], call, place, first, vectors);
-        from.v.load(pair[1], call, place, first, vectors);
-      },
-      [&](int first, int turn) {
-        if (!sees.whole(first)) there[turn].find(call, place.b, first, lane);
-      },
-      [&](int first, int turn, const Tile<T>& keys, const Tile<T>& values) {
+  for_each_keys(
+      tiles, there, from, call, place, sees, vectors, lane,
+      [&](int first, const TileKeys& exist, const Tile<T>& keys, const Tile<T>& values) {
         const PairBits kept =
             call.dropout.active() ? draw_rows(call, number, first, lane) : kAllPairs;
         const auto add = [&](const auto& seen) {
@@ -106,7 +99,7 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
         if (sees.whole(first)) {
           add(SeesAll());
         } else {
-          const PairBits bits = sees.bits(there[turn].all(), first, lane);
+          const PairBits bits = sees.bits(exist.all(), first, lane);
           add([&](int part, int i) { return bits.at(part, i); });
         }
       });

@@ -80,6 +80,28 @@ class Seen {
   const bool causal_, filtered_;
 };
 
+// Where rows are queries: for each tile of keys that some of them see, use(first, there, keys,
+// values) with the tile's first key, which of its keys exist (unless all are seen), and the
+// tiles.
+template <class T, class Use>
+__device__ void for_each_keys(TilePairs<T>& tiles, TileKeys (&there)[2],
+                              const Operands<T>& from, const Call& call, const Place& place,
+                              const Seen& sees, bool vectors, const Lane& lane,
+                              const Use& use) {
+  tiles.for_each(
+      0, sees.end(),
+      [&](Tile<T>* pair, int first) {
+        from.k.load(pair[0], call, place, first, vectors);
+        from.v.load(pair[1], call, place, first, vectors);
+      },
+      [&](int first, int turn) {
+        if (!sees.whole(first)) there[turn].find(call, place.b, first, lane);
+      },
+      [&](int first, int turn, const Tile<T>& keys, const Tile<T>& values) {
+        use(first, there[turn], keys, values);
+      });
+}
+
 // Draws what dropout keeps of a row of queries, and calls keep(part, i, kept) for each of a
 // thread's pairs in it; i is 0 or 1. Key 16 w + b is decided by word w of block b (dropout.h),
 // so a thread's 16 columns are the words of four blocks. `query`: counts queries over all
