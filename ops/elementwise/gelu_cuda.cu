@@ -1,7 +1,6 @@
 #include "ops/elementwise/gelu.h"
 #include "ops/elementwise/gelu_functors.h"
 #include "ops/kernels/map_cuda.cuh"
-#include "ops/kernels/vector_math.h"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
 
@@ -10,7 +9,6 @@ namespace {
 
 struct DeviceMath {
   static __device__ float exp_negative(float x) { return expf(x); }
-  static __device__ float normal_cdf(float x) { return tidemark::normal_cdf<DeviceMath>(x); }
   static __device__ float logistic(float x) { return 1 / (1 + expf(-x)); }
 };
 

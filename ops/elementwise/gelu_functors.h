@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ops/kernels/instruction_sets.h"
+#include "ops/kernels/vector_math.h"
 #include "runtime/core/host_device.h"
 
 namespace tidemark {
@@ -11,14 +12,14 @@ namespace tidemark {
 template <class Math>
 struct GeluExact {
   TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float operator()(float x) const {
-    return x * Math::normal_cdf(x);
+    return x * normal_cdf<Math>(x);
   }
 };
 template <class Math>
 struct GeluExactGrad {
   TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float operator()(float g, float x) const {
     const float density = 0.398942280F * Math::exp_negative(-0.5F * x * x);
-    return g * (Math::normal_cdf(x) + x * density);
+    return g * (normal_cdf<Math>(x) + x * density);
   }
 };
 

@@ -56,10 +56,6 @@ struct VectorMath {
     return (p * r * r + r + 1.0F) * power;
   }
 
-  static TIDEMARK_INLINE float normal_cdf(float x) {
-    return tidemark::normal_cdf<VectorMath>(x);
-  }
-
   // 1 / (1 + e^-x)
   static TIDEMARK_INLINE float logistic(float x) {
     const float e = exp_negative(-std::fabs(x));
