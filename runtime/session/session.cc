@@ -278,7 +278,7 @@ void Session::plan_steps(PlanOptions options) {
   TIDEMARK_CHECK(!in_step_, "plan_steps() between steps");
   options.search = options_.policy != "none" && find_policy(options_.policy).plans;
   planner_.reset();
-  if (host_ && !options.before_use) {
+  if (host_ && device_->has_data() && !options.before_use) {
     options.before_use = [tier = host_.get()](Bytes bytes, const std::atomic<bool>& stop) {
       tier->touch(bytes, stop);
     };
