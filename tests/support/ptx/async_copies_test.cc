@@ -9,16 +9,6 @@
 namespace tidemark::ptx {
 namespace {
 
-// %d2 is this thread's word of shared memory, %d3 that of thread 63 - n in the other warp, %d4
-// that of thread n ^ 1 in the same warp.
-const std::string kPrologue = R"(
-  mov.u64 %d5, s;
-  mad.wide.u32 %d2, %r0, 4, %d5;
-  sub.u32 %r2, 63, %r0;
-  mad.wide.u32 %d3, %r2, 4, %d5;
-  xor.b32 %r3, %r0, 1;
-  mad.wide.u32 %d4, %r3, 4, %d5;
-)";
 const std::string kFill = "st.shared.u32 [%d2], %r0; bar.sync 0;";
 const std::string kStart = "cp.async.ca.shared.global [%d2], [%d0], 4;";
 const std::string kCommit = "cp.async.commit_group;";

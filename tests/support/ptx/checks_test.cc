@@ -15,17 +15,6 @@ struct Case {
   int threads = 64;
 };
 
-// %d2 is this thread's word of shared memory, %d3 that of thread 63 - n, %d4 that of thread n
-// ^ 1.
-const std::string kPrologue = R"(
-  mov.u64 %d5, s;
-  mad.wide.u32 %d2, %r0, 4, %d5;
-  sub.u32 %r2, 63, %r0;
-  mad.wide.u32 %d3, %r2, 4, %d5;
-  xor.b32 %r3, %r0, 1;
-  mad.wide.u32 %d4, %r3, 4, %d5;
-)";
-
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest calls it
 void PrintTo(const Case& c, std::ostream* out) { *out << c.what; }
 

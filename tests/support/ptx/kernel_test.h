@@ -47,6 +47,17 @@ inline std::string kernel_text(const std::string& body) {
          "\n  ret;\n}\n";
 }
 
+// For a body to begin with: %d2 is the address of this thread's word of shared memory, %d3 that
+// of thread 63 - n in the other of two warps, %d4 that of thread n ^ 1 in the same warp.
+inline const std::string kPrologue = R"(
+  mov.u64 %d5, s;
+  mad.wide.u32 %d2, %r0, 4, %d5;
+  sub.u32 %r2, 63, %r0;
+  mad.wide.u32 %d3, %r2, 4, %d5;
+  xor.b32 %r3, %r0, 1;
+  mad.wide.u32 %d4, %r3, 4, %d5;
+)";
+
 // Runs it on one block. Throws Violation.
 inline void run_text(const std::string& text, Words& words, int threads = 32) {
   Module module("test.ptx", text);
