@@ -8,8 +8,8 @@
 #include <optional>
 #include <string_view>
 
-#include "models/data/file.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/input_file.h"
 
 namespace tidemark {
 namespace {

@@ -230,12 +230,12 @@ void PictureRecorder::decide(const EventRecord& event) {
     case EventKind::kOffload:
     case EventKind::kCopyOut:
     case EventKind::kDropClean:
-    case EventKind::kGiveUpCopy: break;
+    case EventKind::kDropCopy: break;
     default: return;
   }
   ++picture_.decisions_made;
   const auto made = known_.find(event.storage);
-  const bool computed = event.kind == EventKind::kEvict || event.kind == EventKind::kGiveUpCopy;
+  const bool computed = event.kind == EventKind::kEvict || event.kind == EventKind::kDropCopy;
   picture_.decisions.push_back({.time = now_,
                                 .kind = event.kind,
                                 .reason = event.reason,

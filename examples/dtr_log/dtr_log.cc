@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "models/data/file.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/input_file.h"
 
 namespace tidemark {
 namespace {

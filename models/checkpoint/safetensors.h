@@ -21,9 +21,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/data/file.h"
 #include "runtime/core/atomic_file.h"
 #include "runtime/core/dtype.h"
+#include "runtime/core/input_file.h"
 #include "runtime/core/shape.h"
 
 namespace tidemark {

@@ -143,7 +143,7 @@ class Handler final : public nlohmann::json_sax<json> {
   }
 
   bool parse_error(size_t, const std::string&, const json::exception& error) override {
-    fail(shortened(error.what()));
+    fail("not JSON: " + describe_json_fault(error));
   }
 
   // The message names the tensor being read, if any.

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "models/data/file.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/input_file.h"
 
 namespace tidemark {
 namespace {

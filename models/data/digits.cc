@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "models/data/dataset.h"
-#include "models/data/file.h"
 #include "models/data/memory_images.h"
 #include "models/data/random.h"
+#include "runtime/core/input_file.h"
 
 namespace tidemark {
 namespace {

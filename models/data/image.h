@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
-#include "models/data/file.h"
 #include "models/data/resample.h"
+#include "runtime/core/input_file.h"
 #include "runtime/core/units.h"
 
 namespace tidemark {

@@ -2,8 +2,8 @@
 #include <filesystem>
 
 #include "models/data/dataset.h"
-#include "models/data/file.h"
 #include "models/data/memory_images.h"
+#include "runtime/core/input_file.h"
 
 namespace tidemark {
 namespace {

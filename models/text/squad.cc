@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/data/file.h"
 #include "models/text/unicode.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/input_file.h"
 #include "runtime/core/located_json.h"
 
 namespace tidemark {
@@ -47,7 +47,7 @@ class Reader {
     try {
       [[maybe_unused]] const json rest = json::parse(range.begin, range.end, visit);
     } catch (const json::exception& error) {
-      fail(reached_, std::string(error.what()).substr(0, kLongestMessage));
+      fail(reached_, "not JSON: " + describe_json_fault(error));
     }
     if (!saw_data_) fail(0, "\"data\" is missing; this is not a SQuAD file");
     return std::move(examples_);

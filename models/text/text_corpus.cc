@@ -4,10 +4,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "models/data/file.h"
 #include "models/data/random.h"
 #include "models/text/unicode.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/input_file.h"
 
 namespace tidemark {
 namespace {

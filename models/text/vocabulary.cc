@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "models/data/file.h"
 #include "models/text/unicode.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/input_file.h"
 #include "runtime/core/text_file.h"
 
 namespace tidemark {

@@ -4,6 +4,7 @@
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
+#include "ops/kernels/row_sum.h"
 #include "ops/kernels/vector_math.h"
 #include "ops/kernels/visit_dtype.h"
 #include "ops/loss/kernels.h"
@@ -13,18 +14,14 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Sums are in float in kLanes lanes, and in double over runs of this many classes.
-constexpr int64_t kLanes = 32;
-constexpr int64_t kRun = 4096;
-
 // The maximum ignores NaN; the sum will be NaN.
 template <class T>
 TIDEMARK_INLINE float largest_of(const T* __restrict x, int64_t n) {
-  float lanes[kLanes];
+  float lanes[kSumLanes];
   for (float& lane : lanes) lane = x[0];
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
+  for (; i + kSumLanes <= n; i += kSumLanes) {
+    for (int64_t lane = 0; lane < kSumLanes; ++lane) {
       const float value = x[i + lane];
       lanes[lane] = value > lanes[lane] ? value : lanes[lane];
     }
@@ -36,28 +33,19 @@ TIDEMARK_INLINE float largest_of(const T* __restrict x, int64_t n) {
 }
 
 template <class T>
-TIDEMARK_INLINE double sum_of_exponentials(const T* __restrict x, float largest, int64_t n) {
-  double total = 0;
-  for (int64_t i = 0; i < n;) {
-    const int64_t end = std::min(n, i + kRun);
-    float lanes[kLanes] = {};
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int64_t lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] += VectorMath::exp_negative(x[i + lane] - largest);
-      }
-    }
-    for (int64_t lane = 0; i < end; ++i, ++lane) {
-      lanes[lane] += VectorMath::exp_negative(x[i] - largest);
-    }
-    for (const float lane : lanes) total += lane;
+struct Exponential {
+  const T* x;
+  float largest;
+  TIDEMARK_INLINE float operator()(int64_t i) const {
+    return VectorMath::exp_negative(x[i] - largest);
   }
-  return total;
-}
+};
 
 template <class T>
 TIDEMARK_INLINE RowSums sums_of(const T* x, int64_t classes) {
   const float largest = largest_of(x, classes);
-  return {largest, static_cast<float>(1 / sum_of_exponentials(x, largest, classes))};
+  const double sum = sum_over_row(classes, Exponential<T>{x, largest});
+  return {largest, static_cast<float>(1 / sum)};
 }
 
 template <class T>

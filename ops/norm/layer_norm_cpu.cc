@@ -7,56 +7,31 @@
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
+#include "ops/kernels/row_sum.h"
 #include "ops/kernels/visit_dtype.h"
 #include "ops/norm/layer_norm.h"
 
 namespace tidemark {
 namespace {
 
-// Sums are in float in kLanes lanes, and in double over runs of this many columns and over
-// blocks of this many rows.
-constexpr int64_t kLanes = 32;
-constexpr int64_t kRun = 4096;
+// Gradients are summed in double over blocks of this many rows.
 constexpr int64_t kBlockRows = 128;
 
-TIDEMARK_INLINE double add_lanes(const float* lanes) {
-  double total = 0;
-  for (int64_t lane = 0; lane < kLanes; ++lane) total += lanes[lane];
-  return total;
-}
+template <class T>
+struct Value {
+  const T* x;
+  TIDEMARK_INLINE float operator()(int64_t i) const { return x[i]; }
+};
 
 template <class T>
-TIDEMARK_INLINE double sum_of(const T* __restrict x, int64_t n) {
-  double total = 0;
-  for (int64_t i = 0; i < n;) {
-    const int64_t end = std::min(n, i + kRun);
-    float lanes[kLanes] = {};
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane];
-    }
-    for (int64_t lane = 0; i < end; ++i, ++lane) lanes[lane] += x[i];
-    total += add_lanes(lanes);
+struct SquaredDeviation {
+  const T* x;
+  float mean;
+  TIDEMARK_INLINE float operator()(int64_t i) const {
+    const float d = x[i] - mean;
+    return d * d;
   }
-  return total;
-}
-
-template <class T>
-TIDEMARK_INLINE double squares_of(const T* __restrict x, float mean, int64_t n) {
-  double total = 0;
-  for (int64_t i = 0; i < n;) {
-    const int64_t end = std::min(n, i + kRun);
-    float lanes[kLanes] = {};
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int64_t lane = 0; lane < kLanes; ++lane) {
-        const float d = x[i + lane] - mean;
-        lanes[lane] += d * d;
-      }
-    }
-    for (int64_t lane = 0; i < end; ++i, ++lane) lanes[lane] += (x[i] - mean) * (x[i] - mean);
-    total += add_lanes(lanes);
-  }
-  return total;
-}
+};
 
 template <class T>
 TIDEMARK_INLINE void forward_of(const T* __restrict x, const float* __restrict gamma,
@@ -65,8 +40,8 @@ TIDEMARK_INLINE void forward_of(const T* __restrict x, const float* __restrict g
                                 int64_t columns) {
   const double share = 1.0 / static_cast<double>(columns);
   for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
-    const float mean = static_cast<float>(sum_of(x, columns) * share);
-    const double var = squares_of(x, mean, columns) * share;
+    const float mean = static_cast<float>(sum_over_row(columns, Value<T>{x}) * share);
+    const double var = sum_over_row(columns, SquaredDeviation<T>{x, mean}) * share;
     const float rstd = static_cast<float>(1 / std::sqrt(var + eps));
     for (int64_t c = 0; c < columns; ++c) y[c] = (x[c] - mean) * rstd * gamma[c] + beta[c];
     means[r] = mean;
@@ -108,10 +83,10 @@ TIDEMARK_INLINE void backward_of(const Grad<T>& in, int64_t first, int64_t rows,
     const float mean = in.mean[r], rstd = in.rstd[r];
     double sum = 0, sum_product = 0;
     for (int64_t i = 0; i < columns;) {
-      const int64_t end = std::min(columns, i + kRun);
-      float plain[kLanes] = {}, product[kLanes] = {};
-      for (; i + kLanes <= end; i += kLanes) {
-        for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const int64_t end = std::min(columns, i + kSumRun);
+      float plain[kSumLanes] = {}, product[kSumLanes] = {};
+      for (; i + kSumLanes <= end; i += kSumLanes) {
+        for (int64_t lane = 0; lane < kSumLanes; ++lane) {
           TIDEMARK_ADD_ELEMENT(lane, i + lane)
         }
       }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -51,18 +52,31 @@ struct LocatedRange {
         end(text.data() + text.size(), text.data(), reached) {}
 };
 
+// What nlohmann's parser says of a fault, without its own error code, and cut where it quotes a
+// long token of the file.
+std::string describe_json_fault(const std::exception& error);
+
 // Parses `text` from `file`, with Json one of nlohmann's types. Throws DataError, with the
-// place if it is known.
+// place if it is known, if the text is not JSON or is nested more deeply than `max_depth`,
+// which no format of this project needs.
 template <class Json>
-Json parse_located(const std::string& file, std::string_view text) {
+Json parse_located(const std::string& file, std::string_view text, int max_depth = 16) {
+  int64_t reached = 0;
+  const LocatedRange range(text, &reached);
+  const auto visit = [&](int depth, typename Json::parse_event_t, Json&) {
+    if (depth > max_depth) {
+      throw DataError(file, reached, "nested more than " + std::to_string(max_depth) + " deep");
+    }
+    return true;
+  };
   try {
-    return Json::parse(text);
+    return Json::parse(range.begin, range.end, visit);
   } catch (const typename Json::parse_error& error) {
     // nlohmann counts bytes from 1.
     throw DataError(file, std::max<int64_t>(0, static_cast<int64_t>(error.byte) - 1),
-                    "not JSON: " + std::string(error.what()));
+                    "not JSON: " + describe_json_fault(error));
   } catch (const typename Json::out_of_range& error) {  // a number too large for a double
-    throw DataError(file, "not JSON: " + std::string(error.what()));
+    throw DataError(file, "not JSON: " + describe_json_fault(error));
   }
 }
 

@@ -86,7 +86,7 @@ bool Space::release_best(Bytes size) {
     if (!context_.policy.may_release_now(*context_.view)) break;
     Storage* storage = context_.policy.choose(*context_.view);
     if (!storage) break;
-    if (transfers_.release(*storage, Reason::kNoRoom)) continue;
+    if (transfers_.release(*storage, Reason::kNoSpace)) continue;
     context_.policy.remove(*storage);
     unreleasable.storages.push_back(storage);
   }
@@ -227,7 +227,7 @@ bool Space::release_window(Bytes size) {
   }
   if (!found) return false;
   for (size_t k = first; k <= last; ++k) {
-    if (!transfers_.release(*blocks[k], Reason::kNoRoom)) return false;
+    if (!transfers_.release(*blocks[k], Reason::kNoSpace)) return false;
   }
   return context_.arena.offsets().fits(size);
 }
@@ -295,7 +295,7 @@ bool Space::move_block(Storage& storage, Offset to) {
   try {
     context_.device.wait(StreamId::kCompute, place->fence);
     context_.device.wait(StreamId::kCompute, storage.managed.written);
-    const uint64_t tag = context_.record(EventKind::kCompact, Reason::kNoRoom, storage,
+    const uint64_t tag = context_.record(EventKind::kCompact, Reason::kNoSpace, storage,
                                          StreamId::kCompute, Nanos(0));
     done = context_.device.copy(
         StreamId::kCompute, {context_.arena.address(to), context_.arena.address(from.offset),

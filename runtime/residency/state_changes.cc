@@ -94,7 +94,7 @@ void StateChanges::move_block(Storage& storage, const Block& block, Event done) 
   placed_.insert(block.offset, &storage);
   s.written = done;
   s.touched = Fence(done);
-  context_.events.tell(StorageEvent::Kind::kMoved, &storage, Reason::kNoRoom);
+  context_.events.tell(StorageEvent::Kind::kMoved, &storage, Reason::kNoSpace);
 }
 
 void StateChanges::die(Storage& storage) {

@@ -203,7 +203,7 @@ bool Transfers::drop_copy(Storage& storage, Reason reason) {
   if (!storage.managed.offloaded() || !can_evict(storage)) return false;
   context_.events.tell(StorageEvent::Kind::kCopyDropped, &storage, reason);
   changes_.drop_copy(storage);
-  context_.record(EventKind::kGiveUpCopy, reason, storage, StreamId::kCompute, Nanos(0));
+  context_.record(EventKind::kDropCopy, reason, storage, StreamId::kCompute, Nanos(0));
   return true;
 }
 

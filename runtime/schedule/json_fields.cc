@@ -2,21 +2,6 @@
 
 namespace tidemark::json_fields {
 
-Json parse(std::string_view text, const std::string& source, int depth) {
-  try {
-    return Json::parse(text, [&](int level, Json::parse_event_t, Json&) {
-      if (level > depth) throw UsageError("nested too deeply");
-      return true;
-    });
-  } catch (const UsageError& error) {
-    throw DataError(source, error.what());
-  } catch (const Json::parse_error& error) {
-    throw DataError(source, static_cast<int64_t>(error.byte), "not JSON");
-  } catch (const Json::out_of_range& error) {  // a number too large for a double
-    throw DataError(source, error.what());
-  }
-}
-
 void check_format(const Json& json, const std::string& source, const char* what,
                   const char* format, int version) {
   if (!json.is_object() || json.value("format", Json()) != format) {

@@ -8,7 +8,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/core/errors.h"
@@ -18,8 +17,6 @@ namespace tidemark::json_fields {
 
 using Json = nlohmann::ordered_json;
 
-// Throws DataError, naming `source`, if it is not JSON or is nested more deeply than `depth`.
-Json parse(std::string_view text, const std::string& source, int depth);
 // Throws unless `json` is an object of that format and version. `what`: "a step graph".
 void check_format(const Json& json, const std::string& source, const char* what,
                   const char* format, int version);

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "runtime/core/located_json.h"
 #include "runtime/schedule/json_fields.h"
 #include "runtime/schedule/trace_json.h"
 
@@ -16,7 +17,6 @@ using Instruction = Schedule::Instruction;
 
 constexpr const char* kScheduleFormat = "tidemark schedule";
 constexpr int kScheduleVersion = 1;
-constexpr int kScheduleDepth = 8;  // a trace needs 5, and is one deeper here
 constexpr int64_t kHuge = int64_t{1} << 60;
 constexpr std::array<const char*, 10> kDo{"run",       "upload",   "read",    "free",
                                           "evict",     "copy_out", "offload", "copy_in",
@@ -216,7 +216,7 @@ std::string to_json(const StepTrace& trace, const Schedule& schedule) {
 }
 
 SavedSchedule schedule_from_json(std::string_view text, const std::string& source) {
-  const Json json = json_fields::parse(text, source, kScheduleDepth);
+  const Json json = parse_located<Json>(source, text);
   return ScheduleReader(json, source).run();
 }
 

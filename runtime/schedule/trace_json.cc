@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/core/located_json.h"
 #include "runtime/schedule/json_fields.h"
 
 namespace tidemark {
@@ -19,7 +20,6 @@ using json_fields::Json;
 
 constexpr const char* kTraceFormat = "tidemark step graph";
 constexpr int kTraceVersion = 1;
-constexpr int kTraceDepth = 8;  // a graph needs 5
 constexpr std::array<const char*, 3> kKinds{"call", "upload", "read"};
 
 std::string hex(uint64_t value) {
@@ -159,7 +159,7 @@ std::string to_json(const StepTrace& trace) {
 }
 
 StepTrace trace_from_json(std::string_view text, const std::string& source) {
-  return json_fields::read_trace(json_fields::parse(text, source, kTraceDepth), source, "");
+  return json_fields::read_trace(parse_located<Json>(source, text), source, "");
 }
 
 }  // namespace tidemark

@@ -16,7 +16,7 @@ std::string_view to_string(EventKind kind) {
     case EventKind::kReload: return "reload";
     case EventKind::kPrefetch: return "prefetch";
     case EventKind::kDropClean: return "drop clean";
-    case EventKind::kGiveUpCopy: return "drop copy";
+    case EventKind::kDropCopy: return "drop copy";
     case EventKind::kCompact: return "compact";
     case EventKind::kStepBegin: return "step begin";
     case EventKind::kStepEnd: return "step end";
@@ -28,7 +28,7 @@ std::string_view to_string(EventKind kind) {
 std::string_view to_string(Reason reason) {
   switch (reason) {
     case Reason::kNone: return "none";
-    case Reason::kNoRoom: return "no space";
+    case Reason::kNoSpace: return "no space";
     case Reason::kEarlyStart: return "early start";
     case Reason::kAustere: return "austere";
     case Reason::kNeeded: return "needed";

@@ -17,16 +17,16 @@
 namespace tidemark {
 
 enum class EventKind : uint8_t {
-  kOperator,    // an operator of the program
-  kRecompute,   // an operator run again
-  kEvict,       // bytes freed, to be recomputed
-  kCopyOut,     // copied out ahead of need; its block stays
-  kOffload,     // copied out and freed
-  kReload,      // copied in because it was needed
-  kPrefetch,    // copied in ahead of need
-  kDropClean,   // freed; a valid copy is on a tier
-  kGiveUpCopy,  // copy on a tier dropped: recomputed instead of reloaded
-  kCompact,     // moved within the arena
+  kOperator,   // an operator of the program
+  kRecompute,  // an operator run again
+  kEvict,      // bytes freed, to be recomputed
+  kCopyOut,    // copied out ahead of need; its block stays
+  kOffload,    // copied out and freed
+  kReload,     // copied in because it was needed
+  kPrefetch,   // copied in ahead of need
+  kDropClean,  // freed; a valid copy is on a tier
+  kDropCopy,   // copy on a tier dropped: recomputed instead of reloaded
+  kCompact,    // moved within the arena
   kStepBegin,
   kStepEnd,
   kOutOfMemory,
@@ -34,7 +34,7 @@ enum class EventKind : uint8_t {
 
 enum class Reason : uint8_t {
   kNone,
-  kNoRoom,       // an allocation did not fit
+  kNoSpace,      // an allocation did not fit
   kEarlyStart,   // more than the early-start share was in use
   kAustere,      // the last resort before giving up
   kNeeded,       // an operator's input

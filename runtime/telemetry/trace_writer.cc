@@ -24,7 +24,7 @@ bool runs_on_compute(EventKind kind) {
 
 bool is_instant(EventKind kind) {
   return kind == EventKind::kEvict || kind == EventKind::kDropClean ||
-         kind == EventKind::kGiveUpCopy || kind == EventKind::kOutOfMemory;
+         kind == EventKind::kDropCopy || kind == EventKind::kOutOfMemory;
 }
 
 }  // namespace

@@ -11,9 +11,7 @@ namespace tidemark {
 namespace {
 
 int64_t host_nanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
 thread_local bool on_a_stream = false;

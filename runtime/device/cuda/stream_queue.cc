@@ -11,9 +11,7 @@ namespace tidemark {
 namespace {
 
 int64_t host_nanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
 // Errors from cudaErrorIllegalAddress (700) on leave the context unusable.

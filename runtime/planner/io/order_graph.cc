@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "runtime/core/errors.h"
-#include "runtime/planner/io/parse_json.h"
+#include "runtime/core/located_json.h"
 
 namespace tidemark::planner {
 namespace {
@@ -217,7 +217,7 @@ class Importer {
 
 std::vector<OrderInstance> parse_order_graphs(const std::string& text, const std::string& name,
                                               Parameters parameters) {
-  const Json json = parse_json(text, name);
+  const Json json = parse_located<Json>(name, text);
   std::vector<OrderInstance> result;
   try {
     if (json.is_array()) {

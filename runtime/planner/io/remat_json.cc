@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/errors.h"
-#include "runtime/planner/io/parse_json.h"
+#include "runtime/core/located_json.h"
 
 namespace tidemark::planner {
 namespace {
@@ -22,7 +22,7 @@ class FieldReader {
     throw DataError(file_, place.empty() ? what : place + ": " + what);
   }
   Json parse(const std::string& text) const {
-    Json json = parse_json(text, file_);
+    Json json = parse_located<Json>(file_, text);
     if (!json.is_object()) fail("", "not an object");
     return json;
   }

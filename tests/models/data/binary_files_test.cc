@@ -7,7 +7,7 @@
 #include <set>
 
 #include "models/data/dataset.h"
-#include "models/data/file.h"
+#include "runtime/core/input_file.h"
 #include "tests/models/data/files.h"
 
 namespace tidemark {

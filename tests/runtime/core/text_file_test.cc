@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
 
 #include "runtime/core/errors.h"
 #include "tests/models/data/files.h"
@@ -43,6 +47,18 @@ TEST(TextFileTest, DecompressesGzip) {
   EXPECT_THAT(error_of(folder.write("cut.gz", packed), Bytes(1000)), HasSubstr("is truncated"));
   EXPECT_THAT(error_of(folder.write("plain.gz", {'{', '}'}), Bytes(9)),
               HasSubstr("not compressed"));
+  packed = testing::gzip({'a'});
+  packed.push_back('b');
+  EXPECT_THAT(error_of(folder.write("more.gz", packed), Bytes(9)), HasSubstr("damaged"));
+}
+
+TEST(TextFileTest, ReadsAPipe) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  ASSERT_EQ(write(ends[1], "text", 4), 4);
+  close(ends[1]);
+  EXPECT_EQ(read_text_file("/dev/fd/" + std::to_string(ends[0]), Bytes(4)), "text");
+  close(ends[0]);
 }
 
 TEST(TextFileTest, WhatIsNoFileIsSaid) {

@@ -235,7 +235,7 @@ TEST(Tide, TakesWhatItsScheduleSays) {
       EXPECT_EQ(stats.planned, bound != nullptr);
       if (!bound) continue;  // the policy is quicker
       const Schedule& schedule = bound->schedule;
-      EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoRoom), 0);
+      EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoSpace), 0);
       EXPECT_EQ(stats.last_resorts, 0);
       if (schedule.residents_apart) continue;
       ++releasing;
@@ -274,7 +274,7 @@ TEST(Tide, PlansStepsThatReplaceTheirStates) {
     const BoundSchedule* bound = session.planner()->current();
     ASSERT_TRUE(stats.planned && bound);
     EXPECT_EQ(session.planner()->counts().mismatches, 0);
-    EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoRoom), 0);
+    EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoSpace), 0);
     EXPECT_GT(stats.evictions + stats.offloads, 0);
     EXPECT_EQ(stats.peak_reserved, bound->schedule.peak);
     EXPECT_EQ(stats.recompute_time, bound->schedule.recomputed);
@@ -334,7 +334,7 @@ TEST(Tide, KeepsAPlanForEachProgram) {
   for (int i = 0; i < 4; ++i) {
     training.step(false, i % 2 == 0 ? 4 : 3);
     EXPECT_GT(training.planned(), 0) << i;
-    EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoRoom), 0) << i;
+    EXPECT_EQ(training.count(EventKind::kEvict, Reason::kNoSpace), 0) << i;
   }
 }
 

@@ -69,7 +69,7 @@ class Stage {
     return toy_upload(session_, units * 128, 1, category);
   }
   bool release(const Handle& handle) {
-    return session_.residency().transfers().release(*handle, Reason::kNoRoom);
+    return session_.residency().transfers().release(*handle, Reason::kNoSpace);
   }
   // Which of `handles` were released, in order.
   std::string released(const std::vector<Handle>& handles) {

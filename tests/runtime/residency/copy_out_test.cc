@@ -22,7 +22,7 @@ TEST(CopyOut, LeavesItWhereItIsAndReleasingItIsFree) {
   EXPECT_EQ(scene.events(EventKind::kCopyOut)[0].reason, Reason::kEarlyStart);
   EXPECT_EQ(scene.events(EventKind::kCopyOut)[0].bytes, units(2));
 
-  ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoRoom));
+  ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoSpace));
   EXPECT_TRUE(offloaded(x));
   EXPECT_FALSE(scene.residency().view().has_copy(*x)) << "only of what is resident";
   EXPECT_EQ(scene.count(EventKind::kDropClean), 1);
@@ -38,7 +38,7 @@ TEST(CopyOut, OfWhatHasACopyOrIsAwayDoesNothing) {
   const Handle x = scene.data();
   ASSERT_TRUE(copy_out(scene, x));
   EXPECT_FALSE(copy_out(scene, x));
-  ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoRoom));
+  ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoSpace));
   EXPECT_FALSE(copy_out(scene, x));
   EXPECT_EQ(scene.stats().offloads, 1);
 }
@@ -78,7 +78,7 @@ TEST(CopyOut, IsUndoneByAWrite) {
     EXPECT_FALSE(scene.residency().view().has_copy(*x));
     EXPECT_EQ(scene.session().host()->used(), Bytes(0));
     const uint64_t hash = scene.hash(x);
-    ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoRoom));
+    ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoSpace));
     EXPECT_EQ(scene.hash(x), hash);
   }
   EXPECT_EQ(scene.count(EventKind::kOffload), 6);
@@ -93,7 +93,7 @@ TEST(CopyOut, TheSpaceWaitsForTheCopy) {
     const uint64_t hash = scene.hash(x);
     scene.device().delay_copies(static_cast<uint64_t>(round), Nanos(300'000));
     ASSERT_TRUE(copy_out(scene, x));
-    ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoRoom));
+    ASSERT_TRUE(scene.residency().transfers().release(*x, Reason::kNoSpace));
     Handle y = scene.call({}, 2);
     y = {};
     EXPECT_EQ(scene.hash(x), hash);

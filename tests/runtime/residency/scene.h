@@ -86,13 +86,13 @@ class Scene {
   // Evicts the storage whatever the policy would choose.
   bool evict(const Handle& handle) {
     handle->offload_pinned = true;
-    const bool done = residency().transfers().release(*handle, Reason::kNoRoom);
+    const bool done = residency().transfers().release(*handle, Reason::kNoSpace);
     handle->offload_pinned = false;
     return done;
   }
   bool offload(const Handle& handle) {
     handle->evict_pinned = true;
-    const bool done = residency().transfers().release(*handle, Reason::kNoRoom);
+    const bool done = residency().transfers().release(*handle, Reason::kNoSpace);
     handle->evict_pinned = false;
     return done;
   }

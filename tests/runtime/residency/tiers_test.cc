@@ -69,7 +69,7 @@ TEST(Tiers, FullTiersPassOn) {
   ASSERT_TRUE(scene.offload(y));
   EXPECT_EQ(scene.session().disk()->used(), units(8));
   EXPECT_FALSE(scene.offload(z)) << "both tiers are full";
-  ASSERT_TRUE(scene.residency().transfers().release(*a, Reason::kNoRoom))
+  ASSERT_TRUE(scene.residency().transfers().release(*a, Reason::kNoSpace))
       << "whatever the director wants";
   EXPECT_TRUE(evicted(a));
   EXPECT_EQ(scene.hash(y), hash_y);

@@ -221,7 +221,7 @@ TEST(Policy, IsToldWhenNobodyUsesAStorageAnyMore) {
     const StorageUse b = window.compute({a});
     a->offload_pinned = true;
     if (evict) {
-      ASSERT_TRUE(window.residency().transfers().release(*a, Reason::kNoRoom));
+      ASSERT_TRUE(window.residency().transfers().release(*a, Reason::kNoSpace));
     }
     EXPECT_EQ(window.policy().evicted, evict);
     EXPECT_EQ(window.policy().ended, 0);

@@ -157,8 +157,8 @@ TEST(Session, TensorsMayOutliveIt) {
     offloaded = toy_call(session, {evicted}, {{100}}, 3)[0];
     evicted->offload_pinned = true;
     offloaded->evict_pinned = true;
-    ASSERT_TRUE(session.residency().transfers().release(*evicted, Reason::kNoRoom));
-    ASSERT_TRUE(session.residency().transfers().release(*offloaded, Reason::kNoRoom));
+    ASSERT_TRUE(session.residency().transfers().release(*evicted, Reason::kNoSpace));
+    ASSERT_TRUE(session.residency().transfers().release(*offloaded, Reason::kNoSpace));
     auto word = std::make_shared<int32_t>(7);
     tensor = session.upload(TensorMeta::contiguous(DType::kInt32, Shape{1}), Category::kData,
                             word.get(), word);

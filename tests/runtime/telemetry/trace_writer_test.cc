@@ -69,7 +69,7 @@ void record(EventLog& log, const Make& make) {
   event.used = Bytes(make.used);
   event.storage = make.storage;
   event.bytes = Bytes(4096);
-  event.reason = Reason::kNoRoom;
+  event.reason = Reason::kNoSpace;
   event.category = 1;
   event.expected = Nanos(make.kind == EventKind::kStepEnd ? 0 : 2500);
   const uint64_t tag = log.record(event);

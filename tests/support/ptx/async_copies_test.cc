@@ -15,12 +15,11 @@ const std::string kCommit = "cp.async.commit_group;";
 const std::string kWait = "cp.async.wait_all;";
 const std::string kBarrier = "bar.sync 0;";
 const std::string kWarpBarrier = "bar.warp.sync -1;";
-const std::string kReadOwn = "ld.shared.u32 %r4, [%d2];";
-const std::string kReadNeighbour = "ld.shared.u32 %r4, [%d4];";
-const std::string kReadOtherWarp = "ld.shared.u32 %r4, [%d3];";
-const std::string kWriteOwn = "st.shared.u32 [%d2], %r0;";
-const std::string kWriteNeighbour = "st.shared.u32 [%d4], %r0;";
-const std::string kWriteOtherWarp = "st.shared.u32 [%d3], %r0;";
+// Shared memory as kPrologue names it.
+const std::string kOwn = "[%d2]", kOtherWarp = "[%d3]", kNeighbour = "[%d4]";
+
+std::string read(const std::string& place) { return "ld.shared.u32 %r4, " + place + ";"; }
+std::string write(const std::string& place) { return "st.shared.u32 " + place + ", %r0;"; }
 
 // The check that a kernel violates.
 std::optional<Check> caught(const std::string& body, int threads = 64) {
@@ -33,33 +32,33 @@ std::optional<Check> caught(const std::string& body, int threads = 64) {
 }
 
 TEST(AsyncCopies, AreReadAfterAWaitAndABarrier) {
-  EXPECT_EQ(caught(kStart + kWait + kReadOwn), std::nullopt);
-  EXPECT_EQ(caught(kStart + kWait + kBarrier + kReadOtherWarp), std::nullopt);
-  EXPECT_EQ(caught(kStart + kWait + kWarpBarrier + kReadNeighbour), std::nullopt);
+  EXPECT_EQ(caught(kStart + kWait + read(kOwn)), std::nullopt);
+  EXPECT_EQ(caught(kStart + kWait + kBarrier + read(kOtherWarp)), std::nullopt);
+  EXPECT_EQ(caught(kStart + kWait + kWarpBarrier + read(kNeighbour)), std::nullopt);
 }
 
 TEST(AsyncCopies, AreNotReadWithoutTheBarrier) {
-  EXPECT_EQ(caught(kStart + kWait + kReadNeighbour), Check::kRace);
-  EXPECT_EQ(caught(kFill + kStart + kWait + kReadOtherWarp), Check::kRace);
-  EXPECT_EQ(caught(kFill + kStart + kWait + kWarpBarrier + kReadOtherWarp), Check::kRace);
+  EXPECT_EQ(caught(kStart + kWait + read(kNeighbour)), Check::kRace);
+  EXPECT_EQ(caught(kFill + kStart + kWait + read(kOtherWarp)), Check::kRace);
+  EXPECT_EQ(caught(kFill + kStart + kWait + kWarpBarrier + read(kOtherWarp)), Check::kRace);
   // A barrier before the wait does not order what comes after it.
-  EXPECT_EQ(caught(kStart + kBarrier + kWait + kReadNeighbour, 32), Check::kRace);
-  EXPECT_EQ(caught(kStart + kWarpBarrier + kWait + kReadNeighbour), Check::kRace);
+  EXPECT_EQ(caught(kStart + kBarrier + kWait + read(kNeighbour), 32), Check::kRace);
+  EXPECT_EQ(caught(kStart + kWarpBarrier + kWait + read(kNeighbour)), Check::kRace);
 }
 
 TEST(AsyncCopies, AreNotReadWithoutTheWait) {
-  EXPECT_EQ(caught(kStart + kReadOwn + kWait), Check::kCopy);
-  EXPECT_EQ(caught(kStart + kBarrier + kReadOwn + kWait), Check::kCopy);
-  EXPECT_EQ(caught(kStart + kBarrier + kReadOtherWarp + kWait), Check::kCopy);
-  EXPECT_EQ(caught(kStart + kWarpBarrier + kReadNeighbour + kWait), Check::kCopy);
-  EXPECT_EQ(caught(kFill + kStart + kReadOwn + kWait), Check::kCopy) << "an older value";
-  EXPECT_EQ(caught(kFill + kStart + kReadNeighbour + kWait), Check::kRace);
+  EXPECT_EQ(caught(kStart + read(kOwn) + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kBarrier + read(kOwn) + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kBarrier + read(kOtherWarp) + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kWarpBarrier + read(kNeighbour) + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kFill + kStart + read(kOwn) + kWait), Check::kCopy) << "an older value";
+  EXPECT_EQ(caught(kFill + kStart + read(kNeighbour) + kWait), Check::kRace);
 }
 
 TEST(AsyncCopies, HaveTheirPlaceToThemselves) {
-  EXPECT_EQ(caught(kStart + kWriteOwn + kWait), Check::kCopy);
-  EXPECT_EQ(caught(kStart + kWriteNeighbour + kWait), Check::kRace);
-  EXPECT_EQ(caught(kStart + kBarrier + kWriteOtherWarp + kBarrier + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + write(kOwn) + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + write(kNeighbour) + kWait), Check::kRace);
+  EXPECT_EQ(caught(kStart + kBarrier + write(kOtherWarp) + kBarrier + kWait), Check::kCopy);
   EXPECT_EQ(caught(kStart + kStart + kWait), Check::kCopy);
   EXPECT_EQ(caught(kStart + kWait + kStart + kWait), std::nullopt);
   EXPECT_EQ(caught("cp.async.ca.shared.global [s], [%d0], 4;" + kWait, 32), Check::kRace)
@@ -68,22 +67,22 @@ TEST(AsyncCopies, HaveTheirPlaceToThemselves) {
 
 TEST(AsyncCopies, StartAfterABarrierBehindReadersAndWriters) {
   const std::string copy = kStart + kWait;
-  EXPECT_EQ(caught(kFill + kReadOtherWarp + copy), Check::kRace);
-  EXPECT_EQ(caught(kFill + kReadOtherWarp + kBarrier + copy), std::nullopt);
-  EXPECT_EQ(caught(kFill + kReadNeighbour + copy), Check::kRace);
-  EXPECT_EQ(caught(kFill + kReadNeighbour + kWarpBarrier + copy), std::nullopt);
-  EXPECT_EQ(caught(kWriteNeighbour + copy), Check::kRace);
-  EXPECT_EQ(caught(kWriteNeighbour + kWarpBarrier + copy), std::nullopt);
-  EXPECT_EQ(caught(kFill + kReadOwn + copy), std::nullopt);
+  EXPECT_EQ(caught(kFill + read(kOtherWarp) + copy), Check::kRace);
+  EXPECT_EQ(caught(kFill + read(kOtherWarp) + kBarrier + copy), std::nullopt);
+  EXPECT_EQ(caught(kFill + read(kNeighbour) + copy), Check::kRace);
+  EXPECT_EQ(caught(kFill + read(kNeighbour) + kWarpBarrier + copy), std::nullopt);
+  EXPECT_EQ(caught(write(kNeighbour) + copy), Check::kRace);
+  EXPECT_EQ(caught(write(kNeighbour) + kWarpBarrier + copy), std::nullopt);
+  EXPECT_EQ(caught(kFill + read(kOwn) + copy), std::nullopt);
 }
 
 TEST(AsyncCopies, AreWaitedForInGroups) {
   const std::string wait_1 = "cp.async.wait_group 1;", wait_0 = "cp.async.wait_group 0;";
-  EXPECT_EQ(caught(kStart + kCommit + wait_0 + kReadOwn), std::nullopt);
-  EXPECT_EQ(caught(kStart + kCommit + wait_1 + kReadOwn + kWait), Check::kCopy);
-  EXPECT_EQ(caught(kStart + kCommit + kCommit + wait_1 + kReadOwn), std::nullopt)
+  EXPECT_EQ(caught(kStart + kCommit + wait_0 + read(kOwn)), std::nullopt);
+  EXPECT_EQ(caught(kStart + kCommit + wait_1 + read(kOwn) + kWait), Check::kCopy);
+  EXPECT_EQ(caught(kStart + kCommit + kCommit + wait_1 + read(kOwn)), std::nullopt)
       << "an empty group is one too";
-  EXPECT_EQ(caught(kStart + wait_0 + kReadOwn + kWait), Check::kCopy) << "in no group";
+  EXPECT_EQ(caught(kStart + wait_0 + read(kOwn) + kWait), Check::kCopy) << "in no group";
 }
 
 TEST(AsyncCopies, AreWaitedForByTheirThread) {

@@ -1,4 +1,4 @@
-#include "models/data/file.h"
+#include "runtime/core/input_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/units.h"
 
 namespace tidemark {
 
@@ -17,10 +18,10 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a pipe must not wait for a writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file >= 0) file_.reset(fdopen(file, "rb"));
-  if (!file_) throw DataError(path, std::string("cannot open: ") + std::strerror(errno));
+  if (!file_) throw DataError(path, std::string("cannot be read: ") + std::strerror(errno));
   struct stat status {};
   if (fstat(fileno(file_.get()), &status) != 0) {
-    throw DataError(path, std::string("cannot read: ") + std::strerror(errno));
+    throw DataError(path, std::string("cannot be read: ") + std::strerror(errno));
   }
   if (!S_ISREG(status.st_mode)) throw DataError(path, "is not a file");
   size_ = status.st_size;
@@ -110,7 +111,7 @@ std::vector<uint8_t> unpack(InputFile& file, int64_t limit) {
     out.insert(out.end(), chunk.data(), z.next_out);
     if (static_cast<int64_t>(out.size()) > limit) {
       throw DataError(file.path(), offset(),
-                      "unpacks to more than " + std::to_string(limit) + " bytes");
+                      "is longer than " + format_bytes(Bytes(limit)) + " when unpacked");
     }
     in_member = code != Z_STREAM_END;
   }
@@ -125,8 +126,7 @@ FileContent read_whole_file(const std::string& path, int64_t limit) {
     return {unpack(file, limit), true};
   }
   if (file.size() > limit) {
-    throw DataError(path, limit,
-                    "larger than the " + std::to_string(limit) + " bytes expected");
+    throw DataError(path, limit, "is longer than " + format_bytes(Bytes(limit)));
   }
   FileContent content;
   content.bytes.resize(static_cast<size_t>(file.size()));
