@@ -84,8 +84,11 @@ const OpDef kNllLossGrad =
     define_op("nll_loss_grad", infer_nll_loss_grad, cost<0>, loss::prepare_nll_loss_grad_cpu);
 const OpDef kCrossEntropy =
     define_op("cross_entropy", infer_cross_entropy, cost<25>, loss::prepare_cross_entropy_cpu);
-const OpDef kCrossEntropyGrad = define_op("cross_entropy_grad", infer_cross_entropy_grad,
-                                          cost<22>, loss::prepare_cross_entropy_grad_cpu);
+const OpDef kCrossEntropyGrad = {.name = "cross_entropy_grad",
+                                 .infer = infer_cross_entropy_grad,
+                                 .cost = cost<22>,
+                                 .may_overwrite = 0b10,  // the logits
+                                 .prepare = {loss::prepare_cross_entropy_grad_cpu}};
 
 Tensor nll_loss(const Tensor& log_probs, const Tensor& labels) {
   const Tensor x = contiguous(cast(log_probs, DType::kFloat32));

@@ -48,10 +48,11 @@ TIDEMARK_INLINE RowSums sums_of(const T* x, int64_t classes) {
   return {largest, static_cast<float>(1 / sum)};
 }
 
+// No __restrict: dx may be x.
 template <class T>
-TIDEMARK_INLINE void gradient_of(const T* __restrict x, RowSums sums, float g, T* __restrict dx,
-                                 int64_t classes) {
+TIDEMARK_INLINE void gradient_of(const T* x, RowSums sums, float g, T* dx, int64_t classes) {
   const float factor = sums.inverse * g;
+  TIDEMARK_INDEPENDENT_ITERATIONS
   for (int64_t c = 0; c < classes; ++c) {
     dx[c] = VectorMath::exp_negative(x[c] - sums.largest) * factor;
   }
@@ -189,10 +190,10 @@ PreparedKernel prepare_cross_entropy_grad_cpu(const OpQuery& query) {
                   std::fill_n(to, batch.classes, T(batch.ignored(label) ? 0 : kNaN));
                   return;
                 }
-                gradient_of_row(from, sums[row], g, to, batch.classes);
                 const float probability =
                     VectorMath::exp_negative(from[label] - sums[row].largest) *
                     sums[row].inverse;
+                gradient_of_row(from, sums[row], g, to, batch.classes);  // over `from`, perhaps
                 to[label] = (probability - 1) * g;
               });
             }};

@@ -156,10 +156,16 @@ Tensor infer(const Operands& in, const Tensor& mean, const Tensor& var,
 
 const OpDef kBatchMoments = define_op("batch_moments", infer_batch_moments, cost_batch_moments,
                                       prepare_batch_moments_cpu);
-const OpDef kBatchNorm =
-    define_op("batch_norm", infer_batch_norm, cost_batch_norm, prepare_batch_norm_cpu);
-const OpDef kBatchNormGrad = define_op("batch_norm_grad", infer_batch_norm_grad,
-                                       cost_batch_norm_grad, prepare_batch_norm_grad_cpu);
+const OpDef kBatchNorm = {.name = "batch_norm",
+                          .infer = infer_batch_norm,
+                          .cost = cost_batch_norm,
+                          .may_overwrite = 0b100001,  // x and the residual
+                          .prepare = {prepare_batch_norm_cpu}};
+const OpDef kBatchNormGrad = {.name = "batch_norm_grad",
+                              .infer = infer_batch_norm_grad,
+                              .cost = cost_batch_norm_grad,
+                              .may_overwrite = 0b11,  // x and gy
+                              .prepare = {prepare_batch_norm_grad_cpu}};
 
 BatchNormResult batch_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                            double eps) {

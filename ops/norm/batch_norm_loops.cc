@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/kernels/instruction_sets.h"
+#include "ops/kernels/parallel_for.h"
 #include "runtime/core/bfloat16.h"
 
 namespace tidemark {
@@ -43,19 +44,23 @@ TIDEMARK_INLINE void moments_of(const T* __restrict x, int64_t rows, int64_t cha
 // NaN stays NaN.
 TIDEMARK_INLINE float relu_of(float value) { return value < 0 ? 0 : value; }
 
+// No __restrict: y may be x or the residual.
 template <class T>
-TIDEMARK_INLINE void affine_of(const T* __restrict x, const float* __restrict scale,
-                               const float* __restrict shift, const T* __restrict residual,
-                               bool relu, T* __restrict y, int64_t rows, int64_t channels) {
+TIDEMARK_INLINE void affine_of(const T* x, const float* __restrict scale,
+                               const float* __restrict shift, const T* residual, bool relu,
+                               T* y, int64_t rows, int64_t channels) {
   for (int64_t r = 0; r < rows; ++r, x += channels, y += channels) {
     if (residual) {
+      TIDEMARK_INDEPENDENT_ITERATIONS
       for (int64_t c = 0; c < channels; ++c) {
         y[c] = relu_of(x[c] * scale[c] + shift[c] + residual[c]);
       }
       residual += channels;
     } else if (relu) {
+      TIDEMARK_INDEPENDENT_ITERATIONS
       for (int64_t c = 0; c < channels; ++c) y[c] = relu_of(x[c] * scale[c] + shift[c]);
     } else {
+      TIDEMARK_INDEPENDENT_ITERATIONS
       for (int64_t c = 0; c < channels; ++c) y[c] = x[c] * scale[c] + shift[c];
     }
   }
@@ -97,16 +102,17 @@ TIDEMARK_INLINE void grad_sums_of(const T* __restrict x, const T* __restrict gy,
   }
 }
 
+// No __restrict: gx may be x or gy.
 template <bool relu, class T>
-TIDEMARK_INLINE void grad_apply_of(const T* __restrict x, const T* __restrict gy,
-                                   const GradChannels& channel, T* __restrict gx, int64_t rows,
-                                   int64_t channels) {
+TIDEMARK_INLINE void grad_apply_of(const T* x, const T* gy, const GradChannels& channel, T* gx,
+                                   int64_t rows, int64_t channels) {
   const float* __restrict mean = channel.mean;
   const float* __restrict scale = channel.scale;
   const float* __restrict slope = channel.slope;
   const float* __restrict constant = channel.constant;
   const float* __restrict shift = relu ? channel.shift : channel.scale;
   for (int64_t r = 0; r < rows; ++r) {
+    TIDEMARK_INDEPENDENT_ITERATIONS
     for (int64_t c = 0; c < channels; ++c) {
       const float g = masked<relu>(x[c], gy[c], scale[c], shift[c]);
       gx[c] = scale[c] * g + (slope[c] * (x[c] - mean[c]) + constant[c]);

@@ -63,8 +63,12 @@ Bytes model_grad_workspace(const OpQuery& query) {
 
 const OpDef kLayerNorm =
     define_op("layer_norm", infer_layer_norm, cost<8>, prepare_layer_norm_cpu);
-const OpDef kLayerNormGrad = define_op("layer_norm_grad", infer_layer_norm_grad, cost<14>,
-                                       prepare_layer_norm_grad_cpu, model_grad_workspace);
+const OpDef kLayerNormGrad = {.name = "layer_norm_grad",
+                              .infer = infer_layer_norm_grad,
+                              .cost = cost<14>,
+                              .modelled_workspace = model_grad_workspace,
+                              .may_overwrite = 0b11,  // x and gy
+                              .prepare = {prepare_layer_norm_grad_cpu}};
 
 Tensor layer_norm(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta_in,
                   double eps) {

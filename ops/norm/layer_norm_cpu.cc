@@ -77,9 +77,10 @@ TIDEMARK_INLINE void backward_of(const Grad<T>& in, int64_t first, int64_t rows,
   const float share = 1.0F / static_cast<float>(columns);
   for (int64_t c = 0; c < columns; ++c) ggamma[c] = gbeta[c] = 0;
   for (int64_t r = first; r < first + rows; ++r) {
-    const T* __restrict x = in.x + r * columns;
-    const T* __restrict gy = in.gy + r * columns;
-    T* __restrict gx = in.gx + r * columns;
+    // No __restrict: gx may be x or gy.
+    const T* x = in.x + r * columns;
+    const T* gy = in.gy + r * columns;
+    T* gx = in.gx + r * columns;
     const float mean = in.mean[r], rstd = in.rstd[r];
     double sum = 0, sum_product = 0;
     for (int64_t i = 0; i < columns;) {
@@ -98,6 +99,7 @@ TIDEMARK_INLINE void backward_of(const Grad<T>& in, int64_t first, int64_t rows,
     }
     const float a = static_cast<float>(sum) * share;
     const float b = static_cast<float>(sum_product) * share;
+    TIDEMARK_INDEPENDENT_ITERATIONS
     for (int64_t c = 0; c < columns; ++c) {
       const float h = (x[c] - mean) * rstd;
       gx[c] = rstd * ((gy[c] * gamma[c] - a) - h * b);

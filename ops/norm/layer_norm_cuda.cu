@@ -176,13 +176,14 @@ PreparedKernel prepare_layer_norm_grad(const OpQuery& query) {
               const GradInputs<T> in{args.in<T>(0), args.in<T>(1), args.in<float>(2),
                                      args.in<float>(3), args.in<float>(4)};
               Pair* partial = reinterpret_cast<Pair*>(args.workspace);
+              // First, as gx may lie over x or gy.
+              const auto sums = wide ? grad_sums_kernel<4, T> : grad_sums_kernel<1, T>;
+              launch_blocks(args, tiles.blocks(), norm::kThreads, sums, tiles, in, partial);
               with_row_threads(columns, [&]<int kThreads>() {
                 const auto kernel = wide ? grad_input_kernel<kThreads, 4, T>
                                          : grad_input_kernel<kThreads, 1, T>;
                 launch_blocks(args, rows, kThreads, kernel, columns, in, args.out<T>(0));
               });
-              const auto sums = wide ? grad_sums_kernel<4, T> : grad_sums_kernel<1, T>;
-              launch_blocks(args, tiles.blocks(), norm::kThreads, sums, tiles, in, partial);
               launch_blocks(args, norm::finish_blocks(tiles), norm::kThreads, finish_grad,
                             tiles, partial, args.out<float>(1), args.out<float>(2));
             }};

@@ -9,6 +9,10 @@
 #include <vector>
 
 #include "ops/elementwise/elementwise.h"
+#include "ops/loss/kernels.h"
+#include "ops/loss/loss.h"
+#include "ops/norm/batch_norm.h"
+#include "ops/norm/layer_norm.h"
 #include "ops/random/kernels.h"
 #include "ops/random/random.h"
 #include "ops/register.h"
@@ -25,10 +29,44 @@ struct Operands {
   std::vector<DType> dtypes;
   Attrs attrs{};
   Scalars scalars{};
+  std::vector<Shape> shapes{};  // none: kShape each
 };
+
+// Those that read more than one element of an input for each of the output.
+std::optional<Operands> operands_of_rows(const OpDef& op, DType number) {
+  constexpr DType kFloat = DType::kFloat32;
+  const int64_t rows = kShape[0], columns = kShape[1];
+  const Shape row{columns}, column{rows};
+  if (&op == &kBatchNorm) {
+    return Operands{{number, kFloat, kFloat, kFloat, kFloat, number},
+                    BatchNormAttrs{.relu = 1},
+                    {},
+                    {kShape, row, row, row, row, kShape}};
+  }
+  if (&op == &kBatchNormGrad) {
+    return Operands{{number, number, kFloat, kFloat, kFloat, kFloat},
+                    BatchNormGradAttrs{.relu = 1},
+                    {},
+                    {kShape, kShape, row, row, row, row}};
+  }
+  if (&op == &kLayerNormGrad) {
+    return Operands{{number, number, kFloat, kFloat, kFloat},
+                    LayerNormAttrs{},
+                    {},
+                    {kShape, kShape, row, column, column}};
+  }
+  if (&op == &kCrossEntropyGrad) {
+    return Operands{{kFloat, number, DType::kInt64, kFloat},
+                    loss::CrossEntropyAttrs{},
+                    {},
+                    {{}, kShape, column, {rows, 2}}};
+  }
+  return std::nullopt;
+}
 
 // `number`: float32 or bfloat16. None of an operator that does not take it.
 std::optional<Operands> operands_of(const OpDef& op, DType number) {
+  if (const auto rows = operands_of_rows(op, number)) return rows;
   constexpr DType kBool = DType::kBool;
   const auto taken = [&](Operands operands) -> std::optional<Operands> {
     std::vector<TensorMeta> metas;
@@ -58,12 +96,20 @@ std::optional<Operands> operands_of(const OpDef& op, DType number) {
 }
 
 // Positive, as some take logarithms; of another type than float32, the bytes of as many.
-Array values_of(DType dtype, uint32_t seed) {
-  Array array = Array::random(kShape, seed, 0.1F, 2);
+Array values_of(DType dtype, const Shape& shape, uint32_t seed) {
+  Array array = Array::random(shape, seed, 0.1F, 2);
   if (dtype == DType::kFloat32) return array;
   if (dtype == DType::kBFloat16) {
     const std::vector<BFloat16> narrow(array.values.begin(), array.values.end());
     std::memcpy(array.values.data(), narrow.data(), narrow.size() * sizeof(BFloat16));
+    return array;
+  }
+  if (dtype == DType::kInt64) {
+    std::vector<int64_t> labels;
+    for (const float value : array.values)
+      labels.push_back(static_cast<int64_t>(20'000 * value));
+    array.values.resize(2 * labels.size());
+    std::memcpy(array.values.data(), labels.data(), labels.size() * sizeof(int64_t));
     return array;
   }
   std::vector<uint8_t> bytes;
@@ -83,7 +129,8 @@ size_t try_all(DType number) {
     if (!operands) continue;
     std::vector<Array> inputs;
     for (const DType dtype : operands->dtypes) {
-      inputs.push_back(values_of(dtype, static_cast<uint32_t>(inputs.size() + 1)));
+      const Shape& shape = operands->shapes.empty() ? kShape : operands->shapes[inputs.size()];
+      inputs.push_back(values_of(dtype, shape, static_cast<uint32_t>(inputs.size() + 1)));
     }
     KernelOptions options{.dtypes = operands->dtypes, .scalars = operands->scalars};
     const KernelRun apart = run_kernel_with(options, *op, inputs, operands->attrs);
@@ -93,9 +140,10 @@ size_t try_all(DType number) {
       // Else a place of one is none of the other's.
       EXPECT_EQ(operands->dtypes[i], apart.metas[0].dtype);
       options.place = i;
-      EXPECT_TRUE(
-          same_bits(run_kernel_with(options, *op, inputs, operands->attrs)[0], apart[0]))
-          << "input " << i;
+      const KernelRun over = run_kernel_with(options, *op, inputs, operands->attrs);
+      for (size_t y = 0; y < apart.outputs.size(); ++y) {
+        EXPECT_TRUE(same_bits(over[y], apart[y])) << "output " << y << " over input " << i;
+      }
     }
   }
   return tried;
