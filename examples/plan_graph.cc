@@ -319,14 +319,14 @@ nlohmann::json to_json(const Problem& problem, const Plan& plan) {
   return json;
 }
 
-// The plan as sessions run it: residents lie apart, and nothing is in place.
+// The plan as sessions run it: residents lie apart, and outputs overwrite inputs.
 void save_schedule(const Flags& flags, const StepTrace& graph) {
   const std::string why_not = why_not_plannable(graph);
   if (!why_not.empty()) throw UsageError("--save-schedule: " + why_not);
-  const Problem problem = problem_from_trace(graph, {.residents_apart = true});
+  const Problem problem =
+      problem_from_trace(graph, {.residents_apart = true, .in_place = true});
   PlannerOptions options;
   options.limits = flags.limits;
-  options.in_place = false;
   const Plan plan = find_method(flags.method)->plan(problem, options);
   require_valid(violations(problem, plan));
   const Schedule schedule = schedule_from_plan(graph, problem, plan);
@@ -458,7 +458,7 @@ int run(int argc, char** argv) {
       "sharing, with both; and forward only");
   app.add_flag("--in-place", flags.in_place,
                "Let outputs reuse the space of inputs that are no longer needed, where "
-               "operators allow it; steps that run under a plan do not");
+               "operators allow it, as in steps that run under a plan");
   app.add_option("--save-graph", flags.save_graph, "Write the captured step to FILE");
   app.add_option("--save-schedule", flags.save_schedule,
                  "Write the plan to FILE as a schedule that a session could run, together with "

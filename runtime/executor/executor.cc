@@ -203,7 +203,7 @@ void Executor::call(const IntrusivePtr<Recipe>& call) {
   const uint32_t op = issued_++;
   if (!followed()) {
     residency_.execute(call);
-  } else if (is_next(op)) {
+  } else if (is_next(op) && ready(schedule_.code[next_])) {
     const BlockPlacement placement = placement_of(schedule_.code[next_++]);
     if (!residency_.execute(call, placement)) leave_for_memory("a planned offset was not free");
     advance();
@@ -273,7 +273,10 @@ void Executor::advance(uint32_t until) {
 }
 
 bool Executor::ready(const Instruction& instruction) const {
-  if (is_program_op(instruction)) return instruction.subject < issued_;
+  if (is_program_op(instruction)) {
+    return instruction.subject < issued_ &&
+           (!instruction.in_place() || released_[instruction.overwrites]);
+  }
   const bool frees = instruction.what == Do::kFree && instruction.subject < released_.size();
   return !frees || claimed_[instruction.subject] || released_[instruction.subject];
 }
@@ -371,13 +374,14 @@ void Executor::launch(Deferred& deferred, const BlockPlacement& placement) {
 
 // The result is valid until the next call.
 BlockPlacement Executor::placement_of(const Instruction& instruction) {
-  if (!schedule_.placed) return {BlockPlacement::How::kCompact, {}};
+  Storage* overwrites = instruction.in_place() ? find(instruction.overwrites) : nullptr;
+  if (!schedule_.placed) return {BlockPlacement::How::kCompact, {}, overwrites};
   places_.clear();
   for (uint32_t b = 0; b < instruction.blocks; ++b) {
     const Schedule::Block& block = schedule_.blocks[instruction.first_block + b];
     places_.push_back(base_ + (block.at - Offset(0)));
   }
-  return {BlockPlacement::How::kAt, places_};
+  return {BlockPlacement::How::kAt, places_, overwrites};
 }
 
 std::optional<Offset> Executor::place_of(const Instruction& instruction) const {

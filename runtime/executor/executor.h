@@ -6,9 +6,10 @@
 //                                       ^ waits until the program has issued sgd_a; earlier
 //                                         calls of the program are deferred until their turn
 //
-// A `free` waits until the program has dropped its last use of the storage, so a block is never
-// taken from something the program may still use. Only the program's own calls run: a schedule
-// decides when they run and where blocks lie, never what they compute.
+// A `free`, and an operator that runs in place, wait until the program has dropped its last use
+// of the storage, so a block is never taken from something the program may still use. Only the
+// program's own calls run: a schedule decides when they run and where blocks lie, never what
+// they compute.
 //
 // The schedule is left at the first difference: a call that does not match, a handle that is
 // kept, an offset that is in use. Deferred calls then run in the program's order, blocks stay

@@ -315,7 +315,7 @@ void StepPlanner::produce_order(Program& program) {
   start(program, options_.planner.limits.nodes, [this](const Request& step) {
     Produced produced;
     const planner::Problem problem =
-        planner::problem_from_trace(step.trace, {.residents_apart = true});
+        planner::problem_from_trace(step.trace, {.residents_apart = true, .in_place = true});
     std::atomic<int64_t> nodes{0};
     planner::PlannerOptions options = options_.planner;
     options.limits.stop = &stop_;

@@ -62,6 +62,11 @@ void Arena::free(const Block& block, Category category, const Fence& last_use) {
   live_[category] -= block.size;
 }
 
+void Arena::recategorise(const Block& block, Category from, Category to) {
+  live_[from] -= block.size;
+  live_[to] += block.size;
+}
+
 bool Arena::open_plan(const Block& range) {
   TIDEMARK_CHECK(!plan_, "one plan at a time");
   const auto taken = offsets_.allocate_at(range.offset, range.size);

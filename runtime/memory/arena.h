@@ -44,6 +44,9 @@ class Arena {
   // REQUIRES: `block` and `category` as allocated.
   virtual void free(const Block& block, Category category, const Fence& last_use);
 
+  // The block stays in use, for something of another category.
+  void recategorise(const Block& block, Category from, Category to);
+
   // Opens a plan: takes `range` as a whole. Blocks within it are then placed without checks,
   // because the planner ensures that their space is unused. False if the range is not one hole.
   bool open_plan(const Block& range);

@@ -20,8 +20,6 @@ struct FromTraceOptions {
   // whoever runs the plan keeps them apart.
   bool residents_apart = false;
   // Offers in-place pairs (Problem::may_be_in_place) for inputs that operators may overwrite.
-  // Use this only if the plan can be run so. The executor cannot yet: the runtime allocates
-  // outputs before an operator, and frees a storage after the last operator that uses it.
   bool in_place = false;
 };
 

@@ -12,10 +12,13 @@ class PlanConverter {
         plan_(plan),
         place_(trace.storages.size()),
         workspace_(trace.ops.size()),
+        overwrites_(trace.ops.size(), Schedule::kScratch),
         ends_(plan.order.size()),
         block_(trace.storages.size(), kNoBlock) {
-    TIDEMARK_CHECK(problem.op_count() == trace.ops.size() && plan.in_place.empty(),
-                   "a plan of this trace, nothing in place");
+    TIDEMARK_CHECK(problem.op_count() == trace.ops.size(), "a plan of this trace");
+    for (const InPlace& pair : plan.in_place) {
+      overwrites_[static_cast<size_t>(pair.op)] = static_cast<uint32_t>(pair.input);
+    }
   }
 
   Schedule run() {
@@ -30,7 +33,9 @@ class PlanConverter {
     schedule_.initial_blocks = static_cast<uint32_t>(schedule_.blocks.size());
     for (size_t t = 0; t < plan_.order.size(); ++t) {
       run_op(static_cast<uint32_t>(plan_.order[t]));
-      for (const uint32_t storage : ends_[t]) free(storage);
+      for (const uint32_t storage : ends_[t]) {
+        if (block_[storage] != kNoBlock) free(storage);
+      }
     }
     for (const uint32_t block : block_) {
       if (block != kNoBlock) schedule_.blocks[block].end = now();
@@ -75,6 +80,8 @@ class PlanConverter {
                                       : op.kind == StepTrace::Kind::kUpload ? Do::kUpload
                                                                             : Do::kRead,
                               .subject = k};
+    run.overwrites = overwrites_[k];
+    if (run.in_place()) end(run.overwrites);
     run.first_block = static_cast<uint32_t>(schedule_.blocks.size());
     for (const uint32_t output : op.outputs) take(output, *place_[output]);
     if (workspace_[k]) take(Schedule::kScratch, *workspace_[k]);
@@ -86,6 +93,9 @@ class PlanConverter {
     schedule_.code.push_back({.what = Do::kFree,
                               .subject = storage,
                               .first_block = static_cast<uint32_t>(schedule_.blocks.size())});
+    end(storage);
+  }
+  void end(uint32_t storage) {
     schedule_.blocks[block_[storage]].end = now();
     block_[storage] = kNoBlock;
   }
@@ -94,6 +104,7 @@ class PlanConverter {
   const StepTrace& trace_;
   const Plan& plan_;
   std::vector<const Placement*> place_, workspace_;  // by storage; by operator, if it has one
+  std::vector<uint32_t> overwrites_;                 // by operator
   std::vector<std::vector<uint32_t>> ends_;          // by position: storages that end with it
   std::vector<uint32_t> block_;                      // by storage: its current block
   Schedule schedule_;

@@ -5,7 +5,8 @@
 //   schedule   code     0 run f -> a     1 run g -> b, workspace     2 free a     3 free b
 //
 // A storage is freed after the operator at its placement's last position, before the next
-// operator; storages that end together are freed in order of their numbers. Parameters and
+// operator; storages that end together are freed in order of their numbers. A storage that is
+// overwritten in place is not freed. Parameters and
 // other persistent storages are kept apart (Schedule::residents_apart).
 //
 // Threads: functions without state.
@@ -17,8 +18,8 @@
 
 namespace tidemark::planner {
 
-// REQUIRES: `problem` is problem_from_trace(trace, {.residents_apart = true}), which has no
-// in-place pairs, and violations() finds nothing in `plan`.
+// REQUIRES: `problem` is problem_from_trace(trace) with residents apart, and violations() finds
+// nothing in `plan`.
 Schedule schedule_from_plan(const StepTrace& trace, const Problem& problem, const Plan& plan);
 
 }  // namespace tidemark::planner

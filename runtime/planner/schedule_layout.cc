@@ -14,11 +14,32 @@ namespace {
 
 using Block = Schedule::Block;
 
+// The buffers to lay out: a block, or a block and those that take over its space.
+struct Buffers {
+  explicit Buffers(const Schedule& schedule)
+      : before(taken_over(schedule)), of_block(before.size()) {
+    for (uint32_t b = 0; b < before.size(); ++b) {
+      of_block[b] = continues(b) ? of_block[before[b]] : count++;
+    }
+  }
+  bool continues(uint32_t block) const { return before[block] != Schedule::kScratch; }
+
+  std::vector<uint32_t> before;  // as taken_over()
+  std::vector<uint32_t> of_block;
+  uint32_t count = 0;
+};
+
 // Writes the schedule anew, with moves. Tracks the number of each block in the new schedule.
 class Writer {
  public:
-  Writer(const Schedule& old, const MovingLayout& layout, int64_t times_per_instruction)
-      : old_(old), layout_(layout), scale_(times_per_instruction) {
+  Writer(const Schedule& old, const Buffers& buffers, const MovingLayout& layout,
+         int64_t times_per_instruction)
+      : old_(old),
+        buffers_(buffers),
+        layout_(layout),
+        scale_(times_per_instruction),
+        places_(layout.offsets),
+        owner_(buffers.count) {
     result_ = old;
     result_.code.clear();
     result_.blocks.clear();
@@ -44,6 +65,12 @@ class Writer {
       const bool to_the_end = end == old_.code.size();
       result_.blocks[latest_[b]].end = to_the_end ? size() : end == 0 ? 0 : now_at[end - 1] + 1;
     }
+    // A block that is taken over ends where the next begins.
+    for (uint32_t b = 0; b < old_.blocks.size(); ++b) {
+      if (buffers_.continues(b)) {
+        result_.blocks[latest_[buffers_.before[b]]].end = now_at[old_.blocks[b].begin];
+      }
+    }
     result_.placed = true;
     result_.peak = Bytes(0);
     result_.moved = layout_.moved;
@@ -58,31 +85,33 @@ class Writer {
 
   // Takes the block with the instruction written next.
   void take(uint32_t b) {
+    owner_[buffers_.of_block[b]] = b;
     latest_[b] = static_cast<uint32_t>(result_.blocks.size());
     Block block = old_.blocks[b];
     block.begin = size();
-    block.at = layout_.offsets[b];
+    block.at = places_[buffers_.of_block[b]];
     result_.blocks.push_back(block);
   }
   void move(const Move& move) {
-    const auto b = static_cast<uint32_t>(move.buffer);
+    const auto buffer = static_cast<uint32_t>(move.buffer);
+    const uint32_t b = owner_[buffer];
+    places_[buffer] = move.to;
     result_.blocks[latest_[b]].end = size();
-    latest_[b] = static_cast<uint32_t>(result_.blocks.size());
-    Block block = old_.blocks[b];
-    block.begin = size();
-    block.at = move.to;
-    result_.blocks.push_back(block);
+    take(b);
     result_.code.push_back({.what = Schedule::Do::kMove,
-                            .subject = block.storage,
+                            .subject = old_.blocks[b].storage,
                             .first_block = latest_[b],
                             .blocks = 1});
   }
 
   const Schedule& old_;
+  const Buffers& buffers_;
   const MovingLayout& layout_;
   const int64_t scale_;
   Schedule result_;
-  std::vector<uint32_t> latest_;
+  std::vector<Offset> places_;    // by buffer: now
+  std::vector<uint32_t> owner_;   // by buffer: its block now
+  std::vector<uint32_t> latest_;  // by block: its number in the new schedule
 };
 
 }  // namespace
@@ -119,9 +148,11 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
   uint32_t most = 1;
   for (const auto& instruction : schedule.code) most = std::max(most, instruction.blocks);
   const int64_t scale = int64_t{most} + 1;
+  const Buffers buffers(schedule);
   MovingProblem problem;
   problem.capacity = limits.space;
-  problem.preferred_offsets = unplaced.preferred;
+  problem.buffers.resize(buffers.count);
+  problem.preferred_offsets.resize(unplaced.preferred.empty() ? 0 : buffers.count);
   const auto time = [&](uint32_t instruction) { return int64_t{instruction} * scale; };
   for (uint32_t b = 0; b < schedule.blocks.size(); ++b) {
     const Block& block = schedule.blocks[b];
@@ -131,13 +162,21 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
     } else {
       begin += b - schedule.code[block.begin].first_block;
     }
-    problem.buffers.push_back({begin, time(block.end), block.size});
+    const uint32_t buffer = buffers.of_block[b];
+    if (buffers.continues(b)) {
+      problem.buffers[buffer].end = time(block.end);
+    } else {
+      problem.buffers[buffer] = {begin, time(block.end), block.size};
+    }
+    if (!unplaced.preferred.empty() && unplaced.preferred[b]) {
+      problem.preferred_offsets[buffer] = unplaced.preferred[b];
+    }
     const bool scratch = block.storage == Schedule::kScratch;
-    if (scratch) problem.pinned.push_back({b, begin, time(block.end)});
+    if (scratch) problem.pinned.push_back({buffer, begin, time(block.end)});
     // The other blocks of the instruction are taken after this one, and moves come before all
     // of them.
     if (!scratch && b >= schedule.initial_blocks) {
-      problem.pinned.push_back({b, begin, time(block.begin + 1)});
+      problem.pinned.push_back({buffer, begin, time(block.begin + 1)});
     }
   }
   // Where moves take no time, a wait is never worth it.
@@ -149,14 +188,15 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
   for (const PinnedInterval& pinned : unplaced.pinned) {
     const Bytes until =
         pinned.until && may_wait ? limits.moved_in(*pinned.until) : MovingProblem::kNever;
-    problem.pinned.push_back({pinned.block, time(pinned.begin), time(pinned.end), until});
+    problem.pinned.push_back(
+        {buffers.of_block[pinned.block], time(pinned.begin), time(pinned.end), until});
   }
   Limits effort;
   effort.seconds = 1e9;
   effort.nodes = nodes;
   const auto layout = lay_out_moving(problem, effort);
   if (!layout) return std::nullopt;
-  return Writer(schedule, *layout, scale).run();
+  return Writer(schedule, buffers, *layout, scale).run();
 }
 
 }  // namespace tidemark::planner

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "runtime/core/units.h"
+#include "runtime/tensor/storage.h"
 
 namespace tidemark {
 
@@ -18,6 +19,9 @@ struct BlockPlacement {
   How how = How::kByPolicy;
   // One offset per block, in allocation order: outputs, then the workspace.
   std::span<const Offset> at{};
+  // The call runs in place: its first output takes the block of this input, which is then dead.
+  // Null: it takes a block of its own.
+  Storage* overwrites = nullptr;
 
   bool scheduled() const { return how != How::kByPolicy; }
 };

@@ -191,6 +191,14 @@ void Rematerialiser::free_unused(Storage& storage) {
   }
 }
 
+bool Rematerialiser::let_overwrite(const Storage& storage) {
+  const ManagedStorage& s = storage.managed;
+  const bool by_this_call_alone = s.users == 0 && s.pins == 1 && s.claims == 1;
+  if (!by_this_call_alone || is_only_source(storage)) return false;
+  if (s.readers > 0) graph_.losing(storage);
+  return true;
+}
+
 void Rematerialiser::note_recomputed(const Recipe& call) {
   for (const Recipe::Output& output : call.outputs) {
     if (output.storage && output.storage->resident()) recomputed_.emplace_back(output.storage);

@@ -59,6 +59,10 @@ class Rematerialiser {
   // step.
   void free_unused(Storage& storage);
 
+  // Whether the call that is being issued may overwrite this input of it: nobody else needs its
+  // bytes. If so, recipes do not count on them from now on.
+  bool let_overwrite(const Storage& storage);
+
   // Records that a schedule ran the call again since the program's last call.
   void note_recomputed(const Recipe& call);
   void forget_recomputed() { recomputed_.clear(); }

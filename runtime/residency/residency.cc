@@ -19,8 +19,12 @@ class Residency::Issue {
   Issue(const Issue&) = delete;
   Issue& operator=(const Issue&) = delete;
   ~Issue() {
-    for (auto& [storage, fresh, before] : outputs_) {
-      if (fresh) residency_.changes_.leave_block(*storage, before);
+    for (auto& [storage, fresh, before, over] : outputs_) {
+      if (fresh && over) {
+        residency_.changes_.hand_over(*storage, *over, before);
+      } else if (fresh) {
+        residency_.changes_.leave_block(*storage, before);
+      }
     }
     for (const auto& storage : pinned_) {
       --storage->managed.pins;
@@ -38,7 +42,18 @@ class Residency::Issue {
     NewBlock block = residency_.space_.allocate(storage, StreamId::kCompute, placement);
     storage.last_access = residency_.context_.clock;
     residency_.changes_.take_block(storage, block, Event{}, StorageEvent::Kind::kPlaced);
-    outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before});
+    outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before, nullptr});
+    pin(storage);
+  }
+  // Gives `storage` the block of an input, which the call will overwrite.
+  void place_over(Storage& storage, Storage& input, PlacementCursor& placement) {
+    const std::optional<Offset> at = placement.next();
+    if (at && *at != input.managed.block.offset) placement.miss();
+    const Residence before = storage.residence();
+    storage.last_access = residency_.context_.clock;
+    residency_.context_.device.wait(StreamId::kCompute, input.managed.touched);
+    residency_.changes_.hand_over(input, storage, Residence::kDead);
+    outputs_.push_back({IntrusivePtr<Storage>(&storage), true, before, &input});
     pin(storage);
   }
   // Gives the call a block that is freed once the call has run.
@@ -59,6 +74,7 @@ class Residency::Issue {
     IntrusivePtr<Storage> storage;
     bool fresh;
     Residence before;
+    Storage* over;  // the input that it overwrites; pinned
   };
   Residency& residency_;
   std::vector<Output> outputs_;
@@ -193,6 +209,14 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     issue.pin(*input.storage);
   }
   context_.events.tell({.kind = StorageEvent::Kind::kRun, .reason = reason, .call = &call});
+  Storage* over = nullptr;
+  if (placement.overwrites) {
+    if (rematerialiser_.let_overwrite(*placement.overwrites)) {
+      over = placement.overwrites;
+    } else if (placement.how == BlockPlacement::How::kAt) {
+      places.miss();
+    }
+  }
   std::vector<Storage*> outputs;
   outputs.reserve(call.outputs.size());
   for (const Recipe::Output& output : call.outputs) {
@@ -202,7 +226,9 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     const bool missing =
         storage && (storage->residence() == Residence::kEmpty || storage->managed.evicted() ||
                     (storage->residence() == Residence::kDead && storage->managed.claims > 0));
-    if (missing) {
+    if (over && outputs.empty()) {
+      issue.place_over(*storage, *over, places);
+    } else if (missing) {
       issue.place(*storage, places);
     } else {
       TIDEMARK_CHECK(again, "outputs of a new call are empty");
@@ -219,7 +245,8 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     Storage& storage = *input.storage;
     context_.device.wait(StreamId::kCompute, input.written ? storage.managed.touched
                                                            : Fence(storage.managed.written));
-    input_addresses.push_back(context_.arena.address(storage.managed.block.offset));
+    const Storage& there = &storage == over ? *outputs.front() : storage;
+    input_addresses.push_back(context_.arena.address(there.managed.block.offset));
   }
   for (Storage* storage : outputs)
     output_addresses.push_back(context_.arena.address(storage->managed.block.offset));
@@ -254,7 +281,7 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     context_.events.tell(StorageEvent::Kind::kUsed, &storage);
   };
   for (const Recipe::Input& input : call.inputs) {
-    used(*input.storage);
+    if (input.storage.get() != over) used(*input.storage);
     if (!input.written) continue;
     Storage& storage = *input.storage;
     if (storage.managed.has_copy()) changes_.drop_copy(storage);

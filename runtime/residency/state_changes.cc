@@ -74,17 +74,32 @@ void StateChanges::take_block(Storage& storage, NewBlock& block, Event written,
 void StateChanges::leave_block(Storage& storage, Residence next) {
   const MemoryTimer timer(context_);
   ManagedStorage& s = storage.managed;
-  context_.policy.remove(storage);
-  set_prefetched(storage, false);
+  withdraw(storage);
   if (context_.options.poison && context_.device.has_data()) poison(storage);
   context_.arena.free(s.block, storage.category, s.touched);
-  if (!context_.arena.in_plan(s.block)) take_from_place(storage);
   if (s.clean()) --counts_.clean;
   s.block = {};
   s.leave(next);
   ++counts_.changes;
   if (s.evicted() && s.needed()) ++counts_.evicted_needed;
   context_.events.tell(StorageEvent::Kind::kLeft, &storage);
+}
+
+void StateChanges::hand_over(Storage& from, Storage& to, Residence next) {
+  ManagedStorage& old = from.managed;
+  ManagedStorage& s = to.managed;
+  if (old.has_copy()) drop_copy(from);
+  withdraw(from);
+  context_.arena.recategorise(old.block, from.category, to.category);
+  s.take_block();
+  s.block = std::exchange(old.block, {});
+  s.written = Event{};
+  s.touched = old.touched;
+  old.leave(next);
+  ++counts_.changes;
+  context_.events.tell(StorageEvent::Kind::kLeft, &from);
+  enter(to);
+  context_.events.tell(StorageEvent::Kind::kPlaced, &to);
 }
 
 void StateChanges::move_block(Storage& storage, const Block& block, Event done) {
@@ -140,6 +155,13 @@ void StateChanges::offer_to_policy(Storage& storage) {
   } else {
     context_.policy.remove(storage);
   }
+}
+
+// Neither the policy nor anybody who looks by address sees the storage from now on.
+void StateChanges::withdraw(Storage& storage) {
+  context_.policy.remove(storage);
+  set_prefetched(storage, false);
+  if (!context_.arena.in_plan(storage.managed.block)) take_from_place(storage);
 }
 
 void StateChanges::take_from_place(Storage& storage) {

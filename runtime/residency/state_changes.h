@@ -41,6 +41,9 @@ class StateChanges {
   // Frees the storage's block, in stream order. `next`: kEvicted, kOffloaded or kDead, or the
   // previous state if a call did not run.
   void leave_block(Storage& storage, Residence next);
+  // Gives the block of `from`, whose bytes will be overwritten, to `to`. `next`: kDead, or the
+  // previous state of a `from` whose call did not run.
+  void hand_over(Storage& from, Storage& to, Residence next);
   // Records that work `done` has moved the storage to `block`.
   void move_block(Storage& storage, const Block& block, Event done);
   // An evicted storage is no longer needed.
@@ -75,6 +78,7 @@ class StateChanges {
 
  private:
   void offer_to_policy(Storage& storage);
+  void withdraw(Storage& storage);
   void take_from_place(Storage& storage);
   void poison(Storage& storage);
   void settle_evicted(Storage& storage);

@@ -44,6 +44,7 @@ uint64_t fingerprint(const Schedule& schedule) {
     hash.add(instruction.subject);
     hash.add(instruction.first_block);
     hash.add(instruction.blocks);
+    hash.add(instruction.overwrites);
   }
   hash.add(schedule.blocks.size());
   for (const Schedule::Block& block : schedule.blocks) {

@@ -1,6 +1,7 @@
 #include "runtime/schedule/schedule.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace tidemark {
 
@@ -16,6 +17,22 @@ bool releases(const Schedule& schedule) {
   return std::any_of(schedule.code.begin(), schedule.code.end(), [](const auto& instruction) {
     return instruction.what == Do::kEvict || instruction.what == Do::kOffload;
   });
+}
+
+std::vector<uint32_t> taken_over(const Schedule& schedule) {
+  constexpr uint32_t kNone = Schedule::kScratch;
+  std::vector<uint32_t> from(schedule.blocks.size(), kNone);
+  std::unordered_map<uint32_t, uint32_t> block_of;  // by storage: its last block so far
+  for (uint32_t b = 0; b < schedule.initial_blocks; ++b) {
+    block_of[schedule.blocks[b].storage] = b;
+  }
+  for (const Schedule::Instruction& it : schedule.code) {
+    if (it.in_place()) from[it.first_block] = block_of.at(it.overwrites);
+    for (uint32_t b = it.first_block; b < it.first_block + it.blocks; ++b) {
+      block_of[schedule.blocks[b].storage] = b;
+    }
+  }
+  return from;
 }
 
 Bytes max_resident(const Schedule& schedule) {

@@ -16,6 +16,14 @@
 // the next user of the old space waits for the copy. Instructions are carried out in order;
 // copies run beside later instructions.
 //
+// An operator that runs in place (`overwrites`) writes its first output over an input that the
+// program drops after it. The input's block ends where the output's begins, at the same offset:
+//
+//   trace      5 relu_grad s8 s3 -> s9, then s8 is dropped
+//   code       7 run op 5, overwrites s8      block 9: s9, where s8 was; ends the block of s8
+//
+// It runs once the program has dropped the input.
+//
 // Storages are numbered as in the trace. Storages that exist but are not used in it (`foreign`)
 // are numbered after the trace's.
 //
@@ -54,6 +62,10 @@ struct Schedule {
     uint32_t subject = 0;  // kRun, kUpload, kRead: an operator of the trace; else: a storage
     uint32_t first_block = 0;  // takes blocks[first_block, first_block + blocks)
     uint32_t blocks = 0;
+    // For kRun, not again: the input, one of the operator's `may_overwrite`, whose space the
+    // first output takes. kScratch: none.
+    uint32_t overwrites = kScratch;
+    bool in_place() const { return overwrites != kScratch; }
     bool operator==(const Instruction&) const = default;
   };
   struct Block {
@@ -107,6 +119,9 @@ inline bool is_program_op(const Schedule::Instruction& instruction) {
 
 // Whether each operator is where the program issues it.
 bool in_program_order(const Schedule& schedule);
+// Per block: the block whose space it takes over because its operator runs in place; kScratch:
+// none.
+std::vector<uint32_t> taken_over(const Schedule& schedule);
 // Most bytes in blocks at once: no layout has a lower peak.
 Bytes max_resident(const Schedule& schedule);
 // Whether any storage leaves the arena before the program drops it.

@@ -72,6 +72,7 @@ class Writer {
     line[is_op(it) ? "op" : "storage"] = it.subject;
     line["name"] = is_op(it) ? std::string(trace_.ops[it.subject].label()) : name(it.subject);
     if (it.again) line["again"] = true;
+    if (it.in_place()) line["overwrites"] = it.overwrites;
     if (it.blocks != 0 || it.first_block != next_) {
       line["blocks"] = {it.first_block, it.blocks};
       next_ = it.first_block + it.blocks;
@@ -138,6 +139,11 @@ class ScheduleReader {
     const size_t most = is_op(it) ? saved_.trace.ops.size() : storages_;
     if (it.subject >= most) line.fail(key, "there are only " + std::to_string(most));
     it.again = line.flag("again");
+    if (line.find("overwrites")) {
+      it.overwrites = line.id("overwrites");
+      if (it.overwrites >= storages_)
+        line.fail("overwrites", "there are only " + std::to_string(storages_));
+    }
     it.first_block = next_;
     if (line.find("blocks")) {
       const std::vector<uint32_t> range = line.ids("blocks");

@@ -126,7 +126,8 @@ class Picture {
            (names_op(it) ? "op " + std::to_string(it.subject) + " " +
                                std::string(trace_.ops[it.subject].label())
                          : name(it.subject)) +
-           (it.again ? " again" : "");
+           (it.again ? " again" : "") +
+           (it.in_place() ? ", in place of " + name(it.overwrites) : "");
   }
 
   void legend() {

@@ -111,6 +111,10 @@ class Simulator {
       wait_until(state.ready);
       if (input.written && state.resident()) wait_until(block_free_[state.block]);
     }
+    if (it.in_place()) {
+      drop_copy(it.overwrites);
+      leave(storages_[it.overwrites], Residence::kDead);
+    }
     for (uint32_t b = it.first_block; b < it.first_block + it.blocks; ++b) wait_until(take(b));
     compute_ += op.cost;
     if (it.again) cost_.recomputed += op.cost;

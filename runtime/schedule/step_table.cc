@@ -1,11 +1,27 @@
 #include "runtime/schedule/step_table.h"
 
+#include <algorithm>
+
 namespace tidemark {
 namespace {
 
 bool lives_on(Category category) {
   return category == Category::kParameter || category == Category::kOptimizerState ||
          category == Category::kBuffer;
+}
+
+// The first input that the operator may overwrite and that is dropped after it.
+uint32_t dying_input(const StepTrace& trace, uint32_t k) {
+  const StepTrace::Op& op = trace.ops[k];
+  for (const uint32_t input : op.may_overwrite) {
+    const StepTrace::Storage& storage = trace.storages[input];
+    const bool dies =
+        std::find(op.released.begin(), op.released.end(), input) != op.released.end();
+    if (dies && !storage.at_start && storage.size == trace.storages[op.outputs.front()].size) {
+      return input;
+    }
+  }
+  return StepTable::kNone;
 }
 
 }  // namespace
@@ -48,7 +64,8 @@ StepTable::StepTable(const StepTrace& trace) {
         items[input.storage].may_evict = false;
       }
       end_list();
-      calls.push_back({k, op.signature, duration, op.cost, op.workspace});
+      calls.push_back(
+          {k, op.signature, duration, op.cost, op.workspace, dying_input(trace, k)});
       duration += op.cost;
     }
     for (const uint32_t released : op.released) {

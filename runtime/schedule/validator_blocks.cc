@@ -55,6 +55,7 @@ class References {
     if (it.again && it.what != Do::kRun) {
       n_.say_at(now_, "only calls run again");
     }
+    if (it.overwrites != Schedule::kScratch) check_in_place(it);
     if (of_op) {
       static constexpr Do kOf[] = {Do::kRun, Do::kUpload, Do::kRead};
       if (it.what != kOf[static_cast<size_t>(n_.trace.ops[it.subject].kind)]) {
@@ -62,6 +63,21 @@ class References {
       }
     }
     check_blocks(it);
+  }
+
+  void check_in_place(const Instruction& it) {
+    if (it.what != Do::kRun || it.again) {
+      return n_.say_at(now_, "only an operator of the program runs in place");
+    }
+    const StepTrace::Op& op = n_.trace.ops[it.subject];
+    const auto listed = [&](const std::vector<uint32_t>& list) {
+      return std::find(list.begin(), list.end(), it.overwrites) != list.end();
+    };
+    if (!listed(op.may_overwrite)) {
+      n_.say_at(now_, n_.op(it.subject) + " may not overwrite that storage");
+    } else if (n_.size(it.overwrites) != n_.size(op.outputs.front())) {
+      n_.say_at(now_, n_.op(it.subject) + " overwrites a storage of another size");
+    }
   }
 
   void check_blocks(const Instruction& it) {

@@ -142,9 +142,30 @@ class Walk {
             ", which is at version " + std::to_string(known.version));
       }
     }
+    const uint32_t overwritten_block =
+        it.overwrites == kNone ? kNone : known_[it.overwrites].block;
     for (size_t i = 0; i < it.blocks; ++i) take(it, i);
     if (it.again) return;
     finish(k);
+    if (it.overwrites != kNone) overwrite(it, overwritten_block);
+  }
+
+  // After the operator, as the program drops the input with it.
+  void overwrite(const Instruction& it, uint32_t block) {
+    const Onlooker::Known& known = known_[it.overwrites];
+    const std::string name = n_.name(it.overwrites);
+    if (block == kNone) return;  // said already: it is not resident
+    if (!known.let_go) say(name + " is overwritten before the program releases it");
+    if (known.uses_left > 0) say(name + " is overwritten before its last use");
+    if (s_.blocks[block].end != now_) {
+      say("the overwritten block " + std::to_string(block) + " does not end here");
+    }
+    if (s_.placed && s_.blocks[block].at != s_.blocks[it.first_block].at) {
+      say(name + " and what overwrites it have different offsets");
+    }
+    known_[it.overwrites].block = kNone;
+    drop_copy(it.overwrites);
+    loses_ = true;
   }
 
   void take(const Instruction& it, size_t i) {

@@ -77,6 +77,10 @@ std::vector<Handle> toy_call(Session& session, const std::vector<Handle>& inputs
     call->outputs.push_back({handles.back().get(), handles.back()->bytes()});
     words += static_cast<double>(output.words);
   }
+  for (size_t i = 0; i < call->inputs.size() && i < 32 && !outputs.empty(); ++i) {
+    const bool same_size = call->inputs[i].storage->bytes() == handles[0]->bytes();
+    call->may_overwrite |= same_size ? 1U << i : 0U;
+  }
   call->cost_key =
       session.costs().key(static_cast<uint64_t>(words) + 1,
                           {words * 100, Bytes(static_cast<int64_t>(words) * 8), false});

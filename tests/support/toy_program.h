@@ -14,7 +14,8 @@
 namespace tidemark::testing {
 
 // out_j[i] mixes input[i mod n] of each input, `salt` and j. The workspace is first filled and
-// read back, like scratch. Written inputs are overwritten with the mix.
+// read back, like scratch. Written inputs are overwritten with the mix. All inputs are read
+// before anything is written, so the first output may take the space of any that is as large.
 class ToyCall final : public Recipe {
  public:
   explicit ToyCall(uint32_t salt) : salt_(salt) {}

@@ -142,7 +142,8 @@ class TraceBuilder {
 
 // 5 to 44 calls that read what exists: parameters, some used late only, inputs from outside,
 // some uploaded, and results of other calls. Some items may not be evicted, some not copied,
-// and some are held longer than they are used, or over the step's end.
+// and some are held longer than they are used, or over the step's end. Half of the calls may
+// run in place.
 inline StepTrace random_trace(std::mt19937& random) {
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   TraceBuilder record;
@@ -181,7 +182,14 @@ inline StepTrace random_trace(std::mt19937& random) {
     }
     if (pick(12) == 0) record.keep(item);
   }
-  return record.trace();
+  StepTrace trace = record.trace();
+  for (size_t k = 0; k < trace.ops.size(); k += 2) {
+    StepTrace::Op& op = trace.ops[k];
+    for (const StepTrace::Input& input : op.inputs) {
+      if (!op.outputs.empty() && !input.written) op.may_overwrite.push_back(input.storage);
+    }
+  }
+  return trace;
 }
 
 // A step at a fixed address, so that a simulator may refer to it.

@@ -121,6 +121,14 @@ class Step {
       if (op.kind == StepTrace::Kind::kCall) maker_[s] = k;
       if (op.kind == StepTrace::Kind::kUpload) uploaded_[s] = true;
     }
+    if (runs_in_place(op)) used_[k] -= size(op.outputs.front());
+  }
+  // Whether the first output may take the space of an input that is dropped after it.
+  bool runs_in_place(const StepTrace::Op& op) const {
+    return std::any_of(op.may_overwrite.begin(), op.may_overwrite.end(), [&](uint32_t s) {
+      return size(s) == size(op.outputs.front()) &&
+             std::find(op.released.begin(), op.released.end(), s) != op.released.end();
+    });
   }
   void add_gaps(uint32_t s) {
     if (size(s) < kSmall) return;

@@ -19,7 +19,8 @@
 //
 // Rows, for every j:
 //
-//   memory     what k_j uses, workspace included, + sum of size_s P_s,j <= budget
+//   memory     what k_j uses, workspace included and in place where it can be,
+//              + sum of size_s P_s,j <= budget
 //   return     P_s,j+1 <= P_s,j + y_s,j + r_s,j;  1 <= the same at the last k_j of a gap
 //   origin     r_s,j <= U_s,j;   1 - P_s,j <= U_s,j + sum of y_s,i over i >= j in the gap: what
 //              is not there has a copy already, or is computed again first

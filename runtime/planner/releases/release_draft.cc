@@ -77,6 +77,8 @@ class Planner {
     for (uint32_t i = 0; i < step_.items.size(); ++i) add(life(i), bytes(i));
     for (uint32_t k = 0; k < calls_; ++k) {
       excess_[k] += step_.calls[k].workspace.count() - limits_.space.count();
+      const uint32_t overwritten = step_.calls[k].overwrites;
+      if (overwritten != kNoCall) excess_[k] -= bytes(overwritten);
     }
   }
   void add(const Range& range, int64_t amount) {

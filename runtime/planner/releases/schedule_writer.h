@@ -33,7 +33,7 @@ class ScheduleWriter {
   void add(Do what, uint32_t subject, Nanos issued, bool again = false) {
     result_.issued.push_back(issued);
     result_.schedule.code.push_back(
-        {what, again, subject, static_cast<uint32_t>(result_.schedule.blocks.size()), 0});
+        {.what = what, .again = again, .subject = subject, .first_block = block_count()});
   }
   // Takes blocks for the last instruction added.
   void take(uint32_t storage, Bytes size) {
@@ -41,6 +41,12 @@ class ScheduleWriter {
     const uint32_t at = now() == 0 ? 0 : now() - 1;
     if (now() > 0) ++result_.schedule.code.back().blocks;
     result_.schedule.blocks.push_back({storage, size, at, at + 1});
+  }
+  // The last instruction added runs in place: the block that it takes first lies where the
+  // storage's block is, which ends.
+  void overwrite(uint32_t storage) {
+    result_.schedule.code.back().overwrites = storage;
+    result_.schedule.blocks[block_of_[storage]].end = now() - 1;
   }
   // Ends a block: its space may be reused after the last instruction added.
   void end(uint32_t block) { result_.schedule.blocks[block].end = now(); }

@@ -20,6 +20,8 @@ bool cannot_stay_between(const StepTable& step, Bytes space) {
     Bytes needed = step.calls[call].workspace;
     for (const uint32_t input : step.inputs(call)) needed += step.items[input].bytes;
     for (const uint32_t output : step.outputs(call)) needed += step.items[output].bytes;
+    const uint32_t overwritten = step.calls[call].overwrites;
+    if (overwritten != StepTable::kNone) needed -= step.items[overwritten].bytes;
     most = std::max(most, needed);
   }
   return std::max(at_start, at_end) + most > space;
@@ -316,6 +318,16 @@ bool StepSimulator::missing(uint32_t output, bool again) const {
   return !again || (!state.available() && (state.claims > 0 || !ended(output)));
 }
 
+// The input whose space the call's first output takes. Not while a copy still reads it: compute
+// would wait for that.
+uint32_t StepSimulator::overwritten_by(uint32_t call, bool again) const {
+  const uint32_t item = step_.calls[call].overwrites;
+  if (again || item == kNone) return kNone;
+  const State& state = items_[item];
+  const bool free = state.resident() && state.claims == 1 && state.ready <= outcome_.time;
+  return free ? item : kNone;
+}
+
 // REQUIRES: no input has to be computed.
 void StepSimulator::issue(uint32_t call, bool again) {
   const StepTable::Call& it = step_.calls[call];
@@ -331,12 +343,20 @@ void StepSimulator::issue(uint32_t call, bool again) {
   for (const uint32_t output : outputs) {
     (missing(output, again) ? kept : scratch) += bytes(output);
   }
+  const uint32_t overwritten = overwritten_by(call, again);
+  if (overwritten != kNone) kept -= bytes(overwritten);
   // A resident output is not evicted for this: it would be written to scratch and then be lost.
   for (const uint32_t output : outputs) ++items_[output].claims;
   take_space(kept + scratch);
   for (const uint32_t output : outputs) --items_[output].claims;
   live_ -= scratch;
-  if (writer_) write_run(call, again);
+  if (writer_) write_run(call, again, overwritten);
+  if (overwritten != kNone) {
+    State& state = items_[overwritten];
+    if (state.has_copy()) state.drop_copy();
+    state.leave(Residence::kDead);
+    state.evictable = state.ahead = false;
+  }
   for (const uint32_t output : outputs) {
     if (!missing(output, again)) continue;
     items_[output].take_block();
@@ -573,10 +593,11 @@ void StepSimulator::write_begin(const std::vector<Bytes>& foreign) {
   writer_->end_of_beginning();
 }
 
-void StepSimulator::write_run(uint32_t call, bool again) {
+void StepSimulator::write_run(uint32_t call, bool again, uint32_t overwritten) {
   unpin_done();
   const uint32_t op = step_.calls[call].op;
   writer_->add(Do::kRun, op, outcome_.time, again);
+  if (overwritten != kNone) writer_->overwrite(overwritten);
   for (const uint32_t output : step_.outputs(call)) {
     const bool kept = missing(output, again);
     writer_->take(kept ? output : Schedule::kScratch, step_.items[output].bytes);

@@ -3,8 +3,9 @@
 //
 //   call        uploads that precede the call; inputs that are away come back: recomputed from
 //               available storages, or copied in;
-//               space for outputs and workspace: evictable storages are released, then compute
-//               waits for copies under way, then unused prefetched storages are released again
+//               space for outputs and workspace, unless an output overwrites an input:
+//               evictable storages are released, then compute waits for copies under way, then
+//               unused prefetched storages are released again
 //   after it    releases that begin here, and prefetches; storages that have ended are freed
 //
 // Each call is processed as Residency does it, so that the schedule written can be carried out
@@ -101,6 +102,7 @@ class StepSimulator {
   void protect_readers_of(uint32_t written);
   bool reaches(uint32_t item, uint32_t target);
   bool missing(uint32_t output, bool again) const;
+  uint32_t overwritten_by(uint32_t call, bool again) const;
   void issue(uint32_t call, bool again);
   void fetch(uint32_t item);
   void copy_in(uint32_t item);
@@ -121,7 +123,7 @@ class StepSimulator {
   void read(uint32_t op);
   void free_after(uint32_t op);
   void write_begin(const std::vector<Bytes>& foreign);
-  void write_run(uint32_t call, bool again);
+  void write_run(uint32_t call, bool again, uint32_t overwritten);
   void add(Do what, uint32_t item);
   void unpin_done();
   void pin_copy(uint32_t item);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/validator.h"
@@ -109,14 +111,15 @@ TEST(ScheduleFromPlan, WhatStaysIsNotFreed) {
 // The plan is valid in the space of its peak and the residents, and in no less.
 TEST(ScheduleFromPlan, PlansOfRandomTracesAreValid) {
   std::mt19937 random(3);
-  int64_t reordered = 0;
+  int64_t reordered = 0, in_place = 0;
   for (int i = 0; i < 100; ++i) {
     StepTrace t = testing::random_trace(random);
     if (i % 2 == 0) {  // with a read in the middle
       t.ops.insert(t.ops.begin() + static_cast<int64_t>(t.ops.size() / 2),
                    {.kind = StepTrace::Kind::kRead, .name = "read"});
     }
-    const Problem problem = problem_from_trace(t, {.residents_apart = true});
+    const Problem problem =
+        problem_from_trace(t, {.residents_apart = true, .in_place = i % 3 != 0});
     PlannerOptions options;
     options.limits = {.seconds = 1e6, .nodes = 2000};
     const Plan plan = plan_step(problem, options);
@@ -134,8 +137,11 @@ TEST(ScheduleFromPlan, PlansOfRandomTracesAreValid) {
     EXPECT_EQ(schedule_violations(t, less, s).size(), 1U);
     EXPECT_EQ(simulate(t, limits, s).peak, plan.peak);
     reordered += in_program_order(s) ? 0 : 1;
+    in_place += std::count_if(s.code.begin(), s.code.end(),
+                              [](const auto& instruction) { return instruction.in_place(); });
   }
   EXPECT_GT(reordered, 50);
+  EXPECT_GT(in_place, 50);
 }
 
 }  // namespace

@@ -37,6 +37,13 @@ class ScheduleBuilder {
   ScheduleBuilder& run(uint32_t op, const Places& at = {}) {
     return add(op, false, trace_.ops[op].outputs, at);
   }
+  // The same, with the first output in place of `input`.
+  ScheduleBuilder& run_over(uint32_t op, uint32_t input, const Places& at = {}) {
+    end(input, now());
+    run(op, at);
+    s_.code.back().overwrites = input;
+    return *this;
+  }
   // A recomputation: outputs that are not in `kept` go to scratch.
   ScheduleBuilder& again(uint32_t op, const std::vector<uint32_t>& kept,
                          const Places& at = {}) {
@@ -89,14 +96,14 @@ class ScheduleBuilder {
     open_.erase(found);
   }
   ScheduleBuilder& simple(Do what, uint32_t storage, bool ends) {
-    s_.code.push_back({what, false, storage, blocks(), 0});
+    s_.code.push_back({.what = what, .subject = storage, .first_block = blocks()});
     if (ends) end(storage, now());
     return *this;
   }
   ScheduleBuilder& taking(Do what, uint32_t storage, int64_t at) {
     const uint32_t first = blocks();
     take(storage, size(storage), at);
-    s_.code.push_back({what, false, storage, first, 1});
+    s_.code.push_back({.what = what, .subject = storage, .first_block = first, .blocks = 1});
     return *this;
   }
   ScheduleBuilder& add(uint32_t k, bool again, const std::vector<uint32_t>& storages,
@@ -108,7 +115,11 @@ class ScheduleBuilder {
       take(storages[i], trace_.storages[op.outputs[i]].size, place(i));
     }
     if (op.workspace > Bytes(0)) take(Schedule::kScratch, op.workspace, place(storages.size()));
-    s_.code.push_back({static_cast<Do>(op.kind), again, k, first, blocks() - first});
+    s_.code.push_back({.what = static_cast<Do>(op.kind),
+                       .again = again,
+                       .subject = k,
+                       .first_block = first,
+                       .blocks = blocks() - first});
     return *this;
   }
 
@@ -163,7 +174,13 @@ class RandomSchedule {
     for (uint32_t k = 0; k < trace_.ops.size(); ++k) {
       const StepTrace::Op& op = trace_.ops[k];
       for (const StepTrace::Input& input : op.inputs) bring(input.storage);
-      builder_.run(k);
+      const uint32_t dying = dying_input(op);
+      if (dying != Schedule::kScratch && pick(2) == 0) {
+        builder_.run_over(k, dying);
+        state_[dying].copied = false;
+      } else {
+        builder_.run(k);
+      }
       for (const StepTrace::Input& input : op.inputs) {
         if (input.written) state_[input.storage].copied = false;
       }
@@ -183,6 +200,14 @@ class RandomSchedule {
     uint32_t producer = 0;
   };
 
+  uint32_t dying_input(const StepTrace::Op& op) const {
+    for (const uint32_t s : op.may_overwrite) {
+      const bool dies =
+          std::find(op.released.begin(), op.released.end(), s) != op.released.end();
+      if (dies && trace_.storages[s].size == trace_.storages[op.outputs.front()].size) return s;
+    }
+    return Schedule::kScratch;
+  }
   uint32_t pick(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
   void bring(uint32_t s) {
     if (builder_.resident(s)) return;

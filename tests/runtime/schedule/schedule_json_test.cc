@@ -78,6 +78,22 @@ TEST(ScheduleJson, ReadsWhatItWrites) {
   }
 }
 
+TEST(ScheduleJson, SaysWhatRunsInPlace) {
+  TraceBuilder b;
+  const uint32_t s0 = b.call({}, 100, 2);
+  const uint32_t s1 = b.call({s0}, 100, 2);
+  b.last().may_overwrite = {s0};
+  b.run({s1});
+  const StepTrace t = b.trace();
+  const Schedule s = ScheduleBuilder(t).run(0).run_over(1, s0).run(2).free(s1).build();
+  const std::string text = to_json(t, s);
+  EXPECT_NE(text.find("\"overwrites\":0"), std::string::npos) << text;
+  EXPECT_EQ(schedule_from_json(text, "file").schedule, s);
+  EXPECT_THROW(
+      schedule_from_json(replaced(text, "\"overwrites\":0", "\"overwrites\":2"), "file"),
+      DataError);
+}
+
 TEST(ScheduleJson, SaysWhatIsWrongAndWhere) {
   const StepTrace t = small();
   const std::string good = to_json(t, small_schedule(t));

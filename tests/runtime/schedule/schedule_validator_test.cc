@@ -374,6 +374,69 @@ TEST(ScheduleValidator, WhatHasBeenWrittenIsNotComputedAgain) {
   EXPECT_TRUE(found(t, b.run(0).evict(0).again(0, {0}).run(1).run(2).free(0).build()).empty());
 }
 
+//   0 f -> a    1 g a -> b, drops a    2 h b, drops b
+StepTrace chain() {
+  StepTrace t;
+  t.storages = {{.origin = "f", .size = Bytes(512)}, {.origin = "g", .size = Bytes(512)}};
+  t.ops = {
+      {.name = "f", .outputs = {0}},
+      {.name = "g", .inputs = {{0}}, .outputs = {1}, .may_overwrite = {0}, .released = {0}},
+      {.name = "h", .inputs = {{1}}, .released = {1}}};
+  return t;
+}
+
+TEST(ScheduleValidator, AnOutputMayTakeTheSpaceOfAnInputThatIsDropped) {
+  const StepTrace t = chain();
+  const Schedule s = ScheduleBuilder(t).run(0).run_over(1, 0).run(2).free(1).build();
+  EXPECT_TRUE(found(t, s).empty()) << found(t, s)[0];
+  EXPECT_EQ(s.peak, Bytes(512));
+  PlanLimits one_block = limits();
+  one_block.space = Bytes(512);
+  EXPECT_TRUE(found(t, s, one_block).empty());
+  const auto copied =
+      ScheduleBuilder(t).run(0).copy_out(0).run_over(1, 0).run(2).free(1).build();
+  EXPECT_TRUE(found(t, copied).empty()) << found(t, copied)[0];
+}
+
+TEST(ScheduleValidator, NothingElseMayBeOverwritten) {
+  const auto over = [](const StepTrace& t, const ScheduleBuilder::Places& at = {}) {
+    return ScheduleBuilder(t).run(0).run_over(1, 0, at).run(2).free(1).build();
+  };
+  StepTrace t = chain();
+  expect_one(found(t, over(t, {512})),
+             "instruction 1: storage 0 (f) and what overwrites it have different offsets");
+  t.ops[1].may_overwrite.clear();
+  expect_one(found(t, over(t)), "instruction 1: op 1 (g) may not overwrite that storage");
+  t = chain();
+  t.storages[1].size = Bytes(1024);
+  expect_one(found(t, over(t)), "instruction 1: op 1 (g) overwrites a storage of another size");
+
+  // The program still has it, or uses it.
+  t = chain();
+  std::swap(t.ops[1].released, t.ops[2].released);
+  t.ops[2].released.push_back(1);
+  EXPECT_EQ(found(t, over(t)).front(),
+            "instruction 1: storage 0 (f) is overwritten before the program releases it");
+  t.ops[2].inputs.push_back({0});
+  EXPECT_EQ(found(t, over(t))[1],
+            "instruction 1: storage 0 (f) is overwritten before its last use");
+
+  // It runs once, from a block that ends there.
+  t = chain();
+  Schedule s = over(t);
+  s.blocks[0].end = 2;
+  EXPECT_FALSE(found(t, s).empty());
+  s = over(t);
+  s.code[3].overwrites = 0;
+  expect_one(found(t, s), "instruction 3: only an operator of the program runs in place");
+  ScheduleBuilder b(t);
+  b.run(0).run(1, {512}).free(0).evict(1).again(0, {0}).again(1, {1}, {512}).free(0).run(2);
+  s = b.free(1).build();
+  EXPECT_TRUE(found(t, s).empty()) << found(t, s)[0];
+  s.code[5].overwrites = 0;
+  expect_one(found(t, s), "instruction 5: only an operator of the program runs in place");
+}
+
 // An intermediate that the program has let go of is recomputed for another, and freed again.
 TEST(ScheduleValidator, IntermediatesComeBackAndAreFreedAgain) {
   StepTrace t = trace();

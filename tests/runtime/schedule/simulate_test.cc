@@ -180,6 +180,24 @@ TEST(Simulate, WhatIsBeingCopiedOutMaySlipAway) {
 }
 
 // Storages that are away at the end have their copies out by then. No operator passes a read.
+// In place, an operator waits for a copy that reads what it overwrites.
+TEST(Simulate, WhatRunsInPlaceTakesNoSpace) {
+  TraceBuilder record;
+  const uint32_t a = record.call({}, 100, 2);
+  const uint32_t b = record.call({a}, 100, 2);
+  record.last().may_overwrite = {a};
+  record.run({b});
+  const StepTrace t = record.trace();
+  const PlanLimits limits = copy_within(2, 100);
+  const Schedule s = ScheduleBuilder(t, false).run(0).run_over(1, a).run(2).free(b).build();
+  const ScheduleCost cost = simulate(t, limits, s);
+  EXPECT_EQ(cost.peak, units(2));
+  EXPECT_EQ(cost.time, Nanos(300));
+  const Schedule copied =
+      ScheduleBuilder(t, false).run(0).copy_out(a).run_over(1, a).run(2).free(b).build();
+  EXPECT_EQ(simulate(t, limits, copied).waited, Nanos(200));
+}
+
 TEST(Simulate, EndsOnceWhatIsAwayIsOut) {
   TraceBuilder b;
   const uint32_t w = b.outside(4, true);

@@ -44,6 +44,20 @@ StepTrace step() {
   return t;
 }
 
+// What may be overwritten is, if it dies there and has the output's size.
+TEST(StepTable, SaysWhatCanBeOverwritten) {
+  StepTrace trace = step();
+  trace.ops[3].may_overwrite = {4, 3};
+  EXPECT_EQ(StepTable(trace).calls[1].overwrites, StepTable::kNone);
+  trace.storages[3].size = trace.storages[5].size;
+  EXPECT_EQ(StepTable(trace).calls[1].overwrites, 3U);
+  trace.storages[4].size = trace.storages[5].size;
+  EXPECT_EQ(StepTable(trace).calls[1].overwrites, 4U);
+  trace.ops[3].released = {3};
+  trace.ops[4].released = {2, 4};
+  EXPECT_EQ(StepTable(trace).calls[1].overwrites, 3U);
+}
+
 TEST(StepTable, NumbersCallsAlone) {
   const StepTrace trace = step();
   ASSERT_TRUE(trace_violations(trace).empty()) << trace_violations(trace).front();

@@ -59,6 +59,7 @@ Releases random_releases(const StepTable& step, std::mt19937& random) {
 // Counts cases, so that a test can check that it covered some.
 struct Seen {
   int64_t fitting = 0, impossible = 0, stopped = 0, away = 0, again = 0, timed = 0;
+  int64_t in_place = 0;
   std::map<Schedule::Do, int64_t> code;
 };
 
@@ -82,6 +83,7 @@ void check_schedule(const TracedStep& step, const PlanLimits& limits,
   for (const Schedule::Instruction& instruction : schedule.code) {
     ++seen.code[instruction.what];
     seen.again += instruction.again;
+    seen.in_place += instruction.in_place();
   }
   uint32_t there = 0;
   for (const StepTrace::Storage& storage : step.trace.storages) there += storage.at_start;
@@ -129,6 +131,7 @@ TEST(RandomSimulation, WritesWhatItWentThrough) {
   EXPECT_GT(seen.stopped, 1000);
   EXPECT_GT(seen.away, 200);
   EXPECT_GT(seen.again, 1000);
+  EXPECT_GT(seen.in_place, 1000);
   using enum Schedule::Do;
   for (const Schedule::Do what : {kRun, kUpload, kFree, kEvict, kCopyOut, kOffload, kCopyIn}) {
     EXPECT_GT(seen.code[what], 500) << static_cast<int>(what);

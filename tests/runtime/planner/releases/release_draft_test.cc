@@ -109,6 +109,8 @@ std::vector<int64_t> live_bytes(const StepTable& step, const ReleaseDraft& plan,
   std::vector<int64_t> live(step.calls.size());
   for (uint32_t k = 0; k < live.size(); ++k) {
     live[k] = step.calls[k].workspace.count();
+    const uint32_t overwritten = step.calls[k].overwrites;
+    if (overwritten != StepTable::kNone) live[k] -= step.items[overwritten].bytes.count();
     for (const auto& item : step.items) {
       if (alive(step, item)[k]) live[k] += item.bytes.count();
     }

@@ -206,6 +206,25 @@ TEST(StepSimulator, TellsWhatMustNotMove) {
 }
 
 // A shortfall counts once while it does not grow, however long it lasts.
+// c lies where b was: three units suffice. Not while b is still being copied.
+TEST(StepSimulator, RunsInPlace) {
+  TraceBuilder record;
+  const uint32_t a = record.call({}, 100, 1);
+  const uint32_t b = record.call({a}, 100, 1);
+  const uint32_t c = record.call({a, b}, 100, 1);
+  record.last().may_overwrite = {a, b};
+  record.run({a, c});
+  const UnplacedSchedule unplaced = written(record, evict_within(2));
+  const Schedule& s = unplaced.schedule;
+  EXPECT_EQ(s.shortfall, Bytes(0));
+  EXPECT_EQ(max_resident(s), units(2));
+  ASSERT_TRUE(s.code[2].in_place());
+  EXPECT_EQ(s.code[2].overwrites, b) << "a is used later";
+  EXPECT_EQ(taken_over(s), (std::vector<uint32_t>{Schedule::kScratch, Schedule::kScratch, 1}));
+  record.last().may_overwrite.clear();
+  EXPECT_EQ(simulated(record, evict_within(2)), "time 400");
+}
+
 TEST(StepSimulator, SumsWhatLacks) {
   EXPECT_EQ(simulated(tower(), evict_within(2)), "time 3600, short 1");
   EXPECT_EQ(simulated(tower(), evict_within(1)), "time 3600, short 2");
