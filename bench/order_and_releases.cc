@@ -47,7 +47,8 @@ int run(int argc, char** argv) {
   const bool tier = std::string(argv[3]) == "tier";
   const int64_t effort = std::atoll(argv[4]) * 1'000'000;
 
-  const Problem problem = problem_from_trace(trace, {.residents_apart = true});
+  const Problem problem =
+      problem_from_trace(trace, {.residents_apart = true, .in_place = true});
   const Plan plan = plan_step(problem, {.limits = {.seconds = 1e9, .nodes = 200'000}});
   const std::vector<uint32_t> planned(plan.order.begin(), plan.order.end());
   const Bytes peak = program_order_peak(trace);

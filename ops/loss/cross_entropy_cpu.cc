@@ -193,7 +193,7 @@ PreparedKernel prepare_cross_entropy_grad_cpu(const OpQuery& query) {
                 const float probability =
                     VectorMath::exp_negative(from[label] - sums[row].largest) *
                     sums[row].inverse;
-                gradient_of_row(from, sums[row], g, to, batch.classes);  // over `from`, perhaps
+                gradient_of_row(from, sums[row], g, to, batch.classes);  // may overwrite `from`
                 to[label] = (probability - 1) * g;
               });
             }};

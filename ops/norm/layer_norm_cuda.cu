@@ -176,7 +176,7 @@ PreparedKernel prepare_layer_norm_grad(const OpQuery& query) {
               const GradInputs<T> in{args.in<T>(0), args.in<T>(1), args.in<float>(2),
                                      args.in<float>(3), args.in<float>(4)};
               Pair* partial = reinterpret_cast<Pair*>(args.workspace);
-              // First, as gx may lie over x or gy.
+              // The sums come first: gx may overwrite x or gy.
               const auto sums = wide ? grad_sums_kernel<4, T> : grad_sums_kernel<1, T>;
               launch_blocks(args, tiles.blocks(), norm::kThreads, sums, tiles, in, partial);
               with_row_threads(columns, [&]<int kThreads>() {

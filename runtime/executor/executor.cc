@@ -6,10 +6,21 @@
 namespace tidemark {
 namespace {
 
+// A view at another offset may have the same signature, but may not overwrite the same inputs.
+bool may_overwrite_the_same(const StepTrace::Op& op, const Recipe& call) {
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const bool may = std::find(op.may_overwrite.begin(), op.may_overwrite.end(),
+                               op.inputs[i].storage) != op.may_overwrite.end();
+    if (may != ((call.may_overwrite >> i & 1) != 0)) return false;
+  }
+  return true;
+}
+
 bool same_call(const StepTrace::Op& op, const Recipe& call) {
   return op.kind == StepTrace::Kind::kCall && op.signature == call_signature(call) &&
          op.inputs.size() == call.inputs.size() && op.outputs.size() == call.outputs.size() &&
-         op.workspace == align_up(call.workspace) && op.name == call.name();
+         op.workspace == align_up(call.workspace) && op.name == call.name() &&
+         may_overwrite_the_same(op, call);
 }
 
 }  // namespace

@@ -499,7 +499,8 @@ void StepPlanner::adopt(Program& program, Produced produced) {
     }
     program.settled = true;
     say("steps now follow a plan: " + operators + format_bytes(need) + " (at least " +
-        format_bytes(program_order_peak(program.trace)) + " in program order)" + made);
+        format_bytes(program_order_peak(program.trace)) +
+        " in program order, with nothing in place)" + made);
   } else if (program.producer == Producer::kGiven) {
     program.settled = true;
     say("steps now follow the given plan: " + operators + format_bytes(schedule.peak) + made);

@@ -63,6 +63,7 @@ void Arena::free(const Block& block, Category category, const Fence& last_use) {
 }
 
 void Arena::recategorise(const Block& block, Category from, Category to) {
+  TIDEMARK_CHECK(live_[from] >= block.size, "a block is of the category it was allocated for");
   live_[from] -= block.size;
   live_[to] += block.size;
 }

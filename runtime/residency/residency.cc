@@ -209,10 +209,10 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     issue.pin(*input.storage);
   }
   context_.events.tell({.kind = StorageEvent::Kind::kRun, .reason = reason, .call = &call});
-  Storage* over = nullptr;
+  Storage* overwritten = nullptr;
   if (placement.overwrites) {
     if (rematerialiser_.let_overwrite(*placement.overwrites)) {
-      over = placement.overwrites;
+      overwritten = placement.overwrites;
     } else if (placement.how == BlockPlacement::How::kAt) {
       places.miss();
     }
@@ -226,8 +226,8 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     const bool missing =
         storage && (storage->residence() == Residence::kEmpty || storage->managed.evicted() ||
                     (storage->residence() == Residence::kDead && storage->managed.claims > 0));
-    if (over && outputs.empty()) {
-      issue.place_over(*storage, *over, places);
+    if (overwritten && outputs.empty()) {
+      issue.place_over(*storage, *overwritten, places);
     } else if (missing) {
       issue.place(*storage, places);
     } else {
@@ -245,15 +245,15 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     Storage& storage = *input.storage;
     context_.device.wait(StreamId::kCompute, input.written ? storage.managed.touched
                                                            : Fence(storage.managed.written));
-    const Storage& there = &storage == over ? *outputs.front() : storage;
-    input_addresses.push_back(context_.arena.address(there.managed.block.offset));
+    const Storage& holder = &storage == overwritten ? *outputs.front() : storage;
+    input_addresses.push_back(context_.arena.address(holder.managed.block.offset));
   }
   for (Storage* storage : outputs)
     output_addresses.push_back(context_.arena.address(storage->managed.block.offset));
   const Nanos cost = context_.costs.time(call.cost_key);
   const uint64_t tag = context_.log.record(
       {.kind = again ? EventKind::kRecompute : EventKind::kOperator,
-       .reason = reason,
+       .reason = overwritten ? Reason::kInPlace : reason,
        .stream = static_cast<uint8_t>(StreamId::kCompute),
        .category = static_cast<uint8_t>(outputs.empty() ? Category::kWorkspace
                                                         : outputs.front()->category),
@@ -281,7 +281,7 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
     context_.events.tell(StorageEvent::Kind::kUsed, &storage);
   };
   for (const Recipe::Input& input : call.inputs) {
-    if (input.storage.get() != over) used(*input.storage);
+    if (input.storage.get() != overwritten) used(*input.storage);
     if (!input.written) continue;
     Storage& storage = *input.storage;
     if (storage.managed.has_copy()) changes_.drop_copy(storage);

@@ -93,7 +93,7 @@ void StateChanges::hand_over(Storage& from, Storage& to, Residence next) {
   context_.arena.recategorise(old.block, from.category, to.category);
   s.take_block();
   s.block = std::exchange(old.block, {});
-  s.written = Event{};
+  s.written = old.written;
   s.touched = old.touched;
   old.leave(next);
   ++counts_.changes;
@@ -157,7 +157,7 @@ void StateChanges::offer_to_policy(Storage& storage) {
   }
 }
 
-// Neither the policy nor anybody who looks by address sees the storage from now on.
+// From now on, neither the policy nor placed() knows the storage.
 void StateChanges::withdraw(Storage& storage) {
   context_.policy.remove(storage);
   set_prefetched(storage, false);

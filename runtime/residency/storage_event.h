@@ -25,7 +25,7 @@ struct StorageEvent {
     kDropped,      // as kEvicted; a tier already had a copy
     kCopiedOut,    // to a tier; its block stays
     kCopyDropped,  // its copy is dropped, so it will be recomputed
-    kLeft,         // its block is free, for any reason
+    kLeft,         // its block is free, or another's, for any reason
     kMoved,        // its block has a new offset
     kUnused,       // lost its last user
     kDied,         // unused and without bytes; it had no block

@@ -17,12 +17,13 @@
 // copies run beside later instructions.
 //
 // An operator that runs in place (`overwrites`) writes its first output over an input that the
-// program drops after it. The input's block ends where the output's begins, at the same offset:
+// program has dropped by then. The input's block ends where the output's begins, at the same
+// offset:
 //
 //   trace      5 relu_grad s8 s3 -> s9, then s8 is dropped
 //   code       7 run op 5, overwrites s8      block 9: s9, where s8 was; ends the block of s8
 //
-// It runs once the program has dropped the input.
+// The operator waits until the program has dropped the input.
 //
 // Storages are numbered as in the trace. Storages that exist but are not used in it (`foreign`)
 // are numbered after the trace's.
@@ -120,7 +121,7 @@ inline bool is_program_op(const Schedule::Instruction& instruction) {
 // Whether each operator is where the program issues it.
 bool in_program_order(const Schedule& schedule);
 // Per block: the block whose space it takes over because its operator runs in place; kScratch:
-// none.
+// none. REQUIRES: the validator finds nothing in its references.
 std::vector<uint32_t> taken_over(const Schedule& schedule);
 // Most bytes in blocks at once: no layout has a lower peak.
 Bytes max_resident(const Schedule& schedule);

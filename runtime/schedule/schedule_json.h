@@ -17,7 +17,8 @@
 //      ...]}
 //
 // An instruction's "blocks" are [first, count]; without them it takes none. A block without
-// "storage" is scratch or a workspace. Names beside numbers are for people and are ignored on
+// "storage" is scratch or a workspace. A run in place has the storage that it overwrites:
+// "overwrites": 2. Names beside numbers are for people and are ignored on
 // reading. Omitted fields are 0, false or empty.
 //
 // Threads: functions without state.

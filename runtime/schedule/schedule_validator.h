@@ -40,7 +40,7 @@ namespace tidemark {
 //   operator still to run uses, is resident, copied, or computable from such storages. A
 //   schedule can therefore be left anywhere.
 // - In place: only an operator of the program, over an input that it may overwrite, of its
-//   first output's size, which the program drops after it and no operator still to run uses.
+//   first output's size, which the program has dropped and no operator still to run uses.
 //   The input's block ends, and the output's begins, at the instruction, at one offset.
 // - Blocks: each instruction has the blocks it needs, of the right storages and sizes, from
 //   where it takes them to where they end. Sizes are as in the trace, or rounded up to

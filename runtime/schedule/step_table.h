@@ -23,7 +23,8 @@ class StepTable {
     Nanos begin{0};  // sum of the costs of the calls before it
     Nanos cost{0};
     Bytes workspace{0};
-    // The input whose space its first output may take, as nobody needs it afterwards; none.
+    // The input whose space its first output may take, because the program drops it after this
+    // call; kNone if there is none.
     uint32_t overwrites = kNone;
   };
   // An item has its storage's number in the trace.

@@ -150,10 +150,11 @@ class Walk {
     if (it.overwrites != kNone) overwrite(it, overwritten_block);
   }
 
-  // After the operator, as the program drops the input with it.
+  // Call after finish(): the program may drop the input after this very operator.
   void overwrite(const Instruction& it, uint32_t block) {
     const Onlooker::Known& known = known_[it.overwrites];
     const std::string name = n_.name(it.overwrites);
+    if (n_.is_apart(it.overwrites)) return say(name + " is kept apart");
     if (block == kNone) return;  // said already: it is not resident
     if (!known.let_go) say(name + " is overwritten before the program releases it");
     if (known.uses_left > 0) say(name + " is overwritten before its last use");

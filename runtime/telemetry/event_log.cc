@@ -33,6 +33,7 @@ std::string_view to_string(Reason reason) {
     case Reason::kAustere: return "austere";
     case Reason::kNeeded: return "needed";
     case Reason::kOverwritten: return "overwritten";
+    case Reason::kInPlace: return "in place";
     case Reason::kEndOfStep: return "end of step";
     case Reason::kPlan: return "plan";
   }

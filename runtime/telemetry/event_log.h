@@ -39,6 +39,7 @@ enum class Reason : uint8_t {
   kAustere,      // the last resort before giving up
   kNeeded,       // an operator's input
   kOverwritten,  // an input of its recipe is about to be written
+  kInPlace,      // an operator: its output took the block of an input
   kEndOfStep,
   kPlan,  // as planned
 };

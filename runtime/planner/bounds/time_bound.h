@@ -25,8 +25,9 @@
 //   origin     r_s,j <= U_s,j;   1 - P_s,j <= U_s,j + sum of y_s,i over i >= j in the gap: what
 //              is not there has a copy already, or is computed again first
 //   copies     U_v,j <= U_v,j+1, and 0 while v is not written yet; one copy serves all gaps of
-//   v operands   y_s,j <= P_x,j + y_x,j + r_x,j for each input x of the call that made s,
-//   unless a
+//              v
+//   operands   y_s,j <= P_x,j + y_x,j + r_x,j for each input x of the call that made s, unless
+//   a
 //              call from k_j to k_(j+1), both included, uses x
 //   link out   sum of bytes_v (U_v,j+1 - U_v,j) <= out bandwidth * length of interval j
 //   link in    sum of bytes_s r_s,j             <= in bandwidth * length of interval j

@@ -63,5 +63,33 @@ TEST(InPlacePlan, NothingIsOverwrittenThatTheProgramKeeps) {
   EXPECT_EQ(scene.hash(b), plain.hash(plain_b));
 }
 
+// A call that looks the same but may not overwrite its input, such as one on a view, is
+// another.
+TEST(InPlacePlan, IsLeftWhereACallMayNotOverwriteTheSame) {
+  Scene scene;
+  std::vector<std::string> said;
+  scene.session().plan_steps(quiet(&said));
+  const auto step = [&](bool may) {
+    return scene.session().step([&] {
+      Handle a = scene.call({}, 4);
+      auto call = make_intrusive<ToyCall>(7);
+      Handle b(scene.residency().storages().create(units(4), Category::kActivation, "toy"));
+      call->inputs.push_back({a.ptr(), a->version(), false});
+      call->outputs.push_back({b.get(), b->bytes()});
+      call->may_overwrite = may ? 1 : 0;
+      call->cost_key = scene.session().costs().key(1, {100, Bytes(100), false});
+      scene.session().execute(call);
+      a = {};
+      scene.hash(b);
+    });
+  };
+  for (int i = 0; i < 3; ++i) step(true);
+  ASSERT_TRUE(step(true).planned) << said.back();
+  EXPECT_EQ(scene.events(EventKind::kOperator).back().reason, Reason::kInPlace);
+  step(false);
+  EXPECT_EQ(scene.events(EventKind::kOperator).back().reason, Reason::kNone);
+  EXPECT_NE(said.back().find("was not expected"), std::string::npos) << said.back();
+}
+
 }  // namespace
 }  // namespace tidemark::testing

@@ -1,6 +1,8 @@
 // Deferred calls that run in place: the first output takes the block of an input.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "tests/runtime/residency/scene.h"
@@ -81,6 +83,33 @@ TEST(Overwrite, ACallThatFailsGivesTheBlockBack) {
   over.deferred.call->workspace = Bytes(0);
   EXPECT_TRUE(over.deferred.run(true));
   EXPECT_EQ(over.scene.hash(over.deferred.output), apart.scene.hash(apart.deferred.output));
+}
+
+// Its input is then copied out as any other: once it has been written. Compute is still busy.
+TEST(Overwrite, ACallThatFailsLeavesTheInputAsItWas) {
+  const auto run = [](bool fails) {
+    Scene scene({.arena = 9, .host = 32, .poison = false});
+    const Handle seed = scene.data(2);
+    scene.device().synchronize_all();
+    const auto busy = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+    scene.device().enqueue(StreamId::kCompute, {busy, Nanos(1), 0});
+    Deferred deferred(scene, scene.call({seed}, 2), 2, fails ? 8 : 0);
+    if (fails) {
+      EXPECT_THROW(deferred.run(true), OutOfMemory);
+      deferred.call->workspace = Bytes(0);
+    }
+    EXPECT_TRUE(scene.residency().transfers().release_by(*deferred.input_storage,
+                                                         Action::kOffload, Reason::kPlan));
+    EXPECT_TRUE(deferred.run(false));
+    return scene.hash(deferred.output);
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST(Overwrite, IsSaidInTheLog) {
+  Stage stage;
+  EXPECT_TRUE(stage.deferred.run(true));
+  EXPECT_EQ(stage.scene.events(EventKind::kOperator).back().reason, Reason::kInPlace);
 }
 
 // b was computed from x, which has no recipe, and is evicted.

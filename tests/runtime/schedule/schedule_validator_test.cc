@@ -437,6 +437,20 @@ TEST(ScheduleValidator, NothingElseMayBeOverwritten) {
   expect_one(found(t, s), "instruction 5: only an operator of the program runs in place");
 }
 
+TEST(ScheduleValidator, WhatIsKeptApartIsNotOverwritten) {
+  StepTrace t;
+  t.storages = {{.origin = "w", .size = Bytes(512), .at_start = true, .at_end = true},
+                {.origin = "f", .size = Bytes(512)}};
+  t.ops = {{.name = "f", .inputs = {{0}}, .outputs = {1}, .may_overwrite = {0}},
+           {.name = "g", .inputs = {{0}, {1}}, .released = {1}}};
+  ASSERT_TRUE(trace_violations(t).empty());
+  Schedule s = ScheduleBuilder(t).run(0).run(1).free(1).build();
+  s.residents_apart = true;
+  EXPECT_TRUE(found(t, s).empty()) << found(t, s)[0];
+  s.code[0].overwrites = 0;
+  expect_one(found(t, s), "instruction 0: storage 0 (w) is kept apart");
+}
+
 // An intermediate that the program has let go of is recomputed for another, and freed again.
 TEST(ScheduleValidator, IntermediatesComeBackAndAreFreedAgain) {
   StepTrace t = trace();

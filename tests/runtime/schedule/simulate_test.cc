@@ -179,7 +179,6 @@ TEST(Simulate, WhatIsBeingCopiedOutMaySlipAway) {
   EXPECT_EQ(price(t, limits, down.build()).time, Nanos(140 + 20 + 100 + 100));
 }
 
-// Storages that are away at the end have their copies out by then. No operator passes a read.
 // In place, an operator waits for a copy that reads what it overwrites.
 TEST(Simulate, WhatRunsInPlaceTakesNoSpace) {
   TraceBuilder record;
@@ -198,6 +197,7 @@ TEST(Simulate, WhatRunsInPlaceTakesNoSpace) {
   EXPECT_EQ(simulate(t, limits, copied).waited, Nanos(200));
 }
 
+// Storages that are away at the end have their copies out by then. No operator passes a read.
 TEST(Simulate, EndsOnceWhatIsAwayIsOut) {
   TraceBuilder b;
   const uint32_t w = b.outside(4, true);

@@ -226,6 +226,7 @@ TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     StepTrace step = random_trace(random);
+    // In place, hardly anything is in the way.
     for (StepTrace::Op& op : step.ops) op.may_overwrite.clear();
     PlanLimits limits = copy_within(1, 300);
     limits.space = part_of_unmanaged(step, 70);

@@ -205,8 +205,7 @@ TEST(StepSimulator, TellsWhatMustNotMove) {
   EXPECT_EQ(pinned(left, copy_within(2, 250), leaving), "a2-6 for 250 a4-8 ");
 }
 
-// A shortfall counts once while it does not grow, however long it lasts.
-// c lies where b was: three units suffice. Not while b is still being copied.
+// c lies where b was, so that two units suffice.
 TEST(StepSimulator, RunsInPlace) {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100, 1);
@@ -225,6 +224,7 @@ TEST(StepSimulator, RunsInPlace) {
   EXPECT_EQ(simulated(record, evict_within(2)), "time 400");
 }
 
+// A shortfall counts once while it does not grow, however long it lasts.
 TEST(StepSimulator, SumsWhatLacks) {
   EXPECT_EQ(simulated(tower(), evict_within(2)), "time 3600, short 1");
   EXPECT_EQ(simulated(tower(), evict_within(1)), "time 3600, short 2");
