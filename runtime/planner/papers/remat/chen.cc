@@ -1,0 +1,166 @@
+// Chen et al. (2016), "Training Deep Nets with Sublinear Memory Cost": the forward pass is cut
+// into segments; a checkpoint at each cut stays, the rest is dropped, and a segment runs again
+// when the backward pass reaches it.
+//
+// Cuts are allowed behind a forward value that alone is read later in the forward pass (the
+// choice that Checkmate's paper calls AP); if fewer than two exist, behind any value.
+// - chen: every floor(sqrt(n))-th of n places (section 3).
+// - chen-budget: algorithm 3. Values add up until they exceed b, then the next place is a cut.
+//   Its search over b is exhaustive here: the schedule that takes least time within the budget.
+// Values that may not be computed again stay too. A node takes its first possible variant.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "runtime/planner/papers/remat/remat_methods.h"
+#include "runtime/planner/papers/remat/run_sequence.h"
+#include "runtime/planner/papers/remat/two_pass.h"
+
+namespace tidemark::planner::remat {
+namespace {
+
+// How many sizes of segments algorithm 3 tries.
+constexpr int kMostSizes = 400;
+
+class Segments {
+ public:
+  explicit Segments(const Problem& problem)
+      : problem_(problem), passes_(read_two_pass(problem, {.select_operators = false})) {
+    for (int i = 0, last = -1; i < passes_.forward; ++i) {
+      const bool is_alone = last <= i && passes_.last_reader[i] > i;
+      if (is_alone) places_.push_back(i);
+      last = std::max(last, passes_.last_reader[i]);
+    }
+    if (places_.size() < 2) {
+      places_.resize(static_cast<size_t>(passes_.forward));
+      std::iota(places_.begin(), places_.end(), 0);
+    }
+  }
+
+  // Positions of the checkpoints, ascending.
+  std::vector<int> square_root() const {
+    const auto step = std::max<size_t>(
+        1, static_cast<size_t>(std::sqrt(static_cast<double>(places_.size()))));
+    std::vector<int> cuts;
+    for (size_t k = step - 1; k < places_.size(); k += step) cuts.push_back(places_[k]);
+    return cuts;
+  }
+  std::vector<int> by_size(int64_t most) const {
+    std::vector<int> cuts;
+    int64_t sum = 0;
+    for (int i = 0; i < passes_.forward; ++i) {
+      sum += passes_.steps[i].bytes;
+      if (sum <= most || !std::binary_search(places_.begin(), places_.end(), i)) continue;
+      cuts.push_back(i);
+      sum = 0;
+    }
+    return cuts;
+  }
+  int64_t forward_bytes() const {
+    int64_t sum = 0;
+    for (int i = 0; i < passes_.forward; ++i) sum += passes_.steps[i].bytes;
+    return sum;
+  }
+
+  Schedule schedule(const std::vector<int>& cuts) const {
+    Plan plan{passes_, cuts, {}, {}};
+    return schedule_runs(problem_, plan.runs());
+  }
+
+ private:
+  struct Plan {
+    const TwoPass& passes;
+    const std::vector<int>& cuts;
+    std::vector<char> live;
+    std::vector<Run> made;
+
+    std::vector<Run> runs() {
+      for (int i = 0; i < passes.forward; ++i) {
+        const Step& step = passes.steps[i];
+        // Riders serve implementations that are not chosen here.
+        if (step.rides_on < 0) made.push_back({step.node, step.first[0].variant});
+        const bool is_cut = std::binary_search(cuts.begin(), cuts.end(), i);
+        live.push_back(is_cut || !step.may_run_again ? 1 : 0);
+      }
+      // The segment behind the last cut is in memory when the backward pass begins.
+      const int last = cuts.empty() ? -1 : cuts.back();
+      for (int i = last + 1; i < passes.forward; ++i) live[static_cast<size_t>(i)] = 1;
+      for (size_t t = 1; t < passes.stages.size(); ++t) {
+        const Stage& stage = passes.stages[t];
+        for (int k = stage.first; k < stage.end; ++k) {
+          const Step& step = passes.steps[k];
+          for (const int u : step.first[0].forward) compute(stage, u);
+          made.push_back({step.node, step.first[0].variant});
+        }
+      }
+      return made;
+    }
+
+    // Runs the segment of value i again, up to the last value of it that stages still read.
+    void compute(const Stage& stage, int i) {
+      if (live[static_cast<size_t>(i)] != 0) return;
+      const auto next = std::lower_bound(cuts.begin(), cuts.end(), i);
+      const int begin = next == cuts.begin() ? 0 : *(next - 1) + 1;
+      const int end = next == cuts.end() ? passes.forward : *next;
+      for (int j = begin; j < end; ++j) {
+        const Step& step = passes.steps[j];
+        if (live[static_cast<size_t>(j)] != 0 || !stage.may_need(j)) continue;
+        for (const int u : step.again[0].forward) compute(stage, u);
+        if (live[static_cast<size_t>(j)] != 0) continue;  // by an input's segment
+        made.push_back({step.node, step.again[0].variant});
+        live[static_cast<size_t>(j)] = 1;
+      }
+    }
+  };
+
+  const Problem& problem_;
+  TwoPass passes_;
+  std::vector<int> places_;
+};
+
+}  // namespace
+
+RematMethod chen_method() {
+  RematMethod method;
+  method.name = "chen";
+  method.what = "Chen's checkpoints, sqrt(n) segments; takes no budget";
+  method.plan = [](const Problem& problem, int64_t, const Limits& limits) {
+    const Stopwatch watch(limits);
+    const Segments segments(problem);
+    RematResult result;
+    result.schedule = segments.schedule(segments.square_root());
+    result.seconds = watch.seconds();
+    return result;
+  };
+  return method;
+}
+
+RematMethod chen_budget_method() {
+  RematMethod method;
+  method.name = "chen-budget";
+  method.what = "Chen's checkpoints, segments by size";
+  method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
+    const Stopwatch watch(limits);
+    const Segments segments(problem);
+    const int64_t all = segments.forward_bytes();
+    RematResult result;
+    std::vector<int> tried{-1};
+    for (int k = 0; k <= kMostSizes && !watch.expired(); ++k) {
+      const std::vector<int> cuts = segments.by_size(
+          static_cast<int64_t>(static_cast<double>(all) * k / kMostSizes));
+      if (cuts == tried) continue;
+      tried = cuts;
+      Schedule schedule = segments.schedule(cuts);
+      if (schedule.peak > budget) continue;
+      if (!result.found() || schedule.time < result.schedule.time) {
+        result.schedule = std::move(schedule);
+      }
+    }
+    if (!result.found()) result.note = "no size of segments fits";
+    result.seconds = watch.seconds();
+    return result;
+  };
+  return method;
+}
+
+}  // namespace tidemark::planner::remat

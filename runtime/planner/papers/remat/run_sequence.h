@@ -1,0 +1,22 @@
+// From a method's decisions to a schedule: runs in order, each value freed after its last use.
+//
+// Threads: functions without state.
+#pragma once
+
+#include <vector>
+
+#include "runtime/planner/remat/remat_schedule.h"
+
+namespace tidemark::planner::remat {
+
+struct Run {
+  NodeId node = kNoNode;
+  int32_t variant = 0;
+  bool operator==(const Run&) const = default;
+};
+
+// The schedule with the least memory that makes these runs in this order, with the validator's
+// peak and time. Runs that break a rule of the problem are an internal error, which throws.
+Schedule schedule_runs(const Problem& problem, const std::vector<Run>& runs);
+
+}  // namespace tidemark::planner::remat

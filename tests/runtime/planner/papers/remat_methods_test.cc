@@ -1,0 +1,183 @@
+// Every method gives valid schedules on problems that it reads; Chen's and Gist's on literal
+// ones; and what a system without a solver is told.
+#include "runtime/planner/papers/remat/remat_methods.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "runtime/core/text_file.h"
+#include "runtime/planner/io/remat_json.h"
+#include "runtime/planner/remat/remat_validator.h"
+#include "tests/runtime/planner/papers/solvers.h"
+#include "tests/runtime/planner/papers/training_problems.h"
+#include "tests/support/usage_error.h"
+
+namespace tidemark::planner::remat {
+namespace {
+
+using ::testing::HasSubstr;
+using ::tidemark::testing::usage_error;
+
+RematResult run(const char* name, const Problem& problem, int64_t budget,
+                double seconds = 20) {
+  Limits limits;
+  limits.seconds = seconds;
+  return find_remat_method(name)->plan(problem, budget, limits);
+}
+
+TEST(RematMethods, HaveNamesThatAreFlags) {
+  std::set<std::string> names;
+  for (const RematMethod& method : remat_methods()) {
+    EXPECT_EQ(method.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
+              std::string::npos)
+        << method.name;
+    EXPECT_TRUE(names.insert(method.name).second) << method.name << " appears twice";
+    EXPECT_EQ(find_remat_method(method.name), &method);
+    EXPECT_FALSE(method.what.empty());
+  }
+  EXPECT_EQ(remat_methods()[0].name, "default");
+  EXPECT_EQ(find_remat_method("magic"), nullptr);
+}
+
+TEST(RematMethods, MakeValidSchedules) {
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    const Problem problem = random_training(seed, 4, seed == 0 ? plain() : TrainingFeatures{});
+    const int64_t budget = problem.fixed_bytes + 60;  // more than all values together
+    for (const RematMethod& method : remat_methods()) {
+      if (method.needs_solver && find_solvers().empty()) continue;
+      // Not all of these can do without riders or in-place variants.
+      if (method.name == "checkmate" && seed > 0) continue;
+      SCOPED_TRACE(method.name + ", seed " + std::to_string(seed));
+      Limits limits;
+      limits.seconds = 20;
+      limits.nodes = 2000;
+      const RematResult result = method.plan(problem, budget, limits);
+      ASSERT_TRUE(result.fits(budget)) << result.note;
+      const Verdict verdict = validate(problem, result.schedule.events);
+      EXPECT_EQ(verdict.fault, "");
+      EXPECT_EQ(verdict.peak, result.schedule.peak);
+      EXPECT_DOUBLE_EQ(verdict.time, result.schedule.time);
+      EXPECT_GE(result.schedule.time, optimum(problem, budget) - 1e-9);
+    }
+  }
+}
+
+TEST(RematMethods, SayWhatToInstall) {
+  const char* const variables[] = {"TIDEMARK_HIGHS", "TIDEMARK_CBC"};
+  std::vector<std::pair<const char*, std::string>> before;
+  for (const char* const variable : variables) {
+    const char* const value = std::getenv(variable);
+    if (value) before.emplace_back(variable, value);
+    setenv(variable, "", 1);
+  }
+  for (const RematMethod& method : remat_methods()) {
+    if (!method.needs_solver) continue;
+    EXPECT_THAT(usage_error([&] { method.plan(toy(), 40, {}); }), HasSubstr("install HiGHS"));
+  }
+  for (const char* const variable : variables) unsetenv(variable);
+  for (const auto& [variable, value] : before) setenv(variable, value.c_str(), 1);
+}
+
+TEST(RematMethods, EndAtTheDeadline) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  const std::string file = std::string(TIDEMARK_INSTANCES) + "/remat/resnet18_32.json.gz";
+  const Problem problem = parse_remat_problem(read_text_file(file), file);
+  for (const char* const name : {"monet", "checkmate"}) {
+    const RematResult result = run(name, problem, 541671321, 0.1);
+    EXPECT_FALSE(result.found()) << name;
+    EXPECT_THAT(result.note, ::testing::AnyOf(HasSubstr("in time"), HasSubstr("no time"))) << name;
+  }
+}
+
+// A chain of ten nodes of 10 bytes and time 1; for each a backward node of time 2 that reads its
+// value and the gradient, which has no bytes.
+Problem chain() {
+  Problem problem;
+  problem.base_time = 30;
+  for (NodeId i = 0; i < 10; ++i) {
+    problem.nodes.push_back(make_node(1, 10, i > 0 ? std::vector{i - 1} : std::vector<NodeId>{}));
+  }
+  problem.nodes.push_back(make_node(2, 0, {9}));
+  for (NodeId i = 8; i >= 0; --i) {
+    problem.nodes.push_back(make_node(2, 0, {i, problem.size() - 1}));
+  }
+  return problem;
+}
+
+// Nine places for cuts; checkpoints 2, 5 and 8; three segments of two values run again.
+TEST(Chen, KeepsSquareRootOfAChain) {
+  const RematResult result = run("chen", chain(), 0);
+  EXPECT_EQ(result.schedule.time, 10 + 20 + 6);
+  EXPECT_EQ(result.schedule.peak, 40);
+}
+
+TEST(Chen, CutsByBudget) {
+  EXPECT_EQ(run("chen-budget", chain(), 100).schedule.time, 30);
+  const RematResult half = run("chen-budget", chain(), 50);
+  ASSERT_TRUE(half.fits(50)) << half.note;
+  EXPECT_GT(half.schedule.time, 30);
+  EXPECT_LE(half.schedule.time, 38);
+  const RematResult none = run("chen-budget", chain(), 20);
+  EXPECT_FALSE(none.found());
+  EXPECT_EQ(none.note, "no size of segments fits");
+}
+
+// MONeT decides over more than where segments end.
+TEST(Chen, IsNeverFasterThanMonet) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  for (int64_t budget = 100; budget >= 40; budget -= 10) {
+    const RematResult chen = run("chen-budget", chain(), budget);
+    const RematResult monet = run("monet", chain(), budget);
+    ASSERT_TRUE(chen.fits(budget) && monet.fits(budget)) << budget;
+    EXPECT_EQ(monet.status, SolveStatus::kOptimal);
+    EXPECT_LE(monet.schedule.time, chen.schedule.time) << budget;
+  }
+}
+
+// x (8 bytes) -> relu (8; in place) -> pool (4), then their gradients: pool's reads relu's value
+// or 1 byte of indices, relu's reads its value or 1 byte of signs.
+Problem relu_and_pool() {
+  Problem problem;
+  problem.base_time = 7;
+  problem.nodes = {make_node(1, 8, {}),   make_node(1, 8, {0}),    make_node(0, 1, {1}),
+                   make_node(1, 4, {1}),  make_node(0, 1, {3}),    make_node(1, 1, {3}),
+                   make_node(1, 0, {1, 5}), make_node(1, 0, {1, 6})};
+  problem.nodes[2].rider_of = 1;
+  problem.nodes[4].rider_of = 3;
+  problem.nodes[1].variants.push_back(problem.nodes[1].variants[0]);
+  problem.nodes[1].variants[1].overwrites = 0;
+  problem.nodes[1].variants[1].workspace = -8;
+  for (const auto& [reader, bits] : {std::pair<NodeId, NodeId>{6, 4}, {7, 2}}) {
+    problem.nodes[reader].variants.push_back(problem.nodes[reader].variants[0]);
+    problem.nodes[reader].variants[1].inputs[0] = bits;
+    std::sort(problem.nodes[reader].variants[1].inputs.begin(),
+              problem.nodes[reader].variants[1].inputs.end());
+  }
+  problem.nodes[7].required = true;
+  return problem;
+}
+
+// Neither encoding alone frees relu's value; both do. Peaks: x and relu share 8 bytes; pool
+// runs with relu's 8, its signs and its own 4.
+TEST(Gist, EncodesReluAndPoolTogether) {
+  const Problem problem = relu_and_pool();
+  const RematResult result = run("gist", problem, 0);
+  std::vector<Event> runs;
+  for (const Event& event : result.schedule.events) {
+    if (event.is_run()) runs.push_back(event);
+  }
+  const std::vector<Event> expected{{0, 0}, {1, 1}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 1}, {7, 1}};
+  EXPECT_EQ(runs, expected);
+  EXPECT_EQ(result.schedule.peak, 13);
+  // With another reader of relu's value in the backward pass the encodings would only add bytes.
+  Problem convolution = problem;
+  convolution.nodes.push_back(make_node(1, 0, {1, 6}));
+  const RematResult kept = run("gist", convolution, 0);
+  for (const Event& event : kept.schedule.events) EXPECT_NE(event.node, 2);
+}
+
+}  // namespace
+}  // namespace tidemark::planner::remat
