@@ -7,6 +7,7 @@
 //   $ plan_graph --model resnet50 --save-schedule schedule.json
 //   $ plan_graph --show schedule.json --svg schedule.svg
 //   $ plan_graph --remat problem.json --budget 8GiB --output schedule.json
+//   $ plan_graph --remat problem.json --budget 8GiB --method monet --deadline 60
 //
 // Plans both order and offsets of a step graph (runtime/schedule/trace_json.h), which is given
 // as a file or captured from a network by name. --layout takes buffers with lifetimes
@@ -47,6 +48,7 @@
 #include "runtime/planner/order/order.h"
 #include "runtime/planner/order/passes.h"
 #include "runtime/planner/papers/methods.h"
+#include "runtime/planner/papers/remat/remat_methods.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/schedule_from_plan.h"
 #include "runtime/planner/validator.h"
@@ -449,7 +451,13 @@ int run(int argc, char** argv) {
       listed += " " + method.name + " (" + method.what + "),";
     }
   }
-  app.add_option("--method", flags.method, listed + " or a baseline")
+  listed += " or a baseline; with --remat:";
+  for (const remat::RematMethod& method : remat::remat_methods()) {
+    if (find_method(method.name) == nullptr) names.push_back(method.name);
+    listed += (&method == &remat::remat_methods()[0] ? " " : ", ") + method.name + " (" +
+              method.what + ")";
+  }
+  app.add_option("--method", flags.method, listed)
       ->check(CLI::IsMember(names))
       ->capture_default_str();
   auto* estimate = app.add_flag(
@@ -484,7 +492,8 @@ int run(int argc, char** argv) {
                      "JSON of a rematerialisation problem: nodes with time, bytes, inputs and "
                      "variants (data/instances/remat/README.md); may be gzipped (.gz). Finds "
                      "the fastest runs and frees within --budget, and a lower bound on the "
-                     "time of any; --output writes the schedule")
+                     "time of any; --output writes the schedule. With --method: a published "
+                     "method instead, which says how fast its own kind of schedule can be")
           ->needs(budget);
   auto* layout = app.add_option("--layout", flags.layout,
                                 "CSV of buffers: id,lower,upper,size; lower <= time < upper");
@@ -520,7 +529,7 @@ int run(int argc, char** argv) {
       ->check(whole_number())
       ->capture_default_str();
   for (const char* of_others :
-       {"--method", "--svg", "--estimate", "--in-place", "--save-graph", "--save-schedule"}) {
+       {"--svg", "--estimate", "--in-place", "--save-graph", "--save-schedule"}) {
     remat->excludes(app.get_option(of_others));
   }
   for (const char* of_planning :
@@ -552,7 +561,11 @@ int run(int argc, char** argv) {
   }
   if (!flags.show.empty()) return run_show(flags);
   if (!flags.remat.empty()) {
-    return plan_rematerialization({flags.remat, flags.budget, flags.output, flags.limits});
+    return plan_rematerialization(
+        {flags.remat, flags.budget, flags.output, flags.limits, flags.method});
+  }
+  if (find_method(flags.method) == nullptr) {
+    throw UsageError("--method " + flags.method + " needs --remat");
   }
   if (!flags.graph.empty() || !flags.capture.model.empty()) return run_graph(flags);
   if (flags.layout.empty() && flags.order.empty()) {

@@ -1,14 +1,18 @@
 #include "examples/planning/remat_program.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 
 #include "examples/common/bundled.h"
 #include "examples/common/console.h"
 #include "examples/common/output_file.h"
 #include "examples/common/program.h"
+#include "runtime/core/errors.h"
 #include "runtime/core/text_file.h"
 #include "runtime/planner/io/remat_json.h"
 #include "runtime/planner/papers/remat/integer_bound.h"
+#include "runtime/planner/papers/remat/remat_methods.h"
 #include "runtime/planner/remat/remat_planner.h"
 
 namespace tidemark {
@@ -16,7 +20,9 @@ namespace {
 
 using planner::remat::LeastBudget;
 using planner::remat::Problem;
+using planner::remat::RematMethod;
 using planner::remat::RematPlan;
+using planner::remat::RematResult;
 
 std::string in_bytes(int64_t bytes) {
   return std::to_string(bytes) + " bytes (" + format_bytes(Bytes(bytes)) + ")";
@@ -51,17 +57,67 @@ int explain_least_budget(const RematRequest& request, const Problem& problem,
   return kOutOfMemory;
 }
 
+void print_result(const Problem& problem, const RematResult& result) {
+  const std::string unit = problem.unit_time.empty() ? "" : ", " + problem.unit_time;
+  if (result.variables > 0) {
+    print_out("program: {} variables, {} rows; {}\n", result.variables, result.rows,
+              planner::to_string(result.status));
+  }
+  if (!result.found()) return;
+  print_out("{:>14} {:>10} {:>10} {:>14} {:>9} {:>16}\n", "time" + unit, "ratio", "peak",
+            "own bound", "seconds", "peak in bytes");
+  print_out("{:>14.6f} {:>10.6f} {:>10} {:>14} {:>9.3f} {:>16}\n", result.schedule.time,
+            result.schedule.time / problem.base_time, format_bytes(Bytes(result.schedule.peak)),
+            result.own_bound > 0 ? fmt::format("{:.6f}", result.own_bound) : "-", result.seconds,
+            result.schedule.peak);
+}
+
+// A method of a paper. Its own bound holds for its own kind of schedules only, so the file
+// states none.
+int plan_by(const RematMethod& method, const RematRequest& request, const Problem& problem) {
+  const RematResult result = method.plan(problem, request.budget.count(), request.limits);
+  print_out("{}: {}\n", method.name, method.what);
+  print_result(problem, result);
+  if (result.found() && !request.output.empty()) {
+    write_output(request.output,
+                 planner::format_remat_schedule(
+                     result.schedule, {request.budget.count(), result.bound, result.seconds}));
+  }
+  if (!result.note.empty()) print_error("plan_graph: {}: {}\n", method.name, result.note);
+  if (result.fits(request.budget.count())) return kDone;
+  if (result.found()) {
+    print_error("plan_graph: {}: the schedule takes {}, more than the budget\n", method.name,
+                in_bytes(result.schedule.peak));
+  }
+  return kOutOfMemory;
+}
+
 }  // namespace
 
 int plan_rematerialization(const RematRequest& request) {
+  const RematMethod* const method = planner::remat::find_remat_method(request.method);
+  if (method == nullptr) {
+    std::string known;
+    for (const RematMethod& each : planner::remat::remat_methods()) known += " " + each.name;
+    throw UsageError("--method " + request.method + " plans no rematerialisation; --remat takes" +
+                     known);
+  }
   const Problem problem = planner::parse_remat_problem(
       read_text_file(given_or_bundled(request.problem)), request.problem);
+  const std::string& name = problem.name.empty() ? request.problem : problem.name;
+  const auto print_problem = [&] {
+    print_out("{}: {} nodes, budget {}\n", name, problem.nodes.size(),
+              in_bytes(request.budget.count()));
+  };
+  if (method != &planner::remat::remat_methods()[0]) {
+    print_problem();
+    return plan_by(*method, request, problem);
+  }
   planner::remat::RematOptions options;
   options.limits = request.limits;
   options.integer = planner::integer_bound();
   const RematPlan plan = plan_remat(problem, request.budget.count(), options);
-  print_out("{}: {} nodes, budget {}\n", problem.name.empty() ? request.problem : problem.name,
-            problem.nodes.size(), in_bytes(request.budget.count()));
+  print_problem();
   if (!plan.found()) return explain_least_budget(request, problem, plan);
   print_plan(problem, plan, problem.unit_time.empty() ? "" : ", " + problem.unit_time);
   if (!request.output.empty()) {

@@ -15,11 +15,14 @@ struct RematRequest {
   Bytes budget{0};
   std::string output{};  // file for the schedule; empty: none
   planner::Limits limits{};
+  std::string method = "default";  // one of planner::remat::remat_methods()
 };
 
 // Prints time, peak, bound and gap; writes the schedule. Returns the exit code: 3 if no
-// schedule fits in the budget, with the least budget on standard error. Throws DataError,
-// naming the place, for a bad file.
+// schedule fits in the budget, with the reason on standard error, and for the default method
+// with the least budget. A method that takes no budget (Chen's, Gist's) writes its schedule
+// even if that does not fit. Throws DataError, naming the place, for a bad file; UsageError for
+// an unknown method, or one that cannot read the problem.
 int plan_rematerialization(const RematRequest& request);
 
 }  // namespace tidemark

@@ -248,6 +248,21 @@ TEST_F(PlanGraphTest, PlansRematerialisation) {
   EXPECT_EQ(json["schedule"][0], (nlohmann::json{"compute", 0, 0}));
 }
 
+TEST_F(PlanGraphTest, PlansRematerialisationByPublishedMethods) {
+  const std::string toy = write("toy.json", kToy);
+  const Outcome fits =
+      run("--remat " + toy + " --budget 40 --method chen-budget --output " + file("c.json"));
+  EXPECT_EQ(fits.code, 0) << fits.said;
+  EXPECT_THAT(fits.said, HasSubstr("7.000000"));
+  EXPECT_THAT(read("c.json"), HasSubstr("compute"));
+  // Gist takes no budget: its schedule is written, and the exit code says that it does not fit.
+  const Outcome over =
+      run("--remat " + toy + " --budget 40 --method gist --output " + file("g.json"));
+  EXPECT_EQ(over.code, 3) << over.said;
+  EXPECT_THAT(over.said, HasSubstr("more than the budget"));
+  EXPECT_THAT(read("g.json"), HasSubstr("compute"));
+}
+
 TEST_F(PlanGraphTest, RematerialisationSaysTheLeastBudget) {
   const std::string toy = write("toy.json", kToy);
   const Outcome outcome = run("--remat " + toy + " --budget 39 --output " + file("s.json"));
@@ -262,7 +277,8 @@ TEST_F(PlanGraphTest, RematerialisationExplainsBadFilesAndFlags) {
   EXPECT_EQ(run("--remat " + toy).code, 2);
   EXPECT_EQ(run("--remat " + toy + " --budget 0").code, 2);
   EXPECT_EQ(run("--remat " + toy + " --budget lots").code, 2);
-  EXPECT_EQ(run("--remat " + toy + " --budget 40 --method default").code, 2);
+  EXPECT_EQ(run("--remat " + toy + " --budget 40 --method roam").code, 2);
+  EXPECT_EQ(run("--model resnet18 --method monet").code, 2);
   EXPECT_EQ(run("--remat " + toy + " --budget 40 --model resnet18").code, 2);
   EXPECT_EQ(run("--remat " + toy + " --budget 40 --output " + toy).code, 2);
   EXPECT_EQ(run("--budget 40 --model resnet18").code, 2);

@@ -114,6 +114,7 @@ class Reader {
     };
     int seed = 0, most = 0;
     for (int s = 0; s < size; ++s) {
+      if (result_.steps[s].rides_on >= 0) continue;
       std::vector<char> descends(static_cast<size_t>(size)), is_read(static_cast<size_t>(size));
       descends[s] = 1;
       for (int k = s; k < size; ++k) {
@@ -143,9 +144,6 @@ class Reader {
   void split_inputs(int k) {
     Step& step = result_.steps[k];
     const bool is_backward = k >= result_.forward;
-    if (is_backward && step.rides_on >= 0) {
-      fail(step.node, "is a rider in the backward pass, which these methods do not know");
-    }
     if (is_backward) {
       step.may_run_again = false;
       step.again.clear();
@@ -156,6 +154,20 @@ class Reader {
             std::lower_bound(way.forward.begin(), way.forward.end(), result_.forward);
         way.backward.assign(middle, way.forward.end());
         way.forward.erase(middle, way.forward.end());
+      }
+    }
+    if (is_backward && step.rides_on >= 0) check_backward_rider(k);
+  }
+
+  // It always runs, directly after its node, with nothing computed again in between.
+  void check_backward_rider(int k) const {
+    const Step& step = result_.steps[k];
+    const NodeId parent = result_.steps[step.rides_on].node;
+    if (step.rides_on != k - 1) fail(step.node, "is the second rider of a backward node");
+    for (const Way& way : step.first) {
+      if (!way.forward.empty()) fail(step.node, "is a backward rider that reads forward values");
+      if (way.with.size() != problem_.nodes[parent].variants.size()) {
+        fail(step.node, "is a backward rider that goes with some variants only");
       }
     }
   }

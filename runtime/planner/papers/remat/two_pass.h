@@ -16,7 +16,8 @@
 // - A value of the backward pass lives from its node to its last reader in this order.
 // - A forward node is computed again only if it may run twice, adds no fixed bytes, and a stage
 //   from now on reads its value, directly or through nodes computed from it.
-// - Forward nodes run in the forward pass even if nothing needs their value; riders may not.
+// - Forward nodes run in the forward pass even if nothing needs their value; riders need not.
+//   A rider of a backward node always runs: it reads no forward value and goes with all variants.
 // - In place: a backward node may overwrite only a value that no later node reads.
 //
 // Throws nothing but UsageError, for problems that cannot be read so.
@@ -76,7 +77,8 @@ struct TwoPass {
 };
 
 // Throws UsageError if the problem has no backward pass, a node reads a value that comes later
-// in the order, a rider belongs to the backward pass, or a node has no variant left.
+// in the order, a rider of a backward node is another one's second or reads forward values, or a
+// node has no variant left.
 TwoPass read_two_pass(const Problem& problem, const TwoPassOptions& options = {});
 
 }  // namespace tidemark::planner::remat

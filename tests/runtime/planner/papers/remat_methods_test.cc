@@ -125,8 +125,9 @@ TEST(Chen, CutsByBudget) {
   EXPECT_EQ(none.note, "no size of segments fits");
 }
 
-// MONeT decides over more than where segments end.
-TEST(Chen, IsNeverFasterThanMonet) {
+// MONeT decides over more than where segments end. (Where its bounds on memory are coarse, as on
+// the toy, a schedule of Chen's may still be faster.)
+TEST(Chen, IsNotFasterThanMonetOnAChain) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   for (int64_t budget = 100; budget >= 40; budget -= 10) {
     const RematResult chen = run("chen-budget", chain(), budget);

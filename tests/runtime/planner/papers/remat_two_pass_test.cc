@@ -89,6 +89,19 @@ TEST(TwoPass, PutsRidersBehindTheirNodes) {
   EXPECT_EQ(passes.steps[1].rides_on, 0);
 }
 
+// db's by-product, which da reads.
+TEST(TwoPass, RunsBackwardRidersWithTheirNodes) {
+  Problem problem = toy();
+  problem.nodes.insert(problem.nodes.begin() + 5, make_node(0, 1, {}));
+  problem.nodes[5].rider_of = 4;
+  problem.nodes[6].variants[0].inputs = {0, 4, 5};
+  const TwoPass passes = read_two_pass(problem);
+  ASSERT_EQ(passes.stages.size(), 5u);
+  EXPECT_EQ(passes.stages[3].first, 5);
+  EXPECT_FALSE(passes.stages[3].reads_forward);
+  EXPECT_EQ(passes.steps[5].rides_on, 4);
+}
+
 TEST(TwoPass, RunsUpdatesEarlyOnRequest) {
   Problem problem = toy();
   problem.nodes[5].required = true;
@@ -106,10 +119,10 @@ TEST(TwoPass, RejectsWhatIsNoTrainingStep) {
   EXPECT_THAT(usage_error([&] { read_two_pass(single); }), HasSubstr("no backward pass"));
 
   Problem rider = toy();
-  rider.nodes.insert(rider.nodes.begin() + 5, make_node(1, 1, {4}));
+  rider.nodes.insert(rider.nodes.begin() + 5, make_node(1, 1, {1, 4}));
   rider.nodes[5].rider_of = 4;
   rider.nodes[6].variants[0].inputs = {0, 5};
-  EXPECT_THAT(usage_error([&] { read_two_pass(rider); }), HasSubstr("rider in the backward pass"));
+  EXPECT_THAT(usage_error([&] { read_two_pass(rider); }), HasSubstr("backward rider that reads forward values"));
 
   Problem later = toy();
   later.nodes[1].variants.push_back(later.nodes[1].variants[0]);

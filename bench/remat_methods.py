@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Rematerialisation by every method side by side: Tidemark's search (ours), MONeT's and Checkmate's
+programs, Chen's checkpoints, Gist's encodings (plan_graph --remat --method). Prints a Markdown table
+and writes a report.
+
+usage: remat_methods.py [--program build/release/bin/plan_graph] [--output FILE.json] [--limit 60]
+                        [--search-limit 10] [--jobs 1] [--checker FILE.py] [--methods A,B]
+                        [INSTANCE ...]
+       remat_methods.py --table FILE.json
+
+INSTANCE: a file, a name in data/instances/remat, or one that remat_instances.py writes; each at its
+own budgets [toy, the captured steps, vgg and unet without and with variants]. --limit: seconds of
+a solver for each budget; --search-limit: of our search. Every schedule is validated by plan_graph;
+with --checker, those that fit also by `FILE.py INSTANCE SCHEDULE --budget B`. The solvers are those
+that plan_graph finds (BUILDING.md)."""
+
+import argparse
+import concurrent.futures
+import gzip
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import reports
+
+METHODS = ["default", "monet", "checkmate", "chen", "chen-budget", "gist"]
+LABELS = {"default": "ours", "monet": "MONeT", "monet-noop": "MONeT-NoOp", "checkmate": "Checkmate",
+          "chen": "Chen, sqrt(n)", "chen-budget": "Chen, by budget", "gist": "Gist"}
+INSTANCES = ["toy", "resnet18_32", "vgg16_32", "bert-base_32", "vgg", "vgg-variants", "unet",
+             "unet-variants"]
+PROGRAM = re.compile(r"program: (\d+) variables, (\d+) rows; (.*)")
+
+
+def read(path):
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+
+
+def find(name, generated):
+    """The file of an instance; those that remat_instances.py writes go to the folder."""
+    path = pathlib.Path(name)
+    if path.exists():
+        return path
+    bundled = sorted((reports.ROOT / "data" / "instances" / "remat").glob(name + ".json*"))
+    if bundled:
+        return bundled[0]
+    if not any(generated.iterdir()):
+        writer = pathlib.Path(__file__).resolve().parent / "remat_instances.py"
+        subprocess.run([sys.executable, writer, generated], check=True, stdout=subprocess.DEVNULL)
+    if not (generated / (name + ".json")).exists():
+        sys.exit(f"remat_methods.py: there is no instance '{name}'")
+    return generated / (name + ".json")
+
+
+def plan(args, instance, budget, method):
+    """What plan_graph says of one method at one budget."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "schedule.json"
+        command = [args.program, "--remat", instance, "--budget", budget, "--method", method,
+                   "--deadline", args.search_limit if method == "default" else args.limit,
+                   "--output", output]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              check=False)
+        row = {"method": method, "note": (done.stderr.strip().splitlines() or [""])[-1]}
+        if method == "default" and done.returncode == 3:
+            row["note"] = done.stderr.strip().splitlines()[0]
+        row["note"] = row["note"].removeprefix("plan_graph: ").removeprefix(method + ": ")
+        program = PROGRAM.search(done.stdout)
+        if program:
+            row.update(variables=int(program[1]), rows=int(program[2]), status=program[3])
+        lines = done.stdout.splitlines()
+        if lines and lines[-1].split()[-1:] and "own bound" in done.stdout:
+            own = lines[-1].split()[-3]
+            row["own_bound"] = None if own == "-" else float(own)
+        if not output.exists():
+            return row
+        schedule = json.loads(output.read_text())
+        row.update(time=schedule["time"], peak=schedule["peak"], seconds=schedule["seconds"],
+                   fits=schedule["peak"] <= budget)
+        if method == "default":
+            row["bound"] = schedule["bound"]
+        if args.checker and row["fits"]:
+            check = subprocess.run([sys.executable, args.checker, instance, output, "--budget",
+                                    str(budget)], capture_output=True, text=True, check=False)
+            row["checked"] = check.returncode == 0
+            if check.returncode != 0:
+                raise RuntimeError(f"the checker rejects {method} on {instance} at {budget}: "
+                                   f"{check.stdout}{check.stderr}")
+        return row
+
+
+def cell(row, base, budget):
+    """Time over the time of every node once, as a percentage more; and what was proven."""
+    if "time" not in row:
+        if "infeasible" in row["note"] or row["note"].startswith("no schedule fits"):
+            return "does not fit, proven"
+        if "million terms" in row["note"]:
+            return "too large"
+        return "none in time" if "in time" in row["note"] or "was found" in row["note"] else "does not fit"
+    if not row["fits"]:
+        return f"does not fit: {row['peak'] / budget:.2f} of the budget"
+    text = f"{100 * (row['time'] / base - 1):+.2f} %"
+    if row.get("status") == "optimal":
+        text += ", proven for its kind"
+    elif row.get("own_bound"):
+        text += f" (its kind: at least {100 * (row['own_bound'] / base - 1):+.2f} %)"
+    if row["method"] == "default" and row["bound"] > 0:
+        text += f" (any: at least {100 * (row['bound'] / base - 1):+.2f} %)"
+    return text
+
+
+def print_table(report):
+    methods = report["methods"]
+    print("| problem | budget | " + " | ".join(LABELS.get(m, m) for m in methods) + " |")
+    print("|---" * (len(methods) + 2) + "|")
+    for entry in report["rows"]:
+        cells = {row["method"]: cell(row, entry["base_time"], entry["budget"]) for row in entry["methods"]}
+        print(f"| {entry['instance']} | {entry['budget'] / entry['keep_all']:.2f} | "
+              + " | ".join(cells[m] for m in methods) + " |")
+
+
+def keep_all(problem):
+    """Peak of the listed order with the first variants, where nothing is computed again. The same
+    for every budget, so that budgets can be given as shares of it."""
+    nodes, last = problem["nodes"], {}
+    riders = {i for i, node in enumerate(nodes) if "rider_of" in node}
+
+    def inputs(node):
+        return (node.get("variants") or [{}])[0].get("inputs", node.get("inputs", []))
+
+    for k, node in enumerate(nodes):
+        for i in [k, *inputs(node)]:
+            last[i] = k
+    live = peak = 0
+    fixed = problem["fixed_bytes"]
+    for k, node in enumerate(nodes):
+        if k in riders:
+            continue
+        fixed += node.get("adds_fixed", 0)
+        live += node["bytes"]
+        workspace = (node.get("variants") or [{}])[0].get("workspace", node.get("workspace", 0))
+        peak = max(peak, fixed + live + workspace)
+        live -= sum(nodes[i]["bytes"] for i, at in last.items() if at == k and i not in riders)
+    return peak
+
+
+def measure_budget(args, instance, problem, budget):
+    base = problem.get("base_time") or sum(node["time"] for node in problem["nodes"])
+    entry = {"instance": problem.get("name", instance.stem), "nodes": len(problem["nodes"]),
+             "budget": budget, "keep_all": keep_all(problem), "base_time": base,
+             "load": os.getloadavg()[0], "methods": []}
+    for method in args.methods:
+        row = plan(args, instance, budget, method)
+        entry["methods"].append(row)
+        print(f"{entry['instance']} {budget} {method}: {cell(row, base, budget)} "
+              f"[{row.get('seconds', '-')} s] {row['note']}", file=sys.stderr, flush=True)
+    return entry
+
+
+def measure(args, instances):
+    report = {"processor": reports.cpu_name(), "cores": os.cpu_count(), "jobs": args.jobs,
+              "solver_limit_s": args.limit, "search_limit_s": args.search_limit,
+              "methods": args.methods, "rows": []}
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        rows = []
+        for instance in instances:
+            problem = read(instance)
+            rows += [pool.submit(measure_budget, args, instance, problem, budget["bytes"])
+                     for budget in problem["budgets"]]
+        for row in rows:
+            report["rows"].append(row.result())
+            if args.output:
+                reports.write_report(args.output, **report)
+    return report
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path,
+                        default=reports.ROOT / "build" / "release" / "bin" / "plan_graph")
+    parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--limit", type=float, default=60)
+    parser.add_argument("--search-limit", type=float, default=10)
+    parser.add_argument("--jobs", type=int, default=1, help="budgets at a time")
+    parser.add_argument("--checker", type=pathlib.Path)
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--table", type=pathlib.Path, help="print the table of a report")
+    parser.add_argument("instances", nargs="*", metavar="INSTANCE")
+    args = parser.parse_args()
+    if args.table:
+        print_table(json.loads(args.table.read_text(encoding="utf-8")))
+        return
+    args.methods = args.methods.split(",")
+    with tempfile.TemporaryDirectory() as folder:
+        instances = [find(name, pathlib.Path(folder)) for name in args.instances or INSTANCES]
+        print_table(measure(args, instances))
+
+
+if __name__ == "__main__":
+    main()
