@@ -27,8 +27,9 @@ import tempfile
 
 import reports
 
-METHODS = ["default", "monet", "checkmate", "chen", "chen-budget", "gist"]
-LABELS = {"default": "ours", "monet": "MONeT", "monet-noop": "MONeT-NoOp", "checkmate": "Checkmate",
+METHODS = ["default", "monet", "monet-eager", "checkmate", "chen", "chen-budget", "gist"]
+LABELS = {"default": "ours", "monet": "MONeT", "monet-noop": "MONeT-NoOp",
+          "monet-eager": "MONeT, updates early", "checkmate": "Checkmate",
           "chen": "Chen, sqrt(n)", "chen-budget": "Chen, by budget", "gist": "Gist"}
 INSTANCES = ["toy", "resnet18_32", "vgg16_32", "bert-base_32", "vgg", "vgg-variants", "unet",
              "unet-variants"]
@@ -97,12 +98,12 @@ def cell(row, base, budget):
     """Time over the time of every node once, as a percentage more; and what was proven."""
     if "time" not in row:
         if "infeasible" in row["note"] or row["note"].startswith("no schedule fits"):
-            return "does not fit, proven"
+            return "none, proven" if row["method"] == "default" else "none of its kind, proven"
         if "million terms" in row["note"]:
             return "too large"
-        return "none in time" if "in time" in row["note"] or "was found" in row["note"] else "does not fit"
+        return "not solved in time" if "time" in row["note"] or "was found" in row["note"] else "none fits"
     if not row["fits"]:
-        return f"does not fit: {row['peak'] / budget:.2f} of the budget"
+        return f"takes {row['peak'] / budget:.2f} of the budget"
     text = f"{100 * (row['time'] / base - 1):+.2f} %"
     if row.get("status") == "optimal":
         text += ", proven for its kind"

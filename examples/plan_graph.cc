@@ -8,6 +8,7 @@
 //   $ plan_graph --show schedule.json --svg schedule.svg
 //   $ plan_graph --remat problem.json --budget 8GiB --output schedule.json
 //   $ plan_graph --remat problem.json --budget 8GiB --method monet --deadline 60
+//   $ plan_graph --model resnet50 --write-remat problem.json
 //
 // Plans both order and offsets of a step graph (runtime/schedule/trace_json.h), which is given
 // as a file or captured from a network by name. --layout takes buffers with lifetimes
@@ -65,7 +66,7 @@ constexpr int kDoesNotFit = kOutOfMemory;
 constexpr size_t kMaxBuffersToCompare = 20'000;
 
 struct Flags {
-  std::string graph, layout, order, remat, output, save_graph, save_schedule, show, svg;
+  std::string graph, layout, order, remat, output, save_graph, save_schedule, show, svg, write_remat;
   std::string method = "default";
   CaptureRequest capture;
   bool estimate = false;
@@ -368,6 +369,10 @@ int run_graph(const Flags& flags) {
                                              flags.capture.batch, flags.capture.optimizer)
                                : flags.graph;
   if (!flags.save_graph.empty()) write_output(flags.save_graph, tidemark::to_json(graph));
+  if (!flags.write_remat.empty()) {
+    write_rematerialization_problem(graph, name, flags.write_remat);
+    return kDone;
+  }
   const Problem problem =
       problem_from_trace(graph, {.in_place = flags.in_place || flags.estimate});
   print_out("{}: {} operators, {} storages; {} in program order ({:.2f} s to capture)\n", name,
@@ -471,6 +476,9 @@ int run(int argc, char** argv) {
   app.add_option("--save-schedule", flags.save_schedule,
                  "Write the plan to FILE as a schedule that a session could run, together with "
                  "the step; persistent storages are kept apart");
+  app.add_option("--write-remat", flags.write_remat,
+                 "Write the step to FILE as a rematerialisation problem for --remat, with some "
+                 "budgets to try, and stop");
   auto* show =
       app.add_option(
              "--show", flags.show,
@@ -529,15 +537,17 @@ int run(int argc, char** argv) {
       ->check(whole_number())
       ->capture_default_str();
   for (const char* of_others :
-       {"--svg", "--estimate", "--in-place", "--save-graph", "--save-schedule"}) {
+       {"--svg", "--estimate", "--in-place", "--save-graph", "--save-schedule",
+        "--write-remat"}) {
     remat->excludes(app.get_option(of_others));
   }
   for (const char* of_planning :
-       {"--output", "--method", "--nodes", "--estimate", "--in-place", "--save-graph"}) {
+       {"--output", "--method", "--nodes", "--estimate", "--in-place", "--save-graph",
+        "--write-remat"}) {
     show->excludes(app.get_option(of_planning));
   }
   layout->excludes(app.get_option("--in-place"));
-  for (const char* of_steps : {"--estimate", "--save-graph"}) {
+  for (const char* of_steps : {"--estimate", "--save-graph", "--write-remat"}) {
     layout->excludes(app.get_option(of_steps));
     order->excludes(app.get_option(of_steps));
   }
@@ -558,6 +568,9 @@ int run(int argc, char** argv) {
   }
   if (!flags.save_schedule.empty() && flags.graph.empty() && flags.capture.model.empty()) {
     throw UsageError("--save-schedule needs GRAPH.json or --model");
+  }
+  if (!flags.write_remat.empty() && flags.graph.empty() && flags.capture.model.empty()) {
+    throw UsageError("--write-remat needs GRAPH.json or --model");
   }
   if (!flags.show.empty()) return run_show(flags);
   if (!flags.remat.empty()) {

@@ -11,8 +11,11 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/text_file.h"
 #include "runtime/planner/io/remat_json.h"
+#include "runtime/planner/io/remat_problem_json.h"
 #include "runtime/planner/papers/remat/integer_bound.h"
+#include "runtime/planner/papers/remat/problem_from_step.h"
 #include "runtime/planner/papers/remat/remat_methods.h"
+#include "runtime/planner/papers/remat/run_sequence.h"
 #include "runtime/planner/remat/remat_planner.h"
 
 namespace tidemark {
@@ -23,6 +26,10 @@ using planner::remat::Problem;
 using planner::remat::RematMethod;
 using planner::remat::RematPlan;
 using planner::remat::RematResult;
+using planner::remat::Run;
+
+// Budgets of a written problem, as shares of what keeping everything takes above fixed bytes.
+constexpr double kShares[] = {0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3};
 
 std::string in_bytes(int64_t bytes) {
   return std::to_string(bytes) + " bytes (" + format_bytes(Bytes(bytes)) + ")";
@@ -126,6 +133,24 @@ int plan_rematerialization(const RematRequest& request) {
                      plan.schedule, {request.budget.count(), plan.bound, plan.seconds}));
   }
   return kDone;
+}
+
+void write_rematerialization_problem(const StepTrace& trace, const std::string& name,
+                                     const std::string& file) {
+  Problem problem = planner::remat::problem_from_step(trace).problem;
+  problem.name = name;
+  check_problem(problem);
+  std::vector<Run> runs;
+  for (planner::remat::NodeId i = 0; i < problem.size(); ++i) runs.push_back({i, 0});
+  const int64_t keep_all = schedule_runs(problem, runs).peak;
+  std::vector<int64_t> budgets;
+  for (const double share : kShares) {
+    const auto above = static_cast<double>(keep_all - problem.fixed_bytes);
+    budgets.push_back(problem.fixed_bytes + static_cast<int64_t>(share * above));
+  }
+  write_output(file, planner::format_remat_problem(problem, budgets));
+  print_out("{}: {} nodes, {} fixed, {} keeping everything\n", name, problem.nodes.size(),
+            format_bytes(Bytes(problem.fixed_bytes)), format_bytes(Bytes(keep_all)));
 }
 
 }  // namespace tidemark

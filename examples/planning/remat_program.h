@@ -1,4 +1,5 @@
-// plan_graph --remat: plans rematerialisation from a file within a budget.
+// plan_graph --remat: plans rematerialisation from a file within a budget; --write-remat: makes
+// such a file from a captured step.
 //
 // Threads: the calling thread.
 #pragma once
@@ -7,6 +8,7 @@
 
 #include "runtime/core/units.h"
 #include "runtime/planner/limits.h"
+#include "runtime/schedule/step_trace.h"
 
 namespace tidemark {
 
@@ -24,5 +26,10 @@ struct RematRequest {
 // even if that does not fit. Throws DataError, naming the place, for a bad file; UsageError for
 // an unknown method, or one that cannot read the problem.
 int plan_rematerialization(const RematRequest& request);
+
+// Writes the step as a rematerialisation problem, with budgets between its fixed bytes and what
+// keeping everything takes.
+void write_rematerialization_problem(const StepTrace& trace, const std::string& name,
+                                     const std::string& file);
 
 }  // namespace tidemark

@@ -40,7 +40,7 @@ CheckmateProgram::Choice CheckmateProgram::choose(const Problem& problem, NodeId
 
 void CheckmateProgram::choose_nodes(const Problem& problem) {
   const auto fail = [&](NodeId i, const char* what) {
-    throw UsageError("nodes[" + std::to_string(i) + "] (" + problem.nodes[i].name + "): " +
+    throw UsageError("[checkmate] nodes[" + std::to_string(i) + "] (" + problem.nodes[i].name + "): " +
                      what);
   };
   const std::vector<NodeId> order = first_order(problem);

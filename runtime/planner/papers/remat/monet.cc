@@ -7,11 +7,9 @@ namespace tidemark::planner::remat {
 namespace {
 
 RematResult plan_monet(const Problem& problem, int64_t budget, const Limits& limits,
-                       bool select_operators) {
+                       const TwoPassOptions& reading) {
   const Stopwatch watch(limits);
   require_solver();
-  TwoPassOptions reading;
-  reading.select_operators = select_operators;
   const TwoPass passes = read_two_pass(problem, reading);
   const MonetProgram program(passes, budget, {});
   return solve_and_decode(
@@ -27,7 +25,7 @@ RematMethod monet_method() {
   method.what = "MONeT's program: checkpoints and implementations";
   method.needs_solver = true;
   method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
-    return plan_monet(problem, budget, limits, true);
+    return plan_monet(problem, budget, limits, {});
   };
   return method;
 }
@@ -38,7 +36,20 @@ RematMethod monet_noop_method() {
   method.what = "MONeT's program without selection of implementations";
   method.needs_solver = true;
   method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
-    return plan_monet(problem, budget, limits, false);
+    return plan_monet(problem, budget, limits, {.select_operators = false});
+  };
+  return method;
+}
+
+// The paper has no updates: parameters' gradients stay. Where a problem lists updates last, the
+// other two keep the gradients until then.
+RematMethod monet_eager_method() {
+  RematMethod method;
+  method.name = "monet-eager";
+  method.what = "MONeT's program with updates as soon as their gradients are there";
+  method.needs_solver = true;
+  method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
+    return plan_monet(problem, budget, limits, {.order = FirstOrder::kEager});
   };
   return method;
 }

@@ -55,6 +55,7 @@ const RematMethod* find_remat_method(const std::string& name);
   X(search_method)                \
   X(monet_method)                 \
   X(monet_noop_method)            \
+  X(monet_eager_method)           \
   X(checkmate_method)             \
   X(chen_method)                  \
   X(chen_budget_method)           \

@@ -39,7 +39,7 @@ class Reader {
 
  private:
   [[noreturn]] void fail(NodeId i, const std::string& what) const {
-    throw UsageError("nodes[" + std::to_string(i) + "] (" + problem_.nodes[i].name + "): " +
+    throw UsageError("[two passes] nodes[" + std::to_string(i) + "] (" + problem_.nodes[i].name + "): " +
                      what);
   }
 
@@ -128,7 +128,7 @@ class Reader {
         most = count;
       }
     }
-    if (most == 0) throw UsageError("the problem has no backward pass");
+    if (most == 0) throw UsageError("[two passes] the problem has no backward pass");
     return seed;
   }
 

@@ -1,0 +1,113 @@
+// Captured steps as rematerialisation problems.
+#include "runtime/planner/papers/remat/problem_from_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/planner/io/remat_json.h"
+#include "runtime/planner/io/remat_problem_json.h"
+#include "runtime/planner/papers/remat/two_pass.h"
+#include "tests/runtime/planner/papers/training_problems.h"
+
+namespace tidemark::planner::remat {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Parameters w and g, which a last operator updates; an upload; two layers; the gradient of the
+// first makes dx and dg, which waits for the update.
+StepTrace step() {
+  using Kind = StepTrace::Kind;
+  StepTrace trace;
+  const auto storage = [&](int64_t size, bool persistent = false) {
+    StepTrace::Storage made;
+    made.size = Bytes(size);
+    made.at_start = made.at_end = persistent;
+    trace.storages.push_back(made);
+    return static_cast<uint32_t>(trace.storages.size() - 1);
+  };
+  const auto op = [&](Kind kind, const char* name, std::vector<StepTrace::Input> inputs,
+                      std::vector<uint32_t> outputs) {
+    StepTrace::Op made;
+    made.kind = kind;
+    made.name = name;
+    made.inputs = std::move(inputs);
+    made.outputs = std::move(outputs);
+    made.cost = Nanos(2'000'000);
+    trace.ops.push_back(std::move(made));
+  };
+  const uint32_t data = storage(100), w = storage(40, true), g = storage(4, true),
+                 x = storage(30), statistics = storage(2), y = storage(20), dx = storage(30),
+                 dg = storage(4), dw = storage(40);
+  op(Kind::kUpload, "upload", {}, {data});
+  op(Kind::kCall, "norm", {{data}, {g}}, {x, statistics});
+  op(Kind::kCall, "conv", {{x}, {w}}, {y});
+  op(Kind::kCall, "scale_", {{y, 0, true}}, {});
+  op(Kind::kCall, "conv_grad", {{y, 1}, {x}}, {dx, dw});
+  op(Kind::kCall, "norm_grad", {{dx}, {x}, {statistics}}, {dg});
+  op(Kind::kCall, "update_", {{w, 0, true}, {g, 0, true}, {dw}, {dg}}, {});
+  op(Kind::kRead, "read", {{y, 1}}, {});
+  return trace;
+}
+
+TEST(ProblemFromStep, HasANodeForEachCall) {
+  const StepProblem made = problem_from_step(step());
+  const auto& nodes = made.problem.nodes;
+  EXPECT_EQ(made.problem.fixed_bytes, 144);
+  EXPECT_THAT(made.op_of, ElementsAre(1, 2, 3, 4, 4, 5, 6, 7)) << "two nodes for conv_grad";
+  EXPECT_EQ(nodes[0].name, "norm.1");
+  EXPECT_EQ(nodes[0].bytes, 32) << "statistics are read as long as x";
+  EXPECT_EQ(nodes[0].variants[0].time, 2);
+  EXPECT_THAT(nodes[1].variants[0].inputs, ElementsAre(0));
+  // In place: a new value in the space of the old one.
+  EXPECT_TRUE(nodes[2].once);
+  EXPECT_EQ(nodes[2].variants[0].overwrites, 1);
+  EXPECT_EQ(nodes[2].variants[0].workspace, -20);
+  EXPECT_EQ(nodes[2].bytes, 20);
+  EXPECT_THAT(nodes[3].variants[0].inputs, ElementsAre(0, 2));
+  // The update and the read.
+  EXPECT_TRUE(nodes[6].required && nodes[6].once);
+  EXPECT_EQ(nodes[6].bytes, 0);
+  EXPECT_TRUE(nodes[7].required);
+  EXPECT_FALSE(nodes[7].once);
+}
+
+// dw waits for the update, dx does not: the smaller one is a node of its own.
+TEST(ProblemFromStep, SplitsWhatIsReadLater) {
+  const StepProblem made = problem_from_step(step());
+  const auto& nodes = made.problem.nodes;
+  EXPECT_EQ(nodes[3].bytes, 40);
+  EXPECT_EQ(nodes[3].variants[0].workspace, 30) << "both are made at once";
+  EXPECT_EQ(nodes[4].rider_of, 3);
+  EXPECT_EQ(nodes[4].bytes, 30);
+  EXPECT_THAT(nodes[4].variants[0].inputs, IsEmpty());
+  EXPECT_THAT(nodes[5].variants[0].inputs, ElementsAre(0, 4));
+  EXPECT_THAT(nodes[6].variants[0].inputs, ElementsAre(3, 5));
+  EXPECT_NO_THROW(check_problem(made.problem));
+  EXPECT_NO_THROW(read_two_pass(made.problem));
+}
+
+TEST(RematProblemJson, IsReadAgain) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Problem problem = random_training(seed, 4, {});
+    const Problem again = parse_remat_problem(format_remat_problem(problem, {5, 7}), "file");
+    ASSERT_EQ(again.size(), problem.size());
+    EXPECT_EQ(again.fixed_bytes, problem.fixed_bytes);
+    EXPECT_EQ(again.base_time, problem.base_time);
+    for (NodeId i = 0; i < problem.size(); ++i) {
+      const Node &a = problem.nodes[i], &b = again.nodes[i];
+      EXPECT_EQ(std::tie(a.bytes, a.required, a.once, a.adds_fixed, a.rider_of),
+                std::tie(b.bytes, b.required, b.once, b.adds_fixed, b.rider_of));
+      ASSERT_EQ(a.variants.size(), b.variants.size());
+      for (size_t v = 0; v < a.variants.size(); ++v) {
+        const Variant &c = a.variants[v], &d = b.variants[v];
+        EXPECT_EQ(std::tie(c.time, c.workspace, c.inputs, c.overwrites, c.when, c.with),
+                  std::tie(d.time, d.workspace, d.inputs, d.overwrites, d.when, d.with));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::planner::remat
