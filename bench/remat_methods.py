@@ -8,11 +8,11 @@ usage: remat_methods.py [--program build/release/bin/plan_graph] [--output FILE.
                         [INSTANCE ...]
        remat_methods.py --table FILE.json
 
-INSTANCE: a file, a name in data/instances/remat, or one that remat_instances.py writes; each at its
-own budgets [toy, the captured steps, vgg and unet without and with variants]. --limit: seconds of
-a solver for each budget; --search-limit: of our search. Every schedule is validated by plan_graph;
-with --checker, those that fit also by `FILE.py INSTANCE SCHEDULE --budget B`. The solvers are those
-that plan_graph finds (BUILDING.md)."""
+INSTANCE: a file, a name in data/instances/remat, one that remat_instances.py writes, or MODEL@BATCH,
+a step that plan_graph captures; each at its own budgets. --limit: seconds of a solver for each
+budget; --search-limit: of our search. Every schedule is validated by plan_graph; with --checker,
+those that fit also by `FILE.py INSTANCE SCHEDULE --budget B`. A report that exists is completed: what
+it has is not measured again. The solvers are those that plan_graph finds (BUILDING.md)."""
 
 import argparse
 import concurrent.futures
@@ -32,7 +32,7 @@ LABELS = {"default": "ours", "monet": "MONeT", "monet-noop": "MONeT-NoOp",
           "monet-eager": "MONeT, updates early", "checkmate": "Checkmate",
           "chen": "Chen, sqrt(n)", "chen-budget": "Chen, by budget", "gist": "Gist"}
 INSTANCES = ["toy", "resnet18_32", "vgg16_32", "bert-base_32", "vgg", "vgg-variants", "unet",
-             "unet-variants"]
+             "unet-variants", "resnet18@32", "vgg16@32"]
 PROGRAM = re.compile(r"program: (\d+) variables, (\d+) rows; (.*)")
 
 
@@ -41,15 +41,21 @@ def read(path):
     return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
 
 
-def find(name, generated):
-    """The file of an instance; those that remat_instances.py writes go to the folder."""
+def find(args, name, generated):
+    """The file of an instance; those that are made here go to the folder."""
     path = pathlib.Path(name)
     if path.exists():
+        return path
+    if "@" in name:
+        model, batch = name.split("@")
+        path = generated / (name + ".json")
+        subprocess.run([args.program, "--model", model, "--batch", batch, "--write-remat", path],
+                       check=True, stdout=subprocess.DEVNULL)
         return path
     bundled = sorted((reports.ROOT / "data" / "instances" / "remat").glob(name + ".json*"))
     if bundled:
         return bundled[0]
-    if not any(generated.iterdir()):
+    if not (generated / "vgg.json").exists():
         writer = pathlib.Path(__file__).resolve().parent / "remat_instances.py"
         subprocess.run([sys.executable, writer, generated], check=True, stdout=subprocess.DEVNULL)
     if not (generated / (name + ".json")).exists():
@@ -67,8 +73,10 @@ def plan(args, instance, budget, method):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                               check=False)
         row = {"method": method, "note": (done.stderr.strip().splitlines() or [""])[-1]}
-        if method == "default" and done.returncode == 3:
-            row["note"] = done.stderr.strip().splitlines()[0]
+        if done.returncode != 0 and (method == "default" or done.returncode != 3):
+            row["note"] = (done.stderr.strip().splitlines() or ["failed"])[0]
+        if done.returncode not in (0, 3):
+            row["failed"] = done.returncode
         row["note"] = row["note"].removeprefix("plan_graph: ").removeprefix(method + ": ")
         program = PROGRAM.search(done.stdout)
         if program:
@@ -96,6 +104,8 @@ def plan(args, instance, budget, method):
 
 def cell(row, base, budget):
     """Time over the time of every node once, as a percentage more; and what was proven."""
+    if "failed" in row:
+        return "cannot read the problem" if row["failed"] == 2 else "failed"
     if "time" not in row:
         if "infeasible" in row["note"] or row["note"].startswith("no schedule fits"):
             return "none, proven" if row["method"] == "default" else "none of its kind, proven"
@@ -115,13 +125,14 @@ def cell(row, base, budget):
 
 
 def print_table(report):
-    methods = report["methods"]
+    measured = {row["method"] for entry in report["rows"] for row in entry["methods"]}
+    methods = [method for method in [*METHODS, "monet-noop"] if method in measured]
     print("| problem | budget | " + " | ".join(LABELS.get(m, m) for m in methods) + " |")
     print("|---" * (len(methods) + 2) + "|")
     for entry in report["rows"]:
         cells = {row["method"]: cell(row, entry["base_time"], entry["budget"]) for row in entry["methods"]}
         print(f"| {entry['instance']} | {entry['budget'] / entry['keep_all']:.2f} | "
-              + " | ".join(cells[m] for m in methods) + " |")
+              + " | ".join(cells.get(m, "") for m in methods) + " |")
 
 
 def keep_all(problem):
@@ -149,31 +160,51 @@ def keep_all(problem):
     return peak
 
 
-def measure_budget(args, instance, problem, budget):
+def measure_budget(args, instance, problem, budget, known):
     base = problem.get("base_time") or sum(node["time"] for node in problem["nodes"])
-    entry = {"instance": problem.get("name", instance.stem), "nodes": len(problem["nodes"]),
-             "budget": budget, "keep_all": keep_all(problem), "base_time": base,
-             "load": os.getloadavg()[0], "methods": []}
+    entry = known or {"instance": problem.get("name", instance.stem), "nodes": len(problem["nodes"]),
+                      "budget": budget, "keep_all": keep_all(problem), "base_time": base,
+                      "methods": []}
+    commit = reports.stamp()["commit"]
     for method in args.methods:
-        row = plan(args, instance, budget, method)
+        if any(row["method"] == method for row in entry["methods"]):
+            continue
+        load = os.getloadavg()[0]
+        row = {**plan(args, instance, budget, method), "commit": commit, "load": load}
         entry["methods"].append(row)
         print(f"{entry['instance']} {budget} {method}: {cell(row, base, budget)} "
               f"[{row.get('seconds', '-')} s] {row['note']}", file=sys.stderr, flush=True)
     return entry
 
 
+def read_report(args):
+    """What the report has already, by instance and budget."""
+    if not args.output or not args.output.exists():
+        return {}
+    report = json.loads(args.output.read_text(encoding="utf-8"))
+    for entry in report["rows"]:
+        for row in entry["methods"]:
+            row.setdefault("commit", report["commit"])
+            row.setdefault("load", entry.get("load"))
+    return {(entry["instance"], entry["budget"]): entry for entry in report["rows"]}
+
+
 def measure(args, instances):
+    known = read_report(args)
+    rows = dict(known)
     report = {"processor": reports.cpu_name(), "cores": os.cpu_count(), "jobs": args.jobs,
-              "solver_limit_s": args.limit, "search_limit_s": args.search_limit,
-              "methods": args.methods, "rows": []}
+              "solver_limit_s": args.limit, "search_limit_s": args.search_limit}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        rows = []
+        tasks = []
         for instance in instances:
             problem = read(instance)
-            rows += [pool.submit(measure_budget, args, instance, problem, budget["bytes"])
-                     for budget in problem["budgets"]]
-        for row in rows:
-            report["rows"].append(row.result())
+            for budget in (entry["bytes"] for entry in problem["budgets"]):
+                key = (problem.get("name", instance.stem), budget)
+                tasks.append((key, pool.submit(measure_budget, args, instance, problem, budget,
+                                               known.get(key))))
+        for key, task in tasks:
+            rows[key] = task.result()
+            report["rows"] = list(rows.values())
             if args.output:
                 reports.write_report(args.output, **report)
     return report
@@ -198,7 +229,7 @@ def main():
         return
     args.methods = args.methods.split(",")
     with tempfile.TemporaryDirectory() as folder:
-        instances = [find(name, pathlib.Path(folder)) for name in args.instances or INSTANCES]
+        instances = [find(args, name, pathlib.Path(folder)) for name in args.instances or INSTANCES]
         print_table(measure(args, instances))
 
 

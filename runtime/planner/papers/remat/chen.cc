@@ -7,11 +7,14 @@
 // - chen: every floor(sqrt(n))-th of n places (section 3).
 // - chen-budget: algorithm 3. Values add up until they exceed b, then the next place is a cut.
 //   Its search over b is exhaustive here: the schedule that takes least time within the budget.
-// Values that may not be computed again stay too. A node takes its first possible variant.
+// Values that may not be computed again stay too. A node takes its first possible variant; a
+// rider that such variants read shares the fate of its node.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string>
 
+#include "runtime/core/errors.h"
 #include "runtime/planner/papers/remat/remat_methods.h"
 #include "runtime/planner/papers/remat/run_sequence.h"
 #include "runtime/planner/papers/remat/two_pass.h"
@@ -35,6 +38,7 @@ class Segments {
       places_.resize(static_cast<size_t>(passes_.forward));
       std::iota(places_.begin(), places_.end(), 0);
     }
+    find_riders();
   }
 
   // Positions of the checkpoints, ascending.
@@ -63,7 +67,7 @@ class Segments {
   }
 
   Schedule schedule(const std::vector<int>& cuts) const {
-    Plan plan{passes_, cuts, {}, {}};
+    Plan plan{passes_, cuts, rider_, {}, {}};
     return schedule_runs(problem_, plan.runs());
   }
 
@@ -71,14 +75,22 @@ class Segments {
   struct Plan {
     const TwoPass& passes;
     const std::vector<int>& cuts;
-    std::vector<char> live;
+    const std::vector<int>& rider;
+    std::vector<char> live;  // by position; of riders unused
     std::vector<Run> made;
+
+    void run(int i, const std::vector<Way> Step::*ways) {
+      made.push_back({passes.steps[i].node, (passes.steps[i].*ways)[0].variant});
+      const int by_product = rider[static_cast<size_t>(i)];
+      if (by_product < 0) return;
+      const Step& step = passes.steps[by_product];
+      made.push_back({step.node, (step.*ways)[0].variant});
+    }
 
     std::vector<Run> runs() {
       for (int i = 0; i < passes.forward; ++i) {
         const Step& step = passes.steps[i];
-        // Riders serve implementations that are not chosen here.
-        if (step.rides_on < 0) made.push_back({step.node, step.first[0].variant});
+        if (step.rides_on < 0) run(i, &Step::first);
         const bool is_cut = std::binary_search(cuts.begin(), cuts.end(), i);
         live.push_back(is_cut || !step.may_run_again ? 1 : 0);
       }
@@ -98,6 +110,7 @@ class Segments {
 
     // Runs the segment of value i again, up to the last value of it that stages still read.
     void compute(const Stage& stage, int i) {
+      if (passes.steps[i].rides_on >= 0) i = passes.steps[i].rides_on;
       if (live[static_cast<size_t>(i)] != 0) return;
       const auto next = std::lower_bound(cuts.begin(), cuts.end(), i);
       const int begin = next == cuts.begin() ? 0 : *(next - 1) + 1;
@@ -105,17 +118,36 @@ class Segments {
       for (int j = begin; j < end; ++j) {
         const Step& step = passes.steps[j];
         if (live[static_cast<size_t>(j)] != 0 || !stage.may_need(j)) continue;
+        if (step.rides_on >= 0) continue;  // runs with its node
         for (const int u : step.again[0].forward) compute(stage, u);
         if (live[static_cast<size_t>(j)] != 0) continue;  // by an input's segment
-        made.push_back({step.node, step.again[0].variant});
+        run(j, &Step::again);
         live[static_cast<size_t>(j)] = 1;
       }
     }
   };
 
+  // Of each forward node, the rider that a later node reads.
+  void find_riders() {
+    rider_.assign(static_cast<size_t>(passes_.forward), -1);
+    for (int i = 0; i < passes_.forward; ++i) {
+      const Step& step = passes_.steps[i];
+      if (step.rides_on < 0 || !passes_.stages[1].may_need(i)) continue;
+      int& rider = rider_[static_cast<size_t>(step.rides_on)];
+      const Step& parent = passes_.steps[step.rides_on];
+      const auto& with = step.first[0].with;
+      if (rider >= 0 || parent.may_run_again != step.may_run_again ||
+          std::find(with.begin(), with.end(), parent.first[0].variant) == with.end()) {
+        throw UsageError("[chen] nodes[" + std::to_string(step.node) +
+                         "]: cannot run each time that the node it rides on runs");
+      }
+      rider = i;
+    }
+  }
+
   const Problem& problem_;
   TwoPass passes_;
-  std::vector<int> places_;
+  std::vector<int> places_, rider_;
 };
 
 }  // namespace

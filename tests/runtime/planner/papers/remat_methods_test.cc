@@ -125,6 +125,20 @@ TEST(Chen, CutsByBudget) {
   EXPECT_EQ(none.note, "no size of segments fits");
 }
 
+// Node 3's by-product, which its backward node reads, runs again with it.
+TEST(Chen, RunsRidersWithTheirNodes) {
+  Problem problem = chain();
+  Node rider = make_node(0, 1, {});
+  rider.rider_of = 3;
+  problem.nodes.push_back(rider);
+  problem.nodes[16].variants[0].inputs = {3, 15, 20};
+  problem.nodes[19].required = true;
+  const RematResult result = run("chen", problem, 0);
+  EXPECT_EQ(result.schedule.time, 10 + 20 + 6);
+  EXPECT_EQ(std::count(result.schedule.events.begin(), result.schedule.events.end(), Event{20, 0}),
+            2);
+}
+
 // MONeT decides over more than where segments end. (Where its bounds on memory are coarse, as on
 // the toy, a schedule of Chen's may still be faster.)
 TEST(Chen, IsNotFasterThanMonetOnAChain) {
