@@ -66,7 +66,8 @@ constexpr int kDoesNotFit = kOutOfMemory;
 constexpr size_t kMaxBuffersToCompare = 20'000;
 
 struct Flags {
-  std::string graph, layout, order, remat, output, save_graph, save_schedule, show, svg, write_remat;
+  std::string graph, layout, order, remat, output, save_graph, save_schedule, show, svg,
+      write_remat;
   std::string method = "default";
   CaptureRequest capture;
   bool estimate = false;
@@ -536,14 +537,12 @@ int run(int argc, char** argv) {
   app.add_option("--seed", flags.limits.seed, "Seed of the search's random choices")
       ->check(whole_number())
       ->capture_default_str();
-  for (const char* of_others :
-       {"--svg", "--estimate", "--in-place", "--save-graph", "--save-schedule",
-        "--write-remat"}) {
+  for (const char* of_others : {"--svg", "--estimate", "--in-place", "--save-graph",
+                                "--save-schedule", "--write-remat"}) {
     remat->excludes(app.get_option(of_others));
   }
-  for (const char* of_planning :
-       {"--output", "--method", "--nodes", "--estimate", "--in-place", "--save-graph",
-        "--write-remat"}) {
+  for (const char* of_planning : {"--output", "--method", "--nodes", "--estimate", "--in-place",
+                                  "--save-graph", "--write-remat"}) {
     show->excludes(app.get_option(of_planning));
   }
   layout->excludes(app.get_option("--in-place"));

@@ -75,8 +75,8 @@ void print_result(const Problem& problem, const RematResult& result) {
             "own bound", "seconds", "peak in bytes");
   print_out("{:>14.6f} {:>10.6f} {:>10} {:>14} {:>9.3f} {:>16}\n", result.schedule.time,
             result.schedule.time / problem.base_time, format_bytes(Bytes(result.schedule.peak)),
-            result.own_bound > 0 ? fmt::format("{:.6f}", result.own_bound) : "-", result.seconds,
-            result.schedule.peak);
+            result.own_bound > 0 ? fmt::format("{:.6f}", result.own_bound) : "-",
+            result.seconds, result.schedule.peak);
 }
 
 // A method of a paper. Its own bound holds for its own kind of schedules only, so the file
@@ -106,8 +106,8 @@ int plan_rematerialization(const RematRequest& request) {
   if (method == nullptr) {
     std::string known;
     for (const RematMethod& each : planner::remat::remat_methods()) known += " " + each.name;
-    throw UsageError("--method " + request.method + " plans no rematerialisation; --remat takes" +
-                     known);
+    throw UsageError("--method " + request.method +
+                     " plans no rematerialisation; --remat takes" + known);
   }
   const Problem problem = planner::parse_remat_problem(
       read_text_file(given_or_bundled(request.problem)), request.problem);

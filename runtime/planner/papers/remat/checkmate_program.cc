@@ -40,8 +40,8 @@ CheckmateProgram::Choice CheckmateProgram::choose(const Problem& problem, NodeId
 
 void CheckmateProgram::choose_nodes(const Problem& problem) {
   const auto fail = [&](NodeId i, const char* what) {
-    throw UsageError("[checkmate] nodes[" + std::to_string(i) + "] (" + problem.nodes[i].name + "): " +
-                     what);
+    throw UsageError("[checkmate] nodes[" + std::to_string(i) + "] (" + problem.nodes[i].name +
+                     "): " + what);
   };
   const std::vector<NodeId> order = first_order(problem);
   std::vector<char> is_needed(problem.nodes.size());
@@ -104,8 +104,9 @@ void CheckmateProgram::add_variables() {
       const int r = program_.add_binary("R");
       Variable& variable = program_.variables[static_cast<size_t>(r)];
       if (i == t) variable.lower = 1;
-      variable.cost =
-          problem_.nodes[items_[i].node].variants[static_cast<size_t>(choice(t, i).variant)].time;
+      variable.cost = problem_.nodes[items_[i].node]
+                          .variants[static_cast<size_t>(choice(t, i).variant)]
+                          .time;
       runs_[t][i] = LinearSum::of(r);
     }
     for (int i = 0; i < t; ++i) kept_[t][i] = LinearSum::of(program_.add_binary("S"));

@@ -67,7 +67,9 @@ class CheckmateProgram {
 
   void choose_nodes(const Problem& problem);
   Choice choose(const Problem& problem, NodeId node, When unsuitable) const;
-  const Choice& choice(int t, int k) const { return t == k ? items_[k].first : items_[k].again; }
+  const Choice& choice(int t, int k) const {
+    return t == k ? items_[k].first : items_[k].again;
+  }
   void add_variables();
   void add_dependencies(int t);
   void add_memory(int t);

@@ -178,8 +178,8 @@ RematMethod chen_budget_method() {
     RematResult result;
     std::vector<int> tried{-1};
     for (int k = 0; k <= kMostSizes && !watch.expired(); ++k) {
-      const std::vector<int> cuts = segments.by_size(
-          static_cast<int64_t>(static_cast<double>(all) * k / kMostSizes));
+      const std::vector<int> cuts =
+          segments.by_size(static_cast<int64_t>(static_cast<double>(all) * k / kMostSizes));
       if (cuts == tried) continue;
       tried = cuts;
       Schedule schedule = segments.schedule(cuts);

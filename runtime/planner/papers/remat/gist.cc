@@ -90,7 +90,8 @@ class Encodings {
         Ways other = ways;
         other[k] = w;
         std::set<int> values = stored(other);
-        if (!riders_agree(values) || (ways[k] != now && bytes(values) >= bytes(least))) continue;
+        if (!riders_agree(values) || (ways[k] != now && bytes(values) >= bytes(least)))
+          continue;
         ways[k] = w;
         least = std::move(values);
       }

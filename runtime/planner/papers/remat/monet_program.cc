@@ -16,6 +16,9 @@ MonetProgram::MonetProgram(const TwoPass& passes, int64_t budget, const MonetOpt
   limit_ = scale.limit;
   const size_t stages = passes.stages.size();
   cells_.assign(stages, std::vector<Cell>(static_cast<size_t>(passes.forward)));
+  sums_.resize(stages);
+  sums_are_variables_ = static_cast<int64_t>(stages) * passes.forward * passes.forward >
+                        options.most_direct_terms;
   backward_.resize(static_cast<size_t>(passes.size() - passes.forward));
   for (size_t t = 0; t < stages; ++t) {
     for (int i = 0; i < passes.forward; ++i) add_implementations(t, i);
@@ -24,6 +27,7 @@ MonetProgram::MonetProgram(const TwoPass& passes, int64_t budget, const MonetOpt
     add_riders(t);
     add_checkpoint_rows(t);
     add_in_place_rows(t);
+    add_sums(t);
     if (t == 0) {
       add_forward_memory();
     } else {
@@ -82,8 +86,8 @@ void MonetProgram::add_implementations(size_t t, int i) {
     if (cell.ways.size() > 1) at_most("sec. 4", cell.ran, 1);
     if (must_run) at_most("sec. 4", LinearSum{}.add(cell.ran, -1), -1);
   }
-  const bool is_of_use = t == 0 ? passes_.stages.size() > 1 && passes_.stages[1].may_need(i)
-                                : stage.may_need(i);
+  const bool is_of_use =
+      t == 0 ? passes_.stages.size() > 1 && passes_.stages[1].may_need(i) : stage.may_need(i);
   if (is_of_use) cell.stored = LinearSum::of(program_.add_binary("s"));
   // A rider that was left out of the forward pass has no later run.
   if (t > 0 && may_run && step.rides_on >= 0) {

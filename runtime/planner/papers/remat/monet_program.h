@@ -25,12 +25,16 @@
 //   o >= s + d - 1,  o <= s,  o <= d                                                   (C.4)
 //
 // Differences from the text:
-// - (7) is printed with s^{k-1} and s^{k-2} where s^k and s^{k-1} are meant: as printed, a value
-//   that backward k's recomputation makes could be stored before it exists and without being
-//   counted in (2). The authors' program has the indices used here.
-// - (7) and (8) sum over the implementations that read a value: the same 0-1 solutions, tighter.
+// - (7) is printed with s^{k-1} and s^{k-2} where s^k and s^{k-1} are meant: as printed, a
+//   value that is made before backward k could be stored until later without being counted in
+//   (2). The authors' program has the indices used here.
+// - (7) and (8) sum over the implementations that read a value: the same 0-1 solutions, but
+//   tighter.
 // - |D and S| is sum of s + d - o, with o only for values that some implementation reads and
 //   some does not. The same number, with fewer variables than sigma.
+// - Where the memory rows would have very many terms, the sums of s[t,j] |x_j| over j < i are
+//   variables, each one value more than the one before. The solutions are the same; small
+//   programs are solved more slowly so, large ones could not be read by the solver in time.
 // - C.3 lets a run in place read what it overwrites (it would forbid itself otherwise) and adds
 //   r[t,u] + q[t,i] <= 1 for u > i that reads the same value.
 // - (13) is implied by the rest where no workspace is negative, and is left out unless asked
@@ -51,10 +55,11 @@
 namespace tidemark::planner::remat {
 
 struct MonetOptions {
-  bool workspace = true;      // off, workspaces count as 0: what (1) to (6) lose without them
-  bool stored_rows = false;   // (13)
-  bool tight_local = true;    // appendix B's second bound; off, the first, of the experiments
-  int64_t most_terms = 20'000'000;  // of the rows; more take solvers' memory
+  bool workspace = true;     // off, workspaces count as 0: what (1) to (6) lose without them
+  bool stored_rows = false;  // (13)
+  bool tight_local = true;   // appendix B's second bound; off, the first, of the experiments
+  int64_t most_terms = 20'000'000;        // of the rows; more take solvers' memory
+  int64_t most_direct_terms = 1'000'000;  // of memory rows; above, sums are variables
 };
 
 class MonetProgram {
@@ -95,7 +100,9 @@ class MonetProgram {
   void add_recomputation_memory(size_t t);
   void add_stored_memory(size_t t);
   void add_backward_memory(size_t t);
+  void add_sums(size_t t);
   LinearSum held(size_t t, int j) const;  // s or in D, of stage t
+  LinearSum held_below(size_t t, int i) const;
   bool is_local(size_t t, int i, int j) const;
 
   const TwoPass& passes_;
@@ -103,8 +110,10 @@ class MonetProgram {
   double unit_ = 1, limit_ = 0;
   int64_t terms_ = 0;
   Program program_;
-  std::vector<std::vector<Cell>> cells_;           // by stage and forward step
-  std::vector<std::vector<LinearSum>> backward_;   // by position - forward, and way
+  std::vector<std::vector<Cell>> cells_;  // by stage and forward step
+  bool sums_are_variables_ = false;
+  std::vector<std::vector<LinearSum>> sums_;      // [t][i]: sum of j < i of s[t,j] |x_j|
+  std::vector<std::vector<LinearSum>> backward_;  // by position - forward, and way
 };
 
 }  // namespace tidemark::planner::remat

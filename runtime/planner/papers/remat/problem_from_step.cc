@@ -123,8 +123,8 @@ class StepConverter {
 
   const StepTrace& trace_;
   StepProblem result_;
-  std::vector<NodeId> value_of_;      // by storage: the node whose value holds it
-  std::vector<char> is_alone_;        // by storage: its node's value is nothing else
+  std::vector<NodeId> value_of_;  // by storage: the node whose value holds it
+  std::vector<char> is_alone_;    // by storage: its node's value is nothing else
   std::vector<size_t> last_reader_;
 };
 

@@ -23,7 +23,8 @@ struct RematResult {
   Schedule schedule{};
   // No schedule of any kind takes less time; 0: the method does not say.
   double bound = 0;
-  // No schedule of the method's own kind takes less, in its order, with its stages; 0: not said.
+  // No schedule of the method's own kind takes less, in its order, with its stages; 0: not
+  // said.
   double own_bound = 0;
   std::string note{};  // how it ended, if not with a schedule that fits
   double seconds = 0;

@@ -32,7 +32,8 @@ Schedule schedule_runs(const Problem& problem, const std::vector<Run>& runs) {
     for (const NodeId u : freed_after[k]) schedule.events.push_back({u, Event::kFree});
   }
   const Verdict verdict = validate(problem, schedule.events);
-  TIDEMARK_CHECK(verdict.fault.empty(), "a decoded schedule failed validation: " + verdict.fault);
+  TIDEMARK_CHECK(verdict.fault.empty(),
+                 "a decoded schedule failed validation: " + verdict.fault);
   schedule.peak = verdict.peak;
   schedule.time = verdict.time;
   return schedule;

@@ -11,7 +11,8 @@ namespace {
 
 class Reader {
  public:
-  Reader(const Problem& problem, const TwoPassOptions& options) : problem_(problem), options_(options) {
+  Reader(const Problem& problem, const TwoPassOptions& options)
+      : problem_(problem), options_(options) {
     std::vector<std::vector<NodeId>> riders(problem.nodes.size());
     const std::vector<NodeId> listed = first_order(problem, options.order);
     for (const NodeId i : listed) {
@@ -39,8 +40,8 @@ class Reader {
 
  private:
   [[noreturn]] void fail(NodeId i, const std::string& what) const {
-    throw UsageError("[two passes] nodes[" + std::to_string(i) + "] (" + problem_.nodes[i].name + "): " +
-                     what);
+    throw UsageError("[two passes] nodes[" + std::to_string(i) + "] (" +
+                     problem_.nodes[i].name + "): " + what);
   }
 
   Way to_way(const Node& node, int32_t v) const {
@@ -165,7 +166,8 @@ class Reader {
     const NodeId parent = result_.steps[step.rides_on].node;
     if (step.rides_on != k - 1) fail(step.node, "is the second rider of a backward node");
     for (const Way& way : step.first) {
-      if (!way.forward.empty()) fail(step.node, "is a backward rider that reads forward values");
+      if (!way.forward.empty())
+        fail(step.node, "is a backward rider that reads forward values");
       if (way.with.size() != problem_.nodes[parent].variants.size()) {
         fail(step.node, "is a backward rider that goes with some variants only");
       }
@@ -198,16 +200,19 @@ class Reader {
         std::erase_if(step.first, [&](const Way& way) {
           if (way.overwrites < 0) return false;
           if (way.overwrites >= result_.forward) return until_[way.overwrites] > k;
-          return t + 1 < result_.stages.size() && result_.stages[t + 1].may_need(way.overwrites);
+          return t + 1 < result_.stages.size() &&
+                 result_.stages[t + 1].may_need(way.overwrites);
         });
-        if (step.first.empty()) fail(step.node, "can only overwrite a value that is read later");
+        if (step.first.empty())
+          fail(step.node, "can only overwrite a value that is read later");
       }
     }
   }
 
   bool reads_forward(int k) const {
     const auto& ways = result_.steps[k].first;
-    return std::any_of(ways.begin(), ways.end(), [](const Way& w) { return !w.forward.empty(); });
+    return std::any_of(ways.begin(), ways.end(),
+                       [](const Way& w) { return !w.forward.empty(); });
   }
 
   void make_stages() {

@@ -17,7 +17,8 @@
 // - A forward node is computed again only if it may run twice, adds no fixed bytes, and a stage
 //   from now on reads its value, directly or through nodes computed from it.
 // - Forward nodes run in the forward pass even if nothing needs their value; riders need not.
-//   A rider of a backward node always runs: it reads no forward value and goes with all variants.
+//   A rider of a backward node always runs: it reads no forward value and goes with all
+//   variants.
 // - In place: a backward node may overwrite only a value that no later node reads.
 //
 // Throws nothing but UsageError, for problems that cannot be read so.
@@ -53,11 +54,11 @@ struct Step {
 };
 
 struct Stage {
-  int first = 0, end = 0;            // positions of its backward nodes, half-open
-  bool reads_forward = false;        // then it has one node
-  std::vector<char> needed{};        // forward values that this stage or a later one may need
-  std::vector<int> last_reader{};    // by value: the last forward step it may compute from it
-  int64_t gradients = 0;             // bytes of gradients live when it begins
+  int first = 0, end = 0;          // positions of its backward nodes, half-open
+  bool reads_forward = false;      // then it has one node
+  std::vector<char> needed{};      // forward values that this stage or a later one may need
+  std::vector<int> last_reader{};  // by value: the last forward step it may compute from it
+  int64_t gradients = 0;           // bytes of gradients live when it begins
   bool may_need(int i) const { return needed[static_cast<size_t>(i)] != 0; }
 };
 
@@ -71,14 +72,14 @@ struct TwoPass {
   int forward = 0;                   // number of forward steps
   std::vector<Stage> stages{};       // stages[0] is the forward pass itself
   std::vector<int> last_reader{};    // by forward value: its last reader in the forward pass
-  std::vector<int64_t> gradients{};  // by position: bytes of gradients live there, without its own
+  std::vector<int64_t> gradients{};  // by position: bytes of other gradients live there
 
   int size() const { return static_cast<int>(steps.size()); }
 };
 
 // Throws UsageError if the problem has no backward pass, a node reads a value that comes later
-// in the order, a rider of a backward node is another one's second or reads forward values, or a
-// node has no variant left.
+// in the order, a rider of a backward node is another one's second or reads forward values, or
+// a node has no variant left.
 TwoPass read_two_pass(const Problem& problem, const TwoPassOptions& options = {});
 
 }  // namespace tidemark::planner::remat

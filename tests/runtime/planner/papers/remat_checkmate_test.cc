@@ -45,7 +45,8 @@ double by_enumeration(const Problem& problem, int64_t budget) {
       const auto is_freed = [&](int i) {
         if (has(next, i)) return false;
         for (int j = k + 1; j < n; ++j) {
-          if (has(runs, j) && std::count(inputs(j).begin(), inputs(j).end(), i) > 0) return false;
+          if (has(runs, j) && std::count(inputs(j).begin(), inputs(j).end(), i) > 0)
+            return false;
         }
         return true;
       };

@@ -21,8 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::tidemark::testing::usage_error;
 
-RematResult run(const char* name, const Problem& problem, int64_t budget,
-                double seconds = 20) {
+RematResult run(const char* name, const Problem& problem, int64_t budget, double seconds = 20) {
   Limits limits;
   limits.seconds = seconds;
   return find_remat_method(name)->plan(problem, budget, limits);
@@ -88,17 +87,19 @@ TEST(RematMethods, EndAtTheDeadline) {
   for (const char* const name : {"monet", "checkmate"}) {
     const RematResult result = run(name, problem, 541671321, 0.1);
     EXPECT_FALSE(result.found()) << name;
-    EXPECT_THAT(result.note, ::testing::AnyOf(HasSubstr("in time"), HasSubstr("no time"))) << name;
+    EXPECT_THAT(result.note, ::testing::AnyOf(HasSubstr("in time"), HasSubstr("no time")))
+        << name;
   }
 }
 
-// A chain of ten nodes of 10 bytes and time 1; for each a backward node of time 2 that reads its
-// value and the gradient, which has no bytes.
+// A chain of ten nodes of 10 bytes and time 1; for each a backward node of time 2 that reads
+// its value and the gradient, which has no bytes.
 Problem chain() {
   Problem problem;
   problem.base_time = 30;
   for (NodeId i = 0; i < 10; ++i) {
-    problem.nodes.push_back(make_node(1, 10, i > 0 ? std::vector{i - 1} : std::vector<NodeId>{}));
+    problem.nodes.push_back(
+        make_node(1, 10, i > 0 ? std::vector{i - 1} : std::vector<NodeId>{}));
   }
   problem.nodes.push_back(make_node(2, 0, {9}));
   for (NodeId i = 8; i >= 0; --i) {
@@ -135,12 +136,13 @@ TEST(Chen, RunsRidersWithTheirNodes) {
   problem.nodes[19].required = true;
   const RematResult result = run("chen", problem, 0);
   EXPECT_EQ(result.schedule.time, 10 + 20 + 6);
-  EXPECT_EQ(std::count(result.schedule.events.begin(), result.schedule.events.end(), Event{20, 0}),
-            2);
+  EXPECT_EQ(
+      std::count(result.schedule.events.begin(), result.schedule.events.end(), Event{20, 0}),
+      2);
 }
 
-// MONeT decides over more than where segments end. (Where its bounds on memory are coarse, as on
-// the toy, a schedule of Chen's may still be faster.)
+// MONeT decides over more than where segments end. (Where its bounds on memory are coarse, as
+// on the toy, a schedule of Chen's may still be faster.)
 TEST(Chen, IsNotFasterThanMonetOnAChain) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   for (int64_t budget = 100; budget >= 40; budget -= 10) {
@@ -152,13 +154,13 @@ TEST(Chen, IsNotFasterThanMonetOnAChain) {
   }
 }
 
-// x (8 bytes) -> relu (8; in place) -> pool (4), then their gradients: pool's reads relu's value
-// or 1 byte of indices, relu's reads its value or 1 byte of signs.
+// x (8 bytes) -> relu (8; in place) -> pool (4), then their gradients: pool's reads relu's
+// value or 1 byte of indices, relu's reads its value or 1 byte of signs.
 Problem relu_and_pool() {
   Problem problem;
   problem.base_time = 7;
-  problem.nodes = {make_node(1, 8, {}),   make_node(1, 8, {0}),    make_node(0, 1, {1}),
-                   make_node(1, 4, {1}),  make_node(0, 1, {3}),    make_node(1, 1, {3}),
+  problem.nodes = {make_node(1, 8, {}),     make_node(1, 8, {0}),   make_node(0, 1, {1}),
+                   make_node(1, 4, {1}),    make_node(0, 1, {3}),   make_node(1, 1, {3}),
                    make_node(1, 0, {1, 5}), make_node(1, 0, {1, 6})};
   problem.nodes[2].rider_of = 1;
   problem.nodes[4].rider_of = 3;
@@ -184,10 +186,12 @@ TEST(Gist, EncodesReluAndPoolTogether) {
   for (const Event& event : result.schedule.events) {
     if (event.is_run()) runs.push_back(event);
   }
-  const std::vector<Event> expected{{0, 0}, {1, 1}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 1}, {7, 1}};
+  const std::vector<Event> expected{{0, 0}, {1, 1}, {2, 0}, {3, 0},
+                                    {4, 0}, {5, 0}, {6, 1}, {7, 1}};
   EXPECT_EQ(runs, expected);
   EXPECT_EQ(result.schedule.peak, 13);
-  // With another reader of relu's value in the backward pass the encodings would only add bytes.
+  // With another reader of relu's value in the backward pass the encodings would only add
+  // bytes.
   Problem convolution = problem;
   convolution.nodes.push_back(make_node(1, 0, {1, 6}));
   const RematResult kept = run("gist", convolution, 0);

@@ -29,12 +29,13 @@ RematResult solved(const Problem& problem, int64_t budget, const MonetOptions& o
 }
 
 // At each budget from what keeps everything down to the first that does not fit.
-void compare_with_enumeration(const Problem& problem, bool and_any_order) {
+void compare_with_enumeration(const Problem& problem, bool and_any_order,
+                              const MonetOptions& options = {}) {
   const TwoPass passes = read_two_pass(problem);
   for (int64_t budget = keep_all(problem);; --budget) {
     SCOPED_TRACE("budget " + std::to_string(budget));
     const double least = MonetByEnumeration(passes, budget).least_time();
-    const RematResult result = solved(problem, budget);
+    const RematResult result = solved(problem, budget, options);
     if (and_any_order) {
       EXPECT_LE(optimum(problem, budget), least + 1e-9);
     }
@@ -68,18 +69,41 @@ TEST(Monet, EqualsEnumerationOnLongerChains) {
   }
 }
 
+TEST(Monet, EqualsEnumerationWithSumsAsVariables) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  for (uint64_t seed = 20; seed < 24; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    compare_with_enumeration(random_training(seed, 4, {}), false, {.most_direct_terms = 0});
+  }
+}
+
 // Each feature alone, so that a row that one of them needs cannot hide behind another.
 TEST(Monet, EqualsEnumerationWithEachFeature) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
-  const TrainingFeatures features[] = {
-      {.skips = true, .workspace = true, .in_place = false, .sign_bits = false, .choices = false,
-       .later_runs = false},
-      {.skips = true, .workspace = false, .in_place = true, .sign_bits = false, .choices = true,
-       .later_runs = false},
-      {.skips = false, .workspace = false, .in_place = false, .sign_bits = true, .choices = true,
-       .later_runs = false},
-      {.skips = true, .workspace = false, .in_place = false, .sign_bits = true, .choices = false,
-       .later_runs = true}};
+  const TrainingFeatures features[] = {{.skips = true,
+                                        .workspace = true,
+                                        .in_place = false,
+                                        .sign_bits = false,
+                                        .choices = false,
+                                        .later_runs = false},
+                                       {.skips = true,
+                                        .workspace = false,
+                                        .in_place = true,
+                                        .sign_bits = false,
+                                        .choices = true,
+                                        .later_runs = false},
+                                       {.skips = false,
+                                        .workspace = false,
+                                        .in_place = false,
+                                        .sign_bits = true,
+                                        .choices = true,
+                                        .later_runs = false},
+                                       {.skips = true,
+                                        .workspace = false,
+                                        .in_place = false,
+                                        .sign_bits = true,
+                                        .choices = false,
+                                        .later_runs = true}};
   for (size_t f = 0; f < std::size(features); ++f) {
     for (uint64_t seed = 50; seed < 53; ++seed) {
       SCOPED_TRACE("features " + std::to_string(f) + ", seed " + std::to_string(seed));
@@ -144,14 +168,14 @@ TEST(Monet, NeedsNoStoredRows) {
   }
 }
 
-// a, b -> c(b) -> d(a, c) -> e(d) | g(d, e), gc(c, g), gb(b, gc). Room for g is made by dropping
-// c. When c runs again, appendix B's first bound counts a, which only d reads.
+// a, b -> c(b) -> d(a, c) -> e(d) | g(d, e), gc(c, g), gb(b, gc). Room for g is made by
+// dropping c. When c runs again, appendix B's first bound counts a, which only d reads.
 TEST(Monet, FirstLocalBoundIsLooser) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   Problem problem;
   problem.base_time = 8;
-  problem.nodes = {make_node(1, 10, {}),   make_node(1, 1, {}),     make_node(1, 5, {1}),
-                   make_node(1, 1, {0, 2}), make_node(1, 1, {3}),    make_node(1, 8, {3, 4}),
+  problem.nodes = {make_node(1, 10, {}),    make_node(1, 1, {}),    make_node(1, 5, {1}),
+                   make_node(1, 1, {0, 2}), make_node(1, 1, {3}),   make_node(1, 8, {3, 4}),
                    make_node(1, 0, {2, 5}), make_node(1, 0, {1, 6})};
   problem.nodes[5].variants[0].workspace = 6;
   const RematResult tight = solved(problem, 18);

@@ -42,7 +42,8 @@ TEST(TwoPass, ReadsTheToy) {
 // The backward pass of a captured step begins at the gradient of its loss, also where gradients
 // wait for their norm (bert).
 TEST(TwoPass, FindsTheLossOfCapturedSteps) {
-  for (const char* const name : {"resnet18_32.json.gz", "vgg16_32.json.gz", "bert-base_32.json.gz"}) {
+  for (const char* const name :
+       {"resnet18_32.json.gz", "vgg16_32.json.gz", "bert-base_32.json.gz"}) {
     const Problem problem = instance(name);
     const TwoPass passes = read_two_pass(problem);
     EXPECT_THAT(problem.nodes[passes.steps[passes.forward].node].name,
@@ -56,7 +57,8 @@ TEST(TwoPass, FindsTheLossOfRandomProblems) {
     const Problem problem = random_training(seed, 4, {});
     NodeId loss = 0;
     for (NodeId i = 0; i < problem.size(); ++i) {
-      if (problem.nodes[i].rider_of == kNoNode && i - loss > 0 && problem.size() - i == 4) loss = i;
+      if (problem.nodes[i].rider_of == kNoNode && i - loss > 0 && problem.size() - i == 4)
+        loss = i;
     }
     EXPECT_EQ(read_two_pass(problem).forward, loss) << "seed " << seed;
   }
@@ -122,16 +124,19 @@ TEST(TwoPass, RejectsWhatIsNoTrainingStep) {
   rider.nodes.insert(rider.nodes.begin() + 5, make_node(1, 1, {1, 4}));
   rider.nodes[5].rider_of = 4;
   rider.nodes[6].variants[0].inputs = {0, 5};
-  EXPECT_THAT(usage_error([&] { read_two_pass(rider); }), HasSubstr("backward rider that reads forward values"));
+  EXPECT_THAT(usage_error([&] { read_two_pass(rider); }),
+              HasSubstr("backward rider that reads forward values"));
 
   Problem later = toy();
   later.nodes[1].variants.push_back(later.nodes[1].variants[0]);
   later.nodes[1].variants[1].inputs = {3};
-  EXPECT_THAT(usage_error([&] { read_two_pass(later); }), HasSubstr("comes later in the order"));
+  EXPECT_THAT(usage_error([&] { read_two_pass(later); }),
+              HasSubstr("comes later in the order"));
 
   Problem overwriting = toy();
   overwriting.nodes[3].variants[0].overwrites = 0;  // a, which db and da read
-  EXPECT_THAT(usage_error([&] { read_two_pass(overwriting); }), HasSubstr("only overwrite a value"));
+  EXPECT_THAT(usage_error([&] { read_two_pass(overwriting); }),
+              HasSubstr("only overwrite a value"));
 }
 
 }  // namespace

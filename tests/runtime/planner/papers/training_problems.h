@@ -27,10 +27,13 @@ struct TrainingFeatures {
 
 inline TrainingFeatures plain() { return {true, false, false, false, false, false}; }
 
-// A chain of `count` forward nodes, the gradient of the last, and a backward node for each other.
+// A chain of `count` forward nodes, the gradient of the last, and a backward node for each
+// other.
 inline Problem random_training(uint64_t seed, int count, const TrainingFeatures& features) {
   std::mt19937_64 random(seed);
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
+  const auto below = [&](int n) {
+    return static_cast<int>(random() % static_cast<uint64_t>(n));
+  };
   Problem problem;
   problem.fixed_bytes = 1;
   std::vector<NodeId> forward, bits;
@@ -65,7 +68,8 @@ inline Problem random_training(uint64_t seed, int count, const TrainingFeatures&
       Node rider = make_node(below(2), 1, {forward.back()});
       rider.rider_of = forward.back();
       const bool has_two = problem.nodes[forward.back()].variants.size() > 1;
-      if (has_two && problem.nodes[forward.back()].variants[1].when == When::kAny && below(2) == 0) {
+      if (has_two && problem.nodes[forward.back()].variants[1].when == When::kAny &&
+          below(2) == 0) {
         rider.variants[0].with = {{1}};
       }
       bits.back() = problem.size();
@@ -75,7 +79,8 @@ inline Problem random_training(uint64_t seed, int count, const TrainingFeatures&
   NodeId gradient = problem.size();
   problem.nodes.push_back(make_node(1, 1 + below(3), {forward.back()}));
   for (int f = count - 2; f >= 0; --f) {
-    Node node = make_node(1 + below(6), 1 + below(4), {forward[static_cast<size_t>(f)], gradient});
+    Node node =
+        make_node(1 + below(6), 1 + below(4), {forward[static_cast<size_t>(f)], gradient});
     const Variant base = node.variants[0];
     if (features.choices && f > 0 && below(2) == 0) {
       node.variants.push_back(base);
@@ -169,7 +174,8 @@ class MonetByEnumeration {
   Set overwritten(size_t t) const {
     Set set = 0;
     for (int i = 0; i < p_.forward; ++i) {
-      if (const Way* way = chosen(t, i); way && way->overwrites >= 0) set |= 1U << way->overwrites;
+      if (const Way* way = chosen(t, i); way && way->overwrites >= 0)
+        set |= 1U << way->overwrites;
     }
     return set;
   }
@@ -189,7 +195,8 @@ class MonetByEnumeration {
       const int parent = p_.steps[i].rides_on;
       if (parent < 0) continue;
       const Way* const of_parent = chosen(t, parent);
-      if (!of_parent || std::count(way->with.begin(), way->with.end(), of_parent->variant) == 0) {
+      if (!of_parent ||
+          std::count(way->with.begin(), way->with.end(), of_parent->variant) == 0) {
         return false;
       }
     }
