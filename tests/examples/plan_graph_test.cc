@@ -263,6 +263,24 @@ TEST_F(PlanGraphTest, PlansRematerialisationByPublishedMethods) {
   EXPECT_THAT(read("g.json"), HasSubstr("compute"));
 }
 
+TEST_F(PlanGraphTest, WritesACapturedStepAsARematerialisationProblem) {
+  const Outcome written =
+      run("--model resnet18 --batch 2 --image-size 32 --write-remat " + file("step.json"));
+  EXPECT_EQ(written.code, 0) << written.said;
+  const nlohmann::json problem = nlohmann::json::parse(read("step.json"));
+  EXPECT_EQ(problem["format"], "remat-1");
+  const auto budget = problem["budgets"][0]["bytes"].get<int64_t>();
+  for (const char* const method : {"default", "chen"}) {
+    // Chen's takes no budget; it only must read the problem.
+    const int code = run("--remat " + file("step.json") + " --budget " +
+                         std::to_string(budget) + " --deadline 1 --method " + method)
+                         .code;
+    EXPECT_THAT(code, ::testing::AnyOf(0, 3)) << method;
+  }
+  EXPECT_EQ(run("--remat " + file("step.json") + " --budget 4MiB --write-remat x.json").code,
+            2);
+}
+
 TEST_F(PlanGraphTest, RematerialisationSaysTheLeastBudget) {
   const std::string toy = write("toy.json", kToy);
   const Outcome outcome = run("--remat " + toy + " --budget 39 --output " + file("s.json"));
