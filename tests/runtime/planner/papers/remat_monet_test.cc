@@ -152,6 +152,26 @@ TEST(Monet, CountsWorkspace) {
             SolveStatus::kInfeasible);
 }
 
+// a -> b -> c | g(c), gb(a, b, g). b is faster in place, over a, but gb reads both. g's
+// workspace makes both run again: in the forward pass b runs in place (1), before gb it does
+// not (3).
+TEST(Monet, KeepsWhatARunInPlaceWouldOverwrite) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  Problem problem;
+  problem.base_time = 7;
+  problem.nodes = {make_node(1, 4, {}), make_node(3, 4, {0}), make_node(1, 1, {1}),
+                   make_node(1, 1, {2}), make_node(1, 0, {0, 1, 3})};
+  problem.nodes[1].variants.push_back(problem.nodes[1].variants[0]);
+  problem.nodes[1].variants[1].time = 1;
+  problem.nodes[1].variants[1].overwrites = 0;
+  problem.nodes[3].variants[0].workspace = 8;
+  const RematResult result = solved(problem, 10);
+  ASSERT_TRUE(result.fits(10)) << result.note;
+  EXPECT_EQ(result.schedule.time, 1 + 1 + 1 + 1 + (1 + 3) + 1);
+  // In any order a can run twice around b in place, which one stage cannot say.
+  EXPECT_EQ(optimum(problem, 10), 8);
+}
+
 // (13) is implied where no workspace is negative.
 TEST(Monet, NeedsNoStoredRows) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();

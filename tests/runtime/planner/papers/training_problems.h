@@ -81,15 +81,20 @@ inline Problem random_training(uint64_t seed, int count, const TrainingFeatures&
   for (int f = count - 2; f >= 0; --f) {
     Node node =
         make_node(1 + below(6), 1 + below(4), {forward[static_cast<size_t>(f)], gradient});
+    // Reads a value and what a run in place would overwrite for it.
+    if (features.in_place && f > 0 && below(3) == 0) {
+      node.variants[0].inputs.insert(node.variants[0].inputs.begin(),
+                                     forward[static_cast<size_t>(f) - 1]);
+    }
     const Variant base = node.variants[0];
     if (features.choices && f > 0 && below(2) == 0) {
       node.variants.push_back(base);
-      node.variants[1].inputs[0] = forward[static_cast<size_t>(f) - 1];
+      node.variants[1].inputs = {forward[static_cast<size_t>(f) - 1], gradient};
       node.variants[1].time += below(2);
     }
     if (bits[static_cast<size_t>(f)] != kNoNode) {
       node.variants.push_back(base);
-      node.variants.back().inputs[0] = bits[static_cast<size_t>(f)];
+      node.variants.back().inputs = {bits[static_cast<size_t>(f)], gradient};
     }
     if (features.later_runs && below(4) == 0) {
       node.once = true;
