@@ -18,10 +18,6 @@ struct LinearSum {
 
   static LinearSum of(int variable, double factor = 1) { return {0, {{variable, factor}}}; }
   bool is_zero() const { return constant == 0 && terms.empty(); }
-  LinearSum& add(double number) {
-    constant += number;
-    return *this;
-  }
   LinearSum& add(const LinearSum& other, double factor = 1) {
     if (factor == 0) return *this;
     constant += factor * other.constant;
