@@ -141,6 +141,7 @@ void write_rematerialization_problem(const StepTrace& trace, const std::string& 
   problem.name = name;
   check_problem(problem);
   std::vector<Run> runs;
+  runs.reserve(problem.nodes.size());
   for (planner::remat::NodeId i = 0; i < problem.size(); ++i) runs.push_back({i, 0});
   const int64_t keep_all = schedule_runs(problem, runs).peak;
   std::vector<int64_t> budgets;
