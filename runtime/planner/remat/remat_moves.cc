@@ -56,7 +56,7 @@ void Moves::find_at_hand(const Sequence& sequence, int32_t at) {
 }
 
 int32_t Moves::insertion(const Sequence& sequence, int32_t at) const {
-  while (at > 0 && is_rider(sequence, at)) --at;
+  while (at > 0 && at < static_cast<int32_t>(sequence.size()) && is_rider(sequence, at)) --at;
   return at;
 }
 
@@ -131,6 +131,24 @@ bool Moves::compute_before(Sequence& sequence, int32_t at, NodeId value) {
   const bool done = add_to_block(value, 0);
   for (const OptionId o : block_) in_block_[options_.node(o)] = 0;
   if (done) sequence.insert(sequence.begin() + at, block_.begin(), block_.end());
+  return done;
+}
+
+bool Moves::relocate(Sequence& sequence, int32_t at) {
+  const bool has_rider =
+      at + 1 < static_cast<int32_t>(sequence.size()) && is_rider(sequence, at + 1);
+  if (has_rider || is_rider(sequence, at)) return false;
+  const OptionId option = sequence[at];
+  sequence.erase(sequence.begin() + at);
+  const int32_t to =
+      insertion(sequence, static_cast<int32_t>(random_.below(sequence.size() + 1)));
+  find_at_hand(sequence, to);
+  block_.clear();
+  recompute_chance_ = random_.unit();
+  const bool done = add_inputs(option, 0);
+  for (const OptionId o : block_) in_block_[options_.node(o)] = 0;
+  block_.push_back(option);
+  if (done) sequence.insert(sequence.begin() + to, block_.begin(), block_.end());
   return done;
 }
 

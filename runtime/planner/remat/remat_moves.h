@@ -36,6 +36,9 @@ class Moves {
   int32_t remove(Sequence& sequence, int32_t at) const;
   // Moves a run, with its rider, to a random position within `reach`.
   void shift(Sequence& sequence, int32_t at, int32_t reach);
+  // Moves a run without riders to a random position, where its inputs are computed again as by
+  // compute_before(). False if that is impossible.
+  bool relocate(Sequence& sequence, int32_t at);
   // Where a run may be inserted so that it comes before the run at `at`.
   int32_t insertion(const Sequence& sequence, int32_t at) const;
   bool is_rider(const Sequence& sequence, int32_t at) const {

@@ -76,7 +76,7 @@ RematPlan plan_remat(const Problem& problem, int64_t budget, const RematOptions&
     search.limits.seconds = watch.left();
     search.first_only = false;
     search.bound = plan.bound;
-    search.start = found.sequence;
+    search.starts = found.starts;
     found = search_schedule(all, search);
     plan.schedule = checked_schedule(all, found.sequence);
     plan.bound = std::min(plan.bound, plan.schedule.time);

@@ -11,6 +11,7 @@ namespace tidemark::planner::remat {
 namespace {
 
 constexpr int64_t kMaxSum = int64_t{1} << 60;
+constexpr int64_t kTiny = 10'000;  // values below this part of the largest need no memory
 
 class Checker {
  public:
@@ -111,8 +112,10 @@ std::vector<NodeId> first_order(const Problem& problem, FirstOrder kind) {
   std::vector<std::vector<size_t>> waiting_for(problem.nodes.size());  // indices of variants
   using Ready = std::pair<bool, NodeId>;  // whether it waits for its turn, and the node
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+  int64_t most = 0;
+  for (const Node& node : problem.nodes) most = std::max(most, node.bytes);
   const auto add_ready = [&](NodeId i) {
-    ready.emplace(kind == FirstOrder::kAsListed || problem.nodes[i].bytes > 0, i);
+    ready.emplace(kind == FirstOrder::kAsListed || problem.nodes[i].bytes > most / kTiny, i);
   };
   for (NodeId i = 0; i < problem.size(); ++i) {
     for (const Variant& variant : problem.nodes[i].variants) {

@@ -62,7 +62,7 @@ void check_problem(const Problem& problem);
 
 enum class FirstOrder : uint8_t {
   kAsListed,  // always the least position that can run
-  kEager,     // likewise, but nodes without bytes, such as updates of parameters, at once
+  kEager,     // likewise, but nodes of almost no bytes, such as updates of parameters, at once
 };
 
 // An order in which every node can have its first run: one variant of each has its inputs, and

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/planner/remat/remat_ruin.h"
 #include "runtime/planner/remat/remat_start.h"
 
 namespace tidemark::planner::remat {
@@ -12,11 +13,15 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // Two times that differ by less, relative to the base time, are the same.
 constexpr double kSame = 1e-9;
-constexpr double kHot = 5e-5, kCold = 1e-6;  // temperatures, relative to the base time
-constexpr int kCycles = 2;                   // of cooling, within the limits
-constexpr int kMaxFutile = 4000;             // rounds before a return to the best
+constexpr double kMet = 1e-6;  // a bound is met by less above it, as bounds are rounded down
+constexpr double kHot = 2e-3, kCold = 1e-5;  // temperatures, relative to the base time
+constexpr int kTrials = 6;                   // cycles of cooling from a start each, at most
+constexpr double kTrialShare = 0.5;          // of the limits, for them
+constexpr int kCycles = 2;                   // from the best schedule
+constexpr int kMaxFutile = 1000;             // rounds before a return to the best of the cycle
 constexpr int kPrunes = 2;                   // removals tried after each repair
-constexpr int32_t kReach = 60;               // positions that a run moves by
+constexpr double kRelieve = 0.2;             // share of rounds that relieve a slow run
+constexpr double kStartShare = 0.5;  // of the time, for greedy starts once one is feasible
 
 class Annealing {
  public:
@@ -28,6 +33,7 @@ class Annealing {
         random_(search.limits.seed),
         moves_(options, random_),
         repair_(options, moves_, random_),
+        ruin_(options, moves_, random_),
         base_(options.problem().base_time) {
     for (OptionId o = 0; o < options.size(); ++o) {
       has_choices_ |=
@@ -41,11 +47,13 @@ class Annealing {
   SearchResult run() {
     start();
     if (best_.sequence.empty()) recover();
-    current_ = best_;
+    sort_starts();
     if (!best_.sequence.empty()) anneal();
     SearchResult result;
     result.sequence = best_.sequence;
     result.time = best_.evaluation.time;
+    if (result.found()) result.starts.push_back(best_.sequence);
+    for (const Draft& draft : feasible_) result.starts.push_back(draft.sequence);
     result.evaluations = repair_.evaluations();
     result.seconds = watch_.seconds();
     limits_.count(result.evaluations);
@@ -56,50 +64,70 @@ class Annealing {
   bool is_over() const {
     return repair_.evaluations() >= limits_.nodes || watch_.expired() ||
            (!best_.sequence.empty() &&
-            (search_.first_only || best_.evaluation.time <= search_.bound + kSame * base_));
+            (search_.first_only || best_.evaluation.time <= search_.bound * (1 + kMet)));
   }
+  bool is_counted() const { return limits_.nodes < std::numeric_limits<int64_t>::max(); }
   // From 0 to 1. By evaluations alone where they are limited: the clock differs by machine.
   double progress() const {
-    if (limits_.nodes < std::numeric_limits<int64_t>::max()) {
+    if (is_counted()) {
       return static_cast<double>(repair_.evaluations()) / static_cast<double>(limits_.nodes);
     }
     return watch_.seconds() / (watch_.seconds() + std::max(watch_.left(), 1e-9));
   }
+  bool is_faster(const Draft& draft, const Draft& other) const {
+    return draft.evaluation.time < other.evaluation.time - kSame * base_;
+  }
 
   void offer(const Draft& draft) {
     if (!draft.evaluation.feasible()) return;
-    if (best_.sequence.empty() ||
-        draft.evaluation.time < best_.evaluation.time - kSame * base_) {
-      best_ = draft;
-      futile_ = 0;
+    if (best_.sequence.empty() || is_faster(draft, best_)) best_ = draft;
+  }
+
+  // REQUIRES: is_over() is false.
+  void consider(std::optional<Sequence> sequence) {
+    if (!sequence) return;
+    Draft draft;
+    draft.sequence = std::move(*sequence);
+    if (!repair_.settle(draft)) return;
+    if (draft.evaluation.overflow > 0) {
+      starts_.push_back(draft);
+      repair_.run(draft, kInfinite);
     }
+    if (!draft.evaluation.feasible()) return;
+    offer(draft);
+    feasible_.push_back(draft);
   }
 
   void start() {
-    const auto consider = [&](std::optional<Sequence> sequence) {
-      if (!sequence || is_over()) return;
-      Draft draft;
-      draft.sequence = std::move(*sequence);
-      if (!repair_.settle(draft)) return;
-      starts_.push_back(draft);
-      if (draft.evaluation.overflow > 0) repair_.run(draft, kInfinite);
-      offer(draft);
-    };
-    if (!search_.start.empty()) return consider(search_.start);
+    for (const Sequence& sequence : search_.starts) consider(sequence);
+    if (!search_.starts.empty()) return;
     for (const FirstOrder order : {FirstOrder::kAsListed, FirstOrder::kEager}) {
-      consider(keep_all(options_, order, Preference::kFastest));
-      if (has_options_) consider(keep_all(options_, order, Preference::kSmallest));
+      if (!is_over()) consider(keep_all(options_, order, Preference::kFastest));
+      if (has_options_ && !is_over())
+        consider(keep_all(options_, order, Preference::kSmallest));
     }
-    for (const double size : {0.3, 0.6, 1.0, 1.4}) {
-      for (const double reach : {0.0, 0.5, 1.0, 2.0}) {
-        for (const FirstOrder order : {FirstOrder::kAsListed, FirstOrder::kEager}) {
-          StartWeights weights{size, reach, size < 0.5 ? 1.0 : 2.0, order};
-          consider(simulate_start(options_, weights));
-          weights.preference = Preference::kSmallest;
-          if (has_options_) consider(simulate_start(options_, weights));
-        }
+    for (const StartWeights& weights : all_weights()) {
+      const bool is_late = !best_.sequence.empty() && !is_counted() && progress() > kStartShare;
+      if (is_over() || is_late) return;
+      if (weights.share > 1 && !best_.sequence.empty()) return;
+      consider(simulate_start(options_, weights));
+    }
+  }
+
+  // The most promising first.
+  std::vector<StartWeights> all_weights() const {
+    std::vector<StartWeights> all;
+    const auto add = [&](double size, double reach, double share) {
+      for (const FirstOrder order : {FirstOrder::kEager, FirstOrder::kAsListed}) {
+        if (has_options_) all.push_back({size, reach, order, Preference::kSmallest, share});
+        all.push_back({size, reach, order, Preference::kFastest, share});
       }
+    };
+    for (const double reach : {0.5, 1.0, 0.0, 2.0}) {
+      for (const double size : {0.6, 1.0, 0.3, 1.4}) add(size, reach, 1);
     }
+    for (const double share : {1.05, 1.1, 1.2, 1.4}) add(0.6, 0.5, share);
+    return all;
   }
 
   // No start is feasible: repair them again and again, with other random choices.
@@ -108,18 +136,40 @@ class Annealing {
       Draft draft = starts_[random_.below(starts_.size())];
       repair_.run(draft, kInfinite);
       offer(draft);
+      if (!best_.sequence.empty()) feasible_.push_back(best_);
     }
   }
 
+  // The fastest first, each time once.
+  void sort_starts() {
+    const auto is_before = [](const Draft& a, const Draft& b) {
+      return a.evaluation.time < b.evaluation.time;
+    };
+    std::stable_sort(feasible_.begin(), feasible_.end(), is_before);
+    const auto is_same = [&](const Draft& a, const Draft& b) { return !is_faster(a, b); };
+    feasible_.erase(std::unique(feasible_.begin(), feasible_.end(), is_same), feasible_.end());
+    if (feasible_.size() > kTrials) feasible_.resize(kTrials);
+  }
+
   void anneal() {
-    while (!is_over()) {
-      const double phase = progress() * kCycles;
-      const double heat = 1 - (phase - std::floor(phase));
-      temperature_ = base_ * kCold * std::pow(kHot / kCold, heat);
+    const auto trials = static_cast<double>(feasible_.size());
+    const double begin = progress();
+    for (int cycle = -1; !is_over();) {
+      const double done = (progress() - begin) / (1 - begin);
+      const double phase = done < kTrialShare
+                               ? done / kTrialShare * trials
+                               : trials + (done - kTrialShare) / (1 - kTrialShare) * kCycles;
+      if (static_cast<int>(phase) != cycle) {
+        cycle = static_cast<int>(phase);
+        current_ = phase < trials ? feasible_[cycle] : best_;
+        cycle_best_ = current_;
+        futile_ = 0;
+      }
+      temperature_ = base_ * kHot * std::pow(kCold / kHot, phase - cycle);
       round();
       if (++futile_ > kMaxFutile) {
         futile_ = 0;
-        current_ = best_;
+        current_ = cycle_best_;
       }
     }
   }
@@ -127,11 +177,10 @@ class Annealing {
   void round() {
     repair_.start_from(current_);
     Draft draft = current_;
-    const bool relieves = has_choices_ && random_.chance(0.2);
-    if (relieves) {
+    if (has_choices_ && random_.chance(kRelieve)) {
       relieve_one(draft);
     } else {
-      if (!ruin(draft.sequence) || !repair_.settle(draft)) return;
+      if (!ruin_.apply(draft.sequence) || !repair_.settle(draft)) return;
       // Accept what is slower by this at most; decided now so that hopeless repairs end early.
       const double limit =
           current_.evaluation.time - temperature_ * std::log(1 - random_.unit());
@@ -141,6 +190,9 @@ class Annealing {
     }
     current_ = std::move(draft);
     offer(current_);
+    if (!is_faster(current_, cycle_best_)) return;
+    cycle_best_ = current_;
+    futile_ = 0;
   }
 
   // Tries edits at a run of current_ that is slower than it would be with more memory.
@@ -169,50 +221,6 @@ class Annealing {
     return choices.empty() ? kInfinite : choices.back().time;
   }
 
-  bool ruin(Sequence& sequence) {
-    const double kind = random_.unit();
-    if (has_options_ && kind < 0.15) return moves_.switch_option(sequence, any_run(sequence));
-    if (kind < 0.5) return remove_repeats(sequence);
-    if (kind < 0.8) {
-      const size_t count = 1 + random_.below(3);
-      for (size_t k = 0; k < count; ++k) moves_.shift(sequence, any_run(sequence), kReach);
-      return true;
-    }
-    const int32_t at = any_run(sequence);
-    moves_.look_at(sequence, at);
-    if (moves_.live().empty()) return false;
-    const NodeId value = moves_.live()[random_.below(moves_.live().size())];
-    return moves_.compute_before(sequence, moves_.next_use(value), value);
-  }
-
-  int32_t any_run(const Sequence& sequence) {
-    return static_cast<int32_t>(random_.below(sequence.size()));
-  }
-
-  // Removes some later runs of nodes, neighbours or scattered.
-  bool remove_repeats(Sequence& sequence) {
-    repeats_.clear();
-    ran_.assign(options_.problem().nodes.size(), 0);
-    for (int32_t k = 0; k < static_cast<int32_t>(sequence.size()); ++k) {
-      uint8_t& ran = ran_[options_.node(sequence[k])];
-      if (ran != 0 && !moves_.is_rider(sequence, k)) repeats_.push_back(k);
-      ran = 1;
-    }
-    if (repeats_.empty()) return false;
-    const size_t count = std::min(repeats_.size(), 1 + random_.below(8));
-    if (random_.chance(0.5)) {
-      const size_t from = random_.below(repeats_.size() - count + 1);
-      for (size_t k = from + count; k-- > from;) moves_.remove(sequence, repeats_[k]);
-      return true;
-    }
-    for (size_t k = 0; k < count; ++k) {
-      std::swap(repeats_[k], repeats_[k + random_.below(repeats_.size() - k)]);
-    }
-    std::sort(repeats_.begin(), repeats_.begin() + static_cast<int64_t>(count));
-    for (size_t k = count; k-- > 0;) moves_.remove(sequence, repeats_[k]);
-    return true;
-  }
-
   const Options& options_;
   const SearchOptions& search_;
   Limits limits_;
@@ -220,14 +228,14 @@ class Annealing {
   Random random_;
   Moves moves_;
   Repair repair_;
+  Ruin ruin_;
   double base_;
   bool has_choices_ = false, has_options_ = false;
-  Draft current_, best_;
-  std::vector<Draft> starts_;
+  Draft current_, best_, cycle_best_;
+  std::vector<Draft> starts_;    // over budget
+  std::vector<Draft> feasible_;  // starts within the budget
   double temperature_ = 0;
   int futile_ = 0;
-  std::vector<int32_t> repeats_;
-  std::vector<uint8_t> ran_;
 };
 
 }  // namespace

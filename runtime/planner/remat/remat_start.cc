@@ -8,14 +8,16 @@ namespace tidemark::planner::remat {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kMaxDepth = 2000;        // of recomputations that need recomputations
+constexpr int kMaxDepth = 60;          // of recomputations within recomputations
 constexpr size_t kMaxRunsPerNode = 8;  // on average; then the simulation is stuck
 constexpr int64_t kNothing =
     std::numeric_limits<int64_t>::min();  // slack in which nothing fits
 constexpr int64_t kEverything = std::numeric_limits<int64_t>::max();
-constexpr int kMaxPriced = 40;  // sources looked at to price one recomputation
-constexpr int64_t kTiny = 64;   // values of less than this part of a shortage are kept
+constexpr int kMaxPriced = 150;  // sources looked at to price one recomputation
+constexpr int64_t kTiny = 64;    // values of less than this part of a shortage are kept
 
+// Runs that lie ahead are counted down: a use is known by the number of runs that follow it, so
+// that of two uses the greater comes first. The runs of a recomputation come before all others.
 class Simulation {
  public:
   Simulation(const Options& options, const FirstOptions& first, const StartWeights& weights)
@@ -27,19 +29,22 @@ class Simulation {
         pins_(count()),
         ran_(count()),
         priced_(count()),
-        free_(options.budget() - options.problem().fixed_bytes) {
-    for (const NodeId node : first.order) {
-      const OptionId option = first.option[node];
-      for (const NodeId u : options.inputs(option)) uses_[u].push_back(first.position[node]);
+        planned_(count()),
+        free_(static_cast<int64_t>(static_cast<double>(options.budget()) * weights.share) -
+              options.problem().fixed_bytes) {
+    for (size_t k = first.order.size(); k-- > 0;) {
+      for (const NodeId u : options.inputs(first.option[first.order[k]])) {
+        uses_[u].push_back(static_cast<int32_t>(first.order.size() - k));
+      }
     }
-    for (std::vector<int32_t>& uses : uses_) std::sort(uses.rbegin(), uses.rend());
   }
 
   bool run() {
-    for (now_ = 0; now_ < static_cast<int32_t>(first_.order.size()); ++now_) {
-      const NodeId node = first_.order[now_];
-      if (!ran_[node] && !compute(node, 0)) return false;
-      drop_useless();
+    for (size_t k = 0; k < first_.order.size(); ++k) {
+      const NodeId node = first_.order[k];
+      now_ = static_cast<int32_t>(first_.order.size() - k);
+      if (ran_[node] ? !skip(first_.option[node]) : !run_node(first_.option[node], 0))
+        return false;
     }
     return true;
   }
@@ -48,25 +53,18 @@ class Simulation {
 
  private:
   size_t count() const { return options_.problem().nodes.size(); }
-
-  // The position in the order of the next node that uses the value; -1 if there is none.
-  int32_t next_use(NodeId u) {
-    std::vector<int32_t>& uses = uses_[u];
-    while (!uses.empty() && (uses.back() < now_ || ran_[first_.order[uses.back()]])) {
-      uses.pop_back();
-    }
-    return uses.empty() ? -1 : uses.back();
-  }
+  bool is_useless(NodeId u) const { return uses_[u].empty(); }
 
   // The time to compute the value again for its next use, with those of its sources that will
   // not be live then.
   double price(NodeId node) {
+    if (is_useless(node)) return 0;
     ++epoch_;
     priced_count_ = 0;
-    return price_at(node, next_use(node));
+    return price_at(node, uses_[node].back());
   }
 
-  // As price(), at the position `when` of the order. Each source counts once.
+  // As price(), for the use `when`. Each source counts once.
   double price_at(NodeId node, int32_t when) {
     if (options_.once(node)) return kNever;
     if (priced_[node] == epoch_ || ++priced_count_ > kMaxPriced) return 0;
@@ -84,68 +82,130 @@ class Simulation {
     if (choices.empty()) return kNever;
     double sum = choices.back().time;
     for (const NodeId u : options_.inputs(o)) {
-      const bool stays = live_[u] && !uses_[u].empty() && uses_[u].front() >= when;
+      const bool stays = live_[u] && !uses_[u].empty() && uses_[u].front() <= when;
       if (!stays && ran_[u]) sum += price_at(u, when);
     }
     const NodeId overwritten = options_.overwrites(o);
-    if (overwritten != kNoNode && next_use(overwritten) > now_) {
-      sum += price_at(overwritten, when);
-    }
+    if (overwritten != kNoNode && !is_useless(overwritten)) sum += price_at(overwritten, when);
     return sum;
   }
 
+  // The option by which a node runs again. Its inputs come before it in the order.
   OptionId cheapest_option(NodeId node) {
-    OptionId best = first_.option[node];
-    if (!ran_[node]) return best;
+    OptionId best = kNoOption;
     double least = kNever;
     for (const OptionId o : options_.of_node(node)) {
+      const auto inputs = options_.inputs(o);
+      const auto is_known = [&](NodeId u) {
+        return ran_[u] && first_.position[u] < first_.position[node];
+      };
+      const NodeId overwritten = options_.overwrites(o);
+      if (!std::all_of(inputs.begin(), inputs.end(), is_known)) continue;
+      if (overwritten != kNoNode && pins_[overwritten] > 0) continue;
       ++epoch_;
       priced_count_ = 0;
       const double price = price_of_option(o, now_);
-      const NodeId overwritten = options_.overwrites(o);
-      if (overwritten != kNoNode && pins_[overwritten] > 0) continue;
-      if (price < least) {
-        least = price;
-        best = o;
-      }
+      if (price >= least) continue;
+      least = price;
+      best = o;
     }
-    return least < kNever ? best : kNoOption;
+    return best;
   }
 
-  bool compute(NodeId node, int depth) {
+  void pin(NodeId u, std::vector<NodeId>& pinned) {
+    ++pins_[u];
+    pinned.push_back(u);
+  }
+
+  bool skip(OptionId option) {
+    for (const NodeId u : options_.inputs(option)) uses_[u].pop_back();
+    return true;
+  }
+
+  // Runs an option: recomputes what it lacks, evicts until it fits.
+  bool run_node(OptionId option, int depth) {
+    const NodeId node = options_.node(option), parent = options_.rider_of(option);
     if (depth > kMaxDepth || sequence_.size() > kMaxRunsPerNode * count()) return false;
     if (ran_[node] && options_.once(node)) return false;
-    const OptionId option = cheapest_option(node);
-    if (option == kNoOption) return false;
-    std::vector<NodeId> pinned;
-    const auto pin = [&](NodeId u) {
-      ++pins_[u];
-      pinned.push_back(u);
-      return live_[u] || compute(u, depth + 1);
-    };
-    bool done = true;
-    // Live inputs first: to compute the others must not evict them.
-    for (const bool is_live : {true, false}) {
-      for (const NodeId u : options_.inputs(option)) {
-        const bool is_turn =
-            live_[u] == is_live && std::count(pinned.begin(), pinned.end(), u) == 0;
-        if (done && is_turn) done = pin(u);
-      }
+    OptionId parent_option = kNoOption;
+    if (parent != kNoNode && !follows(option)) {
+      parent_option = option_for(option, parent);
+      if (parent_option == kNoOption) return false;
     }
-    const NodeId parent = options_.rider_of(option);
-    if (done && parent != kNoNode) done = run_parent(option, parent, depth);
+    std::vector<NodeId> pinned, missing;
+    const auto need = [&](NodeId u) {
+      if (u == parent && parent_option != kNoOption) return;
+      if (live_[u] && std::count(pinned.begin(), pinned.end(), u) == 0) pin(u, pinned);
+      if (!live_[u]) missing.push_back(u);
+    };
+    for (const NodeId u : options_.inputs(option)) need(u);
+    if (parent_option != kNoOption) {
+      for (const NodeId u : options_.inputs(parent_option)) need(u);
+    }
+    bool done = missing.empty() || recompute(missing, depth + 1, pinned);
+    if (done && parent != kNoNode && parent_option == kNoOption && !follows(option))
+      done = false;
+    if (done && parent_option != kNoOption) {
+      done = make_space(parent_option);
+      if (done) append(parent_option);
+      if (done) pin(parent, pinned);
+    }
+    skip(option);
     done = done && make_space(option);
     if (done) append(option);
     for (const NodeId u : pinned) --pins_[u];
     return done;
   }
 
-  // Lets the run before be one of the parent's.
-  bool run_parent(OptionId rider, NodeId parent, int depth) {
-    if (!sequence_.empty() && options_.goes_with(rider, sequence_.back())) return true;
-    if (live_[parent]) drop(parent);
-    if (!compute(parent, depth + 1)) return false;
-    return options_.goes_with(rider, sequence_.back());
+  bool follows(OptionId rider) const {
+    return !sequence_.empty() && options_.goes_with(rider, sequence_.back());
+  }
+  OptionId option_for(OptionId rider, NodeId parent) const {
+    if (options_.once(parent)) return kNoOption;
+    for (const OptionId o : options_.of_node(parent)) {
+      const auto inputs = options_.inputs(o);
+      const bool is_known =
+          std::all_of(inputs.begin(), inputs.end(), [&](NodeId u) { return ran_[u] != 0; });
+      if (is_known && !options_.choices(o, true).empty() && options_.goes_with(rider, o))
+        return o;
+    }
+    return kNoOption;
+  }
+
+  // Computes values again, with all that they need, in the order of the first runs. Pins them.
+  bool recompute(const std::vector<NodeId>& values, int depth, std::vector<NodeId>& pinned) {
+    std::vector<OptionId> plan;
+    for (const NodeId u : values) {
+      if (!add_to_plan(u, plan)) return false;
+    }
+    for (const OptionId o : plan) planned_[options_.node(o)] = 0;
+    std::sort(plan.begin(), plan.end(), [&](OptionId a, OptionId b) {
+      return first_.position[options_.node(a)] < first_.position[options_.node(b)];
+    });
+    const auto length = static_cast<int32_t>(plan.size());
+    const int32_t outer = now_;
+    for (int32_t k = length; k-- > 0;) {
+      for (const NodeId u : options_.inputs(plan[k])) uses_[u].push_back(outer + length - k);
+    }
+    for (int32_t k = 0; k < length; ++k) {
+      now_ = outer + length - k;
+      const NodeId node = options_.node(plan[k]);
+      if (live_[node] ? !skip(plan[k]) : !run_node(plan[k], depth)) return false;
+      if (std::count(values.begin(), values.end(), node) > 0) pin(node, pinned);
+    }
+    now_ = outer;
+    return std::all_of(values.begin(), values.end(), [&](NodeId u) { return live_[u] != 0; });
+  }
+
+  bool add_to_plan(NodeId node, std::vector<OptionId>& plan) {
+    if (live_[node] || planned_[node]) return true;
+    const OptionId option = options_.once(node) ? kNoOption : cheapest_option(node);
+    if (option == kNoOption) return false;
+    planned_[node] = 1;
+    plan.push_back(option);
+    const auto inputs = options_.inputs(option);
+    return std::all_of(inputs.begin(), inputs.end(),
+                       [&](NodeId u) { return add_to_plan(u, plan); });
   }
 
   // Evicts until the option fits, and further where a faster variant is worth it.
@@ -172,13 +232,9 @@ class Simulation {
   }
 
   // Which input the run may overwrite: one that nothing else uses from now on.
-  Place place_of(OptionId option) {
+  Place place_of(OptionId option) const {
     const auto is_last_use = [&](NodeId u) {
-      if (u == kNoNode || pins_[u] != 1) return false;
-      if (next_use(u) < 0) return true;
-      const bool is_own =
-          first_.order[now_] == options_.node(option) && uses_[u].back() == now_;
-      return is_own && uses_[u].size() == 1;
+      return u != kNoNode && pins_[u] == 1 && is_useless(u);
     };
     if (is_last_use(options_.may_overwrite(option, 0))) return kOverFirst;
     return is_last_use(options_.may_overwrite(option, 1)) ? kOverSecond : kNotInPlace;
@@ -191,7 +247,7 @@ class Simulation {
     while (space - live_bytes_ < better.need) {
       const NodeId victim = cheapest_victim(better.need - space + live_bytes_);
       if (victim == kNoNode) break;
-      cost += price(victim) * weights_.caution;
+      cost += price(victim);
       victims.push_back(victim);
       drop(victim);
       if (cost > chosen.time - better.time) break;
@@ -211,12 +267,11 @@ class Simulation {
     double least = kNever;
     for (const NodeId u : live_list_) {
       if (pins_[u] > 0 || options_.bytes(u) <= bytes) continue;
-      const int32_t next = next_use(u);
-      if (next < 0) return u;
+      if (is_useless(u)) return u;  // the oldest
       const double cost = price(u);
       if (cost == kNever) continue;
       const double score = cost / (std::pow(options_.bytes(u), weights_.size_weight) *
-                                   std::pow(next - now_ + 1, weights_.reach_weight));
+                                   std::pow(now_ - uses_[u].back() + 1, weights_.reach_weight));
       if (score < least) {
         least = score;
         best = u;
@@ -245,25 +300,19 @@ class Simulation {
     if (options_.overwrites(option) != kNoNode) drop(options_.overwrites(option));
   }
 
-  void drop_useless() {
-    for (size_t k = live_list_.size(); k-- > 0;) {
-      const NodeId u = live_list_[k];
-      if (next_use(u) < 0) drop(u);
-    }
-  }
-
   const Options& options_;
   const FirstOptions& first_;
   StartWeights weights_;
-  std::vector<std::vector<int32_t>> uses_;  // by value: positions of users, the next one last
+  std::vector<std::vector<int32_t>> uses_;  // by value: the next one last
   std::vector<uint8_t> live_;
   std::vector<int32_t> pins_;
   std::vector<uint8_t> ran_;
   std::vector<int64_t> priced_;  // by node: the last call of price() that counted it
+  std::vector<uint8_t> planned_;
   int64_t epoch_ = 0;
   int priced_count_ = 0;
-  std::vector<NodeId> live_list_;
-  int64_t free_;  // for values
+  std::vector<NodeId> live_list_;  // the oldest first
+  int64_t free_;                   // for values
   int64_t live_bytes_ = 0;
   int32_t now_ = 0;
   Sequence sequence_;

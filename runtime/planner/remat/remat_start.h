@@ -20,9 +20,9 @@ namespace tidemark::planner::remat {
 struct StartWeights {
   double size_weight = 1;
   double reach_weight = 1;
-  double caution = 1;  // how much dearer evictions count than the time that they buy
   FirstOrder order = FirstOrder::kAsListed;
   Preference preference = Preference::kFastest;  // of first runs
+  double share = 1;  // of the budget that the simulation has; above 1 where it gets stuck
 };
 
 // Null if the simulation gets stuck. Deterministic. The sequence may still be over budget.

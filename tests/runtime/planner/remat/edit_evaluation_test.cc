@@ -23,13 +23,15 @@ class Editor {
   void edit(Sequence& sequence) {
     for (size_t count = 1 + below(2); count > 0 && !sequence.empty(); --count) {
       const auto at = static_cast<int32_t>(below(sequence.size()));
-      const size_t kind = below(5);
+      const size_t kind = below(6);
       if (kind == 0) {
         moves_.remove(sequence, at);
       } else if (kind == 1) {
         moves_.shift(sequence, at, 5);
       } else if (kind == 2) {
         moves_.switch_option(sequence, at);
+      } else if (kind == 3) {
+        moves_.relocate(sequence, at);
       } else {
         compute_again(sequence, at);
       }
