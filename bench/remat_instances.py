@@ -2,21 +2,29 @@
 """Writes rematerialisation problems (remat-1, data/instances/remat) to try planners on: training
 steps of convolutional networks with typical sizes, times from a simple model of a GPU.
 
-usage: remat_instances.py FOLDER [--seed N]
+usage: remat_instances.py FOLDER [--seeds FIRST LAST] [--small]
 
-Networks: vgg, resnet, mobilenet, googlenet, unet, each twice: NAME.json with one variant per node,
-and NAME-variants.json with convolution algorithms that trade workspace for time, ReLU in place, and
-backward nodes that use sign bits or pooling indices in place of activations. random-K.json are
-series-parallel graphs of about 10 nodes, small enough to prove optima by search."""
+- Networks, by the first seed: vgg, resnet, mobilenet, googlenet, unet.
+- Random shapes, one of each kind for each seed: chains, residual blocks, U-shaped skips, nested
+  series and parallel branches.
+- small-SEED.json, with --small: steps of about 10 nodes of these shapes with every feature of the
+  format. Each budget states its optimum, by search over all states; null: no schedule fits.
+
+All but the small ones come twice: NAME.json with one variant per node, and NAME-variants.json, of
+another random shape, with convolution algorithms that trade workspace for time, ReLU in place, and
+backward nodes that use sign bits or pooling indices in place of activations. The same seed gives the
+same files."""
 
 import argparse
+import heapq
 import json
+import math
 import random
 from pathlib import Path
 
 FLOPS = 8e12  # per second
 BANDWIDTH = 4e11  # bytes per second
-BUDGETS = (0.9, 0.75, 0.6, 0.5, 0.4)  # of the memory that keeps everything, above the fixed bytes
+BUDGETS = (0.8, 0.6, 0.45, 0.3)  # of the memory that keeps everything, above the fixed bytes
 
 
 class Step:
@@ -265,8 +273,64 @@ def unet(step):
     return step.conv(value, 2, 1)
 
 
-def series_parallel(noise):
-    """A graph of about 10 nodes with every feature of the format."""
+def random_chain(step):
+    draw, value = step.noise, (None, 3, 112)
+    for _ in range(draw.randint(8, 20)):
+        value = conv_block(step, value, draw.choice((32, 64, 128, 256)), draw.choice((1, 3, 3, 5)),
+                           norm=draw.random() < 0.5)
+        if value[2] > 14 and draw.random() < 0.25:
+            value = step.pool(value)
+    return value
+
+
+def random_residual(step):
+    draw = step.noise
+    value = conv_block(step, (None, 3, 112), 64, 7, 2)
+    for width in (64, 128, 256, 512)[:draw.randint(2, 4)]:
+        for k in range(draw.randint(1, 4)):
+            jump = 2 if k == 0 and width > 64 else 1
+            skip = value if jump == 1 and value[1] == width else step.conv(value, width, 1, jump)
+            kernel = draw.choice((1, 3, 3))
+            value = step.norm(step.conv(conv_block(step, value, width, kernel, jump), width, 3))
+            value = step.relu(step.join("add", [value, skip], width))
+    return value
+
+
+def random_u(step):
+    draw, value, skips = step.noise, (None, 3, 128), []
+    width = draw.choice((16, 32, 64))
+    for level in range(draw.randint(2, 4)):
+        for _ in range(draw.randint(1, 3)):
+            value = conv_block(step, value, width << level, 3, norm=draw.random() < 0.5)
+        skips.append(value)
+        value = step.pool(value)
+    value = conv_block(step, value, 2 * value[1], 3)
+    for skip in reversed(skips):
+        value = step.join("concat", [skip, step.conv(step.upsample(value), skip[1], 1)], 2 * skip[1])
+        for _ in range(draw.randint(1, 3)):
+            value = conv_block(step, value, skip[1], 3, norm=draw.random() < 0.5)
+    return step.conv(value, 2, 1)
+
+
+def random_branches(step, value=(None, 3, 64), depth=3):
+    """Parts in series, each a block or branches that meet in a sum or a concatenation."""
+    draw = step.noise
+    for _ in range(draw.randint(2, 4) if depth > 1 else 1):
+        if depth == 1 or draw.random() < 0.4:
+            value = conv_block(step, value, draw.choice((32, 64, 128)), draw.choice((1, 3, 5)),
+                               norm=draw.random() < 0.5)
+            continue
+        parts = [random_branches(step, value, depth - 1) for _ in range(draw.randint(2, 3))]
+        if draw.random() < 0.5:
+            parts = [step.conv(part, 64, 1) for part in parts]
+            value = step.join("add", parts, 64)
+        else:
+            value = step.join("concat", parts, sum(part[1] for part in parts))
+    return value
+
+
+def small_step(noise):
+    """A step of about 10 nodes: a chain, residual, U-shaped or with random skips."""
     nodes = []
 
     def add(inputs, **more):
@@ -274,20 +338,23 @@ def series_parallel(noise):
                       "bytes": noise.randint(1, 6), "inputs": sorted(set(inputs)), **more})
         return len(nodes) - 1
 
+    kind = noise.choice(("chain", "residual", "u", "random"))
     forward = [add([])]
-    for _ in range(3):
-        skip = [noise.choice(forward)] if noise.random() < 0.4 else []
+    for k in range(1, 5):
+        skips = {"chain": [], "residual": forward[-2:-1], "u": [forward[4 - k]] if k > 2 else [],
+                 "random": [noise.choice(forward)] if noise.random() < 0.5 else []}
         x = forward[-1]
-        forward.append(add([x, *skip]))
+        forward.append(add([x, *skips[kind]]))
         node = nodes[-1]
-        if noise.random() < 0.4:
+        feature = noise.random()
+        if feature < 0.25:
             node["variants"] = [{"workspace": noise.randint(1, 4)}, {"time": node["time"] + 2}]
-        elif noise.random() < 0.4 and len(nodes) > 2:
+        elif feature < 0.4 and len(nodes) > 2:
             node["variants"] = [{}, {"overwrites": x}]
-        elif noise.random() < 0.4:
+        elif feature < 0.5:
             node["variants"] = [{"when": "first"}, {"time": node["time"] // 2, "when": "again"}]
     riders = {}
-    if noise.random() < 0.5:
+    if noise.random() < 0.4:
         riders[forward[-2]] = add([forward[-2]], rider_of=forward[-2])
         nodes[-1].update(time=1, bytes=1)
     gradient = add([forward[-1]])
@@ -296,34 +363,111 @@ def series_parallel(noise):
         if x in riders:
             nodes[-1]["variants"] = [{}, {"inputs": sorted([gradient - 1, riders[x]])}]
     nodes[-1]["required"] = True
-    if noise.random() < 0.5:
+    if noise.random() < 0.3:
         add([gradient], required=True, once=True, adds_fixed=noise.randint(0, 2))
         nodes[-1]["bytes"] = 0
-    return {"format": "remat-1", "unit_time": "units", "fixed_bytes": 1, "nodes": nodes}
+    problem = {"format": "remat-1", "name": kind, "unit_time": "units", "fixed_bytes": 1,
+               "nodes": nodes}
+    most = 1 + sum(node["bytes"] for node in nodes)
+    found = []
+    for budget in range(most // 3, most, 2):
+        least = optimum(problem, budget)
+        if least < math.inf and found and found[-1]["optimum"] == least:
+            break
+        found = found[-1:] if least == math.inf else found
+        found.append({"bytes": budget, "optimum": None if least == math.inf else least})
+    problem["budgets"] = found
+    return problem
+
+
+def variants_of(node):
+    return [{**node, **variant} for variant in node.get("variants", [{}])]
+
+
+def optimum(problem, budget):
+    """The least time within the budget, by Dijkstra's search over the values that are live, the
+    nodes that ran, and the last run."""
+    nodes = problem["nodes"]
+    variants = [variants_of(node) for node in nodes]
+    must = sum(1 << i for i, node in enumerate(nodes)
+               if node.get("required") or i == len(nodes) - 1)
+    parents = {node.get("rider_of") for node in nodes}
+    start = (0, 0, None, None)
+    least, queue, count = {start: 0}, [(0, 0, start)], 0
+    while queue:
+        time, _, state = heapq.heappop(queue)
+        live, ran, last, last_variant = state
+        if least[state] < time:
+            continue
+        if ran & must == must:
+            return time
+        held = problem["fixed_bytes"]
+        for i, node in enumerate(nodes):
+            held += node["bytes"] * (live >> i & 1) + node.get("adds_fixed", 0) * (ran >> i & 1)
+        following = []
+        for i, node in enumerate(nodes):
+            if live >> i & 1:
+                following.append((time, (live & ~(1 << i), ran, last, last_variant)))
+                continue
+            again = ran >> i & 1
+            if (again and node.get("once")) or node.get("rider_of", last) != last:
+                continue
+            for v, variant in enumerate(variants[i]):
+                if variant.get("when") == ("first" if again else "again"):
+                    continue
+                over = variant.get("overwrites")
+                needs = [*variant["inputs"], *([] if over is None else [over])]
+                memory = held + node.get("adds_fixed", 0) + node["bytes"] + variant.get("workspace", 0)
+                if memory > budget or not all(live >> u & 1 for u in needs):
+                    continue
+                if "rider_of" in node and last_variant not in variant.get("with", [last_variant]):
+                    continue
+                now = (live | 1 << i) & ~(0 if over is None else 1 << over)
+                mark = (i, v) if i in parents else (None, None)
+                following.append((time + variant["time"], (now, ran | 1 << i, *mark)))
+        for time_then, then in following:
+            if time_then < least.get(then, math.inf):
+                least[then] = time_then
+                count += 1
+                heapq.heappush(queue, (time_then, count, then))
+    return math.inf
 
 
 NETWORKS = {"vgg": (vgg, 184), "resnet": (resnet, 184), "mobilenet": (mobilenet, 256),
             "googlenet": (googlenet, 320), "unet": (unet, 11)}
+RANDOM = {"chain": (random_chain, 32), "residual": (random_residual, 64), "u": (random_u, 16),
+          "branches": (random_branches, 64)}
+
+
+def steps_of(kinds, seed, suffix=""):
+    for name, (build, batch) in kinds.items():
+        for variants in (False, True):
+            full = name + suffix + ("-variants" if variants else "")
+            step = Step(batch, variants, random.Random("%d %s" % (seed, name)))
+            yield step.finish(full, build(step))
+
+
+def instances(first, last, small=False):
+    """The problems that the program writes."""
+    yield from steps_of(NETWORKS, first)
+    for seed in range(first, last + 1):
+        yield from steps_of(RANDOM, seed, "-%d" % seed)
+        if small:
+            problem = small_step(random.Random("%d small" % seed))
+            problem["name"] = "small-%d" % seed
+            yield problem
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--random", type=int, default=10, help="number of small random graphs")
+    parser.add_argument("--seeds", type=int, nargs=2, default=(1, 4), metavar=("FIRST", "LAST"))
+    parser.add_argument("--small", action="store_true", help="small steps with optima too")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    for name, (build, batch) in NETWORKS.items():
-        for variants in (False, True):
-            full = name + ("-variants" if variants else "")
-            step = Step(batch, variants, random.Random("%d %s" % (args.seed, name)))
-            problem = step.finish(full, build(step))
-            (args.folder / (full + ".json")).write_text(json.dumps(problem))
-            print(full, len(problem["nodes"]), "nodes")
-    for k in range(args.random):
-        problem = series_parallel(random.Random("%d random %d" % (args.seed, k)))
-        problem["name"] = "random-%d" % k
+    for problem in instances(*args.seeds, args.small):
         (args.folder / (problem["name"] + ".json")).write_text(json.dumps(problem))
+        print(problem["name"], len(problem["nodes"]), "nodes")
 
 
 if __name__ == "__main__":
