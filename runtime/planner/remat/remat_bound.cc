@@ -12,6 +12,19 @@ namespace {
 constexpr int64_t kUnlimited = int64_t{1} << 61;
 constexpr double kTolerance = 1e-6;
 
+// What the node holds by its smallest option, its inputs among it.
+int64_t own_memory(const Options& options, NodeId i) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const OptionId o : options.of_node(i)) {
+    const auto choices = options.choices(o, false);
+    if (choices.empty()) continue;
+    int64_t sum = choices.front().need;
+    for (const NodeId u : options.inputs(o)) sum += options.bytes(u);
+    least = std::min(least, sum);
+  }
+  return least;
+}
+
 // What a node holds at least when it runs, by its smallest first or later variant.
 int64_t least_memory(const Options& options, const ForcedRuns& forced, NodeId i) {
   const Problem& problem = options.problem();
@@ -19,15 +32,8 @@ int64_t least_memory(const Options& options, const ForcedRuns& forced, NodeId i)
   for (const NodeId j : forced.nodes()) {
     if (j != i && forced.is_before(j, i)) fixed += options.adds_fixed(j);
   }
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const OptionId o : options.of_node(i)) {
-    const auto choices = options.choices(o, false);
-    if (choices.empty()) continue;
-    int64_t sum = fixed + choices.front().need;
-    for (const NodeId u : options.inputs(o)) sum += options.bytes(u);
-    least = std::min(least, sum);
-  }
-  return least;
+  const int64_t own = own_memory(options, i);
+  return own == std::numeric_limits<int64_t>::max() ? own : fixed + own;
 }
 
 // Nodes of the chain at which memory is short if everything is kept, most of all first.
@@ -67,7 +73,8 @@ class TimeBounder {
       return result_;
     }
     chain_ = forced_.chain();
-    candidates_ = scarce_nodes(options_, forced_);
+    scarce_ = scarce_nodes(options_, forced_);
+    choose_candidates();
     best_of_linear({}, kLongRun);
     const double linear_share = bound_.integer ? kLinearShare : 1.0;
     const Stopwatch linear = watch_.share(linear_share);
@@ -111,30 +118,56 @@ class TimeBounder {
     return moments;
   }
 
-  // Adds the moment that raises the bound most, of some candidates. False if none does.
+  // Some of the scarce nodes: those that hold most by themselves, and leave least to others;
+  // and some spread over the list, the scarcest first.
+  void choose_candidates() {
+    std::vector<NodeId> heavy = scarce_;
+    std::stable_sort(heavy.begin(), heavy.end(), [&](NodeId a, NodeId b) {
+      return own_memory(options_, a) > own_memory(options_, b);
+    });
+    const auto add = [&](NodeId i) {
+      if (std::count(candidates_.begin(), candidates_.end(), i) == 0) candidates_.push_back(i);
+    };
+    for (size_t k = 0; k < kCandidates && k < scarce_.size(); ++k) {
+      add(heavy[k]);
+      add(scarce_[k * scarce_.size() / kCandidates]);
+    }
+  }
+
+  // Adds the moment that raises the bound most, of the candidates. False if none does.
   bool add_moment(const Stopwatch& watch) {
     NodeId best = kNoNode;
     double most = moments_.empty() ? -kInfinite : result_.time;
-    for (size_t k = 0; k < kCandidates && k < candidates_.size() && !is_over(watch); ++k) {
-      // Spread over the list, the scarcest first.
-      const NodeId candidate = candidates_[k * candidates_.size() / kCandidates];
+    for (const NodeId candidate : candidates_) {
+      if (is_over(watch)) break;
       if (std::count(moments_.begin(), moments_.end(), candidate) > 0) continue;
       const double found = best_of_linear(with(candidate), kShortRun);
       if (found <= most) continue;
       most = found;
       best = candidate;
     }
-    if (best != kNoNode) moments_ = with(best);
-    return best != kNoNode;
+    if (best == kNoNode) return false;
+    moments_ = with(best);
+    added_.push_back(best);
+    return true;
   }
 
-  // With more and more moments, since integers cannot be split over windows.
+  // With more and more moments, since integers cannot be split over windows: the ones that were
+  // added first, then all, then others between them.
   void solve_integer() {
+    const std::vector<NodeId> all = moments_;
+    std::vector<NodeId> last;
     for (const size_t count : kIntegerMoments) {
-      const std::vector<NodeId> before = moments_;
-      spread_moments(count);
-      if (moments_.empty() || is_over(watch_)) return;
-      if (moments_ == before && count != kIntegerMoments[0]) return;
+      if (count < added_.size()) {
+        moments_.assign(added_.begin(), added_.begin() + static_cast<int64_t>(count));
+        moments_ = with(kNoNode);
+      } else {
+        moments_ = all;
+        if (count > kMaxLinearFirst) spread_moments(count);
+      }
+      if (is_over(watch_)) return;
+      if (moments_.empty() || moments_ == last) continue;
+      last = moments_;
       const MomentProgram program = make_moment_program(options_, forced_, moments_);
       const bool is_last = count == *std::rbegin(kIntegerMoments);
       const double seconds = watch_.left() * (is_last ? 1.0 : kIntegerShare);
@@ -147,7 +180,7 @@ class TimeBounder {
   void spread_moments(size_t count) {
     std::vector<NodeId> scarce;
     for (const NodeId i : chain_) {
-      if (std::count(candidates_.begin(), candidates_.end(), i) > 0) scarce.push_back(i);
+      if (std::count(scarce_.begin(), scarce_.end(), i) > 0) scarce.push_back(i);
     }
     while (moments_.size() < std::min(count, scarce.size())) {
       size_t begin = 0, longest = 0, middle = 0;
@@ -167,11 +200,11 @@ class TimeBounder {
   }
 
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  static constexpr size_t kMaxMoments = 8, kCandidates = 10;
-  static constexpr size_t kIntegerMoments[] = {4, 6, 9, 13};
-  static constexpr double kIntegerShare = 0.4;
+  static constexpr size_t kMaxMoments = 8, kCandidates = 6;
+  static constexpr size_t kIntegerMoments[] = {1, 2, 4, 6, 9, 13}, kMaxLinearFirst = 2;
+  static constexpr double kIntegerShare = 0.5;
   static constexpr int64_t kShortRun = 4000, kLongRun = 100'000;  // iterations
-  static constexpr double kLinearShare = 0.4;
+  static constexpr double kLinearShare = 0.3;
 
   const Options& options_;
   const BoundOptions& bound_;
@@ -179,7 +212,8 @@ class TimeBounder {
   ForcedRuns forced_;
   double enough_;
   TimeBound result_;
-  std::vector<NodeId> chain_, candidates_, moments_;
+  std::vector<NodeId> chain_, scarce_, candidates_;
+  std::vector<NodeId> moments_, added_;  // in the chain's order; as they were added
   int64_t iterations_ = 0;
 };
 

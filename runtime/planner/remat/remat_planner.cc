@@ -10,7 +10,7 @@ namespace tidemark::planner::remat {
 namespace {
 
 // Shares of the time: of a first search, of the bound then, and of a search without success.
-constexpr double kFirstSearch = 0.1, kBound = 0.3, kFutileSearch = 0.6;
+constexpr double kFirstSearch = 0.1, kBound = 0.4, kFutileSearch = 0.6;
 constexpr int64_t kQuickBound = 400;  // iterations: enough where nothing is computed again
 constexpr int kBisections = 12;
 constexpr int64_t kUnlimited = int64_t{1} << 61;

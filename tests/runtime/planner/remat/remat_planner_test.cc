@@ -126,6 +126,19 @@ TEST(RematPlanner, IntegerBoundsHoldToo) {
   }
 }
 
+// A node that holds most of the budget by itself leaves little to values that must be live or
+// computed again later: the bound has to look there, although much more is live elsewhere.
+TEST(RematPlanner, BoundLooksAtNodesThatLeaveLittleMemory) {
+  const std::string path = std::string(TIDEMARK_INSTANCES) + "/remat/resnet18_32.json.gz";
+  const Problem problem = parse_remat_problem(read_text_file(path), path);
+  const Options options(problem, 613144627);
+  BoundOptions bound;
+  bound.limits = counted(15'000).limits;
+  const double ratio = bound_time(options, bound).time / problem.base_time;
+  EXPECT_GE(ratio, 1.15);
+  EXPECT_LE(ratio, 1.2382);  // of a schedule that is known
+}
+
 TEST(RematPlanner, SameWorkGivesTheSameSchedule) {
   const std::string path = std::string(TIDEMARK_INSTANCES) + "/remat/resnet18_32.json.gz";
   const Problem problem = parse_remat_problem(read_text_file(path), path);
