@@ -17,6 +17,7 @@ same files."""
 
 import argparse
 import heapq
+import itertools
 import json
 import math
 import random
@@ -447,9 +448,8 @@ def steps_of(kinds, seed, suffix=""):
             yield step.finish(full, build(step))
 
 
-def instances(first, last, small=False):
-    """The problems that the program writes."""
-    yield from steps_of(NETWORKS, first)
+def random_steps(first, last, small):
+    """The problems of random shapes."""
     for seed in range(first, last + 1):
         yield from steps_of(RANDOM, seed, "-%d" % seed)
         if small:
@@ -465,7 +465,8 @@ def main():
     parser.add_argument("--small", action="store_true", help="small steps with optima too")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    for problem in instances(*args.seeds, args.small):
+    networks = steps_of(NETWORKS, args.seeds[0])
+    for problem in itertools.chain(networks, random_steps(*args.seeds, args.small)):
         (args.folder / (problem["name"] + ".json")).write_text(json.dumps(problem))
         print(problem["name"], len(problem["nodes"]), "nodes")
 

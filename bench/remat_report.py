@@ -99,7 +99,7 @@ def main():
     args = parser.parse_args()
 
     problems = [bundled(name) for name in BUNDLED]
-    problems += remat_instances.instances(*args.seeds, small=True)
+    problems += remat_instances.random_steps(*args.seeds, small=True)
     problems = [problem for problem in problems if args.only in problem["name"]]
     print(f"{'instance':<24}{'nodes':>5}{'MiB':>10}{'ratio':>10}{'peak':>10}{'gap %':>9}"
           f"{'seconds':>9}{'excess %':>9}")
