@@ -13,7 +13,7 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // Two times that differ by less, relative to the base time, are the same.
 constexpr double kSame = 1e-9;
-constexpr double kMet = 1e-6;  // a bound is met by less above it, as bounds are rounded down
+constexpr double kMet = 2e-6;  // a bound is met by less above it, as bounds are rounded down
 constexpr double kHot = 2e-3, kCold = 1e-5;  // temperatures, relative to the base time
 constexpr int kTrials = 6;                   // cycles of cooling from a start each, at most
 constexpr double kTrialShare = 0.5;          // of the limits, for them
@@ -54,7 +54,7 @@ class Annealing {
     result.time = best_.evaluation.time;
     if (result.found()) result.starts.push_back(best_.sequence);
     for (const Draft& draft : feasible_) result.starts.push_back(draft.sequence);
-    result.evaluations = repair_.evaluations();
+    result.evaluations = evaluations();
     result.seconds = watch_.seconds();
     limits_.count(result.evaluations);
     return result;
@@ -62,15 +62,16 @@ class Annealing {
 
  private:
   bool is_over() const {
-    return repair_.evaluations() >= limits_.nodes || watch_.expired() ||
+    return evaluations() >= limits_.nodes || watch_.expired() ||
            (!best_.sequence.empty() &&
             (search_.first_only || best_.evaluation.time <= search_.bound * (1 + kMet)));
   }
+  int64_t evaluations() const { return repair_.evaluations() + simulated_; }
   bool is_counted() const { return limits_.nodes < std::numeric_limits<int64_t>::max(); }
   // From 0 to 1. By evaluations alone where they are limited: the clock differs by machine.
   double progress() const {
     if (is_counted()) {
-      return static_cast<double>(repair_.evaluations()) / static_cast<double>(limits_.nodes);
+      return static_cast<double>(evaluations()) / static_cast<double>(limits_.nodes);
     }
     return watch_.seconds() / (watch_.seconds() + std::max(watch_.left(), 1e-9));
   }
@@ -110,7 +111,9 @@ class Annealing {
       const bool is_late = !best_.sequence.empty() && !is_counted() && progress() > kStartShare;
       if (is_over() || is_late) return;
       if (weights.share > 1 && !best_.sequence.empty()) return;
-      consider(simulate_start(options_, weights));
+      std::optional<Sequence> start = simulate_start(options_, weights);
+      simulated_ += start ? static_cast<int64_t>(start->size()) : options_.problem().size();
+      consider(std::move(start));
     }
   }
 
@@ -234,6 +237,7 @@ class Annealing {
   Draft current_, best_, cycle_best_;
   std::vector<Draft> starts_;    // over budget
   std::vector<Draft> feasible_;  // starts within the budget
+  int64_t simulated_ = 0;        // runs of starts; each counts as an evaluation
   double temperature_ = 0;
   int futile_ = 0;
 };
