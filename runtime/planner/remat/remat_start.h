@@ -1,8 +1,8 @@
 // A first schedule: all nodes that are needed, in first_order(), with recomputation on demand.
-// When a run lacks values, all runs that compute them again are planned together, in the order of
-// the first runs. So the next use of each intermediate is known, and a recomputation proceeds
-// from the values that are kept, segment by segment. What is evicted on the way is computed again
-// by a plan of its own.
+// When a run lacks values, all runs that compute them again are planned together, in the order
+// of the first runs. So the next use of each intermediate is known, and a recomputation
+// proceeds from the values that are kept, segment by segment. What is evicted on the way is
+// computed again by a plan of its own.
 //
 // When a run does not fit, values without a known use are evicted first, then live values by
 // increasing
