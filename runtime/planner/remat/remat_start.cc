@@ -43,8 +43,11 @@ class Simulation {
     for (size_t k = 0; k < first_.order.size(); ++k) {
       const NodeId node = first_.order[k];
       now_ = static_cast<int32_t>(first_.order.size() - k);
-      if (ran_[node] ? !skip(first_.option[node]) : !run_node(first_.option[node], 0))
+      if (ran_[node]) {
+        forget_uses(first_.option[node]);
+      } else if (!run_node(first_.option[node], 0)) {
         return false;
+      }
     }
     return true;
   }
@@ -117,9 +120,9 @@ class Simulation {
     pinned.push_back(u);
   }
 
-  bool skip(OptionId option) {
+  // The run is no longer ahead.
+  void forget_uses(OptionId option) {
     for (const NodeId u : options_.inputs(option)) uses_[u].pop_back();
-    return true;
   }
 
   // Runs an option: recomputes what it lacks, evicts until it fits.
@@ -150,7 +153,7 @@ class Simulation {
       if (done) append(parent_option);
       if (done) pin(parent, pinned);
     }
-    skip(option);
+    forget_uses(option);
     done = done && make_space(option);
     if (done) append(option);
     for (const NodeId u : pinned) --pins_[u];
@@ -190,7 +193,11 @@ class Simulation {
     for (int32_t k = 0; k < length; ++k) {
       now_ = outer + length - k;
       const NodeId node = options_.node(plan[k]);
-      if (live_[node] ? !skip(plan[k]) : !run_node(plan[k], depth)) return false;
+      if (live_[node]) {
+        forget_uses(plan[k]);
+      } else if (!run_node(plan[k], depth)) {
+        return false;
+      }
       if (std::count(values.begin(), values.end(), node) > 0) pin(node, pinned);
     }
     now_ = outer;
