@@ -193,8 +193,9 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   ASSERT_EQ(saved.code, 0) << saved.said;
   const Outcome shown = run("--show " + file("s.json") + " --svg " + file("s.svg"));
   EXPECT_EQ(shown.code, 0) << shown.said;
-  for (const char* line : {"192 operators", "placed, by ", "order ", "211 frees",
-                           "with residents", "ms expected", "simulated "}) {
+  for (const char* line :
+       {"192 operators", "placed, by ", "order ", " in place), 3 uploads, 2 reads, ",
+        "with residents", "ms expected", "simulated "}) {
     EXPECT_THAT(shown.said, HasSubstr(line));
   }
   EXPECT_THAT(read("s.svg"), HasSubstr("conv1: conv2d"));
