@@ -66,7 +66,7 @@ std::optional<Operands> operands_of_rows(const OpDef& op, DType number) {
 
 // `number`: float32 or bfloat16. None of an operator that does not take it.
 std::optional<Operands> operands_of(const OpDef& op, DType number) {
-  if (const auto rows = operands_of_rows(op, number)) return rows;
+  if (auto rows = operands_of_rows(op, number)) return rows;
   constexpr DType kBool = DType::kBool;
   const auto taken = [&](Operands operands) -> std::optional<Operands> {
     std::vector<TensorMeta> metas;

@@ -3,17 +3,15 @@
 
 #include <chrono>
 #include <thread>
-#include <utility>
 
 #include "tests/runtime/residency/scene.h"
 
 namespace tidemark::testing {
 namespace {
 
-// A call that reads `input` and makes an output of `size` units, deferred. The handle is
-// dropped.
+// A call that reads `input` and makes an output of `size` units, deferred.
 struct Deferred {
-  Deferred(Scene& of, Handle input, int64_t size, int64_t workspace = 0)
+  Deferred(Scene& of, const Handle& input, int64_t size, int64_t workspace = 0)
       : scene(of),
         input_storage(input.ptr()),
         call(make_intrusive<ToyCall>(7)),
@@ -118,7 +116,8 @@ TEST(Overwrite, TheOnlySourceOfSomethingEvictedStays) {
   Handle x = scene.data(2);
   const Handle b = scene.call({x}, 2);
   const uint64_t expected = scene.hash(b);
-  Deferred deferred(scene, std::move(x), 2);
+  Deferred deferred(scene, x, 2);
+  x = {};
   ASSERT_TRUE(scene.evict(b));
   EXPECT_TRUE(deferred.run(true));
   EXPECT_TRUE(deferred.input_storage->resident());

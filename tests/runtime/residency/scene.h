@@ -77,6 +77,7 @@ class Scene {
   std::vector<Handle> calls(const std::vector<Handle>& inputs,
                             const std::vector<int64_t>& sizes, int64_t workspace = 0) {
     std::vector<ToyOutput> outputs;
+    outputs.reserve(sizes.size());
     for (const int64_t size : sizes) outputs.push_back({size * kUnitWords});
     return toy_call(session_, inputs, outputs, ++salt_, workspace * kUnitWords);
   }

@@ -30,7 +30,7 @@ class ScheduleBuilder {
     return *this;
   }
   ScheduleBuilder& foreign(int64_t bytes, int64_t at = 0) {
-    s_.foreign.push_back(Bytes(bytes));
+    s_.foreign.emplace_back(bytes);
     return initial(static_cast<uint32_t>(trace_.storages.size() + s_.foreign.size() - 1), at);
   }
   // An operator's first run, with a place for each output, then for the workspace.
