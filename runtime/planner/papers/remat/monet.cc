@@ -17,41 +17,34 @@ RematResult plan_monet(const Problem& problem, int64_t budget, const Limits& lim
       [&](const std::vector<double>& values) { return program.decode(values); }, limits, watch);
 }
 
-}  // namespace
-
-RematMethod monet_method() {
+RematMethod method_of(const char* name, const char* what, const TwoPassOptions& reading) {
   RematMethod method;
-  method.name = "monet";
-  method.what = "MONeT's program: checkpoints and implementations";
+  method.name = name;
+  method.what = what;
   method.needs_solver = true;
-  method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
-    return plan_monet(problem, budget, limits, {});
+  method.plan = [reading](const Problem& problem, int64_t budget, const Limits& limits) {
+    return plan_monet(problem, budget, limits, reading);
   };
   return method;
 }
 
+}  // namespace
+
+RematMethod monet_method() {
+  return method_of("monet", "MONeT's program: checkpoints and implementations", {});
+}
+
 RematMethod monet_noop_method() {
-  RematMethod method;
-  method.name = "monet-noop";
-  method.what = "MONeT's program without selection of implementations";
-  method.needs_solver = true;
-  method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
-    return plan_monet(problem, budget, limits, {.select_operators = false});
-  };
-  return method;
+  return method_of("monet-noop", "MONeT's program without selection of implementations",
+                   {.select_operators = false});
 }
 
 // The paper has no updates: parameters' gradients stay. Where a problem lists updates last, the
 // other two keep the gradients until then.
 RematMethod monet_eager_method() {
-  RematMethod method;
-  method.name = "monet-eager";
-  method.what = "MONeT's program with updates as soon as their gradients are there";
-  method.needs_solver = true;
-  method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
-    return plan_monet(problem, budget, limits, {.order = FirstOrder::kEager});
-  };
-  return method;
+  return method_of("monet-eager",
+                   "MONeT's program with updates as soon as their gradients are there",
+                   {.order = FirstOrder::kEager});
 }
 
 }  // namespace tidemark::planner::remat
