@@ -10,21 +10,21 @@ bool lives_on(Category category) {
          category == Category::kBuffer;
 }
 
-// The first input that the operator may overwrite and that is dropped after it.
-uint32_t dying_input(const StepTrace& trace, uint32_t k) {
-  const StepTrace::Op& op = trace.ops[k];
-  for (const uint32_t input : op.may_overwrite) {
-    const StepTrace::Storage& storage = trace.storages[input];
-    const bool dies =
-        std::find(op.released.begin(), op.released.end(), input) != op.released.end();
-    if (dies && !storage.at_start && storage.size == trace.storages[op.outputs.front()].size) {
-      return input;
-    }
+// The first input that dies in place and was made in the step.
+uint32_t dying_input(const StepTrace& trace, uint32_t op) {
+  for (const uint32_t input : trace.ops[op].may_overwrite) {
+    if (dies_in_place(trace, op, input) && !trace.storages[input].at_start) return input;
   }
   return StepTable::kNone;
 }
 
 }  // namespace
+
+bool dies_in_place(const StepTrace& trace, uint32_t op, uint32_t input) {
+  const StepTrace::Op& it = trace.ops[op];
+  return trace.storages[input].size == trace.storages[it.outputs.front()].size &&
+         std::find(it.released.begin(), it.released.end(), input) != it.released.end();
+}
 
 StepTable::StepTable(const StepTrace& trace) {
   for (const StepTrace::Storage& storage : trace.storages) {

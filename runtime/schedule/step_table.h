@@ -72,4 +72,8 @@ class StepTable {
   std::vector<uint32_t> ends_{0};
 };
 
+// Whether the program drops `input`, one of the operator's `may_overwrite`, after the operator,
+// and it is as large as the first output: in the trace's order that may take its space.
+bool dies_in_place(const StepTrace& trace, uint32_t op, uint32_t input);
+
 }  // namespace tidemark

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/planner/bounds/linear_program.h"
+#include "runtime/schedule/step_table.h"
 
 namespace tidemark::planner {
 namespace {
@@ -121,14 +122,13 @@ class Step {
       if (op.kind == StepTrace::Kind::kCall) maker_[s] = k;
       if (op.kind == StepTrace::Kind::kUpload) uploaded_[s] = true;
     }
-    if (runs_in_place(op)) used_[k] -= size(op.outputs.front());
+    if (runs_in_place(k)) used_[k] -= size(op.outputs.front());
   }
-  // Whether the first output may take the space of an input that is dropped after it.
-  bool runs_in_place(const StepTrace::Op& op) const {
-    return std::any_of(op.may_overwrite.begin(), op.may_overwrite.end(), [&](uint32_t s) {
-      return size(s) == size(op.outputs.front()) &&
-             std::find(op.released.begin(), op.released.end(), s) != op.released.end();
-    });
+  // Whether the first output may take the space of an input that is dropped after the operator.
+  bool runs_in_place(uint32_t k) const {
+    const std::vector<uint32_t>& inputs = trace_.ops[k].may_overwrite;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](uint32_t s) { return dies_in_place(trace_, k, s); });
   }
   void add_gaps(uint32_t s) {
     if (size(s) < kSmall) return;
