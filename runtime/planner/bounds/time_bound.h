@@ -1,6 +1,7 @@
 // A lower bound on the time of a step under a budget: no schedule that runs the program's
 // operators in the trace's order takes less, whatever it evicts, recomputes, offloads and
-// reloads, and wherever blocks lie.
+// reloads, and wherever blocks lie. The step is one of many that are alike: it begins as it
+// ends, and copies may be under way in between.
 //
 // The bound is that of a linear program. Calls 0..n-1 run in order on one compute stream, call
 // k for c_k. Whatever a schedule adds (recomputation, waiting, moves) lies between calls.
@@ -9,13 +10,15 @@
 // to its end. Variables, all >= 0:
 //
 //   w_j     time added in interval j that y does not count
-//   P_s,j   share of the bytes of s in memory when k_j starts; for s between two uses (a gap),
-//           or past its last use and wanted for a recomputation (a tail)
+//   P_s,j   share of the bytes of s in memory when k_j starts; for s between two uses (a gap;
+//           of a parameter or the optimizer's state also between the last use and the first
+//           one of the next step), or past its last use and wanted for a recomputation (a tail)
 //   y_s,j   1 if the call that made s runs again in interval j
+//   f_s,j   1 if it does, for the first time in the gap
 //   r_s,j   share of the bytes of s that are not there when k_j starts, and whose first return,
 //           in interval j, is by reload
 //   U_v,j   share of the bytes of version v of a storage that a tier has a copy of when k_j
-//           starts; 1 for what was uploaded, or existed before the step
+//           starts; 1 for what was uploaded, what no step writes, and what another step made
 //
 // Rows, for every j:
 //
@@ -24,11 +27,13 @@
 //   return     P_s,j+1 <= P_s,j + y_s,j + r_s,j;  1 <= the same at the last k_j of a gap
 //   origin     r_s,j <= U_s,j;   1 - P_s,j <= U_s,j + sum of y_s,i over i >= j in the gap: what
 //              is not there has a copy already, or is computed again first
+//   first run  f_s,j <= y_s,j;  sum of f_s,i over the gap <= 1;  1 - P_s,j <= U_s,j + that sum
 //   copies     U_v,j <= U_v,j+1, and 0 while v is not written yet; one copy serves all gaps of
 //              v
 //   operands   y_s,j <= P_x,j + y_x,j + r_x,j for each input x of the call that made s, unless
-//   a
-//              call from k_j to k_(j+1), both included, uses x
+//              a call from k_j to k_(j+1), both included, uses x
+//   to a run   sum of f_s,i over i >= j <= P_x,j + sum of y_x,i + r_x,i over i >= j, for each
+//              such input x if no call uses it from k_j on in the gap: a run needs all of x
 //   link out   sum of bytes_v (U_v,j+1 - U_v,j) <= out bandwidth * length of interval j
 //   link in    sum of bytes_s r_s,j             <= in bandwidth * length of interval j
 //
@@ -37,7 +42,7 @@
 // fractions are allowed too, hence a bound. What is left out only lowers it:
 // - memory between the calls looked at, fragmentation, alignment, the room that recomputation
 //   itself needs, latency, a limited tier, and that the link's directions may slow each other;
-// - storages below 64 KiB, and those that outlive the step, outside of their uses in it;
+// - storages below 64 KiB; what the program keeps for a later step and could compute again;
 // - a call with several outputs is paid for one of them, the largest; a call that runs again
 //   several times in an interval is paid once;
 // - eviction is ruled out only for what was written in place, existed before the step, was
@@ -49,6 +54,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "runtime/schedule/plan_limits.h"
 #include "runtime/schedule/step_trace.h"
@@ -57,9 +63,9 @@ namespace tidemark::planner {
 
 struct TimeBoundOptions {
   int64_t iterations = 1500;  // of the linear program's method
-  // At most this many calls are looked at. More give a larger program, not always a better
-  // bound: a run in two short intervals needs half of an operand in each. The best counts.
-  uint32_t few = 4, many = 12;
+  // Operators looked at, about; the best of these programs counts. More give a larger program,
+  // not always a better bound: shares then add up over more and shorter intervals.
+  std::vector<uint32_t> looked_at{2, 3, 4, 12};
   const std::atomic<bool>* stop = nullptr;
 };
 
