@@ -20,6 +20,7 @@
 #include "ops/norm/layer_norm.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
+#include "ops/pool/upsample.h"
 #include "ops/random/random.h"
 #include "ops/reduce/reduce.h"
 #include "ops/view/view.h"
@@ -196,6 +197,16 @@ const std::vector<Case>& cases() {
       {"adaptive_avg_pool2d",
        [](const In& x) { return adaptive_avg_pool2d(x[0], 1, 1); },
        {{{2, 7, 7, 600}}}},
+      {"upsample",
+       [](const In& x) {
+         return upsample(x[0], {2, 3}, Interpolation::kLinear);
+       },
+       {{{2, 5, 7, 70}}}},
+      {"upsample of volumes",
+       [](const In& x) {
+         return upsample(x[0], {2, 2, 2}, Interpolation::kLinear);
+       },
+       {{{1, 3, 4, 3, 6}}}},
       {"linear of odd sizes",
        [](const In& x) { return linear(x[0], x[1]); },
        {{{3, 5}}, {{7, 5}}}},

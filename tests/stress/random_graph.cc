@@ -13,6 +13,7 @@
 #include "ops/optimizer/optimizer.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
+#include "ops/pool/upsample.h"
 #include "ops/random/random.h"
 #include "ops/reduce/reduce.h"
 #include "ops/view/contiguous.h"
@@ -284,9 +285,13 @@ Tensor RandomGraph::combine(const Tensor& x) {
 }
 
 Tensor RandomGraph::pool(const Tensor& x) {
-  switch (pick(4)) {
+  switch (pick(6)) {
     case 0: return adaptive_avg_pool2d(x, 1 + pick(3), 1 + pick(3));
     case 1:
+    case 2:
+      return upsample_to(x, {1 + pick(kSide), 1 + pick(kSide)},
+                         static_cast<Interpolation>(pick(3)));
+    case 3:
       if (x.extent(1) >= 2 && x.extent(2) >= 2) return avg_pool2d(x, {});
       [[fallthrough]];
     default:
