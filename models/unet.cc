@@ -1,6 +1,7 @@
 #include "models/unet.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_transpose.h"
 #include "ops/pool/max_pool2d.h"
+#include "ops/pool/upsample.h"
 #include "ops/view/contiguous.h"
 #include "ops/view/view.h"
 #include "runtime/core/errors.h"
@@ -99,27 +101,37 @@ template <size_t n>
 class Up : public Module {
  public:
   // in (N, H, W, in), kept (N, 2 H, 2 W, out) -> (N, 2 H, 2 W, out)
-  Up(int64_t in, int64_t enlarged, int64_t out, bool padded, ParameterInit& init)
-      : weight_(init.kaiming_normal_fan_out(weight_shape<n>(in, 2, enlarged))),
+  Up(int64_t in, int64_t enlarged, int64_t out, const UNetOptions& options, ParameterInit& init)
+      : upsample_(options.upsample),
+        weight_(init.kaiming_normal_fan_out(upsample_ ? weight_shape<n>(enlarged, 3, in)
+                                                      : weight_shape<n>(in, 2, enlarged))),
         bias_(init.constant(Shape{enlarged}, 0)),
-        convs_(enlarged + out, out, out, padded, init) {
+        convs_(enlarged + out, out, out, options.padded, init) {
     register_parameter("weight", weight_);
     register_parameter("bias", bias_);
     register_child("convs", convs_);
   }
   Tensor forward(const Tensor& x, const Tensor& kept) const {
     const Scope scope(*this);
-    const ConvTransposeAttrs<n> attrs{{.stride = all<n>(2)}};
-    Tensor large;
-    if constexpr (n == 2) {
-      large = conv_transpose2d(working(x), working(weight_), working(bias_), attrs);
-    } else {
-      large = conv_transpose3d(working(x), working(weight_), working(bias_), attrs);
-    }
+    const Tensor large = enlarge(working(x));
     return convs_.forward(concat({large, crop(kept, large.shape())}, n + 1));
   }
 
  private:
+  Tensor enlarge(const Tensor& x) const {
+    const Tensor w = working(weight_);
+    if (upsample_) {
+      return convolve<n>(upsample(x, Shape(all<n>(2)), *upsample_), w, bias_, 1);
+    }
+    const ConvTransposeAttrs<n> attrs{{.stride = all<n>(2)}};
+    if constexpr (n == 2) {
+      return conv_transpose2d(x, w, working(bias_), attrs);
+    } else {
+      return conv_transpose3d(x, w, working(bias_), attrs);
+    }
+  }
+
+  std::optional<Interpolation> upsample_;
   Tensor weight_, bias_;
   DoubleConv<n> convs_;
 };
@@ -165,7 +177,7 @@ class UNet : public SegmentationModel {
       const int64_t out = channels / 2;
       // Ronneberger et al. halve the channels as the size grows; Çiçek et al. keep them.
       up_.push_back(std::make_unique<Up<n>>(channels, options.widen_first ? out : channels, out,
-                                            options.padded, init));
+                                            options, init));
       register_child("up." + std::to_string(i), *up_.back());
       channels = out;
     }

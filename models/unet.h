@@ -4,6 +4,7 @@
 //   enter  conv3, conv3                                        (N, H, W, width) ---- crop ----.
 //   down   max pooling by 2, conv3, conv3    twice the channels each time  -- crop --.        |
 //   up     transposed convolution by 2, joined with what was cropped, conv3, conv3  <'  <-----'
+//          (with `upsample`: interpolation by 2 and a padded conv3 in its place)
 //   head   conv1                                               (N, H, W, classes)
 //
 // Convolutions are followed by batch normalisation and ReLU (Çiçek et al.; Ronneberger et al.
@@ -20,9 +21,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "models/nn/module.h"
 #include "models/nn/parameter_init.h"
+#include "ops/pool/upsample.h"
 
 namespace tidemark {
 
@@ -35,6 +38,9 @@ struct UNetOptions {
   // down makes half as many as the second (Çiçek et al.).
   bool widen_first = true;
   bool padded = true;
+  // Enlarges by interpolation and a convolution (Odena et al. 2016, doi:10.23915/distill.00003)
+  // instead of a transposed convolution.
+  std::optional<Interpolation> upsample{};
 };
 
 class SegmentationModel : public Module {

@@ -523,6 +523,10 @@ IMAGE_CASES = [
     dict(model="r3d_18", seed=28, batch=2, image=32, frames=4),
     dict(model="unet", seed=29, batch=2, image=44, width=8, depth=2, padded=False),
     dict(model="unet3d", seed=32, batch=1, image=16, frames=8, width=8, depth=2, padded=True),
+    dict(model="unet_upsample", seed=35, batch=2, image=28, width=8, depth=2, padded=True,
+         align_corners=True),
+    dict(model="unet3d_upsample", seed=33, batch=1, image=16, frames=8, width=8, depth=2,
+         padded=True, align_corners=False),
 ]
 IMAGE_CLASSES = 10
 
@@ -532,7 +536,8 @@ class UNet(torch.nn.Module):
 
     def __init__(self, case, classes):
         super().__init__()
-        three, width, depth = case["model"] == "unet3d", case["width"], case["depth"]
+        three, width, depth = "unet3d" in case["model"], case["width"], case["depth"]
+        self.align_corners = case.get("align_corners")  # None: no interpolation
         nn = torch.nn
         conv, norm, large, self.pool = ((nn.Conv3d, nn.BatchNorm3d, nn.ConvTranspose3d, nn.MaxPool3d)
                                         if three else
@@ -556,7 +561,8 @@ class UNet(torch.nn.Module):
             width *= 2
         for _ in range(depth):
             enlarged = width if three else width // 2
-            up = large(width, enlarged, 2, stride=2)
+            up = (large(width, enlarged, 2, stride=2) if self.align_corners is None else
+                  conv(width, enlarged, 3, padding=1))
             up.convs = pair(enlarged + width // 2, width // 2, width // 2)
             self.up.append(up)
             width //= 2
@@ -574,6 +580,9 @@ class UNet(torch.nn.Module):
             kept.append(x)
             x = self.run(blocks, self.pool(2)(x))
         for up in self.up:
+            if self.align_corners is not None:
+                x = torch.nn.functional.interpolate(x, scale_factor=2, align_corners=self.align_corners,
+                                                    mode="trilinear" if x.dim() == 5 else "bilinear")
             x, other = up(x), kept.pop()
             for d in range(2, x.dim()):
                 more = other.shape[d] - x.shape[d]

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,17 +74,24 @@ class ImageModelGolden : public ::testing::TestWithParam<size_t> {
       return {std::move(classifier), [&model](const Tensor& x) { return model.forward(x); }};
     }
     const auto classes = golden<int64_t>("classes");
+    const bool volumes = name.starts_with("unet3d");
     const UNetOptions options{.channels = 3,
                               .classes = classes,
                               .width = golden<int64_t>("width"),
                               .depth = golden<int64_t>("depth"),
-                              .widen_first = name == "unet",
-                              .padded = golden<bool>("padded")};
-    auto unet = name == "unet" ? make_unet(options, init) : make_unet3d(options, init);
+                              .widen_first = !volumes,
+                              .padded = golden<bool>("padded"),
+                              .upsample = upsampling()};
+    auto unet = volumes ? make_unet3d(options, init) : make_unet(options, init);
     const SegmentationModel& model = *unet;
     return {std::move(unet), [&model, classes](const Tensor& x) {
               return reshape(model.forward(x), {-1, classes});
             }};
+  }
+  std::optional<Interpolation> upsampling() const {
+    if (!case_.contains("align_corners")) return std::nullopt;
+    return golden<bool>("align_corners") ? Interpolation::kLinearAlignCorners
+                                         : Interpolation::kLinear;
   }
   std::unique_ptr<ImageModel> make_classifier(ParameterInit& init) const {
     const auto name = golden<std::string>("model");

@@ -53,6 +53,25 @@ TEST(UNet, PaddedKeepsTheSize) {
             (Shape{2, 12, 20, 5}));
 }
 
+// In place of a transposed convolution's 2^n weights for each pair of channels, 3^n.
+TEST(UNet, UpsamplesInstead) {
+  Session session({.device = "sim:a100-80gb"});
+  ParameterInit init(0);
+  UNetOptions images = unet_as_published(), volumes = unet3d_as_published();
+  images.upsample = Interpolation::kLinear;
+  volumes.upsample = Interpolation::kNearest;
+  const auto unet = make_unet(images, init);
+  EXPECT_EQ(unet->parameter_elements(),
+            31'036'546 + (9 - 4) * (1024 * 512 + 512 * 256 + 256 * 128 + 128 * 64));
+  EXPECT_EQ(unet->forward(empty_images(session, {1, 572, 572, 1})).shape(),
+            (Shape{1, 388, 388, 2}));
+  const auto unet3d = make_unet3d(volumes, init);
+  EXPECT_EQ(unet3d->parameter_elements(),
+            19'069'955 + 2'336 + 896 + (27 - 8) * (512 * 512 + 256 * 256 + 128 * 128));
+  EXPECT_EQ(unet3d->forward(empty_images(session, {1, 116, 132, 132, 3})).shape(),
+            (Shape{1, 28, 44, 44, 3}));
+}
+
 TEST(UNet, RefusesWhatItCannotHalve) {
   Session session({.device = "sim:a100-80gb"});
   ParameterInit init(0);
