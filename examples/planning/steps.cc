@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "examples/common/training.h"
@@ -84,9 +85,14 @@ std::function<void()> segmentation_step(const CaptureRequest& request,
                        });
 }
 
+std::optional<Interpolation> upsampling_of(const CaptureRequest& request) {
+  if (!request.model.ends_with("-upsample")) return std::nullopt;
+  return Interpolation::kLinear;
+}
+
 std::function<void()> unet_step(const CaptureRequest& request) {
   ParameterInit init(0);
-  const UNetOptions options{.channels = 3};
+  const UNetOptions options{.channels = 3, .upsample = upsampling_of(request)};
   const int64_t size = request.image_size;
   const Shape images{request.batch, size > 0 ? size : 416, size > 0 ? size : 608, 3};
   return segmentation_step(request, options, images, make_unet(options, init));
@@ -97,6 +103,7 @@ std::function<void()> unet3d_step(const CaptureRequest& request) {
   UNetOptions options = unet3d_as_published();
   options.channels = 1;
   options.padded = true;
+  options.upsample = upsampling_of(request);
   const int64_t size = request.image_size > 0 ? request.image_size : 128;
   return segmentation_step(request, options, {request.batch, size / 2, size, size, 1},
                            make_unet3d(options, init));
@@ -105,10 +112,10 @@ std::function<void()> unet3d_step(const CaptureRequest& request) {
 using MakeStep = std::function<void()> (*)(const CaptureRequest&);
 
 const std::vector<Named<MakeStep>>& table() {
-  static const std::vector<Named<MakeStep>> steps{{"r3d_18", clip_step},
-                                                  {"transformer-base", translation_step},
-                                                  {"unet", unet_step},
-                                                  {"unet3d", unet3d_step}};
+  static const std::vector<Named<MakeStep>> steps{
+      {"r3d_18", clip_step},   {"transformer-base", translation_step},
+      {"unet", unet_step},     {"unet-upsample", unet_step},
+      {"unet3d", unet3d_step}, {"unet3d-upsample", unet3d_step}};
   return steps;
 }
 

@@ -169,6 +169,7 @@ TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {
   for (const std::string arguments :
        {"--model r3d_18 --image-size 32", "--model transformer-base --seq-length 16",
         "--model unet --image-size 32", "--model unet3d --image-size 32",
+        "--model unet-upsample --image-size 32", "--model unet3d-upsample --image-size 32",
         "--model xlm-roberta-base --seq-length 16",
         "--model bert-tiny --optimizer adam-unfused"}) {
     const Outcome outcome =
