@@ -24,6 +24,7 @@
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
 #include "ops/pool/max_pool2d.h"
+#include "ops/pool/upsample.h"
 #include "ops/view/contiguous.h"
 #include "ops/view/view.h"
 #include "runtime/core/atomic_file.h"
@@ -65,13 +66,6 @@ struct DoubleConv : Sequential {
   }
 };
 
-// x (N, H, W, C) -> (N, 2 H, 2 W, C), each pixel four times.
-Tensor upsample(const Tensor& x) {
-  const int64_t n = x.extent(0), h = x.extent(1), w = x.extent(2), c = x.extent(3);
-  const Tensor wide = expand(reshape(x, {n, h, 1, w, 1, c}), {n, h, 2, w, 2, c});
-  return reshape(wide, {n, 2 * h, 2 * w, c});
-}
-
 struct UNet : Module {
   explicit UNet(ParameterInit& init)
       : enter(1, 8, init),
@@ -92,8 +86,9 @@ struct UNet : Module {
     const Tensor a = enter.forward(images);
     const Tensor b = down.forward(max_pool2d(a, {}));
     const Tensor c = bottom.forward(max_pool2d(b, {}));
-    const Tensor d = up.forward(concat({upsample(c), b}, 3));
-    return reshape(head.forward(leave.forward(concat({upsample(d), a}, 3))), {-1, kClasses});
+    const Tensor d = up.forward(concat({upsample(c, {2, 2}), b}, 3));
+    return reshape(head.forward(leave.forward(concat({upsample(d, {2, 2}), a}, 3))),
+                   {-1, kClasses});
   }
   DoubleConv enter, down, bottom, up, leave;
   Conv2d head;
