@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "runtime/core/errors.h"
-#include "runtime/core/text_file.h"
+#include "models/config_json.h"
 
 namespace tidemark {
 namespace {
@@ -38,67 +36,7 @@ std::vector<std::string> other_names(const std::string& name) {
 
 using Json = nlohmann::json;
 
-constexpr Bytes kMaxConfigFile{1 << 20};  // those of real folders have a few KiB
-constexpr int64_t kMaxSize = 1 << 24;
-// Far above any real network: the time of a dry run grows with the number of layers.
-constexpr int64_t kMaxLayers = 1000;
-
-class Config {
- public:
-  Config(const std::string& path, const std::string& text)
-      : path_(path), json_(Json::parse(text, nullptr, /*allow_exceptions=*/false)) {
-    if (!json_.is_object()) throw DataError(path, "is not a JSON object");
-  }
-
-  [[noreturn]] void fail(const std::string& key, const std::string& what) const {
-    throw DataError(path_, '\'' + key + "' " + what);
-  }
-  std::optional<bool> flag(const std::string& key) const {
-    if (!has(key)) return std::nullopt;
-    if (!json_[key].is_boolean()) fail(key, "must be true or false");
-    return json_[key].get<bool>();
-  }
-  bool has(const std::string& key) const {
-    return json_.contains(key) && !json_[key].is_null();
-  }
-  std::string text(const std::string& key) const {
-    if (!has(key)) fail(key, "is missing");
-    if (!json_[key].is_string()) fail(key, "is not a string");
-    return json_[key].get<std::string>();
-  }
-  int64_t size(const std::string& key, int64_t most = kMaxSize) const {
-    if (!has(key)) fail(key, "is missing");
-    const Json& value = json_[key];
-    if (!value.is_number_integer() || value < 1 || value > most) {
-      fail(key, "is not a number from 1 to " + std::to_string(most));
-    }
-    return value.get<int64_t>();
-  }
-  double eps(const std::string& key, double otherwise) const {
-    if (!has(key)) return otherwise;
-    const Json& value = json_[key];
-    if (!value.is_number() || !(value > 0.0 && value < 1.0)) {
-      fail(key, "is not a number between 0 and 1");
-    }
-    return value.get<double>();
-  }
-  // Refuses a value that this network does not implement.
-  void require(const std::string& key, const std::vector<std::string>& values) const {
-    if (!has(key)) return;
-    const std::string value = text(key);
-    if (std::find(values.begin(), values.end(), value) != values.end()) return;
-    fail(key, "is '" + value + "', which is not supported; '" + values[0] + "' is");
-  }
-  void require_divisor(const std::string& heads, const std::string& width) const {
-    if (size(width) % size(heads) != 0) fail(heads, "does not divide '" + width + '\'');
-  }
-
- private:
-  std::string path_;
-  Json json_;
-};
-
-BertOptions bert_config(const Config& config, bool roberta) {
+BertOptions bert_config(const ConfigJson& config, bool roberta) {
   config.require("hidden_act", {"gelu"});
   config.require("position_embedding_type", {"absolute"});
   config.require_divisor("num_attention_heads", "hidden_size");
@@ -106,7 +44,7 @@ BertOptions bert_config(const Config& config, bool roberta) {
   options.vocabulary = config.size("vocab_size");
   options.positions = config.size("max_position_embeddings");
   options.segments = config.size("type_vocab_size");
-  options.layers = config.size("num_hidden_layers", kMaxLayers);
+  options.layers = config.layers("num_hidden_layers");
   options.width = config.size("hidden_size");
   options.heads = config.size("num_attention_heads");
   options.inner = config.size("intermediate_size");
@@ -115,13 +53,13 @@ BertOptions bert_config(const Config& config, bool roberta) {
   return options;
 }
 
-Gpt2Options gpt2_config(const Config& config) {
+Gpt2Options gpt2_config(const ConfigJson& config) {
   config.require("activation_function", {"gelu_new", "gelu_pytorch_tanh"});
   config.require_divisor("n_head", "n_embd");
   Gpt2Options options;
   options.vocabulary = config.size("vocab_size");
   options.positions = config.size("n_positions");
-  options.layers = config.size("n_layer", kMaxLayers);
+  options.layers = config.layers("n_layer");
   options.width = config.size("n_embd");
   options.heads = config.size("n_head");
   options.norm_eps = config.eps("layer_norm_epsilon", options.norm_eps);
@@ -144,20 +82,23 @@ std::optional<int64_t> number_behind(std::string_view name, std::string_view bef
   return number;
 }
 
-}  // namespace
-
-TextNetworkOptions read_hugging_face_config(const std::string& path) {
-  return parse_hugging_face_config(read_text_file(path, kMaxConfigFile), path);
-}
-
-TextNetworkOptions parse_hugging_face_config(const std::string& json, const std::string& from) {
-  const Config config(from, json);
+TextNetworkOptions network_in(const ConfigJson& config) {
   const std::string type = config.text("model_type");
   if (type == "gpt2") return gpt2_config(config);
   if (type == "bert") return bert_config(config, false);
   if (type == "roberta" || type == "xlm-roberta") return bert_config(config, true);
   config.fail("model_type",
               "is '" + type + "'; supported are bert, roberta, xlm-roberta and gpt2");
+}
+
+}  // namespace
+
+TextNetworkOptions read_hugging_face_config(const std::string& path) {
+  return network_in(ConfigJson::read(path));
+}
+
+TextNetworkOptions parse_hugging_face_config(const std::string& json, const std::string& from) {
+  return network_in(ConfigJson(json, from));
 }
 
 std::string hugging_face_config(const TextNetworkOptions& options) {
@@ -185,7 +126,7 @@ std::string hugging_face_config(const TextNetworkOptions& options) {
 }
 
 std::optional<bool> read_lower_case(const std::string& path) {
-  return Config(path, read_text_file(path, kMaxConfigFile)).flag("do_lower_case");
+  return ConfigJson::read(path).flag("do_lower_case");
 }
 
 TextNetworkSizes sizes_of(const TextNetworkOptions& options) {
