@@ -15,7 +15,7 @@
 namespace tidemark {
 
 struct PaperModel {
-  std::string network;  // of image_model_names(), or of bert_names()
+  std::string network;  // of image_model_names(), or one of bert_options()
   int64_t batch = 0;
   int64_t length = 0;  // of BERT's sequences, in tokens
   bool squad = false;  // BERT's task

@@ -1,5 +1,5 @@
-// Trains BERT or GPT-2 under a memory budget and says what that took. `train_bert --help`
-// explains.
+// Trains a text network, such as BERT or GPT-2, under a memory budget and says what that took.
+// `train_bert --help` explains.
 //
 //   $ train_bert --budget 50%
 //

@@ -1,5 +1,6 @@
 #include "models/bert.h"
 
+#include "models/config_json.h"
 #include "models/named.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/compare.h"
@@ -59,14 +60,86 @@ EmbeddingOptions word_table(const BertOptions& options) {
   return words;
 }
 
-}  // namespace
-
-const std::vector<std::string>& bert_names() {
-  static const std::vector<std::string> names = names_of(table());
-  return names;
+TextModelSizes sizes_of(const BertOptions& options) {
+  return {options.layers, options.width, options.heads, options.inner, options.positions};
 }
 
+BertOptions read_config(const ConfigJson& config) {
+  const bool roberta = config.text("model_type") != "bert";
+  config.require("hidden_act", {"gelu"});
+  config.require("position_embedding_type", {"absolute"});
+  config.require_divisor("num_attention_heads", "hidden_size");
+  BertOptions options = bert_options(roberta ? "xlm-roberta-base" : "bert-base");
+  options.vocabulary = config.size("vocab_size");
+  options.positions = config.size("max_position_embeddings");
+  options.segments = config.size("type_vocab_size");
+  options.layers = config.layers("num_hidden_layers");
+  options.width = config.size("hidden_size");
+  options.heads = config.size("num_attention_heads");
+  options.inner = config.size("intermediate_size");
+  options.norm_eps = config.eps("layer_norm_eps", options.norm_eps);
+  if (options.longest() < 1) config.fail("max_position_embeddings", "leaves no positions");
+  return options;
+}
+
+std::string config_of(const BertOptions& options) {
+  return nlohmann::json{{"model_type", options.roberta_names ? "xlm-roberta" : "bert"},
+                        {"vocab_size", options.vocabulary},
+                        {"max_position_embeddings", options.positions},
+                        {"type_vocab_size", options.segments},
+                        {"num_hidden_layers", options.layers},
+                        {"hidden_size", options.width},
+                        {"num_attention_heads", options.heads},
+                        {"intermediate_size", options.inner},
+                        {"layer_norm_eps", options.norm_eps}}
+      .dump();
+}
+
+// Head: BertForMaskedLm or BertForSpans.
+template <class Head>
+MakeTextModel with_head(const BertOptions& published) {
+  return [published](const TextModelOptions& run, ParameterInit& init) {
+    BertOptions options = published;
+    options.vocabulary = run.vocabulary;
+    options.pad = run.pad;
+    options.dropout = options.attention_dropout = run.dropout;
+    options.attention = run.attention;
+    return std::make_unique<Head>(options, init);
+  };
+}
+
+TextModelInfo describe(const BertOptions& options) {
+  const std::string bert = network_name(options);
+  TextModelInfo info{.family = "BERT",
+                     .unnamed = "bert-like",
+                     .tasks = {{"mlm", with_head<BertForMaskedLm>(options)},
+                               {"squad", with_head<BertForSpans>(options)}},
+                     .sizes = sizes_of(options),
+                     .longest = options.longest(),
+                     .vocabulary = options.vocabulary,
+                     .words = bert + ".embeddings.word_embeddings.weight",
+                     .positions = bert + ".embeddings.position_embeddings.weight",
+                     .inner = bert + ".encoder.layer.0.intermediate.dense.weight",
+                     .config = config_of(options)};
+  if (options.roberta_names) info.words_format = "SentencePiece (sentencepiece.bpe.model)";
+  // Small enough to be trained from the beginning on a CPU.
+  if (info.sizes == sizes_of(bert_options("bert-tiny"))) {
+    info.learnt_vocabulary = 8192;
+    info.rate = 1e-3;
+  }
+  return info;
+}
+
+}  // namespace
+
 BertOptions bert_options(const std::string& name) { return find_named(table(), name); }
+
+TextFamily bert_family() {
+  return {
+      .models = mapped(table(), describe),
+      .config_types = {"bert", "roberta", "xlm-roberta"},
+      .from_config = [](const ConfigJson& config) { return describe(read_config(config)); }};
+}
 
 BertLayer::BertLayer(const BertOptions& options, ParameterInit& init)
     : attention_(attention_options(options), init),
@@ -160,6 +233,10 @@ Tensor BertForMaskedLm::logits(const BertInput& input, const Tensor& positions) 
   return linear(y, bert_.word_weight(), bias_);
 }
 
+TextOutput BertForMaskedLm::run(const TextInput& input) const {
+  return score_words(logits({.tokens = input.tokens}, input.positions), input.labels);
+}
+
 BertForSpans::BertForSpans(const BertOptions& options, ParameterInit& init)
     : bert_(options, init), outputs_({.in = options.width, .out = 2}, init) {
   register_child(network_name(options), bert_);
@@ -174,6 +251,12 @@ BertForSpans::Logits BertForSpans::logits(const BertInput& input) const {
 
 Tensor BertForSpans::loss(const Logits& logits, const Tensor& starts, const Tensor& ends) {
   return scale(add(cross_entropy(logits.start, starts), cross_entropy(logits.end, ends)), 0.5);
+}
+
+TextOutput BertForSpans::run(const TextInput& input) const {
+  const Logits both =
+      logits({.tokens = input.tokens, .segments = input.segments, .keys = input.lengths});
+  return {.loss = loss(both, input.labels, input.ends), .start = both.start, .end = both.end};
 }
 
 }  // namespace tidemark

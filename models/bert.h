@@ -29,6 +29,7 @@
 #include "models/nn/layers.h"
 #include "models/nn/module.h"
 #include "models/nn/parameter_init.h"
+#include "models/text_model.h"
 
 namespace tidemark {
 
@@ -52,10 +53,11 @@ struct BertOptions {
   int64_t longest() const { return positions - first_position; }  // sequence length
 };
 
-// "bert-tiny" (2 layers of 128), "bert-base", "bert-large", "xlm-roberta-base".
-const std::vector<std::string>& bert_names();
-// Throws UsageError for other names.
+// "bert-tiny" (2 layers of 128), "bert-base", "bert-large", "xlm-roberta-base". Throws
+// UsageError for other names.
 BertOptions bert_options(const std::string& name);
+// The same networks, for programs; tasks mlm and squad.
+TextFamily bert_family();
 
 struct BertInput {
   Tensor tokens;      // (N, L), int64 or int32
@@ -102,9 +104,10 @@ class Bert : public Module {
 };
 
 // Predicts the word at each masked position. The last product shares the words' weight.
-class BertForMaskedLm : public Module {
+class BertForMaskedLm : public TextModel {
  public:
   BertForMaskedLm(const BertOptions& options, ParameterInit& init);
+  TextOutput run(const TextInput& input) const override;
 
   // `positions` (P): the tokens to predict, as n L + l; undefined: all, P = N L. -> (P,
   // vocabulary). Only these rows are multiplied by the vocabulary.
@@ -118,9 +121,10 @@ class BertForMaskedLm : public Module {
 };
 
 // Predicts where an answer begins and ends (SQuAD).
-class BertForSpans : public Module {
+class BertForSpans : public TextModel {
  public:
   BertForSpans(const BertOptions& options, ParameterInit& init);
+  TextOutput run(const TextInput& input) const override;
 
   struct Logits {
     Tensor start, end;  // (N, L)

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "models/config_json.h"
 #include "models/named.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/gelu.h"
@@ -47,14 +48,68 @@ EmbeddingOptions table_of(int64_t rows, const Gpt2Options& options) {
   return {.rows = rows, .columns = options.width, .deviation = kDeviation};
 }
 
-}  // namespace
-
-const std::vector<std::string>& gpt2_names() {
-  static const std::vector<std::string> names = names_of(table());
-  return names;
+Gpt2Options read_config(const ConfigJson& config) {
+  config.require("activation_function", {"gelu_new", "gelu_pytorch_tanh"});
+  config.require_divisor("n_head", "n_embd");
+  Gpt2Options options;
+  options.vocabulary = config.size("vocab_size");
+  options.positions = config.size("n_positions");
+  options.layers = config.layers("n_layer");
+  options.width = config.size("n_embd");
+  options.heads = config.size("n_head");
+  options.norm_eps = config.eps("layer_norm_epsilon", options.norm_eps);
+  if (config.has("n_inner") && config.size("n_inner") != 4 * options.width) {
+    config.fail("n_inner", "must be four times 'n_embd'");
+  }
+  return options;
 }
 
+std::string config_of(const Gpt2Options& options) {
+  return nlohmann::json{{"model_type", "gpt2"},
+                        {"vocab_size", options.vocabulary},
+                        {"n_positions", options.positions},
+                        {"n_layer", options.layers},
+                        {"n_embd", options.width},
+                        {"n_head", options.heads},
+                        {"layer_norm_epsilon", options.norm_eps}}
+      .dump();
+}
+
+MakeTextModel make(const Gpt2Options& published) {
+  return [published](const TextModelOptions& run, ParameterInit& init) {
+    Gpt2Options options = published;
+    options.vocabulary = run.vocabulary;
+    options.dropout = options.attention_dropout = run.dropout;
+    options.attention = run.attention;
+    return std::make_unique<Gpt2>(options, init);
+  };
+}
+
+TextModelInfo describe(const Gpt2Options& options) {
+  return {.family = "GPT-2",
+          .unnamed = "gpt2-like",
+          .tasks = {{"clm", make(options)}},
+          .sizes = {options.layers, options.width, options.heads, 4 * options.width,
+                    options.positions},
+          .longest = options.positions,
+          .vocabulary = options.vocabulary,
+          .words = "transformer.wte.weight",
+          .positions = "transformer.wpe.weight",
+          .inner = "transformer.h.0.mlp.c_fc.weight",
+          .words_format = "byte-level BPE (vocab.json and merges.txt)",
+          .config = config_of(options)};
+}
+
+}  // namespace
+
 Gpt2Options gpt2_options(const std::string& name) { return find_named(table(), name); }
+
+TextFamily gpt2_family() {
+  return {
+      .models = mapped(table(), describe),
+      .config_types = {"gpt2"},
+      .from_config = [](const ConfigJson& config) { return describe(read_config(config)); }};
+}
 
 Gpt2Layer::Gpt2Layer(const Gpt2Options& options, ParameterInit& init)
     : norm1_(options.width, init, options.norm_eps),
@@ -108,6 +163,10 @@ Tensor Gpt2::logits(const Tensor& tokens) const {
       add(words_.forward(tokens), narrow(positions_.weight(), 0, 0, tokens.extent(1))));
   for (const auto& layer : layers_) x = layer->forward(x);
   return linear(reshape(norm_.forward(x), {-1, options_.width}), words_.weight());
+}
+
+TextOutput Gpt2::run(const TextInput& input) const {
+  return score_words(logits(input.tokens), input.labels);
 }
 
 }  // namespace tidemark

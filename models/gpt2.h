@@ -22,6 +22,7 @@
 #include "models/nn/layers.h"
 #include "models/nn/module.h"
 #include "models/nn/parameter_init.h"
+#include "models/text_model.h"
 
 namespace tidemark {
 
@@ -37,10 +38,10 @@ struct Gpt2Options {
   AttentionImplementation attention = AttentionImplementation::kMemoryEfficient;
 };
 
-// "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl".
-const std::vector<std::string>& gpt2_names();
-// Throws UsageError for other names.
+// "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl". Throws UsageError for other names.
 Gpt2Options gpt2_options(const std::string& name);
+// The same networks, for programs; task clm.
+TextFamily gpt2_family();
 
 class Gpt2Layer : public Module {
  public:
@@ -55,9 +56,10 @@ class Gpt2Layer : public Module {
   Dropout dropout_;
 };
 
-class Gpt2 : public Module {
+class Gpt2 : public TextModel {
  public:
   Gpt2(const Gpt2Options& options, ParameterInit& init);
+  TextOutput run(const TextInput& input) const override;
 
   // tokens (N, L), int64 or int32 -> (N L, vocabulary); row n L + l predicts the token after l.
   // Throws UsageError if shapes do not fit.

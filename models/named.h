@@ -1,4 +1,4 @@
-// Tables of networks, or of networks' options, by name.
+// Tables by name: of networks, or of what makes or describes them.
 #pragma once
 
 #include <string>
@@ -24,12 +24,24 @@ std::vector<std::string> names_of(const std::vector<Named<T>>& table) {
   return names;
 }
 
-// Throws UsageError, which lists the names.
-[[noreturn]] inline void throw_unknown_model(const std::string& name,
-                                             const std::vector<std::string>& names) {
-  std::string known;
-  for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
-  throw UsageError("unknown model '" + name + "'; available: " + known);
+// The same names with `function` of their values.
+template <class T, class Function>
+auto mapped(const std::vector<Named<T>>& table, const Function& function) {
+  std::vector<Named<decltype(function(table.front().value))>> results;
+  results.reserve(table.size());
+  for (const Named<T>& entry : table) results.push_back({entry.name, function(entry.value)});
+  return results;
+}
+
+// "a, b, c"; with " or " before the last: "a, b or c".
+inline std::string listed(const std::vector<std::string>& names,
+                          const std::string& before_last = ", ") {
+  std::string list;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) list += i + 1 == names.size() ? before_last : ", ";
+    list += names[i];
+  }
+  return list;
 }
 
 // Throws UsageError, which lists the table's names, if it does not have this one.
@@ -38,7 +50,7 @@ const T& find_named(const std::vector<Named<T>>& table, const std::string& name)
   for (const Named<T>& entry : table) {
     if (entry.name == name) return entry.value;
   }
-  throw_unknown_model(name, names_of(table));
+  throw UsageError("unknown model '" + name + "'; available: " + listed(names_of(table)));
 }
 
 }  // namespace tidemark

@@ -9,6 +9,7 @@
 
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
+#include "models/checkpoint/hugging_face.h"
 #include "models/checkpoint/training_state.h"
 #include "models/checkpoint/weight_file.h"
 #include "runtime/core/errors.h"
@@ -19,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDescription =
-    R"(Trains BERT, XLM-R or GPT-2 under a memory budget. The results do
-not depend on the budget.
+    R"(Trains a text network, such as BERT or GPT-2, under a memory budget. The
+results do not depend on the budget.
 
 Before training, a dry run on the simulator finds how much memory the run needs without a budget
 and the smallest budget that works; a smaller budget is refused.)";
@@ -45,6 +46,16 @@ Examples:
 constexpr int64_t kLanguageLength = 128, kSquadLength = 384;
 constexpr int64_t kLanguageBatch = 32, kSquadBatch = 8;
 
+// The models with a default of their own: "bert-tiny 8192, ".
+template <class T>
+std::string own_defaults(std::optional<T> TextModelInfo::*value) {
+  std::string text;
+  for (const std::string& name : text_model_names()) {
+    if (const auto& own = text_model(name).*value) text += fmt::format("{} {}, ", name, *own);
+  }
+  return text;
+}
+
 void add_task_flags(CLI::App& app, BertFlags& flags) {
   app.option_defaults()->group("What to train");
   app.add_option("--model", flags.model, "Network to train")
@@ -52,7 +63,7 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
   app.add_option(
          "--task", flags.task,
          "mlm: predict masked words; clm: predict the next word; squad: answer questions "
-         "about a text [mlm, GPT-2 clm]")
+         "about a text [mlm or clm, whichever the model is for]")
       ->check(CLI::IsMember({"mlm", "clm", "squad"}));
   app.add_option("--data", flags.data,
                  "A text file, or a SQuAD v1.1 JSON file; may be gzipped [the bundled "
@@ -62,10 +73,9 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
   app.add_option("--vocab", flags.vocabulary,
                  "WordPiece vocabulary, one piece per line [learnt from the text]")
       ->type_name("FILE");
-  app.add_option(
-         "--vocab-size", flags.vocabulary_size,
-         "Size of the network's vocabulary [that of --load or --vocab, else bert-tiny 8192, "
-         "others as published]")
+  app.add_option("--vocab-size", flags.vocabulary_size,
+                 "Size of the network's vocabulary [that of --load or --vocab, else " +
+                     own_defaults(&TextModelInfo::learnt_vocabulary) + "others as published]")
       ->check(CLI::Range(16, 1 << 24));
   app.add_flag_function(
       "--cased,!--uncased", [&flags](int64_t count) { flags.cased = count > 0; },
@@ -91,32 +101,27 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
 }
 
 // The name of the network in a config.json: --model's name if that has the same sizes.
-std::string name_of(const TextNetworkOptions& config) {
+std::string name_of(const TextModelInfo& config) {
   for (const std::string& name : text_model_names()) {
-    const TextNetworkOptions named = text_model_options(name);
-    if (named.index() == config.index() &&
-        difference(sizes_of(config), sizes_of(named), name).empty()) {
-      return name;
-    }
+    const TextModelInfo& named = text_model(name);
+    if (named.family == config.family && named.sizes == config.sizes) return name;
   }
-  return std::holds_alternative<Gpt2Options>(config) ? "gpt2-like" : "bert-like";
+  return config.unnamed;
 }
 
-// Empty if both are of one kind and agree; else a message that says where they differ.
-std::string clash(const TextNetworkOptions& ours, const TextNetworkOptions& theirs,
+// Empty if both are of one family and agree; else a message that says where they differ.
+std::string clash(const TextModelInfo& ours, const TextModelInfo& theirs,
                   const std::string& name) {
-  if (ours.index() != theirs.index()) {
-    return fmt::format("describes a {}; {} does not",
-                       std::holds_alternative<Gpt2Options>(ours) ? "GPT-2" : "BERT", name);
+  if (ours.family != theirs.family) {
+    return fmt::format("describes a {}; {} does not", ours.family, name);
   }
-  return difference(sizes_of(ours), sizes_of(theirs), name);
+  return difference(ours.sizes, theirs.sizes, name);
 }
 
 // `from`: the source of these sizes, for messages. --model must agree with them.
-void take_sizes(BertFlags& flags, const TextNetworkOptions& config, const std::string& from) {
+void take_sizes(BertFlags& flags, const TextModelInfo& config, const std::string& from) {
   if (flags.model_given) {
-    const std::string other =
-        clash(config, text_model_options(flags.model), "--model " + flags.model);
+    const std::string other = clash(config, text_model(flags.model), "--model " + flags.model);
     if (!other.empty()) throw UsageError(from + ": " + other);
   } else {
     flags.model = name_of(config);
@@ -170,7 +175,7 @@ void open_checkpoint(BertFlags& flags) {
     throw UsageError(from + " did not start from a folder: give --model " + settings["model"] +
                      " and, if it had one, --vocab in place of --load");
   }
-  const TextNetworkOptions config =
+  const TextModelInfo config =
       parse_hugging_face_config(settings[kConfigSetting], flags.checkpoint);
   if (flags.config) {
     const std::string other = clash(config, *flags.config, "--load");
@@ -190,18 +195,30 @@ void open_checkpoint(BertFlags& flags) {
 
 // Says why there is no vocabulary for --load.
 std::string missing_words(const BertFlags& flags) {
-  std::string own;
-  if (flags.is_gpt2()) {
-    own = "byte-level BPE (vocab.json and merges.txt)";
-  } else if (flags.bert().roberta_names) {
-    own = "SentencePiece (sentencepiece.bpe.model)";
-  }
+  const std::string& format = flags.network().words_format;
   std::string message =
       "--load needs --vocab: the vocabulary that the weights were trained with";
-  if (own.empty()) return message;
-  return message + ". The published vocabularies of " + flags.model + " are " + own +
+  if (format.empty()) return message;
+  return message + ". The published vocabularies of " + flags.model + " are " + format +
          ", which is not supported; --vocab takes only WordPiece vocabularies, one piece per "
          "line";
+}
+
+bool does(const TextModelInfo& network, const std::string& task) {
+  const std::vector<std::string> tasks = names_of(network.tasks);
+  return std::find(tasks.begin(), tasks.end(), task) != tasks.end();
+}
+
+// Throws UsageError that says what the model does, and which models do the task.
+void check_task(const BertFlags& flags) {
+  if (does(flags.network(), flags.task)) return;
+  std::vector<std::string> others;
+  for (const std::string& name : text_model_names()) {
+    if (does(text_model(name), flags.task)) others.push_back(name);
+  }
+  throw UsageError(fmt::format(
+      "--task {} is not available for {}; use {}, or --model {}", flags.task, flags.model,
+      listed(names_of(flags.network().tasks), " or "), listed(others, " or ")));
 }
 
 }  // namespace
@@ -211,8 +228,8 @@ void add_flags(CLI::App& app, BertFlags& flags) {
   add_memory_flags(app, flags);
   add_optimizer_flags(
       app, flags,
-      {.rate = "Largest learning rate [bert-tiny 0.001, others 0.0001, squad 0.00005; sgd ten "
-               "times that]",
+      {.rate = "Largest learning rate [" + own_defaults(&TextModelInfo::rate) +
+               "others 0.0001, squad 0.00005; sgd ten times that]",
        .schedules = {"constant", "linear", "cosine"},
        .schedule = "constant, or falling to 0 over the run",
        .seed = "Seed of the initial weights, dropout, masks and the order of the data"});
@@ -240,15 +257,12 @@ void complete(BertFlags& flags) {
     open_file(flags);
   }
   if (flags.resume) open_checkpoint(flags);
-  if (flags.task.empty()) flags.task = flags.is_gpt2() ? "clm" : "mlm";
-  if (flags.is_gpt2() != (flags.task == "clm")) {
-    throw UsageError("--task " + flags.task + " is not available for " + flags.model +
-                     (flags.is_gpt2() ? "; use clm" : "; use mlm or squad"));
-  }
+  if (flags.task.empty()) flags.task = flags.network().tasks.front().name;
+  check_task(flags);
   const bool squad = flags.task == "squad";
   if (flags.batch == 0) flags.batch = squad ? kSquadBatch : kLanguageBatch;
   if (!squad && !flags.test.empty()) throw UsageError("--test needs --task squad");
-  const int64_t longest = flags.is_gpt2() ? flags.gpt2().positions : flags.bert().longest();
+  const int64_t longest = flags.network().longest;
   if (flags.length == 0) {
     flags.length = std::min(longest, squad ? kSquadLength : kLanguageLength);
   }

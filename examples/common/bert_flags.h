@@ -5,11 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "examples/common/training_flags.h"
-#include "models/checkpoint/hugging_face.h"
 #include "models/text_models.h"
 #include "ops/attention/attention.h"
 
@@ -30,7 +28,7 @@ struct BertFlags : TrainingFlags {
     clip = 1;
   }
 
-  std::string task;             // "mlm", "clm" or "squad"; filled in by the model
+  std::string task;             // "mlm", "clm" or "squad"; empty: the model's first
   std::string test;             // SQuAD file to evaluate on; empty: none
   std::string vocabulary;       // vocab.txt; empty: learnt from the text
   int64_t vocabulary_size = 0;  // rows of the network's table; 0: the file's, or the model's
@@ -46,13 +44,9 @@ struct BertFlags : TrainingFlags {
   bool model_given = false;  // --model was given, so --load must agree with it
   // Sizes from --load (a folder or file) or from the run that --resume continues; none: those
   // of --model.
-  std::optional<TextNetworkOptions> config;
+  std::optional<TextModelInfo> config;
 
-  TextNetworkOptions network() const { return config ? *config : text_model_options(model); }
-  bool is_gpt2() const { return std::holds_alternative<Gpt2Options>(network()); }
-  // REQUIRES: is_gpt2() for gpt2(), !is_gpt2() for bert().
-  Gpt2Options gpt2() const { return std::get<Gpt2Options>(network()); }
-  BertOptions bert() const { return std::get<BertOptions>(network()); }
+  const TextModelInfo& network() const { return config ? *config : text_model(model); }
   bool keeps_case() const { return cased.value_or(false); }
 };
 

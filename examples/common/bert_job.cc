@@ -33,16 +33,14 @@ SafetensorsMetadata settings_of(const BertFlags& flags, const TextData& data) {
       {"lr", fmt::format("{}", flags.learning_rate.value_or(base_rate(flags)))},
       {"warmup", std::to_string(flags.warmup)},
   };
-  if (flags.config) settings[kConfigSetting] = hugging_face_config(*flags.config);
+  if (flags.config) settings[kConfigSetting] = flags.config->config;
   return settings;
 }
 
 // The metadata that complete() reads back.
 SafetensorsMetadata about_weights(const BertFlags& flags, const TextData& data) {
-  TextNetworkOptions network = flags.network();
-  std::visit([&](auto& options) { options.vocabulary = data.vocabulary_size; }, network);
   return {{"format", "pt"},
-          {kConfigMetadata, hugging_face_config(network)},
+          {kConfigMetadata, flags.network().config_with(data.vocabulary_size)},
           {kLowerCaseMetadata, flags.keeps_case() ? "false" : "true"}};
 }
 

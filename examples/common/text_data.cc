@@ -19,18 +19,12 @@ namespace {
 
 constexpr double kTestShare = 0.05;   // share of a text
 constexpr int64_t kTestBatches = 16;  // at most
-constexpr int64_t kTinyVocabulary = 8192;
-constexpr int64_t kBucket = 16;  // batches whose sequences are sorted by length
+constexpr int64_t kBucket = 16;       // batches whose sequences are sorted by length
 
 // The number of rows of the word table in the weights; 0 if there is none.
 int64_t rows_in(const std::string& weights, const BertFlags& flags) {
   const SafetensorsFile file = open_weights(weights);
-  const char* name = "transformer.wte.weight";
-  if (!flags.is_gpt2()) {
-    name = flags.bert().roberta_names ? "roberta.embeddings.word_embeddings.weight"
-                                      : "bert.embeddings.word_embeddings.weight";
-  }
-  const SafetensorsEntry* table = file.find(hugging_face_names(file)(name)[0]);
+  const SafetensorsEntry* table = file.find(hugging_face_names(file)(flags.network().words)[0]);
   return table != nullptr && table->shape.rank() == 2 ? table->shape[0] : 0;
 }
 
@@ -42,8 +36,7 @@ int64_t rows_of(const BertFlags& flags, const std::optional<Vocabulary>& vocabul
   if (flags.vocabulary_size == 0) {
     if (!flags.load.empty()) return std::max(known, rows_in(flags.load, flags));
     if (known > 0) return known;
-    if (flags.is_gpt2()) return flags.gpt2().vocabulary;
-    return flags.model == "bert-tiny" ? kTinyVocabulary : flags.bert().vocabulary;
+    return flags.network().learnt_vocabulary.value_or(flags.network().vocabulary);
   }
   if (flags.vocabulary_size < known) {
     throw UsageError("--vocab-size: " + flags.vocabulary + " has " + std::to_string(known) +
@@ -116,7 +109,7 @@ class SizesAlone final : public TextData {
   explicit SizesAlone(const BertFlags& flags) {
     const std::optional<Vocabulary> vocabulary = given_vocabulary(flags);
     vocabulary_size = rows_of(flags, vocabulary);
-    if (vocabulary && !flags.is_gpt2()) pad = vocabulary->pad();
+    if (vocabulary && flags.task != "clm") pad = vocabulary->pad();
     batch_ = {.rows = flags.batch, .length = flags.length, .asked = flags.batch};
     if (flags.task == "mlm") batch_.asked *= masked_per_row(flags.length);
     if (flags.task == "clm") batch_.asked *= flags.length;
@@ -138,7 +131,7 @@ class CorpusData final : public TextData {
       : parts_(TextCorpus(text, pieces).split(kTestShare)),
         batches_(make(parts_.first, pieces, options_of(flags))) {
     vocabulary_size = rows_of(flags, pieces.vocabulary());
-    if (!flags.is_gpt2()) pad = pieces.vocabulary().pad();
+    if (flags.task != "clm") pad = pieces.vocabulary().pad();
     CorpusBatchOptions options = options_of(flags);
     options.shuffle = false;
     // No more sequences than there are; one token is left for special tokens and the last

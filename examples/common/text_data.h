@@ -18,7 +18,8 @@
 
 namespace tidemark {
 
-// The input of a step. Without data, all lists are null, and the sizes are as with data.
+// The input of a step, as in TextInput. Without data, all lists are null, and the sizes are as
+// with data.
 struct TextBatch {
   using Ids = std::shared_ptr<const std::vector<int64_t>>;
   int64_t rows = 0, length = 0;

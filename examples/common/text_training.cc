@@ -2,89 +2,27 @@
 
 #include <utility>
 
-#include "models/bert.h"
 #include "models/checkpoint/hugging_face.h"
 #include "models/checkpoint/weight_file.h"
 #include "models/checkpoint/weights.h"
 #include "models/checksum.h"
-#include "models/gpt2.h"
 #include "models/optim/clip.h"
 #include "models/optim/schedule.h"
 #include "ops/autograd/autograd.h"
-#include "ops/loss/loss.h"
-#include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
 namespace {
 
-template <class Options>
-Options with_flags(Options options, const BertFlags& flags, const TextData& data) {
-  options.vocabulary = data.vocabulary_size;
-  options.dropout = options.attention_dropout = flags.dropout;
-  options.attention = flags.attention;
-  return options;
-}
-
-BertOptions bert(const BertFlags& flags, const TextData& data) {
-  BertOptions options = with_flags(flags.bert(), flags, data);
-  options.pad = data.pad;
-  return options;
-}
-
-TextNetwork::Output guesses(const Tensor& logits, const Tensor& labels) {
-  TextNetwork::Output output;
-  output.loss = cross_entropy(logits, labels);
-  const NoGrad no_grad;
-  output.correct = accuracy_count(logits, labels);
-  return output;
-}
-
-template <class Model>
-class NetworkWith : public TextNetwork {
- public:
-  template <class Options>
-  NetworkWith(const Options& options, ParameterInit& init) : model_(options, init) {}
-  Module& module() override { return model_; }
-
- protected:
-  Model model_;
-};
-
-class Masked final : public NetworkWith<BertForMaskedLm> {
- public:
-  using NetworkWith::NetworkWith;
-  Output run(const Input& input) const override {
-    return guesses(model_.logits({.tokens = input.tokens}, input.positions), input.labels);
-  }
-};
-
-class Causal final : public NetworkWith<Gpt2> {
- public:
-  using NetworkWith::NetworkWith;
-  Output run(const Input& input) const override {
-    return guesses(model_.logits(input.tokens), input.labels);
-  }
-};
-
-class Spans final : public NetworkWith<BertForSpans> {
- public:
-  using NetworkWith::NetworkWith;
-  Output run(const Input& input) const override {
-    const BertForSpans::Logits logits = model_.logits(
-        {.tokens = input.tokens, .segments = input.segments, .keys = input.lengths});
-    return {BertForSpans::loss(logits, input.labels, input.ends), {}, logits.start, logits.end};
-  }
-};
-
-std::unique_ptr<TextNetwork> make_network(const BertFlags& flags, const TextData& data) {
+std::unique_ptr<TextModel> make_network(const BertFlags& flags, const TextData& data) {
   ParameterInit init(flags.seed);
-  if (flags.task == "clm") {
-    return std::make_unique<Causal>(with_flags(flags.gpt2(), flags, data), init);
-  }
-  if (flags.task == "squad") return std::make_unique<Spans>(bert(flags, data), init);
-  return std::make_unique<Masked>(bert(flags, data), init);
+  return flags.network().make(flags.task,
+                              {.vocabulary = data.vocabulary_size,
+                               .pad = data.pad,
+                               .dropout = flags.dropout,
+                               .attention = flags.attention},
+                              init);
 }
 
 Tensor upload(const TextBatch::Ids& ids, const Shape& shape, const char* name) {
@@ -92,9 +30,9 @@ Tensor upload(const TextBatch::Ids& ids, const Shape& shape, const char* name) {
                                    Category::kData, ids ? ids->data() : nullptr, ids, name);
 }
 
-TextNetwork::Input upload(const BertFlags& flags, const TextBatch& batch) {
+TextInput upload(const BertFlags& flags, const TextBatch& batch) {
   const Shape whole{batch.rows, batch.length};
-  TextNetwork::Input input;
+  TextInput input;
   input.tokens = upload(batch.tokens, whole, "tokens");
   if (flags.task == "mlm") {
     input.positions = upload(batch.positions, Shape{batch.asked}, "masked positions");
@@ -144,17 +82,15 @@ std::vector<float> logits_of(const Tensor& tensor) {
 }
 
 // Whether the parameter belongs to a task, which a file of weights may lack.
-bool is_head(const std::string& name) {
-  return name.starts_with("cls.") || name.starts_with("lm_head.") ||
-         name.starts_with("qa_outputs.");
+bool is_head(const std::string& parameter, const TextModelInfo& network) {
+  const std::string& words = network.words;
+  return !parameter.starts_with(words.substr(0, words.find('.') + 1));
 }
 
 }  // namespace
 
 double base_rate(const BertFlags& flags) {
-  double rate = 1e-4;
-  if (flags.model == "bert-tiny") rate = 1e-3;
-  if (flags.task == "squad") rate = 5e-5;
+  const double rate = flags.task == "squad" ? 5e-5 : flags.network().rate.value_or(1e-4);
   return flags.optimizer == "sgd" ? 10 * rate : rate;
 }
 
@@ -162,11 +98,11 @@ TextTraining::TextTraining(const BertFlags& flags, const TextData& data)
     : flags_(flags),
       network_(make_network(flags, data)),
       optimizer_(make_optimizer(
-          flags, flags.evaluate ? std::vector<NamedTensor>() : network_->module().parameters(),
+          flags, flags.evaluate ? std::vector<NamedTensor>() : network_->parameters(),
           base_rate(flags))),
-      parameters_(network_->module().parameters()),
+      parameters_(network_->parameters()),
       rate_(optimizer_->learning_rate()) {
-  network_->module().compute_in(flags.dtype);
+  network_->compute_in(flags.dtype);
 }
 
 void TextTraining::set_learning_rate(int64_t step, int64_t steps) {
@@ -181,7 +117,7 @@ StepOutcome TextTraining::train(const TextBatch& batch) {
   model().train();
   const auto forward = [&](const MicroBatch& part) {
     const TextBatch rows = rows_of(batch, part);
-    const TextNetwork::Output output = network_->run(upload(flags_, rows));
+    const TextOutput output = network_->run(upload(flags_, rows));
     return Forward{output.loss, output.correct, rows.asked};
   };
   return train_step(micro_batches(batch.rows, flags_.micro_batch(batch.rows)), forward, [&] {
@@ -193,7 +129,7 @@ StepOutcome TextTraining::train(const TextBatch& batch) {
 TextTraining::Answers TextTraining::evaluate(const TextBatch& batch) {
   const NoGrad no_grad;
   model().train(false);
-  const TextNetwork::Output output = network_->run(upload(flags_, batch));
+  const TextOutput output = network_->run(upload(flags_, batch));
   Answers answers{outcome_of(output.loss, output.correct, batch), {}, {}};
   if (output.start) {
     answers.start = logits_of(output.start);
@@ -244,26 +180,27 @@ Program training_program(const BertFlags& flags, TextData& data, int64_t steps) 
 void check_weights(const BertFlags& flags, const TextData& data) {
   if (flags.load.empty()) return;
   const SafetensorsFile file = open_weights(flags.load);
-  const std::string other = difference(sizes_in(file), sizes_of(flags.network()),
+  const std::string advice = flags.config
+                                 ? ""
+                                 : ". Give the --model with the file's sizes, or --load the "
+                                   "folder with its config.json";
+  const std::string other = difference(sizes_in(file, flags.network()), flags.network().sizes,
                                        flags.config ? "config.json" : flags.model);
   if (!other.empty()) {
-    throw UsageError("--load: " + flags.load + ": " + other +
-                     (flags.config ? ""
-                                   : ". Give the --model with the file's sizes, or --load the "
-                                     "folder with its config.json"));
+    throw UsageError("--load: " + flags.load + ": " + other + advice);
   }
   Session session({.device = "sim:host",
                    .threads = 1,
                    .budget = Bytes(int64_t{1} << 50),
                    .policy = "none"});
-  const std::unique_ptr<TextNetwork> network = make_network(flags, data);
+  const std::unique_ptr<TextModel> network = make_network(flags, data);
   const WeightNames names = hugging_face_names(file);
-  for (const NamedTensor& parameter : network->module().parameters()) {
+  for (const NamedTensor& parameter : network->parameters()) {
     const SafetensorsEntry* entry = file.find(names(parameter.name)[0]);
     if (entry == nullptr) {
-      if (is_head(parameter.name)) continue;
+      if (is_head(parameter.name, flags.network())) continue;
       throw UsageError("--load: " + flags.load + ": '" + parameter.name + "', which " +
-                       flags.model + " needs, is missing");
+                       flags.model + " needs, is missing" + advice);
     }
     const Shape& shape = parameter.tensor.shape();
     if (entry->dtype == DType::kFloat32 && entry->shape == shape) continue;

@@ -1,4 +1,4 @@
-// BERT or GPT-2 with its optimizer, and its training and evaluation steps. The dry run and the
+// A text network with its optimizer, and its training and evaluation steps. The dry run and the
 // real run both use this class, so they cannot differ.
 //
 // Threads: the session's issuing thread.
@@ -14,25 +14,10 @@
 #include "examples/common/text_data.h"
 #include "examples/common/training.h"
 #include "models/optim/optimizer.h"
+#include "models/text_model.h"
 #include "runtime/session/dry_run.h"
 
 namespace tidemark {
-
-// A network with the head for its task.
-class TextNetwork {
- public:
-  struct Input {
-    Tensor tokens, segments, lengths, positions, labels, ends;  // as in TextBatch
-  };
-  struct Output {
-    Tensor loss;        // a scalar
-    Tensor correct;     // number of right guesses, a scalar; undefined for squad
-    Tensor start, end;  // squad's logits
-  };
-  virtual ~TextNetwork() = default;
-  virtual Output run(const Input& input) const = 0;
-  virtual Module& module() = 0;
-};
 
 class TextTraining {
  public:
@@ -50,7 +35,7 @@ class TextTraining {
   };
   Answers evaluate(const TextBatch& batch);
 
-  Module& model() { return network_->module(); }
+  Module& model() { return *network_; }
   // Has neither state nor parameters in a run that only evaluates.
   Optimizer& optimizer() { return *optimizer_; }
   // Checksum of parameters and optimizer state.
@@ -59,7 +44,7 @@ class TextTraining {
 
  private:
   const BertFlags flags_;
-  std::unique_ptr<TextNetwork> network_;
+  std::unique_ptr<TextModel> network_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<NamedTensor> parameters_;
   double rate_;

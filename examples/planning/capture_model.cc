@@ -8,9 +8,9 @@
 #include "examples/common/bert_job.h"
 #include "examples/common/resnet_job.h"
 #include "examples/planning/steps.h"
-#include "models/bert.h"
-#include "models/gpt2.h"
 #include "models/image_models.h"
+#include "models/named.h"
+#include "models/text_models.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
 
@@ -46,18 +46,15 @@ Program open(const CaptureRequest& request) {
   if (is_text_model(request.model)) {
     BertFlags flags;
     fill_in(flags, request);
-    flags.task = flags.is_gpt2() ? "clm" : "mlm";
+    flags.task = flags.network().tasks.front().name;
     flags.length = request.length > 0 ? request.length : 128;
     return program_of(open_bert_job(flags, /*with_data=*/false));
   }
   if (contains(step_names(), request.model)) {
     return [request] { return std::vector{make_step(request)}; };
   }
-  std::string names;
-  for (const std::string& name : capturable_models()) {
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  throw UsageError("unknown network '" + request.model + "'; available: " + names);
+  throw UsageError("unknown network '" + request.model +
+                   "'; available: " + listed(capturable_models()));
 }
 
 }  // namespace

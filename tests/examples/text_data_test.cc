@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "examples/common/bert_flags.h"
+#include "examples/common/text_training.h"
 #include "runtime/core/errors.h"
 #include "tests/examples/parse_arguments.h"
 
@@ -24,6 +25,7 @@ TEST(BertFlagsTest, DefaultsFollowModelAndTask) {
   EXPECT_EQ(plain.batch, 32);
   EXPECT_EQ(plain.steps, 100);
   EXPECT_EQ(plain.optimizer, "adamw");
+  EXPECT_EQ(base_rate(plain), 1e-3);
   EXPECT_EQ(plain.schedule, "linear");
   EXPECT_EQ(plain.attention, AttentionImplementation::kMemoryEfficient);
   EXPECT_EQ(parsed({"--model", "gpt2"}).task, "clm");
@@ -33,6 +35,22 @@ TEST(BertFlagsTest, DefaultsFollowModelAndTask) {
   EXPECT_EQ(squad.epochs, 1);
   EXPECT_EQ(parsed({"--attention", "materialised"}).attention,
             AttentionImplementation::kMaterialised);
+}
+
+// What a new text network must not have to edit: every model has its defaults from the table.
+TEST(BertFlagsTest, EveryModelHasDefaultsForEachTask) {
+  for (const std::string& name : text_model_names()) {
+    const TextModelInfo& model = text_model(name);
+    EXPECT_EQ(parsed({"--model", name}).task, model.tasks.front().name) << name;
+    for (const std::string& task : names_of(model.tasks)) {
+      const BertFlags flags = parsed({"--model", name, "--task", task, "--data", "x"});
+      EXPECT_LE(flags.length, model.longest) << name << ' ' << task;
+      EXPECT_EQ(base_rate(flags), task == "squad" ? 5e-5 : model.rate.value_or(1e-4)) << name;
+      EXPECT_EQ(describe_text(flags)->vocabulary_size,
+                model.learnt_vocabulary.value_or(model.vocabulary))
+          << name;
+    }
+  }
 }
 
 TEST(DescribeTextTest, RowsOfTheTableAreThePublishedOnes) {

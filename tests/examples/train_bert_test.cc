@@ -499,6 +499,10 @@ TEST_F(TrainBertTest, MistakesEndWithCodeTwo) {
         "--vocab /nowhere/vocab.txt", "--device sim:abacus", "--steps 1 --epochs 1"}) {
     EXPECT_EQ(run(flags).code, 2) << flags;
   }
+  EXPECT_THAT(run("--task clm").error,
+              HasSubstr("--task clm is not available for bert-tiny; use mlm or squad, or "
+                        "--model gpt2, gpt2-medium"));
+  EXPECT_THAT(run("--model gpt2 --task mlm").error, HasSubstr("use clm, or --model bert-tiny"));
   EXPECT_EQ(train("--load " + text_).code, 2) << "no vocabulary";
   EXPECT_EQ(train("--weights " + text_).code, 2) << "the same flag";
   const std::string words =
