@@ -60,6 +60,20 @@ endfunction()
 
 include(${CMAKE_CURRENT_LIST_DIR}/TidemarkDiscoverTests.cmake)
 
+# The flags of all test programs: alike, so that they can share precompiled headers.
+function(tidemark_compile_as_test target)
+  # Little of a test's time passes in its own code, and most of a build's in compiling it.
+  set(level $<$<CONFIG:Release>:-O1>)
+  if(TIDEMARK_SANITIZE)
+    set(level -O0)
+  endif()
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${level}>)
+  target_link_libraries(${target} PRIVATE tidemark::flags GTest::gmock)
+  if(TARGET OpenMP::OpenMP_CXX)
+    target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
+  endif()
+endfunction()
+
 # tidemark_tests(DEPS runtime_core [LIBS lib] [SOURCES a_test.cc] [EXCEPT b_test.cc] [NAME long]
 #                [DEFINES TIDEMARK_X=path] [PROGRAMS train_resnet] [LABELS long] [TIMEOUT 300])
 #   All *_test.cc of the folder that calls it, below tests/: one program, and each of its test
@@ -81,8 +95,11 @@ function(tidemark_tests)
   string(REPLACE "/" "_" target ${folder}_test)
   add_executable(${target} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND tidemark::)
-  target_link_libraries(${target} PRIVATE tidemark::flags ${ARG_DEPS} ${ARG_LIBS} GTest::gmock
-                                          GTest::gtest_main)
+  target_link_libraries(${target} PRIVATE ${ARG_DEPS} ${ARG_LIBS} GTest::gtest_main)
+  tidemark_compile_as_test(${target})
+  if(TIDEMARK_PRECOMPILE_TESTS)
+    target_precompile_headers(${target} REUSE_FROM tests_precompiled)
+  endif()
   foreach(program ${ARG_PROGRAMS})
     string(TOUPPER TIDEMARK_${program} name)
     list(APPEND ARG_DEFINES ${name}=$<TARGET_FILE:${program}>)
@@ -90,12 +107,6 @@ function(tidemark_tests)
   endforeach()
   list(TRANSFORM ARG_DEFINES REPLACE "^([^=]+)=(.*)$" "\\1=\"\\2\"")
   target_compile_definitions(${target} PRIVATE ${ARG_DEFINES})
-  # Little of a test's time passes in its own code, and most of a build's in compiling it.
-  set(level $<$<CONFIG:Release>:-O1>)
-  if(TIDEMARK_SANITIZE)
-    set(level -O0)
-  endif()
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${level}>)
   string(REGEX REPLACE "/.*" "" top ${folder})
   set(labels ${top} ${ARG_LABELS})
   # What ThreadSanitizer has nothing to look at in: pure functions in one thread.

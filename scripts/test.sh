@@ -13,8 +13,9 @@ Installs what is missing, builds everything and runs all tests but the long ones
                        UndefinedBehaviorSanitizer, and run them
   --sanitize thread    the same with ThreadSanitizer, for tests that use threads
   --long               run the long tests too
-  --strict             as continuous integration does: warnings are errors, and CUDA's code is built
-                       where there is a toolkit, GPU or not; stays so in this build folder
+  --strict             as continuous integration does: warnings are errors, headers of tests are
+                       precompiled, and CUDA's code is built where there is a toolkit, GPU or not;
+                       stays so in this build folder
   --no-setup           install nothing
   -- ...               what follows goes to ctest: -- -R Shape
 TEXT
@@ -50,7 +51,9 @@ done
 
 if [[ $setup == yes ]]; then scripts/setup.sh; fi
 configure=()
-if [[ $strict == yes ]]; then configure+=(-DTIDEMARK_WERROR=ON); fi
+if [[ $strict == yes ]]; then
+  configure+=(-DTIDEMARK_WERROR=ON -DTIDEMARK_PRECOMPILE_TESTS=ON)
+fi
 # The sanitizers' presets leave CUDA out.
 if [[ $strict == yes && $preset == release ]]; then configure+=(-DTIDEMARK_CUDA=TOOLKIT); fi
 cmake --preset "$preset" "${configure[@]}"
