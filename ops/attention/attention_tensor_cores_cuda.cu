@@ -64,10 +64,8 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
   __shared__ TilePairs<T> tiles;
   __shared__ TileKeys there[2];
   const Extents& extents = call.extents;
-  const bool causal = call.attrs.causal != 0;
-  const Place place(extents, extents.queries, kTileRows, causal);
+  const QueryPlace place(call);
   const Lane lane;
-  const int64_t number = place.head * extents.queries + place.first;
   const float scale = static_cast<float>(call.attrs.scale) * kLog2E;
   Tile<T>& queries = tiles.pair[0][0];
   from.q.load(queries, call, place, place.first, vectors);
@@ -96,7 +94,7 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
         if (call.dropout.active()) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            draw_row(call, number + lane.row(2 * half), first, lane,
+            draw_row(call, place.number + lane.row(2 * half), first, lane,
                      [&](int part, int i, bool kept) {
                        if (!kept) scores[part].value[2 * half + i] = 0;
                      });
@@ -110,7 +108,7 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
     share[half] = softmax.finish(half) * call.dropout.factor;
     const int row = lane.row(2 * half);
     if (lane.t == 0 && place.first + row < extents.queries) {
-      log_sum[number + row] = softmax.log_sum(half);
+      log_sum[place.number + row] = softmax.log_sum(half);
     }
   }
   write_rows(y + call.whole_q.at(place.b, place.h, place.first), call.whole_q.row, out, share,

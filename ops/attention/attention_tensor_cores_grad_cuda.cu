@@ -49,25 +49,19 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
   __shared__ TilePairs<T> tiles;
   __shared__ TileKeys there[2];
   const Extents& extents = call.extents;
-  const bool causal = call.attrs.causal != 0;
-  const Place place(extents, extents.queries, kTileRows, causal);
+  const QueryPlace place(call);
   const Lane lane;
-  const int64_t number = place.head * extents.queries + place.first;
   const float scale = static_cast<float>(call.attrs.scale);
   const float factor = call.dropout.factor;
   Tile<T>(&own)[2] = tiles.pair[0];
-  from.q.load(own[0], call, place, place.first, vectors);
-  from.g.load(own[1], call, place, place.first, vectors);
-  own[0].finish();
-  own[1].finish();
-  __syncthreads();
+  load_own(own, from.q, from.g, call, place, vectors);
   const WarpRows<T> q(own[0], lane), g(own[1], lane);
   __syncthreads();
   QuerySums sums[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = lane.row(2 * half);
-    sums[half] = saved.of(number + row, place.first + row < extents.queries);
+    sums[half] = saved.of(place.number + row, place.first + row < extents.queries);
   }
   FragmentC out[kParts];
   const Seen sees(call, place);
@@ -75,7 +69,7 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
       tiles, there, from, call, place, sees, vectors, lane,
       [&](int first, const TileKeys& exist, const Tile<T>& keys, const Tile<T>& values) {
         const PairBits kept =
-            call.dropout.active() ? draw_rows(call, number, first, lane) : kAllPairs;
+            call.dropout.active() ? draw_rows(call, place.number, first, lane) : kAllPairs;
         const auto add = [&](const auto& seen) {
 #pragma unroll 2
           for (int part = 0; part < kParts; part += kAtOnce) {
@@ -159,11 +153,7 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
   const float scale = static_cast<float>(call.attrs.scale);
   const float factor = call.dropout.factor;
   Tile<T>(&own)[2] = tiles.pair[0];
-  from.k.load(own[0], call, place, place.first, vectors);
-  from.v.load(own[1], call, place, place.first, vectors);
-  own[0].finish();
-  own[1].finish();
-  __syncthreads();
+  load_own(own, from.k, from.v, call, place, vectors);
   const WarpRows<T> k(own[0], lane), v(own[1], lane);
   __syncthreads();
   FragmentC dk_out[kParts], dv_out[kParts];

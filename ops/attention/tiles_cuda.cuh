@@ -158,6 +158,14 @@ struct Tile {
   }
 };
 
+// The queries' tile that this block works on, and the number of its first query over all heads.
+struct QueryPlace : Place {
+  __device__ explicit QueryPlace(const Call& call)
+      : Place(call.extents, call.extents.queries, kTileRows, call.attrs.causal != 0),
+        number(head * call.extents.queries + first) {}
+  int64_t number;
+};
+
 // One of a call's operands, in tiles.
 template <class T>
 struct Operand {
@@ -213,6 +221,17 @@ struct TilePairs {
     }
   }
 };
+
+// Loads the tiles of two operands at the block's place; all threads may read them then.
+template <class T>
+__device__ void load_own(Tile<T> (&own)[2], const Operand<T>& first, const Operand<T>& second,
+                         const Call& call, const Place& place, bool vectors) {
+  first.load(own[0], call, place, place.first, vectors);
+  second.load(own[1], call, place, place.first, vectors);
+  own[0].finish();
+  own[1].finish();
+  __syncthreads();
+}
 
 // A warp's 16 rows of a tile, over the whole depth.
 template <class T>

@@ -25,41 +25,37 @@ __device__ inline uint32_t to_tf32(float value) {
   return word;
 }
 
+// asm takes its text as a literal, so what instructions have in common is in macros.
+#if __CUDA_ARCH__ >= 800
+#define TIDEMARK_MMA(kind)                                                              \
+  asm volatile("mma.sync.aligned." kind                                                 \
+               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "                        \
+               "{%0, %1, %2, %3};"                                                      \
+               : "+f"(c.value[0]), "+f"(c.value[1]), "+f"(c.value[2]), "+f"(c.value[3]) \
+               : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]),        \
+                 "r"(b.word[0]), "r"(b.word[1]))
+#define TIDEMARK_LDMATRIX(kind)                                                 \
+  asm volatile("ldmatrix.sync.aligned." kind " {%0, %1, %2, %3}, [%4];"         \
+               : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]), \
+                 "=r"(words.word[3])                                            \
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))      \
+               : "memory")
+#else
+#define TIDEMARK_MMA(kind) __trap()
+#define TIDEMARK_LDMATRIX(kind) __trap()
+#endif
+
 // c += a b, in float32. T: float (TF32) or BFloat16.
 //
 // Volatile, as a product that is used in one branch alone must not move there: all lanes of the
 // warp take part. Without a "memory" clobber, as it reads and writes registers only.
 template <class T>
-__device__ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b);
-
-template <>
-__device__ inline void multiply_add<float>(FragmentC& c, const FragmentA& a,
-                                           const FragmentB& b) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
-      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c.value[0]), "+f"(c.value[1]), "+f"(c.value[2]), "+f"(c.value[3])
-      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),
-        "r"(b.word[1]));
-#else
-  __trap();
-#endif
-}
-
-template <>
-__device__ inline void multiply_add<BFloat16>(FragmentC& c, const FragmentA& a,
-                                              const FragmentB& b) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
-      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c.value[0]), "+f"(c.value[1]), "+f"(c.value[2]), "+f"(c.value[3])
-      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),
-        "r"(b.word[1]));
-#else
-  __trap();
-#endif
+__device__ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b) {
+  if constexpr (sizeof(T) == 4) {
+    TIDEMARK_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
+  } else {
+    TIDEMARK_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
+  }
 }
 
 // Four matrices of 8 rows of four words from shared memory: word m of the result is word t of
@@ -70,34 +66,19 @@ __device__ inline void multiply_add<BFloat16>(FragmentC& c, const FragmentA& a,
 // across barriers.
 __device__ inline FragmentA load_matrices(const uint32_t* row) {
   FragmentA words{};
-#if __CUDA_ARCH__ >= 800
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]),
-                 "=r"(words.word[3])
-               : "r"(address)
-               : "memory");
-#else
-  __trap();
-#endif
+  TIDEMARK_LDMATRIX("m8n8.x4.shared.b16");
   return words;
 }
 
 // The same for matrices of 8 x 8 BFloat16, each transposed.
 __device__ inline FragmentA load_transposed(const uint32_t* row) {
   FragmentA words{};
-#if __CUDA_ARCH__ >= 800
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]),
-                 "=r"(words.word[3])
-               : "r"(address)
-               : "memory");
-#else
-  __trap();
-#endif
+  TIDEMARK_LDMATRIX("m8n8.x4.trans.shared.b16");
   return words;
 }
+
+#undef TIDEMARK_MMA
+#undef TIDEMARK_LDMATRIX
 
 // Copies 16 bytes from global to shared memory while the thread goes on, or clears them. Both
 // addresses are multiples of 16. The bytes are there after wait_for_copies(), for this thread;
