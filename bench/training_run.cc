@@ -79,34 +79,28 @@ std::string TrainingRun::name() const {
 }
 
 std::vector<TrainingRun> training_runs() {
-  const std::vector<TrainingRun> networks{
-      {.model = "resnet18",
-       .device = "sim:host",
-       .batch = 64,
-       .image = 8,
-       .channels = 1,
-       .classes = 10},
-      {.model = "resnet18", .device = "sim:host", .batch = 16},
-      {.model = "resnet50", .device = "sim:host", .batch = 8},
-      {.model = "resnext50_32x4d", .device = "sim:host", .batch = 8},
-      {.model = "resnet18",
-       .device = "sim:a100-80gb",
-       .batch = 256,
-       .image = 8,
-       .channels = 1,
-       .classes = 10},
-      {.model = "resnet18", .device = "sim:a100-80gb", .batch = 256},
-      {.model = "resnet50", .device = "sim:a100-80gb", .batch = 128},
-      {.model = "resnext50_32x4d", .device = "sim:a100-80gb", .batch = 128},
+  const struct {
+    TrainingRun run;
+    int64_t host_batch, gpu_batch;
+  } networks[] = {
+      {{.model = "resnet18", .image = 8, .channels = 1, .classes = 10}, 64, 256},
+      {{.model = "resnet18"}, 16, 256},
+      {{.model = "resnet50"}, 8, 128},
+      {{.model = "resnext50_32x4d"}, 8, 128},
   };
   std::vector<TrainingRun> runs;
-  for (TrainingRun run : networks) {
-    runs.push_back(run);
-    for (const double room : {0.5, 0.1}) {
-      for (const char* filter : {"base", "lru", "greedy"}) {
-        run.room = room;
-        run.filter = filter;
-        runs.push_back(run);
+  for (const bool host : {true, false}) {
+    for (const auto& network : networks) {
+      TrainingRun run = network.run;
+      run.device = host ? "sim:host" : "sim:a100-80gb";
+      run.batch = host ? network.host_batch : network.gpu_batch;
+      runs.push_back(run);
+      for (const double room : {0.5, 0.1}) {
+        for (const char* filter : {"base", "lru", "greedy"}) {
+          run.room = room;
+          run.filter = filter;
+          runs.push_back(run);
+        }
       }
     }
   }

@@ -16,7 +16,7 @@ namespace tidemark {
 
 struct TrainingRun {
   std::string model;
-  std::string device;
+  std::string device{};
   int64_t batch = 0;
   int64_t image = 224;
   int64_t channels = 3;

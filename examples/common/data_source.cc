@@ -34,56 +34,43 @@ std::unique_ptr<Dataset> open_folder_data(const DataSource& data, Split split,
   return open_image_folder(data.path, split, {.image_size = data.sample[0]});
 }
 
+struct Images {
+  int64_t size;  // height and width, unless --image-size is given
+  int64_t channels;
+  int64_t classes = 0;          // 0: those of --classes
+  int64_t train = 0, test = 0;  // how many; 0: unknown before reading
+};
 // What --data can name.
 struct DataKind {
   const char* name;
   bool directory = false;  // follows the name, as in mnist:DIR
-  int64_t size = 0;        // of an image, unless --image-size is given
-  int64_t channels = 0;
-  int64_t classes = 0;     // 0: those of --classes
-  int64_t train_size = 0;  // 0: unknown before reading
-  int64_t test_size = 0;
+  Images images;
   int64_t epochs = 0, steps = 0;  // by default: exactly one of them is set
   // Null: there is no such split.
   std::unique_ptr<Dataset> (*open)(const DataSource&, Split, uint64_t seed);
 };
 constexpr DataKind kKinds[] = {
     {.name = "digits",
-     .size = 16,
-     .channels = 1,
-     .classes = 10,
-     .train_size = 1437,
-     .test_size = 360,
+     .images = {.size = 16, .channels = 1, .classes = 10, .train = 1437, .test = 360},
      .epochs = 6,
      .open = open_digits_data},
     {.name = "synthetic",
-     .size = 224,
-     .channels = 3,
-     .train_size = kSyntheticSize,
+     .images = {.size = 224, .channels = 3, .train = kSyntheticSize},
      .steps = 20,
      .open = make_synthetic_data},
     {.name = "mnist",
      .directory = true,
-     .size = 28,
-     .channels = 1,
-     .classes = 10,
-     .train_size = 60'000,
-     .test_size = 10'000,
+     .images = {.size = 28, .channels = 1, .classes = 10, .train = 60'000, .test = 10'000},
      .epochs = 1,
      .open = open_mnist_data},
     {.name = "cifar10",
      .directory = true,
-     .size = 32,
-     .channels = 3,
-     .classes = 10,
-     .train_size = 50'000,
-     .test_size = 10'000,
+     .images = {.size = 32, .channels = 3, .classes = 10, .train = 50'000, .test = 10'000},
      .epochs = 1,
      .open = open_cifar10_data},
     {.name = "folder",
      .directory = true,
-     .size = 224,
-     .channels = 3,
+     .images = {.size = 224, .channels = 3},
      .epochs = 1,
      .open = open_folder_data},
 };
@@ -119,13 +106,14 @@ DataSource describe_data(const ResNetFlags& flags) {
                      (kind->directory ? " needs a directory, as in " + data.kind + ":DIR"
                                       : " takes no directory"));
   }
-  data.classes = kind->classes > 0 ? kind->classes : or_default(flags.classes, 1000);
-  data.train_size = kind->train_size;
-  data.test_size = kind->test_size;
+  const Images& images = kind->images;
+  data.classes = images.classes > 0 ? images.classes : or_default(flags.classes, 1000);
+  data.train_size = images.train;
+  data.test_size = images.test;
   data.default_epochs = kind->epochs;
   data.default_steps = kind->steps;
-  const int64_t size = or_default(flags.image_size, kind->size);
-  data.sample = Shape{size, size, kind->channels};
+  const int64_t size = or_default(flags.image_size, images.size);
+  data.sample = Shape{size, size, images.channels};
   return data;
 }
 

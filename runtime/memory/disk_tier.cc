@@ -122,12 +122,10 @@ class DiskTier final : public Tier {
   }
 
   Nanos store_time(Bytes bytes) const override {
-    const DeviceProfile& profile = device_.profile();
-    return transfer_time(bytes, profile.disk_write_bandwidth, profile.transfer_latency);
+    return transfer_time(device_.profile(), &DeviceProfile::disk_write_bandwidth, bytes);
   }
   Nanos load_time(Bytes bytes) const override {
-    const DeviceProfile& profile = device_.profile();
-    return transfer_time(bytes, profile.disk_read_bandwidth, profile.transfer_latency);
+    return transfer_time(device_.profile(), &DeviceProfile::disk_read_bandwidth, bytes);
   }
 
   Bytes limit() const override { return limit_; }

@@ -49,12 +49,10 @@ class HostTier final : public Tier {
     return last;
   }
   Nanos store_time(Bytes bytes) const override {
-    const DeviceProfile& profile = device_.profile();
-    return transfer_time(bytes, profile.offload_bandwidth, profile.transfer_latency);
+    return transfer_time(device_.profile(), &DeviceProfile::offload_bandwidth, bytes);
   }
   Nanos load_time(Bytes bytes) const override {
-    const DeviceProfile& profile = device_.profile();
-    return transfer_time(bytes, profile.reload_bandwidth, profile.transfer_latency);
+    return transfer_time(device_.profile(), &DeviceProfile::reload_bandwidth, bytes);
   }
 
   void touch(Bytes bytes, const std::atomic<bool>& stop) override {
