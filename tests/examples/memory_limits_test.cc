@@ -26,6 +26,13 @@ MemoryFacts on_cpu() {
           .loading = 10_MiB,
           .program = 200_MiB};
 }
+// The same where a run that needs no management takes only 60 itself.
+MemoryFacts lean_on_cpu(Bytes memory) {
+  MemoryFacts facts = on_cpu();
+  facts.untouched_program = 60_MiB;
+  facts.memory = memory;
+  return facts;
+}
 MemoryFacts on_gpu(Bytes memory) {
   MemoryFacts facts = on_cpu();
   facts.device_memory = memory;
@@ -105,9 +112,7 @@ TEST(MemoryLimits, WhatFitsInMemoryRunsUntouched) {
 }
 
 TEST(MemoryLimits, AnUntouchedRunNeedsLessOfTheProgram) {
-  MemoryFacts facts = on_cpu();
-  facts.untouched_program = 60_MiB;
-  facts.memory = 1070_MiB;
+  MemoryFacts facts = lean_on_cpu(1070_MiB);
   EXPECT_EQ(figures(facts), (Figures{.arena = 1000_MiB, .promised = 1070_MiB}));
   EXPECT_EQ(refusal(facts, 990_MiB), "") << "managed it would not fit, but nothing has to go";
   facts.memory = 1070_MiB - 1_B;
@@ -121,9 +126,7 @@ TEST(MemoryLimits, AnUntouchedRunNeedsLessOfTheProgram) {
 }
 
 TEST(MemoryLimits, AnUntouchedRunIsForTheArenaInRamAlone) {
-  MemoryFacts facts = on_cpu();
-  facts.untouched_program = 60_MiB;
-  facts.memory = 700_MiB;
+  MemoryFacts facts = lean_on_cpu(700_MiB);
   facts.budget = 400_MiB;
   EXPECT_EQ(derive_limits(facts).promised, 610_MiB);
   MemoryFacts gpu = on_gpu(2000_MiB);
@@ -203,6 +206,12 @@ class FreeMemoryTest : public testing::FakeRootTest {
   std::optional<AutoMemory> found(Bytes resident = 100_MiB) const {
     return auto_memory(resident, memory_bounds(root_));
   }
+  void expect_found(const std::string& bound, Bytes memory) const {
+    const std::optional<AutoMemory> by = found();
+    ASSERT_TRUE(by);
+    EXPECT_EQ(by->bound, bound);
+    EXPECT_EQ(by->memory, memory);
+  }
 };
 
 TEST_F(FreeMemoryTest, IsWhatTheMachineHasWhereNothingElseBoundsIt) {
@@ -216,25 +225,20 @@ TEST_F(FreeMemoryTest, IsWhatTheMachineHasWhereNothingElseBoundsIt) {
 TEST_F(FreeMemoryTest, AGroupOfVersion2BoundsItAndItsUnusedFilePagesCountAsFree) {
   write("proc/self/cgroup", "0::/work/run.scope\n");
   write_group("/work/run.scope", "2147483648", 1_GiB, 512_MiB);
-  const auto memory = found();
-  EXPECT_EQ(memory->bound, "the control group /work/run.scope");
-  EXPECT_EQ(memory->memory, 100_MiB + 1536_MiB - 96_MiB);
+  expect_found("the control group /work/run.scope", 100_MiB + 1536_MiB - 96_MiB);
 }
 
 TEST_F(FreeMemoryTest, TheGroupAboveMayBeTighter) {
   write("proc/self/cgroup", "0::/work/run.scope\n");
   write_group("/work/run.scope", "2147483648", 100_MiB, 0_B);
   write_group("/work", "1073741824", 512_MiB, 0_B);
-  const auto memory = found();
-  EXPECT_EQ(memory->bound, "the control group /work");
-  EXPECT_EQ(memory->memory, 100_MiB + 512_MiB - 64_MiB);
+  expect_found("the control group /work", 100_MiB + 512_MiB - 64_MiB);
 }
 
 TEST_F(FreeMemoryTest, InAContainerTheGroupIsAtTheRoot) {
   write("proc/self/cgroup", "0::/docker/0123\n");
   write_group("", "1073741824", 512_MiB, 0_B);
-  EXPECT_EQ(found()->bound, "the control group /");
-  EXPECT_EQ(found()->memory, 100_MiB + 512_MiB - 64_MiB);
+  expect_found("the control group /", 100_MiB + 512_MiB - 64_MiB);
 }
 
 TEST_F(FreeMemoryTest, ALowerHighMarkIsTheBound) {

@@ -24,6 +24,14 @@ struct Outcome {
   std::string said;
 };
 
+const char* const kToy = R"({"format": "remat-1", "name": "toy", "unit_time": "ms", "nodes": [
+  {"name": "a", "time": 1, "bytes": 10, "inputs": []},
+  {"name": "b", "time": 1, "bytes": 20, "inputs": [0]},
+  {"name": "c", "time": 1, "bytes": 10, "inputs": [1]},
+  {"name": "dc", "time": 1, "bytes": 10, "inputs": [1, 2]},
+  {"name": "db", "time": 1, "bytes": 10, "inputs": [0, 3]},
+  {"name": "da", "time": 1, "bytes": 0, "inputs": [0, 4]}]})";
+
 class PlanGraphTest : public ::testing::Test {
  protected:
   PlanGraphTest() { std::filesystem::create_directories(folder_); }
@@ -50,6 +58,12 @@ class PlanGraphTest : public ::testing::Test {
     const int status = pclose(pipe);
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return outcome;
+  }
+
+  // Plans kToy's rematerialisation and writes the schedule to file(output).
+  Outcome plan_toy(const std::string& flags, const std::string& output) const {
+    return run("--remat " + write("toy.json", kToy) + " " + flags + " --output " +
+               file(output));
   }
 
   std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) /
@@ -228,18 +242,8 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   EXPECT_EQ(run("--show " + file("s.json") + " --output " + file("o.csv")).code, 2);
 }
 
-const char* const kToy = R"({"format": "remat-1", "name": "toy", "unit_time": "ms", "nodes": [
-  {"name": "a", "time": 1, "bytes": 10, "inputs": []},
-  {"name": "b", "time": 1, "bytes": 20, "inputs": [0]},
-  {"name": "c", "time": 1, "bytes": 10, "inputs": [1]},
-  {"name": "dc", "time": 1, "bytes": 10, "inputs": [1, 2]},
-  {"name": "db", "time": 1, "bytes": 10, "inputs": [0, 3]},
-  {"name": "da", "time": 1, "bytes": 0, "inputs": [0, 4]}]})";
-
 TEST_F(PlanGraphTest, PlansRematerialisation) {
-  const std::string toy = write("toy.json", kToy);
-  const Outcome outcome =
-      run("--remat " + toy + " --budget 40 --deadline 2 --output " + file("s.json"));
+  const Outcome outcome = plan_toy("--budget 40 --deadline 2", "s.json");
   EXPECT_EQ(outcome.code, 0) << outcome.said;
   EXPECT_THAT(outcome.said, HasSubstr("toy: 6 nodes, budget 40 bytes"));
   const nlohmann::json json = nlohmann::json::parse(read("s.json"));
@@ -251,15 +255,12 @@ TEST_F(PlanGraphTest, PlansRematerialisation) {
 }
 
 TEST_F(PlanGraphTest, PlansRematerialisationByPublishedMethods) {
-  const std::string toy = write("toy.json", kToy);
-  const Outcome fits =
-      run("--remat " + toy + " --budget 40 --method chen-budget --output " + file("c.json"));
+  const Outcome fits = plan_toy("--budget 40 --method chen-budget", "c.json");
   EXPECT_EQ(fits.code, 0) << fits.said;
   EXPECT_THAT(fits.said, HasSubstr("7.000000"));
   EXPECT_THAT(read("c.json"), HasSubstr("compute"));
   // Gist takes no budget: its schedule is written, and the exit code says that it does not fit.
-  const Outcome over =
-      run("--remat " + toy + " --budget 40 --method gist --output " + file("g.json"));
+  const Outcome over = plan_toy("--budget 40 --method gist", "g.json");
   EXPECT_EQ(over.code, 3) << over.said;
   EXPECT_THAT(over.said, HasSubstr("more than the budget"));
   EXPECT_THAT(read("g.json"), HasSubstr("compute"));
@@ -284,8 +285,7 @@ TEST_F(PlanGraphTest, WritesACapturedStepAsARematerialisationProblem) {
 }
 
 TEST_F(PlanGraphTest, RematerialisationSaysTheLeastBudget) {
-  const std::string toy = write("toy.json", kToy);
-  const Outcome outcome = run("--remat " + toy + " --budget 39 --output " + file("s.json"));
+  const Outcome outcome = plan_toy("--budget 39", "s.json");
   EXPECT_EQ(outcome.code, 3);
   EXPECT_THAT(outcome.said, HasSubstr("no schedule fits in 39 bytes"));
   EXPECT_THAT(outcome.said, HasSubstr("the least budget is 40 bytes"));

@@ -48,17 +48,37 @@ void add_columns() {
 }
 void add_vectors() { run_kernel(kAdd, {Array::random({512}, 1), Array::random({512}, 2)}); }
 
-struct Mutation {
-  const char* what;
+struct Target {
   const char* file;    // of ops/, without its ending
   const char* kernel;  // part of the mangled name
-  const char* line;    // part of an instruction,
-  int number;          // which of those that have it, from 0
-  const char* from;    // a regular expression, within that line
-  const char* to;
-  Check caught;
   void (*run)();
 };
+const Target kAttendFloat{"attention_tensor_cores_cuda", "forward_kernelIf", attend_float};
+const Target kAttendBFloat16{"attention_tensor_cores_cuda", "forward_kernelINS_8BFloat16",
+                             attend_bfloat16};
+const Target kSoften{"softmax_cuda", "14softmax_kernelILi256ELb0E", soften};
+const Target kNormalise{"layer_norm_cuda", "forward", normalise};
+const Target kDraw{"random_cuda", "normal_kernel", draw};
+const Target kAddAny{"arithmetic_cuda", "Add", add};
+const Target kAddVectors{"arithmetic_cuda", "Add", add_vectors};
+const Target kAddLastVector{"arithmetic_cuda", "apply_kernelILi4ELb1ENS0_6AssignINS_3Add", add};
+const Target kAddColumns{
+    "arithmetic_cuda", "apply_kernelILi1ELb0ENS0_6AssignINS_3AddEEEJNS_6WritesIf", add_columns};
+
+struct Mutation {
+  const char* what;
+  Target target;
+  const char* line;  // part of an instruction,
+  int number;        // which of those that have it, from 0
+  const char* from;  // a regular expression, within that line
+  const char* to;
+  Check caught;
+};
+
+// Without the kernel's barrier `number`.
+Mutation no_barrier(const char* what, const Target& target, int number) {
+  return {what, target, "bar.sync", number, "bar.sync", "// $&", Check::kRace};
+}
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest calls it
 void PrintTo(const Mutation& mutation, std::ostream* out) { *out << mutation.what; }
@@ -67,72 +87,58 @@ const char* const kInOneLaneLess =
     ".reg .pred %q; .reg .b32 %t; mov.u32 %t, %tid.x; setp.ne.u32 %q, %t, 7; @%q $&";
 
 const Mutation kMutations[] = {
-    {"no barrier after the queries' load", "attention_tensor_cores_cuda", "forward_kernelIf",
-     "bar.sync", 0, "bar.sync", "// $&", Check::kRace, attend_float},
-    {"no barrier before the first keys", "attention_tensor_cores_cuda", "forward_kernelIf",
-     "bar.sync", 1, "bar.sync", "// $&", Check::kRace, attend_float},
-    {"no barrier after the keys' load", "attention_tensor_cores_cuda", "forward_kernelIf",
-     "bar.sync", 2, "bar.sync", "// $&", Check::kRace, attend_float},
-    {"no barrier before the next keys", "attention_tensor_cores_cuda", "forward_kernelIf",
-     "bar.sync", 3, "bar.sync", "// $&", Check::kRace, attend_float},
-    {"no wait for the queries' copies", "attention_tensor_cores_cuda",
-     "forward_kernelINS_8BFloat16", "cp.async.wait_all", 0, "cp.async", "// $&", Check::kCopy,
-     attend_bfloat16},
-    {"no barrier after the keys' load", "attention_tensor_cores_cuda",
-     "forward_kernelINS_8BFloat16", "bar.sync", 2, "bar.sync", "// $&", Check::kRace,
-     attend_bfloat16},
-    {"mma without one lane", "attention_tensor_cores_cuda", "forward_kernelIf", "mma.sync", 5,
-     "mma.sync", kInOneLaneLess, Check::kDiverged, attend_float},
-    {"ldmatrix without one lane", "attention_tensor_cores_cuda", "forward_kernelINS_8BFloat16",
-     "ldmatrix", 2, "ldmatrix", kInOneLaneLess, Check::kDiverged, attend_bfloat16},
-    {"ldmatrix from half a row", "attention_tensor_cores_cuda", "forward_kernelINS_8BFloat16",
-     "ldmatrix", 0, "\\]", "+8]", Check::kMisaligned, attend_bfloat16},
-    {"a tile's row too far", "attention_tensor_cores_cuda", "forward_kernelIf", "st.shared.v4",
-     1, "\\]", "+32768]", Check::kSharedBounds, attend_float},
-    {"a tile's row is not copied", "attention_tensor_cores_cuda", "forward_kernelINS_8BFloat16",
-     "cp.async.cg", 1, "cp.async", "// $&", Check::kUnwrittenShared, attend_bfloat16},
-    {"no barrier before the maxima are read", "softmax_cuda", "14softmax_kernelILi256ELb0E",
-     "bar.sync", 1, "bar.sync", "// $&", Check::kRace, soften},
-    {"no barrier before the result is read", "softmax_cuda", "14softmax_kernelILi256ELb0E",
-     "bar.sync", 2, "bar.sync", "// $&", Check::kRace, soften},
-    {"a barrier that the first warp skips", "softmax_cuda", "14softmax_kernelILi256ELb0E",
-     "bar.sync", 2, "bar.sync",
+    no_barrier("no barrier after the queries' load", kAttendFloat, 0),
+    no_barrier("no barrier before the first keys", kAttendFloat, 1),
+    no_barrier("no barrier after the keys' load", kAttendFloat, 2),
+    no_barrier("no barrier before the next keys", kAttendFloat, 3),
+    {"no wait for the queries' copies", kAttendBFloat16, "cp.async.wait_all", 0, "cp.async",
+     "// $&", Check::kCopy},
+    no_barrier("no barrier after the keys' load", kAttendBFloat16, 2),
+    {"mma without one lane", kAttendFloat, "mma.sync", 5, "mma.sync", kInOneLaneLess,
+     Check::kDiverged},
+    {"ldmatrix without one lane", kAttendBFloat16, "ldmatrix", 2, "ldmatrix", kInOneLaneLess,
+     Check::kDiverged},
+    {"ldmatrix from half a row", kAttendBFloat16, "ldmatrix", 0, "\\]", "+8]",
+     Check::kMisaligned},
+    {"a tile's row too far", kAttendFloat, "st.shared.v4", 1, "\\]", "+32768]",
+     Check::kSharedBounds},
+    {"a tile's row is not copied", kAttendBFloat16, "cp.async.cg", 1, "cp.async", "// $&",
+     Check::kUnwrittenShared},
+    no_barrier("no barrier before the maxima are read", kSoften, 1),
+    no_barrier("no barrier before the result is read", kSoften, 2),
+    {"a barrier that the first warp skips", kSoften, "bar.sync", 2, "bar.sync",
      ".reg .pred %q; .reg .b32 %t; mov.u32 %t, %tid.x; setp.gt.u32 %q, %t, 31; @%q $&",
-     Check::kRace, soften},
-    {"a warp that returns before the barrier", "softmax_cuda", "14softmax_kernelILi256ELb0E",
-     "bar.sync", 2, "bar.sync",
+     Check::kRace},
+    {"a warp that returns before the barrier", kSoften, "bar.sync", 2, "bar.sync",
      ".reg .pred %q; .reg .b32 %t; mov.u32 %t, %tid.x; setp.gt.u32 %q, %t, 223; @%q exit; $&",
-     Check::kBarrier, soften},
-    {"a lane that is not in the shuffle's mask", "softmax_cuda", "14softmax_kernelILi256ELb0E",
-     "shfl.sync", 0, ", %r\\d+;", ", 0x7FFFFFFF;", Check::kDiverged, soften},
-    {"a row read one element too far", "softmax_cuda", "14softmax_kernelILi256ELb0E",
-     "ld.global.f32", 3, "\\]", "+4]", Check::kGlobalBounds, soften},
-    {"the input is written", "softmax_cuda", "14softmax_kernelILi256ELb0E", "ld.param.u64", 2,
-     "param_2", "param_1", Check::kReadOnly, soften},
-    {"a sum of one warp is not stored", "layer_norm_cuda", "forward", "st.shared", 0,
-     "st.shared", "// $&", Check::kUnwrittenShared, normalise},
-    {"a vector that ends one element behind the last", "arithmetic_cuda",
-     "apply_kernelILi4ELb1ENS0_6AssignINS_3Add", ", 4;", 0, ", 4;", ", 3;",
-     Check::kGlobalBounds, add},
-    {"a vector at half its width", "arithmetic_cuda", "Add", "ld.global.v4.f32", 0, "\\]",
-     "+8]", Check::kMisaligned, add_vectors},
-    {"a parameter that is larger than what is passed", "arithmetic_cuda", "Add", "param_1[1]",
-     0, "\\[1\\]", "[64]", Check::kParameters, add},
-    {"a parameter read beyond its end", "arithmetic_cuda", "Add", "ld.param", 0, "\\]",
-     "+8192]", Check::kParamBounds, add},
-    {"a block of more threads than the kernel states", "softmax_cuda",
-     "14softmax_kernelILi256ELb0E", ".maxntid", 0, "256", "128", Check::kLaunchShape, soften},
-    {"a loop that does not end", "softmax_cuda", "14softmax_kernelILi256ELb0E", "setp.lt.s64",
-     0, "lt(.s64\\s+%p\\d+).*;", "eq$1, 0, 0;", Check::kEndless, soften},
-    {"a local variable's neighbour", "random_cuda", "normal_kernel", "st.local", 0, "\\]",
-     "+4096]", Check::kLocalBounds, draw},
-    {"an extent of zero", "arithmetic_cuda",
-     "apply_kernelILi1ELb0ENS0_6AssignINS_3AddEEEJNS_6WritesIf", "div.u32", 0, ", %r\\d+;",
-     ", 0;", Check::kDivision, add_columns},
-    {"a kernel that stops itself", "softmax_cuda", "14softmax_kernelILi256ELb0E", "bar.sync", 0,
-     "bar.sync", "trap; $&", Check::kTrap, soften},
-    {"a register that is never set", "softmax_cuda", "14softmax_kernelILi256ELb0E",
-     "cvt.u64.u32", 0, "cvt", "// $&", Check::kUndefined, soften},
+     Check::kBarrier},
+    {"a lane that is not in the shuffle's mask", kSoften, "shfl.sync", 0, ", %r\\d+;",
+     ", 0x7FFFFFFF;", Check::kDiverged},
+    {"a row read one element too far", kSoften, "ld.global.f32", 3, "\\]", "+4]",
+     Check::kGlobalBounds},
+    {"the input is written", kSoften, "ld.param.u64", 2, "param_2", "param_1",
+     Check::kReadOnly},
+    {"a sum of one warp is not stored", kNormalise, "st.shared", 0, "st.shared", "// $&",
+     Check::kUnwrittenShared},
+    {"a vector that ends one element behind the last", kAddLastVector, ", 4;", 0, ", 4;",
+     ", 3;", Check::kGlobalBounds},
+    {"a vector at half its width", kAddVectors, "ld.global.v4.f32", 0, "\\]", "+8]",
+     Check::kMisaligned},
+    {"a parameter that is larger than what is passed", kAddAny, "param_1[1]", 0, "\\[1\\]",
+     "[64]", Check::kParameters},
+    {"a parameter read beyond its end", kAddAny, "ld.param", 0, "\\]", "+8192]",
+     Check::kParamBounds},
+    {"a block of more threads than the kernel states", kSoften, ".maxntid", 0, "256", "128",
+     Check::kLaunchShape},
+    {"a loop that does not end", kSoften, "setp.lt.s64", 0, "lt(.s64\\s+%p\\d+).*;",
+     "eq$1, 0, 0;", Check::kEndless},
+    {"a local variable's neighbour", kDraw, "st.local", 0, "\\]", "+4096]",
+     Check::kLocalBounds},
+    {"an extent of zero", kAddColumns, "div.u32", 0, ", %r\\d+;", ", 0;", Check::kDivision},
+    {"a kernel that stops itself", kSoften, "bar.sync", 0, "bar.sync", "trap; $&",
+     Check::kTrap},
+    {"a register that is never set", kSoften, "cvt.u64.u32", 0, "cvt", "// $&",
+     Check::kUndefined},
 };
 
 // The file of the library whose name is `stem`.
@@ -151,7 +157,7 @@ std::optional<std::string> mutate(const std::string& text, const Mutation& mutat
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     if (line.find(".entry") != std::string::npos) {
-      inside = line.find(mutation.kernel) != std::string::npos;
+      inside = line.find(mutation.target.kernel) != std::string::npos;
       number = 0;
     }
     if (inside && line.find(mutation.line) != std::string::npos &&
@@ -187,12 +193,12 @@ class Mutations : public ::testing::TestWithParam<Mutation> {};
 
 TEST_P(Mutations, AreCaught) {
   const Mutation& mutation = GetParam();
-  const std::string file = path_of(mutation.file);
-  EXPECT_EQ(violation_of(mutation.run), "") << "as it ships";
+  const std::string file = path_of(mutation.target.file);
+  EXPECT_EQ(violation_of(mutation.target.run), "") << "as it ships";
   const auto mutated = mutate(Library::shipped().text(file), mutation);
   if (!mutated) GTEST_SKIP() << "this nvcc makes no such line";
   Library::shipped().replace(file, *mutated);
-  const std::string violation = violation_of(mutation.run);
+  const std::string violation = violation_of(mutation.target.run);
   Library::shipped().restore(file);
   EXPECT_EQ(violation.substr(0, violation.find(']') + 1),
             "[" + std::string(name_of(mutation.caught)) + "]")

@@ -24,6 +24,21 @@ std::vector<uint64_t> unplanned(
   return training.finish();
 }
 
+// `steps(scene, w)` runs steps and returns what it has read: the same with plans as without.
+// `check`: of the counts with plans.
+template <class Steps, class Check>
+void expect_plans_keep_the_bits(const Steps& steps, const Check& check) {
+  const auto run = [&](bool planned) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    if (planned) scene.session().plan_steps(quiet());
+    const auto read = steps(scene, w);
+    if (planned) check(scene.session().planner()->counts());
+    return read;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
 TEST(Recorder, WritesDownTheStep) {
   Scene scene;
   const Handle w = scene.data(4, Category::kParameter);
@@ -233,79 +248,70 @@ TEST(Plans, AStepThatDiffersIsFinishedAndNothingIsLost) {
 }
 
 TEST(Plans, AStepThatEndsEarlyIsFinished) {
-  const auto run = [](bool planned) {
-    Scene scene;
-    const Handle w = scene.data(4, Category::kParameter);
-    if (planned) scene.session().plan_steps(quiet());
-    for (int i = 0; i < 6; ++i) {
-      scene.session().step([&] {
-        Handle x = scene.call({w}, 2);
-        Handle y = scene.call({x}, 2);
-        scene.update({w, y});
-        if (i != 4) scene.update({w, x});
-      });
-    }
-    if (planned) {
-      EXPECT_EQ(scene.session().planner()->counts().mismatches, 1);
-    }
-    return scene.hash(w);
-  };
-  EXPECT_EQ(run(true), run(false));
+  expect_plans_keep_the_bits(
+      [](Scene& scene, const Handle& w) {
+        for (int i = 0; i < 6; ++i) {
+          scene.session().step([&] {
+            Handle x = scene.call({w}, 2);
+            Handle y = scene.call({x}, 2);
+            scene.update({w, y});
+            if (i != 4) scene.update({w, x});
+          });
+        }
+        return scene.hash(w);
+      },
+      [](const PlanCounts& counts) { EXPECT_EQ(counts.mismatches, 1); });
 }
 
 // The calls are the same, but a handle lives on whose place the plan gives to another storage.
 TEST(Plans, WhatTheProgramStillHoldsIsNotWrittenOver) {
-  const auto run = [](bool planned) {
-    Scene scene;
-    const Handle w = scene.data(4, Category::kParameter);
-    if (planned) scene.session().plan_steps(quiet());
-    std::vector<uint64_t> read;
-    for (int i = 0; i < 6; ++i) {
-      Handle held;
-      scene.session().step([&] {
-        Handle x = scene.call({w}, 2);
-        Handle y = scene.call({x}, 2);
-        if (i == 4) held = x;
-        x = {};
-        Handle z = scene.call({y}, 2);
-        y = {};
-        scene.update({w, z});
+  expect_plans_keep_the_bits(
+      [](Scene& scene, const Handle& w) {
+        std::vector<uint64_t> read;
+        for (int i = 0; i < 6; ++i) {
+          Handle held;
+          scene.session().step([&] {
+            Handle x = scene.call({w}, 2);
+            Handle y = scene.call({x}, 2);
+            if (i == 4) held = x;
+            x = {};
+            Handle z = scene.call({y}, 2);
+            y = {};
+            scene.update({w, z});
+          });
+          if (held) read.push_back(scene.hash(held));
+        }
+        read.push_back(scene.hash(w));
+        return read;
+      },
+      [](const PlanCounts& counts) {
+        EXPECT_EQ(counts.mismatches, 1);
+        EXPECT_EQ(counts.planned_steps, 2);
       });
-      if (held) read.push_back(scene.hash(held));
-    }
-    if (planned) {
-      EXPECT_EQ(scene.session().planner()->counts().mismatches, 1);
-      EXPECT_EQ(scene.session().planner()->counts().planned_steps, 2);
-    }
-    read.push_back(scene.hash(w));
-    return read;
-  };
-  EXPECT_EQ(run(true), run(false));
+}
+
+// A step of a program with this batch size.
+void train_on(Scene& scene, const Handle& w, int64_t batch) {
+  Handle x = scene.data(batch);
+  Handle y = scene.call({x, w}, 2 * batch);
+  Handle z = scene.call({y, x}, batch);
+  scene.update({w, z});
 }
 
 // Each program has a plan of its own, chosen by its first upload.
 TEST(Plans, TwoProgramsInTurn) {
-  const auto run = [](bool planned) {
-    Scene scene;
-    const Handle w = scene.data(4, Category::kParameter);
-    if (planned) scene.session().plan_steps(quiet());
-    for (const int64_t batch : {4, 4, 4, 2, 2, 2, 4, 2, 4}) {
-      const StepStats& stats = scene.session().step([&] {
-        Handle x = scene.data(batch);
-        Handle y = scene.call({x, w}, 2 * batch);
-        Handle z = scene.call({y, x}, batch);
-        scene.update({w, z});
+  expect_plans_keep_the_bits(
+      [](Scene& scene, const Handle& w) {
+        for (const int64_t batch : {4, 4, 4, 2, 2, 2, 4, 2, 4}) {
+          scene.session().step([&] { train_on(scene, w, batch); });
+        }
+        return scene.hash(w);
+      },
+      [](const PlanCounts& counts) {
+        EXPECT_EQ(counts.plans, 2);
+        EXPECT_EQ(counts.planned_steps, 5);
+        EXPECT_EQ(counts.mismatches, 0);
       });
-      static_cast<void>(stats);
-    }
-    if (planned) {
-      EXPECT_EQ(scene.session().planner()->counts().plans, 2);
-      EXPECT_EQ(scene.session().planner()->counts().planned_steps, 5);
-      EXPECT_EQ(scene.session().planner()->counts().mismatches, 0);
-    }
-    return scene.hash(w);
-  };
-  EXPECT_EQ(run(true), run(false));
 }
 
 // The last batch of an epoch never comes twice in a row, except between steps that follow a
@@ -317,14 +323,7 @@ TEST(Plans, AProgramThatComesNowAndThen) {
   std::vector<bool> planned;
   for (int epoch = 0; epoch < 5; ++epoch) {
     for (const int64_t batch : {4, 4, 2}) {
-      planned.push_back(scene.session()
-                            .step([&] {
-                              Handle x = scene.data(batch);
-                              Handle y = scene.call({x, w}, 2 * batch);
-                              Handle z = scene.call({y, x}, batch);
-                              scene.update({w, z});
-                            })
-                            .planned);
+      planned.push_back(scene.session().step([&] { train_on(scene, w, batch); }).planned);
     }
   }
   EXPECT_EQ(planned, (std::vector<bool>{false, false, false, true, true, false, true, true,
@@ -333,53 +332,43 @@ TEST(Plans, AProgramThatComesNowAndThen) {
 
 // Forward only: nothing is saved and nothing is updated.
 TEST(Plans, InferenceIsCapturedAndPlanned) {
-  const auto run = [](bool plans) {
-    Scene scene;
-    const Handle v = scene.data(4, Category::kParameter);
-    const Handle w = scene.data(4, Category::kParameter);
-    if (plans) scene.session().plan_steps(quiet());
-    std::vector<uint64_t> read;
-    for (int i = 0; i < 5; ++i) {
-      scene.session().step([&] {
-        Handle x = scene.data(2);
-        Handle left = scene.call({x, v}, 6, 1);
-        Handle right = scene.call({x, w}, 6, 1);
-        x = scene.call({left, right}, 1);
-        left = right = {};
-        read.push_back(scene.hash(x));
-      });
-    }
-    if (plans) {
-      EXPECT_EQ(scene.session().planner()->counts().planned_steps, 3);
-    }
-    return read;
-  };
-  EXPECT_EQ(run(true), run(false));
+  expect_plans_keep_the_bits(
+      [](Scene& scene, const Handle& w) {
+        const Handle v = scene.data(4, Category::kParameter);
+        std::vector<uint64_t> read;
+        for (int i = 0; i < 5; ++i) {
+          scene.session().step([&] {
+            Handle x = scene.data(2);
+            Handle left = scene.call({x, v}, 6, 1);
+            Handle right = scene.call({x, w}, 6, 1);
+            x = scene.call({left, right}, 1);
+            left = right = {};
+            read.push_back(scene.hash(x));
+          });
+        }
+        return read;
+      },
+      [](const PlanCounts& counts) { EXPECT_EQ(counts.planned_steps, 3); });
 }
 
 TEST(Plans, AReadInTheMiddleSeesWhatWasIssued) {
-  const auto run = [](bool planned) {
-    Scene scene;
-    const Handle w = scene.data(4, Category::kParameter);
-    if (planned) scene.session().plan_steps(quiet());
-    std::vector<uint64_t> read;
-    for (int i = 0; i < 5; ++i) {
-      scene.session().step([&] {
-        Handle x = scene.call({w}, 2);
-        Handle y = scene.call({x}, 6);
-        read.push_back(scene.hash(x));
-        Handle z = scene.call({x, y}, 2);
-        y = {};
-        scene.update({w, z});
-        read.push_back(scene.hash(w));
-      });
-    }
-    if (planned) {
-      EXPECT_EQ(scene.session().planner()->counts().planned_steps, 3);
-    }
-    return read;
-  };
-  EXPECT_EQ(run(true), run(false));
+  expect_plans_keep_the_bits(
+      [](Scene& scene, const Handle& w) {
+        std::vector<uint64_t> read;
+        for (int i = 0; i < 5; ++i) {
+          scene.session().step([&] {
+            Handle x = scene.call({w}, 2);
+            Handle y = scene.call({x}, 6);
+            read.push_back(scene.hash(x));
+            Handle z = scene.call({x, y}, 2);
+            y = {};
+            scene.update({w, z});
+            read.push_back(scene.hash(w));
+          });
+        }
+        return read;
+      },
+      [](const PlanCounts& counts) { EXPECT_EQ(counts.planned_steps, 3); });
 }
 
 TEST(Plans, AStepThatThrowsLeavesTheSessionUsable) {

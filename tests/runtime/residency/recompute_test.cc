@@ -70,15 +70,31 @@ TEST(Recompute, RunsASharedAncestorOnce) {
   EXPECT_EQ(scene.stats().recomputes, 4);
 }
 
+// The two outputs of one call, and their bytes.
+struct Siblings {
+  Siblings(Scene& scene, const std::vector<int64_t>& sizes)
+      : x(scene.data()), pair(scene.calls({x}, sizes)) {
+    for (const Handle& each : pair) hashes.push_back(scene.hash(each));
+  }
+  // `first` is asked for, which leaves the other in a state that `other_is` accepts, then the
+  // other.
+  template <class OtherIs>
+  void expect_back(Scene& scene, size_t first, const OtherIs& other_is) const {
+    const size_t other = 1 - first;
+    EXPECT_EQ(scene.hash(pair[first]), hashes[first]);
+    EXPECT_TRUE(other_is(pair[other]));
+    EXPECT_EQ(scene.hash(pair[other]), hashes[other]);
+  }
+  const Handle x;
+  std::vector<Handle> pair;
+  std::vector<uint64_t> hashes;
+};
+
 TEST(Recompute, SiblingsComeBackTogether) {
   Scene scene;
-  const Handle x = scene.data();
-  const auto pair = scene.calls({x}, {1, 2});
-  const uint64_t first = scene.hash(pair[0]), second = scene.hash(pair[1]);
-  ASSERT_TRUE(scene.evict(pair[0]) && scene.evict(pair[1]));
-  EXPECT_EQ(scene.hash(pair[1]), second);
-  EXPECT_TRUE(resident(pair[0]));
-  EXPECT_EQ(scene.hash(pair[0]), first);
+  const Siblings both(scene, {1, 2});
+  for (const Handle& each : both.pair) ASSERT_TRUE(scene.evict(each));
+  both.expect_back(scene, 1, [](const Handle& other) { return resident(other); });
   EXPECT_EQ(scene.stats().recomputes, 1);
 }
 
@@ -111,13 +127,9 @@ TEST(Recompute, LeavesAResidentSiblingAlone) {
 
 TEST(Recompute, LeavesAnOffloadedSiblingAlone) {
   Scene scene({.host = 8});
-  const Handle x = scene.data();
-  const auto pair = scene.calls({x}, {1, 1});
-  const uint64_t first = scene.hash(pair[0]), second = scene.hash(pair[1]);
-  ASSERT_TRUE(scene.evict(pair[0]) && scene.offload(pair[1]));
-  EXPECT_EQ(scene.hash(pair[0]), first);
-  EXPECT_TRUE(offloaded(pair[1]));
-  EXPECT_EQ(scene.hash(pair[1]), second);
+  const Siblings both(scene, {1, 1});
+  ASSERT_TRUE(scene.evict(both.pair[0]) && scene.offload(both.pair[1]));
+  both.expect_back(scene, 0, [](const Handle& other) { return offloaded(other); });
   EXPECT_EQ(scene.stats().reloads, 1);
 }
 

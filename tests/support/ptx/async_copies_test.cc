@@ -146,14 +146,7 @@ TEST(AsyncCopies, ReadNoMoreThanTheyAreTold) {
 }
 
 TEST(AsyncCopies, AreNamedByThreadAndByLine) {
-  const auto message = [](const std::string& body) {
-    try {
-      run_body(body);
-    } catch (const Violation& violation) {
-      return std::string(violation.what());
-    }
-    return std::string();
-  };
+  const auto message = message_of<Violation>;
   const std::string copy =
       "setp.eq.u32 %p0, %r0, 9; @%p0 cp.async.ca.shared.global [s], [%d0],"
       " 4;";

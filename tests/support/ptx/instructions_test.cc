@@ -197,14 +197,7 @@ INSTANTIATE_TEST_SUITE_P(Copies, Instructions, ::testing::ValuesIn(kCopies));
 INSTANTIATE_TEST_SUITE_P(Warps, Instructions, ::testing::ValuesIn(kWarps));
 
 TEST(Decoder, RefusesWhatIsNotCovered) {
-  const auto message = [](const std::string& body) {
-    try {
-      run_body(body);
-    } catch (const NotCovered& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
+  const auto message = message_of<NotCovered>;
   EXPECT_EQ(message("tanh.approx.f32 %f0, %f1;"),
             "test.ptx:20: an instruction that is not covered: tanh.approx.f32");
   EXPECT_EQ(message("add.sat.s32 %r1, %r0, 1;"),

@@ -77,4 +77,15 @@ inline Words run_body(const std::string& body, int threads = 32) {
   return words;
 }
 
+// The message of the Error that running `body` throws; empty if it throws none.
+template <class Error>
+std::string message_of(const std::string& body) {
+  try {
+    run_body(body);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 }  // namespace tidemark::ptx

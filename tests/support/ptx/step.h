@@ -89,30 +89,27 @@ void map(const Step& s, const F& f) {
 
 [[noreturn]] void wrong_type(const Step& s);
 
-// f(T()) with the unsigned integer of the type's width; predicates are bytes.
-template <class F>
-void visit_unsigned(const Step& s, const F& f) {
+// f(T()) with the one of four types that has the instruction's width; predicates are bytes.
+template <class T8, class T16, class T32, class T64, class F>
+void visit_width(const Step& s, const F& f) {
   switch (s.instruction.type.bits) {
     case 1:
-    case 8: return f(uint8_t());
-    case 16: return f(uint16_t());
-    case 32: return f(uint32_t());
-    case 64: return f(uint64_t());
+    case 8: return f(T8());
+    case 16: return f(T16());
+    case 32: return f(T32());
+    case 64: return f(T64());
     default: wrong_type(s);
   }
 }
-
-// The same, signed where the type is.
+template <class F>
+void visit_unsigned(const Step& s, const F& f) {
+  visit_width<uint8_t, uint16_t, uint32_t, uint64_t>(s, f);
+}
+// Signed where the type is.
 template <class F>
 void visit_integer(const Step& s, const F& f) {
   if (s.instruction.type.kind != Kind::kSigned) return visit_unsigned(s, f);
-  switch (s.instruction.type.bits) {
-    case 8: return f(int8_t());
-    case 16: return f(int16_t());
-    case 32: return f(int32_t());
-    case 64: return f(int64_t());
-    default: wrong_type(s);
-  }
+  visit_width<int8_t, int16_t, int32_t, int64_t>(s, f);
 }
 
 template <class F>

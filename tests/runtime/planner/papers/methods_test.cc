@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/papers/solver/solver.h"
 #include "runtime/planner/validator.h"
+#include "tests/runtime/planner/papers/method_names.h"
 #include "tests/runtime/planner/random_problem.h"
 
 namespace tidemark::planner {
@@ -18,17 +18,8 @@ namespace {
 using ::testing::IsEmpty;
 
 TEST(Methods, HaveNamesThatAreFlags) {
-  std::set<std::string> names;
-  for (const Method& method : methods()) {
-    EXPECT_EQ(method.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
-              std::string::npos)
-        << method.name;
-    EXPECT_TRUE(names.insert(method.name).second) << method.name << " appears twice";
-    EXPECT_EQ(find_method(method.name), &method);
-    EXPECT_TRUE(method.plan) << method.name;
-  }
-  EXPECT_EQ(methods()[0].name, "default");
-  EXPECT_EQ(find_method("magic"), nullptr);
+  expect_names_that_are_flags(methods(), find_method);
+  for (const Method& method : methods()) EXPECT_TRUE(method.plan) << method.name;
 }
 
 TEST(Methods, MakeValidPlans) {

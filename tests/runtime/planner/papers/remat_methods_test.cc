@@ -11,6 +11,7 @@
 #include "runtime/core/text_file.h"
 #include "runtime/planner/io/remat_json.h"
 #include "runtime/planner/remat/remat_validator.h"
+#include "tests/runtime/planner/papers/method_names.h"
 #include "tests/runtime/planner/papers/solvers.h"
 #include "tests/runtime/planner/papers/training_problems.h"
 #include "tests/support/usage_error.h"
@@ -28,17 +29,8 @@ RematResult run(const char* name, const Problem& problem, int64_t budget, double
 }
 
 TEST(RematMethods, HaveNamesThatAreFlags) {
-  std::set<std::string> names;
-  for (const RematMethod& method : remat_methods()) {
-    EXPECT_EQ(method.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
-              std::string::npos)
-        << method.name;
-    EXPECT_TRUE(names.insert(method.name).second) << method.name << " appears twice";
-    EXPECT_EQ(find_remat_method(method.name), &method);
-    EXPECT_FALSE(method.what.empty());
-  }
-  EXPECT_EQ(remat_methods()[0].name, "default");
-  EXPECT_EQ(find_remat_method("magic"), nullptr);
+  expect_names_that_are_flags(remat_methods(), find_remat_method);
+  for (const RematMethod& method : remat_methods()) EXPECT_FALSE(method.what.empty());
 }
 
 TEST(RematMethods, MakeValidSchedules) {

@@ -80,30 +80,12 @@ TEST(Monet, EqualsEnumerationWithSumsAsVariables) {
 // Each feature alone, so that a row that one of them needs cannot hide behind another.
 TEST(Monet, EqualsEnumerationWithEachFeature) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
-  const TrainingFeatures features[] = {{.skips = true,
-                                        .workspace = true,
-                                        .in_place = false,
-                                        .sign_bits = false,
-                                        .choices = false,
-                                        .later_runs = false},
-                                       {.skips = true,
-                                        .workspace = false,
-                                        .in_place = true,
-                                        .sign_bits = false,
-                                        .choices = true,
-                                        .later_runs = false},
-                                       {.skips = false,
-                                        .workspace = false,
-                                        .in_place = false,
-                                        .sign_bits = true,
-                                        .choices = true,
-                                        .later_runs = false},
-                                       {.skips = true,
-                                        .workspace = false,
-                                        .in_place = false,
-                                        .sign_bits = true,
-                                        .choices = false,
-                                        .later_runs = true}};
+  using Features = TrainingFeatures;
+  const Features features[] = {
+      only({&Features::skips, &Features::workspace}),
+      only({&Features::skips, &Features::in_place, &Features::choices}),
+      only({&Features::sign_bits, &Features::choices}),
+      only({&Features::skips, &Features::sign_bits, &Features::later_runs})};
   for (size_t f = 0; f < std::size(features); ++f) {
     for (uint64_t seed = 50; seed < 53; ++seed) {
       SCOPED_TRACE("features " + std::to_string(f) + ", seed " + std::to_string(seed));

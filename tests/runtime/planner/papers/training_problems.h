@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <random>
@@ -25,7 +26,12 @@ struct TrainingFeatures {
   bool later_runs = true;  // variants of later runs only; nodes that run once; added bytes
 };
 
-inline TrainingFeatures plain() { return {true, false, false, false, false, false}; }
+inline TrainingFeatures only(std::initializer_list<bool TrainingFeatures::*> on) {
+  TrainingFeatures features{false, false, false, false, false, false};
+  for (bool TrainingFeatures::*const feature : on) features.*feature = true;
+  return features;
+}
+inline TrainingFeatures plain() { return only({&TrainingFeatures::skips}); }
 
 // A chain of `count` forward nodes, the gradient of the last, and a backward node for each
 // other.

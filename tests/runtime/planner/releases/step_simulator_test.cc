@@ -112,6 +112,16 @@ TraceBuilder tower() {
   return record;
 }
 
+//   a -> b     then a call that needs two units of workspace
+TraceBuilder crowded_chain() {
+  TraceBuilder record;
+  const uint32_t a = record.call({}, 100);
+  record.call({a}, 200);
+  record.run({}, 1000, /*workspace=*/2);
+  return record;
+}
+constexpr uint32_t kA = 0, kB = 1;  // of a crowded_chain()
+
 //   w -> a     w is written before a is wanted again: until then a can be made from it
 TEST(StepSimulator, WhatReadsAnOverwrittenItemComesBackBefore) {
   TraceBuilder record;
@@ -280,19 +290,15 @@ aaa
 
 // b's source is evicted too; once recomputed, it stays available.
 TEST(StepSimulator, ComputesAgainWhatWasEvictedItself) {
-  TraceBuilder record;
-  const uint32_t a = record.call({}, 100), b = record.call({a}, 200);
-  record.run({}, 1000, /*workspace=*/2);
-  record.run({b}, 1000);
-  record.run({a}, 1000);
-  EXPECT_EQ(simulated(record, evict_within(2), {evict(a, 1, 4), evict(b, 1, 3)}),
+  TraceBuilder record = crowded_chain();
+  record.run({kB}, 1000);
+  record.run({kA}, 1000);
+  EXPECT_EQ(simulated(record, evict_within(2), {evict(kA, 1, 4), evict(kB, 1, 3)}),
             "time 3600, again 300");
   // Both are used at the same call: each is computed once, b's chain first.
-  TraceBuilder both;
-  const uint32_t d = both.call({}, 100), e = both.call({d}, 200);
-  both.run({}, 1000, /*workspace=*/2);
-  both.run({e, d}, 1000);
-  EXPECT_EQ(simulated(both, evict_within(2), {evict(d, 1, 3), evict(e, 1, 3)}),
+  TraceBuilder both = crowded_chain();
+  both.run({kB, kA}, 1000);
+  EXPECT_EQ(simulated(both, evict_within(2), {evict(kA, 1, 3), evict(kB, 1, 3)}),
             "time 2600, again 300");
 }
 
@@ -591,11 +597,9 @@ aaaaa
 
 // An input of a call is not released for the call's outputs, even if it is evictable.
 TEST(StepSimulator, WhatIsWantedStays) {
-  TraceBuilder record;
-  const uint32_t a = record.call({}, 100), b = record.call({a}, 200);
-  record.run({}, 1000, /*workspace=*/2);
-  record.call({b, a}, 1000);
-  EXPECT_EQ(simulated(record, evict_within(2), {evict(a, 1, 3), evict(b, 1, 3)}),
+  TraceBuilder record = crowded_chain();
+  record.call({kB, kA}, 1000);
+  EXPECT_EQ(simulated(record, evict_within(2), {evict(kA, 1, 3), evict(kB, 1, 3)}),
             "time 2600, again 300, short 1");
 }
 
