@@ -1,4 +1,4 @@
-// FNV-1a over 64-bit words. Private to runtime/schedule.
+// FNV-1a over 64-bit words. For runtime/schedule, and for tests.
 //
 // Threads: a value.
 #pragma once

@@ -43,7 +43,7 @@ void expect_same_decisions(GoldenDecisions& golden, const std::string& network,
         try {
           for (int i = 0; i < steps; ++i) session.step([&] { training->step(shape); });
         } catch (const OutOfMemory& error) {
-          decisions.add(error.what());
+          decisions.add_out_of_memory(error);
         }
         decisions.add_events(session);
         released += decisions.count(EventKind::kEvict) + decisions.count(EventKind::kOffload);

@@ -59,7 +59,7 @@ TEST(GoldenDecisions, OfRandomPrograms) {
                                    return true;
                                  });
             } catch (const OutOfMemory& error) {
-              decisions.add(error.what());
+              decisions.add_out_of_memory(error);
             }
             decisions.add_events(session);
             if (plans)
