@@ -16,12 +16,11 @@ import pathlib
 import statistics
 import sys
 
-from reports import INFEASIBLE, ROOT, parse_networks, train, write_report
+from reports import INFEASIBLE, ROOT, compared_policies, parse_networks, train, write_report
 
 PROFILE = "a100-80gb"
 PERCENTS = [80, 60, 50, 40, 30, 20, 10]
 PERCENTS_WITHOUT_TIER = [90, 80, 70, 60, 55, 50, 45, 40, 35, 30]
-OTHERS = ["delta", "msps", "offload-only", "dtr", "lru", "greedy", "checkpoint", "random"]
 STEPS, STEPS_OF_TIDE = 5, 16  # tide compares its plans in the first dozen
 STEPS_COMPARED = 3            # in the smallest budgets no two are alike
 TIE = 0.005                   # of a step without a budget
@@ -61,10 +60,11 @@ def measure(build, network, no_tier, patience):
     unmanaged = run("--policy", "none", "--steps", 3)["steps"][-1]["ms"]
     budgets = [peak * percent // 100 for percent in percents]
     budgets = [budget for budget in budgets if budget > minimum] + [minimum]
+    policies = compared_policies(build)  # tide first
     given_up, points = set(), []
     for budget in budgets:
         longer = {}
-        for policy in ["tide", *OTHERS]:
+        for policy in policies:
             ours = policy == "tide"
             result = {} if policy in given_up else run(
                 "--policy", policy, "--budget", budget, "--steps", STEPS_OF_TIDE if ours else STEPS,

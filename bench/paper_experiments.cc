@@ -23,6 +23,8 @@
 #include "bench/paper_results.h"
 #include "bench/paper_runs.h"
 #include "runtime/core/errors.h"
+#include "runtime/policy/filters/filter.h"
+#include "runtime/policy/registry.h"
 #include "runtime/residency/residency.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/tensor/recipe.h"
@@ -32,9 +34,19 @@ namespace {
 
 using namespace literals;
 
-const std::vector<std::string> kPolicies{"tide",   "delta",      "delta:lru",   "delta:greedy",
-                                         "dtr",    "lru",        "greedy",      "msps",
-                                         "random", "checkpoint", "offload-only"};
+// All policies but tide's parts, delta with each filter.
+std::vector<std::string> compared_policies() {
+  std::vector<std::string> names;
+  for (const PolicyInfo& policy : policies()) {
+    if (policy.name == "price" || policy.name == "austere") continue;
+    names.emplace_back(policy.name);
+    if (policy.name != "delta") continue;
+    for (const Filter& filter : filters()) {
+      if (filter.name != "base") names.push_back("delta:" + std::string(filter.name));
+    }
+  }
+  return names;
+}
 
 struct PaperModelEntry {
   const char* id;
@@ -128,7 +140,7 @@ std::vector<Experiment> curves() {
                           "step time and peak against the budget, for each policy",
                           {}};
     experiment.tasks.push_back({"model", [entry] { return to_json(entry.model); }});
-    for (const std::string& policy : kPolicies) {
+    for (const std::string& policy : compared_policies()) {
       experiment.tasks.push_back(
           {policy, [entry, policy] { return curve(entry.model, policy); }});
     }

@@ -3,6 +3,7 @@ import datetime
 import json
 import pathlib
 import platform
+import re
 import subprocess
 import tempfile
 
@@ -25,6 +26,21 @@ def train(build, program, *flags, patience=None):
             return {"error": (done.stderr.strip().splitlines() or ["?"])[-1],
                     "code": done.returncode}
         return json.loads(output.read_text())
+
+
+def choices(program, flag):
+    """The values that a program's help lists for a flag, as in "--filter {base,lru,greedy}"."""
+    text = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    listed = re.search(rf"^ *{re.escape(flag)} \{{([^}}]*)\}}", text, re.MULTILINE)
+    if not listed:
+        raise ValueError(f"{program} --help lists no values of {flag}")
+    return listed[1].split(",")
+
+
+def compared_policies(build):
+    """All policies but tide's parts and "none"."""
+    return [policy for policy in choices(build / "bin" / "train_resnet", "--policy")
+            if policy not in ("none", "price", "austere")]
 
 
 def parse_networks(parser, networks):

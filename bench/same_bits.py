@@ -17,9 +17,8 @@ import pathlib
 import sys
 import time
 
-from reports import ROOT, train, write_report
+from reports import ROOT, compared_policies, train, write_report
 
-POLICIES = ["tide", "delta", "dtr", "lru", "greedy", "msps", "offload-only", "checkpoint", "random"]
 OFFLOADING = {"tide", "delta", "offload-only"}
 SEQUENCES = {512: 4, 128: 1}  # length: batch
 STEPS = 2
@@ -80,10 +79,11 @@ def main():
     parser.add_argument("--model", default="bert-base")
     parser.add_argument("--lengths", type=int, nargs="+", default=list(SEQUENCES),
                         choices=list(SEQUENCES))
-    parser.add_argument("--policies", nargs="+", default=POLICIES)
+    parser.add_argument("--policies", nargs="+", help="[all but tide's parts]")
     parser.add_argument("--patience", type=float, default=1800, help="time limit of a run, in seconds")
     args = parser.parse_args()
-    sequences = [measure(args.build, args.model, length, args.policies, args.patience)
+    policies = args.policies or compared_policies(args.build)
+    sequences = [measure(args.build, args.model, length, policies, args.patience)
                  for length in args.lengths]
     runs = [run for sequence in sequences for run in sequence["runs"]]
     good = [run for run in runs if run.get("same_bits") and run.get("kept")]

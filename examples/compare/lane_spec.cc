@@ -19,9 +19,7 @@ LaneSpec parse_lane(std::string_view text) {
   if (colon != std::string_view::npos) {
     spec.filter = text.substr(colon + 1);
     find_filter(spec.filter);
-    if (spec.policy != "delta" && spec.policy != "tide") {
-      throw UsageError("filters are for delta and tide, not for " + spec.policy);
-    }
+    check_takes_filter(spec.policy);
   }
   return spec;
 }

@@ -136,9 +136,8 @@ Json choices() {
   Json json;
   json["policies"] = Json::array({{{"name", "none"}, {"about", "never release"}}});
   for (const PolicyInfo& policy : policies()) {
-    json["policies"].push_back({{"name", policy.name},
-                                {"about", policy.about},
-                                {"filters", policy.name == "delta" || policy.name == "tide"}});
+    json["policies"].push_back(
+        {{"name", policy.name}, {"about", policy.about}, {"filters", policy.takes_filter}});
   }
   json["filters"] = Json::array();
   for (const Filter& filter : filters()) json["filters"].push_back(filter.name);

@@ -1,5 +1,6 @@
 #include <array>
 #include <string>
+#include <vector>
 
 #include "runtime/core/errors.h"
 #include "runtime/policy/registry.h"
@@ -15,12 +16,15 @@ std::span<const PolicyInfo> policies() {
       PolicyInfo{.name = "tide",
                  .about = "ours: steps that repeat run under a plan; others as with 'price'",
                  .plans = true,
+                 .takes_filter = true,
                  .make = make_tide_policy},
       PolicyInfo{.name = "price",
                  .about = "tide without plans: release what is cheapest to restore",
+                 .takes_filter = true,
                  .make = make_price_policy},
       PolicyInfo{.name = "delta",
                  .about = "DELTA: evict or offload, whichever is cheaper",
+                 .takes_filter = true,
                  .make = make_delta_policy},
       PolicyInfo{.name = "dtr",
                  .about = "DTR: evict what costs least to recompute per byte and staleness",
@@ -34,6 +38,7 @@ std::span<const PolicyInfo> policies() {
       PolicyInfo{.name = "offload-only",
                  .about = "DELTA that never recomputes",
                  .evicts = false,
+                 .takes_filter = true,
                  .make = make_offload_only_policy},
       PolicyInfo{.name = "checkpoint",
                  .about = "Chen: keep the boundaries of sqrt(n) segments",
@@ -54,6 +59,24 @@ const PolicyInfo& find_policy(std::string_view name) {
     names += ", " + std::string(policy.name);
   }
   throw UsageError("unknown policy '" + std::string(name) + "'; available: " + names);
+}
+
+std::string policies_with_filter() {
+  std::vector<std::string> names;
+  for (const PolicyInfo& policy : policies()) {
+    if (policy.takes_filter) names.emplace_back(policy.name);
+  }
+  std::string text = names.front();
+  for (size_t i = 1; i < names.size(); ++i) {
+    text += (i + 1 < names.size() ? ", " : " and ") + names[i];
+  }
+  return text;
+}
+
+void check_takes_filter(std::string_view policy) {
+  if (policy != "none" && find_policy(policy).takes_filter) return;
+  throw UsageError("'" + std::string(policy) + "' takes no filter; filters are for " +
+                   policies_with_filter());
 }
 
 }  // namespace tidemark

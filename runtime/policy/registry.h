@@ -35,11 +35,17 @@ struct PolicyInfo {
   bool evicts = true;
   // Whether repeated steps run by a schedule found by search (executor/step_planner.h).
   bool plans = false;
+  // Whether it releases by the filter of DeltaOptions, where one is given.
+  bool takes_filter = false;
   MakePolicy* make = nullptr;
 };
 
 std::span<const PolicyInfo> policies();
 // Throws UsageError, which lists the names.
 const PolicyInfo& find_policy(std::string_view name);
+// "delta, ... and tide": those that take a filter.
+std::string policies_with_filter();
+// Throws UsageError, which names those, unless the policy is one of them.
+void check_takes_filter(std::string_view policy);
 
 }  // namespace tidemark

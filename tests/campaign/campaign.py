@@ -17,6 +17,7 @@ A case is drawn from the seed and its number alone, so `--seed 7 --only 123` rep
 import argparse
 import collections
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -30,13 +31,13 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+from reports import choices  # noqa: E402
+
 MIB = 1 << 20
 UNIT = 512  # budgets are whole blocks of so many bytes
 PROGRAM_PART = 192 * MIB  # what a program may take beside arena, tiers and loader
 DONE, FAILED, BAD_INPUT, OUT_OF_MEMORY, INTERRUPTED = 0, 1, 2, 3, 130
-POLICIES = ["tide", "delta", "dtr", "lru", "greedy", "msps", "checkpoint", "offload-only",
-            "random", "price", "austere"]
-FILTERS = ["base", "lru", "greedy"]
 # What no result may depend on.
 ENVIRONMENTS = [
     {}, {}, {},
@@ -129,12 +130,12 @@ def draw_tiers(rng):
                        ["--host-limit", "0", "--disk-limit", "2GiB"], ["--host-limit", "20MiB", "--disk-limit", "0"]])
 
 
-def draw_policy(rng):
+def draw_policy(rng, policies, filters):
     if rng.random() < 0.4:
         return []
-    flags = ["--policy", rng.choice(POLICIES)]
+    flags = ["--policy", rng.choice(policies)]
     if flags[1] in ("delta", "tide") and rng.random() < 0.5:
-        flags += ["--filter", rng.choice(FILTERS)]
+        flags += ["--filter", rng.choice(filters)]
     if rng.random() < 0.2:
         flags += ["--early-start", rng.choice(["off", "0.5", "1"])]
     if rng.random() < 0.2:
@@ -148,10 +149,11 @@ def draw_policy(rng):
     return flags
 
 
-def draw(seed, number):
+def draw(seed, number, policies, filters):
+    """`policies`, `filters`: what the programs take."""
     rng = random.Random(f"{seed}/{number}")
     case = Case(
-        number=number, task=draw_task(rng), tiers=draw_tiers(rng), policy=draw_policy(rng),
+        number=number, task=draw_task(rng), tiers=draw_tiers(rng), policy=draw_policy(rng, policies, filters),
         budget=rng.choice(["none", "smallest", "below", "share", "share", "share", "share", "memory", "memory"]),
         share=rng.uniform(0, 1.1), environment=rng.choice(ENVIRONMENTS),
         limit=rng.choice(["none"] * 9 + ["promise-data", "promise-cgroup", "low-data", "low-space", "low-cgroup",
@@ -245,6 +247,12 @@ class Campaign:
         self.known_flags = {}
 
     # --- running ---
+
+    @functools.lru_cache
+    def choices(self):
+        """The policies, but for "none", and the filters."""
+        policies, filters = (choices(self.programs / "train_resnet", flag) for flag in ("--policy", "--filter"))
+        return [policy for policy in policies if policy != "none"], filters
 
     def knows(self, program, flag):
         if program not in self.known_flags:
@@ -533,7 +541,7 @@ class Campaign:
         end = time.monotonic() + 60 * self.options.minutes
         number = self.options.only if self.options.only is not None else 0
         while time.monotonic() < end:
-            case = draw(self.options.seed, number)
+            case = draw(self.options.seed, number, *self.choices())
             if self.usable(case):
                 complaints, command = self.attempt(case)
                 self.complain(case, complaints, command)

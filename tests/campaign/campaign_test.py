@@ -2,6 +2,7 @@
 """The campaign's judge, held against programs that lie: each kind of defect has to be found."""
 
 import argparse
+import contextlib
 import json
 import pathlib
 import signal
@@ -18,8 +19,10 @@ import json, os, signal, sys, time
 defect, managed = {defect!r}, "none" not in sys.argv
 if "--help" in sys.argv:
     print("--model --data --batch --steps --seed --threads --momentum --optimizer --weight-decay --lr-schedule --dtype "
-          "--accumulate --clip --image-size --classes --seq-length --dropout --attention --policy --filter --early-start "
-          "--prefetch --assumption2 --plan --overlap --host-limit --disk-limit --memory")
+          "--accumulate --clip --image-size --classes --seq-length --dropout --attention --early-start "
+          "--prefetch --assumption2 --plan --overlap --host-limit --disk-limit --memory\\n"
+          "  --policy {{none,delta,dtr}}=delta  What to release\\n"
+          "  --filter {{base,lru}}  What delta releases first")
     sys.exit(0)
 text = sys.argv[sys.argv.index("--budget") + 1] if "--budget" in sys.argv else "100%"
 budget = 1 << 20 if text == "100%" else int(text)
@@ -52,17 +55,30 @@ if managed and defect == "dies":
 """
 
 
-def defects_of(defect, patience=20, cases=10):
+CHOICES = ["delta", "dtr"], ["base", "lru"]  # policies and filters
+
+
+@contextlib.contextmanager
+def programs_that_lie(defect):
     with tempfile.TemporaryDirectory() as folder:
         for name in ("train_resnet", "train_bert"):
             path = pathlib.Path(folder) / name
             path.write_text(PROGRAM.format(python=sys.executable, defect=defect))
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        options = argparse.Namespace(programs=folder, minutes=1, cases=None, seed=1, only=None, patience=patience, folder=None,
-                                     keep=None, json=None, verbose=False)
+        yield folder
+
+
+def options_for(folder, patience=20):
+    return argparse.Namespace(programs=folder, minutes=1, cases=None, seed=1, only=None, patience=patience, folder=None,
+                              keep=None, json=None, verbose=False)
+
+
+def defects_of(defect, patience=20, cases=10):
+    with programs_that_lie(defect) as folder:
+        options = options_for(folder, patience)
         held = campaign.Campaign(options)
         for number in range(cases):
-            case = campaign.draw(options.seed, number)
+            case = campaign.draw(options.seed, number, *held.choices())
             case.limit = case.signal = "none"
             case.checkpoint = case.load = False
             case.mistake = []
@@ -94,9 +110,8 @@ class JudgeTest(unittest.TestCase):
         self.assertIn("does not end", defects_of("hangs", patience=0.4, cases=2))
 
     def test_a_signal_that_kills_a_run_that_had_begun(self):
-        held = campaign.Campaign(argparse.Namespace(programs=".", minutes=1, cases=None, seed=1, only=None, patience=20,
-                                                    folder=None, keep=None, json=None, verbose=False))
-        case = campaign.draw(1, 0)
+        held = campaign.Campaign(options_for("."))
+        case = campaign.draw(1, 0, *CHOICES)
         case.limit, case.signal = "none", "HUP"
         died = campaign.Outcome(-signal.SIGHUP, "step 1", "", {}, 1.0)
         self.assertTrue(held.judge(case, died, (None, None), True, None))
@@ -104,8 +119,15 @@ class JudgeTest(unittest.TestCase):
         self.assertFalse(held.judge(case, died, (None, None), True, None))
 
     def test_a_case_is_drawn_from_seed_and_number_alone(self):
-        self.assertEqual(campaign.draw(7, 3), campaign.draw(7, 3))
-        self.assertNotEqual(campaign.draw(7, 3), campaign.draw(7, 4))
+        self.assertEqual(campaign.draw(7, 3, *CHOICES), campaign.draw(7, 3, *CHOICES))
+        self.assertNotEqual(campaign.draw(7, 3, *CHOICES), campaign.draw(7, 4, *CHOICES))
+
+    def test_policies_and_filters_are_those_of_the_program(self):
+        with programs_that_lie("nothing") as folder:
+            held = campaign.Campaign(options_for(folder))
+            self.assertEqual(held.choices(), (["delta", "dtr"], ["base", "lru"]))
+            drawn = [campaign.draw(1, number, *held.choices()).policy for number in range(200)]
+        self.assertEqual({flags[1] for flags in drawn if flags}, {"delta", "dtr"})
 
 
 if __name__ == "__main__":

@@ -38,9 +38,10 @@ TEST(Policies, AnUnknownOneIsRefusedWithTheNames) {
 // A random program in the smallest budget that it completes in.
 struct Trace {
   explicit Trace(const std::string& policy, Bytes host, uint64_t seed = 0,
-                 Bytes budget = kRandomProgramSmallest,
-                 const std::string& unplanned = "price") {
+                 Bytes budget = kRandomProgramSmallest, const std::string& unplanned = "price",
+                 const std::string& filter = "") {
     SessionOptions options;
+    options.delta.filter = filter;
     options.budget = budget;
     options.host_limit = host;
     options.policy = policy;
@@ -139,6 +140,22 @@ TEST(EveryPolicy, DoesTheSameAgain) {
     const std::string name(policy.name);
     EXPECT_EQ(Trace(name, 64_MiB).releases(), Trace(name, 64_MiB).releases()) << name;
   }
+}
+
+TEST(EveryPolicy, ReleasesByAFilterIfItTakesOne) {
+  for (const PolicyInfo& policy : policies()) {
+    const auto releases = [&](const char* filter) {
+      return Trace(std::string(policy.name), 64_MiB, 0, kRandomProgramSmallest, "price", filter)
+          .releases();
+    };
+    EXPECT_EQ(releases("lru") != releases("greedy"), policy.takes_filter) << policy.name;
+    if (policy.takes_filter) {
+      EXPECT_NO_THROW(check_takes_filter(policy.name));
+    } else {
+      EXPECT_THROW(check_takes_filter(policy.name), UsageError);
+    }
+  }
+  EXPECT_THROW(check_takes_filter("none"), UsageError);
 }
 
 TEST(EveryPolicy, ReleasesNothingWhereEverythingFits) {
