@@ -423,32 +423,30 @@ int run(int argc, char** argv) {
       "Plans memory: a training step's order and offsets; or offsets for buffers, an order for "
       "operators, or rematerialisation, alone.",
       "plan_graph"};
+  set_up_help(
+      app,
+      "\nExit codes: 0 planned; 1 failed, or standard output could not be written; 2 bad "
+      "flags or files;\n3 does not fit in --capacity or --budget, or memory ran out.");
   Flags flags;
   auto* graph = app.add_option("GRAPH", flags.graph,
                                "Step graph, as --save-graph writes it; may be gzipped (.gz)");
   auto* model = app.add_option("--model", flags.capture.model,
                                "A training step of this network, captured on the simulator")
                     ->excludes(graph);
-  app.add_option("--batch", flags.capture.batch, "Batch size of --model")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str()
-      ->needs(model);
-  app.add_option("--image-size", flags.capture.image_size,
-                 "Image size of --model [224, r3d_18 112, unet 416 x 608, unet3d 128]")
-      ->check(CLI::Range(1, 1 << 14))
-      ->needs(model);
-  app.add_option("--seq-length", flags.capture.length, "Sequence length of --model [128]")
-      ->check(CLI::Range(1, 1 << 16))
-      ->needs(model);
+  const auto add_size = [&](const char* name, int64_t& size, int largest, const char* about) {
+    app.add_option(name, size, about)->check(CLI::Range(1, largest))->needs(model);
+  };
+  add_size("--batch", flags.capture.batch, 1 << 20, "Batch size of --model");
+  add_size("--image-size", flags.capture.image_size, 1 << 14,
+           "Image size of --model [224, r3d_18 112, unet 416 x 608, unet3d 128]");
+  add_size("--seq-length", flags.capture.length, 1 << 16, "Sequence length of --model [128]");
   app.add_option("--optimizer", flags.capture.optimizer,
                  "Optimizer of --model; adam-unfused: a dozen operators for each parameter")
       ->check(CLI::IsMember({"sgd", "adam", "adamw", "adam-unfused"}))
-      ->capture_default_str()
       ->needs(model);
   auto* profile = app.add_option("--profile", flags.capture.profile,
                                  "Device whose profile gives the costs of --model's operators "
-                                 "and, for --show, of copies")
-                      ->capture_default_str();
+                                 "and, for --show, of copies");
   std::string listed = "Plan by this method:";
   std::vector<std::string> names;
   for (const Method& method : methods()) {
@@ -463,9 +461,7 @@ int run(int argc, char** argv) {
     listed += (&method == &remat::remat_methods()[0] ? " " : ", ") + method.name + " (" +
               method.what + ")";
   }
-  app.add_option("--method", flags.method, listed)
-      ->check(CLI::IsMember(names))
-      ->capture_default_str();
+  app.add_option("--method", flags.method, listed)->check(CLI::IsMember(names));
   auto* estimate = app.add_flag(
       "--estimate", flags.estimate,
       "Print what MXNet's memory cost script does: without sharing, in place, with "
@@ -527,16 +523,14 @@ int run(int argc, char** argv) {
   app.add_option("--svg", flags.svg, "Draw offsets over time, as SVG, to FILE");
   app.add_option("--deadline", flags.limits.seconds, "Search for at most this many seconds")
       ->check(CLI::Range(0.0, 1e6))
-      ->check(finite_number())
-      ->capture_default_str();
+      ->check(finite_number());
   app.add_option(
          "--nodes", flags.limits.nodes,
          "Search for at most this many steps, which gives the same plan on every machine")
       ->check(whole_number())
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", flags.limits.seed, "Seed of the search's random choices")
-      ->check(whole_number())
-      ->capture_default_str();
+      ->check(whole_number());
   for (const char* of_others : {"--svg", "--estimate", "--in-place", "--save-graph",
                                 "--save-schedule", "--write-remat"}) {
     remat->excludes(app.get_option(of_others));
@@ -553,10 +547,6 @@ int run(int argc, char** argv) {
   for (const char* of_plans : {"--output", "--svg", "--save-schedule"}) {
     estimate->excludes(app.get_option(of_plans));
   }
-  app.footer(
-      "Exit codes: 0 planned; 1 failed, or standard output could not be written; 2 bad flags "
-      "or "
-      "files; 3 does not fit in --capacity or --budget, or memory ran out.");
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
   if (budget->count() > 0 && flags.show.empty() && flags.remat.empty()) {

@@ -90,6 +90,71 @@ void check_paths(const CLI::App& app) {
   check_outputs(outputs, inputs);
 }
 
+// A filter needs a policy that uses it. Some programs have neither flag.
+void check_filter(const CLI::App& app) {
+  const CLI::Option* const filter = app.get_option_no_throw("--filter");
+  const CLI::Option* const policy = app.get_option_no_throw("--policy");
+  if (!filter || !policy || filter->count() == 0) return;
+  try {
+    check_takes_filter(policy->as<std::string>());
+  } catch (const UsageError& error) {
+    throw UsageError(std::string("--filter: ") + error.what());
+  }
+}
+
+// The fewest typing mistakes that turn one text into the other: a character too many, missing
+// or wrong, or two neighbours swapped.
+size_t edit_distance(std::string_view from, std::string_view to) {
+  // Of the first i and the first j characters.
+  std::vector<std::vector<size_t>> d(from.size() + 1, std::vector<size_t>(to.size() + 1));
+  for (size_t i = 0; i <= from.size(); ++i) {
+    for (size_t j = 0; j <= to.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      const size_t wrong = from[i - 1] == to[j - 1] ? 0 : 1;
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + wrong});
+      if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d.back().back();
+}
+
+// The flag that was probably meant by `name`, both without dashes; empty: none is close.
+std::string closest_flag(const CLI::App& app, std::string_view name) {
+  std::string closest;
+  size_t least = name.size() < 4 ? 2 : 3;  // a typing mistake or two
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& flag : option->get_lnames()) {
+      const size_t distance = edit_distance(name, flag);
+      if (distance >= least) continue;
+      least = distance;
+      closest = flag;
+    }
+  }
+  return closest;
+}
+
+// What is wrong with arguments that belong to no flag. A flag comes before its value, so the
+// first that looks like one is named.
+std::string explain_extras(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining();
+  for (const std::string& extra : extras) {
+    const std::string flag = extra.substr(0, extra.find('='));
+    const size_t dashes = flag.find_first_not_of('-');
+    if (dashes == 0 || dashes == std::string::npos ||
+        std::isdigit(static_cast<unsigned char>(flag[dashes])) != 0) {
+      continue;
+    }
+    const std::string meant = closest_flag(app, std::string_view(flag).substr(dashes));
+    return "unknown flag " + flag + (meant.empty() ? "" : "; did you mean --" + meant + "?");
+  }
+  return "unexpected argument '" + extras.front() + "'";
+}
+
 // A default that the flag itself would refuse stands for a choice made later, which the flag's
 // text describes.
 void hide_refused_defaults(CLI::App& app) {
@@ -233,7 +298,9 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
   }
   app.add_option("--policy", flags.policy, about)->check(CLI::IsMember(names));
   std::vector<std::string> filter_names;
-  std::string first = "What delta and tide release first [delta: base; tide: as with 'price']:";
+  std::string first =
+      "What " + policies_with_filter() +
+      " release first [delta and offload-only: base; others: what is cheapest to restore]:";
   for (const Filter& filter : filters()) {
     filter_names.emplace_back(filter.name);
     first += "\n" + std::string(filter.name) + ": the lowest " + std::string(filter.formula);
@@ -341,6 +408,12 @@ bool parse_or_explain(CLI::App& app, int argc, char** argv, int& exit_code) {
   try {
     app.parse(argc, argv);
     check_paths(app);
+    check_filter(app);
+  } catch (const CLI::ExtrasError&) {
+    print_error("{}: {}\nRun with --help for more information.\n", app.get_name(),
+                explain_extras(app));
+    exit_code = kUsageExitCode;
+    return false;
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : kUsageExitCode;
     return false;

@@ -58,8 +58,9 @@ std::string model_of(int argc, char** argv);
 // Sets the layout of the help, which all programs share.
 void set_up_help(CLI::App& app, const std::string& footer);
 // Returns false if the program should exit now, with `exit_code`: after --help, or after a
-// mistake, already explained on standard error. Rejects empty values and checks the files to be
-// written (output_file.h). List a new flag that names such a file in flag_groups.cc.
+// mistake, already explained on standard error. Rejects empty values and a filter without a
+// policy that uses it, and checks the files to be written (output_file.h). List a new flag that
+// names such a file in flag_groups.cc.
 bool parse_or_explain(CLI::App& app, int argc, char** argv, int& exit_code);
 
 }  // namespace tidemark

@@ -2,14 +2,21 @@
 
 #include <gmock/gmock.h>
 
+#include <regex>
+#include <string>
 #include <vector>
 
 #include "examples/common/run.h"
 #include "runtime/core/errors.h"
+#include "runtime/policy/registry.h"
 #include "tests/examples/parse_arguments.h"
 
 namespace tidemark {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 std::optional<ResNetFlags> parse(const std::vector<std::string>& arguments, int& code) {
   return testing::parse_arguments(parse_resnet_flags, arguments, code);
@@ -125,6 +132,43 @@ TEST(Flags, EarlyStartIsAShare) {
   EXPECT_EQ(parsed({"--early-start", "0.5"}).delta.early_start, 0.5);
 }
 
+// What is said of arguments that are refused.
+std::string complaint(const std::vector<std::string>& arguments) {
+  int code = 0;
+  ::testing::internal::CaptureStderr();
+  EXPECT_FALSE(parse(arguments, code));
+  EXPECT_EQ(code, 2);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Flags, AMistypedOneIsNamedWithTheOneThatWasMeant) {
+  const std::string meant = "train_resnet: unknown flag --budgt; did you mean --budget?\n";
+  EXPECT_THAT(complaint({"--budgt", "50%"}), StartsWith(meant));
+  EXPECT_THAT(complaint({"--budgt=50%"}), StartsWith(meant));
+  EXPECT_THAT(complaint({"--steps", "3", "--stpes", "3"}), HasSubstr("mean --steps?"));
+  EXPECT_THAT(complaint({"-policy", "lru"}), HasSubstr("-policy; did you mean --policy?"));
+  EXPECT_THAT(complaint({"--lf", "1"}), HasSubstr("unknown flag --lf; did you mean --lr?"));
+  EXPECT_THAT(complaint({"--frobnicate", "3"}), HasSubstr("unknown flag --frobnicate\n"));
+  EXPECT_THAT(complaint({"stray"}), HasSubstr("unexpected argument 'stray'"));
+  EXPECT_THAT(complaint({"--batch", "8", "-5"}), HasSubstr("unexpected argument '-5'"));
+}
+
+TEST(Flags, AFilterNeedsAPolicyThatTakesOne) {
+  for (const PolicyInfo& policy : policies()) {
+    const std::vector<std::string> arguments{"--filter", "lru", "--policy",
+                                             std::string(policy.name)};
+    if (policy.takes_filter) {
+      EXPECT_EQ(parsed(arguments).delta.filter, "lru") << policy.name;
+    } else {
+      EXPECT_THAT(complaint(arguments),
+                  HasSubstr("--filter: '" + std::string(policy.name) + "' takes no filter"));
+    }
+  }
+  EXPECT_EQ(parsed({"--filter", "lru"}).delta.filter, "lru") << "tide is the default";
+  EXPECT_THAT(complaint({"--policy", "none", "--filter", "lru"}),
+              HasSubstr("filters are for tide, price, delta and offload-only"));
+}
+
 class BadFlags : public ::testing::TestWithParam<std::vector<std::string>> {};
 
 TEST_P(BadFlags, EndWithCodeTwo) {
@@ -162,11 +206,15 @@ TEST(Flags, HelpIsNoMistake) {
   EXPECT_FALSE(parse({"--help"}, code));
   const std::string help = ::testing::internal::GetCapturedStdout();
   EXPECT_EQ(code, 0);
+  EXPECT_THAT(help, Not(HasSubstr("{false}")));
+  // 0 is no default where it is no value either.
+  EXPECT_FALSE(std::regex_search(help, std::regex(R"(in \[[1-9]\d* - \d+\]=0)")));
+  EXPECT_THAT(help, HasSubstr("--steps INT in [1 - 1073741824]"));
   for (const char* flag :
        {"--model", "--data", "--budget", "--host-limit", "--disk-limit", "--policy", "--filter",
         "--early-start", "--prefetch", "--assumption2", "--no-overlap", "--dry-run", "--trace",
         "--json", "Exit codes"}) {
-    EXPECT_THAT(help, ::testing::HasSubstr(flag));
+    EXPECT_THAT(help, HasSubstr(flag));
   }
 }
 

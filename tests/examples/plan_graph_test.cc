@@ -239,6 +239,8 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
             2);
   EXPECT_EQ(run("--model resnet18 --save-schedule " + file("none/t.json")).code, 2);
   EXPECT_EQ(run("--show " + file("s.json") + " --budget 0").code, 2);
+  EXPECT_THAT(run("--shwo " + file("s.json")).said,
+              HasSubstr("plan_graph: unknown flag --shwo; did you mean --show?"));
   EXPECT_EQ(run("--show " + file("s.json") + " --output " + file("o.csv")).code, 2);
 }
 

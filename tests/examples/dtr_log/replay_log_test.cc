@@ -32,6 +32,13 @@ TEST_F(ReplayLogTest, SaysWhatIsComputedAgain) {
   EXPECT_THAT(run.out, HasSubstr("1.1389 times the log's"));
 }
 
+TEST_F(ReplayLogTest, AFilterNeedsAPolicyThatTakesOne) {
+  EXPECT_EQ(run(log("linear") + "--budget 50% --policy delta --filter lru").code, 0);
+  const Result run = this->run(log("linear") + "--budget 50% --policy dtr --filter lru");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.error, HasSubstr("--filter: 'dtr' takes no filter"));
+}
+
 TEST_F(ReplayLogTest, ABudgetMayBeAShare) {
   const Result run = this->run(log("linear") + "--budget 50% --policy lru");
   ASSERT_EQ(run.code, 0) << run.error;
