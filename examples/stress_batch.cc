@@ -34,8 +34,8 @@ constexpr const char* kProgram = "stress_batch";
 constexpr const char* kDescription =
     R"(Finds the largest batch that trains within a budget, on synthetic data.
 
-Dry runs on the simulator narrow it down; real training steps, optimizer included, then confirm
-it. If a batch fails nevertheless, a smaller one is tried in a new session.
+Dry runs on the simulator narrow it down; training steps on --device, optimizer included, then
+confirm it. If a batch fails nevertheless, a smaller one is tried in a new session.
 
 This is for networks for images. For text networks, such as bert-base, see
   stress_batch --model bert-base --help)";
@@ -115,7 +115,8 @@ Json to_json(const SoakReport& soak) {
           {"flat", soak.flat()}};
 }
 
-void print_trial(const BatchTrial& trial) {
+// `proof`: what the steps of a proof are, real or simulated.
+void print_trial(const BatchTrial& trial, std::string_view proof) {
   switch (trial.kind) {
     case BatchTrial::Kind::kUnmanaged:
       print_out("  {:<10}{:>9}{:>18}{:>18}  {}\n", "unmanaged", trial.batch,
@@ -131,12 +132,12 @@ void print_trial(const BatchTrial& trial) {
       break;
     case BatchTrial::Kind::kProof:
       if (trial.fits) {
-        print_out("  {:<10}{:>9}  trained {} steps, {:.1f} ms each, in {}\n", "real",
+        print_out("  {:<10}{:>9}  trained {} steps, {:.1f} ms each, in {}\n", proof,
                   trial.batch, trial.proof.steps, to_ms(trial.proof.step_time),
                   format_bytes(trial.proof.peak));
       } else {
         const std::string& why = trial.proof.failure;
-        print_out("  {:<10}{:>9}  failed in step {}: {}\n", "real", trial.batch,
+        print_out("  {:<10}{:>9}  failed in step {}: {}\n", proof, trial.batch,
                   trial.proof.steps + 1, why.substr(0, why.find('\n')));
       }
       break;
@@ -387,7 +388,7 @@ class Stress {
     };
     oracle.prove = [&](int64_t batch) { return prove(batch); };
     oracle.on_trial = [&](const BatchTrial& trial) {
-      print_trial(trial);
+      print_trial(trial, flags_.on_simulator() ? "simulated" : "real");
       trials_.push_back(to_json(trial));
     };
     const BatchAnswer answer = find_largest_batch({.largest = stress_.largest,
@@ -491,7 +492,7 @@ void add_stress_flags(CLI::App& app, StressFlags& stress) {
   app.add_option("--margin", stress.margin, "Share of the budget and of --memory to leave free")
       ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99));
-  app.add_option("--prove", stress.prove, "Real training steps with the batch found")
+  app.add_option("--prove", stress.prove, "Training steps on --device with the batch found")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--least-speed", stress.least_speed,
                  "Minimum speed, as a share of the speed of the largest batch without "

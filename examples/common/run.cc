@@ -351,7 +351,7 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
               promised_parts(report, arena));
     if (report.arena_in_ram && arena < peak) {
       const Bytes unmanaged = *report.process_promised - report.host_limit - arena + peak;
-      print_out("; {} without a budget", format_bytes(unmanaged));
+      print_out("; without a budget at most {}", format_bytes(unmanaged));
     }
     print_out("\n");
   }

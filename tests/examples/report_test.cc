@@ -100,6 +100,23 @@ TEST(Report, TablesSayTheNumbers) {
               ::testing::HasSubstr("saved       2.0 KiB of the arena (50.0 %)"));
 }
 
+TEST(Report, ABoundThatSaysNothingIsLeftOut) {
+  RunReport report = sample();
+  PlanSummary plan;
+  plan.followed.emplace();
+  plan.followed->releases = true;
+  plan.followed->ample_time = Nanos(100'000);
+  plan.followed->time = Nanos(112'340);
+  plan.followed->time_bound = Nanos(103'490);
+  report.plan = plan;
+  EXPECT_THAT(result_table(report),
+              ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled; "
+                                   "no plan in this order can be below 3.4 %\n"));
+  report.plan->followed->time_bound = Nanos(100'040);
+  EXPECT_THAT(result_table(report),
+              ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled\n"));
+}
+
 TEST(Report, PlanningIsSaidBesideTheTimeOfSteps) {
   RunReport report = sample();
   EXPECT_THAT(result_table(report), ::testing::Not(::testing::HasSubstr("planning")));

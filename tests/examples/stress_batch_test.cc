@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::Json;
+using ::testing::Not;
 
 const std::string kOneGiB =
     "--model resnet18 --image-size 64 --device sim:v100-16gb --budget 1GiB ";
@@ -57,6 +58,8 @@ TEST_F(StressBatchTest, TheAnswerFitsAndOneMoreDoesNot) {
   }
   EXPECT_TRUE(too_large && proven);
   EXPECT_THAT(run.out, HasSubstr("largest batch " + std::to_string(batch)));
+  EXPECT_THAT(run.out, HasSubstr("\n  simulated "));
+  EXPECT_THAT(run.out, Not(HasSubstr("\n  real ")));
 }
 
 TEST_F(StressBatchTest, AMarginIsLeftFree) {
@@ -94,6 +97,7 @@ TEST_F(StressBatchTest, TrainsInEarnestAndSoaks) {
   EXPECT_LE(soak.at("peak_reserved_bytes"), run.json.at("budget_bytes"));
   EXPECT_EQ(soak.at("first_tenth").at("storages"), soak.at("last_tenth").at("storages"));
   EXPECT_THAT(run.out, HasSubstr("memory is flat, as far as 20 steps show"));
+  EXPECT_THAT(run.out, HasSubstr("\n  real "));
 }
 
 // The arena of the largest batch is what --memory leaves beside its data and the program.
