@@ -351,7 +351,8 @@ void StepPlanner::produce_releases(Program& program) {
               planner::plan_releases_in_order(step.trace, step.limits, step.foreign, orders,
                                               draft, step.work, &produced.work, &stop_);
           if (found) {
-            if (options_.time_bound) bound_time(step.trace, step.limits, stop_, *found);
+            const bool fits = found->schedule.shortfall == Bytes(0);
+            if (options_.time_bound && fits) bound_time(step.trace, step.limits, stop_, *found);
             produced.schedule = std::move(found->schedule);
             produced.releases = std::move(found);
           } else {

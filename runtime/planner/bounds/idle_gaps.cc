@@ -25,7 +25,8 @@ IdleGaps::IdleGaps(const StepTrace& trace)
       used_(trace.ops.size(), 0),
       begins_{0.0} {
   for (const StepTrace::Op& op : trace.ops) {
-    begins_.push_back(begins_.back() + in_milliseconds(op.cost));
+    const bool runs = op.kind == StepTrace::Kind::kCall;
+    begins_.push_back(begins_.back() + (runs ? in_milliseconds(op.cost) : 0));
   }
   for (uint32_t k = 0; k < trace.ops.size(); ++k) add_op(k);
   live_ = used_;
@@ -182,7 +183,7 @@ void IdleGaps::add_between(std::vector<uint32_t>& chosen, double apart) const {
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
 }
 
-double IdleGaps::upload_wait(double bytes_per_ms) const {
+double IdleGaps::upload_wait(double bytes_per_ms, uint32_t last) const {
   double done = 0, wait = 0;
   for (const StepTrace::Op& op : trace_.ops) {
     if (op.kind == StepTrace::Kind::kCall) break;
@@ -195,7 +196,8 @@ double IdleGaps::upload_wait(double bytes_per_ms) const {
                          [s](const StepTrace::Input& input) { return input.storage == s; });
     };
     const auto first = std::find_if(uses_[s].begin(), uses_[s].end(), reads);
-    wait = std::max(wait, done - begins_[first == uses_[s].end() ? calls() : *first]);
+    if (first == uses_[s].end() || *first > last) continue;
+    wait = std::max(wait, done - begins_[*first]);
   }
   return wait;
 }

@@ -63,8 +63,9 @@ class IdleGaps {
   // At most `most` operators at which more than `budget` is live: of each stretch of these, the
   // one with most.
   std::vector<uint32_t> fullest(int64_t budget, uint32_t most) const;
-  // Milliseconds that compute waits for what is uploaded before the first call.
-  double upload_wait(double bytes_per_ms) const;
+  // Milliseconds that compute waits for what is uploaded before the first call, up to operator
+  // `last`: only its readers wait.
+  double upload_wait(double bytes_per_ms, uint32_t last) const;
 
   // The operator that wrote a version; none: a tier has a copy from the beginning.
   std::optional<uint32_t> written_by(uint32_t storage, uint32_t version) const;

@@ -20,8 +20,8 @@ StepProgram::StepProgram(const IdleGaps& step, const PlanLimits& limits,
     : step_(step),
       out_per_ms_(per_ms(limits.out_bandwidth, limits)),
       in_per_ms_(per_ms(limits.in_bandwidth, limits)),
-      upload_per_ms_(limits.in_bandwidth / 1e3),
       looked_at_(std::move(looked_at)),
+      wait_(step.upload_wait(limits.in_bandwidth / 1e3, looked_at_.front())),
       count_(static_cast<uint32_t>(looked_at_.size())) {
   for (uint32_t j = 0; j <= count_; ++j) {
     added_.push_back(program_.variable(LinearProgram::kUnbounded, 1.0));
@@ -228,11 +228,10 @@ void StepProgram::add_memory(int64_t budget) {
 }
 
 void StepProgram::add_links() {
-  const double wait = step_.upload_wait(upload_per_ms_);
   for (uint32_t i = 0; i <= count_; ++i) {
     const uint32_t begin = i > 0 ? looked_at_[i - 1] : 0;
     const uint32_t end = i < count_ ? looked_at_[i] : step_.calls();
-    const double length = step_.begins(end) - step_.begins(begin) + (i == 0 ? wait : 0.0);
+    const double length = step_.begins(end) - step_.begins(begin) + (i == 0 ? wait_ : 0.0);
     add_link(out_[i], out_per_ms_, i, length);
     add_link(in_[i], in_per_ms_, i, length);
   }

@@ -18,10 +18,13 @@ namespace tidemark::planner {
 
 class StepProgram {
  public:
-  // `looked_at`: operators, in order. REQUIRES: `step` outlives this object.
+  // `looked_at`: operators, in order, at least one. REQUIRES: `step` outlives this object.
   StepProgram(const IdleGaps& step, const PlanLimits& limits, std::vector<uint32_t> looked_at);
 
   const LinearProgram& program() const { return program_; }
+  // Milliseconds that compute waits for uploads in interval 0. Of a later wait nothing is
+  // known: what the program adds may lie in it.
+  double wait() const { return wait_; }
 
  private:
   using Variable = LinearProgram::Variable;
@@ -66,8 +69,8 @@ class StepProgram {
 
   const IdleGaps& step_;
   const double out_per_ms_, in_per_ms_;  // bytes; 0: no tier
-  const double upload_per_ms_;
   const std::vector<uint32_t> looked_at_;
+  const double wait_;
   const uint32_t count_;
   LinearProgram program_;
   std::vector<std::pair<IdleGap, Moments>> gaps_;

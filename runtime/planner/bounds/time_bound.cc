@@ -10,12 +10,14 @@
 namespace tidemark::planner {
 namespace {
 
-LinearBound solve(const StepProgram& step, const TimeBoundOptions& options) {
+// The least time added, in milliseconds, and what uploads add before the first operator looked
+// at.
+double added_by(const StepProgram& step, const TimeBoundOptions& options) {
   Limits limits;
   limits.seconds = LinearProgram::kUnbounded;
   limits.nodes = options.iterations;
   limits.stop = options.stop;
-  return best_bound(step.program(), limits);
+  return step.wait() + best_bound(step.program(), limits).bound;
 }
 
 }  // namespace
@@ -26,16 +28,17 @@ std::optional<StepTimes> time_bound(const StepTrace& trace, const PlanLimits& li
   const IdleGaps step(trace);
   const int64_t budget = limits.space.count();
   if (step.most_used() > budget) return std::nullopt;
-  double added = 0;
+  double added = step.upload_wait(limits.in_bandwidth / 1e3, step.calls());
+  const double ample = step.total() + added;
   for (const uint32_t most : options.looked_at) {
     const std::vector<uint32_t> fullest = step.fullest(budget, most);
     if (fullest.empty()) continue;
-    added = std::max(added, solve(StepProgram(step, limits, fullest), options).bound);
+    added = std::max(added, added_by(StepProgram(step, limits, fullest), options));
   }
-  const double ample = step.total() + step.upload_wait(limits.in_bandwidth / 1e3);
   const auto nanos = [](double ms) { return Nanos(static_cast<int64_t>(ms * 1e6)); };
   // Rounding errors of the sums above are far below this share.
-  return StepTimes{nanos(ample), std::max(nanos(ample), nanos((ample + added) * (1 - 1e-9)))};
+  return StepTimes{nanos(ample),
+                   std::max(nanos(ample), nanos((step.total() + added) * (1 - 1e-9)))};
 }
 
 }  // namespace tidemark::planner

@@ -1,7 +1,8 @@
 // A lower bound on the time of a step under a budget: no schedule that runs the program's
 // operators in the trace's order takes less, whatever it evicts, recomputes, offloads and
 // reloads, and wherever blocks lie. The step is one of many that are alike: it begins as it
-// ends, and copies may be under way in between.
+// ends, storage by storage, and copies may be under way in between. In a budget that nothing
+// fits, the bound is some number.
 //
 // The bound is that of a linear program. Calls 0..n-1 run in order on one compute stream, call
 // k for c_k. Whatever a schedule adds (recomputation, waiting, moves) lies between calls.
@@ -37,9 +38,10 @@
 //   link out   sum of bytes_v (U_v,j+1 - U_v,j) <= out bandwidth * length of interval j
 //   link in    sum of bytes_s r_s,j             <= in bandwidth * length of interval j
 //
-// The length of an interval is what its calls take + sum of c(s) y_s,j + w_j. The objective is
-// the least sum of c(s) y_s,j + w_j. Every schedule gives values that satisfy the rows;
-// fractions are allowed too, hence a bound. What is left out only lowers it:
+// The length of an interval is what its calls take + sum of c(s) y_s,j + w_j; of interval 0
+// also what its calls wait for uploads. The objective is the least sum of c(s) y_s,j + w_j.
+// Every schedule gives values that satisfy the rows; fractions are allowed too, hence a bound.
+// What is left out only lowers it:
 // - memory between the calls looked at, fragmentation, alignment, the room that recomputation
 //   itself needs, latency, a limited tier, and that the link's directions may slow each other;
 // - storages below 64 KiB; what the program keeps for a later step and could compute again;

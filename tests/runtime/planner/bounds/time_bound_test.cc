@@ -113,6 +113,33 @@ TEST(TimeBound, WhatWasWrittenInPlaceIsCopied) {
   EXPECT_NEAR(added(step, copy_within(8, 5'000'000)), 20'000'000, 20'000);
 }
 
+// The recomputation of s0 lies in the wait for the upload, which only the last call reads.
+TEST(TimeBound, AWaitForAnUploadHidesARecomputation) {
+  TraceBuilder step;
+  const uint32_t x = step.upload(4);
+  const uint32_t s0 = step.call({}, 10'000'000, 4);
+  step.run({}, 10'000'000, /*workspace=*/5);
+  step.call({x, s0}, 1'000'000, 1);
+  PlanLimits limits = evict_within(9);
+  limits.in_bandwidth = limits.out_bandwidth = testing::unit_in(10'000'000);
+  const auto times = time_bound(step.trace(), limits);
+  ASSERT_TRUE(times);
+  EXPECT_LE(times->least, Nanos(41'000'000));
+  EXPECT_NEAR(static_cast<double>(times->ample.count()), 41e6, 10'000);
+}
+
+// Nothing waits for what nobody reads.
+TEST(TimeBound, AnUploadWithoutAReaderTakesNoTime) {
+  TraceBuilder step;
+  step.upload(4);
+  step.call({}, 10'000'000, 1);
+  PlanLimits limits = evict_within(9);
+  limits.in_bandwidth = testing::unit_in(10'000'000);
+  const auto times = time_bound(step.trace(), limits);
+  ASSERT_TRUE(times);
+  EXPECT_EQ(times->ample, Nanos(10'000'000));
+}
+
 // The state of an optimizer is away while the first two calls run: 4 units leave in 20 ms from
 // the update on, which takes 10, and come back in 20 ms from the second call on, as long.
 TEST(TimeBound, StateIsAwayOverTheEnd) {
