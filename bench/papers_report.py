@@ -42,6 +42,7 @@ STYLES = {  # colour, line
     "greedy": ("#8d99ae", ":"), "msps": ("#8a4fb0", "-"), "random": ("#c0c0c0", "-"),
     "checkpoint": ("#e09f3e", "-"), "offload-only": ("#5b4636", "-"),
 }
+OTHER_STYLE = ("#444444", "-.")
 NAMES = {"delta": "delta (base)", "delta:lru": "delta (LRU)", "delta:greedy": "delta (GREEDY)"}
 SAVINGS = [20, 30, 40, 50, 60, 70, 78, 80]
 INVERSION = 0.05
@@ -50,6 +51,10 @@ TIE = 0.005  # of a step without a budget
 
 def name(policy):
     return NAMES.get(policy, policy)
+
+
+def style(policy):
+    return STYLES.get(policy, OTHER_STYLE)
 
 
 def load(folder, file):
@@ -119,7 +124,7 @@ def axes_style(axes):
 def draw_curves(data, title, path):
     figure, axes = plt.subplots(figsize=(7.4, 4.4), layout="constrained")
     for policy, row in policies_of(data).items():
-        colour, line = STYLES[policy]
+        colour, line = style(policy)
         points = [p for p in ran(row["points"]) if p["share"] < 1]
         wide = policy in ("tide", "delta", "dtr")
         axes.plot([100 * (1 - p["share"]) for p in points],
@@ -275,7 +280,7 @@ def max_batch(folder, parts):
         body.append(["baseline", paper["none"][0], "1", base["baseline_batch"], "1", "100 %", ""])
         for policy in ("dtr", "delta", "tide"):
             row = data[f"{network} {policy}"]
-            colour, line = STYLES[policy]
+            colour, line = style(policy)
             points = [p for p in row["curve"] if "speed" in p]
             ax.plot([1] + [p["times"] for p in points], [100] + [100 * p["speed"] for p in points],
                     line, color=colour, marker="o", markersize=3, linewidth=1.8, label=policy)
@@ -322,7 +327,7 @@ def figure7(folder, parts):
     for column, model in enumerate(models):
         rows = load(folder, f"curves_{model}")["rows"]
         for policy in ("delta", "delta:lru", "delta:greedy", "tide"):
-            colour, _ = STYLES[policy]
+            colour, _ = style(policy)
             line = {"delta": "-", "delta:lru": "--", "delta:greedy": ":", "tide": "-"}[policy]
             points = ran(rows[policy]["points"])
             budget = [p["budget"] / GB for p in points]
