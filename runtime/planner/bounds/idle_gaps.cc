@@ -39,6 +39,7 @@ IdleGaps::IdleGaps(const StepTrace& trace)
     add_gaps(s);
     add_gaps_around(s);
   }
+  add_tails();
 }
 
 void IdleGaps::add_op(uint32_t k) {
@@ -106,7 +107,7 @@ void IdleGaps::add_gaps_around(uint32_t s) {
 
 // What is wanted after its last use, only to compute something again: what is in a gap, or
 // again such a source.
-std::vector<IdleGap> IdleGaps::tails() const {
+void IdleGaps::add_tails() {
   std::map<uint32_t, IdleGap> found;                  // by storage
   std::vector<std::pair<uint32_t, uint32_t>> wanted;  // a storage, and before which operator
   for (const IdleGap& gap : gaps_) {
@@ -129,10 +130,7 @@ std::vector<IdleGap> IdleGaps::tails() const {
       if (is_new && can_run_again(tail)) wanted.emplace_back(x, calls());
     }
   }
-  std::vector<IdleGap> tails;
-  tails.reserve(found.size());
-  for (auto& [storage, gap] : found) tails.push_back(gap);
-  return tails;
+  for (const auto& [storage, tail] : found) gaps_.push_back(tail);
 }
 
 double IdleGaps::copied_bytes(uint32_t s) const {
@@ -174,10 +172,11 @@ void IdleGaps::add_between(std::vector<uint32_t>& chosen, double apart) const {
     }
   }
   // What the updates write, often by the last operators, cannot be copied before them.
-  for (uint32_t s = 0, first = calls(); s < uses_.size(); ++s) {
-    if (lives_through_[s] && !writes_[s].empty()) first = std::min(first, writes_[s].front());
-    if (s + 1 == uses_.size() && first < calls()) more.push_back(first);
+  uint32_t update = calls();
+  for (uint32_t s = 0; s < writes_.size(); ++s) {
+    if (lives_through_[s] && !writes_[s].empty()) update = std::min(update, writes_[s].front());
   }
+  if (update < calls()) more.push_back(update);
   chosen.insert(chosen.end(), more.begin(), more.end());
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());

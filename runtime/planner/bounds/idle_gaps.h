@@ -42,9 +42,8 @@ class IdleGaps {
   // REQUIRES: trace_violations() finds nothing; the trace outlives this object.
   explicit IdleGaps(const StepTrace& trace);
 
-  // Gaps of storages of at least 64 KiB, without tails.
+  // Gaps of storages of at least 64 KiB; tails last.
   const std::vector<IdleGap>& gaps() const { return gaps_; }
-  std::vector<IdleGap> tails() const;
 
   const StepTrace& trace() const { return trace_; }
   uint32_t calls() const { return static_cast<uint32_t>(trace_.ops.size()); }
@@ -81,6 +80,7 @@ class IdleGaps {
   void add_between(std::vector<uint32_t>& chosen, double apart) const;
   void add_gaps(uint32_t storage);
   void add_gaps_around(uint32_t storage);
+  void add_tails();
   uint32_t last_version(uint32_t storage) const {
     return static_cast<uint32_t>(writes_[storage].size());
   }

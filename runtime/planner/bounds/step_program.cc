@@ -30,11 +30,9 @@ StepProgram::StepProgram(const IdleGaps& step, const PlanLimits& limits,
   out_.resize(count_ + 1);
   in_.resize(count_ + 1);
   memory_.resize(count_);
-  for (const auto& gaps : {step.gaps(), step.tails()}) {
-    for (const IdleGap& gap : gaps) {
-      const Moments in = moments_in(gap);
-      if (in.begin < in.end) gaps_.emplace_back(gap, in);
-    }
+  for (const IdleGap& gap : step.gaps()) {
+    const Moments in = moments_in(gap);
+    if (in.begin < in.end) gaps_.emplace_back(gap, in);
   }
   for (const auto& [gap, in] : gaps_) add_variables(gap, in);
   find_used();
