@@ -24,7 +24,6 @@ namespace {
 using Do = Schedule::Do;
 
 constexpr int kSteps = 7, kCalls = 30;
-constexpr Nanos kCallTime{1000};  // of a toy operator, on the simulated device
 
 // At 1e9 every duration is a whole number of nanoseconds, so nothing is rounded twice. `link`:
 // bytes per second, each way.
@@ -38,17 +37,6 @@ DeviceProfile profile_with_link(double link) {
   profile.reload_bandwidth = profile.duplex_reload_bandwidth = link;
   profile.transfer_latency = Nanos(100);
   return profile;
-}
-
-std::shared_ptr<const CostTable> toy_costs() {
-  auto table = std::make_shared<CostTable>();
-  const auto add = [&](uint64_t signature) {
-    table->operators[signature] = {"toy", kCallTime, true};
-  };
-  constexpr uint64_t kMaxWords = 3 * 2048;
-  for (uint64_t words = 0; words <= kMaxWords; words += kUnitWords) add(words + 1);
-  add(7);  // an update
-  return table;
 }
 
 // Runs identical steps without reads, as the time of a read is not in a schedule. `after` is
@@ -242,7 +230,7 @@ std::unique_ptr<Session> session_in(Bytes budget, const DeviceProfile& profile) 
   options.budget = budget;
   options.host_limit = Bytes(64 << 20);
   options.event_capacity = 1 << 18;
-  options.costs = toy_costs();
+  options.costs = std::make_shared<CostTable>(toy_costs());
   return std::make_unique<Session>(options, make_sim_device(profile));
 }
 

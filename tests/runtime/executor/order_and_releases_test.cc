@@ -345,11 +345,15 @@ TEST(OrderAndReleases, BelowTheLeastPeakASearchTakesBoth) {
     for (const Handle& weight : weights) read.push_back(toy_hash(session, weight));
     return read;
   };
-  const auto session_in = [](Bytes budget, const char* policy) {
+  CostTable costs = toy_costs();
+  costs.offload_bandwidth = costs.reload_bandwidth = 1e9;
+  const auto session_in = [costs = std::make_shared<const CostTable>(costs)](
+                              Bytes budget, const char* policy) {
     const SessionOptions options{.threads = 1,
                                  .budget = budget,
                                  .policy = policy,
                                  .residency = {.poison = true},
+                                 .costs = costs,
                                  .host_limit = Bytes(1 << 20)};
     return std::make_unique<Session>(options, make_cpu_device({.threads = 1}));
   };

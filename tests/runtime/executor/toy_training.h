@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cost/cost_table.h"
 #include "runtime/executor/step_planner.h"
 #include "runtime/session/session.h"
 #include "tests/runtime/residency/scene.h"
@@ -21,6 +22,18 @@ inline PlanOptions quiet(std::vector<std::string>* said = nullptr) {
     if (said) said->emplace_back(line);
   };
   return options;
+}
+
+// The same price for each call whose outputs have at most 6,144 words in all, and for updates:
+// what a search finds does then not depend on the machine.
+inline CostTable toy_costs() {
+  CostTable table;
+  const auto add = [&](uint64_t signature) {
+    table.operators[signature] = {"toy", Nanos(1000), true};
+  };
+  for (uint64_t words = 0; words <= 6144; words += kUnitWords) add(words + 1);
+  add(7);  // an update
+  return table;
 }
 
 // How many storages that are live as the step begins end it elsewhere. The next step by this
