@@ -8,6 +8,7 @@
 #include "ops/autograd/autograd.h"
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
+#include "runtime/policy/filters/filter.h"
 
 namespace tidemark {
 namespace {
@@ -96,9 +97,9 @@ std::vector<TrainingRun> training_runs() {
       run.batch = host ? network.host_batch : network.gpu_batch;
       runs.push_back(run);
       for (const double room : {0.5, 0.1}) {
-        for (const char* filter : {"base", "lru", "greedy"}) {
+        for (const Filter& filter : filters()) {
           run.room = room;
-          run.filter = filter;
+          run.filter = filter.name;
           runs.push_back(run);
         }
       }

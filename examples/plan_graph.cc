@@ -35,6 +35,7 @@
 #include "examples/planning/remat_program.h"
 #include "examples/planning/show_schedule.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/listed.h"
 #include "runtime/core/text_file.h"
 #include "runtime/device/profile.h"
 #include "runtime/planner/assemble.h"
@@ -431,7 +432,8 @@ int run(int argc, char** argv) {
   auto* graph = app.add_option("GRAPH", flags.graph,
                                "Step graph, as --save-graph writes it; may be gzipped (.gz)");
   auto* model = app.add_option("--model", flags.capture.model,
-                               "A training step of this network, captured on the simulator")
+                               "A training step of this network, captured on the simulator: " +
+                                   listed(capturable_models()))
                     ->excludes(graph);
   const auto add_size = [&](const char* name, int64_t& size, int largest, const char* about) {
     app.add_option(name, size, about)->check(CLI::Range(1, largest))->needs(model);
@@ -447,21 +449,21 @@ int run(int argc, char** argv) {
   auto* profile = app.add_option("--profile", flags.capture.profile,
                                  "Device whose profile gives the costs of --model's operators "
                                  "and, for --show, of copies");
-  std::string listed = "Plan by this method:";
+  std::string methods_listed = "Plan by this method:";
   std::vector<std::string> names;
   for (const Method& method : methods()) {
     names.push_back(method.name);
     if (!method.baseline) {
-      listed += " " + method.name + " (" + method.what + "),";
+      methods_listed += " " + method.name + " (" + method.what + "),";
     }
   }
-  listed += " or a baseline; with --remat:";
+  methods_listed += " or a baseline; with --remat:";
   for (const remat::RematMethod& method : remat::remat_methods()) {
     if (find_method(method.name) == nullptr) names.push_back(method.name);
-    listed += (&method == &remat::remat_methods()[0] ? " " : ", ") + method.name + " (" +
-              method.what + ")";
+    methods_listed += (&method == &remat::remat_methods()[0] ? " " : ", ") + method.name +
+                      " (" + method.what + ")";
   }
-  app.add_option("--method", flags.method, listed)->check(CLI::IsMember(names));
+  app.add_option("--method", flags.method, methods_listed)->check(CLI::IsMember(names));
   auto* estimate = app.add_flag(
       "--estimate", flags.estimate,
       "Print what MXNet's memory cost script does: without sharing, in place, with "

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "examples/common/batch_search.h"
+#include "examples/common/bert_flags.h"
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
 #include "examples/common/interrupt.h"
@@ -74,15 +75,16 @@ Json bytes_or_null(Bytes bytes) {
   return bytes > Bytes(0) ? Json(bytes.count()) : Json(nullptr);
 }
 
-Json to_json(const BatchTrial& trial) {
-  const bool real = trial.kind == BatchTrial::Kind::kProof;
+// `steps`: what its steps are called on this device.
+Json to_json(const BatchTrial& trial, const char* steps) {
+  const bool proof = trial.kind == BatchTrial::Kind::kProof;
   Json json;
-  json["kind"] = real                                         ? "real"
+  json["kind"] = proof                                        ? steps
                  : trial.kind == BatchTrial::Kind::kUnmanaged ? "unmanaged"
                                                               : "dry-run";
   json["batch"] = trial.batch;
   json["fits"] = trial.fits;
-  if (real) {
+  if (proof) {
     json["steps"] = trial.proof.steps;
     json["ms"] = to_ms(trial.proof.step_time);
     json["peak_reserved_bytes"] = trial.proof.peak.count();
@@ -388,8 +390,9 @@ class Stress {
     };
     oracle.prove = [&](int64_t batch) { return prove(batch); };
     oracle.on_trial = [&](const BatchTrial& trial) {
-      print_trial(trial, flags_.on_simulator() ? "simulated" : "real");
-      trials_.push_back(to_json(trial));
+      const char* const steps = flags_.on_simulator() ? "simulated" : "real";
+      print_trial(trial, steps);
+      trials_.push_back(to_json(trial, steps));
     };
     const BatchAnswer answer = find_largest_batch({.largest = stress_.largest,
                                                    .least_speed = stress_.least_speed,
@@ -531,7 +534,7 @@ int stress_with(Flags flags, int argc, char** argv) {
 }
 
 int stress(int argc, char** argv) {
-  if (is_text_model(model_of(argc, argv))) {
+  if (trains_text(argc, argv)) {
     return stress_with(BertFlags(), argc, argv);
   }
   ResNetFlags flags;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/listed.h"
 
 namespace tidemark {
 
@@ -31,17 +32,6 @@ auto mapped(const std::vector<Named<T>>& table, const Function& function) {
   results.reserve(table.size());
   for (const Named<T>& entry : table) results.push_back({entry.name, function(entry.value)});
   return results;
-}
-
-// "a, b, c"; with " or " before the last: "a, b or c".
-inline std::string listed(const std::vector<std::string>& names,
-                          const std::string& before_last = ", ") {
-  std::string list;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) list += i + 1 == names.size() ? before_last : ", ";
-    list += names[i];
-  }
-  return list;
 }
 
 // Throws UsageError, which lists the table's names, if it does not have this one.

@@ -12,7 +12,9 @@
 #include "models/checkpoint/hugging_face.h"
 #include "models/checkpoint/training_state.h"
 #include "models/checkpoint/weight_file.h"
+#include "models/image_models.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/listed.h"
 
 namespace tidemark {
 namespace {
@@ -281,6 +283,16 @@ void complete(BertFlags& flags) {
       !flags.on_simulator()) {
     throw UsageError("--task squad needs --data FILE");
   }
+}
+
+bool trains_text(int argc, char** argv) {
+  const std::string name = model_of(argc, argv);
+  if (name.empty() || name.starts_with('-')) return false;
+  if (is_text_model(name)) return true;
+  const std::vector<std::string>& others = image_model_names();
+  if (std::find(others.begin(), others.end(), name) != others.end()) return false;
+  throw UsageError("--model: there is no network '" + name + "'. For images: " +
+                   listed(others) + ". For text: " + listed(text_model_names()));
 }
 
 std::optional<BertFlags> parse_bert_flags(int argc, char** argv, int& exit_code) {

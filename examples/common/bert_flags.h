@@ -57,6 +57,11 @@ struct BertFlags : TrainingFlags {
 // flags, DataError.
 void complete(BertFlags& flags);
 
+// Whether --model names a text network rather than one for images; read before other flags are
+// parsed because they depend on it. Throws UsageError, which lists all networks, if it is
+// neither. No --model, or one without a name: false.
+bool trains_text(int argc, char** argv);
+
 // Returns complete flags. Returns nothing if the program should exit now, with `exit_code`:
 // after --help, or after a mistake, already explained on standard error.
 std::optional<BertFlags> parse_bert_flags(int argc, char** argv, int& exit_code);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "examples/common/console.h"
 #include "examples/common/output_file.h"
@@ -409,13 +410,16 @@ bool parse_or_explain(CLI::App& app, int argc, char** argv, int& exit_code) {
     app.parse(argc, argv);
     check_paths(app);
     check_filter(app);
-  } catch (const CLI::ExtrasError&) {
-    print_error("{}: {}\nRun with --help for more information.\n", app.get_name(),
-                explain_extras(app));
-    exit_code = kUsageExitCode;
-    return false;
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error) == 0 ? 0 : kUsageExitCode;
+    // A mistyped flag may also leave another without the flag that it needs.
+    const bool asks = error.get_exit_code() == 0;  // for the help
+    if (!asks && !app.remaining().empty()) {
+      print_error("{}: {}\nRun with --help for more information.\n", app.get_name(),
+                  explain_extras(app));
+      exit_code = kUsageExitCode;
+    } else {
+      exit_code = app.exit(error) == 0 ? 0 : kUsageExitCode;
+    }
     return false;
   } catch (const UsageError& error) {
     print_error("{}: {}\n", app.get_name(), error.what());

@@ -168,14 +168,27 @@ void save_costs(const RunFlags& flags, Session& session) {
   write_output(flags.save_costs, to_json(table));
 }
 
-void save_schedule(const RunFlags& flags, const Session& session, bool interrupted) {
+// Why a run has ended without a schedule, and how to get one.
+std::string why_no_schedule(const Session& session, const SessionOptions& options, Bytes peak) {
+  const std::string none = "--save-schedule: there is no schedule to write, because ";
+  if (*options.budget >= peak) {
+    return none + "the step fits in the budget, so nothing is planned; give a --budget below " +
+           format_bytes(peak);
+  }
+  if (!session.planner()) {
+    return none + "policy " + options.policy + " decides in every step; give --plan auto";
+  }
+  return none +
+         "the last steps ran under the policy; planning runs beside the training, so give more "
+         "--steps, or run the same on --device sim:host";
+}
+
+void save_schedule(const RunFlags& flags, const SessionOptions& options, Bytes peak,
+                   const Session& session, bool interrupted) {
   if (flags.save_schedule.empty()) return;
   const BoundSchedule* bound = session.planner() ? session.planner()->current() : nullptr;
   if (!bound) {
-    const std::string why =
-        "--save-schedule: the last steps ran under the policy, so there is no schedule to "
-        "write; planning runs beside the training, so give more --steps, or run the same on "
-        "--device sim:host";
+    const std::string why = why_no_schedule(session, options, peak);
     if (!interrupted) throw UsageError(why);
     print_error("{}\n", why);
     return;
@@ -303,7 +316,9 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
     Attempts attempt;
     attempt([&] { training->stop(done); });
     attempt([&] { save_costs(flags, session); });
-    attempt([&] { save_schedule(flags, session, interrupt.requested()); });
+    attempt([&] {
+      save_schedule(flags, options, report.unmanaged->peak, session, interrupt.requested());
+    });
     attempt([&] { report.params_checksum = training->checksum(); });
     attempt([&] {
       if (!interrupt.requested()) report.evaluation = training->evaluate(session);

@@ -131,7 +131,7 @@ std::optional<CompareFlags> parse_compare_flags(int argc, char** argv, int& exit
   CLI::App app(kDescription, "compare_heuristics");
   set_up_help(app, kFooter);
   CompareFlags flags;
-  if (is_text_model(model_of(argc, argv))) {
+  if (trains_text(argc, argv)) {
     BertFlags network;
     if (!parse(app, network, flags, argc, argv, exit_code)) return std::nullopt;
     try {

@@ -9,6 +9,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/core/input_file.h"
+#include "runtime/core/located_json.h"
 
 namespace tidemark {
 namespace {
@@ -64,7 +65,7 @@ class Parser {
       try {
         json_ = Json::parse(line);
       } catch (const Json::exception& error) {
-        fail("not JSON: " + std::string(error.what()));
+        fail("not JSON: " + describe_json_fault(error));
       }
       if (!json_.is_object()) fail("not a JSON object");
       return true;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/listed.h"
 #include "runtime/policy/registry.h"
 
 namespace tidemark {
@@ -53,12 +54,12 @@ std::span<const PolicyInfo> policies() {
 }
 
 const PolicyInfo& find_policy(std::string_view name) {
-  std::string names = "none";
+  std::vector<std::string> names{"none"};
   for (const PolicyInfo& policy : policies()) {
     if (policy.name == name) return policy;
-    names += ", " + std::string(policy.name);
+    names.emplace_back(policy.name);
   }
-  throw UsageError("unknown policy '" + std::string(name) + "'; available: " + names);
+  throw UsageError("unknown policy '" + std::string(name) + "'; available: " + listed(names));
 }
 
 std::string policies_with_filter() {
@@ -66,11 +67,7 @@ std::string policies_with_filter() {
   for (const PolicyInfo& policy : policies()) {
     if (policy.takes_filter) names.emplace_back(policy.name);
   }
-  std::string text = names.front();
-  for (size_t i = 1; i < names.size(); ++i) {
-    text += (i + 1 < names.size() ? ", " : " and ") + names[i];
-  }
-  return text;
+  return listed(names, " and ");
 }
 
 void check_takes_filter(std::string_view policy) {

@@ -149,6 +149,9 @@ TEST(Flags, AMistypedOneIsNamedWithTheOneThatWasMeant) {
   EXPECT_THAT(complaint({"-policy", "lru"}), HasSubstr("-policy; did you mean --policy?"));
   EXPECT_THAT(complaint({"--lf", "1"}), HasSubstr("unknown flag --lf; did you mean --lr?"));
   EXPECT_THAT(complaint({"--frobnicate", "3"}), HasSubstr("unknown flag --frobnicate\n"));
+  // Mistyped, so that another flag lacks what it excludes or needs.
+  EXPECT_THAT(complaint({"--epochs", "1", "--steps", "1", "--stpes", "3"}),
+              HasSubstr("unknown flag --stpes; did you mean --steps?"));
   EXPECT_THAT(complaint({"stray"}), HasSubstr("unexpected argument 'stray'"));
   EXPECT_THAT(complaint({"--batch", "8", "-5"}), HasSubstr("unexpected argument '-5'"));
 }

@@ -242,6 +242,8 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   EXPECT_THAT(run("--shwo " + file("s.json")).said,
               HasSubstr("plan_graph: unknown flag --shwo; did you mean --show?"));
   EXPECT_EQ(run("--show " + file("s.json") + " --output " + file("o.csv")).code, 2);
+  EXPECT_THAT(run("--modle resnet18 --batch 1").said, HasSubstr("did you mean --model?"));
+  EXPECT_THAT(run("--help").said, HasSubstr("unet3d-upsample"));
 }
 
 TEST_F(PlanGraphTest, PlansRematerialisation) {

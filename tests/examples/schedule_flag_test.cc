@@ -69,11 +69,18 @@ TEST_F(ScheduleFlagTest, WhereItDoesNotDoThePolicyDecides) {
 
 TEST_F(ScheduleFlagTest, MistakesAreExplained) {
   expect_files_are_checked("schedule");
-  const Result none = run("--steps 1 --plan off --save-schedule " + path("none.json"));
-  EXPECT_EQ(none.code, 2);
-  EXPECT_THAT(none.error, HasSubstr("the last steps ran under the policy"));
-  EXPECT_THAT(none.out, HasSubstr("memory of the arena")) << "the table comes all the same";
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "none.json"));
+  const std::pair<const char*, const char*> reasons[] = {
+      {"--steps 1", "fits in the budget, so nothing is planned; give a --budget below"},
+      {"--steps 1 --budget 60% --plan off", "policy tide decides in every step"},
+      {"--steps 1 --budget 60%", "the last steps ran under the policy"},
+  };
+  for (const auto& [flags, why] : reasons) {
+    const Result none = run(flags + (" --save-schedule " + path("none.json")));
+    EXPECT_EQ(none.code, 2) << flags;
+    EXPECT_THAT(none.error, HasSubstr(why)) << flags;
+    EXPECT_THAT(none.out, HasSubstr("memory of the arena")) << "the table comes all the same";
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "none.json"));
+  }
   const Result packed = run("--steps 1 --save-schedule " + path("schedule.json.gz"));
   EXPECT_EQ(packed.code, 2);
   EXPECT_THAT(packed.error, HasSubstr("would not be compressed; leave out .gz"));

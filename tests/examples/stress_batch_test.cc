@@ -53,7 +53,7 @@ TEST_F(StressBatchTest, TheAnswerFitsAndOneMoreDoesNot) {
       EXPECT_GT(trial.at("minimum_budget_bytes"), budget);
       too_large = true;
     }
-    proven = proven || (trial.at("kind") == "real" && trial.at("batch") == batch &&
+    proven = proven || (trial.at("kind") == "simulated" && trial.at("batch") == batch &&
                         trial.at("fits") == true);
   }
   EXPECT_TRUE(too_large && proven);
@@ -174,7 +174,10 @@ TEST_F(StressBatchTest, MistakesAreExplained) {
   EXPECT_EQ(run("--model resnet18").code, 2);  // of a CPU's memory it takes what it is told
   EXPECT_THAT(run("--model resnet18").error, HasSubstr("--budget"));
   EXPECT_EQ(run("--model resnet18 --batch 4 --device sim:host").code, 2);
-  EXPECT_EQ(run("--model nothing --device sim:host").code, 2);
+  const Result unknown = run("--model nothing --device sim:host");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.error, HasSubstr("no network 'nothing'. For images: "));
+  EXPECT_THAT(unknown.error, HasSubstr("bert-tiny"));
   EXPECT_EQ(run("--model gpt2 --task mlm --device sim:host").code, 2);
   EXPECT_EQ(run("--device sim:nothing").code, 2);
   for (const char* flag : {"--margin", "--least-speed", "--minutes"}) {

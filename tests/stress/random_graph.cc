@@ -26,7 +26,6 @@ namespace {
 
 constexpr int64_t kNarrow = 4, kWide = 8;
 constexpr int64_t kBatch = 2, kSide = 7;
-constexpr int64_t kClasses = kWide;
 constexpr size_t kMaxLive = 6;
 constexpr double kEpsilon = 1e-5;
 

@@ -126,7 +126,7 @@ TEST(DtrLogTest, AMistakeIsNamedWithItsLine) {
     return "no error";
   };
   const std::string x = constant("x");
-  EXPECT_THAT(message(x + "{"), HasSubstr("line 3: not JSON"));
+  EXPECT_THAT(message(x + "{"), HasSubstr("line 3: not JSON: parse error at"));
   EXPECT_THAT(message(x + "[]"), HasSubstr("line 3: not a JSON object"));
   EXPECT_THAT(message("{}"), HasSubstr("line 1: \"INSTRUCTION\" is missing"));
   EXPECT_THAT(message(R"({"INSTRUCTION":1})"), HasSubstr("is not a string"));
