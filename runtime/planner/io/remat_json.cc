@@ -125,6 +125,9 @@ class ProblemReader {
     if (json.contains("rider_of") && !json["rider_of"].is_null()) {
       node.rider_of = read_.index(json["rider_of"], place + ".rider_of");
     }
+    if (json.contains("after") && !json["after"].is_null()) {
+      node.after = indices(json["after"], place + ".after");
+    }
     if (!json.contains("variants")) {
       node.variants.push_back(variant(Json::object(), json, place));
       return node;

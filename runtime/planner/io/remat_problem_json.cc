@@ -38,6 +38,7 @@ std::string format_remat_problem(const remat::Problem& problem,
     if (node.once) entry["once"] = true;
     if (node.adds_fixed > 0) entry["adds_fixed"] = node.adds_fixed;
     if (node.rider_of != remat::kNoNode) entry["rider_of"] = node.rider_of;
+    if (!node.after.empty()) entry["after"] = node.after;
     for (const remat::Variant& variant : node.variants) {
       entry["variants"].push_back(variant_to_json(variant));
     }

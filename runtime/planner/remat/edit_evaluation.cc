@@ -51,7 +51,8 @@ bool EditEvaluator::needed_before(const Sequence& sequence, int32_t at,
 Evaluation EditEvaluator::evaluate(const Sequence& sequence) {
   ++count_;
   idle_.clear();
-  result_ = {};
+  result_ = full_.find_late(sequence);
+  if (result_.conflict != Conflict::kNone) return result_;
   if (is_usable_) find_range(sequence);
   if (is_usable_ && keeps_first_runs(sequence)) {
     const bool done =

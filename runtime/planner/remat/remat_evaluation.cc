@@ -41,9 +41,21 @@ bool Run::choose(const Options& options, OptionId option, int64_t bytes) {
 
 Evaluation Evaluator::evaluate(const Sequence& sequence) {
   runs_.resize(sequence.size());
-  Evaluation result = find_lives(sequence);
+  Evaluation result = find_late(sequence);
+  if (result.conflict == Conflict::kNone) result = find_lives(sequence);
   if (result.conflict == Conflict::kNone) find_cost(sequence, result);
   return result;
+}
+
+Evaluation Evaluator::find_late(const Sequence& sequence) {
+  if (!options_.has_after()) return {};
+  std::fill(ran_.begin(), ran_.end(), uint8_t{0});
+  for (size_t k = 0; k < sequence.size(); ++k) {
+    const NodeId node = options_.node(sequence[k]);
+    if (ran_[node] != 0) return conflict(Conflict::kLate, static_cast<int32_t>(k), node);
+    for (const NodeId u : options_.after(node)) ran_[u] = 1;
+  }
+  return {};
 }
 
 Evaluation Evaluator::find_lives(const Sequence& sequence) {

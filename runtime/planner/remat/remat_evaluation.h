@@ -23,6 +23,7 @@ enum class Conflict : uint8_t {
   kOverwritten,  // the run at `at` overwrites `value`, which a later run uses
   kOccasion,     // no variant of the run at `at` may be a first (a later) run
   kRider,        // the rider at `at` does not follow its parent
+  kLate,         // the run at `at` stands behind a node that comes after all runs of `value`
 };
 
 struct Evaluation {
@@ -60,6 +61,8 @@ class Evaluator {
   explicit Evaluator(const Options& options);
 
   Evaluation evaluate(const Sequence& sequence);
+  // The first conflict of kind kLate, of idle runs too: they are few.
+  Evaluation find_late(const Sequence& sequence);
 
   // Of the last evaluation without a conflict. Idle runs have no choice.
   const Run& run(int32_t at) const { return runs_[at]; }
@@ -72,7 +75,7 @@ class Evaluator {
 
   const Options& options_;
   std::vector<uint8_t> needed_;  // by node
-  std::vector<uint8_t> ran_;     // by node
+  std::vector<uint8_t> ran_;     // by node; in find_late(): may not run any more
   int required_ = 0;             // the number of nodes that must run
   std::vector<Run> runs_;        // by position
   // Copies of needed_ when every kCopyEvery-th run starts, by position / kCopyEvery.

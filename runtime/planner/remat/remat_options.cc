@@ -55,6 +55,7 @@ Options::Options(const Problem& problem, int64_t budget) : problem_(problem), bu
     adds_fixed_.push_back(node.adds_fixed);
     must_run_.push_back(problem.must_run(i));
     once_.push_back(node.once);
+    has_after_ |= !node.after.empty();
     std::map<Key, std::vector<int32_t>> groups;
     for (int32_t v = 0; v < static_cast<int32_t>(node.variants.size()); ++v) {
       const Variant& variant = node.variants[v];

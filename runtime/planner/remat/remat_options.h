@@ -84,6 +84,9 @@ class Options {
   int64_t adds_fixed(NodeId i) const { return adds_fixed_[i]; }
   bool must_run(NodeId i) const { return must_run_[i] != 0; }
   bool once(NodeId i) const { return once_[i] != 0; }
+  // The nodes that do not run any more once this one has.
+  std::span<const NodeId> after(NodeId i) const { return problem_.nodes[i].after; }
+  bool has_after() const { return has_after_; }  // of any node
 
  private:
   struct Range {
@@ -104,8 +107,9 @@ class Options {
   const Problem& problem_;
   int64_t budget_;
   std::vector<Option> options_;
-  std::vector<int64_t> bytes_, adds_fixed_;     // by node
-  std::vector<uint8_t> must_run_, once_;        // by node
+  std::vector<int64_t> bytes_, adds_fixed_;  // by node
+  std::vector<uint8_t> must_run_, once_;     // by node
+  bool has_after_ = false;
   std::vector<std::vector<OptionId>> parents_;  // by option, of riders; ascending
   std::vector<NodeId> inputs_;
   std::vector<Choice> choices_;

@@ -51,6 +51,15 @@ class Checker {
     if (value == user) fail(place(user), what + ": a node cannot refer to itself");
   }
 
+  void check_list(const std::vector<NodeId>& list, NodeId user, const std::string& what) const {
+    for (size_t k = 0; k < list.size(); ++k) {
+      check_known(list[k], user, what);
+      if (k > 0 && list[k] <= list[k - 1]) {
+        fail(place(user), what + " are not in ascending order");
+      }
+    }
+  }
+
   void check_node(NodeId i) {
     const Node& node = problem_.nodes[i];
     if (node.bytes < 0) fail(place(i), "a negative size");
@@ -58,6 +67,10 @@ class Checker {
     add(node.bytes, place(i));
     add(node.adds_fixed, place(i));
     if (node.rider_of != kNoNode) check_known(node.rider_of, i, "rider_of");
+    if (node.rider_of != kNoNode && !node.after.empty()) {
+      fail(place(i), "'after', but it comes right after its rider_of");
+    }
+    check_list(node.after, i, "after");
     if (node.variants.empty()) fail(place(i), "no variants");
     int64_t workspace = 0;
     for (const Variant& variant : node.variants) {
@@ -70,12 +83,7 @@ class Checker {
   void check_variant(NodeId i, const Variant& variant) const {
     if (!std::isfinite(variant.time) || variant.time < 0) fail(place(i), "a negative time");
     if (std::abs(variant.workspace) > kMaxSum) fail(place(i), "the workspace is too large");
-    for (size_t k = 0; k < variant.inputs.size(); ++k) {
-      check_known(variant.inputs[k], i, "inputs");
-      if (k > 0 && variant.inputs[k] <= variant.inputs[k - 1]) {
-        fail(place(i), "inputs are not in ascending order");
-      }
-    }
+    check_list(variant.inputs, i, "inputs");
     if (variant.overwrites != kNoNode) check_known(variant.overwrites, i, "overwrites");
     if (!variant.with) return;
     if (problem_.nodes[i].rider_of == kNoNode) fail(place(i), "'with', but no 'rider_of'");
@@ -91,12 +99,13 @@ class Checker {
   int64_t sum_ = 0;
 };
 
-// Calls visit(u) for all values that must have been computed before the variant runs.
+// Calls visit(u) for all nodes that must have run before the variant runs.
 void for_each_source(const Node& node, const Variant& variant,
                      const std::function<void(NodeId)>& visit) {
   for (const NodeId u : variant.inputs) visit(u);
   if (variant.overwrites != kNoNode) visit(variant.overwrites);
   if (node.rider_of != kNoNode) visit(node.rider_of);
+  for (const NodeId u : node.after) visit(u);
 }
 
 }  // namespace

@@ -37,10 +37,13 @@ struct Variant {
 struct Node {
   std::string name{};
   int64_t bytes = 0;
-  bool required = false;            // must run at least once; the last node always must
-  bool once = false;                // runs at most once
-  int64_t adds_fixed = 0;           // becomes fixed for good when a run starts
-  NodeId rider_of = kNoNode;        // runs only when the last run before it is this node's
+  bool required = false;      // must run at least once; the last node always must
+  bool once = false;          // runs at most once
+  int64_t adds_fixed = 0;     // becomes fixed for good when a run starts
+  NodeId rider_of = kNoNode;  // runs only when the last run before it is this node's
+  // Runs only once these will not run any more: the readers of what it writes in place.
+  // Ascending, each once; not of riders.
+  std::vector<NodeId> after{};
   std::vector<Variant> variants{};  // at least one
 };
 
@@ -65,8 +68,9 @@ enum class FirstOrder : uint8_t {
   kEager,     // likewise, but nodes of almost no bytes, such as updates of parameters, at once
 };
 
-// An order in which every node can have its first run: one variant of each has its inputs, and
-// the node that it rides on, before it. Nodes that can never run are left out.
+// An order in which every node can have its first run: one variant of each has its inputs, the
+// node that it rides on, and those that it comes after before it. Nodes that can never run are
+// left out.
 std::vector<NodeId> first_order(const Problem& problem,
                                 FirstOrder kind = FirstOrder::kAsListed);
 

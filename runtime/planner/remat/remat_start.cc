@@ -28,6 +28,7 @@ class Simulation {
         live_(count()),
         pins_(count()),
         ran_(count()),
+        is_over_(count()),
         priced_(count()),
         planned_(count()),
         free_(static_cast<int64_t>(static_cast<double>(options.budget()) * weights.share) -
@@ -57,6 +58,7 @@ class Simulation {
  private:
   size_t count() const { return options_.problem().nodes.size(); }
   bool is_useless(NodeId u) const { return uses_[u].empty(); }
+  bool may_run_again(NodeId u) const { return !options_.once(u) && is_over_[u] == 0; }
 
   // The time to compute the value again for its next use, with those of its sources that will
   // not be live then.
@@ -69,7 +71,7 @@ class Simulation {
 
   // As price(), for the use `when`. Each source counts once.
   double price_at(NodeId node, int32_t when) {
-    if (options_.once(node)) return kNever;
+    if (!may_run_again(node)) return kNever;
     if (priced_[node] == epoch_ || ++priced_count_ > kMaxPriced) return 0;
     priced_[node] = epoch_;
     double least = kNever;
@@ -129,7 +131,7 @@ class Simulation {
   bool run_node(OptionId option, int depth) {
     const NodeId node = options_.node(option), parent = options_.rider_of(option);
     if (depth > kMaxDepth || sequence_.size() > kMaxRunsPerNode * count()) return false;
-    if (ran_[node] && options_.once(node)) return false;
+    if (ran_[node] && !may_run_again(node)) return false;
     OptionId parent_option = kNoOption;
     if (parent != kNoNode && !follows(option)) {
       parent_option = option_for(option, parent);
@@ -164,7 +166,7 @@ class Simulation {
     return !sequence_.empty() && options_.goes_with(rider, sequence_.back());
   }
   OptionId option_for(OptionId rider, NodeId parent) const {
-    if (options_.once(parent)) return kNoOption;
+    if (!may_run_again(parent)) return kNoOption;
     for (const OptionId o : options_.of_node(parent)) {
       const auto inputs = options_.inputs(o);
       const bool is_known =
@@ -206,7 +208,7 @@ class Simulation {
 
   bool add_to_plan(NodeId node, std::vector<OptionId>& plan) {
     if (live_[node] || planned_[node]) return true;
-    const OptionId option = options_.once(node) ? kNoOption : cheapest_option(node);
+    const OptionId option = may_run_again(node) ? cheapest_option(node) : kNoOption;
     if (option == kNoOption) return false;
     planned_[node] = 1;
     plan.push_back(option);
@@ -303,6 +305,7 @@ class Simulation {
     free_ -= options_.adds_fixed(node);
     sequence_.push_back(option);
     ran_[node] = 1;
+    for (const NodeId u : options_.after(node)) is_over_[u] = 1;
     if (!live_[node]) keep(node);
     if (options_.overwrites(option) != kNoNode) drop(options_.overwrites(option));
   }
@@ -314,7 +317,8 @@ class Simulation {
   std::vector<uint8_t> live_;
   std::vector<int32_t> pins_;
   std::vector<uint8_t> ran_;
-  std::vector<int64_t> priced_;  // by node: the last call of price() that counted it
+  std::vector<uint8_t> is_over_;  // a node that comes after all its runs has run
+  std::vector<int64_t> priced_;   // by node: the last call of price() that counted it
   std::vector<uint8_t> planned_;
   int64_t epoch_ = 0;
   int priced_count_ = 0;

@@ -12,6 +12,7 @@ class Machine {
         fixed_(problem.fixed_bytes),
         peak_(problem.fixed_bytes),
         live_(problem.nodes.size()),
+        is_over_(problem.nodes.size()),
         runs_(problem.nodes.size()) {}
 
   // The broken rule, or an empty text.
@@ -59,6 +60,7 @@ class Machine {
     if (variant.overwrites != kNoNode) drop(variant.overwrites);
     time_ += variant.time;
     ++runs_[event.node];
+    for (const NodeId u : node.after) is_over_[u] = true;
     last_ = event;
     return "";
   }
@@ -67,6 +69,7 @@ class Machine {
     const NodeId i = event.node;
     if (live_[i]) return "computed while live" + of(i);
     if (node.once && runs_[i] > 0) return "may run only once" + of(i);
+    if (is_over_[i]) return "a node that comes after all its runs has run" + of(i);
     if (variant.when == When::kFirst && runs_[i] > 0)
       return "variant for the first run only" + of(i);
     if (variant.when == When::kAgain && runs_[i] == 0)
@@ -91,6 +94,7 @@ class Machine {
   int64_t fixed_, peak_, live_bytes_ = 0;
   double time_ = 0;
   std::vector<bool> live_;
+  std::vector<bool> is_over_;  // may not run any more
   std::vector<int64_t> runs_;
   Event last_;  // the last run; frees may follow it
 };

@@ -80,6 +80,11 @@ void CheckmateProgram::choose_nodes(const Problem& problem) {
       }
     }
     position[i] = static_cast<int>(items_.size());
+    for (const NodeId u : node.after) {  // u's position is known: the order has it before
+      if (position[u] < 0) continue;
+      Item& reader = items_[static_cast<size_t>(position[u])];
+      reader.last_stage = std::min(reader.last_stage, position[i]);
+    }
     items_.push_back(std::move(item));
   }
 }
@@ -100,7 +105,7 @@ void CheckmateProgram::add_variables() {
   kept_ = runs_;
   for (int t = 0; t < n; ++t) {
     for (int i = 0; i <= t; ++i) {
-      if (i < t && !items_[i].may_run_again) continue;
+      if (i < t && (!items_[i].may_run_again || t > items_[i].last_stage)) continue;
       const int r = program_.add_binary("R");
       Variable& variable = program_.variables[static_cast<size_t>(r)];
       if (i == t) variable.lower = 1;

@@ -21,7 +21,8 @@
 // (8a). Each node takes its first variant that is neither in place nor reads a rider's value,
 // as Checkmate knows one implementation; nodes that nothing then needs are left out. A node
 // with other variants for its first run has C by the kind of run, since stage i has node i's
-// first. Nodes that may run once only have R[t,i] = 0 after their stage.
+// first. Nodes that may run once only have R[t,i] = 0 after their stage, and others after
+// the stage of a node that comes after all their runs.
 //
 // Difference from the paper: U[t,k] plus the workspace of k stays within the budget if k runs.
 // The paper counts no workspace; CheckmateOptions::workspace switches to that.
@@ -30,6 +31,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "runtime/planner/papers/remat/linear_sum.h"
@@ -62,6 +64,8 @@ class CheckmateProgram {
     double bytes = 0;
     double fixed_before = 0, fixed = 0;
     bool may_run_again = false;
+    // That of the first node that comes after all its runs (Node::after).
+    int last_stage = std::numeric_limits<int>::max();
     Choice first{}, again{};
   };
 

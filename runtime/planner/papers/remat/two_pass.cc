@@ -226,6 +226,12 @@ class Reader {
       }
       result_.stages.push_back({k, k + 1, reads, {}, {}, result_.gradients[k]});
     }
+    do find_needs();
+    while (keep_what_is_over());
+  }
+
+  // What each stage or a later one may need; of stage 0, what is read in the backward pass.
+  void find_needs() {
     std::vector<char> needed(static_cast<size_t>(result_.forward));
     for (size_t t = result_.stages.size() - 1; t > 0; --t) {
       Stage& stage = result_.stages[t];
@@ -249,6 +255,28 @@ class Reader {
       stage.needed = needed;
     }
     result_.stages[0].needed = needed;
+  }
+
+  // A forward node that a stage may need after a node that comes after all its runs is never
+  // computed again. Returns whether there was any.
+  bool keep_what_is_over() {
+    bool found = false;
+    for (int k = 0; k < result_.size(); ++k) {
+      for (const NodeId u : problem_.nodes[result_.steps[k].node].after) {
+        const int i = position_[u];
+        if (i >= result_.forward || !result_.steps[i].may_run_again) continue;
+        const bool is_needed = std::any_of(
+            result_.stages.begin() + 1, result_.stages.end(),
+            [&](const Stage& stage) { return stage.first > k && stage.may_need(i); });
+        if (k >= result_.forward && !is_needed) continue;
+        result_.steps[i].may_run_again = false;
+        found = true;
+      }
+    }
+    for (Step& step : result_.steps) {
+      if (step.rides_on >= 0) step.may_run_again &= result_.steps[step.rides_on].may_run_again;
+    }
+    return found;
   }
 
   const Problem& problem_;

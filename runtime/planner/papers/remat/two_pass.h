@@ -15,7 +15,8 @@
 //   none. Forward nodes are computed again only at the begin of a stage of the first kind.
 // - A value of the backward pass lives from its node to its last reader in this order.
 // - A forward node is computed again only if it may run twice, adds no fixed bytes, and a stage
-//   from now on reads its value, directly or through nodes computed from it.
+//   from now on reads its value, directly or through nodes computed from it; and never if a
+//   stage may need it after a node that comes after all its runs (Node::after).
 // - Forward nodes run in the forward pass even if nothing needs their value; riders need not.
 //   A rider of a backward node always runs: it reads no forward value and goes with all
 //   variants.

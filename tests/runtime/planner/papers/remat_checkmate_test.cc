@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "runtime/planner/papers/remat/solved_program.h"
@@ -101,6 +102,16 @@ TEST(Checkmate, EqualsEnumeration) {
       EXPECT_NEAR(result.schedule.time, least, 1e-6);
     }
   }
+}
+
+// The schedule of the toy in 40 bytes computes a again behind dc.
+TEST(Checkmate, RunsNothingAfterWhatComesAfterAllItsRuns) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  Problem problem = toy();
+  problem.nodes[3].after = {0};
+  EXPECT_EQ(solved(problem, 50).schedule.time, 6);
+  EXPECT_TRUE(std::isinf(optimum(problem, 40)));
+  EXPECT_EQ(solved(problem, 40).status, SolveStatus::kInfeasible);
 }
 
 TEST(Checkmate, SolvesTheToy) {

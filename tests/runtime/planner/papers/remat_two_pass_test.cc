@@ -73,6 +73,20 @@ TEST(TwoPass, JoinsStagesWithoutForwardValues) {
   EXPECT_EQ(passes.stages[4].end, 8);
 }
 
+// a is read after dc; b and c are not.
+TEST(TwoPass, KeepsWhatMayNotRunLater) {
+  Problem problem = toy();
+  problem.nodes[3].after = {0, 1, 2};
+  const TwoPass passes = read_two_pass(problem);
+  EXPECT_FALSE(passes.steps[0].may_run_again);
+  EXPECT_TRUE(passes.steps[1].may_run_again);
+  EXPECT_TRUE(passes.steps[2].may_run_again);
+  problem.nodes[2].after = {1};
+  EXPECT_FALSE(read_two_pass(problem).steps[1].may_run_again) << "over in the forward pass";
+  problem.nodes[1].after = {2};
+  EXPECT_THAT(usage_error([&] { check_problem(problem); }), HasSubstr("no order"));
+}
+
 TEST(TwoPass, PutsRidersBehindTheirNodes) {
   Problem problem = toy();
   Node rider = make_node(1, 1, {0});

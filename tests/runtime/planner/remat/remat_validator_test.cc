@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/core/errors.h"
 #include "tests/runtime/planner/remat/small_problems.h"
 
 namespace tidemark::planner::remat {
@@ -84,6 +85,20 @@ TEST(RematValidator, FirstAndLaterRuns) {
               HasSubstr("variant for the first run only"));
   problem.nodes[0].variants[0].when = When::kAgain;
   EXPECT_THAT(fault(problem, {run(0)}), HasSubstr("variant for later runs only"));
+}
+
+TEST(RematValidator, NothingRunsAfterWhatComesAfterAllItsRuns) {
+  Problem problem = toy();
+  problem.nodes[4].after = {1, 2};
+  EXPECT_EQ(fault(problem, {run(0), run(1), run(2), drop(2), run(2), run(3), run(4), run(5)}),
+            "");
+  EXPECT_THAT(fault(problem, {run(0), run(1), run(2), run(3), run(4), drop(2), run(2)}),
+              HasSubstr("a node that comes after all its runs has run: node 2"));
+  problem.nodes[2].after = {4};
+  EXPECT_THROW(check_problem(problem), UsageError) << "each after the other";
+  problem = features();
+  problem.nodes[2].after = {0};
+  EXPECT_THROW(check_problem(problem), UsageError) << "a rider";
 }
 
 TEST(RematValidator, OverwrittenValueMustBeLive) {

@@ -79,6 +79,12 @@ inline Problem random_small(uint64_t seed) {
     }
     problem.nodes.push_back(std::move(node));
   }
+  if (below(3) == 0) {  // an update of what an early node reads
+    const NodeId reader = below(count - 1);
+    Node& update = problem.nodes[reader + 1 + below(count - 1 - reader)];
+    if (update.rider_of == kNoNode) update.after = {reader};
+    update.required |= below(2) == 0;
+  }
   problem.base_time = 1;
   for (const Node& node : problem.nodes) problem.base_time += node.variants[0].time;
   return problem;
@@ -119,6 +125,12 @@ inline double optimum(const Problem& problem, int64_t budget) {
       }
       const bool again = (ran >> i & 1) != 0;
       if (again && node.once) continue;
+      bool is_over = false;
+      for (NodeId j = 0; j < problem.size(); ++j) {
+        const auto& after = problem.nodes[j].after;
+        is_over |= (ran >> j & 1) != 0 && std::count(after.begin(), after.end(), i) > 0;
+      }
+      if (is_over) continue;
       for (int v = 0; v < static_cast<int>(node.variants.size()); ++v) {
         const Variant& variant = node.variants[v];
         const auto is_live = [&, live = live](NodeId u) { return (live >> u & 1) != 0; };
