@@ -1,5 +1,5 @@
 // Captured steps as rematerialisation problems.
-#include "runtime/planner/papers/remat/problem_from_step.h"
+#include "runtime/planner/remat/problem_from_step.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,7 +70,17 @@ TEST(ProblemFromStep, HasANodeForEachCall) {
   EXPECT_TRUE(nodes[6].required && nodes[6].once);
   EXPECT_EQ(nodes[6].bytes, 0);
   EXPECT_TRUE(nodes[7].required);
-  EXPECT_FALSE(nodes[7].once);
+  EXPECT_TRUE(nodes[7].required && nodes[7].once);
+}
+
+// The update comes after what reads w and g, the write of y after what made y, the read after
+// the last calls before it.
+TEST(ProblemFromStep, WritesComeAfterReaders) {
+  const auto nodes = problem_from_step(step()).problem.nodes;
+  EXPECT_THAT(nodes[2].after, ElementsAre(1));
+  EXPECT_THAT(nodes[6].after, ElementsAre(0, 1));
+  EXPECT_THAT(nodes[7].after, ElementsAre(2, 6));
+  for (const int i : {0, 1, 3, 4, 5}) EXPECT_THAT(nodes[i].after, IsEmpty()) << i;
 }
 
 // dw waits for the update, dx does not: the smaller one is a node of its own.
@@ -90,15 +100,16 @@ TEST(ProblemFromStep, SplitsWhatIsReadLater) {
 
 TEST(RematProblemJson, IsReadAgain) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const Problem problem = random_training(seed, 4, {});
+    Problem problem = random_training(seed, 4, {});
+    problem.nodes.back().after = {0, 1};
     const Problem again = parse_remat_problem(format_remat_problem(problem, {5, 7}), "file");
     ASSERT_EQ(again.size(), problem.size());
     EXPECT_EQ(again.fixed_bytes, problem.fixed_bytes);
     EXPECT_EQ(again.base_time, problem.base_time);
     for (NodeId i = 0; i < problem.size(); ++i) {
       const Node &a = problem.nodes[i], &b = again.nodes[i];
-      EXPECT_EQ(std::tie(a.bytes, a.required, a.once, a.adds_fixed, a.rider_of),
-                std::tie(b.bytes, b.required, b.once, b.adds_fixed, b.rider_of));
+      EXPECT_EQ(std::tie(a.bytes, a.required, a.once, a.adds_fixed, a.rider_of, a.after),
+                std::tie(b.bytes, b.required, b.once, b.adds_fixed, b.rider_of, b.after));
       ASSERT_EQ(a.variants.size(), b.variants.size());
       for (size_t v = 0; v < a.variants.size(); ++v) {
         const Variant &c = a.variants[v], &d = b.variants[v];
