@@ -70,7 +70,14 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
       versions_(trace_.storages.size(), 0),
       released_(trace_.storages.size(), false),
       claimed_(trace_.storages.size()),
+      last_used_again_(trace_.storages.size(), 0),
+      kept_(trace_.storages.size()),
       deferred_(trace_.ops.size()) {
+  for (uint32_t i = 0; i < schedule_.code.size(); ++i) {
+    if (!schedule_.code[i].again) continue;
+    for (const StepTrace::Input& input : trace_.ops[schedule_.code[i].subject].inputs)
+      last_used_again_[input.storage] = i + 1;
+  }
   numbering_.begin_step();
   if (schedule_.residents_apart) {
     base_ = residency_.pack();
@@ -83,7 +90,7 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
 }
 
 Executor::~Executor() {
-  drop_claims();
+  let_all_go();
   residency_.space().close_plan();
 }
 
@@ -175,7 +182,20 @@ bool Executor::released_as_traced() const {
 void Executor::unused(const Storage& storage) {
   if (!numbering_.has(storage)) return;
   const uint32_t number = numbering_.of(storage);
-  if (number < released_.size()) released_[number] = true;
+  if (number >= released_.size()) return;
+  released_[number] = true;
+  keep_for_later_runs(number);
+}
+
+// The program has dropped the storage, which would now be freed, or after the deferred calls
+// that read it. The schedule may compute something from it again before it frees it.
+void Executor::keep_for_later_runs(uint32_t number) {
+  Storage* storage = find(number);
+  if (!followed() || !storage || last_used_again_[number] <= next_) return;
+  const bool is_there = storage->managed.available() || storage->managed.deferred_users > 0;
+  if (!is_there || kept_[number]) return;
+  residency_.rematerialiser().hold(*storage);
+  kept_[number] = IntrusivePtr<Storage>(storage);
 }
 
 // Assigns numbers to the storages as it compares them.
@@ -283,11 +303,30 @@ void Executor::advance(uint32_t until) {
   }
 }
 
+// Whether an output of the call, which the schedule has no block for, is away, and the program is
+// about to drop it. Until then, the call would bring it back.
+bool Executor::awaits_drop(const Instruction& again) const {
+  if (issued_ == 0) return false;
+  const std::vector<uint32_t>& dropped = trace_.ops[issued_ - 1].released;
+  const std::vector<uint32_t>& outputs = trace_.ops[again.subject].outputs;
+  for (uint32_t b = 0; b < std::min<size_t>(outputs.size(), again.blocks); ++b) {
+    const uint32_t number = outputs[b];
+    const Storage* storage = find(number);
+    if (schedule_.blocks[again.first_block + b].storage == Schedule::kScratch && storage &&
+        storage->managed.evicted() && !released_[number] &&
+        std::find(dropped.begin(), dropped.end(), number) != dropped.end()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool Executor::ready(const Instruction& instruction) const {
   if (is_program_op(instruction)) {
     return instruction.subject < issued_ &&
            (!instruction.in_place() || released_[instruction.overwrites]);
   }
+  if (instruction.again) return !awaits_drop(instruction);
   const bool frees = instruction.what == Do::kFree && instruction.subject < released_.size();
   return !frees || claimed_[instruction.subject] || released_[instruction.subject];
 }
@@ -295,6 +334,7 @@ bool Executor::ready(const Instruction& instruction) const {
 // Returns false if the instruction could not be applied.
 bool Executor::apply(const Instruction& instruction) {
   if (is_program_op(instruction)) {
+    if (instruction.in_place()) let_go(instruction.overwrites);
     launch(deferred_[instruction.subject], placement_of(instruction));
     return true;
   }
@@ -308,8 +348,12 @@ bool Executor::apply(const Instruction& instruction) {
   const bool is_dead = !storage || storage->residence() == Residence::kDead;
   if (is_dead) return instruction.what != Do::kCopyIn;
   switch (instruction.what) {
-    case Do::kEvict:
-      return residency_.transfers().release_by(*storage, Action::kEvict, Reason::kPlan);
+    case Do::kEvict: {
+      const bool done =
+          residency_.transfers().release_by(*storage, Action::kEvict, Reason::kPlan);
+      if (last_used_again_[instruction.subject] <= next_) let_go(instruction.subject);
+      return done;
+    }
     case Do::kOffload:
       return residency_.transfers().release_by(*storage, Action::kOffload, Reason::kPlan);
     case Do::kCopyOut:
@@ -348,7 +392,7 @@ void Executor::free(uint32_t number) {
   if (number >= claimed_.size()) return;
   const IntrusivePtr<Storage> storage(find(number));
   if (!storage) return;
-  if (std::exchange(claimed_[number], {})) residency_.rematerialiser().unclaim(*storage);
+  let_go(number);
   if (schedule_.placed) residency_.rematerialiser().free_unused(*storage);
 }
 
@@ -421,17 +465,22 @@ void Executor::leave_for_memory(const std::string& why) {
 
 void Executor::run_deferred_in_program_order() {
   if (all_launched_) return;
-  drop_claims();
+  let_all_go();
   residency_.space().close_plan();
   for (uint32_t op = 0; op < issued_; ++op) launch(deferred_[op], {});
   all_launched_ = true;
 }
 
-void Executor::drop_claims() {
-  for (auto& claimed : claimed_) {
-    if (const auto storage = std::exchange(claimed, {}))
-      residency_.rematerialiser().unclaim(*storage);
-  }
+// Ends what keeps the storage for the schedule.
+void Executor::let_go(uint32_t number) {
+  if (const auto storage = std::exchange(claimed_[number], {}))
+    residency_.rematerialiser().unclaim(*storage);
+  if (const auto storage = std::exchange(kept_[number], {}))
+    residency_.rematerialiser().release_hold(*storage);
+}
+
+void Executor::let_all_go() {
+  for (uint32_t number = 0; number < claimed_.size(); ++number) let_go(number);
 }
 
 void Executor::end_step() {

@@ -107,9 +107,13 @@ class Executor {
   bool is_next(uint32_t op) const;
   void advance(uint32_t until = Schedule::kScratch);
   bool ready(const Instruction& instruction) const;
+  bool awaits_drop(const Instruction& again) const;
   bool apply(const Instruction& instruction);
   bool run_again(const Instruction& instruction);
   void free(uint32_t storage);
+  void keep_for_later_runs(uint32_t storage);
+  void let_go(uint32_t storage);
+  void let_all_go();
   void defer(uint32_t op, Deferred deferred);
   void release_held(Deferred& deferred);
   void launch(Deferred& deferred, const BlockPlacement& placement);
@@ -120,7 +124,6 @@ class Executor {
   void leave(const std::string& why);
   void leave_for_memory(const std::string& why);
   void run_deferred_in_program_order();
-  void drop_claims();
 
   const std::shared_ptr<const BoundSchedule> bound_;
   const StepTrace& trace_;
@@ -132,6 +135,10 @@ class Executor {
   std::vector<bool> released_;      // by storage: the program has dropped it
   // By storage: recomputed for another storage, and claimed until freed.
   std::vector<IntrusivePtr<Storage>> claimed_;
+  // By storage: the number of instructions up to its last use by a call that runs again.
+  std::vector<uint32_t> last_used_again_;
+  // By storage: dropped by the program, and held for calls that run again.
+  std::vector<IntrusivePtr<Storage>> kept_;
   std::vector<Deferred> deferred_;  // by operator
   std::vector<Offset> places_;      // of the current instruction
   uint32_t issued_ = 0;             // operators issued by the program
