@@ -343,15 +343,18 @@ void save_schedule(const Flags& flags, const StepTrace& graph) {
   write_output(flags.save_schedule, tidemark::to_json(graph, schedule));
 }
 
+PlanLimits limits_of(const Flags& flags) {
+  const DeviceProfile profile = load_profile(flags.capture.profile);
+  return {.space = flags.budget,
+          .tier_space = Bytes(int64_t{1} << 61),
+          .out_bandwidth = profile.offload_bandwidth,
+          .in_bandwidth = profile.reload_bandwidth,
+          .latency = profile.transfer_latency};
+}
+
 int run_show(const Flags& flags) {
   const SavedSchedule saved = schedule_from_json(read_text_file(flags.show), flags.show);
-  const DeviceProfile profile = load_profile(flags.capture.profile);
-  const PlanLimits limits{.space = flags.budget,
-                          .tier_space = Bytes(int64_t{1} << 61),
-                          .out_bandwidth = profile.offload_bandwidth,
-                          .in_bandwidth = profile.reload_bandwidth,
-                          .latency = profile.transfer_latency};
-  const bool valid = print_schedule(flags.show, saved, limits);
+  const bool valid = print_schedule(flags.show, saved, limits_of(flags));
   if (!flags.svg.empty()) {
     if (!saved.schedule.placed) {
       throw UsageError("--svg: the schedule in " + flags.show + " has no addresses to draw");
@@ -372,8 +375,12 @@ int run_graph(const Flags& flags) {
                                : flags.graph;
   if (!flags.save_graph.empty()) write_output(flags.save_graph, tidemark::to_json(graph));
   if (!flags.write_remat.empty()) {
-    write_rematerialization_problem(graph, name, flags.write_remat);
+    write_rematerialization_problem(graph, {name, flags.write_remat, flags.in_place});
     return kDone;
+  }
+  if (flags.budget > Bytes(0)) {
+    return plan_step_rematerialization(
+        graph, {name, limits_of(flags), flags.save_schedule, flags.limits, flags.method});
   }
   const Problem problem =
       problem_from_trace(graph, {.in_place = flags.in_place || flags.estimate});
@@ -457,7 +464,7 @@ int run(int argc, char** argv) {
       methods_listed += " " + method.name + " (" + method.what + "),";
     }
   }
-  methods_listed += " or a baseline; with --remat:";
+  methods_listed += " or a baseline; with --remat, or with a step and --budget:";
   for (const remat::RematMethod& method : remat::remat_methods()) {
     if (find_method(method.name) == nullptr) names.push_back(method.name);
     methods_listed += (&method == &remat::remat_methods()[0] ? " " : ", ") + method.name +
@@ -474,10 +481,11 @@ int run(int argc, char** argv) {
   app.add_option("--save-graph", flags.save_graph, "Write the captured step to FILE");
   app.add_option("--save-schedule", flags.save_schedule,
                  "Write the plan to FILE as a schedule that a session could run, together with "
-                 "the step; persistent storages are kept apart");
+                 "the step; persistent storages are kept apart. With --budget: a schedule that "
+                 "computes again what does not fit, by --method as for --remat");
   app.add_option("--write-remat", flags.write_remat,
                  "Write the step to FILE as a rematerialisation problem for --remat, with some "
-                 "budgets to try, and stop");
+                 "budgets to try, and stop; --in-place adds variants that run in place");
   auto* show =
       app.add_option(
              "--show", flags.show,
@@ -492,8 +500,8 @@ int run(int argc, char** argv) {
         if (flags.budget == Bytes(0))
           throw CLI::ValidationError("--budget", "a budget must be positive");
       },
-      "Memory limit of a schedule, such as 12GiB, for --remat or --show [--show: what the "
-      "schedule takes]");
+      "Memory limit of a schedule, such as 12GiB, for --remat, --show or a step [--show: what "
+      "the schedule takes]");
   auto* remat =
       app.add_option("--remat", flags.remat,
                      "JSON of a rematerialisation problem: nodes with time, bytes, inputs and "
@@ -551,16 +559,17 @@ int run(int argc, char** argv) {
   }
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
-  if (budget->count() > 0 && flags.show.empty() && flags.remat.empty()) {
-    throw UsageError("--budget needs --show or --remat");
+  const bool has_step = !flags.graph.empty() || !flags.capture.model.empty();
+  if (budget->count() > 0 && flags.show.empty() && flags.remat.empty() && !has_step) {
+    throw UsageError("--budget needs --show, --remat, GRAPH.json or --model");
   }
   if (profile->count() > 0 && flags.capture.model.empty() && flags.show.empty()) {
     throw UsageError("--profile needs --model or --show");
   }
-  if (!flags.save_schedule.empty() && flags.graph.empty() && flags.capture.model.empty()) {
+  if (!flags.save_schedule.empty() && !has_step) {
     throw UsageError("--save-schedule needs GRAPH.json or --model");
   }
-  if (!flags.write_remat.empty() && flags.graph.empty() && flags.capture.model.empty()) {
+  if (!flags.write_remat.empty() && !has_step) {
     throw UsageError("--write-remat needs GRAPH.json or --model");
   }
   if (!flags.show.empty()) return run_show(flags);
@@ -568,10 +577,10 @@ int run(int argc, char** argv) {
     return plan_rematerialization(
         {flags.remat, flags.budget, flags.output, flags.limits, flags.method});
   }
-  if (find_method(flags.method) == nullptr) {
-    throw UsageError("--method " + flags.method + " needs --remat");
+  if (find_method(flags.method) == nullptr && budget->count() == 0) {
+    throw UsageError("--method " + flags.method + " needs --remat, or a step and --budget");
   }
-  if (!flags.graph.empty() || !flags.capture.model.empty()) return run_graph(flags);
+  if (has_step) return run_graph(flags);
   if (flags.layout.empty() && flags.order.empty()) {
     print_error(
         "plan_graph: give GRAPH.json, --model NAME, --layout FILE, --order FILE, --remat FILE "

@@ -13,10 +13,13 @@
 #include "runtime/planner/io/remat_json.h"
 #include "runtime/planner/io/remat_problem_json.h"
 #include "runtime/planner/papers/remat/integer_bound.h"
-#include "runtime/planner/papers/remat/problem_from_step.h"
 #include "runtime/planner/papers/remat/remat_methods.h"
 #include "runtime/planner/papers/remat/run_sequence.h"
+#include "runtime/planner/papers/remat/step_by_method.h"
+#include "runtime/planner/remat/problem_from_step.h"
 #include "runtime/planner/remat/remat_planner.h"
+#include "runtime/schedule/schedule_json.h"
+#include "runtime/schedule/simulate.h"
 
 namespace tidemark {
 namespace {
@@ -64,12 +67,15 @@ int explain_least_budget(const RematRequest& request, const Problem& problem,
   return kOutOfMemory;
 }
 
+void print_program(const RematResult& result) {
+  if (result.variables == 0) return;
+  print_out("program: {} variables, {} rows; {}\n", result.variables, result.rows,
+            planner::to_string(result.status));
+}
+
 void print_result(const Problem& problem, const RematResult& result) {
   const std::string unit = problem.unit_time.empty() ? "" : ", " + problem.unit_time;
-  if (result.variables > 0) {
-    print_out("program: {} variables, {} rows; {}\n", result.variables, result.rows,
-              planner::to_string(result.status));
-  }
+  print_program(result);
   if (!result.found()) return;
   print_out("{:>14} {:>10} {:>10} {:>14} {:>9} {:>16}\n", "time" + unit, "ratio", "peak",
             "own bound", "seconds", "peak in bytes");
@@ -99,16 +105,18 @@ int plan_by(const RematMethod& method, const RematRequest& request, const Proble
   return kOutOfMemory;
 }
 
+const RematMethod& method_named(const std::string& name) {
+  const RematMethod* const method = planner::remat::find_remat_method(name);
+  if (method != nullptr) return *method;
+  std::string known;
+  for (const RematMethod& each : planner::remat::remat_methods()) known += " " + each.name;
+  throw UsageError("--method " + name + " plans no rematerialisation; there are" + known);
+}
+
 }  // namespace
 
 int plan_rematerialization(const RematRequest& request) {
-  const RematMethod* const method = planner::remat::find_remat_method(request.method);
-  if (method == nullptr) {
-    std::string known;
-    for (const RematMethod& each : planner::remat::remat_methods()) known += " " + each.name;
-    throw UsageError("--method " + request.method +
-                     " plans no rematerialisation; --remat takes" + known);
-  }
+  const RematMethod& method = method_named(request.method);
   const Problem problem = planner::parse_remat_problem(
       read_text_file(given_or_bundled(request.problem)), request.problem);
   const std::string& name = problem.name.empty() ? request.problem : problem.name;
@@ -116,9 +124,9 @@ int plan_rematerialization(const RematRequest& request) {
     print_out("{}: {} nodes, budget {}\n", name, problem.nodes.size(),
               in_bytes(request.budget.count()));
   };
-  if (method != &planner::remat::remat_methods()[0]) {
+  if (&method != &planner::remat::remat_methods()[0]) {
     print_problem();
-    return plan_by(*method, request, problem);
+    return plan_by(method, request, problem);
   }
   planner::remat::RematOptions options;
   options.limits = request.limits;
@@ -135,10 +143,10 @@ int plan_rematerialization(const RematRequest& request) {
   return kDone;
 }
 
-void write_rematerialization_problem(const StepTrace& trace, const std::string& name,
-                                     const std::string& file) {
-  Problem problem = planner::remat::problem_from_step(trace).problem;
-  problem.name = name;
+void write_rematerialization_problem(const StepTrace& trace, const WriteRematRequest& request) {
+  Problem problem =
+      planner::remat::problem_from_step(trace, {.in_place = request.in_place}).problem;
+  problem.name = request.name;
   check_problem(problem);
   std::vector<Run> runs;
   runs.reserve(problem.nodes.size());
@@ -149,9 +157,37 @@ void write_rematerialization_problem(const StepTrace& trace, const std::string& 
     const auto above = static_cast<double>(keep_all - problem.fixed_bytes);
     budgets.push_back(problem.fixed_bytes + static_cast<int64_t>(share * above));
   }
-  write_output(file, planner::format_remat_problem(problem, budgets));
-  print_out("{}: {} nodes, {} fixed, {} keeping everything\n", name, problem.nodes.size(),
-            format_bytes(Bytes(problem.fixed_bytes)), format_bytes(Bytes(keep_all)));
+  write_output(request.file, planner::format_remat_problem(problem, budgets));
+  print_out("{}: {} nodes, {} fixed, {} keeping everything\n", request.name,
+            problem.nodes.size(), format_bytes(Bytes(problem.fixed_bytes)),
+            format_bytes(Bytes(keep_all)));
+}
+
+int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& request) {
+  const RematMethod& method = method_named(request.method);
+  const planner::remat::StepByMethod made =
+      plan_step_by(method, trace, request.space, {}, request.limits);
+  print_out("{}: {} operators, budget {}\n", request.name, trace.ops.size(),
+            in_bytes(request.space.space.count()));
+  print_out("{}: {}\n", method.name, method.what);
+  print_program(made.result);
+  if (!made.schedule) {
+    print_error("plan_graph: {}: {}\n", method.name, made.why_not);
+    return kOutOfMemory;
+  }
+  const ScheduleCost cost = simulate(trace, request.space, *made.schedule);
+  const auto in_ms = [](Nanos time) { return static_cast<double>(time.count()) * 1e-6; };
+  const double base = in_ms(total_cost(trace));
+  print_out("{:>18} {:>14} {:>10} {:>16} {:>16}\n", "", "time, ms", "ratio", "peak in bytes",
+            "margin in bytes");
+  print_out("{:>18} {:>14.6f} {:>10.6f} {:>16} {:>16}\n", "planned", made.result.schedule.time,
+            made.result.schedule.time / base, made.result.schedule.peak, made.margin.count());
+  print_out("{:>18} {:>14.6f} {:>10.6f} {:>16}\n", "simulated", in_ms(cost.time),
+            in_ms(cost.time) / base, made.schedule->peak.count());
+  print_out("{:.6f} ms computed again, {:.6f} ms waiting for uploads; {} moved\n",
+            in_ms(cost.recomputed), in_ms(cost.waited), format_bytes(made.schedule->moved));
+  if (!request.output.empty()) write_output(request.output, to_json(trace, *made.schedule));
+  return kDone;
 }
 
 }  // namespace tidemark

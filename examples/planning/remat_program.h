@@ -1,5 +1,6 @@
 // plan_graph --remat: plans rematerialisation from a file within a budget; --write-remat: makes
-// such a file from a captured step.
+// such a file from a captured step; --save-schedule with --budget: plans a captured step, for
+// sessions to run.
 //
 // Threads: the calling thread.
 #pragma once
@@ -8,6 +9,7 @@
 
 #include "runtime/core/units.h"
 #include "runtime/planner/limits.h"
+#include "runtime/schedule/plan_limits.h"
 #include "runtime/schedule/step_trace.h"
 
 namespace tidemark {
@@ -27,9 +29,26 @@ struct RematRequest {
 // an unknown method, or one that cannot read the problem.
 int plan_rematerialization(const RematRequest& request);
 
+struct WriteRematRequest {
+  std::string name, file;
+  bool in_place = false;  // with variants that overwrite an input
+};
+
 // Writes the step as a rematerialisation problem, with budgets between its fixed bytes and what
 // keeping everything takes.
-void write_rematerialization_problem(const StepTrace& trace, const std::string& name,
-                                     const std::string& file);
+void write_rematerialization_problem(const StepTrace& trace, const WriteRematRequest& request);
+
+struct StepRematRequest {
+  std::string name;
+  PlanLimits space{};    // with the budget, persistent storages included
+  std::string output{};  // file for the schedule; empty: none
+  planner::Limits limits{};
+  std::string method = "default";
+};
+
+// Plans the step by one of planner::remat::remat_methods(), prints its time beside that of the
+// simulated schedule, and writes the schedule. Returns the exit code: 3 if there is none, with
+// the reason on standard error. Throws UsageError as plan_rematerialization() does.
+int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& request);
 
 }  // namespace tidemark

@@ -288,6 +288,25 @@ TEST_F(PlanGraphTest, WritesACapturedStepAsARematerialisationProblem) {
             2);
 }
 
+TEST_F(PlanGraphTest, PlansRematerialisationOfAStepForSessions) {
+  const std::string step = "--model resnet18 --batch 4 --image-size 64 ";
+  ASSERT_EQ(run(step + "--write-remat " + file("step.json")).code, 0);
+  const nlohmann::json problem = nlohmann::json::parse(read("step.json"));
+  const auto budget = std::to_string(problem["budgets"][3]["bytes"].get<int64_t>());
+  const Outcome made = run(step + "--budget " + budget + " --deadline 2 --save-schedule " +
+                           file("schedule.json"));
+  ASSERT_EQ(made.code, 0) << made.said;
+  EXPECT_THAT(made.said, HasSubstr("computed again"));
+  const Outcome shown = run("--show " + file("schedule.json") + " --budget " + budget);
+  EXPECT_EQ(shown.code, 0) << shown.said;
+  EXPECT_THAT(shown.said, HasSubstr("of them again"));
+  const Outcome none = run(step + "--budget 1MiB --method chen-budget");
+  EXPECT_EQ(none.code, 3) << none.said;
+  EXPECT_THAT(none.said, HasSubstr("no size of segments fits"));
+  EXPECT_EQ(run(step + "--budget 1GiB --method roam").code, 2);
+  EXPECT_EQ(run(step + "--method chen").code, 2);
+}
+
 TEST_F(PlanGraphTest, RematerialisationSaysTheLeastBudget) {
   const Outcome outcome = plan_toy("--budget 39", "s.json");
   EXPECT_EQ(outcome.code, 3);

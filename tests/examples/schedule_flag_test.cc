@@ -1,10 +1,12 @@
 // --save-schedule and --schedule: a training goes by the schedule of another.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
 
+#include "runtime/planner/papers/solver/solver.h"
 #include "tests/examples/train_resnet.h"
 
 namespace tidemark {
@@ -65,6 +67,50 @@ TEST_F(ScheduleFlagTest, WhereItDoesNotDoThePolicyDecides) {
   EXPECT_THAT(swapped.error, HasSubstr("the given schedule is not valid here: "));
   EXPECT_EQ(swapped.json.at("plan").at("steps"), 0);
   EXPECT_EQ(swapped.json.at("params_checksum"), first.json.at("params_checksum"));
+}
+
+// plan_graph plans a training's step by a method, and the training follows the schedule.
+class RematScheduleFlagTest : public testing::TrainResnet {
+ protected:
+  static constexpr const char* kStep = "--model resnet18 --batch 16 --image-size 64 ";
+
+  // Runs plan_graph on the step; what it says is in the file "said".
+  int plan(const std::string& arguments) const {
+    const std::string command = std::string(TIDEMARK_PLAN_GRAPH) + " " + kStep + arguments +
+                                " > " + path("said") + " 2>&1";
+    return std::system(command.c_str());
+  }
+};
+
+TEST_F(RematScheduleFlagTest, TheSameBitsInLessMemory) {
+  const std::string training = std::string(kStep) + "--threads 2 --steps 4 ";
+  const Result plain = run(training);
+  ASSERT_EQ(plain.code, 0) << plain.error;
+  ASSERT_EQ(plan("--write-remat " + path("step.json")), 0) << read(path("said"));
+  const Json budgets = Json::parse(read(path("step.json"))).at("budgets");
+  const std::string schedule = path("schedule.json");
+  struct Case {
+    const char* method;
+    size_t budget;
+    bool needs_solver;
+  };
+  for (const Case& each :
+       {Case{"default", 4, false}, Case{"monet", 1, true}, Case{"monet-eager", 2, true}}) {
+    if (each.needs_solver && planner::find_solvers().empty()) continue;
+    SCOPED_TRACE(each.method);
+    const std::string within =
+        "--budget " + std::to_string(budgets[each.budget].at("bytes").get<int64_t>());
+    ASSERT_EQ(plan(within + " --method " + each.method + " --deadline 15 --save-schedule " +
+                   schedule),
+              0)
+        << read(path("said"));
+    const Result limited =
+        run(training + "--policy delta " + within + " --schedule " + schedule);
+    expect_same_training(limited, plain);
+    EXPECT_THAT(limited.error, HasSubstr("steps now follow the given plan"));
+    EXPECT_GT(limited.json.at("plan").at("steps"), 0);
+    EXPECT_EQ(limited.json.at("plan").at("mismatches"), 0);
+  }
 }
 
 TEST_F(ScheduleFlagTest, MistakesAreExplained) {

@@ -10,6 +10,7 @@ RematMethod checkmate_method() {
   method.name = "checkmate";
   method.what = "Checkmate's program: a stage for each node";
   method.needs_solver = true;
+  method.knows_riders = false;
   method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
     const Stopwatch watch(limits);
     require_solver();

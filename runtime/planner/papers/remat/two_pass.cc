@@ -226,6 +226,12 @@ class Reader {
       }
       result_.stages.push_back({k, k + 1, reads, {}, {}, result_.gradients[k]});
     }
+    over_from_.assign(result_.steps.size(), result_.size());
+    for (int k = 0; k < result_.size(); ++k) {
+      for (const NodeId u : problem_.nodes[result_.steps[k].node].after) {
+        over_from_[position_[u]] = std::min(over_from_[position_[u]], k);
+      }
+    }
     do find_needs();
     while (keep_what_is_over());
   }
@@ -243,7 +249,7 @@ class Reader {
       stage.last_reader.assign(needed.size(), -1);
       for (int i = result_.forward - 1; i >= 0; --i) {
         const Step& step = result_.steps[i];
-        if (needed[i] == 0 || !step.may_run_again) continue;
+        if (needed[i] == 0 || !step.may_run_again || over_from_[i] < stage.first) continue;
         if (step.rides_on >= 0) needed[step.rides_on] = 1;
         for (const Way& way : step.again) {
           for (const int u : way.forward) {
@@ -261,17 +267,13 @@ class Reader {
   // computed again. Returns whether there was any.
   bool keep_what_is_over() {
     bool found = false;
-    for (int k = 0; k < result_.size(); ++k) {
-      for (const NodeId u : problem_.nodes[result_.steps[k].node].after) {
-        const int i = position_[u];
-        if (i >= result_.forward || !result_.steps[i].may_run_again) continue;
-        const bool is_needed = std::any_of(
-            result_.stages.begin() + 1, result_.stages.end(),
-            [&](const Stage& stage) { return stage.first > k && stage.may_need(i); });
-        if (k >= result_.forward && !is_needed) continue;
-        result_.steps[i].may_run_again = false;
-        found = true;
-      }
+    for (int i = 0; i < result_.forward; ++i) {
+      Step& step = result_.steps[i];
+      const bool is_needed = std::any_of(
+          result_.stages.begin() + 1, result_.stages.end(),
+          [&](const Stage& stage) { return stage.first > over_from_[i] && stage.may_need(i); });
+      found |= is_needed && step.may_run_again;
+      if (is_needed) step.may_run_again = false;
     }
     for (Step& step : result_.steps) {
       if (step.rides_on >= 0) step.may_run_again &= result_.steps[step.rides_on].may_run_again;
@@ -283,6 +285,7 @@ class Reader {
   const TwoPassOptions options_;
   std::vector<NodeId> order_;
   std::vector<int> position_, until_;
+  std::vector<int> over_from_;  // by position: the first node that comes after all its runs
   TwoPass result_;
 };
 
