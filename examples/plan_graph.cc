@@ -379,8 +379,10 @@ int run_graph(const Flags& flags) {
     return kDone;
   }
   if (flags.budget > Bytes(0)) {
+    PlanLimits space = limits_of(flags);
+    space.move_bandwidth = load_profile(flags.capture.profile).memory_bandwidth / 2;
     return plan_step_rematerialization(
-        graph, {name, limits_of(flags), flags.save_schedule, flags.limits, flags.method});
+        graph, {name, space, flags.save_schedule, flags.limits, flags.method});
   }
   const Problem problem =
       problem_from_trace(graph, {.in_place = flags.in_place || flags.estimate});
@@ -455,7 +457,7 @@ int run(int argc, char** argv) {
       ->needs(model);
   auto* profile = app.add_option("--profile", flags.capture.profile,
                                  "Device whose profile gives the costs of --model's operators "
-                                 "and, for --show, of copies");
+                                 "and, for --show and --budget, of copies");
   std::string methods_listed = "Plan by this method:";
   std::vector<std::string> names;
   for (const Method& method : methods()) {
@@ -563,8 +565,9 @@ int run(int argc, char** argv) {
   if (budget->count() > 0 && flags.show.empty() && flags.remat.empty() && !has_step) {
     throw UsageError("--budget needs --show, --remat, GRAPH.json or --model");
   }
-  if (profile->count() > 0 && flags.capture.model.empty() && flags.show.empty()) {
-    throw UsageError("--profile needs --model or --show");
+  if (profile->count() > 0 && flags.capture.model.empty() && budget->count() == 0 &&
+      flags.show.empty()) {
+    throw UsageError("--profile needs --model, --show or --budget");
   }
   if (!flags.save_schedule.empty() && !has_step) {
     throw UsageError("--save-schedule needs GRAPH.json or --model");
