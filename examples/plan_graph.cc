@@ -257,9 +257,12 @@ int run_order(const Flags& flags) {
 }
 
 StepTrace read_or_capture(const Flags& flags) {
-  if (!flags.graph.empty())
-    return trace_from_json(read_text_file(given_or_bundled(flags.graph)), flags.graph);
-  return capture_model(flags.capture);
+  if (flags.graph.empty()) return capture_model(flags.capture);
+  const std::string text = read_text_file(given_or_bundled(flags.graph));
+  const bool is_schedule =
+      text.substr(0, 200).find("\"tidemark schedule\"") != std::string::npos;
+  return is_schedule ? schedule_from_json(text, flags.graph).trace
+                     : trace_from_json(text, flags.graph);
 }
 
 // The operators before the backward pass, which keep nothing for it: MXNet's script calls this
@@ -438,8 +441,10 @@ int run(int argc, char** argv) {
       "\nExit codes: 0 planned; 1 failed, or standard output could not be written; 2 bad "
       "flags or files;\n3 does not fit in --capacity or --budget, or memory ran out.");
   Flags flags;
-  auto* graph = app.add_option("GRAPH", flags.graph,
-                               "Step graph, as --save-graph writes it; may be gzipped (.gz)");
+  auto* graph =
+      app.add_option("GRAPH", flags.graph,
+                     "Step graph, as --save-graph writes it, or a schedule of a training "
+                     "(--save-schedule), whose step is planned; may be gzipped (.gz)");
   auto* model = app.add_option("--model", flags.capture.model,
                                "A training step of this network, captured on the simulator: " +
                                    listed(capturable_models()))
