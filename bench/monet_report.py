@@ -14,7 +14,6 @@ is compared with it. The limits are seconds for each plan. A report that
 exists is completed: what it has is not planned again. Without a solver (BUILDING.md) MONeT's columns
 say so."""
 
-import argparse
 import concurrent.futures
 import json
 import os
@@ -199,11 +198,7 @@ def measure(args):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", type=pathlib.Path,
-                        default=reports.ROOT / "build" / "release" / "bin" / "plan_graph")
-    parser.add_argument("--output", type=pathlib.Path)
+    parser = reports.plan_graph_parser(__doc__)
     parser.add_argument("--profile", default="p100-16gb")
     parser.add_argument("--search-limit", type=float, default=4)
     parser.add_argument("--solver-limit", type=float, default=12)

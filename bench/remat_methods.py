@@ -14,7 +14,6 @@ budget; --search-limit: of our search. Every schedule is validated by plan_graph
 those that fit also by `FILE.py INSTANCE SCHEDULE --budget B`. A report that exists is completed: what
 it has is not measured again. The solvers are those that plan_graph finds (BUILDING.md)."""
 
-import argparse
 import concurrent.futures
 import gzip
 import json
@@ -211,11 +210,7 @@ def measure(args, instances):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", type=pathlib.Path,
-                        default=reports.ROOT / "build" / "release" / "bin" / "plan_graph")
-    parser.add_argument("--output", type=pathlib.Path)
+    parser = reports.plan_graph_parser(__doc__)
     parser.add_argument("--limit", type=float, default=60)
     parser.add_argument("--search-limit", type=float, default=10)
     parser.add_argument("--jobs", type=int, default=1, help="budgets at a time")

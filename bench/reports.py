@@ -1,4 +1,5 @@
 """What the measuring scripts share: running a training program, and writing a report."""
+import argparse
 import datetime
 import json
 import pathlib
@@ -41,6 +42,16 @@ def compared_policies(build):
     """All policies but tide's parts and "none"."""
     return [policy for policy in choices(build / "bin" / "train_resnet", "--policy")
             if policy not in ("none", "price", "austere")]
+
+
+def plan_graph_parser(doc):
+    """A parser whose help is `doc`, for what runs plan_graph and writes a report."""
+    parser = argparse.ArgumentParser(description=doc, usage=argparse.SUPPRESS,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path,
+                        default=ROOT / "build" / "release" / "bin" / "plan_graph")
+    parser.add_argument("--output", type=pathlib.Path)
+    return parser
 
 
 def parse_networks(parser, networks):
