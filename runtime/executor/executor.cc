@@ -303,8 +303,8 @@ void Executor::advance(uint32_t until) {
   }
 }
 
-// Whether an output of the call, which the schedule has no block for, is away, and the program is
-// about to drop it. Until then, the call would bring it back.
+// Whether an output of the call, which the schedule has no block for, is away, and the program
+// is about to drop it. Until then, the call would bring it back.
 bool Executor::awaits_drop(const Instruction& again) const {
   if (issued_ == 0) return false;
   const std::vector<uint32_t>& dropped = trace_.ops[issued_ - 1].released;

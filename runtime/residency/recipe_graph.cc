@@ -28,10 +28,9 @@ bool RecipeGraph::runnable(const Storage& storage) const {
     for (const Recipe::Input& input : next->managed.recipe->inputs) {
       const Storage& source = *input.storage;
       if (source.managed.version - source.managed.unwritten != input.version) return false;
-      if (source.managed.available() || source.managed.mark == walk ||
-          source.managed.runnable_at == epoch_)
-        continue;
-      if (!source.managed.recipe) return false;
+      if (source.managed.available()) continue;
+      if (!source.managed.recipe) return false;  // also if it had one earlier in this epoch
+      if (source.managed.mark == walk || source.managed.runnable_at == epoch_) continue;
       source.managed.mark = walk;
       pending.push_back(&source);
       seen.push_back(&source);

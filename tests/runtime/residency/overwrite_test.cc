@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "tests/runtime/residency/scene.h"
 
@@ -102,6 +103,20 @@ TEST(Overwrite, ACallThatFailsLeavesTheInputAsItWas) {
     return scene.hash(deferred.output);
   };
   EXPECT_EQ(run(true), run(false));
+}
+
+// Once w is written, x cannot be computed again, nor what overwrites x.
+TEST(Overwrite, WhatLostItsRecipeIsNoSource) {
+  Scene scene;
+  const MemoryView& view = scene.residency().view();
+  const Handle w = scene.data();
+  Handle x = scene.call({w}, 2);
+  EXPECT_TRUE(view.may_evict(*x));
+  ASSERT_TRUE(scene.evict(x) && scene.residency().recompute(*x, {}));
+  scene.update({w});
+  Deferred deferred(scene, std::exchange(x, {}), 2);
+  EXPECT_TRUE(deferred.run(true));
+  EXPECT_FALSE(view.may_evict(*deferred.output));
 }
 
 TEST(Overwrite, IsSaidInTheLog) {
