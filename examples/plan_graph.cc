@@ -29,6 +29,7 @@
 #include "examples/common/bundled.h"
 #include "examples/common/console.h"
 #include "examples/common/flag_groups.h"
+#include "examples/common/flags.h"
 #include "examples/common/output_file.h"
 #include "examples/common/program.h"
 #include "examples/planning/capture_model.h"
@@ -74,7 +75,7 @@ struct Flags {
   bool estimate = false;
   bool in_place = false;
   int64_t capacity = 0;
-  Bytes budget{0};  // for --show and --remat; 0: what the schedule takes
+  std::optional<Budget> budget;
   bool resident = false;
   Limits limits;
 };
@@ -346,9 +347,10 @@ void save_schedule(const Flags& flags, const StepTrace& graph) {
   write_output(flags.save_schedule, tidemark::to_json(graph, schedule));
 }
 
-PlanLimits limits_of(const Flags& flags) {
+// `peak`: what a share of the budget is of.
+PlanLimits limits_of(const Flags& flags, Bytes peak = Bytes(0)) {
   const DeviceProfile profile = load_profile(flags.capture.profile);
-  return {.space = flags.budget,
+  return {.space = flags.budget ? flags.budget->resolve(peak) : Bytes(0),
           .tier_space = Bytes(int64_t{1} << 61),
           .out_bandwidth = profile.offload_bandwidth,
           .in_bandwidth = profile.reload_bandwidth,
@@ -381,8 +383,8 @@ int run_graph(const Flags& flags) {
     write_rematerialization_problem(graph, {name, flags.write_remat, flags.in_place});
     return kDone;
   }
-  if (flags.budget > Bytes(0)) {
-    PlanLimits space = limits_of(flags);
+  if (flags.budget) {
+    PlanLimits space = limits_of(flags, program_order_peak(graph));
     space.move_bandwidth = load_profile(flags.capture.profile).memory_bandwidth / 2;
     return plan_step_rematerialization(
         graph, {name, space, flags.save_schedule, flags.limits, flags.method});
@@ -503,12 +505,14 @@ int run(int argc, char** argv) {
   auto* budget = app.add_option_function<std::string>(
       "--budget",
       [&](const std::string& text) {
-        flags.budget = parse_bytes(text);
-        if (flags.budget == Bytes(0))
+        const bool is_share = text.ends_with('%');
+        flags.budget = is_share ? parse_budget(text) : Budget{.bytes = parse_bytes(text)};
+        if (flags.budget->bytes == Bytes(0))
           throw CLI::ValidationError("--budget", "a budget must be positive");
       },
-      "Memory limit of a schedule, such as 12GiB, for --remat, --show or a step [--show: what "
-      "the schedule takes]");
+      "Memory limit of a schedule, such as 12GiB, for --remat, --show or a step; for a step "
+      "also a share of what it takes in program order, such as 60% [--show: what the schedule "
+      "takes]");
   auto* remat =
       app.add_option("--remat", flags.remat,
                      "JSON of a rematerialisation problem: nodes with time, bytes, inputs and "
@@ -570,6 +574,11 @@ int run(int argc, char** argv) {
   if (budget->count() > 0 && flags.show.empty() && flags.remat.empty() && !has_step) {
     throw UsageError("--budget needs --show, --remat, GRAPH.json or --model");
   }
+  if (flags.budget && !flags.budget->bytes && !has_step) {
+    throw UsageError(
+        "--budget: a share such as 60% is of what a step takes in program order, "
+        "so it needs GRAPH.json or --model; give bytes, such as 12GiB");
+  }
   if (profile->count() > 0 && flags.capture.model.empty() && budget->count() == 0 &&
       flags.show.empty()) {
     throw UsageError("--profile needs --model, --show or --budget");
@@ -583,7 +592,7 @@ int run(int argc, char** argv) {
   if (!flags.show.empty()) return run_show(flags);
   if (!flags.remat.empty()) {
     return plan_rematerialization(
-        {flags.remat, flags.budget, flags.output, flags.limits, flags.method});
+        {flags.remat, *flags.budget->bytes, flags.output, flags.limits, flags.method});
   }
   if (find_method(flags.method) == nullptr && budget->count() == 0) {
     throw UsageError("--method " + flags.method + " needs --remat, or a step and --budget");

@@ -47,14 +47,9 @@ void print_plan(const Problem& problem, const RematPlan& plan, const std::string
             plan.schedule.peak);
 }
 
-int explain_least_budget(const RematRequest& request, const Problem& problem,
-                         const RematPlan& plan) {
-  planner::Limits limits = request.limits;
-  limits.seconds = std::max(limits.seconds - plan.seconds, 0.0);
+int explain_least_budget(const Problem& problem, planner::Limits limits, double spent) {
+  limits.seconds = std::max(limits.seconds - spent, 0.0);
   const LeastBudget least = find_least_budget(problem, limits);
-  print_error("plan_graph: {} {}\n",
-              plan.feasible ? "no schedule was found within" : "no schedule fits in",
-              in_bytes(request.budget.count()));
   if (least.found > 0 && least.proven()) {
     print_error("plan_graph: the least budget is {}\n", in_bytes(least.found));
   } else {
@@ -133,7 +128,12 @@ int plan_rematerialization(const RematRequest& request) {
   options.integer = planner::integer_bound();
   const RematPlan plan = plan_remat(problem, request.budget.count(), options);
   print_problem();
-  if (!plan.found()) return explain_least_budget(request, problem, plan);
+  if (!plan.found()) {
+    print_error("plan_graph: {} {}\n",
+                plan.feasible ? "no schedule was found within" : "no schedule fits in",
+                in_bytes(request.budget.count()));
+    return explain_least_budget(problem, request.limits, plan.seconds);
+  }
   print_plan(problem, plan, problem.unit_time.empty() ? "" : ", " + problem.unit_time);
   if (!request.output.empty()) {
     write_output(request.output,
@@ -173,7 +173,9 @@ int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& 
   print_program(made.result);
   if (!made.schedule) {
     print_error("plan_graph: {}: {}\n", method.name, made.why_not);
-    return kOutOfMemory;
+    print_error("plan_graph: schedules that compute again, and copy nothing:\n");
+    return explain_least_budget(planner::remat::problem_from_step(trace).problem,
+                                request.limits, made.result.seconds);
   }
   const ScheduleCost cost = simulate(trace, request.space, *made.schedule);
   const auto in_ms = [](Nanos time) { return static_cast<double>(time.count()) * 1e-6; };

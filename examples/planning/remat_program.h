@@ -48,7 +48,8 @@ struct StepRematRequest {
 
 // Plans the step by one of planner::remat::remat_methods(), prints its time beside that of the
 // simulated schedule, and writes the schedule. Returns the exit code: 3 if there is none, with
-// the reason on standard error. Throws UsageError as plan_rematerialization() does.
+// the reason and the least budget on standard error. Throws UsageError as
+// plan_rematerialization() does.
 int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& request);
 
 }  // namespace tidemark

@@ -17,6 +17,7 @@
 namespace tidemark {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 struct Outcome {
@@ -303,6 +304,9 @@ TEST_F(PlanGraphTest, PlansRematerialisationOfAStepForSessions) {
   const Outcome none = run(step + "--budget 1MiB --method chen-budget");
   EXPECT_EQ(none.code, 3) << none.said;
   EXPECT_THAT(none.said, HasSubstr("no size of segments fits"));
+  EXPECT_THAT(none.said, HasSubstr("schedules that compute again, and copy nothing:"));
+  EXPECT_THAT(none.said, ContainsRegex("least budget|no budget below"));
+  EXPECT_EQ(run(step + "--budget 80% --deadline 2").code, 0);
   EXPECT_EQ(run(step + "--budget 1GiB --method roam").code, 2);
   EXPECT_EQ(run(step + "--method chen").code, 2);
 }
@@ -324,7 +328,7 @@ TEST_F(PlanGraphTest, RematerialisationExplainsBadFilesAndFlags) {
   EXPECT_EQ(run("--model resnet18 --method monet").code, 2);
   EXPECT_EQ(run("--remat " + toy + " --budget 40 --model resnet18").code, 2);
   EXPECT_EQ(run("--remat " + toy + " --budget 40 --output " + toy).code, 2);
-  EXPECT_EQ(run("--budget 40 --model resnet18").code, 2);
+  EXPECT_EQ(run("--remat " + toy + " --budget 60%").code, 2);
   EXPECT_EQ(run("--remat " + file("none.json") + " --budget 40").code, 2);
   const Outcome corrupt =
       run("--remat " + write("bad.json", R"({"format": "remat-1", "nodes": [{"time": 1,
