@@ -158,6 +158,13 @@ def statements(report):
            f"needed a margin, the largest {max((r['margin'] / r['budget'] for r in made), default=0):.1%} of "
            f"the budget. The simulator takes {100 * min(longer, default=0):+.3f} % to "
            f"{100 * max(longer, default=0):+.3f} % of the planned time longer: uploads and moves.")
+    ours = {(entry["network"], row["share"]): overhead(row) for entry in report["networks"]
+            for row in entry["plans"] if row["method"] == "default"}
+    beside = [(ours[entry["network"], round(share, 4)], published) for entry in report["networks"]
+              for share, published in points(entry["network"])]
+    yield (f"Beside MONeT's published points, ours takes less time at {sum(a is not None and a < b for a, b in beside)} "
+           f"of {len(beside)}, more at {sum(a is not None and a >= b for a, b in beside)}, and has no schedule at "
+           f"{sum(a is None for a, _ in beside)}.")
     for other in [m for m in METHODS if m != "default"]:
         pairs = []
         for entry in report["networks"]:
