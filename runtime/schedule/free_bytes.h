@@ -69,9 +69,12 @@ class FreeCount {
   Nanos take(Bytes size) {
     Nanos from{0};
     while (live_ + size > room_ && !left_.empty()) {
-      from = std::max(from, left_.top().time);
-      live_ -= left_.top().size;
+      const Left earliest = left_.top();
       left_.pop();
+      from = std::max(from, earliest.time);
+      const Bytes taken = std::min(earliest.size, live_ + size - room_);
+      live_ -= taken;
+      if (taken < earliest.size) left_.push({earliest.time, earliest.size - taken});
     }
     live_ += size;
     return from;

@@ -243,6 +243,19 @@ TEST(Simulate, KnowsOfEachByteWhenItIsFree) {
   }
 }
 
+TEST(Simulate, CountsWhatIsLeftOfAFreedChunkAtItsTime) {
+  simulator::FreeCount count(Bytes(10));
+  EXPECT_EQ(count.take(Bytes(10)), Nanos(0));
+  count.leave(Bytes(8), Nanos(5));
+  count.leave(Bytes(2), Nanos(7));
+  EXPECT_EQ(count.take(Bytes(3)), Nanos(5));
+  EXPECT_EQ(count.take(Bytes(5)), Nanos(5)) << "the rest of the eight";
+  EXPECT_EQ(count.take(Bytes(1)), Nanos(7));
+  count.leave(Bytes(4), Nanos(9));
+  EXPECT_EQ(count.take(Bytes(2)), Nanos(9)) << "one of the two, and one of the four";
+  EXPECT_EQ(count.take(Bytes(9)), Nanos(9)) << "all that is free";
+}
+
 TEST(Simulate, NeverBeatsComputeAlone) {
   std::mt19937 random(2);
   for (int i = 0; i < 200; ++i) {
