@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What the whole process takes under a budget, as the system counts it, beside PyTorch.
 
-For each job one run after the other: no budget, 70, 50, 30 % and the smallest feasible budget, then
-PyTorch, plain and with checkpointing. Memory is the most that was resident (ru_maxrss); a step's
-time is the median without the first two. Every run of ours has to end with the bits of the one
+For each job one run after the other: no budget, 70, 50, 30 % and the smallest feasible budget (or
+--budgets), then PyTorch, plain and with checkpointing. Memory is the most that was resident
+(ru_maxrss); a step's time is the median without the first two, and that of the steps by a plan. Every run of ours has to end with the bits of the one
 without a budget, or the script fails. PyTorch's own libraries are given apart, as what its process
 takes before the model is made.
 
@@ -68,13 +68,15 @@ def ours(options, job, budget, smallest):
             return {"budget": budget, "exit_code": code, "error": (errors.strip().splitlines() or ["?"])[-1]}
         report = json.loads(output.read_text())
     steps = report["steps"]
+    by_plan = [step["ms"] for step in steps if step["mode"] == "static"]
     return {
         "budget": budget, "exit_code": code, "resident_peak_bytes": resident,
         "step_ms": statistics.median(step["ms"] for step in steps[WARMUP:]),
+        "planned_steps": len(by_plan), "planned_step_ms": statistics.median(by_plan) if by_plan else None,
         "moved_bytes_per_step": sum(s["offload_bytes"] + s["reload_bytes"] for s in steps[WARMUP:]) / len(steps[WARMUP:]),
         **{key: report.get(key) for key in ("budget_bytes", "minimum_budget_bytes", "unmanaged_peak_bytes",
                                             "peak_reserved_bytes", "host_peak_bytes", "disk_peak_bytes", "loader_bytes",
-                                            "params_checksum", "schedule")},
+                                            "params_checksum", "schedule", "plan")},
     }
 
 
@@ -94,7 +96,8 @@ def line(name, row):
         return f"{name:38} {what:20} exit code {row['exit_code']}: {row['error'][:60]}"
     return (f"{name:38} {what:20} process {row['resident_peak_bytes'] / 2**20:7.0f} MiB  "
             f"arena {(row.get('peak_reserved_bytes') or 0) / 2**20:7.0f} MiB  "
-            f"disk {(row.get('disk_peak_bytes') or 0) / 2**20:6.0f} MiB  {row['step_ms']:8.0f} ms a step")
+            f"disk {(row.get('disk_peak_bytes') or 0) / 2**20:6.0f} MiB  {row['step_ms']:8.0f} ms a step"
+            + (f", {row['planned_step_ms']:.0f} by the plan" if row.get("planned_step_ms") else ""))
 
 
 def main():
@@ -103,6 +106,7 @@ def main():
     parser.add_argument("--python", help="a Python with torch, torchvision and transformers")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--budgets", nargs="+", default=BUDGETS, help="[%(default)s]; the first one has to be none")
     parser.add_argument("--jobs", help="only jobs whose name contains this")
     parser.add_argument("--output")
     options = parser.parse_args()
@@ -111,7 +115,7 @@ def main():
         if options.jobs and options.jobs not in name:
             continue
         reference = None
-        for budget in BUDGETS:
+        for budget in options.budgets:
             row = ours(options, job, budget, reference and reference["minimum_budget_bytes"])
             reference = reference or row
             if row["exit_code"] == 0 and row["params_checksum"] != reference["params_checksum"]:
