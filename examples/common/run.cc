@@ -272,6 +272,7 @@ PlanSummary plan_summary(Session& session) {
                         .ample_time = bounded ? schedule.ample_time : Nanos(0),
                         .time = schedule.time,
                         .time_bound = bounded ? schedule.time_bound : Nanos(0),
+                        .any_order_bound = bounded ? schedule.any_order_bound : Nanos(0),
                         .made_from = bound->made_from,
                         .schedule = fingerprint(schedule)};
   }

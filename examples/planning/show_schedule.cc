@@ -156,8 +156,10 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
     print_out("time          {:.3f} ms expected, {:.3f} ms of it recomputing\n", to_ms(s.time),
               to_ms(s.recomputed));
     if (s.time_bound > Nanos(0)) {
-      print_out("bound         {:.3f} ms for this order; {:.3f} ms without a limit\n",
-                to_ms(s.time_bound), to_ms(s.ample_time));
+      print_out(
+          "bound         {:.3f} ms for this order, {:.3f} ms for any; {:.3f} ms without a "
+          "limit\n",
+          to_ms(s.time_bound), to_ms(s.any_order_bound), to_ms(s.ample_time));
     }
   }
   if (wrong.empty()) {

@@ -12,6 +12,7 @@
 #include "runtime/core/log.h"
 #include "runtime/core/processors.h"
 #include "runtime/cost/link_rate.h"
+#include "runtime/planner/bounds/any_order_bound.h"
 #include "runtime/planner/bounds/time_bound.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/recorded_schedule.h"
@@ -68,8 +69,11 @@ void bound_time(const StepTrace& trace, const PlanLimits& limits, const std::ato
           ? planner::time_bound(trace, limits, options)
           : planner::time_bound(planner::reordered(trace, found.order), limits, options);
   if (!times) return;
+  const Nanos in_any = planner::any_order_bound(
+      trace, limits, {.looked_at = planner::kLookedAtInAnyOrder, .stop = &stop});
   found.schedule.ample_time = times->ample;
-  found.schedule.time_bound = times->least;
+  found.schedule.time_bound = std::max(times->least, in_any);
+  found.schedule.any_order_bound = in_any;
 }
 
 }  // namespace

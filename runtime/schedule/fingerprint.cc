@@ -66,6 +66,7 @@ uint64_t fingerprint(const Schedule& schedule) {
   add(hash, schedule.recomputed);
   add(hash, schedule.ample_time);
   add(hash, schedule.time_bound);
+  add(hash, schedule.any_order_bound);
   return hash.value();
 }
 

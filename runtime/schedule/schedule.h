@@ -98,10 +98,11 @@ struct Schedule {
   Bytes shortfall{0};
   Nanos time{0};        // expected
   Nanos recomputed{0};  // part of `time`
-  // Expected in ample space, and a lower bound for schedules in the same order of operators
-  // (planner/bounds/time_bound.h). 0: not computed.
+  // Expected in ample space, and lower bounds for schedules in the same order of operators and
+  // in any (planner/bounds/). 0: not computed.
   Nanos ample_time{0};
   Nanos time_bound{0};
+  Nanos any_order_bound{0};
   std::string method{};  // the producer, for people
 
   bool operator==(const Schedule&) const = default;

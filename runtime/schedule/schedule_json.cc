@@ -47,6 +47,7 @@ class Writer {
     number("recomputed_ns", s_.recomputed.count());
     number("ample_time_ns", s_.ample_time.count());
     number("time_bound_ns", s_.time_bound.count());
+    number("any_order_bound_ns", s_.any_order_bound.count());
     number("initial_blocks", s_.initial_blocks);
     for (const Bytes size : s_.foreign) head["foreign"].push_back(size.count());
     std::string text = head.dump(1, ' ', false, Json::error_handler_t::replace);
@@ -116,6 +117,7 @@ class ScheduleReader {
     s_.recomputed = time(head_, "recomputed_ns");
     s_.ample_time = time(head_, "ample_time_ns");
     s_.time_bound = time(head_, "time_bound_ns");
+    s_.any_order_bound = time(head_, "any_order_bound_ns");
     s_.initial_blocks = head_.id("initial_blocks");
     for (const int64_t size : head_.numbers("foreign")) {
       add(head_, "foreign", size);

@@ -112,6 +112,15 @@ TEST(Report, ABoundThatSaysNothingIsLeftOut) {
   EXPECT_THAT(result_table(report),
               ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled; "
                                    "no plan in this order can be below 3.4 %\n"));
+  report.plan->followed->any_order_bound = Nanos(102'040);
+  EXPECT_THAT(
+      result_table(report),
+      ::testing::HasSubstr("as modelled; no plan can be below 2.0 %, none in this order "
+                           "below 3.4 %\n"));
+  report.plan->followed->any_order_bound = Nanos(103'490);
+  EXPECT_THAT(result_table(report),
+              ::testing::HasSubstr("as modelled; no plan can be below 3.4 %\n"));
+  report.plan->followed->any_order_bound = Nanos(0);
   report.plan->followed->time_bound = Nanos(100'040);
   EXPECT_THAT(result_table(report),
               ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled\n"));

@@ -58,6 +58,8 @@ class IdleGaps {
   // Bytes that the operator uses, workspace included; in place where it can be.
   int64_t used(uint32_t op) const { return used_[op]; }
   int64_t most_used() const;
+  // The same with what is in gaps then.
+  int64_t live(uint32_t op) const { return live_[op]; }
 
   // At most `most` operators at which more than `budget` is live: of each stretch of these, the
   // one with most.

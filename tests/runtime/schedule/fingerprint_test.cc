@@ -89,6 +89,7 @@ TEST(Fingerprint, OfSchedulesDependsOnEachNumber) {
       [](Schedule& s) { s.recomputed += Nanos(1); },
       [](Schedule& s) { s.ample_time += Nanos(1); },
       [](Schedule& s) { s.time_bound += Nanos(2); },
+      [](Schedule& s) { s.any_order_bound += Nanos(2); },
   };
   std::set<uint64_t> seen{fingerprint(schedule)};
   for (const auto& change : changes) {

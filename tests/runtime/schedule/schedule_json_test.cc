@@ -66,6 +66,7 @@ TEST(ScheduleJson, ReadsWhatItWrites) {
     s.recomputed = Nanos(static_cast<int64_t>(random()));
     s.ample_time = Nanos(static_cast<int64_t>(random()));
     s.time_bound = Nanos(static_cast<int64_t>(random()));
+    s.any_order_bound = Nanos(static_cast<int64_t>(random()));
     s.method = i % 2 == 0 ? "" : "a \"method\"\n";
     if (i % 3 == 0) {  // an instruction without blocks may have any first block
       for (Schedule::Instruction& it : s.code) {
