@@ -257,13 +257,16 @@ int run_order(const Flags& flags) {
   return kDone;
 }
 
-StepTrace read_or_capture(const Flags& flags) {
+// `foreign`: sizes of storages that a training has beside those of the step.
+StepTrace read_or_capture(const Flags& flags, std::vector<Bytes>& foreign) {
   if (flags.graph.empty()) return capture_model(flags.capture);
   const std::string text = read_text_file(given_or_bundled(flags.graph));
   const bool is_schedule =
       text.substr(0, 200).find("\"tidemark schedule\"") != std::string::npos;
-  return is_schedule ? schedule_from_json(text, flags.graph).trace
-                     : trace_from_json(text, flags.graph);
+  if (!is_schedule) return trace_from_json(text, flags.graph);
+  SavedSchedule saved = schedule_from_json(text, flags.graph);
+  foreign = std::move(saved.schedule.foreign);
+  return std::move(saved.trace);
 }
 
 // The operators before the backward pass, which keep nothing for it: MXNet's script calls this
@@ -373,7 +376,8 @@ int run_show(const Flags& flags) {
 
 int run_graph(const Flags& flags) {
   const Stopwatch reading(0);
-  const StepTrace graph = read_or_capture(flags);
+  std::vector<Bytes> foreign;
+  const StepTrace graph = read_or_capture(flags, foreign);
   const std::string name = flags.graph.empty()
                                ? fmt::format("{}, batch {}, {}", flags.capture.model,
                                              flags.capture.batch, flags.capture.optimizer)
@@ -385,9 +389,10 @@ int run_graph(const Flags& flags) {
   }
   if (flags.budget) {
     PlanLimits space = limits_of(flags, program_order_peak(graph));
+    if (space.space == Bytes(0)) throw UsageError("--budget: a budget must be positive");
     space.move_bandwidth = load_profile(flags.capture.profile).memory_bandwidth / 2;
     return plan_step_rematerialization(
-        graph, {name, space, flags.save_schedule, flags.limits, flags.method});
+        graph, {name, space, foreign, flags.save_schedule, flags.limits, flags.method});
   }
   const Problem problem =
       problem_from_trace(graph, {.in_place = flags.in_place || flags.estimate});
@@ -588,6 +593,21 @@ int run(int argc, char** argv) {
   }
   if (!flags.write_remat.empty() && !has_step) {
     throw UsageError("--write-remat needs GRAPH.json or --model");
+  }
+  const auto given = [&](const char* name) { return app.get_option(name)->count() > 0; };
+  if (flags.budget && has_step) {
+    for (const char* of_others : {"--output", "--svg", "--estimate", "--in-place"}) {
+      if (given(of_others)) {
+        throw UsageError(std::string(of_others) +
+                         " is not for a step with --budget; "
+                         "--save-schedule writes the schedule");
+      }
+    }
+  }
+  if (!flags.write_remat.empty() && (flags.budget || !flags.save_schedule.empty())) {
+    throw UsageError(
+        "--write-remat stops before planning: leave out --budget and "
+        "--save-schedule");
   }
   if (!flags.show.empty()) return run_show(flags);
   if (!flags.remat.empty()) {

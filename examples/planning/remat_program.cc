@@ -166,7 +166,7 @@ void write_rematerialization_problem(const StepTrace& trace, const WriteRematReq
 int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& request) {
   const RematMethod& method = method_named(request.method);
   const planner::remat::StepByMethod made =
-      plan_step_by(method, trace, request.space, {}, request.limits);
+      plan_step_by(method, trace, request.space, request.foreign, request.limits);
   print_out("{}: {} operators, budget {}\n", request.name, trace.ops.size(),
             in_bytes(request.space.space.count()));
   print_out("{}: {}\n", method.name, method.what);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runtime/core/units.h"
 #include "runtime/planner/limits.h"
@@ -40,8 +41,9 @@ void write_rematerialization_problem(const StepTrace& trace, const WriteRematReq
 
 struct StepRematRequest {
   std::string name;
-  PlanLimits space{};    // with the budget, persistent storages included
-  std::string output{};  // file for the schedule; empty: none
+  PlanLimits space{};            // with the budget, persistent storages included
+  std::vector<Bytes> foreign{};  // storages beside the step's
+  std::string output{};          // file for the schedule; empty: none
   planner::Limits limits{};
   std::string method = "default";
 };

@@ -192,8 +192,10 @@ void Executor::unused(const Storage& storage) {
 void Executor::keep_for_later_runs(uint32_t number) {
   Storage* storage = find(number);
   if (!followed() || !storage || last_used_again_[number] <= next_) return;
-  const bool is_there = storage->managed.available() || storage->managed.deferred_users > 0;
-  if (!is_there || kept_[number]) return;
+  // What is away comes back by a run again of its own. What is empty, a deferred call makes.
+  const bool is_to_stay =
+      storage->managed.available() || storage->residence() == Residence::kEmpty;
+  if (!is_to_stay || claimed_[number] || kept_[number]) return;
   residency_.rematerialiser().hold(*storage);
   kept_[number] = IntrusivePtr<Storage>(storage);
 }
@@ -303,22 +305,32 @@ void Executor::advance(uint32_t until) {
   }
 }
 
-// Whether an output of the call, which the schedule has no block for, is away, and the program
-// is about to drop it. Until then, the call would bring it back.
-bool Executor::awaits_drop(const Instruction& again) const {
-  if (issued_ == 0) return false;
+// Whether the program, which has just issued an operator, drops the storage before the next
+// one, and the storage is away. Until then it counts as needed.
+bool Executor::is_about_to_drop(uint32_t number) const {
+  const Storage* storage = find(number);
+  if (issued_ == 0 || released_[number] || !storage || !storage->managed.evicted())
+    return false;
   const std::vector<uint32_t>& dropped = trace_.ops[issued_ - 1].released;
-  const std::vector<uint32_t>& outputs = trace_.ops[again.subject].outputs;
-  for (uint32_t b = 0; b < std::min<size_t>(outputs.size(), again.blocks); ++b) {
-    const uint32_t number = outputs[b];
-    const Storage* storage = find(number);
-    if (schedule_.blocks[again.first_block + b].storage == Schedule::kScratch && storage &&
-        storage->managed.evicted() && !released_[number] &&
-        std::find(dropped.begin(), dropped.end(), number) != dropped.end()) {
-      return true;
+  return std::find(dropped.begin(), dropped.end(), number) != dropped.end();
+}
+
+// Whether the instruction would do something else than planned before the program has dropped
+// what it is about to drop: a run again would bring back an output that has no block, and a
+// source of something that is away would not be freed.
+bool Executor::awaits_drop(const Instruction& instruction) const {
+  if (instruction.again) {
+    const std::vector<uint32_t>& outputs = trace_.ops[instruction.subject].outputs;
+    for (uint32_t b = 0; b < std::min<size_t>(outputs.size(), instruction.blocks); ++b) {
+      const Schedule::Block& block = schedule_.blocks[instruction.first_block + b];
+      if (block.storage == Schedule::kScratch && is_about_to_drop(outputs[b])) return true;
     }
+    return false;
   }
-  return false;
+  if (instruction.what != Do::kFree || !schedule_.placed || issued_ == 0) return false;
+  const std::vector<uint32_t>& dropped = trace_.ops[issued_ - 1].released;
+  return std::any_of(dropped.begin(), dropped.end(),
+                     [&](uint32_t storage) { return is_about_to_drop(storage); });
 }
 
 bool Executor::ready(const Instruction& instruction) const {
@@ -326,7 +338,7 @@ bool Executor::ready(const Instruction& instruction) const {
     return instruction.subject < issued_ &&
            (!instruction.in_place() || released_[instruction.overwrites]);
   }
-  if (instruction.again) return !awaits_drop(instruction);
+  if (awaits_drop(instruction)) return false;
   const bool frees = instruction.what == Do::kFree && instruction.subject < released_.size();
   return !frees || claimed_[instruction.subject] || released_[instruction.subject];
 }
@@ -348,19 +360,18 @@ bool Executor::apply(const Instruction& instruction) {
   const bool is_dead = !storage || storage->residence() == Residence::kDead;
   if (is_dead) return instruction.what != Do::kCopyIn;
   switch (instruction.what) {
-    case Do::kEvict: {
-      const bool done =
-          residency_.transfers().release_by(*storage, Action::kEvict, Reason::kPlan);
-      if (last_used_again_[instruction.subject] <= next_) let_go(instruction.subject);
-      return done;
-    }
+    case Do::kEvict: return evict(instruction.subject);
     case Do::kOffload:
       return residency_.transfers().release_by(*storage, Action::kOffload, Reason::kPlan);
     case Do::kCopyOut:
       return residency_.view().has_copy(*storage) ||
              residency_.transfers().copy_out(*storage, Reason::kPlan);
     case Do::kCopyIn: return residency_.space().copy_in(*storage, place_of(instruction));
-    case Do::kDropCopy: return residency_.transfers().drop_copy(*storage, Reason::kPlan);
+    case Do::kDropCopy: {
+      const bool done = residency_.transfers().drop_copy(*storage, Reason::kPlan);
+      if (done && released_[instruction.subject]) let_go(instruction.subject);
+      return done;
+    }
     case Do::kMove: return residency_.space().move(*storage, *place_of(instruction));
     case Do::kRun:
     case Do::kUpload:
@@ -376,13 +387,27 @@ bool Executor::run_again(const Instruction& instruction) {
     const uint32_t number = schedule_.blocks[instruction.first_block + b].storage;
     if (number == Schedule::kScratch) continue;
     Storage* storage = find(number);
-    if (!storage) return false;
+    if (!storage) continue;  // nothing reads it any more: the call writes it to its place
     if (!storage->resident()) wanted = storage;
     if (storage->managed.needed() || claimed_[number]) continue;
     residency_.rematerialiser().claim(*storage);
     claimed_[number] = IntrusivePtr<Storage>(storage);
   }
-  return wanted && residency_.recompute(*wanted, placement_of(instruction));
+  if (!wanted || !residency_.recompute(*wanted, placement_of(instruction))) return false;
+  for (uint32_t b = 0; b < instruction.blocks; ++b) {
+    const uint32_t number = schedule_.blocks[instruction.first_block + b].storage;
+    if (number != Schedule::kScratch && released_[number]) keep_for_later_runs(number);
+  }
+  return true;
+}
+
+// Takes the storage's block. What the program has dropped is gone for good, unless a deferred
+// call reads it.
+bool Executor::evict(uint32_t number) {
+  const IntrusivePtr<Storage> storage(find(number));
+  if (released_[number]) let_go(number);
+  return !storage->resident() ||
+         residency_.transfers().release_by(*storage, Action::kEvict, Reason::kPlan);
 }
 
 // Ends the schedule's hold on a storage. Its place may be taken even if recipes read the
@@ -402,7 +427,9 @@ void Executor::defer(uint32_t op, Deferred deferred) {
   if (!schedule_.residents_apart) {
     for (const uint32_t number : trace_.ops[op].released) {
       Storage* storage = find(number);
-      if (!storage) continue;  // the program let go of it sooner than in the trace
+      // Null: the program let go of it sooner than in the trace. Evicted: who reads it holds
+      // it.
+      if (!storage || storage->managed.evicted()) continue;
       residency_.rematerialiser().hold(*storage);
       deferred.held.emplace_back(storage);
     }

@@ -308,6 +308,13 @@ TEST_F(PlanGraphTest, PlansRematerialisationOfAStepForSessions) {
   EXPECT_THAT(none.said, ContainsRegex("least budget|no budget below"));
   EXPECT_EQ(run(step + "--budget 80% --deadline 2").code, 0);
   EXPECT_EQ(run(step + "--budget 1GiB --method roam").code, 2);
+  EXPECT_EQ(run(step + "--budget 0.0000001%").code, 2);
+  for (const char* flags : {"--output x.json", "--svg x.svg", "--estimate", "--in-place"}) {
+    EXPECT_THAT(run(step + "--budget 1GiB " + flags).said,
+                HasSubstr("is not for a step with --budget"));
+  }
+  EXPECT_THAT(run(step + "--write-remat x.json --save-schedule y.json").said,
+              HasSubstr("--write-remat stops before planning"));
   EXPECT_EQ(run(step + "--method chen").code, 2);
 }
 

@@ -100,7 +100,11 @@ EvictionFacts::EvictionFacts(const StepTrace& step, const StepRuns& runs)
 
 bool EvictionFacts::may_evict(uint32_t storage, size_t at) const {
   if (producer_[storage] == kNone) return false;
-  uint32_t end = released_[storage];
+  // The operator after which the program drops a storage may itself write a source of it.
+  const auto end_of = [this](uint32_t s) {
+    return released_[s] == kNone ? kNone : released_[s] + 1;
+  };
+  uint32_t end = end_of(storage);
   const auto& runs = runs_of_[producer_[storage]];
   const auto next = std::upper_bound(runs.begin(), runs.end(), at);
   if (next != runs.end()) end = std::min(end, first_runs_before_[*next]);
@@ -111,7 +115,7 @@ bool EvictionFacts::may_evict(uint32_t storage, size_t at) const {
     pending.pop_back();
     if (producer_[s] == kNone) continue;  // stays for recipes (kept_sources.h)
     if (!can_be_made_before(s, end)) {
-      if (s == storage || released_[s] < end) return false;
+      if (s == storage || end_of(s) < end) return false;
       continue;  // stays: the program holds it
     }
     for (const StepTrace::Input& input : step_.ops[producer_[s]].inputs) {

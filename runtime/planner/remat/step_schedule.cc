@@ -273,8 +273,11 @@ StepSchedule schedule_from_runs(const StepTrace& trace, const StepProblem& probl
   result.load = max_resident(unplaced.schedule);
   unplaced.schedule.peak_bound = result.load;
   prefer_initial_places(unplaced, step);
-  result.schedule = place_blocks(
-      unplaced, limits, kLayoutWork * static_cast<int64_t>(unplaced.schedule.blocks.size()));
+  const auto work = kLayoutWork * static_cast<int64_t>(unplaced.schedule.blocks.size());
+  PlanLimits least = limits;
+  least.space = std::min(limits.space, result.load);
+  result.schedule = place_blocks(unplaced, least, work);
+  if (!result.schedule) result.schedule = place_blocks(unplaced, limits, work);
   if (result.schedule) {
     rename_operators(*result.schedule, order);
   } else {

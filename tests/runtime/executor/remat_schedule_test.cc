@@ -159,14 +159,26 @@ INSTANTIATE_TEST_SUITE_P(Methods, RematSchedule, ::testing::ValuesIn(method_name
                          });
 
 // Programs of random calls, with writes in place and values that live over steps, in budgets
-// down to the least that the problem allows.
+// down to the least that the problem allows, and without a byte to spare.
 TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
-  constexpr int kSteps = 7, kCalls = 25;
-  int followed = 0, again = 0, left = 0;
+  struct Case {
+    uint32_t seed;
+    int calls, share;
+  };
+  constexpr int kSteps = 7;
+  // Each of these showed a fault: a storage freed, kept or brought back against the schedule.
+  std::vector<Case> cases{{88, 25, 10},  {253, 25, 10}, {290, 25, 0},  {297, 12, 0},
+                          {392, 25, 0},  {505, 25, 40}, {513, 12, 10}, {550, 25, 0},
+                          {640, 25, 40}, {657, 45, 10}, {685, 45, 10}, {84, 25, 10}};
   for (uint32_t seed = 1; seed <= 40; ++seed) {
-    const auto expected = unmanaged_random_program(seed, kSteps, kCalls, true);
-    for (const int share : {0, 20, 60}) {
-      SCOPED_TRACE("seed " + std::to_string(seed) + " at " + std::to_string(share));
+    for (const int share : {0, 20, 60}) cases.push_back({seed, 25, share});
+  }
+  int followed = 0, again = 0;
+  for (const auto& [seed, calls, share] : cases) {
+    const auto expected = unmanaged_random_program(seed, kSteps, calls, true);
+    {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(calls) +
+                   " calls, at " + std::to_string(share));
       Session session({.threads = 1,
                        .budget = Bytes(4 << 20),
                        .policy = "delta",
@@ -180,7 +192,7 @@ TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
         check_problem(step.problem);
         const int64_t least = bound_budget(step.problem);
         const auto plan =
-            plan_remat(step.problem, least + least * share / 100, {.limits = counted(1000)});
+            plan_remat(step.problem, least + least * share / 100, {.limits = counted(400)});
         if (!plan.found()) return std::nullopt;
         auto made = schedule_from_runs(trace, step, plan.schedule.events, limits, foreign);
         EXPECT_TRUE(made.schedule) << made.why_not;
@@ -191,14 +203,12 @@ TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
         return made.schedule;
       };
       session.plan_steps(options);
-      EXPECT_EQ(run_random_program(session, seed, kSteps, kCalls, true), expected);
+      EXPECT_EQ(run_random_program(session, seed, kSteps, calls, true), expected);
       const PlanCounts& counts = session.planner()->counts();
       followed += counts.planned_steps > 0;
-      left += static_cast<int>(counts.mismatches);
       EXPECT_EQ(counts.mismatches, 0) << ::testing::PrintToString(said);
     }
   }
-  std::printf("%d programs followed, %d compute again, %d steps left\n", followed, again, left);
   EXPECT_GT(followed, 60);
   EXPECT_GT(again, 10);
 }

@@ -1,5 +1,7 @@
 #include "runtime/planner/papers/remat/step_by_method.h"
 
+#include <algorithm>
+
 #include "runtime/core/errors.h"
 #include "runtime/planner/remat/problem_from_step.h"
 #include "runtime/planner/remat/step_schedule.h"
@@ -15,10 +17,14 @@ StepByMethod plan_step_by(const RematMethod& method, const StepTrace& trace,
   int64_t budget = space.space.count();
   for (const Bytes size : foreign) budget -= size.count();
   StepByMethod made;
+  double seconds = 0;
   for (const double margin : kMargins) {
     made.margin = share_of(space.space, margin);
     const int64_t within = budget - made.margin.count();
-    made.result = method.plan(step.problem, within, limits);
+    Limits left = limits;
+    left.seconds = std::max(limits.seconds - seconds, 0.0);
+    made.result = method.plan(step.problem, within, left);
+    seconds = made.result.seconds += seconds;
     if (!made.result.fits(within)) {
       const std::string beyond = "the schedule takes " +
                                  format_bytes(Bytes(made.result.schedule.peak)) +

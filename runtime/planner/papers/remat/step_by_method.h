@@ -27,9 +27,9 @@ struct StepByMethod {
   Bytes margin{0};                               // what that try left of the space
 };
 
-// `limits`: for each try. `space.space`: what the arena holds, storages from before the step
-// and foreign ones included. REQUIRES: trace_violations() finds nothing. Throws UsageError as
-// the method does.
+// `limits`: the seconds are for all tries, other work for each. `space.space`: what the arena
+// holds, storages from before the step and foreign ones included. REQUIRES: trace_violations()
+// finds nothing. Throws UsageError as the method does.
 StepByMethod plan_step_by(const RematMethod& method, const StepTrace& trace,
                           const PlanLimits& space, const std::vector<Bytes>& foreign,
                           const Limits& limits);
