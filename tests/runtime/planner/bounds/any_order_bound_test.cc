@@ -6,12 +6,14 @@
 
 #include "runtime/planner/releases/release_planner.h"
 #include "runtime/schedule/simulate.h"
+#include "tests/runtime/planner/bounds/away_step.h"
 #include "tests/support/schedule_with_order.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner {
 namespace {
 
+using testing::away;
 using testing::copy_within;
 using testing::evict_within;
 using testing::TraceBuilder;
@@ -27,23 +29,13 @@ double added_in_order(const TraceBuilder& builder, const PlanLimits& limits) {
 }
 constexpr double kError = 10'000;  // of milliseconds
 
-// s0 is of no use to the third call, which needs all of the space; then at once it is.
-TraceBuilder chain() {
-  TraceBuilder step;
-  const uint32_t s0 = step.call({}, 10'000'000, 4);
-  const uint32_t s1 = step.call({s0}, 10'000'000, 4);
-  const uint32_t s2 = step.call({s1}, 10'000'000, 4);
-  step.call({s0, s2}, 1, 0);
-  return step;
-}
-
-TEST(AnyOrderBound, IsTheCallsWhereAllFits) { EXPECT_EQ(added(chain(), evict_within(12)), 0); }
+TEST(AnyOrderBound, IsTheCallsWhereAllFits) { EXPECT_EQ(added(away(), evict_within(12)), 0); }
 
 TEST(AnyOrderBound, AChainHasOneOrder) {
-  EXPECT_NEAR(added(chain(), evict_within(8)), 10'000'000, kError);
+  EXPECT_NEAR(added(away(), evict_within(8)), 10'000'000, kError);
   // Out in 4 ms beside the second call, and back: 4 units beside nothing.
   const PlanLimits link = copy_within(8, 1'000'000);
-  EXPECT_NEAR(added(chain(), link), added_in_order(chain(), link), kError);
+  EXPECT_NEAR(added(away(), link), added_in_order(away(), link), kError);
 }
 
 // The last call may as well run before the one that needs all of the space.

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "runtime/planner/releases/release_planner.h"
+#include "tests/runtime/planner/bounds/away_step.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner {
 namespace {
 
+using testing::away;
 using testing::copy_within;
 using testing::evict_within;
 using testing::TraceBuilder;
@@ -26,16 +28,6 @@ double added(const TraceBuilder& builder, const PlanLimits& limits,
   return static_cast<double>((times->least - times->ample).count());
 }
 constexpr double kError = 10'000;  // of milliseconds
-
-// s0 is of no use to the third call, which needs all of the space; then at once it is.
-TraceBuilder away() {
-  TraceBuilder step;
-  const uint32_t s0 = step.call({}, 10'000'000, 4);
-  const uint32_t s1 = step.call({s0}, 10'000'000, 4);
-  const uint32_t s2 = step.call({s1}, 10'000'000, 4);
-  step.call({s0, s2}, 1, 0);
-  return step;
-}
 
 TEST(TimeBound, IsTheStepWhereAllFits) {
   EXPECT_NEAR(added(away(), evict_within(12)), 0, kError);
