@@ -14,10 +14,24 @@ namespace {
 
 using Before = std::vector<std::vector<OpId>>;
 
-// When the program drops a storage makes no difference to what depends on what.
+// When the program drops a storage makes no difference to what depends on what. A read comes
+// after all uploads before it, but does not wait until they have arrived.
 Before dependences(StepTrace trace) {
   for (StepTrace::Op& op : trace.ops) op.released.clear();
-  return predecessors(problem_from_trace(trace));
+  Before before = predecessors(problem_from_trace(trace));
+  for (size_t k = 0; k < before.size(); ++k) {
+    const StepTrace::Op& op = trace.ops[k];
+    if (op.kind != StepTrace::Kind::kRead) continue;
+    std::erase_if(before[k], [&](OpId p) {
+      const StepTrace::Op& other = trace.ops[static_cast<size_t>(p)];
+      return other.kind == StepTrace::Kind::kUpload &&
+             std::none_of(op.inputs.begin(), op.inputs.end(),
+                          [&](const StepTrace::Input& input) {
+                            return input.storage == other.outputs.front();
+                          });
+    });
+  }
+  return before;
 }
 
 // The path of dependences along which most is live, in sum, in the program's order.
@@ -110,14 +124,16 @@ std::vector<uint32_t> fullest(const std::vector<int64_t>& needed, int64_t budget
   return chosen;
 }
 
-// Milliseconds that compute waits for an upload in any order: meanwhile there are only calls
-// that need nothing of it. `waited_for`: the operator that uploads it.
+// Milliseconds that compute waits in any order for an upload that something reads: meanwhile
+// there are only calls that need nothing of it. `waited_for`: the operator that uploads it.
 double upload_wait(const IdleGaps& step, const Before& before, double bytes_per_ms,
                    uint32_t& waited_for) {
   double most = 0;
   for (uint32_t k = 0; k < step.calls(); ++k) {
     const StepTrace::Op& op = step.trace().ops[k];
-    if (op.kind != StepTrace::Kind::kUpload) continue;
+    const bool is_read =
+        op.kind == StepTrace::Kind::kUpload && step.uses(op.outputs.front()).size() > 1;
+    if (!is_read) continue;
     double wait = step.copied_bytes(op.outputs.front()) / bytes_per_ms;
     std::vector<bool> needs(step.calls(), false);
     needs[k] = true;
@@ -167,9 +183,11 @@ Nanos any_order_bound(const StepTrace& trace, const PlanLimits& limits,
     effort.stop = options.stop;
     added = std::max(added, first + best_bound(program.program(), effort).bound);
   }
-  // Rounding errors of the sums are far below this share.
-  return std::max(calls,
-                  Nanos(static_cast<int64_t>((step.total() + added) * 1e6 * (1 - 1e-9))));
+  // Rounding errors of the sums are far below this share. Where nothing fits, or the link is of
+  // next to no use, the bound may be beyond all times.
+  constexpr double kMost = 1e18;
+  const double nanos = std::min((step.total() + added) * 1e6 * (1 - 1e-9), kMost);
+  return std::max(calls, Nanos(static_cast<int64_t>(nanos)));
 }
 
 }  // namespace tidemark::planner

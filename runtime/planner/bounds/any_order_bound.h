@@ -21,7 +21,9 @@
 //   length     of an interval: its own calls + what it adds + t_g,i for each group g of calls
 //              with the same e and l; sum of t_g,i over i <= what the group takes
 //
-// Parameters and the optimizer's state may always be dropped: a copy is taken to exist.
+// Parameters and the optimizer's state may always be dropped: a copy is taken to exist. What
+// comes in while one step ends is waited for, in that step or the next; simulate() of one step
+// does not see that.
 //
 // Threads: functions without state.
 #pragma once

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
 #include "runtime/planner/releases/release_planner.h"
 #include "runtime/schedule/simulate.h"
@@ -74,6 +76,49 @@ TEST(AnyOrderBound, ParametersComeBackInTheNextStep) {
   EXPECT_NEAR(added(step, copy_within(8, 10'000'000)), 38'000'000, 2 * kError);
 }
 
+// `storage` is read by the host after this many operators, which stay before it.
+StepTrace with_read(StepTrace trace, uint32_t storage, size_t after) {
+  StepTrace::Op read{.kind = StepTrace::Kind::kRead, .name = "read"};
+  read.inputs.push_back({storage, 0});
+  std::vector<uint32_t>& dropped = trace.ops[after - 1].released;
+  if (std::erase(dropped, storage) > 0) read.released.push_back(storage);
+  trace.ops.insert(trace.ops.begin() + static_cast<int64_t>(after), read);
+  return trace;
+}
+
+// An upload is on its way during what does not need it, past a read of something else.
+TEST(AnyOrderBound, OnlyReadersWaitForAnUpload) {
+  const PlanLimits link = copy_within(100, 25'000'000);
+  TraceBuilder step;
+  const uint32_t s0 = step.call({}, 1'000'000);
+  const uint32_t x = step.upload(4);
+  const uint32_t s1 = step.call({s0}, 100'000'000);
+  step.run({s1, x}, 1'000'000);
+  const StepTrace trace = with_read(step.trace(), s0, 2);
+  EXPECT_NEAR(static_cast<double>(any_order_bound(trace, link).count()), 102'000'000, kError);
+
+  TraceBuilder unread;
+  unread.run({}, 1'000'000);
+  unread.keep(unread.upload(4));
+  EXPECT_EQ(added(unread, link), 0);
+}
+
+// It may take the bytes of what was copied out beside a call that comes after the read.
+TEST(AnyOrderBound, AnUploadExistsOnceItIsRead) {
+  TraceBuilder step;
+  const uint32_t y = step.call({}, 1'000'000, 4), z = step.call({}, 1'000'000, 4);
+  const uint32_t x = step.upload(4);
+  const uint32_t s = step.call({}, 100'000'000, 0);
+  step.last().workspace = testing::units(4);
+  const uint32_t t = step.call({x, s}, 100'000'000, 0);
+  step.run({y, t}, 1'000'000);
+  step.item(x).may_offload = step.item(y).may_evict = false;
+  PlanLimits limits = copy_within(8, 1000);
+  limits.out_bandwidth = testing::unit_in(25'000'000);
+  const StepTrace trace = with_read(step.trace(), z, 3);
+  EXPECT_NEAR(static_cast<double>(any_order_bound(trace, limits).count()), 203'000'000, kError);
+}
+
 // Layers, some of which read an earlier one too; backward reads them again, and the gradients
 // of parameters and the updates may wait.
 StepTrace random_network(std::mt19937& random) {
@@ -81,6 +126,7 @@ StepTrace random_network(std::mt19937& random) {
   TraceBuilder step;
   const uint32_t layers = 4 + pick(6);
   std::vector<uint32_t> weights, x{step.upload(1 + pick(3))};
+  if (pick(3) == 0) step.upload(8);  // of no use
   for (uint32_t i = 0; i < layers; ++i) {
     weights.push_back(step.outside(1 + pick(2), /*persistent=*/true));
   }
@@ -96,7 +142,12 @@ StepTrace random_network(std::mt19937& random) {
     step.run({weights[i], of_weight}, 100);
     step.writes(weights[i]);
   }
-  return step.trace();
+  const uint32_t read = x[1 + pick(layers)];
+  const StepTrace trace = step.trace();
+  // The layer's call has run, and backward may still need its result.
+  size_t after = 0;
+  while (trace.ops[after].outputs != std::vector<uint32_t>{read}) ++after;
+  return pick(2) == 0 ? trace : with_read(trace, read, after + 1);
 }
 
 // No schedule takes less, in whichever order.
