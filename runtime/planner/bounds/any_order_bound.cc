@@ -170,8 +170,10 @@ Nanos any_order_bound(const StepTrace& trace, const PlanLimits& limits,
                                    chosen.begin());
     };
     std::vector<uint32_t> looked_at;
+    looked_at.reserve(chosen.size());
     for (const uint32_t i : chosen) looked_at.push_back(path[i]);
     std::vector<Span> between;
+    between.reserve(spans.size());
     for (const Span& span : spans)
       between.push_back({numbers_below(span.earliest), numbers_below(span.latest)});
     const double first = between[upload].latest == 0 ? wait : 0;

@@ -1,7 +1,6 @@
 #include "runtime/planner/bounds/any_order_program.h"
 
 #include <algorithm>
-#include <set>
 
 namespace tidemark::planner {
 namespace {
