@@ -174,40 +174,38 @@ TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
     for (const int share : {0, 20, 60}) cases.push_back({seed, 25, share});
   }
   int followed = 0, again = 0;
-  for (const auto& [seed, calls, share] : cases) {
-    const auto expected = unmanaged_random_program(seed, kSteps, calls, true);
-    {
-      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(calls) +
-                   " calls, at " + std::to_string(share));
-      Session session({.threads = 1,
-                       .budget = Bytes(4 << 20),
-                       .policy = "delta",
-                       .residency = {.poison = true}},
-                      make_cpu_device({.threads = 1}));
-      std::vector<std::string> said;
-      PlanOptions options = quiet(&said);
-      options.producer = [&](const StepTrace& trace, const PlanLimits& limits,
-                             const std::vector<Bytes>& foreign) -> std::optional<Schedule> {
-        const auto step = planner::remat::problem_from_step(trace);
-        check_problem(step.problem);
-        const int64_t least = bound_budget(step.problem);
-        const auto plan =
-            plan_remat(step.problem, least + least * share / 100, {.limits = counted(400)});
-        if (!plan.found()) return std::nullopt;
-        auto made = schedule_from_runs(trace, step, plan.schedule.events, limits, foreign);
-        EXPECT_TRUE(made.schedule) << made.why_not;
-        if (made.schedule) {
-          EXPECT_THAT(schedule_violations(trace, limits, *made.schedule), ::testing::IsEmpty());
-          again += runs_again(*made.schedule) > 0;
-        }
-        return made.schedule;
-      };
-      session.plan_steps(options);
-      EXPECT_EQ(run_random_program(session, seed, kSteps, calls, true), expected);
-      const PlanCounts& counts = session.planner()->counts();
-      followed += counts.planned_steps > 0;
-      EXPECT_EQ(counts.mismatches, 0) << ::testing::PrintToString(said);
-    }
+  for (const Case& at : cases) {
+    const auto expected = unmanaged_random_program(at.seed, kSteps, at.calls, true);
+    SCOPED_TRACE("seed " + std::to_string(at.seed) + ", " + std::to_string(at.calls) +
+                 " calls, at " + std::to_string(at.share));
+    Session session({.threads = 1,
+                     .budget = Bytes(4 << 20),
+                     .policy = "delta",
+                     .residency = {.poison = true}},
+                    make_cpu_device({.threads = 1}));
+    std::vector<std::string> said;
+    PlanOptions options = quiet(&said);
+    options.producer = [&](const StepTrace& trace, const PlanLimits& limits,
+                           const std::vector<Bytes>& foreign) -> std::optional<Schedule> {
+      const auto step = planner::remat::problem_from_step(trace);
+      check_problem(step.problem);
+      const int64_t least = bound_budget(step.problem);
+      const auto plan =
+          plan_remat(step.problem, least + least * at.share / 100, {.limits = counted(400)});
+      if (!plan.found()) return std::nullopt;
+      auto made = schedule_from_runs(trace, step, plan.schedule.events, limits, foreign);
+      EXPECT_TRUE(made.schedule) << made.why_not;
+      if (made.schedule) {
+        EXPECT_THAT(schedule_violations(trace, limits, *made.schedule), ::testing::IsEmpty());
+        again += runs_again(*made.schedule) > 0;
+      }
+      return made.schedule;
+    };
+    session.plan_steps(options);
+    EXPECT_EQ(run_random_program(session, at.seed, kSteps, at.calls, true), expected);
+    const PlanCounts& counts = session.planner()->counts();
+    followed += counts.planned_steps > 0;
+    EXPECT_EQ(counts.mismatches, 0) << ::testing::PrintToString(said);
   }
   EXPECT_GT(followed, 60);
   EXPECT_GT(again, 10);

@@ -16,7 +16,6 @@ using testing::away;
 using testing::copy_within;
 using testing::evict_within;
 using testing::TraceBuilder;
-using testing::units;
 
 // What the bound adds to the step, in nanoseconds; -1: none.
 double added(const TraceBuilder& builder, const PlanLimits& limits,
