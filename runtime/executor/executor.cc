@@ -305,32 +305,26 @@ void Executor::advance(uint32_t until) {
   }
 }
 
-// Whether the program, which has just issued an operator, drops the storage before the next
-// one, and the storage is away. Until then it counts as needed.
-bool Executor::is_about_to_drop(uint32_t number) const {
-  const Storage* storage = find(number);
-  if (issued_ == 0 || released_[number] || !storage || !storage->managed.evicted())
-    return false;
-  const std::vector<uint32_t>& dropped = trace_.ops[issued_ - 1].released;
-  return std::find(dropped.begin(), dropped.end(), number) != dropped.end();
-}
-
-// Whether the instruction would do something else than planned before the program has dropped
-// what it is about to drop: a run again would bring back an output that has no block, and a
-// source of something that is away would not be freed.
+// Whether the instruction would do something else than planned before the program, which has
+// just issued an operator, drops what it drops before the next one. What is away counts as
+// needed until then: a run again would bring it back although it has no block, and a source of
+// it would not be freed.
 bool Executor::awaits_drop(const Instruction& instruction) const {
-  if (instruction.again) {
+  const bool frees = instruction.what == Do::kFree && schedule_.placed;
+  if (issued_ == 0 || (!instruction.again && !frees)) return false;
+  const auto goes_to_scratch = [&](uint32_t number) {
     const std::vector<uint32_t>& outputs = trace_.ops[instruction.subject].outputs;
-    for (uint32_t b = 0; b < std::min<size_t>(outputs.size(), instruction.blocks); ++b) {
-      const Schedule::Block& block = schedule_.blocks[instruction.first_block + b];
-      if (block.storage == Schedule::kScratch && is_about_to_drop(outputs[b])) return true;
-    }
-    return false;
-  }
-  if (instruction.what != Do::kFree || !schedule_.placed || issued_ == 0) return false;
+    const auto at = std::find(outputs.begin(), outputs.end(), number);
+    return at != outputs.end() &&
+           schedule_.blocks[instruction.first_block + (at - outputs.begin())].storage ==
+               Schedule::kScratch;
+  };
   const std::vector<uint32_t>& dropped = trace_.ops[issued_ - 1].released;
-  return std::any_of(dropped.begin(), dropped.end(),
-                     [&](uint32_t storage) { return is_about_to_drop(storage); });
+  return std::any_of(dropped.begin(), dropped.end(), [&](uint32_t number) {
+    const Storage* storage = find(number);
+    return !released_[number] && storage && storage->managed.evicted() &&
+           (frees || goes_to_scratch(number));
+  });
 }
 
 bool Executor::ready(const Instruction& instruction) const {

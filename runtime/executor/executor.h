@@ -107,7 +107,6 @@ class Executor {
   bool is_next(uint32_t op) const;
   void advance(uint32_t until = Schedule::kScratch);
   bool ready(const Instruction& instruction) const;
-  bool is_about_to_drop(uint32_t storage) const;
   bool awaits_drop(const Instruction& instruction) const;
   bool apply(const Instruction& instruction);
   bool run_again(const Instruction& instruction);

@@ -110,18 +110,11 @@ std::vector<int64_t> needed_along(const IdleGaps& step, const std::vector<uint32
 // stretch of these.
 std::vector<uint32_t> fullest(const std::vector<int64_t>& needed, int64_t budget,
                               uint32_t most) {
-  std::vector<uint32_t> over, chosen;
+  std::vector<uint32_t> over;
   for (uint32_t i = 0; i < needed.size(); ++i) {
     if (needed[i] > budget) over.push_back(i);
   }
-  const size_t stretches = std::min<size_t>(most, over.size());
-  for (size_t n = 0; n < stretches; ++n) {
-    const auto begin = over.begin() + static_cast<int64_t>(n * over.size() / stretches);
-    const auto end = over.begin() + static_cast<int64_t>((n + 1) * over.size() / stretches);
-    chosen.push_back(*std::max_element(
-        begin, end, [&](uint32_t a, uint32_t b) { return needed[a] < needed[b]; }));
-  }
-  return chosen;
+  return fullest_of_stretches(over, needed, most);
 }
 
 // Milliseconds that compute waits in any order for an upload that something reads: meanwhile

@@ -6,13 +6,8 @@ namespace tidemark::planner {
 namespace {
 
 constexpr int64_t kSmallest = 1 << 16;  // bytes of storages that count
-constexpr double kBytesPerUnit = 1e9;   // for coefficients of similar magnitude
 
 double in_units(double bytes) { return bytes / kBytesPerUnit; }
-
-double per_ms(double bandwidth, const PlanLimits& limits) {
-  return limits.tier_space > Bytes(0) ? bandwidth / 1e3 : 0;
-}
 
 }  // namespace
 
@@ -20,8 +15,8 @@ AnyOrderProgram::AnyOrderProgram(const IdleGaps& step, const PlanLimits& limits,
                                  std::vector<uint32_t> looked_at, std::vector<Span> spans,
                                  double wait)
     : step_(step),
-      out_per_ms_(per_ms(limits.out_bandwidth, limits)),
-      in_per_ms_(per_ms(limits.in_bandwidth, limits)),
+      out_per_ms_(bytes_per_ms(limits.out_bandwidth, limits)),
+      in_per_ms_(bytes_per_ms(limits.in_bandwidth, limits)),
       looked_at_(std::move(looked_at)),
       spans_(std::move(spans)),
       moments_(static_cast<uint32_t>(looked_at_.size())),
@@ -215,7 +210,7 @@ void AnyOrderProgram::add_rows(uint32_t s) {
     if (!has_copy) program_.at_most(origin, -1.0);
   }
   add_operands(s);
-  if (may_run_again(s)) add_first_run(s);
+  if (may_run_again(s)) add_first_run(s, all);
   add_copies(s);
 }
 
@@ -234,7 +229,7 @@ void AnyOrderProgram::add_operands(uint32_t s) {
 }
 
 // f
-void AnyOrderProgram::add_first_run(uint32_t s) {
+void AnyOrderProgram::add_first_run(uint32_t s, const std::vector<Return>& all) {
   const Storage& its = its_.at(s);
   Terms once, none;
   for (uint32_t i = 0; i < intervals(); ++i) {
@@ -244,7 +239,7 @@ void AnyOrderProgram::add_first_run(uint32_t s) {
     program_.at_most(Terms{{*its.first[i], 1.0}, {*its.again[i], -1.0}}, 0.0);
   }
   program_.at_most(once, 1.0);
-  for (const Return& there : returns(s)) {
+  for (const Return& there : all) {
     Terms row = none;
     row.push_back({*its.present[there.moment], -1.0});
     if (its.copied[there.moment]) row.push_back({*its.copied[there.moment], -1.0});

@@ -62,7 +62,7 @@ class AnyOrderProgram {
   void add_rows(uint32_t storage);
   void came(Terms& terms, uint32_t storage, uint32_t interval, double factor) const;
   void add_operands(uint32_t storage);
-  void add_first_run(uint32_t storage);
+  void add_first_run(uint32_t storage, const std::vector<Return>& returns);
   void add_copies(uint32_t storage);
   void add_memory(int64_t budget);
   void add_links();

@@ -144,15 +144,22 @@ std::vector<uint32_t> IdleGaps::fullest(int64_t budget, uint32_t most) const {
   for (uint32_t k = 0; k < calls(); ++k) {
     if (live_[k] > budget) over.push_back(k);
   }
-  std::vector<uint32_t> chosen;
-  const size_t stretches = std::min<size_t>(most, over.size());
-  for (size_t i = 0; i < stretches; ++i) {
-    const auto begin = over.begin() + static_cast<int64_t>(i * over.size() / stretches);
-    const auto end = over.begin() + static_cast<int64_t>((i + 1) * over.size() / stretches);
-    chosen.push_back(*std::max_element(
-        begin, end, [this](uint32_t a, uint32_t b) { return live_[a] < live_[b]; }));
-  }
+  std::vector<uint32_t> chosen = fullest_of_stretches(over, live_, most);
   if (!chosen.empty()) add_between(chosen, total() / most);
+  return chosen;
+}
+
+std::vector<uint32_t> fullest_of_stretches(const std::vector<uint32_t>& operators,
+                                           const std::vector<int64_t>& live, uint32_t most) {
+  std::vector<uint32_t> chosen;
+  const size_t stretches = std::min<size_t>(most, operators.size());
+  for (size_t i = 0; i < stretches; ++i) {
+    const auto from = [&](size_t stretch) {
+      return operators.begin() + static_cast<int64_t>(stretch * operators.size() / stretches);
+    };
+    chosen.push_back(*std::max_element(
+        from(i), from(i + 1), [&](uint32_t a, uint32_t b) { return live[a] < live[b]; }));
+  }
   return chosen;
 }
 

@@ -97,4 +97,16 @@ class IdleGaps {
   std::vector<IdleGap> gaps_;
 };
 
+// Of each of `most` stretches of these operators, or fewer, the one where most is `live`.
+std::vector<uint32_t> fullest_of_stretches(const std::vector<uint32_t>& operators,
+                                           const std::vector<int64_t>& live, uint32_t most);
+
+// The unit of sizes in the bounds' programs, where times are in milliseconds and variables are
+// shares: the coefficients of all rows are then of similar magnitude.
+inline constexpr double kBytesPerUnit = 1e9;
+// What a link moves; 0: there is no tier.
+inline double bytes_per_ms(double bandwidth, const PlanLimits& limits) {
+  return limits.tier_space > Bytes(0) ? bandwidth / 1e3 : 0;
+}
+
 }  // namespace tidemark::planner

@@ -3,23 +3,11 @@
 #include <algorithm>
 
 namespace tidemark::planner {
-namespace {
-
-// Variables are shares; times are in milliseconds and sizes in this unit, so that the
-// coefficients of all rows are of similar magnitude.
-constexpr double kBytesPerUnit = 1e9;
-
-double per_ms(double bandwidth, const PlanLimits& limits) {
-  return limits.tier_space > Bytes(0) ? bandwidth / 1e3 : 0;
-}
-
-}  // namespace
-
 StepProgram::StepProgram(const IdleGaps& step, const PlanLimits& limits,
                          std::vector<uint32_t> looked_at)
     : step_(step),
-      out_per_ms_(per_ms(limits.out_bandwidth, limits)),
-      in_per_ms_(per_ms(limits.in_bandwidth, limits)),
+      out_per_ms_(bytes_per_ms(limits.out_bandwidth, limits)),
+      in_per_ms_(bytes_per_ms(limits.in_bandwidth, limits)),
       looked_at_(std::move(looked_at)),
       wait_(step.upload_wait(limits.in_bandwidth / 1e3, looked_at_.front())),
       count_(static_cast<uint32_t>(looked_at_.size())) {

@@ -1,7 +1,9 @@
 #include <array>
 #include <string>
+#include <vector>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/listed.h"
 #include "runtime/policy/filters/filter.h"
 
 namespace tidemark {
@@ -16,12 +18,12 @@ std::span<const Filter> filters() {
 }
 
 const Filter& find_filter(std::string_view name) {
-  std::string names;
+  std::vector<std::string> names;
   for (const Filter& filter : filters()) {
     if (filter.name == name) return filter;
-    names += (names.empty() ? "" : ", ") + std::string(filter.name);
+    names.emplace_back(filter.name);
   }
-  throw UsageError("unknown filter '" + std::string(name) + "'; available: " + names);
+  throw UsageError("unknown filter '" + std::string(name) + "'; available: " + listed(names));
 }
 
 }  // namespace tidemark
