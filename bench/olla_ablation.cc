@@ -65,8 +65,7 @@ struct Given {
 };
 
 Given read_instance(const std::string& name) {
-  const std::string file =
-      std::string(TIDEMARK_INSTANCES) + "/order/" + name + "_train.json.gz";
+  const std::string file = std::string(TIDEMARK_INSTANCES "/order/") + name + "_train.json.gz";
   nlohmann::json json = nlohmann::json::parse(read_text_file(file));
   nlohmann::json edges = nlohmann::json::array();
   for (nlohmann::json& edge : json["edges"]) {

@@ -50,7 +50,7 @@ class PlanGraphTest : public ::testing::Test {
   }
   static Outcome run(const std::string& arguments) {
     Outcome outcome;
-    const std::string command = std::string(TIDEMARK_PLAN_GRAPH) + " " + arguments + " 2>&1";
+    const std::string command = std::string(TIDEMARK_PLAN_GRAPH " ") + arguments + " 2>&1";
     FILE* pipe = popen(command.c_str(), "r");
     std::array<char, 4096> part{};
     while (const size_t got = fread(part.data(), 1, part.size(), pipe)) {

@@ -75,7 +75,7 @@ TEST_F(ScheduleFlagTest, WhereItDoesNotDoThePolicyDecides) {
 TEST_F(ScheduleFlagTest, ATrainingGoesByRematerialisation) {
   const Result first = run(same_ + "--save-schedule " + path("first.json"));
   ASSERT_EQ(first.code, 0) << first.error;
-  const std::string plan = std::string(TIDEMARK_PLAN_GRAPH) + " " + path("first.json");
+  const std::string plan = std::string(TIDEMARK_PLAN_GRAPH " ") + path("first.json");
   const auto quietly = [&](const std::string& arguments) {
     return std::system((plan + arguments + " > " + path("said") + " 2>&1").c_str());
   };

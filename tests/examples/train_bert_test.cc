@@ -303,7 +303,7 @@ class HuggingFaceFolder : public TrainBertTest {
   std::string make(const std::string& golden, const Json& config) const {
     const fs::path folder = folder_ / golden;
     fs::create_directory(folder);
-    fs::copy_file(std::string(TIDEMARK_GOLDEN_DIR) + "/" + golden + ".safetensors",
+    fs::copy_file(std::string(TIDEMARK_GOLDEN_DIR "/") + golden + ".safetensors",
                   folder / "model.safetensors", fs::copy_options::overwrite_existing);
     std::ofstream(folder / "config.json") << config.dump();
     std::ofstream words(folder / "vocab.txt");

@@ -48,8 +48,7 @@ bool rounds_as_usual() {
 }
 
 const Json& cases() {
-  static const Json all =
-      Json::parse(std::ifstream(std::string(TIDEMARK_GOLDEN_DIR) + "/image_models.json"));
+  static const Json all = Json::parse(std::ifstream(TIDEMARK_GOLDEN_DIR "/image_models.json"));
   return all;
 }
 

@@ -63,8 +63,8 @@ struct Case {
 class GoldenTest : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    golden_ = testing::read_golden(std::string(TIDEMARK_GOLDEN_DIR) + "/" + GetParam().file +
-                                   ".json");
+    golden_ =
+        testing::read_golden(std::string(TIDEMARK_GOLDEN_DIR "/") + GetParam().file + ".json");
   }
   template <class T>
   T golden(const std::string& key) const {

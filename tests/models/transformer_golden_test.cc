@@ -23,7 +23,7 @@ namespace tidemark::testing {
 namespace {
 
 std::string path(const std::string& name) {
-  return std::string(TIDEMARK_GOLDEN_DIR) + "/" + name;
+  return std::string(TIDEMARK_GOLDEN_DIR "/") + name;
 }
 
 // Numbers of a list, or of a list of lists of equal length.

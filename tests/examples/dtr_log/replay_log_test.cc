@@ -17,7 +17,7 @@ class ReplayLogTest : public testing::ProgramTest {
  protected:
   ReplayLogTest() : ProgramTest(TIDEMARK_REPLAY_LOG) {}
   static std::string log(const std::string& name) {
-    return std::string(TIDEMARK_LOGS) + "/" + name + ".log ";
+    return std::string(TIDEMARK_LOGS "/") + name + ".log ";
   }
 };
 

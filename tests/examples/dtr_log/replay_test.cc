@@ -16,7 +16,7 @@ namespace tidemark {
 namespace {
 
 DtrLog bundled(const std::string& name) {
-  return read_dtr_log(std::string(TIDEMARK_LOGS) + "/" + name + ".log");
+  return read_dtr_log(std::string(TIDEMARK_LOGS "/") + name + ".log");
 }
 
 class ReplayTest : public ::testing::Test {

@@ -157,8 +157,7 @@ TEST_F(TorchvisionTest, LayoutsAreTorchvisions) {
 
 // scripts/make_golden.py writes the file: state_dict() of one network of each family.
 TEST_F(TorchvisionTest, NamesAndShapesAreThoseOfStateDicts) {
-  const Json golden =
-      Json::parse(std::ifstream(std::string(TIDEMARK_GOLDEN_DIR) + "/torchvision_names.json"));
+  const Json golden = Json::parse(std::ifstream(TIDEMARK_GOLDEN_DIR "/torchvision_names.json"));
   Session session({.device = "sim:a100-80gb"});
   EXPECT_EQ(golden.size(), 11u);
   for (const auto& [name, expected] : golden.items()) {

@@ -53,7 +53,7 @@ void check(const Json& golden, AttentionImplementation implementation) {
 }
 
 TEST(AttentionGoldenTest, BothImplementationsAgreeWithPyTorch) {
-  std::ifstream file(std::string(TIDEMARK_GOLDEN_DIR) + "/attention.json");
+  std::ifstream file(TIDEMARK_GOLDEN_DIR "/attention.json");
   ASSERT_TRUE(file);
   for (const Json& golden : Json::parse(file)) {
     for (const auto implementation :

@@ -17,7 +17,7 @@ namespace {
 void write_executed(std::string name) {
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  std::ofstream out(std::string(TIDEMARK_PTX_EXECUTED) + "/" + name + ".txt");
+  std::ofstream out(std::string(TIDEMARK_PTX_EXECUTED "/") + name + ".txt");
   for (const std::string& kernel : tidemark::ptx::Library::shipped().executed()) {
     out << kernel << "\n";
   }

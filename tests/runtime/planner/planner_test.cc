@@ -119,7 +119,7 @@ TEST(ValidatorTest, SeesABufferMovedOntoAnother) {
 // MODel's graphs of training steps.
 TEST(PlannerTest, GraphsOfTrainingSteps) {
   for (const std::string name : {"alexnet_1_train", "mobilenet_1_train", "resnet18_1_train"}) {
-    const std::string file = std::string(TIDEMARK_INSTANCES) + "/order/" + name + ".json.gz";
+    const std::string file = std::string(TIDEMARK_INSTANCES "/order/") + name + ".json.gz";
     for (const OrderInstance& instance : parse_order_graphs(read_text_file(file), file)) {
       const Plan plan = plan_step(instance.problem, {.limits = {.seconds = 20}});
       EXPECT_EQ(violations(instance.problem, plan), std::vector<std::string>{}) << file;

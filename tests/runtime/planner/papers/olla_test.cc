@@ -435,7 +435,7 @@ INSTANTIATE_TEST_SUITE_P(, OllaFiles,
 
 TEST_P(OllaFiles, HoldTheEdgesThatWeFind) {
   const std::string file =
-      std::string(TIDEMARK_INSTANCES) + "/order/" + GetParam() + "_train.json.gz";
+      std::string(TIDEMARK_INSTANCES "/order/") + GetParam() + "_train.json.gz";
   Problem problem = parse_order_graphs(read_text_file(file), file)[0].problem;
   std::vector<std::pair<OpId, OpId>> theirs, ours;
   for (size_t v = 0; v < problem.op_count(); ++v) {
@@ -471,7 +471,7 @@ TEST(OllaPeaks, AreThoseOfTheAuthors) {
                                      {"transformer_1", int64_t{36'540'592}},
                                      {"resnet18_1", int64_t{77'743'264}}}) {
     const std::string file =
-        std::string(TIDEMARK_INSTANCES) + "/order/" + name + "_train.json.gz";
+        std::string(TIDEMARK_INSTANCES "/order/") + name + "_train.json.gz";
     const Problem problem =
         parse_order_graphs(read_text_file(file), file, Parameters::kResident)[0].problem;
     Options options = published();

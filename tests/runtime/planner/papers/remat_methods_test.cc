@@ -74,7 +74,7 @@ TEST(RematMethods, SayWhatToInstall) {
 
 TEST(RematMethods, EndAtTheDeadline) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
-  const std::string file = std::string(TIDEMARK_INSTANCES) + "/remat/resnet18_32.json.gz";
+  const std::string file = TIDEMARK_INSTANCES "/remat/resnet18_32.json.gz";
   const Problem problem = parse_remat_problem(read_text_file(file), file);
   for (const char* const name : {"monet", "checkmate"}) {
     const RematResult result = run(name, problem, 541671321, 0.1);

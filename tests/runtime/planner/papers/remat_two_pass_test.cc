@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::tidemark::testing::usage_error;
 
 Problem instance(const std::string& name) {
-  const std::string file = std::string(TIDEMARK_INSTANCES) + "/remat/" + name;
+  const std::string file = std::string(TIDEMARK_INSTANCES "/remat/") + name;
   return parse_remat_problem(read_text_file(file), file);
 }
 

@@ -117,7 +117,7 @@ TEST(RematJson, ScheduleIsWrittenAndRead) {
 TEST(RematJson, BundledInstancesAreRead) {
   for (const char* name :
        {"toy.json", "resnet18_32.json.gz", "vgg16_32.json.gz", "bert-base_32.json.gz"}) {
-    const std::string path = std::string(TIDEMARK_INSTANCES) + "/remat/" + name;
+    const std::string path = std::string(TIDEMARK_INSTANCES "/remat/") + name;
     EXPECT_GT(parse_remat_problem(read_text_file(path), path).nodes.size(), 5U) << name;
   }
 }

@@ -129,7 +129,7 @@ TEST(RematPlanner, IntegerBoundsHoldToo) {
 // A node that holds most of the budget by itself leaves little to values that must be live or
 // computed again later: the bound has to look there, although much more is live elsewhere.
 TEST(RematPlanner, BoundLooksAtNodesThatLeaveLittleMemory) {
-  const std::string path = std::string(TIDEMARK_INSTANCES) + "/remat/resnet18_32.json.gz";
+  const std::string path = TIDEMARK_INSTANCES "/remat/resnet18_32.json.gz";
   const Problem problem = parse_remat_problem(read_text_file(path), path);
   const Options options(problem, 613144627);
   BoundOptions bound;
@@ -140,7 +140,7 @@ TEST(RematPlanner, BoundLooksAtNodesThatLeaveLittleMemory) {
 }
 
 TEST(RematPlanner, SameWorkGivesTheSameSchedule) {
-  const std::string path = std::string(TIDEMARK_INSTANCES) + "/remat/resnet18_32.json.gz";
+  const std::string path = TIDEMARK_INSTANCES "/remat/resnet18_32.json.gz";
   const Problem problem = parse_remat_problem(read_text_file(path), path);
   const int64_t budget = 684617932;
   const RematPlan a = plan_remat(problem, budget, counted(3000));

@@ -52,7 +52,7 @@ TEST(RematStart, ChainsInLittleMemory) {
 }
 
 TEST(RematStart, RecomputesGradientsInOnePass) {
-  const std::string path = std::string(TIDEMARK_INSTANCES) + "/remat/resnet18_32.json.gz";
+  const std::string path = TIDEMARK_INSTANCES "/remat/resnet18_32.json.gz";
   const Problem problem = parse_remat_problem(read_text_file(path), path);
   EXPECT_LE(best_ratio(problem, 684617932), 1.14);
   EXPECT_LE(best_ratio(problem, 613144627), 1.26);
