@@ -111,6 +111,7 @@ void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {
   now_ = 0;
   link_out_ = link_in_ = Nanos(0);
   evictable_.clear();
+  evicted_.clear();
   leaving_.clear();
   due_.clear();
   ahead_.clear();
@@ -280,11 +281,11 @@ void StepSimulator::compute_again(uint32_t item) {
 
 // Items that would be recomputed from the old contents come back first, oldest first, and stay.
 void StepSimulator::protect_readers_of(uint32_t written) {
+  std::erase_if(evicted_,
+                [&](uint32_t item) { return !items_[item].evicted() || ended(item); });
   std::vector<uint32_t> readers;
-  for (const PlannedRelease& release : releases_) {
-    const uint32_t item = release.item;
-    const bool evicted = items_[item].evicted() && !ended(item);
-    if (evicted && reaches(item, written)) readers.push_back(item);
+  for (const uint32_t item : evicted_) {
+    if (reaches(item, written)) readers.push_back(item);
   }
   std::sort(readers.begin(), readers.end());
   for (const uint32_t item : readers) {
@@ -484,6 +485,7 @@ void StepSimulator::leave(uint32_t item, Residence next) {
     if (writer_) writer_->end(writer_->block_of(item));
   }
   state.leave(next);
+  if (next == Residence::kEvicted) evicted_.push_back(item);
   state.coming = state.evictable = state.ahead = false;
   // The item may be recomputed into another block.
   if (next != Residence::kOffloaded) state.ready = Nanos(0);

@@ -144,6 +144,7 @@ class StepSimulator {
 
   std::vector<State> items_;
   std::vector<uint32_t> evictable_;  // includes some no longer evictable
+  std::vector<uint32_t> evicted_;    // includes some no longer evicted, and some twice
   struct Leaving {
     uint32_t item = 0;
     Nanos ready{0};
