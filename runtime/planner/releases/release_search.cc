@@ -109,6 +109,12 @@ class Search {
     return outcome_.cost;
   }
 
+  // REQUIRES: cost() was of this plan.
+  void settle() {
+    choices_.settle();
+    simulator_.settle();
+  }
+
   // Sets the price of a shortfall. Items that came back early are sent away again only at the
   // highest price: below, that would hide plans through which the way to a better one leads.
   void set_price(double times) {
@@ -142,7 +148,7 @@ class Search {
       choices_.take_back();
       return false;
     }
-    choices_.settle();
+    settle();
     least_ = now;
     is_short_ = outcome_.shortfall > Bytes(0);
     return true;
@@ -210,7 +216,7 @@ class Search {
         choices_.take_back();
         continue;
       }
-      choices_.settle();
+      settle();
       now = then;
       if (now >= least_) continue;
       least_ = now;

@@ -1,6 +1,7 @@
 #include "runtime/planner/releases/step_simulator.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace tidemark::planner {
@@ -8,6 +9,9 @@ namespace {
 
 // A copy costs this share of its time even where compute hides it, as hiding is not certain.
 constexpr double kPriceOfCopies = 0.01;
+
+// Moments that are saved of a plan.
+constexpr uint32_t kMoments = 32;
 
 // Whether all storages that live between steps, beside what some call needs, exceed the space.
 bool cannot_stay_between(const StepTable& step, Bytes space) {
@@ -27,6 +31,34 @@ bool cannot_stay_between(const StepTable& step, Bytes space) {
   return std::max(at_start, at_end) + most > space;
 }
 
+bool begins_earlier(const PlannedRelease& a, const PlannedRelease& b) {
+  return std::tie(a.from, a.item, a.to) < std::tie(b.from, b.item, b.to);
+}
+
+// The call after which the plans first do something different; 0 also if they begin
+// differently. REQUIRES: both are ordered by begins_earlier().
+uint32_t parting_of(const std::vector<PlannedRelease>& a, const std::vector<PlannedRelease>& b,
+                    uint32_t calls) {
+  uint32_t after = calls;
+  const auto one_alone = [&](const PlannedRelease& it) {
+    after = std::min(after, it.wraps() ? 0 : it.from);
+  };
+  auto i = a.begin(), k = b.begin();
+  while (i != a.end() || k != b.end()) {
+    if (k == b.end() || (i != a.end() && begins_earlier(*i, *k))) {
+      one_alone(*i++);
+    } else if (i == a.end() || begins_earlier(*k, *i)) {
+      one_alone(*k++);
+    } else {
+      if (i->action != k->action) one_alone(*i);
+      if (i->reload_at != k->reload_at) after = std::min({after, i->reload_at, k->reload_at});
+      ++i;
+      ++k;
+    }
+  }
+  return after;
+}
+
 }  // namespace
 
 StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
@@ -34,6 +66,7 @@ StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
     : trace_(trace),
       step_(step),
       calls_(static_cast<uint32_t>(step.calls.size())),
+      between_moments_(calls_ / kMoments + 1),
       space_(limits.space.count()),
       link_price_(1e9 / limits.out_bandwidth + 1e9 / limits.in_bandwidth),
       away_between_(cannot_stay_between(step, limits.space)),
@@ -41,9 +74,15 @@ StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
       writes_(step.calls.size()),
       next_uses_(step.calls.size()),
       seen_(step.calls.size()) {
-  for (const StepTable::Item& item : step.items) {
+  for (uint32_t i = 0; i < step.items.size(); ++i) {
+    const StepTable::Item& item = step.items[i];
     out_time_.push_back(limits.out_time(item.bytes));
     in_time_.push_back(limits.in_time(item.bytes));
+    State& state = before_step_.emplace_back();
+    if (!item.existed_before()) continue;
+    existing_.push_back(i);
+    state.take_block();
+    state.next = item.uses.empty() ? calls_ : item.uses.front();
   }
   std::vector<bool> read(step.items.size());  // by a call that may have to run again
   for (uint32_t call = 0; call < calls_; ++call) {
@@ -71,9 +110,12 @@ uint32_t StepSimulator::next_use(uint32_t item, uint32_t call) const {
 
 StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& releases,
                                           double enough) {
-  begin(releases);
-  size_t next = 0, next_reload = 0;
-  for (now_ = 0; now_ < calls_ && outcome_.possible; ++now_) {
+  set_plan(releases);
+  if (writer_ || !resume()) begin();
+  const auto [first_release, first_reload] = begun_before(now_);
+  size_t next = first_release, next_reload = first_reload;
+  for (; now_ < calls_ && outcome_.possible; ++now_) {
+    if (!writer_) save();
     run_ops_before(now_);
     run_call(now_);
     for (; next < releases_.size() && releases_[next].from == now_; ++next) {
@@ -105,7 +147,58 @@ double StepSimulator::bytes_short() const {
          static_cast<double>(outcome_.short_overall.count()) / static_cast<double>(calls_);
 }
 
-void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {
+void StepSimulator::set_plan(const std::vector<PlannedRelease>& releases) {
+  releases_ = releases;
+  if (!std::is_sorted(releases_.begin(), releases_.end(), begins_earlier)) {
+    std::stable_sort(releases_.begin(), releases_.end(), begins_earlier);
+  }
+  reloads_.clear();
+  for (uint32_t r = 0; r < releases_.size(); ++r) {
+    if (releases_[r].action == Release::kOffload) reloads_.push_back(r);
+  }
+  std::stable_sort(reloads_.begin(), reloads_.end(), [&](uint32_t a, uint32_t b) {
+    return releases_[a].reload_at < releases_[b].reload_at;
+  });
+  parts_after_ = settled_ ? parting_of(*settled_, releases_, calls_) : 0;
+}
+
+// --- moments of the plan settled on ---
+
+void StepSimulator::settle() {
+  settled_ = releases_;
+  saved_ = std::min<size_t>(saved_, parts_after_ / between_moments_);
+}
+
+// Moment m is the beginning of call (m + 1) * between_moments_.
+void StepSimulator::save() {
+  if (now_ > parts_after_ || now_ != (saved_ + 1) * between_moments_) return;
+  if (moments_.size() == saved_) moments_.emplace_back();
+  moments_[saved_++] = state();
+}
+
+bool StepSimulator::resume() {
+  const auto shared = std::min<size_t>(saved_, parts_after_ / between_moments_);
+  if (shared == 0) return false;
+  state() = moments_[shared - 1];
+  now_ = static_cast<uint32_t>(shared) * between_moments_;
+  outcome_.calls = 0;
+  return true;
+}
+
+// How many releases, and how many reloads, calls before `call` began.
+std::pair<size_t, size_t> StepSimulator::begun_before(uint32_t call) const {
+  const auto release =
+      std::partition_point(releases_.begin(), releases_.end(),
+                           [&](const PlannedRelease& it) { return it.from < call; });
+  const auto reload = std::partition_point(reloads_.begin(), reloads_.end(), [&](uint32_t r) {
+    return releases_[r].reload_at < call;
+  });
+  return {release - releases_.begin(), reload - reloads_.begin()};
+}
+
+// --- the step ---
+
+void StepSimulator::begin() {
   outcome_ = {};
   live_ = short_by_ = 0;
   now_ = 0;
@@ -115,29 +208,9 @@ void StepSimulator::begin(const std::vector<PlannedRelease>& releases) {
   leaving_.clear();
   due_.clear();
   ahead_.clear();
-  releases_ = releases;
-  const auto earlier = [](const PlannedRelease& a, const PlannedRelease& b) {
-    return a.from < b.from;
-  };
-  if (!std::is_sorted(releases_.begin(), releases_.end(), earlier)) {
-    std::stable_sort(releases_.begin(), releases_.end(), earlier);
-  }
-  reloads_.clear();
-  for (uint32_t r = 0; r < releases_.size(); ++r) {
-    if (releases_[r].action == Release::kOffload) reloads_.push_back(r);
-  }
-  std::stable_sort(reloads_.begin(), reloads_.end(), [&](uint32_t a, uint32_t b) {
-    return releases_[a].reload_at < releases_[b].reload_at;
-  });
-  items_.assign(step_.items.size(), {});
-  for (uint32_t i = 0; i < items_.size(); ++i) {
-    const StepTable::Item& item = step_.items[i];
-    if (!item.existed_before()) continue;
-    items_[i].take_block();
-    items_[i].next = item.uses.empty() ? calls_ : item.uses.front();
-  }
+  items_ = before_step_;
   if (away_between_) send_away_between_steps();
-  for (uint32_t i = 0; i < items_.size(); ++i) {
+  for (const uint32_t i : existing_) {
     if (!items_[i].resident()) continue;
     live_ += bytes(i);
     if (writer_) writer_->begin_with(i);

@@ -21,11 +21,16 @@
 // storages away over the end. A storage made in this step that survives it may be copied out
 // after its last use: the step ends with it on a tier or still in the arena.
 //
+// A search runs plans that differ little from one that it has settled on. Moments of that one
+// are saved, so that a run begins at the last of them before the plans part.
+//
 // Pure: no session, no tensors. Runs of one simulator share their scratch memory.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,7 +54,7 @@ class StepSimulator {
     Nanos copied{0};         // link busy with copies, both directions, without uploads
     Bytes shortfall{0};      // sum of the increases of the shortfall over the step
     Bytes short_overall{0};  // summed over calls: the largest shortfall as each ran
-    int64_t calls = 0;       // simulated calls of the program
+    int64_t calls = 0;       // calls of the program simulated by this run
     // The search's objective: time, a high price for shortfalls, a low one for copies.
     double cost = 0;
   };
@@ -63,11 +68,17 @@ class StepSimulator {
   // shortfall unchanged, and a search would keep everything.
   void set_shortfall_price(double times) { shortfall_price_ = times * link_price_; }
   // Whether prefetched storages are released again where space would be short. Initially true.
-  void set_sends_back(bool sends_back) { sends_back_ = sends_back; }
+  void set_sends_back(bool sends_back) {
+    if (sends_back != sends_back_) saved_ = 0;
+    sends_back_ = sends_back;
+  }
   // `releases`: in any order, at most one per gap. Stops once the cost is sure to exceed
   // `enough`.
   Outcome run(const std::vector<PlannedRelease>& releases,
               double enough = std::numeric_limits<double>::infinity());
+  // The next runs will be of plans like that of the last run. Changes how long they take, and
+  // Outcome::calls, but nothing else.
+  void settle();
   // As run(), and writes the simulated actions as a schedule with `foreign` blocks.
   Outcome write(const std::vector<PlannedRelease>& releases, const std::vector<Bytes>& foreign,
                 UnplacedSchedule& schedule);
@@ -91,7 +102,11 @@ class StepSimulator {
     return !step_.items[item].at_end && step_.items[item].end <= now_;
   }
   double bytes_short() const;
-  void begin(const std::vector<PlannedRelease>& releases);
+  void set_plan(const std::vector<PlannedRelease>& releases);
+  void begin();
+  void save();
+  bool resume();
+  std::pair<size_t, size_t> begun_before(uint32_t call) const;
   void send_away_between_steps();
   void wait_for_copies_between_steps();
   void upload(uint32_t op);
@@ -131,6 +146,7 @@ class StepSimulator {
   const StepTrace& trace_;
   const StepTable& step_;
   const uint32_t calls_;
+  const uint32_t between_moments_;
   const int64_t space_;
   const double link_price_;  // nanoseconds per byte, both ways
   // Storages away over the step's end leave before it, not after the next step has begun.
@@ -138,6 +154,8 @@ class StepSimulator {
   double shortfall_price_;  // nanoseconds per missing byte
   bool sends_back_ = true;
   std::vector<Nanos> out_time_, in_time_;      // by item
+  std::vector<State> before_step_;             // by item
+  std::vector<uint32_t> existing_;             // items that exist before the step
   std::vector<std::vector<uint32_t>> writes_;  // by call: writes of bytes that others have read
   // By call: its inputs, then its outputs; for each, the next call that needs it.
   std::vector<std::vector<uint32_t>> next_uses_;
@@ -164,6 +182,18 @@ class StepSimulator {
   int64_t short_by_ = 0;
   Nanos link_out_{0}, link_in_{0};  // when each direction will be free
   Outcome outcome_;
+  // All that changes while a step runs, apart from scratch memory and the schedule written.
+  using Moment = std::tuple<std::vector<State>, std::vector<uint32_t>, std::vector<uint32_t>,
+                            std::vector<Leaving>, std::vector<uint32_t>, std::vector<uint32_t>,
+                            int64_t, int64_t, Nanos, Nanos, Outcome>;
+  auto state() {
+    return std::tie(items_, evictable_, evicted_, leaving_, due_, ahead_, live_, short_by_,
+                    link_out_, link_in_, outcome_);
+  }
+  std::optional<std::vector<PlannedRelease>> settled_;
+  std::vector<Moment> moments_;  // of the plan settled on; the first `saved_` are valid
+  size_t saved_ = 0;
+  uint32_t parts_after_ = 0;  // the call after which this plan differs from that one
   // The schedule being written.
   ScheduleWriter* writer_ = nullptr;
   std::vector<std::pair<Nanos, uint32_t>> under_way_;  // end of each copy; its pin

@@ -2,6 +2,7 @@
 // simulation says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -136,6 +137,62 @@ TEST(RandomSimulation, WritesWhatItWentThrough) {
   for (const Schedule::Do what : {kRun, kUpload, kFree, kEvict, kCopyOut, kOffload, kCopyIn}) {
     EXPECT_GT(seen.code[what], 500) << static_cast<int>(what);
   }
+}
+
+// Adds a release, removes one, or changes when one comes back.
+Releases changed(Releases releases, const StepTable& step, std::mt19937& random) {
+  const Releases others = random_releases(step, random);
+  if (others.empty()) return releases;
+  const PlannedRelease& other = others[random() % others.size()];
+  const auto same = [&](const PlannedRelease& it) {
+    return std::tie(it.item, it.from, it.to) == std::tie(other.item, other.from, other.to);
+  };
+  const auto known = std::find_if(releases.begin(), releases.end(), same);
+  if (known == releases.end()) {
+    releases.push_back(other);
+  } else if (random() % 2 == 0) {
+    *known = other;
+  } else {
+    releases.erase(known);
+  }
+  return releases;
+}
+
+TEST(RandomSimulation, GoesOnFromMomentsOfThePlanSettledOn) {
+  int64_t shorter = 0, settled = 0, stopped = 0;
+  for (uint32_t seed = 1; seed <= 1000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const TracedStep step(with_kept_sources(random_trace(random)));
+    PlanLimits limits = copy_within(4 + static_cast<int64_t>(random() % 60),
+                                    1 + static_cast<int64_t>(random() % 3000));
+    StepSimulator simulator(step.trace, step.table, limits);
+    Releases base;
+    for (int change = 0; change < 20; ++change) {
+      const Releases plan = changed(base, step.table, random);
+      StepSimulator anew(step.trace, step.table, limits);
+      const bool sends_back = random() % 8 != 0;
+      simulator.set_sends_back(sends_back);
+      anew.set_sends_back(sends_back);
+      const auto expected = anew.run(plan);
+      const auto outcome = simulator.run(plan);
+      ASSERT_EQ(outcome.possible, expected.possible);
+      if (!expected.possible) continue;
+      ASSERT_EQ(figures(outcome), figures(expected));
+      ASSERT_EQ(outcome.cost, expected.cost);
+      shorter += outcome.calls < expected.calls;
+      if (random() % 2 == 0) continue;
+      base = plan;
+      simulator.settle();
+      ++settled;
+      // A run that stopped early leaves what was settled on as it was.
+      stopped += simulator.run(changed(base, step.table, random), 0.5 * outcome.cost).calls <
+                 expected.calls;
+    }
+  }
+  EXPECT_GT(shorter, 2000);
+  EXPECT_GT(settled, 2000);
+  EXPECT_GT(stopped, 1000);
 }
 
 }  // namespace
