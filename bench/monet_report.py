@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """MONeT's figures 3, 4, 6 and 8 and tables 1 to 3 and 7 (Shah et al., 2021), as far as they are about
-planning, beside plans of our networks at the paper's batch sizes and shares of memory: by our search,
-by MONeT's program, by Chen's and Gist's methods. Prints Markdown tables and writes a report.
+planning, beside plans of our networks at the paper's batch sizes and shares of memory: by our search
+(also at the bytes that MONeT took), by MONeT's program, by Chen's and Gist's methods. Prints Markdown tables and writes a report.
 
 usage: monet_report.py [--program build/release/bin/plan_graph] [--output FILE.json]
                        [--profile p100-16gb] [--search-limit 4] [--solver-limit 12] [--jobs 2]
@@ -33,12 +33,12 @@ PUBLISHED = {
     "unet": (11, 14.32, {10.01: -4.10, 9.01: -2.07, 8.02: -0.09, 7.00: 1.39, 6.01: 4.95, 5.01: 11.51}),
     "vgg16": (176, 14.12, {9.71: -5.30, 8.66: -4.64, 7.88: -2.18, 6.82: 1.99, 5.90: 5.44, 5.51: 9.11}),
     "mobilenet_v2": (272, 14.46, {10.02: 2.40, 9.01: 3.10, 8.02: 4.77, 7.01: 5.53, 6.01: 7.55, 5.01: 8.72}),
-    "unet3d": (22, 1.0, {0.54: 8.86}),
+    "unet3d": (22, None, {0.54: 8.86}),  # a share alone
 }
 SHOWN = (0, 2, 4, 5)  # of each network's points
-METHODS = ["default", "without in place", "monet", "monet-noop", "monet-eager", "chen-budget", "gist",
+METHODS = ["default", "at the same bytes", "without in place", "monet", "monet-noop", "monet-eager", "chen-budget", "gist",
            "checkmate"]
-LABELS = {**remat_methods.LABELS, "without in place": "ours, without in place"}
+LABELS = {**remat_methods.LABELS, "at the same bytes": "ours, at MONeT's bytes", "without in place": "ours, without in place"}
 SOLVED = {"monet", "monet-noop", "monet-eager", "checkmate"}
 ROW = re.compile(r"^ *(planned|simulated) +([\d.]+) +([\d.]+) +(\d+)(?: +(\d+))?$", re.MULTILINE)
 PLAIN = re.compile(r"^ *([\d.]+) +([\d.]+) +\S+ \S+ ", re.MULTILINE)
@@ -71,7 +71,7 @@ def plan(args, network, budget, method, folder):
     else:
         schedule = folder / f"{network}.{budget}.{method}.schedule.json"
         done = run(args, folder / f"{network}.graph.json", "--profile", args.profile, "--budget", budget,
-                   "--method", method, "--deadline", limit, "--save-schedule", schedule)
+                   "--method", "default" if method == "at the same bytes" else method, "--deadline", limit, "--save-schedule", schedule)
         schedule.unlink(missing_ok=True)
     row = {"method": method, "budget": budget, "load": os.getloadavg()[0],
            "note": (done.stderr.strip().splitlines() or [""])[0].removeprefix("plan_graph: ")}
@@ -96,6 +96,8 @@ def overhead(row):
 
 
 def cell(row):
+    if row is None:
+        return "-"
     over = overhead(row)
     if over is None:
         note = row["note"]
@@ -110,9 +112,18 @@ def cell(row):
 
 
 def points(network):
+    """Share of what PyTorch takes, MONeT's overhead in %."""
     batch, pytorch, series = PUBLISHED[network]
     listed = list(series.items())
-    return [(listed[k][0] / pytorch, listed[k][1]) for k in SHOWN if k < len(listed)]
+    return [(listed[k][0] / (pytorch or 1), listed[k][1]) for k in SHOWN if k < len(listed)]
+
+
+def budget_of(entry, share, method):
+    """Of our keep-everything peak; at the same bytes, of PyTorch's. None: its bytes are not known."""
+    if method != "at the same bytes":
+        return int(share * entry["keep_all"])
+    pytorch = PUBLISHED[entry["network"]][1]
+    return pytorch and int(share * pytorch * 1e9)
 
 
 def print_tables(report):
@@ -124,7 +135,7 @@ def print_tables(report):
         rows = {(row["method"], row["share"]): row for row in entry["plans"]}
         for share, published in points(entry["network"]):
             print(f"| {entry['network']}, {entry['batch']} | {share:.2f} | {published:+.2f} % | "
-                  + " | ".join(cell(rows[m, round(share, 4)]) for m in methods) + " |")
+                  + " | ".join(cell(rows.get((m, round(share, 4)))) for m in methods) + " |")
     print("\n| network | least share with at most 10 % more time: published | "
           + " | ".join(LABELS[m] for m in methods) + " |")
     print("|---" * (len(methods) + 2) + "|")
@@ -158,14 +169,16 @@ def statements(report):
            f"needed a margin, the largest {max((r['margin'] / r['budget'] for r in made), default=0):.1%} of "
            f"the budget. The simulator takes {100 * min(longer, default=0):+.3f} % to "
            f"{100 * max(longer, default=0):+.3f} % of the planned time longer: uploads and moves.")
-    ours = {(entry["network"], row["share"]): overhead(row) for entry in report["networks"]
-            for row in entry["plans"] if row["method"] == "default"}
-    beside = [(ours[entry["network"], round(share, 4)], published) for entry in report["networks"]
-              for share, published in points(entry["network"])]
-    yield (f"Beside MONeT's published points, ours takes less time at {sum(a is not None and a < b for a, b in beside)} "
-           f"of {len(beside)}, more at {sum(a is not None and a >= b for a, b in beside)}, and has no schedule at "
-           f"{sum(a is None for a, _ in beside)}.")
-    for other in [m for m in METHODS if m != "default"]:
+    for method, where in (("default", "at the same shares"), ("at the same bytes", "at the same bytes")):
+        ours = {(entry["network"], row["share"]): overhead(row) for entry in report["networks"]
+                for row in entry["plans"] if row["method"] == method}
+        beside = [(ours[entry["network"], round(share, 4)], published) for entry in report["networks"]
+                  for share, published in points(entry["network"]) if budget_of(entry, share, method)]
+        yield (f"Beside MONeT's published points, {where}, ours takes less time at "
+               f"{sum(a is not None and a < b for a, b in beside)} of {len(beside)}, more at "
+               f"{sum(a is not None and a >= b for a, b in beside)}, and has no schedule at "
+               f"{sum(a is None for a, _ in beside)}.")
+    for other in [m for m in METHODS if m not in ("default", "at the same bytes")]:
         pairs = []
         for entry in report["networks"]:
             by = {(row["method"], row["share"]): overhead(row) for row in entry["plans"]}
@@ -192,9 +205,10 @@ def measure(args):
         for entry in entries:
             have = {(row["method"], row["share"]) for row in entry["plans"]}
             for share, _ in points(entry["network"]):
-                budget = int(share * entry["keep_all"])
-                tasks += [(entry, round(share, 4), pool.submit(plan, args, entry["network"], budget, method, folder))
-                          for method in METHODS if (method, round(share, 4)) not in have]
+                tasks += [(entry, round(share, 4), pool.submit(plan, args, entry["network"],
+                                                               budget_of(entry, share, method), method, folder))
+                          for method in METHODS
+                          if (method, round(share, 4)) not in have and budget_of(entry, share, method)]
         for entry, share, task in tasks:
             entry["plans"].append({"share": share, **task.result()})
             report["networks"] = entries
