@@ -11,8 +11,8 @@ namespace {
 
 Nanos from_seconds(double seconds) { return Nanos(std::llround(seconds * 1e9)); }
 
-// A step updates a link's measured rate only if it moved this much: shorter copies mostly
-// measure the clock.
+// A step updates a link's measured rate only if it moved this much, and a copy the fastest rate
+// only if it did: shorter copies mostly measure the clock.
 constexpr double kEnoughBytes = 1 << 20;
 
 // DELTA, Section 4.1: "only 35% of the bandwidth is used".
@@ -109,8 +109,12 @@ void CostModel::measured_copy(StreamId stream, Bytes bytes, Nanos time) {
   // The latency is priced separately. At least half of the time counts as moving, in case the
   // profile overstates the latency.
   const Nanos moving = std::max(time - profile_.transfer_latency, Nanos(time.count() / 2));
-  link.bytes += static_cast<double>(bytes.count());
+  const auto count = static_cast<double>(bytes.count());
+  link.bytes += count;
   link.seconds += to_seconds(moving);
+  if (count >= kEnoughBytes) {
+    link.fastest_now = std::max(link.fastest_now, count / to_seconds(moving));
+  }
 }
 
 void CostModel::end_step(bool use) {
@@ -125,8 +129,9 @@ void CostModel::end_step(bool use) {
     if (use && link->bytes >= kEnoughBytes && link->seconds > 0) {
       link->bandwidth = link->bytes / link->seconds;
       link->measured = true;
+      link->fastest = std::max(link->fastest, link->fastest_now);
     }
-    link->bytes = link->seconds = 0;
+    link->bytes = link->seconds = link->fastest_now = 0;
   }
 }
 

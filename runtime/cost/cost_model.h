@@ -16,6 +16,7 @@
 // Threads: the issuing thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -68,6 +69,10 @@ class CostModel {
   // One way over the link, including latency: measured if possible, else from the profile.
   Nanos offload_time(Bytes bytes) const;
   Nanos reload_time(Bytes bytes) const;
+  // Bytes per second, each way, of the fastest copy measured so far, or as above if that is
+  // more: for bounds, as a link may carry less while its other direction is busy.
+  double fastest_offload() const { return std::max(offload_.fastest, offload_.bandwidth); }
+  double fastest_reload() const { return std::max(reload_.fastest, reload_.bandwidth); }
   // A move within the device, which reads and writes each byte.
   Nanos move_time(Bytes bytes) const { return modelled({0, 2 * bytes, false}); }
   // DELTA's c_s = m / b, both ways. b is the measured bandwidth or, before measurements, 35 %
@@ -94,6 +99,8 @@ class CostModel {
     bool measured = false;
     double bytes = 0;  // this step
     double seconds = 0;
+    double fastest = 0;      // of copies of at least 1 MiB, in steps that were used
+    double fastest_now = 0;  // in this step
   };
   Nanos transfer_time(Bytes bytes, const Link& link, double share) const;
 

@@ -356,7 +356,8 @@ void StepPlanner::produce_releases(Program& program) {
                                               draft, step.work, &produced.work, &stop_);
           if (found) {
             const bool fits = found->schedule.shortfall == Bytes(0);
-            if (options_.time_bound && fits) bound_time(step.trace, step.limits, stop_, *found);
+            if (options_.time_bound && fits)
+              bound_time(step.trace, step.fastest, stop_, *found);
             produced.schedule = std::move(found->schedule);
             produced.releases = std::move(found);
           } else {
@@ -416,7 +417,8 @@ PlanLimits StepPlanner::limits_of(const Program& program) const {
 void StepPlanner::start(Program& program, int64_t work, Produce produce) {
   auto task = std::make_shared<std::packaged_task<Produced()>>(
       [produce = std::move(produce),
-       step = Request{program.trace, limits(), program.initial.foreign(), work},
+       step =
+           Request{program.trace, limits(), fastest_limits(), program.initial.foreign(), work},
        allowed = limits_of(program), by = program.producer, background = options_.background,
        before_use = options_.before_use, &stop = stop_] {
         if (background) let_others_go_first();
@@ -596,6 +598,13 @@ PlanLimits StepPlanner::limits() const {
   limits.move_bandwidth =
       static_cast<double>(kMoved.count()) / static_cast<double>(move_time.count()) * 1e9;
   return limits;
+}
+
+PlanLimits StepPlanner::fastest_limits() const {
+  PlanLimits fastest = limits();
+  fastest.out_bandwidth = std::max(fastest.out_bandwidth, costs_.fastest_offload());
+  fastest.in_bandwidth = std::max(fastest.in_bandwidth, costs_.fastest_reload());
+  return fastest;
 }
 
 }  // namespace tidemark

@@ -153,6 +153,7 @@ class StepPlanner final : public StorageListener {
   struct Request {
     StepTrace trace;
     PlanLimits limits;
+    PlanLimits fastest;  // the same with the link's highest rates, for bounds
     std::vector<Bytes> foreign;
     int64_t work = 0;
   };
@@ -203,6 +204,7 @@ class StepPlanner final : public StorageListener {
   void settle(Program& program);
   void give_up(Program& program, const std::string& why);
   PlanLimits limits() const;
+  PlanLimits fastest_limits() const;
   // The producer for steps that fit in no order.
   Producer without_order() const {
     return options_.search ? Producer::kReleases : Producer::kRecorded;

@@ -110,6 +110,28 @@ TEST_F(CostModelTest, TransfersTakeTheProfilesLinkThenTheMeasuredOne) {
   EXPECT_EQ(model_.offload_time(2000_B), Nanos(600));
 }
 
+// A copy that ran while the other direction was busy lowers the measured rate, not the fastest.
+TEST_F(CostModelTest, TheFastestCopyIsRemembered) {
+  EXPECT_EQ(model_.fastest_offload(), 2e9) << "the profile's";
+  const auto copy = [&](Bytes bytes, int64_t moving) {
+    model_.measured_copy(StreamId::kOffload, bytes, Nanos(moving + 100));
+  };
+  copy(Bytes(4'000'000), 1'000'000);
+  copy(Bytes(4'000'000), 2'000'000);
+  copy(1000_B, 300);  // too short to tell
+  EXPECT_EQ(model_.fastest_offload(), 2e9) << "a decision changed within a step";
+  model_.end_step(true);
+  EXPECT_EQ(model_.fastest_offload(), 4e9);
+  copy(Bytes(4'000'000), 3'000'000);
+  model_.end_step(true);
+  EXPECT_EQ(model_.fastest_offload(), 4e9);
+  EXPECT_EQ(model_.offload_time(4000_B), Nanos(100 + 3000));
+  copy(Bytes(4'000'000), 500'000);
+  model_.end_step(false);
+  EXPECT_EQ(model_.fastest_offload(), 4e9) << "a measurement that was to be forgotten";
+  EXPECT_EQ(model_.fastest_reload(), 4e9) << "the profile's";
+}
+
 TEST_F(CostModelTest, SwappingIsThereAndBackOverAShareOfTheLinkUntilThatIsMeasured) {
   // 100 + 7000 / (2 x 0.35) out, 100 + 7000 / (4 x 0.35) back.
   EXPECT_EQ(model_.swap_time(7000_B), Nanos(100 + 10'000 + 100 + 5000));
