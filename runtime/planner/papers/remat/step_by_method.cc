@@ -1,6 +1,7 @@
 #include "runtime/planner/papers/remat/step_by_method.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/remat/problem_from_step.h"
@@ -23,6 +24,7 @@ StepByMethod plan_step_by(const RematMethod& method, const StepTrace& trace,
     const int64_t within = budget - made.margin.count();
     Limits left = limits;
     left.seconds = std::max(limits.seconds - seconds, 0.0);
+    if (margin != *std::rbegin(kMargins)) left.seconds /= 2;
     made.result = method.plan(step.problem, within, left);
     seconds = made.result.seconds += seconds;
     if (!made.result.fits(within)) {

@@ -27,7 +27,8 @@ struct StepByMethod {
   Bytes margin{0};                               // what that try left of the space
 };
 
-// `limits`: the seconds are for all tries, other work for each. `space.space`: what the arena
+// `limits`: the seconds are for all tries, each of which may take half of what is left; other
+// work is for each. `space.space`: what the arena
 // holds, storages from before the step and foreign ones included. REQUIRES: trace_violations()
 // finds nothing. Throws UsageError as the method does.
 StepByMethod plan_step_by(const RematMethod& method, const StepTrace& trace,

@@ -10,6 +10,7 @@
 
 #include "runtime/core/text_file.h"
 #include "runtime/planner/io/remat_json.h"
+#include "runtime/planner/papers/remat/step_by_method.h"
 #include "runtime/planner/remat/remat_validator.h"
 #include "tests/runtime/planner/papers/method_names.h"
 #include "tests/runtime/planner/papers/solvers.h"
@@ -89,6 +90,47 @@ TEST(RematMethods, EndAtTheDeadline) {
     EXPECT_THAT(result.note, ::testing::AnyOf(HasSubstr("in time"), HasSubstr("no time")))
         << it.method;
   }
+}
+
+// Two values that a third call reads, in less space than the three take. This method keeps
+// everything, says that it fits, and takes all the time that it may: no layout is found, and
+// each try leaves time for the next.
+TEST(StepByMethod, HasTimeForMargins) {
+  constexpr Bytes kSize{4096};
+  StepTrace trace;
+  trace.storages.resize(4);
+  for (StepTrace::Storage& storage : trace.storages) storage.size = kSize;
+  const auto add = [&](StepTrace::Kind kind, std::vector<StepTrace::Input> inputs,
+                       uint32_t output, std::vector<uint32_t> released) {
+    trace.ops.push_back({.kind = kind,
+                         .name = "op",
+                         .inputs = std::move(inputs),
+                         .outputs = {output},
+                         .released = std::move(released),
+                         .cost = Nanos(1000)});
+  };
+  add(StepTrace::Kind::kUpload, {}, 0, {});
+  add(StepTrace::Kind::kCall, {{0}}, 1, {});
+  add(StepTrace::Kind::kCall, {{0}}, 2, {0});
+  add(StepTrace::Kind::kCall, {{1}, {2}}, 3, {1, 2, 3});
+
+  std::vector<double> seconds;
+  RematMethod method{.name = "keeps-all"};
+  method.plan = [&](const Problem& problem, int64_t budget, const Limits& limits) {
+    seconds.push_back(limits.seconds);
+    std::vector<remat::Run> runs;
+    for (NodeId node = 0; node < problem.size(); ++node) runs.push_back({node, 0});
+    RematResult result{.schedule = schedule_runs(problem, runs), .seconds = limits.seconds};
+    result.schedule.peak = std::min(result.schedule.peak, budget);
+    return result;
+  };
+  Limits limits;
+  limits.seconds = 16;
+  const StepByMethod made =
+      plan_step_by(method, trace, {.space = Bytes(2 * kSize.count())}, {}, limits);
+  EXPECT_FALSE(made.schedule);
+  EXPECT_THAT(made.why_not, HasSubstr("no layout"));
+  EXPECT_THAT(seconds, ::testing::ElementsAre(8, 4, 2, 1, 0.5, 0.5));
 }
 
 // A chain of ten nodes of 10 bytes and time 1; for each a backward node of time 2 that reads
