@@ -69,8 +69,9 @@ class CostModel {
   // One way over the link, including latency: measured if possible, else from the profile.
   Nanos offload_time(Bytes bytes) const;
   Nanos reload_time(Bytes bytes) const;
-  // Bytes per second, each way, of the fastest copy measured so far, or as above if that is
-  // more: for bounds, as a link may carry less while its other direction is busy.
+  // Bytes per second of the fastest copy measured so far, one way; not below the rate of
+  // offload_time() and reload_time(). For bounds: a link may carry less while its other
+  // direction is busy.
   double fastest_offload() const { return std::max(offload_.fastest, offload_.bandwidth); }
   double fastest_reload() const { return std::max(reload_.fastest, reload_.bandwidth); }
   // A move within the device, which reads and writes each byte.
