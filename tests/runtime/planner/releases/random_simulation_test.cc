@@ -23,6 +23,11 @@ namespace {
 
 using Releases = std::vector<PlannedRelease>;
 
+PlanLimits random_limits(std::mt19937& random) {
+  const auto space = 4 + static_cast<int64_t>(random() % 60);
+  return copy_within(space, 1 + static_cast<int64_t>(random() % 3000));
+}
+
 Releases random_releases(const StepTable& step, std::mt19937& random) {
   Releases releases;
   const auto add = [&](uint32_t i, uint32_t from, uint32_t to) {
@@ -121,8 +126,7 @@ TEST(RandomSimulation, WritesWhatItWentThrough) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const TracedStep step(with_kept_sources(random_trace(random)));
-    PlanLimits limits = copy_within(4 + static_cast<int64_t>(random() % 60),
-                                    1 + static_cast<int64_t>(random() % 3000));
+    PlanLimits limits = random_limits(random);
     limits.latency = Nanos(random() % 100);
     check_step(step, limits, random_releases(step.table, random), seen, random);
     if (::testing::Test::HasFailure()) return;
@@ -164,8 +168,7 @@ TEST(RandomSimulation, GoesOnFromMomentsOfThePlanSettledOn) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const TracedStep step(with_kept_sources(random_trace(random)));
-    PlanLimits limits = copy_within(4 + static_cast<int64_t>(random() % 60),
-                                    1 + static_cast<int64_t>(random() % 3000));
+    const PlanLimits limits = random_limits(random);
     StepSimulator simulator(step.trace, step.table, limits);
     Releases base;
     for (int change = 0; change < 20; ++change) {
