@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """MONeT's figures 3, 4, 6 and 8 and tables 1 to 3 and 7 (Shah et al., 2021), as far as they are about
 planning, beside plans of our networks at the paper's batch sizes and shares of memory: by our search
-(also at the bytes that MONeT took), by MONeT's program, by Chen's and Gist's methods. Prints Markdown tables and writes a report.
+(also at the bytes that MONeT took), by MONeT's program, by Chen's and Gist's methods. Prints Markdown
+tables and writes a report.
 
 usage: monet_report.py [--program build/release/bin/plan_graph] [--output FILE.json]
                        [--profile p100-16gb] [--search-limit 4] [--solver-limit 12] [--jobs 2]
@@ -36,9 +37,11 @@ PUBLISHED = {
     "unet3d": (22, None, {0.54: 8.86}),  # a share alone
 }
 SHOWN = (0, 2, 4, 5)  # of each network's points
-METHODS = ["default", "at the same bytes", "without in place", "monet", "monet-noop", "monet-eager", "chen-budget", "gist",
-           "checkmate"]
-LABELS = {**remat_methods.LABELS, "at the same bytes": "ours, at MONeT's bytes", "without in place": "ours, without in place"}
+SAME_BYTES = "at the same bytes"  # our search, with what MONeT took as its budget
+METHODS = ["default", SAME_BYTES, "without in place", "monet", "monet-noop", "monet-eager",
+           "chen-budget", "gist", "checkmate"]
+LABELS = {**remat_methods.LABELS, SAME_BYTES: "ours, at MONeT's bytes",
+          "without in place": "ours, without in place"}
 SOLVED = {"monet", "monet-noop", "monet-eager", "checkmate"}
 ROW = re.compile(r"^ *(planned|simulated) +([\d.]+) +([\d.]+) +(\d+)(?: +(\d+))?$", re.MULTILINE)
 PLAIN = re.compile(r"^ *([\d.]+) +([\d.]+) +\S+ \S+ ", re.MULTILINE)
@@ -71,7 +74,8 @@ def plan(args, network, budget, method, folder):
     else:
         schedule = folder / f"{network}.{budget}.{method}.schedule.json"
         done = run(args, folder / f"{network}.graph.json", "--profile", args.profile, "--budget", budget,
-                   "--method", "default" if method == "at the same bytes" else method, "--deadline", limit, "--save-schedule", schedule)
+                   "--method", "default" if method == SAME_BYTES else method, "--deadline", limit,
+                   "--save-schedule", schedule)
         schedule.unlink(missing_ok=True)
     row = {"method": method, "budget": budget, "load": os.getloadavg()[0],
            "note": (done.stderr.strip().splitlines() or [""])[0].removeprefix("plan_graph: ")}
@@ -120,7 +124,7 @@ def points(network):
 
 def budget_of(entry, share, method):
     """Of our keep-everything peak; at the same bytes, of PyTorch's. None: its bytes are not known."""
-    if method != "at the same bytes":
+    if method != SAME_BYTES:
         return int(share * entry["keep_all"])
     pytorch = PUBLISHED[entry["network"]][1]
     return pytorch and int(share * pytorch * 1e9)
@@ -169,7 +173,7 @@ def statements(report):
            f"needed a margin, the largest {max((r['margin'] / r['budget'] for r in made), default=0):.1%} of "
            f"the budget. The simulator takes {100 * min(longer, default=0):+.3f} % to "
            f"{100 * max(longer, default=0):+.3f} % of the planned time longer: uploads and moves.")
-    for method, where in (("default", "at the same shares"), ("at the same bytes", "at the same bytes")):
+    for method, where in (("default", "at the same shares"), (SAME_BYTES, SAME_BYTES)):
         ours = {(entry["network"], row["share"]): overhead(row) for entry in report["networks"]
                 for row in entry["plans"] if row["method"] == method}
         beside = [(ours[entry["network"], round(share, 4)], published) for entry in report["networks"]
@@ -178,7 +182,7 @@ def statements(report):
                f"{sum(a is not None and a < b for a, b in beside)} of {len(beside)}, more at "
                f"{sum(a is not None and a >= b for a, b in beside)}, and has no schedule at "
                f"{sum(a is None for a, _ in beside)}.")
-    for other in [m for m in METHODS if m not in ("default", "at the same bytes")]:
+    for other in [m for m in METHODS if m not in ("default", SAME_BYTES)]:
         pairs = []
         for entry in report["networks"]:
             by = {(row["method"], row["share"]): overhead(row) for row in entry["plans"]}

@@ -23,9 +23,9 @@ struct Result {
 
 Result train(const TempFolder& folder, const std::string& data) {
   const std::string errors = folder.path() + "/errors";
-  const std::string command = std::string(TIDEMARK_TRAIN_RESNET) +
-                              " --steps 1 --batch 2 --data " + data + " > " + folder.path() +
-                              "/out 2> " + errors;
+  const std::string command =
+      std::string(TIDEMARK_TRAIN_RESNET " --steps 1 --batch 2 --data ") + data + " > " +
+      folder.path() + "/out 2> " + errors;
   const int status = std::system(command.c_str());
   const ByteVector text = read_bytes(errors);
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, {text.begin(), text.end()}};

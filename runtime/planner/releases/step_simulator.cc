@@ -111,11 +111,10 @@ uint32_t StepSimulator::next_use(uint32_t item, uint32_t call) const {
 StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& releases,
                                           double enough) {
   set_plan(releases);
-  if (writer_ || !resume()) begin();
-  const auto [first_release, first_reload] = begun_before(now_);
-  size_t next = first_release, next_reload = first_reload;
+  if (!resume()) begin();
+  auto [next, next_reload] = begun_before(now_);
   for (; now_ < calls_ && outcome_.possible; ++now_) {
-    if (!writer_) save();
+    save();
     run_ops_before(now_);
     run_call(now_);
     for (; next < releases_.size() && releases_[next].from == now_; ++next) {
@@ -159,7 +158,8 @@ void StepSimulator::set_plan(const std::vector<PlannedRelease>& releases) {
   std::stable_sort(reloads_.begin(), reloads_.end(), [&](uint32_t a, uint32_t b) {
     return releases_[a].reload_at < releases_[b].reload_at;
   });
-  parts_after_ = settled_ ? parting_of(*settled_, releases_, calls_) : 0;
+  // What is written has to be simulated from the start.
+  parts_after_ = settled_ && !writer_ ? parting_of(*settled_, releases_, calls_) : 0;
 }
 
 // --- moments of the plan settled on ---

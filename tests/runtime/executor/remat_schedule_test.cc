@@ -109,7 +109,8 @@ TEST_P(RematSchedule, GivesTheSameBits) {
   const std::vector<uint64_t> expected = plain.finish();
   const Bytes ample = ample_need();
   int planned = 0, out_of_time = 0;
-  for (const int share : {90, 70, 55}) {
+  constexpr int kShares[] = {90, 70, 55};
+  for (const int share : kShares) {
     const Bytes budget = align_up(Bytes(ample.count() * share / 100));
     Layers layers(budget);
     std::vector<std::string> said;
@@ -142,7 +143,7 @@ TEST_P(RematSchedule, GivesTheSameBits) {
                 static_cast<int>(runs_again(bound->schedule)),
                 format_bytes(bound->schedule.peak).c_str(), format_bytes(budget).c_str());
   }
-  if (planned == 0 && out_of_time > 0) GTEST_SKIP() << "the solver was too slow here";
+  if (out_of_time == std::ssize(kShares)) GTEST_SKIP() << "the solver was too slow here";
   // Gist's encodings are variants that captured steps lack.
   EXPECT_GE(planned, method.name == "gist" ? 0 : 1);
 }
