@@ -170,6 +170,11 @@ void add_norm(int64_t n, int64_t extent, int64_t channels) {
       BatchNormGradAttrs{eps, 0, 0});
   add("batch_norm_relu_grad/" + layer, kBatchNormGrad, {x, x, c, c, c, c},
       BatchNormGradAttrs{eps, 1, 0});
+  add("batch_norm_silu/" + layer, kBatchNorm, {x, c, c, c, c}, BatchNormAttrs{eps, 3});
+  add("batch_norm_silu_grad/" + layer, kBatchNormGrad, {x, x, c, c, c, c},
+      BatchNormGradAttrs{eps, 3, 0});
+  add("silu/" + layer, kSilu, {x}, Attrs());
+  add("silu_grad/" + layer, kSiluGrad, {x, x}, Attrs());
   add("relu_grad/" + layer, kReluGrad, {x, x}, Attrs());
 }
 

@@ -18,8 +18,8 @@ class AlexNet : public FeaturesClassifier {
     const auto conv = [&](Conv2dOptions layer) {
       layer.bias = true;
       features_.add<Conv2d>(layer, init);
-      features_.apply(relu);
     };
+    // Before the ReLU, with which the maximum commutes: fewer values are kept for its gradient.
     const auto pool = [&] {
       features_.apply([](const Tensor& x) {
         return max_pool2d(x, {.window = {3, 3}, .stride = {2, 2}});
@@ -27,12 +27,17 @@ class AlexNet : public FeaturesClassifier {
     };
     conv({.in = options.channels, .out = 64, .kernel = 11, .stride = 4, .padding = 2});
     pool();
+    features_.apply(relu);
     conv({.in = 64, .out = 192, .kernel = 5, .padding = 2});
     pool();
+    features_.apply(relu);
     conv({.in = 192, .out = 384, .kernel = 3, .padding = 1});
+    features_.apply(relu);
     conv({.in = 384, .out = 256, .kernel = 3, .padding = 1});
+    features_.apply(relu);
     conv({.in = 256, .out = 256, .kernel = 3, .padding = 1});
     pool();
+    features_.apply(relu);
     const double drop = options.regularise ? kDropout : 0;
     const auto hidden = [&](int64_t in) {
       classifier_.add<Dropout>(drop);

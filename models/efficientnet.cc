@@ -40,9 +40,9 @@ class MBConv : public Module {
       : drop_(drop), residual_(stride == 1 && in == stage.out) {
     const int64_t inner = in * stage.expand;
     if (stage.expand != 1) {
-      block_.add<ConvNorm>(conv(in, inner, 1, 1, 1, Activation::kSilu), init);
+      block_.add<ConvNorm>(conv(in, inner, 1, 1, 1, Activation::kSiLU), init);
     }
-    block_.add<ConvNorm>(conv(inner, inner, stage.kernel, stride, inner, Activation::kSilu),
+    block_.add<ConvNorm>(conv(inner, inner, stage.kernel, stride, inner, Activation::kSiLU),
                          init);
     block_.add<SqueezeExcitation>(inner, std::max<int64_t>(1, in / 4), init);
     block_.add<ConvNorm>(conv(inner, stage.out, 1, 1, 1, Activation::kNone), init);
@@ -64,7 +64,7 @@ class EfficientNet : public FeaturesClassifier {
  public:
   EfficientNet(const ImageModelOptions& options, ParameterInit& init) {
     features_.add<ConvNorm>(
-        conv(options.channels, kStem, 3, options.small_images ? 1 : 2, 1, Activation::kSilu),
+        conv(options.channels, kStem, 3, options.small_images ? 1 : 2, 1, Activation::kSiLU),
         init);
     int64_t in = kStem, done = 0, all = 0;
     for (const Stage& stage : kStages) all += stage.blocks;
@@ -77,7 +77,7 @@ class EfficientNet : public FeaturesClassifier {
         in = stage.out;
       }
     }
-    features_.add<ConvNorm>(conv(in, kHead, 1, 1, 1, Activation::kSilu), init);
+    features_.add<ConvNorm>(conv(in, kHead, 1, 1, 1, Activation::kSiLU), init);
     classifier_.add<Dropout>(options.regularise ? kDropout : 0);
     classifier_.add<Linear>(kHead, options.classes, init);
   }

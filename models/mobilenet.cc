@@ -20,7 +20,7 @@ constexpr int64_t kStem = 32, kHead = 1280;
 constexpr double kDropout = 0.2;
 
 ConvNormOptions conv(const Conv2dOptions& options) {
-  return {.conv = options, .activation = Activation::kRelu6};
+  return {.conv = options, .activation = Activation::kReLU6};
 }
 
 class InvertedResidual : public Module {

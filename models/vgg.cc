@@ -38,10 +38,13 @@ class Vgg : public FeaturesClassifier {
             Conv2dOptions{
                 .in = in, .out = group.channels, .kernel = 3, .padding = 1, .bias = true},
             init);
-        features_.apply(relu);
         in = group.channels;
+        if (i + 1 < group.convolutions) features_.apply(relu);
       }
+      // ReLU and the maximum commute, to the bit; this way a quarter of the values are kept for
+      // the ReLU's gradient.
       features_.apply([](const Tensor& x) { return max_pool2d(x, Pool2dAttrs{}); });
+      features_.apply(relu);
     }
     const double drop = options.regularise ? kDropout : 0;
     for (const int64_t from : {in * kPixels * kPixels, hidden}) {

@@ -25,14 +25,7 @@ ConvNorm::ConvNorm(const ConvNormOptions& options, ParameterInit& init)
 
 Tensor ConvNorm::forward(const Tensor& x) const {
   const Scope scope(*this);
-  const Tensor y = conv_.forward(x);
-  switch (activation_) {
-    case Activation::kRelu: return norm_.forward_relu(y);
-    case Activation::kRelu6: return relu6(norm_.forward(y));
-    case Activation::kSilu: return silu(norm_.forward(y));
-    case Activation::kNone: break;
-  }
-  return norm_.forward(y);
+  return norm_.forward(conv_.forward(x), activation_);
 }
 
 SqueezeExcitation::SqueezeExcitation(int64_t channels, int64_t squeezed, ParameterInit& init)

@@ -51,11 +51,9 @@ class Sequential : public Module {
   int64_t position_ = 0;
 };
 
-enum class Activation : uint8_t { kNone, kRelu, kRelu6, kSilu };
-
 struct ConvNormOptions {
   Conv2dOptions conv;
-  Activation activation = Activation::kRelu;
+  Activation activation = Activation::kReLU;
   BatchNormOptions norm{};
   std::string conv_name = "0", norm_name = "1";
 };

@@ -46,26 +46,17 @@ BatchNorm2d::BatchNorm2d(int64_t channels, ParameterInit& init, const BatchNormO
   register_buffer("running_var", running_var_);
 }
 
-Tensor BatchNorm2d::forward(const Tensor& input) const {
-  const Scope scope(*this);
-  const Tensor x = working(input);
-  if (!training()) {
-    return batch_norm_inference(x, weight_, bias_, running_mean_, running_var_, options_.eps);
-  }
-  const BatchNormResult result = batch_norm(x, weight_, bias_, options_.eps);
-  track(x, result.mean, result.var);
-  return result.y;
-}
-
-Tensor BatchNorm2d::forward_relu(const Tensor& input, const Tensor& around) const {
+Tensor BatchNorm2d::forward(const Tensor& input, Activation activation,
+                            const Tensor& around) const {
   const Scope scope(*this);
   const Tensor x = working(input);
   const Tensor residual = around.defined() ? working(around) : around;
   if (!training()) {
-    return batch_norm_inference_relu(x, weight_, bias_, running_mean_, running_var_,
-                                     options_.eps, residual);
+    return batch_norm_inference(x, weight_, bias_, running_mean_, running_var_, options_.eps,
+                                activation, residual);
   }
-  const BatchNormResult result = batch_norm_relu(x, weight_, bias_, options_.eps, residual);
+  const BatchNormResult result =
+      batch_norm(x, weight_, bias_, options_.eps, activation, residual);
   track(x, result.mean, result.var);
   return result.y;
 }

@@ -8,6 +8,7 @@
 
 #include "models/nn/module.h"
 #include "models/nn/parameter_init.h"
+#include "ops/elementwise/activation.h"
 #include "ops/elementwise/gelu.h"
 
 namespace tidemark {
@@ -47,9 +48,12 @@ struct BatchNormOptions {
 class BatchNorm2d : public Module {
  public:
   BatchNorm2d(int64_t channels, ParameterInit& init, const BatchNormOptions& options = {});
-  Tensor forward(const Tensor& x) const;
-  // relu(forward(x)) and relu(forward(x) + residual), as one operator.
-  Tensor forward_relu(const Tensor& x, const Tensor& residual = {}) const;
+  // As one operator. A residual needs a ReLU.
+  Tensor forward(const Tensor& x, Activation activation = Activation::kNone,
+                 const Tensor& residual = {}) const;
+  Tensor forward_relu(const Tensor& x, const Tensor& residual = {}) const {
+    return forward(x, Activation::kReLU, residual);
+  }
 
  private:
   // Updates the running statistics with those of a batch shaped like x.

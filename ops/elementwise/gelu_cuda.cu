@@ -1,16 +1,12 @@
 #include "ops/elementwise/gelu.h"
 #include "ops/elementwise/gelu_functors.h"
+#include "ops/kernels/device_math_cuda.cuh"
 #include "ops/kernels/map_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
 
 namespace tidemark {
 namespace {
-
-struct DeviceMath {
-  static __device__ float exp_negative(float x) { return expf(x); }
-  static __device__ float logistic(float x) { return 1 / (1 + expf(-x)); }
-};
 
 PreparedKernel prepare_gelu(const OpQuery& query) {
   if (query.attr<GeluAttrs>().tanh) return map_floats_cuda<GeluTanh<DeviceMath>, 1>(query);

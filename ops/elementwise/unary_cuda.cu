@@ -1,17 +1,11 @@
 #include "ops/elementwise/functors.h"
 #include "ops/elementwise/unary.h"
+#include "ops/kernels/device_math_cuda.cuh"
 #include "ops/kernels/map_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
 
 namespace tidemark {
-namespace {
-
-struct DeviceMath {
-  static __device__ float logistic(float x) { return 1 / (1 + expf(-x)); }
-};
-
-}  // namespace
 
 void register_unary_cuda() {
   const auto set = [](const OpDef& op, PrepareKernel prepare) {

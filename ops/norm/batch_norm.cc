@@ -37,7 +37,8 @@ std::vector<TensorMeta> infer_batch_moments(const OpQuery& query) {
 std::vector<TensorMeta> infer_batch_norm(const OpQuery& query) {
   constexpr const char* kName = "batch_norm";
   const auto& attrs = query.attr<BatchNormAttrs>();
-  const bool residual = attrs.relu && query.inputs.size() == 6;
+  const Activation f{attrs.activation};
+  const bool residual = query.inputs.size() == 6;
   const DType dtype =
       residual ? check_floats(kName, query, {kAnyRank, 1, 1, 1, 1, kAnyRank}, 0b100001)
                : check_floats(kName, query, {kAnyRank, 1, 1, 1, 1}, 0b1);
@@ -45,24 +46,30 @@ std::vector<TensorMeta> infer_batch_norm(const OpQuery& query) {
   const Shape& x = query.inputs[0].shape;
   check_fits(kName, query, !residual || query.inputs[5].shape == x,
              "the residual must have the input's shape");
+  check_fits(kName, query, !residual || f == Activation::kReLU, "a residual needs a ReLU");
   check_fits(kName, query, attrs.eps >= 0, "eps must not be negative");
   return {TensorMeta::contiguous(dtype, x)};
 }
 
 std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
   constexpr const char* kName = "batch_norm_grad";
-  const bool relu = query.attr<BatchNormGradAttrs>().relu != 0;
-  const DType dtype = relu ? check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1, 1}, 0b11)
+  const bool beta = query.attr<BatchNormGradAttrs>().activation != 0;
+  const DType dtype = beta ? check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1, 1}, 0b11)
                            : check_floats(kName, query, {kAnyRank, kAnyRank, 1, 1, 1}, 0b11);
   const Shape& x = query.inputs[0].shape;
-  check_channels(kName, query, 2, relu ? 5 : 4);
+  check_channels(kName, query, 2, beta ? 5 : 4);
   check_fits(kName, query, query.inputs[1].shape == x,
              "the output's gradient must have the input's shape");
   return {TensorMeta::contiguous(dtype, x), of_channels(x), of_channels(x)};
 }
 
 // Operations per element of x: two for each moment; two to scale and shift, and two for the
-// ReLU and the residual.
+// activation and the residual (SiLU and its gradient: as in unary.cc).
+double flops_of(int64_t activation, double plain, double activated, double silu) {
+  if (Activation{activation} == Activation::kSiLU) return plain + silu;
+  return activation == 0 ? plain : activated;
+}
+
 OpCost cost_batch_moments(const OpQuery& query) {
   return {.flops = 4.0 * static_cast<double>(query.inputs[0].shape.elements()),
           .bytes_moved = bytes_moved(query)};
@@ -70,27 +77,27 @@ OpCost cost_batch_moments(const OpQuery& query) {
 
 OpCost cost_batch_norm(const OpQuery& query) {
   const double elements = static_cast<double>(query.inputs[0].shape.elements());
-  return {.flops = (query.attr<BatchNormAttrs>().relu ? 4.0 : 2.0) * elements,
+  return {.flops = flops_of(query.attr<BatchNormAttrs>().activation, 2, 4, 21) * elements,
           .bytes_moved = bytes_moved(query)};
 }
 
 OpCost cost_batch_norm_grad(const OpQuery& query) {
   const double elements = static_cast<double>(query.inputs[0].shape.elements());
-  return {.flops = (query.attr<BatchNormGradAttrs>().relu ? 13.0 : 9.0) * elements,
+  return {.flops = flops_of(query.attr<BatchNormGradAttrs>().activation, 9, 13, 50) * elements,
           .bytes_moved = bytes_moved(query)};
 }
 
 // The tensors that a call saves for its gradient.
 struct BatchNormSaved {
   Saved x, gamma, mean, var;
-  std::optional<Saved> beta{};  // for a ReLU
+  std::optional<Saved> beta{};  // for an activation
   std::optional<Saved> y{};     // for a ReLU after a residual addition
 };
 
 // Gradients of x, gamma, beta and the residual; `frozen` as in BatchNormGradAttrs.
-GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen) {
-  return [saved = std::move(saved), eps, frozen](std::span<Tensor> gys, std::span<Tensor> grads,
-                                                 std::span<const bool> wanted) mutable {
+GradFn batch_norm_gradient(BatchNormSaved saved, const BatchNormGradAttrs& attrs) {
+  return [saved = std::move(saved), attrs](std::span<Tensor> gys, std::span<Tensor> grads,
+                                           std::span<const bool> wanted) mutable {
     Tensor g = contiguous(std::exchange(gys[0], {}));
     if (saved.y) {
       // y and its gradient are freed before x is read.
@@ -102,7 +109,6 @@ GradFn batch_norm_gradient(BatchNormSaved saved, double eps, bool frozen) {
     std::vector<Tensor> inputs{saved.x.get(), g, saved.gamma.get(), saved.mean.get(),
                                saved.var.get()};
     if (saved.beta) inputs.push_back(saved.beta->get());
-    const BatchNormGradAttrs attrs{eps, saved.beta.has_value(), frozen};
     std::vector<Tensor> made = dispatch(kBatchNormGrad, inputs, attrs);
     for (size_t i = 0; i < made.size(); ++i) {
       if (wanted[i]) grads[i] = made[i];
@@ -129,13 +135,15 @@ Tensor normalise(const char* name, const Operands& in, const Tensor& mean, const
                  : dispatch1(kBatchNorm, {x, gamma, beta, mean, var}, attrs);
   if (needs_grad({x, gamma, beta, residual})) {
     BatchNormSaved saved{Saved(x), Saved(gamma), Saved(mean), Saved(var)};
+    BatchNormGradAttrs grad{attrs.eps, attrs.activation, frozen};
     if (residual.defined()) {
       saved.y = Saved(y);
-    } else if (attrs.relu) {
+      grad.activation = 0;
+    } else if (attrs.activation != 0) {
       saved.beta = Saved(beta);
     }
     record(name, {x, gamma, beta, residual}, std::span(&y, 1),
-           batch_norm_gradient(std::move(saved), attrs.eps, frozen));
+           batch_norm_gradient(std::move(saved), grad));
   }
   return y;
 }
@@ -167,25 +175,16 @@ const OpDef kBatchNormGrad = {.name = "batch_norm_grad",
                               .may_overwrite = 0b11,  // x and gy
                               .prepare = {prepare_batch_norm_grad_cpu}};
 
-BatchNormResult batch_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                           double eps) {
-  return train(operands_of(x, gamma, beta, {}), {eps, 0});
-}
-
-BatchNormResult batch_norm_relu(const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                                double eps, const Tensor& residual) {
-  return train(operands_of(x, gamma, beta, residual), {eps, 1});
+BatchNormResult batch_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps,
+                           Activation activation, const Tensor& residual) {
+  return train(operands_of(x, gamma, beta, residual), {eps, static_cast<int64_t>(activation)});
 }
 
 Tensor batch_norm_inference(const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                            const Tensor& running_mean, const Tensor& running_var, double eps) {
-  return infer(operands_of(x, gamma, beta, {}), running_mean, running_var, {eps, 0});
-}
-
-Tensor batch_norm_inference_relu(const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                                 const Tensor& running_mean, const Tensor& running_var,
-                                 double eps, const Tensor& residual) {
-  return infer(operands_of(x, gamma, beta, residual), running_mean, running_var, {eps, 1});
+                            const Tensor& running_mean, const Tensor& running_var, double eps,
+                            Activation activation, const Tensor& residual) {
+  return infer(operands_of(x, gamma, beta, residual), running_mean, running_var,
+               {eps, static_cast<int64_t>(activation)});
 }
 
 }  // namespace tidemark

@@ -1,7 +1,9 @@
-// Batch normalisation, optionally with a following residual addition and ReLU.
+// Batch normalisation, optionally with a following residual addition and activation f.
 //
 //   mean[c], var[c] over N, H, W (var biased);  inv[c] = 1 / sqrt(var[c] + eps)
-//   y = (x - mean) * inv * gamma + beta;   batch_norm_relu: y = max(0, that [+ residual])
+//   y = f((x - mean) * inv * gamma + beta [+ residual])
+//
+// A residual needs a ReLU.
 //
 // x (..., C), gamma (C), beta (C)[, residual like x] -> y like x, mean (C), var (C). x and
 // tensors like it are float32 or bfloat16. Everything per channel is float32, and the
@@ -11,18 +13,20 @@
 // again takes one pass over x, not two. Both are pure: a separate operator updates the running
 // statistics (running_stats.h), so recomputation does not change them.
 //
-// Gradients, with g = gy (batch_norm_relu: gy where y > 0, else 0) and M = elements of x / C:
+// Gradients, with g = gy f' (ReLU: gy where y > 0, else 0) and M = elements of x / C:
 //   gbeta = sum g;  ggamma = sum g * (x - mean) * inv;  gresidual = g
 //   gx = gamma * inv * (g - gbeta / M - (x - mean) * inv * ggamma / M)
 // With given statistics (inference), which get no gradient: gx = gamma * inv * g.
-// Saved: x, mean, var and gamma; for ReLU also beta, because y > 0 is recomputed from x; with a
-// residual, y instead of beta. No mask is stored, and the next layer keeps y anyway. With a
-// residual, a separate operator computes g, which is itself the residual's gradient. Thus no
-// operator works on more than three tensors of x's size at once.
+// Saved: x, mean, var and gamma; for an activation also beta, because f' is recomputed from x;
+// for ReLU after a residual, y instead of beta. No mask and nothing between the normalisation
+// and f is stored, and the next layer keeps y anyway. For ReLU after a residual, a separate
+// operator computes g, which is itself the residual's gradient. Thus no operator works on more
+// than three tensors of x's size at once.
 //
 // Source: Ioffe and Szegedy, Batch Normalization, 2015, algorithm 1 and section 3.
 #pragma once
 
+#include "ops/elementwise/activation.h"
 #include "ops/registry/op.h"
 
 namespace tidemark {
@@ -35,25 +39,23 @@ struct BatchNormResult {
 
 // Throw UsageError if shapes do not fit. `residual` may be undefined.
 BatchNormResult batch_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                           double eps = 1e-5);
-BatchNormResult batch_norm_relu(const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                                double eps = 1e-5, const Tensor& residual = {});
+                           double eps = 1e-5, Activation activation = Activation::kNone,
+                           const Tensor& residual = {});
 // With given statistics.
 Tensor batch_norm_inference(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                             const Tensor& running_mean, const Tensor& running_var,
-                            double eps = 1e-5);
-Tensor batch_norm_inference_relu(const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                                 const Tensor& running_mean, const Tensor& running_var,
-                                 double eps = 1e-5, const Tensor& residual = {});
+                            double eps = 1e-5, Activation activation = Activation::kNone,
+                            const Tensor& residual = {});
 
+// `activation`: an Activation.
 struct BatchNormAttrs {
   double eps = 1e-5;
-  int64_t relu = 0;  // 1: y = max(0, ...); a sixth input is the residual
+  int64_t activation = 0;
 };
 struct BatchNormGradAttrs {
   double eps = 1e-5;
-  int64_t relu = 0;    // 1: g is gy where y > 0; the sixth input is beta
-  int64_t frozen = 0;  // 1: mean and var do not depend on x: gx = gamma * inv * g
+  int64_t activation = 0;  // not kNone: the sixth input is beta
+  int64_t frozen = 0;      // 1: mean and var do not depend on x: gx = gamma * inv * g
 };
 
 extern const OpDef kBatchMoments;   // x -> mean, var

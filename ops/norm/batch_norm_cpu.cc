@@ -108,6 +108,7 @@ void moments(const Plan& plan, const T* x, std::byte* workspace, float* mean, fl
 template <class T>
 void normalise(const KernelArgs& args) {
   const auto& attrs = args.attr<BatchNormAttrs>();
+  const ActivatedLoops<T>& loops = batch_norm_loops<T>().with(Activation{attrs.activation});
   const int64_t channels = args.input_metas[0].shape.back();
   const int64_t rows = args.input_metas[0].shape.elements() / channels;
   const T* x = args.in<T>(0);
@@ -120,27 +121,27 @@ void normalise(const KernelArgs& args) {
   const int64_t grain = std::max<int64_t>(1, kSerialElements / channels);
   parallel_chunks(rows, grain, [&](int64_t begin, int64_t end) {
     const int64_t at = begin * channels;
-    batch_norm_loops<T>().affine(x + at, scale, shift, residual ? residual + at : nullptr,
-                                 attrs.relu != 0, y + at, end - begin, channels);
+    loops.affine(x + at, scale, shift, residual ? residual + at : nullptr, y + at, end - begin,
+                 channels);
   });
 }
 
 template <class T>
 void run_backward(const Plan& plan, const KernelArgs& args) {
-  const BatchNormLoops<T>& loops = batch_norm_loops<T>();
   const auto& attrs = args.attr<BatchNormGradAttrs>();
+  const ActivatedLoops<T>& loops = batch_norm_loops<T>().with(Activation{attrs.activation});
   const int64_t channels = plan.channels;
   const T* x = args.in<T>(0);
   const T* gy = args.in<T>(1);
   const float* mean = args.in<float>(3);
   const float* var = args.in<float>(4);
   float* scale = plan.row(args.workspace, 0);
-  float* shift = attrs.relu ? plan.row(args.workspace, 1) : nullptr;
+  const float* beta = attrs.activation != 0 ? args.in<float>(5) : nullptr;
+  float* shift = beta ? plan.row(args.workspace, 1) : nullptr;
   float* slope = plan.row(args.workspace, 2);
   float* constant = plan.row(args.workspace, 3);
-  fold_batch_norm(channels, attrs.eps, args.in<float>(2),
-                  attrs.relu ? args.in<float>(5) : nullptr, mean, var, scale, shift);
-  const GradChannels channel{mean, scale, shift, slope, constant};
+  fold_batch_norm(channels, attrs.eps, args.in<float>(2), beta, mean, var, scale, shift);
+  const GradChannels channel{mean, scale, shift ? shift : scale, slope, constant};
 
   plan.for_each_stretch([&](int64_t stretch, int64_t first, int64_t rows) {
     double* sum = plan.sums(args.workspace, stretch, 0);

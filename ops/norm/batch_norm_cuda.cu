@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/kernels/columns_cuda.cuh"
+#include "ops/kernels/device_math_cuda.cuh"
 #include "ops/kernels/visit_dtype.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/stretches_cuda.cuh"
@@ -103,11 +104,10 @@ struct TwoPacks {
   FloatPack<kWidth> x, other;
 };
 
-// y = x * scale + shift [+ residual], then max(0, y) if `relu`; NaN stays NaN.
-template <int kWidth, class T>
+// y = f(x * scale + shift [+ residual]); NaN stays NaN.
+template <int kWidth, class T, Activation f>
 __global__ void __launch_bounds__(kThreads)
-    affine_kernel(ColumnTiles tiles, const T* x, Folded folded, const T* residual, bool relu,
-                  T* y) {
+    affine_kernel(ColumnTiles tiles, const T* x, Folded folded, const T* residual, T* y) {
   const auto place = tiles.place(blockIdx.x, threadIdx.x);
   if (place.column >= tiles.columns) return;
   const auto scale = load_pack<kWidth>(folded.scale + place.column);
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kWidth; ++i) {
       float value = packs.x.v[i] * scale.v[i] + shift.v[i];
       if (residual) value += packs.other.v[i];
-      out.v[i] = relu && value < 0 ? 0 : value;
+      out.v[i] = activate<f, DeviceMath>(value);
     }
     store_pack<kWidth>(y + r * tiles.columns + place.column, out);
   });
@@ -134,7 +134,6 @@ template <class T>
 struct GradInputs {
   const T* x;
   const T* gy;
-  bool relu;
 };
 
 template <int kWidth, class T>
@@ -142,23 +141,23 @@ __device__ TwoPacks<kWidth> load_both(const GradInputs<T>& in, int64_t at) {
   return {load_pack<kWidth>(in.x + at), load_pack<kWidth>(in.gy + at)};
 }
 
-// The gradient g behind the ReLU, from packs of x and gy.
-template <int kWidth>
-__device__ FloatPack<kWidth> masked(bool relu, const TwoPacks<kWidth>& packs,
+// The gradient g in front of the activation, from packs of x and gy.
+template <Activation f, int kWidth>
+__device__ FloatPack<kWidth> before(const TwoPacks<kWidth>& packs,
                                     const FloatPack<kWidth>& scale,
                                     const FloatPack<kWidth>& shift) {
   auto g = packs.other;
-  if (relu) {
+  if constexpr (f != Activation::kNone) {
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      g.v[i] = packs.x.v[i] * scale.v[i] + shift.v[i] > 0 ? g.v[i] : 0;
+      g.v[i] = activation_grad<f, DeviceMath>(g.v[i], packs.x.v[i] * scale.v[i] + shift.v[i]);
     }
   }
   return g;
 }
 
 // Sums of g and of g * (x - mean), per column.
-template <int kWidth, class T>
+template <int kWidth, class T, Activation f>
 __global__ void __launch_bounds__(kThreads)
     grad_sums_kernel(ColumnTiles tiles, GradInputs<T> in, const float* mean, Folded folded,
                      Pair* partial) {
@@ -169,7 +168,7 @@ __global__ void __launch_bounds__(kThreads)
   if (inside) {
     const auto center = load_pack<kWidth>(mean + place.column);
     FloatPack<kWidth> scale{}, shift{};
-    if (in.relu) {
+    if (f != Activation::kNone) {
       scale = load_pack<kWidth>(folded.scale + place.column);
       shift = load_pack<kWidth>(folded.shift + place.column);
     }
@@ -177,7 +176,7 @@ __global__ void __launch_bounds__(kThreads)
       return load_both<kWidth>(in, r * tiles.columns + place.column);
     };
     for_rows<2>(place, load, [&](int64_t, const TwoPacks<kWidth>& packs) {
-      const auto g = masked(in.relu, packs, scale, shift);
+      const auto g = before<f>(packs, scale, shift);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
         sum[i] += g.v[i];
@@ -212,7 +211,7 @@ __global__ void __launch_bounds__(kThreads)
   channel.constant[c] = frozen ? 0 : static_cast<float>(-scale[c] * total.a / count);
 }
 
-template <int kWidth, class T>
+template <int kWidth, class T, Activation f>
 __global__ void __launch_bounds__(kThreads)
     grad_apply_kernel(ColumnTiles tiles, GradInputs<T> in, const float* mean, Folded folded,
                       GradChannel channel, T* gx) {
@@ -221,14 +220,14 @@ __global__ void __launch_bounds__(kThreads)
   const auto center = load_pack<kWidth>(mean + place.column);
   const auto scale = load_pack<kWidth>(folded.scale + place.column);
   FloatPack<kWidth> shift{};
-  if (in.relu) shift = load_pack<kWidth>(folded.shift + place.column);
+  if (f != Activation::kNone) shift = load_pack<kWidth>(folded.shift + place.column);
   const auto slope = load_pack<kWidth>(channel.slope + place.column);
   const auto constant = load_pack<kWidth>(channel.constant + place.column);
   const auto load = [&](int64_t r) {
     return load_both<kWidth>(in, r * tiles.columns + place.column);
   };
   for_rows<2>(place, load, [&](int64_t r, const TwoPacks<kWidth>& packs) {
-    const auto g = masked(in.relu, packs, scale, shift);
+    const auto g = before<f>(packs, scale, shift);
     FloatPack<kWidth> out;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
@@ -287,7 +286,7 @@ PreparedKernel moments(const OpQuery& query) {
           }};
 }
 
-template <class T>
+template <class T, Activation f>
 PreparedKernel normalise(const OpQuery& query) {
   const Layout layout(query, 0, 2);
   return {layout.workspace,
@@ -297,32 +296,32 @@ PreparedKernel normalise(const OpQuery& query) {
             launch(args, layout.tiles.columns, fold_kernel, layout.tiles.columns, attrs.eps,
                    args.in<float>(1), args.in<float>(2), args.in<float>(3), args.in<float>(4),
                    folded);
-            layout.run(args, affine_kernel<4, T>, affine_kernel<1, T>, args.in<T>(0), folded,
-                       residual, attrs.relu != 0, args.out<T>(0));
+            layout.run(args, affine_kernel<4, T, f>, affine_kernel<1, T, f>, args.in<T>(0),
+                       folded, residual, args.out<T>(0));
           }};
 }
 
-template <class T>
+template <class T, Activation f>
 PreparedKernel gradient(const OpQuery& query) {
   const Layout layout(query, sizeof(Pair), 4);
   return {layout.workspace,
           [layout, attrs = query.attr<BatchNormGradAttrs>()](const KernelArgs& args) {
             const float* mean = args.in<float>(3);
             const float* var = args.in<float>(4);
-            const float* beta = attrs.relu ? args.in<float>(5) : nullptr;
-            const GradInputs<T> in{args.in<T>(0), args.in<T>(1), attrs.relu != 0};
+            const float* beta = f != Activation::kNone ? args.in<float>(5) : nullptr;
+            const GradInputs<T> in{args.in<T>(0), args.in<T>(1)};
             const Folded folded{layout.row(args, 0), layout.row(args, 1)};
             const GradChannel channel{layout.row(args, 2), layout.row(args, 3)};
             auto* partial = layout.partial<Pair>(args);
             launch(args, layout.tiles.columns, fold_kernel, layout.tiles.columns, attrs.eps,
                    args.in<float>(2), beta, mean, var, folded);
-            layout.run(args, grad_sums_kernel<4, T>, grad_sums_kernel<1, T>, in, mean, folded,
-                       partial);
+            layout.run(args, grad_sums_kernel<4, T, f>, grad_sums_kernel<1, T, f>, in, mean,
+                       folded, partial);
             launch_blocks(args, finish_blocks(layout.tiles), kThreads, finish_grad,
                           layout.tiles, partial, attrs.eps, attrs.frozen != 0, var,
                           folded.scale, args.out<float>(1), args.out<float>(2), channel);
-            layout.run(args, grad_apply_kernel<4, T>, grad_apply_kernel<1, T>, in, mean, folded,
-                       channel, args.out<T>(0));
+            layout.run(args, grad_apply_kernel<4, T, f>, grad_apply_kernel<1, T, f>, in, mean,
+                       folded, channel, args.out<T>(0));
           }};
 }
 
@@ -338,10 +337,16 @@ PreparedKernel prepare_batch_moments(const OpQuery& query) {
   return prepare_with(query, [&]<class T>() { return moments<T>(query); });
 }
 PreparedKernel prepare_batch_norm(const OpQuery& query) {
-  return prepare_with(query, [&]<class T>() { return normalise<T>(query); });
+  return prepare_with(query, [&]<class T>() {
+    return with_activation(Activation{query.attr<BatchNormAttrs>().activation},
+                           [&]<Activation f>() { return normalise<T, f>(query); });
+  });
 }
 PreparedKernel prepare_batch_norm_grad(const OpQuery& query) {
-  return prepare_with(query, [&]<class T>() { return gradient<T>(query); });
+  return prepare_with(query, [&]<class T>() {
+    return with_activation(Activation{query.attr<BatchNormGradAttrs>().activation},
+                           [&]<Activation f>() { return gradient<T, f>(query); });
+  });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
+#include "ops/kernels/vector_math.h"
 #include "runtime/core/bfloat16.h"
 
 namespace tidemark {
@@ -41,45 +42,40 @@ TIDEMARK_INLINE void moments_of(const T* __restrict x, int64_t rows, int64_t cha
   }
 }
 
-// NaN stays NaN.
-TIDEMARK_INLINE float relu_of(float value) { return value < 0 ? 0 : value; }
-
 // No __restrict: y may be x or the residual.
-template <class T>
+template <Activation f, class T>
 TIDEMARK_INLINE void affine_of(const T* x, const float* __restrict scale,
-                               const float* __restrict shift, const T* residual, bool relu,
-                               T* y, int64_t rows, int64_t channels) {
+                               const float* __restrict shift, const T* residual, T* y,
+                               int64_t rows, int64_t channels) {
   for (int64_t r = 0; r < rows; ++r, x += channels, y += channels) {
     if (residual) {
       TIDEMARK_INDEPENDENT_ITERATIONS
       for (int64_t c = 0; c < channels; ++c) {
-        y[c] = relu_of(x[c] * scale[c] + shift[c] + residual[c]);
+        y[c] = activate<f, VectorMath>(x[c] * scale[c] + shift[c] + residual[c]);
       }
       residual += channels;
-    } else if (relu) {
-      TIDEMARK_INDEPENDENT_ITERATIONS
-      for (int64_t c = 0; c < channels; ++c) y[c] = relu_of(x[c] * scale[c] + shift[c]);
     } else {
       TIDEMARK_INDEPENDENT_ITERATIONS
-      for (int64_t c = 0; c < channels; ++c) y[c] = x[c] * scale[c] + shift[c];
+      for (int64_t c = 0; c < channels; ++c) {
+        y[c] = activate<f, VectorMath>(x[c] * scale[c] + shift[c]);
+      }
     }
   }
 }
 
-// The gradient g behind the ReLU; without one, `shift` is not read.
-template <bool relu>
-TIDEMARK_INLINE float masked(float x, float gy, float scale, float shift) {
-  if constexpr (relu) return x * scale + shift > 0 ? gy : 0;
-  return gy;
+// The gradient g in front of the activation.
+template <Activation f>
+TIDEMARK_INLINE float before(float x, float gy, float scale, float shift) {
+  return activation_grad<f, VectorMath>(gy, x * scale + shift);
 }
 
-template <bool relu, class T>
+template <Activation f, class T>
 TIDEMARK_INLINE void grad_sums_of(const T* __restrict x, const T* __restrict gy,
                                   const GradChannels& channel, float* __restrict sum,
                                   float* __restrict product, int64_t rows, int64_t channels) {
   const float* __restrict mean = channel.mean;
   const float* __restrict scale = channel.scale;
-  const float* __restrict shift = relu ? channel.shift : channel.scale;
+  const float* __restrict shift = channel.shift;
   for (int64_t c = 0; c < channels; ++c) sum[c] = product[c] = 0;
   int64_t at = 0;
   int64_t r = 0;
@@ -87,15 +83,15 @@ TIDEMARK_INLINE void grad_sums_of(const T* __restrict x, const T* __restrict gy,
     const T *x0 = x + at, *x1 = x0 + channels;
     const T *gy0 = gy + at, *gy1 = gy0 + channels;
     for (int64_t c = 0; c < channels; ++c) {
-      const float g0 = masked<relu>(x0[c], gy0[c], scale[c], shift[c]);
-      const float g1 = masked<relu>(x1[c], gy1[c], scale[c], shift[c]);
+      const float g0 = before<f>(x0[c], gy0[c], scale[c], shift[c]);
+      const float g1 = before<f>(x1[c], gy1[c], scale[c], shift[c]);
       sum[c] += g0 + g1;
       product[c] += g0 * (x0[c] - mean[c]) + g1 * (x1[c] - mean[c]);
     }
   }
   for (; r < rows; ++r, at += channels) {
     for (int64_t c = 0; c < channels; ++c) {
-      const float g = masked<relu>(x[at + c], gy[at + c], scale[c], shift[c]);
+      const float g = before<f>(x[at + c], gy[at + c], scale[c], shift[c]);
       sum[c] += g;
       product[c] += g * (x[at + c] - mean[c]);
     }
@@ -103,60 +99,57 @@ TIDEMARK_INLINE void grad_sums_of(const T* __restrict x, const T* __restrict gy,
 }
 
 // No __restrict: gx may be x or gy.
-template <bool relu, class T>
+template <Activation f, class T>
 TIDEMARK_INLINE void grad_apply_of(const T* x, const T* gy, const GradChannels& channel, T* gx,
                                    int64_t rows, int64_t channels) {
   const float* __restrict mean = channel.mean;
   const float* __restrict scale = channel.scale;
   const float* __restrict slope = channel.slope;
   const float* __restrict constant = channel.constant;
-  const float* __restrict shift = relu ? channel.shift : channel.scale;
+  const float* __restrict shift = channel.shift;
   for (int64_t r = 0; r < rows; ++r) {
     TIDEMARK_INDEPENDENT_ITERATIONS
     for (int64_t c = 0; c < channels; ++c) {
-      const float g = masked<relu>(x[c], gy[c], scale[c], shift[c]);
+      const float g = before<f>(x[c], gy[c], scale[c], shift[c]);
       gx[c] = scale[c] * g + (slope[c] * (x[c] - mean[c]) + constant[c]);
     }
     x += channels, gy += channels, gx += channels;
   }
 }
 
-#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                     \
-  struct name {                                                                              \
-    template <class T>                                                                       \
-    __VA_ARGS__ static void moments(const T* x, int64_t rows, int64_t channels, float* mean, \
-                                    float* squares) {                                        \
-      moments_of(x, rows, channels, mean, squares);                                          \
-    }                                                                                        \
-    template <class T>                                                                       \
-    __VA_ARGS__ static void affine(const T* x, const float* scale, const float* shift,       \
-                                   const T* residual, bool relu, T* y, int64_t rows,         \
-                                   int64_t channels) {                                       \
-      affine_of(x, scale, shift, residual, relu, y, rows, channels);                         \
-    }                                                                                        \
-    template <class T>                                                                       \
-    __VA_ARGS__ static void grad_sums(const T* x, const T* gy, const GradChannels& channel,  \
-                                      float* sum, float* product, int64_t rows,              \
-                                      int64_t channels) {                                    \
-      if (channel.shift) {                                                                   \
-        grad_sums_of<true>(x, gy, channel, sum, product, rows, channels);                    \
-      } else {                                                                               \
-        grad_sums_of<false>(x, gy, channel, sum, product, rows, channels);                   \
-      }                                                                                      \
-    }                                                                                        \
-    template <class T>                                                                       \
-    __VA_ARGS__ static void grad_apply(const T* x, const T* gy, const GradChannels& channel, \
-                                       T* gx, int64_t rows, int64_t channels) {              \
-      if (channel.shift) {                                                                   \
-        grad_apply_of<true>(x, gy, channel, gx, rows, channels);                             \
-      } else {                                                                               \
-        grad_apply_of<false>(x, gy, channel, gx, rows, channels);                            \
-      }                                                                                      \
-    }                                                                                        \
-    template <class T>                                                                       \
-    static constexpr BatchNormLoops<T> table() {                                             \
-      return {moments<T>, affine<T>, grad_sums<T>, grad_apply<T>};                           \
-    }                                                                                        \
+#define TIDEMARK_DEFINE_LOOPS(name, ...)                                                      \
+  struct name {                                                                               \
+    template <class T>                                                                        \
+    __VA_ARGS__ static void moments(const T* x, int64_t rows, int64_t channels, float* mean,  \
+                                    float* squares) {                                         \
+      moments_of(x, rows, channels, mean, squares);                                           \
+    }                                                                                         \
+    template <Activation f, class T>                                                          \
+    __VA_ARGS__ static void affine(const T* x, const float* scale, const float* shift,        \
+                                   const T* residual, T* y, int64_t rows, int64_t channels) { \
+      affine_of<f>(x, scale, shift, residual, y, rows, channels);                             \
+    }                                                                                         \
+    template <Activation f, class T>                                                          \
+    __VA_ARGS__ static void grad_sums(const T* x, const T* gy, const GradChannels& channel,   \
+                                      float* sum, float* product, int64_t rows,               \
+                                      int64_t channels) {                                     \
+      grad_sums_of<f>(x, gy, channel, sum, product, rows, channels);                          \
+    }                                                                                         \
+    template <Activation f, class T>                                                          \
+    __VA_ARGS__ static void grad_apply(const T* x, const T* gy, const GradChannels& channel,  \
+                                       T* gx, int64_t rows, int64_t channels) {               \
+      grad_apply_of<f>(x, gy, channel, gx, rows, channels);                                   \
+    }                                                                                         \
+    template <Activation f, class T>                                                          \
+    static constexpr ActivatedLoops<T> with() {                                               \
+      return {affine<f, T>, grad_sums<f, T>, grad_apply<f, T>};                               \
+    }                                                                                         \
+    template <class T>                                                                        \
+    static constexpr BatchNormLoops<T> table() {                                              \
+      return {moments<T>,                                                                     \
+              {with<Activation::kNone, T>(), with<Activation::kReLU, T>(),                    \
+               with<Activation::kReLU6, T>(), with<Activation::kSiLU, T>()}};                 \
+    }                                                                                         \
   };
 
 TIDEMARK_FOR_EACH_INSTRUCTION_SET(TIDEMARK_DEFINE_LOOPS)

@@ -8,7 +8,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+
+#include "ops/elementwise/activation.h"
 
 namespace tidemark {
 
@@ -23,9 +27,23 @@ inline int64_t block_rows(int64_t channels) {
 struct GradChannels {
   const float* mean;
   const float* scale;     // gamma * inv
-  const float* shift;     // beta - mean * scale, for a ReLU; else null
+  const float* shift;     // beta - mean * scale; not used without an activation
   const float* slope;     // coefficient of x - mean in gx
   const float* constant;  // constant term of gx
+};
+
+// Those that depend on the activation f. g is f'(x * scale + shift) gy.
+template <class T>
+struct ActivatedLoops {
+  // y = f(x * scale + shift [+ residual]). `residual` may be null.
+  void (*affine)(const T* x, const float* scale, const float* shift, const T* residual, T* y,
+                 int64_t rows, int64_t channels);
+  // Sums over a block of rows: sum of g, and sum of g * (x - mean).
+  void (*grad_sums)(const T* x, const T* gy, const GradChannels& channel, float* sum,
+                    float* product, int64_t rows, int64_t channels);
+  // gx = scale * g + slope * (x - mean) + constant
+  void (*grad_apply)(const T* x, const T* gy, const GradChannels& channel, T* gx, int64_t rows,
+                     int64_t channels);
 };
 
 // T: float or BFloat16, the stored type of activations.
@@ -33,15 +51,11 @@ template <class T>
 struct BatchNormLoops {
   // Means of a block of rows, and sums of squared distances from those means.
   void (*moments)(const T* x, int64_t rows, int64_t channels, float* mean, float* squares);
-  // y = x * scale + shift [+ residual], then max(0, y) if `relu`. `residual` may be null.
-  void (*affine)(const T* x, const float* scale, const float* shift, const T* residual,
-                 bool relu, T* y, int64_t rows, int64_t channels);
-  // Sums over a block of rows: sum of g, and sum of g * (x - mean).
-  void (*grad_sums)(const T* x, const T* gy, const GradChannels& channel, float* sum,
-                    float* product, int64_t rows, int64_t channels);
-  // gx = scale * g + slope * (x - mean) + constant
-  void (*grad_apply)(const T* x, const T* gy, const GradChannels& channel, T* gx, int64_t rows,
-                     int64_t channels);
+  std::array<ActivatedLoops<T>, 4> by_activation;
+
+  const ActivatedLoops<T>& with(Activation f) const {
+    return by_activation[static_cast<size_t>(f)];
+  }
 };
 
 template <class T>

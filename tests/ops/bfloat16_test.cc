@@ -136,17 +136,26 @@ const std::vector<Case>& cases() {
       {"batch_norm",
        [](const In& x) { return batch_norm(x[0], x[1], x[2]).y; },
        {{{4, 9, 9, 12}}, {{12}, true}, {{12}, true}}},
-      {"batch_norm_relu",
-       [](const In& x) { return batch_norm_relu(x[0], x[1], x[2]).y; },
+      {"batch_norm with ReLU",
+       [](const In& x) { return batch_norm(x[0], x[1], x[2], 1e-5, Activation::kReLU).y; },
        {{{40, 7, 7, 33}}, {{33}, true}, {{33}, true}}},
-      {"batch_norm_relu with a residual",
-       [](const In& x) { return batch_norm_relu(x[0], x[1], x[2], 1e-5, x[3]).y; },
+      {"batch_norm with ReLU6",
+       [](const In& x) { return batch_norm(x[0], x[1], x[2], 1e-5, Activation::kReLU6).y; },
+       {{{40, 7, 7, 33}}, {{33}, true}, {{33}, true}}},
+      {"batch_norm with SiLU",
+       [](const In& x) { return batch_norm(x[0], x[1], x[2], 1e-5, Activation::kSiLU).y; },
+       {{{40, 7, 7, 33}}, {{33}, true}, {{33}, true}}},
+      {"batch_norm with ReLU and a residual",
+       [](const In& x) {
+         return batch_norm(x[0], x[1], x[2], 1e-5, Activation::kReLU, x[3]).y;
+       },
        {{{9, 5, 5, 8}}, {{8}, true}, {{8}, true}, {{9, 5, 5, 8}}}},
-      {"batch_norm_inference_relu with a residual",
+      {"batch_norm_inference with ReLU and a residual",
        [](const In& x) {
          const Tensor mean = from<float>({0.5, 0, -0.5, 0.25}, {4});
          const Tensor var = from<float>({1, 2, 0.5, 1}, {4});
-         return batch_norm_inference_relu(x[0], x[1], x[2], mean, var, 1e-5, x[3]);
+         return batch_norm_inference(x[0], x[1], x[2], mean, var, 1e-5, Activation::kReLU,
+                                     x[3]);
        },
        {{{9, 5, 4}}, {{4}, true}, {{4}, true}, {{9, 5, 4}}}},
       {"layer_norm",

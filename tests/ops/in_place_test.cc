@@ -39,13 +39,13 @@ std::optional<Operands> operands_of_rows(const OpDef& op, DType number) {
   const Shape row{x[1]}, column{x[0]};
   if (&op == &kBatchNorm) {
     return Operands{{number, kFloat, kFloat, kFloat, kFloat, number},
-                    BatchNormAttrs{.relu = 1},
+                    BatchNormAttrs{.activation = 1},
                     {},
                     {x, row, row, row, row, x}};
   }
   if (&op == &kBatchNormGrad) {
     return Operands{{number, number, kFloat, kFloat, kFloat, kFloat},
-                    BatchNormGradAttrs{.relu = 1},
+                    BatchNormGradAttrs{.activation = 1},
                     {},
                     {x, x, row, row, row, row}};
   }

@@ -82,7 +82,7 @@ TEST_F(SavedTest, OfAResidualLayerOnlyTheInputIsLeftForTheNormalisation) {
   const Storage *output = nullptr, *gradient = nullptr;
   const Tensor y = [&] {
     const Tensor x = scale(leaf, 2);
-    const Tensor out = batch_norm_relu(x, gamma, beta, 1e-3, leaf).y;
+    const Tensor out = batch_norm(x, gamma, beta, 1e-3, Activation::kReLU, leaf).y;
     output = out.storage().get();
     return scale(out, 3);
   }();

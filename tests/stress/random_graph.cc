@@ -143,8 +143,8 @@ void RandomGraph::evaluation() {
     const Tensor x = any(live_);
     const Norm& norm = norm_[width_of(x)];
     const Tensor y = once_in(2) ? contiguous(grow(x))
-                                : batch_norm_inference_relu(x, norm.gamma, norm.beta, norm.mean,
-                                                            norm.var, kEpsilon);
+                                : batch_norm_inference(x, norm.gamma, norm.beta, norm.mean,
+                                                       norm.var, kEpsilon, Activation::kReLU);
     // Computed from a y that is overwritten then, where it may be evicted.
     const Tensor z = relu(y);
     if (once_in(2)) {
@@ -242,13 +242,17 @@ Tensor RandomGraph::normalise(const Tensor& x) {
   BatchNormResult result;
   switch (pick(3)) {
     case 0: result = batch_norm(x, norm.gamma, norm.beta, kEpsilon); break;
-    case 1: result = batch_norm_relu(x, norm.gamma, norm.beta, kEpsilon); break;
+    case 1: {
+      const Activation f{1 + pick(3)};
+      result = batch_norm(x, norm.gamma, norm.beta, kEpsilon, f);
+      break;
+    }
     default: {
       Tensor residual = x;
       for (const Tensor& other : live_) {
         if (other.shape() == x.shape() && once_in(2)) residual = other;
       }
-      result = batch_norm_relu(x, norm.gamma, norm.beta, kEpsilon, residual);
+      result = batch_norm(x, norm.gamma, norm.beta, kEpsilon, Activation::kReLU, residual);
     }
   }
   const NoGrad no_grad;
@@ -340,7 +344,10 @@ Tensor RandomGraph::narrowly(const Tensor& x) {
   switch (kind) {
     case 0: y = conv2d(y, narrow_type(conv3_[in][out]), bias_[out], {.padding = {1, 1}}); break;
     case 1: y = linear(relu(y), narrow_type(square_[in]), bias_[in]); break;
-    case 2: y = batch_norm_relu(y, norm_[in].gamma, norm_[in].beta, kEpsilon, tanh(y)).y; break;
+    case 2:
+      y = batch_norm(y, norm_[in].gamma, norm_[in].beta, kEpsilon, Activation::kReLU, tanh(y))
+              .y;
+      break;
     case 3: y = y + narrow_type(bias_[in]); break;
     case 4: y = max_pool2d(dropout(y, 0.3), {.window = {3, 3}, .padding = {1, 1}}); break;
     default: y = y * narrow_type(mean(transpose(y, 1, 2), {1, 2}, /*keep=*/true)); break;

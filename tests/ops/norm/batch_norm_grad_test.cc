@@ -40,8 +40,16 @@ TEST_F(BatchNormGrad, OfInferenceAgreesWithFiniteDifferences) {
       {{2, 4, 5, 3}, {3}, {3}});
 }
 
+TEST_F(BatchNormGrad, OfSiluAgreesWithFiniteDifferences) {
+  check_gradients(
+      [](std::vector<Tensor> in) {
+        return batch_norm(in[0], in[1], in[2], 1e-3, Activation::kSiLU).y;
+      },
+      {{3, 4, 5, 3}, {3}, {3}});
+}
+
 // Finite differences do not suit a kink: the fused operator against the separate ones.
-class FusedRelu : public BatchNormGrad {
+class Fused : public BatchNormGrad {
  protected:
   using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 
@@ -62,28 +70,40 @@ class FusedRelu : public BatchNormGrad {
   }
 };
 
-TEST_F(FusedRelu, IsBatchNormThenRelu) {
-  expect_same([](const auto& in) { return batch_norm_relu(in[0], in[1], in[2], 1e-3).y; },
-              [](const auto& in) { return relu(batch_norm(in[0], in[1], in[2], 1e-3).y); },
-              false);
-  expect_same(
-      [&](const auto& in) {
-        return batch_norm_inference_relu(in[0], in[1], in[2], mean, var, 1e-3);
-      },
-      [&](const auto& in) {
-        return relu(batch_norm_inference(in[0], in[1], in[2], mean, var, 1e-3));
-      },
-      false);
+TEST_F(Fused, IsBatchNormThenTheActivation) {
+  using Apply = Tensor (*)(const Tensor&);
+  const std::vector<std::pair<Activation, Apply>> all{
+      {Activation::kReLU, relu}, {Activation::kReLU6, relu6}, {Activation::kSiLU, silu}};
+  for (const auto& [f, apply] : all) {
+    SCOPED_TRACE(static_cast<int64_t>(f));
+    const Activation fused = f;
+    const Apply separate = apply;
+    expect_same(
+        [=](const auto& in) { return batch_norm(in[0], in[1], in[2], 1e-3, fused).y; },
+        [=](const auto& in) { return separate(batch_norm(in[0], in[1], in[2], 1e-3).y); },
+        false);
+    expect_same(
+        [&, fused](const auto& in) {
+          return batch_norm_inference(in[0], in[1], in[2], mean, var, 1e-3, fused);
+        },
+        [&, separate](const auto& in) {
+          return separate(batch_norm_inference(in[0], in[1], in[2], mean, var, 1e-3));
+        },
+        false);
+  }
 }
 
-TEST_F(FusedRelu, WithResidualIsBatchNormThenAddThenRelu) {
+TEST_F(Fused, WithResidualIsBatchNormThenAddThenRelu) {
   expect_same(
-      [](const auto& in) { return batch_norm_relu(in[0], in[1], in[2], 1e-3, in[3]).y; },
+      [](const auto& in) {
+        return batch_norm(in[0], in[1], in[2], 1e-3, Activation::kReLU, in[3]).y;
+      },
       [](const auto& in) { return relu(add(batch_norm(in[0], in[1], in[2], 1e-3).y, in[3])); },
       true);
   expect_same(
       [&](const auto& in) {
-        return batch_norm_inference_relu(in[0], in[1], in[2], mean, var, 1e-3, in[3]);
+        return batch_norm_inference(in[0], in[1], in[2], mean, var, 1e-3, Activation::kReLU,
+                                    in[3]);
       },
       [&](const auto& in) {
         return relu(add(batch_norm_inference(in[0], in[1], in[2], mean, var, 1e-3), in[3]));

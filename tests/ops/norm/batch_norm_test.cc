@@ -1,5 +1,6 @@
 #include "ops/norm/batch_norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/elementwise/unary.h"
@@ -17,7 +18,7 @@ constexpr double kEps = 1e-3;
 
 struct Case {
   Shape shape;
-  bool relu;
+  Activation activation;
   bool residual;
   int threads;
 };
@@ -28,12 +29,37 @@ std::vector<Case> cases() {
        {Shape{2, 1}, Shape{5, 3}, Shape{2, 3, 5, 7}, Shape{1, 9, 11, 16}, Shape{4, 13, 17, 64},
         Shape{3, 5, 5, 130}, Shape{2, 30, 31, 70}, Shape{2, 3, 4, 5, 6}}) {
     for (int threads : {1, 2, 3}) {
-      all.push_back({shape, false, false, threads});
-      all.push_back({shape, true, false, threads});
-      all.push_back({shape, true, true, threads});
+      for (const Activation f :
+           {Activation::kNone, Activation::kReLU, Activation::kReLU6, Activation::kSiLU}) {
+        all.push_back({shape, f, false, threads});
+      }
+      all.push_back({shape, Activation::kReLU, true, threads});
     }
   }
   return all;
+}
+
+double activated(Activation f, double v) {
+  switch (f) {
+    case Activation::kNone: break;
+    case Activation::kReLU: return std::max(0.0, v);
+    case Activation::kReLU6: return std::clamp(v, 0.0, 6.0);
+    case Activation::kSiLU: return v / (1 + std::exp(-v));
+  }
+  return v;
+}
+
+double derivative(Activation f, double v) {
+  switch (f) {
+    case Activation::kNone: break;
+    case Activation::kReLU: return v > 0 ? 1 : 0;
+    case Activation::kReLU6: return v > 0 && v < 6 ? 1 : 0;
+    case Activation::kSiLU: {
+      const double s = 1 / (1 + std::exp(-v));
+      return s + v * s * (1 - s);
+    }
+  }
+  return 1;
 }
 
 // Everything in double, straight from the formulas. `frozen`: mean and var as given.
@@ -62,8 +88,8 @@ struct Reference {
     for (size_t i = 0; i < n; ++i) {
       double value = normal(i) * gamma[i % channels] + beta[i % channels];
       if (c.residual) value += residual[i];
-      const double g = c.relu && value <= 0 ? 0 : gy[i];
-      y.push_back(c.relu ? std::max(0.0, value) : value);
+      const double g = gy[i] * derivative(c.activation, value);
+      y.push_back(activated(c.activation, value));
       gresidual.push_back(g);
       gbeta[i % channels] += g;
       ggamma[i % channels] += g * normal(i);
@@ -79,9 +105,10 @@ struct Reference {
 class BatchNorm : public ::testing::TestWithParam<Case> {
  protected:
   const Case c = GetParam();
+  const BatchNormAttrs attrs{kEps, static_cast<int64_t>(c.activation)};
   const Shape channels{c.shape.back()};
   Array x = Array::random(c.shape, 1, -2, 3);
-  Array gamma = Array::random(channels, 2, 0.5, 2);
+  Array gamma = Array::random(channels, 2, 0.5, 6);  // values on both sides of 6
   Array beta = Array::random(channels, 3);
   Array residual = Array::random(c.shape, 4);
   Array gy = Array::random(c.shape, 5);
@@ -94,7 +121,7 @@ class BatchNorm : public ::testing::TestWithParam<Case> {
   std::vector<Array> forward() const {
     const auto moments = run_kernel(kBatchMoments, {x}, {}, c.threads);
     return {run_kernel(kBatchNorm, with_residual({x, gamma, beta, moments[0], moments[1]}),
-                       BatchNormAttrs{kEps, c.relu}, c.threads)[0],
+                       attrs, c.threads)[0],
             moments[0], moments[1]};
   }
   // The residual's gradient, or what there is in its place.
@@ -103,11 +130,10 @@ class BatchNorm : public ::testing::TestWithParam<Case> {
   }
   testing::KernelRun backward(const Array& y, const Array& mean, const Array& var,
                               bool frozen = false) const {
-    const bool relu = c.relu && !c.residual;
+    const int64_t f = c.residual ? 0 : attrs.activation;
     std::vector<Array> inputs{x, masked(y), gamma, mean, var};
-    if (relu) inputs.push_back(beta);
-    return run_kernel(kBatchNormGrad, inputs, BatchNormGradAttrs{kEps, relu, frozen},
-                      c.threads);
+    if (f != 0) inputs.push_back(beta);
+    return run_kernel(kBatchNormGrad, inputs, BatchNormGradAttrs{kEps, f, frozen}, c.threads);
   }
 };
 
@@ -127,8 +153,8 @@ TEST_P(BatchNorm, AgreesWithTheDefinition) {
 TEST_P(BatchNorm, InferenceUsesTheGivenStatistics) {
   const Array mean = Array::random(channels, 6), var = Array::random(channels, 7, 0.5, 2);
   const Reference reference(c, x, gamma, beta, residual, gy, &mean, &var);
-  const auto y = run_kernel(kBatchNorm, with_residual({x, gamma, beta, mean, var}),
-                            BatchNormAttrs{kEps, c.relu}, c.threads);
+  const auto y =
+      run_kernel(kBatchNorm, with_residual({x, gamma, beta, mean, var}), attrs, c.threads);
   expect_near(y[0], reference.y, 1e-5, "y");
   const auto grad = backward(y[0], mean, var, true);
   expect_near(grad[0], reference.gx, 1e-5, "gx");
@@ -156,20 +182,22 @@ TEST(BatchNormMoments, KeepTheirDigitsFarFromZero) {
   for (float& value : x.values) value += 1000;
   const Array one = Array::filled({8}, 1), zero = Array::filled({8}, 0);
   const auto run = run_kernel(kBatchMoments, {x});
-  const Reference reference({x.shape, false, false, 2}, x, one, zero, x, x);
+  const Reference reference({x.shape, Activation::kNone, false, 2}, x, one, zero, x, x);
   for (size_t c = 0; c < 8; ++c) {
     EXPECT_NEAR(run[1][c], reference.var[c], 1e-4) << c;
   }
 }
 
-TEST(BatchNormRelu, DoesNotHideWhatIsNotANumber) {
+TEST(BatchNormActivations, DoNotHideWhatIsNotANumber) {
   Array x = Array::random({4, 2, 2, 3}, 1);
   x.values[5] = std::nanf("");
   const Array one = Array::filled({3}, 1);
   const auto moments = run_kernel(kBatchMoments, {x});
   EXPECT_TRUE(std::isnan(moments[0][2]));
-  const auto run = run_kernel(kBatchNorm, {x, one, one, one, one}, BatchNormAttrs{kEps, 1});
-  EXPECT_TRUE(std::isnan(run[0][5]));
+  for (const int64_t f : {1, 2, 3}) {
+    const auto run = run_kernel(kBatchNorm, {x, one, one, one, one}, BatchNormAttrs{kEps, f});
+    EXPECT_TRUE(std::isnan(run[0][5])) << f;
+  }
 }
 
 TEST(RunningStats, MoveByTheirMomentumWithTheUnbiasedVariance) {
@@ -199,6 +227,15 @@ TEST(BatchNormErrors, NameTheOperatorAndTheShapes) {
   } catch (const UsageError& error) {
     EXPECT_EQ(std::string(error.what()).rfind("[batch_norm] ", 0), 0u) << error.what();
     EXPECT_NE(std::string(error.what()).find("(2, 3, 3, 8), (8), (4)"), std::string::npos);
+  }
+}
+
+TEST(BatchNormErrors, AResidualNeedsARelu) {
+  std::vector<TensorMeta> in(6, TensorMeta::contiguous(DType::kFloat32, {8}));
+  in[0] = in[5] = TensorMeta::contiguous(DType::kFloat32, {2, 8});
+  for (const int64_t f : {0, 2, 3}) {
+    const Attrs attrs = BatchNormAttrs{kEps, f};
+    EXPECT_THROW(kBatchNorm.infer({in, {}, attrs}), UsageError) << f;
   }
 }
 
