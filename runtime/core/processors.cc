@@ -1,8 +1,10 @@
 #include "runtime/core/processors.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <fstream>
 #include <thread>
@@ -33,12 +35,12 @@ int within_cpu_quota(int processors, const std::filesystem::path& root) {
 }
 
 void let_others_go_first() noexcept {
-  // On Linux this affects only the calling thread and the threads that it starts. A low
-  // priority would not suffice: a running thread keeps its processor for some milliseconds
-  // after another is woken, and all threads of an operator would wait for the woken one. A
-  // SCHED_IDLE thread yields at once.
-  const sched_param none{};
-  sched_setscheduler(0, SCHED_IDLE, &none);
+  // On Linux a nice value belongs to the calling thread and the threads that it starts. 10
+  // gives a ninth of the weight of a normal thread. With less, or under SCHED_IDLE, a plan of
+  // some seconds' work would take hours beside compute threads that spin while they wait.
+  errno = 0;
+  const int now = getpriority(PRIO_PROCESS, 0);
+  if (errno == 0) setpriority(PRIO_PROCESS, 0, std::max(now, 10));
 }
 
 }  // namespace tidemark

@@ -15,8 +15,9 @@ int processors_allowed();
 // rounded up. `root`: the folder with /proc and /sys, for tests.
 int within_cpu_quota(int processors, const std::filesystem::path& root = "/");
 
-// From now on the calling thread, and threads that it starts, run only when other threads leave
-// a processor idle, and hardly at all otherwise. Permanent, except for privileged processes.
+// From now on the calling thread, and threads that it starts, have about a tenth of a processor
+// that another thread keeps busy, and all of one that is idle (nice 10). Permanent, except for
+// privileged processes.
 void let_others_go_first() noexcept;
 
 }  // namespace tidemark
