@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "ops/attention/kernels.h"
 #include "ops/autograd/autograd.h"
 #include "ops/kernels/signature.h"
+#include "ops/reduce/reduce.h"
 #include "ops/registry/dispatch.h"
 #include "ops/shapes/check.h"
 #include "ops/view/contiguous.h"
+#include "ops/view/view.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
@@ -46,8 +49,11 @@ void check_operands(const char* op, const OpQuery& query, size_t at, size_t keys
   const Shape& k = query.inputs[at + 1].shape;
   check_fits(op, query, k == query.inputs[at + 2].shape,
              "keys and values must have the same shape");
-  check_fits(op, query, q[0] == k[0] && q[2] == k[2] && q[3] == k[3],
-             "queries and keys may differ only in T");
+  check_fits(op, query, q[0] == k[0] && q[2] % k[2] == 0 && q[3] == k[3],
+             "queries and keys may differ only in T, and in that several heads of the queries "
+             "share one of the keys");
+  check_fits(op, query, q[2] == k[2] || !query.attr<AttentionAttrs>().materialised(),
+             "materialised attention has as many heads of keys as of queries");
   if (query.inputs.size() == keys_at) return;
   const TensorMeta& keys = query.inputs[keys_at];
   const bool lengths = keys.shape == Shape{q[0]};
@@ -85,7 +91,7 @@ std::vector<TensorMeta> infer_grad(const OpQuery& query) {
   constexpr const char* kName = "attention_grad";
   check_operands(kName, query, 1, 6);
   const TensorMeta q = TensorMeta::contiguous(query.inputs[1].dtype, query.inputs[1].shape);
-  const TensorMeta k = TensorMeta::contiguous(q.dtype, query.inputs[2].shape);
+  const TensorMeta k = attention::key_gradients(q, query.inputs[2]);
   const TensorMeta saved = saved_meta(query.attr<AttentionAttrs>(), q, k);
   for (const auto& [i, meta] : {std::pair{0, &q}, {4, &q}, {5, &saved}}) {
     const TensorMeta& input = query.inputs[static_cast<size_t>(i)];
@@ -163,6 +169,31 @@ std::vector<Tensor> operands(std::initializer_list<Tensor> tensors, const Tensor
   return all;
 }
 
+// (B, T, H, D) to (B, T, H * sharing, D), each head repeated.
+Tensor repeat_heads(const Tensor& x, int64_t sharing) {
+  if (sharing == 1) return x;
+  const Shape& from = x.shape();
+  return reshape(expand(unsqueeze(x, 3), {from[0], from[1], from[2], sharing, from[3]}),
+                 {from[0], from[1], from[2] * sharing, from[3]});
+}
+
+// The gradient of repeat_heads, from that of the repeated ones.
+Tensor add_repeated(const Tensor& g, int64_t sharing) {
+  if (sharing == 1) return g;
+  const Shape& from = g.shape();
+  const int64_t heads = from[2] / sharing;
+  return reshape(sum_to(reshape(g, {from[0], from[1], heads, sharing, from[3]}),
+                        {from[0], from[1], heads, 1, from[3]}),
+                 {from[0], from[1], heads, from[3]});
+}
+
+// How many heads of q share one of k; 1 for what does not fit, which infer() refuses.
+int64_t heads_sharing(const Tensor& q, const Tensor& k) {
+  if (q.shape().rank() != 4 || k.shape().rank() != 4) return 1;
+  const int64_t heads = k.extent(2);
+  return heads > 0 && q.extent(2) % heads == 0 ? std::max<int64_t>(1, q.extent(2) / heads) : 1;
+}
+
 }  // namespace
 
 const OpDef kAttention =
@@ -174,6 +205,11 @@ const OpDef kAttentionGrad =
 Tensor scaled_dot_product_attention(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
                                     const AttentionOptions& options) {
   Session& session = Session::current();
+  const int64_t sharing = heads_sharing(q_in, k_in);
+  if (options.implementation == AttentionImplementation::kMaterialised && sharing > 1) {
+    return scaled_dot_product_attention(q_in, repeat_heads(k_in, sharing),
+                                        repeat_heads(v_in, sharing), options);
+  }
   const Tensor q = with_rows(q_in), k = with_rows(k_in), v = with_rows(v_in);
   const int64_t depth = q.shape().rank() == 0 ? 1 : q.shape().back();
   const AttentionAttrs attrs{
@@ -205,7 +241,10 @@ Tensor scaled_dot_product_attention(const Tensor& q_in, const Tensor& k_in, cons
             operands({contiguous(g[0]), q_.get(), k_.get(), v_.get(), y_.get(), saved_.get()},
                      keys_.get()),
             attrs, scalars);
-        for (size_t i = 0; i < 3; ++i) grads[i] = std::move(gradients[i]);
+        grads[0] = std::move(gradients[0]);
+        for (size_t i = 1; i < 3; ++i) {
+          grads[i] = add_repeated(std::exchange(gradients[i], {}), sharing);
+        }
       });
   return out[0];
 }

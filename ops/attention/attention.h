@@ -4,7 +4,10 @@
 // a projection's rows: q = reshape(linear(x, w), {B, T, H, D}) is a view, and so is each third
 // of a fused projection (split() in ops/view). The output projection reads y as (B, Tq, H D).
 // Nothing is copied or transposed in between. Strides are free except that the last dimension's
-// must be 1 (other views are copied first). Several queries share a head that expand() repeats.
+// must be 1 (other views are copied first). k and v may have fewer heads, a divisor of H: then
+// H / heads adjacent heads of q share each (grouped-query attention, Ainslie et al. 2023).
+// Backward makes their gradients for each of q's heads and adds those; materialised attention
+// repeats the heads first.
 //
 // Gradients, with P the probabilities, M the dropout's factors (0 or 1 / (1 - p)), g that of y:
 //   dv = (M P)^T g,  dP = M (g v^T),  dS = P (dP - sum_d g y),  dq = scale dS k,  dk = scale
@@ -52,6 +55,6 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 // Scalar 0: the first block of random numbers for dropout. `saved` is P, in q's type, or the
 // log-sum-exp: float32, +infinity for a query without keys.
 extern const OpDef kAttention;      // q, k, v[, keys] -> y, saved
-extern const OpDef kAttentionGrad;  // g, q, k, v, y, saved[, keys] -> dq, dk, dv
+extern const OpDef kAttentionGrad;  // g, q, k, v, y, saved[, keys] -> dq, dk, dv, H heads each
 
 }  // namespace tidemark

@@ -14,10 +14,10 @@ struct Call {
       : attrs(query.attr<AttentionAttrs>()),
         extents(query.inputs[at], query.inputs[at + 1]),
         q_rows(query.inputs[at]),
-        k_rows(query.inputs[at + 1]),
-        v_rows(query.inputs[at + 2]),
+        k_rows(query.inputs[at + 1], extents.heads),
+        v_rows(query.inputs[at + 2], extents.heads),
         whole_q(TensorMeta::contiguous(DType::kFloat32, query.inputs[at].shape)),
-        whole_k(TensorMeta::contiguous(DType::kFloat32, query.inputs[at + 1].shape)),
+        whole_k(key_gradients(query.inputs[at], query.inputs[at + 1])),
         first_input(at),
         keys_input(query.inputs.size() > keys_at ? keys_at : 0),
         filter(keys_input ? KeyFilter(query.inputs[keys_input]) : KeyFilter()) {}
@@ -47,7 +47,7 @@ struct Call {
   AttentionAttrs attrs;
   Extents extents;
   Rows q_rows, k_rows, v_rows;
-  Rows whole_q, whole_k;  // of gapless tensors of q's and k's shapes
+  Rows whole_q, whole_k;  // of gapless q and of gradients of k
   size_t first_input, keys_input;
   KeyFilter filter;
   FloatInput q, k, v;

@@ -21,19 +21,24 @@ struct AttentionAttrs {
   }
 };
 
-// Strides of the rows of a (B, T, H, D) tensor, in elements; each row is gapless.
+// Strides of the rows of a (B, T, H, D) tensor, in elements; each row is gapless. Heads are
+// numbered as the queries'; `sharing` of them in a row have the same head of this tensor.
 struct Rows {
-  int64_t batch, row, head;
+  int64_t batch, row, head, sharing;
 
-  explicit Rows(const TensorMeta& meta)
-      : batch(meta.strides[0]), row(meta.strides[1]), head(meta.strides[2]) {}
+  explicit Rows(const TensorMeta& meta) : Rows(meta, meta.shape[2]) {}
+  Rows(const TensorMeta& meta, int64_t heads)
+      : batch(meta.strides[0]),
+        row(meta.strides[1]),
+        head(meta.strides[2]),
+        sharing(heads / meta.shape[2]) {}
   TIDEMARK_HOST_DEVICE int64_t at(int64_t b, int64_t h, int64_t t) const {
-    return b * batch + t * row + h * head;
+    return b * batch + t * row + h / sharing * head;
   }
 };
 
 struct Extents {
-  int64_t batch, heads, queries, keys, depth;
+  int64_t batch, heads, queries, keys, depth;  // heads: of the queries
 
   Extents(const TensorMeta& q, const TensorMeta& k)
       : batch(q.shape[0]),
@@ -43,6 +48,11 @@ struct Extents {
         depth(q.shape[3]) {}
   TIDEMARK_HOST_DEVICE int64_t all_heads() const { return batch * heads; }
 };
+
+// Gradients of keys and values, one for each of the queries' heads.
+inline TensorMeta key_gradients(const TensorMeta& q, const TensorMeta& k) {
+  return TensorMeta::contiguous(q.dtype, {k.shape[0], k.shape[1], q.shape[2], k.shape[3]});
+}
 
 // The optional input that says which keys exist.
 struct KeyFilter {

@@ -74,7 +74,7 @@ struct Problem {
   AttentionAttrs attrs;
   Extents extents;
   Rows q, k, v;
-  Rows whole_q, whole_k;  // of gapless tensors of q's and k's shapes
+  Rows whole_q, whole_k;  // of gapless q and of gradients of k
   size_t keys_input;      // 0: all keys exist
   KeyFilter filter;
   int64_t width, queries, keys;  // depth, queries and keys, padded

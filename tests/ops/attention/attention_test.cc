@@ -1,11 +1,14 @@
 #include "ops/attention/attention.h"
 
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
 
 #include "ops/attention/kernels.h"
+#include "ops/view/contiguous.h"
 #include "ops/view/view.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/run_kernel.h"
@@ -240,6 +243,55 @@ TEST_F(AttentionTest, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
+TEST_F(AttentionTest, GradientsOfSharedHeadsAgreeWithFiniteDifferences) {
+  for (const AttentionImplementation implementation : kBoth) {
+    check_gradients(
+        [&](std::vector<Tensor> in) {
+          AttentionOptions options;
+          options.implementation = implementation;
+          options.causal = true;
+          return scaled_dot_product_attention(in[0], in[1], in[2], options);
+        },
+        {{2, 4, 4, 3}, {2, 4, 2, 3}, {2, 4, 2, 3}});
+  }
+}
+
+TEST_F(AttentionTest, HeadsOfQueriesShareThoseOfKeysInTurn) {
+  const Shape query{2, 70, 6, 64}, key{2, 70, 2, 64};
+  for (const bool tf32 : {false, true}) {
+    SessionOptions session_options = options();
+    session_options.tf32 = tf32;
+    std::vector<std::vector<float>> results[2];
+    for (const size_t repeated : {0u, 1u}) {
+      Session session(session_options);
+      AttentionOptions options;
+      options.causal = true;
+      options.dropout = 0.2;
+      options.keys = from(std::vector<int64_t>{70, 55}, {2});
+      const Tensor q = random_leaf(query, 1), k = random_leaf(key, 2), v = random_leaf(key, 3);
+      const auto heads_of = [&](const Tensor& x) {
+        if (!repeated) return x;
+        const Tensor first = narrow(x, 2, 0, 1), second = narrow(x, 2, 1, 1);
+        return concat({first, first, first, second, second, second}, 2);
+      };
+      const Tensor y = scaled_dot_product_attention(q, heads_of(k), heads_of(v), options);
+      backward(y, random_tensor(query, 4));
+      for (const Tensor& x : {y, grad_of(q), grad_of(k), grad_of(v)}) {
+        results[repeated].push_back(to_vector(x));
+      }
+    }
+    // y and dq come from the same numbers; gradients of keys are added in another order.
+    EXPECT_EQ(results[0][0], results[1][0]);
+    EXPECT_EQ(results[0][1], results[1][1]);
+    for (const size_t i : {2u, 3u}) {
+      EXPECT_THAT(results[0][i],
+                  ::testing::Pointwise(::testing::FloatNear(2e-5F), results[1][i]))
+          << i;
+    }
+  }
+  session_.make_current();
+}
+
 TEST_F(AttentionTest, ImplementationsDropTheSameElements) {
   // With v the identity, y is the matrix of what dropout leaves.
   constexpr int64_t kKeys = 70;
@@ -464,6 +516,8 @@ TEST_F(AttentionTest, RefusesWhatDoesNotFit) {
   };
   EXPECT_TRUE(refused(error(q, k, q), "(2, 3, 2, 4), (2, 5, 2, 4), (2, 3, 2, 4)"));
   EXPECT_TRUE(refused(error(q, random_tensor({2, 5, 1, 4}, 1), k), "(2, 5, 1, 4)"));
+  const Tensor three = random_tensor({2, 5, 3, 4}, 1);
+  EXPECT_TRUE(refused(error(q, three, three), "share"));
   EXPECT_TRUE(refused(error(reshape(q, {6, 8}), k, k), "(6, 8)"));
   EXPECT_TRUE(refused(error(q, from(std::vector<int64_t>(80), {2, 5, 2, 4}), k), "float32"));
   AttentionOptions options;
