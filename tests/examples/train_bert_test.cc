@@ -384,7 +384,7 @@ TEST_F(HuggingFaceFolder, IsExplainedWhereItCannotBeRead) {
   std::ofstream(folder + "/pytorch_model.bin") << "PK\x03\x04 and so on";
   EXPECT_THAT(load("--load " + folder).error, HasSubstr("save_file("));
   fs::remove(folder + "/pytorch_model.bin");
-  EXPECT_THAT(load("--load " + folder).error, HasSubstr("no model.safetensors"));
+  EXPECT_THAT(load("--load " + folder).error, HasSubstr("neither model.safetensors nor"));
   fs::remove(folder + "/config.json");
   EXPECT_THAT(load("--load " + folder).error, HasSubstr("no config.json"));
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "models/checksum.h"
 #include "models/nn/parameter_init.h"
 #include "runtime/core/errors.h"
@@ -59,7 +61,7 @@ class WeightsTest : public ::testing::Test {
   }
   static std::vector<std::string> names_in(const SafetensorsFile& file) {
     std::vector<std::string> names;
-    for (const SafetensorsEntry& entry : file.entries()) names.push_back(entry.name);
+    for (const WeightEntry& entry : file.entries()) names.push_back(entry.name);
     return names;
   }
 
@@ -164,6 +166,38 @@ TEST_F(WeightsTest, ShapesAndTypesMustFit) {
               HasSubstr("tensor 'weight': is F32 (3, 4), 'weight' takes float32 (4, 3)"));
   write(DType::kInt32, {4, 3});
   EXPECT_THAT(complaint(module, {.missing_allowed = true}), HasSubstr("is I32 (4, 3)"));
+}
+
+// Rounded to the nearest, and in parts that do not end where a piece does.
+TEST_F(WeightsTest, FloatsBecomeBFloat16) {
+  constexpr size_t kCount = 20001;
+  std::vector<float> values(kCount);
+  for (size_t i = 0; i < kCount; ++i) values[i] = 1.0F / static_cast<float>(i + 1);
+  SafetensorsWriter writer(path(),
+                           {{"a", DType::kFloat32, {kCount}},
+                            {"b", DType::kFloat32, {kCount}},
+                            {"c", DType::kInt32, {kCount}}},
+                           {});
+  for (int i = 0; i < 3; ++i) writer.write(std::as_bytes(std::span(values)));
+  writer.commit();
+  const Tensor tensor = session_.upload_from(
+      [](Bytes, std::span<std::byte>) {},
+      TensorMeta::contiguous(DType::kBFloat16, {2 * kCount}), Category::kParameter);
+  const std::vector<NamedTensor> tensors{{"w", tensor}};
+  SafetensorsFile file(path());
+  const auto load = [&](const std::vector<std::string>& names) {
+    load_tensors(
+        tensors, file,
+        {.names = [&](const std::string&) { return names; }, .unexpected_allowed = true});
+  };
+  EXPECT_THROW(load({"a", "c"}), DataError);
+  load({"a", "b"});
+  const std::vector<std::byte> loaded = values_of(tensor);
+  for (size_t i = 0; i < 2 * kCount; ++i) {
+    BFloat16 value;
+    std::memcpy(&value, loaded.data() + i * sizeof(value), sizeof(value));
+    ASSERT_EQ(value.bits, BFloat16(values[i % kCount]).bits) << i;
+  }
 }
 
 TEST_F(WeightsTest, ADeviceWithoutDataSavesNothing) {
