@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 
+#include "models/checkpoint/gguf_llama.h"
 #include "models/checkpoint/safetensors.h"
 #include "models/checkpoint/sharded_safetensors.h"
 #include "runtime/core/errors.h"
@@ -56,6 +57,7 @@ std::unique_ptr<WeightSource> open_weights(const std::string& path) {
   if (fs::is_directory(path, ignored)) return open_weights(file_in(path));
   if (path.ends_with(".json")) return std::make_unique<ShardedSafetensors>(path);
   const std::string first = first_bytes(path);
+  if (first == "GGUF") return std::make_unique<GgufLlama>(path);
   if (is_from_pytorch(first)) throw DataError(path, conversion(path));
   auto file = std::make_unique<SafetensorsFile>(path);
   const auto format = file->metadata().find("format");

@@ -10,8 +10,9 @@
 
 namespace tidemark {
 
-// Opens a safetensors file, the index of sharded ones (*.json), or a folder of Hugging Face's
-// with model.safetensors or model.safetensors.index.json.
+// Opens a safetensors file, the index of sharded ones (*.json), a GGUF file of one of the
+// networks in gguf_llama.h, or a folder of Hugging Face's with model.safetensors or
+// model.safetensors.index.json. Tensors have the names of Hugging Face.
 //
 // Throws DataError if it is none of these. For a file from PyTorch (torch.save), the message
 // gives the Python lines that convert it; for a training state, the flags that resume it.
