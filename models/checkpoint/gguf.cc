@@ -26,7 +26,7 @@ GgufFile::GgufFile(const std::string& path) : WeightSource(path), input_(path) {
 void GgufFile::fail_value(std::string_view key, const std::string& what) const {
   const auto value = values_.find(key);
   throw DataError(path(), value == values_.end() ? -1 : value->second.begin,
-                  "key " + gguf_quoted(std::string(key)) + ": " + what);
+                  "key " + quoted_name(key) + ": " + what);
 }
 
 const GgufValue& GgufFile::go_to(std::string_view key, bool array) {
@@ -36,7 +36,7 @@ const GgufValue& GgufFile::go_to(std::string_view key, bool array) {
   if ((value.kind == GgufKind::kArray) != array) {
     fail_value(key, array ? "is not an array" : "is an array");
   }
-  input_.set_about("key " + gguf_quoted(found->first) + ": ");
+  input_.set_about("key " + quoted_name(found->first) + ": ");
   if (!input_.file().seek(value.begin)) fail_value(key, "cannot be reached");
   return value;
 }
@@ -55,18 +55,16 @@ bool GgufFile::flag(std::string_view key) {
 
 int64_t GgufFile::count(std::string_view key) {
   const GgufKind kind = go_to(key, false).kind;
-  int64_t value = -1;
+  int64_t value = 0;
   switch (kind) {
-    case GgufKind::kUInt8: return input_.number<uint8_t>();
-    case GgufKind::kUInt16: return input_.number<uint16_t>();
-    case GgufKind::kUInt32: return input_.number<uint32_t>();
-    case GgufKind::kInt8: value = input_.number<int8_t>(); break;
-    case GgufKind::kInt16: value = input_.number<int16_t>(); break;
-    case GgufKind::kInt32: value = input_.number<int32_t>(); break;
-    // Those of 2^63 and more become negative.
-    case GgufKind::kUInt64:
+    case GgufKind::kFloat32:
+    case GgufKind::kFloat64:
+    case GgufKind::kBool:
+    case GgufKind::kText:
+    case GgufKind::kArray: fail_value(key, "is not an integer");
+    case GgufKind::kUInt64:  // those of 2^63 and more become negative
     case GgufKind::kInt64: value = input_.number<int64_t>(); break;
-    default: fail_value(key, "is not an integer");
+    default: value = static_cast<int64_t>(next_number(key, kind));  // exact: 32 bits at most
   }
   if (value < 0) fail_value(key, "is not from 0 to 2^63 - 1");
   return value;

@@ -32,7 +32,7 @@ class ConfigReader {
 
   std::string read() {
     if (architecture_ != "llama" && architecture_ != "qwen2") {
-      file_.fail_value(kArchitecture, "is " + gguf_quoted(architecture_) +
+      file_.fail_value(kArchitecture, "is " + quoted_name(architecture_) +
                                           "; 'llama' and 'qwen2' are supported");
     }
     refuse_experts();
@@ -118,7 +118,7 @@ class ConfigReader {
     const std::string type =
         has("rope.scaling.type") ? file_.text(prefix_ + "rope.scaling.type") : "none";
     if (type != "none" && type != "linear" && type != "yarn") {
-      fail("rope.scaling.type", gguf_quoted(type) + " is not supported");
+      fail("rope.scaling.type", quoted_name(type) + " is not supported");
     }
     if (factors != nullptr) {
       if (type != "none") fail("rope.scaling.type", "is given besides 'rope_freqs.weight'");

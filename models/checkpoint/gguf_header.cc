@@ -55,7 +55,7 @@ class HeaderReader {
     in_.set_about(what + ": ");
     std::string name = in_.text(kMaxNameBytes);
     if (name.empty()) in_.fail("has no name");
-    in_.set_about(what + ' ' + gguf_quoted(name) + ": ");
+    in_.set_about(what + ' ' + quoted_name(name) + ": ");
     return name;
   }
 
@@ -164,7 +164,7 @@ class HeaderReader {
     uint64_t reached = data;
     for (Tensor& tensor : tensors) {
       WeightEntry& entry = tensor.entry;
-      in_.set_about("tensor " + gguf_quoted(entry.name) + ": ");
+      in_.set_about("tensor " + quoted_name(entry.name) + ": ");
       if (data > end || tensor.offset > end - data ||
           static_cast<uint64_t>(tensor.bytes) > end - data - tensor.offset) {
         in_.fail("its " + std::to_string(tensor.bytes) + " bytes at offset " +

@@ -1,7 +1,5 @@
 #include "models/checkpoint/gguf_input.h"
 
-#include <algorithm>
-
 namespace tidemark {
 
 uint64_t size_of(GgufKind kind) {
@@ -21,13 +19,6 @@ uint64_t size_of(GgufKind kind) {
     case GgufKind::kArray: break;
   }
   return 0;
-}
-
-std::string gguf_quoted(const std::string& name) {
-  std::string shown = name.substr(0, 200);
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
-  return '\'' + shown + '\'';
 }
 
 void GgufInput::need(uint64_t count, uint64_t size) const {

@@ -31,8 +31,6 @@ enum class GgufKind : uint32_t {
 
 // Bytes of a value; 0 for text and arrays.
 uint64_t size_of(GgufKind kind);
-// 'name' as messages show it: cut, without control characters.
-std::string gguf_quoted(const std::string& name);
 
 // Reads a file's numbers and texts. Throws a DataError if they lie beyond its end; `about`,
 // "key 'x': ", is the beginning of its message.

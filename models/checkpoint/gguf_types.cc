@@ -66,11 +66,11 @@ void from_q4_k(const uint8_t* in, float* out) {
       o = packed[4 + group] >> 4 | packed[group] >> 6 << 4;
     }
     const float scale = d * static_cast<float>(s), offset = m * static_cast<float>(o);
-    const uint8_t* bytes = quants + group / 2 * 32;
     for (int i = 0; i < 32; ++i) {
-      const int q = group % 2 == 0 ? bytes[i] & 0xF : bytes[i] >> 4;
+      const int q = group % 2 == 0 ? quants[i] & 0xF : quants[i] >> 4;
       *out++ = scale * static_cast<float>(q) - offset;
     }
+    if (group % 2 == 1) quants += 32;
   }
 }
 

@@ -18,6 +18,11 @@ namespace fs = std::filesystem;
 constexpr Bytes kMaxIndex{int64_t{1} << 26};  // those of the largest models have 10 MB
 constexpr const char* kWeightMap = "weight_map";
 
+[[noreturn]] void fail_about(const std::string& index, const std::string& tensor,
+                             const std::string& what) {
+  throw DataError(index, "tensor " + quoted_name(tensor) + ": " + what);
+}
+
 // A path could lead out of the folder.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
@@ -34,12 +39,12 @@ std::map<std::string, std::string, std::less<>> parse_weight_map(const std::stri
   }
   std::map<std::string, std::string, std::less<>> map;
   for (const auto& [tensor, shard] : json[kWeightMap].items()) {
-    if (!shard.is_string())
-      throw DataError(file, "tensor '" + tensor + "': its shard is no text");
+    if (!shard.is_string()) fail_about(file, tensor, "its shard is no text");
     auto name = shard.get<std::string>();
     if (!is_plain_name(name)) {
-      throw DataError(file, "tensor '" + tensor + "': its shard is '" + name +
-                                "'; must be the name of a file in the same folder");
+      fail_about(file, tensor,
+                 "its shard is " + quoted_name(name) +
+                     "; must be the name of a file in the same folder");
     }
     map.emplace(tensor, std::move(name));
   }
@@ -54,9 +59,7 @@ ShardedSafetensors::ShardedSafetensors(const std::string& index) : WeightSource(
   for (const std::string_view name : names) add_shard(std::string(name), map, entries);
   set_entries(std::move(entries));
   for (const auto& [tensor, shard] : map) {
-    if (find(tensor) == nullptr) {
-      throw DataError(path(), "tensor '" + tensor + "' is missing from its shard " + shard);
-    }
+    if (find(tensor) == nullptr) fail_about(path(), tensor, "is not in its shard " + shard);
   }
 }
 

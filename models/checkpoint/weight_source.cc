@@ -1,5 +1,6 @@
 #include "models/checkpoint/weight_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/core/errors.h"
@@ -24,7 +25,8 @@ const WeightEntry* WeightSource::find(std::string_view name) const {
 }
 
 void WeightSource::fail(const WeightEntry& entry, const std::string& what) const {
-  throw DataError(file_of(entry), entry.begin, "tensor '" + entry.name + "': " + what);
+  throw DataError(file_of(entry), entry.begin,
+                  "tensor " + quoted_name(entry.name) + ": " + what);
 }
 
 void WeightSource::read(const WeightEntry& entry, std::span<std::byte> out) {
@@ -41,6 +43,13 @@ void WeightSource::read(const WeightEntry& entry, Bytes offset, std::span<std::b
   TIDEMARK_CHECK(offset >= Bytes(0) && end <= entry.bytes(),
                  "the range lies within the tensor");
   read_range(entry, offset, out);
+}
+
+std::string quoted_name(std::string_view name) {
+  std::string shown(name.substr(0, 200));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+  return '\'' + shown + '\'';
 }
 
 }  // namespace tidemark

@@ -80,4 +80,7 @@ class WeightSource {
   std::unordered_map<std::string_view, size_t> by_name_;  // the keys point into entries_
 };
 
+// 'name' as messages show names that files give: cut, without control characters.
+std::string quoted_name(std::string_view name);
+
 }  // namespace tidemark

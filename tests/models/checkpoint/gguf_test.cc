@@ -104,6 +104,29 @@ TEST_F(GgufTest, TensorsOfMoreThanOnePiece) {
   for (size_t i = 0; i < count; ++i) ASSERT_EQ(values[i], static_cast<float>(i));
 }
 
+TEST_F(GgufTest, PiecesMayBeginWithinBlocks) {
+  GgufBuilder gguf;
+  constexpr uint32_t kQ80 = 8;
+  constexpr size_t kCount = 50016;
+  gguf.tensor("w", {kCount}, kQ80, 0);
+  std::vector<float> expected;
+  for (size_t block = 0; block < kCount / 32; ++block) {
+    append<uint16_t>(gguf.data, 0x3C00);  // a scale of 1
+    for (size_t i = 0; i < 32; ++i) {
+      const auto value = static_cast<int8_t>((block * 7 + i * 5) % 256 - 128);
+      append(gguf.data, value);
+      expected.push_back(static_cast<float>(value));
+    }
+  }
+  write(gguf.bytes());
+  GgufFile file(path());
+  std::vector<float> values(kCount - 17);
+  file.read(file.entries()[0], size_of(DType::kFloat32) * 17,
+            std::as_writable_bytes(std::span(values)));
+  expected.erase(expected.begin(), expected.begin() + 17);
+  EXPECT_EQ(values, expected);
+}
+
 TEST_F(GgufTest, OtherTypesMayBeThereButAreNotRead) {
   GgufFile file(golden("gguf_types.gguf"));
   const WeightEntry* entry = file.find("Q5_0");

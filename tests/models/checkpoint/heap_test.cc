@@ -158,6 +158,19 @@ TEST_F(HeapTest, WeightsInPartsAndHalves) {
   std::vector<float> got(exact.size());
   session_.download(loaded[0].tensor, got.data());
   EXPECT_EQ(got, exact);
+
+  const std::vector<NamedTensor> short_ones{
+      {"w", session_.upload_from([](Bytes, std::span<std::byte>) {},
+                                 TensorMeta::contiguous(DType::kBFloat16, shape),
+                                 Category::kParameter)}};
+  EXPECT_LT(heap_of([&] {
+              SafetensorsFile file(path());
+              load_tensors(short_ones, file, {.names = names});
+            }),
+            kMost);
+  std::vector<uint16_t> got_halves(exact.size());
+  session_.download(short_ones[0].tensor, got_halves.data());
+  EXPECT_EQ(got_halves, halves);
 }
 
 // Zeros, as a file without contents has them.
