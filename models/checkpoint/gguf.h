@@ -33,7 +33,7 @@ class GgufFile final : public WeightSource {
   [[noreturn]] void fail_value(std::string_view key, const std::string& what) const;
 
  private:
-  // Moves to the value. It is an array with such elements if `array`, or a single value.
+  // Moves to the value. DataError unless it is an array, if `array`, or a single value, if not.
   const GgufValue& go_to(std::string_view key, bool array);
   double next_number(std::string_view key, GgufKind kind);
   void read_range(const WeightEntry& entry, Bytes offset, std::span<std::byte> out) override;

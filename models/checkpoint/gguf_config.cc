@@ -1,4 +1,6 @@
 // config_from_gguf() (gguf_llama.h): the metadata of a GGUF file as a config.json.
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <numbers>

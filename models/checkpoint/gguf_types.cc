@@ -96,6 +96,7 @@ void each(const uint8_t* in, size_t blocks, float* out) {
 
 template <auto kBlock, int kBytes, int kElements>
 constexpr GgufType readable(uint32_t number, std::string_view name) {
+  static_assert(kElements <= kMaxGgufBlockElements && kBytes <= kElements * 4);
   return {number, name, kElements, kBytes, each<kBlock, kBytes, kElements>};
 }
 

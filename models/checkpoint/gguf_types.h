@@ -20,8 +20,8 @@ struct GgufType {
   void (*to_floats)(const uint8_t* in, size_t blocks, float* out);
 };
 
+// Of types that are read. Their blocks take at most as many bytes as their float32.
 inline constexpr int64_t kMaxGgufBlockElements = 256;
-inline constexpr int64_t kMaxGgufBlockBytes = 292;
 
 // Null if there is no such type.
 const GgufType* find_gguf_type(uint32_t number);
