@@ -134,8 +134,7 @@ void take_sizes(BertFlags& flags, const TextModelInfo& config, const std::string
 // Opens a folder written by Hugging Face's save_pretrained.
 void open_folder(BertFlags& flags) {
   const fs::path folder = flags.load, config = folder / "config.json",
-                 weights = folder / "model.safetensors", words = folder / "vocab.txt",
-                 tokenizer = folder / "tokenizer_config.json";
+                 words = folder / "vocab.txt", tokenizer = folder / "tokenizer_config.json";
   if (!fs::exists(config)) {
     throw UsageError("--load: there is no config.json in the folder " + flags.load);
   }
@@ -148,30 +147,25 @@ void open_folder(BertFlags& flags) {
     flags.load = "";  // the weights are in the checkpoint
     return;
   }
-  if (!fs::exists(weights)) {
-    if (fs::exists(folder / "pytorch_model.bin")) open_weights(folder / "pytorch_model.bin");
-    throw UsageError("--load: there is no model.safetensors in the folder " + flags.load +
-                     "; sharded files are not supported");
-  }
-  flags.load = weights.string();
+  open_weights(flags.load);  // says what is missing
 }
 
 // Weights written by --save contain their sizes; others do not.
 void open_file(BertFlags& flags) {
-  const SafetensorsFile file = open_weights(flags.load);
-  const auto config = file.metadata().find(kConfigMetadata);
-  if (config == file.metadata().end()) return;
+  const auto file = open_weights(flags.load);
+  const auto config = file->metadata().find(kConfigMetadata);
+  if (config == file->metadata().end()) return;
   take_sizes(flags, parse_hugging_face_config(config->second, flags.load),
              "--load: " + flags.load);
-  const auto lower = file.metadata().find(kLowerCaseMetadata);
-  if (!flags.cased && lower != file.metadata().end()) flags.cased = lower->second == "false";
+  const auto lower = file->metadata().find(kLowerCaseMetadata);
+  if (!flags.cased && lower != file->metadata().end()) flags.cased = lower->second == "false";
 }
 
 // Opens the checkpoint of a run that began with --load.
 void open_checkpoint(BertFlags& flags) {
   if (!fs::exists(flags.checkpoint)) return;
   const std::string from = "--resume: the run in " + flags.checkpoint;
-  SafetensorsMetadata settings = read_training_settings(flags.checkpoint);
+  WeightMetadata settings = read_training_settings(flags.checkpoint);
   if (!settings.contains(kConfigSetting)) {
     if (!flags.config) return;
     throw UsageError(from + " did not start from a folder: give --model " + settings["model"] +

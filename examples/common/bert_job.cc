@@ -19,8 +19,8 @@ namespace {
 
 // Settings that a continued run must share with the run it continues, beside those that all
 // programs have.
-SafetensorsMetadata settings_of(const BertFlags& flags, const TextData& data) {
-  SafetensorsMetadata settings{
+WeightMetadata settings_of(const BertFlags& flags, const TextData& data) {
+  WeightMetadata settings{
       {"program", "train_bert"},
       {"task", flags.task},
       {"data", data.fingerprint()},
@@ -38,7 +38,7 @@ SafetensorsMetadata settings_of(const BertFlags& flags, const TextData& data) {
 }
 
 // The metadata that complete() reads back.
-SafetensorsMetadata about_weights(const BertFlags& flags, const TextData& data) {
+WeightMetadata about_weights(const BertFlags& flags, const TextData& data) {
   return {{"format", "pt"},
           {kConfigMetadata, flags.network().config_with(data.vocabulary_size)},
           {kLowerCaseMetadata, flags.keeps_case() ? "false" : "true"}};
@@ -49,11 +49,11 @@ class BertTraining final : public Training {
   BertTraining(const BertFlags& flags, TextData& data, Checkpointing& files)
       : flags_(flags), data_(data), files_(files), training_(flags, data) {
     if (!flags.load.empty()) {
-      SafetensorsFile file = open_weights(flags.load);
-      const LoadOptions options{.names = hugging_face_names(file),
+      const auto file = open_weights(flags.load);
+      const LoadOptions options{.names = hugging_face_names(*file),
                                 .missing_allowed = true,
                                 .unexpected_allowed = true};
-      print_loaded(load_into(training_.model(), file, options), flags.load);
+      print_loaded(load_into(training_.model(), *file, options), flags.load);
     }
     first_step_ = files.begin(training_.model(), training_.optimizer());
   }

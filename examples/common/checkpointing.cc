@@ -34,8 +34,7 @@ Checkpointing::Checkpointing(const TrainingFlags& flags, bool with_data) : flags
                   flags_.checkpoint, found_.step));
 }
 
-void Checkpointing::settle(SafetensorsMetadata settings, int64_t steps,
-                           int64_t steps_per_epoch) {
+void Checkpointing::settle(WeightMetadata settings, int64_t steps, int64_t steps_per_epoch) {
   settings_ = std::move(settings);
   settings_["model"] = flags_.model;
   settings_["batch"] = std::to_string(flags_.batch);

@@ -31,7 +31,7 @@ class Checkpointing {
   // without dashes; settings common to both programs are added. Throws UsageError naming the
   // flag if the checkpoint's run has another value. `steps`: of the whole run;
   // `steps_per_epoch`: 0 if unknown.
-  void settle(SafetensorsMetadata settings, int64_t steps, int64_t steps_per_epoch);
+  void settle(WeightMetadata settings, int64_t steps, int64_t steps_per_epoch);
 
   // Steps spanned by the learning-rate schedule.
   int64_t schedule_steps() const { return schedule_steps_; }
@@ -51,7 +51,7 @@ class Checkpointing {
   TrainingFlags flags_;
   std::optional<FileLock> lock_;  // of --checkpoint
   TrainingState found_;           // read from the file for --resume
-  SafetensorsMetadata settings_;
+  WeightMetadata settings_;
   int64_t schedule_steps_ = 0;
   int64_t steps_per_epoch_ = 0;
   int64_t saved_at_ = -1;

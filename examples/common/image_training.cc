@@ -166,13 +166,13 @@ Program training_program(const ResNetFlags& flags, const DataSource& data,
 
 void check_weights(const ResNetFlags& flags, const DataSource& data) {
   if (flags.load.empty()) return;
-  const SafetensorsFile file = open_weights(flags.load);
+  const auto file = open_weights(flags.load);
   Session session({.device = "sim:host",
                    .threads = 1,
                    .budget = Bytes(int64_t{1} << 50),
                    .policy = "none"});
   try {
-    check_torchvision(*network(flags, data), file);
+    check_torchvision(*network(flags, data), *file);
   } catch (const DataError& error) {
     std::string more = "--load: " + std::string(error.what()) + " (" + flags.model;
     if (is_small(flags, data)) more += ", whose first layers are those of --stem cifar";

@@ -55,7 +55,7 @@ class BatchSource {
 
 // Settings that a continued run must share with the run it continues, beside those that all
 // programs have.
-SafetensorsMetadata settings_of(const ResNetFlags& flags, const DataSource& data) {
+WeightMetadata settings_of(const ResNetFlags& flags, const DataSource& data) {
   return {{"program", "train_resnet"},
           {"data", fmt::format("{} ({} images)", data.kind, data.train_size)},
           {"image-size", std::to_string(data.sample[0])},
@@ -75,8 +75,8 @@ class ResNetTraining final : public Training {
         batches_(make_batches(flags, data, schedule)),
         training_(flags, data) {
     if (!flags.load.empty()) {
-      SafetensorsFile file = open_weights(flags.load);
-      print_loaded(load_torchvision(training_.model(), file), flags.load);
+      const auto file = open_weights(flags.load);
+      print_loaded(load_torchvision(training_.model(), *file), flags.load);
     }
     first_step_ = files.begin(training_.model(), training_.optimizer());
   }

@@ -23,8 +23,8 @@ constexpr int64_t kBucket = 16;       // batches whose sequences are sorted by l
 
 // The number of rows of the word table in the weights; 0 if there is none.
 int64_t rows_in(const std::string& weights, const BertFlags& flags) {
-  const SafetensorsFile file = open_weights(weights);
-  const SafetensorsEntry* table = file.find(hugging_face_names(file)(flags.network().words)[0]);
+  const auto file = open_weights(weights);
+  const WeightEntry* table = file->find(hugging_face_names(*file)(flags.network().words)[0]);
   return table != nullptr && table->shape.rank() == 2 ? table->shape[0] : 0;
 }
 

@@ -179,12 +179,12 @@ Program training_program(const BertFlags& flags, TextData& data, int64_t steps) 
 
 void check_weights(const BertFlags& flags, const TextData& data) {
   if (flags.load.empty()) return;
-  const SafetensorsFile file = open_weights(flags.load);
+  const auto file = open_weights(flags.load);
   const std::string advice = flags.config
                                  ? ""
                                  : ". Give the --model with the file's sizes, or --load the "
                                    "folder with its config.json";
-  const std::string other = difference(sizes_in(file, flags.network()), flags.network().sizes,
+  const std::string other = difference(sizes_in(*file, flags.network()), flags.network().sizes,
                                        flags.config ? "config.json" : flags.model);
   if (!other.empty()) {
     throw UsageError("--load: " + flags.load + ": " + other + advice);
@@ -194,9 +194,9 @@ void check_weights(const BertFlags& flags, const TextData& data) {
                    .budget = Bytes(int64_t{1} << 50),
                    .policy = "none"});
   const std::unique_ptr<TextModel> network = make_network(flags, data);
-  const WeightNames names = hugging_face_names(file);
+  const WeightNames names = hugging_face_names(*file);
   for (const NamedTensor& parameter : network->parameters()) {
-    const SafetensorsEntry* entry = file.find(names(parameter.name)[0]);
+    const WeightEntry* entry = file->find(names(parameter.name)[0]);
     if (entry == nullptr) {
       if (is_head(parameter.name, flags.network())) continue;
       throw UsageError("--load: " + flags.load + ": '" + parameter.name + "', which " +

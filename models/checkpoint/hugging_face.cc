@@ -33,8 +33,8 @@ std::vector<std::string> other_names(const std::string& name) {
 }
 
 // A parameter of rank 2; null if there is none of this name.
-const SafetensorsEntry* matrix(const SafetensorsFile& file, const std::string& name) {
-  const SafetensorsEntry* entry = file.find(hugging_face_names(file)(name)[0]);
+const WeightEntry* matrix(const WeightSource& file, const std::string& name) {
+  const WeightEntry* entry = file.find(hugging_face_names(file)(name)[0]);
   return entry != nullptr && entry->shape.rank() == 2 ? entry : nullptr;
 }
 
@@ -44,15 +44,15 @@ std::optional<bool> read_lower_case(const std::string& path) {
   return ConfigJson::read(path).flag("do_lower_case");
 }
 
-TextModelSizes sizes_in(const SafetensorsFile& file, const TextModelInfo& model) {
+TextModelSizes sizes_in(const WeightSource& file, const TextModelInfo& model) {
   TextModelSizes sizes;
-  if (const SafetensorsEntry* words = matrix(file, model.words)) sizes.width = words->shape[1];
-  if (const SafetensorsEntry* table = matrix(file, model.positions)) {
+  if (const WeightEntry* words = matrix(file, model.words)) sizes.width = words->shape[1];
+  if (const WeightEntry* table = matrix(file, model.positions)) {
     sizes.positions = table->shape[0];
   }
   const size_t number = model.inner.find(".0.") + 1;
   std::string inner = model.inner;
-  while (const SafetensorsEntry* weight = matrix(file, inner)) {
+  while (const WeightEntry* weight = matrix(file, inner)) {
     if (sizes.width > 0) sizes.inner = weight->shape.elements() / sizes.width;
     inner = model.inner;
     inner.replace(number, 1, std::to_string(++sizes.layers));
@@ -60,7 +60,7 @@ TextModelSizes sizes_in(const SafetensorsFile& file, const TextModelInfo& model)
   return sizes;
 }
 
-WeightNames hugging_face_names(const SafetensorsFile& file) {
+WeightNames hugging_face_names(const WeightSource& file) {
   return [&file](const std::string& ours) -> std::vector<std::string> {
     for (std::string& name : other_names(ours)) {
       if (file.find(name) != nullptr) return {std::move(name)};

@@ -20,13 +20,13 @@ namespace tidemark {
 // - with the masked-LM bias as "cls.predictions.decoder.bias" or "lm_head.decoder.bias".
 // If the file has none of these, the tensor keeps its name and is reported as missing.
 // REQUIRES: `file` outlives the result.
-WeightNames hugging_face_names(const SafetensorsFile& file);
+WeightNames hugging_face_names(const WeightSource& file);
 
 // 'do_lower_case' of a tokenizer_config.json; nullopt if it is absent. Throws DataError.
 std::optional<bool> read_lower_case(const std::string& path);
 
 // Sizes that a file's header gives for a network of the same family as `model`; it does not
 // give the number of heads. All 0 if the file contains no such network.
-TextModelSizes sizes_in(const SafetensorsFile& file, const TextModelInfo& model);
+TextModelSizes sizes_in(const WeightSource& file, const TextModelInfo& model);
 
 }  // namespace tidemark

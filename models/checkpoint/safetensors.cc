@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/checkpoint/halves.h"
 #include "models/checkpoint/safetensors_header.h"
 #include "runtime/core/errors.h"
 
@@ -47,20 +48,7 @@ std::string as_json(const nlohmann::json& value) {
 
 }  // namespace
 
-float half_to_float(uint16_t bits) {
-  const uint32_t sign = uint32_t{bits} << 16 & 0x80000000;
-  const uint32_t exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;
-  if (exponent == 0) {  // zero or subnormal: fraction * 2^-24
-    const float value = static_cast<float>(fraction) * 0x1p-24F;
-    return sign != 0 ? -value : value;
-  }
-  const uint32_t wide = exponent == 0x1F ? 0xFF : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
-float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
-SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
+SafetensorsFile::SafetensorsFile(const std::string& path) : WeightSource(path), file_(path) {
   std::array<uint8_t, kSafetensorsPrefix> prefix{};
   file_.read_exact(prefix);
   uint64_t length = 0;
@@ -76,33 +64,12 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   file_.read_exact(as_uint8(std::as_writable_bytes(std::span(json))));
   data_begin_ = kSafetensorsPrefix + static_cast<int64_t>(length);
   SafetensorsHeader header = parse_safetensors_header(path, json, file_.size());
-  metadata_ = std::move(header.metadata);
-  entries_ = std::move(header.entries);
-  for (size_t i = 0; i < entries_.size(); ++i) by_name_.emplace(entries_[i].name, i);
+  set_metadata(std::move(header.metadata));
+  set_entries(std::move(header.entries));
 }
 
-const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &entries_[found->second];
-}
-
-void SafetensorsFile::fail(const SafetensorsEntry& entry, const std::string& what) const {
-  throw DataError(path(), entry.begin, "tensor '" + entry.name + "': " + what);
-}
-
-void SafetensorsFile::read(const SafetensorsEntry& entry, std::span<std::byte> out) {
-  if (!entry.dtype) fail(entry, "is of type " + entry.type + ", which is not supported");
-  TIDEMARK_CHECK(static_cast<int64_t>(out.size()) == entry.bytes().count(),
-                 "the buffer has the tensor's size");
-  read(entry, Bytes(0), out);
-}
-
-void SafetensorsFile::read(const SafetensorsEntry& entry, Bytes offset,
-                           std::span<std::byte> out) {
-  if (!entry.dtype) fail(entry, "is of type " + entry.type + ", which is not supported");
-  const Bytes end = offset + Bytes(static_cast<int64_t>(out.size()));
-  TIDEMARK_CHECK(offset >= Bytes(0) && end <= entry.bytes(),
-                 "the range lies within the tensor");
+void SafetensorsFile::read_range(const WeightEntry& entry, Bytes offset,
+                                 std::span<std::byte> out) {
   // Half-precision elements take half as many bytes in the file.
   const bool halves = entry.type == "F16" || entry.type == "BF16";
   const int64_t begin = entry.begin + (halves ? offset.count() / 2 : offset.count());
@@ -121,7 +88,7 @@ void SafetensorsFile::read(const SafetensorsEntry& entry, Bytes offset,
   }
 }
 
-void SafetensorsFile::read_halves(const SafetensorsEntry& entry, std::span<std::byte> out) {
+void SafetensorsFile::read_halves(const WeightEntry& entry, std::span<std::byte> out) {
   const auto convert = entry.type == "F16" ? half_to_float : bfloat16_to_float;
   std::array<uint16_t, kPiece / sizeof(uint16_t)> halves;
   for (size_t left = out.size() / sizeof(float), at = 0; left > 0;) {
@@ -138,7 +105,7 @@ void SafetensorsFile::read_halves(const SafetensorsEntry& entry, std::span<std::
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path,
                                      const std::vector<SafetensorsSpec>& tensors,
-                                     const SafetensorsMetadata& metadata)
+                                     const WeightMetadata& metadata)
     : file_(path) {
   // The text is written by hand: the JSON library's objects grow slowly or sort their names,
   // but the header lists tensors in the order of their data.

@@ -164,7 +164,7 @@ class Handler final : public nlohmann::json_sax<json> {
       return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
     });
     int64_t at = data_begin_;
-    for (const SafetensorsEntry& entry : header_.entries) {
+    for (const WeightEntry& entry : header_.entries) {
       if (entry.begin != at) {
         fail_at(entry.begin, "tensor '" + shortened(entry.name) + "': its data begin at byte " +
                                  std::to_string(entry.begin) +
@@ -232,7 +232,7 @@ class Handler final : public nlohmann::json_sax<json> {
   int64_t reached_ = 0;
   State state_ = State::kStart;
   std::string key_;
-  SafetensorsEntry entry_;
+  WeightEntry entry_;
   std::array<bool, 3> seen_{};
   int offsets_ = 0;
   std::unordered_set<std::string> names_;

@@ -16,9 +16,8 @@ inline constexpr int64_t kSafetensorsPrefix = 8;
 inline constexpr int64_t kSafetensorsLongestHeader = 100'000'000;
 
 struct SafetensorsHeader {
-  SafetensorsMetadata metadata;
-  std::vector<SafetensorsEntry>
-      entries;  // ascending; begin and end count from the file's start
+  WeightMetadata metadata;
+  std::vector<WeightEntry> entries;  // ascending; begin and end count from the file's start
 };
 
 // `json` is bytes [8, 8 + json.size()) of a file of `file_size` bytes called `name`. Throws

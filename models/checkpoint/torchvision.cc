@@ -74,8 +74,8 @@ std::vector<Entry> entries_of(const ImageModel& model) {
 }
 
 // Files from before torchvision 0.13 have other names for the layers of a transformer's MLP.
-const SafetensorsEntry* find(const SafetensorsFile& file, const std::string& name) {
-  if (const SafetensorsEntry* found = file.find(name)) return found;
+const WeightEntry* find(const WeightSource& file, const std::string& name) {
+  if (const WeightEntry* found = file.find(name)) return found;
   if (!contains(name, ".mlp.")) return nullptr;
   return file.find(with(with(name, ".mlp.0.", ".mlp.linear_1."), ".mlp.3.", ".mlp.linear_2."));
 }
@@ -91,11 +91,11 @@ bool differs_in_classes_alone(const Shape& a, const Shape& b) {
 }
 
 // Removes entries that the file lacks for this network's classes; returns their names.
-std::vector<std::string> check(std::vector<Entry>& entries, const SafetensorsFile& file) {
+std::vector<std::string> check(std::vector<Entry>& entries, const WeightSource& file) {
   std::vector<std::string> fresh;
   std::unordered_set<std::string_view> used;
   std::erase_if(entries, [&](Entry& entry) {
-    const SafetensorsEntry* there = find(file, entry.name);
+    const WeightEntry* there = find(file, entry.name);
     if (there == nullptr) {
       if (!entry.head) {
         throw DataError(file.path(),
@@ -116,7 +116,7 @@ std::vector<std::string> check(std::vector<Entry>& entries, const SafetensorsFil
     file.fail(*there, "is " + there->type + ' ' + there->shape.to_string() +
                           "; this network takes F32 " + entry.shape.to_string());
   });
-  for (const SafetensorsEntry& there : file.entries()) {
+  for (const WeightEntry& there : file.entries()) {
     if (!used.contains(there.name) && !is_passed_over(there.name)) {
       file.fail(there, "is not part of this network");
     }
@@ -140,13 +140,12 @@ void rearrange(const std::vector<Entry>& entries) {
 
 }  // namespace
 
-std::vector<std::string> check_torchvision(const ImageModel& model,
-                                           const SafetensorsFile& file) {
+std::vector<std::string> check_torchvision(const ImageModel& model, const WeightSource& file) {
   std::vector<Entry> entries = entries_of(model);
   return check(entries, file);
 }
 
-LoadReport load_torchvision(const ImageModel& model, SafetensorsFile& file) {
+LoadReport load_torchvision(const ImageModel& model, WeightSource& file) {
   std::vector<Entry> entries = entries_of(model);
   std::vector<std::string> fresh = check(entries, file);
   std::vector<NamedTensor> as_there;

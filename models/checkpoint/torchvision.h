@@ -1,7 +1,7 @@
 // torchvision's weights: safetensors files with the names and layouts of its state dicts.
 //
-//   SafetensorsFile file = open_weights("resnet50.safetensors");
-//   load_torchvision(*model, file);
+//   const auto file = open_weights("resnet50.safetensors");
+//   load_torchvision(*model, *file);
 //   save_torchvision("tuned.safetensors", *model);   // torchvision's load_state_dict takes it
 //
 // In torchvision's files, convolution weights are (K, C, R, S), attention's projections are
@@ -24,11 +24,10 @@ namespace tidemark {
 // for another number of classes; loading leaves these unchanged. Throws DataError if anything
 // else is missing, has another shape or type, or is not part of the network. Auxiliary
 // classifiers and batch counts (num_batches_tracked, unused here) are ignored.
-std::vector<std::string> check_torchvision(const ImageModel& model,
-                                           const SafetensorsFile& file);
+std::vector<std::string> check_torchvision(const ImageModel& model, const WeightSource& file);
 
 // Checks first, then changes the model. `missing` is the list from check_torchvision.
-LoadReport load_torchvision(const ImageModel& model, SafetensorsFile& file);
+LoadReport load_torchvision(const ImageModel& model, WeightSource& file);
 
 // Replaces the file atomically. Throws UsageError on devices without data.
 void save_torchvision(const std::string& path, const ImageModel& model);

@@ -142,8 +142,8 @@ SafetensorsFile open_checked(const std::string& path) {
   return file;
 }
 
-SafetensorsMetadata settings_in(const SafetensorsFile& file) {
-  SafetensorsMetadata settings;
+WeightMetadata settings_in(const SafetensorsFile& file) {
+  WeightMetadata settings;
   for (const auto& [key, value] : file.metadata()) {
     if (key.starts_with(kSetting)) settings[key.substr(kSetting.size())] = value;
   }
@@ -171,7 +171,7 @@ void save_training_state(const std::string& path, const Module& model,
   for (const int64_t count : optimizer.update_counts()) {
     updates += (updates.empty() ? "" : ",") + to_text(count);
   }
-  SafetensorsMetadata metadata{
+  WeightMetadata metadata{
       {"format", std::string(kFormat)},
       {"checksum", std::string(kNoChecksum)},
       {"step", to_text(state.step)},
@@ -239,7 +239,7 @@ TrainingState read_training_state(const std::string& path) {
   return state_in(open_checked(path));
 }
 
-SafetensorsMetadata read_training_settings(const std::string& path) {
+WeightMetadata read_training_settings(const std::string& path) {
   const SafetensorsFile file(path);
   const Fields format_is_checked(file);
   return settings_in(file);

@@ -30,7 +30,7 @@ struct TrainingState {
   DataPosition data;
   // Settings of the program, such as the network's name. The program compares them; here they
   // are plain text.
-  SafetensorsMetadata settings;
+  WeightMetadata settings;
   bool operator==(const TrainingState&) const = default;
 };
 
@@ -49,6 +49,6 @@ TrainingState read_training_state(const std::string& path);
 
 // Reads only the settings, from the file's header, without verifying the checksum. Throws
 // DataError.
-SafetensorsMetadata read_training_settings(const std::string& path);
+WeightMetadata read_training_settings(const std::string& path);
 
 }  // namespace tidemark

@@ -1,12 +1,14 @@
 #include "models/checkpoint/weights.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <unordered_set>
 #include <utility>
 
-#include "models/checkpoint/safetensors_header.h"
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/inplace.h"
+#include "runtime/core/bfloat16.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
 
@@ -14,6 +16,7 @@ namespace tidemark {
 namespace {
 
 constexpr size_t kNamesInMessage = 8;
+constexpr size_t kFloatsAtOnce = size_t{16} << 10;
 
 std::vector<std::string> names_in_file(const std::string& ours, const WeightNames& names) {
   return names ? names(ours) : std::vector<std::string>{ours};
@@ -53,18 +56,41 @@ std::string list(const std::vector<std::string>& names) {
 
 struct Match {
   Tensor tensor;
-  std::vector<const SafetensorsEntry*> parts;
+  std::vector<const WeightEntry*> parts;
 };
 
-// Bytes [offset, offset + out.size()) of the concatenation of these parts.
-void read_parts(SafetensorsFile& file, std::span<const SafetensorsEntry* const> parts,
-                Bytes offset, std::span<std::byte> out) {
-  for (const SafetensorsEntry* part : parts) {
-    const Bytes bytes = part->bytes();
+// Bytes [offset, offset + out.size()) of what a tensor of type `dtype` takes from `entry`.
+void read_as(DType dtype, WeightSource& source, const WeightEntry& entry, Bytes offset,
+             std::span<std::byte> out) {
+  if (entry.dtype == dtype) {
+    source.read(entry, offset, out);
+    return;
+  }
+  std::array<float, kFloatsAtOnce> floats;
+  int64_t at = offset.count() / 2;
+  for (size_t left = out.size() / sizeof(BFloat16), done = 0; left > 0;) {
+    const auto some = std::span(floats).first(std::min(left, floats.size()));
+    source.read(entry, size_of(DType::kFloat32) * at, std::as_writable_bytes(some));
+    for (const float value : some) {
+      const BFloat16 rounded(value);
+      std::memcpy(out.data() + done, &rounded, sizeof(rounded));
+      done += sizeof(rounded);
+    }
+    left -= some.size();
+    at += static_cast<int64_t>(some.size());
+  }
+}
+
+// Bytes [offset, offset + out.size()) of the concatenation of the parts.
+void read_parts(WeightSource& source, const Match& match, Bytes offset,
+                std::span<std::byte> out) {
+  const DType dtype = match.tensor.dtype();
+  for (const WeightEntry* part : match.parts) {
+    const Bytes bytes = size_of(dtype) * part->shape.elements();
     if (offset < bytes) {
       const auto left = static_cast<size_t>((bytes - offset).count());
       const std::span<std::byte> of_part = out.first(std::min(left, out.size()));
-      file.read(*part, offset, of_part);
+      read_as(dtype, source, *part, offset, of_part);
       out = out.subspan(of_part.size());
       offset = bytes;
     }
@@ -73,12 +99,16 @@ void read_parts(SafetensorsFile& file, std::span<const SafetensorsEntry* const> 
   }
 }
 
-void check_entry(const SafetensorsFile& file, const SafetensorsEntry& entry,
-                 const NamedTensor& ours, const Shape& shape) {
-  if (entry.dtype != ours.tensor.dtype() || !(entry.shape == shape)) {
-    file.fail(entry, "is " + entry.type + ' ' + entry.shape.to_string() + ", '" + ours.name +
-                         "' takes " + std::string(to_string(ours.tensor.dtype())) + ' ' +
-                         shape.to_string());
+bool fits(const WeightEntry& entry, DType dtype) {
+  return entry.dtype == dtype || (entry.dtype == DType::kFloat32 && dtype == DType::kBFloat16);
+}
+
+void check_entry(const WeightSource& source, const WeightEntry& entry, const NamedTensor& ours,
+                 const Shape& shape) {
+  if (!fits(entry, ours.tensor.dtype()) || !(entry.shape == shape)) {
+    source.fail(entry, "is " + entry.type + ' ' + entry.shape.to_string() + ", '" + ours.name +
+                           "' takes " + std::string(to_string(ours.tensor.dtype())) + ' ' +
+                           shape.to_string());
   }
 }
 
@@ -132,7 +162,7 @@ std::vector<std::byte> values_of(const Tensor& tensor) {
   return bytes;
 }
 
-LoadReport load_tensors(std::span<const NamedTensor> tensors, SafetensorsFile& file,
+LoadReport load_tensors(std::span<const NamedTensor> tensors, WeightSource& source,
                         const LoadOptions& options) {
   LoadReport report;
   std::vector<Match> matches;
@@ -144,12 +174,12 @@ LoadReport load_tensors(std::span<const NamedTensor> tensors, SafetensorsFile& f
     Match match{ours.tensor, {}};
     const Shape shape = part_shape(ours, names.size());
     for (const std::string& name : names) {
-      const SafetensorsEntry* entry = file.find(name);
+      const WeightEntry* entry = source.find(name);
       if (entry == nullptr) {
         absent.emplace_back(ours.tensor, name);
         continue;
       }
-      check_entry(file, *entry, ours, shape);
+      check_entry(source, *entry, ours, shape);
       used.insert(entry->name);
       match.parts.push_back(entry);
     }
@@ -165,7 +195,7 @@ LoadReport load_tensors(std::span<const NamedTensor> tensors, SafetensorsFile& f
     for (const Match& match : matches) shared = shared || same_values(match.tensor, tensor);
     if (!shared) report.missing.push_back(std::move(name));
   }
-  for (const SafetensorsEntry& entry : file.entries()) {
+  for (const WeightEntry& entry : source.entries()) {
     if (!used.contains(entry.name)) report.unexpected.push_back(entry.name);
   }
   std::string complaint;
@@ -177,24 +207,24 @@ LoadReport load_tensors(std::span<const NamedTensor> tensors, SafetensorsFile& f
                  list(report.unexpected);
   }
   if (!complaint.empty()) {
-    throw DataError(file.path(), kSafetensorsPrefix, complaint);
+    throw DataError(source.path(), complaint);
   }
   for (const Match& match : matches) {
-    const auto source = [&](Bytes offset, std::span<std::byte> piece) {
-      read_parts(file, match.parts, offset, piece);
+    const auto pieces = [&](Bytes offset, std::span<std::byte> piece) {
+      read_parts(source, match, offset, piece);
     };
-    assign_values_from(source, match.tensor);
+    assign_values_from(pieces, match.tensor);
     ++report.loaded;
   }
   return report;
 }
 
-LoadReport load_into(Module& module, SafetensorsFile& file, const LoadOptions& options) {
-  return load_tensors(all_of(module), file, options);
+LoadReport load_into(Module& module, WeightSource& source, const LoadOptions& options) {
+  return load_tensors(all_of(module), source, options);
 }
 
 void save_tensors(const std::string& path, std::span<const NamedTensor> tensors,
-                  const SafetensorsMetadata& metadata, const WeightNames& names) {
+                  const WeightMetadata& metadata, const WeightNames& names) {
   std::vector<SafetensorsSpec> specs;
   std::vector<Tensor> saved;
   for (const NamedTensor& ours : without_shared(tensors)) {
@@ -210,8 +240,8 @@ void save_tensors(const std::string& path, std::span<const NamedTensor> tensors,
   writer.commit();
 }
 
-void save_weights(const std::string& path, const Module& module,
-                  const SafetensorsMetadata& metadata, const WeightNames& names) {
+void save_weights(const std::string& path, const Module& module, const WeightMetadata& metadata,
+                  const WeightNames& names) {
   save_tensors(path, all_of(module), metadata, names);
 }
 

@@ -1,7 +1,8 @@
-// Loads and saves a module's parameters and buffers as safetensors files, optionally renamed.
+// Loads a module's parameters and buffers from files (weight_source.h) and saves them as
+// safetensors files, optionally renamed.
 //
-//   SafetensorsFile file("bert-base-uncased.safetensors");
-//   load_into(model, file, {.unexpected_allowed = true});
+//   const auto source = open_weights("bert-base-uncased.safetensors");
+//   load_into(model, *source, {.unexpected_allowed = true});
 //   save_weights("tuned.safetensors", model);
 //
 // Threads: the session's issuing thread.
@@ -39,21 +40,22 @@ struct LoadReport {
 // Checks all names, types and shapes first, so the module is unchanged after an error. The
 // exception is a file that changes or becomes unreadable while it is being loaded: part of it
 // may then be loaded. Tensors that share values (tied weights) are loaded once, under the first
-// of their names that the file has. Besides the module's own memory, needs device memory for
-// one tensor at a time and a few MiB of host memory.
-LoadReport load_into(Module& module, SafetensorsFile& file, const LoadOptions& options = {});
+// of their names that the file has. A bfloat16 tensor takes any floats, rounded to the nearest.
+// Besides the module's own memory, needs device memory for one tensor at a time and a few MiB
+// of host memory.
+LoadReport load_into(Module& module, WeightSource& source, const LoadOptions& options = {});
 
 // The same for a list of named tensors.
-LoadReport load_tensors(std::span<const NamedTensor> tensors, SafetensorsFile& file,
+LoadReport load_tensors(std::span<const NamedTensor> tensors, WeightSource& source,
                         const LoadOptions& options = {});
 
 // Saves parameters and buffers; among tensors that share values, only the first. A tensor with
 // several names is split. Replaces the file atomically. Throws UsageError on devices without
 // data.
 void save_weights(const std::string& path, const Module& module,
-                  const SafetensorsMetadata& metadata = {}, const WeightNames& names = {});
+                  const WeightMetadata& metadata = {}, const WeightNames& names = {});
 void save_tensors(const std::string& path, std::span<const NamedTensor> tensors,
-                  const SafetensorsMetadata& metadata = {}, const WeightNames& names = {});
+                  const WeightMetadata& metadata = {}, const WeightNames& names = {});
 
 // Overwrites the values of a contiguous tensor from `source`, or from host memory.
 void assign_values_from(const PieceSource& source, const Tensor& tensor);

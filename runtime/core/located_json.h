@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <exception>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/errors.h"
 
@@ -56,16 +58,31 @@ struct LocatedRange {
 // long token of the file.
 std::string describe_json_fault(const std::exception& error);
 
+inline constexpr int kMaxJsonDepth = 16;  // no format of this project needs more
+
+// With kAny, of members with the same key the last counts; kUnique makes them an error.
+enum class JsonKeys { kAny, kUnique };
+
 // Parses `text` from `file`, with Json one of nlohmann's types. Throws DataError, with the
-// place if it is known, if the text is not JSON or is nested more deeply than `max_depth`,
-// which no format of this project needs.
+// place if it is known, if the text is not JSON or is nested more deeply than `max_depth`.
 template <class Json>
-Json parse_located(const std::string& file, std::string_view text, int max_depth = 16) {
+Json parse_located(const std::string& file, std::string_view text,
+                   int max_depth = kMaxJsonDepth, JsonKeys keys = JsonKeys::kAny) {
   int64_t reached = 0;
   const LocatedRange range(text, &reached);
-  const auto visit = [&](int depth, typename Json::parse_event_t, Json&) {
+  std::vector<std::set<std::string>> seen;  // the keys of each object that has not ended
+  const auto visit = [&](int depth, typename Json::parse_event_t event, Json& value) {
     if (depth > max_depth) {
       throw DataError(file, reached, "nested more than " + std::to_string(max_depth) + " deep");
+    }
+    if (keys == JsonKeys::kAny) return true;
+    if (event == Json::parse_event_t::object_start) seen.emplace_back();
+    if (event == Json::parse_event_t::object_end) seen.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto key = value.template get<std::string>();
+      if (!seen.back().insert(key).second) {
+        throw DataError(file, reached, "'" + key.substr(0, 200) + "' appears twice");
+      }
     }
     return true;
   };

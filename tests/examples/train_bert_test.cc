@@ -338,6 +338,27 @@ TEST_F(HuggingFaceFolder, GivesTheSizesOfTheNetwork) {
   EXPECT_THAT(gpt2.out, ::testing::Not(HasSubstr("new:")));
 }
 
+TEST_F(HuggingFaceFolder, MayHaveShards) {
+  const std::string folder = make("bert_small", bert_config());
+  const Result whole = load("--load " + folder);
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  fs::rename(folder + "/model.safetensors", folder + "/model-00001-of-00001.safetensors");
+  std::ifstream file(folder + "/model-00001-of-00001.safetensors", std::ios::binary);
+  uint64_t length = 0;
+  file.read(reinterpret_cast<char*>(&length), sizeof(length));
+  std::string header(length, ' ');
+  file.read(header.data(), static_cast<std::streamsize>(length));
+  const Json tensors = Json::parse(header);
+  Json map;
+  for (const auto& [name, tensor] : tensors.items()) {
+    if (name != "__metadata__") map[name] = "model-00001-of-00001.safetensors";
+  }
+  std::ofstream(folder + "/model.safetensors.index.json") << Json{{"weight_map", map}}.dump();
+  const Result shards = load("--load " + folder);
+  ASSERT_EQ(shards.code, 0) << shards.error;
+  expect_same_training(whole, shards);
+}
+
 TEST_F(HuggingFaceFolder, OfOtherSizesThanTheModelNamesBothBeforeTheDryRun) {
   const std::string folder = make("bert_small", bert_config());
   const std::string file = folder + "/model.safetensors --vocab " + folder + "/vocab.txt";
@@ -384,7 +405,7 @@ TEST_F(HuggingFaceFolder, IsExplainedWhereItCannotBeRead) {
   std::ofstream(folder + "/pytorch_model.bin") << "PK\x03\x04 and so on";
   EXPECT_THAT(load("--load " + folder).error, HasSubstr("save_file("));
   fs::remove(folder + "/pytorch_model.bin");
-  EXPECT_THAT(load("--load " + folder).error, HasSubstr("no model.safetensors"));
+  EXPECT_THAT(load("--load " + folder).error, HasSubstr("neither model.safetensors nor"));
   fs::remove(folder + "/config.json");
   EXPECT_THAT(load("--load " + folder).error, HasSubstr("no config.json"));
 }

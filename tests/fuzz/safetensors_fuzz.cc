@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   try {
     tidemark::SafetensorsFile tensors(path);
-    for (const tidemark::SafetensorsEntry& entry : tensors.entries()) {
+    for (const tidemark::WeightEntry& entry : tensors.entries()) {
       if (!entry.dtype) continue;
       std::vector<std::byte> values(static_cast<size_t>(entry.bytes().count()));
       tensors.read(entry, values);

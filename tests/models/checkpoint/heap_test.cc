@@ -6,15 +6,18 @@
 #include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <new>
 
+#include "models/checkpoint/gguf.h"
 #include "models/checkpoint/training_state.h"
 #include "models/checkpoint/weights.h"
 #include "models/checksum.h"
 #include "models/nn/parameter_init.h"
 #include "models/optim/optimizer.h"
 #include "runtime/session/session.h"
+#include "tests/models/checkpoint/gguf_builder.h"
 #include "tests/models/data/files.h"
 
 namespace {
@@ -155,6 +158,37 @@ TEST_F(HeapTest, WeightsInPartsAndHalves) {
   std::vector<float> got(exact.size());
   session_.download(loaded[0].tensor, got.data());
   EXPECT_EQ(got, exact);
+
+  const std::vector<NamedTensor> short_ones{
+      {"w", session_.upload_from([](Bytes, std::span<std::byte>) {},
+                                 TensorMeta::contiguous(DType::kBFloat16, shape),
+                                 Category::kParameter)}};
+  EXPECT_LT(heap_of([&] {
+              SafetensorsFile file(path());
+              load_tensors(short_ones, file, {.names = names});
+            }),
+            kMost);
+  std::vector<uint16_t> got_halves(exact.size());
+  session_.download(short_ones[0].tensor, got_halves.data());
+  EXPECT_EQ(got_halves, halves);
+}
+
+// Zeros, as a file without contents has them.
+TEST_F(HeapTest, QuantizedWeights) {
+  testing::GgufBuilder gguf;
+  constexpr uint32_t kQ4K = 12;
+  gguf.tensor("w", {4096, 4096}, kQ4K, 0);
+  const testing::ByteVector header = gguf.bytes();
+  const std::string file = folder_.write("gguf", header);
+  std::filesystem::resize_file(file, header.size() + size_t{4096} * 4096 / 256 * 144);
+  const std::vector<NamedTensor> loaded{{"w", ParameterInit::buffer({4096, 4096}, 1)}};
+  const std::vector<NamedTensor> zeros{{"w", ParameterInit::buffer({4096, 4096}, 0)}};
+  EXPECT_LT(heap_of([&] {
+              GgufFile source(file);
+              load_tensors(loaded, source);
+            }),
+            kMost);
+  EXPECT_EQ(tensors_checksum({loaded}), tensors_checksum({zeros}));
 }
 
 TEST_F(HeapTest, TrainingStates) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "models/checkpoint/halves.h"
 #include "models/checkpoint/safetensors_header.h"
 #include "runtime/core/errors.h"
 #include "tests/models/data/files.h"
@@ -55,7 +56,7 @@ class SafetensorsTest : public ::testing::Test {
   }
   template <class T>
   std::vector<T> read(SafetensorsFile& file, const std::string& name) {
-    const SafetensorsEntry* entry = file.find(name);
+    const WeightEntry* entry = file.find(name);
     EXPECT_NE(entry, nullptr) << name;
     std::vector<T> values(static_cast<size_t>(entry->shape.elements()));
     file.read(*entry, std::as_writable_bytes(std::span(values)));
@@ -113,7 +114,7 @@ TEST_F(SafetensorsTest, WritesAndReadsEveryType) {
     writer.commit();
   }
   SafetensorsFile file(path());
-  EXPECT_EQ(file.metadata(), (SafetensorsMetadata{{"key", "line\nbreak"}}));
+  EXPECT_EQ(file.metadata(), (WeightMetadata{{"key", "line\nbreak"}}));
   ASSERT_EQ(file.entries().size(), specs.size());
   EXPECT_THAT(read<float>(file, specs[0].name), ::testing::ElementsAreArray(f));
   EXPECT_THAT(read<int64_t>(file, "i64"), ElementsAre(i64));

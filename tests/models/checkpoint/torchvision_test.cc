@@ -108,8 +108,8 @@ TEST_F(TorchvisionTest, WhatWasSavedIsLoadedWithAllBuffers) {
     const std::string before = checksum(*one);
     save_torchvision(path(), *one);
     EXPECT_EQ(checksum(*one), before) << "saving changes nothing";
-    SafetensorsFile file = open_weights(path());
-    const LoadReport report = load_torchvision(*two, file);
+    const auto file = open_weights(path());
+    const LoadReport report = load_torchvision(*two, *file);
     EXPECT_THAT(report.missing, ElementsAre());
     EXPECT_EQ(report.loaded,
               static_cast<int64_t>(one->parameters().size() + one->buffers().size()));

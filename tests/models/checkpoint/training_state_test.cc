@@ -121,18 +121,18 @@ class TrainingStateTest : public ::testing::Test {
   // The state with another value for a field, whole otherwise: the checksum is right.
   void rewrite(const std::string& key, const std::string& value) {
     SafetensorsFile file(path());
-    SafetensorsMetadata metadata = file.metadata();
+    WeightMetadata metadata = file.metadata();
     ASSERT_TRUE(metadata.contains(key)) << key;
     metadata[key] = value;
     metadata["checksum"] = "0000000000000000";
     std::vector<SafetensorsSpec> specs;
-    for (const SafetensorsEntry& entry : file.entries()) {
+    for (const WeightEntry& entry : file.entries()) {
       specs.push_back({entry.name, *entry.dtype, entry.shape});
     }
     SafetensorsWriter writer(path(), specs, metadata);
     Checksum checksum;
     checksum.add(std::as_bytes(std::span(writer.header())));
-    for (const SafetensorsEntry& entry : file.entries()) {
+    for (const WeightEntry& entry : file.entries()) {
       std::vector<std::byte> bytes(static_cast<size_t>(entry.bytes().count()));
       file.read(entry, bytes);
       checksum.add(bytes);
@@ -189,7 +189,7 @@ TEST_F(TrainingStateTest, IsASafetensorsFile) {
   const TrainingState state = read_training_state(path());
   EXPECT_EQ(read_training_settings(path()), state.settings);
   EXPECT_EQ(state.step, 3);
-  EXPECT_EQ(state.settings, (SafetensorsMetadata{{"model", "net"}}));
+  EXPECT_EQ(state.settings, (WeightMetadata{{"model", "net"}}));
 }
 
 TEST_F(TrainingStateTest, EveryFlippedByteIsNoticed) {

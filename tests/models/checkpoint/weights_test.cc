@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "models/checkpoint/weight_file.h"
 #include "models/checksum.h"
 #include "models/nn/parameter_init.h"
 #include "runtime/core/errors.h"
@@ -59,7 +63,7 @@ class WeightsTest : public ::testing::Test {
   }
   static std::vector<std::string> names_in(const SafetensorsFile& file) {
     std::vector<std::string> names;
-    for (const SafetensorsEntry& entry : file.entries()) names.push_back(entry.name);
+    for (const WeightEntry& entry : file.entries()) names.push_back(entry.name);
     return names;
   }
 
@@ -164,6 +168,70 @@ TEST_F(WeightsTest, ShapesAndTypesMustFit) {
               HasSubstr("tensor 'weight': is F32 (3, 4), 'weight' takes float32 (4, 3)"));
   write(DType::kInt32, {4, 3});
   EXPECT_THAT(complaint(module, {.missing_allowed = true}), HasSubstr("is I32 (4, 3)"));
+}
+
+TEST_F(WeightsTest, EachKindOfSourceGivesTheSame) {
+  const auto gguf = open_weights(std::string(TIDEMARK_GOLDEN_DIR) + "/gguf_llama.gguf");
+  std::vector<NamedTensor> tensors, fresh;
+  for (const WeightEntry& entry : gguf->entries()) {
+    tensors.push_back({entry.name, ParameterInit::buffer(entry.shape, 0)});
+    fresh.push_back({entry.name, ParameterInit::buffer(entry.shape, 0)});
+  }
+  EXPECT_EQ(load_tensors(tensors, *gguf).loaded, static_cast<int64_t>(tensors.size()));
+  const std::string sum = *tensors_checksum({tensors});
+  EXPECT_NE(sum, tensors_checksum({fresh}));
+
+  save_tensors(path(), tensors);
+  load_tensors(fresh, *open_weights(path()));
+  EXPECT_EQ(tensors_checksum({fresh}), sum);
+
+  for (const NamedTensor& tensor : fresh) {
+    assign_values_from(
+        [](Bytes, std::span<std::byte> piece) { std::ranges::fill(piece, std::byte{}); },
+        tensor.tensor);
+  }
+  std::string map;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    map += (map.empty() ? "" : ",") + ('"' + tensors[i].name) + R"(": ")" +
+           (i < 5 ? "first" : "second") + '"';
+  }
+  save_tensors(folder_.path() + "/first", std::span(tensors).first(5));
+  save_tensors(folder_.path() + "/second", std::span(tensors).subspan(5));
+  map = R"({"weight_map": {)" + map + "}}";
+  load_tensors(fresh, *open_weights(folder_.write("index.json", {map.begin(), map.end()})));
+  EXPECT_EQ(tensors_checksum({fresh}), sum);
+}
+
+// Rounded to the nearest, and in parts that do not end where a piece does.
+TEST_F(WeightsTest, FloatsBecomeBFloat16) {
+  constexpr size_t kCount = 20001;
+  std::vector<float> values(kCount);
+  for (size_t i = 0; i < kCount; ++i) values[i] = 1.0F / static_cast<float>(i + 1);
+  SafetensorsWriter writer(path(),
+                           {{"a", DType::kFloat32, {kCount}},
+                            {"b", DType::kFloat32, {kCount}},
+                            {"c", DType::kInt32, {kCount}}},
+                           {});
+  for (int i = 0; i < 3; ++i) writer.write(std::as_bytes(std::span(values)));
+  writer.commit();
+  const Tensor tensor = session_.upload_from(
+      [](Bytes, std::span<std::byte>) {},
+      TensorMeta::contiguous(DType::kBFloat16, {2 * kCount}), Category::kParameter);
+  const std::vector<NamedTensor> tensors{{"w", tensor}};
+  SafetensorsFile file(path());
+  const auto load = [&](const std::vector<std::string>& names) {
+    load_tensors(
+        tensors, file,
+        {.names = [&](const std::string&) { return names; }, .unexpected_allowed = true});
+  };
+  EXPECT_THROW(load({"a", "c"}), DataError);
+  load({"a", "b"});
+  const std::vector<std::byte> loaded = values_of(tensor);
+  for (size_t i = 0; i < 2 * kCount; ++i) {
+    BFloat16 value;
+    std::memcpy(&value, loaded.data() + i * sizeof(value), sizeof(value));
+    ASSERT_EQ(value.bits, BFloat16(values[i % kCount]).bits) << i;
+  }
 }
 
 TEST_F(WeightsTest, ADeviceWithoutDataSavesNothing) {

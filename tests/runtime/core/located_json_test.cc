@@ -45,5 +45,20 @@ TEST(LocatedJson, RefusesDeepNestingWhereItBegins) {
   EXPECT_THAT(message(std::string(1000000, '[')), HasSubstr("nested more than 16 deep"));
 }
 
+TEST(LocatedJson, RefusesAKeyTwiceWhereAsked) {
+  const auto unique = [](const std::string& text) {
+    return parse_located<json>("a.json", text, kMaxJsonDepth, JsonKeys::kUnique);
+  };
+  EXPECT_EQ(unique(R"({"a": {"a": 1, "b": {}}, "b": [{"a": 1}, {"a": 2}]})").size(), 2u);
+  EXPECT_EQ(parse_located<json>("a.json", R"({"a": 1, "a": 2})")["a"], 2);
+  try {
+    unique(R"({"a": {"b": 1}, "c": {"b": {"d": 1}, "b": 2}})");
+    ADD_FAILURE() << "no DataError";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'b' appears twice"));
+    EXPECT_EQ(error.offset(), 38);
+  }
+}
+
 }  // namespace
 }  // namespace tidemark
