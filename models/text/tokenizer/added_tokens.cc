@@ -23,8 +23,7 @@ size_t previous_code_point(std::string_view text, size_t end) {
 char32_t code_at(std::string_view text, size_t at) { return next_code_point(text, at); }
 
 bool is_beside_word(std::string_view text, const TextRange& range) {
-  return (range.begin > 0 &&
-          is_word(code_at(text, previous_code_point(text, range.begin)))) ||
+  return (range.begin > 0 && is_word(code_at(text, previous_code_point(text, range.begin)))) ||
          (range.end < text.size() && is_word(code_at(text, range.end)));
 }
 

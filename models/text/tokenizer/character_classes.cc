@@ -50,8 +50,7 @@ bool is_word(char32_t code) {
 bool is_bert_control(char32_t code) {
   if (code == '\t' || code == '\n' || code == '\r') return false;
   const utf8proc_category_t of = category(code);
-  return of == UTF8PROC_CATEGORY_CC || of == UTF8PROC_CATEGORY_CF ||
-         of == UTF8PROC_CATEGORY_CO;
+  return of == UTF8PROC_CATEGORY_CC || of == UTF8PROC_CATEGORY_CF || of == UTF8PROC_CATEGORY_CO;
 }
 
 }  // namespace tidemark::tokenizers

@@ -112,10 +112,19 @@ Normalizer parse_sequence(const JsonNode& json) {
 
 }  // namespace
 
+Normalizer compose() { return normal_form_of(kNfc); }
+
+Normalizer mark_spaces(bool prefix) {
+  constexpr const char* kMark = "\u2581";
+  return [prefix, spaces = Pattern(std::string(" "))](const std::string& text) {
+    return (prefix && !text.empty() ? kMark : "") + spaces.replace_all(text, kMark);
+  };
+}
+
 Normalizer parse_normalizer(const JsonNode& json) {
   const std::string type = json.text("type");
   if (type == "Sequence") return parse_sequence(json);
-  if (type == "NFC") return normal_form_of(kNfc);
+  if (type == "NFC") return compose();
   if (type == "NFD") return normal_form_of(kNfd);
   if (type == "NFKC") return normal_form_of(kNfc | kCompatible);
   if (type == "NFKD") return normal_form_of(kNfd | kCompatible);
@@ -130,16 +139,12 @@ Normalizer parse_normalizer(const JsonNode& json) {
     };
   }
   if (type == "Replace") {
-    return [pattern = Pattern(json.at("pattern")),
-            by = json.text("content")](const std::string& text) {
-      return pattern.replace_all(text, by);
-    };
+    return [pattern = Pattern(json.at("pattern")), by = json.text("content")](
+               const std::string& text) { return pattern.replace_all(text, by); };
   }
   if (type == "Strip") {
-    return [left = json.flag("strip_left", true),
-            right = json.flag("strip_right", true)](const std::string& text) {
-      return strip(text, left, right);
-    };
+    return [left = json.flag("strip_left", true), right = json.flag("strip_right", true)](
+               const std::string& text) { return strip(text, left, right); };
   }
   json.fail("has the type " + quote_text(type) + ", which is not supported");
 }

@@ -18,4 +18,8 @@ using Normalizer = std::function<std::string(std::string)>;
 // refused.
 Normalizer parse_normalizer(const JsonNode& json);
 
+Normalizer compose();  // NFC
+// Spaces become U+2581, as in SentencePiece. With `prefix`, the text begins with another one.
+Normalizer mark_spaces(bool prefix);
+
 }  // namespace tidemark::tokenizers

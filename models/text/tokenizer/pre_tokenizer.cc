@@ -58,7 +58,9 @@ TextRanges split_words(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
     const char32_t code = next_code_point(text, at);
-    const Kind kind = is_word(code) ? Kind::kWord : is_space(code) ? Kind::kSpace : Kind::kOther;
+    const Kind kind = is_word(code)    ? Kind::kWord
+                      : is_space(code) ? Kind::kSpace
+                                       : Kind::kOther;
     if (kind != Kind::kSpace && kind == last) {
       parts.back().end = at;
     } else if (kind != Kind::kSpace) {
@@ -76,13 +78,23 @@ PreTokenizer rewriter(Rewrite rewrite) {
   };
 }
 
+PreTokenizer split_by_regex(const std::string& pattern) {
+  return split_by_pattern(Pattern(Regex(pattern, "tokenizer", pattern)),
+                          SplitBehavior::kIsolated);
+}
+
+PreTokenizer bytes_to_characters() {
+  return rewriter([](PreToken& token) { token.text = to_byte_level(token.text); });
+}
+
 PreTokenizer parse_metaspace(const JsonNode& json) {
   const std::string mark = json.text("replacement");
   if (count_code_points(mark) != 1) json.at("replacement").fail("is not one character");
   std::string scheme = json.text("prepend_scheme", "always");
   if (!json.flag("add_prefix_space", true)) scheme = "never";
   if (scheme != "always" && scheme != "first" && scheme != "never") {
-    json.at("prepend_scheme").fail("is " + quote_text(scheme) + ", and not always, first or never");
+    json.at("prepend_scheme")
+        .fail("is " + quote_text(scheme) + ", and not always, first or never");
   }
   const Pattern spaces((std::string(" ")));
   PreTokenizer marked = rewriter([=](PreToken& token) {
@@ -105,15 +117,21 @@ PreTokenizer parse_sequence_of_steps(const JsonNode& json) {
 
 }  // namespace
 
+const char* const kLlama3Words =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
+    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+const char* const kQwen2Words =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
 PreTokenizer in_sequence(std::vector<PreTokenizer> steps) {
   return [steps = std::move(steps)](std::vector<PreToken>& tokens) {
     for (const PreTokenizer& step : steps) step(tokens);
   };
 }
 
-PreTokenizer split_by_regex(const std::string& pattern) {
-  return split_by_pattern(Pattern(Regex(pattern, "tokenizer", pattern)),
-                          SplitBehavior::kIsolated);
+PreTokenizer byte_level_words_of(const std::string& pattern) {
+  return in_sequence({split_by_regex(pattern), bytes_to_characters()});
 }
 
 PreTokenizer split_digits() { return split_by_class(is_number, SplitBehavior::kIsolated); }
@@ -126,7 +144,7 @@ PreTokenizer byte_level_words(bool add_prefix_space, bool use_regex) {
     }));
   }
   if (use_regex) steps.push_back(split_by_regex(kGpt2Words));
-  steps.push_back(rewriter([](PreToken& token) { token.text = to_byte_level(token.text); }));
+  steps.push_back(bytes_to_characters());
   return in_sequence(std::move(steps));
 }
 

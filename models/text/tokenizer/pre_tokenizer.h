@@ -24,8 +24,13 @@ using PreTokenizer = std::function<void(std::vector<PreToken>&)>;
 // other types are refused.
 PreTokenizer parse_pre_tokenizer(const JsonNode& json);
 
-// Splits by a regular expression, whose matches are parts of their own.
-PreTokenizer split_by_regex(const std::string& pattern);
+// The words of Llama 3 and Qwen2, for byte_level_words_of: as GPT-2's, but line breaks stand
+// apart, contractions may have capitals, any character may come before a word, and a number has
+// at most three digits, or one.
+extern const char* const kLlama3Words;
+extern const char* const kQwen2Words;
+// The matches of a regular expression, and what lies between them, as byte-level text.
+PreTokenizer byte_level_words_of(const std::string& pattern);
 // Splits off each number of one digit.
 PreTokenizer split_digits();
 // GPT-2's words, if `use_regex`; then bytes become characters (byte_level.h).

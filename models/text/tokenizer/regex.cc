@@ -8,6 +8,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "models/text/tokenizer/oniguruma.h"
 #include "models/text/unicode.h"
 #include "runtime/core/errors.h"
 
@@ -23,96 +24,6 @@ constexpr uint32_t kFreeSteps = 4096;  // at a byte
 // A longer search pays from a budget of this many steps, and more for a longer text. A run of
 // white space takes two or three steps a byte.
 constexpr uint64_t kBudget = uint64_t{1} << 22, kBudgetPerByte = 64;
-
-// Oniguruma's \s and \w, without the brackets of a class. Some fractions of Latin-1 are words.
-constexpr std::string_view kSpaces = R"(\t-\r\x{85}\p{Z})";
-constexpr std::string_view kWords =
-    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
-
-// Rewrites Oniguruma's syntax as PCRE2's, from left to right.
-class Translation {
- public:
-  explicit Translation(std::string_view pattern) : rest_(pattern) {}
-
-  // Returns what is not supported; empty if all is.
-  std::string run() {
-    while (!rest_.empty() && refused_.empty()) step();
-    return refused_;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  void copy(size_t count) {
-    text_ += rest_.substr(0, count);
-    rest_.remove_prefix(std::min(count, rest_.size()));
-  }
-  void replace(size_t count, std::string_view by) {
-    text_ += by;
-    rest_.remove_prefix(count);
-  }
-
-  void step() {
-    if (rest_.front() == '\\') return escape();
-    if (in_class_) return step_in_class();
-    if (rest_.front() == '[') {
-      in_class_ = true;
-      copy(rest_.starts_with("[^") ? 2 : 1);
-      if (rest_.starts_with(']')) copy(1);  // a literal there
-    } else if (rest_.starts_with("{,")) {
-      replace(1, "{0");
-    } else if (rest_.starts_with("}+")) {
-      refused_ = "'{n,m}+'";  // possessive in PCRE2, a repetition in Oniguruma
-    } else {
-      copy(1);
-    }
-  }
-
-  void step_in_class() {
-    if (rest_.starts_with("&&")) {
-      refused_ = "an intersection of classes";
-    } else if (rest_.starts_with("[:")) {
-      copy(rest_.find(":]") == std::string_view::npos ? 2 : rest_.find(":]") + 2);
-    } else if (rest_.front() == '[') {
-      refused_ = "a class within a class";
-    } else {
-      in_class_ = rest_.front() != ']';
-      copy(1);
-    }
-  }
-
-  void escape() {
-    const char kind = rest_.size() > 1 ? rest_[1] : '\0';
-    const auto set = [&](std::string_view of) {
-      return in_class_ ? std::string(of) : '[' + std::string(of) + ']';
-    };
-    switch (kind) {
-      case 's': return replace(2, set(kSpaces));
-      case 'w': return replace(2, set(kWords));
-      case 'S':
-        if (in_class_) return copy(2);
-        return replace(2, "[^" + std::string(kSpaces) + ']');
-      case 'W':
-        if (in_class_) break;
-        return replace(2, "[^" + std::string(kWords) + ']');
-      case 'u':
-        if (rest_.size() < 6) break;
-        return replace(6, "\\x{" + std::string(rest_.substr(2, 4)) + '}');
-      case 'h':
-      case 'H': break;
-      default: {
-        // \p{L}+ repeats as in PCRE2.
-        const size_t end = rest_.find('}');
-        const bool braced = rest_.size() > 2 && rest_[2] == '{' && end != std::string_view::npos;
-        return copy(braced ? end + 1 : 2);
-      }
-    }
-    refused_ = "'\\" + std::string(1, kind) + "'" + (in_class_ ? " in a class" : "");
-  }
-
-  std::string_view rest_;
-  std::string text_, refused_;
-  bool in_class_ = false;
-};
 
 template <auto kFree>
 struct Free {
@@ -150,7 +61,7 @@ class Search {
 
   // The first match from `from` on: PCRE2's result, which is negative where there is none.
   int next(size_t from) {
-    for (;; ) {
+    for (;;) {
       size_t last = std::min(from + kWindow, text_.size());
       while (last < text_.size() && (text_[last] & 0xC0) == 0x80) ++last;
       const int result = within(from, last);
@@ -187,22 +98,25 @@ class Search {
 
 Regex::Regex(std::string_view pattern, std::string file, std::string place)
     : file_(std::move(file)), place_(std::move(place)) {
-  const auto fail = [&](const std::string& what) { throw DataError(file_, place_ + ": " + what); };
+  const auto fail = [&](const std::string& what) {
+    throw DataError(file_, place_ + ": " + what);
+  };
   if (pattern.size() > kMaxPattern) fail("a regular expression of more than 16 KiB");
-  Translation translation(pattern);
-  const std::string refused = translation.run();
-  if (!refused.empty()) fail("regular expressions with " + refused + " are not supported");
+  const OnigurumaAsPcre2 translated = oniguruma_as_pcre2(pattern);
+  if (!translated.refused.empty()) {
+    fail("regular expressions with " + translated.refused + " are not supported");
+  }
 
   const Owned<pcre2_compile_context, pcre2_compile_context_free> context(
       not_null(pcre2_compile_context_create(nullptr)));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
-  const std::string& text = translation.text();
+  const std::string& text = translated.text;
   int error = 0;
   PCRE2_SIZE at = 0;
-  pcre2_code* const code = pcre2_compile(
-      reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C,
-      &error, &at, context.get());
+  pcre2_code* const code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                                         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE |
+                                             PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C,
+                                         &error, &at, context.get());
   if (code == nullptr) fail("not a regular expression: " + describe(error));
   code_ = std::shared_ptr<pcre2_code>(code, pcre2_code_free);
 }

@@ -1,8 +1,7 @@
 // A regular expression of a tokenizer.json, matched by PCRE2.
 //
-// Hugging Face matches with Oniguruma. The constructor rewrites what the two libraries read
-// differently (\s, \w, \u0041, {,n}) and refuses what it cannot rewrite: \h, {n,m}+, and
-// nested or intersected classes. PCRE2's tables decide the version of Unicode.
+// Hugging Face matches with Oniguruma; oniguruma.h says what is rewritten for PCRE2 and what is
+// refused. PCRE2's tables decide the version of Unicode.
 //
 // The steps of a search are bounded by a multiple of the text's size, so a hostile expression
 // ends in an error.
@@ -23,7 +22,7 @@ namespace tidemark::tokenizers {
 class Regex {
  public:
   // `file` and `place` are used in messages. Throws DataError if PCRE2 does not accept the
-  // pattern, or it is refused as above.
+  // pattern, or it is refused.
   Regex(std::string_view pattern, std::string file, std::string place);
 
   // All matches, from left to right. A match is empty only where the previous one does not end.

@@ -27,7 +27,8 @@ std::vector<TemplatePart> parse_parts(const JsonNode& json, const std::string& k
     } else if (part.has("SpecialToken")) {
       const std::string name = part.at("SpecialToken").text("id");
       const JsonNode all = json.at("special_tokens");
-      if (!all.has(name)) part.fail("names " + quote_text(name) + ", not one of special_tokens");
+      if (!all.has(name))
+        part.fail("names " + quote_text(name) + ", not one of special_tokens");
       TemplatePart special{Kind::kSpecial, {}};
       for (const JsonNode& id : all.at(name).list("ids")) {
         special.ids.push_back(known_id(id, is_known));

@@ -72,7 +72,7 @@ class PairMerges : public SubwordModel {
 
   const PieceTable& pieces_;
   Options options_;
-  std::vector<std::optional<int32_t>> bytes_;  // the pieces of bytes, with byte_fallback
+  std::vector<std::optional<int32_t>> bytes_;   // the pieces of bytes, with byte_fallback
   std::unordered_map<uint64_t, Merge> merges_;  // by both ids
 };
 

@@ -24,14 +24,14 @@ void parse_into(const JsonNode& json, std::vector<std::unique_ptr<DecoderStage>>
   } else if (type == "Strip") {
     const std::string content = json.text("content");
     if (count_code_points(content) != 1) json.at("content").fail("is not one character");
-    stages.push_back(std::make_unique<StripStage>(content, json.count("start", 0),
-                                                  json.count("stop", 0)));
+    stages.push_back(
+        std::make_unique<StripStage>(content, json.count("start", 0), json.count("stop", 0)));
   } else if (type == "WordPiece") {
     stages.push_back(
         std::make_unique<WordPieceStage>(json.text("prefix"), json.flag("cleanup", true)));
   } else if (type == "Metaspace") {
-    const bool drops = json.text("prepend_scheme", "always") != "never" &&
-                       json.flag("add_prefix_space", true);
+    const bool drops =
+        json.text("prepend_scheme", "always") != "never" && json.flag("add_prefix_space", true);
     stages.push_back(std::make_unique<MetaspaceStage>(json.text("replacement"), drops));
   } else if (type == "BPEDecoder") {
     stages.push_back(std::make_unique<WordEndStage>(json.text("suffix", "</w>")));
@@ -89,8 +89,9 @@ void Decoding::take(size_t stage, std::string piece) {
     text_ += piece;
     return;
   }
-  stages_[stage]->take(std::move(piece),
-                       [this, stage](std::string passed) { take(stage + 1, std::move(passed)); });
+  stages_[stage]->take(std::move(piece), [this, stage](std::string passed) {
+    take(stage + 1, std::move(passed));
+  });
 }
 
 std::string Decoding::add(std::string piece) {

@@ -29,8 +29,8 @@ class WordCache {
     const size_t already = ids.size();
     model_.split(word, ids);
     if (pieces_.size() == kMost) return;
-    pieces_.emplace(word, std::vector<int32_t>(
-                              ids.begin() + static_cast<ptrdiff_t>(already), ids.end()));
+    pieces_.emplace(
+        word, std::vector<int32_t>(ids.begin() + static_cast<ptrdiff_t>(already), ids.end()));
   }
 
  private:

@@ -55,7 +55,8 @@ class Tokenizer {
   // The largest id plus 1.
   int64_t vocabulary_size() const;
   std::optional<int32_t> find(std::string_view piece) const;
-  // As it is in the vocabulary; nothing for an id without a piece.
+  // As it is in the vocabulary, or as normalization leaves an added token; nothing for an id
+  // without a piece.
   std::optional<std::string> piece(int32_t id) const;
   bool is_special(int32_t id) const;
 

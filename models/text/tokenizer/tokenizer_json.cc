@@ -17,7 +17,8 @@ void read_vocabulary(const JsonNode& vocabulary, PieceTable& pieces) {
   if (!vocabulary.value().is_object()) vocabulary.fail("is not an object");
   for (const auto& [piece, id] : vocabulary.value().items()) {
     const auto node = [&, &name = piece, &value = id] {
-      return JsonNode(value, vocabulary.file(), vocabulary.place() + '[' + quote_text(name) + ']');
+      return JsonNode(value, vocabulary.file(),
+                      vocabulary.place() + '[' + quote_text(name) + ']');
     };
     const int32_t number = node().id();
     if (!pieces.add(piece, number)) {
@@ -31,7 +32,8 @@ std::optional<int32_t> read_unknown(const JsonNode& model, const PieceTable& pie
   if (!model.has("unk_token")) return std::nullopt;
   const JsonNode unknown = model.at("unk_token");
   const auto id = pieces.find(unknown.text());
-  if (!id) unknown.fail("is " + quote_text(unknown.text()) + ", which is not in the vocabulary");
+  if (!id)
+    unknown.fail("is " + quote_text(unknown.text()) + ", which is not in the vocabulary");
   return id;
 }
 
@@ -78,7 +80,9 @@ std::unique_ptr<const SubwordModel> read_pair_merges(const JsonNode& model,
       return *id;
     };
     if (right.size() < prefix) merge.fail("continues without the prefix of continuations");
-    made->add_merge(known(left), known(right), rank++, known(left + right.substr(prefix)));
+    const int32_t left_id = known(left);
+    const int32_t right_id = known(right);
+    made->add_merge(left_id, right_id, rank++, known(left + right.substr(prefix)));
   }
   return made;
 }
@@ -88,10 +92,9 @@ std::unique_ptr<const SubwordModel> read_word_piece(const JsonNode& model,
   const auto unknown = read_unknown(model, pieces);
   if (!unknown) model.fail("has no unk_token");
   return std::make_unique<LongestPieces>(
-      pieces,
-      LongestPieces::Options{
-          *unknown, model.text("continuing_subword_prefix", "##"),
-          static_cast<size_t>(model.count("max_input_chars_per_word", 100))});
+      pieces, LongestPieces::Options{
+                  *unknown, model.text("continuing_subword_prefix", "##"),
+                  static_cast<size_t>(model.count("max_input_chars_per_word", 100))});
 }
 
 // Older files do not name the type.
@@ -126,7 +129,10 @@ void read_added(const JsonNode& json, TokenizerParts& parts) {
     parts.in_text.add(std::move(token));
     return;
   }
-  if (parts.normalizer) token.text = parts.normalizer(token.text);
+  if (parts.normalizer) {
+    token.text = parts.normalizer(token.text);
+    parts.normalized_pieces.emplace(token.id, token.text);
+  }
   if (!token.text.empty()) parts.in_normalized.add(std::move(token));
 }
 
