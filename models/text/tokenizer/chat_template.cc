@@ -114,6 +114,7 @@ ChatTemplate ChatTemplate::named(std::string_view name) {
 
 std::vector<std::string> ChatTemplate::names() {
   std::vector<std::string> all;
+  all.reserve(kNamed.size());
   for (const NamedTemplate& known : kNamed) all.emplace_back(known.name);
   return all;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/text/tokenizer/jinja_form.h"
 #include "runtime/core/errors.h"
 #include "tests/models/text/tokenizer/golden_tokenizers.h"
 
@@ -84,6 +85,19 @@ TEST(ChatTemplate, RefusesUnknownFamilies) {
     }
   }
   EXPECT_THROW(ChatTemplate::named("gemma"), UsageError);
+}
+
+TEST(JinjaForm, LayoutDoesNotMatter) {
+  const std::string form = tokenizers::jinja_form("{%if a%}{{'x\n'+b}}{%endif%}");
+  EXPECT_TRUE(tokenizers::has_part(form, "{{'x\n'+b}}"));
+  for (const char* same :
+       {"{% if a %}\n{{ \"x\\n\" + b }}\n  {%- endif %}",
+        "{%- if a -%}  \n {{'x\\n' + b}}{% endif %}\n", "  {% if a %}\n{{'x\n'+b}}{% endif %}",
+        "{# c #}\n{% if a %}{#- d -#}\n {{'x\n'+b}}{% endif %}"}) {
+    EXPECT_EQ(tokenizers::jinja_form(same), form) << same;
+  }
+  EXPECT_NE(tokenizers::jinja_form("{% if a %}{{ 'x\n' + b }}\n{% endif %}"), form)
+      << "a line break behind an expression is text";
 }
 
 TEST(ChatTemplate, ReadsATokenizerConfig) {

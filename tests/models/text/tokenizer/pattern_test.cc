@@ -68,6 +68,7 @@ TEST(Regex, FindsWhatIsFarAway) {
   std::string wide;
   for (int i = 0; i < 300; ++i) wide += "\u4F60";
   EXPECT_THAT(matches("a", wide + "a"), ElementsAre("a"));
+  EXPECT_THAT(matches("[^\u4F60]", wide), ElementsAre()) << "no search begins in a character";
   EXPECT_THAT(matches("(?<=a)b", far + "ab"), ElementsAre("b"));
 }
 

@@ -218,6 +218,18 @@ TEST(AddedTokens, TakeWhiteSpaceAlong) {
   EXPECT_THAT(parse(from).encode(" a \u3000L R  L b"), ElementsAre(8, 0, 5, 8, 6, 5, 8, 1));
 }
 
+TEST(Metaspace, TheFirstSchemeMarksTheBeginningOfTheTextAlone) {
+  json from = small();
+  from["model"]["vocab"]["_"] = 8;
+  from["pre_tokenizer"] = json::parse(R"({"type": "Sequence", "pretokenizers": [
+      {"type": "WhitespaceSplit"},
+      {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first"}]})");
+  EXPECT_THAT(parse(from).encode("a b"), ElementsAre(8, 0, 1));
+  EXPECT_THAT(parse(from).encode("<e>a b"), ElementsAre(4, 0, 1));
+  from["pre_tokenizer"]["pretokenizers"][1]["prepend_scheme"] = "always";
+  EXPECT_THAT(parse(from).encode("<e>a b"), ElementsAre(4, 8, 0, 8, 1));
+}
+
 // The plain definition of byte-pair encoding, in quadratic time.
 std::vector<int32_t> merge_plainly(const std::vector<std::pair<int32_t, int32_t>>& merges,
                                    std::vector<int32_t> ids) {
