@@ -28,10 +28,15 @@ target_compile_definitions(tidemark_thrust INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_OMP>)
 target_link_libraries(tidemark_thrust INTERFACE OpenMP::OpenMP_CXX)
 
-# It has no CMake file.
+# These two have no CMake file.
 find_path(TIDEMARK_UTF8PROC_INCLUDE_DIR utf8proc.h DOC "Folder that holds utf8proc.h" REQUIRED)
 find_library(TIDEMARK_UTF8PROC_LIBRARY utf8proc DOC "libutf8proc" REQUIRED)
 tidemark_headers(utf8proc ${TIDEMARK_UTF8PROC_INCLUDE_DIR})
 target_link_libraries(tidemark_utf8proc INTERFACE
   $<BUILD_INTERFACE:${TIDEMARK_UTF8PROC_LIBRARY}> $<INSTALL_INTERFACE:utf8proc>)
 set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES tidemark_flags)
+find_path(TIDEMARK_PCRE2_INCLUDE_DIR pcre2.h DOC "Folder that holds pcre2.h" REQUIRED)
+find_library(TIDEMARK_PCRE2_LIBRARY pcre2-8 DOC "libpcre2-8" REQUIRED)
+tidemark_headers(pcre2 ${TIDEMARK_PCRE2_INCLUDE_DIR})
+target_link_libraries(tidemark_pcre2 INTERFACE
+  $<BUILD_INTERFACE:${TIDEMARK_PCRE2_LIBRARY}> $<INSTALL_INTERFACE:pcre2-8>)

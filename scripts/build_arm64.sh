@@ -25,7 +25,7 @@ packages=(
   libdnnl-dev ocl-icd-opencl-dev
   libspdlog-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev
-  libjpeg-dev libpng-dev zlib1g-dev libutf8proc-dev
+  libjpeg-dev libpng-dev zlib1g-dev libutf8proc-dev libpcre2-dev
   libthrust-dev
 )
 folder=build/arm64

@@ -16,7 +16,7 @@ packages=(
   libdnnl-dev ocl-icd-opencl-dev  # Debian's oneDNN is built with OpenCL, and its CMake file asks for it
   libspdlog-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev
-  libjpeg-dev libpng-dev zlib1g-dev libutf8proc-dev
+  libjpeg-dev libpng-dev zlib1g-dev libutf8proc-dev libpcre2-dev
   libmicrohttpd-dev libjs-d3 pkg-config  # the page of compare_heuristics
 )
 dev_packages=(clang-14 clang-format-14 clang-tidy-14 libomp-14-dev python3 python3-matplotlib chromium coinor-cbc qemu-user)

@@ -26,7 +26,7 @@ wanted=(
   libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   libdnnl-dev ocl-icd-opencl-dev opencl-c-headers opencl-clhpp-headers
-  libjpeg-dev libpng-dev zlib1g-dev libutf8proc-dev
+  libjpeg-dev libpng-dev zlib1g-dev libutf8proc-dev libpcre2-dev
 )
 limit_mib=60
 

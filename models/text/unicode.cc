@@ -22,6 +22,30 @@ const utf8proc_uint8_t* bytes_of(std::string_view text) {
   return reinterpret_cast<const utf8proc_uint8_t*>(text.data());
 }
 
+struct Utf8Part {
+  size_t size;    // at least 1
+  size_t wanted;  // of the code point that the part begins; 0 where none can begin so
+};
+
+// The longest part at the start of `text` that may begin a code point. REQUIRES: not empty.
+Utf8Part first_utf8_part(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {1, 1};
+  if (lead < 0xC2 || lead > 0xF4) return {1, 0};
+  const size_t wanted = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  // The second byte excludes overlong forms, surrogates and what lies above 10FFFF.
+  const unsigned char least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned char most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  size_t size = 1;
+  while (size < wanted && size < text.size()) {
+    const bool fits = size == 1 ? byte(1) >= least && byte(1) <= most : byte(size) >> 6 == 2;
+    if (!fits) break;
+    ++size;
+  }
+  return {size, wanted};
+}
+
 }  // namespace
 
 char32_t next_code_point(std::string_view text, size_t& at) {
@@ -51,6 +75,29 @@ bool is_utf8(std::string_view text) {
     if (next_code_point(text, at) == kReplacement && at - start == 1) return false;
   }
   return true;
+}
+
+std::string replace_invalid_utf8(std::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const Utf8Part part = first_utf8_part(text);
+    if (part.size == part.wanted) {
+      valid += text.substr(0, part.size);
+    } else {
+      append_utf8(valid, kReplacement);
+    }
+    text.remove_prefix(part.size);
+  }
+  return valid;
+}
+
+size_t incomplete_utf8_suffix(std::string_view text) {
+  for (size_t size = 1; size <= 3 && size <= text.size(); ++size) {
+    const Utf8Part part = first_utf8_part(text.substr(text.size() - size));
+    if (part.size == size && part.wanted > size) return size;
+  }
+  return 0;
 }
 
 size_t count_code_points(std::string_view text) {

@@ -20,6 +20,11 @@ inline constexpr char32_t kReplacement = 0xFFFD;
 char32_t next_code_point(std::string_view text, size_t& at);
 void append_utf8(std::string& text, char32_t code);
 bool is_utf8(std::string_view text);
+// The same text with U+FFFD for each part that is not UTF-8. As in Unicode's recommendation, a
+// part is the longest that might begin a code point, or one byte.
+std::string replace_invalid_utf8(std::string_view text);
+// Number of bytes at the end that begin a code point without completing it: 0 to 3.
+size_t incomplete_utf8_suffix(std::string_view text);
 // Number of code points; each byte of invalid UTF-8 counts as one.
 size_t count_code_points(std::string_view text);
 

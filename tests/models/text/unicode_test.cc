@@ -112,5 +112,27 @@ TEST(CodePoints, LoweringKeepsAccents) {
   EXPECT_EQ(lowered(U'\u0301'), "\u0301");
 }
 
+TEST(Utf8, InvalidPartsAreReplacedAsUnicodeRecommends) {
+  const std::string r = "\uFFFD";
+  EXPECT_EQ(replace_invalid_utf8(""), "");
+  EXPECT_EQ(replace_invalid_utf8("a\u20AC\U0010FFFFz"), "a\u20AC\U0010FFFFz");
+  EXPECT_EQ(replace_invalid_utf8("\xE2\x82z"), r + "z") << "the start of a character";
+  EXPECT_EQ(replace_invalid_utf8("\xF0\x9F\x98"), r);
+  EXPECT_EQ(replace_invalid_utf8("\x80\xBF"), r + r) << "no starts";
+  EXPECT_EQ(replace_invalid_utf8("\xC0\xAF"), r + r) << "overlong";
+  EXPECT_EQ(replace_invalid_utf8("\xED\xA0\x80"), r + r + r) << "a surrogate";
+  EXPECT_EQ(replace_invalid_utf8("\xF4\x90\x80\x80"), r + r + r + r) << "above 10FFFF";
+}
+
+TEST(Utf8, AnIncompleteCharacterAtTheEndIsMeasured) {
+  EXPECT_EQ(incomplete_utf8_suffix(""), 0u);
+  EXPECT_EQ(incomplete_utf8_suffix("a\u20AC"), 0u);
+  EXPECT_EQ(incomplete_utf8_suffix("a\xE2"), 1u);
+  EXPECT_EQ(incomplete_utf8_suffix("a\xE2\x82"), 2u);
+  EXPECT_EQ(incomplete_utf8_suffix("a\xF0\x9F\x98"), 3u);
+  EXPECT_EQ(incomplete_utf8_suffix("a\xED\xA0"), 0u) << "never completes";
+  EXPECT_EQ(incomplete_utf8_suffix("\x80\x80\x80"), 0u);
+}
+
 }  // namespace
 }  // namespace tidemark

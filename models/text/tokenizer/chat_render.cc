@@ -1,0 +1,180 @@
+// ChatTemplate::render and encode_chat.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "models/text/tokenizer/chat_template.h"
+#include "models/text/unicode.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+// As Python's strip.
+std::string_view stripped(std::string_view text) {
+  size_t begin = text.size();
+  size_t end = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t start = at;
+    if (is_python_space(next_code_point(text, at))) continue;
+    begin = std::min(begin, start);
+    end = at;
+  }
+  return begin < end ? text.substr(begin, end - begin) : std::string_view();
+}
+
+// Writes a chat, and notes what the assistant says.
+class ChatWriter {
+ public:
+  void write(std::string_view text) { chat_.text += text; }
+  // A whole turn: `open`, what is said, `close` and `after`.
+  void turn(std::string_view role, std::string_view open, std::string_view content,
+            std::string_view close, std::string_view after = {}) {
+    write(open);
+    const size_t begin = chat_.text.size();
+    write(content);
+    write(close);
+    if (role == "assistant") chat_.assistant.push_back({begin, chat_.text.size()});
+    write(after);
+  }
+  RenderedChat finish() { return std::move(chat_); }
+
+ private:
+  RenderedChat chat_;
+};
+
+// User and assistant must take turns, behind at most one system message if `allows_system`.
+void check_turns(std::span<const ChatMessage> messages, bool allows_system) {
+  bool users_turn = true;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (i == 0 && allows_system && messages[i].role == "system") continue;
+    const std::string expected = users_turn ? "user" : "assistant";
+    if (messages[i].role != expected) {
+      throw UsageError("[chat_template] message " + std::to_string(i) + " is of role '" +
+                       messages[i].role + "'; this family expects '" + expected + "' there");
+    }
+    users_turn = !users_turn;
+  }
+}
+
+void write_chat_ml(ChatWriter& writer, std::span<const ChatMessage> messages,
+                   const std::string& default_system, bool prompts) {
+  const auto turn = [&](const std::string& role, const std::string& content) {
+    writer.turn(role, "<|im_start|>" + role + '\n', content, "<|im_end|>", "\n");
+  };
+  if (!default_system.empty() && messages.front().role != "system") {
+    turn("system", default_system);
+  }
+  for (const ChatMessage& message : messages) turn(message.role, message.content);
+  if (prompts) writer.write("<|im_start|>assistant\n");
+}
+
+void write_llama2(ChatWriter& writer, std::span<const ChatMessage> messages,
+                  const std::string& begin, const std::string& end) {
+  check_turns(messages, true);
+  std::string system;
+  for (const ChatMessage& message : messages) {
+    if (message.role == "system") {
+      system = "<<SYS>>\n" + message.content + "\n<</SYS>>\n\n";
+    } else if (message.role == "user") {
+      const std::string content = std::exchange(system, {}) + message.content;
+      writer.write(begin + "[INST] " + std::string(stripped(content)) + " [/INST]");
+    } else {
+      writer.turn(message.role, {}, ' ' + std::string(stripped(message.content)) + ' ', end);
+    }
+  }
+}
+
+void write_llama3(ChatWriter& writer, std::span<const ChatMessage> messages,
+                  const std::string& begin, bool has_dates, bool prompts) {
+  const auto open = [](const std::string& role) {
+    return "<|start_header_id|>" + role + "<|end_header_id|>\n\n";
+  };
+  writer.write(begin);
+  if (has_dates) {
+    // The day that the template falls back to, so that a text does not depend on the day.
+    writer.write(open("system") +
+                 "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
+    if (messages.front().role == "system") {
+      writer.write(stripped(messages.front().content));
+      messages = messages.subspan(1);
+    }
+    writer.write("<|eot_id|>");
+  }
+  for (const ChatMessage& message : messages) {
+    writer.turn(message.role, open(message.role), stripped(message.content), "<|eot_id|>");
+  }
+  if (prompts) writer.write(open("assistant"));
+}
+
+void write_mistral(ChatWriter& writer, std::span<const ChatMessage> messages,
+                   const std::string& begin, const std::string& end) {
+  check_turns(messages, false);
+  writer.write(begin);
+  for (const ChatMessage& message : messages) {
+    if (message.role == "user") {
+      writer.write("[INST] " + message.content + " [/INST]");
+    } else {
+      writer.turn(message.role, {}, message.content, end);
+    }
+  }
+}
+
+void write_zephyr(ChatWriter& writer, std::span<const ChatMessage> messages,
+                  const std::string& end, bool prompts) {
+  for (const ChatMessage& message : messages) {
+    writer.turn(message.role, "<|" + message.role + "|>\n", message.content, end, "\n");
+  }
+  if (prompts) writer.write("<|assistant|>\n");
+}
+
+}  // namespace
+
+RenderedChat ChatTemplate::render(std::span<const ChatMessage> messages,
+                                  bool add_generation_prompt) const {
+  if (messages.empty()) throw UsageError("[chat_template] a chat without messages");
+  for (const ChatMessage& message : messages) {
+    if (message.role != "system" && message.role != "user" && message.role != "assistant") {
+      throw UsageError("[chat_template] unknown role '" + message.role + '\'');
+    }
+  }
+  ChatWriter writer;
+  switch (family_) {
+    case Family::kChatMl:
+      write_chat_ml(writer, messages, default_system_, add_generation_prompt);
+      break;
+    case Family::kLlama2: write_llama2(writer, messages, begin_, end_); break;
+    case Family::kLlama3:
+    case Family::kLlama31:
+      write_llama3(writer, messages, begin_, family_ == Family::kLlama31,
+                   add_generation_prompt);
+      break;
+    case Family::kMistral: write_mistral(writer, messages, begin_, end_); break;
+    case Family::kZephyr: write_zephyr(writer, messages, end_, add_generation_prompt); break;
+  }
+  return writer.finish();
+}
+
+EncodedChat encode_chat(const Tokenizer& tokenizer, const RenderedChat& chat) {
+  const EncodeOptions options{.add_special_tokens = false};
+  EncodedChat encoded{tokenizer.encode(chat.text, options), {}};
+  encoded.is_assistant.resize(encoded.ids.size());
+  // The number of tokens that lie before a byte, whatever follows there.
+  const auto tokens_before = [&](size_t at) {
+    const std::vector<int32_t> ids =
+        tokenizer.encode(std::string_view(chat.text).substr(0, at), options);
+    const size_t same = static_cast<size_t>(
+        std::mismatch(ids.begin(), ids.end(), encoded.ids.begin(), encoded.ids.end()).first -
+        ids.begin());
+    return std::pair(same, same == ids.size());
+  };
+  for (const RenderedChat::Span& span : chat.assistant) {
+    const size_t begin = tokens_before(span.begin).first;
+    const auto [same, is_exact] = tokens_before(span.end);
+    const size_t end = std::min(encoded.ids.size(), is_exact ? same : same + 1);
+    for (size_t i = begin; i < end; ++i) encoded.is_assistant[i] = true;
+  }
+  return encoded;
+}
+
+}  // namespace tidemark

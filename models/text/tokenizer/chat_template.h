@@ -1,0 +1,80 @@
+// Chats as text: how families of models mark who says what.
+//
+// A tokenizer_config.json holds a program (a Jinja template) for this. It is not run: it is
+// recognised by the strings that the families' templates have, and an unknown one is refused.
+//
+// Immutable once made; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/text/tokenizer/tokenizer.h"
+
+namespace tidemark {
+
+struct ChatMessage {
+  std::string role;  // "system", "user" or "assistant"
+  std::string content;
+};
+
+struct RenderedChat {
+  struct Span {
+    size_t begin, end;
+    bool operator==(const Span&) const = default;
+  };
+  std::string text;  // special tokens included, also the one that begins a text
+  // The bytes that the assistant says, with the token that ends its turn.
+  std::vector<Span> assistant;
+};
+
+class ChatTemplate {
+ public:
+  enum class Family {
+    kChatMl,   // <|im_start|>user\n...<|im_end|>\n; SmolLM2, Qwen2, Qwen2.5
+    kLlama2,   // <s>[INST] <<SYS>>\n...\n<</SYS>>\n\n... [/INST] ... </s>
+    kLlama3,   // <|start_header_id|>user<|end_header_id|>\n\n...<|eot_id|>
+    kLlama31,  // the same, and a system message with two dates; Llama 3.1, 3.2 and 3.3
+    kMistral,  // <s>[INST] ... [/INST]...</s>
+    kZephyr,   // <|user|>\n...</s>\n; also TinyLlama
+  };
+
+  // One of names(). Throws UsageError for another.
+  static ChatTemplate named(std::string_view name);
+  static std::vector<std::string> names();
+  // The family of a Jinja template; `from` is used in messages. Throws DataError if it is none
+  // of the above.
+  static ChatTemplate recognise(std::string_view jinja, const std::string& from);
+  // The same on the chat_template of a tokenizer_config.json, or on the chat_template.jinja
+  // beside it, with the bos_token and eos_token of the former. Throws DataError.
+  static ChatTemplate read(const std::string& path);
+
+  Family family() const { return family_; }
+
+  // With `add_generation_prompt`, the text ends where the assistant's answer is to begin.
+  // Encode it without adding special tokens. Throws UsageError for a role, or an order of
+  // roles, that the family does not have.
+  RenderedChat render(std::span<const ChatMessage> messages,
+                      bool add_generation_prompt = false) const;
+
+ private:
+  ChatTemplate(Family family, std::string default_system);
+
+  Family family_;
+  std::string default_system_;  // of kChatMl, if a chat has no system message; may be empty
+  std::string begin_, end_;     // of a text and of the assistant's turn
+};
+
+struct EncodedChat {
+  std::vector<int32_t> ids;
+  std::vector<bool> is_assistant;  // by id: whether it is the assistant's, so counts in a loss
+};
+// A token that is partly the assistant's counts as the assistant's. So do tokens just before
+// that depend on what the assistant says.
+EncodedChat encode_chat(const Tokenizer& tokenizer, const RenderedChat& chat);
+
+}  // namespace tidemark

@@ -1,0 +1,120 @@
+#include "models/text/tokenizer/jinja_form.h"
+
+#include <algorithm>
+
+namespace tidemark::tokenizers {
+namespace {
+
+constexpr std::string_view kBlank = " \t\r\n\f\v";
+
+class Former {
+ public:
+  explicit Former(std::string_view jinja) : rest_(jinja) {}
+
+  std::string run() {
+    while (!rest_.empty()) {
+      const bool opens = rest_.starts_with("{{") || rest_.starts_with("{%");
+      if (rest_.starts_with("{#")) {
+        comment();
+      } else if (opens) {
+        delimited();
+      } else {
+        text_ += rest_.front();
+        rest_.remove_prefix(1);
+      }
+    }
+    for (const auto& [dotted, indexed] : {std::pair{"message.role", "message['role']"},
+                                          std::pair{"message.content", "message['content']"}}) {
+      replace(dotted, indexed);
+    }
+    return text_;
+  }
+
+ private:
+  void skip_blank() {
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlank), rest_.size()));
+  }
+  // Drops what lies between the last line break, or the last expression, and the end.
+  void drop_before(std::string_view blank) {
+    const size_t kept = text_.find_last_not_of(blank);
+    text_.resize(kept == std::string::npos ? 0 : kept + 1);
+  }
+
+  void comment() {
+    const size_t end = rest_.find("#}");
+    if (rest_.starts_with("{#-")) drop_before(kBlank);
+    const bool trims = end != std::string_view::npos && end > 0 && rest_[end - 1] == '-';
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 2);
+    if (trims) return skip_blank();
+    if (rest_.starts_with('\n')) rest_.remove_prefix(1);
+  }
+
+  // {{ an expression }} or {% a statement %}
+  void delimited() {
+    const bool is_block = rest_[1] == '%';
+    const std::string_view close = is_block ? "%}" : "}}";
+    if (rest_.size() > 2 && rest_[2] == '-') {
+      drop_before(kBlank);
+    } else if (is_block) {
+      const size_t kept = text_.find_last_not_of(" \t");
+      if (kept == std::string::npos || text_[kept] == '\n') drop_before(" \t");
+    }
+    text_ += rest_.substr(0, 2);
+    rest_.remove_prefix(rest_.size() > 2 && rest_[2] == '-' ? 3 : 2);
+    while (!rest_.empty()) {
+      const bool trims = rest_.front() == '-' && rest_.substr(1).starts_with(close);
+      if (trims || rest_.starts_with(close)) {
+        text_ += close;
+        rest_.remove_prefix(trims ? 3 : 2);
+        if (trims) return skip_blank();
+        if (is_block && rest_.starts_with('\n')) rest_.remove_prefix(1);
+        return;
+      }
+      if (rest_.front() == '\'' || rest_.front() == '"') {
+        quoted();
+        continue;
+      }
+      if (kBlank.find(rest_.front()) == std::string_view::npos) text_ += rest_.front();
+      rest_.remove_prefix(1);
+    }
+  }
+
+  void quoted() {
+    const char quote = rest_.front();
+    rest_.remove_prefix(1);
+    text_ += kJinjaQuote;
+    while (!rest_.empty() && rest_.front() != quote) {
+      if (rest_.front() == '\\' && rest_.size() > 1) {
+        rest_.remove_prefix(1);
+        text_ += rest_.front() == 'n' ? '\n' : rest_.front() == 't' ? '\t' : rest_.front();
+      } else {
+        text_ += rest_.front();
+      }
+      rest_.remove_prefix(1);
+    }
+    text_ += kJinjaQuote;
+    if (!rest_.empty()) rest_.remove_prefix(1);
+  }
+
+  void replace(std::string_view what, std::string by) {
+    std::replace(by.begin(), by.end(), '\'', kJinjaQuote);
+    for (size_t at = text_.find(what); at != std::string::npos;
+         at = text_.find(what, at + by.size())) {
+      text_.replace(at, what.size(), by);
+    }
+  }
+
+  std::string_view rest_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string jinja_form(std::string_view jinja) { return Former(jinja).run(); }
+
+bool has_part(std::string_view form, std::string part) {
+  std::replace(part.begin(), part.end(), '\'', kJinjaQuote);
+  return form.find(part) != std::string_view::npos;
+}
+
+}  // namespace tidemark::tokenizers

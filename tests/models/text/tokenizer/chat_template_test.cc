@@ -1,0 +1,146 @@
+#include "models/text/tokenizer/chat_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/text/tokenizer/jinja_form.h"
+#include "runtime/core/errors.h"
+#include "tests/models/text/tokenizer/golden_tokenizers.h"
+
+namespace tidemark {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Messages = std::vector<ChatMessage>;
+
+std::string said(const RenderedChat& chat) {
+  std::string all;
+  for (const auto& [begin, end] : chat.assistant) {
+    all += '{' + chat.text.substr(begin, end - begin) + '}';
+  }
+  return all;
+}
+
+std::vector<Messages> conversations() {
+  std::vector<Messages> all;
+  for (const auto& from : testing::golden_tokenizers()["conversations"]) {
+    Messages messages;
+    for (const auto& each : from) messages.push_back({each[0], each[1]});
+    all.push_back(messages);
+  }
+  return all;
+}
+
+TEST(ChatTemplate, RendersAsJinja) {
+  const std::vector<Messages> chats = conversations();
+  for (const auto& wanted : testing::golden_tokenizers()["chats"]) {
+    const auto chat = ChatTemplate::recognise(wanted["template"].get<std::string>(), "t");
+    const std::string family = wanted["family"];
+    EXPECT_EQ(chat.family(), ChatTemplate::named(family).family()) << family;
+    ASSERT_GE(wanted["plain"].size(), 2u);
+    for (size_t i = 0; i < wanted["plain"].size(); ++i) {
+      EXPECT_EQ(chat.render(chats[i]).text, wanted["plain"][i].get<std::string>()) << family;
+      EXPECT_EQ(chat.render(chats[i], true).text, wanted["prompted"][i].get<std::string>())
+          << family;
+    }
+  }
+}
+
+TEST(ChatTemplate, MarksWhatTheAssistantSays) {
+  const Messages chat{{"user", "u"}, {"assistant", "x"}, {"user", "v"}, {"assistant", "y"}};
+  const std::pair<const char*, const char*> wanted[] = {
+      {"chatml", "{x<|im_end|>}{y<|im_end|>}"},
+      {"llama-2", "{ x </s>}{ y </s>}"},
+      {"llama-3", "{x<|eot_id|>}{y<|eot_id|>}"},
+      {"llama-3.1", "{x<|eot_id|>}{y<|eot_id|>}"},
+      {"mistral", "{x</s>}{y</s>}"},
+      {"zephyr", "{x</s>}{y</s>}"}};
+  for (const auto& [name, spans] : wanted) {
+    EXPECT_EQ(said(ChatTemplate::named(name).render(chat)), spans) << name;
+  }
+}
+
+TEST(ChatTemplate, KnowsDefaultSystemMessages) {
+  const Messages chat{{"user", "u"}};
+  EXPECT_EQ(ChatTemplate::named("qwen2").render(chat, true).text,
+            "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+            "<|im_start|>user\nu<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(ChatTemplate::named("chatml").render(chat).text, "<|im_start|>user\nu<|im_end|>\n");
+  EXPECT_THAT(ChatTemplate::named("smollm2").render(chat).text, HasSubstr("named SmolLM"));
+}
+
+TEST(ChatTemplate, RefusesUnknownFamilies) {
+  const std::string known = testing::golden_tokenizers()["chats"][0]["template"];
+  for (const std::string& unknown :
+       {std::string(), std::string("{{ messages }}"), known.substr(0, known.size() / 2),
+        known + "{{ '<think>' }}", std::string("{{ '"), std::string("{%-"),
+        std::string("{#")}) {
+    try {
+      ChatTemplate::recognise(unknown, "config.json");
+      ADD_FAILURE() << unknown;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("config.json"));
+      EXPECT_THAT(error.what(), HasSubstr("no known family"));
+    }
+  }
+  EXPECT_THROW(ChatTemplate::named("gemma"), UsageError);
+}
+
+TEST(JinjaForm, LayoutDoesNotMatter) {
+  const std::string form = tokenizers::jinja_form("{%if a%}{{'x\n'+b}}{%endif%}");
+  EXPECT_TRUE(tokenizers::has_part(form, "{{'x\n'+b}}"));
+  for (const char* same :
+       {"{% if a %}\n{{ \"x\\n\" + b }}\n  {%- endif %}",
+        "{%- if a -%}  \n {{'x\\n' + b}}{% endif %}\n", "  {% if a %}\n{{'x\n'+b}}{% endif %}",
+        "{# c #}\n{% if a %}{#- d -#}\n {{'x\n'+b}}{% endif %}"}) {
+    EXPECT_EQ(tokenizers::jinja_form(same), form) << same;
+  }
+  EXPECT_NE(tokenizers::jinja_form("{% if a %}{{ 'x\n' + b }}\n{% endif %}"), form)
+      << "a line break behind an expression is text";
+}
+
+TEST(ChatTemplate, ReadsATokenizerConfig) {
+  const std::string folder = ::testing::TempDir();
+  const std::string path = folder + "/tokenizer_config.json";
+  nlohmann::json config{{"eos_token", {{"content", "<end>"}}}, {"bos_token", nullptr}};
+  config["chat_template"] = testing::golden_tokenizers()["chats"].back()["template"];
+  write_text_file(path, config.dump());
+  const Messages chat{{"assistant", "x"}};
+  EXPECT_EQ(ChatTemplate::read(path).render(chat).text, "<|assistant|>\nx<end>\n");
+
+  write_text_file(folder + "/chat_template.jinja", config["chat_template"].get<std::string>());
+  config.erase("chat_template");
+  write_text_file(path, config.dump());
+  EXPECT_EQ(ChatTemplate::read(path).render(chat).text, "<|assistant|>\nx<end>\n");
+}
+
+TEST(ChatTemplate, RefusesRolesOutOfTurn) {
+  const auto render = [](const char* name, const Messages& chat) {
+    return ChatTemplate::named(name).render(chat);
+  };
+  EXPECT_THROW(render("chatml", {}), UsageError);
+  EXPECT_THROW(render("chatml", {{"tool", "x"}}), UsageError);
+  EXPECT_THROW(render("llama-2", {{"assistant", "x"}}), UsageError);
+  EXPECT_THROW(render("llama-2", {{"user", "x"}, {"user", "x"}}), UsageError);
+  EXPECT_THROW(render("mistral", {{"system", "x"}, {"user", "x"}}), UsageError);
+}
+
+TEST(EncodeChat, CountsTheAssistantsTokens) {
+  const Tokenizer tokenizer = testing::golden_tokenizer("smollm2");
+  const Messages chat{
+      {"user", "What?"}, {"assistant", "The file."}, {"user", "a"}, {"assistant", "\u20AC"}};
+  const EncodedChat encoded =
+      encode_chat(tokenizer, ChatTemplate::named("chatml").render(chat));
+  ASSERT_EQ(encoded.ids.size(), encoded.is_assistant.size());
+  std::vector<int32_t> learnt;
+  for (size_t i = 0; i < encoded.ids.size(); ++i) {
+    if (encoded.is_assistant[i]) learnt.push_back(encoded.ids[i]);
+  }
+  EXPECT_EQ(tokenizer.decode(learnt, false), "The file.<|im_end|>\u20AC<|im_end|>");
+  EXPECT_EQ(tokenizer.decode(encoded.ids, false),
+            ChatTemplate::named("chatml").render(chat).text);
+}
+
+}  // namespace
+}  // namespace tidemark
