@@ -5,6 +5,7 @@
 
 #include "ops/attention/attention.h"
 #include "ops/attention/dropout.h"
+#include "ops/attention/rows.h"
 #include "ops/registry/op.h"
 
 namespace tidemark::attention {
@@ -18,17 +19,6 @@ struct AttentionAttrs {
 
   bool materialised() const {
     return implementation == static_cast<int64_t>(AttentionImplementation::kMaterialised);
-  }
-};
-
-// Strides of the rows of a (B, T, H, D) tensor, in elements; each row is gapless.
-struct Rows {
-  int64_t batch, row, head;
-
-  explicit Rows(const TensorMeta& meta)
-      : batch(meta.strides[0]), row(meta.strides[1]), head(meta.strides[2]) {}
-  TIDEMARK_HOST_DEVICE int64_t at(int64_t b, int64_t h, int64_t t) const {
-    return b * batch + t * row + h * head;
   }
 };
 

@@ -1,5 +1,5 @@
-// Rotary position embedding: turns each pair of elements (i, i + D/2) of a head by an angle that
-// its position decides, so that a product of a query and a key depends on their distance.
+// Rotary position embedding: turns each pair of elements (i, i + D/2) of a head by an angle
+// that its position decides, so that a product of a query and a key depends on their distance.
 //
 //   y[i]       = x[i] cos[i] - x[i + D/2] sin[i]
 //   y[i + D/2] = x[i + D/2] cos[i] + x[i] sin[i]        i in [0, D/2)
