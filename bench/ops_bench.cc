@@ -1,4 +1,5 @@
-// Times operators, one kernel at a time: the layers of ResNet-50 at 224x224 and of BERT-base.
+// Times operators, one kernel at a time: the layers of ResNet-50 at 224x224, of BERT-base and
+// of a small Llama.
 //
 //   ops_bench [--benchmark_filter=conv2d/.*]
 //
@@ -17,14 +18,17 @@
 #include <vector>
 
 #include "ops/attention/kernels.h"
+#include "ops/attention/rotary.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/gelu.h"
+#include "ops/elementwise/silu_mul.h"
 #include "ops/elementwise/unary.h"
 #include "ops/linear/matmul.h"
 #include "ops/loss/kernels.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/pool/max_pool2d.h"
 #include "ops/random/kernels.h"
 #include "ops/random/random.h"
@@ -210,6 +214,27 @@ void add_bert(int64_t n, int64_t tokens) {
       loss::CrossEntropyAttrs{}, {DType::kFloat32, DType::kFloat32, DType::kInt64});
 }
 
+// The elementwise parts of a layer of SmolLM-135M (the smallest Llama with open weights).
+void add_llama(int64_t n, int64_t tokens) {
+  const int64_t rows = n * tokens;
+  const Shape x{rows, 576}, wide{rows, 1536}, weight{576}, row{rows};
+  const Shape heads{n, tokens, 9, 64}, angles{tokens, 32};
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const std::string layer =
+        std::to_string(tokens) + (dtype == DType::kBFloat16 ? "/bf16" : "");
+    const auto kFloat = DType::kFloat32;
+    add("rms_norm/" + layer, kRmsNorm, {x, weight}, RmsNormAttrs{}, {dtype});
+    for (const bool frozen : {false, true}) {
+      add("rms_norm_grad/" + layer + (frozen ? "/frozen" : ""), kRmsNormGrad,
+          {x, x, weight, row}, RmsNormGradAttrs{frozen}, {dtype, dtype});
+    }
+    add("silu_mul/" + layer, kSiluMul, {wide, wide}, {}, {dtype, dtype});
+    add("silu_mul_grad/" + layer, kSiluMulGrad, {wide, wide, wide}, {}, {dtype, dtype, dtype});
+    add("rotary/" + layer, kRotary, {heads, angles, angles}, RotaryAttrs{},
+        {dtype, kFloat, kFloat});
+  }
+}
+
 void add_all() {
   const int64_t n = from_environment("TIDEMARK_BENCH_BATCH", 8);
   add_convolution(n, 224, 3, 64, 7, 2);
@@ -234,6 +259,7 @@ void add_all() {
     add_attention(n, tokens, 0.1, DType::kBFloat16);
   }
   add_bert(n, 128);
+  add_llama(n, 128);
   add("matmul/classifier", kMatmul, {{n, 2048}, {1000, 2048}}, MatmulAttrs{0, 1});
   add("matmul/classifier_grad_weight", kMatmul, {{n, 1000}, {n, 2048}}, MatmulAttrs{1, 0});
 }

@@ -26,9 +26,10 @@ ARCHITECTURES = (80, 86, 89, 90)
 
 # Files whose kernels take most of a step: none of them may spill.
 HOT = (
-    "attention_tensor_cores_cuda", "attention_tensor_cores_grad_cuda", "layer_norm_cuda",
-    "softmax_cuda", "cross_entropy_cuda", "arithmetic_cuda", "unary_cuda", "gelu_cuda",
-    "inplace_cuda", "optimizer_cuda",
+    "attention_tensor_cores_cuda", "attention_tensor_cores_grad_cuda", "rotary_cuda",
+    "layer_norm_cuda", "rms_norm_cuda", "softmax_cuda", "cross_entropy_cuda",
+    "arithmetic_cuda", "unary_cuda", "gelu_cuda", "silu_mul_cuda", "inplace_cuda",
+    "optimizer_cuda",
 )
 # Bytes of spills that are no mistake: one block more fits. Adam's are across the slow path of
 # division, attention's across the loop over tiles.

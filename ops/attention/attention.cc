@@ -20,12 +20,8 @@ namespace {
 
 using attention::AttentionAttrs;
 using attention::Extents;
-
-// Whether x's rows of D elements are gapless and do not overlap.
-bool has_rows(const TensorMeta& x) {
-  return (x.shape[3] == 1 || x.strides[3] == 1) &&
-         (x.shape[1] == 1 || x.strides[1] >= x.shape[3]);
-}
+using attention::has_rows;
+using attention::with_rows;
 
 void check_rows(const char* op, const OpQuery& query, size_t i) {
   const TensorMeta& x = query.inputs[i];
@@ -155,11 +151,6 @@ Bytes model_grad_workspace(const OpQuery& query) {
   const Bytes dp = matrix_bytes(query, 1, DType::kFloat32);
   return dtype == DType::kFloat32 ? rows + dp
                                   : rows + align_up(dp) + matrix_bytes(query, 1, dtype);
-}
-
-// x, or a copy with gapless rows.
-Tensor with_rows(const Tensor& x) {
-  return x.shape().rank() != 4 || has_rows(x.meta()) ? x : contiguous(x);
 }
 
 // Inputs of a call, of which the last may be missing.

@@ -5,6 +5,7 @@
 
 #include "ops/attention/attention.h"
 #include "ops/attention/dropout.h"
+#include "ops/attention/rows.h"
 #include "ops/registry/op.h"
 
 namespace tidemark::attention {
@@ -18,22 +19,6 @@ struct AttentionAttrs {
 
   bool materialised() const {
     return implementation == static_cast<int64_t>(AttentionImplementation::kMaterialised);
-  }
-};
-
-// Strides of the rows of a (B, T, H, D) tensor, in elements; each row is gapless. Heads are
-// numbered as the queries'; `sharing` of them in a row have the same head of this tensor.
-struct Rows {
-  int64_t batch, row, head, sharing;
-
-  explicit Rows(const TensorMeta& meta) : Rows(meta, meta.shape[2]) {}
-  Rows(const TensorMeta& meta, int64_t heads)
-      : batch(meta.strides[0]),
-        row(meta.strides[1]),
-        head(meta.strides[2]),
-        sharing(heads / meta.shape[2]) {}
-  TIDEMARK_HOST_DEVICE int64_t at(int64_t b, int64_t h, int64_t t) const {
-    return b * batch + t * row + h / sharing * head;
   }
 };
 

@@ -5,4 +5,5 @@
 #include "ops/elementwise/compare.h"     // IWYU pragma: export
 #include "ops/elementwise/gelu.h"        // IWYU pragma: export
 #include "ops/elementwise/inplace.h"     // IWYU pragma: export
+#include "ops/elementwise/silu_mul.h"    // IWYU pragma: export
 #include "ops/elementwise/unary.h"       // IWYU pragma: export

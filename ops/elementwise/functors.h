@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "ops/kernels/instruction_sets.h"
 #include "ops/registry/attrs.h"
 #include "runtime/core/host_device.h"
 
@@ -68,7 +69,15 @@ struct Sigmoid {
 // Math provides 1 / (1 + e^-x): VectorMath for CPU loops, another class for GPU kernels.
 template <class Math>
 struct Silu {
-  TIDEMARK_HOST_DEVICE float operator()(float x) const { return x * Math::logistic(x); }
+  TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float operator()(float x) const {
+    return x * Math::logistic(x);
+  }
+};
+template <class Math>
+struct SiluMul {
+  TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float operator()(float gate, float up) const {
+    return Silu<Math>()(gate) * up;
+  }
 };
 
 // Gradients, from the output's gradient g and the output y (Abs and Silu: the input x).
@@ -96,9 +105,20 @@ struct SigmoidGrad {
 };
 template <class Math>
 struct SiluGrad {
-  TIDEMARK_HOST_DEVICE float operator()(float g, float x) const {
+  TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float operator()(float g, float x) const {
     const float s = Math::logistic(x);
     return g * (s + x * (s * Math::logistic(-x)));  // 1 - s, without cancellation
+  }
+};
+// Both gradients. T: float or BFloat16, the stored type.
+template <class Math>
+struct SiluMulGrad {
+  template <class T>
+  TIDEMARK_HOST_DEVICE TIDEMARK_INLINE void operator()(T& dgate, T& dup, float g, float gate,
+                                                       float up) const {
+    const float dsilu = g * up;
+    dup = g * Silu<Math>()(gate);
+    dgate = SiluGrad<Math>()(dsilu, gate);
   }
 };
 // The gradient of a / b with respect to b, from y = a / b.

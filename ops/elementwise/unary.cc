@@ -3,9 +3,9 @@
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/functors.h"
+#include "ops/elementwise/kernels.h"
 #include "ops/kernels/map_cpu.h"
 #include "ops/kernels/signature.h"
-#include "ops/kernels/vector_math.h"
 #include "ops/registry/dispatch.h"
 
 namespace tidemark {
@@ -93,8 +93,9 @@ TIDEMARK_FLOATS(kSigmoid, "sigmoid", 20, Sigmoid);
 TIDEMARK_FLOATS_GRAD(kSigmoidGrad, "sigmoid_grad", 3, SigmoidGrad);
 TIDEMARK_FLOATS(kRelu6, "relu6", 2, Relu6);
 TIDEMARK_FLOATS_GRAD(kRelu6Grad, "relu6_grad", 2, Relu6Grad);
-TIDEMARK_FLOATS(kSilu, "silu", 21, Silu<VectorMath>);
-TIDEMARK_FLOATS_GRAD(kSiluGrad, "silu_grad", 25, SiluGrad<VectorMath>);
+TIDEMARK_UNARY(kSilu, "silu", infer_unary, 21, true, elementwise::prepare_silu_cpu);
+TIDEMARK_UNARY(kSiluGrad, "silu_grad", infer_grad, 25, true,
+               elementwise::prepare_silu_grad_cpu);
 #undef TIDEMARK_FLOAT_GRAD
 #undef TIDEMARK_FLOAT
 #undef TIDEMARK_FLOATS_GRAD

@@ -1,21 +1,17 @@
 // A row stays in the first-level cache: forward passes over it three times, backward twice,
-// while memory is read and written once. Sums over rows are split into stretches that depend on
-// the shape alone.
+// while memory is read and written once.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
 #include "ops/kernels/row_sum.h"
 #include "ops/kernels/visit_dtype.h"
 #include "ops/norm/layer_norm.h"
+#include "ops/norm/row_stretches_cpu.h"
 
 namespace tidemark {
 namespace {
-
-// Gradients are summed in double over blocks of this many rows.
-constexpr int64_t kBlockRows = 128;
 
 template <class T>
 struct Value {
@@ -135,61 +131,14 @@ struct Loops {
   };
 TIDEMARK_TYPED_LOOPS(TIDEMARK_DEFINE_LOOPS)
 
-// Stretches of rows for the sums over rows. In the workspace, each stretch has two rows of
-// double (its sums) and two of float (the sums of a block).
-struct Stretches {
-  static constexpr int64_t kMost = 64;  // enough to keep threads evenly busy
-  static constexpr int64_t kLeastRows = 16;
-
-  int64_t rows, columns, count, rows_each, stride;
-
-  explicit Stretches(const Shape& x)
-      : rows(x.elements() / x.back()),
-        columns(x.back()),
-        rows_each(std::max(kLeastRows, (rows + kMost - 1) / kMost)),
-        stride(align_up(Bytes(columns * 24), Bytes(64)).count()) {
-    count = (rows + rows_each - 1) / rows_each;
-  }
-  Bytes workspace() const { return Bytes(count * stride); }
-  double* sums(std::byte* at, int64_t stretch, int64_t which) const {
-    return reinterpret_cast<double*>(at + stretch * stride) + which * columns;
-  }
-  float* block(std::byte* at, int64_t stretch, int64_t which) const {
-    return reinterpret_cast<float*>(sums(at, stretch, 2)) + which * columns;
-  }
-};
-
 template <class T>
-void run_backward(const Stretches& stretches, const KernelArgs& args) {
+void run_backward(const norm::RowStretches& stretches, int64_t columns,
+                  const KernelArgs& args) {
   const Grad<T> in{args.in<T>(0),     args.in<T>(1),     args.in<float>(2),
                    args.in<float>(3), args.in<float>(4), args.out<T>(0)};
-  const int64_t columns = stretches.columns;
-  parallel_tasks(stretches.count, stretches.rows_each * columns, [&](int64_t stretch) {
-    double* ggamma = stretches.sums(args.workspace, stretch, 0);
-    double* gbeta = stretches.sums(args.workspace, stretch, 1);
-    float* block_ggamma = stretches.block(args.workspace, stretch, 0);
-    float* block_gbeta = stretches.block(args.workspace, stretch, 1);
-    std::memset(ggamma, 0, static_cast<size_t>(columns) * 16);
-    const int64_t end = std::min(stretches.rows, (stretch + 1) * stretches.rows_each);
-    for (int64_t row = stretch * stretches.rows_each; row < end; row += kBlockRows) {
-      loops<T>().backward(in, row, std::min(kBlockRows, end - row), columns, block_ggamma,
-                          block_gbeta);
-      for (int64_t c = 0; c < columns; ++c) {
-        ggamma[c] += block_ggamma[c];
-        gbeta[c] += block_gbeta[c];
-      }
-    }
-  });
-  float* ggamma = args.out<float>(1);
-  float* gbeta = args.out<float>(2);
-  parallel_tasks(columns, 2 * stretches.count, [&](int64_t c) {
-    double gamma_sum = 0, beta_sum = 0;
-    for (int64_t stretch = 0; stretch < stretches.count; ++stretch) {
-      gamma_sum += stretches.sums(args.workspace, stretch, 0)[c];
-      beta_sum += stretches.sums(args.workspace, stretch, 1)[c];
-    }
-    ggamma[c] = static_cast<float>(gamma_sum);
-    gbeta[c] = static_cast<float>(beta_sum);
+  float* const results[] = {args.out<float>(1), args.out<float>(2)};
+  stretches.run(args.workspace, results, [&](int64_t first, int64_t rows, float* sums) {
+    loops<T>().backward(in, first, rows, columns, sums, sums + columns);
   });
 }
 
@@ -214,10 +163,12 @@ PreparedKernel prepare_layer_norm_cpu(const OpQuery& query) {
 }
 
 PreparedKernel prepare_layer_norm_grad_cpu(const OpQuery& query) {
-  const Stretches stretches(query.inputs[0].shape);
+  const Shape& x = query.inputs[0].shape;
+  const int64_t columns = x.back();
+  const norm::RowStretches stretches(x, 2);
   return visit_float(query.inputs[0].dtype, [=]<class T>(TypeTag<T>) -> PreparedKernel {
     return {stretches.workspace(),
-            [stretches](const KernelArgs& args) { run_backward<T>(stretches, args); }};
+            [=](const KernelArgs& args) { run_backward<T>(stretches, columns, args); }};
   });
 }
 

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
+#include "ops/attention/rotary.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/compare.h"
 #include "ops/elementwise/gelu.h"
+#include "ops/elementwise/silu_mul.h"
 #include "ops/elementwise/unary.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
@@ -18,6 +20,7 @@
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
 #include "ops/pool/upsample.h"
@@ -60,6 +63,7 @@ const std::vector<Case>& cases() {
       {"tanh", [](const In& x) { return tanh(x[0]); }, {{{40}}}},
       {"sigmoid", [](const In& x) { return sigmoid(x[0]); }, {{{40}}}},
       {"silu", [](const In& x) { return silu(x[0]); }, {{{40}}}},
+      {"silu_mul", [](const In& x) { return silu_mul(x[0], x[1]); }, {{{7, 33}}, {{7, 33}}}},
       {"gelu", [](const In& x) { return gelu(x[0]); }, {{{7, 33}}}},
       {"gelu, tanh", [](const In& x) { return gelu(x[0], GeluKind::kTanh); }, {{{7, 33}}}},
       {"softmax", [](const In& x) { return softmax(x[0]); }, {{{7, 33}}}},
@@ -164,6 +168,22 @@ const std::vector<Case>& cases() {
       {"layer_norm of odd rows",
        [](const In& x) { return layer_norm(x[0], x[1], x[2]); },
        {{{3, 5, 1037}}, {{1037}, true}, {{1037}, true}}},
+      {"rms_norm",
+       [](const In& x) { return rms_norm(x[0], x[1]); },
+       {{{150, 36}}, {{36}, true}}},
+      {"rms_norm of odd rows",
+       [](const In& x) { return rms_norm(x[0], x[1]); },
+       {{{3, 5, 1037}}, {{1037}, true}}},
+      {"rotary",
+       [](const In& x) {
+         return rotary(x[0], random_tensor({5, 8}, 7), random_tensor({5, 8}, 8));
+       },
+       {{{2, 5, 3, 16}}}},
+      {"rotary of odd pairs",
+       [](const In& x) {
+         return rotary(x[0], random_tensor({2, 5, 17}, 7), random_tensor({2, 5, 17}, 8));
+       },
+       {{{2, 5, 3, 34}}}},
       {"embedding",
        [](const In& x) {
          return embedding(x[0], from<int64_t>({2, 0, 2, 6, 2, 5}, {2, 3}), 5);

@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "ops/attention/rotary.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/loss/kernels.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/random/kernels.h"
 #include "ops/random/random.h"
 #include "ops/register.h"
@@ -55,6 +57,14 @@ std::optional<Operands> operands_of_rows(const OpDef& op, DType number) {
                     {},
                     {x, x, row, column, column}};
   }
+  if (&op == &kRmsNormGrad) {
+    return Operands{
+        {number, number, kFloat, kFloat}, RmsNormGradAttrs{}, {}, {x, x, row, column}};
+  }
+  if (&op == &kRotary) {
+    return Operands{
+        {number, kFloat, kFloat}, RotaryAttrs{}, {}, {{3, 50, 6, 68}, {50, 34}, {50, 34}}};
+  }
   if (&op == &kCrossEntropyGrad) {
     return Operands{{kFloat, number, DType::kInt64, kFloat},
                     loss::CrossEntropyAttrs{},
@@ -85,7 +95,8 @@ std::optional<Operands> operands_of(const OpDef& op, DType number) {
       {"where", {kBool, number, number}},
       {"where_grad", {kBool, number}},
       {"where_other_grad", {kBool, number}},
-      {"div_grad", {number, number, number}}};
+      {"div_grad", {number, number, number}},
+      {"silu_mul_grad", {number, number, number}}};
   const auto found = others.find(op.name);
   if (found != others.end()) return taken({found->second});
   if (&op == &kDropout) return taken({{number}, random::DropoutAttrs{0.3, 7}, {4}});

@@ -3,12 +3,14 @@
 #include <utility>
 
 #include "models/checksum.h"
+#include "ops/attention/rotary.h"
 #include "ops/autograd/autograd.h"
 #include "ops/conv/conv.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/matmul.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/norm/running_stats.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/pool/avg_pool2d.h"
@@ -204,7 +206,7 @@ void RandomGraph::write_in_place() {
 }
 
 Tensor RandomGraph::grow(const Tensor& x) {
-  switch (pick(18)) {
+  switch (pick(20)) {
     case 0:
     case 1:
     case 2: return convolve(x);
@@ -222,6 +224,8 @@ Tensor RandomGraph::grow(const Tensor& x) {
     case 14: return dropout(x, 0.3);
     case 15:
     case 16: return narrowly(x);
+    case 17:
+    case 18: return llama(x);
     default: return soften(x);
   }
 }
@@ -332,6 +336,25 @@ Tensor RandomGraph::soften(const Tensor& x) {
     case 0: return softmax(x);
     case 1: return log_softmax(x);
     default: return exp(scale(tanh(x), 0.5)) + unsqueeze(max(x).first, 3);
+  }
+}
+
+Tensor RandomGraph::llama(const Tensor& x) {
+  const size_t width = width_of(x);
+  switch (pick(4)) {
+    case 0: return rms_norm(x, norm_[width].gamma);
+    // A weight without a gradient.
+    case 1: return rms_norm(x, detached(bias_[width]));
+    case 2: {
+      const int64_t tokens = x.extent(1), half = x.extent(3) / 2;
+      const Tensor angles = scale(narrow(buffers_[2 * width + 1], 0, 0, half), 2);
+      const Tensor rows = expand(unsqueeze(mean(angles, {1}), 0), {tokens, half});
+      return rotary(x, tanh(rows), sigmoid(rows));
+    }
+    default: {
+      const Tensor up = linear(x, square_[width]);
+      return once_in(2) ? silu_mul(x, up) : silu_mul(up, tanh(up));
+    }
   }
 }
 

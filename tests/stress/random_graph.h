@@ -62,6 +62,8 @@ class RandomGraph {
   Tensor multiply(const Tensor& x);
   Tensor look_differently(const Tensor& x);
   Tensor soften(const Tensor& x);
+  // The parts of a Llama's layer.
+  Tensor llama(const Tensor& x);
   // In bfloat16 and back; weights are cast for it.
   Tensor narrowly(const Tensor& x);
   Tensor loss(const Tensor& x);

@@ -5,11 +5,14 @@
 #include <cmath>
 
 #include "ops/attention/kernels.h"
+#include "ops/attention/rotary.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/gelu.h"
+#include "ops/elementwise/silu_mul.h"
 #include "ops/linear/matmul.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
@@ -134,6 +137,27 @@ std::vector<Case> cases() {
        {random({1024, 768}), random({1024, 768}), random({768}), random({1024}),
         random({1024})},
        LayerNormAttrs{},
+       false},
+      {"rms norm", kRmsNorm, {random({1024, 2048}), random({2048})}, RmsNormAttrs{}, false},
+      {"gradient of rms norm",
+       kRmsNormGrad,
+       {random({1024, 2048}), random({1024, 2048}), random({2048}), random({1024})},
+       RmsNormGradAttrs{},
+       false},
+      {"rotary",
+       kRotary,
+       {random({4, 256, 32, 64}), random({256, 32}), random({256, 32})},
+       RotaryAttrs{},
+       false},
+      {"silu of gate times up",
+       kSiluMul,
+       {random({1024, 5632}), random({1024, 5632})},
+       {},
+       false},
+      {"gradient of silu of gate times up",
+       kSiluMulGrad,
+       {random({1024, 5632}), random({1024, 5632}), random({1024, 5632})},
+       {},
        false},
       {"gelu", kGelu, {random({1024, 3072})}, GeluAttrs{0}, false},
       {"gradient of gelu",

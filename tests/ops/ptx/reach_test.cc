@@ -9,6 +9,7 @@
 #include "ops/elementwise/compare.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/layer_norm.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/pool/max_pool2d.h"
 #include "ops/reduce/reduce.h"
 #include "runtime/device/cuda/move_cuda.h"
@@ -85,6 +86,27 @@ TEST_F(ReachTest, LayerNormInBFloat16) {
       results.push_back(to_vector(cast(y, DType::kFloat32)));
       results.push_back(to_vector(cast(grad_of(x), DType::kFloat32)));
     }
+    for (size_t i = 0; i < results[0].size(); ++i) {
+      EXPECT_NEAR(results[0][i], results[2][i], 0.05);
+      EXPECT_NEAR(results[1][i], results[3][i], 0.05);
+    }
+  }
+}
+
+TEST_F(ReachTest, RmsNormOfLongRows) {
+  for (const int64_t length : {kLong + 1, kLong + 4}) {
+    std::vector<std::vector<float>> results;
+    for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
+      Tensor x = cast(cast(random_tensor({2, length}, 1), DType::kBFloat16), dtype);
+      require_grad(x);
+      const Tensor one = from(std::vector<float>(static_cast<size_t>(length), 1), {length});
+      const Tensor y = rms_norm(x, one);
+      backward(y, cast(cast(random_tensor({2, length}, 2), DType::kBFloat16), dtype));
+      results.push_back(to_vector(cast(y, DType::kFloat32)));
+      results.push_back(to_vector(cast(grad_of(x), DType::kFloat32)));
+    }
+    const auto first_row = results[2].begin();
+    EXPECT_NEAR(std::inner_product(first_row, first_row + length, first_row, 0.0), length, 0.1);
     for (size_t i = 0; i < results[0].size(); ++i) {
       EXPECT_NEAR(results[0][i], results[2][i], 0.05);
       EXPECT_NEAR(results[1][i], results[3][i], 0.05);
