@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 constexpr Bytes kMaxFile{1 << 20};  // those of real folders have a few KiB
 constexpr int64_t kMaxSize = 1 << 24;
 constexpr int64_t kMaxLayers = 1000;
+constexpr double kMaxNumber = 1e12;
 
 }  // namespace
 
@@ -58,6 +59,21 @@ int64_t ConfigJson::size_to(const std::string& key, int64_t most) const {
 int64_t ConfigJson::size(const std::string& key) const { return size_to(key, kMaxSize); }
 
 int64_t ConfigJson::layers(const std::string& key) const { return size_to(key, kMaxLayers); }
+
+double ConfigJson::number(const std::string& key, double otherwise) const {
+  if (!has(key)) return otherwise;
+  const Json& value = json_[key];
+  if (!value.is_number() || !(value > 0.0 && value <= kMaxNumber)) {
+    fail(key, "is not a number above 0");
+  }
+  return value.get<double>();
+}
+
+std::optional<ConfigJson> ConfigJson::object(const std::string& key) const {
+  if (!has(key)) return std::nullopt;
+  if (!json_[key].is_object()) fail(key, "is not a JSON object");
+  return ConfigJson(json_[key], from_ + ", '" + key + '\'');
+}
 
 double ConfigJson::eps(const std::string& key, double otherwise) const {
   if (!has(key)) return otherwise;

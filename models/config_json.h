@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tidemark {
@@ -30,6 +31,10 @@ class ConfigJson {
   int64_t size(const std::string& key) const;
   // From 1 to 1000, far above any real network: the time of a dry run grows with the layers.
   int64_t layers(const std::string& key) const;
+  // Greater than 0, at most 1e12; `otherwise` if the key is missing.
+  double number(const std::string& key, double otherwise) const;
+  // A JSON object within this one; nullopt if the key is missing.
+  std::optional<ConfigJson> object(const std::string& key) const;
   // Between 0 and 1; `otherwise` if the key is missing.
   double eps(const std::string& key, double otherwise) const;
 
@@ -39,6 +44,8 @@ class ConfigJson {
   void require_divisor(const std::string& heads, const std::string& width) const;
 
  private:
+  ConfigJson(nlohmann::json json, std::string from)
+      : from_(std::move(from)), json_(std::move(json)) {}
   int64_t size_to(const std::string& key, int64_t most) const;
 
   std::string from_;

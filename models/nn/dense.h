@@ -15,9 +15,10 @@ struct DenseOptions {
   int64_t out = 0;
   double deviation = 0.02;  // initial deviation of weights, normal; biases are 0
   bool in_first = false;    // weight is (in, out), as in GPT-2's files, instead of (out, in)
+  bool bias = true;
 };
 
-// x (..., in) -> (..., out). weight, bias (out).
+// x (..., in) -> (..., out). weight, and bias (out) if there is one.
 class Dense : public Module {
  public:
   Dense(const DenseOptions& options, ParameterInit& init);
@@ -26,7 +27,7 @@ class Dense : public Module {
  private:
   DenseOptions options_;
   Tensor weight_;
-  Tensor bias_;
+  Tensor bias_;  // undefined if there is none
 };
 
 }  // namespace tidemark

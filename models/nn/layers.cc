@@ -9,6 +9,7 @@
 #include "ops/linear/linear.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/norm/running_stats.h"
 #include "ops/random/random.h"
 #include "ops/view/view.h"
@@ -90,6 +91,16 @@ LayerNorm::LayerNorm(int64_t columns, ParameterInit& init, double eps)
 Tensor LayerNorm::forward(const Tensor& x) const {
   const Scope scope(*this);
   return layer_norm(working(x), weight_, bias_, eps_);
+}
+
+RmsNorm::RmsNorm(int64_t columns, ParameterInit& init, double eps)
+    : eps_(eps), weight_(init.constant(Shape{columns}, 1)) {
+  register_parameter("weight", weight_);
+}
+
+Tensor RmsNorm::forward(const Tensor& x) const {
+  const Scope scope(*this);
+  return rms_norm(working(x), weight_, eps_);
 }
 
 Embedding::Embedding(const EmbeddingOptions& options, ParameterInit& init)

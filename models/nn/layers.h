@@ -89,6 +89,17 @@ class LayerNorm : public Module {
   Tensor bias_;
 };
 
+// By the root mean square over the last dimension of x. weight (C), initially 1.
+class RmsNorm : public Module {
+ public:
+  RmsNorm(int64_t columns, ParameterInit& init, double eps = 1e-6);
+  Tensor forward(const Tensor& x) const;
+
+ private:
+  double eps_;
+  Tensor weight_;
+};
+
 struct EmbeddingOptions {
   int64_t rows = 0;
   int64_t columns = 0;

@@ -1,20 +1,27 @@
-// BERT, XLM-R and GPT-2 against Hugging Face transformers, the encoder-decoder transformer
-// against torch.nn.Transformer: the same weights, read from a safetensors file with its names,
-// give the same logits, loss and gradients. The files and how they are made:
+// BERT, XLM-R, GPT-2, Llama and Qwen2 against Hugging Face transformers, the encoder-decoder
+// transformer against torch.nn.Transformer: the same weights, read from a safetensors file with
+// its names, give the same logits, loss and gradients. The files and how they are made:
 // scripts/make_golden.py.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "models/bert.h"
 #include "models/checkpoint/hugging_face.h"
+#include "models/checkpoint/weight_file.h"
 #include "models/gpt2.h"
+#include "models/llama.h"
+#include "models/text_models.h"
 #include "models/transformer.h"
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/compare.h"
 #include "ops/loss/loss.h"
+#include "ops/reduce/reduce.h"
 #include "ops/view/view.h"
+#include "runtime/core/text_file.h"
 #include "tests/support/golden.h"
 #include "tests/support/machine.h"
 #include "tests/support/values.h"
@@ -165,6 +172,22 @@ TEST_P(TransformerGoldenTest, Gpt2) {
   compare_training(golden, model, logits, reshape(numbers(golden.at("labels")), {-1}));
 }
 
+// From the config.json that transformers writes.
+TEST_P(TransformerGoldenTest, LlamaAndQwen2) {
+  for (const std::string name : {"llama_small", "qwen2_small"}) {
+    SCOPED_TRACE(name);
+    const Json golden = read_golden(path(name + ".json")).at(0);
+    const TextModelInfo info = parse_hugging_face_config(golden.at("config").dump(), name);
+    const std::unique_ptr<TextModel> made = info.make(
+        "clm", {.vocabulary = info.vocabulary, .attention = GetParam().attention}, init_);
+    auto& model = dynamic_cast<Llama&>(*made);
+    load(model, name + ".safetensors");
+    model.compute_in(GetParam().dtype);
+    const Tensor logits = model.logits(numbers(golden.at("tokens")));
+    compare_training(golden, model, logits, reshape(numbers(golden.at("labels")), {-1}));
+  }
+}
+
 // As published, and with the norms that torch.nn.Transformer ends either half with.
 TEST_P(TransformerGoldenTest, EncoderDecoder) {
   for (const Json& golden : read_golden(path("transformer_small.json"))) {
@@ -194,6 +217,39 @@ TEST_P(TransformerGoldenTest, EncoderDecoder) {
     if (!final_norms && GetParam().dtype == DType::kBFloat16) continue;
     backward(loss);
     compare_gradients(golden, model);
+  }
+}
+
+// A real network with the weights that transformers reads from the same file.
+TEST(LlamaGoldenTest, SmolLM2) {
+  const char* file = std::getenv("TIDEMARK_SMOLLM2");
+  if (file == nullptr) GTEST_SKIP() << "TIDEMARK_SMOLLM2 does not name the file";
+  Session session({.threads = test_threads()});
+  ParameterInit init(1);
+  const auto weights = open_weights(file);
+  const TextModelInfo info = parse_hugging_face_config(weights->metadata().at("config"), file);
+  const std::unique_ptr<TextModel> made =
+      info.make("clm", {.vocabulary = info.vocabulary, .longest = 48}, init);
+  auto& model = dynamic_cast<Llama&>(*made);
+  load_into(model, *weights, {.names = hugging_face_names(*weights)});
+  const Json golden = Json::parse(read_text_file(path("smollm2.json.gz")));
+  const Tensor logits = model.logits(numbers(golden.at("tokens")));
+  const std::vector<float> values = to_vector(logits);
+  const auto asked = golden.at("asked").get<std::vector<size_t>>();
+  for (size_t row = 0; row < golden.at("logits").size(); ++row) {
+    for (size_t i = 0; i < asked.size(); ++i) {
+      EXPECT_NEAR(values[row * static_cast<size_t>(info.vocabulary) + asked[i]],
+                  golden.at("logits")[row][i].get<float>(), 1e-4)
+          << row << ' ' << asked[i];
+    }
+  }
+  const Tensor loss = cross_entropy(logits, numbers(golden.at("labels")));
+  EXPECT_NEAR(to_vector(loss)[0], golden.at("loss").get<float>(), 1e-5);
+  backward(loss);
+  EXPECT_EQ(golden.at("gradients").size(), model.parameters().size());
+  for (const NamedTensor& one : model.parameters()) {
+    const double expected = golden.at("gradients").at(one.name);
+    EXPECT_NEAR(to_vector(norm(grad_of(one.tensor)))[0], expected, 1e-4 * expected) << one.name;
   }
 }
 
