@@ -125,17 +125,23 @@ TEST_F(RotaryTest, ProductsDependOnTheDistance) {
   EXPECT_GT(std::abs(product(5, 0) - product(9, 0)), 1e-2);
 }
 
-// Heads of a fused projection, heads that several queries share, transposed ones, and a view
-// that no vector of four elements fits.
+// Heads of a fused projection, heads that several queries share, transposed ones, and views
+// that vectors of four elements do not fit, as the first or a later row begins elsewhere.
 TEST_F(RotaryTest, TakesAnyStridesOfRows) {
   const auto [cos, sin] = angles(6, 8);
   const Tensor fused = random_tensor({2, 6, 9, 8}, 1);
   const Tensor shared = random_tensor({2, 6, 1, 8}, 2);
-  const Tensor tail = narrow(random_tensor({2, 6, 3, 11}, 3), 3, 1, 8);
-  for (const Tensor& x : {narrow(fused, 2, 3, 3), expand(shared, {2, 6, 3, 8}),
-                          transpose(random_tensor({2, 3, 6, 8}, 4), 1, 2), tail,
-                          transpose(random_tensor({2, 6, 8, 3}, 5), 2, 3),
-                          expand(random_tensor({2, 1, 3, 8}, 6), {2, 6, 3, 8})}) {
+  const Tensor odd_heads = random_tensor({2, 6, 4, 11}, 3);
+  const Tensor odd_rows = random_tensor({2, 3, 6, 10}, 7);
+  const Tensor odd_sequences = random_tensor({6, 3, 2, 10}, 8);
+  const Tensor odd_offset = random_tensor({2, 6, 3, 16}, 9);
+  for (const Tensor& x :
+       {narrow(fused, 2, 3, 3), expand(shared, {2, 6, 3, 8}),
+        transpose(random_tensor({2, 3, 6, 8}, 4), 1, 2), narrow(odd_heads, 3, 0, 8),
+        narrow(odd_offset, 3, 1, 8), transpose(narrow(odd_rows, 3, 0, 8), 1, 2),
+        permute(narrow(odd_sequences, 3, 0, 8), {2, 0, 1, 3}),
+        transpose(random_tensor({2, 6, 8, 3}, 5), 2, 3),
+        expand(random_tensor({2, 1, 3, 8}, 6), {2, 6, 3, 8})}) {
     SCOPED_TRACE(x.meta().strides.to_string());
     const Tensor y = rotary(x, cos, sin);
     EXPECT_TRUE(y.meta().is_contiguous());
