@@ -8,6 +8,7 @@
 #include "ops/attention/attention.h"
 #include "ops/elementwise/compare.h"
 #include "ops/loss/loss.h"
+#include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
 #include "ops/norm/rms_norm.h"
 #include "ops/pool/max_pool2d.h"
@@ -93,8 +94,8 @@ TEST_F(ReachTest, LayerNormInBFloat16) {
   }
 }
 
-TEST_F(ReachTest, RmsNormOfLongRows) {
-  for (const int64_t length : {kLong + 1, kLong + 4}) {
+TEST_F(ReachTest, RmsNormInBFloat16) {
+  for (const int64_t length : {int64_t{33}, kLong + 1, kLong + 4}) {
     std::vector<std::vector<float>> results;
     for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
       Tensor x = cast(cast(random_tensor({2, length}, 1), DType::kBFloat16), dtype);
@@ -110,6 +111,33 @@ TEST_F(ReachTest, RmsNormOfLongRows) {
     for (size_t i = 0; i < results[0].size(); ++i) {
       EXPECT_NEAR(results[0][i], results[2][i], 0.05);
       EXPECT_NEAR(results[1][i], results[3][i], 0.05);
+    }
+  }
+}
+
+// Channels that vectors of four fit, and others.
+TEST_F(ReachTest, BatchNormInBFloat16) {
+  for (const int64_t channels : {8, 5}) {
+    for (const Activation f :
+         {Activation::kNone, Activation::kReLU, Activation::kReLU6, Activation::kSiLU}) {
+      std::vector<std::vector<float>> results;
+      for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
+        const Shape shape{40, channels};
+        Tensor x = cast(cast(random_tensor(shape, 1), DType::kBFloat16), dtype);
+        require_grad(x);
+        // The outputs are far from the kinks of ReLU and ReLU6.
+        const auto all = static_cast<size_t>(channels);
+        const Tensor gamma = from(std::vector<float>(all, 0.5F), {channels});
+        const Tensor beta = from(std::vector<float>(all, 3), {channels});
+        const Tensor y = batch_norm(x, gamma, beta, 1e-5, f).y;
+        backward(y, cast(cast(random_tensor(shape, 2), DType::kBFloat16), dtype));
+        results.push_back(to_vector(cast(y, DType::kFloat32)));
+        results.push_back(to_vector(cast(grad_of(x), DType::kFloat32)));
+      }
+      for (size_t i = 0; i < results[0].size(); ++i) {
+        EXPECT_NEAR(results[0][i], results[2][i], 0.05);
+        EXPECT_NEAR(results[1][i], results[3][i], 0.05);
+      }
     }
   }
 }
