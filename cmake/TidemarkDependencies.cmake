@@ -35,8 +35,8 @@ tidemark_headers(utf8proc ${TIDEMARK_UTF8PROC_INCLUDE_DIR})
 target_link_libraries(tidemark_utf8proc INTERFACE
   $<BUILD_INTERFACE:${TIDEMARK_UTF8PROC_LIBRARY}> $<INSTALL_INTERFACE:utf8proc>)
 set_property(GLOBAL APPEND PROPERTY TIDEMARK_LIBRARIES tidemark_flags)
-find_path(TIDEMARK_PCRE2_INCLUDE_DIR pcre2.h DOC "Folder that holds pcre2.h" REQUIRED)
-find_library(TIDEMARK_PCRE2_LIBRARY pcre2-8 DOC "libpcre2-8" REQUIRED)
+find_path(TIDEMARK_PCRE2_INCLUDE_DIR pcre2.h DOC "Folder that holds pcre2.h (Debian: libpcre2-dev)" REQUIRED)
+find_library(TIDEMARK_PCRE2_LIBRARY pcre2-8 DOC "libpcre2-8 (Debian: libpcre2-dev)" REQUIRED)
 tidemark_headers(pcre2 ${TIDEMARK_PCRE2_INCLUDE_DIR})
 target_link_libraries(tidemark_pcre2 INTERFACE
   $<BUILD_INTERFACE:${TIDEMARK_PCRE2_LIBRARY}> $<INSTALL_INTERFACE:pcre2-8>)

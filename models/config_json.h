@@ -25,6 +25,8 @@ class ConfigJson {
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 
   bool has(const std::string& key) const;
+  // Whether the key is there, if only with null.
+  bool names(const std::string& key) const { return json_.contains(key); }
   std::optional<bool> flag(const std::string& key) const;
   std::string text(const std::string& key) const;
   // From 1 to 2^24.

@@ -20,69 +20,58 @@ namespace tidemark {
 namespace {
 
 constexpr double kDeviation = 0.02;
+constexpr int64_t kMaxWidth = 1 << 24;
 
-RopeScaling llama3_scaling(double factor) {
-  return {.kind = RopeScaling::Kind::kLlama3, .factor = factor};
-}
-
-LlamaOptions smollm2(int64_t layers, int64_t width, int64_t heads, int64_t kv_heads,
-                     int64_t inner, double rope_base) {
-  return {.vocabulary = 49152,
-          .positions = 8192,
-          .layers = layers,
+LlamaOptions sized(int64_t layers, int64_t width, int64_t heads, int64_t kv_heads,
+                   int64_t inner) {
+  return {.layers = layers,
           .width = width,
           .heads = heads,
           .kv_heads = kv_heads,
           .head_width = width / heads,
-          .inner = inner,
-          .rope_base = rope_base,
-          .tied = true};
+          .inner = inner};
 }
 
-LlamaOptions llama3(int64_t layers, int64_t width, int64_t heads, int64_t inner, double factor,
-                    bool tied) {
-  return {.vocabulary = 128256,
-          .positions = 131072,
-          .layers = layers,
-          .width = width,
-          .heads = heads,
-          .kv_heads = 8,
-          .head_width = width / heads,
-          .inner = inner,
-          .rope_base = 500000,
-          .scaling = llama3_scaling(factor),
-          .tied = tied};
+LlamaOptions smollm2(LlamaOptions options, double rope_base) {
+  options.vocabulary = 49152;
+  options.positions = 8192;
+  options.rope_base = rope_base;
+  options.tied = true;
+  return options;
 }
 
-LlamaOptions qwen2(int64_t layers, int64_t width, int64_t heads, int64_t kv_heads,
-                   int64_t inner, int64_t vocabulary, bool tied) {
-  return {.vocabulary = vocabulary,
-          .positions = 32768,
-          .layers = layers,
-          .width = width,
-          .heads = heads,
-          .kv_heads = kv_heads,
-          .head_width = width / heads,
-          .inner = inner,
-          .norm_eps = 1e-6,
-          .rope_base = 1000000,
-          .qkv_bias = true,
-          .tied = tied,
-          .type = "qwen2"};
+LlamaOptions llama3(LlamaOptions options, double factor, bool tied) {
+  options.vocabulary = 128256;
+  options.positions = 131072;
+  options.rope_base = 500000;
+  options.scaling = {.kind = RopeScaling::Kind::kLlama3, .factor = factor};
+  options.tied = tied;
+  return options;
+}
+
+LlamaOptions qwen2(LlamaOptions options, int64_t vocabulary, bool tied) {
+  options.vocabulary = vocabulary;
+  options.positions = 32768;
+  options.norm_eps = 1e-6;
+  options.rope_base = 1000000;
+  options.qkv_bias = true;
+  options.tied = tied;
+  options.type = "qwen2";
+  return options;
 }
 
 const std::vector<Named<LlamaOptions>>& table() {
   static const std::vector<Named<LlamaOptions>> entries{
-      {"smollm2-135m", smollm2(30, 576, 9, 3, 1536, 100000)},
-      {"smollm2-360m", smollm2(32, 960, 15, 5, 2560, 100000)},
-      {"smollm2-1.7b", smollm2(24, 2048, 32, 32, 8192, 130000)},
+      {"smollm2-135m", smollm2(sized(30, 576, 9, 3, 1536), 100000)},
+      {"smollm2-360m", smollm2(sized(32, 960, 15, 5, 2560), 100000)},
+      {"smollm2-1.7b", smollm2(sized(24, 2048, 32, 32, 8192), 130000)},
       {"llama-2-7b", {}},
-      {"llama-3.2-1b", llama3(16, 2048, 32, 8192, 32, true)},
-      {"llama-3.2-3b", llama3(28, 3072, 24, 8192, 32, true)},
-      {"llama-3.1-8b", llama3(32, 4096, 32, 14336, 8, false)},
-      {"qwen2.5-0.5b", qwen2(24, 896, 14, 2, 4864, 151936, true)},
-      {"qwen2.5-1.5b", qwen2(28, 1536, 12, 2, 8960, 151936, true)},
-      {"qwen2.5-7b", qwen2(28, 3584, 28, 4, 18944, 152064, false)},
+      {"llama-3.2-1b", llama3(sized(16, 2048, 32, 8, 8192), 32, true)},
+      {"llama-3.2-3b", llama3(sized(28, 3072, 24, 8, 8192), 32, true)},
+      {"llama-3.1-8b", llama3(sized(32, 4096, 32, 8, 14336), 8, false)},
+      {"qwen2.5-0.5b", qwen2(sized(24, 896, 14, 2, 4864), 151936, true)},
+      {"qwen2.5-1.5b", qwen2(sized(28, 1536, 12, 2, 8960), 151936, true)},
+      {"qwen2.5-7b", qwen2(sized(28, 3584, 28, 4, 18944), 152064, false)},
       {"mistral-7b",
        {.vocabulary = 32768,
         .positions = 32768,
@@ -94,18 +83,26 @@ const std::vector<Named<LlamaOptions>>& table() {
   return entries;
 }
 
+void refuse_partial(const ConfigJson& config) {
+  constexpr const char* kKey = "partial_rotary_factor";
+  if (config.number(kKey, 1) != 1) config.fail(kKey, "must be 1: whole heads turn");
+}
+
 // "rope_parameters" holds the base too, in newer files.
 void read_rope(const ConfigJson& config, LlamaOptions& options) {
   options.rope_base = config.number("rope_theta", options.rope_base);
+  refuse_partial(config);
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
     const std::optional<ConfigJson> rope = config.object(key);
     if (!rope) continue;
     options.rope_base = rope->number("rope_theta", options.rope_base);
+    refuse_partial(*rope);
     const char* type = rope->has("rope_type") ? "rope_type" : "type";
     rope->require(type, {"default", "linear", "llama3"});
     const std::string kind = rope->has(type) ? rope->text(type) : "default";
     if (kind == "default") continue;
     RopeScaling& scaling = options.scaling;
+    if (!rope->has("factor")) rope->fail("factor", "is missing");
     scaling.factor = rope->number("factor", 1);
     scaling.kind = RopeScaling::Kind::kLinear;
     if (kind == "linear") continue;
@@ -119,13 +116,27 @@ void read_rope(const ConfigJson& config, LlamaOptions& options) {
   }
 }
 
-// Attention to the last keys alone is not implemented: a sequence may not be longer.
-int64_t read_positions(const ConfigJson& config) {
+// Attention to the last keys alone is not implemented: a sequence may not be longer. Which keys
+// say so, and what a missing one means, depends on the type.
+int64_t read_positions(const ConfigJson& config, const std::string& type) {
   const int64_t positions = config.size("max_position_embeddings");
-  if (!config.has("sliding_window") || !config.flag("use_sliding_window").value_or(true)) {
-    return positions;
-  }
-  return std::min(positions, config.size("sliding_window"));
+  const bool slides = type == "mistral"
+                          ? config.has("sliding_window") || !config.names("sliding_window")
+                          : type == "qwen2" && config.has("sliding_window") &&
+                                config.flag("use_sliding_window").value_or(false);
+  if (!slides) return positions;
+  constexpr int64_t kMistralWindow = 4096;
+  return std::min(
+      positions, config.has("sliding_window") ? config.size("sliding_window") : kMistralWindow);
+}
+
+// Which projections have biases is fixed but for the type "llama".
+void read_biases(const ConfigJson& config, LlamaOptions& options) {
+  const bool llama = options.type == "llama";
+  options.qkv_bias =
+      llama ? config.flag("attention_bias").value_or(false) : options.type == "qwen2";
+  options.output_bias = llama && options.qkv_bias;
+  options.inner_bias = llama && config.flag("mlp_bias").value_or(false);
 }
 
 LlamaOptions read_config(const ConfigJson& config) {
@@ -133,12 +144,13 @@ LlamaOptions read_config(const ConfigJson& config) {
   LlamaOptions options;
   options.type = config.text("model_type");
   options.vocabulary = config.size("vocab_size");
-  options.positions = read_positions(config);
+  options.positions = read_positions(config, options.type);
   options.layers = config.layers("num_hidden_layers");
   options.width = config.size("hidden_size");
   options.heads = config.size("num_attention_heads");
-  options.kv_heads =
-      config.has("num_key_value_heads") ? config.size("num_key_value_heads") : options.heads;
+  options.kv_heads = config.has("num_key_value_heads") || options.type != "llama"
+                         ? config.size("num_key_value_heads")
+                         : options.heads;
   if (options.heads % options.kv_heads != 0) {
     config.fail("num_key_value_heads", "does not divide 'num_attention_heads'");
   }
@@ -149,13 +161,14 @@ LlamaOptions read_config(const ConfigJson& config) {
     config.fail(config.has("head_dim") ? "head_dim" : "num_attention_heads",
                 "gives heads of an odd size");
   }
+  if (options.head_width > kMaxWidth / options.heads) {
+    config.fail(config.has("head_dim") ? "head_dim" : "hidden_size",
+                "gives more than 2^24 values for all heads of a token");
+  }
   options.inner = config.size("intermediate_size");
   options.norm_eps = config.eps("rms_norm_eps", 1e-6);
   options.tied = config.flag("tie_word_embeddings").value_or(false);
-  const bool qwen = options.type == "qwen2";
-  options.qkv_bias = config.flag("attention_bias").value_or(qwen);
-  options.output_bias = options.qkv_bias && !qwen;
-  options.inner_bias = config.flag("mlp_bias").value_or(false);
+  read_biases(config, options);
   read_rope(config, options);
   return options;
 }
@@ -173,9 +186,13 @@ std::string config_of(const LlamaOptions& options) {
                       {"hidden_act", "silu"},
                       {"rms_norm_eps", options.norm_eps},
                       {"rope_theta", options.rope_base},
-                      {"attention_bias", options.qkv_bias},
-                      {"mlp_bias", options.inner_bias},
                       {"tie_word_embeddings", options.tied}};
+  if (options.type == "llama") {
+    json["attention_bias"] = options.qkv_bias;
+    json["mlp_bias"] = options.inner_bias;
+  } else if (options.type == "mistral") {
+    json["sliding_window"] = nullptr;
+  }
   const RopeScaling& scaling = options.scaling;
   if (scaling.kind == RopeScaling::Kind::kLinear) {
     json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", scaling.factor}};
@@ -265,6 +282,8 @@ RotaryTables::RotaryTables(const LlamaOptions& options, int64_t rows) {
   std::vector<float> cosines, sines;
   if (Session::current().device().has_data()) {
     const std::vector<float> frequencies = rope_frequencies(options);
+    cosines.reserve(static_cast<size_t>(rows) * frequencies.size());
+    sines.reserve(cosines.capacity());
     for (int64_t row = 0; row < rows; ++row) {
       for (const float frequency : frequencies) {
         const float angle = static_cast<float>(row) * frequency;  // as in Hugging Face's code

@@ -8,7 +8,7 @@
 //   logits = head(norm(x))                                               (N L, vocabulary)
 //
 // Norms are of the root mean square. Adjacent heads of queries share one of keys and values.
-// Initial weights are normal with deviation 0.02; biases are 0, norms 1.
+// Nothing is dropped. Initial weights are normal with deviation 0.02; biases are 0, norms 1.
 //
 // Threads: the session's issuing thread.
 #pragma once

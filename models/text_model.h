@@ -57,7 +57,9 @@ TextOutput score_words(const Tensor& logits, const Tensor& labels);
 struct TextModelOptions {
   int64_t vocabulary = 0;  // rows of the word table
   int64_t pad = 0;         // the row for padding, if the task pads
-  double dropout = 0.1;    // everywhere, attention's probabilities included; in training mode
+  // Everywhere, attention's probabilities included; in training mode. Not for Llama and its
+  // kin.
+  double dropout = 0.1;
   AttentionImplementation attention = AttentionImplementation::kMemoryEfficient;
   // The longest sequence, for tables of positions that are not trained; 0: as published.
   int64_t longest = 0;

@@ -41,8 +41,8 @@ class Vgg : public FeaturesClassifier {
         in = group.channels;
         if (i + 1 < group.convolutions) features_.apply(relu);
       }
-      // ReLU and the maximum commute, to the bit; this way a quarter of the values are kept for
-      // the ReLU's gradient.
+      // ReLU and the maximum commute, but for the sign of a zero; this way a quarter of the
+      // values are kept for the ReLU's gradient.
       features_.apply([](const Tensor& x) { return max_pool2d(x, Pool2dAttrs{}); });
       features_.apply(relu);
     }

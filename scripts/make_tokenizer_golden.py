@@ -7,6 +7,8 @@ Jinja renders them.
     scripts/make_tokenizer_golden.py [--out tests/golden]
 
 The regular expressions are those of the models named: their text decides which words there are.
+Training gives some pieces other ids in each run, so a new file differs from the old one in more than
+what was changed.
 """
 import argparse
 import gzip

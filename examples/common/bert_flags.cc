@@ -88,7 +88,8 @@ void add_task_flags(CLI::App& app, BertFlags& flags) {
   add_dtype_flag(app, flags);
   add_length_flags(app, flags, "Sequences per step [32, squad 8]",
                    "Passes over the data [squad 1, others 100 steps]");
-  app.add_option("--dropout", flags.dropout, "Fraction of values dropped in training")
+  app.add_option("--dropout", flags.dropout,
+                 "Fraction of values dropped in training; none in Llama and its kin")
       ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99));
   const std::map<std::string, AttentionImplementation> implementations{

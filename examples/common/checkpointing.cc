@@ -127,8 +127,10 @@ void Checkpointing::save(int64_t done, const Module& model, const Optimizer& opt
 void print_loaded(const LoadReport& report, const std::string& path) {
   std::string fresh;
   for (const std::string& name : report.missing) fresh += (fresh.empty() ? "" : ", ") + name;
-  print_out("{} tensors from {}{}\n", report.loaded, path,
-            fresh.empty() ? "" : "; new: " + fresh);
+  const size_t unused = report.unexpected.size();
+  print_out("{} tensors from {}{}{}\n", report.loaded, path,
+            fresh.empty() ? "" : "; new: " + fresh,
+            unused == 0 ? "" : "; " + std::to_string(unused) + " of the file's are not used");
 }
 
 }  // namespace tidemark

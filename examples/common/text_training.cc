@@ -206,8 +206,10 @@ void check_weights(const BertFlags& flags, const TextData& data) {
     const Shape& shape = parameter.tensor.shape();
     if (entry->dtype == DType::kFloat32 && entry->shape == shape) continue;
     throw UsageError("--load: " + flags.load + ": '" + entry->name + "' is " + entry->type +
-                     ' ' + entry->shape.to_string() + ", and this run takes F32 " +
-                     shape.to_string());
+                     ' ' + entry->shape.to_string() +
+                     (entry->dtype
+                          ? ", and this run takes F32 " + shape.to_string()
+                          : ", a type that cannot be read (models/checkpoint/README)"));
   }
 }
 

@@ -54,6 +54,7 @@ class ConfigReader {
     json_["rms_norm_eps"] = number("attention.layer_norm_rms_epsilon");
     json_["rope_theta"] = has("rope.freq_base") ? number("rope.freq_base") : 10000.0;
     add_rotary_scaling();
+    if (has("attention.sliding_window")) add_window(qwen);
     json_["vocab_size"] = vocabulary();
     json_["tie_word_embeddings"] = file_.find("output.weight") == nullptr;
     json_["attention_bias"] = file_.find("blk.0.attn_q.bias") != nullptr;
@@ -115,23 +116,33 @@ class ConfigReader {
     return words->shape[0];
   }
 
+  // In Hugging Face's configurations, Llama's type has no window, but Mistral's has.
+  void add_window(bool qwen) {
+    json_["sliding_window"] = size("attention.sliding_window");
+    if (qwen) {
+      json_["use_sliding_window"] = true;
+    } else {
+      json_["architectures"] = {"MistralForCausalLM"};
+      json_["model_type"] = "mistral";
+    }
+  }
+
   void add_rotary_scaling() {
     const WeightEntry* factors = file_.find("rope_freqs.weight");
-    const std::string type =
-        has("rope.scaling.type") ? file_.text(prefix_ + "rope.scaling.type") : "none";
-    if (type != "none" && type != "linear" && type != "yarn") {
+    // Older files have a factor alone, which is linear.
+    constexpr const char *kFactor = "rope.scaling.factor", *kOlder = "rope.scale_linear";
+    const char* factor = has(kOlder) && !has(kFactor) ? kOlder : kFactor;
+    const std::string type = has("rope.scaling.type")
+                                 ? file_.text(prefix_ + "rope.scaling.type")
+                                 : (has(factor) ? "linear" : "none");
+    if (type != "none" && type != "linear") {
       fail("rope.scaling.type", quoted_name(type) + " is not supported");
     }
     if (factors != nullptr) {
       if (type != "none") fail("rope.scaling.type", "is given besides 'rope_freqs.weight'");
       add_llama3(*factors);
     } else if (type != "none") {
-      ConfigObject scaling{{"rope_type", type}, {"factor", number("rope.scaling.factor")}};
-      if (has("rope.scaling.original_context_length")) {
-        scaling["original_max_position_embeddings"] =
-            size("rope.scaling.original_context_length");
-      }
-      json_["rope_scaling"] = scaling;
+      json_["rope_scaling"] = {{"rope_type", type}, {"factor", number(factor)}};
     }
   }
 

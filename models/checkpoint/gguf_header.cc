@@ -37,7 +37,6 @@ class HeaderReader {
     in_.set_about(std::to_string(tensors) + " tensors: ");
     in_.need(tensors, kSmallestTensor);
     std::vector<Tensor> found;
-    found.reserve(static_cast<size_t>(tensors));
     for (uint64_t i = 0; i < tensors; ++i) found.push_back(read_tensor());
     place(std::move(found));
     return std::move(header_);

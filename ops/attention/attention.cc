@@ -226,7 +226,7 @@ Tensor scaled_dot_product_attention(const Tensor& q_in, const Tensor& k_in, cons
   record(
       "attention", {q, k, v}, {out.data(), 1},
       [=, q_ = Saved(q), k_ = Saved(k), v_ = Saved(v), y_ = Saved(out[0]),
-       saved_ = Saved(out[1]), keys_ = Saved(options.keys)](auto g, auto grads, auto) {
+       saved_ = Saved(out[1]), keys_ = Saved(options.keys)](auto g, auto grads, auto wanted) {
         std::vector<Tensor> gradients = dispatch(
             kAttentionGrad,
             operands({contiguous(g[0]), q_.get(), k_.get(), v_.get(), y_.get(), saved_.get()},
@@ -234,7 +234,8 @@ Tensor scaled_dot_product_attention(const Tensor& q_in, const Tensor& k_in, cons
             attrs, scalars);
         grads[0] = std::move(gradients[0]);
         for (size_t i = 1; i < 3; ++i) {
-          grads[i] = add_repeated(std::exchange(gradients[i], {}), sharing);
+          const Tensor repeated = std::exchange(gradients[i], {});
+          if (wanted[i]) grads[i] = add_repeated(repeated, sharing);
         }
       });
   return out[0];

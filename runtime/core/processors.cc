@@ -35,12 +35,12 @@ int within_cpu_quota(int processors, const std::filesystem::path& root) {
 }
 
 void let_others_go_first() noexcept {
-  // On Linux a nice value belongs to the calling thread and the threads that it starts. 10
-  // gives a ninth of the weight of a normal thread. With less, or under SCHED_IDLE, a plan of
-  // some seconds' work would take hours beside compute threads that spin while they wait.
+  // On Linux a nice value belongs to the calling thread and the threads that it starts. 10 more
+  // give about a ninth of the weight. With less, or under SCHED_IDLE, a plan of some seconds'
+  // work would take hours beside compute threads that spin while they wait.
   errno = 0;
   const int now = getpriority(PRIO_PROCESS, 0);
-  if (errno == 0) setpriority(PRIO_PROCESS, 0, std::max(now, 10));
+  if (errno == 0) setpriority(PRIO_PROCESS, 0, std::min(now + 10, 19));
 }
 
 }  // namespace tidemark

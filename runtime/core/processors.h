@@ -16,8 +16,8 @@ int processors_allowed();
 int within_cpu_quota(int processors, const std::filesystem::path& root = "/");
 
 // From now on the calling thread, and threads that it starts, have about a tenth of a processor
-// that another thread keeps busy, and all of one that is idle (nice 10). Permanent, except for
-// privileged processes.
+// that another thread of this process keeps busy, and all of one that is idle: a nice value of
+// 10 more, at most 19. Permanent, except for privileged processes.
 void let_others_go_first() noexcept;
 
 }  // namespace tidemark

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/checkpoint/hugging_face.h"
+#include "models/llama.h"
 #include "ops/autograd/autograd.h"
 #include "runtime/core/errors.h"
 #include "runtime/schedule/step_trace.h"
@@ -277,6 +278,89 @@ TEST_F(ConfigTest, Gpt2) {
   EXPECT_EQ(Json::parse(gpt2.config)["layer_norm_epsilon"], 1e-6);
   EXPECT_EQ(read(sizes + "192}").sizes, gpt2.sizes);
   EXPECT_THAT(complaint(sizes + "100}"), HasSubstr("'n_inner'"));
+}
+
+std::string llama_config(const std::string& type, const std::string& more) {
+  return R"({"model_type": ")" + type + R"(", "vocab_size": 100, "hidden_size": 48,
+      "num_hidden_layers": 3, "num_attention_heads": 6, "intermediate_size": 96,
+      "max_position_embeddings": 8000)" +
+         more + "}";
+}
+
+TEST_F(ConfigTest, LlamaHasTheBiasesThatItsConfigNames) {
+  const std::string bias = "model.layers.2.self_attn.q_proj.bias";
+  const std::string output = "model.layers.0.self_attn.o_proj.bias";
+  const std::string inner = "model.layers.0.mlp.up_proj.bias";
+  const std::string both = R"(, "attention_bias": true, "mlp_bias": true)";
+  const auto none = shapes_of(read(llama_config("llama", "")));
+  EXPECT_EQ(none.count(bias) + none.count(output) + none.count(inner), 0U);
+  EXPECT_EQ(none.at("model.layers.0.self_attn.k_proj.weight"), (Shape{48, 48}));
+  const auto all = shapes_of(read(llama_config("llama", both)));
+  EXPECT_EQ(all.count(bias) + all.count(output) + all.count(inner), 3U);
+  // These types have no choice.
+  const std::string kv = R"(, "num_key_value_heads": 2)";
+  const auto qwen = shapes_of(read(llama_config("qwen2", kv + R"(, "attention_bias": false)")));
+  EXPECT_EQ(qwen.count(bias), 1U);
+  EXPECT_EQ(qwen.count(output), 0U);
+  EXPECT_EQ(qwen.at("model.layers.0.self_attn.k_proj.weight"), (Shape{16, 48}));
+  const auto mistral = shapes_of(read(llama_config("mistral", kv + both)));
+  EXPECT_EQ(mistral.count(bias) + mistral.count(output) + mistral.count(inner), 0U);
+}
+
+TEST_F(ConfigTest, LlamaHeadsMayHaveAWidthOfTheirOwn) {
+  const auto shapes =
+      shapes_of(read(llama_config("llama", R"(, "head_dim": 10, "num_key_value_heads": 3)")));
+  EXPECT_EQ(shapes.at("model.layers.0.self_attn.q_proj.weight"), (Shape{60, 48}));
+  EXPECT_EQ(shapes.at("model.layers.0.self_attn.v_proj.weight"), (Shape{30, 48}));
+  EXPECT_EQ(shapes.at("model.layers.0.self_attn.o_proj.weight"), (Shape{48, 60}));
+  EXPECT_EQ(shapes.count("lm_head.weight"), 1U);
+  const auto tied = shapes_of(read(llama_config("llama", R"(, "tie_word_embeddings": true)")));
+  EXPECT_EQ(tied.count("lm_head.weight"), 0U);
+}
+
+TEST_F(ConfigTest, WindowsLimitLlamasSequences) {
+  const auto longest = [&](const std::string& type, const std::string& more) {
+    return read(llama_config(type, R"(, "num_key_value_heads": 2)" + more)).longest;
+  };
+  const std::string window = R"(, "sliding_window": 100)";
+  const std::string on = R"(, "use_sliding_window": true)";
+  EXPECT_EQ(longest("mistral", window), 100);
+  EXPECT_EQ(longest("mistral", R"(, "sliding_window": null)"), 8000);
+  EXPECT_EQ(longest("mistral", ""), 4096);
+  EXPECT_EQ(longest("mistral", window + R"(, "use_sliding_window": false)"), 100);
+  EXPECT_EQ(longest("qwen2", window), 8000);
+  EXPECT_EQ(longest("qwen2", window + on), 100);
+  EXPECT_EQ(longest("qwen2", R"(, "sliding_window": 9000)" + on), 8000);
+  EXPECT_EQ(longest("llama", window), 8000);
+}
+
+TEST_F(ConfigTest, WhatLlamaDoesNotImplementIsRefused) {
+  const std::map<std::string, std::string> refused{
+      {R"(, "num_key_value_heads": 4)", "'num_key_value_heads'"},
+      {R"(, "head_dim": 9)", "'head_dim'"},
+      {R"(, "head_dim": 16777216)", "'head_dim'"},
+      {R"(, "hidden_act": "gelu")", "'hidden_act'"},
+      {R"(, "partial_rotary_factor": 0.5)", "'partial_rotary_factor'"},
+      {R"(, "rope_scaling": {"rope_type": "yarn", "factor": 2})", "'rope_type' is 'yarn'"},
+      {R"(, "rope_scaling": {"type": "linear"})", "'factor' is missing"},
+      {R"(, "rope_scaling": {"rope_type": "llama3", "factor": 2})", "original_max_position"},
+      {R"(, "rope_parameters": 7)", "'rope_parameters' is not a JSON object"},
+      {R"(, "rope_theta": -1)", "'rope_theta'"}};
+  for (const auto& [more, part] : refused) {
+    EXPECT_THAT(complaint(llama_config("llama", more)), HasSubstr(part)) << more;
+  }
+  EXPECT_THAT(complaint(llama_config("qwen2", "")), HasSubstr("'num_key_value_heads'"));
+}
+
+TEST(LlamaTest, LinearScalingDividesAllAngles) {
+  LlamaOptions options{.head_width = 8, .rope_base = 100};
+  const std::vector<float> plain = rope_frequencies(options);
+  ASSERT_EQ(plain.size(), 4U);
+  EXPECT_EQ(plain[0], 1.0F);
+  EXPECT_NEAR(plain[2], 0.1, 1e-8);
+  options.scaling = {.kind = RopeScaling::Kind::kLinear, .factor = 4};
+  const std::vector<float> scaled = rope_frequencies(options);
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_FLOAT_EQ(scaled[i], plain[i] / 4) << i;
 }
 
 TEST_F(ConfigTest, WhatIsNoConfigIsRefused) {

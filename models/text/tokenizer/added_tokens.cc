@@ -80,10 +80,11 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text,
         next_code_point(text, range.end);
       }
     }
-    range.begin = std::max(range.begin, reached);
+    // The spaces of the token before may cover this one.
+    range = {std::max(range.begin, reached), std::max(range.end, reached)};
     if (reached < range.begin) parts.push_back({{reached, range.begin}});
-    if (range.size() > 0) parts.push_back({range, token->id});
-    reached = std::max(reached, range.end);
+    parts.push_back({range, token->id});
+    reached = range.end;
   }
   if (reached < text.size()) parts.push_back({{reached, text.size()}});
   return parts;

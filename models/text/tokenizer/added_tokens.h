@@ -34,7 +34,8 @@ class AddedTokens {
     int32_t id = -1;  // -1 for text between tokens
   };
   // Finds the tokens, the leftmost first and of those at one place the longest. The parts cover
-  // the text; none is empty. Without `find_special`, special tokens are ordinary text.
+  // the text; none is empty, except tokens that the spaces stripped by the one before cover.
+  // Without `find_special`, special tokens are ordinary text.
   std::vector<Part> split(std::string_view text, bool find_special) const;
 
   bool is_special(int32_t id) const { return special_.contains(id); }

@@ -73,6 +73,8 @@ struct EncodedChat {
   std::vector<int32_t> ids;
   std::vector<bool> is_assistant;  // by id: whether it is the assistant's, so counts in a loss
 };
+// Special tokens are found in all of the text: one that a user's message holds ends a turn too.
+//
 // A token that is partly the assistant's counts as the assistant's. So do tokens just before
 // that depend on what the assistant says.
 EncodedChat encode_chat(const Tokenizer& tokenizer, const RenderedChat& chat);

@@ -101,30 +101,32 @@ std::string strip(const std::string& text, bool left, bool right) {
   return begin < end ? text.substr(begin, end - begin) : std::string();
 }
 
+double growth_of(const JsonNode& json) {
+  const std::string type = json.text("type");
+  if (type == "Replace") return growth_by_replacing(json);
+  if (type == "Prepend") return 1 + static_cast<double>(json.text("prepend").size());
+  double growth = 1;
+  if (type == "Sequence") {
+    for (const JsonNode& step : json.list("normalizers")) growth *= growth_of(step);
+  }
+  return growth;
+}
+
+Normalizer parse_step(const JsonNode& json);
+
 Normalizer parse_sequence(const JsonNode& json) {
   std::vector<Normalizer> steps;
-  for (const JsonNode& step : json.list("normalizers")) steps.push_back(parse_normalizer(step));
+  for (const JsonNode& step : json.list("normalizers")) steps.push_back(parse_step(step));
   return [steps](std::string text) {
     for (const Normalizer& step : steps) text = step(std::move(text));
     return text;
   };
 }
 
-}  // namespace
-
-Normalizer compose() { return normal_form_of(kNfc); }
-
-Normalizer mark_spaces(bool prefix) {
-  constexpr const char* kMark = "\u2581";
-  return [prefix, spaces = Pattern(std::string(" "))](const std::string& text) {
-    return (prefix && !text.empty() ? kMark : "") + spaces.replace_all(text, kMark);
-  };
-}
-
-Normalizer parse_normalizer(const JsonNode& json) {
+Normalizer parse_step(const JsonNode& json) {
   const std::string type = json.text("type");
   if (type == "Sequence") return parse_sequence(json);
-  if (type == "NFC") return compose();
+  if (type == "NFC") return normal_form_of(kNfc);
   if (type == "NFD") return normal_form_of(kNfd);
   if (type == "NFKC") return normal_form_of(kNfc | kCompatible);
   if (type == "NFKD") return normal_form_of(kNfd | kCompatible);
@@ -147,6 +149,22 @@ Normalizer parse_normalizer(const JsonNode& json) {
                const std::string& text) { return strip(text, left, right); };
   }
   json.fail("has the type " + quote_text(type) + ", which is not supported");
+}
+
+}  // namespace
+
+Normalizer compose() { return normal_form_of(kNfc); }
+
+Normalizer mark_spaces(bool prefix) {
+  constexpr const char* kMark = "\u2581";
+  return [prefix, spaces = Pattern(std::string(" "))](const std::string& text) {
+    return (prefix && !text.empty() ? kMark : "") + spaces.replace_all(text, kMark);
+  };
+}
+
+Normalizer parse_normalizer(const JsonNode& json) {
+  if (growth_of(json) > kMostGrowth) json.fail("may make a text over 1024 times as long");
+  return parse_step(json);
 }
 
 }  // namespace tidemark::tokenizers

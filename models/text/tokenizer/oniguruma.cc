@@ -34,6 +34,10 @@ class Translation {
   void step() {
     if (rest_.front() == '\\') return escape();
     if (in_class_) return step_in_class();
+    if (changes_lines()) {
+      refused_ = "'(?m'";  // lines in PCRE2, any character for a dot in Oniguruma
+      return;
+    }
     if (rest_.front() == '[') {
       in_class_ = true;
       copy(rest_.starts_with("[^") ? 2 : 1);
@@ -45,6 +49,14 @@ class Translation {
     } else {
       copy(1);
     }
+  }
+
+  // Whether an option group begins with the letter m among its options.
+  bool changes_lines() const {
+    if (!rest_.starts_with("(?")) return false;
+    const size_t end = rest_.find_first_not_of("imsx-", 2);
+    return end != std::string_view::npos && (rest_[end] == ':' || rest_[end] == ')') &&
+           rest_.substr(2, end - 2).find('m') != std::string_view::npos;
   }
 
   void step_in_class() {
@@ -77,6 +89,12 @@ class Translation {
       case 'u':
         if (rest_.size() < 6) break;
         return replace(6, "\\x{" + std::string(rest_.substr(2, 4)) + '}');
+      case 'v': return replace(2, "\\x0b");
+      case 'b':
+        if (in_class_) return copy(2);
+        break;
+      case 'B':  // what a word is differs
+      case 'K':  // a match could end before it begins
       case 'h':
       case 'H': break;
       default: {

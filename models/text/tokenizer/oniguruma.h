@@ -1,7 +1,7 @@
 // Regular expressions of Oniguruma, which Hugging Face's tokenizers use, in PCRE2's syntax.
 //
-// Rewritten: \s, \w, \u0041, {,n}. Refused, as the two libraries read them differently: \h,
-// {n,m}+, nested and intersected classes.
+// Rewritten: \s, \w, \v, \u0041, {,n}. Refused, as the two libraries read them differently: \h,
+// \b, (?m), {n,m}+, nested and intersected classes; and \K.
 //
 // Pure functions; any thread.
 #pragma once

@@ -40,6 +40,14 @@ std::string Pattern::replace_all(std::string_view text, std::string_view by) con
   return replaced;
 }
 
+double growth_by_replacing(const JsonNode& json) {
+  const double by = static_cast<double>(json.text("content").size());
+  const JsonNode pattern = json.at("pattern");
+  if (!pattern.has("String")) return 1 + by;  // each place may have an empty match
+  const double match = static_cast<double>(pattern.text("String").size());
+  return std::max(1.0, by / std::max(1.0, match));
+}
+
 SplitBehavior parse_split_behavior(const JsonNode& json) {
   constexpr std::array<std::pair<std::string_view, SplitBehavior>, 5> kNames{{
       {"Removed", SplitBehavior::kRemoved},

@@ -31,6 +31,12 @@ class Pattern {
   std::string literal_;  // without regex_
 };
 
+// How many times as long a text may become where each match of a step's "pattern" becomes its
+// "content". Steps that together allow more than kMostGrowth are refused: a small file could
+// ask for all memory.
+inline constexpr double kMostGrowth = 1024;
+double growth_by_replacing(const JsonNode& json);
+
 // What becomes of a match when a text is split:     "a--b" by "-"
 enum class SplitBehavior {
   kRemoved,             // dropped                   a b

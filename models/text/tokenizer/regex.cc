@@ -132,6 +132,9 @@ TextRanges Regex::find_all(std::string_view text) const {
                                  std::to_string(text.size()) + " bytes: " + describe(result));
     }
     const TextRange match = search.match();
+    if (match.begin < from || match.end < match.begin) {
+      throw DataError(file_, place_ + ": the regular expression moves a match's ends");
+    }
     from = match.end;
     if (match.size() > 0 || found.empty() || found.back().end != match.end) {
       found.push_back(match);

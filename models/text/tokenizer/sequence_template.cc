@@ -23,7 +23,11 @@ std::vector<TemplatePart> parse_parts(const JsonNode& json, const std::string& k
       if (name != "A" && (name != "B" || key != "pair")) {
         part.fail("names the sequence " + quote_text(name));
       }
-      parts.push_back({name == "A" ? Kind::kFirst : Kind::kSecond, {}});
+      const Kind kind = name == "A" ? Kind::kFirst : Kind::kSecond;
+      for (const TemplatePart& before : parts) {
+        if (before.kind == kind) part.fail("names the sequence " + quote_text(name) + " again");
+      }
+      parts.push_back({kind, {}});
     } else if (part.has("SpecialToken")) {
       const std::string name = part.at("SpecialToken").text("id");
       const JsonNode all = json.at("special_tokens");

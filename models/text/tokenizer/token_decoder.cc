@@ -8,7 +8,21 @@
 namespace tidemark::tokenizers {
 namespace {
 
+// Each stage calls the next one.
+constexpr size_t kMaxStages = 64;
+
+double growth_of(const JsonNode& json) {
+  const std::string type = json.text("type");
+  if (type == "Replace") return growth_by_replacing(json);
+  double growth = 1;
+  if (type == "Sequence") {
+    for (const JsonNode& step : json.list("decoders")) growth *= growth_of(step);
+  }
+  return growth;
+}
+
 void parse_into(const JsonNode& json, std::vector<std::unique_ptr<DecoderStage>>& stages) {
+  if (stages.size() >= kMaxStages) json.fail("is one of more than 64 stages");
   const std::string type = json.text("type");
   if (type == "Sequence") {
     for (const JsonNode& step : json.list("decoders")) parse_into(step, stages);
@@ -60,6 +74,7 @@ DecoderStages parse_decoder(const JsonNode* json) {
   if (json == nullptr) {
     stages.push_back(std::make_unique<WordPieceStage>("", false));
   } else {
+    if (growth_of(*json) > kMostGrowth) json->fail("may make a text over 1024 times as long");
     parse_into(*json, stages);
   }
   return finish(std::move(stages));

@@ -52,6 +52,14 @@ std::pair<std::string, std::string> read_pair(const JsonNode& merge) {
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
+// For what is put before or behind each piece.
+std::string short_text(const JsonNode& json, const std::string& key, const char* otherwise) {
+  constexpr size_t kMost = 64;
+  std::string text = json.text(key, otherwise);
+  if (text.size() > kMost) json.at(key).fail("has more than 64 bytes");
+  return text;
+}
+
 std::unique_ptr<const SubwordModel> read_pair_merges(const JsonNode& model,
                                                      const PieceTable& pieces) {
   if (model.has("dropout") && model.value()["dropout"] != 0.0) {
@@ -62,8 +70,8 @@ std::unique_ptr<const SubwordModel> read_pair_merges(const JsonNode& model,
   options.fuse_unknown = model.flag("fuse_unk", false);
   options.byte_fallback = model.flag("byte_fallback", false);
   options.ignore_merges = model.flag("ignore_merges", false);
-  options.continuation = model.text("continuing_subword_prefix", "");
-  options.word_end = model.text("end_of_word_suffix", "");
+  options.continuation = short_text(model, "continuing_subword_prefix", "");
+  options.word_end = short_text(model, "end_of_word_suffix", "");
   const size_t prefix = options.continuation.size();
   auto made = std::make_unique<PairMerges>(pieces, std::move(options));
 
@@ -91,10 +99,14 @@ std::unique_ptr<const SubwordModel> read_word_piece(const JsonNode& model,
                                                     const PieceTable& pieces) {
   const auto unknown = read_unknown(model, pieces);
   if (!unknown) model.fail("has no unk_token");
+  // A word takes time with the square of its length.
+  constexpr int64_t kMostCharacters = 1000;
+  const int64_t most = model.count("max_input_chars_per_word", 100);
+  if (most > kMostCharacters) model.at("max_input_chars_per_word").fail("is above 1000");
   return std::make_unique<LongestPieces>(
-      pieces, LongestPieces::Options{
-                  *unknown, model.text("continuing_subword_prefix", "##"),
-                  static_cast<size_t>(model.count("max_input_chars_per_word", 100))});
+      pieces,
+      LongestPieces::Options{*unknown, short_text(model, "continuing_subword_prefix", "##"),
+                             static_cast<size_t>(most)});
 }
 
 // Older files do not name the type.

@@ -150,13 +150,21 @@ TEST_F(GgufLlamaFileTest, HeadsMayBeWiderThanTheirShare) {
   EXPECT_EQ(config(gguf.size("llama.rope.dimension_count", 16))["head_dim"], 16);
 }
 
-TEST_F(GgufLlamaFileTest, Yarn) {
-  GgufBuilder gguf = valid("qwen2");
-  gguf.text("qwen2.rope.scaling.type", "yarn");
-  gguf.number("qwen2.rope.scaling.factor", GgufKind::kFloat32, 4.0F);
-  gguf.size("qwen2.rope.scaling.original_context_length", 8);
-  EXPECT_EQ(config(gguf)["rope_scaling"], json::parse(R"({"rope_type": "yarn", "factor": 4.0,
-                                              "original_max_position_embeddings": 8})"));
+TEST_F(GgufLlamaFileTest, AFactorAloneIsLinear) {
+  for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    EXPECT_EQ(config(valid().number(key, GgufKind::kFloat32, 4.0F))["rope_scaling"],
+              json::parse(R"({"rope_type": "linear", "factor": 4.0})"))
+        << key;
+  }
+}
+
+TEST_F(GgufLlamaFileTest, AWindowMakesLlamaAMistral) {
+  const json mistral = config(valid().size("llama.attention.sliding_window", 8));
+  EXPECT_EQ(mistral["model_type"], "mistral");
+  EXPECT_EQ(mistral["sliding_window"], 8);
+  const json qwen = config(valid("qwen2").size("qwen2.attention.sliding_window", 8));
+  EXPECT_EQ(qwen["model_type"], "qwen2");
+  EXPECT_EQ(qwen["use_sliding_window"], true);
 }
 
 TEST_F(GgufLlamaFileTest, WhatIsNotSupportedIsSaid) {
@@ -168,8 +176,10 @@ TEST_F(GgufLlamaFileTest, WhatIsNotSupportedIsSaid) {
               HasSubstr("'llama.rope.dimension_count': is 2, but heads have 4"));
   EXPECT_THAT(complaint(valid().size("llama.attention.head_count_kv", 0)),
               HasSubstr("'llama.attention.head_count_kv': is not a number from 1"));
-  EXPECT_THAT(complaint(valid().text("llama.rope.scaling.type", "longrope")),
-              HasSubstr("'llama.rope.scaling.type': 'longrope'"));
+  for (const std::string type : {"longrope", "yarn"}) {
+    EXPECT_THAT(complaint(valid().text("llama.rope.scaling.type", type)),
+                HasSubstr("'llama.rope.scaling.type': '" + type));
+  }
   EXPECT_THAT(complaint(valid().text("llama.rope.scaling.type", "linear")),
               HasSubstr("'llama.rope.scaling.factor': is missing"));
   EXPECT_THAT(complaint(valid().number("llama.rope.freq_base", GgufKind::kFloat32, -1.0F)),

@@ -62,6 +62,11 @@ TEST(Regex, EmptyMatchesAreThoseOfOniguruma) {
   EXPECT_EQ(Regex("", "f", "p").find_all("\u00E9a"), (TextRanges{{0, 0}, {2, 2}, {3, 3}}));
 }
 
+TEST(Regex, AVerticalTabIsNoOtherLineEnd) {
+  EXPECT_THAT(matches("\\v|[\\v;]", "a\n\u2028b\vc;"), ElementsAre("\v", ";"));
+  EXPECT_THAT(matches("(?i:A)[\\b]", "a\ba"), ElementsAre("a\b"));
+}
+
 TEST(Regex, FindsWhatIsFarAway) {
   const std::string far(1000, '.');
   EXPECT_THAT(matches("a", far + "a" + far + "a"), ElementsAre("a", "a"));
@@ -73,13 +78,19 @@ TEST(Regex, FindsWhatIsFarAway) {
 }
 
 TEST(Regex, RefusesWhatItCannotRewrite) {
-  const std::pair<const char*, const char*> refused[] = {{"\\h", "'\\h'"},
-                                                         {"a{1,2}+", "'{n,m}+'"},
-                                                         {"[a[bc]]", "a class within a class"},
-                                                         {"[a&&b]", "intersection"},
-                                                         {"[\\W]", "'\\W' in a class"},
-                                                         {"(", "not a regular expression"},
-                                                         {"\\C", "not a regular expression"}};
+  const std::pair<const char*, const char*> refused[] = {
+      {"\\h", "'\\h'"},
+      {"a\\b", "'\\b'"},
+      {"\\B", "'\\B'"},
+      {"(?m:a.b)", "'(?m'"},
+      {"(?is-m)a", "'(?m'"},
+      {"(?(DEFINE)(ab\\K))(?=(?1))", "'\\K'"},
+      {"a{1,2}+", "'{n,m}+'"},
+      {"[a[bc]]", "a class within a class"},
+      {"[a&&b]", "intersection"},
+      {"[\\W]", "'\\W' in a class"},
+      {"(", "not a regular expression"},
+      {"\\C", "not a regular expression"}};
   for (const auto& [pattern, error] : refused) {
     try {
       const Regex regex(pattern, "file", "place");

@@ -210,6 +210,45 @@ TEST(AddedTokens, ASingleWordStandsAlone) {
   EXPECT_THAT(parse(from).encode("xx axx xxa,xx"), ElementsAre(5, 0, 3, 3, 3, 3, 0, 5));
 }
 
+TEST(AddedTokens, OneMayCoverAnother) {
+  json from = small();
+  from["added_tokens"] = json::parse(R"([{"id": 5, "content": "R", "rstrip": true},
+                                         {"id": 6, "content": " "}])");
+  EXPECT_THAT(parse(from).encode("R   b"), ElementsAre(5, 6, 6, 6, 1));
+}
+
+// A few bytes of a file that would ask for all memory, all stack or all time.
+TEST(Tokenizer, HostileSizesAreRefused) {
+  const auto refused = [](const char* key, const json& value, const char* error) {
+    json from = small();
+    from[key] = value;
+    EXPECT_THAT(error_of(from.dump()), HasSubstr(error)) << key;
+  };
+  const json grow = json::parse(
+      R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"})");
+  refused("normalizer", {{"type", "Sequence"}, {"normalizers", {grow, grow, grow, grow}}},
+          "1024 times");
+  refused("normalizer", {{"type", "Prepend"}, {"prepend", std::string(2000, 'a')}},
+          "1024 times");
+  refused("decoder", {{"type", "Sequence"}, {"decoders", {grow, grow, grow, grow}}},
+          "1024 times");
+  refused("decoder", {{"type", "Sequence"}, {"decoders", json(1000, json{{"type", "Fuse"}})}},
+          "64 stages");
+  const json first = json::parse(R"({"Sequence": {"id": "A", "type_id": 0}})");
+  refused("post_processor",
+          {{"type", "TemplateProcessing"},
+           {"single", {first, first}},
+           {"pair", json::array()},
+           {"special_tokens", json::object()}},
+          "again");
+  json from = small();
+  from["model"]["continuing_subword_prefix"] = std::string(100, '#');
+  EXPECT_THAT(error_of(from.dump()), HasSubstr("64 bytes"));
+  from["model"] = json::parse(R"({"type": "WordPiece", "unk_token": "a", "vocab": {"a": 0},
+                                  "max_input_chars_per_word": 1000000})");
+  EXPECT_THAT(error_of(from.dump()), HasSubstr("above 1000"));
+}
+
 TEST(AddedTokens, TakeWhiteSpaceAlong) {
   json from = small();
   from["model"]["vocab"][" "] = 8;
