@@ -240,14 +240,6 @@ Tensor heads_of(const Tensor& x, int64_t heads) {
   return reshape(x, {x.extent(0), x.extent(1), heads, -1});
 }
 
-Tensor upload_table(int64_t rows, int64_t columns, std::vector<float> values,
-                    const char* name) {
-  Session& session = Session::current();
-  const auto kept = std::make_shared<std::vector<float>>(std::move(values));
-  return session.upload(TensorMeta::contiguous(DType::kFloat32, {rows, columns}),
-                        Category::kBuffer, kept->empty() ? nullptr : kept->data(), kept, name);
-}
-
 }  // namespace
 
 LlamaOptions llama_options(const std::string& name) { return find_named(table(), name); }
@@ -292,9 +284,9 @@ RotaryTables::RotaryTables(const LlamaOptions& options, int64_t rows) {
       }
     }
   }
-  const int64_t columns = options.head_width / 2;
-  cos = upload_table(rows, columns, std::move(cosines), "rotary.cos");
-  sin = upload_table(rows, columns, std::move(sines), "rotary.sin");
+  const Shape shape{rows, options.head_width / 2};
+  cos = ParameterInit::buffer(shape, std::move(cosines), "rotary.cos");
+  sin = ParameterInit::buffer(shape, std::move(sines), "rotary.sin");
 }
 
 LlamaLayer::LlamaLayer(const LlamaOptions& options, ParameterInit& init)

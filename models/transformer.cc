@@ -35,22 +35,18 @@ DenseOptions dense_options(int64_t in, int64_t out) {
 
 // Section 3.5: element 2i of row p is sin(p / 10000^(2i / width)), element 2i + 1 the cosine.
 Tensor sinusoids(int64_t rows, int64_t width) {
-  Session& session = Session::current();
-  std::shared_ptr<std::vector<float>> values;
-  if (session.device().has_data()) {
-    values = std::make_shared<std::vector<float>>();
+  std::vector<float> values;
+  if (Session::current().device().has_data()) {
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t i = 0; i < width; ++i) {
         const int64_t even = i - i % 2;
         const double power = static_cast<double>(even) / static_cast<double>(width);
         const double angle = static_cast<double>(row) / std::pow(10'000.0, power);
-        values->push_back(static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
+        values.push_back(static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
       }
     }
   }
-  return session.upload(TensorMeta::contiguous(DType::kFloat32, {rows, width}),
-                        Category::kBuffer, values ? values->data() : nullptr, values,
-                        "positions");
+  return ParameterInit::buffer(Shape{rows, width}, std::move(values), "positions");
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <numbers>
 #include <span>
+#include <utility>
 
 #include "runtime/core/philox.h"
 #include "runtime/session/session.h"
@@ -116,6 +118,13 @@ Tensor ParameterInit::kaiming_normal_fan_out(const Shape& weight) {
 
 Tensor ParameterInit::buffer(const Shape& shape, float value) {
   return upload_constant(shape, value, Category::kBuffer, "buffer");
+}
+
+Tensor ParameterInit::buffer(const Shape& shape, std::vector<float> values, const char* name) {
+  const auto kept = std::make_shared<std::vector<float>>(std::move(values));
+  return Session::current().upload(TensorMeta::contiguous(DType::kFloat32, shape),
+                                   Category::kBuffer, kept->empty() ? nullptr : kept->data(),
+                                   kept, name);
 }
 
 }  // namespace tidemark

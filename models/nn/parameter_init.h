@@ -32,6 +32,8 @@ class ParameterInit {
 
   // Makes a buffer: neither trained nor counted.
   static Tensor buffer(const Shape& shape, float value);
+  // The same with these values, or, on a device without data, with none. `name`: static text.
+  static Tensor buffer(const Shape& shape, std::vector<float> values, const char* name);
 
  private:
   uint64_t seed_;

@@ -101,17 +101,6 @@ std::string strip(const std::string& text, bool left, bool right) {
   return begin < end ? text.substr(begin, end - begin) : std::string();
 }
 
-double growth_of(const JsonNode& json) {
-  const std::string type = json.text("type");
-  if (type == "Replace") return growth_by_replacing(json);
-  if (type == "Prepend") return 1 + static_cast<double>(json.text("prepend").size());
-  double growth = 1;
-  if (type == "Sequence") {
-    for (const JsonNode& step : json.list("normalizers")) growth *= growth_of(step);
-  }
-  return growth;
-}
-
 Normalizer parse_step(const JsonNode& json);
 
 Normalizer parse_sequence(const JsonNode& json) {
@@ -163,8 +152,9 @@ Normalizer mark_spaces(bool prefix) {
 }
 
 Normalizer parse_normalizer(const JsonNode& json) {
-  if (growth_of(json) > kMostGrowth) json.fail("may make a text over 1024 times as long");
-  return parse_step(json);
+  Normalizer parsed = parse_step(json);
+  check_growth(json, "normalizers");
+  return parsed;
 }
 
 }  // namespace tidemark::tokenizers

@@ -5,6 +5,28 @@
 #include <utility>
 
 namespace tidemark::tokenizers {
+namespace {
+
+double length(const std::string& text) { return static_cast<double>(text.size()); }
+
+// How many times as long a text may become.
+double growth_of(const JsonNode& json, const std::string& steps) {
+  const std::string type = json.text("type");
+  if (type == "Prepend") return 1 + length(json.text("prepend"));
+  if (type == "Replace") {
+    const double by = length(json.text("content"));
+    const JsonNode pattern = json.at("pattern");
+    if (!pattern.has("String")) return 1 + by;  // each place may have an empty match
+    return std::max(1.0, by / std::max(1.0, length(pattern.text("String"))));
+  }
+  double growth = 1;
+  if (type == "Sequence") {
+    for (const JsonNode& step : json.list(steps)) growth *= growth_of(step, steps);
+  }
+  return growth;
+}
+
+}  // namespace
 
 Pattern::Pattern(const JsonNode& json) {
   if (json.has("Regex")) {
@@ -40,12 +62,9 @@ std::string Pattern::replace_all(std::string_view text, std::string_view by) con
   return replaced;
 }
 
-double growth_by_replacing(const JsonNode& json) {
-  const double by = static_cast<double>(json.text("content").size());
-  const JsonNode pattern = json.at("pattern");
-  if (!pattern.has("String")) return 1 + by;  // each place may have an empty match
-  const double match = static_cast<double>(pattern.text("String").size());
-  return std::max(1.0, by / std::max(1.0, match));
+void check_growth(const JsonNode& json, const std::string& steps) {
+  constexpr double kMost = 1024;
+  if (growth_of(json, steps) > kMost) json.fail("may make a text over 1024 times as long");
 }
 
 SplitBehavior parse_split_behavior(const JsonNode& json) {

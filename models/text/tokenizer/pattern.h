@@ -31,11 +31,10 @@ class Pattern {
   std::string literal_;  // without regex_
 };
 
-// How many times as long a text may become where each match of a step's "pattern" becomes its
-// "content". Steps that together allow more than kMostGrowth are refused: a small file could
-// ask for all memory.
-inline constexpr double kMostGrowth = 1024;
-double growth_by_replacing(const JsonNode& json);
+// Refuses a normalizer or decoder whose steps Replace and Prepend could together make a text
+// more than 1024 times as long: a small file could ask for all memory. `steps`: the key under
+// which a Sequence has its steps. Throws DataError.
+void check_growth(const JsonNode& json, const std::string& steps);
 
 // What becomes of a match when a text is split:     "a--b" by "-"
 enum class SplitBehavior {

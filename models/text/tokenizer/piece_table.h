@@ -29,7 +29,6 @@ class PieceTable {
   int64_t size() const { return size_; }
   // In bytes.
   size_t longest_piece() const { return longest_; }
-  const std::unordered_map<int32_t, const std::string*>& by_id() const { return pieces_; }
 
  private:
   struct Hash {

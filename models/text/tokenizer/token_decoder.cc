@@ -11,16 +11,6 @@ namespace {
 // Each stage calls the next one.
 constexpr size_t kMaxStages = 64;
 
-double growth_of(const JsonNode& json) {
-  const std::string type = json.text("type");
-  if (type == "Replace") return growth_by_replacing(json);
-  double growth = 1;
-  if (type == "Sequence") {
-    for (const JsonNode& step : json.list("decoders")) growth *= growth_of(step);
-  }
-  return growth;
-}
-
 void parse_into(const JsonNode& json, std::vector<std::unique_ptr<DecoderStage>>& stages) {
   if (stages.size() >= kMaxStages) json.fail("is one of more than 64 stages");
   const std::string type = json.text("type");
@@ -74,8 +64,8 @@ DecoderStages parse_decoder(const JsonNode* json) {
   if (json == nullptr) {
     stages.push_back(std::make_unique<WordPieceStage>("", false));
   } else {
-    if (growth_of(*json) > kMostGrowth) json->fail("may make a text over 1024 times as long");
     parse_into(*json, stages);
+    check_growth(*json, "decoders");
   }
   return finish(std::move(stages));
 }
