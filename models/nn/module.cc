@@ -1,5 +1,7 @@
 #include "models/nn/module.h"
 
+#include <vector>
+
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/compare.h"
 
@@ -17,10 +19,32 @@ std::vector<NamedTensor> Module::buffers() const {
   return all;
 }
 
+std::vector<NamedTensor> Module::trained() const {
+  std::vector<NamedTensor> all = parameters();
+  std::erase_if(all, [](const NamedTensor& each) { return !requires_grad(each.tensor); });
+  return all;
+}
+
 int64_t Module::parameter_elements() const {
   int64_t count = 0;
   for (const NamedTensor& parameter : parameters()) count += parameter.tensor.elements();
   return count;
+}
+
+void Module::freeze(bool on) {
+  for (const NamedTensor& each : parameters()) tidemark::freeze(each.tensor, on);
+}
+
+void Module::visit(const std::function<void(const std::string&, Module&)>& visit) {
+  this->visit("", visit);
+}
+
+void Module::visit(const std::string& prefix,
+                   const std::function<void(const std::string&, Module&)>& visit) {
+  for (const auto& [name, child] : children_) {
+    visit(prefix + name, *child);
+    child->visit(prefix + name + ".", visit);
+  }
 }
 
 void Module::train(bool on) {

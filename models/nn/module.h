@@ -19,6 +19,7 @@
 // Threads: the session's issuing thread.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,8 +47,17 @@ class Module {
   // This module's own tensors first, then its children's, each in the order of registration.
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
-  // Number of trained values.
+  // The parameters that are not frozen: those that training changes.
+  std::vector<NamedTensor> trained() const;
   int64_t parameter_elements() const;
+
+  // Takes all present parameters out of training, or puts them back: frozen ones get no
+  // gradient. Under a budget they are copied to a tier at most once, because nothing writes
+  // them.
+  void freeze(bool on = true);
+  // Calls visit(name, part) for every part of this module, in order of registration, each
+  // before its own parts. Names are as in parameters().
+  void visit(const std::function<void(const std::string& name, Module& part)>& visit);
 
   // Switches to training mode, the initial mode, or to evaluation; applies to the children too.
   void train(bool on = true);
@@ -86,6 +96,8 @@ class Module {
   void move_to(std::string_view path);
   std::string path_of(const std::string& name) const;
   using List = std::vector<NamedTensor> Module::*;
+  void visit(const std::string& prefix,
+             const std::function<void(const std::string& name, Module& part)>& visit);
   void collect(List list, const std::string& prefix, std::vector<NamedTensor>& into) const;
 
   std::vector<NamedTensor> parameters_;

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/core/bfloat16.h"
 #include "runtime/core/philox.h"
 #include "runtime/session/session.h"
 
@@ -60,14 +61,36 @@ void draw_uniform(uint64_t seed, uint32_t index, int64_t first, std::span<float>
 
 // `make` computes the values of elements [first, first + values.size()).
 template <class Make>
-Tensor upload_floats(const Shape& shape, Category category, const char* name,
+void make_floats(Bytes offset, std::span<std::byte> piece, const Make& make) {
+  make(offset.count() / int64_t{sizeof(float)},
+       std::span(reinterpret_cast<float*>(piece.data()), piece.size() / sizeof(float)));
+}
+
+template <class Make>
+void make_bfloat16(Bytes offset, std::span<std::byte> piece, const Make& make) {
+  const std::span values(reinterpret_cast<BFloat16*>(piece.data()),
+                         piece.size() / sizeof(BFloat16));
+  const int64_t first = offset.count() / int64_t{sizeof(BFloat16)};
+  std::array<float, 1024> floats;
+  for (size_t at = 0; at < values.size(); at += floats.size()) {
+    const auto some = std::span(floats).first(std::min(floats.size(), values.size() - at));
+    make(first + static_cast<int64_t>(at), some);
+    std::copy(some.begin(), some.end(), values.begin() + static_cast<ptrdiff_t>(at));
+  }
+}
+
+template <class Make>
+Tensor upload_values(DType dtype, const Shape& shape, Category category, const char* name,
                      const Make& make) {
   const auto source = [&](Bytes offset, std::span<std::byte> piece) {
-    make(offset.count() / int64_t{sizeof(float)},
-         std::span(reinterpret_cast<float*>(piece.data()), piece.size() / sizeof(float)));
+    if (dtype == DType::kBFloat16) {
+      make_bfloat16(offset, piece, make);
+    } else {
+      make_floats(offset, piece, make);
+    }
   };
-  return Session::current().upload_from(source, TensorMeta::contiguous(DType::kFloat32, shape),
-                                        category, name);
+  return Session::current().upload_from(source, TensorMeta::contiguous(dtype, shape), category,
+                                        name);
 }
 
 }  // namespace
@@ -85,25 +108,35 @@ std::vector<float> draw_uniform(uint64_t seed, uint32_t index, int64_t count, do
 }
 
 Tensor upload_constant(const Shape& shape, float value, Category category, const char* name) {
-  return upload_floats(shape, category, name, [=](int64_t, std::span<float> values) {
-    std::fill(values.begin(), values.end(), value);
-  });
+  return upload_values(DType::kFloat32, shape, category, name,
+                       [=](int64_t, std::span<float> values) {
+                         std::fill(values.begin(), values.end(), value);
+                       });
+}
+
+template <class Draw>
+Tensor ParameterInit::drawn(const Shape& shape, const Draw& draw) {
+  const uint32_t index = next_index_++;
+  return upload_values(dtype_, shape, Category::kParameter, "parameter",
+                       [&](int64_t first, std::span<float> values) {
+                         if (drawing_) {
+                           draw(index, first, values);
+                         } else {
+                           std::fill(values.begin(), values.end(), 0.0F);
+                         }
+                       });
 }
 
 Tensor ParameterInit::normal(const Shape& shape, double deviation) {
-  const uint32_t index = next_index_++;
-  return upload_floats(shape, Category::kParameter, "parameter",
-                       [=, this](int64_t first, std::span<float> values) {
-                         draw_normal(seed_, index, first, values, deviation);
-                       });
+  return drawn(shape, [&](uint32_t index, int64_t first, std::span<float> values) {
+    draw_normal(seed_, index, first, values, deviation);
+  });
 }
 
 Tensor ParameterInit::uniform(const Shape& shape, double bound) {
-  const uint32_t index = next_index_++;
-  return upload_floats(shape, Category::kParameter, "parameter",
-                       [=, this](int64_t first, std::span<float> values) {
-                         draw_uniform(seed_, index, first, values, bound);
-                       });
+  return drawn(shape, [&](uint32_t index, int64_t first, std::span<float> values) {
+    draw_uniform(seed_, index, first, values, bound);
+  });
 }
 
 Tensor ParameterInit::constant(const Shape& shape, float value) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/core/category.h"
+#include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
 #include "runtime/tensor/tensor.h"
 
@@ -21,7 +22,15 @@ class ParameterInit {
  public:
   explicit ParameterInit(uint64_t seed) : seed_(seed) {}
 
-  // Makes the next parameter, float32. Throws OutOfMemory.
+  // The type of the parameters to come whose values are drawn: float32, the first type, or
+  // bfloat16, rounded to the nearest. Those that begin with one value, such as biases and
+  // norms, are float32 always: they are small.
+  void store_as(DType dtype) { dtype_ = dtype; }
+  // Off: the parameters to come are 0 instead of drawn, because they will be loaded. The same
+  // numbers stay reserved for them.
+  void set_drawing(bool on) { drawing_ = on; }
+
+  // Makes the next parameter. Throws OutOfMemory.
   Tensor normal(const Shape& shape, double deviation);
   Tensor uniform(const Shape& shape, double bound);  // in [-bound, bound)
   Tensor constant(const Shape& shape, float value);
@@ -36,7 +45,13 @@ class ParameterInit {
   static Tensor buffer(const Shape& shape, std::vector<float> values, const char* name);
 
  private:
+  // The next parameter, with the values of draw(index, first element, values).
+  template <class Draw>
+  Tensor drawn(const Shape& shape, const Draw& draw);
+
   uint64_t seed_;
+  DType dtype_ = DType::kFloat32;
+  bool drawing_ = true;
   uint32_t next_index_ = 0;
 };
 

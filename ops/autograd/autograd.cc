@@ -14,8 +14,13 @@ namespace {
 thread_local bool grad_is_on = true;
 thread_local uint64_t next_sequence = 1;
 
+// Also of a frozen leaf.
+GradState* recorded_state(const Tensor& tensor) {
+  return static_cast<GradState*>(tensor.autograd().get());
+}
+
 GradNode& leaf_node(const Tensor& tensor) {
-  GradState* state = grad_state(tensor);
+  GradState* state = recorded_state(tensor);
   if (!state || !state->node->leaf) throw UsageError("[grad] the tensor is not a leaf");
   return *state->node;
 }
@@ -37,7 +42,8 @@ void GradNode::dispose() {
 }
 
 GradState* grad_state(const Tensor& tensor) {
-  return static_cast<GradState*>(tensor.autograd().get());
+  GradState* state = recorded_state(tensor);
+  return state && state->node->frozen ? nullptr : state;
 }
 
 Saved::Saved(const Tensor& tensor)
@@ -87,6 +93,11 @@ void require_grad(Tensor& tensor) {
 }
 
 bool requires_grad(const Tensor& tensor) { return grad_state(tensor) != nullptr; }
+void freeze(const Tensor& leaf, bool frozen) {
+  GradNode& node = leaf_node(leaf);
+  node.frozen = frozen;
+  if (frozen) node.collected = {};
+}
 Tensor grad_of(const Tensor& leaf) { return leaf_node(leaf).collected; }
 void clear_grad(const Tensor& leaf) { leaf_node(leaf).collected = {}; }
 void set_grad(const Tensor& leaf, const Tensor& gradient) {
@@ -99,7 +110,7 @@ void name_tensor(const Tensor& tensor, std::string_view name) {
   const char* const known = intern(name);
   if (!*known) return;
   tensor.storage()->name = known;
-  GradState* state = grad_state(tensor);
+  GradState* state = recorded_state(tensor);
   if (!state || !state->node->leaf) return;
   state->node->path = known;
   state->node->gradient_name = intern(std::string(name) + ".grad");

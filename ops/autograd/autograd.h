@@ -65,6 +65,9 @@ class NoGrad {
 // Makes `tensor` a leaf whose gradient backward() collects.
 void require_grad(Tensor& tensor);
 bool requires_grad(const Tensor& tensor);
+// A frozen leaf needs no gradient, in calls recorded from now on; any that it has is dropped.
+// Applies to all handles of the leaf.
+void freeze(const Tensor& leaf, bool frozen = true);
 // Names a tensor in events and messages. If it is a leaf, its gradients are named "NAME.grad".
 void name_tensor(const Tensor& tensor, std::string_view name);
 // The gradient collected for a leaf; undefined if there is none yet.

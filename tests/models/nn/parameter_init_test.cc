@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/core/bfloat16.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
@@ -65,6 +66,31 @@ TEST(ParameterInit, KaimingPreservesTheVarianceOfGradients) {
   const Tensor weight = init.kaiming_normal_fan_out({32, 3, 3, 16});
   EXPECT_EQ(values_of(weight),
             draw_normal(9, 0, 32 * 3 * 3 * 16, std::sqrt(2.0 / (32 * 3 * 3))));
+}
+
+TEST(ParameterInit, DrawnValuesMayBeStoredInBfloat16) {
+  Session session({.device = "cpu", .budget = Bytes(16 << 20)});
+  ParameterInit init(9);
+  init.store_as(DType::kBFloat16);
+  const int64_t count = 3 << 20;  // several pieces
+  const Tensor stored = init.normal({count}, 1.0);
+  ASSERT_EQ(stored.dtype(), DType::kBFloat16);
+  std::vector<BFloat16> values(static_cast<size_t>(count));
+  ASSERT_TRUE(session.download(stored, values.data()));
+  const std::vector<float> drawn = draw_normal(9, 0, count, 1.0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(float{values[i]}, float{BFloat16(drawn[i])}) << i;
+  }
+  EXPECT_EQ(init.constant({2}, 5).dtype(), DType::kFloat32);
+}
+
+TEST(ParameterInit, WhatWillBeLoadedIsNotDrawnButKeepsItsNumber) {
+  Session session({.device = "cpu", .budget = Bytes(1 << 20)});
+  ParameterInit init(9);
+  init.set_drawing(false);
+  EXPECT_EQ(values_of(init.normal({3}, 1.0)), (std::vector<float>{0, 0, 0}));
+  init.set_drawing(true);
+  EXPECT_EQ(values_of(init.normal({3}, 1.0)), draw_normal(9, 1, 3, 1.0));
 }
 
 }  // namespace

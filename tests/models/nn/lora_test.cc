@@ -1,0 +1,154 @@
+// LoRA: what is trained, what y becomes, and the merged weight.
+#include "models/nn/lora.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "ops/autograd/autograd.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/inplace.h"
+#include "ops/linear/matmul.h"
+#include "ops/reduce/reduce.h"
+#include "ops/view/view.h"
+#include "runtime/core/errors.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+struct Net : Module {
+  explicit Net(ParameterInit& init)
+      : up({.in = 6, .out = 4}, init),
+        down({.in = 4, .out = 6, .in_first = true}, init),
+        head({.in = 6, .out = 5, .bias = false}, init) {
+    register_child("block.up", up);
+    register_child("block.down", down);
+    register_child("lm_head", head);
+  }
+  Tensor forward(const Tensor& x) const {
+    return head.forward(down.forward(up.forward(x)));
+  }
+  Dense up, down, head;
+};
+
+std::vector<std::string> names(const std::vector<NamedTensor>& list) {
+  std::vector<std::string> all;
+  for (const NamedTensor& one : list) all.push_back(one.name);
+  return all;
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  EXPECT_TRUE(Session::current().download(tensor, values.data()));
+  return values;
+}
+
+class LoraTest : public ::testing::Test {
+ protected:
+  Tensor input() {
+    return ParameterInit::buffer({3, 6}, draw_normal(5, 0, 18, 1), "input");
+  }
+  // So that changes are not 0.
+  static void fill_b(const Module& net) {
+    for (const NamedTensor& each : net.parameters()) {
+      if (each.name.find("lora_B") == std::string::npos) continue;
+      const NoGrad no_grad;
+      fill_(each.tensor, 0.25);
+    }
+  }
+
+  Session session_{{.device = "cpu", .budget = Bytes(1 << 20)}};
+  ParameterInit init_{1};
+  Net net_{init_};
+};
+
+TEST_F(LoraTest, OnlyTheChangesAreTrained) {
+  add_lora(net_, {.change = {.rank = 2}, .targets = {"up"}}, init_);
+  EXPECT_THAT(names(net_.trained()),
+              ElementsAre("block.up.lora_A.weight", "block.up.lora_B.weight"));
+  session_.step([&] { backward(sum(net_.forward(input()))); });
+  for (const NamedTensor& each : net_.parameters()) {
+    EXPECT_EQ(grad_of(each.tensor).defined(), is_lora(each.name)) << each.name;
+  }
+}
+
+TEST_F(LoraTest, WithoutTargetsAllButTheHeadAreChanged) {
+  add_lora(net_, {}, init_);
+  EXPECT_THAT(names(net_.trained()),
+              ElementsAre("block.up.lora_A.weight", "block.up.lora_B.weight",
+                          "block.down.lora_A.weight", "block.down.lora_B.weight"));
+}
+
+TEST_F(LoraTest, AtFirstTheOutputIsTheSameToTheBit) {
+  const std::vector<float> before = values_of(net_.forward(input()));
+  add_lora(net_, {}, init_);
+  EXPECT_EQ(values_of(net_.forward(input())), before);
+}
+
+TEST_F(LoraTest, AnUnknownTargetIsRefusedAndChangesNothing) {
+  EXPECT_THAT([&] { add_lora(net_, {.targets = {"up", "q_proj"}}, init_); },
+              ThrowsMessage<UsageError>(HasSubstr("'q_proj'; there are down, lm_head, up")));
+  EXPECT_EQ(net_.trained().size(), net_.parameters().size());
+}
+
+// y = x W^T + alpha / rank (x A^T) B^T + bias, written out.
+TEST_F(LoraTest, TheChangeIsThatOfThePaper) {
+  const Tensor x = input();
+  const std::vector<float> before = values_of(net_.up.forward(x));
+  add_lora(net_, {.change = {.rank = 2, .alpha = 3}, .targets = {"up"}}, init_);
+  fill_b(net_);
+  const std::vector<NamedTensor> trained = net_.trained();
+  const std::vector<float> xs = values_of(x), a = values_of(trained[0].tensor);
+  const std::vector<float> after = values_of(net_.up.forward(x));
+  for (size_t row = 0; row < 3; ++row) {
+    double narrow = 0;
+    for (size_t r = 0; r < 2; ++r) {
+      for (size_t i = 0; i < 6; ++i) narrow += double{xs[row * 6 + i]} * a[r * 6 + i];
+    }
+    for (size_t out = 0; out < 4; ++out) {
+      EXPECT_NEAR(after[row * 4 + out], before[row * 4 + out] + 1.5 * 0.25 * narrow, 1e-5);
+    }
+  }
+}
+
+TEST_F(LoraTest, DropoutIsOfTheChangeAloneAndOnlyInTraining) {
+  add_lora(net_, {.change = {.dropout = 0.5}}, init_);
+  const std::vector<float> unchanged = values_of(net_.forward(input()));
+  fill_b(net_);
+  const std::vector<float> one = values_of(net_.forward(input()));
+  EXPECT_NE(values_of(net_.forward(input())), one);
+  net_.train(false);
+  const std::vector<float> all = values_of(net_.forward(input()));
+  EXPECT_EQ(values_of(net_.forward(input())), all);
+  EXPECT_NE(all, unchanged);
+}
+
+// Both orders of a weight's dimensions.
+TEST_F(LoraTest, MergedWeightsGiveTheSameOutput) {
+  add_lora(net_, {}, init_);
+  fill_b(net_);
+  const std::vector<float> changed = values_of(net_.forward(input()));
+  const std::vector<NamedTensor> merged = merged_parameters(net_);
+  EXPECT_THAT(names(merged),
+              ElementsAre("block.up.weight", "block.up.bias", "block.down.weight",
+                          "block.down.bias", "lm_head.weight"));
+  ParameterInit again(1);
+  Net plain(again);
+  const std::vector<NamedTensor> into = plain.parameters();
+  for (size_t i = 0; i < into.size(); ++i) {
+    const NoGrad no_grad;
+    fill_(into[i].tensor, 0);
+    add_(into[i].tensor, merged[i].tensor);
+  }
+  const std::vector<float> plainly = values_of(plain.forward(input()));
+  for (size_t i = 0; i < changed.size(); ++i) EXPECT_NEAR(plainly[i], changed[i], 1e-6);
+}
+
+}  // namespace
+}  // namespace tidemark
