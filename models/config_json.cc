@@ -75,6 +75,25 @@ std::optional<ConfigJson> ConfigJson::object(const std::string& key) const {
   return ConfigJson(json_[key], from_ + ", '" + key + '\'');
 }
 
+double ConfigJson::share(const std::string& key, double otherwise) const {
+  if (!has(key)) return otherwise;
+  const Json& value = json_[key];
+  if (!value.is_number() || !(value >= 0.0 && value < 1.0)) {
+    fail(key, "is not a number from 0 to below 1");
+  }
+  return value.get<double>();
+}
+
+std::vector<std::string> ConfigJson::texts(const std::string& key) const {
+  if (!has(key)) fail(key, "is missing");
+  std::vector<std::string> texts;
+  for (const Json& each : json_[key]) {
+    if (!json_[key].is_array() || !each.is_string()) fail(key, "is not an array of texts");
+    texts.push_back(each.get<std::string>());
+  }
+  return texts;
+}
+
 double ConfigJson::eps(const std::string& key, double otherwise) const {
   if (!has(key)) return otherwise;
   const Json& value = json_[key];

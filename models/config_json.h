@@ -37,6 +37,11 @@ class ConfigJson {
   double number(const std::string& key, double otherwise) const;
   // A JSON object within this one; nullopt if the key is missing.
   std::optional<ConfigJson> object(const std::string& key) const;
+  // From 0 to below 1; `otherwise` if the key is missing.
+  double share(const std::string& key, double otherwise) const;
+  // An array of texts.
+  std::vector<std::string> texts(const std::string& key) const;
+  bool is_empty() const { return json_.empty(); }
   // Between 0 and 1; `otherwise` if the key is missing.
   double eps(const std::string& key, double otherwise) const;
 

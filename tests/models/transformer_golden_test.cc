@@ -2,15 +2,18 @@
 // transformer against torch.nn.Transformer: the same weights, read from a safetensors file with
 // its names, give the same logits, loss and gradients. The files and how they are made:
 // scripts/make_golden.py.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include <cstddef>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "models/bert.h"
 #include "models/checkpoint/hugging_face.h"
+#include "models/checkpoint/peft.h"
 #include "models/checkpoint/weight_file.h"
 #include "models/gpt2.h"
 #include "models/llama.h"
@@ -22,6 +25,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/view/view.h"
 #include "runtime/core/text_file.h"
+#include "tests/models/data/files.h"
 #include "tests/support/golden.h"
 #include "tests/support/machine.h"
 #include "tests/support/values.h"
@@ -55,14 +59,27 @@ void load(Module& model, const std::string& file_name) {
   EXPECT_EQ(report.loaded, static_cast<int64_t>(model.parameters().size()));
 }
 
+// The bytes of each tensor in a file.
+std::map<std::string, std::vector<std::byte>> contents(const std::string& safetensors) {
+  SafetensorsFile file(safetensors);
+  std::map<std::string, std::vector<std::byte>> tensors;
+  for (const WeightEntry& entry : file.entries()) {
+    std::vector<std::byte>& bytes = tensors[entry.name];
+    bytes.resize(static_cast<size_t>(entry.bytes().count()));
+    file.read(entry, bytes);
+  }
+  return tensors;
+}
+
 // After backward().
 void compare_gradients(const Json& golden, const Module& model) {
   size_t compared = 0;
   for (const auto& [name, samples] : golden.at("tensors").items()) {
     compared += name.starts_with("gradient/") ? 1 : 0;
   }
-  EXPECT_EQ(compared, model.parameters().size());
-  for (const NamedTensor& parameter : model.parameters()) {
+  const std::vector<NamedTensor> trained = model.trained();
+  EXPECT_EQ(compared, trained.size());
+  for (const NamedTensor& parameter : trained) {
     compare_samples(golden, "gradient/" + parameter.name, to_vector(grad_of(parameter.tensor)),
                     model.compute_type());
   }
@@ -186,6 +203,33 @@ TEST_P(TransformerGoldenTest, LlamaAndQwen2) {
     const Tensor logits = model.logits(numbers(golden.at("tokens")));
     compare_training(golden, model, logits, reshape(numbers(golden.at("labels")), {-1}));
   }
+}
+
+// The adapter that PEFT saved, and the adapter saved here, which is the same.
+TEST_P(TransformerGoldenTest, LlamaWithLora) {
+  const std::string adapter = path("llama_small_lora");
+  const Json golden = read_golden(path("llama_small_lora.json")).at(0);
+  const TextModelInfo info =
+      parse_hugging_face_config(golden.at("config").dump(), "llama_small_lora");
+  const std::unique_ptr<TextModel> made = info.make(
+      "clm", {.vocabulary = info.vocabulary, .attention = GetParam().attention}, init_);
+  auto& model = dynamic_cast<Llama&>(*made);
+  load(model, "llama_small.safetensors");
+  model.compute_in(GetParam().dtype);
+  const LoraOptions options = read_adapter_config(adapter);
+  add_lora(model, options, init_);
+  load_adapter(adapter, model);
+  const Tensor logits = model.logits(numbers(golden.at("tokens")));
+  compare_training(golden, model, logits, reshape(numbers(golden.at("labels")), {-1}));
+
+  const TempFolder saved;
+  save_adapter(saved.path(), model, options, "llama_small");
+  EXPECT_EQ(contents(saved.path() + "/adapter_model.safetensors"),
+            contents(adapter + "/adapter_model.safetensors"));
+  const LoraOptions read = read_adapter_config(saved.path());
+  EXPECT_EQ(read.change.rank, options.change.rank);
+  EXPECT_EQ(read.change.alpha, options.change.alpha);
+  EXPECT_THAT(read.targets, ::testing::UnorderedElementsAreArray(options.targets));
 }
 
 // As published, and with the norms that torch.nn.Transformer ends either half with.
