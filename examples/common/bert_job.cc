@@ -64,8 +64,9 @@ class BertTraining final : public Training {
     training_.set_learning_rate(step, files_.schedule_steps());
   }
   StepOutcome step() override { return training_.train(std::exchange(batch_, {})); }
-  void after_step(int64_t done) override {
+  Validation after_step(int64_t done) override {
     files_.after_step(done, training_.model(), training_.optimizer());
+    return {};
   }
   void stop(int64_t done) override {
     files_.end(done, training_.model(), training_.optimizer());

@@ -71,6 +71,7 @@ struct RunFlags {
   bool dry_run = false;
   std::string json;  // files; empty: none
   std::string trace;
+  std::string tensorboard;  // a folder
   std::string save_costs;
   std::string save_schedule;
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "examples/common/console.h"
@@ -17,6 +18,7 @@ constexpr double kMemory = 0.9;
 constexpr int64_t kBarWidth = 16;
 constexpr const char* kBackToStart = "\r\x1b[K";
 constexpr std::chrono::milliseconds kFirstLine{1000}, kNextLine{100};
+constexpr std::chrono::seconds kWorthForecasting{5};
 
 std::string bar(int64_t done, int64_t all) {
   const int64_t filled = done * kBarWidth / std::max<int64_t>(all, 1);
@@ -40,17 +42,28 @@ ProgressLine::~ProgressLine() {
   if (terminal_ && done_ > first_) write_console(out_, "\n");
 }
 
-void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
-                        std::optional<int64_t> correct, int64_t size) {
+std::string ProgressLine::time_left() const {
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
+  const int64_t steps = done_ - first_;
+  if (steps_ <= done_ || taken < kWorthForecasting) return "";
+  const auto seconds = std::llround(taken.count() / static_cast<double>(steps) *
+                                    static_cast<double>(steps_ - done_));
+  if (seconds < 60) return fmt::format("  {} s left", seconds);
+  if (seconds < 3600) return fmt::format("  {} min {} s left", seconds / 60, seconds % 60);
+  return fmt::format("  {} h {} min left", seconds / 3600, seconds / 60 % 60);
+}
+
+void ProgressLine::step(const StepStats& stats, const StepOutcome& outcome) {
   ++done_;
   constexpr Nanos kWorthTelling{500'000'000};
   if (stats.planning_time >= kWorthTelling) {
     note(fmt::format("step {} took {:.1f} s longer to plan the next steps", done_,
                      to_seconds(stats.planning_time)));
   }
-  if (correct) {
-    accuracy_ = kMemory * accuracy_ +
-                (1 - kMemory) * static_cast<double>(*correct) / static_cast<double>(size);
+  if (outcome.correct && outcome.guesses > 0) {
+    const double share =
+        static_cast<double>(*outcome.correct) / static_cast<double>(outcome.guesses);
+    accuracy_ = kMemory * accuracy_ + (1 - kMemory) * share;
     weight_ = kMemory * weight_ + (1 - kMemory);
   }
   const int64_t every = std::max<int64_t>(1, steps_ / kPlainLines);
@@ -59,7 +72,11 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
   std::string line = fmt::format("step {}/{} ", done_, steps_);
   if (terminal_) line += bar(done_, steps_) + " ";
   line += fmt::format("{:.0f} ms", to_ms(stats.duration));
-  if (loss) line += fmt::format("  loss {:.4f}", *loss);
+  if (outcome.tokens > 0 && stats.duration > Nanos(0)) {
+    line += fmt::format("  {:.0f} tokens/s",
+                        static_cast<double>(outcome.tokens) / to_seconds(stats.duration));
+  }
+  if (outcome.loss) line += fmt::format("  loss {:.4f}", *outcome.loss);
   if (weight_ > 0) line += fmt::format("  accuracy {:.1f} %", 100 * accuracy_ / weight_);
   line +=
       fmt::format("  peak {:.1f} of {:.1f} MiB", to_mib(stats.peak_reserved), to_mib(budget_));
@@ -68,6 +85,7 @@ void ProgressLine::step(const StepStats& stats, std::optional<float> loss,
   if (stats.recomputes > 0)
     line += fmt::format("  recomputed {:.0f} ms", to_ms(stats.recompute_time));
   if (stats.planned) line += "  planned";
+  line += time_left();
 
   print(line, /*stays=*/!terminal_);
 }

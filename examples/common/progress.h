@@ -5,9 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
+#include <string>
 #include <string_view>
 
+#include "examples/common/training.h"
 #include "runtime/core/units.h"
 #include "runtime/telemetry/step_stats.h"
 
@@ -23,9 +24,8 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Call after each step. `correct`: right guesses out of `size`.
-  void step(const StepStats& stats, std::optional<float> loss, std::optional<int64_t> correct,
-            int64_t size);
+  // Call after each step.
+  void step(const StepStats& stats, const StepOutcome& outcome);
   // Call when the host starts planning later steps, which delays the next step().
   void planning();
   // Prints a separate line.
@@ -34,8 +34,12 @@ class ProgressLine {
  private:
   void print(std::string_view line, bool stays);
 
+  // " 3 min 20 s left", from the time that the steps have taken so far.
+  std::string time_left() const;
+
   static constexpr int64_t kPlainLines = 20;
 
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::FILE* out_;
   bool terminal_;
   int64_t steps_;

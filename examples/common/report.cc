@@ -42,6 +42,8 @@ Json step_json(size_t index, const TrainedStep& record) {
   json["peak_live_bytes"] = s.peak_live.count();
   add_decisions(json, s);
   json["planning_ms"] = to_ms(s.planning_time);
+  if (record.tokens > 0) json["tokens"] = record.tokens;
+  if (record.validation_loss) json["validation_loss"] = *record.validation_loss;
   return json;
 }
 

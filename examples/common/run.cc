@@ -29,6 +29,7 @@
 #include "runtime/schedule/fingerprint.h"
 #include "runtime/schedule/schedule_json.h"
 #include "runtime/session/session.h"
+#include "runtime/telemetry/tensorboard.h"
 #include "runtime/telemetry/trace_writer.h"
 
 namespace tidemark {
@@ -279,6 +280,64 @@ PlanSummary plan_summary(Session& session) {
   return summary;
 }
 
+// Writes the scalars of --tensorboard; does nothing without the flag.
+class Board {
+ public:
+  explicit Board(const std::string& folder) {
+    if (!folder.empty()) writer_.emplace(folder);
+  }
+  void add(int64_t step, const StepOutcome& outcome, const StepStats& stats,
+           const Validation& validation) {
+    if (!writer_) return;
+    std::vector<Scalar> scalars{
+        {"speed/step_ms", static_cast<float>(to_ms(stats.duration))},
+        {"memory/arena_peak_mib", static_cast<float>(to_mib(stats.peak_reserved))},
+        {"memory/released_mib",
+         static_cast<float>(to_mib(stats.evicted_bytes + stats.offload_bytes))}};
+    if (outcome.loss) scalars.push_back({"train/loss", *outcome.loss});
+    if (outcome.correct && outcome.guesses > 0) {
+      scalars.push_back({"train/accuracy", static_cast<float>(*outcome.correct) /
+                                               static_cast<float>(outcome.guesses)});
+    }
+    if (outcome.tokens > 0 && stats.duration > Nanos(0)) {
+      scalars.push_back({"speed/tokens_per_s", static_cast<float>(outcome.tokens) /
+                                                   static_cast<float>(to_seconds(stats.duration))});
+    }
+    if (validation.loss) {
+      scalars.push_back({"validation/loss", static_cast<float>(*validation.loss)});
+    }
+    writer_->add(step, scalars);
+  }
+
+ private:
+  std::optional<TensorBoardWriter> writer_;
+};
+
+// Runs steps until `job`'s last, or until training stops or is interrupted. Returns how many are
+// complete.
+int64_t run_steps(const RunFlags& flags, const Job& job, Training& training, Session& session,
+                  const InterruptScope& interrupt, ProgressLine& progress, RunReport& report) {
+  Board board(flags.tensorboard);
+  int64_t done = report.first_step;
+  for (bool stop = false; !stop && done < job.steps() && !interrupt.requested();) {
+    StepOutcome outcome;
+    training.prepare(done);
+    const StepStats stats = session.step([&] { outcome = training.step(); });
+    report.steps.push_back({outcome.loss, stats, outcome.tokens});
+    if (!report.program_memory) report.program_memory = program_memory(session, report);
+    progress.step(stats, outcome);
+    const Validation validation = training.after_step(++done);
+    if (validation.loss) {
+      report.steps.back().validation_loss = validation.loss;
+      progress.note(fmt::format("step {}: validation loss {:.4f}", done, *validation.loss));
+    }
+    board.add(done, outcome, stats, validation);
+    stop = validation.stop;
+    if (stop) progress.note("the validation loss no longer falls: training stops");
+  }
+  return done;
+}
+
 // Returns true if the run ended, false if it was interrupted.
 bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
            const InterruptScope& interrupt, RunReport& report) {
@@ -302,15 +361,7 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
     {
       ProgressLine progress(stderr, job.steps(), *options.budget, done);
       shown = &progress;
-      while (done < job.steps() && !interrupt.requested()) {
-        StepOutcome outcome;
-        training->prepare(done);
-        const StepStats& stats = session.step([&] { outcome = training->step(); });
-        report.steps.push_back({outcome.loss, stats});
-        if (!report.program_memory) report.program_memory = program_memory(session, report);
-        progress.step(stats, outcome.loss, outcome.correct, outcome.guesses);
-        training->after_step(++done);
-      }
+      done = run_steps(flags, job, *training, session, interrupt, progress, report);
       shown = nullptr;
     }
     if (session.planner()) report.plan = plan_summary(session);

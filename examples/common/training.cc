@@ -35,7 +35,7 @@ StepOutcome train_step(const std::vector<MicroBatch>& parts,
   StepOutcome outcome;
   for (const MicroBatch& part : parts) {
     Forward result = forward(part);
-    if (parts.size() > 1) {
+    if (parts.size() > 1 && !result.is_share) {
       const double share = static_cast<double>(part.size) / static_cast<double>(rows);
       result.loss = scale(result.loss, share);
     }

@@ -24,6 +24,13 @@ struct StepOutcome {
   std::optional<float> loss{};       // mean over the batch
   std::optional<int64_t> correct{};  // right ones among `guesses`
   int64_t guesses = 0;
+  int64_t tokens = 0;  // read in the step; 0: not counted
+};
+
+// What after_step() found on data that are not used for training.
+struct Validation {
+  std::optional<double> loss{};  // none: nothing was evaluated
+  bool stop = false;             // training no longer helps
 };
 
 // Results on data that were not used for training.
@@ -52,8 +59,8 @@ class Training {
   virtual void prepare(int64_t step) = 0;
   // Runs the step, within Session::step; waits for the outcome.
   virtual StepOutcome step() = 0;
-  // Called after each step; `done` steps are complete.
-  virtual void after_step(int64_t /*done*/) {}
+  // Called after each step; `done` steps are complete. May run steps of its own.
+  virtual Validation after_step(int64_t /*done*/) { return {}; }
   // Called after the last step, also of an interrupted run: releases what only training needs.
   virtual void stop(int64_t /*done*/) {}
   // Checksum of parameters, buffers and optimizer state.
@@ -99,6 +106,9 @@ struct Forward {
   Tensor loss;       // a scalar, the mean over its guesses
   Tensor correct{};  // a scalar; may be undefined
   int64_t guesses = 0;
+  // Whether the loss is the micro-batch's share of the step's loss already, instead of its own
+  // mean, which counts by its rows.
+  bool is_share = false;
 };
 // A training step: forward and backward for each part in order, then `update`. The gradients
 // and the returned loss are those of the mean over all parts.

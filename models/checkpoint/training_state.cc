@@ -25,7 +25,7 @@ std::vector<NamedTensor> all_tensors(const Module& model, const Optimizer& optim
   const auto add = [&](const std::string& prefix, const std::vector<NamedTensor>& tensors) {
     for (const NamedTensor& named : tensors) all.push_back({prefix + named.name, named.tensor});
   };
-  add("parameter.", model.parameters());
+  add("parameter.", model.trained());
   add("buffer.", model.buffers());
   add("optimizer.", optimizer.state());
   return all;

@@ -1,6 +1,6 @@
 // A whole training run in one file, from which it resumes with the same bits: parameters,
 // buffers, optimizer state and counts, the random stream, the step, and the position in the
-// data.
+// data. Frozen parameters are not in it: they are as they were loaded.
 //
 // A safetensors file: tensors "parameter.NAME", "buffer.NAME", "optimizer.NAME"; the rest is in
 // __metadata__, with a checksum over the file. It is replaced atomically (atomic_file.h).
