@@ -9,8 +9,11 @@
 #include "models/named.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/rotary.h"
+#include "ops/autograd/autograd.h"
 #include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/inplace.h"
 #include "ops/elementwise/silu_mul.h"
+#include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
 #include "ops/view/view.h"
 #include "runtime/core/errors.h"
@@ -313,22 +316,53 @@ LlamaLayer::LlamaLayer(const LlamaOptions& options, ParameterInit& init)
   register_child("mlp.down_proj", down_);
 }
 
-Tensor LlamaLayer::attend(const Tensor& x, const Tensor& cos, const Tensor& sin) const {
-  const Tensor q = rotary(heads_of(query_.forward(x), options_.heads), cos, sin);
-  const Tensor k = rotary(heads_of(key_.forward(x), options_.kv_heads), cos, sin);
-  const Tensor v = heads_of(value_.forward(x), options_.kv_heads);
+LlamaCache::LlamaCache(const LlamaOptions& options, int64_t longest, DType dtype)
+    : longest_(longest) {
+  const Shape shape{1, longest, options.kv_heads, options.head_width};
+  const auto empty = [&] {
+    return Session::current().upload_from(
+        [](Bytes, std::span<std::byte> piece) { std::ranges::fill(piece, std::byte{0}); },
+        TensorMeta::contiguous(dtype, shape), Category::kBuffer, "cache");
+  };
+  for (int64_t i = 0; i < options.layers; ++i) layers_.push_back({empty(), empty()});
+}
+
+Tensor LlamaLayer::attend(const Tensor& x, const LlamaPlaces& places, LlamaCache::Layer* cache,
+                          int64_t before) const {
+  const Tensor q =
+      rotary(heads_of(query_.forward(x), options_.heads), places.cos, places.sin);
+  Tensor k = rotary(heads_of(key_.forward(x), options_.kv_heads), places.cos, places.sin);
+  Tensor v = heads_of(value_.forward(x), options_.kv_heads);
+  if (cache) {
+    const int64_t length = x.extent(1);
+    copy_(narrow(cache->keys, 1, before, length), k);
+    copy_(narrow(cache->values, 1, before, length), v);
+    k = narrow(cache->keys, 1, 0, before + length);
+    v = narrow(cache->values, 1, 0, before + length);
+  }
   AttentionOptions attention;
-  attention.causal = true;
+  attention.causal = before == 0;  // a continuation is one token, which sees all
+  attention.starts = places.starts;
   attention.implementation = options_.attention;
   const Tensor y = scaled_dot_product_attention(q, k, v, attention);
   return output_.forward(reshape(y, {x.extent(0), x.extent(1), -1}));
 }
 
-Tensor LlamaLayer::forward(const Tensor& x, const Tensor& cos, const Tensor& sin) const {
+Tensor LlamaLayer::forward(const Tensor& x, const LlamaPlaces& places,
+                           LlamaCache::Layer* cache, int64_t before) const {
   const Scope scope(*this);
-  const Tensor y = add(attend(norm1_.forward(x), cos, sin), x);
+  const Tensor y = add(attend(norm1_.forward(x), places, cache, before), x);
   const Tensor h = norm2_.forward(y);
   return add(down_.forward(silu_mul(gate_.forward(h), up_.forward(h))), y);
+}
+
+Tensor LlamaLayer::forward(const Tensor& x, const LlamaPlaces& places) const {
+  return forward(x, places, nullptr, 0);
+}
+
+Tensor LlamaLayer::forward(const Tensor& x, const LlamaPlaces& places, LlamaCache& cache,
+                           size_t layer) const {
+  return forward(x, places, &cache.layers_[layer], cache.length_);
 }
 
 Llama::Llama(const LlamaOptions& options, ParameterInit& init)
@@ -348,22 +382,56 @@ Llama::Llama(const LlamaOptions& options, ParameterInit& init)
   register_child("lm_head", *head_);
 }
 
-Tensor Llama::logits(const Tensor& tokens) const {
-  if (tokens.shape().rank() != 2 || tokens.extent(1) > options_.positions) {
-    throw UsageError("[llama] tokens must be (N, L), L at most " +
-                     std::to_string(options_.positions) + ", not " +
-                     tokens.shape().to_string());
-  }
-  const int64_t length = tokens.extent(1);
-  const Tensor cos = narrow(tables_.cos, 0, 0, length), sin = narrow(tables_.sin, 0, 0, length);
-  Tensor x = words_.forward(tokens);
-  for (const auto& layer : layers_) x = layer->forward(x, cos, sin);
-  const Tensor rows = reshape(norm_.forward(x), {-1, options_.width});
+void Llama::check(const Tensor& tokens) const {
+  if (tokens.shape().rank() == 2 && tokens.extent(1) <= options_.positions) return;
+  throw UsageError("[llama] tokens must be (N, L), L at most " +
+                   std::to_string(options_.positions) + ", not " + tokens.shape().to_string());
+}
+
+LlamaPlaces Llama::places(int64_t begin, int64_t length) const {
+  return {narrow(tables_.cos, 0, begin, length), narrow(tables_.sin, 0, begin, length)};
+}
+
+Tensor Llama::project(const Tensor& rows) const {
   return head_ ? head_->forward(rows) : linear(rows, words_.weight());
 }
 
+Tensor Llama::hidden(const Tensor& tokens, const LlamaPlaces& places) const {
+  Tensor x = words_.forward(tokens);
+  for (const auto& layer : layers_) x = layer->forward(x, places);
+  return reshape(norm_.forward(x), {-1, options_.width});
+}
+
+Tensor Llama::logits(const Tensor& tokens) const {
+  check(tokens);
+  return project(hidden(tokens, places(0, tokens.extent(1))));
+}
+
 TextOutput Llama::run(const TextInput& input) const {
-  return score_words(logits(input.tokens), input.labels);
+  check(input.tokens);
+  LlamaPlaces where = places(0, input.tokens.extent(1));
+  if (input.places) {
+    where = {embedding(tables_.cos, input.places), embedding(tables_.sin, input.places)};
+  }
+  where.starts = input.starts;
+  return score_words(project(hidden(input.tokens, where)), input.labels);
+}
+
+Tensor Llama::next(const Tensor& tokens, LlamaCache& cache) const {
+  check(tokens);
+  const int64_t length = tokens.extent(1), before = cache.length_;
+  if (tokens.extent(0) != 1 || (before > 0 && length != 1) ||
+      before + length > std::min(cache.longest_, options_.positions)) {
+    throw UsageError("[llama] " + tokens.shape().to_string() + " tokens cannot continue " +
+                     std::to_string(before) + " of at most " +
+                     std::to_string(std::min(cache.longest_, options_.positions)));
+  }
+  const NoGrad no_grad;
+  const LlamaPlaces where = places(before, length);
+  Tensor x = words_.forward(tokens);
+  for (size_t i = 0; i < layers_.size(); ++i) x = layers_[i]->forward(x, where, cache, i);
+  cache.length_ += length;
+  return project(norm_.forward(narrow(reshape(x, {length, options_.width}), 0, length - 1, 1)));
 }
 
 }  // namespace tidemark

@@ -74,14 +74,45 @@ struct RotaryTables {
   Tensor cos, sin;
 };
 
+// What a layer needs to know of its input's tokens.
+struct LlamaPlaces {
+  Tensor cos, sin;  // of the tokens' positions: (L, head_width / 2), or (N, L, head_width / 2)
+  Tensor starts{};  // TextInput::starts
+};
+
+// Keys and values of the tokens of one sequence so far, for networks that continue it.
+class LlamaCache {
+ public:
+  // For up to `longest` tokens; in `dtype`, the type that the network computes in. Throws
+  // OutOfMemory.
+  LlamaCache(const LlamaOptions& options, int64_t longest, DType dtype);
+  int64_t length() const { return length_; }
+  int64_t longest() const { return longest_; }
+
+ private:
+  friend class Llama;
+  friend class LlamaLayer;
+  struct Layer {
+    Tensor keys, values;  // (1, longest, kv_heads, head_width)
+  };
+  std::vector<Layer> layers_;
+  int64_t longest_, length_ = 0;
+};
+
 class LlamaLayer : public Module {
  public:
   LlamaLayer(const LlamaOptions& options, ParameterInit& init);
-  // cos and sin: for x's positions, (L, head_width / 2).
-  Tensor forward(const Tensor& x, const Tensor& cos, const Tensor& sin) const;
+  Tensor forward(const Tensor& x, const LlamaPlaces& places) const;
+  // x continues what is in the cache, and is added to it.
+  Tensor forward(const Tensor& x, const LlamaPlaces& places, LlamaCache& cache,
+                 size_t layer) const;
 
  private:
-  Tensor attend(const Tensor& x, const Tensor& cos, const Tensor& sin) const;
+  // A continuation's attention if there is a cache.
+  Tensor attend(const Tensor& x, const LlamaPlaces& places, LlamaCache::Layer* cache,
+                int64_t before) const;
+  Tensor forward(const Tensor& x, const LlamaPlaces& places, LlamaCache::Layer* cache,
+                 int64_t before) const;
 
   LlamaOptions options_;
   RmsNorm norm1_, norm2_;
@@ -98,7 +129,21 @@ class Llama : public TextModel {
   Tensor logits(const Tensor& tokens) const;
   TextOutput run(const TextInput& input) const override;
 
+  // Continues a sequence by tokens (1, L), and returns the logits (1, vocabulary) of what comes
+  // after the last of them. With a cache that is not empty, L must be 1. Not differentiable.
+  // Throws UsageError if the cache has no space.
+  Tensor next(const Tensor& tokens, LlamaCache& cache) const;
+
+  const LlamaOptions& options() const { return options_; }
+
  private:
+  void check(const Tensor& tokens) const;
+  // The tables' rows [begin, begin + length).
+  LlamaPlaces places(int64_t begin, int64_t length) const;
+  // The normalised rows (N L, width) from which the next tokens are predicted.
+  Tensor hidden(const Tensor& tokens, const LlamaPlaces& places) const;
+  Tensor project(const Tensor& rows) const;  // (N, width) -> (N, vocabulary)
+
   LlamaOptions options_;
   Embedding words_;
   RotaryTables tables_;

@@ -34,6 +34,10 @@ struct TextInput {
   // mlm (P): the tokens there; clm (N L): the token after each; squad (N): the answer's first.
   Tensor labels{};
   Tensor ends{};  // (N), squad: the answer's last token
+  // clm, Llama and its kin: sequences packed into one row. (N, L), int32: where in its row a
+  // token's sequence begins, which is the first token that it attends to; and its place in the
+  // sequence. Undefined: a row is one sequence.
+  Tensor starts{}, places{};
 };
 
 struct TextOutput {

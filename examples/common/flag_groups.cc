@@ -277,9 +277,17 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
       app, "--memory", flags.memory, parse_memory,
       "Memory limit of the process, as the system counts it: bytes, 4GiB, or auto for all free "
       "memory. Other limits follow from it; on a GPU it limits host memory [no limit]");
-  add_parsed_flag(app, "--budget", flags.budget, parse_budget,
-                  "Device memory limit of training: bytes, 300MiB, 1.5GiB, or 50% of what it "
-                  "takes without a budget [100%]");
+  app.add_option_function<std::string>(
+      "--budget",
+      [&flags](const std::string& text) {
+        if (text == "auto") {
+          flags.memory = MemoryAllowance{};
+        } else {
+          flags.budget = checked("--budget", text, parse_budget);
+        }
+      },
+      "Device memory limit of training: bytes, 300MiB, 1.5GiB, 50% of what it takes without a "
+      "budget, or auto, which is --memory auto [100%]");
   add_parsed_flag(
       app, "--host-limit", flags.host_limit, parse_bytes,
       "Host memory to offload to; 0 for none [on cpu and sim:host 0; elsewhere twice what "

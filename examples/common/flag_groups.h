@@ -35,8 +35,10 @@ void add_machine_flags(CLI::App& app, RunFlags& flags);
 
 // --lr-steps, --clip, --accumulate.
 void add_step_flags(CLI::App& app, TrainingFlags& flags);
-// --load, --save, --checkpoint, --checkpoint-every, --resume, --evaluate. `load`: the name of
-// the --load flag; `about_load`: its help.
+// --checkpoint, --checkpoint-every, --resume; adds to the group that was begun last.
+void add_checkpoint_flags(CLI::App& app, TrainingFlags& flags);
+// --load, --save, --evaluate and the flags for checkpoints. `load`: the name of the --load
+// flag; `about_load`: its help.
 void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load,
                     const std::string& about_load, const std::string& about_save);
 

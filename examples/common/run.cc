@@ -627,6 +627,30 @@ DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
   return choice;
 }
 
+Forecast forecast(const RunFlags& given, const Job& job) {
+  RunReport report;
+  const RunFlags flags = settle_device(given, report);
+  const Program program = job.dry_run();
+  const RunPlan at = plan(flags, job, program, report);
+  Forecast forecast{.peak = report.unmanaged->peak,
+                    .least = report.minimum->budget,
+                    .arena = std::min(*at.options.budget, report.unmanaged->peak),
+                    .process = *report.process_promised};
+  const auto step_in = [&](Bytes arena) -> std::optional<Nanos> {
+    if (arena < forecast.least) return std::nullopt;
+    RunPlan other = at;
+    other.options.budget = arena;
+    DryRunWork choice, work;
+    const SessionOptions options = choose_schedule(other, program, report, choice);
+    const auto step = predict_step(options, program, &work);
+    if (!step || step->rounds == 0) return std::nullopt;
+    return step->step.duration;
+  };
+  forecast.ample_step = step_in(forecast.peak);
+  forecast.step = forecast.arena < forecast.peak ? step_in(forecast.arena) : forecast.ample_step;
+  return forecast;
+}
+
 int run_job(const std::string& program, const RunFlags& flags, const OpenJob& open) {
   RunReport report;
   report.program = program;

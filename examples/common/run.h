@@ -32,6 +32,18 @@ SessionOptions session_options(const RunFlags& flags);
 // The value of --memory; none if not given. Prints what "auto" found. Throws UsageError.
 std::optional<Bytes> allowed_memory(const RunFlags& flags);
 
+// What a run would need and take with these flags: for tables of several ways to do a job.
+struct Forecast {
+  Bytes peak{0};   // of the arena, if nothing is released
+  Bytes least{0};  // the smallest arena
+  Bytes arena{0};  // that the flags give
+  Bytes process{0};  // at most; on a GPU its host side
+  // The time of a settled step in it. None: it is too small.
+  std::optional<Nanos> step{};
+  std::optional<Nanos> ample_step{};  // in the unmanaged peak
+};
+Forecast forecast(const RunFlags& flags, const Job& job);
+
 // Whether the device's memory is RAM.
 bool arena_is_in_ram(const RunFlags& flags);
 // The most memory that the program itself takes of the host's, beside arena, tiers and loading.

@@ -36,10 +36,16 @@ void add_file_flags(CLI::App& app, TrainingFlags& flags, const std::string& load
   app.add_flag(
       "--evaluate", flags.evaluate,
       "Do not train: print accuracy and loss of the weights in --load on the test data");
+  add_checkpoint_flags(app, flags);
+}
+
+void add_checkpoint_flags(CLI::App& app, TrainingFlags& flags) {
   CLI::Option* checkpoint =
-      add("--checkpoint", flags.checkpoint,
-          "Save the state of the run to FILE every --checkpoint-every steps and at the end; "
-          "without --resume, a run that FILE holds is not overwritten");
+      app.add_option(
+             "--checkpoint", flags.checkpoint,
+             "Save the state of the run to FILE every --checkpoint-every steps and at the end; "
+             "without --resume, a run that FILE holds is not overwritten")
+          ->type_name("FILE");
   app.add_option("--checkpoint-every", flags.checkpoint_every, "Steps between checkpoints")
       ->check(CLI::Range(1, 1 << 30));
   app.add_flag("--resume", flags.resume,

@@ -1,13 +1,18 @@
 #include "models/checkpoint/hugging_face.h"
 
+#include <filesystem>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "models/config_json.h"
+#include "runtime/core/errors.h"
+#include "runtime/core/text_file.h"
 
 namespace tidemark {
 namespace {
+
+namespace fs = std::filesystem;
 
 // The name with `end` replaced, or an empty string if the name ends otherwise.
 std::string with_end(const std::string& name, std::string_view end, std::string_view by) {
@@ -42,6 +47,27 @@ const WeightEntry* matrix(const WeightSource& file, const std::string& name) {
 
 std::optional<bool> read_lower_case(const std::string& path) {
   return ConfigJson::read(path).flag("do_lower_case");
+}
+
+void save_hugging_face_folder(const std::string& folder, std::span<const NamedTensor> tensors,
+                              const std::string& config, const std::string& like) {
+  const fs::path to = folder, from = like;
+  std::error_code error;
+  fs::create_directories(to, error);
+  if (error) throw DataError(folder, "cannot be made: " + error.message());
+  save_tensors((to / "model.safetensors").string(), tensors, {{"format", "pt"}});
+  if (like.empty()) {
+    write_text_file((to / "config.json").string(), config + "\n");
+    return;
+  }
+  if (fs::equivalent(from, to, error)) return;
+  for (const char* name :
+       {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+        "tokenizer.model", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+        "merges.txt", "vocab.txt", "chat_template.jinja"}) {
+    if (!fs::exists(from / name)) continue;
+    write_text_file((to / name).string(), read_text_file((from / name).string()));
+  }
 }
 
 TextModelSizes sizes_in(const WeightSource& file, const TextModelInfo& model) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "models/checkpoint/weights.h"
@@ -24,6 +25,14 @@ WeightNames hugging_face_names(const WeightSource& file);
 
 // 'do_lower_case' of a tokenizer_config.json; nullopt if it is absent. Throws DataError.
 std::optional<bool> read_lower_case(const std::string& path);
+
+// Writes a folder that transformers' from_pretrained() loads: model.safetensors and
+// config.json, and copies of what `like` says about the tokenizer and about generation. `like`:
+// the folder that the network came from; its config.json is kept, and it may be the same
+// folder. Empty: there is none, and `config` is written. Makes the folder if there is none;
+// each file is replaced atomically. Throws DataError, UsageError on devices without data.
+void save_hugging_face_folder(const std::string& folder, std::span<const NamedTensor> tensors,
+                              const std::string& config, const std::string& like);
 
 // Sizes that a file's header gives for a network of the same family as `model`; it does not
 // give the number of heads. All 0 if the file contains no such network.

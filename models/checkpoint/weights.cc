@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <unordered_set>
 #include <utility>
@@ -59,9 +60,26 @@ struct Match {
   std::vector<const WeightEntry*> parts;
 };
 
+// Reads float32 elements from element `first` on.
+void read_floats(WeightSource& source, const WeightEntry& entry, int64_t first,
+                 std::span<float> out, bool finite) {
+  source.read(entry, size_of(DType::kFloat32) * first, std::as_writable_bytes(out));
+  if (!finite) return;
+  const auto bad =
+      std::find_if(out.begin(), out.end(), [](float value) { return !std::isfinite(value); });
+  if (bad == out.end()) return;
+  source.fail(entry, "has a value that is " + std::string(std::isnan(*bad) ? "NaN" : "infinite") +
+                         ", element " + std::to_string(first + (bad - out.begin())));
+}
+
 // Bytes [offset, offset + out.size()) of what a tensor of type `dtype` takes from `entry`.
 void read_as(DType dtype, WeightSource& source, const WeightEntry& entry, Bytes offset,
-             std::span<std::byte> out) {
+             std::span<std::byte> out, bool finite) {
+  if (entry.dtype == dtype && dtype == DType::kFloat32) {
+    const std::span floats(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
+    read_floats(source, entry, offset.count() / int64_t{sizeof(float)}, floats, finite);
+    return;
+  }
   if (entry.dtype == dtype) {
     source.read(entry, offset, out);
     return;
@@ -70,7 +88,7 @@ void read_as(DType dtype, WeightSource& source, const WeightEntry& entry, Bytes 
   int64_t at = offset.count() / 2;
   for (size_t left = out.size() / sizeof(BFloat16), done = 0; left > 0;) {
     const auto some = std::span(floats).first(std::min(left, floats.size()));
-    source.read(entry, size_of(DType::kFloat32) * at, std::as_writable_bytes(some));
+    read_floats(source, entry, at, some, finite);
     for (const float value : some) {
       const BFloat16 rounded(value);
       std::memcpy(out.data() + done, &rounded, sizeof(rounded));
@@ -83,14 +101,14 @@ void read_as(DType dtype, WeightSource& source, const WeightEntry& entry, Bytes 
 
 // Bytes [offset, offset + out.size()) of the concatenation of the parts.
 void read_parts(WeightSource& source, const Match& match, Bytes offset,
-                std::span<std::byte> out) {
+                std::span<std::byte> out, bool finite) {
   const DType dtype = match.tensor.dtype();
   for (const WeightEntry* part : match.parts) {
     const Bytes bytes = size_of(dtype) * part->shape.elements();
     if (offset < bytes) {
       const auto left = static_cast<size_t>((bytes - offset).count());
       const std::span<std::byte> of_part = out.first(std::min(left, out.size()));
-      read_as(dtype, source, *part, offset, of_part);
+      read_as(dtype, source, *part, offset, of_part, finite);
       out = out.subspan(of_part.size());
       offset = bytes;
     }
@@ -211,7 +229,7 @@ LoadReport load_tensors(std::span<const NamedTensor> tensors, WeightSource& sour
   }
   for (const Match& match : matches) {
     const auto pieces = [&](Bytes offset, std::span<std::byte> piece) {
-      read_parts(source, match, offset, piece);
+      read_parts(source, match, offset, piece, options.finite);
     };
     assign_values_from(pieces, match.tensor);
     ++report.loaded;

@@ -29,6 +29,8 @@ struct LoadOptions {
   // If false, a DataError lists such tensors before anything is written.
   bool missing_allowed = false;     // tensors of the module that the file lacks
   bool unexpected_allowed = false;  // tensors of the file that the module lacks
+  // Refuse values that are infinite or not a number, naming tensor and element.
+  bool finite = false;
 };
 
 struct LoadReport {

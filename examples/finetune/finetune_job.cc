@@ -1,0 +1,293 @@
+#include "examples/finetune/finetune_job.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "examples/common/bundled.h"
+#include "examples/common/checkpointing.h"
+#include "examples/finetune/answers.h"
+#include "examples/finetune/tuning.h"
+#include "models/text/tokenizer/model_tokenizer.h"
+#include "models/text/tuning/tuning_batches.h"
+#include "models/text/tuning/tuning_data.h"
+#include "runtime/core/errors.h"
+#include "runtime/session/session.h"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kBundledChats = "chat/harbour.jsonl";
+constexpr size_t kMostLengths = 16;  // in a dry run
+
+// The examples to train and to validate on, as batches.
+class TuningSets {
+ public:
+  TuningSets(const FinetuneFlags& flags, const ModelTokenizer& model)
+      : data_(flags.data.empty() ? bundled_path(kBundledChats) : flags.data, model,
+              {.longest = flags.length}) {
+    ExampleRange train{0, data_.size()}, held{0, 0};
+    if (!flags.validation.empty()) {
+      validation_.emplace(flags.validation, model, TuningDataOptions{.longest = flags.length});
+      held = {0, validation_->size()};
+    } else if (flags.hold_out > 0) {
+      std::tie(train, held) = data_.split(flags.hold_out);
+    }
+    TuningBatchOptions options{.rows = flags.batch,
+                               .length = flags.length,
+                               .packing = flags.packing,
+                               .seed = flags.seed};
+    train_.emplace(data_, train, options);
+    if (held.size() == 0) return;
+    options.shuffle = false;
+    test_.emplace(validation_ ? *validation_ : data_, held, options);
+  }
+
+  TuningBatch train(int64_t step) { return train_->at(step); }
+  int64_t steps_per_epoch() const { return train_->steps_per_epoch(); }
+  int64_t test_batches() const { return test_ ? test_->steps_per_epoch() : 0; }
+  TuningBatch test(int64_t step) { return test_->at(step); }
+
+  const TuningData& data() const { return data_; }
+  double filled() const { return train_->filled(); }
+  Bytes bytes() const {
+    Bytes bytes = data_.bytes() + train_->bytes();
+    if (test_) bytes += test_->bytes();
+    if (validation_) bytes += validation_->bytes();
+    return bytes;
+  }
+  std::string fingerprint() const {
+    return fmt::format("{:016x} {:016x}", train_->fingerprint(),
+                       test_ ? test_->fingerprint() : 0);
+  }
+  // The lengths that batches can have, ascending.
+  std::vector<int64_t> lengths() const {
+    const TuningBatchOptions& options = train_->options();
+    if (options.packing) return {options.length};
+    int64_t longest = 0;
+    for (int64_t i = 0; i < data_.size(); ++i) longest = std::max(longest, data_.length(i));
+    if (validation_) {
+      for (int64_t i = 0; i < validation_->size(); ++i) {
+        longest = std::max(longest, validation_->length(i));
+      }
+    }
+    std::vector<int64_t> lengths;
+    for (int64_t at = options.multiple; at < longest; at += options.multiple) {
+      lengths.push_back(at);
+    }
+    lengths.push_back(std::min(options.length,
+                               (longest + options.multiple - 1) / options.multiple *
+                                   options.multiple));
+    return lengths;
+  }
+
+ private:
+  TuningData data_;
+  std::optional<TuningData> validation_;
+  std::optional<TuningBatches> train_, test_;
+};
+
+// A batch's sizes without its values.
+TuningBatch sized(const FinetuneFlags& flags, int64_t length) {
+  return {.rows = flags.batch, .length = length, .counted = flags.batch * length};
+}
+
+// `lengths`: of batches, ascending. The longest comes first, because predictions are of the
+// first step, and twice: in the second step, all state exists from the beginning.
+Program program_for(const FinetuneFlags& flags, std::vector<int64_t> lengths) {
+  const size_t every = (lengths.size() + kMostLengths - 1) / kMostLengths;
+  std::vector<int64_t> chosen{lengths.back(), lengths.back()};
+  for (size_t i = lengths.size() - 1; i >= every; i -= every) {
+    chosen.push_back(lengths[i - every]);
+  }
+  const bool loads = !flags.on_simulator() || flags.dry_run;
+  const bool validates = flags.hold_out > 0 || !flags.validation.empty();
+  return [&flags, chosen, loads, validates] {
+    const auto tuning = std::make_shared<Tuning>(flags);
+    std::vector<std::function<void()>> steps;
+    for (const int64_t length : chosen) {
+      if (!flags.trains) break;
+      steps.emplace_back([=, &flags] { tuning->train(sized(flags, length)); });
+    }
+    if (flags.trains && validates) {
+      steps.emplace_back([=, &flags] { tuning->evaluate(sized(flags, chosen.front())); });
+    }
+    if (!flags.generate.prompts.empty()) {
+      steps.emplace_back([=, &flags] { simulate_answer(flags, tuning->network()); });
+    }
+    if (loads) steps.emplace_back([=] { tuning->simulate_load(); });
+    return steps;
+  };
+}
+
+// Settings that a continued run must share with the run it continues.
+WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets, int64_t steps) {
+  std::string lora = "none";
+  if (flags.lora) {
+    lora = fmt::format("rank {}, alpha {}, dropout {}, targets", flags.lora->change.rank,
+                       flags.lora->change.alpha, flags.lora->change.dropout);
+    for (const std::string& target : flags.lora->targets) lora += " " + target;
+  }
+  return {{"program", "finetune"},
+          {"data", sets ? sets->fingerprint() : ""},
+          {"network", flags.network.config},
+          {"seq-length", std::to_string(flags.length)},
+          {"packing", flags.packing ? "yes" : "no"},
+          {"lora", lora},
+          {"stored", std::string(to_string(flags.stored))},
+          {"lr", fmt::format("{}", flags.learning_rate.value_or(base_rate(flags)))},
+          {"warmup", std::to_string(flags.warmup_steps(steps))}};
+}
+
+class FinetuneTraining final : public Training {
+ public:
+  FinetuneTraining(const FinetuneFlags& flags, TuningSets* sets, const ModelTokenizer* model,
+                   Checkpointing& files)
+      : flags_(flags), sets_(sets), model_(model), files_(files), tuning_(flags) {
+    if (!flags.on_simulator()) tuning_.load();
+    first_step_ = files.begin(tuning_.network(), tuning_.optimizer());
+  }
+
+  int64_t first_step() const override { return first_step_; }
+  void prepare(int64_t step) override {
+    batch_ = sets_ ? sets_->train(step) : sized(flags_, flags_.length);
+    tuning_.set_learning_rate(step, files_.schedule_steps());
+  }
+  StepOutcome step() override { return tuning_.train(std::exchange(batch_, {})); }
+  Validation after_step(int64_t done) override {
+    files_.after_step(done, tuning_.network(), tuning_.optimizer());
+    const int64_t every =
+        flags_.validate_every > 0 ? flags_.validate_every : sets_ ? sets_->steps_per_epoch() : 0;
+    if (every == 0 || done % every != 0) return {};
+    const std::optional<double> loss = validate(Session::current()).loss;
+    if (!loss) return {};
+    worse_ = !best_ || *loss < *best_ ? 0 : worse_ + 1;
+    best_ = std::min(*loss, best_.value_or(*loss));
+    return {loss, flags_.patience > 0 && worse_ >= flags_.patience};
+  }
+  void stop(int64_t done) override {
+    files_.end(done, tuning_.network(), tuning_.optimizer());
+    if (!flags_.output.empty()) tuning_.save();
+  }
+  std::optional<std::string> checksum() const override { return tuning_.checksum(); }
+  CarriedParts carried() override { return tuning_.carried(); }
+
+  Evaluation evaluate(Session& session) override {
+    Evaluation evaluation{.of = "tokens"};
+    if (flags_.trains) {
+      const Score score = validate(session);
+      if (score.loss) {
+        evaluation.accuracy = score.accuracy;
+        evaluation.scores.emplace_back("loss", *score.loss);
+      }
+    }
+    if (model_) print_answers(flags_, tuning_.network(), *model_, session);
+    return evaluation;
+  }
+
+ private:
+  struct Score {
+    std::optional<double> loss{}, accuracy{};
+  };
+  Score validate(Session& session) {
+    double loss = 0;
+    int64_t correct = 0, counted = 0;
+    for (int64_t i = 0; i < (sets_ ? sets_->test_batches() : 0); ++i) {
+      const TuningBatch batch = sets_->test(i);
+      StepOutcome outcome;
+      session.step([&] { outcome = tuning_.evaluate(batch); });
+      if (!outcome.loss) return {};
+      loss += double{*outcome.loss} * static_cast<double>(batch.counted);
+      correct += outcome.correct.value_or(0);
+      counted += batch.counted;
+    }
+    if (counted == 0) return {};
+    return {loss / static_cast<double>(counted),
+            static_cast<double>(correct) / static_cast<double>(counted)};
+  }
+
+  const FinetuneFlags& flags_;
+  TuningSets* sets_;             // null without data
+  const ModelTokenizer* model_;  // null without data
+  Checkpointing& files_;
+  Tuning tuning_;
+  TuningBatch batch_;
+  int64_t first_step_ = 0;
+  std::optional<double> best_;  // validation loss
+  int64_t worse_ = 0;           // validations since
+};
+
+void check_vocabulary(const FinetuneFlags& flags, const ModelTokenizer& model) {
+  if (model.tokenizer.vocabulary_size() <= flags.network.vocabulary) return;
+  throw UsageError(fmt::format("--model: the tokenizer has {} tokens, but the network only {}",
+                               model.tokenizer.vocabulary_size(), flags.network.vocabulary));
+}
+
+class FinetuneJob final : public Job {
+ public:
+  FinetuneJob(const FinetuneFlags& flags, bool with_data)
+      : flags_(flags), files_(flags_, with_data) {
+    if (with_data) {
+      model_.emplace(open_tokenizer(flags_.model));
+      check_vocabulary(flags_, *model_);
+      if (flags_.trains) sets_.emplace(flags_, *model_);
+    }
+    // Without known data, a few steps stand for all.
+    const int64_t epoch = sets_ ? sets_->steps_per_epoch() : 0;
+    steps_ = !flags_.trains     ? 0
+             : flags_.steps > 0 ? flags_.steps
+             : epoch > 0        ? flags_.epochs * epoch
+                                : 2;
+    files_.settle(settings_of(flags_, sets(), steps_), steps_, epoch);
+  }
+
+  int64_t batch() const override { return flags_.batch; }
+  int64_t steps() const override { return steps_; }
+  std::string announcement() const override {
+    std::string text = fmt::format("{}, {}, sequences of {}", flags_.model,
+                                   flags_.lora ? fmt::format("LoRA of rank {}",
+                                                             flags_.lora->change.rank)
+                                               : "all weights",
+                                   flags_.length);
+    if (!sets_) return text;
+    const TuningData& data = sets_->data();
+    text += fmt::format("; {} examples with {} tokens, {} of them to be learnt", data.size(),
+                        data.tokens(), data.counted());
+    if (data.truncated() > 0) text += fmt::format(", {} cut off", data.truncated());
+    if (data.skipped() > 0) text += fmt::format(", {} left out", data.skipped());
+    return text + fmt::format("; rows {:.0f} % full", 100 * sets_->filled());
+  }
+  Bytes loading_bytes() const override { return sets_ ? sets_->bytes() : Bytes(0); }
+  Program dry_run() const override {
+    return program_for(flags_, sets_ ? sets_->lengths() : std::vector{flags_.length});
+  }
+  std::unique_ptr<Training> start() const override {
+    return std::make_unique<FinetuneTraining>(flags_, sets(), model_ ? &*model_ : nullptr,
+                                              files_);
+  }
+
+ private:
+  TuningSets* sets() const { return sets_ ? &*sets_ : nullptr; }
+
+  FinetuneFlags flags_;
+  mutable Checkpointing files_;
+  std::optional<ModelTokenizer> model_;
+  mutable std::optional<TuningSets> sets_;
+  int64_t steps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Job> open_finetune_job(const FinetuneFlags& flags, bool with_data) {
+  return std::make_unique<FinetuneJob>(flags, with_data);
+}
+
+Program finetune_program(const FinetuneFlags& flags) {
+  return program_for(flags, {flags.length});
+}
+
+}  // namespace tidemark
