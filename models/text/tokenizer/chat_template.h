@@ -23,13 +23,12 @@ struct ChatMessage {
 };
 
 struct RenderedChat {
-  struct Span {
-    size_t begin, end;
-    bool operator==(const Span&) const = default;
-  };
+  using Span = tokenizers::TextRange;
   std::string text;  // special tokens included, also the one that begins a text
   // The bytes that the assistant says, with the token that ends its turn.
   std::vector<Span> assistant;
+  // The bytes that come from messages. A special token written out there is ordinary text.
+  std::vector<Span> contents;
 };
 
 class ChatTemplate {
@@ -55,8 +54,8 @@ class ChatTemplate {
 
   Family family() const { return family_; }
 
-  // With `add_generation_prompt`, the text ends where the assistant's answer is to begin.
-  // Encode it without adding special tokens. Throws UsageError for a role, or an order of
+  // With `add_generation_prompt`, the text ends where the assistant's answer is to begin. What
+  // is not UTF-8 becomes U+FFFD. Throws UsageError for a role, or an order of
   // roles, that the family does not have.
   RenderedChat render(std::span<const ChatMessage> messages,
                       bool add_generation_prompt = false) const;
@@ -73,10 +72,11 @@ struct EncodedChat {
   std::vector<int32_t> ids;
   std::vector<bool> is_assistant;  // by id: whether it is the assistant's, so counts in a loss
 };
-// Special tokens are found in all of the text: one that a user's message holds ends a turn too.
+// Special tokens are found around messages, not in them: no message can end its turn.
 //
 // A token that is partly the assistant's counts as the assistant's. So do tokens just before
 // that depend on what the assistant says.
+// Throws UsageError if the text is not UTF-8.
 EncodedChat encode_chat(const Tokenizer& tokenizer, const RenderedChat& chat);
 
 }  // namespace tidemark
