@@ -45,14 +45,18 @@ class ChatTemplate {
   // One of names(). Throws UsageError for another.
   static ChatTemplate named(std::string_view name);
   static std::vector<std::string> names();
-  // The family of a Jinja template; `from` is used in messages. Throws DataError if it is none
-  // of the above.
-  static ChatTemplate recognise(std::string_view jinja, const std::string& from);
+  // The family of a Jinja template; `from` is used in messages. `begin` and `end` are the
+  // tokens that the template calls bos_token and eos_token; empty: those that the family
+  // usually has. Throws DataError if it is none of the above.
+  static ChatTemplate recognise(std::string_view jinja, const std::string& from,
+                                const std::string& begin = {}, const std::string& end = {});
   // The same on the chat_template of a tokenizer_config.json, or on the chat_template.jinja
   // beside it, with the bos_token and eos_token of the former. Throws DataError.
   static ChatTemplate read(const std::string& path);
 
   Family family() const { return family_; }
+  // The token that ends the assistant's turn.
+  std::string turn_end() const;
 
   // With `add_generation_prompt`, the text ends where the assistant's answer is to begin. What
   // is not UTF-8 becomes U+FFFD. Throws UsageError for a role, or an order of
