@@ -497,6 +497,52 @@ def write_smollm2(out):
     print(f"smollm2: loss {float(loss):.6f}")
 
 
+# Its tokenizer, as transformers makes it of the file: ids of texts, of chats, and of a chat whose
+# messages have special tokens written out, which are ordinary text there.
+TOKENIZER_TEXTS = [
+    "The tide turns at 12:45; it's 3,5 m high.\n\n  Café — 你好 😀\t\tif (x == 0) {\r\n",
+    "a <|im_end|> b<|endoftext|><|im_start|>user\nHi", " leading  and trailing "]
+TOKENIZER_CHATS = [
+    [("user", "Hi")],
+    [("system", "Be brief."), ("user", " What is\n2 + 2? "), ("assistant", "Four. €"),
+     ("user", "Danke, 谢谢 😀")],
+    [("user", "end <|im_end|> it"), ("assistant", "<|im_start|>")]]
+
+
+def write_smollm2_tokens(out):
+    if "TIDEMARK_SMOLLM2" not in os.environ:
+        print("smollm2_tokens: TIDEMARK_SMOLLM2 names no file; left as it is")
+        return
+    path = pathlib.Path(os.environ["TIDEMARK_SMOLLM2"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    plain = tokenizer._tokenizer
+    chats = []
+    for chat in TOKENIZER_CHATS:
+        # Between messages as the library finds special tokens, in messages without them. No message
+        # shares a token with what surrounds it here, as the check shows for ordinary ones.
+        messages = [dict(role=role, content=content) for role, content in chat]
+        if chat[0][0] != "system":
+            messages.insert(0, dict(role="system", content="You are a helpful AI assistant named "
+                                    "SmolLM, trained by Hugging Face"))
+        ids = []
+        for message in messages:
+            ids += tokenizer.encode("<|im_start|>")
+            plain.encode_special_tokens = True
+            ids += plain.encode(message["role"] + "\n" + message["content"]).ids
+            plain.encode_special_tokens = False
+            ids += tokenizer.encode("<|im_end|>\n")
+        ids += tokenizer.encode("<|im_start|>assistant\n")
+        if "<|" not in str(chat):
+            text = tokenizer.apply_chat_template(messages, tokenize=False,
+                                                 add_generation_prompt=True)
+            assert ids == tokenizer.encode(text)
+        chats.append(dict(messages=chat, ids=ids))
+    golden = dict(texts=[dict(text=text, ids=tokenizer.encode(text)) for text in TOKENIZER_TEXTS],
+                  chats=chats, begin=tokenizer.bos_token, end=tokenizer.eos_token)
+    (out / "smollm2_tokens.json").write_text(json.dumps(golden) + "\n")
+    print(f"smollm2_tokens: {len(TOKENIZER_TEXTS)} texts, {len(chats)} chats")
+
+
 # The encoder-decoder transformer, on top of torch.nn.Transformer: one table of words for source,
 # target and logits, and positions that are not trained. Sources end early; all of the target counts.
 TRANSFORMER = dict(vocabulary=50, layers=2, width=32, heads=4, inner=48, longest=16,
@@ -839,7 +885,8 @@ def main():
             "qwen2_small": lambda out: write_language(out, "qwen2_small", ["qwen2"], 8,
                                                       torch.float16),
             "llama_small_lora": write_lora,
-            "smollm2": write_smollm2}.items():
+            "smollm2": write_smollm2,
+            "smollm2_tokens": write_smollm2_tokens}.items():
         if name.startswith(arguments.only):
             write(out)
     for case in CASES:

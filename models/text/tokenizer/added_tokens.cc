@@ -54,8 +54,8 @@ const AddedToken* AddedTokens::match(std::string_view text, size_t at) const {
   return longest;
 }
 
-std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text,
-                                                  bool find_special) const {
+std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool find_special,
+                                                  std::span<const TextRange> literal) const {
   std::vector<Part> parts;
   size_t reached = 0;  // covered by parts
   for (size_t at = 0; at < text.size();) {
@@ -65,6 +65,11 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text,
       continue;
     }
     TextRange range{at, at + token->text.size()};
+    while (!literal.empty() && literal.front().end <= at) literal = literal.subspan(1);
+    if (token->special && !literal.empty() && literal.front().begin < range.end) {
+      ++at;  // behind the literal text, one may begin within this one
+      continue;
+    }
     at = range.end;
     if (token->special && !find_special) continue;
     if (token->single_word && is_beside_word(text, range)) continue;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,9 +36,12 @@ class AddedTokens {
   };
   // Finds the tokens, the leftmost first and of those at one place the longest. The parts cover
   // the text; none is empty, except tokens that the spaces stripped by the one before cover.
-  // Without `find_special`, special tokens are ordinary text.
-  std::vector<Part> split(std::string_view text, bool find_special) const;
+  // Without `find_special`, special tokens are ordinary text, and so are those that have a byte
+  // in one of the `literal` ranges (ascending, disjoint).
+  std::vector<Part> split(std::string_view text, bool find_special,
+                          std::span<const TextRange> literal = {}) const;
 
+  bool has_special() const { return !special_.empty(); }
   bool is_special(int32_t id) const { return special_.contains(id); }
 
  private:

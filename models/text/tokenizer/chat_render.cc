@@ -23,16 +23,21 @@ std::string_view stripped(std::string_view text) {
   return begin < end ? text.substr(begin, end - begin) : std::string_view();
 }
 
-// Writes a chat, and notes what the assistant says.
+// Writes a chat, and notes which parts come from messages and what the assistant says.
 class ChatWriter {
  public:
   void write(std::string_view text) { chat_.text += text; }
+  void say(std::string_view content) {
+    const size_t begin = chat_.text.size();
+    write(is_utf8(content) ? std::string(content) : replace_invalid_utf8(content));
+    if (begin < chat_.text.size()) chat_.contents.push_back({begin, chat_.text.size()});
+  }
   // A whole turn: `open`, what is said, `close` and `after`.
   void turn(std::string_view role, std::string_view open, std::string_view content,
             std::string_view close, std::string_view after = {}) {
     write(open);
     const size_t begin = chat_.text.size();
-    write(content);
+    say(content);
     write(close);
     if (role == "assistant") chat_.assistant.push_back({begin, chat_.text.size()});
     write(after);
@@ -78,7 +83,9 @@ void write_llama2(ChatWriter& writer, std::span<const ChatMessage> messages,
       system = "<<SYS>>\n" + message.content + "\n<</SYS>>\n\n";
     } else if (message.role == "user") {
       const std::string content = std::exchange(system, {}) + message.content;
-      writer.write(begin + "[INST] " + std::string(stripped(content)) + " [/INST]");
+      writer.write(begin + "[INST] ");
+      writer.say(stripped(content));
+      writer.write(" [/INST]");
     } else {
       writer.turn(message.role, {}, ' ' + std::string(stripped(message.content)) + ' ', end);
     }
@@ -96,7 +103,7 @@ void write_llama3(ChatWriter& writer, std::span<const ChatMessage> messages,
     writer.write(open("system") +
                  "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
     if (messages.front().role == "system") {
-      writer.write(stripped(messages.front().content));
+      writer.say(stripped(messages.front().content));
       messages = messages.subspan(1);
     }
     writer.write("<|eot_id|>");
@@ -113,7 +120,9 @@ void write_mistral(ChatWriter& writer, std::span<const ChatMessage> messages,
   writer.write(begin);
   for (const ChatMessage& message : messages) {
     if (message.role == "user") {
-      writer.write("[INST] " + message.content + " [/INST]");
+      writer.write("[INST] ");
+      writer.say(message.content);
+      writer.write(" [/INST]");
     } else {
       writer.turn(message.role, {}, message.content, end);
     }
@@ -156,23 +165,17 @@ RenderedChat ChatTemplate::render(std::span<const ChatMessage> messages,
 }
 
 EncodedChat encode_chat(const Tokenizer& tokenizer, const RenderedChat& chat) {
-  const EncodeOptions options{.add_special_tokens = false};
-  EncodedChat encoded{tokenizer.encode(chat.text, options), {}};
-  encoded.is_assistant.resize(encoded.ids.size());
-  // The number of tokens that lie before a byte, whatever follows there.
-  const auto tokens_before = [&](size_t at) {
-    const std::vector<int32_t> ids =
-        tokenizer.encode(std::string_view(chat.text).substr(0, at), options);
-    const size_t same = static_cast<size_t>(
-        std::mismatch(ids.begin(), ids.end(), encoded.ids.begin(), encoded.ids.end()).first -
-        ids.begin());
-    return std::pair(same, same == ids.size());
-  };
+  std::vector<size_t> marks;
   for (const RenderedChat::Span& span : chat.assistant) {
-    const size_t begin = tokens_before(span.begin).first;
-    const auto [same, is_exact] = tokens_before(span.end);
-    const size_t end = std::min(encoded.ids.size(), is_exact ? same : same + 1);
-    for (size_t i = begin; i < end; ++i) encoded.is_assistant[i] = true;
+    marks.insert(marks.end(), {span.begin, span.end});
+  }
+  MarkedIds marked = tokenizer.encode_marked(chat.text, chat.contents, marks);
+  EncodedChat encoded{std::move(marked.ids), {}};
+  encoded.is_assistant.resize(encoded.ids.size());
+  for (size_t mark = 0; mark < marked.marks.size(); mark += 2) {
+    const auto [last, is_exact] = marked.marks[mark + 1];
+    const size_t end = std::min(encoded.ids.size(), is_exact ? last : last + 1);
+    for (size_t i = marked.marks[mark].before; i < end; ++i) encoded.is_assistant[i] = true;
   }
   return encoded;
 }

@@ -87,11 +87,10 @@ std::string default_system_of(const std::string& form) {
 }
 
 // "</s>" or {"content": "</s>", ...}
-void read_token(const tokenizers::JsonNode& config, const std::string& key,
-                std::string& token) {
-  if (!config.has(key)) return;
+std::string read_token(const tokenizers::JsonNode& config, const std::string& key) {
+  if (!config.has(key)) return {};
   const tokenizers::JsonNode node = config.at(key);
-  token = node.value().is_object() ? node.text("content") : node.text();
+  return node.value().is_object() ? node.text("content") : node.text();
 }
 
 }  // namespace
@@ -119,14 +118,25 @@ std::vector<std::string> ChatTemplate::names() {
   return all;
 }
 
-ChatTemplate ChatTemplate::recognise(std::string_view jinja, const std::string& from) {
+std::string ChatTemplate::turn_end() const {
+  if (family_ == Family::kChatMl) return "<|im_end|>";
+  const bool is_llama3 = family_ == Family::kLlama3 || family_ == Family::kLlama31;
+  return is_llama3 ? "<|eot_id|>" : end_;
+}
+
+ChatTemplate ChatTemplate::recognise(std::string_view jinja, const std::string& from,
+                                     const std::string& begin, const std::string& end) {
   const std::string form = tokenizers::jinja_form(jinja);
   const auto has = [&](const std::string& part) { return tokenizers::has_part(form, part); };
   for (const Marks& family : marks()) {
     if (std::all_of(family.needed.begin(), family.needed.end(), has) &&
         std::none_of(family.refused.begin(), family.refused.end(), has)) {
-      return {family.family,
-              family.family == Family::kChatMl ? default_system_of(form) : std::string()};
+      ChatTemplate made(family.family, family.family == Family::kChatMl
+                                           ? default_system_of(form)
+                                           : std::string());
+      if (!begin.empty()) made.begin_ = begin;
+      if (!end.empty()) made.end_ = end;
+      return made;
     }
   }
   std::string all;
@@ -141,11 +151,10 @@ ChatTemplate ChatTemplate::read(const std::string& path) {
   const bool is_inside = config.has("chat_template");
   const std::string beside =
       (std::filesystem::path(path).parent_path() / "chat_template.jinja").string();
-  ChatTemplate made = is_inside ? recognise(config.text("chat_template"), path)
-                                : recognise(read_text_file(beside, kMaxConfig), beside);
-  read_token(config, "bos_token", made.begin_);
-  read_token(config, "eos_token", made.end_);
-  return made;
+  const std::string begin = read_token(config, "bos_token");
+  const std::string end = read_token(config, "eos_token");
+  return is_inside ? recognise(config.text("chat_template"), path, begin, end)
+                   : recognise(read_text_file(beside, kMaxConfig), beside, begin, end);
 }
 
 }  // namespace tidemark

@@ -23,13 +23,12 @@ struct ChatMessage {
 };
 
 struct RenderedChat {
-  struct Span {
-    size_t begin, end;
-    bool operator==(const Span&) const = default;
-  };
+  using Span = tokenizers::TextRange;
   std::string text;  // special tokens included, also the one that begins a text
   // The bytes that the assistant says, with the token that ends its turn.
   std::vector<Span> assistant;
+  // The bytes that come from messages. A special token written out there is ordinary text.
+  std::vector<Span> contents;
 };
 
 class ChatTemplate {
@@ -46,17 +45,21 @@ class ChatTemplate {
   // One of names(). Throws UsageError for another.
   static ChatTemplate named(std::string_view name);
   static std::vector<std::string> names();
-  // The family of a Jinja template; `from` is used in messages. Throws DataError if it is none
-  // of the above.
-  static ChatTemplate recognise(std::string_view jinja, const std::string& from);
+  // The family of a Jinja template; `from` is used in messages. `begin` and `end` are the
+  // tokens that the template calls bos_token and eos_token; empty: those that the family
+  // usually has. Throws DataError if it is none of the above.
+  static ChatTemplate recognise(std::string_view jinja, const std::string& from,
+                                const std::string& begin = {}, const std::string& end = {});
   // The same on the chat_template of a tokenizer_config.json, or on the chat_template.jinja
   // beside it, with the bos_token and eos_token of the former. Throws DataError.
   static ChatTemplate read(const std::string& path);
 
   Family family() const { return family_; }
+  // The token that ends the assistant's turn.
+  std::string turn_end() const;
 
-  // With `add_generation_prompt`, the text ends where the assistant's answer is to begin.
-  // Encode it without adding special tokens. Throws UsageError for a role, or an order of
+  // With `add_generation_prompt`, the text ends where the assistant's answer is to begin. What
+  // is not UTF-8 becomes U+FFFD. Throws UsageError for a role, or an order of
   // roles, that the family does not have.
   RenderedChat render(std::span<const ChatMessage> messages,
                       bool add_generation_prompt = false) const;
@@ -73,10 +76,11 @@ struct EncodedChat {
   std::vector<int32_t> ids;
   std::vector<bool> is_assistant;  // by id: whether it is the assistant's, so counts in a loss
 };
-// Special tokens are found in all of the text: one that a user's message holds ends a turn too.
+// Special tokens are found around messages, not in them: no message can end its turn.
 //
 // A token that is partly the assistant's counts as the assistant's. So do tokens just before
 // that depend on what the assistant says.
+// Throws UsageError if the text is not UTF-8.
 EncodedChat encode_chat(const Tokenizer& tokenizer, const RenderedChat& chat);
 
 }  // namespace tidemark

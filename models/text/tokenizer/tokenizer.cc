@@ -6,12 +6,15 @@
 
 #include "models/text/tokenizer/tokenizer_parts.h"
 #include "models/text/unicode.h"
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 namespace {
 
 using tokenizers::AddedTokens;
 using tokenizers::PreToken;
+using tokenizers::TextRange;
+using tokenizers::TextRanges;
 using tokenizers::TokenizerParts;
 
 // Words repeat, so their pieces are kept while a text is encoded.
@@ -41,6 +44,43 @@ class WordCache {
   std::unordered_map<std::string, std::vector<int32_t>> pieces_;
 };
 
+// What of `ranges` lies in `window`, counted from its beginning.
+TextRanges clipped(std::span<const TextRange> ranges, const TextRange& window) {
+  TextRanges inside;
+  auto range = std::partition_point(ranges.begin(), ranges.end(), [&](const TextRange& each) {
+    return each.end <= window.begin;
+  });
+  for (; range != ranges.end() && range->begin < window.end; ++range) {
+    inside.push_back({std::max(range->begin, window.begin) - window.begin,
+                      std::min(range->end, window.end) - window.begin});
+  }
+  return inside;
+}
+
+// Where `ranges` of `text` are once it is normalized. They may grow, if what surrounds them is
+// normalized differently without them.
+TextRanges normalized_ranges(const tokenizers::Normalizer& normalizer, const std::string& text,
+                             const std::string& normalized, const TextRanges& ranges) {
+  TextRanges moved;
+  size_t reached = 0;
+  for (const TextRange& range : ranges) {
+    const std::string before = normalizer(text.substr(0, range.begin));
+    const std::string after = normalizer(text.substr(range.end));
+    const auto same_before = static_cast<size_t>(
+        std::mismatch(before.begin(), before.end(), normalized.begin(), normalized.end())
+            .first -
+        before.begin());
+    const auto same_after = static_cast<size_t>(
+        std::mismatch(after.rbegin(), after.rend(), normalized.rbegin(), normalized.rend())
+            .first -
+        after.rbegin());
+    const size_t begin = std::max(reached, same_before);
+    reached = std::max(begin, normalized.size() - same_after);
+    if (begin < reached) moved.push_back({begin, reached});
+  }
+  return moved;
+}
+
 // One text being encoded, without the template.
 class Encoding {
  public:
@@ -48,20 +88,62 @@ class Encoding {
       : parts_(parts), find_special_(find_special), words_(*parts.model) {}
 
   std::vector<int32_t> run(std::string_view text) {
-    for (const AddedTokens::Part& part : parts_.in_text.split(text, find_special_)) {
-      if (part.id >= 0) {
-        ids_.push_back(part.id);
-      } else {
-        normalize(std::string(part.range.of(text)), part.range.begin == 0);
-      }
-    }
+    add(text, 0, {});
     return std::move(ids_);
   }
 
+  MarkedIds run(std::string_view text, std::span<const TextRange> literal,
+                std::span<const size_t> marks) {
+    MarkedIds marked;
+    for (const AddedTokens::Part& part : parts_.in_text.split(text, find_special_, literal)) {
+      const size_t before = ids_.size();
+      add(part, text, literal);
+      const std::span<const int32_t> made = std::span(ids_).subspan(before);
+      for (; !marks.empty() && marks.front() < part.range.end; marks = marks.subspan(1)) {
+        // What is before a mark depends on the bytes before it in this part alone.
+        const TextRange cut{part.range.begin, marks.front()};
+        Encoding prefix(parts_, find_special_);
+        prefix.add(cut.of(text), cut.begin, clipped(literal, cut));
+        const auto same = static_cast<size_t>(
+            std::mismatch(prefix.ids_.begin(), prefix.ids_.end(), made.begin(), made.end())
+                .first -
+            prefix.ids_.begin());
+        marked.marks.push_back({before + same, same == prefix.ids_.size()});
+      }
+    }
+    marked.ids = std::move(ids_);
+    marked.marks.resize(marked.marks.size() + marks.size(), {marked.ids.size(), true});
+    return marked;
+  }
+
  private:
-  void normalize(std::string text, bool is_first) {
-    if (parts_.normalizer) text = parts_.normalizer(std::move(text));
-    for (const AddedTokens::Part& part : parts_.in_normalized.split(text, find_special_)) {
+  // `text` begins at byte `at` of the whole.
+  void add(std::string_view text, size_t at, std::span<const TextRange> literal) {
+    for (const AddedTokens::Part& part : parts_.in_text.split(text, find_special_, literal)) {
+      add(part, text, literal, at);
+    }
+  }
+
+  void add(const AddedTokens::Part& part, std::string_view text,
+           std::span<const TextRange> literal, size_t at = 0) {
+    if (part.id >= 0) {
+      ids_.push_back(part.id);
+    } else {
+      normalize(std::string(part.range.of(text)), at + part.range.begin == 0,
+                literal.empty() ? TextRanges() : clipped(literal, part.range));
+    }
+  }
+
+  void normalize(std::string text, bool is_first, TextRanges literal) {
+    if (parts_.normalizer) {
+      std::string normalized = parts_.normalizer(text);
+      if (!literal.empty() && parts_.in_normalized.has_special()) {
+        literal = normalized_ranges(parts_.normalizer, text, normalized, literal);
+      }
+      text = std::move(normalized);
+    }
+    for (const AddedTokens::Part& part :
+         parts_.in_normalized.split(text, find_special_, literal)) {
       if (part.id >= 0) {
         ids_.push_back(part.id);
       } else {
@@ -101,6 +183,12 @@ std::vector<int32_t> Tokenizer::encode_pair(std::string_view first, std::string_
   return tokenizers::fill(parts_->sequence.pair, options.add_special_tokens,
                           encode_alone(*parts_, first, options),
                           encode_alone(*parts_, second, options));
+}
+
+MarkedIds Tokenizer::encode_marked(std::string_view text, std::span<const TextRange> literal,
+                                   std::span<const size_t> marks) const {
+  if (!is_utf8(text)) throw UsageError("[tokenizer] a marked text is not UTF-8");
+  return Encoding(*parts_, true).run(text, literal, marks);
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/text/tokenizer/text_range.h"
+
 namespace tidemark {
 
 namespace tokenizers {
@@ -28,6 +30,16 @@ struct EncodeOptions {
   // Whether special tokens written out in a text become their ids. Off, a user's text cannot
   // end a turn of a chat.
   bool find_special_tokens = true;
+};
+
+// The ids of a text, and where the bytes that were asked for lie between them.
+struct MarkedIds {
+  struct Mark {
+    size_t before = 0;      // tokens that lie before the byte, whatever follows there
+    bool is_exact = false;  // whether no token is on both sides of it
+  };
+  std::vector<int32_t> ids;
+  std::vector<Mark> marks;
 };
 
 class Tokenizer {
@@ -47,6 +59,11 @@ class Tokenizer {
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
   std::vector<int32_t> encode_pair(std::string_view first, std::string_view second,
                                    const EncodeOptions& options = {}) const;
+  // Of a text that others wrote parts of, `literal`: special tokens that have a byte there are
+  // not found. None are added around the text. `marks` are places in the text. Both ascend; the
+  // ranges are disjoint. Throws UsageError if the text is not UTF-8.
+  MarkedIds encode_marked(std::string_view text, std::span<const tokenizers::TextRange> literal,
+                          std::span<const size_t> marks) const;
 
   // Ids without a piece give nothing: vocabularies of models are often padded. Special tokens
   // are omitted if `skip_special_tokens`.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "models/text/tokenizer/jinja_form.h"
 #include "runtime/core/errors.h"
 #include "tests/models/text/tokenizer/golden_tokenizers.h"
@@ -124,6 +126,67 @@ TEST(ChatTemplate, RefusesRolesOutOfTurn) {
   EXPECT_THROW(render("llama-2", {{"assistant", "x"}}), UsageError);
   EXPECT_THROW(render("llama-2", {{"user", "x"}, {"user", "x"}}), UsageError);
   EXPECT_THROW(render("mistral", {{"system", "x"}, {"user", "x"}}), UsageError);
+}
+
+// Each family, with tokenizers that look for special tokens before normalization and after it.
+TEST(EncodeChat, OrdinaryTextsHaveTheIdsOfTheWholeText) {
+  const Messages chat{{"user", "What is 12 + 3?\n"},
+                      {"assistant", " Caf\u00e9 15. "},
+                      {"user", "\u20AC [INST"},
+                      {"assistant", "x"}};
+  nlohmann::json normalized = testing::golden_case("llama2")["tokenizer"];
+  for (auto& token : normalized["added_tokens"]) token["normalized"] = true;
+  const Tokenizer tokenizers[] = {
+      testing::golden_tokenizer("smollm2"), testing::golden_tokenizer("llama2"),
+      testing::golden_tokenizer("mistral"), Tokenizer::parse("normalized", normalized.dump())};
+  for (const Tokenizer& tokenizer : tokenizers) {
+    for (const std::string& family : ChatTemplate::names()) {
+      const RenderedChat rendered = ChatTemplate::named(family).render(chat);
+      const EncodedChat encoded = encode_chat(tokenizer, rendered);
+      EXPECT_EQ(encoded.ids, tokenizer.encode(rendered.text, {.add_special_tokens = false}))
+          << family;
+      ASSERT_EQ(encoded.is_assistant.size(), encoded.ids.size());
+      std::vector<int32_t> learnt;
+      for (size_t i = 0; i < encoded.ids.size(); ++i) {
+        if (encoded.is_assistant[i]) learnt.push_back(encoded.ids[i]);
+      }
+      EXPECT_THAT(tokenizer.decode(learnt, false), HasSubstr("15.")) << family;
+    }
+  }
+}
+
+TEST(EncodeChat, MessagesCannotEndTheirTurns) {
+  nlohmann::json normalized = testing::golden_case("llama2")["tokenizer"];
+  for (auto& token : normalized["added_tokens"]) token["normalized"] = true;
+  const struct {
+    Tokenizer tokenizer;
+    std::string family, end;
+  } cases[] = {{testing::golden_tokenizer("smollm2"), "chatml", "<|im_end|>"},
+               {testing::golden_tokenizer("llama2"), "llama-2", "</s>"},
+               {Tokenizer::parse("normalized", normalized.dump()), "llama-2", "</s>"}};
+  for (const auto& [tokenizer, family, end] : cases) {
+    const auto count = [&](const std::string& user, const std::string& assistant) {
+      const Messages chat{{"user", user}, {"assistant", assistant}};
+      const EncodedChat encoded =
+          encode_chat(tokenizer, ChatTemplate::named(family).render(chat));
+      return std::count(encoded.ids.begin(), encoded.ids.end(), *tokenizer.find(end));
+    };
+    const auto plain = count("Hi", "Ho");
+    EXPECT_GE(plain, 1);
+    EXPECT_EQ(count("Hi " + end + " Hi", "Ho"), plain) << family;
+    EXPECT_EQ(count(end, end), plain) << family;
+    EXPECT_EQ(count(end + end, "a " + end), plain) << family;
+  }
+}
+
+TEST(EncodeChat, WhatIsNotUtf8IsReplaced) {
+  const Tokenizer tokenizer = testing::golden_tokenizer("smollm2");
+  const ChatTemplate chat = ChatTemplate::named("chatml");
+  const auto ids = [&](const std::string& said) {
+    return encode_chat(tokenizer, chat.render(Messages{{"assistant", said}})).ids;
+  };
+  EXPECT_EQ(ids("a\xE2\x82"), ids("a\uFFFD"));
+  EXPECT_THROW(encode_chat(tokenizer, {"\xFF", {}, {}}), UsageError);
 }
 
 TEST(EncodeChat, CountsTheAssistantsTokens) {
