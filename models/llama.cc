@@ -342,7 +342,6 @@ Tensor LlamaLayer::attend(const Tensor& x, const LlamaPlaces& places, LlamaCache
   }
   AttentionOptions attention;
   attention.causal = before == 0;  // a continuation is one token, which sees all
-  attention.starts = places.starts;
   attention.implementation = options_.attention;
   const Tensor y = scaled_dot_product_attention(q, k, v, attention);
   return output_.forward(reshape(y, {x.extent(0), x.extent(1), -1}));

@@ -212,8 +212,8 @@ void complete(FinetuneFlags& flags, const LoraFlags& lora, bool length_given) {
 
 }  // namespace
 
-int64_t FinetuneFlags::warmup_steps(int64_t steps) const {
-  return warmup.value_or(static_cast<int64_t>(kWarmupShare * static_cast<double>(steps)));
+int64_t FinetuneFlags::warmup_steps(int64_t run) const {
+  return warmup.value_or(static_cast<int64_t>(kWarmupShare * static_cast<double>(run)));
 }
 
 int64_t FinetuneFlags::longest() const {

@@ -48,7 +48,7 @@ struct FinetuneFlags : TrainingFlags {
   GenerateFlags generate;
   bool trains = true;  // false: only generates
 
-  int64_t warmup_steps(int64_t steps) const;
+  int64_t warmup_steps(int64_t run) const;
   // The longest sequence in training or in generation.
   int64_t longest() const;
 };

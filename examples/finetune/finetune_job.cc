@@ -53,7 +53,7 @@ class TuningSets {
   TuningBatch test(int64_t step) { return test_->at(step); }
 
   const TuningData& data() const { return data_; }
-  double filled() const { return train_->filled(); }
+  double filled() { return train_->filled(); }
   Bytes bytes() const {
     Bytes bytes = data_.bytes() + train_->bytes();
     if (test_) bytes += test_->bytes();

@@ -1,0 +1,77 @@
+#include "examples/finetune/ways_table.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+#include <vector>
+
+#include "examples/common/run.h"
+#include "examples/finetune/finetune_job.h"
+#include "runtime/core/errors.h"
+
+namespace tidemark {
+namespace {
+
+constexpr int64_t kRank = 8;
+
+struct Way {
+  std::string name, command;
+  FinetuneFlags flags;
+};
+
+// `flags` with or without LoRA.
+FinetuneFlags with_lora(FinetuneFlags flags, bool lora) {
+  flags.adapter = "";
+  if (!lora) {
+    flags.lora.reset();
+  } else if (!flags.lora) {
+    flags.lora = LoraOptions{.change = {.rank = kRank, .alpha = 2.0 * kRank}};
+  }
+  return flags;
+}
+
+std::vector<Way> ways_for(const FinetuneFlags& given) {
+  std::vector<Way> ways;
+  for (const bool lora : {false, true}) {
+    FinetuneFlags flags = with_lora(given, lora);
+    const std::string name =
+        lora ? fmt::format("LoRA of rank {}", flags.lora->change.rank) : "all weights";
+    const std::string command =
+        fmt::format("finetune --model {}{}", given.model,
+                    lora ? fmt::format(" --lora-rank {}", flags.lora->change.rank) : "");
+    ways.push_back({name, command, flags});
+    flags.host_limit = flags.disk_limit = Bytes(0);
+    ways.push_back({"  without offloading", "", flags});
+  }
+  return ways;
+}
+
+std::string milliseconds(const std::optional<Nanos>& time) {
+  return time ? fmt::format("{:.0f} ms", to_ms(*time)) : "-";
+}
+
+}  // namespace
+
+std::string ways_table(const FinetuneFlags& given) {
+  FinetuneFlags flags = given;
+  if (const auto memory = allowed_memory(flags)) flags.memory = MemoryAllowance{memory};
+  std::string text = fmt::format(
+      "{}, {} sequences of {} a step, on {}\n\n  {:<22}{:>12}{:>12}{:>12}{:>14}{:>14}\n",
+      flags.model, flags.batch, flags.length, flags.device, "to train", "no limit", "smallest",
+      "here", "a step here", "without limit");
+  std::string commands;
+  for (const Way& way : ways_for(flags)) {
+    const std::unique_ptr<Job> job = open_finetune_job(way.flags, /*with_data=*/false);
+    const Forecast found = forecast(way.flags, *job);
+    text += fmt::format("  {:<22}{:>12}{:>12}{:>12}{:>14}{:>14}\n", way.name,
+                        format_bytes(found.peak), format_bytes(found.least),
+                        found.step ? format_bytes(found.arena) : "too little",
+                        milliseconds(found.step), milliseconds(found.ample_step));
+    if (found.step && !way.command.empty()) commands += "  " + way.command + "\n";
+  }
+  text += "  memory of the arena; times are simulated, from the device's profile\n";
+  return text + (commands.empty() ? "Neither fits: try a smaller --batch or --seq-length.\n"
+                                  : "What fits, beside your other flags:\n" + commands);
+}
+
+}  // namespace tidemark
