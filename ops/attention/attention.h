@@ -23,7 +23,14 @@
 // (dropout.h).
 //
 // A query with no keys left yields zeros and no gradient. Sums are taken in a fixed order that
-// depends on shapes alone, not on threads.
+// depends on shapes alone, not on threads. Skipping a tile gives the bits of masking it: its
+// probabilities are zeros, and adding their products with finite numbers changes no sum.
+//
+// A packed sequence therefore gives the bits that it gives alone, without dropout, if it begins
+// at a multiple of 128 tokens and the implementation is memory-efficient, or any on the CPU.
+// Otherwise tiles, and so the order of sums, begin elsewhere, and results agree up to rounding.
+// Materialised attention on CUDA splits rows of scores among threads by their whole length.
+// Dropped are other elements, as their positions are others.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +48,10 @@ struct AttentionOptions {
   // on, (B), int32 or int64; or a mask (B, Tk), nonzero where the key exists, bool, uint8,
   // int32 or int64.
   Tensor keys{};
+  // The first key that each query sees, (B, Tq), int32; undefined: 0. With `causal`, sequences
+  // that are packed into one row attend each to itself if the start of each token is where its
+  // sequence begins. Tiles of keys before the first start among a tile's queries are skipped.
+  Tensor starts{};
   bool causal = false;            // query i sees keys 0 to i
   double dropout = 0;             // of probabilities, in [0, 1)
   std::optional<double> scale{};  // 1 / sqrt(D) unless given
@@ -54,7 +65,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 
 // Scalar 0: the first block of random numbers for dropout. `saved` is P, in q's type, or the
 // log-sum-exp: float32, +infinity for a query without keys.
-extern const OpDef kAttention;      // q, k, v[, keys] -> y, saved
-extern const OpDef kAttentionGrad;  // g, q, k, v, y, saved[, keys] -> dq, dk, dv, H heads each
+extern const OpDef kAttention;  // q, k, v[, keys][, starts] -> y, saved
+// g, q, k, v, y, saved[, keys][, starts] -> dq, dk, dv, H heads each
+extern const OpDef kAttentionGrad;
 
 }  // namespace tidemark
