@@ -340,6 +340,31 @@ TEST_F(AttentionTest, HeadsOfQueriesShareThoseOfKeysInTurn) {
   session_.make_current();
 }
 
+// The heads that share keys are then computed together on the CPU.
+TEST_F(AttentionTest, OneQueryOfSharedHeadsGivesTheBitsOfHeadsOfItsOwn) {
+  for (const int64_t depth : {64, 20}) {
+    std::vector<float> results[2];
+    for (const bool repeated : {false, true}) {
+      Session session(options());
+      const Tensor q = random_tensor({2, 1, 6, depth}, 1),
+                   k = random_tensor({2, 150, 2, depth}, 2),
+                   v = random_tensor({2, 150, 2, depth}, 3);
+      const auto heads_of = [&](const Tensor& x) {
+        const Tensor first = narrow(x, 2, 0, 1), second = narrow(x, 2, 1, 1);
+        return repeated ? concat({first, first, first, second, second, second}, 2) : x;
+      };
+      AttentionOptions options;
+      options.dropout = 0.3;
+      options.keys = from(std::vector<int32_t>{130, 150}, {2});
+      options.starts = from(std::vector<int32_t>{70, 7}, {2, 1});
+      results[repeated] =
+          to_vector(scaled_dot_product_attention(q, heads_of(k), heads_of(v), options));
+    }
+    EXPECT_TRUE(same_bits(results[0], results[1]));
+  }
+  session_.make_current();
+}
+
 TEST_F(AttentionTest, ImplementationsDropTheSameElements) {
   // With v the identity, y is the matrix of what dropout leaves.
   constexpr int64_t kKeys = 70;
@@ -453,6 +478,25 @@ TEST_F(AttentionTest, WhatIsSavedIsWhole) {
     EXPECT_NEAR(sum, seen > 0 ? 1 : 0, 1e-6);
     const float log_sum = efficient[1][static_cast<size_t>(row)];
     EXPECT_EQ(std::isinf(log_sum), seen == 0) << log_sum;
+  }
+}
+
+TEST_F(AttentionTest, WhatIsSavedIsZeroWhereTilesAreSkipped) {
+  const std::vector<int32_t> first{200, 299, 400};
+  Array starts{{1, 3}, std::vector<float>(3)};
+  std::memcpy(starts.values.data(), first.data(), sizeof(int32_t) * 3);
+  const attention::AttentionAttrs attrs{static_cast<int64_t>(kMaterialised), 0, 0, 0.3, 0, 1};
+  const KernelRun run =
+      run_kernel(kAttention,
+                 {Array::random({1, 3, 1, 8}, 1), Array::random({1, 300, 1, 8}, 2),
+                  Array::random({1, 300, 1, 8}, 3), starts},
+                 attrs, 1, {DType::kFloat32, DType::kFloat32, DType::kFloat32, DType::kInt32});
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t key = 0; key < 300; ++key) {
+      const float p = run[1][i * 300 + key];
+      ASSERT_EQ(p > 0, static_cast<int32_t>(key) >= first[i]) << i << ", " << key;
+      ASSERT_GE(p, 0);
+    }
   }
 }
 
