@@ -26,11 +26,11 @@
 // depends on shapes alone, not on threads. Skipping a tile gives the bits of masking it: its
 // probabilities are zeros, and adding their products with finite numbers changes no sum.
 //
-// A packed sequence therefore gives the bits that it gives alone, without dropout, if it begins
-// at a multiple of 128 tokens and the implementation is memory-efficient, or any on the CPU.
-// Otherwise tiles, and so the order of sums, begin elsewhere, and results agree up to rounding.
-// Materialised attention on CUDA splits rows of scores among threads by their whole length.
-// Dropped are other elements, as their positions are others.
+// Without dropout, a sequence packed into a row gives the same bits as alone if it begins at a
+// multiple of 128 tokens. Elsewhere, it is cut into other tiles, so sums are taken in another
+// order and results agree up to rounding. The same holds everywhere for materialised attention
+// on CUDA, which shares out a row of scores by the row's whole length. Dropout drops other
+// elements, because their positions differ.
 #pragma once
 
 #include <cstdint>
