@@ -69,10 +69,12 @@ class Blocks {
       const float value = static_cast<float>(i * 7919 % 1009) / 1009.0F - 0.25F;
       const BFloat16 rounded = value;
       const int64_t whole = i % 1000;
+      const int32_t start = static_cast<int32_t>(i / 256 * 256);  // of sequences in a row
       std::byte* at = values.data() + i * size;
       if (meta.dtype == DType::kFloat32) std::memcpy(at, &value, sizeof(value));
       if (meta.dtype == DType::kBFloat16) std::memcpy(at, &rounded, sizeof(rounded));
       if (meta.dtype == DType::kInt64) std::memcpy(at, &whole, sizeof(whole));
+      if (meta.dtype == DType::kInt32) std::memcpy(at, &start, sizeof(start));
     }
     for (size_t i = static_cast<size_t>(different * size); i < values.size(); ++i) {
       values[i] = values[i - static_cast<size_t>(different * size)];
@@ -197,6 +199,36 @@ void add_attention(int64_t n, int64_t tokens, double dropout, DType dtype) {
   }
 }
 
+// Causal attention to a row of 2048 tokens: of one sequence, and of eight (int32 inputs are
+// their starts).
+void add_packed(DType dtype) {
+  const Shape x{1, 2048, 9, 64}, sums{1, 9, 2048}, starts{1, 2048};
+  for (const bool packed : {false, true}) {
+    const attention::AttentionAttrs attrs{1, 1, 0, 0.125, 0, packed};
+    std::vector<Shape> in{x, x, x}, back{x, x, x, x, x, sums};
+    std::vector<DType> types(3, dtype), back_types(5, dtype);
+    back_types.push_back(DType::kFloat32);
+    if (packed) {
+      in.push_back(starts);
+      back.push_back(starts);
+      types.push_back(DType::kInt32);
+      back_types.push_back(DType::kInt32);
+    }
+    const std::string row = std::string(packed ? "row/eight" : "row/one") +
+                            (dtype == DType::kBFloat16 ? "/bf16" : "");
+    add("attention/" + row, kAttention, in, attrs, types);
+    add("attention_grad/" + row, kAttentionGrad, back, attrs, back_types);
+  }
+}
+
+// One token of SmolLM2-135M, with the keys and values of those before it.
+void add_decoding(int64_t tokens, DType dtype) {
+  const Shape q{1, 1, 9, 64}, k{1, tokens, 3, 64};
+  add("attention/decode/" + std::to_string(tokens) + (dtype == DType::kBFloat16 ? "/bf16" : ""),
+      kAttention, {q, k, k}, attention::AttentionAttrs{1, 0, 0, 0.125, 0},
+      {dtype, dtype, dtype});
+}
+
 // The rest of a BERT-base layer, and the loss over 15 % of the tokens.
 void add_bert(int64_t n, int64_t tokens) {
   const int64_t rows = n * tokens, asked = rows * 15 / 100 + 1;
@@ -257,6 +289,10 @@ void add_all() {
   for (const int64_t tokens : {128, 512}) {
     for (const double dropout : {0.0, 0.1}) add_attention(n, tokens, dropout, DType::kFloat32);
     add_attention(n, tokens, 0.1, DType::kBFloat16);
+  }
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    add_packed(dtype);
+    for (const int64_t tokens : {512, 2048}) add_decoding(tokens, dtype);
   }
   add_bert(n, 128);
   add_llama(n, 128);

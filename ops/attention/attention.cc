@@ -21,6 +21,7 @@ namespace {
 using attention::AttentionAttrs;
 using attention::Extents;
 using attention::has_rows;
+using attention::OptionalInputs;
 using attention::with_rows;
 
 void check_rows(const char* op, const OpQuery& query, size_t i) {
@@ -31,10 +32,26 @@ void check_rows(const char* op, const OpQuery& query, size_t i) {
   if (!has_rows(x)) throw_misfit(op, query, which + " must have contiguous rows");
 }
 
-// Checks q, k and v, the inputs from `at` on, and the keys at `keys_at`, if given.
-void check_operands(const char* op, const OpQuery& query, size_t at, size_t keys_at) {
-  if (query.inputs.size() != keys_at && query.inputs.size() != keys_at + 1) {
-    throw_misfit(op, query, "takes " + std::to_string(keys_at) + " inputs, or one more");
+// Checks the input that says which keys exist, of which there are (B, Tk).
+void check_keys(const char* op, const OpQuery& query, const TensorMeta& keys,
+                const Shape& all) {
+  const bool lengths = keys.shape == Shape{all[0]};
+  check_fits(op, query, lengths || keys.shape == all,
+             "the keys in use must be given by (B) lengths or a (B, Tk) mask");
+  const bool whole = keys.dtype == DType::kInt32 || keys.dtype == DType::kInt64;
+  if (!whole && (lengths || (keys.dtype != DType::kBool && keys.dtype != DType::kUInt8))) {
+    throw_misfit(op, query,
+                 (lengths ? "lengths must be int32 or int64, not "
+                          : "a mask must be bool, uint8, int32 or int64, not ") +
+                     std::string(to_string(keys.dtype)));
+  }
+}
+
+// Checks q, k and v, the inputs from `at` on, and the optional inputs, from `optional_at` on.
+void check_operands(const char* op, const OpQuery& query, size_t at, size_t optional_at) {
+  const size_t least = optional_at + (query.attr<AttentionAttrs>().starts ? 1 : 0);
+  if (query.inputs.size() != least && query.inputs.size() != least + 1) {
+    throw_misfit(op, query, "takes " + std::to_string(least) + " inputs, or one more");
   }
   const DType dtype = check_float(op, query, at);
   for (size_t i = at; i < at + 3; ++i) {
@@ -50,17 +67,12 @@ void check_operands(const char* op, const OpQuery& query, size_t at, size_t keys
              "share one of the keys");
   check_fits(op, query, q[2] == k[2] || !query.attr<AttentionAttrs>().materialised(),
              "materialised attention has as many heads of keys as of queries");
-  if (query.inputs.size() == keys_at) return;
-  const TensorMeta& keys = query.inputs[keys_at];
-  const bool lengths = keys.shape == Shape{q[0]};
-  check_fits(op, query, lengths || keys.shape == Shape{q[0], k[1]},
-             "the keys in use must be given by (B) lengths or a (B, Tk) mask");
-  const bool whole = keys.dtype == DType::kInt32 || keys.dtype == DType::kInt64;
-  if (!whole && (lengths || (keys.dtype != DType::kBool && keys.dtype != DType::kUInt8))) {
-    throw_misfit(op, query,
-                 (lengths ? "lengths must be int32 or int64, not "
-                          : "a mask must be bool, uint8, int32 or int64, not ") +
-                     std::string(to_string(keys.dtype)));
+  const OptionalInputs optional(query, optional_at);
+  if (optional.keys) check_keys(op, query, query.inputs[optional.keys], {q[0], k[1]});
+  if (optional.starts) {
+    check_fits(op, query, query.inputs[optional.starts].shape == Shape{q[0], q[1]},
+               "the first keys that queries see must be (B, Tq)");
+    check_dtype(op, query, optional.starts, DType::kInt32);
   }
 }
 
@@ -141,22 +153,28 @@ Bytes model_workspace(const OpQuery& query) {
   return attrs.materialised() && scores ? matrix_bytes(query, 0, DType::kFloat32) : Bytes(0);
 }
 
-// One number per query. Materialised attention adds dP and, in bfloat16, dS.
+// One number per query. Materialised attention adds dP and, in bfloat16, dS; memory-efficient
+// attention with `starts` adds one past the last query that sees each tile of keys.
 Bytes model_grad_workspace(const OpQuery& query) {
   const Extents extents(query.inputs[1], query.inputs[2]);
   const DType dtype = query.inputs[1].dtype;
   const Bytes rows =
       align_up(size_of(DType::kFloat32) * (extents.all_heads() * extents.queries));
-  if (!query.attr<AttentionAttrs>().materialised()) return rows;
+  const auto& attrs = query.attr<AttentionAttrs>();
+  if (!attrs.materialised()) {
+    return attrs.starts ? rows + attention::query_ends_bytes(extents) : rows;
+  }
   const Bytes dp = matrix_bytes(query, 1, DType::kFloat32);
   return dtype == DType::kFloat32 ? rows + dp
                                   : rows + align_up(dp) + matrix_bytes(query, 1, dtype);
 }
 
-// Inputs of a call, of which the last may be missing.
-std::vector<Tensor> operands(std::initializer_list<Tensor> tensors, const Tensor& keys) {
+// Inputs of a call, of which the last two may be missing.
+std::vector<Tensor> operands(std::initializer_list<Tensor> tensors, const Tensor& keys,
+                             const Tensor& starts) {
   std::vector<Tensor> all(tensors);
   if (keys.defined()) all.push_back(keys);
+  if (starts.defined()) all.push_back(starts);
   return all;
 }
 
@@ -207,7 +225,7 @@ Tensor scaled_dot_product_attention(const Tensor& q_in, const Tensor& k_in, cons
       static_cast<int64_t>(options.implementation), options.causal, options.dropout,
       options.scale.value_or(1 / std::sqrt(static_cast<double>(depth))),
       // Without dropout nothing depends on the seed, so one signature serves all seeds.
-      options.dropout > 0 ? static_cast<int64_t>(session.seed()) : 0};
+      options.dropout > 0 ? static_cast<int64_t>(session.seed()) : 0, options.starts.defined()};
   Scalars scalars{};
   if (options.dropout > 0 && q.shape().rank() == 4 && k.shape().rank() == 4) {
     const Extents extents(q.meta(), k.meta());
@@ -221,16 +239,17 @@ Tensor scaled_dot_product_attention(const Tensor& q_in, const Tensor& k_in, cons
     scalars[0] = static_cast<double>(first_block);
   }
   std::vector<Tensor> out =
-      dispatch(kAttention, operands({q, k, v}, options.keys), attrs, scalars);
+      dispatch(kAttention, operands({q, k, v}, options.keys, options.starts), attrs, scalars);
   if (!needs_grad({q, k, v})) return out[0];
   record(
       "attention", {q, k, v}, {out.data(), 1},
       [=, q_ = Saved(q), k_ = Saved(k), v_ = Saved(v), y_ = Saved(out[0]),
-       saved_ = Saved(out[1]), keys_ = Saved(options.keys)](auto g, auto grads, auto wanted) {
+       saved_ = Saved(out[1]), keys_ = Saved(options.keys),
+       starts_ = Saved(options.starts)](auto g, auto grads, auto wanted) {
         std::vector<Tensor> gradients = dispatch(
             kAttentionGrad,
             operands({contiguous(g[0]), q_.get(), k_.get(), v_.get(), y_.get(), saved_.get()},
-                     keys_.get()),
+                     keys_.get(), starts_.get()),
             attrs, scalars);
         grads[0] = std::move(gradients[0]);
         for (size_t i = 1; i < 3; ++i) {

@@ -23,7 +23,14 @@
 // (dropout.h).
 //
 // A query with no keys left yields zeros and no gradient. Sums are taken in a fixed order that
-// depends on shapes alone, not on threads.
+// depends on shapes alone, not on threads. Skipping a tile gives the bits of masking it: its
+// probabilities are zeros, and adding their products with finite numbers changes no sum.
+//
+// Without dropout, a sequence packed into a row gives the same bits as alone if it begins at a
+// multiple of 128 tokens. Elsewhere, it is cut into other tiles, so sums are taken in another
+// order and results agree up to rounding. The same holds everywhere for materialised attention
+// on CUDA, which shares out a row of scores by the row's whole length. Dropout drops other
+// elements, because their positions differ.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +48,10 @@ struct AttentionOptions {
   // on, (B), int32 or int64; or a mask (B, Tk), nonzero where the key exists, bool, uint8,
   // int32 or int64.
   Tensor keys{};
+  // The first key that each query sees, (B, Tq), int32; undefined: 0. With `causal`, sequences
+  // that are packed into one row attend each to itself if the start of each token is where its
+  // sequence begins. Tiles of keys before the first start among a tile's queries are skipped.
+  Tensor starts{};
   bool causal = false;            // query i sees keys 0 to i
   double dropout = 0;             // of probabilities, in [0, 1)
   std::optional<double> scale{};  // 1 / sqrt(D) unless given
@@ -54,7 +65,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 
 // Scalar 0: the first block of random numbers for dropout. `saved` is P, in q's type, or the
 // log-sum-exp: float32, +infinity for a query without keys.
-extern const OpDef kAttention;      // q, k, v[, keys] -> y, saved
-extern const OpDef kAttentionGrad;  // g, q, k, v, y, saved[, keys] -> dq, dk, dv, H heads each
+extern const OpDef kAttention;  // q, k, v[, keys][, starts] -> y, saved
+// g, q, k, v, y, saved[, keys][, starts] -> dq, dk, dv, H heads each
+extern const OpDef kAttentionGrad;
 
 }  // namespace tidemark

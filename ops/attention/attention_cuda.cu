@@ -63,7 +63,8 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
   float out[kEach] = {};
   float largest = -INFINITY, sum = 0;
   const int64_t end = call.attrs.causal ? min(extents.keys, place.first + kRows) : extents.keys;
-  for (int64_t first = 0; first < end; first += kRows) {
+  const int64_t begin = call.first_key(place.b, place.first, kRows) / kRows * kRows;
+  for (int64_t first = begin; first < end; first += kRows) {
     __syncthreads();
     keys_or_values.load(call.k + call.k_rows.at(place.b, place.h, first), call.k_rows.row,
                         extents.keys - first, extents.depth, 1);
@@ -171,7 +172,8 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
          extents.queries - place.first, extents.depth, 1);
   float out[kEach] = {};
   const int64_t end = call.attrs.causal ? min(extents.keys, place.first + kRows) : extents.keys;
-  for (int64_t first = 0; first < end; first += kRows) {
+  const int64_t begin = call.first_key(place.b, place.first, kRows) / kRows * kRows;
+  for (int64_t first = begin; first < end; first += kRows) {
     __syncthreads();
     k.load(call.k + call.k_rows.at(place.b, place.h, first), call.k_rows.row,
            extents.keys - first, extents.depth, 1);
@@ -218,6 +220,7 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
   // Queries before the tile's first key do not see that key.
   for (int64_t first = call.attrs.causal ? place.first : 0; first < extents.queries;
        first += kRows) {
+    if (call.first_key(place.b, first, kRows) >= place.first + kRows) continue;
     __syncthreads();
     q.load(call.q + call.q_rows.at(place.b, place.h, first), call.q_rows.row,
            extents.queries - first, extents.depth, static_cast<float>(call.attrs.scale));
@@ -290,7 +293,7 @@ PreparedKernel prepare(const OpQuery& query) {
           }};
 }
 
-// g, q, k, v, y, log_sum[, keys] -> dq, dk, dv
+// g, q, k, v, y, log_sum[, keys][, starts] -> dq, dk, dv
 PreparedKernel prepare_grad(const OpQuery& query) {
   if (query.attr<AttentionAttrs>().materialised()) {
     return prepare_materialised_grad_cuda(query);

@@ -11,6 +11,7 @@ struct Buffers {
   Buffers(const Problem& of, Scratch& scratch)
       : tile_columns(std::min(kTileKeys, of.keys)),
         mask(scratch.take(of.keys)),
+        starts(of.optional.starts ? scratch.take_integers(of.queries) : nullptr),
         q(scratch.take(of.queries * of.width)),
         g(scratch.take(of.queries * of.width)),
         dq(scratch.take(of.queries * of.width)),
@@ -25,11 +26,13 @@ struct Buffers {
         dp(scratch.take(kTileQueries * tile_columns)) {}
 
   int64_t tile_columns;
-  float *mask, *q, *g, *dq, *log_sum, *delta;
+  float* mask;
+  int32_t* starts;  // null: all queries see key 0
+  float *q, *g, *dq, *log_sum, *delta;
   float *keys, *keys_transposed, *values_transposed, *dk, *dv, *p, *dp;
 };
 
-constexpr size_t kG = 0, kQ = 1, kK = 2, kV = 3, kY = 4, kSaved = 5, kKeys = 6;
+constexpr size_t kG = 0, kQ = 1, kK = 2, kV = 3, kY = 4, kSaved = 5, kOptional = 6;
 
 class Backward {
  public:
@@ -40,6 +43,7 @@ class Backward {
     const int64_t b = head / p_.extents.heads, h = head % p_.extents.heads;
     const Buffers to(p_, scratch);
     const int64_t used = p_.fill_mask(args_, b, to.mask);
+    if (to.starts) p_.fill_starts(args_, b, to.starts);
     pack_queries(b, h, to);
     for (int64_t key = 0; key < p_.extents.keys; key += kTileKeys) {
       const FloatOutput dk = float_output(args_, 1) + p_.whole_k.at(b, h, key);
@@ -91,7 +95,10 @@ class Backward {
     const int64_t first = p_.attrs.causal ? key / kTileQueries * kTileQueries : 0;
     for (int64_t query = first; query < p_.extents.queries; query += kTileQueries) {
       const int64_t rows = std::min(p_.queries - query, kTileQueries);
-      const Tile tile = p_.tile(query, rows, key, columns, columns);
+      const int32_t* starts = to.starts ? to.starts + query : nullptr;
+      const int64_t queries = std::min(p_.extents.queries - query, kTileQueries);
+      if (p_.first_tile(starts, queries) > key) continue;  // none sees these keys
+      const Tile tile = p_.tile(query, rows, key, columns, columns, starts);
       const int64_t row = (b * p_.extents.heads + h) * p_.extents.queries + query;
       probabilities(tile, row, query, key, to);
       const float* q = to.q + query * p_.width;
@@ -131,7 +138,7 @@ class Backward {
 }  // namespace
 
 PreparedKernel prepare_attention_grad_cpu(const OpQuery& query) {
-  const Problem problem(query, kQ, kKeys);
+  const Problem problem(query, kQ, kOptional);
   Scratch scratch;
   const Buffers counted(problem, scratch);
   return run_tasks(problem.extents.all_heads(), query.threads, scratch.used(),

@@ -118,7 +118,7 @@ PreparedKernel prepare_materialised_cuda(const OpQuery& query) {
           }};
 }
 
-// g, q, k, v, y, P[, keys] -> dq, dk, dv
+// g, q, k, v, y, P[, keys][, starts] -> dq, dk, dv
 PreparedKernel prepare_materialised_grad_cuda(const OpQuery& query) {
   const Call prepared(query, 1, 6);
   const DType dtype = query.inputs[1].dtype;

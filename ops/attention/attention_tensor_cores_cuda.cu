@@ -57,7 +57,7 @@ struct RunningSoftmax {
   }
 };
 
-template <class T>
+template <class T, bool kStarts>
 __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
     forward_kernel(const __grid_constant__ Call call, Operands<T> from, bool vectors, T* y,
                    float* log_sum) {
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
   __syncthreads();
   FragmentC out[kParts];
   RunningSoftmax softmax;
-  const Seen sees(call, place);
+  const Seen<kStarts> sees(call, place, lane);
   for_each_keys(
       tiles, there, from, call, place, sees, vectors, lane,
       [&](int first, const TileKeys& exist, const Tile<T>& keys, const Tile<T>& values) {
@@ -141,9 +141,11 @@ PreparedKernel prepare_tensor_cores_cuda(const OpQuery& query) {
   return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
     return {Bytes(0), [prepared, vectors](const KernelArgs& args) {
               const Call call = prepared.with(args);
-              launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
-                            forward_kernel<T>, call, Operands<T>(call, nullptr), vectors,
-                            args.out<T>(0), args.out<float>(1));
+              with_flag(call.starts.data, [&]<bool kStarts>() {
+                launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
+                              forward_kernel<T, kStarts>, call, Operands<T>(call, nullptr),
+                              vectors, args.out<T>(0), args.out<float>(1));
+              });
             }};
   });
 }

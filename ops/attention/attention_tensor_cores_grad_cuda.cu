@@ -42,7 +42,7 @@ struct SeesAll {
   __device__ bool operator()(int, int) const { return true; }
 };
 
-template <class T>
+template <class T, bool kStarts>
 __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
     query_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
                       bool vectors, T* dq) {
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
     sums[half] = saved.of(place.number + row, place.first + row < extents.queries);
   }
   FragmentC out[kParts];
-  const Seen sees(call, place);
+  const Seen<kStarts> sees(call, place, lane);
   for_each_keys(
       tiles, there, from, call, place, sees, vectors, lane,
       [&](int first, const TileKeys& exist, const Tile<T>& keys, const Tile<T>& values) {
@@ -102,11 +102,63 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
              extents.queries - place.first, extents.depth, lane);
 }
 
+// With `starts`: one past the last query that sees any key of a tile, for each tile of keys. A
+// warp finds each.
+__global__ void __launch_bounds__(kLaunchThreads)
+    query_ends_kernel(const __grid_constant__ Call call, int32_t* ends) {
+  const int64_t i = thread_index() / 32, queries = call.extents.queries;
+  const int64_t tiles = (call.extents.keys + kTileRows - 1) / kTileRows;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool inside = i < call.extents.batch * tiles;
+  int end = 0;
+  if (inside) {
+    const int64_t next_tile = (i % tiles + 1) * kTileRows;
+    for (int64_t query = lane; query < queries; query += 32) {
+      if (call.starts.of(i / tiles, query) < next_tile) end = static_cast<int>(query) + 1;
+    }
+  }
+  end = warp_max(end);
+  if (inside && lane == 0) ends[i] = end;
+}
+
+// With `starts`: which of a tile's queries start at a key or before it.
+struct Started {
+  uint64_t queries[kTileRows];  // of each key of the block; of key 0 alone if it is all
+
+  // All threads call it; a warp stores what its keys need. Queries that do not exist have
+  // started.
+  __device__ void find(const Call& call, const Place& place, int first, const Lane& lane) {
+    int start[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int64_t query = first + lane.index + 32 * half;
+      start[half] = query < call.extents.queries ? call.starts.of(place.b, query) : 0;
+    }
+    const auto by = [&](int key) {
+      const uint64_t later = __ballot_sync(0xFFFFFFFF, start[1] <= key);
+      return later << 32 | __ballot_sync(0xFFFFFFFF, start[0] <= key);
+    };
+    const int first_key = static_cast<int>(place.first);
+    const uint64_t early = by(first_key);
+    if (lane.warp == 0 && lane.index == 0) queries[0] = early;
+    if (early == ~uint64_t{0}) return;
+#pragma unroll 1
+    for (int row = lane.warp_row; row < lane.warp_row + 16; ++row) {
+      const uint64_t started = by(first_key + row);
+      if (lane.index == 0) queries[row] = started;
+    }
+  }
+  __device__ bool all() const { return queries[0] == ~uint64_t{0}; }
+};
+
 // Which queries see the keys of a thread's rows.
+template <bool kStarts>
 class SeenBy {
  public:
-  __device__ SeenBy(const Call& call, const Place& place, const Lane& lane)
-      : first_key_(static_cast<int>(place.first)),
+  // `ends`: of query_ends_kernel.
+  __device__ SeenBy(const Call& call, const Place& place, const Lane& lane, const int32_t* ends)
+      : end_(static_cast<int>(call.extents.queries)),
+        first_key_(static_cast<int>(place.first)),
         causal_(call.attrs.causal != 0),
         all_there_(call.filter.kind == KeyFilter::Kind::kAll &&
                    place.first + kTileRows <= call.extents.keys) {
@@ -115,38 +167,50 @@ class SeenBy {
       const int64_t key = place.first + lane.row(2 * half);
       there_[half] = key < call.extents.keys && call.filter.keeps(call.keys, place.b, key);
     }
+    if constexpr (kStarts) {
+      const int64_t tiles = (call.extents.keys + kTileRows - 1) / kTileRows;
+      end_ = ends[place.b * tiles + place.first / kTileRows];
+    }
   }
 
   // Queries before this one see none of the keys.
   __device__ int begin() const { return causal_ ? first_key_ : 0; }
+  // Nor do queries from this one on.
+  __device__ int end() const { return end_; }
   // Whether all queries of the tile that begins with `first` see all of the keys.
-  __device__ bool whole(int first) const {
-    return all_there_ && !(causal_ && first < first_key_ + kTileRows - 1);
+  __device__ bool whole(int first, const Started& started) const {
+    return all_there_ && !(causal_ && first < first_key_ + kTileRows - 1) &&
+           (!kStarts || started.all());
   }
-  __device__ PairBits bits(int first, const Lane& lane) const {
+  __device__ PairBits bits(int first, const Started& started, const Lane& lane) const {
     PairBits seen{};
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int key = first_key_ + lane.row(2 * half);
-      const uint64_t before = causal_ ? columns_up_to(key - first - 1) : 0;
-      seen.row[half] = there_[half] ? columns_of(~before, lane) : 0;
+      uint64_t queries = causal_ ? ~columns_up_to(key - first - 1) : ~uint64_t{0};
+      if constexpr (kStarts) {
+        if (!started.all()) queries &= started.queries[lane.row(2 * half)];
+      }
+      seen.row[half] = there_[half] ? columns_of(queries, lane) : 0;
     }
     return seen;
   }
 
  private:
+  int end_;
   const int first_key_;
   const bool causal_, all_there_;
   bool there_[2];
 };
 
-template <class T>
+template <class T, bool kStarts>
 __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
     key_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
-                    bool vectors, T* dk, T* dv) {
+                    bool vectors, const int32_t* ends, T* dk, T* dv) {
   __shared__ TilePairs<T> tiles;
   __shared__ KeptKeys kept[2];
   __shared__ QuerySums sums[2][kTileRows];
+  __shared__ Started started[2];  // of kStarts
   const Extents& extents = call.extents;
   const Place place(extents, extents.keys, kTileRows);
   const Lane lane;
@@ -157,9 +221,9 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
   const WarpRows<T> k(own[0], lane), v(own[1], lane);
   __syncthreads();
   FragmentC dk_out[kParts], dv_out[kParts];
-  const SeenBy sees(call, place, lane);
+  const SeenBy<kStarts> sees(call, place, lane, ends);
   tiles.for_each(
-      sees.begin(), static_cast<int>(extents.queries),
+      sees.begin(), sees.end(),
       [&](Tile<T>* pair, int first) {
         from.q.load(pair[0], call, place, first, vectors);
         from.g.load(pair[1], call, place, first, vectors);
@@ -170,6 +234,7 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
         if (row < kTileRows) {
           sums[turn][row] = saved.of(number + row, first + row < extents.queries);
         }
+        if constexpr (kStarts) started[turn].find(call, place, first, lane);
         if (call.dropout.active()) kept[turn].draw(call, number, place.first, lane);
       },
       [&](int first, int turn, const Tile<T>& queries, const Tile<T>& gradients) {
@@ -199,10 +264,10 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
             multiply_columns<kAtOnce>(dv_out, dp, gradients, part, lane);
           }
         };
-        if (sees.whole(first)) {
+        if (sees.whole(first, started[turn])) {
           add(SeesAll());
         } else {
-          const PairBits bits = sees.bits(first, lane);
+          const PairBits bits = sees.bits(first, started[turn], lane);
           add([&](int part, int i) { return bits.at(part, i); });
         }
       });
@@ -215,23 +280,34 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
 
 }  // namespace
 
-// g, q, k, v, y, log_sum[, keys] -> dq, dk, dv
+// g, q, k, v, y, log_sum[, keys][, starts] -> dq, dk, dv
 PreparedKernel prepare_tensor_cores_grad_cuda(const OpQuery& query) {
   const Call prepared(query, 1, 6);
   const bool vectors = rows_are_aligned(query, 1) && query.inputs[0].offset == 0;
   return visit_float(query.inputs[1].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
-    return {size_of(DType::kFloat32) * prepared.rows(),
-            [prepared, vectors](const KernelArgs& args) {
+    const Bytes delta_bytes = size_of(DType::kFloat32) * prepared.rows();
+    const Bytes ends_bytes =
+        prepared.optional.starts ? query_ends_bytes(prepared.extents) : Bytes(0);
+    return {align_up(delta_bytes) + ends_bytes, [=](const KernelArgs& args) {
               const Call call = prepared.with(args);
               float* delta = reinterpret_cast<float*>(args.workspace);
               launch_delta(args, call, float_input(args, 0), float_input(args, 4), delta);
+              auto* const ends =
+                  reinterpret_cast<int32_t*>(args.workspace + align_up(delta_bytes).count());
+              if (call.starts.data) {
+                const int64_t ends_count = ends_bytes.count() / int64_t{sizeof(int32_t)};
+                launch(args, ends_count * 32, query_ends_kernel, call, ends);
+              }
               const Operands<T> from(call, args.inputs[0]);
               const RowSums saved{args.in<float>(5), delta};
-              launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
-                            query_grad_kernel<T>, call, from, saved, vectors, args.out<T>(0));
-              launch_blocks(args, tiles_of(call, call.extents.keys), kTileThreads,
-                            key_grad_kernel<T>, call, from, saved, vectors, args.out<T>(1),
-                            args.out<T>(2));
+              with_flag(call.starts.data, [&]<bool kStarts>() {
+                launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
+                              query_grad_kernel<T, kStarts>, call, from, saved, vectors,
+                              args.out<T>(0));
+                launch_blocks(args, tiles_of(call, call.extents.keys), kTileThreads,
+                              key_grad_kernel<T, kStarts>, call, from, saved, vectors, ends,
+                              args.out<T>(1), args.out<T>(2));
+              });
             }};
   });
 }

@@ -8,9 +8,9 @@
 namespace tidemark::attention {
 
 struct Call {
-  // Inputs `at`, `at` + 1, `at` + 2 are q, k and v. Input `keys_at`, if present, says which
-  // keys exist.
-  Call(const OpQuery& query, size_t at, size_t keys_at)
+  // Inputs `at`, `at` + 1, `at` + 2 are q, k and v. The optional ones come from `optional_at`
+  // on.
+  Call(const OpQuery& query, size_t at, size_t optional_at)
       : attrs(query.attr<AttentionAttrs>()),
         extents(query.inputs[at], query.inputs[at + 1]),
         q_rows(query.inputs[at]),
@@ -19,8 +19,9 @@ struct Call {
         whole_q(TensorMeta::contiguous(DType::kFloat32, query.inputs[at].shape)),
         whole_k(key_gradients(query.inputs[at], query.inputs[at + 1])),
         first_input(at),
-        keys_input(query.inputs.size() > keys_at ? keys_at : 0),
-        filter(keys_input ? KeyFilter(query.inputs[keys_input]) : KeyFilter()) {}
+        optional(query, optional_at),
+        filter(optional.filter(query)),
+        starts(optional.first_keys(query)) {}
 
   // A copy with this call's addresses and random numbers filled in.
   Call with(const KernelArgs& args) const {
@@ -28,7 +29,8 @@ struct Call {
     call.q = float_input(args, first_input);
     call.k = float_input(args, first_input + 1);
     call.v = float_input(args, first_input + 2);
-    call.keys = keys_input ? args.inputs[keys_input] : nullptr;
+    call.keys = optional.keys ? args.inputs[optional.keys] : nullptr;
+    call.starts.data = optional.starts ? args.in<int32_t>(optional.starts) : nullptr;
     call.dropout = Dropout(attrs.dropout, attrs.seed, args.scalars[0], extents.keys);
     call.random_keys = PhiloxKeys(philox_key(call.dropout.seed));
     return call;
@@ -36,7 +38,18 @@ struct Call {
 
   TIDEMARK_HOST_DEVICE bool sees(int64_t b, int64_t query, int64_t key) const {
     return key < extents.keys && (attrs.causal == 0 || key <= query) &&
-           filter.keeps(keys, b, key);
+           filter.keeps(keys, b, key) && (!starts.data || key >= starts.of(b, query));
+  }
+  // The first of the keys that any of `rows` queries sees, by their starts.
+  TIDEMARK_HOST_DEVICE int64_t first_key(int64_t b, int64_t query, int64_t rows) const {
+    if (!starts.data) return 0;
+    const int64_t end = query + rows < extents.queries ? query + rows : extents.queries;
+    int64_t first = extents.keys;
+    for (int64_t i = query; i < end; ++i) {
+      const int64_t start = starts.of(b, i);
+      first = start < first ? start : first;
+    }
+    return first;
   }
   // The factor that dropout applies to P. `row` counts queries over all heads.
   TIDEMARK_HOST_DEVICE float multiplier(int64_t row, int64_t key) const {
@@ -48,8 +61,10 @@ struct Call {
   Extents extents;
   Rows q_rows, k_rows, v_rows;
   Rows whole_q, whole_k;  // of gapless q and of gradients of k
-  size_t first_input, keys_input;
+  size_t first_input;
+  OptionalInputs optional;
   KeyFilter filter;
+  QueryStarts starts;
   FloatInput q, k, v;
   const void* keys = nullptr;
   Dropout dropout;

@@ -16,6 +16,7 @@ struct AttentionAttrs {
   double dropout;
   double scale;
   int64_t seed;
+  int64_t starts = 0;  // 1: the last input is AttentionOptions::starts
 
   bool materialised() const {
     return implementation == static_cast<int64_t>(AttentionImplementation::kMaterialised);
@@ -33,6 +34,11 @@ struct Extents {
         depth(q.shape[3]) {}
   TIDEMARK_HOST_DEVICE int64_t all_heads() const { return batch * heads; }
 };
+
+// Workspace of CUDA's backward kernels with `starts`: a number for each tile of 64 keys.
+inline Bytes query_ends_bytes(const Extents& extents) {
+  return size_of(DType::kInt32) * (extents.batch * ((extents.keys + 63) / 64));
+}
 
 // Gradients of keys and values, one for each of the queries' heads.
 inline TensorMeta key_gradients(const TensorMeta& q, const TensorMeta& k) {
@@ -61,6 +67,37 @@ struct KeyFilter {
     if (kind == Kind::kAll) return true;
     if (kind == Kind::kLengths) return key < value(data, b * step[0]);
     return value(data, b * step[0] + key * step[1]) != 0;
+  }
+};
+
+// The optional input that says which key each query sees first.
+struct QueryStarts {
+  const int32_t* data = nullptr;  // null: all see key 0
+  int64_t step[2] = {0, 0};       // in elements
+
+  QueryStarts() = default;
+  explicit QueryStarts(const TensorMeta& meta) : step{meta.strides[0], meta.strides[1]} {}
+
+  // REQUIRES: data.
+  TIDEMARK_HOST_DEVICE int32_t of(int64_t b, int64_t query) const {
+    const int32_t start = data[b * step[0] + query * step[1]];
+    return start < 0 ? 0 : start;
+  }
+};
+
+// Where a call's optional inputs are; 0: absent.
+struct OptionalInputs {
+  // `at`: where the first is, if there are any.
+  OptionalInputs(const OpQuery& query, size_t at)
+      : starts(query.attr<AttentionAttrs>().starts ? query.inputs.size() - 1 : 0),
+        keys(query.inputs.size() > at + (starts ? 1 : 0) ? at : 0) {}
+  size_t starts, keys;
+
+  KeyFilter filter(const OpQuery& query) const {
+    return keys ? KeyFilter(query.inputs[keys]) : KeyFilter();
+  }
+  QueryStarts first_keys(const OpQuery& query) const {
+    return starts ? QueryStarts(query.inputs[starts]) : QueryStarts();
   }
 };
 

@@ -48,21 +48,37 @@ struct TileKeys {
   __device__ uint64_t all() const { return uint64_t{half[1]} << 32 | half[0]; }
 };
 
-// Which keys a block's queries see.
+// Which keys a block's queries see. kStarts: whether the call has `starts`. Kernels without are
+// compiled on their own, so that they do not pay for it.
+template <bool kStarts>
 class Seen {
  public:
-  __device__ Seen(const Call& call, const Place& place)
+  __device__ Seen(const Call& call, const Place& place, const Lane& lane)
       : first_query_(static_cast<int>(place.first)),
         keys_(static_cast<int>(call.extents.keys)),
         causal_(call.attrs.causal != 0),
-        filtered_(call.filter.kind != KeyFilter::Kind::kAll) {}
+        filtered_(call.filter.kind != KeyFilter::Kind::kAll) {
+    if constexpr (kStarts) {
+      const auto start_of = [&](int row, int otherwise) {
+        const int64_t query = place.first + row;
+        return query < call.extents.queries ? call.starts.of(place.b, query) : otherwise;
+      };
+      const int a = start_of(lane.index, keys_), b = start_of(lane.index + 32, keys_);
+      begin_ = -warp_max(-min(min(a, b), keys_)) / kTileRows * kTileRows;
+      whole_from_ = warp_max(max(start_of(lane.index, 0), start_of(lane.index + 32, 0)));
+      for (int half = 0; half < 2; ++half) start_[half] = start_of(lane.row(2 * half), 0);
+    }
+  }
 
+  // The first key of the first tile that any of the queries sees.
+  __device__ int begin() const { return kStarts ? begin_ : 0; }
   // Keys from here on are seen by none of the queries.
   __device__ int end() const { return causal_ ? min(keys_, first_query_ + kTileRows) : keys_; }
   // Whether all of the queries see all keys of the tile that begins with `first`.
   __device__ bool whole(int first) const {
     const int last = first + kTileRows - 1;
-    return !filtered_ && last < keys_ && !(causal_ && last > first_query_);
+    return !filtered_ && last < keys_ && !(causal_ && last > first_query_) &&
+           (!kStarts || first >= whole_from_);
   }
   // `there`: which keys of the tile exist.
   __device__ PairBits bits(uint64_t there, int first, const Lane& lane) const {
@@ -70,7 +86,9 @@ class Seen {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int query = first_query_ + lane.row(2 * half);
-      seen.row[half] = columns_of(causal_ ? there & columns_up_to(query - first) : there, lane);
+      uint64_t keys = causal_ ? there & columns_up_to(query - first) : there;
+      if constexpr (kStarts) keys &= ~columns_up_to(start_[half] - first - 1);
+      seen.row[half] = columns_of(keys, lane);
     }
     return seen;
   }
@@ -78,18 +96,19 @@ class Seen {
  private:
   const int first_query_, keys_;
   const bool causal_, filtered_;
+  int begin_, whole_from_, start_[2];  // of kStarts
 };
 
 // Where rows are queries: for each tile of keys that some of them see, use(first, there, keys,
 // values) with the tile's first key, which of its keys exist (unless all are seen), and the
 // tiles.
-template <class T, class Use>
+template <class T, bool kStarts, class Use>
 __device__ void for_each_keys(TilePairs<T>& tiles, TileKeys (&there)[2],
                               const Operands<T>& from, const Call& call, const Place& place,
-                              const Seen& sees, bool vectors, const Lane& lane,
+                              const Seen<kStarts>& sees, bool vectors, const Lane& lane,
                               const Use& use) {
   tiles.for_each(
-      0, sees.end(),
+      sees.begin(), sees.end(),
       [&](Tile<T>* pair, int first) {
         from.k.load(pair[0], call, place, first, vectors);
         from.v.load(pair[1], call, place, first, vectors);

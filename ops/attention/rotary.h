@@ -9,6 +9,9 @@
 // sin are tables (T, D/2), or (B, T, D/2) where sequences have positions of their own; they are
 // float32 and get no gradient. x is float32 or bfloat16 (computed in float32).
 //
+// Rows of tables (L, D/2) by position are embedding(cos, positions) and embedding(sin,
+// positions) (ops/embedding), with positions (B, T) int32 or int64.
+//
 // The gradient turns back: the same operator with -sin. Nothing of x is saved.
 //
 // Source: Su et al., RoFormer, 2021. The pairs are those of Hugging Face's Llama, which

@@ -57,22 +57,38 @@ void unpack(const float* from, int64_t width, int64_t rows, int64_t depth, float
   });
 }
 
-Problem::Problem(const OpQuery& query, size_t at, size_t keys_at)
+Problem::Problem(const OpQuery& query, size_t at, size_t optional_at)
     : attrs(query.attr<AttentionAttrs>()),
+      dtype(query.inputs[at].dtype),
       extents(query.inputs[at], query.inputs[at + 1]),
       q(query.inputs[at]),
       k(query.inputs[at + 1], extents.heads),
       v(query.inputs[at + 2], extents.heads),
       whole_q(TensorMeta::contiguous(DType::kFloat32, query.inputs[at].shape)),
       whole_k(key_gradients(query.inputs[at], query.inputs[at + 1])),
-      keys_input(query.inputs.size() > keys_at ? keys_at : 0),
-      filter(keys_input ? KeyFilter(query.inputs[keys_input]) : KeyFilter()),
+      optional(query, optional_at),
+      filter(optional.filter(query)),
+      first_keys(optional.first_keys(query)),
       width(pad(extents.depth, kColumnPad)),
       queries(pad(extents.queries, kRowPad)),
       keys(pad(extents.keys, kColumnPad)) {}
 
+void Problem::take_sharing_heads_as_queries() {
+  if (extents.queries != 1 || attrs.causal) return;
+  const int64_t sharing = k.sharing;
+  extents.heads /= sharing;
+  extents.queries = sharing;
+  queries = pad(sharing, kRowPad);
+  for (Rows* rows : {&q, &whole_q}) {
+    rows->row = rows->head;
+    rows->head *= sharing;
+  }
+  k.sharing = v.sharing = 1;
+  first_keys.step[1] = 0;
+}
+
 int64_t Problem::fill_mask(const KernelArgs& args, int64_t b, float* mask) const {
-  const void* data = keys_input ? args.inputs[keys_input] : nullptr;
+  const void* data = optional.keys ? args.inputs[optional.keys] : nullptr;
   int64_t used = 0;
   for (int64_t key = 0; key < keys; ++key) {
     const bool kept = key < extents.keys && filter.keeps(data, b, key);
@@ -80,6 +96,13 @@ int64_t Problem::fill_mask(const KernelArgs& args, int64_t b, float* mask) const
     if (kept) used = key + 1;
   }
   return used;
+}
+
+void Problem::fill_starts(const KernelArgs& args, int64_t b, int32_t* to) const {
+  QueryStarts starts = first_keys;
+  starts.data = args.in<int32_t>(optional.starts);
+  for (int64_t i = 0; i < extents.queries; ++i) to[i] = starts.of(b, i);
+  std::fill(to + extents.queries, to + queries, 0);
 }
 
 }  // namespace tidemark::attention

@@ -39,6 +39,7 @@ class Scratch {
     used_ += pad(floats, 16);
     return part;
   }
+  int32_t* take_integers(int64_t count) { return reinterpret_cast<int32_t*>(take(count)); }
   Bytes used() const { return size_of(DType::kFloat32) * used_; }
 
  private:
@@ -48,22 +49,41 @@ class Scratch {
 
 // The signature of a call, as the tasks use it.
 struct Problem {
-  // Inputs `at`, `at` + 1, `at` + 2 are q, k and v. Input `keys_at`, if present, says which
-  // keys exist.
-  Problem(const OpQuery& query, size_t at, size_t keys_at);
+  // Inputs `at`, `at` + 1, `at` + 2 are q, k and v. The optional ones come from `optional_at`
+  // on.
+  Problem(const OpQuery& query, size_t at, size_t optional_at);
+
+  // For one query, as in generating text: the heads that share keys become the queries of one
+  // head, so that a task reads their keys and values once. The results' bits and places stay.
+  void take_sharing_heads_as_queries();
+  // With few queries, packing values would take longer than multiplying them.
+  bool reads_values_in_place() const {
+    return extents.queries <= kRowPad && dtype == DType::kFloat32 && width == extents.depth;
+  }
 
   // Fills a row of `keys` elements with 0 where the key exists and -infinity elsewhere. Returns
   // one past the last existing key; 0 if there is none.
   int64_t fill_mask(const KernelArgs& args, int64_t b, float* mask) const;
+  // Fills in the first key that each of the `queries` sees; padded queries see all.
+  void fill_starts(const KernelArgs& args, int64_t b, int32_t* to) const;
+  // The first key of the first tile that any query of a tile sees, by their starts, which may
+  // be null.
+  static int64_t first_tile(const int32_t* tile_starts, int64_t tile_queries) {
+    if (!tile_starts) return 0;
+    return *std::min_element(tile_starts, tile_starts + tile_queries) / kTileKeys * kTileKeys;
+  }
   // Padded columns of the tile that begins at `first_key`.
   int64_t columns(int64_t first_key) const { return std::min(kTileKeys, keys - first_key); }
   // Keys in that tile, without padding.
   int64_t keys_in(int64_t first_key) const {
     return std::min(kTileKeys, extents.keys - first_key);
   }
+  // `tile_starts`: of the tile's queries, or null.
   Tile tile(int64_t first_query, int64_t rows, int64_t first_key, int64_t tile_columns,
-            int64_t stride) const {
+            int64_t stride, const int32_t* tile_starts) const {
     Tile tile{rows, tile_columns, stride};
+    tile.starts = tile_starts;
+    tile.first_key = first_key;
     if (attrs.causal) tile.open = first_query - first_key + 1;
     return tile;
   }
@@ -72,11 +92,13 @@ struct Problem {
   }
 
   AttentionAttrs attrs;
+  DType dtype;
   Extents extents;
   Rows q, k, v;
   Rows whole_q, whole_k;  // of gapless q and of gradients of k
-  size_t keys_input;      // 0: all keys exist
+  OptionalInputs optional;
   KeyFilter filter;
+  QueryStarts first_keys;
   int64_t width, queries, keys;  // depth, queries and keys, padded
 };
 

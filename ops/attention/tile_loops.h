@@ -22,6 +22,8 @@ struct Tile {
   int64_t rows, columns, stride;
   // Columns that row 0 may see; each further row sees one more. If negative, row 0 sees none.
   int64_t open = INT64_MAX / 2;
+  const int32_t* starts = nullptr;  // the first key that each row may see; null: 0
+  int64_t first_key = 0;
 };
 
 // The tile's first row within the matrix of all probabilities, and its first key, a multiple of

@@ -46,6 +46,12 @@ inline constexpr int kBackwardBlocks = kSmallShared     ? 2
 // Outputs and gradients are gapless.
 bool rows_are_aligned(const OpQuery& query, size_t at);
 
+// Calls f.template operator()<flag>().
+template <class F>
+auto with_flag(bool flag, const F& f) {
+  return flag ? f.template operator()<true>() : f.template operator()<false>();
+}
+
 inline int64_t tiles_of(const Call& call, int64_t along) {
   return (along + kTileRows - 1) / kTileRows * call.extents.all_heads();
 }
@@ -334,6 +340,14 @@ __device__ float quad_reduce(float value, const Op& op) {
   constexpr unsigned kAllLanes = 0xFFFFFFFF;
   value = op(value, __shfl_xor_sync(kAllLanes, value, 1));
   return op(value, __shfl_xor_sync(kAllLanes, value, 2));
+}
+
+// The largest value of the warp's lanes.
+__device__ inline int warp_max(int value) {
+  for (int step = 1; step < 32; step *= 2) {
+    value = max(value, __shfl_xor_sync(0xFFFFFFFF, value, step));
+  }
+  return value;
 }
 
 }  // namespace tidemark::attention

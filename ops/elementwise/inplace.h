@@ -5,6 +5,8 @@
 // throws UsageError; write to leaves under NoGrad. Do not overwrite a tensor that backward will
 // still read: backward then throws. Source and target must not overlap, unless they are the
 // same view.
+//
+// copy_(narrow(cache, 1, start, T), rows) writes rows into a cache (B, L, ...).
 #pragma once
 
 #include "ops/registry/op.h"

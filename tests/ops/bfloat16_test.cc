@@ -206,7 +206,27 @@ const std::vector<Case>& cases() {
          return scaled_dot_product_attention(x[0], x[1], x[2], options);
        },
        {{{2, 150, 2, 24}}, {{2, 150, 2, 24}}, {{2, 150, 2, 24}}}},
+      {"attention of packed rows, memory-efficient",
+       [](const In& x) {
+         std::vector<int32_t> starts(300);
+         for (size_t i = 0; i < starts.size(); ++i) starts[i] = i % 150 < 90 ? 0 : 90;
+         const AttentionOptions options{.starts = from(starts, {2, 150}), .causal = true};
+         return scaled_dot_product_attention(x[0], x[1], x[2], options);
+       },
+       {{{2, 150, 4, 24}}, {{2, 150, 2, 24}}, {{2, 150, 2, 24}}}},
       {"attention, materialised",
+       [](const In& x) {
+         AttentionOptions options;
+         options.implementation = AttentionImplementation::kMaterialised;
+         options.starts =
+             from<int32_t>({0, 1, 2, 30, 4, 65, 6, 7, 80, 0, 0, 0, 0, 5, 5, 5, 5, 5}, {2, 9});
+         return scaled_dot_product_attention(x[0], x[1], x[2], options);
+       },
+       {{{2, 9, 3, 8}}, {{2, 70, 3, 8}}, {{2, 70, 3, 8}}}},
+      {"attention of one query",
+       [](const In& x) { return scaled_dot_product_attention(x[0], x[1], x[2]); },
+       {{{2, 1, 6, 32}}, {{2, 70, 2, 32}}, {{2, 70, 2, 32}}}},
+      {"attention, materialised, of all keys",
        [](const In& x) {
          AttentionOptions options;
          options.implementation = AttentionImplementation::kMaterialised;

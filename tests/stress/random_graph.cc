@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/checksum.h"
+#include "ops/attention/attention.h"
 #include "ops/attention/rotary.h"
 #include "ops/autograd/autograd.h"
 #include "ops/conv/conv.h"
@@ -341,7 +342,7 @@ Tensor RandomGraph::soften(const Tensor& x) {
 
 Tensor RandomGraph::llama(const Tensor& x) {
   const size_t width = width_of(x);
-  switch (pick(4)) {
+  switch (pick(5)) {
     case 0: return rms_norm(x, norm_[width].gamma);
     // A weight without a gradient.
     case 1: return rms_norm(x, detached(bias_[width]));
@@ -350,6 +351,21 @@ Tensor RandomGraph::llama(const Tensor& x) {
       const Tensor angles = scale(narrow(buffers_[2 * width + 1], 0, 0, half), 2);
       const Tensor rows = expand(unsqueeze(mean(angles, {1}), 0), {tokens, half});
       return rotary(x, tanh(rows), sigmoid(rows));
+    }
+    case 3: {  // rows of two sequences each
+      const int64_t batch = x.extent(0), tokens = x.extent(1), second = tokens / 2;
+      std::vector<int32_t> starts(static_cast<size_t>(batch * tokens));
+      for (size_t i = 0; i < starts.size(); ++i) {
+        const int64_t token = static_cast<int64_t>(i) % tokens;
+        starts[i] = static_cast<int32_t>(token < second ? 0 : second);
+      }
+      AttentionOptions options;
+      options.starts = upload_values(Shape{batch, tokens}, DType::kInt32, Category::kData,
+                                     std::move(starts));
+      options.causal = once_in(2);
+      options.dropout = once_in(2) ? 0.1 : 0;
+      if (once_in(2)) options.implementation = AttentionImplementation::kMaterialised;
+      return scaled_dot_product_attention(linear(x, square_[width]), x, tanh(x), options);
     }
     default: {
       const Tensor up = linear(x, square_[width]);

@@ -5,9 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "ops/attention/kernels.h"
+#include "ops/create/create.h"
+#include "ops/elementwise/inplace.h"
 #include "ops/view/contiguous.h"
 #include "ops/view/view.h"
 #include "tests/support/gradcheck.h"
@@ -24,6 +31,7 @@ struct Case {
   bool causal = false;
   double dropout = 0;
   enum { kAll, kLengths, kMask } filter = kAll;
+  enum { kZero, kPacked, kAny } starts = kZero;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -48,6 +56,14 @@ const Case kCases[] = {
     {"dropout", 2, 67, 131, 2, 16, false, 0.3},
     {"everything", 3, 140, 140, 2, 24, true, 0.1, Case::kMask},
     {"everything_with_lengths", 3, 66, 200, 1, 32, true, 0.5, Case::kLengths},
+    {"packed", 2, 300, 300, 2, 24, true, 0, Case::kAll, Case::kPacked},
+    {"packed_and_deep", 2, 90, 90, 1, 128, true, 0.2, Case::kAll, Case::kPacked},
+    {"packed_whole_tiles", 1, 256, 256, 1, 64, true, 0.2, Case::kAll, Case::kPacked},
+    {"starts", 3, 140, 270, 2, 16, false, 0, Case::kAll, Case::kAny},
+    {"starts_of_one_query", 3, 1, 270, 2, 16, false, 0, Case::kAll, Case::kAny},
+    {"starts_more_queries", 2, 170, 70, 1, 33, true, 0, Case::kAll, Case::kAny},
+    {"starts_and_everything", 3, 140, 140, 2, 24, true, 0.1, Case::kMask, Case::kAny},
+    {"starts_and_lengths", 3, 66, 200, 1, 64, false, 0.5, Case::kLengths, Case::kAny},
 };
 
 // The keys that batch entry b has; entry 1 has none.
@@ -56,6 +72,28 @@ bool has_key(const Case& c, int64_t b, int64_t key) {
   if (b == 1) return false;
   if (c.filter == Case::kLengths) return key < c.keys - 3 * b;
   return (key * 7 + b) % 3 != 0;
+}
+
+// The first key that a query sees. Packed sequences have 70 tokens, or 128 where tiles are
+// whole. Otherwise some queries see nothing, and neighbours' starts lie far apart.
+int64_t start_of(const Case& c, int64_t b, int64_t query) {
+  const int64_t packed = c.queries % 128 == 0 ? 128 : 70;
+  if (c.starts == Case::kZero) return 0;
+  if (c.starts == Case::kPacked) return std::max<int64_t>(0, query - 10 * b) / packed * packed;
+  if (query % 9 == 4) return query % 2 ? c.keys + 5 : std::numeric_limits<int32_t>::max();
+  if (b == 2) return 150;  // no query of a tile sees the first tiles of keys
+  return query % 5 == 1 ? -3 : query * 131 % c.keys;
+}
+
+Tensor starts_of(const Case& c) {
+  if (c.starts == Case::kZero) return {};
+  std::vector<int32_t> starts;
+  for (int64_t b = 0; b < c.batch; ++b) {
+    for (int64_t i = 0; i < c.queries; ++i) {
+      starts.push_back(static_cast<int32_t>(start_of(c, b, i)));
+    }
+  }
+  return from(starts, {c.batch, c.queries});
 }
 
 Tensor keys_of(const Case& c) {
@@ -73,6 +111,7 @@ Tensor keys_of(const Case& c) {
 AttentionOptions options_of(const Case& c, AttentionImplementation implementation) {
   AttentionOptions options;
   options.keys = keys_of(c);
+  options.starts = starts_of(c);
   options.causal = c.causal;
   options.dropout = c.dropout;
   options.implementation = implementation;
@@ -108,7 +147,7 @@ Reference define(const Case& c, const std::vector<float>& q, const std::vector<f
         std::vector<double> p(static_cast<size_t>(c.keys)), kept(p.size()), dp(p.size());
         double sum = 0, delta = 0;
         for (int64_t j = 0; j < c.keys; ++j) {
-          if (!has_key(c, b, j) || (c.causal && j > i)) continue;
+          if (!has_key(c, b, j) || (c.causal && j > i) || j < start_of(c, b, i)) continue;
           const auto n = static_cast<size_t>(j);
           p[n] = std::exp(dot(q, query, k, at(c.keys, b, h, j)) * scale);
           sum += p[n];
@@ -226,7 +265,12 @@ constexpr AttentionImplementation kBoth[] = {kMaterialised, kMemoryEfficient};
 
 TEST_F(AttentionTest, GradientsAgreeWithFiniteDifferences) {
   for (const AttentionImplementation implementation : kBoth) {
-    for (const bool masked : {false, true}) {
+    // Query 2 sees keys from 2 on; query 3 of the second entry sees none.
+    for (const auto& [masked, starts] :
+         {std::pair{false, Tensor()},
+          {true, Tensor()},
+          {false, from(std::vector<int32_t>{0, 1, 2, 2, 0, 4, 2, 5}, {2, 4})},
+          {true, from(std::vector<int32_t>{0, 1, 2, 2, 0, 0, 2, 5}, {2, 4})}}) {
       const Tensor mask =
           from(std::vector<uint8_t>{1, 0, 1, 1, 1, 1, 1, 1, 0, 0}, {2, 5}, DType::kBool);
       check_gradients(
@@ -236,6 +280,7 @@ TEST_F(AttentionTest, GradientsAgreeWithFiniteDifferences) {
             options.scale = 0.7;
             options.causal = masked;
             if (masked) options.keys = mask;
+            options.starts = starts;
             return scaled_dot_product_attention(in[0], in[1], in[2], options);
           },
           {{2, 4, 2, 3}, {2, 5, 2, 3}, {2, 5, 2, 3}});
@@ -268,6 +313,9 @@ TEST_F(AttentionTest, HeadsOfQueriesShareThoseOfKeysInTurn) {
       options.causal = true;
       options.dropout = 0.2;
       options.keys = from(std::vector<int64_t>{70, 55}, {2});
+      std::vector<int32_t> starts(140);
+      for (size_t i = 0; i < starts.size(); ++i) starts[i] = i % 70 < 30 ? 0 : 20;
+      options.starts = from(starts, {2, 70});
       const Tensor q = random_leaf(query, 1), k = random_leaf(key, 2), v = random_leaf(key, 3);
       const auto heads_of = [&](const Tensor& x) {
         if (!repeated) return x;
@@ -288,6 +336,31 @@ TEST_F(AttentionTest, HeadsOfQueriesShareThoseOfKeysInTurn) {
                   ::testing::Pointwise(::testing::FloatNear(2e-5F), results[1][i]))
           << i;
     }
+  }
+  session_.make_current();
+}
+
+// The heads that share keys are then computed together on the CPU.
+TEST_F(AttentionTest, OneQueryOfSharedHeadsGivesTheBitsOfHeadsOfItsOwn) {
+  for (const int64_t depth : {64, 20}) {
+    std::vector<float> results[2];
+    for (const bool repeated : {false, true}) {
+      Session session(options());
+      const Tensor q = random_tensor({2, 1, 6, depth}, 1),
+                   k = random_tensor({2, 150, 2, depth}, 2),
+                   v = random_tensor({2, 150, 2, depth}, 3);
+      const auto heads_of = [&](const Tensor& x) {
+        const Tensor first = narrow(x, 2, 0, 1), second = narrow(x, 2, 1, 1);
+        return repeated ? concat({first, first, first, second, second, second}, 2) : x;
+      };
+      AttentionOptions options;
+      options.dropout = 0.3;
+      options.keys = from(std::vector<int32_t>{130, 150}, {2});
+      options.starts = from(std::vector<int32_t>{70, 7}, {2, 1});
+      results[repeated] =
+          to_vector(scaled_dot_product_attention(q, heads_of(k), heads_of(v), options));
+    }
+    EXPECT_TRUE(same_bits(results[0], results[1]));
   }
   session_.make_current();
 }
@@ -408,6 +481,182 @@ TEST_F(AttentionTest, WhatIsSavedIsWhole) {
   }
 }
 
+TEST_F(AttentionTest, WhatIsSavedIsZeroWhereTilesAreSkipped) {
+  const std::vector<int32_t> first{200, 299, 400};
+  Array starts{{1, 3}, std::vector<float>(3)};
+  std::memcpy(starts.values.data(), first.data(), sizeof(int32_t) * 3);
+  const attention::AttentionAttrs attrs{static_cast<int64_t>(kMaterialised), 0, 0, 0.3, 0, 1};
+  const KernelRun run =
+      run_kernel(kAttention,
+                 {Array::random({1, 3, 1, 8}, 1), Array::random({1, 300, 1, 8}, 2),
+                  Array::random({1, 300, 1, 8}, 3), starts},
+                 attrs, 1, {DType::kFloat32, DType::kFloat32, DType::kFloat32, DType::kInt32});
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t key = 0; key < 300; ++key) {
+      const float p = run[1][i * 300 + key];
+      ASSERT_EQ(p > 0, static_cast<int32_t>(key) >= first[i]) << i << ", " << key;
+      ASSERT_GE(p, 0);
+    }
+  }
+}
+
+struct Gradients {
+  std::vector<float> y, dq, dk, dv;
+};
+
+// Attention over q, k and v of random numbers; g is the gradient of y.
+Gradients attend_random(const Shape& shape, const std::vector<float>& g,
+                        const AttentionOptions& options) {
+  const Tensor q = random_leaf(shape, 1), k = random_leaf(shape, 2), v = random_leaf(shape, 3);
+  const Tensor y = scaled_dot_product_attention(q, k, v, options);
+  backward(y, from(g, shape));
+  return {to_vector(y), to_vector(grad_of(q)), to_vector(grad_of(k)), to_vector(grad_of(v))};
+}
+
+// In each tile of queries, one sees all keys, so that no tile is skipped. Its own gradient is
+// 0, so the keys' gradients do not notice.
+TEST_F(AttentionTest, SkippedTilesGiveTheBitsOfMaskedOnes) {
+  constexpr int64_t kTokens = 400, kHeads = 2, kDepth = 16, kRow = kHeads * kDepth;
+  const Shape shape{1, kTokens, kHeads, kDepth};
+  std::vector<float> g = random_values(shape.elements(), 4);
+  for (int64_t i = 3; i < kTokens; i += 8) std::fill_n(g.begin() + i * kRow, kRow, 0.0F);
+  for (const auto& [implementation, tf32, causal] : {std::tuple{kMaterialised, false, true},
+                                                     {kMemoryEfficient, false, true},
+                                                     {kMemoryEfficient, true, true},
+                                                     {kMemoryEfficient, true, false}}) {
+    SessionOptions session_options = options();
+    session_options.tf32 = tf32;
+    Gradients results[2];
+    for (const bool skip : {false, true}) {
+      Session session(session_options);
+      std::vector<int32_t> starts;
+      for (int32_t i = 0; i < kTokens; ++i) {
+        starts.push_back(i % 8 == 3 && !skip ? 0 : i / 150 * 150);
+      }
+      AttentionOptions options;
+      options.causal = causal;
+      options.dropout = 0.2;
+      options.implementation = implementation;
+      options.starts = from(starts, {1, kTokens});
+      Gradients& result = results[skip];
+      result = attend_random(shape, g, options);
+      for (int64_t i = 3; i < kTokens; i += 8) {  // these see more keys
+        std::fill_n(result.y.begin() + i * kRow, kRow, 0.0F);
+        std::fill_n(result.dq.begin() + i * kRow, kRow, 0.0F);
+      }
+    }
+    EXPECT_TRUE(same_bits(results[0].y, results[1].y));
+    EXPECT_TRUE(same_bits(results[0].dq, results[1].dq));
+    EXPECT_EQ(results[0].dk, results[1].dk);
+    EXPECT_EQ(results[0].dv, results[1].dv);
+  }
+  session_.make_current();
+}
+
+// Sequences that are packed into one row, against the same ones alone.
+void expect_packed(const std::vector<int64_t>& lengths, AttentionImplementation implementation,
+                   const std::function<void(const std::vector<float>& packed,
+                                            const std::vector<float>& alone)>& expect) {
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  const Shape shape{1, tokens, 2, 24};
+  const Tensor q = random_leaf(shape, 1), k = random_leaf(shape, 2), v = random_leaf(shape, 3);
+  const Tensor g = random_tensor(shape, 4);
+  std::vector<int32_t> starts;
+  for (int32_t start = 0; const int64_t length : lengths) {
+    starts.insert(starts.end(), static_cast<size_t>(length), start);
+    start += static_cast<int32_t>(length);
+  }
+  AttentionOptions options{.starts = from(starts, {1, tokens}), .causal = true};
+  options.implementation = implementation;
+  const Tensor y = scaled_dot_product_attention(q, k, v, options);
+  backward(y, g);
+  options.starts = {};
+  for (int64_t start = 0; const int64_t length : lengths) {
+    const auto part = [&](const Tensor& x) {
+      const NoGrad no_grad;
+      return contiguous(narrow(x, 1, start, length));
+    };
+    Tensor own[3] = {part(q), part(k), part(v)};
+    for (Tensor& x : own) require_grad(x);
+    const Tensor alone = scaled_dot_product_attention(own[0], own[1], own[2], options);
+    backward(alone, part(g));
+    expect(to_vector(part(y)), to_vector(alone));
+    expect(to_vector(part(grad_of(q))), to_vector(grad_of(own[0])));
+    expect(to_vector(part(grad_of(k))), to_vector(grad_of(own[1])));
+    expect(to_vector(part(grad_of(v))), to_vector(grad_of(own[2])));
+    start += length;
+  }
+}
+
+TEST_F(AttentionTest, PackedSequencesGiveWhatTheyGiveAlone) {
+  for (const bool tf32 : {false, true}) {
+    SessionOptions session_options = options();
+    session_options.tf32 = tf32;
+    Session session(session_options);
+    for (const AttentionImplementation implementation : kBoth) {
+      SCOPED_TRACE(static_cast<int64_t>(implementation));
+      const float rounding = tf32 ? 5e-3F : 1e-5F;
+      expect_packed(
+          {70, 1, 129, 40}, implementation, [&](const auto& packed, const auto& alone) {
+            EXPECT_THAT(packed, ::testing::Pointwise(::testing::FloatNear(rounding), alone));
+          });
+      // On CUDA, how materialised attention shares out a row depends on its length.
+      if (implementation == kMaterialised && device_under_test() != "cpu") continue;
+      expect_packed({128, 256, 100}, implementation,
+                    [](const auto& packed, const auto& alone) { EXPECT_EQ(packed, alone); });
+    }
+  }
+  session_.make_current();
+}
+
+// Text is generated token by token: each step writes its keys and values into a cache and
+// attends to all so far.
+TEST_F(AttentionTest, OneQueryAfterAnotherWithACacheGivesCausalAttention) {
+  constexpr int64_t kTokens = 140, kSpace = 160;
+  const Shape query{2, kTokens, 6, 32}, key{2, kTokens, 2, 32}, cache{2, kSpace, 2, 32};
+  const NoGrad no_grad;
+  const Tensor q = random_tensor(query, 1), k = random_tensor(key, 2),
+               v = random_tensor(key, 3);
+  const std::vector<float> expected =
+      to_vector(scaled_dot_product_attention(q, k, v, {.causal = true}));
+  const Tensor keys = zeros(cache), values = zeros(cache);
+  const Tensor all_keys = zeros(cache), all_values = zeros(cache);
+  copy_(narrow(all_keys, 1, 0, kTokens), k);
+  copy_(narrow(all_values, 1, 0, kTokens), v);
+  std::vector<Tensor> rows, with_lengths;
+  int64_t signatures = 0;
+  for (int64_t t = 0; t < kTokens; ++t) {
+    copy_(narrow(keys, 1, t, 1), narrow(k, 1, t, 1));
+    copy_(narrow(values, 1, t, 1), narrow(v, 1, t, 1));
+    if (t == 0) signatures = static_cast<int64_t>(session_.costs().size());
+    rows.push_back(scaled_dot_product_attention(narrow(q, 1, t, 1), narrow(keys, 1, 0, t + 1),
+                                                narrow(values, 1, 0, t + 1)));
+    // The same with one signature for all steps.
+    with_lengths.push_back(scaled_dot_product_attention(
+        narrow(q, 1, t, 1), all_keys, all_values,
+        {.keys = from(std::vector<int32_t>(2, static_cast<int32_t>(t) + 1), {2})}));
+  }
+  // One attention for each length, and one with lengths; no copy, although each writes
+  // elsewhere.
+  EXPECT_EQ(static_cast<int64_t>(session_.costs().size()) - signatures, kTokens + 1);
+  const auto joined = [&](const std::vector<Tensor>& parts) {
+    std::vector<float> all(expected.size());
+    constexpr size_t kRow = 6 * 32;
+    for (size_t t = 0; t < parts.size(); ++t) {
+      const std::vector<float> part = to_vector(parts[t]);
+      for (size_t b = 0; b < 2; ++b) {
+        std::copy_n(part.begin() + b * kRow, kRow, all.begin() + (b * kTokens + t) * kRow);
+      }
+    }
+    return all;
+  };
+  // On the CPU, one query is computed as it is among others.
+  const float rounding = device_under_test() == "cpu" ? 0 : 1e-5F;
+  EXPECT_THAT(joined(rows), ::testing::Pointwise(::testing::FloatNear(rounding), expected));
+  EXPECT_THAT(joined(with_lengths),
+              ::testing::Pointwise(::testing::FloatNear(rounding), expected));
+}
+
 struct Result {
   std::vector<float> y, dq, dk, dv;
   int64_t recomputes = 0;
@@ -439,6 +688,7 @@ Result run_layers(AttentionImplementation implementation, int threads,
     options.dropout = 0.2;
     options.implementation = implementation;
     options.keys = from(std::vector<int64_t>{70, 50}, {2});
+    options.starts = from(std::vector<int32_t>(140, 3), {2, 70});
     Tensor y = q;
     for (int layer = 0; layer < 6; ++layer) {
       y = scaled_dot_product_attention(y, k, v, options);
@@ -530,6 +780,11 @@ TEST_F(AttentionTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(refused(error(q, k, k, options), "int32 or int64"));
   options.keys = random_tensor({2, 5}, 1);
   EXPECT_TRUE(refused(error(q, k, k, options), "bool"));
+  options.keys = {};
+  options.starts = from(std::vector<int32_t>(10), {2, 5});
+  EXPECT_TRUE(refused(error(q, k, k, options), "(B, Tq)"));
+  options.starts = from(std::vector<int64_t>(6), {2, 3});
+  EXPECT_TRUE(refused(error(q, k, k, options), "int32"));
 }
 
 }  // namespace

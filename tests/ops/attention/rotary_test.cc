@@ -1,9 +1,11 @@
 #include "ops/attention/rotary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "ops/elementwise/compare.h"
+#include "ops/embedding/embedding.h"
 #include "ops/view/view.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/run_kernel.h"
@@ -91,6 +93,24 @@ Angles angles(int64_t tokens, int64_t depth) {
     }
   }
   return {from(cosines, {tokens, depth / 2}), from(sines, {tokens, depth / 2})};
+}
+
+// As in packed rows, where each sequence counts from 0.
+TEST_F(RotaryTest, EmbeddingGathersTheRowsOfTablesByPosition) {
+  const auto [cos, sin] = angles(5, 8);
+  const Tensor positions = from(std::vector<int32_t>{0, 1, 2, 0, 1, 3, 4, 0}, {2, 4});
+  const Tensor x = random_tensor({2, 4, 3, 8}, 1);
+  const std::vector<float> y =
+      to_vector(rotary(x, embedding(cos, positions), embedding(sin, positions)));
+  const std::vector<int32_t> at{0, 1, 2, 0, 1, 3, 4, 0};
+  for (int64_t i = 0; i < 8; ++i) {
+    const Tensor one = narrow(narrow(x, 0, i / 4, 1), 1, i % 4, 1);
+    const int64_t position = at[static_cast<size_t>(i)];
+    const std::vector<float> expected =
+        to_vector(rotary(one, narrow(cos, 0, position, 1), narrow(sin, 0, position, 1)));
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), y.begin() + i * 24)) << i;
+  }
+  EXPECT_FALSE(requires_grad(embedding(cos, positions)));
 }
 
 TEST_F(RotaryTest, Gradients) {

@@ -22,10 +22,21 @@ constexpr size_t at(int64_t row, int64_t column, int64_t stride = kStride) {
 class TileLoopsTest : public ::testing::TestWithParam<TileLoops> {
  protected:
   const TileLoops& loops_ = GetParam();
+  // Every fourth row sees no columns before some; row 9 sees none.
+  static constexpr int64_t kFirstKey = 1000;
+  static std::vector<int32_t> make_starts() {
+    std::vector<int32_t> starts(kRows, 7);
+    for (size_t r = 1; r < starts.size(); r += 4)
+      starts[r] = kFirstKey + 31 + static_cast<int32_t>(r);
+    starts[9] = kFirstKey + 500;
+    return starts;
+  }
+  const std::vector<int32_t> starts_ = make_starts();
   // A step past the diagonal in the middle of the tile.
-  const Tile tile_{kRows, kColumns, kStride, 40};
+  const Tile tile_{kRows, kColumns, kStride, 40, starts_.data(), kFirstKey};
   bool sees(int64_t row, int64_t column) const {
-    return column < tile_.open + row && mask_[static_cast<size_t>(column)] == 0;
+    return column < tile_.open + row && mask_[static_cast<size_t>(column)] == 0 &&
+           kFirstKey + column >= starts_[static_cast<size_t>(row)];
   }
   static std::vector<float> make_mask() {
     std::vector<float> mask(kColumns);

@@ -53,8 +53,8 @@ struct Target {
   const char* kernel;  // part of the mangled name
   void (*run)();
 };
-const Target kAttendFloat{"attention_tensor_cores_cuda", "forward_kernelIf", attend_float};
-const Target kAttendBFloat16{"attention_tensor_cores_cuda", "forward_kernelINS_8BFloat16",
+const Target kAttendFloat{"attention_tensor_cores_cuda", "forward_kernelIfLb0E", attend_float};
+const Target kAttendBFloat16{"attention_tensor_cores_cuda", "forward_kernelINS_8BFloat16ELb0E",
                              attend_bfloat16};
 const Target kSoften{"softmax_cuda", "14softmax_kernelILi256ELb0E", soften};
 const Target kNormalise{"layer_norm_cuda", "forward", normalise};

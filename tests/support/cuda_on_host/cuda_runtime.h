@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +44,9 @@ void cuda_on_host_run(const cudaLaunchConfig_t& config, const std::function<void
 void __syncthreads();
 // Here all threads of the block must call it, not just a warp: all warps must reach it alike.
 float __shfl_xor_sync(unsigned lanes, float value, int distance);
+inline int __shfl_xor_sync(unsigned lanes, int value, int distance) {
+  return std::bit_cast<int>(__shfl_xor_sync(lanes, std::bit_cast<float>(value), distance));
+}
 
 template <class... Parameter, class... Argument>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameter...),
@@ -51,6 +55,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   return cudaSuccess;
 }
 
+using std::max;
 using std::min;
 inline float __frcp_rn(float x) { return 1 / x; }
 inline void atomicAdd(unsigned long long* to, unsigned long long more) { *to += more; }
