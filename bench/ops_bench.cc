@@ -25,6 +25,8 @@
 #include "ops/elementwise/unary.h"
 #include "ops/linear/matmul.h"
 #include "ops/loss/kernels.h"
+#include "ops/loss/linear_cross_entropy.h"
+#include "ops/loss/linear_cross_entropy_kernels.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
@@ -32,6 +34,7 @@
 #include "ops/pool/max_pool2d.h"
 #include "ops/random/kernels.h"
 #include "ops/random/random.h"
+#include "ops/reduce/reduce.h"
 #include "ops/register.h"
 #include "ops/registry/kernels.h"
 #include "runtime/device/device.h"
@@ -267,6 +270,33 @@ void add_llama(int64_t n, int64_t tokens) {
   }
 }
 
+// SmolLM2-135M's loss over 2048 tokens: as one operator, with all gradients, without the
+// weight's and without any; and each of the operators that it stands for.
+void add_projection() {
+  constexpr int64_t kRows = 2048, kWidth = 576, kWords = 49152;
+  const Shape x{kRows, kWidth}, weight{kWords, kWidth}, logits{kRows, kWords}, labels{kRows};
+  const auto kLabels = DType::kInt64;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const std::string type = dtype == DType::kBFloat16 ? "/bf16" : "";
+    const int64_t chunk = loss::rows_of_chunk(kRows, kWords);
+    for (const auto& [name, gx, gweight] :
+         {std::tuple{"", 1, 1}, {"/frozen", 1, 0}, {"/no_grad", 0, 0}}) {
+      const loss::LinearCrossEntropyAttrs attrs{.chunk = chunk, .gx = gx, .gweight = gweight};
+      add("linear_cross_entropy" + type + name, kLinearCrossEntropy, {x, weight, labels}, attrs,
+          {dtype, dtype, kLabels});
+    }
+    const std::string parts = "projection" + type;
+    add(parts + "/matmul", kMatmul, {x, weight}, MatmulAttrs{0, 1}, {dtype, dtype});
+    add(parts + "/cross_entropy", kCrossEntropy, {logits, labels}, loss::CrossEntropyAttrs{},
+        {dtype, kLabels});
+    add(parts + "/accuracy_count", kAccuracyCount, {logits, labels}, {}, {dtype, kLabels});
+    add(parts + "/cross_entropy_grad", kCrossEntropyGrad, {{}, logits, labels, {kRows, 2}},
+        loss::CrossEntropyAttrs{}, {DType::kFloat32, dtype, kLabels});
+    add(parts + "/matmul_grad_weight", kMatmul, {logits, x}, MatmulAttrs{1, 0}, {dtype, dtype});
+    add(parts + "/matmul_grad_x", kMatmul, {logits, weight}, MatmulAttrs{}, {dtype, dtype});
+  }
+}
+
 void add_all() {
   const int64_t n = from_environment("TIDEMARK_BENCH_BATCH", 8);
   add_convolution(n, 224, 3, 64, 7, 2);
@@ -296,6 +326,7 @@ void add_all() {
   }
   add_bert(n, 128);
   add_llama(n, 128);
+  add_projection();
   add("matmul/classifier", kMatmul, {{n, 2048}, {1000, 2048}}, MatmulAttrs{0, 1});
   add("matmul/classifier_grad_weight", kMatmul, {{n, 1000}, {n, 2048}}, MatmulAttrs{1, 0});
 }

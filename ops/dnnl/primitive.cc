@@ -50,6 +50,19 @@ const dnnl::primitive_attr& attributes() {
   return instance;
 }
 
+const dnnl::primitive_attr& adding_attributes() {
+  require_memory();
+  static const auto& instance = *[] {
+    auto* attributes = new dnnl::primitive_attr;
+    attributes->set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::post_ops sum;
+    sum.append_sum();
+    attributes->set_post_ops(sum);
+    return attributes;
+  }();
+  return instance;
+}
+
 dnnl::memory::data_type data_type(DType dtype) {
   return dtype == DType::kBFloat16 ? dnnl::memory::data_type::bf16
                                    : dnnl::memory::data_type::f32;

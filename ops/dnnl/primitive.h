@@ -32,6 +32,8 @@ const dnnl::engine& engine();
 // Attributes that take the scratchpad from the caller. Call again before each primitive
 // description: throws HostMemoryError if making one would exhaust memory.
 const dnnl::primitive_attr& attributes();
+// The same, for a primitive that adds its result to its output.
+const dnnl::primitive_attr& adding_attributes();
 
 // The parts of a workspace, one after another, each aligned to a cache line.
 class WorkspaceLayout {

@@ -112,13 +112,13 @@ GemmPlan::GemmPlan(const GemmShape& shape, bool bias, bool tf32, float scale)
 Bytes GemmPlan::workspace() const { return Bytes(static_cast<int64_t>(product_->workspace)); }
 
 void GemmPlan::run(void* native_stream, const void* a, const void* b, const void* bias, void* y,
-                   std::byte* workspace) const {
+                   std::byte* workspace, bool add) const {
   const Product& p = *product_;
   // The bias's address belongs to this call, so the call needs its own description.
   cublasLtMatmulDescOpaque_t call = p.desc;
   cublasLtMatrixLayoutOpaque_t first = p.first, second = p.second, result = p.y;
   if (bias) set(&call, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  const float zero = 0;
+  const float kept = add ? 1 : 0;  // of y
   for (int64_t i = 0; i < p.batches.elements; i += p.inner) {
     const auto input = [&](const void* data, size_t operand) {
       return static_cast<const std::byte*>(data) + p.batches.offset(operand, i) * p.input_bytes;
@@ -126,7 +126,7 @@ void GemmPlan::run(void* native_stream, const void* a, const void* b, const void
     void* to = static_cast<std::byte*>(y) + p.batches.offset(0, i) * p.output_bytes;
     count_launches(kLaunchesOfProduct);
     TIDEMARK_CUBLAS_CALL(cublasLtMatmul(CudaContext::current().cublas_lt(), &call, &p.scale,
-                                        input(b, 2), &first, input(a, 1), &second, &zero, to,
+                                        input(b, 2), &first, input(a, 1), &second, &kept, to,
                                         &result, to, &result, &p.algorithm, workspace,
                                         p.workspace, CudaContext::stream(native_stream)));
   }

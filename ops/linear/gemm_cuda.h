@@ -19,9 +19,9 @@ class GemmPlan {
 
   Bytes workspace() const;
   // Enqueues the product. `bias` is null unless the plan has one. Pointers are to first
-  // elements.
+  // elements. With `add`, the product is added to y.
   void run(void* native_stream, const void* a, const void* b, const void* bias, void* y,
-           std::byte* workspace) const;
+           std::byte* workspace, bool add = false) const;
 
  private:
   struct Product;

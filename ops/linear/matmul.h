@@ -35,5 +35,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false,
 extern const OpDef kMatmul;  // a, b[, bias] -> y
 
 PreparedKernel prepare_matmul_cpu(const OpQuery& query);
+// For operators that consist of products: y may be float32 where a and b are bfloat16; with
+// `add`, which excludes a bias, the product is added to y.
+PreparedKernel prepare_product_cpu(const OpQuery& query, bool add);
 
 }  // namespace tidemark

@@ -49,6 +49,10 @@ bool worth_blocking(const OpQuery& query) {
 }  // namespace
 
 PreparedKernel prepare_matmul_cpu(const OpQuery& query) {
+  return prepare_product_cpu(query, false);
+}
+
+PreparedKernel prepare_product_cpu(const OpQuery& query, bool add) {
   onednn::require_kernels("matmul", query.inputs[0].dtype);
   const UseThreads use(query.threads);
   const auto& attrs = query.attr<MatmulAttrs>();
@@ -61,7 +65,8 @@ PreparedKernel prepare_matmul_cpu(const OpQuery& query) {
       bias ? dnnl::matmul::desc(
                  a, b, bias_row(query.inputs[2].shape[0], query.outputs[0].shape.rank()), y)
            : dnnl::matmul::desc(a, b, y);
-  const dnnl::matmul::primitive_desc description(desc, onednn::attributes(), onednn::engine());
+  const dnnl::matmul::primitive_desc description(
+      desc, add ? onednn::adding_attributes() : onednn::attributes(), onednn::engine());
   if (!bias) {
     return onednn::weighted_kernel(description, {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
                                    plain, use);

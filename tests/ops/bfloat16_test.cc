@@ -17,6 +17,7 @@
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/matmul.h"
+#include "ops/loss/linear_cross_entropy.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
@@ -256,6 +257,13 @@ const std::vector<Case>& cases() {
          return upsample(x[0], {2, 2, 2}, Interpolation::kLinear);
        },
        {{{1, 3, 4, 3, 6}}}},
+      {"linear_cross_entropy",
+       [](const In& x) {
+         const Tensor labels = from<int64_t>({4, 0, 36, 8, 36, 1, 2}, {7});
+         return linear_cross_entropy(x[0], x[1], labels).loss;
+       },
+       {{{7, 24}}, {{37, 24}}},
+       DType::kFloat32},
       {"linear of odd sizes",
        [](const In& x) { return linear(x[0], x[1]); },
        {{{3, 5}}, {{7, 5}}}},

@@ -2,6 +2,7 @@
 #include "ops/create/create.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/embedding/embedding.h"
+#include "ops/loss/linear_cross_entropy.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/layer_norm.h"
 #include "ops/optimizer/optimizer.h"
@@ -61,7 +62,7 @@ Result run_transformer(std::optional<Bytes> budget) {
   Session session(options);
   Result result;
   std::vector<Tensor> leaves{random_leaf({1000, 128}, 1), random_leaf({128}, 2, 0.5, 1.5),
-                             random_leaf({128}, 3)};
+                             random_leaf({128}, 3), random_leaf({50, 128}, 4)};
   const StepStats stats = session.step([&] {
     const Tensor ids = cast(scale(uniform({4, 64}), 1000), DType::kInt64);
     const Tensor labels = cast(scale(uniform({256}), 8), DType::kInt64);
@@ -70,7 +71,9 @@ Result run_transformer(std::optional<Bytes> budget) {
       const Tensor normal = layer_norm(h, leaves[1], leaves[2]);
       h = add(h, dropout(gelu(normal, layer % 2 ? GeluKind::kTanh : GeluKind::kExact), 0.1));
     }
-    const Tensor loss = cross_entropy(reshape(h, {256, 128}), labels, 3);
+    const Tensor rows = reshape(h, {256, 128});
+    const Tensor loss =
+        add(cross_entropy(rows, labels, 3), linear_cross_entropy(rows, leaves[3], labels).loss);
     backward(loss);
     const NoGrad no_grad;
     std::vector<Tensor> gradients;

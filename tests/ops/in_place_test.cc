@@ -11,6 +11,8 @@
 #include "ops/attention/rotary.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/loss/kernels.h"
+#include "ops/loss/linear_cross_entropy.h"
+#include "ops/loss/linear_cross_entropy_kernels.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
@@ -70,6 +72,12 @@ std::optional<Operands> operands_of_rows(const OpDef& op, DType number) {
                     loss::CrossEntropyAttrs{},
                     {},
                     {{}, x, column, {x[0], 2}}};
+  }
+  if (&op == &kLinearCrossEntropyGrad) {
+    return Operands{{kFloat, number},
+                    loss::LinearCrossEntropyGradAttrs{number == DType::kBFloat16},
+                    {},
+                    {{}, x}};
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 #include "ops/conv/conv.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/matmul.h"
+#include "ops/loss/linear_cross_entropy.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/rms_norm.h"
@@ -396,11 +397,21 @@ Tensor RandomGraph::narrowly(const Tensor& x) {
 
 Tensor RandomGraph::loss(const Tensor& x) {
   const size_t width = width_of(x);
-  const Tensor features = linear(mean(x, {1, 2}), square_[width], bias_[width]);
-  std::vector<int64_t> labels;
-  for (int64_t n = 0; n < x.extent(0); ++n) labels.push_back(pick(kChannels[width]));
-  return cross_entropy(features, upload_values(Shape{x.extent(0)}, DType::kInt64,
-                                               Category::kData, std::move(labels)));
+  std::vector<int64_t> values;
+  for (int64_t n = 0; n < x.extent(0); ++n) values.push_back(pick(kChannels[width]));
+  const Tensor labels =
+      upload_values(Shape{x.extent(0)}, DType::kInt64, Category::kData, std::move(values));
+  const Tensor rows = mean(x, {1, 2});
+  if (once_in(2)) {
+    return cross_entropy(linear(rows, square_[width], bias_[width]), labels);
+  }
+  LinearCrossEntropyOptions options;
+  if (once_in(2)) options.ignore_index = 0;
+  if (once_in(2)) options.scale = mean(detached(buffers_[2 * width]));
+  // A weight without a gradient now and then.
+  const Tensor weight = once_in(3) ? detached(square_[width]) : square_[width];
+  const LinearCrossEntropy y = linear_cross_entropy(rows, weight, labels, options);
+  return y.loss + scale(cast(y.correct, DType::kFloat32), 0.5);
 }
 
 }  // namespace tidemark::testing

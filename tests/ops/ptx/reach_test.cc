@@ -7,6 +7,7 @@
 
 #include "ops/attention/attention.h"
 #include "ops/elementwise/compare.h"
+#include "ops/loss/linear_cross_entropy.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
@@ -59,6 +60,22 @@ TEST_F(ReachTest, CrossEntropyOfLongRowsInBFloat16) {
   const auto actual = to_vector(cast(grad_of(narrow), DType::kFloat32));
   const auto expected = to_vector(grad_of(wide));
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 2e-3) << i;
+}
+
+TEST_F(ReachTest, LinearCrossEntropyOfLongRows) {
+  const Tensor labels = from<int64_t>({3, 1400}, {2});
+  std::vector<std::vector<float>> results;
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
+    Tensor x = cast(cast(random_tensor({2, 4}, 1), DType::kBFloat16), dtype);
+    const Tensor weight = cast(cast(random_tensor({kLong, 4}, 2), DType::kBFloat16), dtype);
+    require_grad(x);
+    const Tensor loss = linear_cross_entropy(x, weight, labels).loss;
+    backward(loss);
+    results.push_back(to_vector(loss));
+    results.push_back(to_vector(cast(grad_of(x), DType::kFloat32)));
+  }
+  EXPECT_NEAR(results[0][0], results[2][0], 1e-5);
+  for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(results[1][i], results[3][i], 0.01) << i;
 }
 
 TEST_F(ReachTest, LayerNormOfLongOddRows) {

@@ -18,7 +18,7 @@ GemmPlan::GemmPlan(const GemmShape& shape, bool bias, bool, float scale)
 Bytes GemmPlan::workspace() const { return Bytes(100); }
 
 void GemmPlan::run(void*, const void* a, const void* b, const void* bias, void* y,
-                   std::byte* workspace) const {
+                   std::byte* workspace, bool add) const {
   const auto& [shape, with_bias, scale] = *product_;
   std::fill_n(workspace, 100, std::byte{0xAB});
   const auto at = [](const GemmShape::Matrix& matrix, int64_t row, int64_t column) {
@@ -36,7 +36,9 @@ void GemmPlan::run(void*, const void* a, const void* b, const void* bias, void* 
         for (int64_t l = 0; l < shape.k; ++l) {
           sum += first[at(shape.first, row, l)] * second[at(shape.second, l, column)];
         }
-        to.set(column * shape.result.leading + row, scale * sum + (with_bias ? more[row] : 0));
+        const int64_t place = column * shape.result.leading + row;
+        const float before = add ? FloatInput(to.data, shape.output)[place] : 0;
+        to.set(place, before + scale * sum + (with_bias ? more[row] : 0));
       }
     }
   }
