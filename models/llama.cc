@@ -7,6 +7,7 @@
 
 #include "models/config_json.h"
 #include "models/named.h"
+#include "models/text/token_batch.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/rotary.h"
 #include "ops/autograd/autograd.h"
@@ -15,6 +16,7 @@
 #include "ops/elementwise/silu_mul.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
+#include "ops/loss/linear_cross_entropy.h"
 #include "ops/view/view.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
@@ -342,6 +344,7 @@ Tensor LlamaLayer::attend(const Tensor& x, const LlamaPlaces& places, LlamaCache
   }
   AttentionOptions attention;
   attention.causal = before == 0;  // a continuation is one token, which sees all
+  attention.starts = places.starts;
   attention.implementation = options_.attention;
   const Tensor y = scaled_dot_product_attention(q, k, v, attention);
   return output_.forward(reshape(y, {x.extent(0), x.extent(1), -1}));
@@ -413,7 +416,10 @@ TextOutput Llama::run(const TextInput& input) const {
     where = {embedding(tables_.cos, input.places), embedding(tables_.sin, input.places)};
   }
   where.starts = input.starts;
-  return score_words(project(hidden(input.tokens, where)), input.labels);
+  const LinearCrossEntropy scored = linear_cross_entropy(
+      hidden(input.tokens, where), head_ ? head_->weight() : words_.weight(), input.labels,
+      {.ignore_index = kIgnoreLabel, .scale = input.loss_scale});
+  return {.loss = scored.loss, .correct = scored.correct};
 }
 
 Tensor Llama::next(const Tensor& tokens, LlamaCache& cache) const {

@@ -31,8 +31,12 @@ struct TextInput {
   Tensor segments{};   // (N, L), squad: 1 in the text
   Tensor lengths{};    // (N), squad: the number of tokens that exist
   Tensor positions{};  // (P), mlm: the tokens to predict, as n L + l
-  // mlm (P): the tokens there; clm (N L): the token after each; squad (N): the answer's first.
+  // mlm (P): the tokens there; clm (N L): the token after each, for Llama and its kin also
+  // kIgnoreLabel (models/text/token_batch.h); squad (N): the answer's first.
   Tensor labels{};
+  // clm, Llama and its kin: a scalar. If given, the loss is the sum over the labels that count,
+  // times this, instead of their mean.
+  Tensor loss_scale{};
   Tensor ends{};  // (N), squad: the answer's last token
   // clm, Llama and its kin: sequences packed into one row. (N, L), int32: where in its row a
   // token's sequence begins, which is the first token that it attends to; and its place in the

@@ -106,7 +106,7 @@ Forward Tuning::forward(const TuningBatch& batch, const Tensor& scale) {
   const Shape shape{batch.rows, batch.length};
   TextInput input{.tokens = upload(batch.tokens, shape, "tokens"),
                   .labels = upload(batch.labels, Shape{shape.elements()}, "labels"),
-                  };
+                  .loss_scale = scale};
   if (flags_.packing) {
     input.starts = upload(batch.starts, shape, "starts");
     input.places = upload(batch.positions, shape, "places");

@@ -33,14 +33,17 @@ void add_lora(Module& model, const LoraOptions& options, ParameterInit& init) {
   std::vector<NamedDense> layers = dense_layers(model);
   std::set<std::string> names;
   for (const NamedDense& each : layers) names.insert(last_part(each.name));
+  names.erase(kHead);
   for (const std::string& target : options.targets) {
+    if (target == kHead) throw UsageError("[lora] the head cannot be changed");
     if (names.contains(target)) continue;
     throw UsageError("[lora] no dense layer is named '" + target + "'; there are " +
                      listed(std::vector<std::string>(names.begin(), names.end())));
   }
   std::erase_if(layers, [&](const NamedDense& each) {
     const std::string name = last_part(each.name);
-    if (options.targets.empty()) return name == kHead;
+    if (name == kHead) return true;
+    if (options.targets.empty()) return false;
     return std::find(options.targets.begin(), options.targets.end(), name) ==
            options.targets.end();
   });
