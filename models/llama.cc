@@ -331,8 +331,7 @@ LlamaCache::LlamaCache(const LlamaOptions& options, int64_t longest, DType dtype
 
 Tensor LlamaLayer::attend(const Tensor& x, const LlamaPlaces& places, LlamaCache::Layer* cache,
                           int64_t before) const {
-  const Tensor q =
-      rotary(heads_of(query_.forward(x), options_.heads), places.cos, places.sin);
+  const Tensor q = rotary(heads_of(query_.forward(x), options_.heads), places.cos, places.sin);
   Tensor k = rotary(heads_of(key_.forward(x), options_.kv_heads), places.cos, places.sin);
   Tensor v = heads_of(value_.forward(x), options_.kv_heads);
   if (cache) {
@@ -350,8 +349,8 @@ Tensor LlamaLayer::attend(const Tensor& x, const LlamaPlaces& places, LlamaCache
   return output_.forward(reshape(y, {x.extent(0), x.extent(1), -1}));
 }
 
-Tensor LlamaLayer::forward(const Tensor& x, const LlamaPlaces& places,
-                           LlamaCache::Layer* cache, int64_t before) const {
+Tensor LlamaLayer::forward(const Tensor& x, const LlamaPlaces& places, LlamaCache::Layer* cache,
+                           int64_t before) const {
   const Scope scope(*this);
   const Tensor y = add(attend(norm1_.forward(x), places, cache, before), x);
   const Tensor h = norm2_.forward(y);

@@ -393,9 +393,10 @@ void add_machine_flags(CLI::App& app, RunFlags& flags) {
       ->type_name("FILE");
   app.add_option("--trace", flags.trace, "Write a timeline for ui.perfetto.dev to FILE")
       ->type_name("FILE");
-  app.add_option("--tensorboard", flags.tensorboard,
-                 "Write loss, speed and memory of each step to a new file in FOLDER; tensorboard "
-                 "--logdir FOLDER shows them")
+  app.add_option(
+         "--tensorboard", flags.tensorboard,
+         "Write loss, speed and memory of each step to a new file in FOLDER; tensorboard "
+         "--logdir FOLDER shows them")
       ->type_name("FOLDER");
 }
 

@@ -18,7 +18,7 @@ namespace tidemark {
 struct TrainedStep {
   std::optional<float> loss;
   StepStats stats;
-  int64_t tokens = 0;                      // read; 0: not counted
+  int64_t tokens = 0;                       // read; 0: not counted
   std::optional<double> validation_loss{};  // found after the step
 };
 

@@ -300,8 +300,9 @@ class Board {
                                                static_cast<float>(outcome.guesses)});
     }
     if (outcome.tokens > 0 && stats.duration > Nanos(0)) {
-      scalars.push_back({"speed/tokens_per_s", static_cast<float>(outcome.tokens) /
-                                                   static_cast<float>(to_seconds(stats.duration))});
+      scalars.push_back(
+          {"speed/tokens_per_s", static_cast<float>(outcome.tokens) /
+                                     static_cast<float>(to_seconds(stats.duration))});
     }
     if (validation.loss) {
       scalars.push_back({"validation/loss", static_cast<float>(*validation.loss)});
@@ -313,8 +314,8 @@ class Board {
   std::optional<TensorBoardWriter> writer_;
 };
 
-// Runs steps until `job`'s last, or until training stops or is interrupted. Returns how many are
-// complete.
+// Runs steps until `job`'s last, or until training stops or is interrupted. Returns how many
+// are complete.
 int64_t run_steps(const RunFlags& flags, const Job& job, Training& training, Session& session,
                   const InterruptScope& interrupt, ProgressLine& progress, RunReport& report) {
   Board board(flags.tensorboard);
@@ -647,7 +648,8 @@ Forecast forecast(const RunFlags& given, const Job& job) {
     return step->step.duration;
   };
   forecast.ample_step = step_in(forecast.peak);
-  forecast.step = forecast.arena < forecast.peak ? step_in(forecast.arena) : forecast.ample_step;
+  forecast.step =
+      forecast.arena < forecast.peak ? step_in(forecast.arena) : forecast.ample_step;
   return forecast;
 }
 

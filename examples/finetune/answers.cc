@@ -25,9 +25,9 @@ constexpr uint32_t kSampleStream = 0x53414d50;
 
 // A number in [0, 1) for the n-th token of an answer.
 double draw(uint64_t seed, size_t answer, int64_t token) {
-  const auto words = philox4x32({static_cast<uint32_t>(token), 0, static_cast<uint32_t>(answer),
-                                 kSampleStream},
-                                philox_key(seed));
+  const auto words = philox4x32(
+      {static_cast<uint32_t>(token), 0, static_cast<uint32_t>(answer), kSampleStream},
+      philox_key(seed));
   return uniform_float(words[0]);
 }
 
@@ -96,8 +96,7 @@ void print_answer(const FinetuneFlags& flags, const Llama& network, const ModelT
   for (int64_t i = 0; i < flags.generate.longest && cache.length() < cache.longest(); ++i) {
     std::vector<float> logits;
     session.step([&] { logits = logits_after(tokens, network, cache); });
-    const int32_t token =
-        choose(flags.generate, logits, draw(flags.seed, number, i));
+    const int32_t token = choose(flags.generate, logits, draw(flags.seed, number, i));
     if (model.stops.contains(token)) break;
     write_console(stdout, text.add(token));
     tokens = {token};

@@ -16,7 +16,8 @@ namespace tidemark {
 void print_answers(const FinetuneFlags& flags, Llama& network, const ModelTokenizer& model,
                    Session& session);
 
-// For dry runs on devices without data: the memory that answering takes, at the longest prompts.
+// For dry runs on devices without data: the memory that answering takes, at the longest
+// prompts.
 void simulate_answer(const FinetuneFlags& flags, Llama& network);
 
 }  // namespace tidemark

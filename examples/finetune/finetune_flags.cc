@@ -43,18 +43,18 @@ constexpr double kWarmupShare = 0.03;
 
 void add_model_flags(CLI::App& app, FinetuneFlags& flags) {
   app.option_defaults()->group("What to train");
-  app.add_option("--model", flags.model,
-                 "A folder from Hugging Face (config.json, *.safetensors, tokenizer.json), or a "
-                 ".gguf file; with --dry-run or a simulated device also the name of a network: " +
-                     listed(text_model_names()))
+  app.add_option(
+         "--model", flags.model,
+         "A folder from Hugging Face (config.json, *.safetensors, tokenizer.json), or a "
+         ".gguf file; with --dry-run or a simulated device also the name of a network: " +
+             listed(text_model_names()))
       ->required();
   app.add_option("--data", flags.data,
                  "Examples, one JSON object a line: {\"messages\": [{\"role\": \"user\", "
                  "\"content\": ...}, ...]}, {\"prompt\": ..., \"completion\": ...} or "
                  "{\"text\": ...}; or a plain text. May be gzipped [bundled chats]")
       ->type_name("FILE");
-  app.add_option("--validation", flags.validation,
-                 "Examples to validate on [a part of --data]")
+  app.add_option("--validation", flags.validation, "Examples to validate on [a part of --data]")
       ->type_name("FILE");
   app.add_option("--hold-out", flags.hold_out,
                  "Share of --data that is validated on instead of trained on; 0 for none")
@@ -63,8 +63,9 @@ void add_model_flags(CLI::App& app, FinetuneFlags& flags) {
   app.add_option("--seq-length", flags.length,
                  "Tokens per sequence; longer examples are cut off")
       ->check(CLI::Range(8, 1 << 20));
-  app.add_flag("!--no-packing", flags.packing,
-               "One example per sequence, padded, instead of several that do not see each other");
+  app.add_flag(
+      "!--no-packing", flags.packing,
+      "One example per sequence, padded, instead of several that do not see each other");
   add_dtype_flag(app, flags);
   add_length_flags(app, flags, "Sequences per step", "Passes over the data [1]");
 }
@@ -155,8 +156,9 @@ TextModelInfo network_of(const FinetuneFlags& flags) {
     const auto weights = open_weights(flags.model);
     const auto config = weights->metadata().find("config");
     if (config == weights->metadata().end()) {
-      throw UsageError("--model: " + flags.model +
-                       " does not say what network it is; give the folder with its config.json");
+      throw UsageError(
+          "--model: " + flags.model +
+          " does not say what network it is; give the folder with its config.json");
     }
     return parse_hugging_face_config(config->second, flags.model);
   }
@@ -183,8 +185,9 @@ void complete(FinetuneFlags& flags, const LoraFlags& lora, bool length_given) {
   }
   if (!length_given) flags.length = std::min(flags.length, flags.network.longest);
   if (flags.length > flags.network.longest) {
-    throw UsageError(fmt::format("--seq-length: the network takes sequences of at most {} tokens",
-                                 flags.network.longest));
+    throw UsageError(
+        fmt::format("--seq-length: the network takes sequences of at most {} tokens",
+                    flags.network.longest));
   }
   if (lora.rank > 0) {
     flags.lora = {.change = {.rank = lora.rank,
@@ -244,7 +247,8 @@ std::optional<FinetuneFlags> parse_finetune_flags(int argc, char** argv, int& ex
   add_machine_flags(app, flags);
   if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;
   const auto given = [&](const char* flag) { return app.count(flag) > 0; };
-  flags.trains = !given("--generate") || given("--data") || given("--steps") || given("--epochs");
+  flags.trains =
+      !given("--generate") || given("--data") || given("--steps") || given("--epochs");
   try {
     complete(flags, lora, given("--seq-length"));
   } catch (const Error& error) {

@@ -79,9 +79,8 @@ class TuningSets {
     for (int64_t at = options.multiple; at < longest; at += options.multiple) {
       lengths.push_back(at);
     }
-    lengths.push_back(std::min(options.length,
-                               (longest + options.multiple - 1) / options.multiple *
-                                   options.multiple));
+    lengths.push_back(std::min(options.length, (longest + options.multiple - 1) /
+                                                   options.multiple * options.multiple));
     return lengths;
   }
 
@@ -160,8 +159,9 @@ class FinetuneTraining final : public Training {
   StepOutcome step() override { return tuning_.train(std::exchange(batch_, {})); }
   Validation after_step(int64_t done) override {
     files_.after_step(done, tuning_.network(), tuning_.optimizer());
-    const int64_t every =
-        flags_.validate_every > 0 ? flags_.validate_every : sets_ ? sets_->steps_per_epoch() : 0;
+    const int64_t every = flags_.validate_every > 0 ? flags_.validate_every
+                          : sets_                   ? sets_->steps_per_epoch()
+                                                    : 0;
     if (every == 0 || done % every != 0) return {};
     const std::optional<double> loss = validate(Session::current()).loss;
     if (!loss) return {};
@@ -248,11 +248,10 @@ class FinetuneJob final : public Job {
   int64_t batch() const override { return flags_.batch; }
   int64_t steps() const override { return steps_; }
   std::string announcement() const override {
-    std::string text = fmt::format("{}, {}, sequences of {}", flags_.model,
-                                   flags_.lora ? fmt::format("LoRA of rank {}",
-                                                             flags_.lora->change.rank)
-                                               : "all weights",
-                                   flags_.length);
+    std::string text = fmt::format(
+        "{}, {}, sequences of {}", flags_.model,
+        flags_.lora ? fmt::format("LoRA of rank {}", flags_.lora->change.rank) : "all weights",
+        flags_.length);
     if (!sets_) return text;
     const TuningData& data = sets_->data();
     text += fmt::format("; {} examples with {} tokens, {} of them to be learnt", data.size(),

@@ -65,15 +65,17 @@ LoraOptions read_adapter_config(const std::string& folder) {
   const ConfigJson config = ConfigJson::read((fs::path(folder) / kConfig).string());
   config.require("peft_type", {"LORA"});
   config.require("bias", {"none"});
-  for (const char* key : {"use_dora", "use_rslora", "use_qalora", "lora_bias", "fan_in_fan_out"}) {
+  for (const char* key :
+       {"use_dora", "use_rslora", "use_qalora", "lora_bias", "fan_in_fan_out"}) {
     if (config.flag(key).value_or(false)) config.fail(key, "must be false");
   }
   for (const char* key : {"rank_pattern", "alpha_pattern"}) {
     const std::optional<ConfigJson> pattern = config.object(key);
     if (pattern && !pattern->is_empty()) config.fail(key, "must be empty");
   }
-  for (const char* key : {"modules_to_save", "layers_to_transform", "exclude_modules",
-                          "layer_replication", "target_parameters", "trainable_token_indices"}) {
+  for (const char* key :
+       {"modules_to_save", "layers_to_transform", "exclude_modules", "layer_replication",
+        "target_parameters", "trainable_token_indices"}) {
     if (config.has(key)) config.fail(key, "must be null");
   }
   return {.change = {.rank = config.size("r"),

@@ -68,8 +68,9 @@ void read_floats(WeightSource& source, const WeightEntry& entry, int64_t first,
   const auto bad =
       std::find_if(out.begin(), out.end(), [](float value) { return !std::isfinite(value); });
   if (bad == out.end()) return;
-  source.fail(entry, "has a value that is " + std::string(std::isnan(*bad) ? "NaN" : "infinite") +
-                         ", element " + std::to_string(first + (bad - out.begin())));
+  source.fail(entry, "has a value that is " +
+                         std::string(std::isnan(*bad) ? "NaN" : "infinite") + ", element " +
+                         std::to_string(first + (bad - out.begin())));
 }
 
 // Bytes [offset, offset + out.size()) of what a tensor of type `dtype` takes from `entry`.

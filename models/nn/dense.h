@@ -38,7 +38,8 @@ class Dense : public Module {
   // REQUIRES: there is none yet, and the layer computes in its final type.
   void adapt(const LowRankOptions& options, ParameterInit& init);
   bool is_adapted() const { return change_.has_value(); }
-  // For operators that multiply by it, in the type that forward computes in; without the change.
+  // For operators that multiply by it, in the type that forward computes in; without the
+  // change.
   Tensor weight() const { return working(weight_); }
   // The weight, with the change added if there is one; not differentiable.
   Tensor merged_weight() const;

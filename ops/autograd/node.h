@@ -30,7 +30,7 @@ class GradNode final : public RefCounted {
   GradFn grad;  // empty once it has run
   bool leaf = false;
   bool frozen = false;  // only for a leaf: it needs no gradient for now
-  Tensor collected;  // only for a leaf: its gradient so far
+  Tensor collected;     // only for a leaf: its gradient so far
   void name_collected() const {
     if (collected && gradient_name) collected.storage()->name = gradient_name;
   }

@@ -61,8 +61,7 @@ uint32_t masked(uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8; }
 
 std::string file_name() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto microseconds =
-      std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   return "events.out.tfevents." + std::to_string(microseconds) + "." +
          std::to_string(getpid()) + ".tidemark";
 }

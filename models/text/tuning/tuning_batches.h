@@ -40,12 +40,12 @@ struct TuningBatchOptions {
 };
 
 struct TuningBatch {
-  int64_t rows = 0, length = 0;  // N, L
-  int64_t counted = 0;           // labels that are not kIgnoreLabel
-  std::vector<int64_t> tokens{};   // (N, L)
-  std::vector<int64_t> labels{};   // (N, L): the next token of the same example, or kIgnoreLabel
-  std::vector<int32_t> starts{};   // (N, L): where in its row the token's example begins;
-                                 // attention sees keys from there on
+  int64_t rows = 0, length = 0;   // N, L
+  int64_t counted = 0;            // labels that are not kIgnoreLabel
+  std::vector<int64_t> tokens{};  // (N, L)
+  std::vector<int64_t> labels{};  // (N, L): the next token of the same example, or kIgnoreLabel
+  std::vector<int32_t> starts{};  // (N, L): where in its row the token's example begins;
+                                  // attention sees keys from there on
   std::vector<int32_t> positions{};  // (N, L): within the example: index - start
 };
 

@@ -31,9 +31,7 @@ struct Net : Module {
     register_child("block.down", down);
     register_child("lm_head", head);
   }
-  Tensor forward(const Tensor& x) const {
-    return head.forward(down.forward(up.forward(x)));
-  }
+  Tensor forward(const Tensor& x) const { return head.forward(down.forward(up.forward(x))); }
   Dense up, down, head;
 };
 
@@ -51,9 +49,7 @@ std::vector<float> values_of(const Tensor& tensor) {
 
 class LoraTest : public ::testing::Test {
  protected:
-  Tensor input() {
-    return ParameterInit::buffer({3, 6}, draw_normal(5, 0, 18, 1), "input");
-  }
+  Tensor input() { return ParameterInit::buffer({3, 6}, draw_normal(5, 0, 18, 1), "input"); }
   // So that changes are not 0.
   static void fill_b(const Module& net) {
     for (const NamedTensor& each : net.parameters()) {
@@ -92,8 +88,11 @@ TEST_F(LoraTest, AtFirstTheOutputIsTheSameToTheBit) {
 }
 
 TEST_F(LoraTest, AnUnknownTargetIsRefusedAndChangesNothing) {
-  EXPECT_THAT([&] { add_lora(net_, {.targets = {"up", "q_proj"}}, init_); },
-              ThrowsMessage<UsageError>(HasSubstr("'q_proj'; there are down, up")));
+  EXPECT_THAT(
+      [&] {
+        add_lora(net_, {.targets = {"up", "q_proj"}}, init_);
+      },
+      ThrowsMessage<UsageError>(HasSubstr("'q_proj'; there are down, up")));
   EXPECT_EQ(net_.trained().size(), net_.parameters().size());
 }
 

@@ -70,15 +70,17 @@ TEST_F(TensorBoardTest, WritesAnEventForEachStep) {
   ASSERT_EQ(events.size(), 2U);
   // wall_time, then file_version.
   EXPECT_EQ(events[0][0], '\x09');
-  EXPECT_EQ(events[0].substr(9), "\x1a\x0d" "brain.Event:2");
+  EXPECT_EQ(events[0].substr(9),
+            "\x1a\x0d"
+            "brain.Event:2");
   // wall_time, then step 300 as a varint, then a summary of two values.
   const std::string loss = std::string("\x0a\x0a") + "train/loss\x15" +
                            std::string("\0\0\xc0\x3f", 4),
                     other = std::string("\x0a\x01") + "b\x15" + std::string("\0\0\0\xc0", 4);
   const std::string summary = "\x0a" + std::string(1, static_cast<char>(loss.size())) + loss +
                               "\x0a" + std::string(1, static_cast<char>(other.size())) + other;
-  EXPECT_EQ(events[1].substr(9), "\x10\xac\x02\x2a" +
-                                     std::string(1, static_cast<char>(summary.size())) + summary);
+  EXPECT_EQ(events[1].substr(9),
+            "\x10\xac\x02\x2a" + std::string(1, static_cast<char>(summary.size())) + summary);
 }
 
 TEST_F(TensorBoardTest, AFolderThatCannotBeMadeIsAnError) {

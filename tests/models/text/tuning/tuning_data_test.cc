@@ -11,11 +11,11 @@ namespace {
 
 using Form = TuningData::Form;
 using testing::bytes_of;
-using testing::said;
-using testing::small_model;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using testing::said;
+using testing::small_model;
 
 class TuningDataTest : public ::testing::Test {
  protected:
@@ -138,7 +138,8 @@ TEST_F(TuningDataTest, LongExamplesAreCut) {
 
 TEST_F(TuningDataTest, PlainTextIsCutIntoWindows) {
   std::string text = "\xEF\xBB\xBF";
-  for (int i = 0; i < 15000; ++i) text += "line " + std::to_string(i) + (i % 50 ? "\n" : "\n\n");
+  for (int i = 0; i < 15000; ++i)
+    text += "line " + std::to_string(i) + (i % 50 ? "\n" : "\n\n");
   ASSERT_GT(text.size(), 3u << 15);
   TuningData data = open(text, {.longest = 100}, "a.txt");
   EXPECT_EQ(data.form(), Form::kPlainText);
