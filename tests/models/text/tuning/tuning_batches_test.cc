@@ -208,8 +208,9 @@ TEST_F(TuningBatchesTest, TheHeadersPicture) {
     return *data.model().tokenizer.find(piece);
   };
   const int64_t no = kIgnoreLabel, pad = kPad;
-  EXPECT_EQ(std::vector(batch.tokens.begin(), batch.tokens.begin() + 9),
-            (std::vector<int64_t>{id("1"), id("2"), id("3"), id("4"), 0, id("5"), 0, pad, pad}));
+  EXPECT_EQ(
+      std::vector(batch.tokens.begin(), batch.tokens.begin() + 9),
+      (std::vector<int64_t>{id("1"), id("2"), id("3"), id("4"), 0, id("5"), 0, pad, pad}));
   EXPECT_EQ(std::vector(batch.labels.begin(), batch.labels.begin() + 9),
             (std::vector<int64_t>{id("2"), id("3"), id("4"), 0, no, 0, no, no, no}));
   EXPECT_EQ(std::vector(batch.starts.begin(), batch.starts.begin() + 9),
