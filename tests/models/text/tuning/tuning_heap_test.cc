@@ -61,6 +61,13 @@ class TuningHeapTest : public ::testing::Test {
 };
 
 TEST_F(TuningHeapTest, ManyLines) {
+  const std::string path =
+      folder_.write("a.jsonl", testing::bytes_of(repeated(line("abc 123"), 100000)));
+  const ModelTokenizer model = testing::small_model();
+  Bytes promised;
+  const Bytes heap = heap_of([&] { promised = TuningData(path, model, {}).bytes(); });
+  EXPECT_LE(heap, promised);
+  EXPECT_LT(promised, Bytes(100000 * 16)) << "the index";
   check(repeated(line("abc 123"), 100000), "short lines");
   check(repeated(line("abc"), 3), "three lines");
 }
