@@ -1,4 +1,4 @@
-// FNV-1a over 64-bit words. For runtime/schedule, and for tests.
+// FNV-1a over 64-bit words. For runtime/schedule, for fingerprints of data, and for tests.
 //
 // Threads: a value.
 #pragma once

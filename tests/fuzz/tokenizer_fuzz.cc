@@ -28,6 +28,20 @@ void encode(const tidemark::Tokenizer& tokenizer, std::string_view text) {
   streamed += stream.end();
   if (streamed != tokenizer.decode(ids) || !tidemark::is_utf8(streamed)) std::abort();
   (void)tokenizer.encode_pair(text, text, {.find_special_tokens = false});
+  if (!tidemark::is_utf8(text)) return;
+  size_t middle = text.size() / 2;
+  while (middle < text.size() && (text[middle] & 0xC0) == 0x80) ++middle;
+  const tidemark::tokenizers::TextRange all{0, text.size()}, rest{middle, text.size()};
+  const size_t marks[] = {0, middle, text.size()};
+  const auto marked = tokenizer.encode_marked(text, {}, marks);
+  if (marked.ids != tokenizer.encode(text, {.add_special_tokens = false})) std::abort();
+  for (const auto& literal : {all, rest}) {
+    const auto some = tokenizer.encode_marked(text, {&literal, 1}, marks);
+    if (some.marks.size() != 3 || some.marks[0].before != 0 ||
+        some.marks[1].before > some.marks[2].before || some.marks[2].before > some.ids.size()) {
+      std::abort();
+    }
+  }
 }
 
 // Lines with a space are merges, the others pieces.

@@ -80,7 +80,8 @@ struct EncodedChat {
 //
 // A token that is partly the assistant's counts as the assistant's. So do tokens just before
 // that depend on what the assistant says.
-// Throws UsageError if the text is not UTF-8.
+// Throws UsageError if the text is not UTF-8. Takes time that grows with the square of the
+// turns if the tokenizer lacks the special tokens around them.
 EncodedChat encode_chat(const Tokenizer& tokenizer, const RenderedChat& chat);
 
 }  // namespace tidemark

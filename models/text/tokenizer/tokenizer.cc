@@ -188,6 +188,22 @@ std::vector<int32_t> Tokenizer::encode_pair(std::string_view first, std::string_
 MarkedIds Tokenizer::encode_marked(std::string_view text, std::span<const TextRange> literal,
                                    std::span<const size_t> marks) const {
   if (!is_utf8(text)) throw UsageError("[tokenizer] a marked text is not UTF-8");
+  size_t reached = 0;
+  const auto check = [&](size_t place) {
+    const bool is_between =
+        place == text.size() || (place < text.size() && (text[place] & 0xC0) != 0x80);
+    if (place < reached || !is_between) {
+      throw UsageError("[tokenizer] byte " + std::to_string(place) +
+                       " of a marked text is no place between characters, or not in order");
+    }
+    reached = place;
+  };
+  for (const size_t mark : marks) check(mark);
+  reached = 0;
+  for (const TextRange& range : literal) {
+    check(range.begin);
+    check(range.end);
+  }
   return Encoding(*parts_, true).run(text, literal, marks);
 }
 

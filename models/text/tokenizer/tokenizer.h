@@ -61,7 +61,8 @@ class Tokenizer {
                                    const EncodeOptions& options = {}) const;
   // Of a text that others wrote parts of, `literal`: special tokens that have a byte there are
   // not found. None are added around the text. `marks` are places in the text. Both ascend; the
-  // ranges are disjoint. Throws UsageError if the text is not UTF-8.
+  // ranges are disjoint. Throws UsageError if the text is not UTF-8, or a place is within a
+  // character.
   MarkedIds encode_marked(std::string_view text, std::span<const tokenizers::TextRange> literal,
                           std::span<const size_t> marks) const;
 

@@ -76,7 +76,6 @@ bool LineFile::next(std::string& line) {
     ++position_;
     break;
   }
-  if (line.ends_with('\r')) line.pop_back();
   return true;
 }
 

@@ -27,7 +27,7 @@ class LineFile {
   int64_t position() const { return position_; }
   void seek(int64_t position);
 
-  // Reads a line without its end, "\n" or "\r\n", and without the mark U+FEFF that begins some
+  // Reads a line without the "\n" that ends it, and without the mark U+FEFF that begins some
   // files; false at the end. Throws DataError for a line longer than `longest_line`.
   bool next(std::string& line);
   // Reads about `size` bytes up to the end of a line, or of a character in lines that are

@@ -11,7 +11,7 @@
 namespace tidemark {
 namespace {
 
-constexpr size_t kBlockBytes = 1 << 15;
+constexpr size_t kBlockBytes = 1 << 12;
 constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
 
 bool is_blank(std::string_view line) {
@@ -192,8 +192,9 @@ std::pair<ExampleRange, ExampleRange> TuningData::split(double share) const {
 }
 
 Bytes TuningData::bytes() const {
-  // Bytes of a line turn into JSON, words and pieces; a token has at least one byte of text.
-  constexpr int64_t kPerByteOfLine = 256, kAlways = 1 << 16;
+  // Bytes of a line turn into JSON, words and pieces: up to 125 bytes each, as measured with
+  // words of one letter.
+  constexpr int64_t kPerByteOfLine = 192, kAlways = 1 << 16;
   const auto part = static_cast<int64_t>(longest_part_);
   const auto count = static_cast<int64_t>(offsets_.size());
   const int64_t entry = form_ == Form::kPlainText ? 16 : 12;

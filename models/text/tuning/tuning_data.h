@@ -11,7 +11,7 @@
 //               so does the token that ends the text.
 //   text        {"text": "..."} on each line. All of it counts.
 //   plain text  anything else: a text as a whole, cut into windows of `longest` tokens. All of
-//               it counts. It is encoded in blocks of lines, of about 32 KiB.
+//               it counts. It is encoded in blocks of lines, of about 4 KiB.
 // The first line decides, and all lines must be alike; other members are ignored, and so are
 // lines of white space. A name with .txt is plain text, and one with .json or .jsonl is not.
 // Special tokens that are written out in the file are ordinary text.

@@ -1,14 +1,9 @@
 // Host memory beside the arena: values come and go in pieces, so that a large tensor is never
 // whole on the heap, whether it is made, summed, saved or loaded.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
-#include <atomic>
 #include <bit>
-#include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <new>
 
 #include "models/checkpoint/gguf.h"
 #include "models/checkpoint/training_state.h"
@@ -19,57 +14,14 @@
 #include "runtime/session/session.h"
 #include "tests/models/checkpoint/gguf_builder.h"
 #include "tests/models/data/files.h"
-
-namespace {
-
-// What operator new has given out in this program. Relaxed: only sums are compared, between
-// calls that wait for the work of other threads.
-std::atomic<int64_t> heap_now{0}, heap_peak{0};
-
-void* counted(void* memory) {
-  if (memory == nullptr) throw std::bad_alloc();
-  const auto size = static_cast<int64_t>(malloc_usable_size(memory));
-  const int64_t now = heap_now.fetch_add(size, std::memory_order_relaxed) + size;
-  int64_t peak = heap_peak.load(std::memory_order_relaxed);
-  while (now > peak && !heap_peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-  }
-  return memory;
-}
-
-void freed(void* memory) {
-  const auto size = memory ? static_cast<int64_t>(malloc_usable_size(memory)) : 0;
-  heap_now.fetch_sub(size, std::memory_order_relaxed);
-  std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(size_t size) { return counted(std::malloc(size)); }
-void* operator new[](size_t size) { return counted(std::malloc(size)); }
-void* operator new(size_t size, std::align_val_t alignment) {
-  const auto to = static_cast<size_t>(alignment);
-  return counted(std::aligned_alloc(to, (size + to - 1) / to * to));
-}
-void operator delete(void* memory) noexcept { freed(memory); }
-void operator delete[](void* memory) noexcept { freed(memory); }
-void operator delete(void* memory, size_t) noexcept { freed(memory); }
-void operator delete[](void* memory, size_t) noexcept { freed(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { freed(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { freed(memory); }
+#include "tests/support/counted_heap.h"
 
 namespace tidemark {
 namespace {
 
 using namespace tidemark::literals;
+using testing::heap_of;
 using testing::TempFolder;
-
-// The most that was on the heap at once while `work` ran, beyond what was there before.
-Bytes heap_of(const std::function<void()>& work) {
-  const int64_t before = heap_now.load();
-  heap_peak = before;
-  work();
-  return Bytes(heap_peak.load() - before);
-}
 
 struct Large : Module {
   explicit Large(uint64_t seed) : init(seed), weight(init.uniform({4096, 4096}, 1)) {

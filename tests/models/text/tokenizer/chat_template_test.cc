@@ -187,6 +187,10 @@ TEST(EncodeChat, WhatIsNotUtf8IsReplaced) {
   };
   EXPECT_EQ(ids("a\xE2\x82"), ids("a\uFFFD"));
   EXPECT_THROW(encode_chat(tokenizer, {"\xFF", {}, {}}), UsageError);
+  const RenderedChat::Span within{0, 1}, behind{0, 4};
+  EXPECT_THROW(encode_chat(tokenizer, {"\u20AC", {within}, {}}), UsageError);
+  EXPECT_THROW(encode_chat(tokenizer, {"\u20AC", {}, {within}}), UsageError);
+  EXPECT_THROW(encode_chat(tokenizer, {"\u20AC", {behind}, {}}), UsageError);
 }
 
 TEST(EncodeChat, CountsTheAssistantsTokens) {

@@ -140,21 +140,21 @@ TEST_F(TuningDataTest, PlainTextIsCutIntoWindows) {
   std::string text = "\xEF\xBB\xBF";
   for (int i = 0; i < 15000; ++i)
     text += "line " + std::to_string(i) + (i % 50 ? "\n" : "\n\n");
-  ASSERT_GT(text.size(), 3u << 15);
-  TuningData data = open(text, {.longest = 100}, "a.txt");
+  ASSERT_GT(text.size(), 2u << 16);
+  TuningData data = open(text, {.longest = 1000}, "a.txt");
   EXPECT_EQ(data.form(), Form::kPlainText);
   std::vector<int32_t> read;
   for (int64_t i = 0; i < data.size(); ++i) {
     const TuningExample example = data.example(i);
     ASSERT_EQ(data.length(i), static_cast<int64_t>(example.ids.size()));
-    EXPECT_TRUE(data.length(i) == 100 || i + 1 == data.size());
+    EXPECT_TRUE(data.length(i) == 1000 || i + 1 == data.size());
     read.insert(read.end(), example.ids.begin(), example.ids.end());
   }
   EXPECT_EQ(model_.tokenizer.decode(read, false), text.substr(3));
   EXPECT_EQ(data.tokens(), static_cast<int64_t>(read.size()));
   EXPECT_EQ(data.counted(), data.tokens() - data.size());
-  EXPECT_EQ(open(text, {.longest = 100}, "other").size(), data.size());
-  EXPECT_NE(open(text, {.longest = 99}, "a.txt").fingerprint(), data.fingerprint());
+  EXPECT_EQ(open(text, {.longest = 1000}, "other").size(), data.size());
+  EXPECT_NE(open(text, {.longest = 999}, "a.txt").fingerprint(), data.fingerprint());
 }
 
 TEST_F(TuningDataTest, PlainTextWithoutLines) {
@@ -240,6 +240,14 @@ TEST_F(TuningDataTest, AFileThatChangesIsNoticed) {
   std::ofstream(again.path(), std::ios::binary) << "{\"text\": \"abc 1234\"}\n";
   EXPECT_THROW(again.example(0), DataError);
   EXPECT_THROW(again.example(1), UsageError);
+}
+
+TEST_F(TuningDataTest, TheBundledChats) {
+  TuningData data(TIDEMARK_CHAT "/harbour.jsonl", model_, {.longest = 256});
+  EXPECT_EQ(data.form(), Form::kMessages);
+  EXPECT_EQ(data.size(), 150);
+  EXPECT_EQ(data.skipped() + data.truncated(), 0);
+  EXPECT_EQ(said(model_, data.example(0)), "|The bow is the front of a ship. Aye.<|im_end|>|");
 }
 
 TEST_F(TuningDataTest, Split) {
