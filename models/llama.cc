@@ -348,7 +348,7 @@ Llama::Llama(const LlamaOptions& options, ParameterInit& init)
   register_child("lm_head", *head_);
 }
 
-Tensor Llama::logits(const Tensor& tokens) const {
+Tensor Llama::rows(const Tensor& tokens) const {
   if (tokens.shape().rank() != 2 || tokens.extent(1) > options_.positions) {
     throw UsageError("[llama] tokens must be (N, L), L at most " +
                      std::to_string(options_.positions) + ", not " +
@@ -358,12 +358,16 @@ Tensor Llama::logits(const Tensor& tokens) const {
   const Tensor cos = narrow(tables_.cos, 0, 0, length), sin = narrow(tables_.sin, 0, 0, length);
   Tensor x = words_.forward(tokens);
   for (const auto& layer : layers_) x = layer->forward(x, cos, sin);
-  const Tensor rows = reshape(norm_.forward(x), {-1, options_.width});
-  return head_ ? head_->forward(rows) : linear(rows, words_.weight());
+  return reshape(norm_.forward(x), {-1, options_.width});
+}
+
+Tensor Llama::logits(const Tensor& tokens) const {
+  const Tensor x = rows(tokens);
+  return head_ ? head_->forward(x) : linear(x, words_.weight());
 }
 
 TextOutput Llama::run(const TextInput& input) const {
-  return score_words(logits(input.tokens), input.labels);
+  return score_words(rows(input.tokens), head_ ? head_->weight() : words_.weight(), input);
 }
 
 }  // namespace tidemark

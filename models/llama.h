@@ -96,9 +96,13 @@ class Llama : public TextModel {
   // tokens (N, L), int64, L <= positions -> (N L, vocabulary). Throws UsageError if the shape
   // does not fit.
   Tensor logits(const Tensor& tokens) const;
+  // Makes no logits (linear_cross_entropy.h).
   TextOutput run(const TextInput& input) const override;
 
  private:
+  // The last layer's output, normalised: (N L, width).
+  Tensor rows(const Tensor& tokens) const;
+
   LlamaOptions options_;
   Embedding words_;
   RotaryTables tables_;

@@ -31,9 +31,13 @@ struct TextInput {
   Tensor segments{};   // (N, L), squad: 1 in the text
   Tensor lengths{};    // (N), squad: the number of tokens that exist
   Tensor positions{};  // (P), mlm: the tokens to predict, as n L + l
-  // mlm (P): the tokens there; clm (N L): the token after each; squad (N): the answer's first.
+  // mlm (P): the tokens there; clm (N L): the token after each, or, for Llama and its kin,
+  // kIgnoreLabel (text/token_batch.h), which does not count; squad (N): the answer's first.
   Tensor labels{};
   Tensor ends{};  // (N), squad: the answer's last token
+  // clm, Llama and its kin: a scalar. If given, the loss is this times the sum over the labels
+  // that count, instead of their mean.
+  Tensor loss_scale{};
 };
 
 struct TextOutput {
@@ -52,6 +56,9 @@ class TextModel : public Module {
 // The output of a network that predicts words: logits (P, vocabulary), labels (P). The loss is
 // the mean cross entropy.
 TextOutput score_words(const Tensor& logits, const Tensor& labels);
+// The same without the logits, which are rows (P, width) times weight (vocabulary, width)
+// transposed. Takes `labels` and `loss_scale` of the input.
+TextOutput score_words(const Tensor& rows, const Tensor& weight, const TextInput& input);
 
 // What a run may choose about a network of given sizes.
 struct TextModelOptions {

@@ -23,6 +23,9 @@ class Dense : public Module {
  public:
   Dense(const DenseOptions& options, ParameterInit& init);
   Tensor forward(const Tensor& x) const;
+  // For an operator that takes it itself, in the type that forward computes in (as
+  // Embedding's).
+  Tensor weight() const { return working(weight_); }
 
  private:
   DenseOptions options_;
