@@ -7,7 +7,6 @@
 
 #include "models/config_json.h"
 #include "models/named.h"
-#include "models/text/token_batch.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/rotary.h"
 #include "ops/autograd/autograd.h"
@@ -16,7 +15,6 @@
 #include "ops/elementwise/silu_mul.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
-#include "ops/loss/linear_cross_entropy.h"
 #include "ops/view/view.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
@@ -415,10 +413,8 @@ TextOutput Llama::run(const TextInput& input) const {
     where = {embedding(tables_.cos, input.places), embedding(tables_.sin, input.places)};
   }
   where.starts = input.starts;
-  const LinearCrossEntropy scored = linear_cross_entropy(
-      hidden(input.tokens, where), head_ ? head_->weight() : words_.weight(), input.labels,
-      {.ignore_index = kIgnoreLabel, .scale = input.loss_scale});
-  return {.loss = scored.loss, .correct = scored.correct};
+  return score_words(hidden(input.tokens, where), head_ ? head_->weight() : words_.weight(),
+                     input);
 }
 
 Tensor Llama::next(const Tensor& tokens, LlamaCache& cache) const {

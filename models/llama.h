@@ -127,6 +127,7 @@ class Llama : public TextModel {
   // tokens (N, L), int64, L <= positions -> (N L, vocabulary). Throws UsageError if the shape
   // does not fit.
   Tensor logits(const Tensor& tokens) const;
+  // Makes no logits (linear_cross_entropy.h).
   TextOutput run(const TextInput& input) const override;
 
   // Continues a sequence by tokens (1, L), and returns the logits (1, vocabulary) of what comes

@@ -1,7 +1,9 @@
 #include "models/text_model.h"
 
 #include "models/config_json.h"
+#include "models/text/token_batch.h"
 #include "ops/autograd/autograd.h"
+#include "ops/loss/linear_cross_entropy.h"
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
@@ -13,6 +15,12 @@ TextOutput score_words(const Tensor& logits, const Tensor& labels) {
   const NoGrad no_grad;
   output.correct = accuracy_count(logits, labels);
   return output;
+}
+
+TextOutput score_words(const Tensor& rows, const Tensor& weight, const TextInput& input) {
+  const LinearCrossEntropy made = linear_cross_entropy(
+      rows, weight, input.labels, {.ignore_index = kIgnoreLabel, .scale = input.loss_scale});
+  return {.loss = made.loss, .correct = made.correct};
 }
 
 std::string difference(const TextModelSizes& ours, const TextModelSizes& theirs,

@@ -60,6 +60,9 @@ class TextModel : public Module {
 // The output of a network that predicts words: logits (P, vocabulary), labels (P). The loss is
 // the mean cross entropy.
 TextOutput score_words(const Tensor& logits, const Tensor& labels);
+// The same without the logits, which are rows (P, width) times weight (vocabulary, width)
+// transposed. Takes `labels` and `loss_scale` of the input.
+TextOutput score_words(const Tensor& rows, const Tensor& weight, const TextInput& input);
 
 // What a run may choose about a network of given sizes.
 struct TextModelOptions {

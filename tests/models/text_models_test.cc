@@ -15,6 +15,8 @@
 #include "models/checkpoint/hugging_face.h"
 #include "models/llama.h"
 #include "ops/autograd/autograd.h"
+#include "ops/loss/loss.h"
+#include "ops/reduce/reduce.h"
 #include "runtime/core/errors.h"
 #include "runtime/schedule/step_trace.h"
 #include "runtime/session/session.h"
@@ -361,6 +363,39 @@ TEST(LlamaTest, LinearScalingDividesAllAngles) {
   options.scaling = {.kind = RopeScaling::Kind::kLinear, .factor = 4};
   const std::vector<float> scaled = rope_frequencies(options);
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_FLOAT_EQ(scaled[i], plain[i] / 4) << i;
+}
+
+// Without logits, for either head: the loss of the labels that count, as a
+// mean or as a scaled sum.
+TEST(LlamaTest, ItsLossIsThatOfItsLogits) {
+  Session session({.threads = test_threads()});
+  for (const bool tied : {false, true}) {
+    ParameterInit init(1);
+    Llama model({.vocabulary = 50,
+                 .positions = 8,
+                 .layers = 1,
+                 .width = 16,
+                 .heads = 2,
+                 .kv_heads = 1,
+                 .head_width = 8,
+                 .inner = 24,
+                 .tied = tied},
+                init);
+    const Tensor tokens = from<int64_t>({3, 9, 27, 31, 43, 29}, {2, 3});
+    const Tensor labels = from<int64_t>({9, -100, 31, -100, 29, 0}, {6});
+    const Tensor expected = cross_entropy(model.logits(tokens), labels, -100);
+    const TextOutput mean = model.run({.tokens = tokens, .labels = labels});
+    const TextOutput sum =
+        model.run({.tokens = tokens, .labels = labels, .loss_scale = from<float>({0.25F}, {})});
+    expect_close(mean.loss, to_vector(expected));
+    expect_close(sum.loss, to_vector(expected));
+    EXPECT_EQ(to_vector<int64_t>(mean.correct),
+              to_vector<int64_t>(accuracy_count(model.logits(tokens), labels)));
+    backward(mean.loss);
+    for (const NamedTensor& one : model.parameters()) {
+      EXPECT_TRUE(grad_of(one.tensor).defined()) << one.name;
+    }
+  }
 }
 
 TEST_F(ConfigTest, WhatIsNoConfigIsRefused) {

@@ -167,15 +167,16 @@ TEST_F(LinearCrossEntropyTest, ChunksAreOfShapesAlone) {
   expect_chunk(0, 10, 1);
 }
 
-// In several chunks.
+// In several chunks, with labels that have gaps.
 TEST_F(LinearCrossEntropyTest, IsTheCrossEntropyOfTheProjection) {
   constexpr int64_t kRows = 300, kWidth = 12, kClasses = 4500;
   ASSERT_LT(loss::rows_of_chunk(kRows, kClasses), kRows);
-  const Tensor labels = [] {
-    std::vector<int64_t> values;
-    for (int64_t n = 0; n < kRows; ++n) values.push_back(n % 3 == 1 ? -100 : n * 13);
-    return from(values, {kRows});
-  }();
+  std::vector<int64_t> values;
+  for (int64_t n = 0; n < kRows; ++n) {
+    values.push_back(n % 3 == 1 ? -100 : n * 13);
+    values.push_back(0);
+  }
+  const Tensor labels = squeeze(narrow(from(values, {kRows, 2}), 1, 0, 1), 1);
   std::vector<std::vector<float>> results[2];
   for (const bool fused : {false, true}) {
     const Tensor x = random_leaf({kRows, kWidth}, 1),
@@ -363,14 +364,6 @@ TEST_F(LinearCrossEntropyTest, CountsWhatAccuracyCountCounts) {
   }
 }
 
-TEST_F(LinearCrossEntropyTest, LabelsMayBeStrided) {
-  const Tensor x = random_tensor({3, 4}, 1), weight = random_tensor({4, 4}, 2);
-  const Tensor all = from<int64_t>({1, 9, 2, 9, 3, 9}, {3, 2});
-  const Tensor labels = squeeze(narrow(all, 1, 0, 1), 1);
-  EXPECT_EQ(to_vector(linear_cross_entropy(x, weight, labels).loss),
-            to_vector(linear_cross_entropy(x, weight, from<int64_t>({1, 2, 3}, {3})).loss));
-}
-
 // All outputs and the workspace take less than the logits alone.
 TEST_F(LinearCrossEntropyTest, NeedsLessMemoryThanTheLogits) {
   constexpr int64_t kRows = 1000, kWidth = 64, kClasses = 5000;
@@ -392,7 +385,7 @@ TEST_F(LinearCrossEntropyTest, NeedsLessMemoryThanTheLogits) {
 
 TEST_F(LinearCrossEntropyTest, BFloat16) {
   TIDEMARK_SKIP_WITHOUT_BFLOAT16();
-  constexpr int64_t kRows = 40, kWidth = 24, kClasses = 70;
+  constexpr int64_t kRows = 200, kWidth = 24, kClasses = 300;  // enough for several threads
   std::vector<int64_t> values;
   for (int64_t n = 0; n < kRows; ++n) values.push_back(n * 3 % kClasses);
   const Tensor labels = from(values, {kRows});
