@@ -36,9 +36,11 @@ struct Call {
     return call;
   }
 
+  // A query past the last may be asked for.
   TIDEMARK_HOST_DEVICE bool sees(int64_t b, int64_t query, int64_t key) const {
     return key < extents.keys && (attrs.causal == 0 || key <= query) &&
-           filter.keeps(keys, b, key) && (!starts.data || key >= starts.of(b, query));
+           filter.keeps(keys, b, key) &&
+           (!starts.data || (query < extents.queries && key >= starts.of(b, query)));
   }
   // The first of the keys that any of `rows` queries sees, by their starts.
   TIDEMARK_HOST_DEVICE int64_t first_key(int64_t b, int64_t query, int64_t rows) const {
