@@ -13,7 +13,7 @@
 //
 // Logits and losses are float32 for inputs of either type. With bfloat16, d is rounded to
 // bfloat16 before the two products; gweight is summed over the chunks in float32 and rounded
-// once.
+// once. The result depends on threads only as far as matmul's does.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 #include <optional>
 
 #include "ops/dnnl/primitive.h"
@@ -104,16 +103,8 @@ void process_rows(const Problem& p, int64_t rows, const int64_t* labels, float f
 
 template <class T>
 PreparedKernel prepare(const Problem& p) {
-  std::shared_ptr<const Products> whole, last;
-  Bytes library{0};
-  const auto make = [&](int64_t rows) {
-    const auto products = std::make_shared<const Products>(p, rows);
-    library = std::max(library, products->workspace());
-    return products;
-  };
-  if (p.chunk > 0) whole = make(p.chunk);
-  if (p.chunk > 0 && p.batch.rows % p.chunk > 0) last = make(p.batch.rows % p.chunk);
-  const LinearCrossEntropyWorkspace at(p, library, Bytes(sizeof(RowResult)));
+  const ProductsOfChunks<Products> chunks(p);
+  const LinearCrossEntropyWorkspace at(p, chunks.workspace(), Bytes(sizeof(RowResult)));
   return {at.total, [=](const KernelArgs& args) {
             const int64_t* labels = args.in<int64_t>(2);
             const double count = counted(p.batch, labels);
@@ -130,7 +121,7 @@ PreparedKernel prepare(const Problem& p) {
                               });
             }
             for (int64_t first = 0; first < p.batch.rows; first += p.chunk) {
-              const Products& products = first + p.chunk <= p.batch.rows ? *whole : *last;
+              const Products& products = chunks.at(first);
               const int64_t start = first * p.x.shape[1] * static_cast<int64_t>(sizeof(T));
               std::byte* x = args.inputs[0] + start;
               products.logits.run(args, x, weight, logits);

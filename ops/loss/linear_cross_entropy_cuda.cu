@@ -1,7 +1,6 @@
 // For each chunk of rows: the logits by cuBLASLt, one block for each row's sums, one or more
 // for its gradient, and the gradients' products by cuBLASLt.
 #include <algorithm>
-#include <memory>
 #include <optional>
 
 #include "ops/kernels/any_float.h"
@@ -90,16 +89,8 @@ struct Products {
 
 template <class T>
 PreparedKernel prepare(const Problem& p) {
-  std::shared_ptr<const Products> whole, last;
-  Bytes library{0};
-  const auto make = [&](int64_t rows) {
-    const auto products = std::make_shared<const Products>(p, rows);
-    library = std::max(library, products->workspace());
-    return products;
-  };
-  if (p.chunk > 0) whole = make(p.chunk);
-  if (p.chunk > 0 && p.batch.rows % p.chunk > 0) last = make(p.batch.rows % p.chunk);
-  const loss::LinearCrossEntropyWorkspace at(p, library, Bytes(sizeof(double)));
+  const loss::ProductsOfChunks<Products> chunks(p);
+  const loss::LinearCrossEntropyWorkspace at(p, chunks.workspace(), Bytes(sizeof(double)));
   // Behind the rest: a chunk's sums, and the number of rows that count.
   const Bytes sums_bytes = align_up(Bytes(sizeof(RowSums)) * p.chunk);
   return {
@@ -127,7 +118,7 @@ PreparedKernel prepare(const Problem& p) {
         clear(1);
         if (p.gweight) clear(p.gweight_output());
         for (int64_t first = 0; first < p.batch.rows; first += p.chunk) {
-          const Products& products = first + p.chunk <= p.batch.rows ? *whole : *last;
+          const Products& products = chunks.at(first);
           const int64_t start = first * p.x.shape[1] * static_cast<int64_t>(sizeof(T));
           const int64_t* those = labels + first * p.batch.label_step;
           const void* x = args.inputs[0] + start;

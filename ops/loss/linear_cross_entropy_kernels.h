@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include "ops/loss/batch.h"
 #include "runtime/core/units.h"
@@ -70,6 +71,27 @@ struct LinearCrossEntropyProblem {
   bool scaled, gx, gweight, tf32;
   int threads;
   int64_t chunk;  // rows of each chunk but the last
+};
+
+// A device's products of a chunk: those of the last chunk, which may be shorter, are others.
+template <class Products>
+class ProductsOfChunks {
+ public:
+  explicit ProductsOfChunks(const LinearCrossEntropyProblem& p)
+      : rows_(p.batch.rows), chunk_(p.chunk) {
+    if (chunk_ == 0) return;
+    whole_ = std::make_shared<const Products>(p, chunk_);
+    last_ = rows_ % chunk_ == 0 ? whole_ : std::make_shared<const Products>(p, rows_ % chunk_);
+  }
+  // Of the chunk that starts with row `first`.
+  const Products& at(int64_t first) const { return first + chunk_ <= rows_ ? *whole_ : *last_; }
+  Bytes workspace() const {
+    return whole_ ? std::max(whole_->workspace(), last_->workspace()) : Bytes(0);
+  }
+
+ private:
+  int64_t rows_, chunk_;
+  std::shared_ptr<const Products> whole_, last_;
 };
 
 // Offsets in the workspace. The libraries' own is at its start.

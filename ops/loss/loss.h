@@ -27,7 +27,8 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& labels);
 
 // nll_loss(log_softmax(logits), labels) as one operator. It creates no tensor of the logits'
 // size and saves only two numbers per row besides them. d logits = (softmax(logits) -
-// one_hot(labels)) g / N; a probability below 1.6e-38 is taken as 1.6e-38.
+// one_hot(labels)) g / N; a probability below 1.6e-38 is taken as 1.6e-38. If a projection
+// makes the logits, linear_cross_entropy.h needs no memory for them either.
 //
 // Rows whose label is `ignore_index`, if given (any number; PyTorch's default is -100), count
 // neither for the sum nor for N, and get no gradient. If no row counts, the loss and all
