@@ -42,7 +42,9 @@ def batch_of(tokenizer, path, length):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=pathlib.Path, required=True)
-    parser.add_argument("--data", required=True)
+    parser.add_argument("--data")
+    parser.add_argument("--random", metavar="ROWSxLENGTH", help="random tokens instead of --data")
+    parser.add_argument("--make-adapter", metavar="FOLDER", help="write a new adapter, and no more")
     parser.add_argument("--seq-length", type=int, default=512)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--lr", type=float, default=1e-4)
@@ -59,10 +61,15 @@ def main():
     peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     where = dict(pretrained_model_name_or_path=options.model.parent, gguf_file=options.model.name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(**where)
-    if options.adapter:
+    if options.adapter or options.make_adapter:
         import peft  # pylint: disable=import-outside-toplevel
     libraries = peak()
     model = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
+    if options.make_adapter:
+        config = peft.LoraConfig(r=8, lora_alpha=16, target_modules="all-linear",
+                                 task_type="CAUSAL_LM")
+        peft.get_peft_model(model, config).save_pretrained(options.make_adapter)
+        return
     if options.adapter:
         model = peft.PeftModel.from_pretrained(model, options.adapter, is_trainable=True)
     if options.checkpointing:
@@ -71,7 +78,11 @@ def main():
     model.train()
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=options.lr, weight_decay=0.0)
-    ids, labels = batch_of(tokenizer, options.data, options.seq_length)
+    if options.random:
+        ids = torch.randint(0, 1000, tuple(map(int, options.random.split("x"))))
+        labels = ids
+    else:
+        ids, labels = batch_of(tokenizer, options.data, options.seq_length)
     losses, times = [], []
     for _ in range(options.steps):
         begin = time.perf_counter()

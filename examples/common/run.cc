@@ -635,6 +635,7 @@ Forecast forecast(const RunFlags& given, const Job& job) {
   const RunPlan at = plan(flags, job, program, report);
   Forecast forecast{.peak = report.unmanaged->peak,
                     .least = report.minimum->budget,
+                    .is_least = report.minimum->is_least,
                     .arena = std::min(*at.options.budget, report.unmanaged->peak),
                     .process = *report.process_promised};
   const auto step_in = [&](Bytes arena) -> std::optional<Nanos> {

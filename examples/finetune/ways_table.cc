@@ -64,7 +64,8 @@ std::string ways_table(const FinetuneFlags& given) {
     const std::unique_ptr<Job> job = open_finetune_job(way.flags, /*with_data=*/false);
     const Forecast found = forecast(way.flags, *job);
     text += fmt::format("  {:<22}{:>12}{:>12}{:>12}{:>14}{:>14}\n", way.name,
-                        format_bytes(found.peak), format_bytes(found.least),
+                        format_bytes(found.peak),
+                        (found.is_least ? "" : "<= ") + format_bytes(found.least),
                         found.step ? format_bytes(found.arena) : "too little",
                         milliseconds(found.step), milliseconds(found.ample_step));
     if (found.step && !way.command.empty()) commands += "  " + way.command + "\n";
