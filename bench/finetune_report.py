@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import tempfile
 
-from reports import ROOT, write_report
+from reports import ROOT, cpu_name, write_report
 
 PEER = ROOT / "bench" / "peers" / "torch_finetune.py"
 GROUPS = pathlib.Path("/sys/fs/cgroup/memory")
@@ -180,7 +180,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(options, folder)
-        report = {"threads": options.threads, "agreement": agreement(runs)}
+        report = {"device": cpu_name(), "threads": options.threads, "agreement": agreement(runs)}
         for name, row in report["agreement"].items():
             print(name, row.get("largest_difference", row.get("same")))
         report["speed"] = speed(runs)

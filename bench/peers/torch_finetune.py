@@ -69,6 +69,7 @@ def main():
         config = peft.LoraConfig(r=8, lora_alpha=16, target_modules="all-linear",
                                  task_type="CAUSAL_LM")
         peft.get_peft_model(model, config).save_pretrained(options.make_adapter)
+        print("{}")
         return
     if options.adapter:
         model = peft.PeftModel.from_pretrained(model, options.adapter, is_trainable=True)
