@@ -34,7 +34,7 @@ std::optional<Bytes> allowed_memory(const RunFlags& flags);
 
 // What a run would need and take with these flags: for tables of several ways to do a job.
 struct Forecast {
-  Bytes peak{0};     // of the arena, if nothing is released
+  Bytes peak{0};   // of the arena, if nothing is released
   Bytes least{0};  // the smallest arena; unless is_least, the smallest known to work
   bool is_least = true;
   Bytes arena{0};    // that the flags give

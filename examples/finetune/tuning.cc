@@ -66,6 +66,14 @@ TuningBatch rows_of(const TuningBatch& batch, const MicroBatch& part) {
   return rows;
 }
 
+// Makes the losses of a step's parts add up to the mean over all labels that count.
+Tensor scale_for(int64_t counted) {
+  const auto value =
+      std::make_shared<const float>(1.0F / static_cast<float>(std::max<int64_t>(counted, 1)));
+  return Session::current().upload(TensorMeta::contiguous(DType::kFloat32, Shape{}),
+                                   Category::kData, value.get(), value, "loss scale");
+}
+
 }  // namespace
 
 double base_rate(const FinetuneFlags& flags) {
@@ -114,18 +122,6 @@ Forward Tuning::forward(const TuningBatch& batch, const Tensor& scale) {
   const TextOutput output = network_->run(input);
   return {output.loss, output.correct, batch.counted, /*is_share=*/true};
 }
-
-namespace {
-
-// Makes the losses of a step's parts add up to the mean over all labels that count.
-Tensor scale_for(int64_t counted) {
-  const auto value =
-      std::make_shared<const float>(1.0F / static_cast<float>(std::max<int64_t>(counted, 1)));
-  return Session::current().upload(TensorMeta::contiguous(DType::kFloat32, Shape{}),
-                                   Category::kData, value.get(), value, "loss scale");
-}
-
-}  // namespace
 
 StepOutcome Tuning::train(const TuningBatch& batch) {
   network_->train();
