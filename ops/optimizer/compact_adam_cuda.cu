@@ -72,24 +72,23 @@ struct Run {
 };
 
 template <bool kSigned>
-__device__ void dequantise(const Run& run, const uint8_t* codes, float scale,
+__device__ void dequantise(const Run& run, const uint8_t* codes, const float* scale,
                            float (&x)[kLaneElements]) {
   uint8_t stored[kLaneElements];
   run.load(codes, stored);
+  const float unit = run.count > 0 ? *scale : 0;
 #pragma unroll
-  for (int i = 0; i < kLaneElements; ++i) {
-    x[i] = i < run.count ? DynamicMap<kSigned>::value(stored[i]) * scale : 0;
-  }
+  for (int i = 0; i < kLaneElements; ++i) x[i] = DynamicMap<kSigned>::value(stored[i]) * unit;
 }
 
-// The scale is that of the warp's elements.
+// The scale is that of the warp's elements. All threads of a block call it.
 template <bool kSigned>
 __device__ void quantise(const Run& run, const float (&x)[kLaneElements], uint8_t* codes,
                          float* scale) {
-  uint32_t largest = 0;
+  int largest = 0;
 #pragma unroll
   for (int i = 0; i < kLaneElements; ++i) {
-    if (i < run.count) largest = max(largest, magnitude_bits(x[i]));
+    if (i < run.count) largest = max(largest, static_cast<int>(magnitude_bits(x[i])));
   }
 #pragma unroll
   for (int step = kWarp / 2; step > 0; step /= 2) {
@@ -100,7 +99,7 @@ __device__ void quantise(const Run& run, const float (&x)[kLaneElements], uint8_
 #pragma unroll
   for (int i = 0; i < kLaneElements; ++i) to[i] = DynamicMap<kSigned>::code(x[i] / divisor);
   run.store(codes, to);
-  if (threadIdx.x % kWarp == 0) *scale = all;
+  if (threadIdx.x % kWarp == 0 && run.count > 0) *scale = all;
 }
 
 template <Decay decay>
@@ -138,7 +137,6 @@ __global__ void __launch_bounds__(kLaunchThreads)
   const int64_t block =
       (blockIdx.x - member.first_block) * (kLaunchThreads / kWarp) + threadIdx.x / kWarp;
   const int64_t rest = member.elements - block * kQuantisedBlock;
-  if (rest <= 0) return;  // the whole warp
   const int skipped = static_cast<int>(threadIdx.x % kWarp) * kLaneElements;
   const Run run{block * kQuantisedBlock + skipped,
                 static_cast<int>(min(max(rest - skipped, int64_t{0}), int64_t{kLaneElements}))};
@@ -161,8 +159,10 @@ __global__ void __launch_bounds__(kLaunchThreads)
     run.load_floats(static_cast<const float*>(member.at[kAdamGrad]), g);
   }
   if constexpr (Kind::kEightBit) {
-    dequantise<true>(run, state_m, static_cast<float*>(member.at[kAdamMScale])[block], m);
-    dequantise<false>(run, state_v, static_cast<float*>(member.at[kAdamVScale])[block], v);
+    dequantise<true>(run, state_m, static_cast<const float*>(member.at[kAdamMScale]) + block,
+                     m);
+    dequantise<false>(run, state_v, static_cast<const float*>(member.at[kAdamVScale]) + block,
+                      v);
   } else {
     run.load(state_m, m);
     run.load(state_v, v);
