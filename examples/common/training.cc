@@ -8,7 +8,8 @@
 namespace tidemark {
 
 std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
-                                          std::vector<NamedTensor> parameters, double rate) {
+                                          std::vector<NamedTensor> parameters, double rate,
+                                          const AdamStorage& storage) {
   const double lr = flags.learning_rate.value_or(rate);
   if (flags.optimizer == "sgd") {
     return make_sgd(std::move(parameters),
@@ -17,7 +18,7 @@ std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
   const AdamOptions adam{
       .lr = lr, .weight_decay = flags.weight_decay, .decoupled = flags.optimizer == "adamw"};
   if (flags.optimizer == kUnfusedAdam) return make_unfused_adam(std::move(parameters), adam);
-  return make_adam(std::move(parameters), adam);
+  return make_adam(std::move(parameters), adam, storage);
 }
 
 std::vector<MicroBatch> micro_batches(int64_t rows, int64_t size) {

@@ -89,9 +89,11 @@ class Job {
 // A name for make_optimizer that only captures use.
 inline constexpr const char* kUnfusedAdam = "adam-unfused";
 
-// Makes the optimizer that the flags select; `rate` is used if they give no rate.
+// Makes the optimizer that the flags select; `rate` is used if they give no rate. `storage`: of
+// "adam" and "adamw".
 std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
-                                          std::vector<NamedTensor> parameters, double rate);
+                                          std::vector<NamedTensor> parameters, double rate,
+                                          const AdamStorage& storage = {});
 
 // Rows [begin, begin + size) of a batch.
 struct MicroBatch {

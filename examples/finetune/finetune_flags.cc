@@ -105,8 +105,23 @@ void add_lora_flags(CLI::App& app, FinetuneFlags& flags, LoraFlags& lora) {
          [&flags](const std::string& text) {
            flags.stored = text == "bf16" ? DType::kBFloat16 : DType::kFloat32;
          },
-         "Type in which weights are kept that are not trained [float32]")
+         "Type in which weights are kept: with LoRA those that are not trained, else all "
+         "matrices and their gradients [float32]")
       ->check(CLI::IsMember({"float32", "bf16"}));
+}
+
+void add_storage_flags(CLI::App& app, FinetuneFlags& flags) {
+  app.option_defaults()->group("Optimizer");
+  app.add_option_function<std::string>(
+         "--rounding",
+         [&flags](const std::string& text) { flags.adam.masters = text == "master"; },
+         "How small changes are kept that bf16 cannot hold, with --stored bf16 and without "
+         "LoRA: in a float32 copy of the weights (master), or by rounding up or down at "
+         "random, right in the mean, without a copy (stochastic) [master]")
+      ->check(CLI::IsMember({"master", "stochastic"}));
+  app.add_flag("--adam-8bit", flags.adam.eight_bit,
+               "Keep Adam's means and variances in 8 bits instead of 32. The result differs "
+               "a little from that of 32 bits");
 }
 
 void add_result_flags(CLI::App& app, FinetuneFlags& flags) {
@@ -197,9 +212,15 @@ void complete(FinetuneFlags& flags, const LoraFlags& lora, bool length_given) {
   } else if (!flags.adapter.empty()) {
     flags.lora = read_adapter_config(flags.adapter);
   }
-  if (!flags.lora && flags.trains && flags.stored != DType::kFloat32) {
-    throw UsageError("--stored bf16 is for weights that are not trained: give --lora-rank");
+  const bool trains_bfloat16 = !flags.lora && flags.stored == DType::kBFloat16;
+  if (!flags.adam.masters && !trains_bfloat16) {
+    throw UsageError("--rounding stochastic needs --stored bf16 and no LoRA");
   }
+  if (flags.optimizer == "sgd" && flags.trains) {
+    if (trains_bfloat16) throw UsageError("--stored bf16 without LoRA needs adam or adamw");
+    if (flags.adam.eight_bit) throw UsageError("--adam-8bit needs adam or adamw");
+  }
+  flags.adam.seed = flags.seed;
   if (flags.merge && (!flags.lora || flags.output.empty())) {
     throw UsageError("--merge needs --output, and --lora-rank or --adapter");
   }
@@ -243,6 +264,7 @@ std::optional<FinetuneFlags> parse_finetune_flags(int argc, char** argv, int& ex
                  "Steps over which the learning rate rises from 0 [3 % of the run]")
       ->check(CLI::Range(0, 1 << 30))
       ->group("Optimizer");
+  add_storage_flags(app, flags);
   add_step_flags(app, flags);
   add_machine_flags(app, flags);
   if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;

@@ -8,6 +8,7 @@
 
 #include "examples/common/training_flags.h"
 #include "models/nn/lora.h"
+#include "models/optim/optimizer.h"
 #include "models/text_models.h"
 
 namespace tidemark {
@@ -37,7 +38,8 @@ struct FinetuneFlags : TrainingFlags {
 
   std::optional<LoraOptions> lora;  // none: all parameters are trained
   std::string adapter;              // folder of an adapter to start from; empty: none
-  DType stored = DType::kFloat32;   // of frozen weights
+  DType stored = DType::kFloat32;   // of frozen weights, or, without LoRA, of all matrices
+  AdamStorage adam;                 // of trained weights and their state; its seed is `seed`
 
   std::optional<int64_t> warmup;  // steps; none: a share of the run
   int64_t validate_every = 0;     // steps; 0: once an epoch

@@ -138,6 +138,8 @@ WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets, i
           {"packing", flags.packing ? "yes" : "no"},
           {"lora", lora},
           {"stored", std::string(to_string(flags.stored))},
+          {"rounding", flags.adam.masters ? "master" : "stochastic"},
+          {"adam-8bit", flags.adam.eight_bit ? "yes" : "no"},
           {"lr", fmt::format("{}", flags.learning_rate.value_or(base_rate(flags)))},
           {"warmup", std::to_string(flags.warmup_steps(steps))}};
 }

@@ -22,7 +22,7 @@ constexpr double kRate = 2e-5, kLoraRate = 2e-4;
 std::unique_ptr<Llama> make_network(const FinetuneFlags& flags) {
   ParameterInit init(flags.seed);
   init.set_drawing(false);
-  if (flags.lora) init.store_as(flags.stored);
+  init.store_as(flags.stored);
   std::unique_ptr<TextModel> made =
       flags.network.make("clm",
                          {.vocabulary = flags.network.vocabulary,
@@ -85,7 +85,7 @@ Tuning::Tuning(const FinetuneFlags& flags)
     : flags_(flags),
       network_(make_network(flags)),
       trained_(flags.trains ? network_->trained() : std::vector<NamedTensor>()),
-      optimizer_(make_optimizer(flags, trained_, base_rate(flags))),
+      optimizer_(make_optimizer(flags, trained_, base_rate(flags), flags.adam)),
       rate_(optimizer_->learning_rate()) {}
 
 void Tuning::load() {

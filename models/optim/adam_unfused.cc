@@ -17,7 +17,11 @@ class UnfusedAdam final : public Optimizer {
       : Optimizer("adam", std::move(parameters), options.lr),
         options_(options),
         eps_(upload_constant({}, static_cast<float>(options.eps), Category::kBuffer, "eps")) {
-    make_state({"mean", "variance"});
+    for (size_t i = 0; i < this->parameters(); ++i) {
+      for (const char* name : {"mean", "variance"}) {
+        add_state(i, name, DType::kFloat32, parameter(i).shape());
+      }
+    }
     set_groups({.most_of_parameter = Bytes(0)});
   }
 
@@ -55,7 +59,8 @@ class UnfusedAdam final : public Optimizer {
 
 std::unique_ptr<Optimizer> make_unfused_adam(std::vector<NamedTensor> parameters,
                                              const AdamOptions& options) {
-  return std::make_unique<UnfusedAdam>(std::move(parameters), checked(options));
+  return std::make_unique<UnfusedAdam>(float32_only("adam", std::move(parameters)),
+                                       checked(options));
 }
 
 }  // namespace tidemark

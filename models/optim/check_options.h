@@ -1,10 +1,12 @@
-// Private to optim/: checks of the update rules' options.
+// Private to optim/: checks of the update rules' options and parameters.
 #pragma once
 
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "models/nn/module.h"
 #include "ops/optimizer/optimizer.h"
 #include "runtime/core/errors.h"
 
@@ -20,6 +22,17 @@ inline void check_not_negative(const std::string& rule, const std::string& field
                                double value) {
   if (std::isfinite(value) && value >= 0) return;
   refuse_option(rule, field, value, "must be finite and not negative");
+}
+
+// Returns the parameters.
+inline std::vector<NamedTensor> float32_only(const std::string& rule,
+                                             std::vector<NamedTensor> parameters) {
+  for (const NamedTensor& parameter : parameters) {
+    if (parameter.tensor.dtype() == DType::kFloat32) continue;
+    throw UsageError("[" + rule + "] the parameter " + parameter.name + " is " +
+                     std::string(to_string(parameter.tensor.dtype())) + ", not float32");
+  }
+  return parameters;
 }
 
 inline const SgdOptions& checked(const SgdOptions& options) {

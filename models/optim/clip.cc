@@ -27,7 +27,7 @@ Tensor own_gradient(const Tensor& parameter, std::unordered_set<const Storage*>&
   return gradient;
 }
 
-// Groups gradients by operator: small ones go through one together.
+// Groups gradients by operator: small ones of one type go through one together.
 std::vector<std::vector<Tensor>> grouped(const std::vector<Tensor>& gradients) {
   constexpr UpdateGroups kLimits;
   std::vector<GroupMember> members;
@@ -37,7 +37,10 @@ std::vector<std::vector<Tensor>> grouped(const std::vector<Tensor>& gradients) {
     members.push_back({storage.size(), storage.bytes() > kLimits.most_of_parameter});
   }
   std::vector<std::vector<Tensor>> groups;
-  for (const auto& group : in_groups(members, kLimits, [](auto, auto) { return true; })) {
+  const auto may_join = [&](std::span<const size_t> open, size_t next) {
+    return open.empty() || gradients[open.front()].dtype() == gradients[next].dtype();
+  };
+  for (const auto& group : in_groups(members, kLimits, may_join)) {
     std::vector<Tensor>& together = groups.emplace_back();
     together.reserve(group.size());
     for (const size_t i : group) together.push_back(gradients[i]);

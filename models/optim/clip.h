@@ -14,7 +14,8 @@ namespace tidemark {
 // device; undefined if no parameter has a gradient. Does not wait for the device: read the norm
 // only if you need it.
 //
-// As in torch.nn.utils.clip_grad_norm_, a NaN norm makes the gradients NaN. Small gradients
+// As in torch.nn.utils.clip_grad_norm_, a NaN norm makes the gradients NaN. Gradients may be
+// float32 or bfloat16; the norm is float32. Small gradients of one type
 // share operators, as their updates do (UpdateGroups, groups.h). The order of summation depends
 // on the parameters alone, so every call uses the same order. Gradients that share memory, with
 // each other or within themselves, first get memory of their own. All gradients are needed

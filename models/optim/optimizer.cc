@@ -1,9 +1,9 @@
 #include "models/optim/optimizer.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
-#include "models/nn/parameter_init.h"
 #include "models/optim/check_options.h"
 #include "ops/autograd/autograd.h"
 #include "runtime/core/errors.h"
@@ -16,6 +16,7 @@ Optimizer::Optimizer(const char* rule, std::vector<NamedTensor> parameters,
                      double learning_rate)
     : rule_(rule),
       parameters_(std::move(parameters)),
+      first_state_(parameters_.size() + 1, 0),
       learning_rate_(learning_rate),
       updates_(parameters_.size(), 0) {
   const Session& session = Session::current();
@@ -42,20 +43,23 @@ void Optimizer::set_update_counts(std::vector<int64_t> counts) {
   updates_ = std::move(counts);
 }
 
-void Optimizer::make_state(const std::vector<std::string>& names) {
-  states_per_parameter_ = names.size();
-  for (const NamedTensor& parameter : parameters_) {
-    for (const std::string& name : names) {
-      state_.push_back({parameter.name + "." + name,
-                        upload_constant(parameter.tensor.shape(), 0, Category::kOptimizerState,
-                                        intern(parameter.name + "." + name))});
-    }
-  }
+void Optimizer::add_state(size_t i, const char* name, DType dtype, const Shape& shape) {
+  const std::string full = parameters_[i].name + "." + name;
+  const auto zeros = [](Bytes, std::span<std::byte> piece) {
+    std::fill(piece.begin(), piece.end(), std::byte{0});
+  };
+  state_.push_back(
+      {full, Session::current().upload_from(zeros, TensorMeta::contiguous(dtype, shape),
+                                            Category::kOptimizerState, intern(full))});
+  std::fill(first_state_.begin() + static_cast<ptrdiff_t>(i) + 1, first_state_.end(),
+            state_.size());
 }
 
 Bytes Optimizer::bytes_of_update(size_t i, const Tensor& gradient) const {
   Bytes bytes = parameter(i).storage()->size() + gradient.storage()->size();
-  for (size_t s = 0; s < states_per_parameter_; ++s) bytes += state_of(i, s).storage()->size();
+  for (size_t s = first_state_[i]; s < first_state_[i + 1]; ++s) {
+    bytes += state_[s].tensor.storage()->size();
+  }
   return bytes;
 }
 
@@ -91,14 +95,14 @@ void Optimizer::step() {
     const Tensor gradient = grad_of(parameter(i));
     if (!gradient) continue;
     const bool small = parameter(i).storage()->bytes() <= groups_.most_of_parameter &&
-                       gradient.meta().is_contiguous();
+                       gradient.meta().is_contiguous() && kind_of(i) >= 0;
     due.push_back(i);
     members.push_back({bytes_of_update(i, gradient), !small});
   }
   const auto may_join = [&](std::span<const size_t> open, size_t next) {
     return std::all_of(open.begin(), open.end(), [&](size_t other) {
       return updates_[due[other]] == updates_[due[next]] &&
-             !share_memory(due[other], due[next]);
+             kind_of(due[other]) == kind_of(due[next]) && !share_memory(due[other], due[next]);
     });
   };
   for (std::vector<size_t>& group : in_groups(members, groups_, may_join)) {

@@ -46,12 +46,14 @@ class Optimizer {
   // `rule` is the prefix of error messages; it must be static text. Throws UsageError if the
   // parameters do not belong to the current session.
   Optimizer(const char* rule, std::vector<NamedTensor> parameters, double learning_rate);
-  // Adds, for every name, a tensor of zeros in the shape of each parameter.
-  void make_state(const std::vector<std::string>& names);
-  // State tensor `which` (position in make_state's names) of parameter `i`.
+  // Adds a tensor of zeros to the state of parameter `i`. REQUIRES: `i` is the parameter that
+  // state was last added to, or the next.
+  void add_state(size_t i, const char* name, DType dtype, const Shape& shape);
+  // State tensor `which` of parameter `i`, in the order in which they were added.
   const Tensor& state_of(size_t i, size_t which) const {
-    return state_[i * states_per_parameter_ + which].tensor;
+    return state_[first_state_[i] + which].tensor;
   }
+  size_t parameters() const { return parameters_.size(); }
   const Tensor& parameter(size_t i) const { return parameters_[i].tensor; }
 
   struct Update {
@@ -62,6 +64,8 @@ class Optimizer {
  private:
   // Updates by one operator. `count`: how often each parameter has been updated, including now.
   virtual void update(std::span<const Update> updates, int64_t count) = 0;
+  // Only parameters of one kind are updated by one operator. Below 0: each is by itself.
+  virtual int kind_of(size_t /*i*/) const { return 0; }
 
   // Device memory of the tensors of parameter i's update.
   Bytes bytes_of_update(size_t i, const Tensor& gradient) const;
@@ -73,18 +77,37 @@ class Optimizer {
   std::vector<NamedTensor> parameters_;
   UpdateGroups groups_;
   std::vector<NamedTensor> state_;
-  size_t states_per_parameter_ = 0;
+  std::vector<size_t> first_state_;  // of each parameter, and the end
   double learning_rate_;
   std::vector<int64_t> updates_;
 };
 
-// The rules and their options are those of ops/optimizer/optimizer.h. SGD without momentum has
-// no state. All throw UsageError naming an option that is NaN, infinite or out of range.
+// How Adam's numbers are stored; the update is described in ops/optimizer/optimizer.h.
+struct AdamStorage {
+  // A float32 master beside each bfloat16 parameter; otherwise bfloat16 parameters are rounded
+  // at random. A master is filled from its parameter by the parameter's first update. From
+  // then on it is the master that counts: values written to the parameter are overwritten.
+  bool masters = true;
+  // Mean and variance in 8 bits, for parameters of at least kSmallest8bit elements. Results
+  // differ from those of float32 state.
+  bool eight_bit = false;
+  // Of random rounding. The bits depend on the seed, the parameter's position in the list, its
+  // number of updates and the element alone.
+  uint64_t seed = 0;
+};
+inline constexpr int64_t kSmallest8bit = 4096;  // smaller ones would save little
+
+// Parameters are float32, except that those of make_adam() may be bfloat16; otherwise
+// UsageError is thrown. The rules and their options are those of ops/optimizer/optimizer.h. SGD
+// without momentum has no state. All throw UsageError naming an option that is NaN, infinite or
+// out of range.
 std::unique_ptr<Optimizer> make_sgd(std::vector<NamedTensor> parameters,
                                     const SgdOptions& options);
-// AdamW if options.decoupled is set.
+// AdamW if options.decoupled is set. State: "NAME.mean", "NAME.variance", and, where it exists,
+// "NAME.mean_scale", "NAME.variance_scale", "NAME.master".
 std::unique_ptr<Optimizer> make_adam(std::vector<NamedTensor> parameters,
-                                     const AdamOptions& options);
+                                     const AdamOptions& options,
+                                     const AdamStorage& storage = {});
 // The same rule as a dozen elementwise operators per parameter, as in frameworks without fused
 // updates; equal to make_adam() up to rounding. For planning such steps.
 std::unique_ptr<Optimizer> make_unfused_adam(std::vector<NamedTensor> parameters,

@@ -8,7 +8,10 @@ class Sgd final : public Optimizer {
  public:
   Sgd(std::vector<NamedTensor> parameters, const SgdOptions& options)
       : Optimizer("sgd", std::move(parameters), options.lr), options_(options) {
-    if (options_.momentum != 0) make_state({"momentum"});
+    if (options_.momentum == 0) return;
+    for (size_t i = 0; i < this->parameters(); ++i) {
+      add_state(i, "momentum", DType::kFloat32, parameter(i).shape());
+    }
   }
 
  private:
@@ -30,7 +33,7 @@ class Sgd final : public Optimizer {
 
 std::unique_ptr<Optimizer> make_sgd(std::vector<NamedTensor> parameters,
                                     const SgdOptions& options) {
-  return std::make_unique<Sgd>(std::move(parameters), checked(options));
+  return std::make_unique<Sgd>(float32_only("sgd", std::move(parameters)), checked(options));
 }
 
 }  // namespace tidemark

@@ -34,7 +34,8 @@ std::vector<TensorMeta> infer_clip(const OpQuery& query) {
           "each gradient must have a norm");
   for (size_t i = 0; i < query.inputs.size(); i += 2) {
     const TensorMeta &grad = query.inputs[i], &norm = query.inputs[i + 1];
-    for (const size_t k : {i, i + 1}) require_dtype(query, "clip_", k, DType::kFloat32);
+    require_dtype(query, "clip_", i, require_floats(query, "clip_", 0, 1));
+    require_dtype(query, "clip_", i + 1, DType::kFloat32);
     require(grad.is_contiguous(), "clip_", "the gradient must be contiguous");
     if (norm.shape.elements() != 1)
       fail("clip_", "a norm must have one element, not shape " + norm.shape.to_string());
@@ -110,17 +111,37 @@ void sgd_step_(const Tensor& param, const Tensor& grad, const Tensor& momentum_b
   sgd_step_({&update, 1}, options, first_step);
 }
 
-void adam_step_(std::span<const AdamUpdate> updates, const AdamOptions& o, int64_t step) {
+namespace {
+
+const OpDef& adam_op(const AdamUpdate& update) {
+  const bool eight_bit = update.m_scale.defined();
+  if (update.master.defined()) return eight_bit ? kAdam8bitMasterStep : kAdamMasterStep;
+  if (eight_bit) return kAdam8bitStep;
+  return update.param.dtype() == DType::kBFloat16 ? kAdamBfloat16Step : kAdamStep;
+}
+
+}  // namespace
+
+void adam_step_(std::span<const AdamUpdate> updates, const AdamOptions& o, int64_t step,
+                uint64_t rounding_key) {
   require(step >= 1, "adam_step_", "steps count from 1");
+  const OpDef& op = updates.empty() ? kAdamStep : adam_op(updates.front());
   std::vector<Tensor> inputs;
-  inputs.reserve(4 * updates.size());
+  inputs.reserve(op.input_group * updates.size());
   for (const AdamUpdate& update : updates) {
     require_off_tape("adam_step_", update.param);
+    require(&adam_op(update) == &op, "adam_step_", "updates of a call must be of one kind");
+    require(update.m_scale.defined() == update.v_scale.defined(), "adam_step_",
+            "8-bit state needs scales of both m and v");
     inputs.insert(inputs.end(), {update.param, update.grad, update.m, update.v});
+    if (update.m_scale.defined()) {
+      inputs.insert(inputs.end(), {update.m_scale, update.v_scale});
+    }
+    if (update.master.defined()) inputs.push_back(update.master);
   }
-  dispatch(kAdamStep, inputs, {},
+  dispatch(op, inputs, {},
            {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, static_cast<double>(step),
-            o.decoupled * 1.});
+            o.decoupled * 1., static_cast<double>(rounding_key)});
 }
 
 void adam_step_(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,

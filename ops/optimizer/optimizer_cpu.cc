@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "ops/kernels/strided.h"
+#include "ops/kernels/visit_dtype.h"
 #include "ops/optimizer/functors.h"
 #include "ops/optimizer/kernels.h"
 
@@ -74,15 +75,17 @@ PreparedKernel prepare_clip_cpu(const OpQuery& query) {
   for (size_t i = 0; i < query.inputs.size(); i += 2) {
     elements.push_back(query.inputs[i].shape.elements());
   }
-  return {Bytes(0), [elements = std::move(elements)](const KernelArgs& args) {
-            const float factor =
-                clip_factor(*args.in<float>(1), static_cast<float>(args.scalars[0]));
-            if (factor == 1) return;
-            for (size_t g = 0; g < elements.size(); ++g) {
-              float* grad = args.inout<float>(2 * g);
-              parallel_for(elements[g], [=](int64_t i) { grad[i] *= factor; });
-            }
-          }};
+  return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {Bytes(0), [elements](const KernelArgs& args) {
+              const float factor =
+                  clip_factor(*args.in<float>(1), static_cast<float>(args.scalars[0]));
+              if (factor == 1) return;
+              for (size_t g = 0; g < elements.size(); ++g) {
+                T* grad = args.inout<T>(2 * g);
+                parallel_for(elements[g], [=](int64_t i) { grad[i] = grad[i] * factor; });
+              }
+            }};
+  });
 }
 
 }  // namespace tidemark::optimizer

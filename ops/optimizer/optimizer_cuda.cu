@@ -124,14 +124,17 @@ PreparedKernel prepare_adam(const OpQuery& query) {
 constexpr int64_t kClipRun = 8 * kLaunchThreads;  // elements that one block scales
 
 // Operands of a member: gradient, norm.
+template <class T>
 __global__ void __launch_bounds__(kLaunchThreads)
-    clip_kernel(const __grid_constant__ Members<2> members, float max_norm) {
+    clip_kernel(const __grid_constant__ Members<2, void> members, float max_norm) {
   const auto& member = member_of_block(members);
-  const float factor = clip_factor(*member.at[1], max_norm);
+  T* const grad = static_cast<T*>(member.at[0]);
+  const float factor = clip_factor(*static_cast<const float*>(member.at[1]), max_norm);
   if (factor == 1) return;
   const int64_t begin = (blockIdx.x - member.first_block) * kClipRun;
   const int64_t end = min(begin + kClipRun, member.elements);
-  for (int64_t i = begin + threadIdx.x; i < end; i += kLaunchThreads) member.at[0][i] *= factor;
+  for (int64_t i = begin + threadIdx.x; i < end; i += kLaunchThreads)
+    grad[i] = grad[i] * factor;
 }
 
 PreparedKernel prepare_clip(const OpQuery& query) {
@@ -139,18 +142,20 @@ PreparedKernel prepare_clip(const OpQuery& query) {
   for (size_t i = 0; i < query.inputs.size(); i += 2) {
     elements.push_back(query.inputs[i].shape.elements());
   }
-  return {Bytes(0), [elements = std::move(elements)](const KernelArgs& args) {
-            for (size_t first = 0; first < elements.size(); first += kMaxMembers) {
-              Members<2> members;
-              const size_t end = std::min(first + kMaxMembers, elements.size());
-              for (size_t i = first; i < end; ++i) {
-                auto& member = members.add(elements[i], kClipRun);
-                for (size_t k = 0; k < 2; ++k) member.at[k] = args.inout<float>(2 * i + k);
+  return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
+    return {Bytes(0), [elements](const KernelArgs& args) {
+              for (size_t first = 0; first < elements.size(); first += kMaxMembers) {
+                Members<2, void> members;
+                const size_t end = std::min(first + kMaxMembers, elements.size());
+                for (size_t i = first; i < end; ++i) {
+                  auto& member = members.add(elements[i], kClipRun);
+                  for (size_t k = 0; k < 2; ++k) member.at[k] = args.inout<void>(2 * i + k);
+                }
+                launch_blocks(args, members.blocks, kLaunchThreads, clip_kernel<T>, members,
+                              static_cast<float>(args.scalars[0]));
               }
-              launch_blocks(args, members.blocks, kLaunchThreads, clip_kernel, members,
-                            static_cast<float>(args.scalars[0]));
-            }
-          }};
+            }};
+  });
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ void require_count(const char* op, const OpQuery& query, const char* what) {
 
 std::vector<TensorMeta> infer_norm(const OpQuery& query) {
   require_count("norm", query, "tensors");
+  require_floats(query, "norm", 0, query.inputs.size());
   for (size_t i = 0; i < query.inputs.size(); ++i) {
-    require_dtype(query, "norm", i, DType::kFloat32);
     require(query.inputs.size() == 1 || query.inputs[i].is_contiguous(), "norm",
             "tensors must be contiguous if there are several");
   }

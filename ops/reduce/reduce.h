@@ -42,10 +42,10 @@ Tensor argmax(const Tensor& x);
 Tensor accuracy_count(const Tensor& logits, const Tensor& labels);
 
 // The square root of the sum of squares of all elements: a scalar. Squares are summed in
-// float64, so the norm is infinite only if it exceeds float32. No gradient.
+// float64, so the norm is infinite only if it exceeds float32. x may be bfloat16. No gradient.
 Tensor norm(const Tensor& x);
-// The norm of all elements of 1 to 32 tensors together, in one operator. Throws UsageError for
-// another number of tensors, or if several are given and one has gaps.
+// The norm of all elements of 1 to 32 tensors of one type together, in one operator. Throws
+// UsageError for another number of tensors, or if several are given and one has gaps.
 Tensor norm(std::span<const Tensor> tensors);
 // The norm of the union of tensors whose norms are given. Throws UsageError if `norms` is
 // empty.

@@ -138,7 +138,10 @@ class FinetuneTest : public testing::ProgramTest {
 TEST_F(FinetuneTest, LossFalls) {
   // Changes of low rank around random weights can do little.
   for (const auto& [kind, less] :
-       {std::pair(std::string(), 1.0), {"--lora-rank 8 --lr 0.05 ", 0.2}}) {
+       {std::pair(std::string(), 1.0),
+        {"--lora-rank 8 --lr 0.05 ", 0.2},
+        {"--stored bf16 --adam-8bit ", 1.0},
+        {"--stored bf16 --rounding stochastic --dtype bf16 ", 1.0}}) {
     const Result result = train("--steps 40 --validate-every 20 " + kind);
     ASSERT_EQ(result.code, 0) << result.error;
     const Json& steps = result.json.at("steps");
@@ -153,7 +156,9 @@ TEST_F(FinetuneTest, LossFalls) {
 TEST_F(FinetuneTest, SameBitsWhateverTheMemory) {
   for (const std::string kind :
        {"--memory 4GiB ", "--lora-rank 4 --lora-dropout 0.1 ", "--accumulate 4 --no-packing ",
-        "--lora-rank 2 --lora-targets q_proj,down_proj --accumulate 2 --stored bf16 "}) {
+        "--lora-rank 2 --lora-targets q_proj,down_proj --accumulate 2 --stored bf16 ",
+        "--stored bf16 --accumulate 2 ",
+        "--stored bf16 --rounding stochastic --dtype bf16 --adam-8bit "}) {
     const auto with = [&](const std::string& memory) { return train(kind + memory); };
     expect_same_under(with, with("--policy none"),
                       {"--budget 100%", "--budget 60%", "--budget 60% --policy delta",
@@ -184,8 +189,11 @@ TEST_F(FinetuneTest, PackedSequencesDoNotSeeEachOther) {
 }
 
 TEST_F(FinetuneTest, ResumesWithTheSameBits) {
-  for (const std::string kind : {"--lora-rank 4 --lora-dropout 0.1 ", "--accumulate 2 "}) {
-    const std::string checkpoint = " --checkpoint " + path("state" + kind.substr(2, 4));
+  int number = 0;
+  for (const std::string kind :
+       {"--lora-rank 4 --lora-dropout 0.1 ", "--accumulate 2 ", "--stored bf16 --adam-8bit ",
+        "--stored bf16 --rounding stochastic "}) {
+    const std::string checkpoint = " --checkpoint " + path("state" + std::to_string(number++));
     const Result whole = train(kind + "--steps 4 --lr-steps 4");
     ASSERT_EQ(train(kind + "--steps 2 --lr-steps 4" + checkpoint).code, 0);
     const Result rest = train(kind + "--steps 4 --lr-steps 4 --resume" + checkpoint);
@@ -262,7 +270,10 @@ TEST_F(FinetuneTest, MistakesAreExplained) {
          "'x_proj'; there are down_proj");
   expect(run("--model nowhere --steps 1"), 2, "no file, folder or network nowhere");
   expect(run("--model smollm2-135m --steps 1"), 2, "names a network without weights");
-  expect(train("--stored bf16"), 2, "--lora-rank");
+  expect(train("--rounding stochastic"), 2, "--rounding stochastic needs --stored bf16");
+  expect(train("--stored bf16 --lora-rank 4 --rounding stochastic"), 2, "and no LoRA");
+  expect(train("--stored bf16 --optimizer sgd"), 2, "needs adam or adamw");
+  expect(train("--adam-8bit --optimizer sgd"), 2, "--adam-8bit needs adam or adamw");
   expect(train("--merge --output x"), 2, "--merge needs");
   expect(train("--seq-length 129"), 2, "at most 128 tokens");
   expect(train("--data " + write("bad.jsonl", chats(2) + "{\"messages\": 3}\n")), 2, "line 3");

@@ -79,9 +79,11 @@ TEST_F(OptimizerTest, OptionsThatMeanNothingAreRefusedByName) {
             0U);
   EXPECT_EQ(sgd({.lr = 1, .weight_decay = -1}).rfind("[sgd] weight_decay: ", 0), 0U);
   EXPECT_EQ(sgd({.lr = 1, .nesterov = true}).rfind("[sgd] nesterov ", 0), 0U);
-  for (const auto& make : {make_adam, make_unfused_adam}) {
+  for (const bool fused : {true, false}) {
     const auto adam = [&](const AdamOptions& options) {
-      return usage_error([&] { make(parameters(), options); });
+      return usage_error([&] {
+        fused ? make_adam(parameters(), options) : make_unfused_adam(parameters(), options);
+      });
     };
     EXPECT_EQ(adam({.lr = nan}).rfind("[adam] lr: ", 0), 0U);
     EXPECT_EQ(adam({.beta1 = 1}).rfind("[adam] beta1: ", 0), 0U);

@@ -7,13 +7,13 @@
 #include "ops/registry/dispatch.h"
 #include "ops/view/view.h"
 #include "runtime/session/call_listener.h"
+#include "tests/ops/optimizer/reference_adam.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
 namespace {
 
 using OptimizerTest = SessionTest;
-using Values = std::vector<float>;
 
 constexpr int kSteps = 5;
 
@@ -47,37 +47,6 @@ void reference_sgd(Values& param, Values grad, Values& buffer, const SgdOptions&
     }
     volatile float update = static_cast<float>(-o.lr) * d;
     param[i] = param[i] + update;
-  }
-}
-
-// torch/optim/adam.py, _single_tensor_adam (AdamW: adamw.py), in the same way.
-void reference_adam(Values& param, Values grad, Values& m, Values& v, const AdamOptions& o,
-                    int step) {
-  const double correction1 = 1 - std::pow(o.beta1, step);
-  const double correction2 = 1 - std::pow(o.beta2, step);
-  for (size_t i = 0; i < param.size(); ++i) {
-    volatile float p = param[i], d = grad[i];
-    if (o.weight_decay != 0) {
-      if (o.decoupled) {
-        p = p * static_cast<float>(1 - o.lr * o.weight_decay);
-      } else {
-        volatile float decay = static_cast<float>(o.weight_decay) * p;
-        d = d + decay;
-      }
-    }
-    volatile float difference = d - m[i];
-    volatile float moved = static_cast<float>(1 - o.beta1) * difference;
-    m[i] = m[i] + moved;
-    volatile float kept = static_cast<float>(o.beta2) * v[i];
-    volatile float share = static_cast<float>(1 - o.beta2) * d;
-    volatile float added = share * d;
-    v[i] = kept + added;
-    volatile float root = std::sqrt(v[i]);
-    volatile float corrected = root / static_cast<float>(std::sqrt(correction2));
-    volatile float denominator = corrected + static_cast<float>(o.eps);
-    volatile float step_m = static_cast<float>(-(o.lr / correction1)) * m[i];
-    volatile float update = step_m / denominator;
-    param[i] = p + update;
   }
 }
 

@@ -46,6 +46,20 @@ TEST_F(NormTest, OfManyTensorsIsThatOfAllTheirElements) {
   }
 }
 
+// The same bits as of the same values in float32.
+TEST_F(NormTest, OfBFloat16) {
+  std::vector<BFloat16> narrow;
+  for (const float value : random_values(90000, 1)) narrow.push_back(value);
+  const std::vector<float> wide(narrow.begin(), narrow.end());
+  const Tensor x = from(narrow, {300, 300}), y = from(wide, {300, 300});
+  EXPECT_TRUE(same_bits(to_vector(norm(x)), to_vector(norm(y))));
+  EXPECT_TRUE(
+      same_bits(to_vector(norm(transpose(x, 0, 1))), to_vector(norm(transpose(y, 0, 1)))));
+  EXPECT_TRUE(same_bits(to_vector(norm(std::vector<Tensor>{x, x})),
+                        to_vector(norm(std::vector<Tensor>{y, y}))));
+  EXPECT_NE(usage_error([&] { norm(std::vector<Tensor>{x, y}); }), "");
+}
+
 TEST_F(NormTest, NormsAreJoined) {
   for (const int count : {1, 2, 32, 33, 200, 1100}) {
     SCOPED_TRACE(count);
@@ -75,7 +89,7 @@ TEST_F(NormTest, ThreadsDoNotMatter) {
 
 TEST_F(NormTest, Errors) {
   EXPECT_EQ(usage_error([] { norm(from<int64_t>({1}, {1})); }),
-            "[norm] input 0 of shape (1) is int64, not float32");
+            "[norm] input 0 of shape (1) is int64, not float32 or bfloat16");
   EXPECT_EQ(usage_error([] { norm(std::vector<Tensor>(33, from<float>({1}, {1}))); }),
             "[norm] 33 tensors, not 1 to 32");
   const Tensor x = random_tensor({2, 3}, 1);

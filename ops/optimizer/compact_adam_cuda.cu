@@ -1,0 +1,240 @@
+// A warp takes 256 elements, each lane 8 in a row. One kernel handles dozens of parameters.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "ops/kernels/launch_cuda.cuh"
+#include "ops/kernels/map_cuda.cuh"
+#include "ops/kernels/members_cuda.cuh"
+#include "ops/optimizer/compact_adam.h"
+#include "ops/optimizer/dynamic_map.h"
+#include "ops/optimizer/optimizer.h"
+#include "ops/register_cuda.h"
+#include "ops/registry/kernels.h"
+#include "runtime/core/philox.h"
+
+namespace tidemark {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kLaneElements = kQuantisedBlock / kWarp;
+constexpr int64_t kElementsOfBlock = kQuantisedBlock * (kLaunchThreads / kWarp);
+
+// A lane's elements of each tensor; those past the tensor's end are zeros.
+struct Run {
+  int64_t begin;
+  int count;
+
+  // Whether the whole run can be moved as vectors.
+  template <class T>
+  __device__ bool wide(const T* data) const {
+    constexpr size_t kAlign = alignof(detail::Lanes<T, kLaneElements>);
+    return count == kLaneElements && reinterpret_cast<size_t>(data + begin) % kAlign == 0;
+  }
+  template <class T>
+  __device__ void load(const T* data, T (&to)[kLaneElements]) const {
+    using Lanes = detail::Lanes<T, kLaneElements>;
+    if (wide(data)) {
+      const Lanes lanes = *reinterpret_cast<const Lanes*>(data + begin);
+#pragma unroll
+      for (int i = 0; i < kLaneElements; ++i) to[i] = lanes.lane[i];
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < kLaneElements; ++i) to[i] = i < count ? data[begin + i] : T{};
+  }
+  template <class T>
+  __device__ void store(T* data, const T (&from)[kLaneElements]) const {
+    using Lanes = detail::Lanes<T, kLaneElements>;
+    if (wide(data)) {
+      Lanes lanes;
+#pragma unroll
+      for (int i = 0; i < kLaneElements; ++i) lanes.lane[i] = from[i];
+      *reinterpret_cast<Lanes*>(data + begin) = lanes;
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < kLaneElements; ++i) {
+      if (i < count) data[begin + i] = from[i];
+    }
+  }
+  __device__ void load_floats(const BFloat16* data, float (&to)[kLaneElements]) const {
+    BFloat16 stored[kLaneElements];
+    load(data, stored);
+#pragma unroll
+    for (int i = 0; i < kLaneElements; ++i) to[i] = stored[i];
+  }
+  __device__ void load_floats(const float* data, float (&to)[kLaneElements]) const {
+    load(data, to);
+  }
+};
+
+template <bool kSigned>
+__device__ void dequantise(const Run& run, const uint8_t* codes, const float* scale,
+                           float (&x)[kLaneElements]) {
+  uint8_t stored[kLaneElements];
+  run.load(codes, stored);
+  const float unit = run.count > 0 ? *scale : 0;
+#pragma unroll
+  for (int i = 0; i < kLaneElements; ++i) x[i] = DynamicMap<kSigned>::value(stored[i]) * unit;
+}
+
+// The scale is that of the warp's elements. All threads of a block call it.
+template <bool kSigned>
+__device__ void quantise(const Run& run, const float (&x)[kLaneElements], uint8_t* codes,
+                         float* scale) {
+  int largest = 0;
+#pragma unroll
+  for (int i = 0; i < kLaneElements; ++i) {
+    if (i < run.count) largest = max(largest, static_cast<int>(magnitude_bits(x[i])));
+  }
+#pragma unroll
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    largest = max(largest, __shfl_xor_sync(0xFFFFFFFF, largest, step));
+  }
+  const float all = std::bit_cast<float>(largest), divisor = all > 0 ? all : 1;
+  uint8_t to[kLaneElements];
+#pragma unroll
+  for (int i = 0; i < kLaneElements; ++i) to[i] = DynamicMap<kSigned>::code(x[i] / divisor);
+  run.store(codes, to);
+  if (threadIdx.x % kWarp == 0 && run.count > 0) *scale = all;
+}
+
+template <Decay decay>
+__device__ void step(const CompactCall& call, float (&p)[kLaneElements],
+                     const float (&g)[kLaneElements], float (&m)[kLaneElements],
+                     float (&v)[kLaneElements]) {
+  const AdamStep<decay> step{call.numbers};
+#pragma unroll
+  for (int i = 0; i < kLaneElements; ++i) step(p[i], g[i], m[i], v[i]);
+}
+
+__device__ void round_lane(const Run& run, const CompactCall& call,
+                           const float (&p)[kLaneElements], BFloat16* param) {
+  BFloat16 rounded[kLaneElements];
+  const std::array<uint32_t, 2> stream = philox_key(call.update);
+#pragma unroll
+  for (int i = 0; i < kLaneElements; i += 4) {
+    const std::array<uint32_t, 2> block = philox_key(static_cast<uint64_t>(run.begin + i) / 4);
+    const std::array<uint32_t, 4> words =
+        philox4x32({block[0], block[1], stream[0], stream[1]}, philox_key(call.rounding_key));
+#pragma unroll
+    for (int k = 0; k < 4; ++k) rounded[i + k] = round_stochastically(p[i + k], words[k]);
+  }
+  run.store(param, rounded);
+}
+
+// The last bit of `bfloat16_grads` is the first member's.
+template <class Kind>
+__global__ void __launch_bounds__(kLaunchThreads)
+    compact_adam(const __grid_constant__ Members<Kind::kInputs, void> members,
+                 const __grid_constant__ CompactCall call, uint32_t bfloat16_grads) {
+  using Param = typename Kind::Param;
+  using State = typename Kind::State;
+  const auto& member = member_of_block(members);
+  const int64_t block =
+      (blockIdx.x - member.first_block) * (kLaunchThreads / kWarp) + threadIdx.x / kWarp;
+  const int64_t rest = member.elements - block * kQuantisedBlock;
+  const int skipped = static_cast<int>(threadIdx.x % kWarp) * kLaneElements;
+  const Run run{block * kQuantisedBlock + skipped,
+                static_cast<int>(min(max(rest - skipped, int64_t{0}), int64_t{kLaneElements}))};
+
+  Param* const param = static_cast<Param*>(member.at[kAdamParam]);
+  State* const state_m = static_cast<State*>(member.at[kAdamM]);
+  State* const state_v = static_cast<State*>(member.at[kAdamV]);
+  float p[kLaneElements], g[kLaneElements], m[kLaneElements], v[kLaneElements];
+  bool loaded = false;
+  if constexpr (Kind::kHasMaster) {
+    if (!call.first()) {
+      run.load_floats(static_cast<const float*>(member.at[Kind::kMasterAt]), p);
+      loaded = true;
+    }
+  }
+  if (!loaded) run.load_floats(param, p);
+  if (bfloat16_grads >> (&member - members.member) & 1) {
+    run.load_floats(static_cast<const BFloat16*>(member.at[kAdamGrad]), g);
+  } else {
+    run.load_floats(static_cast<const float*>(member.at[kAdamGrad]), g);
+  }
+  if constexpr (Kind::kEightBit) {
+    dequantise<true>(run, state_m, static_cast<const float*>(member.at[kAdamMScale]) + block,
+                     m);
+    dequantise<false>(run, state_v, static_cast<const float*>(member.at[kAdamVScale]) + block,
+                      v);
+  } else {
+    run.load(state_m, m);
+    run.load(state_v, v);
+  }
+
+  if (call.decay == Decay::kNone) {
+    step<Decay::kNone>(call, p, g, m, v);
+  } else if (call.decay == Decay::kCoupled) {
+    step<Decay::kCoupled>(call, p, g, m, v);
+  } else {
+    step<Decay::kDecoupled>(call, p, g, m, v);
+  }
+
+  if constexpr (Kind::kEightBit) {
+    quantise<true>(run, m, state_m, static_cast<float*>(member.at[kAdamMScale]) + block);
+    quantise<false>(run, v, state_v, static_cast<float*>(member.at[kAdamVScale]) + block);
+  } else {
+    run.store(state_m, m);
+    run.store(state_v, v);
+  }
+  if constexpr (Kind::kHasMaster) {
+    run.store(static_cast<float*>(member.at[Kind::kMasterAt]), p);
+  }
+  if constexpr (Kind::kStochastic) {
+    round_lane(run, call, p, param);
+  } else {
+    Param nearest[kLaneElements];
+#pragma unroll
+    for (int i = 0; i < kLaneElements; ++i) nearest[i] = p[i];
+    run.store(param, nearest);
+  }
+}
+
+template <class Kind>
+PreparedKernel prepare(Kind, const OpQuery& query) {
+  std::vector<int64_t> elements;
+  for (size_t i = 0; i < query.inputs.size(); i += Kind::kInputs) {
+    elements.push_back(query.inputs[i].shape.elements());
+  }
+  return {Bytes(0), [elements = std::move(elements)](const KernelArgs& args) {
+            for (size_t first = 0; first < elements.size(); first += kMaxMembers) {
+              Members<Kind::kInputs, void> members;
+              uint32_t bfloat16_grads = 0;
+              const size_t end = std::min(first + kMaxMembers, elements.size());
+              for (size_t p = first; p < end; ++p) {
+                auto& member = members.add(elements[p], kElementsOfBlock);
+                for (size_t k = 0; k < Kind::kInputs; ++k) {
+                  member.at[k] = args.inout<void>(p * Kind::kInputs + k);
+                }
+                const TensorMeta& grad = args.input_metas[p * Kind::kInputs + kAdamGrad];
+                const bool is_bfloat16 = grad.dtype == DType::kBFloat16;
+                bfloat16_grads |= uint32_t{is_bfloat16} << (p - first);
+              }
+              launch_blocks(args, members.blocks, kLaunchThreads, compact_adam<Kind>, members,
+                            CompactCall(args.scalars), bfloat16_grads);
+            }
+          }};
+}
+static_assert(kMaxMembers <= 32);
+
+template <bool master, bool eight_bit>
+PreparedKernel prepare_compact_adam(const OpQuery& query) {
+  return visit_kind<master, eight_bit>(query, [&](auto kind) { return prepare(kind, query); });
+}
+
+}  // namespace
+
+void register_compact_adam_cuda() {
+  set_kernel(kAdamBfloat16Step, Backend::kCuda, prepare_compact_adam<false, false>);
+  set_kernel(kAdamMasterStep, Backend::kCuda, prepare_compact_adam<true, false>);
+  set_kernel(kAdam8bitStep, Backend::kCuda, prepare_compact_adam<false, true>);
+  set_kernel(kAdam8bitMasterStep, Backend::kCuda, prepare_compact_adam<true, true>);
+}
+
+}  // namespace tidemark
