@@ -28,6 +28,7 @@ class ConfigJson {
   // Whether the key is there, if only with null.
   bool names(const std::string& key) const { return json_.contains(key); }
   std::optional<bool> flag(const std::string& key) const;
+  bool is_text(const std::string& key) const { return has(key) && json_[key].is_string(); }
   std::string text(const std::string& key) const;
   // From 1 to 2^24.
   int64_t size(const std::string& key) const;

@@ -13,7 +13,6 @@
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/inplace.h"
 #include "ops/elementwise/silu_mul.h"
-#include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
 #include "ops/view/view.h"
 #include "runtime/core/errors.h"
@@ -408,10 +407,8 @@ Tensor Llama::logits(const Tensor& tokens) const {
 
 TextOutput Llama::run(const TextInput& input) const {
   check(input.tokens);
+  // Rotary positions are relative: a packed sequence may keep those of its row.
   LlamaPlaces where = places(0, input.tokens.extent(1));
-  if (input.places) {
-    where = {embedding(tables_.cos, input.places), embedding(tables_.sin, input.places)};
-  }
   where.starts = input.starts;
   return score_words(hidden(input.tokens, where), head_ ? head_->weight() : words_.weight(),
                      input);

@@ -76,7 +76,7 @@ struct RotaryTables {
 
 // What a layer needs to know of its input's tokens.
 struct LlamaPlaces {
-  Tensor cos, sin;  // of the tokens' positions: (L, head_width / 2), or (N, L, head_width / 2)
+  Tensor cos, sin;  // of the tokens' positions: (L, head_width / 2)
   Tensor starts{};  // TextInput::starts
 };
 
@@ -103,7 +103,8 @@ class LlamaLayer : public Module {
  public:
   LlamaLayer(const LlamaOptions& options, ParameterInit& init);
   Tensor forward(const Tensor& x, const LlamaPlaces& places) const;
-  // x continues what is in the cache, and is added to it.
+  // x continues what is in the cache, and is added to it. REQUIRES: `layer` is this layer's
+  // number, and what Llama::next says of the cache.
   Tensor forward(const Tensor& x, const LlamaPlaces& places, LlamaCache& cache,
                  size_t layer) const;
 

@@ -39,9 +39,9 @@ struct TextInput {
   Tensor loss_scale{};
   Tensor ends{};  // (N), squad: the answer's last token
   // clm, Llama and its kin: sequences packed into one row. (N, L), int32: where in its row a
-  // token's sequence begins, which is the first token that it attends to; and its place in the
-  // sequence. Undefined: a row is one sequence.
-  Tensor starts{}, places{};
+  // token's sequence begins, which is the first token that it attends to. Undefined: a row is
+  // one sequence.
+  Tensor starts{};
 };
 
 struct TextOutput {

@@ -64,7 +64,7 @@ class BertTraining final : public Training {
     training_.set_learning_rate(step, files_.schedule_steps());
   }
   StepOutcome step() override { return training_.train(std::exchange(batch_, {})); }
-  Validation after_step(int64_t done) override {
+  std::optional<double> after_step(int64_t done) override {
     files_.after_step(done, training_.model(), training_.optimizer());
     return {};
   }

@@ -70,6 +70,11 @@ void Checkpointing::settle(WeightMetadata settings, int64_t steps, int64_t steps
   settings_[kScheduleSteps] = std::to_string(schedule_steps_);
 }
 
+std::string Checkpointing::noted(const std::string& name) const {
+  const auto found = found_.settings.find(name);
+  return found == found_.settings.end() ? "" : found->second;
+}
+
 void Checkpointing::settle_schedule(int64_t steps) {
   schedule_steps_ = flags_.schedule_steps > 0 ? flags_.schedule_steps : steps;
   if (!flags_.resume || flags_.schedule_steps > 0 || flags_.schedule == "constant") return;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "examples/common/training_flags.h"
 #include "models/checkpoint/file_lock.h"
@@ -32,6 +33,12 @@ class Checkpointing {
   // flag if the checkpoint's run has another value. `steps`: of the whole run;
   // `steps_per_epoch`: 0 if unknown.
   void settle(WeightMetadata settings, int64_t steps, int64_t steps_per_epoch);
+
+  // Adds a text to the checkpoints to come that a run which continues gets from noted(), and
+  // need not share. Call after settle().
+  void note(const std::string& name, std::string text) { settings_[name] = std::move(text); }
+  // The text in the checkpoint that --resume continues; empty: none.
+  std::string noted(const std::string& name) const;
 
   // Steps spanned by the learning-rate schedule.
   int64_t schedule_steps() const { return schedule_steps_; }

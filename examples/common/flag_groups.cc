@@ -281,7 +281,7 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
       "--budget",
       [&flags](const std::string& text) {
         if (text == "auto") {
-          flags.memory = MemoryAllowance{};
+          if (!flags.memory) flags.memory = MemoryAllowance{};  // --memory has the last word
         } else {
           flags.budget = checked("--budget", text, parse_budget);
         }

@@ -280,14 +280,15 @@ PlanSummary plan_summary(Session& session) {
   return summary;
 }
 
-// Writes the scalars of --tensorboard; does nothing without the flag.
+// Writes the scalars of --tensorboard; does nothing without the flag, or once a file could not
+// be written: that is no reason to lose the training.
 class Board {
  public:
   explicit Board(const std::string& folder) {
     if (!folder.empty()) writer_.emplace(folder);
   }
   void add(int64_t step, const StepOutcome& outcome, const StepStats& stats,
-           const Validation& validation) {
+           std::optional<double> validation_loss) {
     if (!writer_) return;
     std::vector<Scalar> scalars{
         {"speed/step_ms", static_cast<float>(to_ms(stats.duration))},
@@ -301,40 +302,46 @@ class Board {
     }
     if (outcome.tokens > 0 && stats.duration > Nanos(0)) {
       scalars.push_back(
-          {"speed/tokens_per_s", static_cast<float>(outcome.tokens) /
-                                     static_cast<float>(to_seconds(stats.duration))});
+          {"speed/tokens_per_s", static_cast<float>(static_cast<double>(outcome.tokens) /
+                                                    to_seconds(stats.duration))});
     }
-    if (validation.loss) {
-      scalars.push_back({"validation/loss", static_cast<float>(*validation.loss)});
+    if (validation_loss) {
+      scalars.push_back({"validation/loss", static_cast<float>(*validation_loss)});
     }
-    writer_->add(step, scalars);
+    try {
+      writer_->add(step, scalars);
+    } catch (const DataError& error) {
+      print_error("--tensorboard: {}; no more is written\n", error.what());
+      writer_.reset();
+    }
   }
 
  private:
   std::optional<TensorBoardWriter> writer_;
 };
 
-// Runs steps until `job`'s last, or until training stops or is interrupted. Returns how many
+// Runs steps until `job`'s last, or until training is finished or interrupted. Returns how many
 // are complete.
 int64_t run_steps(const RunFlags& flags, const Job& job, Training& training, Session& session,
                   const InterruptScope& interrupt, ProgressLine& progress, RunReport& report) {
   Board board(flags.tensorboard);
   int64_t done = report.first_step;
-  for (bool stop = false; !stop && done < job.steps() && !interrupt.requested();) {
+  while (done < job.steps() && !training.finished() && !interrupt.requested()) {
     StepOutcome outcome;
     training.prepare(done);
     const StepStats stats = session.step([&] { outcome = training.step(); });
     report.steps.push_back({outcome.loss, stats, outcome.tokens});
     if (!report.program_memory) report.program_memory = program_memory(session, report);
     progress.step(stats, outcome);
-    const Validation validation = training.after_step(++done);
-    if (validation.loss) {
-      report.steps.back().validation_loss = validation.loss;
-      progress.note(fmt::format("step {}: validation loss {:.4f}", done, *validation.loss));
+    const std::optional<double> validation_loss = training.after_step(++done);
+    if (validation_loss) {
+      report.steps.back().validation_loss = validation_loss;
+      progress.note(fmt::format("step {}: validation loss {:.4f}", done, *validation_loss));
     }
-    board.add(done, outcome, stats, validation);
-    stop = validation.stop;
-    if (stop) progress.note("the validation loss no longer falls: training stops");
+    board.add(done, outcome, stats, validation_loss);
+  }
+  if (done < job.steps() && training.finished()) {
+    progress.note("the validation loss no longer falls: training ends");
   }
   return done;
 }

@@ -24,13 +24,7 @@ struct StepOutcome {
   std::optional<float> loss{};       // mean over the batch
   std::optional<int64_t> correct{};  // right ones among `guesses`
   int64_t guesses = 0;
-  int64_t tokens = 0;  // read in the step; 0: not counted
-};
-
-// What after_step() found on data that are not used for training.
-struct Validation {
-  std::optional<double> loss{};  // none: nothing was evaluated
-  bool stop = false;             // training no longer helps
+  int64_t tokens = 0;  // of the step, without padding; 0: not counted
 };
 
 // Results on data that were not used for training.
@@ -59,8 +53,11 @@ class Training {
   virtual void prepare(int64_t step) = 0;
   // Runs the step, within Session::step; waits for the outcome.
   virtual StepOutcome step() = 0;
-  // Called after each step; `done` steps are complete. May run steps of its own.
-  virtual Validation after_step(int64_t /*done*/) { return {}; }
+  // Called after each step; `done` steps are complete. May run steps of its own, and returns
+  // the loss on data that are not trained on, if it was found.
+  virtual std::optional<double> after_step(int64_t /*done*/) { return {}; }
+  // Whether training no longer helps, so that no more steps are needed.
+  virtual bool finished() const { return false; }
   // Called after the last step, also of an interrupted run: releases what only training needs.
   virtual void stop(int64_t /*done*/) {}
   // Checksum of parameters, buffers and optimizer state.

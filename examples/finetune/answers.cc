@@ -77,7 +77,12 @@ std::vector<float> logits_after(const std::vector<int64_t>& tokens, const Llama&
 }
 
 std::vector<int32_t> encoded(const std::string& prompt, const ModelTokenizer& model) {
-  if (!model.chat) return model.tokenizer.encode(prompt);
+  if (!model.chat) {
+    std::vector<int32_t> ids = model.tokenizer.encode(
+        prompt, {.add_special_tokens = false, .find_special_tokens = false});
+    if (model.begin_of_text) ids.insert(ids.begin(), *model.begin_of_text);
+    return ids;
+  }
   const std::vector<ChatMessage> chat{{"user", prompt}};
   return encode_chat(model.tokenizer, model.chat->render(chat, true)).ids;
 }
@@ -85,11 +90,6 @@ std::vector<int32_t> encoded(const std::string& prompt, const ModelTokenizer& mo
 void print_answer(const FinetuneFlags& flags, const Llama& network, const ModelTokenizer& model,
                   Session& session, size_t number) {
   const std::vector<int32_t> prompt = encoded(flags.generate.prompts[number], model);
-  const auto length = static_cast<int64_t>(prompt.size());
-  if (length == 0 || length > flags.length) {
-    throw UsageError(fmt::format("--generate: a prompt has {} tokens; --seq-length is {}",
-                                 length, flags.length));
-  }
   LlamaCache cache(network.options(), flags.longest(), network.compute_type());
   TokenStream text(model.tokenizer);
   std::vector<int64_t> tokens(prompt.begin(), prompt.end());
@@ -105,6 +105,15 @@ void print_answer(const FinetuneFlags& flags, const Llama& network, const ModelT
 }
 
 }  // namespace
+
+void check_prompts(const FinetuneFlags& flags, const ModelTokenizer& model) {
+  for (const std::string& prompt : flags.generate.prompts) {
+    const auto length = static_cast<int64_t>(encoded(prompt, model).size());
+    if (length > 0 && length <= flags.length) continue;
+    throw UsageError(fmt::format("--generate: a prompt has {} tokens; --seq-length is {}",
+                                 length, flags.length));
+  }
+}
 
 void print_answers(const FinetuneFlags& flags, Llama& network, const ModelTokenizer& model,
                    Session& session) {

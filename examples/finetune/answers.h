@@ -10,9 +10,12 @@
 
 namespace tidemark {
 
+// Throws UsageError if a prompt is empty, or longer than --seq-length.
+void check_prompts(const FinetuneFlags& flags, const ModelTokenizer& model);
+
 // Prints each prompt's answer as it is generated. If the model has a chat template, a prompt is
 // what a user says; otherwise it is the beginning of a text. Each token is one step of the
-// session. Throws UsageError if a prompt is too long.
+// session. REQUIRES: check_prompts().
 void print_answers(const FinetuneFlags& flags, Llama& network, const ModelTokenizer& model,
                    Session& session);
 

@@ -254,12 +254,13 @@ std::optional<FinetuneFlags> parse_finetune_flags(int argc, char** argv, int& ex
   add_lora_flags(app, flags, lora);
   add_result_flags(app, flags);
   add_memory_flags(app, flags);
-  add_optimizer_flags(app, flags,
-                      {.rate = "Largest learning rate [0.0002 with LoRA, else 0.00002]",
-                       .schedules = {"constant", "linear", "cosine"},
-                       .schedule = "constant, or falling to 0 over the run",
-                       .seed = "Seed of the changes' first values, dropout, the order of the "
-                               "data and sampling"});
+  add_optimizer_flags(
+      app, flags,
+      {.rate = "Largest learning rate [0.0002 with LoRA, else 0.00002; sgd ten times that]",
+       .schedules = {"constant", "linear", "cosine"},
+       .schedule = "constant, or falling to 0 over the run",
+       .seed = "Seed of the changes' first values, dropout, the order of the "
+               "data and sampling"});
   app.add_option("--warmup", flags.warmup,
                  "Steps over which the learning rate rises from 0 [3 % of the run]")
       ->check(CLI::Range(0, 1 << 30))

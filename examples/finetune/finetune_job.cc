@@ -3,6 +3,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <exception>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,13 +17,18 @@
 #include "models/text/tokenizer/model_tokenizer.h"
 #include "models/text/tuning/tuning_batches.h"
 #include "models/text/tuning/tuning_data.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kBundledChats = "chat/harbour.jsonl";
+// Notes in checkpoints: the best validation loss, and the validations since.
+constexpr const char *kBest = "best-validation-loss", *kWorse = "validations-since";
 constexpr size_t kMostLengths = 16;  // in a dry run
 
 // The examples to train and to validate on, as batches.
@@ -92,7 +99,8 @@ class TuningSets {
 
 // A batch's sizes without its values.
 TuningBatch sized(const FinetuneFlags& flags, int64_t length) {
-  return {.rows = flags.batch, .length = length, .counted = flags.batch * length};
+  const int64_t all = flags.batch * length;
+  return {.rows = flags.batch, .length = length, .used = all, .counted = all};
 }
 
 // `lengths`: of batches, ascending. The longest comes first, because predictions are of the
@@ -119,12 +127,13 @@ Program program_for(const FinetuneFlags& flags, std::vector<int64_t> lengths) {
       steps.emplace_back([=, &flags] { simulate_answer(flags, tuning->network()); });
     }
     if (loads) steps.emplace_back([=] { tuning->simulate_load(); });
+    if (flags.merge) steps.emplace_back([=] { tuning->simulate_merge(); });
     return steps;
   };
 }
 
 // Settings that a continued run must share with the run it continues.
-WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets, int64_t steps) {
+WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets) {
   std::string lora = "none";
   if (flags.lora) {
     lora = fmt::format("rank {}, alpha {}, dropout {}, targets", flags.lora->change.rank,
@@ -141,8 +150,13 @@ WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets, i
           {"rounding", flags.adam.masters ? "master" : "stochastic"},
           {"adam-8bit", flags.adam.eight_bit ? "yes" : "no"},
           {"lr", fmt::format("{}", flags.learning_rate.value_or(base_rate(flags)))},
-          {"warmup", std::to_string(flags.warmup_steps(steps))}};
+          {"warmup", flags.warmup ? std::to_string(*flags.warmup) : "3 %"}};
 }
+
+// On data that are not trained on.
+struct Score {
+  std::optional<double> loss{}, accuracy{};
+};
 
 class FinetuneTraining final : public Training {
  public:
@@ -151,6 +165,10 @@ class FinetuneTraining final : public Training {
       : flags_(flags), sets_(sets), model_(model), files_(files), tuning_(flags) {
     if (!flags.on_simulator()) tuning_.load();
     first_step_ = files.begin(tuning_.network(), tuning_.optimizer());
+    if (const std::string best = files.noted(kBest); !best.empty()) {
+      best_ = std::stod(best);
+      worse_ = std::stoll(files.noted(kWorse));
+    }
   }
 
   int64_t first_step() const override { return first_step_; }
@@ -159,21 +177,31 @@ class FinetuneTraining final : public Training {
     tuning_.set_learning_rate(step, files_.schedule_steps());
   }
   StepOutcome step() override { return tuning_.train(std::exchange(batch_, {})); }
-  Validation after_step(int64_t done) override {
-    files_.after_step(done, tuning_.network(), tuning_.optimizer());
+  std::optional<double> after_step(int64_t done) override {
     const int64_t every = flags_.validate_every > 0 ? flags_.validate_every
                           : sets_                   ? sets_->steps_per_epoch()
                                                     : 0;
-    if (every == 0 || done % every != 0) return {};
-    const std::optional<double> loss = validate(Session::current()).loss;
-    if (!loss) return {};
-    worse_ = !best_ || *loss < *best_ ? 0 : worse_ + 1;
-    best_ = std::min(*loss, best_.value_or(*loss));
-    return {loss, flags_.patience > 0 && worse_ >= flags_.patience};
+    validated_ = {};
+    if (every > 0 && done % every == 0) validated_ = validate(Session::current());
+    if (const auto loss = validated_.loss) {
+      worse_ = !best_ || *loss < *best_ ? 0 : worse_ + 1;
+      best_ = std::min(*loss, best_.value_or(*loss));
+      files_.note(kBest, fmt::format("{}", *best_));
+      files_.note(kWorse, std::to_string(worse_));
+    }
+    files_.after_step(done, tuning_.network(), tuning_.optimizer());
+    return validated_.loss;
   }
+  bool finished() const override { return flags_.patience > 0 && worse_ >= flags_.patience; }
   void stop(int64_t done) override {
-    files_.end(done, tuning_.network(), tuning_.optimizer());
+    std::exception_ptr error;  // that the checkpoint cannot be written must not cost the result
+    try {
+      files_.end(done, tuning_.network(), tuning_.optimizer());
+    } catch (const Error&) {
+      error = std::current_exception();
+    }
     if (!flags_.output.empty()) tuning_.save();
+    if (error) std::rethrow_exception(error);
   }
   std::optional<std::string> checksum() const override { return tuning_.checksum(); }
   CarriedParts carried() override { return tuning_.carried(); }
@@ -181,7 +209,7 @@ class FinetuneTraining final : public Training {
   Evaluation evaluate(Session& session) override {
     Evaluation evaluation{.of = "tokens"};
     if (flags_.trains) {
-      const Score score = validate(session);
+      const Score score = validated_.loss ? validated_ : validate(session);
       if (score.loss) {
         evaluation.accuracy = score.accuracy;
         evaluation.scores.emplace_back("loss", *score.loss);
@@ -192,9 +220,6 @@ class FinetuneTraining final : public Training {
   }
 
  private:
-  struct Score {
-    std::optional<double> loss{}, accuracy{};
-  };
   Score validate(Session& session) {
     double loss = 0;
     int64_t correct = 0, counted = 0;
@@ -219,14 +244,36 @@ class FinetuneTraining final : public Training {
   Tuning tuning_;
   TuningBatch batch_;
   int64_t first_step_ = 0;
+  Score validated_;             // after the last step, if it was validated
   std::optional<double> best_;  // validation loss
   int64_t worse_ = 0;           // validations since
 };
 
 void check_vocabulary(const FinetuneFlags& flags, const ModelTokenizer& model) {
-  if (model.tokenizer.vocabulary_size() <= flags.network.vocabulary) return;
+  int64_t most = model.tokenizer.vocabulary_size();
+  for (const std::optional<int32_t>& id : {model.begin_of_text, model.end_of_text}) {
+    most = std::max(most, int64_t{id.value_or(-1)} + 1);
+  }
+  most = std::max(most, int64_t{model.pad} + 1);
+  if (most <= flags.network.vocabulary) return;
   throw UsageError(fmt::format("--model: the tokenizer has {} tokens, but the network only {}",
-                               model.tokenizer.vocabulary_size(), flags.network.vocabulary));
+                               most, flags.network.vocabulary));
+}
+
+// Throws DataError if the folder of --output could not be written; makes nothing.
+void check_output(const FinetuneFlags& flags) {
+  if (flags.output.empty()) return;
+  std::error_code none;
+  if (fs::equivalent(flags.model, flags.output, none)) {
+    throw UsageError("--output would replace --model's own files; give another folder");
+  }
+  fs::path folder = fs::absolute(flags.output);
+  if (fs::is_directory(folder)) {
+    const AtomicFile probe((folder / "config.json").string());
+    return;
+  }
+  while (!fs::exists(folder.parent_path())) folder = folder.parent_path();
+  const AtomicFile probe(folder.string());
 }
 
 class FinetuneJob final : public Job {
@@ -236,6 +283,8 @@ class FinetuneJob final : public Job {
     if (with_data) {
       model_.emplace(open_tokenizer(flags_.model));
       check_vocabulary(flags_, *model_);
+      check_output(flags_);
+      check_prompts(flags_, *model_);
       if (flags_.trains) sets_.emplace(flags_, *model_);
     }
     // Without known data, a few steps stand for all.
@@ -244,7 +293,7 @@ class FinetuneJob final : public Job {
              : flags_.steps > 0 ? flags_.steps
              : epoch > 0        ? flags_.epochs * epoch
                                 : 2;
-    files_.settle(settings_of(flags_, sets(), steps_), steps_, epoch);
+    files_.settle(settings_of(flags_, sets()), steps_, epoch);
   }
 
   int64_t batch() const override { return flags_.batch; }
@@ -285,10 +334,6 @@ class FinetuneJob final : public Job {
 
 std::unique_ptr<Job> open_finetune_job(const FinetuneFlags& flags, bool with_data) {
   return std::make_unique<FinetuneJob>(flags, with_data);
-}
-
-Program finetune_program(const FinetuneFlags& flags) {
-  return program_for(flags, {flags.length});
 }
 
 }  // namespace tidemark

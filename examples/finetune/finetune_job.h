@@ -11,7 +11,4 @@ namespace tidemark {
 // `with_data`: opens the data; otherwise only sizes are known. Throws UsageError, DataError.
 std::unique_ptr<Job> open_finetune_job(const FinetuneFlags& flags, bool with_data);
 
-// Every kind of step of training with these flags, for dry runs, at the longest sequences.
-Program finetune_program(const FinetuneFlags& flags);
-
 }  // namespace tidemark

@@ -59,8 +59,7 @@ TuningBatch rows_of(const TuningBatch& batch, const MicroBatch& part) {
                    .length = batch.length,
                    .tokens = cut(batch.tokens),
                    .labels = cut(batch.labels),
-                   .starts = cut(batch.starts),
-                   .positions = cut(batch.positions)};
+                   .starts = cut(batch.starts)};
   rows.counted = std::count_if(rows.labels.begin(), rows.labels.end(),
                                [](int64_t label) { return label != kIgnoreLabel; });
   return rows;
@@ -115,10 +114,7 @@ Forward Tuning::forward(const TuningBatch& batch, const Tensor& scale) {
   TextInput input{.tokens = upload(batch.tokens, shape, "tokens"),
                   .labels = upload(batch.labels, Shape{shape.elements()}, "labels"),
                   .loss_scale = scale};
-  if (flags_.packing) {
-    input.starts = upload(batch.starts, shape, "starts");
-    input.places = upload(batch.positions, shape, "places");
-  }
+  if (flags_.packing) input.starts = upload(batch.starts, shape, "starts");
   const TextOutput output = network_->run(input);
   return {output.loss, output.correct, batch.counted, /*is_share=*/true};
 }
@@ -133,7 +129,7 @@ StepOutcome Tuning::train(const TuningBatch& batch) {
         if (flags_.clip > 0) clip_grad_norm_(trained_, flags_.clip);
         optimizer_->step();
       });
-  outcome.tokens = batch.rows * batch.length;
+  outcome.tokens = batch.used;
   return outcome;
 }
 

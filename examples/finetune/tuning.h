@@ -13,6 +13,7 @@
 #include "examples/common/training.h"
 #include "examples/finetune/finetune_flags.h"
 #include "models/llama.h"
+#include "models/nn/lora.h"
 #include "models/optim/optimizer.h"
 #include "models/text/tuning/tuning_batches.h"
 
@@ -28,6 +29,8 @@ class Tuning {
   void load();
   // On devices without data: takes the memory that load() takes.
   void simulate_load();
+  // The same for what --merge computes.
+  void simulate_merge() { merged_parameters(*network_); }
 
   // Sets the rate for step `step` of a schedule over `steps` steps.
   void set_learning_rate(int64_t step, int64_t steps);
@@ -36,7 +39,7 @@ class Tuning {
   StepOutcome train(const TuningBatch& batch);
   StepOutcome evaluate(const TuningBatch& batch);
 
-  // Writes the folder of --output. `base`: where the network came from.
+  // Writes the folder of --output. Throws DataError.
   void save();
 
   Llama& network() { return *network_; }

@@ -21,9 +21,10 @@ struct Way {
 
 // `flags` with or without LoRA.
 FinetuneFlags with_lora(FinetuneFlags flags, bool lora) {
-  flags.adapter = "";
   if (!lora) {
     flags.lora.reset();
+    flags.adapter = "";
+    flags.merge = false;
   } else if (!flags.lora) {
     flags.lora = LoraOptions{.change = {.rank = kRank, .alpha = 2.0 * kRank}};
   }
@@ -37,8 +38,10 @@ std::vector<Way> ways_for(const FinetuneFlags& given) {
     const std::string name =
         lora ? fmt::format("LoRA of rank {}", flags.lora->change.rank) : "all weights";
     const std::string command =
-        fmt::format("finetune --model {}{}", given.model,
-                    lora ? fmt::format(" --lora-rank {}", flags.lora->change.rank) : "");
+        "finetune --model " + given.model +
+        (!lora                   ? ""
+         : given.adapter.empty() ? fmt::format(" --lora-rank {}", flags.lora->change.rank)
+                                 : " --adapter " + given.adapter);
     ways.push_back({name, command, flags});
     flags.host_limit = flags.disk_limit = Bytes(0);
     ways.push_back({"  without offloading", "", flags});

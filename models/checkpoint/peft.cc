@@ -75,20 +75,25 @@ LoraOptions read_adapter_config(const std::string& folder) {
   }
   for (const char* key :
        {"modules_to_save", "layers_to_transform", "exclude_modules", "layer_replication",
-        "target_parameters", "trainable_token_indices"}) {
+        "target_parameters", "trainable_token_indices", "alora_invocation_tokens"}) {
     if (config.has(key)) config.fail(key, "must be null");
   }
+  // Others change the weights of the network itself.
+  if (config.is_text("init_lora_weights")) config.require("init_lora_weights", {"gaussian"});
+  const std::vector<std::string> targets = config.texts("target_modules");
+  if (targets.empty()) config.fail("target_modules", "is empty");
   return {.change = {.rank = config.size("r"),
                      .alpha = config.number("lora_alpha", 8),
                      .dropout = config.share("lora_dropout", 0)},
-          .targets = config.texts("target_modules")};
+          .targets = targets};
 }
 
 void load_adapter(const std::string& folder, Module& model) {
   SafetensorsFile file((fs::path(folder) / kWeights).string());
-  load_tensors(changes_of(model), file, {.names = [](const std::string& ours) {
-                 return std::vector{name_in_file(ours)};
-               }});
+  load_tensors(
+      changes_of(model), file,
+      {.names = [](const std::string& ours) { return std::vector{name_in_file(ours)}; },
+       .finite = true});
 }
 
 }  // namespace tidemark

@@ -1,5 +1,5 @@
-// The projection of rows to a vocabulary and its cross entropy, as one operator that never
-// holds all logits.
+// The projection of rows to a vocabulary and its cross entropy, as one operator that holds the
+// logits of some 256 rows at a time.
 //
 // x (N, I), weight (V, I), labels (N) -> cross_entropy(linear(x, weight), labels), a scalar.
 // The operator works through chunks of rows, so only one chunk's logits exist at a time, in its

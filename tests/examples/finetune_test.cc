@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The character that stands for a byte in byte-level tokenizers (GPT-2's table), in UTF-8.
 std::string character_of(int byte) {
@@ -149,7 +150,8 @@ TEST_F(FinetuneTest, LossFalls) {
         << kind;
     EXPECT_LT(steps[39].at("validation_loss").get<double>(),
               steps[19].at("validation_loss").get<double>());
-    EXPECT_EQ(steps[0].at("tokens"), 4 * 96);
+    EXPECT_GT(steps[0].at("tokens"), 2 * 96);
+    EXPECT_LE(steps[0].at("tokens"), 4 * 96);
   }
 }
 
@@ -217,7 +219,7 @@ TEST_F(FinetuneTest, AnAdapterIsSavedAndUsed) {
   EXPECT_EQ(answer(used), answer(trained));
   EXPECT_THAT(answer(used), HasSubstr("y"));
   // Merged, the folder is a model of its own.
-  ASSERT_EQ(train("--steps 40 --lora-rank 4 --merge --output " + merged).code, 0);
+  ASSERT_EQ(train("--steps 40 --lora-rank 4 --merge --budget 60% --output " + merged).code, 0);
   const Result plain =
       run("--model " + merged + " --seq-length 96 --generate n3 --max-tokens 12");
   ASSERT_EQ(plain.code, 0) << plain.error;
@@ -242,10 +244,37 @@ TEST_F(FinetuneTest, GenerationIsTheSameWithinABudget) {
   }
 }
 
+TEST_F(FinetuneTest, ValidatesOnAFileAndWritesForTensorBoard) {
+  const std::string other = write("other.jsonl", chats(5));
+  const Result result =
+      train("--validation " + other + " --validate-every 2 --tensorboard " + path("board"));
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_FALSE(result.json.at("steps")[0].contains("validation_loss"));
+  EXPECT_TRUE(result.json.at("steps")[1].contains("validation_loss"));
+  ASSERT_FALSE(fs::is_empty(path("board")));
+  const std::string events = read(fs::directory_iterator(path("board"))->path());
+  for (const char* tag : {"train/loss", "validation/loss", "speed/tokens_per_s"}) {
+    EXPECT_THAT(events, HasSubstr(tag));
+  }
+}
+
+TEST_F(FinetuneTest, BudgetAutoIsMemoryAuto) {
+  const Result result = train("--budget auto");
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_THAT(result.out, HasSubstr("--memory auto: "));
+  EXPECT_THAT(train("--memory 1GiB --budget auto").out, Not(HasSubstr("--memory auto: ")));
+}
+
 TEST_F(FinetuneTest, StopsEarly) {
   const Result result = train("--steps 50 --lr 0 --validate-every 1 --patience 2");
   ASSERT_EQ(result.code, 0) << result.error;
   EXPECT_EQ(result.json.at("steps").size(), 3U);  // the first is the best; two are not better
+  // What is counted goes on in a run that goes on.
+  const std::string flags =
+      "--lr 0 --validate-every 1 --patience 2 --checkpoint " + path("state") + " --steps ";
+  ASSERT_EQ(train(flags + "2").json.at("steps").size(), 2U);
+  EXPECT_EQ(train(flags + "50 --lr-steps 50 --resume").json.at("steps").size(), 1U);
+  EXPECT_EQ(train(flags + "50 --lr-steps 50 --resume").json.at("steps").size(), 0U);
 }
 
 TEST_F(FinetuneTest, OneByteUnderTheMinimumIsRefusedBeforeTraining) {
@@ -278,6 +307,9 @@ TEST_F(FinetuneTest, MistakesAreExplained) {
   expect(train("--seq-length 129"), 2, "at most 128 tokens");
   expect(train("--data " + write("bad.jsonl", chats(2) + "{\"messages\": 3}\n")), 2, "line 3");
   expect(train("--budget 1KiB"), 3, "at least");
+  expect(train("--output " + model_), 2, "replace --model's own files");
+  expect(train("--output " + chats_ + "/below"), 2, "chats.jsonl");
+  expect(train("--seq-length 16 --generate '" + std::string(40, 'a') + "'"), 2, "a prompt has");
 }
 
 TEST_F(FinetuneTest, WeightsThatAreNotNumbersAreRefused) {

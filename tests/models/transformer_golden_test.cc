@@ -4,11 +4,14 @@
 // scripts/make_golden.py.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/bert.h"
@@ -24,6 +27,7 @@
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
 #include "ops/view/view.h"
+#include "runtime/core/errors.h"
 #include "runtime/core/text_file.h"
 #include "tests/models/data/files.h"
 #include "tests/support/golden.h"
@@ -206,6 +210,94 @@ TEST_P(TransformerGoldenTest, LlamaAndQwen2) {
     compare(golden, "logits", model.logits(tokens));
     const Tensor labels = reshape(numbers(golden.at("labels")), {-1});
     compare_training(golden, model, model.run({.tokens = tokens, .labels = labels}).loss);
+  }
+}
+
+// One token after another, with a cache, as all at once.
+TEST_P(TransformerGoldenTest, LlamaContinues) {
+  const Json golden = read_golden(path("llama_small.json")).at(0);
+  const TextModelInfo info =
+      parse_hugging_face_config(golden.at("config").dump(), "llama_small");
+  const std::unique_ptr<TextModel> made = info.make(
+      "clm", {.vocabulary = info.vocabulary, .attention = GetParam().attention}, init_);
+  auto& model = dynamic_cast<Llama&>(*made);
+  load(model, "llama_small.safetensors");
+  model.compute_in(GetParam().dtype);
+  const auto tokens = golden.at("tokens").at(0).get<std::vector<int64_t>>();
+  const auto count = static_cast<int64_t>(tokens.size());
+  const NoGrad no_grad;
+  const std::vector<float> all =
+      to_vector(cast(model.logits(from(tokens, {1, count})), DType::kFloat32));
+  LlamaCache cache(model.options(), count, model.compute_type());
+  constexpr int64_t kFirst = 7;
+  const float within = GetParam().dtype == DType::kBFloat16 ? 0.1F : 1e-5F;
+  for (int64_t end = kFirst; end <= count; ++end) {
+    const int64_t begin = end == kFirst ? 0 : end - 1;
+    const std::vector<int64_t> some(tokens.begin() + begin, tokens.begin() + end);
+    const std::vector<float> next =
+        to_vector(cast(model.next(from(some, {1, end - begin}), cache), DType::kFloat32));
+    ASSERT_EQ(cache.length(), end);
+    const float* expected = all.data() + (end - 1) * info.vocabulary;
+    for (size_t i = 0; i < next.size(); ++i) EXPECT_NEAR(next[i], expected[i], within) << end;
+  }
+  EXPECT_THROW(model.next(from(std::vector<int64_t>{1}, {1, 1}), cache), UsageError);
+}
+
+// Packed into one row, sequences have the loss that they have alone.
+TEST_P(TransformerGoldenTest, LlamaPacked) {
+  const Json golden = read_golden(path("llama_small.json")).at(0);
+  const TextModelInfo info =
+      parse_hugging_face_config(golden.at("config").dump(), "llama_small");
+  const std::unique_ptr<TextModel> model = info.make(
+      "clm", {.vocabulary = info.vocabulary, .attention = GetParam().attention}, init_);
+  load(*model, "llama_small.safetensors");
+  model->compute_in(GetParam().dtype);
+  const auto row = golden.at("tokens").at(0).get<std::vector<int64_t>>();
+  const auto labels = golden.at("labels").at(0).get<std::vector<int64_t>>();
+  const auto count = static_cast<int64_t>(row.size());
+  const NoGrad no_grad;
+  const auto loss_of = [&](int64_t begin, int64_t end, const Tensor& starts) {
+    const std::vector<int64_t> some(row.begin() + begin, row.begin() + end),
+        right(labels.begin() + begin, labels.begin() + end);
+    return to_vector(model
+                         ->run({.tokens = from(some, {1, end - begin}),
+                                .labels = from(right, {end - begin}),
+                                .starts = starts})
+                         .loss)[0];
+  };
+  constexpr int64_t kCut = 9;
+  std::vector<int32_t> starts(static_cast<size_t>(count), 0);
+  std::fill(starts.begin() + kCut, starts.end(), kCut);
+  const float packed = loss_of(0, count, from(starts, {1, count}));
+  const float alone = (loss_of(0, kCut, {}) * kCut +
+                       loss_of(kCut, count, {}) * static_cast<float>(count - kCut)) /
+                      static_cast<float>(count);
+  EXPECT_NEAR(packed, alone, GetParam().dtype == DType::kBFloat16 ? 0.05F : 1e-5F);
+  EXPECT_GT(std::abs(loss_of(0, count, {}) - alone), 1e-3F);
+}
+
+// Adapters that mean something else are refused, by the key that says so.
+TEST(Adapters, OthersAreRefused) {
+  const Json good = Json::parse(read_text_file(path("llama_small_lora/adapter_config.json")));
+  const TempFolder folder;
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, Json>>{{"peft_type", "IA3"},
+                                                 {"bias", "all"},
+                                                 {"use_dora", true},
+                                                 {"use_rslora", true},
+                                                 {"rank_pattern", {{"q_proj", 2}}},
+                                                 {"modules_to_save", {"lm_head"}},
+                                                 {"alora_invocation_tokens", {1, 2}},
+                                                 {"init_lora_weights", "pissa"},
+                                                 {"target_modules", Json::array()},
+                                                 {"target_modules", "all-linear"},
+                                                 {"r", 0}}) {
+    Json other = good;
+    other[key] = value;
+    const std::string text = other.dump();
+    folder.write("adapter_config.json", {text.begin(), text.end()});
+    EXPECT_THAT([&] { read_adapter_config(folder.path()); },
+                ::testing::ThrowsMessage<DataError>(::testing::HasSubstr("'" + key + "'")));
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 // A batch without examples.
 TuningBatch all_padding(int64_t rows, int64_t length, int64_t pad) {
   const auto size = static_cast<size_t>(rows * length);
-  TuningBatch batch{rows, length, 0, {}, {}, {}, {}};
+  TuningBatch batch{.rows = rows, .length = length};
   batch.tokens.assign(size, pad);
   batch.labels.assign(size, kIgnoreLabel);
   batch.positions.assign(size, 0);
@@ -32,6 +32,7 @@ TuningBatch all_padding(int64_t rows, int64_t length, int64_t pad) {
 void put(TuningBatch& batch, int64_t row, int64_t start, const TuningExample& example) {
   const auto begin = static_cast<size_t>(row * batch.length + start);
   const size_t size = example.ids.size();
+  batch.used += static_cast<int64_t>(size);
   for (size_t i = 0; i < size; ++i) {
     batch.tokens[begin + i] = example.ids[i];
     batch.starts[begin + i] = static_cast<int32_t>(start);

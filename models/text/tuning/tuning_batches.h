@@ -41,6 +41,7 @@ struct TuningBatchOptions {
 
 struct TuningBatch {
   int64_t rows = 0, length = 0;   // N, L
+  int64_t used = 0;               // tokens that are not padding
   int64_t counted = 0;            // labels that are not kIgnoreLabel
   std::vector<int64_t> tokens{};  // (N, L)
   std::vector<int64_t> labels{};  // (N, L): the next token of the same example, or kIgnoreLabel

@@ -60,6 +60,18 @@ TEST_F(ModuleTest, ParametersNeedGradientsAndBuffersDoNot) {
   for (const NamedTensor& one : outer.buffers()) EXPECT_FALSE(requires_grad(one.tensor));
 }
 
+TEST_F(ModuleTest, FrozenParametersNeedNoGradientUntilTheyAreFreed) {
+  Outer outer(init_);
+  const NamedTensor weight = outer.parameters()[1];
+  set_grad(weight.tensor, weight.tensor);
+  outer.freeze();
+  EXPECT_TRUE(outer.trained().empty());
+  EXPECT_EQ(outer.parameters().size(), 5U);
+  EXPECT_FALSE(grad_of(weight.tensor).defined());
+  outer.freeze(false);
+  EXPECT_EQ(names(outer.trained()), names(outer.parameters()));
+}
+
 TEST_F(ModuleTest, Categories) {
   const Outer outer(init_);
   for (const NamedTensor& one : outer.parameters()) {
