@@ -76,7 +76,8 @@ void check_paths(const CLI::App& app) {
     const std::string name = option->get_name();
     for (const std::string& value : option->results()) {
       if (value.empty()) throw UsageError(name + ": its value is empty");
-      if (std::count(std::begin(kOutputs), std::end(kOutputs), name) > 0) {
+      const bool is_folder = option->get_type_name() == "FOLDER";
+      if (!is_folder && std::count(std::begin(kOutputs), std::end(kOutputs), name) > 0) {
         if (value.ends_with(".gz")) {
           throw UsageError(
               fmt::format("{}: {} would not be compressed; leave out .gz", name, value));
