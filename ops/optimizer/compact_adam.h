@@ -50,7 +50,7 @@ struct CompactCall {
                           : Decay::kCoupled),
         update(static_cast<uint64_t>(s[5])),
         rounding_key(static_cast<uint64_t>(s[7])) {}
-  bool first() const { return update == 1; }
+  TIDEMARK_HOST_DEVICE bool first() const { return update == 1; }
 
   AdamNumbers numbers;
   Decay decay;

@@ -47,7 +47,9 @@ TIDEMARK_INLINE void convert(const From* __restrict from, int64_t n, To* __restr
 template <bool kSigned>
 TIDEMARK_INLINE void dequantise(const uint8_t* __restrict codes, float scale, int64_t n,
                                 float* __restrict x) {
-  for (int64_t i = 0; i < n; ++i) x[i] = DynamicMap<kSigned>::value(codes[i]) * scale;
+  alignas(64) int32_t wide[kBlock];
+  convert(codes, n, wide);
+  for (int64_t i = 0; i < n; ++i) x[i] = DynamicMap<kSigned>::value(wide[i]) * scale;
 }
 
 // Returns the scale.
@@ -57,7 +59,9 @@ TIDEMARK_INLINE float quantise(const float* __restrict x, int64_t n,
   uint32_t largest = 0;
   for (int64_t i = 0; i < n; ++i) largest = std::max(largest, magnitude_bits(x[i]));
   const float scale = std::bit_cast<float>(largest), divisor = scale > 0 ? scale : 1;
-  for (int64_t i = 0; i < n; ++i) codes[i] = DynamicMap<kSigned>::code(x[i] / divisor);
+  alignas(64) int32_t wide[kBlock];
+  for (int64_t i = 0; i < n; ++i) wide[i] = DynamicMap<kSigned>::code(x[i] / divisor);
+  for (int64_t i = 0; i < n; ++i) codes[i] = static_cast<uint8_t>(wide[i]);
   return scale;
 }
 

@@ -97,7 +97,9 @@ __device__ void quantise(const Run& run, const float (&x)[kLaneElements], uint8_
   const float all = std::bit_cast<float>(largest), divisor = all > 0 ? all : 1;
   uint8_t to[kLaneElements];
 #pragma unroll
-  for (int i = 0; i < kLaneElements; ++i) to[i] = DynamicMap<kSigned>::code(x[i] / divisor);
+  for (int i = 0; i < kLaneElements; ++i) {
+    to[i] = static_cast<uint8_t>(DynamicMap<kSigned>::code(x[i] / divisor));
+  }
   run.store(codes, to);
   if (threadIdx.x % kWarp == 0 && run.count > 0) *scale = all;
 }

@@ -26,15 +26,17 @@ inline constexpr int64_t kQuantisedBlock = 256;
 template <bool kSigned>
 struct DynamicMap {
   // The code of x in [-1, 1], or in [0, 1] if unsigned. Any other x has some code.
-  static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE uint8_t code(float x) {
+  // (Codes fit in 8 bits. They are ints here, because a loop over bytes and floats would be
+  // vectorised by the number of bytes in a vector, which takes too many registers.)
+  static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE int code(float x) {
     const int k = magnitude_code(x < 0 ? -x : x);
-    if constexpr (!kSigned) return static_cast<uint8_t>(k);
+    if constexpr (!kSigned) return k;
     const int negative = kTop - 1 - (k < kTop ? k : kTop - 1);
-    return static_cast<uint8_t>(x < 0 ? negative : kTop - 1 + k);
+    return x < 0 ? negative : kTop - 1 + k;
   }
-  static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float value(uint8_t code) {
+  static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float value(int code) {
     if constexpr (!kSigned) return magnitude(code);
-    const int k = int{code} - (kTop - 1);
+    const int k = code - (kTop - 1);
     const float x = magnitude(k < 0 ? -k : k);
     return k < 0 ? -x : x;
   }
@@ -53,41 +55,44 @@ struct DynamicMap {
   static constexpr double middle(int d, int i) { return bottom(d) + (i + 0.5) * bin(d); }
   static constexpr double last_middle(int d) { return middle(d, bins(d) - 1); }
 
-  // Chosen by selections instead of from a table, so that loops are vectorised.
+  // A decade's numbers: its first code, where it and its values begin, the width of a bin, and
+  // how many bins are as wide as 1. The numbers of a decade are sums of differences to the
+  // decade below, added where an element is above a limit: this is exact, as they are
+  // integers (bits of floats), and unlike selections or a table it is always vectorised.
   struct Decade {
-    int first, last;         // codes
-    float bottom, lowest;    // of the decade, and of its values
-    float bin, bins_of_one;  // the width of a bin; how many are as wide as 1
+    int first, bottom, lowest, bin, bins_of_one;
+    TIDEMARK_HOST_DEVICE TIDEMARK_INLINE void add_where(bool above, const Decade& difference) {
+      const int mask = -int{above};
+      first += mask & difference.first;
+      bottom += mask & difference.bottom;
+      lowest += mask & difference.lowest;
+      bin += mask & difference.bin;
+      bins_of_one += mask & difference.bins_of_one;
+    }
   };
+  static constexpr int bits_of(double x) { return std::bit_cast<int>(static_cast<float>(x)); }
   static constexpr Decade decade(int d) {
-    return {first(d),
-            first(d) + bins(d) - 1,
-            static_cast<float>(bottom(d)),
-            static_cast<float>(middle(d, 0)),
-            static_cast<float>(bin(d)),
-            static_cast<float>(1 / bin(d))};
+    return {first(d), bits_of(bottom(d)), bits_of(middle(d, 0)), bits_of(bin(d)),
+            bits_of(1 / bin(d))};
   }
-  template <int d>
-  static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE void move_up(bool to, Decade& chosen) {
-    constexpr Decade kUp = decade(d);
-    chosen.first = to ? kUp.first : chosen.first;
-    chosen.last = to ? kUp.last : chosen.last;
-    chosen.bottom = to ? kUp.bottom : chosen.bottom;
-    chosen.lowest = to ? kUp.lowest : chosen.lowest;
-    chosen.bin = to ? kUp.bin : chosen.bin;
-    chosen.bins_of_one = to ? kUp.bins_of_one : chosen.bins_of_one;
+  static constexpr Decade difference(int d) {
+    const Decade low = decade(d - 1), high = decade(d);
+    return {high.first - low.first, high.bottom - low.bottom, high.lowest - low.lowest,
+            high.bin - low.bin, high.bins_of_one - low.bins_of_one};
   }
   template <int d = 1>
-  static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE void find_decade(float x, Decade& chosen) {
+  static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE void find_decade(float x, Decade& found) {
     constexpr float kLimit = static_cast<float>((last_middle(d - 1) + middle(d, 0)) / 2);
-    move_up<d>(x > kLimit, chosen);
-    if constexpr (d + 1 < kDecades) find_decade<d + 1>(x, chosen);
+    constexpr Decade kDifference = difference(d);
+    found.add_where(x > kLimit, kDifference);
+    if constexpr (d + 1 < kDecades) find_decade<d + 1>(x, found);
   }
   template <int d = 1>
-  static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE void find_decade_of(int code, Decade& chosen) {
+  static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE void find_decade_of(int code, Decade& found) {
     constexpr int kFirst = first(d);
-    move_up<d>(code >= kFirst, chosen);
-    if constexpr (d + 1 < kDecades) find_decade_of<d + 1>(code, chosen);
+    constexpr Decade kDifference = difference(d);
+    found.add_where(code >= kFirst, kDifference);
+    if constexpr (d + 1 < kDecades) find_decade_of<d + 1>(code, found);
   }
 
   static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE int magnitude_code(float x) {
@@ -96,18 +101,19 @@ struct DynamicMap {
     constexpr float kOne = static_cast<float>((last_middle(kDecades - 1) + 1) / 2);
     Decade in = kLowest;
     find_decade(x, in);
-    const float last = static_cast<float>(in.last - in.first);
-    float at = (x - in.bottom) * in.bins_of_one;
-    at = at < last ? at : last;  // NaN too
+    const float last_bin = static_cast<float>(kSigned ? in.first - 1 : in.first);
+    float at = (x - std::bit_cast<float>(in.bottom)) * std::bit_cast<float>(in.bins_of_one);
+    at = at < last_bin ? at : last_bin;  // NaN too
     at = at > 0 ? at : 0;
     const int k = in.first + static_cast<int>(at);
-    return x > kOne ? kTop : x > kZero ? k : 0;
+    return (k & -int{x > kZero}) + ((kTop - k) & -int{x > kOne});
   }
   static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE float magnitude(int k) {
     constexpr Decade kLowest = decade(0);
     Decade in = kLowest;
     find_decade_of(k, in);
-    const float inside = in.lowest + static_cast<float>(k - in.first) * in.bin;
+    const float inside = std::bit_cast<float>(in.lowest) +
+                         static_cast<float>(k - in.first) * std::bit_cast<float>(in.bin);
     return k == kTop ? 1.0F : k == 0 ? 0.0F : inside;
   }
 };

@@ -54,8 +54,33 @@ Tensor RandomGraph::trained(Tensor tensor) {
   auto state = [&] {
     return upload_constant(tensor.shape(), 0, Category::kOptimizerState, "state");
   };
-  parameters_.push_back({tensor, state(), state()});
+  const size_t i = parameters_.size();
+  parameters_.push_back(
+      {tensor, state(), state(), narrow_like(tensor, (i & 1) != 0, (i & 2) != 0)});
   return tensor;
+}
+
+AdamUpdate RandomGraph::narrow_like(const Tensor& tensor, bool master, bool eight_bit) {
+  const Shape& shape = tensor.shape();
+  const auto zeros = [&]<class T>(T, DType dtype, Category category) {
+    return upload_values(shape, dtype, category,
+                         std::vector<T>(static_cast<size_t>(shape.elements())));
+  };
+  const auto state = [&](const Shape& of) {
+    return upload_constant(of, 0, Category::kOptimizerState, "narrow state");
+  };
+  AdamUpdate made{.param = zeros(BFloat16(), DType::kBFloat16, Category::kParameter)};
+  for (Tensor* each : {&made.m, &made.v}) {
+    *each =
+        eight_bit ? zeros(uint8_t(), DType::kUInt8, Category::kOptimizerState) : state(shape);
+  }
+  if (eight_bit) {
+    const Shape scales{adam_scales(shape.elements())};
+    made.m_scale = state(scales);
+    made.v_scale = state(scales);
+  }
+  if (master) made.master = state(shape);
+  return made;
 }
 
 RandomGraph::RandomGraph(uint32_t seed, std::vector<uint64_t>* read)
@@ -91,6 +116,10 @@ void RandomGraph::finish() {
     read(parameter.value);
     read(parameter.first);
     read(parameter.second);
+    for (const Tensor* tensor : {&parameter.narrow.param, &parameter.narrow.m,
+                                 &parameter.narrow.v, &parameter.narrow.master}) {
+      if (*tensor) read(*tensor);
+    }
   }
   for (const Norm& norm : norm_) {
     read(norm.mean);
@@ -177,6 +206,11 @@ void RandomGraph::update() {
     } else {
       adam_step_(parameter.value, tanh(gradient), parameter.first, parameter.second,
                  {.lr = 0.01, .weight_decay = 0.01, .decoupled = once_in(2)}, steps_);
+    }
+    if (once_in(2)) {
+      parameter.narrow.grad = cast(tanh(gradient), DType::kBFloat16);
+      adam_step_({&parameter.narrow, 1}, {.lr = 0.01}, steps_, i);
+      parameter.narrow.grad = {};
     }
     clear_grad(parameter.value);
   }

@@ -16,6 +16,7 @@
 
 #include "models/nn/parameter_init.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/optimizer/optimizer.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tidemark::testing {
@@ -38,6 +39,7 @@ class RandomGraph {
   struct Parameter {
     Tensor value;
     Tensor first, second;  // momentum, or Adam's two
+    AdamUpdate narrow;     // a bfloat16 parameter that gets the same gradients, with its state
   };
 
   int64_t pick(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint32_t>(n)); }
@@ -47,6 +49,7 @@ class RandomGraph {
     return of[static_cast<size_t>(pick(static_cast<int64_t>(of.size())))];
   }
   Tensor trained(Tensor tensor);
+  static AdamUpdate narrow_like(const Tensor& tensor, bool master, bool eight_bit);
 
   void micro_batch();
   void evaluation();

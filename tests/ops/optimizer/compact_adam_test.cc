@@ -210,9 +210,10 @@ void expect_map() {
   using Map = DynamicMap<kSigned>;
   const std::vector<double> values = map_values(kSigned);
   ASSERT_EQ(values.size(), 256u);
-  for (size_t code = 0; code < 256; ++code) {
-    const float value = Map::value(static_cast<uint8_t>(code));
-    EXPECT_NEAR(value, values[code], 3e-7 * std::abs(values[code])) << code;
+  for (int code = 0; code < 256; ++code) {
+    const float value = Map::value(code);
+    const double expected = values[static_cast<size_t>(code)];
+    EXPECT_NEAR(value, expected, 3e-7 * std::abs(expected)) << code;
     EXPECT_EQ(Map::code(value), code);
   }
   EXPECT_EQ(Map::value(Map::code(0)), 0);
@@ -227,7 +228,7 @@ void expect_map() {
     }
   }
   for (const float x : numbers) {
-    const double distance = std::abs(values[Map::code(x)] - double{x});
+    const double distance = std::abs(values[static_cast<size_t>(Map::code(x))] - double{x});
     double least = 2;
     for (const double value : values) least = std::min(least, std::abs(value - double{x}));
     if (!kSigned && x > 0 && double{x} < values[1]) {
@@ -241,7 +242,10 @@ void expect_map() {
       EXPECT_LE(distance, (kSigned ? 0.45 / 64 : 0.45 / 128) + 1e-7) << x;
     }
   }
-  for (const float x : {NAN, INFINITY, 7.0F}) Map::code(x);  // defined
+  for (const float x : {NAN, -NAN, INFINITY, -INFINITY, 7.0F, -7.0F}) {
+    EXPECT_GE(Map::code(x), 0);
+    EXPECT_LE(Map::code(x), 255);
+  }
 }
 
 TEST(DynamicMap, SignedValuesAreThePapers) { expect_map<true>(); }
