@@ -102,7 +102,6 @@ def largest_difference(a, b):
 
 def agreement(runs):
     adapter, trained = runs.folder / "adapter", runs.folder / "trained"
-    runs.torch("--make-adapter", adapter)
     rows = {}
     for kind in ("full", "lora"):
         output = ["--output", trained] if kind == "lora" else []
@@ -122,6 +121,8 @@ def agreement(runs):
     rows["answers"] = {"prompts": PROMPTS, "tokens": TOKENS,
                        "same": [f"> {prompt}\n{answer}\n" in ours for prompt, answer in
                                 zip(PROMPTS, theirs["answers"])]}
+    for name, row in rows.items():
+        print(name, row.get("largest_difference", row.get("same")), flush=True)
     return rows
 
 
@@ -145,7 +146,7 @@ def speed(runs):
             rows.append(row)
             print(kind, dtype, *(f"{name} {run.get('tokens_per_s', 0):.0f} tokens/s "
                                  f"{run['resident_peak_bytes'] / 2**20:.0f} MiB;"
-                                 for name, run in row.items() if isinstance(run, dict)))
+                                 for name, run in row.items() if isinstance(run, dict)), flush=True)
     return rows
 
 
@@ -166,7 +167,8 @@ def limited(runs):
                 run.pop("output", None)
         rows.append(row)
         print(f"{kind} in {mib} MiB: ours {held['exit_code']}, same bits {row['same_bits']}, "
-              f"torch {row['torch']['exit_code']}, {row['torch, checkpointing']['exit_code']}")
+              f"torch {row['torch']['exit_code']}, {row['torch, checkpointing']['exit_code']}",
+              flush=True)
     return rows
 
 
@@ -176,15 +178,15 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--python", default="python3")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--parts", default="agreement,speed,limited", help="[%(default)s]")
     parser.add_argument("--output", type=pathlib.Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(options, folder)
-        report = {"device": cpu_name(), "threads": options.threads, "agreement": agreement(runs)}
-        for name, row in report["agreement"].items():
-            print(name, row.get("largest_difference", row.get("same")))
-        report["speed"] = speed(runs)
-        report["limited"] = limited(runs)
+        runs.torch("--make-adapter", runs.folder / "adapter")
+        report = {"device": cpu_name(), "threads": options.threads}
+        for part in options.parts.split(","):
+            report[part] = {"agreement": agreement, "speed": speed, "limited": limited}[part](runs)
     if options.output:
         write_report(options.output, **report)
 

@@ -35,6 +35,7 @@ InterruptScope::~InterruptScope() {
   if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
-bool InterruptScope::requested() const { return interrupted != 0; }
+bool InterruptScope::requested() const { return interrupt_requested(); }
+bool interrupt_requested() { return interrupted != 0; }
 
 }  // namespace tidemark

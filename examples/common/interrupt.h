@@ -17,6 +17,9 @@ class InterruptScope {
   bool requested() const;
 };
 
+// The same for code that does not have the scope. REQUIRES: there is one.
+bool interrupt_requested();
+
 inline constexpr int kInterruptedExitCode = 130;
 
 }  // namespace tidemark

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "examples/common/console.h"
+#include "examples/common/interrupt.h"
 #include "examples/common/training.h"
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/compare.h"
@@ -94,6 +95,7 @@ void print_answer(const FinetuneFlags& flags, const Llama& network, const ModelT
   TokenStream text(model.tokenizer);
   std::vector<int64_t> tokens(prompt.begin(), prompt.end());
   for (int64_t i = 0; i < flags.generate.longest && cache.length() < cache.longest(); ++i) {
+    if (interrupt_requested()) break;
     std::vector<float> logits;
     session.step([&] { logits = logits_after(tokens, network, cache); });
     const int32_t token = choose(flags.generate, logits, draw(flags.seed, number, i));
@@ -119,7 +121,7 @@ void print_answers(const FinetuneFlags& flags, Llama& network, const ModelTokeni
                    Session& session) {
   network.train(false);
   const std::vector<std::string>& prompts = flags.generate.prompts;
-  for (size_t i = 0; i < prompts.size(); ++i) {
+  for (size_t i = 0; i < prompts.size() && !interrupt_requested(); ++i) {
     print_out("\n> {}\n", prompts[i]);
     print_answer(flags, network, model, session, i);
   }

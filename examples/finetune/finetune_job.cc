@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -12,8 +13,11 @@
 
 #include "examples/common/bundled.h"
 #include "examples/common/checkpointing.h"
+#include "examples/common/interrupt.h"
 #include "examples/finetune/answers.h"
 #include "examples/finetune/tuning.h"
+#include "models/checkpoint/weight_file.h"
+#include "models/checksum.h"
 #include "models/text/tokenizer/model_tokenizer.h"
 #include "models/text/tuning/tuning_batches.h"
 #include "models/text/tuning/tuning_data.h"
@@ -41,7 +45,7 @@ class TuningSets {
     if (!flags.validation.empty()) {
       validation_.emplace(flags.validation, model, TuningDataOptions{.longest = flags.length});
       held = {0, validation_->size()};
-    } else if (flags.hold_out > 0) {
+    } else if (flags.hold_out > 0 && data_.size() > 1) {
       std::tie(train, held) = data_.split(flags.hold_out);
     }
     TuningBatchOptions options{.rows = flags.batch,
@@ -132,6 +136,24 @@ Program program_for(const FinetuneFlags& flags, std::vector<int64_t> lengths) {
   };
 }
 
+// Of the names and shapes of all tensors in the model's files, and some of each one's values:
+// the whole of a large model would take long.
+std::string fingerprint_of_weights(const std::string& model) {
+  constexpr int64_t kSome = 64;
+  const auto file = open_weights(model);
+  Checksum checksum;
+  for (const WeightEntry& entry : file->entries()) {
+    const std::string about = entry.name + entry.type + entry.shape.to_string();
+    checksum.add(std::as_bytes(std::span(about)));
+    if (!entry.dtype) continue;
+    std::vector<std::byte> values(static_cast<size_t>(
+        (size_of(*entry.dtype) * std::min(kSome, entry.shape.elements())).count()));
+    file->read(entry, Bytes(0), values);
+    checksum.add(values);
+  }
+  return checksum.hex();
+}
+
 // Settings that a continued run must share with the run it continues.
 WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets) {
   std::string lora = "none";
@@ -148,6 +170,7 @@ WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets) {
           {"lora", lora},
           {"stored", std::string(to_string(flags.stored))},
           {"rounding", flags.adam.masters ? "master" : "stochastic"},
+          {"weights", flags.lora && sets ? fingerprint_of_weights(flags.model) : ""},
           {"adam-8bit", flags.adam.eight_bit ? "yes" : "no"},
           {"lr", fmt::format("{}", flags.learning_rate.value_or(base_rate(flags)))},
           {"warmup", flags.warmup ? std::to_string(*flags.warmup) : "3 %"}};
@@ -176,7 +199,15 @@ class FinetuneTraining final : public Training {
     batch_ = sets_ ? sets_->train(step) : sized(flags_, flags_.length);
     tuning_.set_learning_rate(step, files_.schedule_steps());
   }
-  StepOutcome step() override { return tuning_.train(std::exchange(batch_, {})); }
+  StepOutcome step() override {
+    const StepOutcome outcome = tuning_.train(std::exchange(batch_, {}));
+    if (outcome.loss && !std::isfinite(*outcome.loss)) {
+      throw Error(
+          "the loss is no longer a number: training has diverged, and nothing is saved; "
+          "try a smaller --lr, or --clip");
+    }
+    return outcome;
+  }
   std::optional<double> after_step(int64_t done) override {
     const int64_t every = flags_.validate_every > 0 ? flags_.validate_every
                           : sets_                   ? sets_->steps_per_epoch()
@@ -200,7 +231,8 @@ class FinetuneTraining final : public Training {
     } catch (const Error&) {
       error = std::current_exception();
     }
-    if (!flags_.output.empty()) tuning_.save();
+    const bool untrained = done == first_step_ && interrupt_requested();
+    if (!flags_.output.empty() && !untrained) tuning_.save();
     if (error) std::rethrow_exception(error);
   }
   std::optional<std::string> checksum() const override { return tuning_.checksum(); }
@@ -224,6 +256,7 @@ class FinetuneTraining final : public Training {
     double loss = 0;
     int64_t correct = 0, counted = 0;
     for (int64_t i = 0; i < (sets_ ? sets_->test_batches() : 0); ++i) {
+      if (interrupt_requested()) return {};
       const TuningBatch batch = sets_->test(i);
       StepOutcome outcome;
       session.step([&] { outcome = tuning_.evaluate(batch); });

@@ -101,6 +101,10 @@ void Tuning::load() {
 
 void Tuning::simulate_load() { tidemark::simulate_load(network_->parameters()); }
 
+void Tuning::simulate_merge() {
+  for (const DeferredTensor& each : merged_parameters(*network_)) each.make();
+}
+
 void Tuning::set_learning_rate(int64_t step, int64_t steps) {
   optimizer_->set_learning_rate(learning_rate({.kind = *parse_schedule(flags_.schedule),
                                                .rate = rate_,
@@ -145,7 +149,6 @@ void Tuning::save() {
     save_adapter(flags_.output, *network_, *flags_.lora, flags_.model);
     return;
   }
-  const NoGrad no_grad;
   save_hugging_face_folder(flags_.output, merged_parameters(*network_), flags_.network.config,
                            std::filesystem::is_directory(flags_.model) ? flags_.model : "");
 }

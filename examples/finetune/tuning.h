@@ -13,7 +13,6 @@
 #include "examples/common/training.h"
 #include "examples/finetune/finetune_flags.h"
 #include "models/llama.h"
-#include "models/nn/lora.h"
 #include "models/optim/optimizer.h"
 #include "models/text/tuning/tuning_batches.h"
 
@@ -30,7 +29,7 @@ class Tuning {
   // On devices without data: takes the memory that load() takes.
   void simulate_load();
   // The same for what --merge computes.
-  void simulate_merge() { merged_parameters(*network_); }
+  void simulate_merge();
 
   // Sets the rate for step `step` of a schedule over `steps` steps.
   void set_learning_rate(int64_t step, int64_t steps);

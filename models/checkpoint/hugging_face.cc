@@ -1,11 +1,15 @@
 #include "models/checkpoint/hugging_face.h"
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "models/config_json.h"
+#include "models/nn/dense.h"
+#include "models/nn/lora.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/text_file.h"
 
@@ -49,13 +53,33 @@ std::optional<bool> read_lower_case(const std::string& path) {
   return ConfigJson::read(path).flag("do_lower_case");
 }
 
-void save_hugging_face_folder(const std::string& folder, std::span<const NamedTensor> tensors,
+std::vector<DeferredTensor> merged_parameters(Module& model) {
+  std::map<std::string, const Dense*> changed;
+  model.visit([&](const std::string& name, Module& part) {
+    const auto* dense = dynamic_cast<const Dense*>(&part);
+    if (dense && dense->is_adapted()) changed[name + ".weight"] = dense;
+  });
+  std::vector<DeferredTensor> tensors;
+  for (const NamedTensor& each : without_shared(model.parameters())) {
+    if (is_lora(each.name)) continue;
+    const auto layer = changed.find(each.name);
+    std::function<Tensor()> make = [tensor = each.tensor] { return tensor; };
+    if (layer != changed.end()) {
+      make = [dense = layer->second] { return dense->merged_weight(); };
+    }
+    tensors.push_back({each.name, each.tensor.dtype(), each.tensor.shape(), std::move(make)});
+  }
+  return tensors;
+}
+
+void save_hugging_face_folder(const std::string& folder,
+                              std::span<const DeferredTensor> tensors,
                               const std::string& config, const std::string& like) {
   const fs::path to = folder, from = like;
   std::error_code error;
   fs::create_directories(to, error);
   if (error) throw DataError(folder, "cannot be made: " + error.message());
-  save_tensors((to / "model.safetensors").string(), tensors, {{"format", "pt"}});
+  save_deferred((to / "model.safetensors").string(), tensors, {{"format", "pt"}});
   if (like.empty()) {
     write_text_file((to / "config.json").string(), config + "\n");
     return;

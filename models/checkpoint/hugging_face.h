@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "models/checkpoint/weights.h"
 #include "models/text_model.h"
@@ -31,8 +32,12 @@ std::optional<bool> read_lower_case(const std::string& path);
 // the folder that the network came from; its config.json is kept, and it may be the same
 // folder. Empty: there is none, and `config` is written. Makes the folder if there is none;
 // each file is replaced atomically. Throws DataError, UsageError on devices without data.
-void save_hugging_face_folder(const std::string& folder, std::span<const NamedTensor> tensors,
+void save_hugging_face_folder(const std::string& folder,
+                              std::span<const DeferredTensor> tensors,
                               const std::string& config, const std::string& like);
+// What to save of a network: its parameters, with the changes of add_lora() added to the
+// weights.
+std::vector<DeferredTensor> merged_parameters(Module& model);
 
 // Sizes that a file's header gives for a network of the same family as `model`; it does not
 // give the number of heads. All 0 if the file contains no such network.

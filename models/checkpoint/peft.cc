@@ -56,6 +56,9 @@ void save_adapter(const std::string& folder, Module& model, const LoraOptions& o
                                       {"bias", "none"},
                                       {"fan_in_fan_out", false},
                                       {"inference_mode", true}};
+  // A kill between the two files must not leave options of one adapter beside values of
+  // another.
+  fs::remove(fs::path(folder) / kConfig, error);
   save_tensors((fs::path(folder) / kWeights).string(), changes_of(model), {{"format", "pt"}},
                [](const std::string& ours) { return std::vector{name_in_file(ours)}; });
   write_text_file((fs::path(folder) / kConfig).string(), config.dump(2) + "\n");

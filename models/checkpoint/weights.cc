@@ -259,6 +259,19 @@ void save_tensors(const std::string& path, std::span<const NamedTensor> tensors,
   writer.commit();
 }
 
+void save_deferred(const std::string& path, std::span<const DeferredTensor> tensors,
+                   const WeightMetadata& metadata) {
+  std::vector<SafetensorsSpec> specs;
+  specs.reserve(tensors.size());
+  for (const DeferredTensor& each : tensors) {
+    specs.push_back({each.name, each.dtype, each.shape});
+  }
+  SafetensorsWriter writer(path, specs, metadata);
+  const auto write = [&](std::span<const std::byte> piece) { writer.write(piece); };
+  for (const DeferredTensor& each : tensors) values_to(write, each.make());
+  writer.commit();
+}
+
 void save_weights(const std::string& path, const Module& module, const WeightMetadata& metadata,
                   const WeightNames& names) {
   save_tensors(path, all_of(module), metadata, names);

@@ -59,6 +59,16 @@ void save_weights(const std::string& path, const Module& module,
 void save_tensors(const std::string& path, std::span<const NamedTensor> tensors,
                   const WeightMetadata& metadata = {}, const WeightNames& names = {});
 
+// The same for tensors that are made one at a time, when their turn comes.
+struct DeferredTensor {
+  std::string name;
+  DType dtype;
+  Shape shape;
+  std::function<Tensor()> make;
+};
+void save_deferred(const std::string& path, std::span<const DeferredTensor> tensors,
+                   const WeightMetadata& metadata = {});
+
 // Overwrites the values of a contiguous tensor from `source`, or from host memory.
 void assign_values_from(const PieceSource& source, const Tensor& tensor);
 void assign_values(const Tensor& tensor, std::span<const std::byte> bytes);

@@ -14,6 +14,11 @@ constexpr const char* kHead = "lm_head";
 
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
+// Whether a target is a layer's name or its last parts.
+bool names_layer(const std::string& target, const std::string& layer) {
+  return layer == target || layer.ends_with("." + target);
+}
+
 struct NamedDense {
   std::string name;
   Dense* layer;
@@ -36,7 +41,10 @@ void add_lora(Module& model, const LoraOptions& options, ParameterInit& init) {
   names.erase(kHead);
   for (const std::string& target : options.targets) {
     if (target == kHead) throw UsageError("[lora] the head cannot be changed");
-    if (names.contains(target)) continue;
+    if (std::any_of(layers.begin(), layers.end(),
+                    [&](const NamedDense& each) { return names_layer(target, each.name); })) {
+      continue;
+    }
     throw UsageError("[lora] no dense layer is named '" + target + "'; there are " +
                      listed(std::vector<std::string>(names.begin(), names.end())));
   }
@@ -44,8 +52,9 @@ void add_lora(Module& model, const LoraOptions& options, ParameterInit& init) {
     const std::string name = last_part(each.name);
     if (name == kHead) return true;
     if (options.targets.empty()) return false;
-    return std::find(options.targets.begin(), options.targets.end(), name) ==
-           options.targets.end();
+    return std::none_of(
+        options.targets.begin(), options.targets.end(),
+        [&](const std::string& target) { return names_layer(target, each.name); });
   });
   if (layers.empty()) throw UsageError("[lora] the network has no dense layers to change");
   model.freeze();
@@ -55,19 +64,6 @@ void add_lora(Module& model, const LoraOptions& options, ParameterInit& init) {
 bool is_lora(const std::string& parameter) {
   return parameter.find(".lora_A.") != std::string::npos ||
          parameter.find(".lora_B.") != std::string::npos;
-}
-
-std::vector<NamedTensor> merged_parameters(Module& model) {
-  std::vector<NamedTensor> parameters = model.parameters();
-  std::erase_if(parameters, [](const NamedTensor& each) { return is_lora(each.name); });
-  for (const NamedDense& each : dense_layers(model)) {
-    if (!each.layer->is_adapted()) continue;
-    const auto weight = std::find_if(
-        parameters.begin(), parameters.end(),
-        [&](const NamedTensor& named) { return named.name == each.name + ".weight"; });
-    weight->tensor = each.layer->merged_weight();
-  }
-  return parameters;
 }
 
 }  // namespace tidemark

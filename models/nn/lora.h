@@ -15,7 +15,8 @@ namespace tidemark {
 
 struct LoraOptions {
   LowRankOptions change{};
-  // Last parts of the names of layers, as in PEFT: "q_proj". Empty: all dense layers but a head
+  // Names of layers or their last parts, as in PEFT: "q_proj". Empty: all dense layers but a
+  // head
   // ("lm_head"), PEFT's "all-linear".
   std::vector<std::string> targets{};
 };
@@ -26,10 +27,5 @@ void add_lora(Module& model, const LoraOptions& options, ParameterInit& init);
 
 // Whether a parameter belongs to such a change.
 bool is_lora(const std::string& parameter);
-
-// The parameters of the network without changes: those that were there before add_lora(), the
-// changed weights with their changes added. These are results of operators, so a budget holds
-// for them too; saving them needs one at a time.
-std::vector<NamedTensor> merged_parameters(Module& model);
 
 }  // namespace tidemark

@@ -79,7 +79,7 @@ class FinetuneTest : public testing::ProgramTest {
       std::vector<float> values = draw_normal(1, 0, each.tensor.elements(), deviation);
       assign_values(each.tensor, std::as_bytes(std::span(values)));
     }
-    save_hugging_face_folder(model_, network->parameters(), config.dump(), "");
+    save_hugging_face_folder(model_, merged_parameters(*network), config.dump(), "");
   }
 
   static Json tokenizer() {
@@ -318,6 +318,33 @@ TEST_F(FinetuneTest, WeightsThatAreNotNumbersAreRefused) {
   EXPECT_EQ(result.code, 2);
   EXPECT_THAT(result.error, HasSubstr("NaN, element 0"));
   EXPECT_FALSE(fs::exists(path("out-folder")));
+}
+
+TEST_F(FinetuneTest, DivergedTrainingIsNotSaved) {
+  const Result result = train("--steps 6 --lr 1e30 --clip 0 --output " + path("tuned"));
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.error, HasSubstr("no longer a number"));
+  EXPECT_FALSE(fs::exists(path("tuned")));
+}
+
+TEST_F(FinetuneTest, AnAdaptersRunGoesOnWithItsOwnWeightsOnly) {
+  const std::string flags = "--lora-rank 2 --lr-steps 4 --checkpoint " + path("state");
+  ASSERT_EQ(train("--steps 2 " + flags).code, 0);
+  make_model(0.3);
+  const Result other = train("--steps 4 --resume " + flags);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.error, HasSubstr("--weights"));
+}
+
+TEST_F(FinetuneTest, MergingFitsInTheSmallestBudget) {
+  const std::string flags =
+      "--lora-rank 1 --batch 1 --seq-length 32 --merge --output " + path("tuned");
+  const Result free = train(flags);
+  ASSERT_EQ(free.code, 0) << free.error;
+  const auto minimum = free.json.at("minimum_budget_bytes").get<int64_t>();
+  const Result least = train(flags + " --budget " + std::to_string(minimum));
+  EXPECT_EQ(least.code, 0) << least.error;
+  EXPECT_EQ(train(flags + " --policy none").code, 0);
 }
 
 TEST_F(FinetuneTest, ATruncatedFileIsRefused) {
