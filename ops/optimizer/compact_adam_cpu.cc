@@ -33,9 +33,9 @@ struct Member {
     }
     if constexpr (Kind::kHasMaster) master = args.inout<float>(first + Kind::kMasterAt);
   }
-  Kind::Param* param;
+  typename Kind::Param* param;
   FloatInput grad;
-  Kind::State *m, *v;
+  typename Kind::State *m, *v;
   float *m_scale = nullptr, *v_scale = nullptr, *master = nullptr;
 };
 
