@@ -26,6 +26,7 @@ FinetuneFlags with_lora(FinetuneFlags flags, bool lora) {
     flags.adapter = "";
     flags.merge = false;
   } else if (!flags.lora) {
+    flags.adam.masters = true;
     flags.lora = LoraOptions{.change = {.rank = kRank, .alpha = 2.0 * kRank}};
   }
   return flags;

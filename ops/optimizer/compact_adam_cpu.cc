@@ -33,9 +33,9 @@ struct Member {
     }
     if constexpr (Kind::kHasMaster) master = args.inout<float>(first + Kind::kMasterAt);
   }
-  Kind::Param* param;
+  typename Kind::Param* param;
   FloatInput grad;
-  Kind::State *m, *v;
+  typename Kind::State *m, *v;
   float *m_scale = nullptr, *v_scale = nullptr, *master = nullptr;
 };
 
@@ -52,15 +52,15 @@ TIDEMARK_INLINE void dequantise(const uint8_t* __restrict codes, float scale, in
   for (int64_t i = 0; i < n; ++i) x[i] = DynamicMap<kSigned>::value(wide[i]) * scale;
 }
 
-// Returns the scale.
+// Returns the scale. Where that is 0, 0 / 0 has the code of 0.
 template <bool kSigned>
 TIDEMARK_INLINE float quantise(const float* __restrict x, int64_t n,
                                uint8_t* __restrict codes) {
   uint32_t largest = 0;
   for (int64_t i = 0; i < n; ++i) largest = std::max(largest, magnitude_bits(x[i]));
-  const float scale = std::bit_cast<float>(largest), divisor = scale > 0 ? scale : 1;
+  const float scale = std::bit_cast<float>(largest);
   alignas(64) int32_t wide[kBlock];
-  for (int64_t i = 0; i < n; ++i) wide[i] = DynamicMap<kSigned>::code(x[i] / divisor);
+  for (int64_t i = 0; i < n; ++i) wide[i] = DynamicMap<kSigned>::code(x[i] / scale);
   for (int64_t i = 0; i < n; ++i) codes[i] = static_cast<uint8_t>(wide[i]);
   return scale;
 }

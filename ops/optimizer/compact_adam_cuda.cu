@@ -94,11 +94,11 @@ __device__ void quantise(const Run& run, const float (&x)[kLaneElements], uint8_
   for (int step = kWarp / 2; step > 0; step /= 2) {
     largest = max(largest, __shfl_xor_sync(0xFFFFFFFF, largest, step));
   }
-  const float all = std::bit_cast<float>(largest), divisor = all > 0 ? all : 1;
+  const float all = std::bit_cast<float>(largest);  // if 0, 0 / 0 has the code of 0
   uint8_t to[kLaneElements];
 #pragma unroll
   for (int i = 0; i < kLaneElements; ++i) {
-    to[i] = static_cast<uint8_t>(DynamicMap<kSigned>::code(x[i] / divisor));
+    to[i] = static_cast<uint8_t>(DynamicMap<kSigned>::code(x[i] / all));
   }
   run.store(codes, to);
   if (threadIdx.x % kWarp == 0 && run.count > 0) *scale = all;

@@ -25,7 +25,8 @@ inline constexpr int64_t kQuantisedBlock = 256;
 
 template <bool kSigned>
 struct DynamicMap {
-  // The code of x in [-1, 1], or in [0, 1] if unsigned. Any other x has some code.
+  // The code of x in [-1, 1], or in [0, 1] if unsigned. NaN has the code of 0; any other x has
+  // some code.
   // (Codes fit in 8 bits. They are ints here, because a loop over bytes and floats would be
   // vectorised by the number of bytes in a vector, which takes too many registers.)
   static TIDEMARK_HOST_DEVICE TIDEMARK_INLINE int code(float x) {

@@ -11,9 +11,9 @@ namespace {
 
 // Applies a functor to one parameter after the other, each with `count` operands.
 template <size_t count>
-class Loops {
+class ParameterLoops {
  public:
-  explicit Loops(const OpQuery& query) {
+  explicit ParameterLoops(const OpQuery& query) {
     for (size_t i = 0; i < query.inputs.size(); i += count) {
       loops_.push_back(make(query.inputs.subspan(i, count), std::make_index_sequence<count>()));
     }
@@ -51,7 +51,7 @@ class Loops {
 }  // namespace
 
 PreparedKernel prepare_sgd_cpu(const OpQuery& query) {
-  return {Bytes(0), [loops = Loops<2>(query)](const KernelArgs& args) {
+  return {Bytes(0), [loops = ParameterLoops<2>(query)](const KernelArgs& args) {
             const SgdNumbers numbers(args.scalars);
             if (numbers.weight_decay == 0) return loops.run(args, SgdStep<false>{numbers});
             loops.run(args, SgdStep<true>{numbers});
@@ -59,13 +59,13 @@ PreparedKernel prepare_sgd_cpu(const OpQuery& query) {
 }
 
 PreparedKernel prepare_sgd_momentum_cpu(const OpQuery& query) {
-  return {Bytes(0), [loops = Loops<3>(query)](const KernelArgs& args) {
+  return {Bytes(0), [loops = ParameterLoops<3>(query)](const KernelArgs& args) {
             with_sgd_momentum_step(args.scalars, [&](const auto& f) { loops.run(args, f); });
           }};
 }
 
 PreparedKernel prepare_adam_cpu(const OpQuery& query) {
-  return {Bytes(0), [loops = Loops<4>(query)](const KernelArgs& args) {
+  return {Bytes(0), [loops = ParameterLoops<4>(query)](const KernelArgs& args) {
             with_adam_step(args.scalars, [&](const auto& f) { loops.run(args, f); });
           }};
 }

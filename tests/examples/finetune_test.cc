@@ -13,6 +13,7 @@
 #include "models/nn/parameter_init.h"
 #include "models/text_models.h"
 #include "runtime/session/session.h"
+#include "tests/support/machine.h"
 #include "tests/support/program_test.h"
 
 namespace tidemark {
@@ -143,6 +144,7 @@ TEST_F(FinetuneTest, LossFalls) {
         {"--lora-rank 8 --lr 0.05 ", 0.2},
         {"--stored bf16 --adam-8bit ", 1.0},
         {"--stored bf16 --rounding stochastic --dtype bf16 ", 1.0}}) {
+    if (kind.find("--dtype bf16") != std::string::npos && !testing::has_bfloat16()) continue;
     const Result result = train("--steps 40 --validate-every 20 " + kind);
     ASSERT_EQ(result.code, 0) << result.error;
     const Json& steps = result.json.at("steps");
@@ -161,6 +163,7 @@ TEST_F(FinetuneTest, SameBitsWhateverTheMemory) {
         "--lora-rank 2 --lora-targets q_proj,down_proj --accumulate 2 --stored bf16 ",
         "--stored bf16 --accumulate 2 ",
         "--stored bf16 --rounding stochastic --dtype bf16 --adam-8bit "}) {
+    if (kind.find("--dtype bf16") != std::string::npos && !testing::has_bfloat16()) continue;
     const auto with = [&](const std::string& memory) { return train(kind + memory); };
     expect_same_under(with, with("--policy none"),
                       {"--budget 100%", "--budget 60%", "--budget 60% --policy delta",

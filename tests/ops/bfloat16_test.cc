@@ -432,7 +432,7 @@ TEST_F(Bfloat16Test, OperatorsWithoutAKernelSaySo) {
        std::vector<std::pair<std::string, std::function<void()>>>{{"exp", [&] { exp(x); }},
                                                                   {"div", [&] { div(x, x); }},
                                                                   {"max", [&] { max(x); }},
-                                                                  {"norm", [&] { norm(x); }}}) {
+                                                                  {"log", [&] { log(x); }}}) {
     const std::string error = usage_error(call);
     EXPECT_EQ(error.rfind("[" + name + "] ", 0), 0u) << error;
     EXPECT_NE(error.find("bfloat16"), std::string::npos) << error;
