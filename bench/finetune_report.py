@@ -23,6 +23,14 @@ GROUPS = pathlib.Path("/sys/fs/cgroup/memory")
 PROMPTS = ["What is the capital of France?", "Why is the sea salt?", "Write a short poem on tides."]
 STEPS, EXAMPLES, RATE, TOKENS = 10, 8, {"full": 1e-4, "lora": 1e-3}, 48
 ROWS, LENGTH, WARMUP = 4, 256, 2
+# On the simulator, one sequence of 4,096 tokens a step in 7.5 GiB of a card's memory.
+CARD = ["--device", "sim:rtx4090-24gb", "--dtype", "bf16", "--batch", 1, "--seq-length", 4096,
+        "--hold-out", 0]
+SIMULATED = {
+    "llama-3.1-8b, LoRA": ["--model", "llama-3.1-8b", "--lora-rank", 16, "--stored", "bf16"],
+    "smollm2-1.7b, LoRA": ["--model", "smollm2-1.7b", "--lora-rank", 16, "--stored", "bf16"],
+    "llama-3.2-1b, all weights": ["--model", "llama-3.2-1b"],
+}
 
 
 class Runs:
@@ -58,7 +66,8 @@ class Runs:
         report = self.folder / "run.json"
         report.unlink(missing_ok=True)
         code, out, said, resident = self.start(
-            [self.options.build / "bin" / "finetune", "--model", self.model, "--threads",
+            [self.options.build / "bin" / "finetune",
+             *([] if "--model" in flags else ["--model", self.model]), "--threads",
              self.options.threads, *flags, "--json", report], limit)
         if code != 0:
             return {"exit_code": code, "error": said[:300], "resident_peak_bytes": resident}
@@ -70,6 +79,7 @@ class Runs:
                 "step_ms": [step["ms"] for step in steps],
                 "tokens": steps[0]["tokens"] if steps else 0,
                 "budget_bytes": made["budget_bytes"], "disk_peak_bytes": made["disk_peak_bytes"],
+                "host_peak_bytes": made["host_peak_bytes"],
                 "smallest_budget_bytes": made["minimum_budget_bytes"],
                 "unmanaged_peak_bytes": made["unmanaged_peak_bytes"],
                 "resident_peak_bytes": resident, "output": out}
@@ -172,13 +182,30 @@ def limited(runs):
     return rows
 
 
+def simulated(runs):
+    rows = []
+    for name, flags in SIMULATED.items():
+        ample = runs.ours(*flags, *CARD, "--steps", 3, "--policy", "none", "--budget", "200GiB")
+        held = runs.ours(*flags, *CARD, "--steps", 10, "--budget", "7.5GiB", "--host-limit",
+                         "96GiB")
+        row = {"name": name, "unmanaged_peak_bytes": ample["unmanaged_peak_bytes"],
+               "smallest_budget_bytes": held["smallest_budget_bytes"],
+               "host_peak_bytes": held["host_peak_bytes"],
+               "ample_step_ms": ample["step_ms"][-1], "step_ms": held["step_ms"][-1]}
+        row["overhead"] = row["step_ms"] / row["ample_step_ms"] - 1
+        rows.append(row)
+        print(f"{name}: {row['ample_step_ms']:.0f} -> {row['step_ms']:.0f} ms, "
+              f"{100 * row['overhead']:.1f} %", flush=True)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--python", default="python3")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--parts", default="agreement,speed,limited", help="[%(default)s]")
+    parser.add_argument("--parts", default="agreement,simulated,speed,limited", help="[%(default)s]")
     parser.add_argument("--output", type=pathlib.Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -186,7 +213,8 @@ def main():
         runs.torch("--make-adapter", runs.folder / "adapter")
         report = {"device": cpu_name(), "threads": options.threads}
         for part in options.parts.split(","):
-            report[part] = {"agreement": agreement, "speed": speed, "limited": limited}[part](runs)
+            report[part] = {"agreement": agreement, "simulated": simulated, "speed": speed,
+                            "limited": limited}[part](runs)
     if options.output:
         write_report(options.output, **report)
 
