@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "examples/common/console.h"
@@ -120,8 +121,8 @@ void add_storage_flags(CLI::App& app, FinetuneFlags& flags) {
          "random, right in the mean, without a copy (stochastic) [master]")
       ->check(CLI::IsMember({"master", "stochastic"}));
   app.add_flag("--adam-8bit", flags.adam.eight_bit,
-               "Keep Adam's means and variances in 8 bits instead of 32. The result differs "
-               "a little from that of 32 bits");
+               "Keep Adam's means and variances in 8 bits instead of 32, but for the words' "
+               "table. The result differs a little from that of 32 bits");
 }
 
 void add_result_flags(CLI::App& app, FinetuneFlags& flags) {
@@ -221,6 +222,7 @@ void complete(FinetuneFlags& flags, const LoraFlags& lora, bool length_given) {
     if (flags.adam.eight_bit) throw UsageError("--adam-8bit needs adam or adamw");
   }
   flags.adam.seed = flags.seed;
+  flags.adam.in_float32 = {flags.network.words};
   if (flags.merge && (!flags.lora || flags.output.empty())) {
     throw UsageError("--merge needs --output, and --lora-rank or --adapter");
   }
@@ -237,7 +239,8 @@ void complete(FinetuneFlags& flags, const LoraFlags& lora, bool length_given) {
 }  // namespace
 
 int64_t FinetuneFlags::warmup_steps(int64_t run) const {
-  return warmup.value_or(static_cast<int64_t>(kWarmupShare * static_cast<double>(run)));
+  return warmup.value_or(
+      static_cast<int64_t>(std::ceil(kWarmupShare * static_cast<double>(run))));
 }
 
 int64_t FinetuneFlags::longest() const {
@@ -261,8 +264,9 @@ std::optional<FinetuneFlags> parse_finetune_flags(int argc, char** argv, int& ex
        .schedule = "constant, or falling to 0 over the run",
        .seed = "Seed of the changes' first values, dropout, the order of the "
                "data and sampling"});
-  app.add_option("--warmup", flags.warmup,
-                 "Steps over which the learning rate rises from 0 [3 % of the run]")
+  app.add_option(
+         "--warmup", flags.warmup,
+         "Steps over which the learning rate rises; it is 0 in the first [3 % of the run]")
       ->check(CLI::Range(0, 1 << 30))
       ->group("Optimizer");
   add_storage_flags(app, flags);

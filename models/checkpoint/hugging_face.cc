@@ -1,8 +1,10 @@
 #include "models/checkpoint/hugging_face.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -47,6 +49,19 @@ const WeightEntry* matrix(const WeightSource& file, const std::string& name) {
   return entry != nullptr && entry->shape.rank() == 2 ? entry : nullptr;
 }
 
+// A config.json that names the type of these tensors' matrices: transformers converts what it
+// loads to the type that is named.
+std::string with_type(const std::string& config, std::span<const DeferredTensor> tensors) {
+  auto json = nlohmann::ordered_json::parse(config);
+  const bool narrow = std::any_of(tensors.begin(), tensors.end(), [](const auto& each) {
+    return each.dtype == DType::kBFloat16;
+  });
+  const char* const type = narrow ? "bfloat16" : "float32";
+  json[json.contains("torch_dtype") ? "torch_dtype" : "dtype"] = type;
+  if (json.contains("dtype")) json["dtype"] = type;
+  return json.dump(2) + "\n";
+}
+
 }  // namespace
 
 std::optional<bool> read_lower_case(const std::string& path) {
@@ -81,7 +96,7 @@ void save_hugging_face_folder(const std::string& folder,
   if (error) throw DataError(folder, "cannot be made: " + error.message());
   save_deferred((to / "model.safetensors").string(), tensors, {{"format", "pt"}});
   if (like.empty()) {
-    write_text_file((to / "config.json").string(), config + "\n");
+    write_text_file((to / "config.json").string(), with_type(config, tensors));
     return;
   }
   if (fs::equivalent(from, to, error)) return;
@@ -90,7 +105,9 @@ void save_hugging_face_folder(const std::string& folder,
         "tokenizer.model", "special_tokens_map.json", "added_tokens.json", "vocab.json",
         "merges.txt", "vocab.txt", "chat_template.jinja"}) {
     if (!fs::exists(from / name)) continue;
-    write_text_file((to / name).string(), read_text_file((from / name).string()));
+    std::string text = read_text_file((from / name).string());
+    if (name == std::string_view("config.json")) text = with_type(text, tensors);
+    write_text_file((to / name).string(), text);
   }
 }
 

@@ -46,13 +46,16 @@ void save_adapter(const std::string& folder, Module& model, const LoraOptions& o
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw DataError(folder, "cannot be made: " + error.message());
+  const std::set<std::string> targets =
+      options.targets.empty() ? targets_of(model)
+                              : std::set(options.targets.begin(), options.targets.end());
   const nlohmann::ordered_json config{{"peft_type", "LORA"},
                                       {"task_type", "CAUSAL_LM"},
                                       {"base_model_name_or_path", base},
                                       {"r", options.change.rank},
                                       {"lora_alpha", options.change.alpha},
                                       {"lora_dropout", options.change.dropout},
-                                      {"target_modules", targets_of(model)},
+                                      {"target_modules", targets},
                                       {"bias", "none"},
                                       {"fan_in_fan_out", false},
                                       {"inference_mode", true}};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -37,7 +38,9 @@ class Adam final : public Optimizer {
   bool is_bfloat16(size_t i) const { return parameter(i).dtype() == DType::kBFloat16; }
   bool has_master(size_t i) const { return storage_.masters && is_bfloat16(i); }
   bool eight_bit(size_t i) const {
-    return storage_.eight_bit && parameter(i).elements() >= kSmallest8bit;
+    const std::vector<std::string>& others = storage_.in_float32;
+    return storage_.eight_bit && parameter(i).elements() >= kSmallest8bit &&
+           std::find(others.begin(), others.end(), name(i)) == others.end();
   }
   int kind_of(size_t i) const override {
     if (is_bfloat16(i) && !has_master(i)) return -1;

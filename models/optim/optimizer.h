@@ -55,6 +55,7 @@ class Optimizer {
   }
   size_t parameters() const { return parameters_.size(); }
   const Tensor& parameter(size_t i) const { return parameters_[i].tensor; }
+  const std::string& name(size_t i) const { return parameters_[i].name; }
 
   struct Update {
     size_t parameter;
@@ -91,6 +92,9 @@ struct AdamStorage {
   // Mean and variance in 8 bits, for parameters of at least kSmallest8bit elements. Results
   // differ from those of float32 state.
   bool eight_bit = false;
+  // Names of parameters whose mean and variance stay float32 all the same: those of embeddings,
+  // without which training is less stable (section 2.3 of the paper, dynamic_map.h).
+  std::vector<std::string> in_float32{};
   // Of random rounding. The bits depend on the seed, the parameter's position in the list, its
   // number of updates and the element alone.
   uint64_t seed = 0;

@@ -9,8 +9,10 @@
 //   unsigned, v   2, 4, 8, ..., 128         0, 254 positive ones, 1
 //
 // A block of kQuantisedBlock elements shares a scale, its largest magnitude; an element is its
-// code's value times the scale. Quantising takes the nearest value, except that a positive v
-// never becomes 0: the next step would divide by eps alone.
+// code's value times the scale. Quantising takes the nearest value.
+//
+// Not from the paper: blocks of 256 elements, as later in its authors' bitsandbytes, where it
+// has 2048; and a positive v never becomes 0, because the next step would divide by eps alone.
 #pragma once
 
 #include <bit>

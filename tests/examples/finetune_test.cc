@@ -229,6 +229,26 @@ TEST_F(FinetuneTest, AnAdapterIsSavedAndUsed) {
   EXPECT_EQ(answer(plain), answer(trained));
 }
 
+// Of some layers, with a name that others share.
+TEST_F(FinetuneTest, AnAdapterOfOneLayerIsReadBack) {
+  const std::string adapter = path("adapter");
+  ASSERT_EQ(
+      train("--lora-rank 2 --lora-targets model.layers.0.self_attn.q_proj --output " + adapter)
+          .code,
+      0);
+  const Result used = finetune("--seq-length 96 --generate n3 --adapter " + adapter);
+  EXPECT_EQ(used.code, 0) << used.error;
+}
+
+// transformers converts what it loads to the type that config.json names.
+TEST_F(FinetuneTest, TheConfigNamesTheTypeThatIsSaved) {
+  Json config = Json::parse(read(path("model/config.json")));
+  config["dtype"] = "bfloat16";
+  write("model/config.json", config.dump());
+  ASSERT_EQ(train("--output " + path("tuned")).code, 0);
+  EXPECT_EQ(Json::parse(read(path("tuned/config.json"))).at("dtype"), "float32");
+}
+
 TEST_F(FinetuneTest, GenerationIsTheSameWithinABudget) {
   make_model(0.3);  // so that answers are not one token again and again
   const std::string ask = "--seq-length 96 --generate 'What is it?' --max-tokens 24 ";

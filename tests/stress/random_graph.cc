@@ -69,7 +69,8 @@ AdamUpdate RandomGraph::narrow_like(const Tensor& tensor, bool master, bool eigh
   const auto state = [&](const Shape& of) {
     return upload_constant(of, 0, Category::kOptimizerState, "narrow state");
   };
-  AdamUpdate made{.param = zeros(BFloat16(), DType::kBFloat16, Category::kParameter)};
+  AdamUpdate made{};
+  made.param = zeros(BFloat16(), DType::kBFloat16, Category::kParameter);
   for (Tensor* each : {&made.m, &made.v}) {
     *each =
         eight_bit ? zeros(uint8_t(), DType::kUInt8, Category::kOptimizerState) : state(shape);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -105,6 +106,16 @@ TEST_F(CompactAdamOptimizerTest, StateHasTheBytesThatItsNamesSay) {
 }
 
 // Weights are loaded after the optimizer is made.
+TEST_F(CompactAdamOptimizerTest, NamedParametersKeepStateInFloat32) {
+  const std::unique_ptr<Optimizer> adam =
+      make_adam(parameters(std::vector<int64_t>{5000, 5000}), kAdamw,
+                {.eight_bit = true, .in_float32 = {"p1"}});
+  for (const NamedTensor& state : adam->state()) {
+    if (!state.name.ends_with(".mean")) continue;
+    EXPECT_EQ(state.tensor.dtype(), state.name == "p1.mean" ? DType::kFloat32 : DType::kUInt8);
+  }
+}
+
 TEST_F(CompactAdamOptimizerTest, MastersFollowAFloat32ParameterFromTheLoadedValues) {
   Tensor narrow = cast(random_tensor({3000}, 1), DType::kBFloat16);
   Tensor wide = random_tensor({3000}, 2);
