@@ -140,13 +140,13 @@ def speed(runs):
     adapter = runs.folder / "adapter"
     rows = []
     for kind in ("full", "lora"):
-        for dtype in ("float32", "bf16"):
+        for dtype in runs.options.dtypes.split(","):
             lora = ["--adapter", adapter] if kind == "lora" else []
             ours = runs.ours("--data", runs.text, "--batch", ROWS, "--seq-length", LENGTH,
-                             "--no-packing", "--hold-out", 0, "--steps", 6, "--dtype", dtype, *lora)
+                             "--no-packing", "--hold-out", 0, "--steps", 5, "--dtype", dtype, *lora)
             row = {"trained": kind, "dtype": dtype, "ours": ours}
             for name, more in (("torch", []), ("torch, checkpointing", ["--checkpointing"])):
-                row[name] = runs.torch("--random", f"{ROWS}x{LENGTH}", "--steps", 6, "--dtype",
+                row[name] = runs.torch("--random", f"{ROWS}x{LENGTH}", "--steps", 5, "--dtype",
                                        dtype, *lora, *more)
             for run in (row["ours"], row["torch"], row["torch, checkpointing"]):
                 run.pop("output", None)
@@ -206,6 +206,7 @@ def main():
     parser.add_argument("--python", default="python3")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--parts", default="agreement,simulated,speed,limited", help="[%(default)s]")
+    parser.add_argument("--dtypes", default="float32,bf16", help="of speed [%(default)s]")
     parser.add_argument("--output", type=pathlib.Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
