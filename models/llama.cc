@@ -354,15 +354,6 @@ Tensor LlamaLayer::forward(const Tensor& x, const LlamaPlaces& places, LlamaCach
   return add(down_.forward(silu_mul(gate_.forward(h), up_.forward(h))), y);
 }
 
-Tensor LlamaLayer::forward(const Tensor& x, const LlamaPlaces& places) const {
-  return forward(x, places, nullptr, 0);
-}
-
-Tensor LlamaLayer::forward(const Tensor& x, const LlamaPlaces& places, LlamaCache& cache,
-                           size_t layer) const {
-  return forward(x, places, &cache.layers_[layer], cache.length_);
-}
-
 Llama::Llama(const LlamaOptions& options, ParameterInit& init)
     : options_(options),
       words_({.rows = options.vocabulary, .columns = options.width, .deviation = kDeviation},
@@ -426,7 +417,9 @@ Tensor Llama::next(const Tensor& tokens, LlamaCache& cache) const {
   const NoGrad no_grad;
   const LlamaPlaces where = places(before, length);
   Tensor x = words_.forward(tokens);
-  for (size_t i = 0; i < layers_.size(); ++i) x = layers_[i]->forward(x, where, cache, i);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    x = layers_[i]->forward(x, where, &cache.layers_[i], before);
+  }
   cache.length_ += length;
   return project(norm_.forward(narrow(reshape(x, {length, options_.width}), 0, length - 1, 1)));
 }

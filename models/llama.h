@@ -89,12 +89,12 @@ class LlamaCache {
   int64_t length() const { return length_; }
   int64_t longest() const { return longest_; }
 
- private:
-  friend class Llama;
-  friend class LlamaLayer;
   struct Layer {
     Tensor keys, values;  // (1, longest, kv_heads, head_width)
   };
+
+ private:
+  friend class Llama;
   std::vector<Layer> layers_;
   int64_t longest_, length_ = 0;
 };
@@ -102,18 +102,14 @@ class LlamaCache {
 class LlamaLayer : public Module {
  public:
   LlamaLayer(const LlamaOptions& options, ParameterInit& init);
-  Tensor forward(const Tensor& x, const LlamaPlaces& places) const;
-  // x continues what is in the cache, and is added to it. REQUIRES: `layer` is this layer's
-  // number, and what Llama::next says of the cache.
-  Tensor forward(const Tensor& x, const LlamaPlaces& places, LlamaCache& cache,
-                 size_t layer) const;
+  // With a cache, x continues the `before` tokens in it, and is added to it. REQUIRES: the
+  // cache has space and the layer's type; x is one token unless `before` is 0.
+  Tensor forward(const Tensor& x, const LlamaPlaces& places, LlamaCache::Layer* cache = nullptr,
+                 int64_t before = 0) const;
 
  private:
-  // A continuation's attention if there is a cache.
   Tensor attend(const Tensor& x, const LlamaPlaces& places, LlamaCache::Layer* cache,
                 int64_t before) const;
-  Tensor forward(const Tensor& x, const LlamaPlaces& places, LlamaCache::Layer* cache,
-                 int64_t before) const;
 
   LlamaOptions options_;
   RmsNorm norm1_, norm2_;

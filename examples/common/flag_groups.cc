@@ -242,16 +242,23 @@ void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& batch,
       ->excludes(steps);
 }
 
-void add_dtype_flag(CLI::App& app, RunFlags& flags) {
+void add_type_flag(CLI::App& app, const std::string& name, DType& type,
+                   const std::string& about) {
   app.add_option_function<std::string>(
-         "--dtype",
-         [&flags](const std::string& text) {
-           flags.dtype = text == "bf16" ? DType::kBFloat16 : DType::kFloat32;
+         name,
+         [&type](const std::string& text) {
+           type = text == "bf16" ? DType::kBFloat16 : DType::kFloat32;
          },
-         "Type of activations, and of weights where they are multiplied. bf16 (bfloat16) needs "
-         "half the memory and is less precise; parameters, optimizer state and the loss stay "
-         "float32 [float32]")
+         about)
       ->check(CLI::IsMember({"float32", "bf16"}));
+}
+
+void add_dtype_flag(CLI::App& app, RunFlags& flags) {
+  add_type_flag(
+      app, "--dtype", flags.dtype,
+      "Type of activations, and of weights where they are multiplied. bf16 (bfloat16) "
+      "needs half the memory and is less precise; parameters, optimizer state and the "
+      "loss stay float32 [float32]");
 }
 
 void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& help) {

@@ -29,6 +29,9 @@ struct OptimizerHelp {
 void add_length_flags(CLI::App& app, RunFlags& flags, const std::string& batch,
                       const std::string& epochs);
 void add_dtype_flag(CLI::App& app, RunFlags& flags);
+// A flag that takes float32 or bf16; adds to the group that was begun last.
+void add_type_flag(CLI::App& app, const std::string& name, DType& type,
+                   const std::string& about);
 void add_memory_flags(CLI::App& app, RunFlags& flags);
 void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& help);
 void add_machine_flags(CLI::App& app, RunFlags& flags);

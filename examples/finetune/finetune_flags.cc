@@ -101,14 +101,10 @@ void add_lora_flags(CLI::App& app, FinetuneFlags& flags, LoraFlags& lora) {
                  "Start from this adapter: a folder in PEFT's format, as --output writes it")
       ->type_name("FOLDER")
       ->excludes(rank);
-  app.add_option_function<std::string>(
-         "--stored",
-         [&flags](const std::string& text) {
-           flags.stored = text == "bf16" ? DType::kBFloat16 : DType::kFloat32;
-         },
-         "Type in which weights are kept: with LoRA those that are not trained, else all "
-         "matrices and their gradients [float32]")
-      ->check(CLI::IsMember({"float32", "bf16"}));
+  add_type_flag(
+      app, "--stored", flags.stored,
+      "Type in which weights are kept: with LoRA those that are not trained, else all "
+      "matrices and their gradients [float32]");
 }
 
 void add_storage_flags(CLI::App& app, FinetuneFlags& flags) {

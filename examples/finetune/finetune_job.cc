@@ -79,19 +79,12 @@ class TuningSets {
   std::vector<int64_t> lengths() const {
     const TuningBatchOptions& options = train_->options();
     if (options.packing) return {options.length};
-    int64_t longest = 0;
-    for (int64_t i = 0; i < data_.size(); ++i) longest = std::max(longest, data_.length(i));
-    if (validation_) {
-      for (int64_t i = 0; i < validation_->size(); ++i) {
-        longest = std::max(longest, validation_->length(i));
-      }
-    }
+    const int64_t longest = std::max(train_->longest(), test_ ? test_->longest() : 0);
     std::vector<int64_t> lengths;
     for (int64_t at = options.multiple; at < longest; at += options.multiple) {
       lengths.push_back(at);
     }
-    lengths.push_back(std::min(options.length, (longest + options.multiple - 1) /
-                                                   options.multiple * options.multiple));
+    lengths.push_back(longest);
     return lengths;
   }
 
@@ -156,6 +149,8 @@ std::string fingerprint_of_weights(const std::string& model) {
 
 // Settings that a continued run must share with the run it continues.
 WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets) {
+  // Those that a checkpoint of LoRA leaves out.
+  const bool compares_weights = flags.lora && sets && !flags.checkpoint.empty();
   std::string lora = "none";
   if (flags.lora) {
     lora = fmt::format("rank {}, alpha {}, dropout {}, targets", flags.lora->change.rank,
@@ -170,7 +165,7 @@ WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets) {
           {"lora", lora},
           {"stored", std::string(to_string(flags.stored))},
           {"rounding", flags.adam.masters ? "master" : "stochastic"},
-          {"weights", flags.lora && sets ? fingerprint_of_weights(flags.model) : ""},
+          {"weights", compares_weights ? fingerprint_of_weights(flags.model) : ""},
           {"adam-8bit", flags.adam.eight_bit ? "yes" : "no"},
           {"lr", fmt::format("{}", flags.learning_rate.value_or(base_rate(flags)))},
           {"warmup", flags.warmup ? std::to_string(*flags.warmup) : "3 %"}};

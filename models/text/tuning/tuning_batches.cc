@@ -137,8 +137,21 @@ int64_t TuningBatches::length_of(int64_t step) const {
   for (int64_t i = first; i < last; ++i) {
     longest = std::max(longest, data_.length(order_[static_cast<size_t>(i)]));
   }
+  return rounded(longest);
+}
+
+int64_t TuningBatches::rounded(int64_t longest) const {
   const int64_t multiple = options_.multiple;
   return std::min((longest + multiple - 1) / multiple * multiple, options_.length);
+}
+
+int64_t TuningBatches::longest() const {
+  if (options_.packing) return options_.length;
+  int64_t longest = 0;
+  for (int64_t i = range_.begin; i < range_.end; ++i) {
+    longest = std::max(longest, data_.length(i));
+  }
+  return rounded(longest);
 }
 
 TuningBatch TuningBatches::at(int64_t step) {

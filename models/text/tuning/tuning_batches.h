@@ -62,6 +62,8 @@ class TuningBatches {
 
   const TuningBatchOptions& options() const { return options_; }
   ExampleRange range() const { return range_; }
+  // The longest that a batch can be.
+  int64_t longest() const;
   // Tokens of examples as a share of the places in the batches of epoch 0; 1 is best.
   double filled();
   // Of the data, the range and the options: equal for equal batches.
@@ -76,6 +78,8 @@ class TuningBatches {
   // Of the epoch that is arranged: a step's rows in order_, and the length of its batch.
   std::pair<int64_t, int64_t> rows_of(int64_t step) const;
   int64_t length_of(int64_t step) const;
+  // The length of a batch whose longest example has so many tokens.
+  int64_t rounded(int64_t longest) const;
 
   TuningData& data_;
   ExampleRange range_;
