@@ -149,10 +149,7 @@ TIDEMARK_TYPED_LOOPS(TIDEMARK_COMPACT_ADAM)
 
 template <class Kind>
 PreparedKernel prepare(Kind, const OpQuery& query) {
-  std::vector<int64_t> elements;
-  for (size_t i = 0; i < query.inputs.size(); i += Kind::kInputs) {
-    elements.push_back(query.inputs[i].shape.elements());
-  }
+  std::vector<int64_t> elements = optimizer::elements_of_members(query, Kind::kInputs);
   return {Bytes(0), [elements = std::move(elements)](const KernelArgs& args) {
             const CompactCall call(args.scalars);
             const auto update = loops<Kind>().of(call.decay);

@@ -10,6 +10,7 @@
 #include "ops/kernels/members_cuda.cuh"
 #include "ops/optimizer/compact_adam.h"
 #include "ops/optimizer/dynamic_map.h"
+#include "ops/optimizer/kernels.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
@@ -200,10 +201,7 @@ __global__ void __launch_bounds__(kLaunchThreads)
 
 template <class Kind>
 PreparedKernel prepare(Kind, const OpQuery& query) {
-  std::vector<int64_t> elements;
-  for (size_t i = 0; i < query.inputs.size(); i += Kind::kInputs) {
-    elements.push_back(query.inputs[i].shape.elements());
-  }
+  std::vector<int64_t> elements = optimizer::elements_of_members(query, Kind::kInputs);
   return {Bytes(0), [elements = std::move(elements)](const KernelArgs& args) {
             for (size_t first = 0; first < elements.size(); first += kMaxMembers) {
               Members<Kind::kInputs, void> members;

@@ -1,9 +1,22 @@
 // The family's kernels.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 #include "ops/registry/op.h"
 
 namespace tidemark::optimizer {
+
+// The elements of each parameter of a call that takes `inputs` tensors for each.
+inline std::vector<int64_t> elements_of_members(const OpQuery& query, size_t inputs) {
+  std::vector<int64_t> elements;
+  for (size_t i = 0; i < query.inputs.size(); i += inputs) {
+    elements.push_back(query.inputs[i].shape.elements());
+  }
+  return elements;
+}
 
 PreparedKernel prepare_sgd_cpu(const OpQuery& query);
 PreparedKernel prepare_sgd_momentum_cpu(const OpQuery& query);

@@ -71,10 +71,7 @@ PreparedKernel prepare_adam_cpu(const OpQuery& query) {
 }
 
 PreparedKernel prepare_clip_cpu(const OpQuery& query) {
-  std::vector<int64_t> elements;
-  for (size_t i = 0; i < query.inputs.size(); i += 2) {
-    elements.push_back(query.inputs[i].shape.elements());
-  }
+  std::vector<int64_t> elements = optimizer::elements_of_members(query, 2);
   return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
     return {Bytes(0), [elements](const KernelArgs& args) {
               const float factor =

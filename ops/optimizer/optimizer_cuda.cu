@@ -6,6 +6,7 @@
 #include "ops/kernels/map_cuda.cuh"
 #include "ops/kernels/members_cuda.cuh"
 #include "ops/optimizer/functors.h"
+#include "ops/optimizer/kernels.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
@@ -138,10 +139,7 @@ __global__ void __launch_bounds__(kLaunchThreads)
 }
 
 PreparedKernel prepare_clip(const OpQuery& query) {
-  std::vector<int64_t> elements;
-  for (size_t i = 0; i < query.inputs.size(); i += 2) {
-    elements.push_back(query.inputs[i].shape.elements());
-  }
+  std::vector<int64_t> elements = optimizer::elements_of_members(query, 2);
   return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
     return {Bytes(0), [elements](const KernelArgs& args) {
               for (size_t first = 0; first < elements.size(); first += kMaxMembers) {
