@@ -71,6 +71,7 @@ const std::vector<Named<LlamaOptions>>& table() {
       {"llama-3.2-1b", llama3(sized(16, 2048, 32, 8, 8192), 32, true)},
       {"llama-3.2-3b", llama3(sized(28, 3072, 24, 8, 8192), 32, true)},
       {"llama-3.1-8b", llama3(sized(32, 4096, 32, 8, 14336), 8, false)},
+      {"llama-3.1-70b", llama3(sized(80, 8192, 64, 8, 28672), 8, false)},
       {"qwen2.5-0.5b", qwen2(sized(24, 896, 14, 2, 4864), 151936, true)},
       {"qwen2.5-1.5b", qwen2(sized(28, 1536, 12, 2, 8960), 151936, true)},
       {"qwen2.5-7b", qwen2(sized(28, 3584, 28, 4, 18944), 152064, false)},

@@ -101,8 +101,7 @@ void ProgressLine::print(std::string_view line, bool stays) {
                 fmt::format("{}{}{}", terminal_ ? kBackToStart : "", line, stays ? "\n" : ""));
 }
 
-DryRunLine::DryRunLine(std::FILE* out, int64_t bound)
-    : out_(out), bound_(bound), next_(Clock::now() + kFirstLine) {
+DryRunLine::DryRunLine(std::FILE* out) : out_(out), next_(Clock::now() + kFirstLine) {
   if (isatty(fileno(out)) != 0) {
     set_dry_run_progress([this](int64_t operators, int64_t units) { add(operators, units); });
   }
@@ -120,9 +119,11 @@ void DryRunLine::add(int64_t operators, int64_t units) {
   if (Clock::now() < next_) return;
   next_ = Clock::now() + kNextLine;
   shown_ = true;
-  write_console(
-      out_, fmt::format("{}dry run: {} operators simulated, {} % of its limit", kBackToStart,
-                        done_, std::min<int64_t>(100, 100 * units_ / bound_)));
+  std::string line = fmt::format("{}dry run: {} operators simulated", kBackToStart, done_);
+  if (bound_ > 0) {
+    line += fmt::format(", {} % of its limit", std::min<int64_t>(100, 100 * units_ / bound_));
+  }
+  write_console(out_, line);
 }
 
 }  // namespace tidemark

@@ -54,11 +54,13 @@ class ProgressLine {
 // destructor erases the line.
 class DryRunLine {
  public:
-  // `bound`: their total work, in units of DryRunWork.
-  DryRunLine(std::FILE* out, int64_t bound);
+  explicit DryRunLine(std::FILE* out);
   ~DryRunLine();
   DryRunLine(const DryRunLine&) = delete;
   DryRunLine& operator=(const DryRunLine&) = delete;
+
+  // The limit of their work together, in units of DryRunWork. Without one no share is shown.
+  void set_bound(int64_t bound) { bound_ = bound; }
 
  private:
   void add(int64_t operators, int64_t units);
@@ -66,7 +68,7 @@ class DryRunLine {
   using Clock = std::chrono::steady_clock;
 
   std::FILE* out_;
-  const int64_t bound_;
+  int64_t bound_ = 0;
   int64_t done_ = 0;
   int64_t units_ = 0;
   bool shown_ = false;

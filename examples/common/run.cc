@@ -57,10 +57,7 @@ MemoryFacts gather_facts(const RunFlags& flags, Bytes peak, Bytes loading) {
 }
 
 // The work of choosing schedules for the budgets of a table and predicting steps in them.
-constexpr int64_t kMaxPredicting = 2 * kMaxWork;
-// The same with the search for the smallest budget. Before training it covers one schedule and
-// one prediction.
-constexpr int64_t kMaxDryRun = kMaxSearchWork + kMaxPredicting;
+int64_t predicting_limit(const UnmanagedNeed& need) { return 2 * need.work_limit(); }
 
 struct RunPlan {
   SessionOptions options;
@@ -70,12 +67,16 @@ struct RunPlan {
 };
 
 // Fills in what the run needs; returns the options that follow from it.
-RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunReport& report) {
+RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunReport& report,
+             DryRunLine* progress = nullptr) {
   RunPlan plan;
   plan.options = session_options(flags);
   SessionOptions& options = plan.options;
   report.unmanaged = measure_unmanaged(options, program);
-  const Bytes peak = report.unmanaged->peak;
+  const UnmanagedNeed& need = *report.unmanaged;
+  // Before training, predicting is the choice of one schedule and one prediction.
+  if (progress) progress->set_bound(need.search_work_limit() + predicting_limit(need));
+  const Bytes peak = need.peak;
   report.loader_bytes = job.loading_bytes();
   report.arena_in_ram = arena_is_in_ram(flags);
   plan.facts = gather_facts(flags, peak, report.loader_bytes);
@@ -86,7 +87,7 @@ RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunR
   plan.disk_by_default = disk.by_default;
   if (!disk.note.empty()) print_error("{}\n", disk.note);
   options.budget = plan.limits.arena;
-  report.minimum = find_minimum_budget(options, program, *report.unmanaged);
+  report.minimum = find_minimum_budget(options, program, need);
   if (plan.limits.is_limited) report.budget = options.budget;
   if (options.policy == "none") options.host_limit = options.disk_limit = Bytes(0);
   report.host_limit = options.host_limit;
@@ -140,12 +141,13 @@ void predict(const RunPlan& plan, const Program& program, RunReport& report) {
   }
   // Each budget may take its part of the work that is left, half of it to choose a schedule.
   // The unmanaged step takes what it needs.
-  DryRunWork all(kMaxPredicting);
+  const int64_t limit = predicting_limit(*report.unmanaged);
+  DryRunWork all(limit);
   auto budgets_left = static_cast<int64_t>(budgets.size()) - 1;
   for (const Bytes budget : budgets) {
     RunPlan at = plan;
     at.options.budget = budget;
-    const int64_t part = budget < peak ? all.left() / budgets_left-- : kMaxPredicting;
+    const int64_t part = budget < peak ? all.left() / budgets_left-- : limit;
     DryRunWork choice(part / 2);
     const SessionOptions options = choose_schedule(at, program, report, choice);
     DryRunWork work(part - choice.done());
@@ -529,8 +531,8 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   note_smaller_batch(*job, report);
   const auto begin = std::chrono::steady_clock::now();
   const Program program = job->dry_run();
-  auto progress = std::make_optional<DryRunLine>(stderr, kMaxDryRun);
-  const RunPlan memory = plan(flags, *job, program, report);
+  auto progress = std::make_optional<DryRunLine>(stderr);
+  const RunPlan memory = plan(flags, *job, program, report, &*progress);
   if (flags.dry_run) {
     // If the run is refused, its needs are reported but no step.
     const bool feasible =
@@ -545,11 +547,14 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   check(memory, program, report);
   ::malloc_trim(0);  // memory of simulations would count as in use in the next line
   check_host_memory(memory, report);
-  DryRunWork work;
+  DryRunWork work(report.unmanaged->work_limit());
   const SessionOptions options = choose_schedule(memory, program, report, work);
   const bool writes_disk =
       options.disk_limit > Bytes(0) && *options.budget < report.unmanaged->peak;
-  if (writes_disk) report.predicted = predict_step(options, program);
+  if (writes_disk) {
+    DryRunWork predicting(work.max());
+    report.predicted = predict_step(options, program, &predicting);
+  }
   progress.reset();
   ::malloc_trim(0);  // training does not need the memory of simulations
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -649,7 +654,7 @@ Forecast forecast(const RunFlags& given, const Job& job) {
     if (arena < forecast.least) return std::nullopt;
     RunPlan other = at;
     other.options.budget = arena;
-    DryRunWork choice, work;
+    DryRunWork choice(report.unmanaged->work_limit()), work(choice.max());
     const SessionOptions options = choose_schedule(other, program, report, choice);
     const auto step = predict_step(options, program, &work);
     if (!step || step->rounds == 0) return std::nullopt;

@@ -159,10 +159,19 @@ std::optional<TrialResult> run(const SessionOptions& options, const Program& pro
   }
 }
 
+// What the program's steps take without recomputation.
+int64_t plain_work(const UnmanagedNeed& need, int64_t rounds) {
+  return need.operators * kStepsOfAProgram * rounds * (kCallWork + 2 * kBlockWork);
+}
+
 int64_t turn(const DryRunWork& work, const UnmanagedNeed& need, int rounds) {
-  const int64_t plain =
-      need.operators * kStepsOfAProgram * rounds * (kCallWork + 2 * kBlockWork);
-  return std::max(work.max() / kTurns, kPlainTurns * plain);
+  return std::max(work.max() / kTurns, kPlainTurns * plain_work(need, rounds));
+}
+
+// Whether all policies can be ranked with half of the work, even if they double the steps'.
+bool can_rank(const DryRunWork& work, const UnmanagedNeed& need) {
+  const auto count = static_cast<int64_t>(policies().size());
+  return 2 * count * plain_work(need, kRankingRounds) <= work.max() / 2;
 }
 
 int64_t trial_plan_effort(const DryRunWork& work) {
@@ -180,11 +189,20 @@ bool is_plain_tide(const SessionOptions& options) {
 }
 
 // Like completing_schedule(). Half of the work is left for trying the best-ranked policies, and
-// a quarter for the quickest policy without plans, in case all else takes too much.
+// a quarter for the quickest policy without plans, in case all else takes too much. Of a
+// program that is too long to rank policies, tide over its usual fallback policy is tried
+// first.
 std::optional<SessionOptions> completing_within(const SessionOptions& options,
                                                 const Program& program,
                                                 const UnmanagedNeed& need,
                                                 const TrialLimits& limits, DryRunWork& all) {
+  if (is_plain_tide(options) && !can_rank(all, need)) {
+    DryRunWork alone(all.left() / 4 * 3);
+    const bool completes =
+        run(simulated(options), program, kTrialRounds, limits, alone).has_value();
+    all.add(alone);
+    if (completes) return options;
+  }
   DryRunWork work(all.left() / 4 * 3), last(all.left() - work.max());
   std::optional<SessionOptions> quickest;
   Nanos least = kNever;
@@ -271,7 +289,7 @@ UnmanagedNeed measure_unmanaged(const SessionOptions& real, const Program& progr
 
 MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& program,
                                   const UnmanagedNeed& need, DryRunWork* given) {
-  DryRunWork own(kMaxSearchWork);
+  DryRunWork own(need.search_work_limit());
   DryRunWork& work = given ? *given : own;
   SessionOptions options = simulated(real);
   options.unmanaged_peak.reset();
@@ -350,7 +368,7 @@ SessionOptions feasible_schedule(SessionOptions options, const Program& program,
                                  const UnmanagedNeed& need, const MinimumBudget& minimum,
                                  DryRunWork* given) {
   if (options.policy == "none" || *options.budget >= need.peak) return options;
-  DryRunWork own;
+  DryRunWork own(need.work_limit());
   DryRunWork& work = given ? *given : own;
   if (tiers_are_ample(options, need)) {
     const Trial trial = [&](const SessionOptions& tried, int rounds) {
@@ -379,7 +397,7 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
   if (fits || tiers_are_ample(bare, need)) {
     return feasible_schedule(bare, program, need, minimum, given);
   }
-  DryRunWork own;
+  DryRunWork own(need.work_limit());
   DryRunWork& all = given ? *given : own;
   bare.residency.learn_costs = false;
   bare.delta.plan_effort = trial_plan_effort(all);

@@ -35,14 +35,16 @@ using Program = std::function<std::vector<std::function<void()>>()>;
 // are the same on every machine. A unit takes a processor about 10 ns (measured: 3 to 15). Each
 // storage, block or call examined for a decision (Effort::examined()) costs 1 unit; each
 // operator issued and each block allocated costs 200; each call simulated by the search for
-// tide's schedule costs 12. kMaxWork takes one core about 1.5 s. Each function below may do as
-// much, find_minimum_budget() half as much again; measure_unmanaged() is not limited. The start
-// of a program (smallest budget, schedule, prediction) therefore takes about 5 s at worst.
+// tide's schedule costs 12. kMaxWork takes one core about 1.5 s; programs of very many
+// operators get more (UnmanagedNeed::work_limit()). Each function below may do as much,
+// find_minimum_budget() half as much again; measure_unmanaged() is not limited. The start of a
+// program (smallest budget, schedule, prediction) therefore takes about 5 s at worst, or 1 s
+// for every 400 operators.
 //
 // When the work is spent, simulation stops, stopped() becomes true, and the best result so far
 // is returned. A search for tide's schedule may exceed the limit by its remaining effort.
 inline constexpr int64_t kMaxWork = 140'000'000;
-inline constexpr int64_t kMaxSearchWork = kMaxWork + kMaxWork / 2;  // find_minimum_budget()
+inline constexpr int64_t kWorkPerOperator = 80'000;
 class DryRunWork {
  public:
   explicit DryRunWork(int64_t max = kMaxWork) : max_(max) {}
@@ -85,6 +87,10 @@ struct UnmanagedNeed {
   std::string operator_name;  // the operator with that working set
   int64_t operators = 0;      // largest number in one step
   Nanos first_step{0};        // modelled duration of the program's first step
+
+  // The limits of work for this program: of each function below, and of find_minimum_budget().
+  int64_t work_limit() const { return std::max(kMaxWork, operators * kWorkPerOperator); }
+  int64_t search_work_limit() const { return work_limit() + work_limit() / 2; }
 };
 UnmanagedNeed measure_unmanaged(const SessionOptions& options, const Program& program);
 
@@ -96,8 +102,7 @@ UnmanagedNeed measure_unmanaged(const SessionOptions& options, const Program& pr
 // peak. If the work is spent first, it is the smallest budget known to suffice (see is_least);
 // then the budget in `options`, if set and smaller, is tried too.
 //
-// `work`, here and below: the limit, to which the work done is added. Null: kMaxWork, or
-// kMaxSearchWork for the smallest budget.
+// `work`, here and below: the limit, to which the work done is added. Null: the program's.
 inline constexpr int64_t kMaxRecomputations = 16;
 struct MinimumBudget {
   Bytes budget{0};

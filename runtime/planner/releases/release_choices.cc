@@ -8,7 +8,7 @@ namespace tidemark::planner {
 
 ReleaseChoices::ReleaseChoices(const StepTable& step, const PlanLimits& limits,
                                const std::vector<PlannedRelease>& draft, Bytes smallest)
-    : step_(&step), limits_(&limits) {
+    : step_(&step), limits_(&limits), copies_(step.items.size()) {
   for (const Gap& gap : find_gaps(step, smallest)) {
     choices_.push_back({{gap.item, gap.from, gap.to, Release::kEvict, 0}, false});
     const size_t last = choices_.size() - 1;
@@ -22,7 +22,8 @@ ReleaseChoices::ReleaseChoices(const StepTable& step, const PlanLimits& limits,
       return c.release.item == release.item && c.release.from == release.from &&
              c.release.to == release.to;
     });
-    if (choice != choices_.end()) *choice = {release, true};
+    if (choice == choices_.end()) continue;
+    replace(static_cast<size_t>(choice - choices_.begin()), {release, true});
   }
   find_alike();
 }
@@ -85,12 +86,18 @@ void ReleaseChoices::set(size_t i, const Choice& choice) {
                             before.release.reload_at == choice.release.reload_at));
   if (same) return;
   changes_.emplace_back(i, before);
+  replace(i, choice);
+}
+
+void ReleaseChoices::replace(size_t i, const Choice& choice) {
+  count_copies(choices_[i], -1);
   choices_[i] = choice;
+  count_copies(choices_[i], +1);
 }
 
 void ReleaseChoices::take_back() {
   for (; !changes_.empty(); changes_.pop_back()) {
-    choices_[changes_.back().first] = changes_.back().second;
+    replace(changes_.back().first, changes_.back().second);
   }
 }
 
@@ -112,13 +119,13 @@ void ReleaseChoices::write(std::vector<PlannedRelease>& releases) const {
   }
 }
 
-Bytes ReleaseChoices::copied() const {
-  Bytes copied{0};
-  for (const Choice& choice : choices_) {
-    const bool copies = choice.released && choice.release.action == Release::kOffload;
-    if (copies) copied += step_->items[choice.release.item].bytes;
-  }
-  return copied;
+// A storage has one copy, however often it goes.
+void ReleaseChoices::count_copies(const Choice& choice, int change) {
+  if (!choice.released || choice.release.action != Release::kOffload) return;
+  int& copies = copies_[choice.release.item];
+  if (copies == 0) copied_ += step_->items[choice.release.item].bytes;
+  copies += change;
+  if (copies == 0) copied_ -= step_->items[choice.release.item].bytes;
 }
 
 }  // namespace tidemark::planner

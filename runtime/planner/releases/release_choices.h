@@ -47,8 +47,8 @@ class ReleaseChoices {
 
   // The plan, ordered by call.
   void write(std::vector<PlannedRelease>& releases) const;
-  // Total bytes copied out.
-  Bytes copied() const;
+  // Total bytes of the storages that are offloaded.
+  Bytes copied() const { return copied_; }
 
  private:
   struct Choice {
@@ -57,6 +57,8 @@ class ReleaseChoices {
   };
   const StepTable::Item& item(size_t i) const { return step_->items[choices_[i].release.item]; }
   void set(size_t i, const Choice& choice);
+  void replace(size_t i, const Choice& choice);
+  void count_copies(const Choice& choice, int change);
   uint32_t back_at(const PlannedRelease& release, double lead) const;
   void find_alike();
 
@@ -64,6 +66,8 @@ class ReleaseChoices {
   const PlanLimits* limits_;
   std::vector<Choice> choices_;
   std::vector<std::pair<size_t, Choice>> changes_;  // with the choices before
+  std::vector<int> copies_;  // by item: its gaps in which it is offloaded
+  Bytes copied_{0};
   std::vector<size_t> kind_of_;
   std::vector<std::vector<size_t>> kinds_;
 };

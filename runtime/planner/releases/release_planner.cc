@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/planner/releases/kept_sources.h"
+#include "runtime/planner/releases/next_use_draft.h"
 #include "runtime/planner/releases/release_search.h"
 #include "runtime/planner/releases/step_simulator.h"
 #include "runtime/planner/schedule_layout.h"
@@ -28,6 +29,12 @@ constexpr int64_t kCallsPerNode = 15;  // a node takes at most this many simulat
 // are tried in turn until moves, and waits for them, take at most kCheap of the step.
 constexpr double kSlacks[] = {0.01, 0.04, 0.08};
 constexpr double kCheap = 0.004;
+
+// Drafts by next use: their prices of copies, the price of a missing byte when drafts are
+// compared, and how many times as long the other draft has to take.
+constexpr double kPricesOfCopies[] = {0.01, 0.1, 0.3, 1};
+constexpr double kPriceOfDrafts = 16;
+constexpr double kFarLonger = 4;
 
 class ReleasePlanner {
  public:
@@ -96,12 +103,31 @@ class ReleasePlanner {
                kMaxShortfallTime * static_cast<double>(schedule.time.count());
   }
 
+  // A search that begins with a draft by next use tends to end worse, because few changes
+  // improve it, so one is taken only where the other kind takes far longer. That happens in
+  // steps whose weights do not fit, as its copies have to span the moment of the peak.
+  std::vector<PlannedRelease> first_draft(const PlanLimits& within) const {
+    StepSimulator simulator(trace_, step_, within);
+    simulator.set_shortfall_price(kPriceOfDrafts);
+    std::vector<PlannedRelease> best = draft_releases(step_, within).releases;
+    if (limits_.tier_space == Bytes(0)) return best;
+    double least = simulator.run(best).cost / kFarLonger;
+    for (const double price : kPricesOfCopies) {
+      std::vector<PlannedRelease> draft = draft_by_next_use(step_, within, price);
+      const double cost = simulator.run(draft).cost;
+      if (cost >= least) continue;
+      least = cost;
+      best = std::move(draft);
+    }
+    return best;
+  }
+
   // Searches without deciding where blocks lie.
   Found search_within(Bytes room, std::vector<PlannedRelease> draft) {
     PlanLimits within = limits_;
     within.space = room;
     const bool first = draft.empty();
-    if (first) draft = draft_releases(step_, within).releases;
+    if (first) draft = first_draft(within);
     SearchResult searched =
         search_releases(trace_, step_, within, draft, first ? effort_ : effort_ / 2, stop_);
     work_ += searched.calls;

@@ -613,6 +613,19 @@ void StepSimulator::copy_out(uint32_t item) {
   mark_evictable(item);
 }
 
+// Without waiting, and only in place of what is needed later.
+bool StepSimulator::make_space_for(uint32_t item) {
+  if (live_ + bytes(item) > space_) release_copied();
+  while (live_ + bytes(item) > space_) {
+    const uint32_t best = best_to_drop();
+    if (best == kNone || items_[best].next <= items_[item].next) return false;
+    if (!items_[best].has_copy() || items_[best].ready > outcome_.time) return false;
+    add(Do::kOffload, best);
+    leave(best, Residence::kOffloaded);
+  }
+  return true;
+}
+
 void StepSimulator::bring_due() {
   size_t done = 0;
   for (; done < due_.size(); ++done) {
@@ -620,7 +633,7 @@ void StepSimulator::bring_due() {
     State& state = items_[item];
     bool ahead = state.evictable;  // has not been dropped at all
     if (state.offloaded()) {
-      if (live_ + bytes(item) > space_) break;  // tried again after the next call
+      if (!make_space_for(item)) break;  // tried again after the next call
       copy_in(item);
       ahead = true;
     }

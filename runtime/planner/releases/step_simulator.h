@@ -132,6 +132,7 @@ class StepSimulator {
   void mark_evictable(uint32_t item);
   void release(const PlannedRelease& release);
   void copy_out(uint32_t item);
+  bool make_space_for(uint32_t item);
   void bring_due();
 
   void run_ops_before(uint32_t call);

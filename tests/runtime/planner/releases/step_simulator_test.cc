@@ -430,6 +430,22 @@ aaaaa
 )");
 }
 
+// b has been copied and is needed last, so it leaves as a comes back, not only when a call
+// needs its space.
+TEST(StepSimulator, WhatComesBackTakesThePlaceOfWhatIsNeededLater) {
+  TraceBuilder record;
+  const uint32_t a = record.call({}, 100);
+  record.idle(1, 1000);
+  record.run({}, 1000, /*workspace=*/2);
+  const uint32_t b = record.call({}, 100, /*size=*/2);
+  record.idle(3, 1000);
+  record.run({a}, 100);
+  record.idle(2, 1000);
+  record.run({b}, 100);
+  const Releases releases{copy(a, 0, 7, 5), copy(b, 3, 10, 7)};
+  EXPECT_EQ(simulated(record, copy_within(2, 100), releases), "time 7400, copied 600");
+}
+
 // a was due after call 4, found no space, and was fetched when call 5 needed it. It is no
 // longer due, and its next release takes place.
 TEST(StepSimulator, WhatCameAsItWasNeededIsNoLongerDue) {
