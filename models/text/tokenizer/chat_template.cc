@@ -40,13 +40,6 @@ constexpr std::array<NamedTemplate, 16> kNamed{{
     {"zephyr", ChatFamily::kZephyr},
 }};
 
-// "</s>" or {"content": "</s>", ...}
-std::string read_token(const tokenizers::JsonNode& config, const std::string& key) {
-  if (!config.has(key)) return {};
-  const tokenizers::JsonNode node = config.at(key);
-  return node.value().is_object() ? node.text("content") : node.text();
-}
-
 }  // namespace
 
 ChatTemplate::ChatTemplate(ChatStyle style)
@@ -95,8 +88,8 @@ ChatTemplate ChatTemplate::read(const std::string& path) {
   const bool is_inside = config.has("chat_template");
   const std::string beside =
       (std::filesystem::path(path).parent_path() / "chat_template.jinja").string();
-  const std::string begin = read_token(config, "bos_token");
-  const std::string end = read_token(config, "eos_token");
+  const std::string begin = config.token("bos_token");
+  const std::string end = config.token("eos_token");
   return is_inside ? recognise(config.text("chat_template"), path, begin, end)
                    : recognise(read_text_file(beside, kMaxConfig), beside, begin, end);
 }

@@ -53,20 +53,16 @@ nlohmann::json read_json_beside(const fs::path& path) {
                                        read_text_file(path.string(), kMaxModelConfig));
 }
 
-// "</s>" or {"content": "</s>", ...}; nothing if the tokenizer does not have it.
-std::optional<int32_t> token_named(const Tokenizer& tokenizer,
-                                   const tokenizers::JsonNode& config, const std::string& key) {
-  if (!config.has(key)) return std::nullopt;
-  const tokenizers::JsonNode node = config.at(key);
-  return tokenizer.find(node.value().is_object() ? node.text("content") : node.text());
-}
-
 ModelTokenizer open_folder(const fs::path& folder, const fs::path& file) {
   ModelTokenizer model{Tokenizer::read(file.string()), {}, {}, {}, {}, {}};
   const std::string config_name = (folder / "tokenizer_config.json").string();
   const nlohmann::json config_json = read_json_beside(config_name);
   const tokenizers::JsonNode config(config_json, config_name);
-  model.end_of_text = token_named(model.tokenizer, config, "eos_token");
+  const auto id_of = [&](const char* key) {
+    const std::string token = config.token(key);
+    return token.empty() ? std::nullopt : model.tokenizer.find(token);
+  };
+  model.end_of_text = id_of("eos_token");
   for (const char* name : {"generation_config.json", "config.json"}) {
     const std::string path = (folder / name).string();
     const nlohmann::json json = read_json_beside(path);
@@ -84,7 +80,7 @@ ModelTokenizer open_folder(const fs::path& folder, const fs::path& file) {
   if (config.has("chat_template") || fs::exists(folder / "chat_template.jinja", missing)) {
     try_chat(model, [&] { return ChatTemplate::read(config_name); });
   }
-  const auto pad = token_named(model.tokenizer, config, "pad_token");
+  const auto pad = id_of("pad_token");
   return complete(std::move(model), pad);
 }
 
